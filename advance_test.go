@@ -306,7 +306,7 @@ func TestAdvance_CostsWhatIsNew(t *testing.T) {
 	}
 	wantIdle := func(when string) {
 		t.Helper()
-		if c := measure(); c.bytes > 512 || c.tables > 0 || c.lists > 0 || c.opens > 2 {
+		if c := measure(); c.bytes > 512 || c.tables > 0 || c.lists > 0 || c.opens > 3 {
 			t.Errorf("%s: an Advance with nothing new costs %+v", when, c)
 		}
 	}
@@ -331,7 +331,7 @@ func TestAdvance_CostsWhatIsNew(t *testing.T) {
 	}
 	wantIdle("after a new manifest")
 	ctx := context.Background()
-	if n := testing.AllocsPerRun(100, func() { _, _ = ro.Advance(ctx) }); n > 30 && !testenv.Race {
+	if n := testing.AllocsPerRun(100, func() { _, _ = ro.Advance(ctx) }); n > 40 && !testenv.Race {
 		t.Errorf("an Advance with nothing new allocates %v times", n)
 	}
 }
@@ -389,25 +389,29 @@ func (f countedFile) ReadAt(p []byte, off int64) (int, error) {
 // A directory with another store, or with an older state of the same one, is named as such, and the
 // handle shows what it has shown before.
 func TestAdvance_AnotherStore(t *testing.T) {
-	for _, what := range []string{"another store", "an older state"} {
+	for _, what := range []string{"another store", "another store like it", "an older state"} {
 		t.Run(what, func(t *testing.T) {
 			mem := vfs.NewMem()
 			opts := tinyStore(mem)
 			f := newFollowed(t, 1, opts)
-			for range 30 {
+			if what == "another store like it" {
 				f.write()
-			}
-			if err := f.db.Checkpoint("older"); err != nil {
-				t.Fatal(err)
-			}
-			for range 200 {
-				f.write()
+			} else {
+				for range 30 {
+					f.write()
+				}
+				if err := f.db.Checkpoint("older"); err != nil {
+					t.Fatal(err)
+				}
+				for range 200 {
+					f.write()
+				}
 			}
 			ro := f.follow()
 			shown := f.advance(ro)
 			closeTest(t, f.db)
 			other := "older"
-			if what == "another store" {
+			if strings.HasPrefix(what, "another") {
 				other = "other"
 				opts.testing.seed = 99
 				o, err := Open(other, &opts)

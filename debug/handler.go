@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"context"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -29,22 +31,71 @@ func ShowValues() Option { return func(h *handler) { h.showValues = true } }
 // Title sets the name of the store on the page. The default is "store".
 func Title(title string) Option { return func(h *handler) { h.title = title } }
 
-// AsOf is for a store that is opened read-only while another program writes it. Such a
-// store is opened again from time to time, each time with a new Handler. The page shows at,
-// the time of the state that it describes, and the note. It leaves out what only the
+// AsOf is for a store whose state is that of one time, such as a checkpoint. The page shows at,
+// the time of the state that it describes, and the note. It leaves out what only a
 // writing program can know, such as rates and compactions.
 func AsOf(at time.Time, note string) Option {
 	return func(h *handler) { h.asOf, h.note = at, note }
 }
 
-// A handler serves the pages of one store. Only its rates change.
+// Follow is for a store that is opened read-only while another program writes it. Before it
+// answers, the handler makes the store show what that program has done (shale.DB.Advance), but
+// not more often than every. For the rest it is like AsOf with the time of the last Advance.
+func Follow(every time.Duration, note string) Option {
+	return func(h *handler) { h.follows, h.every, h.asOf, h.note = true, every, time.Now(), note }
+}
+
+// A handler serves the pages of one store.
 type handler struct {
+	// Constant.
 	db         *shale.DB
 	title      string
 	showValues bool
-	asOf       time.Time // zero: the page shows the present state
-	note       string
-	rates      recorder
+	follows    bool
+	every      time.Duration // see Follow
+
+	rates recorder // has a lock of its own
+
+	advancing sync.Mutex // held by the request that advances the store
+	mu        sync.Mutex // guards the following fields
+	asOf      time.Time  // zero: the page shows the present state
+	note      string
+	next      time.Time // when to advance the store again
+	failed    error     // of the last Advance
+}
+
+// advance makes a store that is followed show what its writer has done. While one request is at
+// it, others show the state before. If it fails, the page says so, and shows the last state.
+func (h *handler) advance(ctx context.Context) {
+	if !h.follows || !h.advancing.TryLock() {
+		return
+	}
+	defer h.advancing.Unlock()
+	begin := time.Now()
+	h.mu.Lock()
+	due := !begin.Before(h.next)
+	h.mu.Unlock()
+	if !due {
+		return
+	}
+	_, err := h.db.Advance(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.next, h.failed = time.Now().Add(h.every), err
+	if err == nil {
+		h.asOf = begin
+	}
+}
+
+// state returns the time of the state that the page shows, and what it says about that. A zero
+// time is the present.
+func (h *handler) state() (asOf time.Time, note string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failed != nil {
+		return h.asOf, fmt.Sprintf("What the writer has done since could not be read: %v. %s", h.failed, h.note)
+	}
+	return h.asOf, h.note
 }
 
 // Handler returns the pages of db; see the package comment. It may be mounted at
@@ -84,6 +135,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "asked by a page of another site", http.StatusForbidden)
 		return
 	}
+	h.advance(r.Context())
 	if err := h.serve(w, r); err != nil {
 		http.Error(w, err.Error(), statusOf(err))
 	}

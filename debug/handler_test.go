@@ -250,6 +250,44 @@ func TestHandler_Panels(t *testing.T) {
 	}
 }
 
+// A handler that follows shows what the writer has done until the request, or says why not.
+func TestHandler_Follow(t *testing.T) {
+	mem := vfs.NewMem()
+	db, err := shale.Open("db", &shale.Options{FS: mem})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ro, err := shale.Open("db", &shale.Options{FS: mem, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ro.Close()
+	h, rare := Handler(ro, Follow(0, "a note")), Handler(ro, Follow(time.Hour, ""))
+	_ = get(t, rare, "/api/overview")
+	for i := range uint64(4) {
+		if o := decode[overview](t, get(t, rare, "/api/overview")); i > 0 && o.Entries != i {
+			t.Errorf("an Advance an hour early: %+v", o)
+		}
+		if err := db.Put(fmt.Append(nil, i), nil); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now().UnixMilli()
+		if o := decode[overview](t, get(t, h, "/api/overview")); o.Entries != i+1 || o.AsOf < begin || o.Note != "a note" {
+			t.Errorf("overview after %d writes: %+v", i+1, o)
+		}
+	}
+	if err := mem.Rename("db", "elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	if o := decode[overview](t, get(t, h, "/api/overview")); o.Entries != 4 || !strings.Contains(o.Note, "could not be read") || !strings.Contains(o.Note, "a note") {
+		t.Errorf("overview of a store that is gone: %+v", o)
+	}
+	if err := mem.Rename("elsewhere", "db"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestHandler_ClosedStore(t *testing.T) {
 	db := openStore(t)
 	h := Handler(db)

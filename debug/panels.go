@@ -108,16 +108,17 @@ type overview struct {
 // overview returns the first panel.
 func (h *handler) overview(*http.Request) (any, error) {
 	m := h.db.Metrics()
+	asOf, note := h.state()
 	o := overview{
-		Title: h.title, Note: h.note, Entries: uint64(m.MemtableEntries),
+		Title: h.title, Note: note, Entries: uint64(m.MemtableEntries),
 		Gets: m.Gets, Hits: m.GetHits, ReadsSaved: m.FilterNegative,
 		PredictedFPR: m.PredictedFPR(), WriteAmp: m.WriteAmp(), SpaceAmp: m.SpaceAmp(),
 		Flushing: m.Flushing, Compacting: m.Compacting, Debt: m.CompactionDebt,
 		OpenIterators: m.OpenIterators, OpenSnapshots: m.OpenSnapshots,
 		MeasuredFPR: share(m.FilterFalsePositive, m.GetMisses),
 	}
-	if !h.asOf.IsZero() {
-		o.AsOf = h.asOf.UnixMilli()
+	if !asOf.IsZero() {
+		o.AsOf = asOf.UnixMilli()
 	}
 	if err := h.db.Err(); err != nil {
 		o.Error = err.Error()

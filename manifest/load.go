@@ -89,12 +89,8 @@ var errAnother = errors.New("manifest: another manifest has this number")
 
 // follow is Follow for the manifest of s, which c names.
 func follow(fsys vfs.FS, dir string, c current, s *State) (*State, error) {
-	info, err := fsys.Stat(filepath.Join(dir, base.ManifestName(c.manifest)))
-	if err != nil {
-		return nil, fmt.Errorf("manifest: %w", err)
-	}
-	if info.Size == s.Length {
-		return s, nil
+	if same, err := unchanged(fsys, dir, s); same || err != nil {
+		return s, err
 	}
 	next := s
 	end, err := replay(fsys, dir, c, func(r *recordReader) bool { return r.skipTo(s) }, func(offset int64, e *Edit) error {
@@ -115,6 +111,27 @@ func follow(fsys vfs.FS, dir string, c current, s *State) (*State, error) {
 	}
 	next.Length, next.torn, next.chain, next.line = end.Length, end.Torn, end.chain, c.line
 	return next, nil
+}
+
+// unchanged reports whether the manifest of s has no more than s. It reads the header only.
+func unchanged(fsys vfs.FS, dir string, s *State) (bool, error) {
+	f, err := fsys.Open(filepath.Join(dir, base.ManifestName(s.ManifestNum)))
+	if err != nil {
+		return false, fmt.Errorf("manifest: %w", err)
+	}
+	defer f.Close() // it was only read, so its error does not matter
+	size, err := f.Size()
+	if err != nil || size != s.Length {
+		return false, err
+	}
+	header := make([]byte, headerSize)
+	if n, err := f.ReadAt(header, 0); n < headerSize {
+		return false, fmt.Errorf("manifest: read %s: %w", base.ManifestName(s.ManifestNum), err)
+	}
+	if newChain(header).file != s.chain.file {
+		return false, errAnother
+	}
+	return true, nil
 }
 
 // Exists returns nil if dir has a CURRENT. Otherwise its error is like that of Load: it wraps

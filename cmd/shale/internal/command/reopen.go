@@ -4,8 +4,8 @@ import "context"
 
 func reopenCommand() *Command {
 	c := New("reopen", NeedsNothing, "open the store again", `
-If another program has the store open for writing, a prompt is read-only and shows the state when it opened the
-store. reopen shows the latest state, and opens the store for writing if that is possible now.`)
+If another program has the store open for writing, a prompt is read-only, and each command sees what that
+program has written until then. reopen opens the store for writing if that is possible now.`)
 	return c.Does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
 		if err := s.Close(); err != nil {
 			return Failed, err

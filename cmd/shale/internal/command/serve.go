@@ -10,13 +10,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/debug"
 )
 
 // Defaults of serve.
 const (
 	serveAddr  = "localhost:6070"
-	serveEvery = 10 * time.Second
+	serveEvery = time.Second
 )
 
 func serveCommand() *Command {
@@ -24,12 +26,11 @@ func serveCommand() *Command {
 	var values, public bool
 	c := New("serve [DIR]", NeedsNothing, "show the store as a page for a browser", `
 Shows the store in DIR or of -C until Ctrl-C: the tree, its filters, its memory, and what a lookup of any key
-does. It only reads, so the store may be open in another program. It shows the state on disk, and opens the
-store again from time to time while somebody looks at the page. Only the program that writes knows rates,
-compactions and stalls: mount debug.Handler there. Everybody who can reach the address can see keys, but values
-only with --values.`)
+does. It only reads, so the store may be open in another program. While somebody looks at the page, it follows
+what that program writes. Only the program that writes knows rates, compactions and stalls: mount
+debug.Handler there. Everybody who can reach the address can see keys, but values only with --values.`)
 	c.text(&addr, "addr", "HOST:PORT", "where to listen; default "+serveAddr)
-	c.duration(&every, "every", time.Millisecond, "how often to open the store again; default 10s")
+	c.duration(&every, "every", time.Millisecond, "how often, at most, to read what was written; default 1s")
 	c.flag(&values, "values", "show values too")
 	c.flag(&public, "public", "listen where other machines can reach it")
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
@@ -40,16 +41,17 @@ only with --values.`)
 		if err != nil {
 			return Failed, err
 		}
-		pages, err := openServed(dir, every, values, s.onEvent)
+		db, err := shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: s.onEvent})
 		if err != nil {
 			return Failed, openError(dir, err)
 		}
-		defer pages.close()
+		defer db.Close() // it was open read-only
+		pages := servedPages(db, dir, every, values)
 		listener, err := net.Listen("tcp", addr)
 		if err != nil {
 			return Failed, fmt.Errorf("serve: %w; --addr names another", err)
 		}
-		var handler http.Handler = pages
+		handler := pages
 		if !public {
 			handler = ownNamesOnly(pages)
 		}
@@ -58,13 +60,23 @@ only with --values.`)
 		if host == "" {
 			host = "localhost"
 		}
-		fmt.Fprintf(s.Out, "%s is shown at http://%s/ (read-only, opened again every %v); Ctrl-C ends\n", output.Quote(dir), net.JoinHostPort(host, port), every)
+		fmt.Fprintf(s.Out, "%s is shown at http://%s/ (read-only, follows its writer); Ctrl-C ends\n", output.Quote(dir), net.JoinHostPort(host, port))
 		if err := s.Out.Flush(); err != nil {
 			_ = listener.Close() // the first error says more
 			return Failed, err
 		}
 		return Found, serveUntilDone(ctx, listener, handler, s.Notes)
 	})
+}
+
+// servedPages returns the pages of a store that is open read-only.
+func servedPages(db *shale.DB, dir string, every time.Duration, values bool) http.Handler {
+	options := []debug.Option{debug.Title(dir), debug.Follow(every, "Rates, compactions and stalls, and how lookups fare, "+
+		"are known to the program that has the store open: mount debug.Handler there.")}
+	if values {
+		options = append(options, debug.ShowValues())
+	}
+	return debug.Handler(db, options...)
 }
 
 // serveUntilDone serves until ctx ends. Then it waits for the requests under way.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -81,8 +82,19 @@ func fetch(t *testing.T, address, host string) (text string, code int) {
 	return string(body), response.StatusCode
 }
 
-// Next to a program that writes, the page shows the state when the store was last opened. The store
-// is opened again when that is due.
+// openPages opens a store read-only and returns its pages.
+func openPages(t *testing.T, dir string, every time.Duration) http.Handler {
+	t.Helper()
+	db, err := shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: func(shale.Event) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return servedPages(db, dir, every, false)
+}
+
+// Next to a program that writes, the page shows what was written until the request, or until --every
+// before it.
 func TestServe_BesideAWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, nil)
@@ -90,31 +102,35 @@ func TestServe_BesideAWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	pages, err := openServed(dir, time.Hour, false, func(shale.Event) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer pages.close()
-	seen := func(key string) bool {
+	now, later := openPages(t, dir, 0), openPages(t, dir, time.Hour)
+	seen := func(pages http.Handler, key string) bool {
 		text := asked(pages, "/api/explain?key="+key)
 		if strings.Contains(text, "the value") {
 			t.Errorf("values are shown: %s", text)
 		}
 		return strings.Contains(text, `"found":true`)
 	}
-	if err := db.Put([]byte("key"), []byte("the value")); err != nil {
-		t.Fatal(err)
+	if seen(now, "k0") || seen(later, "k0") {
+		t.Error("an absent key is seen")
 	}
-	if seen("key") {
-		t.Error("key is seen before the store was opened anew")
+	for i := range 5 {
+		key := fmt.Sprintf("k%d", i)
+		if err := db.Put([]byte(key), []byte("the value")); err != nil {
+			t.Fatal(err)
+		}
+		if i == 3 {
+			if err := db.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !seen(now, key) {
+			t.Errorf("%s is not seen", key)
+		}
+		if seen(later, key) {
+			t.Errorf("%s is seen an hour early", key)
+		}
 	}
-	pages.mu.Lock()
-	pages.next = time.Time{}
-	pages.mu.Unlock()
-	if !seen("key") {
-		t.Error("key is not seen when the store was opened anew")
-	}
-	if text := asked(pages, "/api/overview"); !strings.Contains(text, "Opened again every 1h0m0s") {
+	if text := asked(now, "/api/overview"); !strings.Contains(text, "the program that has the store open") {
 		t.Errorf("the page does not say so: %s", text)
 	}
 }
@@ -125,17 +141,21 @@ func asked(h http.Handler, target string) string {
 	return w.Body.String()
 }
 
-// Many clients read the page at once while the store is opened again many times.
+// Many clients read the page at once while the store is written.
 func TestServe_ManyAtOnce(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	if _, notes, st := call("", "-C", dir, "-e", "put k v", "-e", "flush"); st != Found {
-		t.Fatal(notes)
-	}
-	pages, err := openServed(dir, 1, false, func(shale.Event) {})
+	db, err := shale.Open(dir, &shale.Options{Durability: shale.SyncManual, MemtableSize: 64 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer pages.close()
+	defer db.Close()
+	put := func() {
+		if err := db.Put([]byte("k"), bytes.Repeat([]byte("v"), 1000)); err != nil {
+			t.Error(err)
+		}
+	}
+	put()
+	pages := openPages(t, dir, 0)
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -143,9 +163,7 @@ func TestServe_ManyAtOnce(t *testing.T) {
 				if text := asked(pages, "/api/explain?key=k"); !strings.Contains(text, `"found":true`) {
 					t.Errorf("k is not found: %s", text)
 				}
-				pages.mu.Lock()
-				pages.next = time.Time{}
-				pages.mu.Unlock()
+				put()
 			}
 		})
 	}
@@ -204,22 +222,24 @@ func TestServe_OwnNamesOnly(t *testing.T) {
 	}
 }
 
-// If the store can't be opened again, the page shows the last state and the reason.
+// If the store can't be read any more, or the folder has another one, the page shows the last state and the
+// reason.
 func TestServe_StoreThatIsGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {
 		t.Fatal(notes)
 	}
-	pages, err := openServed(dir, 1, false, func(shale.Event) {})
-	if err != nil {
+	pages := openPages(t, dir, 0)
+	if err := os.Rename(dir, dir+" before"); err != nil {
 		t.Fatal(err)
 	}
-	defer pages.close()
-	pages.dir = dir + " is gone"
-	if err := pages.open(); err == nil {
-		t.Fatal("a store that is not there was opened")
+	if text := asked(pages, "/api/overview"); !strings.Contains(text, "could not be read") || !strings.Contains(text, `"entries":1`) {
+		t.Errorf("the page says %s", text)
 	}
-	if text := asked(pages.pages, "/api/overview"); !strings.Contains(text, "failed") || !strings.Contains(text, "is gone") || !strings.Contains(text, `"entries":1`) {
+	if _, notes, st := call("", "-C", dir, "put", "other", "v"); st != Found {
+		t.Fatal(notes)
+	}
+	if text := asked(pages, "/api/overview"); !strings.Contains(text, "another store") || !strings.Contains(text, `"entries":1`) {
 		t.Errorf("the page says %s", text)
 	}
 }

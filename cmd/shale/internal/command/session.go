@@ -245,7 +245,7 @@ func (s *Session) OpenFor(name string, need Access) error {
 	case write && s.readOnly:
 		return fmt.Errorf("%s writes, and --readonly was given", name)
 	case s.DB != nil && (s.writable || !write):
-		return nil
+		return s.follow()
 	}
 	before := s.DB // open read-only, which takes no lock, so it stays in use if Open fails
 	s.DB = nil
@@ -280,7 +280,7 @@ func (s *Session) openForPrompt(need Access) error {
 		return err
 	}
 	why, _, _ := strings.Cut(plain(writeErr), "; try again")
-	s.Say("(read-only, as of now: %s)", why)
+	s.Say("(read-only: %s)", why)
 	return nil
 }
 
@@ -350,16 +350,24 @@ func (s *Session) Close() error {
 	return err
 }
 
-// Refresh opens the store again if it is open read-only. So it shows what another program has
-// written.
-func (s *Session) Refresh() error {
+// follow makes a store that is open read-only show what another program has written. If the
+// folder has another store now, follow opens that one. If it can't be read, follow says so, and
+// the command sees what was there before.
+func (s *Session) follow() error {
 	if s.DB == nil || s.writable {
 		return nil
 	}
-	before := s.DB
-	if err := s.openStore(false, false); err != nil {
-		s.DB = before
-		return err
+	_, err := s.DB.Advance(s.Life())
+	switch {
+	case errors.Is(err, shale.ErrReplaced):
+		before := s.DB
+		if err := s.openStore(false, false); err != nil {
+			s.DB = before
+			return err
+		}
+		return before.Close()
+	case err != nil && s.Life().Err() == nil:
+		s.Say("(what was written since could not be read: %s)", plain(err))
 	}
-	return before.Close()
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
 // call runs the program as main would, in the folder dir.
@@ -53,6 +54,68 @@ func TestReadingBesideAWriter(t *testing.T) {
 	}
 	if _, notes, st := call("", "-C", dir, "put", "k", "w"); st != Failed || !strings.Contains(notes, "process") {
 		t.Errorf("put beside a writer: status %d, %q; want 2 and the owner's process", st, notes)
+	}
+}
+
+// A session that is read-only sees before each command what the writer has done. If the folder has another
+// store then, it sees that one; if the store can't be read any more, what it saw before.
+func TestReadOnlySessionFollows(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var out bytes.Buffer
+	s := &Session{Dir: dir, readOnly: true, Mode: AtPrompt, Printer: output.Printer{Out: bufio.NewWriter(&out)}, Notes: &LockedWriter{W: &out}}
+	get := func(want string) {
+		t.Helper()
+		out.Reset()
+		if _, err := s.RunLine("get k"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Out.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); !strings.HasSuffix(got, want+"\n") {
+			t.Errorf("get k = %q, want %q", got, want)
+		}
+	}
+	get("absent")
+	first := (*shale.DB)(nil)
+	for i := range 5 {
+		if err := db.Put([]byte("k"), fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 1 {
+			if err := db.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		get(fmt.Sprint(i))
+		if first == nil {
+			first = s.DB
+		}
+		if s.DB != first {
+			t.Error("the store was opened again")
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir, dir+" before"); err != nil {
+		t.Fatal(err)
+	}
+	get("4")
+	if !strings.Contains(out.String(), "could not be read") {
+		t.Errorf("%q does not say that the store is gone", out.String())
+	}
+	if _, notes, st := call("", "-C", dir, "put", "k", "other"); st != Found {
+		t.Fatal(notes)
+	}
+	get("other")
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

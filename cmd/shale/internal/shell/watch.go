@@ -12,8 +12,8 @@ import (
 // watchCommand returns a command that repeats another one until that fails or is interrupted.
 func watchCommand() *command.Command {
 	c := command.New(".watch TIME COMMAND...", command.NeedsNothing, "run a command again and again, until Ctrl-C", `
-TIME is, for example, 500ms, 1s or 1m. A store that is open read-only is opened again each time, so that the
-command sees what another program has written.`)
+TIME is, for example, 500ms, 1s or 1m. Also where the store is open read-only, the command sees each time what
+another program has written.`)
 	c.Nested = true
 	return c.Does(func(ctx context.Context, s *command.Session, words []command.Word) (command.Status, error) {
 		every, err := time.ParseDuration(words[0].Text)
@@ -46,9 +46,6 @@ command sees what another program has written.`)
 			case <-ctx.Done():
 				return command.Found, nil
 			case <-tick.C:
-			}
-			if err := s.Refresh(); err != nil {
-				return command.Failed, err
 			}
 		}
 	})
