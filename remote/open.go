@@ -201,7 +201,14 @@ func (o *opening) compare() error {
 		return fmt.Errorf("%w: it has written step %d, and the directory knows of step %d; it is an older copy, or was superseded: restore into a new directory, and see with Salvage what this one had not shipped",
 			ErrFenced, newest.N, n.Step)
 	}
-	return o.walk()
+	err = o.walk()
+	if errors.Is(err, fs.ErrNotExist) {
+		// Only an owner deletes segments, and only if a later step does not need them.
+		if n, nerr := newestStep(o.ctx, o.b, newest.N); nerr == nil && n != newest.N {
+			return fmt.Errorf("%w: it has written step %d meanwhile: restore into a new directory, and see with Salvage what this one had not shipped", ErrFenced, n)
+		}
+	}
+	return err
 }
 
 // walk goes through the segments behind the newest step. They must be in the logs of the directory, or
@@ -325,6 +332,7 @@ func (o *opening) claim() error {
 		return err
 	}
 	o.publish.chain, o.epoch = c, c.epoch
+	o.publish.collector.looked = time.Now()
 	o.ledger.shippedSeq, o.ledger.lastSeq = o.ship.lastSeq, o.ship.lastSeq
 	o.publishedSeq.Store(c.step.LastTableSeq)
 	return nil

@@ -27,8 +27,10 @@ type publisher struct {
 	mu lock // held while a step is made and PUT; taken before ship.mu; protects the following fields
 
 	chain    *chain          // up to the newest step of this writer that is in the bucket
-	uploaded map[string]bool // tables and sidecars that are in the bucket and in no step yet
+	uploaded map[uint64]bool // tables and sidecars that are in the bucket and in no step yet
 	state    bool            // the state after a step is due
+
+	collector collector
 }
 
 // Publish puts the tables that the bucket lacks into it now, and a step that names them. It ships first,
@@ -256,15 +258,11 @@ func (s *Store) putState(ctx context.Context) error {
 	if !p.state {
 		return nil
 	}
-	data, err := p.chain.state.Encode(nil)
-	if err != nil {
-		return fmt.Errorf("remote: publish: %w", err)
-	}
-	err = PutObject(ctx, s.bucket, p.chain.state.Name(), data, true)
-	if err != nil && !errors.Is(err, ErrExists) { // its bytes follow from the steps, so they are the same
+	if err := p.chain.putState(ctx, s.bucket); err != nil {
 		return fmt.Errorf("remote: publish: %w", err)
 	}
 	p.state = false
+	p.collector.states = append(p.collector.states, writtenState{p.chain.n(), p.chain.step.Written})
 	return nil
 }
 
@@ -283,6 +281,9 @@ func (s *Store) publishLoop(ctx context.Context) {
 		err := s.flushOld(ctx)
 		if err == nil {
 			err = s.publishAll(ctx)
+		}
+		if err == nil {
+			err = s.collectDue(ctx)
 		}
 		if ctx.Err() != nil {
 			return

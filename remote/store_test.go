@@ -104,8 +104,14 @@ func shippedWrites(t testing.TB, b Bucket) (map[string]string, uint64) {
 // restoredContents returns the contents of the store that is restored from a bucket.
 func restoredContents(t testing.TB, b Bucket) map[string]string {
 	t.Helper()
+	return restoredPin(t, b, "")
+}
+
+// restoredPin is restoredContents at a pin.
+func restoredPin(t testing.TB, b Bucket, pin string) map[string]string {
+	t.Helper()
 	fsys := vfs.NewMem()
-	_, err := Restore(context.Background(), b, "restored", At{}, &RestoreOptions{FS: fsys})
+	_, err := Restore(context.Background(), b, "restored", At{}, &RestoreOptions{FS: fsys, Pin: pin})
 	mustNil(t, err)
 	db, err := shale.Open("restored", &shale.Options{FS: fsys, ReadOnly: true, OnEvent: func(shale.Event) {}})
 	mustNil(t, err)

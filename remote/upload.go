@@ -16,6 +16,7 @@ import (
 
 // An upload is one file of the store that goes to the bucket.
 type upload struct {
+	num  uint64
 	name string // of the object
 	file string // in the directory
 	size int64  // bytes, as the manifest states it
@@ -55,7 +56,7 @@ func (s *Store) upload(ctx context.Context, before *manifest.Version, added []ma
 				cancel()
 				return
 			}
-			s.publish.uploaded[u.name] = true
+			s.publish.uploaded[u.num] = true
 			done.objects++
 			done.bytes += u.size
 		})
@@ -74,7 +75,7 @@ func (s *Store) upload(ctx context.Context, before *manifest.Version, added []ma
 func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo []upload) {
 	p := &s.publish
 	if p.uploaded == nil {
-		p.uploaded = make(map[string]bool)
+		p.uploaded = make(map[uint64]bool)
 	}
 	had := make(map[base.FileNum]bool)
 	for t := range before.Tables() {
@@ -83,18 +84,18 @@ func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo 
 			had[t.Sidecar.Num] = true
 		}
 	}
-	add := func(num base.FileNum, u upload) {
-		if !had[num] && !p.uploaded[u.name] {
+	add := func(u upload) {
+		if !had[base.FileNum(u.num)] && !p.uploaded[u.num] {
 			todo = append(todo, u)
 		}
 	}
 	for _, a := range added {
 		t := a.Table
-		add(t.Num, upload{TableName(uint64(t.Num)), base.TableName(t.Num), t.Size, func(f vfs.File) (uint32, error) {
+		add(upload{uint64(t.Num), TableName(uint64(t.Num)), base.TableName(t.Num), t.Size, func(f vfs.File) (uint32, error) {
 			return tableSum(f, t)
 		}})
 		if b := t.Sidecar; b != nil {
-			add(b.Num, upload{FilterName(uint64(b.Num)), base.FilterName(b.Num), b.Size, func(f vfs.File) (uint32, error) {
+			add(upload{uint64(b.Num), FilterName(uint64(b.Num)), base.FilterName(b.Num), b.Size, func(f vfs.File) (uint32, error) {
 				return fileSum(f, 0, 0, b.Size)
 			}})
 		}

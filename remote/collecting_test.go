@@ -1,0 +1,77 @@
+package remote
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestStore_Retention writes for some days. What can be restored goes back as far as Retain says, a pin is
+// kept beyond that, and nothing is left over. When the store becomes idle there is one last
+// collection, and then no request.
+func TestStore_Retention(t *testing.T) {
+	inTime(t, func(o *Options) { o.Retain = 6 * time.Hour; o.Store.CompactionWorkers = 1 }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+		model := map[string]string{}
+		objects := func() (n int) {
+			for range b.b.List(t.Context(), "", "") {
+				n++
+			}
+			return n
+		}
+		most := 0
+		for hour := range 30 {
+			for range 6 {
+				put(t, s, model, "k", 120)
+				time.Sleep(10 * time.Minute)
+			}
+			if hour == 12 {
+				most = objects()
+				_, err := s.Pin(t.Context(), "noon", PinOptions{})
+				mustNil(t, err)
+			}
+			if n := objects(); hour > 12 && n > most*3/2 {
+				t.Fatalf("%d objects after %d hours, and %d after 12", n, hour, most)
+			}
+		}
+		check := func(what string) {
+			t.Helper()
+			sameMap(t, what+": restored", restoredContents(t, b.b), contents(t, s.DB()))
+			report, err := Verify(t.Context(), b.b, true)
+			mustNil(t, err)
+			if len(report.Findings) > 0 {
+				t.Errorf("%s: %v", what, report.Findings)
+			}
+		}
+		check("after 30 hours")
+		c, err := loadChain(t.Context(), b.b, s.id, 0)
+		mustNil(t, err)
+		floor, err := readStep(t.Context(), b.b, s.id, c.state.Floor)
+		mustNil(t, err)
+		if age := time.Since(floor.Written); age < 6*time.Hour || age > 9*time.Hour {
+			t.Errorf("the oldest step that can be restored is of %v ago", age)
+		}
+		if !slices.Contains(events.kinds(), EventCollected) {
+			t.Error("no event says that something was collected")
+		}
+
+		time.Sleep(24 * time.Hour)
+		check("after an idle day")
+		calls := b.calls()
+		time.Sleep(7 * 24 * time.Hour)
+		if n := b.calls() - calls; n != 0 {
+			t.Errorf("%d calls in an idle week", n)
+		}
+		if n := objects(); n > 30 {
+			for info := range b.b.List(t.Context(), "", "") {
+				t.Log(info.Name)
+			}
+			t.Errorf("%d objects are left when all but the newest state and a pin could be collected", n)
+		}
+		mustNil(t, s.Unpin(t.Context(), "noon"))
+		_, err = s.Collect(t.Context())
+		mustNil(t, err)
+		if n := objects(); n > 25 {
+			t.Errorf("%d objects are left without the pin", n)
+		}
+	})
+}
