@@ -7,8 +7,10 @@ import (
 	"log"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/vfs"
 )
 
 // The time of the examples.
@@ -132,4 +134,65 @@ func ExampleDecodePin() {
 	must(err)
 	fmt.Println(got.Name(), got.N, got.Owner, got.Expires.Format(time.DateOnly))
 	// Output: p/nightly 7 ann 2026-01-03
+}
+
+// A store is kept in a bucket, and restored as it was before a mistake.
+func ExampleRestore() {
+	ctx := context.Background()
+	bucket := remote.NewMem()
+	s, err := remote.Open(ctx, "store", bucket, &remote.Options{Store: shale.Options{FS: vfs.NewMem()}})
+	must(err)
+	must(s.DB().Put([]byte("city"), []byte("Oslo")))
+	before := s.DB().LogPosition().LastSeq
+	must(s.DB().Delete([]byte("city"))) // a mistake
+	must(s.Ship(ctx))
+	must(s.Close())
+
+	disk := vfs.NewMem()
+	r, err := remote.Restore(ctx, bucket, "restored", remote.At{Seq: before}, &remote.RestoreOptions{FS: disk})
+	must(err)
+	fmt.Println("restored to", r.At.Seq, "and left out up to", r.Left.LastSeq)
+
+	db, err := shale.Open("restored", &shale.Options{FS: disk})
+	must(err)
+	defer db.Close()
+	city, err := db.Get([]byte("city"))
+	must(err)
+	fmt.Println(string(city))
+	// Output:
+	// restored to 1 and left out up to 2
+	// Oslo
+}
+
+// A point that can't be restored is refused, with the nearest one that can.
+func ExamplePointError() {
+	ctx := context.Background()
+	bucket := remote.NewMem()
+	s, err := remote.Open(ctx, "store", bucket, &remote.Options{Store: shale.Options{FS: vfs.NewMem()}})
+	must(err)
+	must(s.DB().Put([]byte("city"), []byte("Oslo")))
+	must(s.Ship(ctx))
+	must(s.Close())
+
+	_, err = remote.Restore(ctx, bucket, "restored", remote.At{Seq: 99}, &remote.RestoreOptions{FS: vfs.NewMem()})
+	var refused *remote.PointError
+	fmt.Println(errors.As(err, &refused), refused.Why, "- before it:", refused.Before.Seq)
+	// Output: true the logs in the bucket end at sequence number 1 - before it: 1
+}
+
+// A backup that nobody has read is a hope.
+func ExampleVerify() {
+	ctx := context.Background()
+	bucket := remote.NewMem()
+	s, err := remote.Open(ctx, "store", bucket, &remote.Options{Store: shale.Options{FS: vfs.NewMem()}})
+	must(err)
+	must(s.DB().Put([]byte("city"), []byte("Oslo")))
+	must(s.DB().Flush(ctx))
+	must(s.Publish(ctx))
+	must(s.Close())
+
+	report, err := remote.Verify(ctx, bucket, true)
+	must(err)
+	fmt.Println(report.Tables, "table,", len(report.Findings), "findings")
+	// Output: 1 table, 0 findings
 }

@@ -53,6 +53,7 @@ type laying struct {
 	at     place     // where the logs that are used end
 	time   time.Time // when the last of them was written
 	rest   int64     // bytes of the last segment that are behind at
+	toSeq  uint64    // the last sequence number of that segment
 	end    ending    // why the logs end there
 }
 
@@ -100,8 +101,19 @@ func (e ending) String() string {
 // errEnd ends the reading of a log at the laying's end.
 var errEnd = errors.New("the logs end here")
 
-// add takes the next segment, and reports whether another one is wanted.
+// add takes the next segment, and reports whether another one is wanted. What is behind the limit may
+// have been collected, so it does not ask for that.
 func (l *laying) add(s *Segment) (more bool, err error) {
+	more, err = l.take(s)
+	if more && err == nil && l.limit.at != (place{}) && !l.at.before(l.limit.at) {
+		l.end = ending{kind: endAtLimit}
+		return false, nil
+	}
+	return more, err
+}
+
+// take is add, but for the limit at the end of the segment.
+func (l *laying) take(s *Segment) (more bool, err error) {
 	if !l.limit.time.IsZero() && s.Written.After(l.limit.time) ||
 		l.limit.at != (place{}) && !(place{s.Log, s.Offset}).before(l.limit.at) {
 		l.end = ending{kind: endAtLimit}
@@ -288,7 +300,7 @@ func (l *laying) cut(s *Segment) error {
 		return nil
 	}
 	log := l.log()
-	l.rest = s.End() - log.Length
+	l.rest, l.toSeq = s.End()-log.Length, s.LastSeq
 	l.at = place{uint64(log.Num), log.Length}
 	if err := l.file.Truncate(log.Length); err != nil {
 		return err

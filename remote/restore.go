@@ -163,9 +163,24 @@ func Restore(ctx context.Context, b Bucket, dir string, at At, o *RestoreOptions
 	r.fs = r.opts.FS
 	r.b = retrying(b)
 	if err := r.run(ctx); err != nil {
+		err = r.explain(ctx, err)
 		return Restored{}, fmt.Errorf("remote: restore %v into %s: %w", at, dir, err)
 	}
 	return r.done, nil
+}
+
+// explain returns the error of a restore. If objects are missing because the step was collected meanwhile,
+// it says so, with ErrSnapshotGone.
+func (r *restore) explain(ctx context.Context, err error) error {
+	if r.moment == nil || r.opts.Pin != "" || !errors.Is(err, errMissing) {
+		return err
+	}
+	newest, lookErr := readNewest(ctx, r.b, r.done.StoreID, 0)
+	if lookErr != nil || newest == nil || newest.Floor <= r.moment.state.N {
+		return err
+	}
+	return fmt.Errorf("step %d was collected meanwhile, steps from %d on are kept: restore again, or pin what shall stay: %w (%w)",
+		r.moment.state.N, newest.Floor, ErrSnapshotGone, err)
 }
 
 // A restore is one call of Restore.

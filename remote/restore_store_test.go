@@ -5,9 +5,11 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
@@ -89,7 +91,6 @@ func (k *kept) takenOver() {
 	}
 	_ = old.Close() // it is fenced
 	k.compareNow("taken over")
-	k.sync()
 }
 
 // compareNow compares the open store with the model.
@@ -113,7 +114,6 @@ func TestRestore_StoresThatOpenKeeps(t *testing.T) {
 	for seed := uint64(1); seed <= lives; seed++ {
 		k := &kept{shipped: shipped{t: t, rng: rand.New(rand.NewPCG(seed, 9)), b: NewMem(), commits: []commit{{0, map[string]string{}}}}}
 		k.opened(vfs.NewMem())
-		takeovers := 0
 		for range 45 {
 			switch x := k.rng.IntN(100); {
 			case x < 45:
@@ -142,9 +142,7 @@ func TestRestore_StoresThatOpenKeeps(t *testing.T) {
 				k.compareNow("after a crash")
 				_ = old.Close() // its machine is gone
 			default:
-				if takeovers++; takeovers == 1 || isLong {
-					k.takenOver()
-				}
+				k.takenOver()
 			}
 		}
 		k.sync()
@@ -181,5 +179,94 @@ func TestRestore_StoresThatOpenKeeps(t *testing.T) {
 	t.Logf("%d points were restored, %d refused", restored, refused)
 	if refused*20 > restored {
 		t.Errorf("%d points were refused, and %d restored", refused, restored)
+	}
+}
+
+// random takes some steps of a life.
+func (k *kept) random(steps int) {
+	k.t.Helper()
+	for range steps {
+		switch x := k.rng.IntN(10); {
+		case x < 6:
+			k.write(1 + k.rng.IntN(4))
+		case x < 7:
+			k.ingest()
+			k.sync()
+		case x < 8:
+			mustNil(k.t, k.db.Flush(context.Background()))
+		case x < 9:
+			mustNil(k.t, k.db.Compact(context.Background(), shale.Range{}))
+		default:
+			k.sync()
+		}
+	}
+	k.sync()
+}
+
+// What a pin keeps can be restored, and cloned and restored from the clone, after the steps around it were
+// collected. The steps from the floor on can be restored, and no earlier ones.
+func TestRestore_PinsClonesAndCollection(t *testing.T) {
+	for seed := uint64(1); seed <= 3; seed++ {
+		k := &kept{shipped: shipped{t: t, rng: rand.New(rand.NewPCG(seed, 9)), b: NewMem(), commits: []commit{{0, map[string]string{}}}}}
+		k.opened(vfs.NewMem())
+		k.random(20)
+		_, err := k.store.Pin(t.Context(), "keep", PinOptions{})
+		mustNil(t, err)
+		pinned := k.held()
+		k.random(20)
+		c := k.store.publish.chain
+		mustNil(t, c.putState(t.Context(), k.b))
+		floor := c.n()
+		k.random(20)
+		step := &Step{Kind: StepPublish, Written: time.Now(), Floor: floor, LastTableSeq: c.step.LastTableSeq}
+		mustNil(t, c.publish(t.Context(), k.b, step, func(uint64) error { return nil }))
+		done, err := collect(t.Context(), k.b, c, time.Now(), func(uint64) bool { return false })
+		mustNil(t, err)
+		if done.Steps == 0 || done.Segments == 0 {
+			t.Fatalf("collected %+v", done)
+		}
+
+		mem := vfs.NewMem()
+		r, err := Restore(t.Context(), k.b, "to", At{}, &RestoreOptions{FS: mem, Pin: "keep"})
+		mustNil(t, err)
+		if got := contentsOf(t, mem, "to"); !maps.Equal(got, pinned) {
+			t.Errorf("the pin, restored %+v: %s", r, difference(got, pinned))
+		}
+		for n := uint64(1); n <= c.n(); n++ {
+			if k.check(At{Step: n}) != (n >= floor) {
+				t.Errorf("step %d, the floor is %d", n, floor)
+			}
+		}
+		if k.check(At{Time: time.Unix(1, 0)}) || k.check(At{Seq: 1}) {
+			t.Error("a point before the floor was restored")
+		}
+		r, held, err := k.restored(At{})
+		mustNil(t, err)
+		k.compare(At{}, r, held)
+		report, err := Verify(t.Context(), k.b, true)
+		mustNil(t, err)
+		// The rest of a log whose beginning a pin keeps stays, too.
+		others := slices.DeleteFunc(report.Leftovers, func(i Info) bool { return strings.HasPrefix(i.Name, segmentFolder) })
+		if len(report.Findings) > 0 || len(others) > 0 || report.First != floor || report.Pins != 1 {
+			t.Errorf("Verify: %+v", report)
+		}
+
+		clone := NewMem()
+		mustNil(t, Clone(t.Context(), k.b, "keep", clone, CloneOptions{Prefix: "parent"}))
+		if _, err := Restore(t.Context(), clone, "clone", At{}, &RestoreOptions{FS: mem}); err == nil || !strings.Contains(err.Error(), "RestoreOptions.Parent") {
+			t.Errorf("a clone without its parent: %v", err)
+		}
+		_, err = Restore(t.Context(), clone, "clone", At{}, &RestoreOptions{FS: mem, Parent: func(prefix string) (Bucket, error) { return k.b, nil }})
+		mustNil(t, err)
+		if got := contentsOf(t, mem, "clone"); !maps.Equal(got, pinned) {
+			t.Errorf("the clone: %s", difference(got, pinned))
+		}
+		report, err = Verify(t.Context(), clone, true)
+		mustNil(t, err)
+		if len(report.Findings) > 0 || len(report.Leftovers) > 0 || report.InParents == 0 {
+			t.Errorf("Verify of the clone: %+v", report)
+		}
+		k.line.cut.Store(true)
+		_ = k.store.Close() // another step was published behind its back
 	}
 }

@@ -197,3 +197,45 @@ func TestRestore_RefusesWhatItLacks(t *testing.T) {
 		t.Error("both should happen")
 	}
 }
+
+// A log that ends without its seal may lack writes. They are in tables, if anywhere. Until a step has
+// these, the newest point is before them, and no later one can be restored.
+func TestRestore_LogThatWasLost(t *testing.T) {
+	s := newShipped(t, 1, NewMem())
+	defer s.close()
+	for range 5 {
+		s.write(2)
+	}
+	s.ship()
+	s.publish()
+	s.write(2)
+	s.ship()
+	before := s.lastSeq
+	for range 3 {
+		s.write(2)
+	}
+	mustNil(t, s.db.Flush(t.Context()))
+	logs := s.logs()
+	s.put(&Segment{Kind: SegmentSeal, FirstSeq: s.lastSeq + 1, LastSeq: s.lastSeq, Next: uint64(logs[len(logs)-1])})
+	s.write(2)
+	s.ship()
+
+	r, held, err := s.restored(At{})
+	mustNil(t, err)
+	s.compare(At{}, r, held)
+	if r.At.Seq != before || r.Left.LastSeq != s.lastSeq || r.Left.Segments == 0 || !strings.Contains(r.Left.Why, "lack") {
+		t.Errorf("%+v, want the point %d", r, before)
+	}
+	for seq := before + 1; seq <= s.lastSeq; seq++ {
+		if s.check(At{Seq: seq}) {
+			t.Errorf("sequence number %d was restored", seq)
+		}
+	}
+	s.publish()
+	r, held, err = s.restored(At{})
+	mustNil(t, err)
+	s.compare(At{}, r, held)
+	if r.At.Seq != s.lastSeq || r.Left != (LeftOut{}) {
+		t.Errorf("%+v, want the point %d", r, s.lastSeq)
+	}
+}

@@ -103,11 +103,11 @@ func (r *restore) segmentsOf(ctx context.Context, b Bucket, at, end place, add f
 		if err != nil {
 			return false, err
 		}
-		if end != (place{}) && !(place{s.Log, s.Offset}).before(end) {
-			return true, nil
-		}
 		if more, err := add(s); err != nil || !more {
 			return false, err
+		}
+		if end != (place{}) && !s.after().before(end) {
+			break // what follows may have been collected
 		}
 	}
 	return true, nil
@@ -162,9 +162,8 @@ func (r *restore) leave(ctx context.Context) error {
 	left := &r.done.Left
 	l := r.laying
 	left.Steps = r.history.newest - min(r.history.newest, r.moment.state.N)
-	left.Bytes = l.rest
 	if l.rest > 0 {
-		left.Segments++
+		left.Segments, left.Bytes, left.LastSeq = 1, l.rest, l.toSeq
 	}
 	after := logFolder(l.at.log)
 	if l.at.off > 0 {

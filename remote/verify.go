@@ -517,7 +517,7 @@ func (v *verification) leftovers() {
 		}
 	}
 	for at, length := range v.segments {
-		if !v.used[at] {
+		if !v.used[at] && length > 0 { // fences stay for ever
 			left = append(left, Info{Name: at.String(), Size: length + segmentHeader})
 		}
 	}
