@@ -120,8 +120,9 @@ func (db *DB) setAside(plan *compaction.Plan, err error) bool {
 // has reserved ahead, and tries once more. Requires: the plan is reserved; the caller does
 // not lead the commit queue and holds no lock.
 func (db *DB) runPlanInRoom(ctx context.Context, plan *compaction.Plan) error {
+	freed := db.deleter.Freed()
 	err := db.runPlan(ctx, plan)
-	if base.IsNoSpace(err) && db.giveUpRoom() {
+	if base.IsNoSpace(err) && db.giveUpRoom(freed) {
 		err = db.runPlan(ctx, plan)
 	}
 	return err

@@ -59,7 +59,7 @@ import (
 //
 // Each piece of state that changes has one owner, a type with a lock of its own.
 // Locks, in the order in which they are taken: leading the commit queue, flusher.mu,
-// Tree.editing, residency.Filters.mu, changes.mu, Scheduler.mu, Tree.mu, readState.mu,
+// logset.Set.giving, Tree.editing, residency.Filters.mu, changes.mu, Scheduler.mu, Tree.mu, readState.mu,
 // commit.Snapshots.mu, and then those of other packages.
 type DB struct {
 	// The owners. The pointers are constant after connect.
@@ -224,6 +224,7 @@ func (db *DB) logEnv() logset.Env {
 		NewFileNum:  db.tree.NewFileNum,
 		Note:        db.tree.NoteLog,
 		Remove:      db.removeFiles,
+		Freed:       db.deleter.Freed,
 		NoRoom:      db.giveUpFor,
 		Failed:      db.backgroundError,
 		TakesWrites: func() bool { return !db.closing() && db.health.Current() == nil },

@@ -141,8 +141,9 @@ func (db *DB) oldestImmutable() *immutable {
 // flushInRoom is flush with a second attempt: if the disk is full and the store can give back
 // room that it has reserved, it does so and flushes again.
 func (db *DB) flushInRoom(imm *immutable) ([]*tree.Table, error) {
+	freed := db.deleter.Freed()
 	out, err := db.flush(imm)
-	if err != nil && db.giveUpFor("flush", err) {
+	if err != nil && db.giveUpFor("flush", freed, err) {
 		out, err = db.flush(imm)
 	}
 	return out, err
@@ -179,7 +180,7 @@ func (db *DB) flushEnded(f flushOutcome) {
 func (db *DB) retryFlushLater(err error) {
 	db.counters.retries.Add(1)
 	if base.IsNoSpace(err) {
-		db.giveUpRoom()
+		db.giveUpRoom(0)
 	}
 }
 
@@ -253,7 +254,7 @@ func (db *DB) Flush(ctx context.Context) error {
 	defer db.calls.Done()
 	err := db.flushNow(ctx)
 	if base.IsNoSpace(err) {
-		db.giveUpRoom() // or the flusher has done so meanwhile
+		db.giveUpRoom(0) // or the flusher has done so meanwhile
 		err = db.flushNow(ctx)
 	}
 	return err

@@ -155,7 +155,7 @@ func (db *DB) resumeFrom(f *health.Failure) error {
 		return base.ReadOnly(errTorn)
 	}
 	if base.IsNoSpace(f.Err) {
-		db.giveUpReserve()
+		db.giveUpReserve(0)
 		db.logs.Current().Shrink()
 	}
 	if err := db.tryWrites(f); err != nil {
@@ -266,8 +266,9 @@ func (db *DB) logBroken() bool {
 
 // giveUpFor gives up what the store has reserved ahead if err says that the disk is full.
 // It reports whether it is worthwhile to try again. what names the attempt, for the event.
-func (db *DB) giveUpFor(what string, err error) bool {
-	if !base.IsNoSpace(err) || !db.giveUpReserve() {
+// freed is what Deleter.Freed returned before the attempt.
+func (db *DB) giveUpFor(what string, freed uint64, err error) bool {
+	if !base.IsNoSpace(err) || !db.giveUpReserve(freed) {
 		return false
 	}
 	db.events.emit(Event{Kind: EventBackgroundError, Reason: "no room: " + what, Err: err})
@@ -275,14 +276,17 @@ func (db *DB) giveUpFor(what string, err error) bool {
 }
 
 // giveUpReserve gives back the room that the store holds without need: the log that was
-// prepared, and those kept for reuse. It waits for the removal of these files, and of all
-// others that nothing needs. It reports whether there may be more room now than at its last
-// call. Requires: the caller holds no lock from changes.mu on in the list at DB.
-func (db *DB) giveUpReserve() (any bool) {
-	any = db.logs.GiveUp()
+// prepared, those kept for reuse, and what sealed logs have reserved. It waits for the removal
+// of these files, and of all others that nothing needs. It reports whether room was freed since
+// Deleter.Freed returned the value given. Others may have freed it: two attempts may fail together, and
+// then only one of them finds something to give back. Requires: the caller holds no lock from
+// changes.mu on in the list at DB.
+func (db *DB) giveUpReserve(freed uint64) (any bool) {
+	if db.logs.GiveUp() {
+		db.deleter.NoteFreed()
+	}
 	db.awaitDeletions(db.ctx) // there is more room only once the files are removed
-	// Others may have been removed since the attempt that has failed.
-	return db.deleter.TakeRemoved() || any
+	return db.deleter.Freed() != freed
 }
 
 // leadPatience is how long giveUpRoom waits for its turn to lead the queue. The leader may
@@ -293,14 +297,15 @@ const leadPatience = 100 * time.Millisecond
 // giveUpRoom is giveUpReserve that also gives back what is reserved in the current log,
 // which only the leader may touch. Requires: the caller does not lead the queue and holds
 // no lock.
-func (db *DB) giveUpRoom() (any bool) {
-	any = db.giveUpReserve()
+func (db *DB) giveUpRoom(freed uint64) (any bool) {
+	db.giveUpReserve(freed)
 	ctx, cancel := context.WithTimeout(db.ctx, leadPatience)
 	defer cancel()
-	shrunk := false
 	_ = db.commits.Alone(ctx, func() error { // without a turn the log stays as it is
-		shrunk = db.logs.Current().Shrink()
+		if db.logs.Current().Shrink() {
+			db.deleter.NoteFreed()
+		}
 		return nil
 	})
-	return any || shrunk
+	return db.deleter.Freed() != freed
 }

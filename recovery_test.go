@@ -418,3 +418,29 @@ func wantAll(t *testing.T, db *DB, want map[string]string) {
 		t.Errorf("%d entries, want %d", n, len(want))
 	}
 }
+
+// Two attempts find the disk full at the same time. Whichever gives up first what the store has reserved,
+// there is more room for both afterwards, so both are worth another attempt. A later one is not.
+func TestGiveUp_RoomForAllThatFoundNone(t *testing.T) {
+	opts := tinyStore(vfs.NewMem())
+	opts.CompactionWorkers = -1
+	db := openTest(t, &opts)
+	for i := range 200 {
+		mustPut(t, db, fmt.Sprintf("key%03d", i), strings.Repeat("v", 100))
+	}
+	mustFlush(t, db)
+	if _, kept := db.logs.Spare(); kept == 0 {
+		t.Fatal("no log is kept to be used again")
+	}
+	db.awaitDeletions(t.Context())
+	freed := db.deleter.Freed()
+	for attempt := range 2 {
+		if !db.giveUpReserve(freed) {
+			t.Errorf("attempt %d is not worth another one", attempt)
+		}
+	}
+	db.giveUpRoom(0)
+	if db.giveUpRoom(db.deleter.Freed()) {
+		t.Error("there is always something to give up")
+	}
+}

@@ -110,7 +110,7 @@ func TestDelete_RoomForTheNextAttempt(t *testing.T) {
 		if err := db.Compact(t.Context(), Prefix("a")); err != nil {
 			t.Fatal(err)
 		}
-		db.giveUpRoom() // so that nothing else makes it worthwhile to try again
+		db.giveUpRoom(0) // so that nothing else makes it worthwhile to try again
 		synctest.Wait()
 		full.Store(true)
 		if err := it.Close(); err != nil {

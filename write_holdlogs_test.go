@@ -77,7 +77,7 @@ func TestHoldLogs_StayWhole(t *testing.T) {
 		if n := len(all()); n < 7 {
 			t.Fatalf("%d logs after 6 flushes", n)
 		}
-		db.giveUpReserve() // what a full disk does
+		db.giveUpReserve(0) // what a full disk does
 		all()
 		closeTest(t, db)
 		db = mustOpen(t, "db", o)

@@ -97,6 +97,20 @@ func TestWriter_GrowsInSteps(t *testing.T) {
 	mustClose(t, w)
 }
 
+// TestWriter_SmallLogsStaySmall checks that a log that gets longer than was expected of it reserves no
+// more than it holds: the logs of a small memtable would fill a small disk.
+func TestWriter_SmallLogsStaySmall(t *testing.T) {
+	disk := smalldisk.New(vfs.NewMem(), 1<<20)
+	w := mustCreate(t, Header{Num: 7, StoreID: testStore}, Options{FS: disk, Prealloc: 4 << 10})
+	for w.Len() < 300_000 {
+		mustAppend(t, w, testPayload(1, 100), 1)
+		if n, _, _ := disk.Usage(); n*smalldisk.Block > 2*(w.Len()+2*smalldisk.Block) {
+			t.Fatalf("the log takes %d blocks with %d bytes of records", n, w.Len())
+		}
+	}
+	mustClose(t, w)
+}
+
 // TestPrepare_TakesWhatThereIs checks that a disk without room for everything that a log
 // would reserve still has room for less.
 func TestPrepare_TakesWhatThereIs(t *testing.T) {

@@ -25,8 +25,8 @@ const (
 	// pageSize is the unit in bytes in which blocks are reserved.
 	pageSize = 4096
 	// lateGrowth is the number of bytes by which a file is extended ahead of its records once
-	// it is longer than was expected. Before that it is doubled. So a log with few records is
-	// small, and a mapping is seldom made again.
+	// it is longer than was expected, but at most doubled. Before that it is doubled. So a log
+	// with few records is small, and a mapping is seldom made again.
 	lateGrowth = 256 << 10
 	// maxBuffer is the number of encoded bytes after which the buffer is written. A smaller
 	// group takes one write call.
@@ -235,7 +235,7 @@ func (w *Writer) reserveFor(need int64) error {
 	}
 	want := w.reserved + max(w.reserved, firstReserve)
 	if want > w.expected {
-		want = max(w.expected, least+lateGrowth)
+		want = max(w.expected, least+min(lateGrowth, least))
 	}
 	reserved, err := reserve(w.file, least, want)
 	if base.IsNoSpace(err) {
@@ -262,10 +262,13 @@ func (w *Writer) Reserve() error {
 
 // Shrink gives back the blocks that are reserved ahead of the records, for others that need
 // the room. It reports whether there were any. The log reserves blocks again when it needs
-// them.
+// them. A sealed log needs none, and with the seal the header promises no length any more.
 func (w *Writer) Shrink() bool {
 	keep := max(w.off+sealRoom+pageSize-1, w.promised) &^ (pageSize - 1)
-	if w.sealed || w.failed.Load() != nil || w.reserved <= keep {
+	if w.sealed {
+		keep = (w.off + pageSize - 1) &^ (pageSize - 1)
+	}
+	if w.failed.Load() != nil || w.reserved <= keep {
 		return false
 	}
 	w.unmap()
@@ -333,6 +336,18 @@ func (w *Writer) Trim() error {
 		return w.fail("trim", err)
 	}
 	return nil
+}
+
+// TrimFile is Trim for a log that is closed. The log is sealed, and ends at length end. It reports whether
+// the file has become shorter. Requires: nobody writes to the file or has it mapped.
+func TrimFile(fs vfs.FS, name string, end int64) (shorter bool) {
+	f, err := fs.OpenReadWrite(name)
+	if err != nil {
+		return false
+	}
+	size, err := f.Size()
+	shorter = err == nil && size > end && f.Truncate(end) == nil
+	return f.Close() == nil && shorter
 }
 
 // Close closes the file. It waits for a sync that is under way. It neither syncs nor seals. A

@@ -10,6 +10,7 @@ package logset
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -52,8 +53,12 @@ type Set struct {
 
 	tail tail // how far Replay and Follow have read; their caller owns it
 
+	giving sync.Mutex // one GiveUp at a time: when it returns, all that it found is free; before mu
+
 	mu         sync.Mutex
 	live       []logFile            // oldest first, the current one last
+	wanted     bool                 // the next log is to be prepared, or is: set by Ask, until a rotation or GiveUp
+	preparing  chan struct{}        // closed when the file in the making is prepared, or removed; nil: none is in the making
 	prepared   *wal.Prepared        // the file of the next log; nil: there is none
 	recyclable []base.FileNum       // obsolete logs that are kept to be used again
 	held       map[base.FileNum]int // number of holders of each held log
@@ -61,6 +66,9 @@ type Set struct {
 	holdFrom   base.FileNum         // obsolete logs from this number on are held; 0: none
 	pastSyncs  uint64               // syncs of all logs before the current one
 	pastBytes  uint64               // bytes written to them
+
+	// ends has the lengths of sealed logs whose files may be longer than that.
+	ends map[base.FileNum]int64
 }
 
 // An Env is what a Set needs from the store.
@@ -76,9 +84,12 @@ type Env struct {
 	// sealed predecessor, which is nil if there is none.
 	Note   func(newLog base.FileNum, sealed *manifest.SealedLog) error
 	Remove func(names ...string) // removes files
-	// NoRoom is called with an error. If the cause is a full disk, it frees
-	// what the store can do without, and reports whether to try again.
-	NoRoom      func(what string, err error) bool
+	// Freed returns a number that grows when space on the disk was freed.
+	Freed func() uint64
+	// NoRoom is called with an error, and with what Freed returned before the attempt.
+	// If the cause is a full disk, it frees what the store can do without, and reports
+	// whether to try again.
+	NoRoom      func(what string, freed uint64, err error) bool
 	Failed      func(what string, err error) // reports an error that the store can continue after
 	TakesWrites func() bool                  // reports whether the store takes writes, so that a next log may be needed
 }
@@ -87,7 +98,8 @@ type Env struct {
 type logFile struct {
 	num    base.FileNum
 	sealed bool
-	linked bool // a checkpoint shares the file, or may share it: it must not be overwritten
+	linked bool  // a checkpoint shares the file, or may share it: it must not be overwritten
+	end    int64 // length in bytes of a log that this process has sealed; 0: another one
 }
 
 // New returns a Set without logs. Replay or Begin adds the first one.
@@ -95,7 +107,7 @@ func New(env Env) *Set {
 	if env.MinPrepared == 0 {
 		env.MinPrepared = minPrepared
 	}
-	return &Set{env: env, wake: make(chan struct{}, 1), held: make(map[base.FileNum]int), holdFrom: env.HoldFrom}
+	return &Set{env: env, wake: make(chan struct{}, 1), held: make(map[base.FileNum]int), holdFrom: env.HoldFrom, ends: make(map[base.FileNum]int64)}
 }
 
 // Current returns the current log, or nil if the store is read-only.
@@ -158,26 +170,38 @@ func (l *Set) Begin(h wal.Header) error {
 		l.pastSyncs += syncs
 		l.pastBytes += bytes
 	}
+	if l.sealed != nil {
+		l.live[len(l.live)-2].end = l.sealed.Length
+	}
 	l.sealed = nil
 	return nil
 }
 
-// create creates the log that follows h.Prev. It uses the
-// prepared log if it can. Requires: the caller is the leader.
+// create creates the log that follows h.Prev. It uses the prepared log if it can. If the
+// disk is full, it tries once more after the store has freed what it can do without, and the
+// current log what it has reserved. Requires: the caller is the leader.
 func (l *Set) create(h wal.Header) (*wal.Writer, error) {
 	l.asked = false
 	if p := l.takePrepared(); p != nil {
 		if p.Num() > h.Prev && h.Prev > 0 { // otherwise the manifest's MinLog may be above p's number
 			h.Num = p.Num()
-			return p.Begin(h)
+			if w, err := p.Begin(h); !base.IsNoSpace(err) {
+				return w, err
+			} // the file is removed, and another may need less room
+		} else {
+			l.discard(p)
 		}
-		l.discard(p)
 	}
+	freed := l.env.Freed()
 	h.Num = l.env.NewFileNum()
 	w, err := wal.Create(h, l.options())
-	if err != nil && l.env.NoRoom("begin log", err) {
-		h.Num = l.env.NewFileNum()
-		w, err = wal.Create(h, l.options())
+	if base.IsNoSpace(err) {
+		old := l.current.Load()
+		shrunk := old != nil && old.Shrink()
+		if l.env.NoRoom("begin log", freed, err) || shrunk {
+			h.Num = l.env.NewFileNum()
+			w, err = wal.Create(h, l.options())
+		}
 	}
 	return w, err
 }
@@ -196,6 +220,9 @@ func (l *Set) options() wal.Options {
 func (l *Set) Ask(taken int64) {
 	if !l.asked && l.env.MemtableSize >= l.env.MinPrepared && taken > l.env.MemtableSize/2 {
 		l.asked = true
+		l.mu.Lock()
+		l.wanted = true
+		l.mu.Unlock()
 		base.Wake(l.wake)
 	}
 }
@@ -216,31 +243,72 @@ func (l *Set) Loop(ctx context.Context) {
 	}
 }
 
-// prepare makes the file of the next log. It reports
-// an error; the rotation then creates the log itself.
+// prepare makes the file of the next log, if it is still wanted. It
+// reports an error; the rotation then creates the log itself.
 func (l *Set) prepare() {
-	l.mu.Lock()
-	have := l.prepared != nil
-	l.mu.Unlock()
-	if have {
+	if !l.beginPreparing() {
 		return
 	}
 	p, err := wal.Prepare(l.env.NewFileNum(), l.options())
+	if derr := l.endPreparing(p); err == nil {
+		err = derr
+	}
 	if err != nil {
 		l.env.Failed("prepare log", err)
-		return
+	}
+}
+
+// beginPreparing reports whether the next log is to be prepared. GiveUp waits from
+// then on until endPreparing: the file takes room, and no field has it yet.
+func (l *Set) beginPreparing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.wanted || l.prepared != nil {
+		return false
+	}
+	l.preparing = make(chan struct{})
+	return true
+}
+
+// endPreparing makes p the prepared log. If it is not wanted any more,
+// it is removed. p is nil if there is none, because of an error.
+func (l *Set) endPreparing(p *wal.Prepared) (err error) {
+	l.mu.Lock()
+	if l.wanted {
+		l.prepared, p = p, nil
+	}
+	l.mu.Unlock()
+	if p != nil {
+		err = p.Discard()
 	}
 	l.mu.Lock()
-	l.prepared = p
+	defer l.mu.Unlock()
+	close(l.preparing)
+	l.preparing = nil
+	return err
+}
+
+// cancelPreparing makes Loop prepare no log before the next Ask. If it is
+// preparing one, cancelPreparing waits until that is done, and reports it.
+func (l *Set) cancelPreparing() (any bool) {
+	l.mu.Lock()
+	l.wanted = l.wanted && l.prepared != nil
+	preparing := l.preparing
 	l.mu.Unlock()
+	if preparing == nil {
+		return false
+	}
+	<-preparing
+	return true
 }
 
 // takePrepared returns the prepared log and forgets it, or returns nil if there is none.
+// A log that is in the making would come too late, and is not wanted any more.
 func (l *Set) takePrepared() *wal.Prepared {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.prepared
-	l.prepared = nil
+	l.prepared, l.wanted = nil, false
 	return p
 }
 
@@ -287,14 +355,18 @@ func (l *Set) takeRecyclable() base.FileNum {
 	return num
 }
 
-// Rotated marks the predecessor of the current log as
-// sealed, and returns the number of the current one.
+// Rotated marks the predecessor of the current log as sealed, and returns the
+// number of the current one. Requires: the predecessor's Writer is closed.
 func (l *Set) Rotated() base.FileNum {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := len(l.live) - 1
 	if last > 0 {
-		l.live[last-1].sealed = true
+		old := &l.live[last-1]
+		old.sealed = true
+		if old.end > 0 && !old.linked {
+			l.ends[old.num] = old.end
+		}
 	}
 	return l.live[last].num
 }
@@ -314,6 +386,7 @@ func (l *Set) DropBelow(min base.FileNum) (gone []string) {
 			kept = append(kept, f)
 		case f.sealed && !f.linked && !l.isHeldLocked(f.num) && len(l.recyclable) < maxRecyclable:
 			l.recyclable = append(l.recyclable, f.num)
+			delete(l.ends, f.num)
 		default:
 			nums = append(nums, f.num)
 		}
@@ -334,11 +407,36 @@ func (l *Set) DropRecyclable() (any bool) {
 	return any
 }
 
-// GiveUp frees the disk space of logs that are not needed: the prepared one,
-// and those that are kept to be used again. It reports whether there were any.
+// GiveUp frees the disk space of logs that is not needed: the prepared log, also if it is still in the
+// making, the logs that are kept to be used again, and what sealed logs have reserved behind their ends.
+// The next log is not prepared before the next rotation. GiveUp reports whether there was any such space.
+// It waits for another GiveUp, because what that one frees is not free before it returns.
 func (l *Set) GiveUp() (any bool) {
-	any = l.DiscardPrepared()
+	l.giving.Lock()
+	defer l.giving.Unlock()
+	any = l.cancelPreparing()
+	any = l.DiscardPrepared() || any
+	any = l.trim() || any
 	return l.DropRecyclable() || any
+}
+
+// trim cuts sealed logs at their ends, each once. It reports whether that gave any space back. A
+// failure only costs space. The logs are held meanwhile, so that none of them becomes another log.
+func (l *Set) trim() (any bool) {
+	l.mu.Lock()
+	ends := l.ends
+	l.ends = make(map[base.FileNum]int64)
+	for num := range ends {
+		l.held[num]++
+	}
+	l.mu.Unlock()
+	for num, end := range ends {
+		any = wal.TrimFile(l.env.FS, l.path(num), end) || any
+	}
+	if len(ends) > 0 {
+		l.Release(slices.Collect(maps.Keys(ends)))
+	}
+	return any
 }
 
 // isHeldLocked reports whether log num must be neither removed nor
@@ -355,6 +453,7 @@ func (l *Set) orphanLocked(nums []base.FileNum) (names []string) {
 			l.orphans = append(l.orphans, num)
 		} else {
 			names = append(names, base.LogName(num))
+			delete(l.ends, num)
 		}
 	}
 	return names
@@ -383,6 +482,7 @@ func (l *Set) Share() (nums []base.FileNum) {
 	for i := range l.live[:len(l.live)-1] {
 		f := &l.live[i]
 		f.linked = true
+		delete(l.ends, f.num)
 		l.held[f.num]++
 		nums = append(nums, f.num)
 	}
@@ -478,8 +578,9 @@ func (l *Set) Stats() (syncs, bytes uint64) {
 // store has freed what it can do without. Requires: the caller is the leader.
 func (l *Set) Append(payloads [][]byte, last base.Seq, syncNext bool) (end int64, err error) {
 	w := l.current.Load()
+	freed := l.env.Freed()
 	end, err = w.AppendBatch(payloads, last, syncNext)
-	if err != nil && w.Err() == nil && l.env.NoRoom("write log", err) {
+	if err != nil && w.Err() == nil && l.env.NoRoom("write log", freed, err) {
 		end, err = w.AppendBatch(payloads, last, syncNext)
 	}
 	if err != nil {

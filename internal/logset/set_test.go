@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/smalldisk"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
@@ -36,7 +38,8 @@ func newLogWorld(t *testing.T) *logWorld {
 			return w.noteErr
 		},
 		Remove: func(names ...string) { w.removed = append(w.removed, names...) },
-		NoRoom: func(string, error) bool { return false },
+		Freed:  func() uint64 { return 0 },
+		NoRoom: func(string, uint64, error) bool { return false },
 		Failed: func(what string, err error) { t.Errorf("%s: %v", what, err) },
 	})
 	return w
@@ -151,6 +154,139 @@ func TestSet_Prepares(t *testing.T) {
 	prepared := w.prepared.Num()
 	if num := w.rotate(); num != prepared || w.prepared != nil || w.asked {
 		t.Errorf("log %d begins, %d was prepared", num, prepared)
+	}
+}
+
+// files lists the logs in the directory.
+func (w *logWorld) files() []string {
+	names, err := w.mem.List("d")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// A log that is in the making has taken room on the disk, but is not in the set yet. GiveUp waits for
+// it and gives its room back. Nobody prepares another one before the next rotation.
+func TestGiveUp_TheLogInTheMaking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t)
+		first := w.rotate()
+		goOn := make(chan bool)
+		w.env.FS = vfs.NewFault(w.mem, func(op vfs.Op, _ string, _ int64) error {
+			if op == vfs.OpSync { // the blocks are reserved
+				<-goOn
+			}
+			return nil
+		})
+		w.Ask(w.env.MemtableSize)
+		go w.prepare()
+		synctest.Wait()
+		if len(w.files()) != 2 {
+			t.Fatalf("no log is in the making: %q", w.files())
+		}
+		given := false
+		go func() {
+			if !w.GiveUp() {
+				t.Error("nothing was given up")
+			}
+			given = true
+		}()
+		synctest.Wait()
+		if given {
+			t.Error("GiveUp does not wait for the log in the making")
+		}
+		close(goOn)
+		synctest.Wait()
+		if prepared, _ := w.Spare(); !given || prepared || !slices.Equal(w.files(), []string{base.LogName(first)}) {
+			t.Errorf("GiveUp has returned: %v; prepared %v, files %q", given, prepared, w.files())
+		}
+		w.prepare() // Loop was woken before GiveUp, and was late
+		if len(w.files()) != 1 {
+			t.Errorf("the room is taken again: %q", w.files())
+		}
+		w.rotate()
+		w.Ask(w.env.MemtableSize)
+		if w.prepare(); w.prepared == nil {
+			t.Error("no log is prepared after a rotation")
+		}
+	})
+}
+
+// A log whose preparation ends after the rotation that it was meant for comes too late: its number is
+// too low. It is removed at once, and the next one is prepared in its turn.
+func TestPrepare_TooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLogWorld(t)
+		first := w.rotate()
+		goOn := make(chan bool, 1)
+		w.env.FS = vfs.NewFault(w.mem, func(op vfs.Op, name string, _ int64) error {
+			if op == vfs.OpSync && name == w.path(first+1) {
+				<-goOn
+			}
+			return nil
+		})
+		w.Ask(w.env.MemtableSize)
+		go w.prepare()
+		synctest.Wait()
+		second := w.rotate()
+		goOn <- true
+		synctest.Wait()
+		if want := []string{base.LogName(first), base.LogName(second)}; !slices.Equal(w.files(), want) {
+			t.Errorf("files %q, want %q", w.files(), want)
+		}
+		w.Ask(w.env.MemtableSize)
+		if w.prepare(); w.prepared == nil {
+			t.Error("the next log is not prepared")
+		}
+	})
+}
+
+// What sealed logs have reserved behind their ends is given back, but for those that a checkpoint
+// shares; so is what the current log has, once it is sealed, if there is no room for the next.
+func TestGiveUp_TheRestOfSealedLogs(t *testing.T) {
+	w := newLogWorld(t)
+	disk := smalldisk.New(w.mem, 1<<20)
+	w.env.FS, w.env.MemtableSize = disk, 256<<10
+	prepared := func() base.FileNum {
+		w.Ask(w.env.MemtableSize)
+		w.prepare()
+		return w.rotate()
+	}
+	blocks := func(num base.FileNum) int64 { return disk.Files()[w.path(num)] }
+	w.rotate()
+	shared := prepared()
+	w.append(7, "a")
+	second := prepared()
+	w.Share()
+	w.append(7, "b")
+	w.HoldFrom(second)
+	third := prepared()
+	w.append(7, "c")
+	fourth := w.rotate()
+	w.env.Remove(w.DropBelow(third)...)
+	if n := blocks(second); n < 64 || blocks(shared) != n || blocks(third) != n {
+		t.Fatalf("blocks before: %v", disk.Files())
+	}
+	if !w.GiveUp() || w.GiveUp() {
+		t.Error("the room is not given back once")
+	}
+	if blocks(second) != 2 || blocks(third) != 2 || blocks(shared) < 64 {
+		t.Errorf("blocks after: %v", disk.Files())
+	}
+	w.append(7, "d")
+	fifth := prepared()
+	used, _, _ := disk.Usage()
+	disk.Resize(used)
+	sixth := w.rotate()
+	if blocks(fourth) < 2 || blocks(fifth) != 2 || blocks(sixth) < 2 {
+		t.Errorf("the next log has no room: %v", disk.Files())
+	}
+	// Logs without their rest are whole.
+	_, _, records, err := w.replayed(&manifest.State{MinLog: shared})
+	if want := []string{"a", "b", "c", "d"}; err != nil || len(records) != len(want) {
+		t.Errorf("%q, %v; want %q", records, err, want)
 	}
 }
 

@@ -57,6 +57,17 @@ func (d *Disk) Usage() (used, most, refused int64) {
 	return d.used, d.most, d.refused
 }
 
+// Files returns how many blocks each file has that was created or opened on the disk.
+func (d *Disk) Files() map[string]int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	files := make(map[string]int64)
+	for name, n := range d.inodes {
+		files[name] = n.blocks
+	}
+	return files
+}
+
 // takeLocked gives n the blocks up to end as far as there are any, and returns up
 // to where it has them.
 func (d *Disk) takeLocked(n *inode, end int64) int64 {

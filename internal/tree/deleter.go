@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
 )
@@ -28,11 +29,12 @@ type Deleter struct {
 	changed func()
 	wake    chan struct{} // to Loop
 
+	freed atomic.Uint64 // see Freed
+
 	mu       sync.Mutex // protects the following fields
 	files    []Obsolete // to be removed
 	loops    bool       // Loop removes the files; otherwise the caller of Run does
 	removing int        // calls of removeAll in progress
-	removed  bool       // files were removed since the last TakeRemoved
 }
 
 // NewDeleter returns a Deleter that calls remove for each file. After some
@@ -100,15 +102,14 @@ func (d *Deleter) Idle() bool {
 	return !d.loops || d.removing == 0 && len(d.files) == 0
 }
 
-// TakeRemoved reports whether files were removed since it was called before.
-// If so, there may be more room on the disk than a caller has found then.
-func (d *Deleter) TakeRemoved() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	removed := d.removed
-	d.removed = false
-	return removed
-}
+// Freed returns a number that grows when there may be more room on the disk: after
+// files were removed, and before Idle says so; and after NoteFreed. A caller for which
+// there was no room compares it with what it was before its attempt.
+func (d *Deleter) Freed() uint64 { return d.freed.Load() }
+
+// NoteFreed notes that there may be more room on the disk, since something else than
+// a removal of this Deleter has given it back.
+func (d *Deleter) NoteFreed() { d.freed.Add(1) }
 
 // removeAll removes the files that are noted, and those that remove
 // adds. It holds no lock while it calls remove and changed.
@@ -120,8 +121,10 @@ func (d *Deleter) removeAll() {
 			removed = removed || f.version == nil
 		}
 	}
+	if removed {
+		d.NoteFreed()
+	}
 	d.mu.Lock()
-	d.removed = d.removed || removed
 	d.removing--
 	d.mu.Unlock()
 	d.changed()

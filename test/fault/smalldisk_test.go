@@ -145,7 +145,7 @@ func (l *smallLife) live(seed uint64) {
 	l.disk.Resize(l.blocks + 400)
 	l.goOn(t, 50)
 	if err := l.db.Compact(context.Background(), shale.Range{}); err != nil {
-		t.Errorf("Compact with room: %v", err)
+		t.Errorf("Compact with room: %v\nblocks: %v\n%v", err, l.disk.Files(), l.db.RecentEvents())
 	}
 	if l.db.Err() != nil || l.refusals.refused() {
 		t.Errorf("Err = %v with room, refused %v", l.db.Err(), l.refusals.refused())
@@ -246,45 +246,102 @@ func TestSmallDisk_EmptyStores(t *testing.T) {
 	}
 }
 
-// What a store has reserved ahead does not keep it from writing and flushing on a
-// disk that has room for its tables and nothing else.
-func TestSmallDisk_GivesUpWhatItHasReserved(t *testing.T) {
+// A reserving is a store whose logs reserve a megabyte, on a disk that is taken by somebody else.
+type reserving struct {
+	*shale.DB
+	t    *testing.T
+	disk *smalldisk.Disk
+	n    int // puts
+}
+
+func newReserving(t *testing.T) *reserving {
 	testenv.CheckLeaks(t)
-	disk := smalldisk.New(vfs.NewMem(), 1<<20)
-	opts := shale.Options{FS: disk, MemtableSize: 1 << 20, Durability: shale.SyncManual, Compression: shale.NoCompression, CompactionWorkers: -1, OnEvent: func(shale.Event) {}}
-	db, err := shale.Open("db", &opts)
+	s := &reserving{t: t, disk: smalldisk.New(vfs.NewMem(), 1<<20)}
+	db, err := shale.Open("db", &shale.Options{FS: s.disk, MemtableSize: 1 << 20, Durability: shale.SyncManual,
+		Compression: shale.NoCompression, CompactionWorkers: -1, OnEvent: func(shale.Event) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	put := func(i int) error {
-		return db.Put(fmt.Appendf(nil, "k%06d", i%3000), []byte(strings.Repeat(fmt.Sprint(i), 1000)[:1000]))
+	s.DB = db
+	return s
+}
+
+const reservingEntry = 1100 // bytes that a put takes at most, in a log or in a table
+
+func (s *reserving) put(n int) {
+	s.t.Helper()
+	for range n {
+		err := s.Put(fmt.Appendf(nil, "k%06d", s.n%3000), []byte(strings.Repeat(fmt.Sprint(s.n), 1000)[:1000]))
+		if err != nil {
+			s.t.Fatalf("Put: %v\nblocks: %v\n%v", err, s.disk.Files(), s.RecentEvents())
+		}
+		s.n++
 	}
-	n := 0
-	for ; n < 9000; n++ { // until there are logs to be used again
-		if err := put(n); err != nil {
-			t.Fatal(err)
+}
+
+// leaveRoom leaves the disk so much room that all files but the logs fit, and what is said besides: it
+// does not matter what the logs take now.
+func (s *reserving) leaveRoom(bytes int) {
+	blocks := int64(bytes) / smalldisk.Block
+	for name, n := range s.disk.Files() {
+		if !strings.HasSuffix(name, ".wal") {
+			blocks += n
 		}
 	}
-	if err := errors.Join(db.Flush(context.Background()), db.Put([]byte("small"), []byte("v"))); err != nil {
+	s.disk.Resize(blocks)
+}
+
+// wantFlush flushes and closes the store.
+func (s *reserving) wantFlush() {
+	s.t.Helper()
+	if err := s.Flush(context.Background()); err != nil {
+		s.t.Errorf("Flush: %v\nblocks: %v\n%v", err, s.disk.Files(), s.RecentEvents())
+	}
+	if err := s.Err(); err != nil {
+		s.t.Error(err)
+	}
+	harness.WantClose(s.t, s.DB)
+}
+
+// littleElse is the room for the next log, of which 64 KiB stay reserved, the index and the filter of a
+// table, and what is added to the manifest.
+const littleElse = 128 << 10
+
+// What a store has reserved ahead does not keep it from writing and flushing on a
+// disk that has room for its tables, the records of its log, and little else.
+func TestSmallDisk_GivesUpWhatItHasReserved(t *testing.T) {
+	s := newReserving(t)
+	s.put(9000) // until there are logs to be used again
+	if err := errors.Join(s.Flush(context.Background()), s.Put([]byte("small"), []byte("v"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, kept := harness.LogsOf(db).Spare(); kept == 0 {
+	if _, kept := harness.LogsOf(s.DB).Spare(); kept == 0 {
 		t.Fatal("no log is kept to be used again")
 	}
-	// The rest of the disk is taken by somebody else.
-	used, _, _ := disk.Usage()
-	disk.Resize(used)
-	for range 800 {
-		if err := put(n); err != nil {
-			t.Fatalf("Put: %v", err)
+	s.leaveRoom(2*800*reservingEntry + littleElse)
+	s.put(800)
+	s.wantFlush()
+}
+
+// A log that is sealed early, because of a Flush, has most of what was reserved for it behind its end.
+// That does not keep the store from beginning the next log and from writing the table.
+func TestSmallDisk_GivesUpTheRestOfASealedLog(t *testing.T) {
+	for _, spare := range []bool{true, false} { // the next log finds room in a file that is used again, or finds none
+		s := newReserving(t)
+		logs := harness.LogsOf(s.DB)
+		begun := s.LogPosition().Log
+		for s.LogPosition().Log == begun {
+			s.put(1)
+			if s.n == 700 { // the log that comes next has all reserved
+				testenv.WaitFor(t, "the next log to be prepared", func() bool { prepared, _ := logs.Spare(); return prepared })
+			}
 		}
-		n++
+		testenv.WaitFor(t, "the flush", func() bool { return logs.Count() == 1 })
+		s.put(100)
+		if !spare {
+			logs.GiveUp()
+		}
+		s.leaveRoom(2*100*reservingEntry + littleElse)
+		s.wantFlush()
 	}
-	if err := db.Flush(context.Background()); err != nil {
-		t.Errorf("Flush: %v", err)
-	}
-	if err := db.Err(); err != nil {
-		t.Error(err)
-	}
-	harness.WantClose(t, db)
 }
