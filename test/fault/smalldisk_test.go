@@ -143,6 +143,7 @@ func (l *smallLife) live(seed uint64) {
 	l.check(t)
 	l.fillUp()
 	l.disk.Resize(l.blocks + 400)
+	l.db.HoldLogs(0) // logs that are held take their room for good
 	l.goOn(t, 50)
 	if err := l.db.Compact(context.Background(), shale.Range{}); err != nil {
 		t.Errorf("Compact with room: %v\nblocks: %v\n%v", err, l.disk.Files(), l.db.RecentEvents())
@@ -344,4 +345,35 @@ func TestSmallDisk_GivesUpTheRestOfASealedLog(t *testing.T) {
 		s.leaveRoom(2*100*reservingEntry + littleElse)
 		s.wantFlush()
 	}
+}
+
+// Logs that the program holds take their room, and writes are refused when they fill the disk. The store
+// goes on by itself when the program lets them go.
+func TestSmallDisk_HeldLogsTakeTheirRoom(t *testing.T) {
+	testenv.CheckLeaks(t)
+	disk := smalldisk.New(vfs.NewMem(), 500)
+	db, err := shale.Open("db", &shale.Options{FS: disk, MemtableSize: 64 << 10, HoldLogs: 1, OnEvent: func(shale.Event) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(i int) error { return db.Put([]byte("key"), fmt.Appendf(make([]byte, 0, 1000), "%01000d", i)) }
+	n := 0
+	for ; err == nil && n < 10_000; n++ {
+		err = put(n)
+	}
+	if !errors.Is(err, shale.ErrReadOnly) || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("Put %d beside held logs: %v, want ErrReadOnly with ENOSPC", n, err)
+	}
+	logs := int64(0)
+	for name, blocks := range disk.Files() {
+		if strings.HasSuffix(name, ".wal") {
+			logs += blocks
+		}
+	}
+	if least := int64(n) * 1000 / smalldisk.Block; logs < least {
+		t.Errorf("the logs have %d blocks, want all that was written, %d at least", logs, least)
+	}
+	db.HoldLogs(0)
+	testenv.WaitFor(t, "writes to go on by themselves", func() bool { return put(n) == nil })
+	harness.WantClose(t, db)
 }
