@@ -496,3 +496,25 @@ func TestReader_NothingThere(t *testing.T) {
 		t.Error("a reader of a bucket without a step")
 	}
 }
+
+// TestReader_SegmentMissing takes a segment away that the newest step names: the error names it, and a reader that has it
+// goes on.
+func TestReader_SegmentMissing(t *testing.T) {
+	b := NewMem()
+	w := startWriter(t, b, 12, shale.Options{})
+	w.commit(w.randomChanges())
+	w.publish()
+	r := openTestReader(t, b, ReaderOptions{})
+	at := w.at
+	w.commit(w.randomChanges())
+	w.publish()
+	mustNil(t, b.Delete(t.Context(), at.String()))
+	_, err := OpenReader(t.Context(), b, nil)
+	for _, err := range []error{err, r.Refresh(t.Context())} {
+		var c *shale.CorruptionError
+		if !errors.As(err, &c) || c.File != at.String() {
+			t.Errorf("without a segment: %v, want a CorruptionError of %s", err, at)
+		}
+	}
+	w.check(r, r.Seq())
+}

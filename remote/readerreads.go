@@ -1,8 +1,10 @@
 package remote
 
 import (
+	"bytes"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -10,28 +12,54 @@ import (
 
 var _ shale.Reader = (*Reader)(nil)
 
-// again decides what becomes of the error of a read: err is what the caller gets, and retry says that the
-// read may succeed now. attempt counts from 0.
+// An attempt is what was tried for one read, so that nothing is tried twice.
+type attempt struct {
+	r     *Reader
+	tried []damagePlace
+}
+
+// again decides what becomes of the error of a read: the result is what the caller gets, and retry says that the
+// read may succeed now.
 //
-//   - Damage may have come on the way. What was fetched of the table is dropped, and once fetched again.
-//   - A table that was collected is not needed by the newest state, from which the Reader goes on.
-func (r *Reader) again(err error, attempt int) (_ error, retry bool) {
+//   - Damage may have come on the way. What was fetched of the table is dropped, and once fetched again. A read may
+//     meet several such places.
+//   - A table that was collected is not needed by the newest state, from which the Reader goes on. That is of no use to
+//     a read of an older state.
+func (a *attempt) again(err error, newest bool) (_ error, retry bool) {
 	var c *base.CorruptionError
 	switch {
 	case err == nil, err == shale.ErrNotFound, err == shale.ErrClosed:
 		return err, false
-	case errors.Is(err, ErrSnapshotGone) && attempt == 0:
-		return err, r.reload() == nil
+	case errors.Is(err, ErrSnapshotGone):
+		return err, newest && a.first(damagePlace{}) && a.r.reload() == nil
 	case errors.As(err, &c):
 		kind, num, ok := base.ParseFileName(c.File)
 		if !ok || kind != base.FileTable {
 			return err, false
 		}
-		r.files.forget(uint64(num))
+		a.r.files.forget(uint64(num), c.Offset)
 		id := fileID{kind: KindTable, num: uint64(num)}
-		return base.Corruption(id.name(), c.Offset, c.Part, c.Err), attempt == 0
+		return base.Corruption(id.name(), c.Offset, c.Part, c.Err), a.first(damagePlace{uint64(num), c.Offset})
 	}
 	return err, false
+}
+
+// A damagePlace is a place of a table.
+type damagePlace struct {
+	num uint64
+	off int64
+}
+
+// mostPlaces is how many places of one read are tried again.
+const mostPlaces = 64
+
+// first reports whether a place was not tried yet, and notes it.
+func (a *attempt) first(p damagePlace) bool {
+	if slices.Contains(a.tried, p) || len(a.tried) == mostPlaces {
+		return false
+	}
+	a.tried = append(a.tried, p)
+	return true
 }
 
 // reload makes the Reader go on from the newest state.
@@ -50,11 +78,14 @@ func (r *Reader) reload() error {
 	return r.shown()
 }
 
-// retried calls read, and once more if that may help.
+// retried calls read, and again as long as that may help.
 func retried[T any](r *Reader, read func(db *shale.DB) (T, error)) (T, error) {
-	for attempt := 0; ; attempt++ {
-		v, err := read(r.db.Load())
-		err, retry := r.again(err, attempt)
+	v, err := read(r.db.Load())
+	if err == nil || err == shale.ErrNotFound {
+		return v, err
+	}
+	for a := (attempt{r: r}); ; v, err = read(r.db.Load()) {
+		err, retry := a.again(err, true)
 		if !retry {
 			return v, err
 		}
@@ -85,16 +116,11 @@ func (r *Reader) ViewValue(key []byte, fn func(value []byte) error) error {
 
 // Has implements shale.Reader.
 func (r *Reader) Has(key []byte) (bool, error) {
-	for attempt := 0; ; attempt++ {
-		found, err := r.db.Load().Has(key)
-		if err == nil {
-			return found, nil
-		}
-		err, retry := r.again(err, attempt)
-		if !retry {
-			return found, err
-		}
+	found, err := r.db.Load().Has(key)
+	if err == nil {
+		return found, nil // an absent key allocates nothing
 	}
+	return retried(r, func(db *shale.DB) (bool, error) { return db.Has(key) })
 }
 
 // MayContain reports whether key may be there, as shale.DB.MayContain does: without a request.
@@ -107,7 +133,7 @@ func (r *Reader) MayContainMany(keys [][]byte, out []bool) { r.db.Load().MayCont
 func (r *Reader) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	err := r.db.Load().GetMany(keys, fn)
 	if err != nil {
-		err, _ = r.again(err, 1)
+		err, _ = (&attempt{r: r}).again(err, false) // fn has got some, so there is no second attempt
 	}
 	return err
 }
@@ -116,16 +142,62 @@ func (r *Reader) GetMany(keys [][]byte, fn func(i int, value []byte, found bool)
 // writer keeps old states may end with ErrSnapshotGone; that of a Snapshot does not.
 func (r *Reader) Scan(rg shale.Range) iter.Seq2[shale.Entry, error] {
 	return func(yield func(shale.Entry, error) bool) {
-		for e, err := range r.db.Load().Scan(rg) {
-			if err != nil {
-				err, _ = r.again(err, 1) // the entries so far were passed on, so there is no second attempt
-			}
-			if !yield(e, err) {
-				return
-			}
+		s, err := r.db.Load().Snapshot()
+		if err != nil {
+			yield(shale.Entry{}, err)
+			return
 		}
+		defer s.Close()
+		r.scan(s, rg, yield)
 	}
 }
 
-// NewIterator implements shale.Reader. The iterator shows one state, as Scan does.
+// scan walks the entries of r. What was damaged on the way is fetched again, and the walk goes on behind the last
+// entry that was passed on.
+func (r *Reader) scan(s *shale.Snapshot, rg shale.Range, yield func(shale.Entry, error) bool) {
+	var last []byte
+	for a := (attempt{r: r}); ; {
+		var failed error
+		n := 0
+		for e, err := range s.Scan(rg) {
+			if err != nil {
+				failed = err
+				break
+			}
+			if !yield(e, nil) {
+				return
+			}
+			last = append(last[:0], e.Key...)
+			n++
+		}
+		if failed == nil {
+			return
+		}
+		err, retry := a.again(failed, false)
+		if !retry {
+			yield(shale.Entry{}, err)
+			return
+		}
+		rg = behind(rg, last, n)
+	}
+}
+
+// behind returns the part of a range that is behind n entries of it, of which last was the last.
+func behind(rg shale.Range, last []byte, n int) shale.Range {
+	if n == 0 {
+		return rg
+	}
+	if rg.Reverse {
+		rg.Upper = bytes.Clone(last)
+	} else {
+		rg.Lower = append(bytes.Clone(last), 0)
+	}
+	if rg.Limit > 0 {
+		rg.Limit -= n
+	}
+	return rg
+}
+
+// NewIterator implements shale.Reader. The iterator shows one state, as Scan does. It does not fetch again what was
+// damaged on the way, but the next read does; and its errors name a table as the store does: by its number.
 func (r *Reader) NewIterator(rg shale.Range) *shale.Iterator { return r.db.Load().NewIterator(rg) }

@@ -262,6 +262,24 @@ func (t *tails) forget(id fileID) {
 	}
 }
 
+// spoil makes the next get fetch a tail again, if it has what is at an offset of the object. A tail may begin with data
+// blocks, which are not checked when it is fetched.
+func (t *tails) spoil(id fileID, off int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.all[id]
+	if e == nil {
+		return
+	}
+	select {
+	case <-e.done:
+		if e.err == nil && off >= e.tail.at {
+			e.tail.bad.Store(true)
+		}
+	default: // it is just being fetched
+	}
+}
+
 // sweep removes the files of tails that are not in keep. It is for the beginning: an earlier reader
 // of the directory has left them.
 func (t *tails) sweep(keep map[fileID]bool) error {
