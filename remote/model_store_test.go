@@ -329,6 +329,60 @@ func (w *modelWriter) claim(writer uint64) bool {
 	return true
 }
 
+// goOn is what a new process does with the directory of w: it claims the store if nobody else has written steps, ships
+// what the log has beyond the bucket, and goes on in a log of the new epoch.
+func (w *modelWriter) goOn(writer uint64) {
+	noted := w.writer
+	c, err := claim(ctxModel, w.b, claimant{
+		storeID: exampleStore, writer: writer, now: modelNow, tries: 2,
+		note: func(newest *Step, epoch uint64) error {
+			if newest.Writer != noted {
+				return fmt.Errorf("the directory is a copy: %w", ErrFenced)
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		if !errors.Is(err, ErrFenced) {
+			w.m.fail("%s claims again: %w", w.name, err)
+		}
+		return
+	}
+	w.m.believed(c.step)
+	w.m.claims = append(w.m.claims, c.epoch)
+	w.c, w.writer, w.file = c, writer, c.epoch<<EpochShift+100
+	// The log has the record of the call that failed, and one more.
+	seq := uint64(len(w.records))
+	records := fmt.Sprintf("%s%d %s%d", w.name, seq, w.name, seq+1)
+	s := &Segment{
+		StoreID: exampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: seq + 1, LastSeq: seq + 2,
+		Written: exampleTime, Kind: SegmentSeal, Next: c.epoch<<EpochShift + 1, Body: []byte(padding + records),
+	}
+	there, err := putSegment(ctxModel, w.b, s)
+	if err != nil {
+		return
+	}
+	if there != s { // what the call that failed has appended, before the directory was opened or after it
+		w.acknowledge(strings.Fields(string(there.Body))...)
+		if there.Kind == SegmentData {
+			w.at = there.after()
+			_ = w.ship(SegmentData) && w.ship(SegmentSeal)
+			return
+		}
+		w.at = there.after()
+	} else {
+		w.acknowledge(strings.Fields(records)...)
+		w.at = s.after()
+	}
+	w.ship(SegmentData)
+}
+
+// acknowledge notes records whose segment was appended.
+func (w *modelWriter) acknowledge(records ...string) {
+	w.m.acked = append(slices.Clone(w.m.acked), records...)
+	w.records = append(slices.Clone(w.records), records...)
+}
+
 // take fences the others, reads what they have left, and writes the anchor.
 func (w *modelWriter) take() bool {
 	if _, err := w.c.fence(ctxModel, w.b); err != nil {

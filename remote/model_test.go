@@ -77,6 +77,36 @@ func TestModel_Zombie(t *testing.T) {
 // claimed is a history at whose end another writer has claimed the store and not done anything else yet.
 const claimed = -1
 
+// TestModel_GoesOn ends the process of an owner at each call, which may take effect later, and opens its directory
+// again, while another writer may take over. A copy of the directory is opened, too.
+func TestModel_GoesOn(t *testing.T) {
+	dies := func(reopen ...string) part {
+		return func(m *model, b Bucket) {
+			a := m.resume(b.(*retryBucket).b, "A") // the first call that fails ends the process
+			if a.ship(SegmentData) && a.ship(SegmentSeal) && a.publish(0) && a.ship(SegmentData) {
+				return
+			}
+			for i, name := range reopen {
+				again := *a
+				again.b, again.name = b, name
+				again.goOn(uint64(41 + i))
+			}
+		}
+	}
+	copied := func(name string, writer uint64) part {
+		return func(m *model, b Bucket) {
+			a := m.resume(b, name)
+			a.goOn(writer)
+		}
+	}
+	takes := successorPart(func(a *modelWriter) { a.ship(SegmentData) })
+	play(t, "a directory is opened again", 1, 1, false, 1, dies("A"))
+	play(t, "a directory is opened again, a successor", 1, 1, false, 0.5, dies("A"), takes)
+	play(t, "a directory is opened again twice", 1, 2, false, 0.5, dies("A", "A"))
+	play(t, "a copy is opened", 1, 0, false, 1, copied("A", 41), copied("C", 42))
+	play(t, "a copy is opened, a successor", 1, 0, false, 1, copied("A", 41), copied("C", 42), takes)
+}
+
 // late is a time at which pins that last an hour have expired.
 var late = exampleTime.Add(2 * time.Hour)
 
