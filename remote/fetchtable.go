@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"sync"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
@@ -16,6 +17,8 @@ import (
 
 // fetchPiece is how many bytes of an object are read at once, and so the memory of one fetch.
 const fetchPiece = 4 << 20
+
+var fetchBuffers = sync.Pool{New: func() any { return new([fetchPiece]byte) }}
 
 // fetchTries is how often a file is fetched whose bytes do not check: they may have been damaged on
 // their way.
@@ -86,7 +89,9 @@ func fetchFile(ctx context.Context, b Bucket, name string, fsys vfs.FS, path str
 // copyObject writes the bytes of an object to a file, for fetchFile. It asks for one byte more than
 // there should be.
 func copyObject(ctx context.Context, b Bucket, name string, f vfs.File, size, summed int64) (sum uint32, err error) {
-	buf := make([]byte, min(fetchPiece, size+1))
+	lent := fetchBuffers.Get().(*[fetchPiece]byte)
+	defer fetchBuffers.Put(lent)
+	buf := lent[:min(fetchPiece, size+1)]
 	for off := int64(0); off <= size; {
 		p := buf[:min(int64(len(buf)), size+1-off)]
 		n, err := b.ReadAt(ctx, name, p, off)

@@ -231,6 +231,9 @@ func (l *laying) link(header []byte, prev base.FileNum) {
 	if len(l.logs) > 0 {
 		before = *l.log()
 	}
+	if Checksum(header[:64]) != le.Uint32(header[64:]) {
+		return // it is damaged, which is found when the log is read
+	}
 	same := prev == before.Num && le.Uint64(header[48:]) == uint64(before.Length)
 	if same || prev == 0 || uint64(prev) < l.minLog {
 		return
