@@ -194,6 +194,7 @@ func (r *retryBucket) Stat(ctx context.Context, name string) (info Info, err err
 // List goes on behind the last object that it has passed to the caller, when it fails.
 func (r *retryBucket) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
+		after := after // whoever goes through the list again begins where this one did
 		for p := r.patient(); ; {
 			var failed error
 			for info, err := range r.b.List(ctx, prefix, after) {

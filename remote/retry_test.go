@@ -226,6 +226,28 @@ func TestRetry_ListGoesOn(t *testing.T) {
 	}
 }
 
+// TestRetry_ListTwice goes through a list twice. The second time must not begin where the first one has ended.
+func TestRetry_ListTwice(t *testing.T) {
+	mem := NewMem()
+	for _, name := range []string{"d/0", "d/1", "d/2"} {
+		mustNil(t, PutObject(t.Context(), mem, name, nil, true))
+	}
+	list := retrying(mem).List(t.Context(), "d/", "")
+	for range 2 {
+		var names []string
+		for info, err := range list {
+			mustNil(t, err)
+			names = append(names, info.Name)
+			if len(names) == 2 {
+				break
+			}
+		}
+		if want := []string{"d/0", "d/1"}; !slices.Equal(names, want) {
+			t.Errorf("%q, want %q", names, want)
+		}
+	}
+}
+
 // TestRetry_ContextEnds checks that a wait ends with the context, and that the error says both why.
 func TestRetry_ContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())

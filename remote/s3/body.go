@@ -22,19 +22,23 @@ func sumMD5(ctx context.Context, body io.ReaderAt, size int64) (string, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return "", fmt.Errorf("read the body: %w", err)
+		return "", bodyError(err)
 	}
 	return base64.StdEncoding.EncodeToString(hash.Sum(nil)), nil
 }
 
+// bodyError returns the error of a body that can't be read. That is not the server's fault, so another call
+// would not do better.
+func bodyError(err error) error { return &RefusedError{fmt.Errorf("read the body: %w", err)} }
+
 // tooLarge returns the error of a body of more than maxObject bytes.
 func tooLarge(body io.ReaderAt, size int64) error {
 	if _, err := body.ReadAt(make([]byte, 1), size-1); err == io.EOF {
-		return fmt.Errorf("read the body: %w", io.ErrUnexpectedEOF)
+		return bodyError(io.ErrUnexpectedEOF)
 	} else if err != nil {
-		return fmt.Errorf("read the body: %w", err)
+		return bodyError(err)
 	}
-	return fmt.Errorf("it has %d bytes, at most %d (5 GiB) can be put", size, int64(maxObject))
+	return &RefusedError{fmt.Errorf("it has %d bytes, at most %d (5 GiB) can be put", size, int64(maxObject))}
 }
 
 // A contextReader fails once its context is done.

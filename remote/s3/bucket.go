@@ -61,7 +61,10 @@ func begin(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return remote.CheckName(name)
+	if err := remote.CheckName(name); err != nil {
+		return &RefusedError{err}
+	}
+	return nil
 }
 
 func (b *bucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
@@ -75,7 +78,7 @@ func (b *bucket) Put(ctx context.Context, name string, body io.ReaderAt, size in
 func (b *bucket) put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
 	switch {
 	case size < 0:
-		return fmt.Errorf("size %d", size)
+		return &RefusedError{fmt.Errorf("size %d", size)}
 	case size > maxObject:
 		return tooLarge(body, size)
 	}

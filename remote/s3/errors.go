@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
-// A RefusedError is an error that comes again until somebody changes something: a key, a name, a right or a
-// clock. Its text says what to change. To repeat the call is of no use.
+// A RefusedError is an error that comes again until somebody changes something: a key, a name, a right, a clock,
+// or a body that can't be read. Its text says what to change. To repeat the call is of no use.
 type RefusedError struct {
 	Err error
 }
