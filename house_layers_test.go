@@ -98,6 +98,9 @@ var layers = map[string]int{
 	// Words in and out of the command and of its pages.
 	"internal/quoting": -1,
 
+	// Commands that another program does.
+	"internal/companion": -1,
+
 	// Files that commands write.
 	"internal/outfile": 1,
 

@@ -163,7 +163,7 @@ func directiveOf(kind string) cobra.ShellCompDirective {
 	switch kind {
 	case "FILE":
 		return cobra.ShellCompDirectiveDefault
-	case "DIR", "INTO":
+	case "DIR", "INTO", "BUCKET":
 		return cobra.ShellCompDirectiveFilterDirs
 	}
 	return cobra.ShellCompDirectiveNoFileComp

@@ -72,8 +72,8 @@ func Run(env Environment) Status {
 	defer stop()
 	s := &Session{
 		Ctx: ctx, Dir: f.dir, readOnly: f.readOnly, newStore: f.newStore, Timer: f.timer, More: env.More,
-		Printer:    output.Printer{Out: out, Display: f.display, Format: f.format, Columns: env.Columns},
-		syncOutput: syncOf(env.Out), Notes: &LockedWriter{W: env.Err},
+		Printer: output.Printer{Out: out, Display: f.display, Format: f.format, Columns: env.Columns},
+		rawOut:  env.Out, syncOutput: syncOf(env.Out), Notes: &LockedWriter{W: env.Err},
 	}
 	var st Status
 	switch {

@@ -36,6 +36,7 @@ type Session struct {
 	newStore bool // make a store even in a folder with other files
 	Mode     mode
 	in       io.Reader // the input that a bare - stands for; nil: none
+	rawOut   io.Writer // what Out writes to; nil: nobody but Out may write
 	Notes    *LockedWriter
 	Timer    bool    // print how long commands took
 	Explain  bool    // print for each get what it did

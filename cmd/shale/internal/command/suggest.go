@@ -10,7 +10,7 @@ import (
 // synonyms maps names from other programs to names of commands.
 var synonyms = map[string]string{
 	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan",
-	"q": "quit", "bye": "quit", "keys": "scan --keys", "?": "help", "verify": "check", "info": "metrics", "stats": "metrics",
+	"q": "quit", "bye": "quit", "keys": "scan --keys", "?": "help", "info": "metrics", "backup": "ship", "stats": "metrics",
 }
 
 // unknownCommand returns the message that w is not a command, and which command may be meant.

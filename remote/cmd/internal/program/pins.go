@@ -1,0 +1,79 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/shaledb/shale/remote"
+)
+
+// pins lists the pins of a bucket.
+func pins(c *call) (int, error) {
+	_, b, err := c.bucket(c.words[0], false)
+	if err != nil {
+		return failed, err
+	}
+	list, err := remote.Pins(c.ctx, b)
+	if err != nil {
+		return failed, err
+	}
+	if len(list) == 0 {
+		c.note("there are no pins")
+		return absent, nil
+	}
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "pin\tstep\tof\tuntil\towner")
+	for _, p := range list {
+		until := "unpin"
+		if !p.Expires.IsZero() {
+			until = clock(p.Expires)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", p.Label, p.N, clock(p.Written), until, p.Owner)
+	}
+	return found, w.Flush()
+}
+
+// pin keeps a state.
+func pin(c *call) (int, error) {
+	o := remote.PinOptions{Owner: c.options["owner"]}
+	if err := c.duration("lasts", &o.Lasts); err != nil {
+		return failed, err
+	}
+	if c.has("step") {
+		n, err := strconv.ParseUint(c.options["step"], 10, 64)
+		if err != nil || n == 0 {
+			return failed, fmt.Errorf("--step %s is not the number of a step", c.options["step"])
+		}
+		o.Step = n
+	}
+	_, b, err := c.bucket(c.words[0], false)
+	if err != nil {
+		return failed, err
+	}
+	p, err := remote.CreatePin(c.ctx, b, c.words[1], o)
+	if err != nil {
+		return failed, err
+	}
+	fmt.Fprintf(c.out, "%s keeps step %d of %s\n", p.Label, p.N, clock(p.Written))
+	return found, nil
+}
+
+// unpin lets a state go.
+func unpin(c *call) (int, error) {
+	_, b, err := c.bucket(c.words[0], false)
+	if err != nil {
+		return failed, err
+	}
+	err = remote.RemovePin(c.ctx, b, c.words[1])
+	if errors.Is(err, fs.ErrNotExist) {
+		c.note("there is no pin %s; `shale pins` lists them", c.words[1])
+		return absent, nil
+	}
+	if err != nil {
+		return failed, err
+	}
+	return found, nil
+}

@@ -1,0 +1,44 @@
+package program
+
+import (
+	"fmt"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/quoting"
+	"github.com/shaledb/shale/remote"
+)
+
+// salvage prints the writes that a bucket lacks as a script for shale.
+func salvage(c *call) (int, error) {
+	dir, err := c.folder(0)
+	if err != nil {
+		return failed, err
+	}
+	status := absent
+	for u, err := range remote.Salvage(nil, dir) {
+		if err == nil {
+			err = c.ctx.Err()
+		}
+		if err != nil {
+			return failed, err
+		}
+		status = found
+		if least, greatest, ok := u.Batch.Ingested(); ok {
+			fmt.Fprintf(c.out, "# sequence number %d: a table was ingested, keys from %s to %s; it is in the folder %s\n",
+				u.Seq, quoting.Quote(string(least)), quoting.Quote(string(greatest)), dir)
+			continue
+		}
+		fmt.Fprintf(c.out, "# sequence number %d\n", u.Seq)
+		for op := range u.Batch.Ops() {
+			if op.Kind == shale.OpDelete {
+				fmt.Fprintf(c.out, "del %s\n", quoting.Quote(string(op.Key)))
+			} else if _, err := fmt.Fprintf(c.out, "put %s %s\n", quoting.Quote(string(op.Key)), quoting.Quote(string(op.Value))); err != nil {
+				return failed, err
+			}
+		}
+	}
+	if status == absent {
+		c.note("%s has nothing that the bucket lacks", dir)
+	}
+	return status, nil
+}

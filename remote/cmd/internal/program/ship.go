@@ -1,0 +1,152 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote"
+)
+
+// ship keeps a store in a bucket until the command is ended.
+func ship(c *call) (int, error) {
+	dir, err := c.folder(1)
+	if err != nil {
+		return failed, err
+	}
+	if there, err := isStore(dir); err != nil {
+		return failed, err
+	} else if !there {
+		return failed, fmt.Errorf("there is no store in %s: correct the name; `shale restore` makes a store from a bucket, and `shale -C %s import` from a file", dir, dir)
+	}
+	o, err := c.shipOptions()
+	if err != nil {
+		return failed, err
+	}
+	to, b, err := c.bucket(c.words[len(c.words)-1], true)
+	if err != nil {
+		return failed, err
+	}
+	d := c.newDisplay()
+	o.OnEvent = func(e remote.Event) { c.event(d, e) }
+	store, err := remote.Open(c.ctx, dir, b, o)
+	if err != nil {
+		return failed, openError(dir, to, err)
+	}
+	if c.has("once") {
+		err = store.Publish(c.ctx)
+	} else {
+		c.note("%s is shipped to %s; Ctrl-C ends it", dir, to.text)
+		err = c.watch(store, d)
+	}
+	d.clear()
+	s := store.Status()
+	if cerr := store.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return failed, err
+	}
+	s.Lag = store.Lag()
+	fmt.Fprintf(c.out, "%s\n", shipState(&s))
+	return found, nil
+}
+
+// shipOptions returns the options of remote.Open for those of the command.
+func (c *call) shipOptions() (*remote.Options, error) {
+	o := new(remote.Options)
+	o.Strict = c.has("strict")
+	for name, field := range map[string]*time.Duration{"every": &o.Ship, "publish": &o.Publish, "retain": &o.Retain} {
+		if err := c.duration(name, field); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// duration parses the argument of an option that was given.
+func (c *call) duration(option string, to *time.Duration) error {
+	if !c.has(option) {
+		return nil
+	}
+	d, err := time.ParseDuration(c.options[option])
+	if err != nil || d <= 0 {
+		return fmt.Errorf("--%s %s is not a time: write 500ms, 10s, 1m or 24h", option, c.options[option])
+	}
+	*to = d
+	return nil
+}
+
+// watch shows how far the bucket is behind, until the command is ended or another writer owns the store.
+func (c *call) watch(store *remote.Store, d *display) error {
+	tick := time.NewTicker(showEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := store.Err(); err != nil {
+			return err
+		}
+		if d.due() {
+			s := store.Status()
+			d.line(shipState(&s))
+		}
+	}
+}
+
+// shipState returns a line about what is in the bucket, and what is not.
+func shipState(s *remote.Status) string {
+	text := "nothing is in the bucket yet"
+	if s.Step > 0 {
+		text = fmt.Sprintf("step %d of %s, %s, %s sent", s.Step, clock(s.Time), plural(s.Tables, "table"), base.FormatBytes(s.Sent))
+	}
+	if s.Lag.Seq > s.Lag.Shipped {
+		text += fmt.Sprintf("; behind by %s, %s", plural(s.Lag.Seq-s.Lag.Shipped, "write"), ago(s.Lag.Time))
+	} else {
+		text += "; all writes are in the bucket"
+	}
+	if s.Away != nil {
+		text += fmt.Sprintf("; the bucket is away since %s: %v", ago(time.Since(s.Since)), s.Away)
+	}
+	return text
+}
+
+// event prints what happens in the background.
+func (c *call) event(d *display, e remote.Event) {
+	switch e.Kind {
+	case remote.EventAway, remote.EventBackground:
+		c.note("%v: %s; it is tried again", e.Kind, message(e.Err))
+	case remote.EventBack:
+		c.note("%v after %s", e.Kind, ago(e.Duration))
+	case remote.EventCollected:
+		if e.Objects > 0 && !d.terminal {
+			c.note("%v: %s", e.Kind, plural(e.Objects, "object"))
+		}
+	}
+}
+
+var ownerPattern = regexp.MustCompile(`owned by (process \d+)`)
+
+// openError returns in plain words why a store can't be shipped.
+func openError(dir string, to place, err error) error {
+	switch {
+	case errors.Is(err, shale.ErrLocked):
+		owner := "another process"
+		if m := ownerPattern.FindStringSubmatch(err.Error()); m != nil {
+			owner = m[1]
+		}
+		return fmt.Errorf("%s has %s open for writing. Only that program can ship the store: let it open the store with remote.Open instead of shale.Open, or end it and run this again", owner, dir)
+	case errors.Is(err, remote.ErrOtherStore):
+		return fmt.Errorf("%w: ship %s to another bucket or prefix than %s", err, dir, to.text)
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return err
+}

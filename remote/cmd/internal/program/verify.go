@@ -1,0 +1,55 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote"
+)
+
+// verify checks a store in a bucket.
+func verify(c *call) (int, error) {
+	name := c.options["bucket"]
+	switch {
+	case len(c.words) > 0 && name != "":
+		return failed, errors.New("two buckets are named: --bucket is instead of the word")
+	case len(c.words) > 0:
+		name = c.words[0]
+	case name == "":
+		return failed, errors.New("no bucket is named: write --bucket BUCKET; `shale check` reads a store in a folder")
+	}
+	_, b, err := c.bucket(name, false)
+	if err != nil {
+		return failed, err
+	}
+	r, err := remote.Verify(c.ctx, b, c.has("deep"))
+	if err != nil {
+		return failed, err
+	}
+	fmt.Fprintf(c.out, "steps %d to %d: %s, %s, %s, %s\n", r.First, r.Newest,
+		plural(r.Tables, "table"), plural(r.Segments, "segment"), plural(r.Pins, "pin"), base.FormatBytes(r.Bytes))
+	if r.InParents > 0 {
+		fmt.Fprintf(c.out, "%s more are in the bucket from which this one was cloned, and were not looked at.\n", plural(r.InParents, "table"))
+	}
+	if n := len(r.Leftovers); n > 0 {
+		size := int64(0)
+		for _, o := range r.Leftovers {
+			size += o.Size
+		}
+		fmt.Fprintf(c.out, "%s with %s that nothing needs: of a writer at work, or to be collected. They do no harm.\n", plural(n, "object"), base.FormatBytes(size))
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(c.out, "%v\n", f)
+	}
+	if len(r.Findings) > 0 {
+		fmt.Fprintf(c.out, "DAMAGED. Ship the store to another place while its folder is whole, or restore the newest point that can be.\n")
+		return absent, nil
+	}
+	if c.has("deep") {
+		fmt.Fprintln(c.out, "Every byte was read. No damage.")
+	} else {
+		fmt.Fprintln(c.out, "Everything is there, with the right sizes. --deep also reads it.")
+	}
+	return found, nil
+}

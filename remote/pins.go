@@ -1,0 +1,65 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// CreatePin keeps the state of a step from being deleted, until RemovePin is called or the pin expires. name has
+// 1 to 183 lower-case letters, digits, '.', '-' and '_', with no '.' at either end; several pins may have it. The
+// result's Label is the name with a number, which no other pin has. Anybody who may write to the bucket
+// can make pins, also while the store is written.
+//
+// If the step is not kept any more, the error wraps ErrSnapshotGone.
+func CreatePin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, error) {
+	b = retrying(b)
+	storeID, err := storeOf(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return pin(ctx, b, storeID, name, o)
+}
+
+// Pins returns the pins of a store, in the order of their labels. Some may have expired, and not have been removed
+// yet.
+func Pins(ctx context.Context, b Bucket) ([]*Pin, error) {
+	b = retrying(b)
+	storeID, err := storeOf(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return listPins(ctx, b, storeID)
+}
+
+// RemovePin removes the pin with a name or a label. What it kept is deleted by the next collection, unless
+// something else needs it. If there is no such pin, the error wraps fs.ErrNotExist.
+func RemovePin(ctx context.Context, b Bucket, name string) error {
+	b = retrying(b)
+	storeID, err := storeOf(ctx, b)
+	if err != nil {
+		return err
+	}
+	p, err := findPin(ctx, b, storeID, name)
+	if err != nil {
+		return err
+	}
+	if err := unpin(ctx, b, p.Label); err != nil {
+		return fmt.Errorf("remote: remove pin %s: %w", p.Label, err)
+	}
+	return nil
+}
+
+// storeOf returns the id of the store in a bucket. That there is none is not the absence of a pin, so the
+// error does not wrap fs.ErrNotExist.
+func storeOf(ctx context.Context, b Bucket) (uint64, error) {
+	id, err := readIdentity(ctx, b)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, errors.New("remote: the bucket has no store: ship one into it first, or correct the bucket's name")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return id.StoreID, nil
+}
