@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
@@ -45,6 +46,17 @@ type testWriter struct {
 type testCommit struct {
 	last    uint64 // the last sequence number
 	changes map[string][]byte
+}
+
+// lives returns how many random lives a test tries: fewer in a brief run, and many in a long one.
+func lives(t testing.TB, usual int) uint64 {
+	switch {
+	case testing.Short():
+		return uint64(max(usual/4, 1))
+	case testenv.Long(t) > 0:
+		return uint64(100 * usual)
+	}
+	return uint64(usual)
 }
 
 // startWriter makes a store and the first objects of its bucket.

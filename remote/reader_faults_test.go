@@ -25,7 +25,7 @@ func TestReader_Faults(t *testing.T) {
 		lives = 3
 	}
 	if testenv.Long(t) > 0 {
-		lives = 200
+		lives = 300
 	}
 	failed, right := 0, 0
 	for seed := range uint64(lives) {

@@ -13,7 +13,7 @@ import (
 // crash takes.
 func TestReader_Store(t *testing.T) {
 	testenv.CheckLeaks(t)
-	for seed := range uint64(8) {
+	for seed := range lives(t, 8) {
 		b, mem := NewMem(), vfs.NewMem()
 		w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(seed, 2))}
 		open := func() *Store {

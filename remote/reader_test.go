@@ -23,7 +23,7 @@ func openTestReader(t testing.TB, b Bucket, o ReaderOptions) *Reader {
 // with the model.
 func TestReader_Model(t *testing.T) {
 	testenv.CheckLeaks(t)
-	for seed := range uint64(12) {
+	for seed := range lives(t, 12) {
 		b := NewMem()
 		w := startWriter(t, b, seed, shale.Options{})
 		w.publish()
