@@ -294,3 +294,22 @@ func releaseParents(ctx context.Context, b Bucket, c *chain, parent func(prefix 
 	}
 	return left, nil
 }
+
+// letParentsGo gives up the parents of a clone that nothing needs any more, after a collection. Requires: publish.mu.
+func (s *Store) letParentsGo(ctx context.Context) error {
+	p := &s.publish
+	left, err := releaseParents(ctx, s.bucket, p.chain, s.opts.Parent)
+	if err != nil || len(left) == len(p.chain.state.Parents) {
+		return err
+	}
+	step := &Step{Written: time.Now(), Kind: StepPublish, LastTableSeq: p.chain.step.LastTableSeq, Parents: left}
+	err = p.chain.publish(ctx, s.bucket, step, s.noteStep)
+	if errors.Is(err, ErrFenced) {
+		return s.fenced(err)
+	}
+	if err != nil {
+		return fmt.Errorf("remote: give up the parent of a clone: %w", err)
+	}
+	s.published(step, p.chain.state.Tables.Version.NumTables())
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
@@ -49,7 +50,9 @@ func TestClone_Writes(t *testing.T) {
 	mem := vfs.NewMem()
 	_, err = Restore(t.Context(), buckets["b"], "db", At{}, &RestoreOptions{FS: mem, Parent: parent})
 	mustNil(t, err)
-	c, err := Open(t.Context(), "db", buckets["b"], byHand(mem))
+	opts := byHand(mem)
+	opts.Parent, opts.Retain = parent, time.Nanosecond
+	c, err := Open(t.Context(), "db", buckets["b"], opts)
 	mustNil(t, err)
 	cloned := *w
 	cloned.commits = append([]testCommit{}, w.commits[:len(w.commits)-1]...)
@@ -70,9 +73,27 @@ func TestClone_Writes(t *testing.T) {
 	cloned.check(r, c.DB().LogPosition().LastSeq)
 	fresh := openTestReader(t, buckets["b"], ReaderOptions{Parent: parent})
 	cloned.check(fresh, c.DB().LogPosition().LastSeq)
-	of := openTestReader(t, buckets["a"], ReaderOptions{})
+	mustNil(t, fresh.Close())
+	mustNil(t, r.Close())
+
+	// Nothing needs the parent any more once its tables are merged away, and no step before that is kept.
+	for range 3 {
+		cloned.commit(cloned.randomChanges())
+		mustNil(t, c.DB().Compact(t.Context(), shale.Range{}))
+		mustNil(t, c.Publish(t.Context()))
+		_, err = c.Collect(t.Context())
+		mustNil(t, err)
+	}
+	if n := objectsIn(t, w.b, pinFolder); n != 1 {
+		t.Errorf("%d pins in the parent, want that of the caller", n)
+	}
+	buckets["a"] = NewMem() // the clone stands alone
+	alone := openTestReader(t, buckets["b"], ReaderOptions{})
+	cloned.check(alone, c.DB().LogPosition().LastSeq)
+	mustNil(t, alone.Close())
+	of := openTestReader(t, w.b, ReaderOptions{})
 	w.check(of, w.db.LogPosition().LastSeq)
-	for _, c := range []interface{ Close() error }{fresh, of, r, c, s} {
+	for _, c := range []interface{ Close() error }{of, c, s} {
 		mustNil(t, c.Close())
 	}
 }

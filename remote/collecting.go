@@ -93,6 +93,9 @@ func (s *Store) collect(ctx context.Context) (Collected, error) {
 		return Collected{}, s.superseded(ctx, err)
 	}
 	done, err := collect(ctx, s.bucket, p.chain, time.Now(), func(num uint64) bool { return p.uploaded[num] })
+	if err == nil {
+		err = s.letParentsGo(ctx)
+	}
 	if err != nil {
 		return done, s.superseded(ctx, err)
 	}

@@ -46,6 +46,10 @@ type Options struct {
 	// ever collected.
 	Retain time.Duration
 
+	// Parent returns the bucket of a clone's parent: see Clone. nil: the pin that keeps the parent's tables is
+	// never removed, even when the clone needs none of them any more.
+	Parent func(prefix string) (Bucket, error)
+
 	// Uploads is how many tables are uploaded at the same time. Default 4.
 	Uploads int
 
