@@ -43,7 +43,8 @@ func openHistory(ctx context.Context, b Bucket) (*history, error) {
 	if h.newest == 0 {
 		return nil, fmt.Errorf("remote: the bucket has store %016x, and no step yet: %w", h.storeID, fs.ErrNotExist)
 	}
-	if h.last, err = h.step(ctx, h.newest); err != nil {
+	h.last, err = h.step(ctx, h.newest)
+	if err != nil {
 		return nil, err
 	}
 	h.floor = max(h.last.Floor, 1)
@@ -60,8 +61,17 @@ func openHistory(ctx context.Context, b Bucket) (*history, error) {
 
 // step reads step n. A step that is missing is damage: all from the floor on must be there.
 func (h *history) step(ctx context.Context, n uint64) (*Step, error) {
-	s, err := readStep(ctx, h.b, h.storeID, n)
+	s, err := twice(func() (*Step, error) { return readStep(ctx, h.b, h.storeID, n) })
 	return s, missing(err, StepName(n), "step")
+}
+
+// twice calls read, and again if what it has read is damaged: the bytes may have changed on their way.
+func twice[T any](read func() (T, error)) (T, error) {
+	v, err := read()
+	if isDamage(err) {
+		v, err = read()
+	}
+	return v, err
 }
 
 // errMissing is in the damage of an object that should be there.
@@ -100,7 +110,7 @@ func (h *history) base(ctx context.Context, n uint64) (*State, error) {
 		return emptyState(h.storeID), nil
 	}
 	from := h.states[i-1]
-	s, err := readState(ctx, h.b, h.storeID, from)
+	s, err := twice(func() (*State, error) { return readState(ctx, h.b, h.storeID, from) })
 	return s, missing(err, StateName(from), "state")
 }
 

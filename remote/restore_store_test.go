@@ -270,3 +270,39 @@ func TestRestore_PinsClonesAndCollection(t *testing.T) {
 		_ = k.store.Close() // another step was published behind its back
 	}
 }
+
+// A store is verified and restored while it is written. Nothing is wrong with it at any time.
+func TestVerify_BesideTheWriter(t *testing.T) {
+	testenv.CheckLeaks(t)
+	k := &kept{shipped: shipped{t: t, rng: rand.New(rand.NewPCG(1, 9)), b: NewMem(), commits: []commit{{0, map[string]string{}}}}}
+	k.opened(vfs.NewMem())
+	k.write(3)
+	k.sync()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !t.Failed() && len(k.commits) < 400 {
+			k.random(5)
+		}
+	}()
+	looks := 0
+	for running := true; running; looks++ {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		report, err := Verify(t.Context(), k.b, looks%3 == 0)
+		if err != nil || len(report.Findings) > 0 {
+			t.Errorf("look %d: %v, %v", looks, report.Findings, err)
+			break
+		}
+		if _, _, err := k.restored(At{}); err != nil {
+			t.Errorf("look %d: %v", looks, err)
+			break
+		}
+	}
+	<-done
+	mustNil(t, k.store.Close())
+	t.Logf("%d looks", looks)
+}

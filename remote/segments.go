@@ -38,7 +38,7 @@ func (l segmentList) from(ctx context.Context, at place) iter.Seq2[*Segment, err
 				c, more = next()
 			default:
 				// A LIST may leave out what was made meanwhile, although it has what follows that.
-				s, err = readSegment(ctx, l.b, l.storeID, at)
+				s, err = twice(func() (*Segment, error) { return readSegment(ctx, l.b, l.storeID, at) })
 				err = missing(err, at.String(), "segment before "+c.name.String())
 			}
 			if !yield(s, err) || err != nil {
@@ -97,13 +97,14 @@ func (l segmentList) fetch(ctx context.Context, info Info) func() (*Segment, err
 	done := make(chan result, 1)
 	// It ends by itself, or when the caller's context is done.
 	go func() {
-		src, err := readWhole(ctx, l.b, info)
-		if err != nil {
-			done <- result{nil, missing(err, info.Name, "segment")}
-			return
-		}
-		s, err := DecodeSegment(info.Name, l.storeID, src)
-		done <- result{s, err}
+		s, err := twice(func() (*Segment, error) {
+			src, err := readWhole(ctx, l.b, info)
+			if err != nil {
+				return nil, err
+			}
+			return DecodeSegment(info.Name, l.storeID, src)
+		})
+		done <- result{s, missing(err, info.Name, "segment")}
 	}()
 	return func() (*Segment, error) {
 		r := <-done
