@@ -3,7 +3,6 @@ package command
 import (
 	"bufio"
 	"bytes"
-	"io"
 	"strings"
 	"testing"
 
@@ -14,12 +13,14 @@ import (
 // If the manifest can't say how far the store had come, what is saved may be newer than the number that is
 // printed, and the sentence says what that means.
 func TestRepair_OfALaterState(t *testing.T) {
-	var notes bytes.Buffer
-	s := &Session{Printer: output.Printer{Out: bufio.NewWriter(io.Discard)}, Notes: &LockedWriter{W: &notes}}
-	r := &repair.Report{AsOf: 7}
-	r.AtLeast = true
+	var out bytes.Buffer
+	s := &Session{Printer: output.Printer{Out: bufio.NewWriter(&out)}}
+	r := &repair.Report{AsOf: 7, AtLeast: true}
 	writeAsOf(s, r)
-	if want := "as of sequence number 7; it may also have later writes. Nothing shows"; !strings.Contains(notes.String(), want) {
-		t.Errorf("%q, want %q in it", notes.String(), want)
+	if err := s.Out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "as of sequence number 7; it may also have later writes. Nothing shows"; !strings.Contains(out.String(), want) {
+		t.Errorf("%q, want %q in it", out.String(), want)
 	}
 }
