@@ -258,6 +258,15 @@ func (w *modelWriter) ship(kind SegmentKind) bool {
 	return true
 }
 
+// ships appends segments of these kinds, as far as they are acknowledged.
+func (w *modelWriter) ships(kinds ...SegmentKind) {
+	for _, kind := range kinds {
+		if !w.ship(kind) {
+			return
+		}
+	}
+}
+
 // publish publishes one table with all records, which takes the place of all others.
 func (w *modelWriter) publish(floor uint64) bool {
 	w.file++

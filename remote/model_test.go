@@ -28,7 +28,7 @@ func TestModel_Claims(t *testing.T) {
 // TestModel_Fence replaces a writer at each point of shipping, sealing and going on in the next log. Nothing
 // that was acknowledged is lost.
 func TestModel_Fence(t *testing.T) {
-	ships := ownerPart(func(a *modelWriter) { _ = a.ship(SegmentData) && a.ship(SegmentSeal) && a.ship(SegmentData) })
+	ships := ownerPart(func(a *modelWriter) { a.ships(SegmentData, SegmentSeal, SegmentData) })
 	takes := func(name string, writer uint64) part {
 		return func(m *model, b Bucket) {
 			a := &modelWriter{m: m, b: b, name: name}
@@ -60,14 +60,14 @@ func TestModel_Zombie(t *testing.T) {
 		a := m.resume(b, "A") // a reader that has claimed the store
 		_ = a.takeWarm() && a.ship(SegmentData)
 	}
-	play(t, "ships", 2, 0, false, 1, ownerPart(func(a *modelWriter) { _ = a.ship(SegmentData) && a.ship(SegmentData) }), collects)
+	play(t, "ships", 2, 0, false, 1, ownerPart(func(a *modelWriter) { a.ships(SegmentData, SegmentData) }), collects)
 	play(t, "publishes", 2, 0, false, 1, ownerPart(func(a *modelWriter) { a.publish(0) }), collects)
 	play(t, "collects", 2, 0, false, 1, ownerPart(func(a *modelWriter) { a.collect(noPins) }), collects)
 	play(t, "fences", claimed, 0, false, 1, fences, collects)
 	play(t, "fences while the first owner ships", claimed, 0, false, 1, warm, collects, func(m *model, b Bucket) { m.resume(b, "O").ship(SegmentData) })
 	play(t, "claims", 2, 0, false, 1, claims, collects)
 	play(t, "ships, publishes and collects", 2, 0, false, 1, ownerPart(whole), collects)
-	play(t, "ships, a fault", 2, 1, false, 0.3, ownerPart(func(a *modelWriter) { _ = a.ship(SegmentData) && a.ship(SegmentData) }), collects)
+	play(t, "ships, a fault", 2, 1, false, 0.3, ownerPart(func(a *modelWriter) { a.ships(SegmentData, SegmentData) }), collects)
 	play(t, "publishes, a fault", 2, 1, false, 0.3, ownerPart(func(a *modelWriter) { a.publish(0) }), collects)
 	play(t, "fences, a fault", claimed, 1, false, 0.3, fences, collects)
 	play(t, "claims, a fault", 2, 1, false, 0.1, claims, collects)
