@@ -132,7 +132,7 @@ func TestCompanion_LetsGoOfTheStore(t *testing.T) {
 // TestCompanion_Signals checks that a signal reaches the program, and that its end is waited for.
 func TestCompanion_Signals(t *testing.T) {
 	for _, sig := range endingSignals(t) {
-		install(t, `trap 'echo it says goodbye; exit 0' INT; echo ready; while :; do sleep 0.01; done`)
+		install(t, `trap 'echo it says goodbye; exit 0' TERM; trap '' INT; echo ready; while :; do sleep 0.01; done`)
 		c := start(t, "", "ship", "db", "b")
 		c.wantLine(t, "ready")
 		c.signal(t, sig)

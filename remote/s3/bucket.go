@@ -46,7 +46,7 @@ func New(ctx context.Context, c Config) (remote.Bucket, error) {
 	}
 	for o := range core.ListObjectsIter(ctx, c.Bucket, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true, MaxKeys: 1}) {
 		if o.Err != nil {
-			return nil, fmt.Errorf("s3: bucket %s: %w", c, b.translate(contextError(ctx, o.Err)))
+			return nil, fmt.Errorf("s3: bucket %s: %w", c, b.away(b.translate(contextError(ctx, o.Err))))
 		}
 		break
 	}

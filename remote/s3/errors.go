@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 
 	"github.com/minio/minio-go/v7"
@@ -69,6 +70,14 @@ func (b *bucket) translate(err error) error {
 		return fmt.Errorf("%w: %w", errBusy, said)
 	}
 	return said
+}
+
+// away adds advice to the error of a first call that no server has answered.
+func (b *bucket) away(err error) error {
+	if no := (*net.OpError)(nil); errors.As(err, &no) {
+		return fmt.Errorf("%s does not answer: look at its name, and whether it runs: %w", b.c.Endpoint, err)
+	}
+	return err
 }
 
 // plainHTTP reports whether err says that a server does not speak TLS.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -86,14 +87,15 @@ func findCompanion() (string, error) {
 }
 
 // start runs a program with the standard files of this one, and returns its status. A signal that ends a
-// command interrupts the program, which ends in its own way.
+// command is passed on as SIGTERM, because shells make programs in the background ignore Ctrl-C, and the program
+// ends in its own way.
 func (s *Session) start(ctx context.Context, program string, args []string) (Status, error) {
 	// The program may open the same store, which only one can have open. The next command opens it again.
 	if err := errors.Join(s.Close(), s.Out.Flush()); err != nil {
 		return Failed, err
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Env = os.Environ()
 	if s.Dir != "" {
 		cmd.Env = append(cmd.Env, "SHALE_DIR="+s.Dir)
