@@ -10,7 +10,7 @@ import (
 // kept beyond that, and nothing is left over. When the store becomes idle there is one last
 // collection, and then no request.
 func TestStore_Retention(t *testing.T) {
-	inTime(t, func(o *Options) { o.Retain = 6 * time.Hour; o.Store.CompactionWorkers = 1 }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+	inTime(t, func(o *Options) { o.Retain = 4 * time.Hour; o.Store.CompactionWorkers = 1 }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
 		model := map[string]string{}
 		objects := func() (n int) {
 			for range b.b.List(t.Context(), "", "") {
@@ -19,9 +19,9 @@ func TestStore_Retention(t *testing.T) {
 			return n
 		}
 		most := 0
-		for hour := range 30 {
+		for hour := range 20 {
 			for range 6 {
-				put(t, s, model, "k", 120)
+				put(t, s, model, "k", 60)
 				time.Sleep(10 * time.Minute)
 			}
 			if hour == 12 {
@@ -42,12 +42,12 @@ func TestStore_Retention(t *testing.T) {
 				t.Errorf("%s: %v", what, report.Findings)
 			}
 		}
-		check("after 30 hours")
+		check("after 20 hours")
 		c, err := loadChain(t.Context(), b.b, s.id, 0)
 		mustNil(t, err)
 		floor, err := readStep(t.Context(), b.b, s.id, c.state.Floor)
 		mustNil(t, err)
-		if age := time.Since(floor.Written); age < 6*time.Hour || age > 9*time.Hour {
+		if age := time.Since(floor.Written); age < 4*time.Hour || age > 7*time.Hour {
 			t.Errorf("the oldest step that can be restored is of %v ago", age)
 		}
 		if !slices.Contains(events.kinds(), EventCollected) {

@@ -196,3 +196,39 @@ func ExampleVerify() {
 	fmt.Println(report.Tables, "table,", len(report.Findings), "findings")
 	// Output: 1 table, 0 findings
 }
+
+// A store is kept in a bucket while it is written. When its machine is lost, it is restored on another one,
+// which goes on.
+func ExampleOpen() {
+	ctx := context.Background()
+	bucket, disk := remote.NewMem(), vfs.NewMem()
+	store, err := remote.Open(ctx, "db", bucket, &remote.Options{Store: shale.Options{FS: disk}})
+	must(err)
+	must(store.DB().Put([]byte("user"), []byte("ann")))
+	must(store.Publish(ctx)) // it does that by itself: the log each second, tables each minute
+
+	another := vfs.NewMem()
+	_, err = remote.Restore(ctx, bucket, "db", remote.At{}, &remote.RestoreOptions{FS: another})
+	must(err)
+	successor, err := remote.Open(ctx, "db", bucket, &remote.Options{Store: shale.Options{FS: another}})
+	must(err)
+	user, err := successor.DB().Get([]byte("user"))
+	must(err)
+	fmt.Printf("%s\n", user)
+
+	// The machine was not lost, but only slow. Its writer finds out that it is fenced when it next ships.
+	must(store.DB().Put([]byte("user"), []byte("bob")))
+	fmt.Println(errors.Is(store.Ship(ctx), remote.ErrFenced))
+	must(store.Close())
+	for unshipped, err := range remote.Salvage(disk, "db") {
+		must(err)
+		for op := range unshipped.Batch.Ops() {
+			fmt.Printf("was not shipped: %s = %s\n", op.Key, op.Value)
+		}
+	}
+	must(successor.Close())
+	// Output:
+	// ann
+	// true
+	// was not shipped: user = bob
+}

@@ -7,12 +7,14 @@ import (
 	"os"
 	"testing"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
 // A crashLife is a store whose machine loses its power.
 type crashLife struct {
+	lazy   bool // writes are not synced one by one
 	fsys   *vfs.Mem
 	bucket Bucket
 	synced map[string]string // what must be there after a power cut
@@ -23,13 +25,19 @@ type crashLife struct {
 func (l *crashLife) run(t *testing.T) {
 	ctx := context.Background()
 	for life := range 2 {
-		s, err := Open(ctx, "db", l.bucket, manual(l.fsys))
+		o := manual(l.fsys)
+		if l.lazy {
+			o.Store.Durability = shale.SyncManual
+		}
+		s, err := Open(ctx, "db", l.bucket, o)
 		mustNil(t, err)
 		for i := range 6 {
 			key, value := fmt.Sprintf("%d-%d", life, i), fmt.Sprint("x", len(l.all))
 			l.all[key] = value
 			mustNil(t, s.DB().Put([]byte(key), []byte(value)))
-			l.synced[key] = value
+			if !l.lazy {
+				l.synced[key] = value
+			}
 			switch i {
 			case 0, 4:
 				mustNil(t, s.Ship(ctx))
@@ -38,6 +46,7 @@ func (l *crashLife) run(t *testing.T) {
 			case 2, 5:
 				mustNil(t, s.Publish(ctx))
 			}
+			l.synced[key] = value // Ship, Flush and Publish sync
 		}
 		if life == 0 {
 			mustNil(t, s.Close())
@@ -47,12 +56,22 @@ func (l *crashLife) run(t *testing.T) {
 	}
 }
 
-// TestStore_PowerCuts cuts the power at each operation of the file system, opens the store again with the
-// bucket as it was then, goes on, and cuts the power once more. The bucket is never ahead of the
-// disk, the directory is never taken for a copy, and in the end the bucket has all that the store has.
+// TestStore_PowerCuts is powerCuts with and without a sync of each write.
 func TestStore_PowerCuts(t *testing.T) {
 	testenv.CheckLeaks(t)
-	step := int64(3)
+	for _, lazy := range []bool{false, true} {
+		powerCuts(t, lazy)
+	}
+}
+
+// powerCuts cuts the power at each operation of the file system, opens the store again with the
+// bucket as it was then, goes on, and cuts the power once more. The bucket is never ahead of the
+// disk, the directory is never taken for a copy, and in the end the bucket has all that the store has.
+func powerCuts(t *testing.T, lazy bool) {
+	step := int64(7)
+	if testing.Short() {
+		step = 17
+	}
 	if os.Getenv("SHALE_LONG") != "" {
 		step = 1
 	}
@@ -63,7 +82,7 @@ func TestStore_PowerCuts(t *testing.T) {
 		synced map[string]string
 	}
 	var cuts []cut
-	l := crashLife{vfs.NewMem(), NewMem(), map[string]string{}, map[string]string{}}
+	l := crashLife{lazy, vfs.NewMem(), NewMem(), map[string]string{}, map[string]string{}}
 	l.fsys.OnOp(func(vfs.Op, string) {
 		n := l.fsys.Ops()
 		if n%step != 0 {
