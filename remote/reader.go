@@ -518,6 +518,9 @@ func (r *Reader) release() error {
 	r.polling.Lock()
 	defer r.polling.Unlock()
 	var err error
+	if r.files != nil {
+		r.files.cancel() // or reads would go on asking a bucket that does not answer, and Close wait for them
+	}
 	if r.session != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), unpinWait)
 		r.session.close(ctx)

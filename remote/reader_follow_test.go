@@ -518,3 +518,38 @@ func TestReader_SegmentMissing(t *testing.T) {
 	}
 	w.check(r, r.Seq())
 }
+
+// TestReader_CloseWhileAway closes a reader while a read asks a bucket that does not answer: the read ends with
+// ErrClosed, and Close does not wait for Patience.
+func TestReader_CloseWhileAway(t *testing.T) {
+	testenv.CheckLeaks(t)
+	b := countRequests(NewMem())
+	w := startWriter(t, b, 13, shale.Options{})
+	w.bulk()
+	w.publish()
+	r := openTestReader(t, b, ReaderOptions{NoPins: true, CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
+	asked := make(chan struct{}, 1000)
+	b.inject(func(string) error {
+		asked <- struct{}{}
+		return errors.New("no route to host")
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for k := range 300 {
+			if _, err := r.Get(fmt.Appendf(nil, "key%03d", k)); err == shale.ErrClosed {
+				return
+			} else if err != nil {
+				t.Errorf("Get: %v, want ErrClosed", err)
+				return
+			}
+		}
+		t.Error("no read asked the bucket")
+	})
+	<-asked
+	begin := time.Now()
+	mustNil(t, r.Close())
+	if d := time.Since(begin); d > 15*time.Second {
+		t.Errorf("Close took %v", d)
+	}
+	wg.Wait()
+}

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"iter"
 	"slices"
@@ -30,6 +31,8 @@ func (a *attempt) again(err error, newest bool) (_ error, retry bool) {
 	switch {
 	case err == nil, err == shale.ErrNotFound, err == shale.ErrClosed:
 		return err, false
+	case a.r.ctx.Err() != nil && errors.Is(err, context.Canceled):
+		return shale.ErrClosed, false
 	case errors.Is(err, ErrSnapshotGone):
 		return err, newest && a.first(damagePlace{}) && a.r.reload() == nil
 	case errors.As(err, &c):
