@@ -19,7 +19,7 @@ type collector struct {
 	looked time.Time      // when a collection was last thought of
 	listed bool           // states that earlier writers have written were looked for
 	states []writtenState // above the floor, by this writer, in the order of their numbers
-	floor  uint64         // the number of the newest step that changes neither tables nor logs
+	floor  uint64         // the number of the newest step that only says what the floor is
 }
 
 // A writtenState is a state in the bucket.
@@ -99,9 +99,6 @@ func (s *Store) collect(ctx context.Context) (Collected, error) {
 	if err != nil {
 		return done, s.superseded(ctx, err)
 	}
-	if err := s.leaveParents(ctx); err != nil {
-		return done, s.superseded(ctx, err)
-	}
 	p.collector.listed = true
 	p.collector.states = slices.DeleteFunc(p.collector.states, func(st writtenState) bool { return st.n <= done.Floor })
 	s.emit(Event{Kind: EventCollected, Step: done.Floor, Objects: done.Tables + done.Segments + done.Steps + done.States + done.Pins, Bytes: done.Bytes})
@@ -120,25 +117,10 @@ func (s *Store) superseded(ctx context.Context, err error) error {
 	return err
 }
 
-// leaveParents gives up those parents of a clone whose files nothing needs any more. Requires: publish.mu.
-func (s *Store) leaveParents(ctx context.Context) error {
-	have := s.publish.chain.state.Parents
-	left, err := releaseParents(ctx, s.bucket, s.publish.chain, s.opts.Parent)
-	if err != nil || len(left) == len(have) {
-		return err
-	}
-	return s.publishSmall(ctx, &Step{Parents: left})
-}
-
 // publishFloor publishes a step that raises the floor. Requires: publish.mu.
 func (s *Store) publishFloor(ctx context.Context, floor uint64) error {
-	return s.publishSmall(ctx, &Step{Floor: floor, Parents: s.publish.chain.state.Parents})
-}
-
-// publishSmall publishes a step that changes neither tables nor logs. Requires: publish.mu.
-func (s *Store) publishSmall(ctx context.Context, step *Step) error {
 	p := &s.publish
-	step.Written, step.Kind, step.LastTableSeq = time.Now(), StepPublish, p.chain.step.LastTableSeq
+	step := &Step{Written: time.Now(), Kind: StepPublish, Floor: floor, LastTableSeq: p.chain.step.LastTableSeq, Parents: p.chain.state.Parents}
 	err := p.chain.publish(ctx, s.bucket, step, s.noteStep)
 	switch {
 	case errors.Is(err, ErrFenced):

@@ -53,10 +53,6 @@ type Options struct {
 	// Uploads is how many tables are uploaded at the same time. Default 4.
 	Uploads int
 
-	// Parent opens the bucket of a clone's parent, whose prefix is as the clone's steps name it. With it, a
-	// collection removes the parent's pin once nothing needs the parent's files. nil: the pin stays.
-	Parent func(prefix string) (Bucket, error)
-
 	// OnEvent, if not nil, is called for what happens in the background. Calls may come from several
 	// goroutines at once. They must return soon, and must not call the Store.
 	OnEvent func(Event)
