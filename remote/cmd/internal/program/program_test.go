@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/companion"
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/s3/s3test"
 )
 
 // run runs the program as main would.
@@ -99,18 +100,36 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestLife ships a store again and again, restores it to each of its points, and compares.
+// TestLife does everything with a bucket in a directory.
 func TestLife(t *testing.T) {
 	t.Chdir(t.TempDir())
+	testLife(t, "bucket", "file://bucket", "trial")
+}
+
+// TestLife_OnServer does everything with a bucket on a server, with keys from the environment.
+func TestLife_OnServer(t *testing.T) {
+	c := s3test.Start(t).Make(t, "backups")
+	t.Chdir(t.TempDir())
+	t.Setenv("AWS_ACCESS_KEY_ID", c.AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", c.SecretKey)
+	c.Prefix = "hosts/eu"
+	bucket := c.String()
+	c.Prefix = "trial"
+	testLife(t, bucket, bucket, c.String())
+}
+
+// testLife ships a store again and again to a bucket, which has two names, restores it to each of its points, and
+// compares. It also makes a clone.
+func testLife(t *testing.T, bucket, same, trial string) {
 	write(t, "db", "a", "b")
-	if out := must(t, "ship", "--once", "db", "bucket"); !strings.Contains(out, "1 table, ") || !strings.Contains(out, "all writes are in the bucket") {
+	if out := must(t, "ship", "--once", "db", bucket); !strings.Contains(out, "1 table, ") || !strings.Contains(out, "all writes are in the bucket") {
 		t.Error(out)
 	}
 	write(t, "db", "c")
-	must(t, "ship", "--once", "db", "file://bucket")
-	must(t, "pin", "bucket", "before", "--owner", "ann")
+	must(t, "ship", "--once", "db", same)
+	must(t, "pin", bucket, "before", "--owner", "ann")
 	write(t, "db", "d", "e")
-	must(t, "ship", "--once", "db", "bucket")
+	must(t, "ship", "--once", "db", bucket)
 	for _, c := range []struct {
 		args []string
 		keys string
@@ -124,31 +143,31 @@ func TestLife(t *testing.T) {
 		{[]string{"--at", "0s"}, "a b c d e", ""},
 	} {
 		dir := t.TempDir()
-		out := must(t, append([]string{"restore", "bucket", dir}, c.args...)...)
+		out := must(t, append([]string{"restore", bucket, dir}, c.args...)...)
 		if got := keys(t, dir); got != c.keys || !strings.Contains(out, c.says) {
 			t.Errorf("%q: %s, want %s; it says %s", c.args, got, c.keys, out)
 		}
 	}
-	if out := must(t, "pins", "bucket"); !regexp.MustCompile(`(?m)^before\.[0-9a-f]{16}  4 .*unpin  ann$`).MatchString(out) {
+	if out := must(t, "pins", bucket); !regexp.MustCompile(`(?m)^before\.[0-9a-f]{16}  4 .*unpin  ann$`).MatchString(out) {
 		t.Error(out)
 	}
-	must(t, "clone", "bucket", "before", "trial")
-	must(t, "restore", "trial", "trial.db")
+	must(t, "clone", bucket, "before", trial)
+	must(t, "restore", trial, "trial.db")
 	if got := keys(t, "trial.db"); got != "a b c" {
 		t.Errorf("the clone has %s", got)
 	}
-	must(t, "ship", "--once", "trial.db", "trial")
-	if _, notes, status := run(t, "clone", "bucket", "never", "another"); status != absent || !strings.Contains(notes, "never") {
+	must(t, "ship", "--once", "trial.db", trial)
+	if _, notes, status := run(t, "clone", bucket, "never", strings.Replace(trial, "trial", "another", 1)); status != absent || !strings.Contains(notes, "never") {
 		t.Errorf("status %d, %s", status, notes)
 	}
-	must(t, "unpin", "bucket", "before")
-	if _, notes, status := run(t, "unpin", "bucket", "before"); status != absent || !strings.Contains(notes, "there is no pin before") {
+	must(t, "unpin", bucket, "before")
+	if _, notes, status := run(t, "unpin", bucket, "before"); status != absent || !strings.Contains(notes, "there is no pin before") {
 		t.Errorf("status %d, %s", status, notes)
 	}
-	if out := must(t, "verify", "bucket"); !strings.Contains(out, "Everything is there") {
+	if out := must(t, "verify", bucket); !strings.Contains(out, "Everything is there") {
 		t.Error(out)
 	}
-	if out := must(t, "verify", "--bucket", "bucket", "--deep"); !strings.Contains(out, "Every byte was read. No damage.") {
+	if out := must(t, "verify", "--bucket", bucket, "--deep"); !strings.Contains(out, "Every byte was read. No damage.") {
 		t.Error(out)
 	}
 }

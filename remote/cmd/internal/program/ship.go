@@ -31,6 +31,7 @@ func ship(c *call) (int, error) {
 	if err != nil {
 		return failed, err
 	}
+	o.Parent = func(prefix string) (remote.Bucket, error) { return to.sibling(c.ctx, prefix) }
 	d := c.newDisplay()
 	o.OnEvent = func(e remote.Event) { c.event(d, e) }
 	store, err := remote.Open(c.ctx, dir, b, o)
