@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"math/rand/v2"
@@ -305,4 +306,28 @@ func TestVerify_BesideTheWriter(t *testing.T) {
 	<-done
 	mustNil(t, k.store.Close())
 	t.Logf("%d looks", looks)
+}
+
+// A store that was restored to the past can't take its bucket over, and goes on in another one.
+func TestRestore_PastGoesOnElsewhere(t *testing.T) {
+	k := &kept{shipped: shipped{t: t, rng: rand.New(rand.NewPCG(2, 9)), b: NewMem(), commits: []commit{{0, map[string]string{}}}}}
+	k.opened(vfs.NewMem())
+	k.random(20)
+	mustNil(t, k.store.Close())
+	past := k.commits[len(k.commits)/2]
+	disk, other := vfs.NewMem(), NewMem()
+	_, err := Restore(t.Context(), k.b, shippedDir, At{Seq: past.seq}, &RestoreOptions{FS: disk})
+	mustNil(t, err)
+	if s, err := Open(t.Context(), shippedDir, k.b, manual(disk)); !errors.Is(err, ErrFenced) {
+		t.Fatalf("the past takes over: %v, %v", s, err)
+	}
+	k.b = other
+	k.opened(disk)
+	k.lose(past.seq)
+	k.compareNow("in another bucket")
+	k.random(10)
+	r, held, err := k.restored(At{})
+	mustNil(t, err)
+	k.compare(At{}, r, held)
+	mustNil(t, k.store.Close())
 }
