@@ -7,8 +7,9 @@
 //   - Restore makes a store from a bucket, as it was at a point of its life, and Verify checks that it
 //     could.
 //   - Bucket is the interface that an object store has to offer. NewMem makes a bucket in memory, and
-//     NewDir one in a directory. Probe finds out whether a bucket keeps its promises. Package
-//     buckettest tests that thoroughly, and injects faults for tests.
+//     NewDir one in a directory. Probe finds out whether a bucket keeps its promises, and Retrying
+//     repeats calls that fail for a while. Package buckettest tests buckets thoroughly, and injects
+//     faults for tests.
 //   - Identity, Segment, Step, State and Pin are the objects, each with an encoder and a decoder.
 //   - The functions that end in Name make the names of objects, and ParseName reads them.
 //
