@@ -310,6 +310,7 @@ func (s *Store) letParentsGo(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("remote: give up the parent of a clone: %w", err)
 	}
+	p.collector.floor = step.N // it is no reason for another collection
 	s.published(step, p.chain.state.Tables.Version.NumTables())
 	return nil
 }

@@ -1,0 +1,104 @@
+package remote
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+)
+
+// A sinkBucket keeps all objects but tables and segments, which it reads and forgets, except for their
+// sizes. So a benchmark measures what a writer does, and not the memory or the disk of its bucket.
+type sinkBucket struct {
+	*hooked
+	sunk sync.Map // Info, by name
+}
+
+func (s *sinkBucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
+	n, _ := ParseName(name)
+	if n.Kind != KindTable && n.Kind != KindSegment || size < 64<<10 {
+		return s.hooked.Put(ctx, name, body, size, crc32c, absent)
+	}
+	buf := make([]byte, 256<<10)
+	for off := int64(0); off < size; {
+		m, err := body.ReadAt(buf[:min(int64(len(buf)), size-off)], off)
+		if off += int64(m); err != nil && off < size {
+			return err
+		}
+	}
+	s.sunk.Store(name, Info{name, size, crc32c})
+	return s.hooked.Put(ctx, name, nothing{}, 0, 0, absent)
+}
+
+func (s *sinkBucket) Stat(ctx context.Context, name string) (Info, error) {
+	if info, ok := s.sunk.Load(name); ok {
+		return info.(Info), nil
+	}
+	return s.hooked.Stat(ctx, name)
+}
+
+// nothing is an empty body.
+type nothing struct{}
+
+func (nothing) ReadAt([]byte, int64) (int, error) { return 0, io.EOF }
+
+// BenchmarkPut writes values of 1,000 bytes under random keys, as fast as it can and at 10 MB/s, to a
+// store alone and to one that is shipped each second and published each 10 seconds. It reports the
+// longest waits, and the PUTs for each GB that was written:
+//
+//	go test -run '^$' -bench Put -benchtime 30s -count 5 .
+func BenchmarkPut(b *testing.B) {
+	for _, rate := range []float64{0, 10e6} {
+		for _, shipped := range []bool{false, true} {
+			name := map[float64]string{0: "fast", 10e6: "10MB"}[rate] + "/" + map[bool]string{false: "alone", true: "shipped"}[shipped]
+			b.Run(name, func(b *testing.B) { benchmarkPut(b, shipped, rate) })
+		}
+	}
+}
+
+func benchmarkPut(b *testing.B, shipped bool, rate float64) {
+	store := shale.Options{Durability: shale.SyncPeriodic, OnEvent: func(shale.Event) {}}
+	bucket := newHooked(NewMem())
+	var db *shale.DB
+	if shipped {
+		s, err := Open(b.Context(), b.TempDir(), &sinkBucket{hooked: bucket}, &Options{Store: store, Publish: 10 * time.Second})
+		mustNil(b, err)
+		defer s.Close()
+		db = s.DB()
+	} else {
+		var err error
+		db, err = shale.Open(b.TempDir(), &store)
+		mustNil(b, err)
+		defer db.Close()
+	}
+	const size = 1000
+	value := make([]byte, size)
+	r := rand.NewChaCha8([32]byte{1})
+	_, _ = r.Read(value)
+	var key [16]byte
+	var waits []time.Duration
+	puts, begun, n := bucket.count("put"), time.Now(), 0
+	b.SetBytes(size)
+	for b.Loop() {
+		binary.BigEndian.PutUint64(key[:], r.Uint64())
+		at := time.Now()
+		mustNil(b, db.Put(key[:], value))
+		waits = append(waits, time.Since(at))
+		n++
+		if ahead := time.Duration(float64(n*size)/max(rate, 1)*1e9) - time.Since(begun); rate > 0 && ahead > time.Millisecond {
+			time.Sleep(ahead)
+		}
+	}
+	slices.Sort(waits)
+	b.ReportMetric(float64(waits[len(waits)*99/100].Nanoseconds()), "p99-ns")
+	b.ReportMetric(float64(waits[len(waits)*999/1000].Nanoseconds()), "p999-ns")
+	if shipped {
+		b.ReportMetric(float64(bucket.count("put")-puts)/(float64(n*size)/1e9), "puts/GB")
+	}
+}
