@@ -35,12 +35,24 @@ func TestAdvance_ReadersBeside(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	// rounds returns the last round that is whole at a number.
+	rounds := func(seq uint64) string {
+		round, at := 0, uint64(0)
+		for at+keys <= seq {
+			round++
+			if at += keys; round%7 == 0 {
+				at += 2
+			}
+		}
+		return fmt.Sprint(round)
+	}
 	put(1)
 	ro := opts
 	ro.ReadOnly = true
 	follower := openTest(t, &ro)
 	var done atomic.Bool
 	var wg sync.WaitGroup
+	several := make(chan bool)
 	// one checks that all values are those of one round, not before the last one seen.
 	one := func(last *int, what string, values [][]byte) {
 		round := 0
@@ -60,7 +72,7 @@ func TestAdvance_ReadersBeside(t *testing.T) {
 		*last = round
 	}
 	scan := func(r Reader) (values [][]byte) {
-		for e, err := range r.Scan(Range{}) {
+		for e, err := range r.Scan(Prefix("k")) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -88,6 +100,24 @@ func TestAdvance_ReadersBeside(t *testing.T) {
 		one(last, "Get", [][]byte{v})
 	})
 	reader(func(last *int) { one(last, "Scan", scan(follower)) })
+	// First pa is written and flushed, and then pb: nobody sees a pb without its pa.
+	reader(func(last *int) {
+		var p []int
+		for e, err := range follower.Scan(Prefix("p")) {
+			n, nerr := strconv.Atoi(string(e.Value))
+			if err != nil || nerr != nil {
+				t.Error(err, nerr)
+			}
+			p = append(p, n)
+		}
+		if len(p) == 2 && p[0] < p[1] || len(p) > 0 && p[0] < *last {
+			t.Errorf("pa and pb are %v, after %d", p, *last)
+			done.Store(true)
+		}
+		if len(p) > 0 {
+			*last = p[0]
+		}
+	})
 	reader(func(last *int) {
 		var values [][]byte
 		all := make([][]byte, keys)
@@ -112,8 +142,8 @@ func TestAdvance_ReadersBeside(t *testing.T) {
 		defer s.Close()
 		first := scan(s)
 		one(last, "Snapshot", first)
-		if want := fmt.Sprint(s.Seq() / keys); string(first[0]) != want {
-			t.Errorf("a snapshot at number %d shows round %s", s.Seq(), first[0])
+		if round := rounds(s.Seq()); string(first[0]) != round {
+			t.Errorf("a snapshot at number %d shows round %s, want %s", s.Seq(), first[0], round)
 		}
 		time.Sleep(time.Millisecond)
 		if v, err := s.Get([]byte("k03")); err != nil || !bytes.Equal(v, first[3]) {
@@ -121,7 +151,8 @@ func TestAdvance_ReadersBeside(t *testing.T) {
 		}
 	})
 	wg.Go(func() {
-		for !done.Load() {
+		// Each Advance goes over several rounds, of which some came in tables only.
+		for range several {
 			if _, err := follower.Advance(context.Background()); err != nil {
 				t.Errorf("Advance: %v", err)
 				done.Store(true)
@@ -131,20 +162,26 @@ func TestAdvance_ReadersBeside(t *testing.T) {
 			}
 		}
 	})
-	for round := 2; round < 400 && !done.Load(); round++ {
+	for round := 2; round < 200 && !done.Load(); round++ {
 		put(round)
 		switch round % 7 {
 		case 0:
+			mustPut(t, db, "pa", fmt.Sprint(round))
 			mustFlush(t, db)
+			mustPut(t, db, "pb", fmt.Sprint(round))
 		case 3:
 			if err := db.Compact(context.Background(), Range{}); err != nil {
 				t.Error(err)
 			}
 		}
-		if testenv.Race && round > 150 {
+		if round%7 == 2 {
+			several <- true
+		}
+		if testenv.Race && round > 100 {
 			break
 		}
 	}
+	close(several)
 	done.Store(true)
 	wg.Wait()
 }

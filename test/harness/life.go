@@ -44,6 +44,7 @@ type Life struct {
 	disk        *vfs.Mem // that of the last opening
 	real        *Real
 	store, side Side // those of the store, and of the model
+	follower    follower
 }
 
 // NewLife returns the life of a store that is not open yet, with drawn options.
@@ -179,7 +180,7 @@ func (l *Life) Close() error {
 
 // checkClosed checks that a store which was closed has no files open.
 func (l *Life) checkClosed() error {
-	if n := l.Mem.OpenFiles(); n != 0 {
+	if n := l.Mem.OpenFiles() - l.follower.open(l.Mem); n != 0 {
 		return fmt.Errorf("%d files or locks are open after Close", n)
 	}
 	return nil
@@ -198,7 +199,7 @@ func (l *Life) die() error {
 func (l *Life) Crash(c vfs.CrashConfig) error {
 	l.Mem.OnOp(nil)
 	after := l.Mem.Crash(c)
-	if err := l.die(); err != nil {
+	if err := errors.Join(l.die(), l.follower.close()); err != nil {
 		return err
 	}
 	l.Mem = after
@@ -251,7 +252,7 @@ func (l *Life) End() error {
 	if err := l.Reopen(); err != nil {
 		return err
 	}
-	return errors.Join(Strays(l.DB, l.Mem, Dir), l.Close())
+	return errors.Join(Strays(l.DB, l.Mem, Dir), l.follower.close(), l.Close())
 }
 
 // Abandon closes the store of a life that has failed.
@@ -259,6 +260,7 @@ func (l *Life) Abandon() {
 	if l.DB != nil {
 		_ = l.DB.Close() // the failure is reported already
 	}
+	_ = l.follower.close() // likewise
 }
 
 // Strays returns an error if a file lies in the store's directory that is not part of the store,
@@ -339,6 +341,7 @@ func Levels(db *shale.DB) (n int) {
 // LifeOperations are what programs do with a store that is not shared with other clients.
 var LifeOperations = []Operation{
 	{"reopen", 2, func(*Source) Step { return Step{Name: "reopen", Life: (*Life).Reopen} }},
+	{"follow", 6, func(*Source) Step { return Step{Name: "follow", Life: (*Life).Follow} }},
 	{"kill", 1, func(*Source) Step { return Step{Name: "kill", Life: (*Life).Kill} }},
 	{"crash", 2, func(s *Source) Step {
 		configs := CrashConfigs(s.Uint64())

@@ -1,0 +1,281 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/test/harness"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A handle in this process follows others that write, flush, compact, rebuild filters and are killed, one
+// after the other. After each Advance it shows what they had acknowledged before that, whole batches only,
+// and its snapshots stay as they are.
+func TestAdvance_OtherProcess(t *testing.T) {
+	testenv.CheckLeaks(t)
+	seed, long := testenv.Seed(t), testenv.Long(t)
+	root := t.TempDir()
+	f := &following{t: t, dir: filepath.Join(root, "db"), seed: seed, r: rand.New(rand.NewPCG(seed, 18))}
+	for w := range f.streams {
+		f.streams[w] = killStream(seed, w)
+	}
+	lives, limit := uint64(3), 2*time.Second
+	for run := uint64(0); run < lives || time.Duration(run)*limit < long; run++ {
+		f.life(run, limit/2+time.Duration(f.r.Int64N(int64(limit))))
+		killedCopies(t, root)
+		if t.Failed() {
+			break
+		}
+	}
+	f.letGo(0)
+	if f.ro != nil {
+		harness.WantClose(t, f.ro)
+	}
+	t.Logf("%d advances over %d writes", f.advances, f.streams[0].N+f.streams[1].N+f.streams[2].N)
+	if f.advances < 20 {
+		t.Error("too few")
+	}
+}
+
+// A following is a read-only handle of a store that other processes write.
+type following struct {
+	t        *testing.T
+	dir      string
+	seed     uint64
+	r        *rand.Rand
+	ro       *shale.DB
+	streams  [killWriters]*harness.Stream
+	acked    [killWriters]atomic.Int64
+	snaps    []shown
+	advances int
+}
+
+// A shown is a snapshot with what it showed when it was taken.
+type shown struct {
+	snap *shale.Snapshot
+	has  harness.State
+}
+
+// life starts a process that writes, follows it for a while, kills it, and looks at what it has left.
+func (f *following) life(run uint64, long time.Duration) {
+	t := f.t
+	cmd := testenv.Self(t, "^TestKill_Child$")
+	cmd.Env = append(os.Environ(), killDir+"="+f.dir, fmt.Sprintf("%s=%d", killSeed, f.seed), fmt.Sprintf("%s=%d", killRun, run))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("the test binary can't be run: %v", err)
+	}
+	reading := make(chan struct{})
+	go func() { // until the child is dead
+		defer close(reading)
+		var ack [8]byte
+		for {
+			if _, err := io.ReadFull(out, ack[:]); err != nil {
+				return
+			}
+			x := binary.LittleEndian.Uint64(ack[:])
+			f.acked[x>>48].Store(int64(x & (1<<48 - 1)))
+		}
+	}()
+	for end := time.Now().Add(long); time.Now().Before(end) && !t.Failed(); {
+		f.advance()
+		time.Sleep(time.Duration(f.r.IntN(20)) * time.Millisecond)
+	}
+	_ = cmd.Process.Kill() // if it is dead, Wait says why
+	<-reading
+	if err := cmd.Wait(); cmd.ProcessState.Exited() {
+		o := harness.DrawOnDisk(f.seed, run)
+		t.Fatalf("life %d: the child ended by itself: %v: %s; %s", run, err, stderr.String(), harness.OptionsText(&o))
+	}
+	f.advance()
+}
+
+// advance advances the handle and checks what it shows. The first time it opens it, if there is a store.
+func (f *following) advance() {
+	t := f.t
+	var acked [killWriters]int
+	for w := range acked {
+		acked[w] = int(f.acked[w].Load())
+	}
+	if f.ro == nil {
+		o := harness.DrawOnDisk(f.seed+1, 0)
+		o.ReadOnly = true
+		db, err := shale.Open(f.dir, &o)
+		if err != nil {
+			if acked != [killWriters]int{} {
+				t.Errorf("Open: %v", err)
+			}
+			return
+		}
+		f.ro = db
+	}
+	before, err := f.ro.Snapshot()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	last := before.Seq()
+	_ = before.Close()
+	seq, err := f.ro.Advance(context.Background())
+	if err != nil || seq < last {
+		t.Errorf("Advance = %d, %v; the handle has shown %d", seq, err, last)
+		return
+	}
+	f.advances++
+	for w, s := range f.streams {
+		n, err := s.Count(f.ro)
+		if err == nil && n < acked[w] {
+			err = fmt.Errorf("%d writes are shown, %d were acknowledged before Advance began", n, acked[w])
+		}
+		if err == nil {
+			err = s.Check(f.ro, n, n)
+		}
+		if err != nil {
+			t.Errorf("writer %d: %v", w, err)
+		}
+	}
+	f.letGo(3)
+	for _, s := range f.snaps {
+		if found, err := harness.Read(s.snap); err != nil || !found.Equal(s.has) {
+			t.Errorf("a snapshot at number %d has changed: %v, %v", s.snap.Seq(), s.has.Diff(found), err)
+		}
+	}
+	snap, err := f.ro.Snapshot()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	has, err := harness.Read(snap)
+	if err != nil {
+		t.Error(err)
+	}
+	f.snaps = append(f.snaps, shown{snap, has})
+}
+
+// letGo closes all snapshots but the last n.
+func (f *following) letGo(n int) {
+	for len(f.snaps) > n {
+		if err := f.snaps[0].snap.Close(); err != nil {
+			f.t.Error(err)
+		}
+		f.snaps = f.snaps[1:]
+	}
+}
+
+// While a handle advances, the owner writes, flushes and uses logs again: at each operation of Advance,
+// enough that all files are others then. Advance shows what was acknowledged before it began.
+func TestAdvance_OwnerWritesMeanwhile(t *testing.T) {
+	seed := testenv.Seed(t)
+	first, step := int64(1), int64(1)
+	if testing.Short() || testenv.Race {
+		step = 8
+		first += int64(seed % 8)
+	}
+	advances := 0
+	for i, noMap := range []bool{false, true} {
+		for j, burst := range []int{15, 100} {
+			b := beside{seed: seed, options: uint64(2*i + j), noMap: noMap, before: 40, all: 40 + burst}
+			for k, met := first, true; met; k += step {
+				var err error
+				if met, err = b.advance(k); err != nil {
+					opts := b.draw(nil)
+					t.Fatalf("%d commits at operation %d of Advance: %v; the owner has %s", burst, k, err, harness.OptionsText(&opts))
+				}
+				advances++
+			}
+		}
+	}
+	t.Logf("%d advances", advances)
+}
+
+// advance is open for a handle that was opened before, and that advances.
+func (b *beside) advance(k int64) (met bool, err error) {
+	mem := vfs.NewMem()
+	opts := b.draw(mem)
+	db, err := shale.Open(harness.Dir, &opts)
+	if err != nil {
+		return false, err
+	}
+	defer db.Close()
+	writes := harness.NewStream("a", b.seed, 120)
+	write := func(from, to int) error {
+		for n := from + 1; n <= to; n++ {
+			if err := db.Write(context.Background(), writes.Write(n).Batch()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := write(0, b.before/2); err != nil {
+		return false, err
+	}
+	reader := harness.DrawSeeded(nil, b.seed, b.options+100)
+	disk := vfs.NewFault(mem, nil)
+	reader.ReadOnly, reader.FS = true, disk
+	ro, err := shale.Open(harness.Dir, &reader)
+	if err != nil {
+		return false, err
+	}
+	if err := write(b.before/2, b.before); err != nil {
+		return false, errors.Join(err, ro.Close())
+	}
+	var mu sync.Mutex // guards armed, met and failed
+	var failed error
+	armed := true
+	begin := disk.Ops()
+	disk.Inject(func(_ vfs.Op, _ string, n int64) error {
+		if n-begin != k {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !armed {
+			return nil
+		}
+		met = true
+		failed = write(b.before, b.all)
+		if k%3 == 0 {
+			harness.TreeOf(db).RenewManifest()
+		}
+		if failed == nil && k%2 == 0 {
+			failed = db.Flush(context.Background())
+		}
+		return nil
+	})
+	check := harness.NewStream("a", b.seed, 120)
+	if _, err = ro.Advance(context.Background()); err == nil {
+		err = check.Check(ro, b.before, b.all)
+	}
+	mu.Lock() // waits for the owner, in case it was the background that met the operation
+	armed = false
+	mu.Unlock()
+	if err == nil {
+		_, err = ro.Advance(context.Background())
+	}
+	if err == nil && met {
+		err = check.Check(ro, b.all, b.all)
+	}
+	err = errors.Join(err, ro.Close())
+	if failed != nil {
+		err = fmt.Errorf("the owner: %w", failed)
+	}
+	return met, err
+}
