@@ -148,7 +148,8 @@ func (s *stretch) count(payload []byte) error {
 		s.firstSeq = first
 	}
 	s.last = first + count - 1
-	if count == 1 {
+	// Most batches have one write, and are not decoded for that.
+	if count == 1 && len(payload) > n+m && base.Kind(payload[n+m]) > base.KindPut {
 		_, b, err := shale.DecodeBatch(payload)
 		if err != nil {
 			return err
