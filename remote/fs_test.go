@@ -7,10 +7,10 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
@@ -129,10 +129,11 @@ func TestTableFS_OneFetch(t *testing.T) {
 				read()
 			})
 		}
-		// They wait for the first one, so nothing shows that they have come to it.
 		testenv.WaitFor(t, "readers", func() bool { return begun.Load() == readers })
-		for range 1000 {
-			runtime.Gosched()
+		// They wait for the first one, which nothing shows. One that made a GET of its own would show it.
+		select {
+		case <-asked:
+		case <-time.After(50 * time.Millisecond):
 		}
 		close(resume)
 		wg.Wait()
