@@ -18,7 +18,7 @@ func TestStore_Retention(t *testing.T) {
 			}
 			return n
 		}
-		most := 0
+		most, pinned := 0, map[string]string(nil)
 		for hour := range 20 {
 			for range 6 {
 				put(t, s, model, "k", 60)
@@ -28,6 +28,7 @@ func TestStore_Retention(t *testing.T) {
 				most = objects()
 				_, err := s.Pin(t.Context(), "noon", PinOptions{})
 				mustNil(t, err)
+				pinned = contents(t, s.DB())
 			}
 			if n := objects(); hour > 12 && n > most*3/2 {
 				t.Fatalf("%d objects after %d hours, and %d after 12", n, hour, most)
@@ -67,6 +68,7 @@ func TestStore_Retention(t *testing.T) {
 			}
 			t.Errorf("%d objects are left when all but the newest state and a pin could be collected", n)
 		}
+		sameMap(t, "the pin", restoredPin(t, b.b, "noon"), pinned)
 		mustNil(t, s.Unpin(t.Context(), "noon"))
 		_, err = s.Collect(t.Context())
 		mustNil(t, err)

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
@@ -85,4 +87,39 @@ func TestOpen_Refuses(t *testing.T) {
 	if _, err := Open(ctx, "new", NewMem(), manual(vfs.NewMem())); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a context that is done: %v", err)
 	}
+}
+
+// A refusal is an error that no repetition cures, as buckets mark them.
+type refusal struct{ error }
+
+func (refusal) Permanent() bool { return true }
+
+// TestOpen_WrongCredentials opens a store in a bucket that refuses everything, and nothing is made or
+// claimed. A store that is open goes on when the bucket begins to refuse, with one event.
+func TestOpen_WrongCredentials(t *testing.T) {
+	denied := refusal{errors.New("access denied: check the credentials")}
+	refuse := func(string, string) error { return denied }
+	b := newHooked(NewMem())
+	b.hook(refuse, nil)
+	fsys := vfs.NewMem()
+	begun := time.Now()
+	if _, err := Open(t.Context(), "db", b, manual(fsys)); !errors.Is(err, denied) || time.Since(begun) > 5*time.Second {
+		t.Errorf("Open = %v after %v", err, time.Since(begun))
+	}
+	if _, err := fsys.Stat("db"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory was made: %v", err)
+	}
+	inTime(t, nil, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+		time.Sleep(90 * time.Second)
+		b.hook(refuse, nil)
+		model := map[string]string{}
+		put(t, s, model, "a", 10)
+		time.Sleep(10 * time.Minute)
+		if got := events.kinds(); !slices.Equal(got, []EventKind{EventAway}) || !errors.Is(events.events[len(events.events)-1].Err, denied) {
+			t.Errorf("events: %v", events.events)
+		}
+		b.hook(nil, nil)
+		time.Sleep(time.Minute)
+		sameMap(t, "restored", restoredContents(t, b.b), model)
+	})
 }
