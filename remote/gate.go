@@ -81,7 +81,7 @@ func (s *Store) gateStrict(pos shale.LogPosition) error {
 	}
 }
 
-// shipStrict ships up to pos, and publishes if a table was ingested before that.
+// shipStrict ships up to pos, and publishes if segments are not enough for what is before that.
 func (s *Store) shipStrict(ctx context.Context, pos shale.LogPosition) error {
 	if err := s.ship.mu.take(ctx); err != nil {
 		return err
@@ -94,9 +94,8 @@ func (s *Store) shipStrict(ctx context.Context, pos shale.LogPosition) error {
 	if err == nil {
 		err = s.shipTo(ctx, pos)
 	}
-	ingested := s.ship.ingested
 	s.ship.mu.release()
-	if err != nil || ingested <= s.publishedSeq.Load() {
+	if err != nil || !s.lacksTables() {
 		return err
 	}
 	return s.publishAll(ctx)

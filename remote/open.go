@@ -63,6 +63,7 @@ type opening struct {
 	local  *manifest.State // of the directory; nil: it has no store
 	before *chain          // up to the newest step, if there is one
 	found  *notes          // of the directory; nil: it has none
+	first  place           // up to where the logs of the directory were shipped when it was opened
 	more   int64           // bytes of logs that were shipped after what was restored into the directory
 }
 
@@ -260,6 +261,9 @@ func (o *opening) passOne(at place) error {
 		return err
 	}
 	h := &o.ship
+	if seg.FirstSeq > h.lastSeq+1 {
+		h.missing.Store(max(h.missing.Load(), seg.FirstSeq-1))
+	}
 	h.extents = extended(h.extents, seg, at.off+length)
 	h.lastSeq = max(h.lastSeq, seg.LastSeq)
 	h.at = place{at.log, at.off + length}
@@ -272,7 +276,7 @@ func (o *opening) passOne(at place) error {
 // isOurs returns an error unless the directory has the bytes of a segment, or has had them.
 func (o *opening) isOurs(seg *Segment, length int64, sum uint32) error {
 	noted := place{seg.Log, seg.Offset}.before(o.found.Shipped)
-	if seg.Kind == SegmentFence && !noted { // one that is noted was put when this directory took the store over
+	if seg.Kind == SegmentFence && !noted && seg.Next != anchorPlace(o.found.Epoch).log && seg.Next != anchorPlace(o.epoch).log { // the last two are its own
 		return fmt.Errorf("%w: its fence %s ends the logs of this directory; restore into a new one, and see with Salvage what this one had not shipped",
 			ErrFenced, seg.Name())
 	}
@@ -338,12 +342,15 @@ func (o *opening) claim() error {
 	return nil
 }
 
-// takeOver fences the writer before, if that has written in another directory. What it had shipped
-// is in this directory, or else it goes on writing and this Open has come too early.
+// takeOver fences all earlier writers. Those are not only of other directories: there may be a copy of this
+// one, or its disk may have been moved away from a machine that is still running. Their next segment
+// would stand where the fence is, and fences are never deleted. What they have shipped is in this
+// directory, or else they go on writing and this Open has come too early.
 func (o *opening) takeOver() error {
-	if !o.notes.Restored {
-		return nil
+	if o.before.step == nil {
+		return nil // there is no earlier writer
 	}
+	o.first = o.ship.at
 	if _, err := o.publish.chain.fence(o.ctx, o.b); err != nil {
 		return err
 	}
@@ -365,6 +372,9 @@ func (o *opening) openLocal() error {
 	opts.ErrorIfExists = false
 	opts.FirstFileNum = anchorPlace(o.epoch).log + 1
 	opts.HoldLogs = o.ship.at.log
+	if o.first.log > 0 {
+		opts.HoldLogs = o.first.log // Salvage can list what was not shipped, until that is published
+	}
 	opts.CommitGate = o.gate
 	db, err := shale.Open(o.dir, &opts)
 	if err != nil {
@@ -372,8 +382,9 @@ func (o *opening) openLocal() error {
 	}
 	o.db = db
 	o.status = Status{StoreID: o.id, Epoch: o.epoch, Step: o.publish.chain.n(), Time: o.publish.chain.step.Written, Tables: o.publish.chain.state.Tables.Version.NumTables()}
-	if !isAnchor(o.ship.at.log) {
-		return nil
+	if last := db.LogPosition().LastSeq; last > o.ship.lastSeq {
+		o.ship.missing.Store(last) // they were written and not shipped
+		o.ledger.lastSeq = last
 	}
 	if err := o.beginList(); err != nil {
 		return errors.Join(err, db.Close())

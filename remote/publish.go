@@ -95,7 +95,7 @@ func (s *Store) hold(ctx context.Context) (heldState, error) {
 	defer s.ship.mu.release()
 	for try := 0; ; try++ {
 		h, err := s.holdOnce(ctx)
-		if err == nil && (s.ship.ingested <= uint64(h.State().LastSeq) || try == holdTries) {
+		if err == nil && (s.ship.missing.Load() <= h.last || try == holdTries) {
 			return h, nil
 		}
 		if h.Hold != nil {
@@ -130,8 +130,9 @@ type transfer struct {
 func (s *Store) nextStep(ctx context.Context, h heldState) (*Step, transfer, error) {
 	before, held := s.publish.chain.state, h.State()
 	edit := diff(before.Tables.Version, held.Version)
-	first := before.Tables.MinLog == 0 && held.MinLog > 0
-	if len(edit.Added)+len(edit.Removed) == 0 && slices.Equal(h.extents, before.Extents) && !first {
+	// A step without changes may be needed: the first one, and one that says that no write is missing.
+	needed := before.Tables.MinLog == 0 && held.MinLog > 0 || s.lacksTables()
+	if len(edit.Added)+len(edit.Removed) == 0 && slices.Equal(h.extents, before.Extents) && !needed {
 		return nil, transfer{}, nil
 	}
 	edit.NextFileNum, edit.LastSeq, edit.MinLog = held.NextFileNum, base.Seq(h.last), held.MinLog
@@ -242,6 +243,7 @@ func (s *Store) putStep(ctx context.Context, step *Step, sent transfer) error {
 	}
 	now := p.chain.step
 	s.publishedSeq.Store(now.LastTableSeq)
+	s.ledger.shipped(0, now.LastTableSeq)
 	s.sent(sent.bytes)
 	s.published(now, p.chain.state.Tables.Version.NumTables())
 	s.emit(Event{Kind: EventPublished, Step: now.N, Tables: sent.objects, Bytes: sent.bytes})

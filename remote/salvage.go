@@ -46,7 +46,7 @@ func Salvage(fsys vfs.FS, dir string) iter.Seq2[Unshipped, error] {
 // errStopped says that the caller of Salvage has ended its loop.
 var errStopped = errors.New("the loop has ended")
 
-// salvage passes on the batches of the logs from the last noted place up.
+// salvage passes on the batches of the logs whose numbers are above the last one that was shipped.
 func salvage(fsys vfs.FS, dir string, yield func(Unshipped) bool) error {
 	n, err := readNotes(fsys, dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func salvage(fsys vfs.FS, dir string, yield func(Unshipped) bool) error {
 	}
 	var logs []base.FileNum
 	for _, name := range names {
-		if t, num, ok := base.ParseFileName(name); ok && t == base.FileLog && uint64(num) >= n.Shipped.log {
+		if t, num, ok := base.ParseFileName(name); ok && t == base.FileLog {
 			logs = append(logs, num)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -24,14 +25,17 @@ import (
 // A segment that could not be PUT is kept and tried again as it is. Its answer may have been lost, and
 // then the same bytes are in the bucket already.
 type shipper struct {
+	// missing is the highest number of a write that is in no segment, and has to come with tables: it was
+	// ingested, or it was in a log that was not shipped to the end. Written by the holder of mu.
+	missing atomic.Uint64
+
 	mu lock // held while segments are made and PUT; protects the following fields
 
 	at      place  // where the next segment stands
 	lastSeq uint64 // the last sequence number before it
 	// extents are the logs of the chain that have segments, in order. Those that no step needs any more
 	// are dropped; the last one stays.
-	extents  []Extent
-	ingested uint64 // the highest number of an ingestion that was shipped
+	extents []Extent
 
 	pending *Segment // not nil: this segment was made, and is not known to be in the bucket
 	marks   uint64   // the highest number of an ingestion in it
@@ -45,7 +49,10 @@ func (s *Store) Ship(ctx context.Context) error {
 		return err
 	}
 	defer s.calls.Done()
-	return s.shipAll(ctx)
+	if err := s.shipAll(ctx); err != nil || !s.lacksTables() {
+		return err
+	}
+	return s.publishAll(ctx)
 }
 
 // shipAll ships up to the present end of the log.
@@ -169,6 +176,9 @@ func (s *Store) segment(kind SegmentKind, st stretch, next uint64) (*Segment, er
 		seg.Body, h.body = body, body
 	}
 	h.marks = st.ingested
+	if st.firstSeq > h.lastSeq+1 {
+		h.marks = max(h.marks, st.firstSeq-1)
+	}
 	return seg, nil
 }
 
@@ -191,9 +201,9 @@ func (s *Store) shipped(seg *Segment) error {
 	h := &s.ship
 	h.pending = nil
 	h.lastSeq = max(h.lastSeq, seg.LastSeq)
-	if h.marks > h.ingested {
-		h.ingested = h.marks
-		wake(s.publishNow) // the tables of an ingestion are not in the log
+	if h.marks > h.missing.Load() {
+		h.missing.Store(h.marks)
+		wake(s.publishNow)
 	}
 	h.at.off = seg.End()
 	h.extents = extended(h.extents, seg, seg.End())
@@ -202,12 +212,18 @@ func (s *Store) shipped(seg *Segment) error {
 		return nil
 	}
 	h.at = place{log: seg.Next}
+	if s.lacksTables() {
+		return nil // the logs stay for Salvage
+	}
 	if err := s.noteShipped(); err != nil {
 		return err // the next seal notes it
 	}
 	s.db.HoldLogs(h.at.log)
 	return nil
 }
+
+// lacksTables reports whether the segments in the bucket are not enough, and the next step is needed.
+func (s *Store) lacksTables() bool { return s.ship.missing.Load() > s.publishedSeq.Load() }
 
 // extended returns the extents after one more segment, which ends at end.
 func extended(extents []Extent, seg *Segment, end int64) []Extent {

@@ -132,7 +132,7 @@ func (s *Store) Close() error {
 	if err == nil {
 		err = s.shipAll(s.gates) // what was written meanwhile, and the seal of the log
 	}
-	if s.Err() == nil {
+	if s.Err() == nil && !s.lacksTables() {
 		_ = s.ship.mu.take(context.Background()) // nobody has it for long now: gates is done, or nothing is left to ship
 		err = errors.Join(err, s.noteShipped())  // so that Open need not look at these segments again
 		s.ship.mu.release()
@@ -182,6 +182,9 @@ func (s *Store) fenced(err error) error {
 	// Without this note the directory is refused all the same, because it has not written the newest
 	// step. The note makes Salvage exact.
 	shipped := s.Lag().Shipped
+	if s.lacksTables() {
+		shipped = 0 // some of what is before it is not in the bucket
+	}
 	nerr := s.note(func(n *notes) { n.Fenced, n.LastSeq = true, max(n.LastSeq, shipped) })
 	s.emit(Event{Kind: EventFenced, Err: errors.Join(err, nerr)})
 	return err

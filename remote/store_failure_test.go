@@ -362,3 +362,58 @@ func TestStore_LargeRecords(t *testing.T) {
 	got, _ := shippedWrites(t, b.b)
 	sameMap(t, "shipped", got, model)
 }
+
+// TestStore_CopyCollects lets a copy of a directory own the store and collect everything, and then the first
+// process goes on. The names of its next segments were used and are free again, but for that of a fence.
+func TestStore_CopyCollects(t *testing.T) {
+	testenv.CheckLeaks(t)
+	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(fsys))
+	put(t, s, model, "a", 10)
+	mustNil(t, s.Ship(t.Context()))
+	put(t, s, model, "b", 10) // in the log of both, and not in the bucket
+	o := manual(copyOf(fsys))
+	o.Retain = 1
+	successor := openStore(t, "db", b, o)
+	for round := range 3 {
+		put(t, successor, model, fmt.Sprint("c", round), 10)
+		mustNil(t, successor.DB().Flush(t.Context()))
+		mustNil(t, successor.Publish(t.Context()))
+		_, err := successor.Collect(t.Context())
+		mustNil(t, err)
+	}
+	mustNil(t, s.DB().Put([]byte("zombie"), nil))
+	if err := s.Ship(t.Context()); !errors.Is(err, ErrFenced) {
+		t.Errorf("Ship of a writer whose copy owns the store = %v", err)
+	}
+	sameMap(t, "restored", restoredContents(t, b), model)
+}
+
+// TestStore_CrashBeforeShip loses a process whose last writes were not shipped. They are in tables of the next
+// one, which acknowledges nothing before these are in the bucket.
+func TestStore_CrashBeforeShip(t *testing.T) {
+	for _, strict := range []bool{true, false} {
+		fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+		s := openStore(t, "db", b, manual(fsys))
+		put(t, s, model, "a", 10)
+		mustNil(t, s.Publish(t.Context()))
+		put(t, s, model, "b", 10)
+		mustNil(t, s.DB().Delete([]byte("b0000")))
+		delete(model, "b0000")
+		o := manual(fsys.Crash(vfs.CrashConfig{}))
+		o.Strict = strict
+		s = openStore(t, "db", b, o)
+		if lag := s.Lag(); lag.Seq != 21 || lag.Shipped != 10 {
+			t.Errorf("strict %v: after the crash: %+v", strict, lag)
+		}
+		if strict {
+			put(t, s, model, "c", 1)
+		} else {
+			mustNil(t, s.Ship(t.Context()))
+		}
+		if lag := s.Lag(); lag.Seq != lag.Shipped {
+			t.Errorf("strict %v: %+v", strict, lag)
+		}
+		sameMap(t, fmt.Sprintf("strict %v: restored", strict), restoredContents(t, b), model)
+	}
+}
