@@ -137,7 +137,7 @@ func testLife(t *testing.T, bucket, same, trial string) {
 	}{
 		{nil, "a b c d e", "That is all that the bucket has."},
 		{[]string{"--at", "seq:2"}, "a b", "Left out, because it is later: "},
-		{[]string{"--at", "seq:4"}, "a b c d", "restored to sequence number 4"},
+		{[]string{"--at", "seq:3"}, "a b c", "restored to sequence number 3"},
 		{[]string{"--at", "step:2"}, "a b", "step 2"},
 		{[]string{"--pin", "before"}, "a b c", ""},
 		{[]string{"--at", "0s"}, "a b c d e", ""},
