@@ -70,7 +70,7 @@ func (s *Store) publishOnce(ctx context.Context) error {
 	defer h.Release()
 	step, sent, err := s.nextStep(ctx, h)
 	if err != nil || step == nil {
-		return err
+		return s.superseded(ctx, err) // another owner deletes what this one uploads
 	}
 	return s.putStep(ctx, step, sent)
 }

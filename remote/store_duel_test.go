@@ -199,6 +199,9 @@ func TestStore_Duels(t *testing.T) {
 				pairs++
 			}
 		}
+		if every == 1 && step == 1 {
+			t.Log("strict", strict, "takes over", takes, "collects", clears, "pairs so far", pairs)
+		}
 	}
 	t.Log(strconv.Itoa(pairs), "pairs")
 }
