@@ -68,8 +68,8 @@ func (db *DB) makeRoom(ctx context.Context) error {
 }
 
 // flushPause is how long a group waits for the previous flush, at most, although there is
-// room for another memtable.
-const flushPause = 50 * time.Millisecond
+// room for another memtable. It is the longest wait of a Put by design: see bench/peers/steady.
+const flushPause = 25 * time.Millisecond
 
 // awaitLastFlush waits for the flush of the previous memtable, up to flushPause, so that no
 // third memtable is made. Pacing has let that flush come near its end. Requires: the caller
