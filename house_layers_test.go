@@ -104,6 +104,9 @@ var layers = map[string]int{
 	// Files that commands write.
 	"internal/outfile": 1,
 
+	// Servers that speak the protocol of Redis.
+	"internal/resp": -1,
+
 	// For the examples.
 	"internal/input":  -1,
 	"internal/weburl": -1,

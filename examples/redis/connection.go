@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/resp"
 )
 
 func (c *client) ping(args [][]byte) {
@@ -144,7 +145,7 @@ func (c *client) configGet(args [][]byte) {
 	var found []string
 	for _, s := range settings {
 		for _, pattern := range args[1:] {
-			if matches([]byte(strings.ToLower(string(pattern))), []byte(s.name)) {
+			if resp.Matches([]byte(strings.ToLower(string(pattern))), []byte(s.name)) {
 				found = append(found, s.name, s.value)
 				break
 			}

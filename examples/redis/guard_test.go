@@ -7,12 +7,12 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/tidwall/redcon"
 
+	"github.com/shaledb/shale/internal/resp"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -36,7 +36,7 @@ func TestGuard_OverConnection(t *testing.T) {
 		{"*1\r\n$4\r\nPINGxx", "-ERR Protocol error: invalid bulk length\r\n"},
 		{"*2\r\n$4\r\nECHO\r\n" + arg(2000), "-ERR Protocol error: invalid bulk length\r\n"},
 		{"*2\r\n$3\r\nGET\r\n$1\r\na\r\n*1\r\n$9999\r\n", "$-1\r\n-ERR Protocol error: invalid bulk length\r\n"},
-		{"PING\r\n" + strings.Repeat("x", maxInline+1), "+PONG\r\n-ERR Protocol error: too big inline request\r\n"},
+		{"PING\r\n" + strings.Repeat("x", resp.MaxInline+1), "+PONG\r\n-ERR Protocol error: too big inline request\r\n"},
 		{"\r\nPING\n*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$0\r\n\r\nQUIT\r\nPING\r\n", "+PONG\r\n+PONG\r\n$0\r\n\r\n+OK\r\n"},
 		{"PING \"un", ""},
 	} {
@@ -44,33 +44,6 @@ func TestGuard_OverConnection(t *testing.T) {
 			t.Errorf("%.60q: %q, want %q", test.sent, got, test.reply)
 		}
 	}
-}
-
-// A Read returns as soon as there is a whole command, and not before. It returns a part of one
-// only if the buffer is full.
-func TestGuard_WholeCommands(t *testing.T) {
-	ours, theirs := net.Pipe()
-	g := newListener(nil, limits{command: 1000, clients: 1}).admit(ours)
-	defer g.Close()
-	packets := []string{"PING\r\n*2\r\n$4\r", "\nEC", "HO\r\n$3\r\na", "bc\r\nPI", "NG\r\n"}
-	var sent sync.WaitGroup
-	sent.Go(func() {
-		for _, packet := range packets {
-			if _, err := io.WriteString(theirs, packet); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	for _, test := range []struct {
-		size int
-		want string
-	}{{100, "PING\r\n"}, {5, "*2\r\n$"}, {100, "4\r\nECHO\r\n$3\r\nabc\r\n"}, {1, "P"}, {100, "ING\r\n"}} {
-		buf := make([]byte, test.size)
-		if n, err := g.Read(buf); err != nil || string(buf[:n]) != test.want {
-			t.Errorf("Read = %q, %v, want %q", buf[:n], err, test.want)
-		}
-	}
-	sent.Wait()
 }
 
 // exchange sends bytes and returns all that comes back until the server ends the connection.
@@ -147,14 +120,14 @@ func FuzzGuard(f *testing.F) {
 		if len(sent) > 1<<16 {
 			return
 		}
-		whole := guard{most: 1000}
-		good, end, err := whole.check(sent)
-		parts, passed, partEnd := guard{most: 1000}, 0, 0
+		whole := resp.Guard{Most: 1000}
+		good, end, err := whole.Check(sent)
+		parts, passed, partEnd := resp.Guard{Most: 1000}, 0, 0
 		var partErr error
 		for rest := sent; len(rest) > 0 && partErr == nil; {
 			n := min(len(rest), max(1, step%64))
 			var ok, at int
-			ok, at, partErr = parts.check(rest[:n])
+			ok, at, partErr = parts.Check(rest[:n])
 			if at > 0 {
 				partEnd = passed + at
 			}
@@ -170,7 +143,7 @@ func FuzzGuard(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if len(cmd.Args) > maxArgs {
+			if len(cmd.Args) > resp.MaxArgs {
 				t.Fatalf("a command of %d arguments", len(cmd.Args))
 			}
 		}

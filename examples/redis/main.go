@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/shaledb/shale/internal/resp"
 	"github.com/shaledb/shale/vfs"
 	"github.com/tidwall/redcon"
 )
@@ -94,7 +95,7 @@ func run(ctx context.Context, c config, inner net.Listener, logf func(string, ..
 	if err != nil {
 		return errors.Join(fmt.Errorf("redis: %w", err), inner.Close())
 	}
-	l := newListener(inner, limits{command: c.maxCommand, clients: c.maxClients})
+	l := resp.NewListener(inner, resp.Limits{Command: c.maxCommand, Clients: c.maxClients})
 	logf("listening on %s, store in %s, %d filters", inner.Addr(), c.dir, s.filters.count())
 	served := make(chan error, 1)
 	go func() { served <- redcon.Serve(l, s.handle, s.accept, s.closed) }()
@@ -102,7 +103,7 @@ func run(ctx context.Context, c config, inner net.Listener, logf func(string, ..
 	case err = <-served:
 		err = errors.Join(errors.New("redis: the listener ended by itself"), err)
 	case <-ctx.Done():
-		l.stop(grace)
+		l.Stop(grace)
 		err = <-served
 	}
 	logf("stopped after %d commands", s.commands.Load())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
+	"github.com/shaledb/shale/internal/resp"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -108,7 +109,7 @@ func TestPipeline_SyncFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newListener(inner, limits{command: c.maxCommand, clients: 10})
+	l := resp.NewListener(inner, resp.Limits{Command: c.maxCommand, Clients: 10})
 	served := make(chan error, 1)
 	go func() { served <- redcon.Serve(l, s.handle, s.accept, s.closed) }()
 	addr := inner.Addr().String()
@@ -124,7 +125,7 @@ func TestPipeline_SyncFails(t *testing.T) {
 	if got := exchange(t, addr, "PING\r\n"); got != "+PONG\r\n" {
 		t.Errorf("PING = %q", got)
 	}
-	l.stop(time.Second)
+	l.Stop(time.Second)
 	if err := <-served; err != nil {
 		t.Error(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/resp"
 )
 
 // Limits of SCAN.
@@ -65,7 +66,7 @@ func (c *client) scan(args [][]byte) {
 	if !ok {
 		return
 	}
-	within := shale.Prefix(appendNameKey(nil, literalPrefix(pattern)))
+	within := shale.Prefix(appendNameKey(nil, resp.LiteralPrefix(pattern)))
 	if cursor != 0 {
 		last, ok := c.s.cursors.get(cursor)
 		if !ok {
@@ -127,7 +128,7 @@ func (c *client) scanRange(within shale.Range, count int64, pattern []byte) {
 		}
 		count--
 		last = append(last[:0], e.Key[1:]...)
-		if pattern == nil || matches(pattern, last) {
+		if pattern == nil || resp.Matches(pattern, last) {
 			found = append(found, bytes.Clone(last))
 		}
 	}

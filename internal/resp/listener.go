@@ -1,4 +1,4 @@
-package main
+package resp
 
 import (
 	"errors"
@@ -8,31 +8,35 @@ import (
 	"time"
 )
 
-// limits are what a client may ask of the server before any command is looked at.
-type limits struct {
-	command int64 // bytes of all arguments of a command
-	clients int   // connections at a time
+// Limits are what a client may ask of the server before any command is looked at.
+type Limits struct {
+	Command int64 // bytes of all arguments of a command
+	Clients int   // connections at a time
 }
 
-// A listener gives each connection a guard, refuses those above the limit, and ends all of
+// A Listener gives each connection a Guard, refuses those above the limit, and ends all of
 // them in an orderly way. The server of redcon closes connections in the midst of
 // a command when its listener ends, so Accept returns its error only when none is left.
-type listener struct {
+type Listener struct {
 	net.Listener
-	limits limits
+	limits   Limits
+	refusing chan struct{} // has one for each connection that is being refused
 
 	mu       sync.Mutex
-	conns    map[*guardedConn]struct{}
+	conns    map[*Conn]struct{}
 	stopping bool
 	none     chan struct{} // closed when stopping and no connection is left
 }
 
-func newListener(inner net.Listener, l limits) *listener {
-	return &listener{Listener: inner, limits: l, conns: make(map[*guardedConn]struct{}), none: make(chan struct{})}
+// NewListener returns a Listener for the connections of inner.
+func NewListener(inner net.Listener, l Limits) *Listener {
+	return &Listener{
+		Listener: inner, limits: l, refusing: make(chan struct{}, mostRefusing), conns: make(map[*Conn]struct{}), none: make(chan struct{}),
+	}
 }
 
 // Accept returns the next connection. An error is final.
-func (l *listener) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		switch {
@@ -55,11 +59,11 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 // admit returns the guarded connection, or nil if there are too many.
-func (l *listener) admit(conn net.Conn) *guardedConn {
+func (l *Listener) admit(conn net.Conn) *Conn {
 	l.mu.Lock()
-	full := len(l.conns) >= l.limits.clients
+	full := len(l.conns) >= l.limits.Clients
 	refused := full || l.stopping
-	g := &guardedConn{Conn: conn, guard: guard{most: l.limits.command}, l: l}
+	g := &Conn{Conn: conn, guard: Guard{Most: l.limits.Command}, l: l}
 	if !refused {
 		l.conns[g] = struct{}{}
 	}
@@ -67,16 +71,28 @@ func (l *listener) admit(conn net.Conn) *guardedConn {
 	if !refused {
 		return g
 	}
-	if full {
-		refuse(conn, "ERR max number of clients reached")
+	select {
+	case l.refusing <- struct{}{}:
+		// It may take a second to tell the client, with TLS for the handshake. Others need not wait meanwhile.
+		go func() {
+			if full {
+				refuse(conn, "ERR max number of clients reached")
+			}
+			_ = conn.Close() // it was told why, or the server ends
+			<-l.refusing
+		}()
+	default:
+		_ = conn.Close() // there are too many to tell each of them why
 	}
-	_ = conn.Close() // it was told why, or the server ends
 	return nil
 }
 
-// stop ends the listener and lets each connection answer the commands that it has read.
+// mostRefusing is how many connections are told at a time that there are too many.
+const mostRefusing = 64
+
+// Stop ends the listener and lets each connection answer the commands that it has read.
 // Those that take longer than grace are closed.
-func (l *listener) stop(grace time.Duration) {
+func (l *Listener) Stop(grace time.Duration) {
 	l.mu.Lock()
 	l.stopping = true
 	for g := range l.conns {
@@ -99,21 +115,25 @@ func (l *listener) stop(grace time.Duration) {
 	}
 }
 
-func (l *listener) isStopping() bool {
+func (l *Listener) isStopping() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stopping
 }
 
-// A guardedConn is a connection whose bytes a guard has seen before redcon does.
-type guardedConn struct {
+// A Conn is a connection whose bytes a Guard has seen before the parser does.
+type Conn struct {
 	net.Conn
-	guard guard
+	guard Guard
 	rest  []byte // what came after the last whole command; the guard has seen it
 	bad   error  // what the guard has found; the next Read reports it
-	l     *listener
+	l     *Listener
 	once  sync.Once
 }
+
+// Limit sets how many bytes the arguments of a command may have from the next one up. It is called
+// where the connection is read.
+func (c *Conn) Limit(command int64) { c.guard.Most = command }
 
 // Read reads bytes that keep to the protocol and its limits. Where they stop doing so, the
 // client is told, and the connection ends.
@@ -122,7 +142,7 @@ type guardedConn struct {
 // full with the beginning of a command, it returns that. There are two reasons. redcon looks
 // at an incomplete command from its beginning again after each Read. And its buffer grows until
 // it ends in a whole command, which that of a long pipeline may never do.
-func (g *guardedConn) Read(p []byte) (int, error) {
+func (g *Conn) Read(p []byte) (int, error) {
 	if g.bad != nil {
 		refuse(g.Conn, g.bad.Error())
 		return 0, g.bad
@@ -134,7 +154,7 @@ func (g *guardedConn) Read(p []byte) (int, error) {
 			return 0, io.EOF // n bytes are no command
 		}
 		k, err := g.Conn.Read(p[n:])
-		good, end, bad := g.guard.check(p[n : n+k])
+		good, end, bad := g.guard.Check(p[n : n+k])
 		switch {
 		case bad != nil && n+good == 0:
 			refuse(g.Conn, bad.Error())
@@ -158,7 +178,7 @@ func (g *guardedConn) Read(p []byte) (int, error) {
 
 // Write leaves out the empty writes of redcon, which flushes after each pipeline even if there
 // is nothing left. Each would be a call of the system.
-func (g *guardedConn) Write(p []byte) (int, error) {
+func (g *Conn) Write(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
@@ -166,7 +186,7 @@ func (g *guardedConn) Write(p []byte) (int, error) {
 }
 
 // Close closes the connection once.
-func (g *guardedConn) Close() (err error) {
+func (g *Conn) Close() (err error) {
 	g.once.Do(func() {
 		err = g.Conn.Close()
 		l := g.l
@@ -182,6 +202,6 @@ func (g *guardedConn) Close() (err error) {
 
 // refuse writes an error reply to a connection that will be closed.
 func refuse(conn net.Conn, why string) {
-	_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a client that does not read
-	_, _ = io.WriteString(conn, "-"+why+"\r\n")            // it may be gone already
+	_ = conn.SetDeadline(time.Now().Add(time.Second)) // a client that does not read
+	_, _ = io.WriteString(conn, "-"+why+"\r\n")       // it may be gone already
 }

@@ -1,12 +1,12 @@
-package main
+package resp
 
-// matches reports whether a name matches a pattern of Redis: * for any bytes, ? for one,
+// Matches reports whether a name matches a pattern of Redis: * for any bytes, ? for one,
 // [a-c] and [^a-c] for one of a set, and \ before a byte that stands for itself.
 //
 // It goes back to the newest star only: what an older one could still take, the newest one
 // can take as well. So a pattern with many stars takes no longer than the product of the
 // two lengths.
-func matches(pattern, name []byte) bool {
+func Matches(pattern, name []byte) bool {
 	var afterStar, nameAtStar []byte
 	star := false
 	for {
@@ -72,8 +72,8 @@ func matchSet(pattern []byte, b byte) (ok bool, n int) {
 	return ok != not, min(n+1, len(pattern))
 }
 
-// literalPrefix returns the bytes with which all names begin that match the pattern.
-func literalPrefix(pattern []byte) []byte {
+// LiteralPrefix returns the bytes with which all names begin that match the pattern.
+func LiteralPrefix(pattern []byte) []byte {
 	var prefix []byte
 	for i := 0; i < len(pattern); i++ {
 		switch pattern[i] {

@@ -1,26 +1,31 @@
-package main
+package resp
 
 // Limits of the protocol, as in Redis.
 const (
-	maxArgs   = 1 << 20
-	maxInline = 64 << 10
+	MaxArgs   = 1 << 20  // arguments of a command, its name included
+	MaxInline = 64 << 10 // bytes of a command that is a line
 	maxDigits = 20
 )
 
-// What a guard finds, in the words of Redis.
+// A protocolError is what ends a connection, in the words of Redis.
+type protocolError string
+
+func (e protocolError) Error() string { return string(e) }
+
+// What a Guard finds, in the words of Redis.
 const (
-	errMultibulk = replyError("ERR Protocol error: invalid multibulk length")
-	errBulk      = replyError("ERR Protocol error: invalid bulk length")
-	errDollar    = replyError("ERR Protocol error: expected '$'")
-	errInline    = replyError("ERR Protocol error: too big inline request")
+	errMultibulk = protocolError("ERR Protocol error: invalid multibulk length")
+	errBulk      = protocolError("ERR Protocol error: invalid bulk length")
+	errDollar    = protocolError("ERR Protocol error: expected '$'")
+	errInline    = protocolError("ERR Protocol error: too big inline request")
 )
 
-// A guard follows the bytes of a client through the heads of commands: how many arguments
+// A Guard follows the bytes of a client through the heads of commands: how many arguments
 // there are, and how long each is. The parser of redcon has no limits: a length of 2^63-1
 // makes it panic, and a number of arguments of that size keeps it counting for ever.
 // So it must not get to see such heads.
-type guard struct {
-	most int64 // bytes of the arguments of one command
+type Guard struct {
+	Most int64 // bytes of the arguments of one command
 
 	state guardState
 	n     int64 // digits read so far, as a number; bytes of an argument or of a line
@@ -40,9 +45,9 @@ const (
 	inBody                      // in an argument and the line end after it
 )
 
-// check follows p, and returns how many of its bytes keep to the limits, and where the last
+// Check follows p, and returns how many of its bytes keep to the limits, and where the last
 // whole command ends among them, or 0. If not all bytes are good, the error says why.
-func (g *guard) check(p []byte) (good, end int, err error) {
+func (g *Guard) Check(p []byte) (good, end int, err error) {
 	for i := 0; i < len(p); i++ {
 		if g.state == inBody {
 			step := min(g.n, int64(len(p)-i))
@@ -62,7 +67,7 @@ func (g *guard) check(p []byte) (good, end int, err error) {
 }
 
 // nextArgument goes on after an argument, or after the number of them.
-func (g *guard) nextArgument() {
+func (g *Guard) nextArgument() {
 	g.state = atLength
 	if g.args == 0 {
 		g.state = atCommand
@@ -70,7 +75,7 @@ func (g *guard) nextArgument() {
 	g.args--
 }
 
-func (g *guard) step(b byte) error {
+func (g *Guard) step(b byte) error {
 	switch g.state {
 	case atCommand:
 		g.n, g.len, g.used, g.state = 0, 0, 0, inInline
@@ -83,7 +88,7 @@ func (g *guard) step(b byte) error {
 		return g.inline(b)
 	case inCount:
 		done, ok := g.digit(b)
-		if !ok || g.n > maxArgs || done && g.n == 0 {
+		if !ok || g.n > MaxArgs || done && g.n == 0 {
 			return errMultibulk
 		}
 		if done {
@@ -97,7 +102,7 @@ func (g *guard) step(b byte) error {
 		g.n, g.len, g.state = 0, 0, inLength
 	case inLength:
 		done, ok := g.digit(b)
-		if !ok || g.n > g.most-g.used {
+		if !ok || g.n > g.Most-g.used {
 			return errBulk
 		}
 		if done {
@@ -109,18 +114,18 @@ func (g *guard) step(b byte) error {
 	return nil
 }
 
-func (g *guard) inline(b byte) error {
+func (g *Guard) inline(b byte) error {
 	g.n++
 	if b == '\n' {
 		g.state = atCommand
-	} else if g.n > maxInline {
+	} else if g.n > MaxInline {
 		return errInline
 	}
 	return nil
 }
 
 // digit takes a byte of a head: digits, a carriage return and a newline, which is the end.
-func (g *guard) digit(b byte) (done, ok bool) {
+func (g *Guard) digit(b byte) (done, ok bool) {
 	g.len++
 	switch {
 	case g.len > maxDigits:
