@@ -1,0 +1,140 @@
+package server
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"time"
+)
+
+// userName is the only user, as in a Redis without access lists.
+const userName = "default"
+
+// wrongPause is how long a connection waits after a wrong password.
+const wrongPause = 100 * time.Millisecond
+
+// A password is kept as a salted hash. So comparing takes the same time for all candidates, also of
+// another length.
+type password struct{ salt, sum [sha256.Size]byte }
+
+// newPassword returns nil for "".
+func newPassword(text string) *password {
+	if text == "" {
+		return nil
+	}
+	p := new(password)
+	_, _ = rand.Read(p.salt[:]) // never fails
+	p.sum = p.hash([]byte(text))
+	return p
+}
+
+func (p *password) hash(text []byte) [sha256.Size]byte {
+	return sha256.Sum256(append(p.salt[:], text...))
+}
+
+// is reports whether text is the password.
+func (p *password) is(text []byte) bool {
+	sum := p.hash(text)
+	return subtle.ConstantTimeCompare(sum[:], p.sum[:]) == 1
+}
+
+// Knows reports whether a text is the password, in the same time for all texts. It is true for all if there is none.
+func (s *Server) Knows(text string) bool { return s.password == nil || s.password.is([]byte(text)) }
+
+// login takes a user and a password. It returns false after it has replied that they are wrong.
+func (c *client) login(user, text []byte) bool {
+	switch {
+	case c.s.password == nil && string(user) == userName:
+		// A client that sends a password to a server without one is on the wrong server, or the server was
+		// started without the flag. Redis refuses that too.
+		c.error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+		return false
+	case c.s.password == nil || !c.s.password.is(text) || string(user) != userName:
+		c.s.counts.wrongPasswords.Add(1)
+		time.Sleep(wrongPause)
+		c.error("WRONGPASS invalid username-password pair or user is disabled.")
+		return false
+	}
+	c.known = true
+	c.limit(c.s.config.MaxCommand)
+	return true
+}
+
+// auth is AUTH [user] password.
+func (c *client) auth(args [][]byte) {
+	user, text := []byte(userName), args[0]
+	switch len(args) {
+	case 1:
+	case 2:
+		user, text = args[0], args[1]
+	default:
+		c.syntaxError()
+		return
+	}
+	if c.login(user, text) {
+		c.ok()
+	}
+}
+
+// hello is HELLO [version [AUTH user password] [SETNAME name]].
+func (c *client) hello(args [][]byte) {
+	proto3 := c.proto3
+	if len(args) > 0 {
+		switch n, ok := parseInt(args[0]); {
+		case !ok:
+			c.error("ERR Protocol version is not an integer or out of range")
+			return
+		case n != 2 && n != 3:
+			c.error("NOPROTO unsupported protocol version")
+			return
+		default:
+			proto3 = n == 3
+			args = args[1:]
+		}
+	}
+	var name []byte
+	named := false
+	var user, text []byte
+	for len(args) > 0 {
+		switch {
+		case is(args[0], "AUTH") && len(args) >= 3:
+			user, text, args = args[1], args[2], args[3:]
+		case is(args[0], "SETNAME") && len(args) >= 2:
+			name, named, args = args[1], true, args[2:]
+		default:
+			c.error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", printable(args[0])))
+			return
+		}
+	}
+	if user != nil && !c.login(user, text) {
+		return
+	}
+	if !c.known {
+		c.error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		return
+	}
+	if named && !c.setName(name) {
+		return
+	}
+	c.proto3 = proto3
+	c.mapOf(7)
+	c.bulkString("server")
+	c.bulkString("shale")
+	c.bulkString("version")
+	c.bulkString(redisVersion)
+	c.bulkString("proto")
+	if proto3 {
+		c.integer(3)
+	} else {
+		c.integer(2)
+	}
+	c.bulkString("id")
+	c.integer(c.id)
+	c.bulkString("mode")
+	c.bulkString("standalone")
+	c.bulkString("role")
+	c.bulkString("master") // every member takes writes
+	c.bulkString("modules")
+	c.array(0)
+}

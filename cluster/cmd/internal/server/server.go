@@ -1,0 +1,228 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidwall/redcon"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/resp"
+)
+
+// A Group is a member of a replicated group, as package cluster has it.
+type Group interface {
+	Write(ctx context.Context, b *shale.Batch) error
+	PutIfAbsent(ctx context.Context, key, value []byte) (inserted bool, err error)
+	DeletePresent(ctx context.Context, keys ...[]byte) (present []bool, err error)
+	Read(ctx context.Context, fn func(shale.Reader) error) error
+	Local() shale.Reader
+}
+
+// A Config says how a Server answers. Group, Explain and Again are needed.
+type Config struct {
+	Group Group
+
+	// Explain returns an error of the Group in the words of Redis: a code in capitals, then a sentence.
+	Explain func(error) string
+
+	// Again reports whether an error of a write says that nothing has happened, and that the same call is
+	// likely to succeed soon, as after the election of another leader.
+	Again func(error) bool
+
+	Local   bool          // reads are answered from this member's own state, which may be behind
+	Timeout time.Duration // of a command's work in the group; 0: 5 s
+
+	Password   string // of the only user, default; "": clients need none
+	MaxCommand int64  // bytes of a command with its arguments; 0: 16 MiB
+	MaxReply   int    // bytes of the reply to an MGET; 0: 64 MiB
+	MaxClients int    // connections at a time; 0: 1000
+
+	// Info returns further sections for INFO.
+	Info func() []Section
+
+	Logf func(format string, args ...any)
+}
+
+// A Section is a part of the text that INFO returns: lines of name and value.
+type Section struct {
+	Name  string
+	Lines [][2]string
+}
+
+// A Server serves the connections of clients. Each has a goroutine.
+type Server struct {
+	config   Config
+	password *password // nil: clients need none
+	started  time.Time
+	listener *resp.Listener
+
+	timeout atomic.Int64 // of a command's work in the group
+
+	ctx  context.Context // done when commands under way must end
+	stop context.CancelFunc
+
+	cursors cursors
+	lastID  atomic.Int64 // of a connection
+	counts  counts
+}
+
+// New returns a server that serves nothing yet.
+func New(c Config) *Server {
+	setDefault(&c.Timeout, 5*time.Second)
+	setDefault(&c.MaxCommand, 16<<20)
+	setDefault(&c.MaxReply, 64<<20)
+	setDefault(&c.MaxClients, 1000)
+	if c.Info == nil {
+		c.Info = func() []Section { return nil }
+	}
+	if c.Logf == nil {
+		c.Logf = func(string, ...any) {}
+	}
+	s := &Server{config: c, password: newPassword(c.Password), started: time.Now(), counts: newCounts()}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.SetTimeout(c.Timeout)
+	return s
+}
+
+// SetTimeout sets how long a command's work in the group may take from now on.
+func (s *Server) SetTimeout(d time.Duration) { s.timeout.Store(int64(d)) }
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Serve serves the connections of inner until ctx is done. Commands that have begun are then answered; those that
+// take longer than grace end with an error. It closes inner.
+func (s *Server) Serve(ctx context.Context, inner net.Listener, grace time.Duration) error {
+	l := resp.NewListener(inner, resp.Limits{Command: s.config.MaxCommand, Clients: s.config.MaxClients})
+	served := make(chan error, 1)
+	go func() { served <- redcon.Serve(l, s.handle, s.accept, s.closed) }()
+	defer s.stop()
+	select {
+	case err := <-served:
+		return errors.Join(errors.New("the listener for clients ended by itself"), err)
+	case <-ctx.Done():
+		late := time.AfterFunc(grace, s.stop)
+		defer late.Stop()
+		l.Stop(grace)
+		return <-served
+	}
+}
+
+// A client is a connection. One goroutine uses it.
+type client struct {
+	s      *Server
+	id     int64
+	name   string
+	conn   redcon.Conn // nil in tests of commands alone
+	known  bool        // the client has given the password, or needs none
+	proto3 bool        // it has asked for RESP3
+	out    []byte      // replies that were not sent yet
+	quit   bool        // the connection ends after its replies
+
+	calls []call // of the run under way; kept so that commands do not allocate
+}
+
+func (s *Server) newClient() *client {
+	return &client{s: s, id: s.lastID.Add(1), known: s.password == nil}
+}
+
+// strangersLimit is how many bytes a command may have before the client has given the password.
+const strangersLimit = 1 << 20
+
+func (s *Server) accept(conn redcon.Conn) bool {
+	c := s.newClient()
+	c.conn = conn
+	conn.SetContext(c)
+	if !c.known {
+		c.limit(min(strangersLimit, s.config.MaxCommand))
+	}
+	s.counts.clients.Add(1)
+	s.counts.accepted.Add(1)
+	return true
+}
+
+func (s *Server) closed(redcon.Conn, error) { s.counts.clients.Add(-1) }
+
+// limit sets how large the next commands may be.
+func (c *client) limit(command int64) {
+	if c.conn != nil {
+		c.conn.NetConn().(*resp.Conn).Limit(command)
+	}
+}
+
+// sendAt is the size of waiting replies from which up they are sent in the midst of a pipeline.
+const sendAt = 256 << 10
+
+// handle does a command and all that came with it, and answers them together.
+func (s *Server) handle(conn redcon.Conn, first redcon.Command) {
+	c := conn.Context().(*client)
+	pipeline := append([]redcon.Command{first}, conn.ReadPipeline()...)
+	for len(pipeline) > 0 && !c.quit {
+		pipeline = pipeline[c.run(pipeline):]
+		if len(c.out) >= sendAt && len(pipeline) > 0 && !c.send() {
+			return
+		}
+	}
+	if c.send() && c.quit {
+		_ = conn.Close() // the client has asked for it
+	}
+}
+
+// send sends the replies. It returns false if the connection has ended.
+func (c *client) send() bool {
+	c.conn.WriteRaw(c.out)
+	if cap(c.out) > 4*sendAt {
+		c.out = nil
+	}
+	c.out = c.out[:0]
+	return redcon.BaseWriter(c.conn).Flush() == nil
+}
+
+// within returns the context of a command's work in the group.
+func (s *Server) within() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.ctx, time.Duration(s.timeout.Load()))
+}
+
+// Pauses before a write is tried again that has not happened: the first one, and the longest.
+const (
+	firstPause   = 10 * time.Millisecond
+	longestPause = 200 * time.Millisecond
+)
+
+// write calls do until the group has taken the write, or has said that it never will, or the time is over. It
+// never repeats a call that may have had an effect.
+func (s *Server) write(do func(ctx context.Context) error) error {
+	ctx, cancel := s.within()
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := do(ctx)
+		if err == nil || !s.config.Again(err) {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+	}
+}
+
+// read calls fn with what reads are answered from.
+func (s *Server) read(fn func(shale.Reader) error) error {
+	if s.config.Local {
+		return fn(s.config.Group.Local())
+	}
+	ctx, cancel := s.within()
+	defer cancel()
+	return s.config.Group.Read(ctx, fn)
+}

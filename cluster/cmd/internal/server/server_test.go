@@ -1,0 +1,465 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/tidwall/redcon"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+func pipelineOf(commands ...[][]byte) []redcon.Command {
+	var p []redcon.Command
+	for _, args := range commands {
+		var raw []byte
+		for _, arg := range args {
+			raw = append(raw, arg...)
+		}
+		p = append(p, redcon.Command{Raw: raw, Args: args})
+	}
+	return p
+}
+
+// Each command's replies, in the words of Redis.
+func TestCommands_Replies(t *testing.T) {
+	s, f := setup(t)
+	c := s.newClient()
+	for _, test := range []struct{ line, reply string }{
+		{"PING", "+PONG"},
+		{"ping x", "$1|x"},
+		{"PING a b", "-ERR wrong number of arguments for 'ping' command"},
+		{"ECHO x", "$1|x"},
+		{"SELECT 0", "+OK"},
+		{"SELECT 1", "-ERR DB index is out of range"},
+		{"SELECT x", "-ERR value is not an integer or out of range"},
+		{"GET a", "$-1"},
+		{"SET a 1", "+OK"},
+		{"get a", "$1|1"},
+		{"SET a 2 NX", "$-1"},
+		{"SET b 2 nx", "+OK"},
+		{"SET b 3 KEEPTTL", "+OK"},
+		{"SET b 3 EX 10", "-ERR keys do not expire in this server: shale has no expiry yet: SET takes NX only"},
+		{"SET b 3 NX PX 10", "-ERR keys do not expire in this server: shale has no expiry yet: SET takes NX only"},
+		{"SET b 3 XX", "-ERR SET with XX is not supported: SET takes NX only"},
+		{"SET b 3 MAYBE", "-ERR syntax error"},
+		{"SETEX b 10 3", "-ERR keys do not expire in this server: shale has no expiry yet"},
+		{"EXPIRE b 10", "-ERR keys do not expire in this server: shale has no expiry yet"},
+		{"TTL b", ":-1"},
+		{"PTTL none", ":-2"},
+		{"SETNX b 9", ":0"},
+		{"SETNX c 9", ":1"},
+		{"MSET a 1 d 4", "+OK"},
+		{"MSET a 1 d", "-ERR wrong number of arguments for 'mset' command"},
+		{"MGET a none d a", "*4|$1|1|$-1|$1|4|$1|1"},
+		{"EXISTS a", ":1"},
+		{"EXISTS a none a", ":2"},
+		{"STRLEN a", ":1"},
+		{"STRLEN none", ":0"},
+		{"TYPE a", "+string"},
+		{"TYPE none", "+none"},
+		{"DBSIZE", ":4"},
+		{"DEL a none a c", ":2"},
+		{"UNLINK d", ":1"},
+		{"DEL a", ":0"},
+		{"DBSIZE", ":1"},
+		{"SCAN 0", "*2|$1|0|*1|$1|b"},
+		{"SCAN 0 TYPE list", "*2|$1|0|*0"},
+		{"SCAN x", "-ERR invalid cursor"},
+		{"SCAN 0 COUNT 0", "-ERR syntax error"},
+		{"CLIENT SETNAME me", "+OK"},
+		{"CLIENT GETNAME", "$2|me"},
+		{"CLIENT SETINFO lib-name x", "+OK"},
+		{"CLIENT MAINT_NOTIFICATIONS ON", "-ERR unknown subcommand or wrong number of arguments for 'MAINT_NOTIFICATIONS'"},
+		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands))},
+		{"CONFIG GET save", "*2|$4|save|$0|"},
+		{"CONFIG SET save x", "-ERR there is CONFIG GET only: the flags of the server are its settings"},
+		{"GET", "-ERR wrong number of arguments for 'get' command"},
+		{"FLUSHALL now", "-ERR unknown command 'FLUSHALL', with args beginning with: 'now' "},
+		{"AUTH secret", "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"},
+		{"HELLO 4", "-NOPROTO unsupported protocol version"},
+		{"HELLO 2 WHAT", "-ERR Syntax error in HELLO option 'WHAT'"},
+	} {
+		c.want(t, test.line, test.reply)
+	}
+	if got := c.say(); got != "" {
+		t.Errorf("an empty line is answered with %q", got)
+	}
+	f.many = false
+	c.want(t, "MGET b none b", "*3|$1|3|$-1|$1|3")
+	c.want(t, "EXISTS b none", ":1")
+	c.want(t, "QUIT", "+OK")
+	if !c.quit {
+		t.Error("QUIT ends nothing")
+	}
+}
+
+// In RESP3, what is absent is a null, and names with values are maps.
+func TestCommands_RESP3(t *testing.T) {
+	s, _ := setup(t)
+	c := s.newClient()
+	if got := c.say("HELLO", "3", "SETNAME", "me"); !strings.HasPrefix(got, "%7\r\n") || !strings.Contains(got, "proto\r\n:3\r\n") || c.name != "me" {
+		t.Errorf("HELLO 3 = %q", got)
+	}
+	c.want(t, "GET none", "_")
+	c.want(t, "MGET none", "*1|_")
+	c.want(t, "COMMAND INFO none", "*1|_")
+	c.want(t, "CONFIG GET save", "%1|$4|save|$0|")
+	if got := c.say("HELLO", "2"); !strings.HasPrefix(got, "*14\r\n") {
+		t.Errorf("HELLO 2 = %q", got)
+	}
+	c.want(t, "GET none", "$-1")
+}
+
+// A key that the store or the group does not take costs only its own command.
+func TestCommands_Keys(t *testing.T) {
+	s, _ := setup(t)
+	c := s.newClient()
+	long, reserved := strings.Repeat("x", shale.MaxKeySize+1), strings.Repeat("\xff", 32)
+	for _, args := range [][]string{{"SET", long, "1"}, {"GET", long}, {"DEL", "a", long}, {"MSET", "a", "1", long, "1"}} {
+		if got := c.say(args...); got != "-ERR a key is longer than 65535 bytes\r\n" {
+			t.Errorf("%s of a long key = %q", args[0], got)
+		}
+	}
+	for _, key := range []string{reserved, reserved + "x"} {
+		for _, args := range [][]string{{"SET", key, "1"}, {"SETNX", key, "1"}, {"DEL", key}} {
+			if got := c.say(args...); got != "-ERR keys that begin with 32 bytes 0xff are reserved\r\n" {
+				t.Errorf("%s of a reserved key = %q", args[0], got)
+			}
+		}
+	}
+	c.out = c.out[:0]
+	p := pipelineOf(bytesOf("SET", "a", "1"), bytesOf("SET", reserved, "1"), bytesOf("SET", "b", "1"))
+	for len(p) > 0 {
+		p = p[c.run(p):]
+	}
+	if got := string(c.out); got != "+OK\r\n-ERR keys that begin with 32 bytes 0xff are reserved\r\n+OK\r\n" {
+		t.Errorf("a reserved key in a pipeline: %q", got)
+	}
+	c.want(t, "SET \xff\xff ok", "+OK")
+}
+
+func bytesOf(args ...string) [][]byte {
+	raw := make([][]byte, len(args))
+	for i, arg := range args {
+		raw[i] = []byte(arg)
+	}
+	return raw
+}
+
+// Commands of a pipeline go together as long as the order of reads and writes allows it.
+func TestPipeline_Together(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		lines         []string
+		reply         string
+		reads, writes int64
+	}{
+		{"sets", []string{"SET a 1", "MSET b 2 c 3", "SET a 4"}, "+OK|+OK|+OK|", 0, 1},
+		{"a read between", []string{"SET a 1", "GET a", "SET a 2", "GET a"}, "+OK|$1|1|+OK|$1|2|", 2, 2},
+		{"reads", []string{"GET a", "MGET a b", "EXISTS a", "SCAN 0"}, "$-1|*2|$-1|$-1|:0|*2|$1|0|*0|", 1, 0},
+		{"deletes", []string{"SET a 1", "DEL a b", "UNLINK a", "DEL b"}, "+OK|:1|:0|:0|", 0, 2},
+		{"conditions", []string{"SET a 1 NX", "SETNX a 2", "SET a 3", "GET a"}, "+OK|:0|+OK|$1|3|", 1, 3},
+		{"errors", []string{"SET a 1", "WHAT", "SET a 2", "GET"}, "+OK|-ERR unknown command 'WHAT', with args beginning with: |+OK|-ERR wrong number of arguments for 'get' command|", 0, 2},
+	} {
+		s, f := setup(t)
+		c := s.newClient()
+		var p []redcon.Command
+		for _, line := range test.lines {
+			p = append(p, pipelineOf(bytesOf(strings.Fields(line)...))...)
+		}
+		for len(p) > 0 {
+			p = p[c.run(p):]
+		}
+		if got := strings.ReplaceAll(string(c.out), "\r\n", "|"); got != test.reply {
+			t.Errorf("%s: %q, want %q", test.name, got, test.reply)
+		}
+		if f.reads.Load() != test.reads || f.writes.Load() != test.writes {
+			t.Errorf("%s: %d reads and %d writes, want %d and %d", test.name, f.reads.Load(), f.writes.Load(), test.reads, test.writes)
+		}
+	}
+}
+
+// A write that has not happened is tried again; one of which nobody knows is not.
+func TestWrite_Again(t *testing.T) {
+	s, f := setup(t)
+	c := s.newClient()
+	var calls atomic.Int64
+	elections := func(bool) error {
+		if calls.Add(1) <= 3 {
+			return errElection
+		}
+		return nil
+	}
+	f.fail.Store(&elections)
+	c.want(t, "SETNX a 1", ":1")
+	if n := calls.Load(); n != 4 {
+		t.Errorf("%d calls, want 4", n)
+	}
+	calls.Store(0)
+	unknown := func(bool) error {
+		calls.Add(1)
+		return errUnknown
+	}
+	f.fail.Store(&unknown)
+	for _, line := range []string{"SET a 1", "SETNX a 1", "DEL a", "GET a"} {
+		c.want(t, line, "-UNKNOWN nobody knows")
+	}
+	if n := calls.Load(); n != 4 {
+		t.Errorf("%d calls, want 4", n)
+	}
+	lines := func(bool) error { return errors.Join(errors.New("one"), errors.New("two\r\nthree")) }
+	f.fail.Store(&lines)
+	c.want(t, "GET a", "-ERR one; two ; three")
+
+	s.SetTimeout(50 * time.Millisecond)
+	always := func(bool) error { return errElection }
+	f.fail.Store(&always)
+	begin := time.Now()
+	c.want(t, "SET a 1", "-ERR there is an election")
+	if took := time.Since(begin); took < 50*time.Millisecond || took > 2*time.Second {
+		t.Errorf("a write waited %v for an election", took)
+	}
+}
+
+// An MGET whose values are too large together is refused, and the next command is answered.
+func TestMGet_TooLarge(t *testing.T) {
+	s, _ := setup(t, func(c *Config) { c.MaxReply = 1000 })
+	c := s.newClient()
+	c.say("SET", "a", strings.Repeat("x", 400))
+	c.want(t, "MGET a a a", "-ERR the values together are larger than 1000 bytes: ask for fewer keys at a time")
+	if got := c.say("MGET", "a", "a"); !strings.HasPrefix(got, "*2\r\n$400\r\n") {
+		t.Errorf("MGET = %.40q", got)
+	}
+}
+
+// With local reads, a member that knows no leader still answers.
+func TestReads_Local(t *testing.T) {
+	s, f := setup(t, func(c *Config) { c.Local = true })
+	c := s.newClient()
+	c.want(t, "SET a 1", "+OK")
+	fail := func(write bool) error { return errUnknown }
+	f.fail.Store(&fail)
+	c.want(t, "GET a", "$1|1")
+	if n := f.reads.Load(); n != 0 {
+		t.Errorf("%d reads of the group", n)
+	}
+}
+
+// Of many clients that set a key if it is absent, one succeeds, and of many that delete it, one is told so.
+func TestConditions_Concurrent(t *testing.T) {
+	s, _ := setup(t)
+	for round := range 50 {
+		var set, deleted atomic.Int64
+		var clients sync.WaitGroup
+		for range 8 {
+			clients.Go(func() {
+				c := s.newClient()
+				if c.say("SET", "k", fmt.Sprint(round), "NX") == "+OK\r\n" {
+					set.Add(1)
+				}
+			})
+		}
+		clients.Wait()
+		for range 8 {
+			clients.Go(func() {
+				c := s.newClient()
+				if c.say("DEL", "k", "k") == ":1\r\n" {
+					deleted.Add(1)
+				}
+			})
+		}
+		clients.Wait()
+		if set.Load() != 1 || deleted.Load() != 1 {
+			t.Fatalf("%d clients have set it, %d deleted", set.Load(), deleted.Load())
+		}
+	}
+}
+
+// The commands of go-redis work over a connection, in both protocols and in pipelines.
+func TestServer_GoRedis(t *testing.T) {
+	testenv.CheckLeaks(t)
+	for _, protocol := range []int{2, 3} {
+		t.Run(fmt.Sprintf("RESP%d", protocol), func(t *testing.T) {
+			ctx := t.Context()
+			s, _ := setup(t, func(c *Config) { c.Password = "secret" })
+			addr, _ := start(t, s)
+			client := dial(t, addr, func(o *redis.Options) { o.Protocol, o.Password, o.ClientName = protocol, "secret", "test" })
+			if got, err := client.Ping(ctx).Result(); err != nil || got != "PONG" {
+				t.Fatalf("PING = %q, %v", got, err)
+			}
+			_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for i := range 1000 {
+					p.Set(ctx, fmt.Sprintf("key:%03d", i), i, 0)
+				}
+				p.Get(ctx, "key:999")
+				p.Set(ctx, "key:999", "new", 0)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := client.Get(ctx, "key:999").Result(); err != nil || got != "new" {
+				t.Errorf("GET = %q, %v", got, err)
+			}
+			if _, err := client.Get(ctx, "none").Result(); !errors.Is(err, redis.Nil) {
+				t.Errorf("GET of an absent key: %v", err)
+			}
+			if set, err := client.SetNX(ctx, "key:000", "x", 0).Result(); err != nil || set {
+				t.Errorf("SETNX of a key that is there = %v, %v", set, err)
+			}
+			if err := client.Set(ctx, "key:000", "x", time.Minute).Err(); err == nil || !strings.Contains(err.Error(), "expir") {
+				t.Errorf("SET with an expiry: %v", err)
+			}
+			got, err := client.MGet(ctx, "key:001", "none", "key:002").Result()
+			if err != nil || fmt.Sprint(got) != "[1 <nil> 2]" {
+				t.Errorf("MGET = %v, %v", got, err)
+			}
+			if err := client.MSet(ctx, "m1", 1, "m2", 2).Err(); err != nil {
+				t.Error(err)
+			}
+			found := make(map[string]int)
+			for it := client.Scan(ctx, 0, "key:??[05]", 7).Iterator(); it.Next(ctx); {
+				found[it.Val()]++
+			}
+			if len(found) != 200 || found["key:995"] != 1 {
+				t.Errorf("SCAN found %d keys, want 200: %v", len(found), found)
+			}
+			if n, err := client.DBSize(ctx).Result(); err != nil || n != 1002 {
+				t.Errorf("DBSIZE = %d, %v", n, err)
+			}
+			if n, err := client.Del(ctx, "key:000", "key:001", "none").Result(); err != nil || n != 2 {
+				t.Errorf("DEL = %d, %v", n, err)
+			}
+			table, err := client.Command(ctx).Result()
+			if err != nil || table["mget"] == nil || table["mget"].LastKeyPos != -1 || !table["get"].ReadOnly {
+				t.Errorf("COMMAND = %+v, %v", table["mget"], err)
+			}
+			if text, err := client.Info(ctx).Result(); err != nil || !strings.Contains(text, "connected_clients:") {
+				t.Errorf("INFO = %q, %v", text, err)
+			}
+			if config, err := client.ConfigGet(ctx, "*").Result(); err != nil || config["appendonly"] != "yes" {
+				t.Errorf("CONFIG GET = %v, %v", config, err)
+			}
+		})
+	}
+}
+
+// Without the password a client can do nothing, and a wrong one, of whatever length, does not help.
+func TestPassword(t *testing.T) {
+	s, f := setup(t, func(c *Config) { c.Password = "secret" })
+	c := s.newClient()
+	for _, line := range []string{"GET a", "SET a 1", "PING", "INFO", "WHAT", "COMMAND", "CLIENT ID", "SCAN 0"} {
+		c.want(t, line, "-NOAUTH Authentication required.")
+	}
+	for _, line := range []string{"AUTH secre", "AUTH secrets", "AUTH default wrong", "AUTH other secret", "AUTH default", "HELLO 3 AUTH default x"} {
+		c.want(t, line, "-WRONGPASS invalid username-password pair or user is disabled.")
+	}
+	if got := c.say("HELLO", "3"); !strings.HasPrefix(got, "-NOAUTH ") || c.proto3 {
+		t.Errorf("HELLO without the password = %q", got)
+	}
+	c.want(t, "AUTH a b c", "-ERR syntax error")
+	c.want(t, "GET a", "-NOAUTH Authentication required.")
+	if n := f.reads.Load() + f.writes.Load(); n != 0 {
+		t.Errorf("strangers have made %d calls of the group", n)
+	}
+	c.want(t, "AUTH default secret", "+OK")
+	c.want(t, "GET a", "$-1")
+	other := s.newClient()
+	if got := other.say("HELLO", "3", "AUTH", "default", "secret"); !strings.HasPrefix(got, "%7\r\n") {
+		t.Errorf("HELLO with the password = %q", got)
+	}
+	other.want(t, "GET a", "_")
+	if n := s.Counts().WrongPasswords; n != 6 {
+		t.Errorf("%d wrong passwords were counted, want 6", n)
+	}
+	if s.Knows("") || s.Knows("secre") || !s.Knows("secret") {
+		t.Error("Knows is wrong")
+	}
+}
+
+// A stranger can't make the server take in large commands.
+func TestPassword_LimitsStrangers(t *testing.T) {
+	s, _ := setup(t, func(c *Config) { c.Password = "secret" })
+	addr, _ := start(t, s)
+	large := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", 2*strangersLimit, strings.Repeat("x", 2*strangersLimit))
+	if got := exchange(t, addr, large); got != "-ERR Protocol error: invalid bulk length\r\n" {
+		t.Errorf("a stranger's large command: %.60q", got)
+	}
+	if got := exchange(t, addr, "AUTH secret\r\n", large); !strings.HasPrefix(got, "+OK\r\n$2097152\r\n") {
+		t.Errorf("a friend's large command: %.60q", got)
+	}
+}
+
+// exchange sends the first part, and the others when it was answered. It returns all that comes back until the
+// server ends the connection.
+func exchange(t *testing.T, addr string, parts ...string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for i, part := range parts {
+		if i > 0 {
+			buf := make([]byte, 100)
+			n, err := conn.Read(buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Write(buf[:n])
+		}
+		_, _ = io.WriteString(conn, part) // a server that refuses it does not read all of it
+	}
+	_ = conn.(*net.TCPConn).CloseWrite() // the server may have closed it
+	rest, err := io.ReadAll(conn)
+	if err != nil && len(rest) == 0 { // what came may be followed by a reset
+		t.Logf("%.60q: %v", parts, err)
+	}
+	got.Write(rest)
+	return got.String()
+}
+
+// Commands that have begun when the server stops are answered, and idle connections end.
+func TestServer_Stop(t *testing.T) {
+	testenv.CheckLeaks(t)
+	s, f := setup(t)
+	addr, stop := start(t, s)
+	idle := dial(t, addr)
+	if err := idle.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	wait := func(bool) error {
+		close(begun)
+		<-goOn
+		return nil
+	}
+	f.fail.Store(&wait)
+	answered := make(chan error, 1)
+	client := dial(t, addr)
+	go func() { answered <- client.Set(context.Background(), "a", "1", 0).Err() }()
+	<-begun
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		close(goOn)
+	}()
+	stop()
+	if err := <-answered; err != nil {
+		t.Errorf("a write that had begun: %v", err)
+	}
+}

@@ -1,0 +1,192 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/shaledb/shale"
+)
+
+// A manyReader looks up many keys at one moment.
+type manyReader interface {
+	GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error
+}
+
+func (c *client) get(r shale.Reader, args [][]byte) {
+	begin := len(c.out)
+	err := r.ViewValue(args[0], func(value []byte) error {
+		c.bulk(value)
+		return nil
+	})
+	switch {
+	case err == nil:
+	case errors.Is(err, shale.ErrNotFound):
+		c.null()
+	default:
+		c.out = c.out[:begin]
+		c.fail(err)
+	}
+}
+
+// errReply ends an MGET whose reply gets too large.
+var errReply = errors.New("the reply is too large")
+
+// mget is MGET. All values are of one moment.
+func (c *client) mget(r shale.Reader, args [][]byte) {
+	begin := len(c.out)
+	c.array(len(args))
+	err := getMany(r, args, func(value []byte, found bool) error {
+		if !found {
+			c.null()
+			return nil
+		}
+		if len(c.out)-begin+len(value) > c.s.config.MaxReply {
+			return errReply
+		}
+		c.bulk(value)
+		return nil
+	})
+	if err == nil {
+		return
+	}
+	c.out = c.out[:begin]
+	if errors.Is(err, errReply) {
+		c.error(fmt.Sprintf("ERR the values together are larger than %d bytes: ask for fewer keys at a time", c.s.config.MaxReply))
+		return
+	}
+	c.fail(err)
+}
+
+// getMany looks up keys at one moment.
+func getMany(r shale.Reader, keys [][]byte, fn func(value []byte, found bool) error) error {
+	if m, ok := r.(manyReader); ok {
+		return m.GetMany(keys, func(_ int, value []byte, found bool) error { return fn(value, found) })
+	}
+	// An iterator shows one moment too. It costs more, because it does without filters.
+	iter := r.NewIterator(shale.Range{})
+	for _, key := range keys {
+		found := iter.SeekGE(key) && string(iter.Key()) == string(key)
+		var value []byte
+		if found {
+			value = iter.Value()
+		}
+		if err := errors.Join(iter.Err(), fn(value, found)); err != nil {
+			return errors.Join(err, iter.Close())
+		}
+	}
+	return iter.Close()
+}
+
+// exists is EXISTS. A key that is named twice counts twice.
+func (c *client) exists(r shale.Reader, args [][]byte) {
+	n := int64(0)
+	if len(args) == 1 {
+		has, err := r.Has(args[0])
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		c.truth(has)
+		return
+	}
+	err := getMany(r, args, func(_ []byte, found bool) error {
+		if found {
+			n++
+		}
+		return nil
+	})
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.integer(n)
+}
+
+func (c *client) strlen(r shale.Reader, args [][]byte) {
+	n := 0
+	err := r.ViewValue(args[0], func(value []byte) error {
+		n = len(value)
+		return nil
+	})
+	if err != nil && !errors.Is(err, shale.ErrNotFound) {
+		c.fail(err)
+		return
+	}
+	c.integer(int64(n))
+}
+
+// typeOf is TYPE: there are strings only.
+func (c *client) typeOf(r shale.Reader, args [][]byte) {
+	switch has, err := r.Has(args[0]); {
+	case err != nil:
+		c.fail(err)
+	case has:
+		c.simple("string")
+	default:
+		c.simple("none")
+	}
+}
+
+// ttl is TTL and PTTL: a key that is there does not expire.
+func (c *client) ttl(r shale.Reader, args [][]byte) {
+	switch has, err := r.Has(args[0]); {
+	case err != nil:
+		c.fail(err)
+	case has:
+		c.integer(-1)
+	default:
+		c.integer(-2)
+	}
+}
+
+// set is SET with options. Plain ones go through putRun.
+func (c *client) set(args [][]byte) {
+	ifAbsent := false
+	for _, option := range args[2:] {
+		switch {
+		case is(option, "NX"):
+			ifAbsent = true
+		case is(option, "KEEPTTL"): // there is nothing to keep
+		case is(option, "EX"), is(option, "PX"), is(option, "EXAT"), is(option, "PXAT"):
+			c.error(noExpiry + ": SET takes NX only")
+			return
+		case is(option, "XX"), is(option, "GET"):
+			c.error(fmt.Sprintf("ERR SET with %s is not supported: SET takes NX only", printable(option)))
+			return
+		default:
+			c.syntaxError()
+			return
+		}
+	}
+	if !ifAbsent {
+		c.putRun([]call{{commands["SET"], args[:2]}})
+		return
+	}
+	switch inserted, err := c.putIfAbsent(args); {
+	case err != nil:
+		c.fail(err)
+	case inserted:
+		c.ok()
+	default:
+		c.null()
+	}
+}
+
+// setNX is SETNX, the old form of SET NX, which go-redis sends.
+func (c *client) setNX(args [][]byte) {
+	inserted, err := c.putIfAbsent(args)
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.truth(inserted)
+}
+
+func (c *client) putIfAbsent(args [][]byte) (inserted bool, err error) {
+	err = c.s.write(func(ctx context.Context) (err error) {
+		inserted, err = c.s.config.Group.PutIfAbsent(ctx, args[0], args[1])
+		return err
+	})
+	return inserted, err
+}
