@@ -25,6 +25,7 @@ import (
 const (
 	kindWrite       = 1 // all operations of the batch
 	kindPutIfAbsent = 2 // the batch is one put, of a key that must not be there
+	kindDelete      = 3 // the batch is deletions, and the answer says which of the keys were there
 )
 
 // maxCommandSize is the most bytes that a write may take in the log. Raft sends entries whole, and a
@@ -57,6 +58,20 @@ func encodePutIfAbsent(key, value []byte) ([]byte, error) {
 	return encodeCommand(kindPutIfAbsent, b)
 }
 
+// encodeDelete returns the command that deletes keys and reports which of them were there.
+func encodeDelete(keys [][]byte) ([]byte, error) {
+	b := new(shale.Batch)
+	for _, key := range keys {
+		if err := b.Delete(key); err != nil {
+			return nil, fmt.Errorf("cluster: delete: %w", err)
+		}
+	}
+	if b.Len() == 0 {
+		return nil, fmt.Errorf("cluster: delete: %w: it has no keys", shale.ErrBatchNotWritable)
+	}
+	return encodeCommand(kindDelete, b)
+}
+
 func encodeCommand(kind byte, b *shale.Batch) ([]byte, error) {
 	if b.Size() > maxCommandSize {
 		return nil, fmt.Errorf("cluster: write: %w: the batch has %d bytes, and %d is the limit in a group",
@@ -82,7 +97,7 @@ func decodeCommand(data []byte) (kind byte, b *shale.Batch, err error) {
 		return 0, nil, fmt.Errorf("command of no bytes")
 	}
 	kind = data[0]
-	if kind != kindWrite && kind != kindPutIfAbsent {
+	if kind < kindWrite || kind > kindDelete {
 		return 0, nil, fmt.Errorf("%w: command of kind %d; update this member's program", shale.ErrFormatTooNew, kind)
 	}
 	if _, b, err = shale.DecodeBatch(data[1:]); err != nil {
@@ -98,7 +113,7 @@ func decodeCommand(data []byte) (kind byte, b *shale.Batch, err error) {
 			puts++
 		}
 	}
-	if ops != b.Len() || kind == kindPutIfAbsent && (ops != 1 || puts != 1) {
+	if ops != b.Len() || kind == kindPutIfAbsent && (ops != 1 || puts != 1) || kind == kindDelete && puts > 0 {
 		return 0, nil, fmt.Errorf("command of kind %d with %d operations, %d of them puts", kind, ops, puts)
 	}
 	return kind, b, nil
@@ -106,6 +121,7 @@ func decodeCommand(data []byte) (kind byte, b *shale.Batch, err error) {
 
 // A result is what the state machine answers to a command: the response of raft's future.
 type result struct {
-	inserted bool  // of kindPutIfAbsent: the key was not there
-	err      error // nil: a command that can't be applied ends the state machine instead
+	inserted bool   // of kindPutIfAbsent: the key was not there
+	present  []bool // of kindDelete: for each operation, whether the key was there before it
+	err      error  // nil: a command that can't be applied ends the state machine instead
 }

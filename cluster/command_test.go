@@ -37,6 +37,13 @@ func TestCommand_Bytes(t *testing.T) {
 	if got, want := fmt.Sprintf("%x", data), "010101"+"01016b0176"; err != nil || got != want {
 		t.Errorf("encodeWrite = %s, %v; want %s", got, err, want)
 	}
+	deletion, err := encodeDelete([][]byte{[]byte("k"), []byte("l")})
+	if got, want := fmt.Sprintf("%x", deletion), "030102"+"00016b"+"00016c"; err != nil || got != want {
+		t.Errorf("encodeDelete = %s, %v; want %s", got, err, want)
+	}
+	if kind, b, err := decodeCommand(deletion); err != nil || kind != kindDelete || b.Len() != 2 {
+		t.Errorf("decodeCommand = %d, %v, %v", kind, b, err)
+	}
 	kind, b, err := decodeCommand(data)
 	if err != nil || kind != kindWrite || b.Len() != 1 {
 		t.Errorf("decodeCommand = %d, %v, %v", kind, b, err)
@@ -67,13 +74,27 @@ func TestCommand_Refused(t *testing.T) {
 			t.Errorf("empty batch: %v", err)
 		}
 	}
+	if _, err := encodeDelete(nil); !errors.Is(err, shale.ErrBatchNotWritable) {
+		t.Errorf("deletion of nothing: %v", err)
+	}
+	if _, err := encodeDelete([][]byte{{'k'}, reservedKey}); !errors.Is(err, ErrReservedKey) {
+		t.Errorf("deletion of a reserved key: %v, want ErrReservedKey", err)
+	}
+	if _, err := encodeDelete([][]byte{make([]byte, shale.MaxKeySize+1)}); !errors.Is(err, shale.ErrKeyTooLarge) {
+		t.Errorf("deletion of a long key: %v", err)
+	}
+	for _, data := range []string{"\x03\x01\x01\x01\x01k\x01v", "\x04\x01\x01\x00\x01k", "\x00\x01\x01\x00\x01k"} {
+		if kind, _, err := decodeCommand([]byte(data)); err == nil {
+			t.Errorf("%x is taken for a command of kind %d", data, kind)
+		}
+	}
 	if _, err := encodePutIfAbsent([]byte("k"), make([]byte, maxCommandSize)); !errors.Is(err, shale.ErrValueTooLarge) {
 		t.Errorf("large value: %v", err)
 	}
 }
 
 func FuzzCommand(f *testing.F) {
-	for _, c := range []string{"", "\x01", "\x02\x01\x01\x01\x01k\x01v", "\x01\x01\x02\x00\x01k\x01\x01l\x00", "\x03\x01\x00"} {
+	for _, c := range []string{"", "\x01", "\x02\x01\x01\x01\x01k\x01v", "\x01\x01\x02\x00\x01k\x01\x01l\x00", "\x03\x01\x00", "\x03\x01\x02\x00\x01k\x00\x01l", "\x04\x01\x00"} {
 		f.Add([]byte(c))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

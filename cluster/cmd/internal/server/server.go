@@ -58,7 +58,6 @@ type Server struct {
 	config   Config
 	password *password // nil: clients need none
 	started  time.Time
-	listener *resp.Listener
 
 	timeout atomic.Int64 // of a command's work in the group
 
