@@ -417,5 +417,6 @@ func (db *DB) planOptions() compaction.Options {
 		Level0Trigger: db.opts.testing.level0,
 		DropSeq:       db.snapshots.Oldest(),
 		Unfiltered:    db.opts.FilterBits < 0,
+		ManyReads:     db.scheduler.Reads.Many.Load(),
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/scheduler"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
@@ -294,10 +293,7 @@ func (db *DB) newChange(edit *manifest.Edit, opened []*tree.Table, sidecars []*t
 		},
 		Installed: func(old, next *tree.Version) {
 			db.releaseAll(replaced)
-			// What reads have earned was for compacting another level 0.
-			if !scheduler.SameLevel0(old.Meta, next.Meta) {
-				db.scheduler.ForgetReads()
-			}
+			db.scheduler.Level0Changed(old.Meta, next.Meta)
 			db.changes.broadcast()
 			db.filters.FitSoon(next)
 		},

@@ -15,11 +15,14 @@ type Options struct {
 	// Unfiltered says that tables have no filters, so a lookup reads a block
 	// in each run of level 0. Level 0 then holds fewer runs: see Level0Trigger.
 	Unfiltered bool
+	// ManyReads says that reads have spent much on the runs of level 0 while the last
+	// memtable filled. Level 0 then holds fewer runs too.
+	ManyReads bool
 
 	// Level0Trigger is the number of runs in level 0 at which a compaction starts. With
 	// a higher number each compaction merges more runs, so write amplification is
 	// lower. But lookups and scans have more runs to read: PickOftenRead starts
-	// earlier if there are many of them. Default Level0Runs, or 4 if Unfiltered.
+	// earlier if there are many of them. Default Level0Runs, or 4 if Unfiltered or ManyReads.
 	Level0Trigger int
 	// BaseBytes is the smallest target size of a level in bytes. Default 4 memtables:
 	// then a compaction of level 0 is about as large as the data that it is merged with.
@@ -54,16 +57,16 @@ type Options struct {
 // to be held back at a higher number only. docs/decisions/0006 has measurements.
 const Level0Runs = 12
 
-// unfilteredRuns takes the place of Level0Runs in a store without filters.
-const unfilteredRuns = 4
+// fewRuns takes the place of Level0Runs in a store without filters, and beside many reads.
+const fewRuns = 4
 
 // withDefaults returns o with the defaults for the fields that are
 // not set, except LevelRuns, which depends on the version.
 func (o Options) withDefaults() Options {
 	setDefault(&o.MemtableSize, 32<<20)
 	setDefault(&o.TableSize, 16<<20)
-	if o.Unfiltered {
-		setDefault(&o.Level0Trigger, unfilteredRuns)
+	if o.Unfiltered || o.ManyReads {
+		setDefault(&o.Level0Trigger, fewRuns)
 	}
 	setDefault(&o.Level0Trigger, Level0Runs)
 	setDefault(&o.BaseBytes, 4*o.MemtableSize)

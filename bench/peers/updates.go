@@ -98,6 +98,9 @@ func (c *child) deleteRandom(t *track) error {
 // entries as fast as it can. Each makes a result.
 func (c *child) readWhileWriting() error {
 	const name = "readwhilewriting"
+	if err := c.settleByLookups(); err != nil {
+		return err
+	}
 	if err := c.open(stores.Options{Compactions: true}); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/shaledb/shale/bench/peers/internal/data"
 	"github.com/shaledb/shale/bench/peers/internal/stores"
@@ -30,8 +31,15 @@ const (
 )
 
 // ycsb runs YCSB's workloads, in its order, on one store. Each begins on
-// settled levels.
+// settled levels, of a store that has been read before.
 func (c *child) ycsb() error {
+	settle := c.settleByLookups
+	if slices.Contains(c.Workloads, "ycsb-e") {
+		settle = c.settleBySeeks
+	}
+	if err := settle(); err != nil {
+		return err
+	}
 	if err := c.open(stores.Options{Compactions: true}); err != nil {
 		return err
 	}

@@ -12,6 +12,11 @@ import (
 // each run of level 0, and a seek, which filters do not help, reads each of them. So
 // what reads spend there in vain is credited to a compaction that would spare it.
 // Only lookups and seeks count, and not the steps of an iterator that follow a seek.
+//
+// Beside a busy writer no interval between two flushes is long enough to earn that price.
+// So the credit of such an interval is also compared with the size of a memtable. If it is
+// larger, level 0 is due at a few runs for the next interval: see compaction.Options.ManyReads.
+// More runs earn more credit, so the fewer reads there are for each write, the later that happens.
 
 // A ReadCredit counts the bytes that reads have earned for a compaction of level 0.
 //
@@ -25,7 +30,12 @@ type ReadCredit struct {
 	// or MaxInt64 if there is nothing to compact. Each pick sets it.
 	Price atomic.Int64
 
-	asked atomic.Uint64 // Env.Level0Asked when ForgetReads was called
+	// Many reports whether reads have earned as much as a memtable's bytes in the last
+	// interval between two flushes.
+	Many atomic.Bool
+
+	asked     atomic.Uint64 // Env.Level0Asked when ForgetReads was called
+	forgotten atomic.Int64  // what ForgetReads has forgotten since the last flush
 }
 
 // earned returns the credit of seeks and lookups since ForgetReads, in bytes.
@@ -41,8 +51,29 @@ func (s *Scheduler) ReadsPay() bool { return s.earned() >= s.Reads.Price.Load() 
 // ForgetReads begins another credit, because level 0 has changed or because the
 // compaction that was paid for begins.
 func (s *Scheduler) ForgetReads() {
+	s.Reads.forgotten.Add(s.earned())
 	s.Reads.asked.Store(s.env.Level0Asked())
 	s.Reads.Seeks.Store(0)
+}
+
+// Level0Changed takes notice of a version whose level 0 is not that of the version before it.
+func (s *Scheduler) Level0Changed(old, next *manifest.Version) {
+	if SameLevel0(old, next) {
+		return
+	}
+	// What reads have earned was for compacting another level 0.
+	s.ForgetReads()
+	if newest(next) > newest(old) {
+		s.Reads.Many.Store(s.Reads.forgotten.Swap(0) >= s.env.Options().MemtableSize)
+	}
+}
+
+// newest returns the number of the newest run of level 0, or 0 if it is empty.
+func newest(v *manifest.Version) uint64 {
+	if runs := v.Levels[0].Runs; len(runs) > 0 {
+		return runs[0].ID
+	}
+	return 0
 }
 
 // SameLevel0 reports whether two versions have the same runs in level

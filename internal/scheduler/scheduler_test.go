@@ -286,3 +286,43 @@ func TestScheduler_SetAside(t *testing.T) {
 		t.Error("takeBack does not say whether the table was set aside")
 	}
 }
+
+// If reads earn as much as a memtable's bytes between two flushes, level 0 is due at four runs from
+// the next flush on. A compaction of level 0 in between takes nothing away from what they earned.
+func TestScheduler_ManyReads(t *testing.T) {
+	f := newFakeTree(3)
+	s := f.scheduler(1)
+	// change makes another level 0, of the newest run and, after a flush, a younger one.
+	change := func(flushed int) {
+		old := f.meta
+		f.meta = newFakeTree(1 + flushed).meta
+		runs := f.meta.Levels[0].Runs
+		runs[flushed].ID = old.Levels[0].Runs[0].ID
+		runs[0].ID = runs[flushed].ID + uint64(flushed)
+		s.Level0Changed(old, f.meta)
+	}
+	const need = 1 << 20 / compaction.LookupCost // the fake tree's memtables have 1 MiB
+	for _, c := range []struct {
+		name          string
+		before, after uint64 // lookups before a compaction and after it
+		compaction    bool
+		want          bool
+	}{
+		{"no lookups", 0, 0, false, false},
+		{"too few", need - 1, 0, false, false},
+		{"enough", need, 0, false, true},
+		{"enough, on both sides of a compaction", need / 2, need / 2, true, true},
+		{"too few, on both sides", need/2 - 1, need / 2, true, false},
+		{"none any more", 0, 0, true, false},
+	} {
+		f.asked += c.before
+		if c.compaction {
+			change(0)
+		}
+		f.asked += c.after
+		change(1)
+		if got := s.Reads.Many.Load(); got != c.want {
+			t.Errorf("%s: many reads %v, want %v", c.name, got, c.want)
+		}
+	}
+}
