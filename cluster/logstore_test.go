@@ -1,0 +1,480 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// openLog opens the log store of dir "log" in fsys. The test closes its db, or loses it in a crash.
+func openLog(t testing.TB, fsys vfs.FS) *LogStore {
+	t.Helper()
+	s, err := tryOpenLog(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func tryOpenLog(fsys vfs.FS) (*LogStore, error) {
+	o := LogStoreOptions()
+	o.FS, o.MemtableSize = fsys, 16<<10 // so that entries reach tables
+	o.OnEvent = func(shale.Event) {}
+	db, err := shale.Open("log", o)
+	if err != nil {
+		return nil, err
+	}
+	return NewLogStore(db), nil
+}
+
+// entry returns an entry whose bytes depend on index and term.
+func entry(index, term uint64) *raft.Log {
+	l := &raft.Log{
+		Index: index,
+		Term:  term,
+		Type:  raft.LogType(index % 6),
+		Data:  bytes.Repeat([]byte{byte(index), byte(term)}, int(index*7%90)),
+	}
+	if index%3 == 0 {
+		l.AppendedAt = time.Unix(1_700_000_000+int64(index), int64(term)).UTC()
+	}
+	if index%5 == 0 {
+		l.Extensions = []byte{byte(term)}
+	}
+	return l
+}
+
+// entries returns the entries from one index to another, both included.
+func entries(from, to, term uint64) (logs []*raft.Log) {
+	for i := from; i <= to; i++ {
+		logs = append(logs, entry(i, term))
+	}
+	return logs
+}
+
+func mustStore(t testing.TB, s *LogStore, logs ...*raft.Log) {
+	t.Helper()
+	if err := s.StoreLogs(logs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustDelete(t testing.TB, s *LogStore, first, last uint64) {
+	t.Helper()
+	if err := s.DeleteRange(first, last); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustCloseLog(t testing.TB, s *LogStore) {
+	t.Helper()
+	if err := s.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkLog compares the whole log with want, and the entries around it.
+func checkLog(s *LogStore, want []*raft.Log) error {
+	first, err := s.FirstIndex()
+	if err != nil {
+		return err
+	}
+	last, err := s.LastIndex()
+	if err != nil {
+		return err
+	}
+	wantFirst, wantLast := uint64(0), uint64(0)
+	if n := len(want); n > 0 {
+		wantFirst, wantLast = want[0].Index, want[n-1].Index
+	}
+	if first != wantFirst || last != wantLast {
+		return fmt.Errorf("FirstIndex, LastIndex = %d, %d, want %d, %d", first, last, wantFirst, wantLast)
+	}
+	for _, w := range want {
+		got := raft.Log{Index: 99, Extensions: []byte("old")} // GetLog sets all fields
+		if err := s.GetLog(w.Index, &got); err != nil {
+			return err
+		}
+		if !reflect.DeepEqual(&got, w) {
+			return fmt.Errorf("GetLog(%d) = %+v, want %+v", w.Index, got, *w)
+		}
+	}
+	for _, i := range []uint64{0, 1, wantFirst - 1, wantLast + 1, wantLast + 2, math.MaxUint64} {
+		if len(want) > 0 && wantFirst <= i && i <= wantLast {
+			continue
+		}
+		if err := s.GetLog(i, new(raft.Log)); err != raft.ErrLogNotFound {
+			return fmt.Errorf("GetLog(%d) = %v, want %v; the log is %d to %d", i, err, raft.ErrLogNotFound, wantFirst, wantLast)
+		}
+	}
+	return nil
+}
+
+func mustHave(t testing.TB, s *LogStore, want ...*raft.Log) {
+	t.Helper()
+	if err := checkLog(s, want); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reopened closes the store and opens it again.
+func reopened(t testing.TB, s *LogStore, fsys vfs.FS) *LogStore {
+	t.Helper()
+	mustCloseLog(t, s)
+	return openLog(t, fsys)
+}
+
+// TestLogStore_Bounds follows the log through the calls that raft makes, and opens it again after each.
+func TestLogStore_Bounds(t *testing.T) {
+	fsys := vfs.NewMem()
+	s := openLog(t, fsys)
+	defer func() { mustCloseLog(t, s) }()
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want []*raft.Log
+	}{
+		{"an empty log", func() error { return nil }, nil},
+		{"nothing to store", func() error { return s.StoreLogs(nil) }, nil},
+		{"nothing to delete", func() error { return s.DeleteRange(0, 100) }, nil},
+		{"the first entry", func() error { return s.StoreLog(entry(1, 1)) }, entries(1, 1, 1)},
+		{"more", func() error { return s.StoreLogs(entries(2, 20, 1)) }, entries(1, 20, 1)},
+		{"a suffix goes", func() error { return s.DeleteRange(15, 20) }, entries(1, 14, 1)},
+		{"others come", func() error { return s.StoreLogs(entries(15, 17, 2)) }, append(entries(1, 14, 1), entries(15, 17, 2)...)},
+		{"a prefix goes", func() error { return s.DeleteRange(1, 14) }, entries(15, 17, 2)},
+		{"a range below", func() error { return s.DeleteRange(3, 14) }, entries(15, 17, 2)},
+		{"a range above", func() error { return s.DeleteRange(18, 30) }, entries(15, 17, 2)},
+		{"a range the wrong way round", func() error { return s.DeleteRange(17, 15) }, entries(15, 17, 2)},
+		{"an entry is replaced", func() error { return s.StoreLog(entry(16, 3)) },
+			[]*raft.Log{entry(15, 2), entry(16, 3), entry(17, 2)}},
+		{"a gap, as behind a snapshot", func() error { return s.StoreLogs(entries(1001, 1003, 3)) }, entries(1001, 1003, 3)},
+		{"all goes", func() error { return s.DeleteRange(1001, 1003) }, nil},
+		{"it goes on", func() error { return s.StoreLogs(entries(1004, 1100, 3)) }, entries(1004, 1100, 3)},
+		{"more than all goes", func() error { return s.DeleteRange(0, math.MaxUint64) }, nil},
+		{"it begins again below", func() error { return s.StoreLogs(entries(1050, 1051, 9)) }, entries(1050, 1051, 9)},
+		{"a gap within a call", func() error { return s.StoreLogs(append(entries(1052, 1053, 9), entries(1060, 1061, 9)...)) },
+			entries(1060, 1061, 9)},
+		{"index 0", func() error { return errors.Join(s.DeleteRange(0, 1061), s.StoreLog(entry(0, 1))) }, entries(0, 0, 1)},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if err := checkLog(s, step.want); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		s = reopened(t, s, fsys)
+		if err := checkLog(s, step.want); err != nil {
+			t.Fatalf("%s, opened again: %v", step.name, err)
+		}
+	}
+}
+
+// TestLogStore_RefusesHoles makes the calls that would leave a hole, or could never be read again.
+func TestLogStore_RefusesHoles(t *testing.T) {
+	s := openLog(t, vfs.NewMem())
+	defer mustCloseLog(t, s)
+	mustStore(t, s, entries(10, 20, 1)...)
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{s.DeleteRange(12, 18), "would leave a hole in the log, which has [10, 21)"},
+		{s.StoreLog(entry(9, 1)), "entry 9 is below the log, which has [10, 21)"},
+		{s.StoreLogs(append(entries(21, 22, 1), entry(5, 1))), "entry 5 is below the log"},
+		{s.StoreLog(&raft.Log{Index: math.MaxUint64}), "no entry of the log can have index"},
+	} {
+		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
+			t.Errorf("error = %v, want one with %q", c.err, c.want)
+		}
+	}
+	mustHave(t, s, entries(10, 20, 1)...)
+}
+
+// TestLogStore_TooLargeEntry stores an entry that has one byte too many.
+func TestLogStore_TooLargeEntry(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a quarter of a gigabyte")
+	}
+	s := openLog(t, vfs.NewMem())
+	defer mustCloseLog(t, s)
+	big := &raft.Log{Index: 2, Data: make([]byte, MaxEntrySize+1)}
+	if err := s.StoreLogs([]*raft.Log{entry(1, 1), big}); !errors.Is(err, shale.ErrValueTooLarge) {
+		t.Errorf("StoreLogs of %d bytes = %v, want ErrValueTooLarge", len(big.Data), err)
+	}
+	mustHave(t, s)
+}
+
+// TestLogStore_MissingEntry takes an entry out of the store behind the log's back.
+func TestLogStore_MissingEntry(t *testing.T) {
+	s := openLog(t, vfs.NewMem())
+	defer mustCloseLog(t, s)
+	mustStore(t, s, entries(1, 9, 1)...)
+	if err := s.db.Delete(appendEntryKey(nil, 5)); err != nil {
+		t.Fatal(err)
+	}
+	err := s.GetLog(5, new(raft.Log))
+	if err == nil || err == raft.ErrLogNotFound || !strings.Contains(err.Error(), "entry 5 of the log is missing") {
+		t.Errorf("GetLog of a missing entry = %v", err)
+	}
+}
+
+// TestLogStore_ForeignKeys opens stores that no LogStore has written.
+func TestLogStore_ForeignKeys(t *testing.T) {
+	for key, value := range map[string]string{"Lx": "", "L": "", "F": "seven", "L12345678": ""} {
+		s := openLog(t, vfs.NewMem())
+		if err := s.db.Put([]byte(key), []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+		last, err := s.LastIndex()
+		if err == nil {
+			err = s.GetLog(last, new(raft.Log))
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), "cluster: ") {
+			t.Errorf("a store with %q = %q: error = %v", key, value, err)
+		}
+		mustCloseLog(t, s)
+	}
+}
+
+// TestLogStore_DeadEntriesGo truncates again and again, and counts what the store still has.
+func TestLogStore_DeadEntriesGo(t *testing.T) {
+	fsys := vfs.NewMem()
+	s := openLog(t, fsys)
+	defer func() { mustCloseLog(t, s) }()
+	s.limits.dead = 300
+	stored := func() (n uint64) {
+		for _, err := range indexes(s.db, shale.Prefix([]byte{entryPrefix})) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		return n
+	}
+	next, first := uint64(1), uint64(1)
+	for range 20 {
+		mustStore(t, s, entries(next, next+199, 1)...)
+		next += 200
+		mustDelete(t, s, first, next-51)
+		first = next - 50
+		if n := stored(); n > 50+300 {
+			t.Errorf("after DeleteRange up to %d the store has %d entries, want 50 and at most 300 dead ones", next-51, n)
+		}
+		mustHave(t, s, entries(first, next-1, 1)...)
+	}
+	s = reopened(t, s, fsys) // the dead are found again
+	mustStore(t, s, entries(next, next+199, 1)...)
+	if n := stored(); n != 250 {
+		t.Errorf("after 200 more entries the store has %d, want the 250 of the log", n)
+	}
+	mustDelete(t, s, first, next+99)
+	if n := stored(); n != 250 {
+		t.Errorf("DeleteRange has deleted entries: the store has %d, want 250", n)
+	}
+}
+
+// TestLogStore_SplitBatches stores and deletes more than goes into one batch.
+func TestLogStore_SplitBatches(t *testing.T) {
+	fsys := vfs.NewMem()
+	s := openLog(t, fsys)
+	defer func() { mustCloseLog(t, s) }()
+	s.limits = logLimits{batchBytes: 500, batchDelete: 3, dead: 5, purge: 2}
+	mustStore(t, s, entries(1, 100, 1)...)
+	mustDelete(t, s, 72, 100)
+	mustHave(t, s, entries(1, 71, 1)...)
+	mustDelete(t, s, 1, 50)
+	if n := s.countDead(); n > 5 {
+		t.Errorf("%d dead entries, want at most 5", n)
+	}
+	mustHave(t, s, entries(51, 71, 1)...)
+	s = reopened(t, s, fsys)
+	mustHave(t, s, entries(51, 71, 1)...)
+}
+
+// TestLogStore_Stable sets and gets values, with the errors that raft compares by their text.
+func TestLogStore_Stable(t *testing.T) {
+	fsys := vfs.NewMem()
+	s := openLog(t, fsys)
+	defer func() { mustCloseLog(t, s) }()
+	if v, err := s.Get([]byte("k")); err != ErrKeyNotFound || err.Error() != "not found" || v != nil {
+		t.Errorf("Get of an absent key = %q, %v", v, err)
+	}
+	if n, err := s.GetUint64([]byte("k")); err != ErrKeyNotFound || n != 0 {
+		t.Errorf("GetUint64 of an absent key = %d, %v", n, err)
+	}
+	for _, key := range []string{"k", "", "LastVoteTerm"} {
+		if err := s.SetUint64([]byte(key), 1<<63+7); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Set([]byte("cand"), []byte("n1")); err != nil {
+		t.Fatal(err)
+	}
+	mustStore(t, s, entry(1, 1))
+	s = reopened(t, s, fsys)
+	for _, key := range []string{"k", "", "LastVoteTerm"} {
+		if n, err := s.GetUint64([]byte(key)); err != nil || n != 1<<63+7 {
+			t.Errorf("GetUint64(%q) = %d, %v", key, n, err)
+		}
+	}
+	if v, err := s.Get([]byte("k")); err != nil || !bytes.Equal(v, []byte{128, 0, 0, 0, 0, 0, 0, 7}) {
+		t.Errorf("Get of a number = %v, %v, want it big-endian as raft-boltdb has it", v, err)
+	}
+	if _, err := s.GetUint64([]byte("cand")); err == nil || !strings.Contains(err.Error(), `"cand"`) {
+		t.Errorf("GetUint64 of a string = %v", err)
+	}
+	mustHave(t, s, entry(1, 1)) // the two do not meet
+}
+
+// TestLogStore_Closed calls a log store whose store is closed.
+func TestLogStore_Closed(t *testing.T) {
+	s := openLog(t, vfs.NewMem())
+	mustCloseLog(t, s)
+	_, first := s.FirstIndex()
+	_, last := s.LastIndex()
+	_, get := s.Get([]byte("k"))
+	for i, err := range []error{first, last, get, s.GetLog(1, new(raft.Log)), s.StoreLog(entry(1, 1)), s.DeleteRange(1, 2),
+		s.Set([]byte("k"), nil)} {
+		if !errors.Is(err, shale.ErrClosed) {
+			t.Errorf("call %d = %v, want ErrClosed", i, err)
+		}
+	}
+}
+
+// TestLogStore_Concurrent has readers look at a log that grows at one end and is truncated at the other.
+func TestLogStore_Concurrent(t *testing.T) {
+	s := openLog(t, vfs.NewMem())
+	defer mustCloseLog(t, s)
+	s.limits.dead = 50
+	mustStore(t, s, entry(1, 1))
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				first, err1 := s.FirstIndex()
+				last, err2 := s.LastIndex()
+				if err := errors.Join(err1, err2); err != nil || first == 0 || last < first {
+					t.Errorf("FirstIndex, LastIndex = %d, %d, %v", first, last, err)
+					return
+				}
+				var l raft.Log
+				i := first + rand.Uint64N(last-first+1)
+				if err := s.GetLog(i, &l); err == raft.ErrLogNotFound {
+					if now, _ := s.FirstIndex(); now <= i {
+						t.Errorf("GetLog(%d) = %v, and the log begins at %d", i, err, now)
+						return
+					}
+				} else if err != nil || !reflect.DeepEqual(&l, entry(i, 1)) {
+					t.Errorf("GetLog(%d) = %+v, %v", i, l, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 100 {
+			last, _ := s.LastIndex()
+			if last > 30 {
+				if err := s.DeleteRange(1, last-30); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+	for i := uint64(2); i < 3000; i += 3 {
+		mustStore(t, s, entries(i, i+2, 1)...)
+	}
+	close(done)
+	wg.Wait()
+}
+
+// A logModel is what a log should hold.
+type logModel []*raft.Log
+
+func (m logModel) last() uint64 {
+	if len(m) == 0 {
+		return 0
+	}
+	return m[len(m)-1].Index
+}
+
+// next returns a random call, and the log after it.
+func (m logModel) next(rnd *rand.Rand, term uint64) (call func(*LogStore) error, after logModel, name string) {
+	store := func(from uint64, kept logModel) (func(*LogStore) error, logModel, string) {
+		logs := entries(from, from+rnd.Uint64N(12), term)
+		return func(s *LogStore) error { return s.StoreLogs(logs) }, append(kept[:len(kept):len(kept)], logs...),
+			fmt.Sprintf("StoreLogs(%d to %d, term %d)", from, logs[len(logs)-1].Index, term)
+	}
+	remove := func(first, last uint64, after logModel) (func(*LogStore) error, logModel, string) {
+		return func(s *LogStore) error { return s.DeleteRange(first, last) }, after, fmt.Sprintf("DeleteRange(%d, %d)", first, last)
+	}
+	n := uint64(len(m))
+	switch k := rnd.IntN(12); {
+	case n == 0 && k == 0: // an empty log may go on anywhere
+		return store(rnd.Uint64N(300), nil)
+	case n == 0:
+		return store(m.last()+1+rnd.Uint64N(50), nil)
+	case k < 6:
+		return store(m.last()+1, m)
+	case k < 9:
+		drop := 1 + rnd.Uint64N(n)
+		return remove(m[0].Index, m[drop-1].Index, m[drop:])
+	case k < 10:
+		keep := n - 1 - rnd.Uint64N(min(n, 10))
+		return remove(m[keep].Index, m.last(), m[:keep])
+	case k < 11:
+		return store(m.last()+2+rnd.Uint64N(60), nil) // a gap
+	default:
+		return remove(m[0].Index, m.last(), nil)
+	}
+}
+
+// TestLogStore_Model compares random lives with a slice, with reopens in between.
+func TestLogStore_Model(t *testing.T) {
+	seed := testenv.Seed(t)
+	for life := range uint64(30) {
+		rnd := rand.New(rand.NewPCG(seed, life))
+		fsys := vfs.NewMem()
+		s := openLog(t, fsys)
+		var m logModel
+		limits := defaultLogLimits
+		if life%2 == 0 {
+			limits = logLimits{batchBytes: 300, batchDelete: 4, dead: 20, purge: 2}
+		}
+		s.limits = limits
+		for step := range uint64(120) {
+			call, after, name := m.next(rnd, step)
+			if err := call(s); err != nil {
+				t.Fatalf("life %d, step %d: %s: %v", life, step, name, err)
+			}
+			m = after
+			if rnd.IntN(10) == 0 {
+				s = reopened(t, s, fsys)
+				s.limits = limits
+			}
+			if err := checkLog(s, m); err != nil {
+				t.Fatalf("life %d, step %d, after %s: %v", life, step, name, err)
+			}
+		}
+		mustCloseLog(t, s)
+	}
+}
