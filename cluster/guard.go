@@ -83,9 +83,9 @@ func endUnlessAwaited(err error) error {
 
 // The functions at the bottom of the goroutines that others wait for.
 var (
-	raftType  = reflect.TypeFor[raft.Raft]().PkgPath() + ".(*Raft)"
-	replicate = raftType + ".replicate"
-	snapshots = raftType + ".runSnapshots"
+	raftType     = reflect.TypeFor[raft.Raft]().PkgPath() + ".(*Raft)"
+	replicate    = raftType + ".replicate"
+	runSnapshots = raftType + ".runSnapshots"
 )
 
 // awaited reports whether others wait for the goroutine. It is asked only when the store has failed.
@@ -94,7 +94,7 @@ func awaited() bool {
 	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
 	for {
 		frame, more := frames.Next()
-		if frame.Function == replicate || frame.Function == snapshots {
+		if frame.Function == replicate || frame.Function == runSnapshots {
 			return true
 		}
 		if !more {

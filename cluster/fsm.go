@@ -1,0 +1,226 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+)
+
+var _ raft.BatchingFSM = (*state)(nil)
+
+// maxApplyBytes is the size from which on a batch is written, also if more entries are at hand. A
+// batch is copied into the log's buffer and the memtable as a whole.
+const maxApplyBytes = 4 << 20
+
+// Apply implements raft.FSM.
+func (s *state) Apply(entry *raft.Log) any { return s.ApplyBatch([]*raft.Log{entry})[0] }
+
+// ApplyBatch implements raft.BatchingFSM. It writes all commands as one batch, with the position of
+// the last one. Commands that the state has already are passed over: after a restart raft begins
+// behind its newest snapshot. Each response is a result.
+//
+// A command that can't be applied, because the disk fails or because a newer program has made it,
+// ends the goroutine: the state must not pass over it, and raft has no way to be told. Raft
+// acknowledges nothing then; it can still be shut down.
+func (s *state) ApplyBatch(entries []*raft.Log) []any {
+	responses := make([]any, len(entries))
+	a := applier{state: s, store: s.current.Load()}
+	for i, entry := range entries {
+		r := result{}
+		if entry.Type == raft.LogCommand && entry.Index > s.applied() {
+			var err error
+			if r, err = a.add(entry); err != nil {
+				s.die(entry, err)
+			}
+		}
+		responses[i] = r
+	}
+	last := entries[len(entries)-1]
+	if err := a.write(); err != nil {
+		s.die(last, err)
+	}
+	s.advance(last.Index)
+	return responses
+}
+
+// die ends the state machine.
+func (s *state) die(entry *raft.Log, err error) {
+	err = fmt.Errorf("cluster: apply entry %d of term %d: %w", entry.Index, entry.Term, err)
+	s.noteDamage(err)
+	s.end(fmt.Errorf("%w: %w", ErrFailed, err))
+	s.fail(err)
+	runtime.Goexit()
+}
+
+// An applier gathers the commands of one call in the state's batch.
+type applier struct {
+	state *state
+	store *stateStore
+	at    position // of the last command in the batch
+
+	// present has the keys that the batch puts (true) or deletes (false), from the first command on
+	// that asks for one.
+	present map[string]bool
+}
+
+// add puts a command into the batch, and returns the answer to it.
+func (a *applier) add(entry *raft.Log) (r result, err error) {
+	kind, command, err := decodeCommand(entry.Data)
+	if err != nil {
+		return result{}, err
+	}
+	batch := &a.state.batch
+	if a.at.index == 0 {
+		batch.Reset()
+	}
+	a.at = position{entry.Index, entry.Term}
+	for op := range command.Ops() {
+		if kind != kindWrite {
+			there, err := a.has(op.Key)
+			if err != nil {
+				return result{}, err
+			}
+			if kind == kindPutIfAbsent {
+				if there {
+					return result{}, nil
+				}
+				r.inserted = true
+			} else {
+				r.present = append(r.present, there)
+			}
+		}
+		if err := a.addOp(op); err != nil {
+			return result{}, err
+		}
+	}
+	if batch.Size() > maxApplyBytes {
+		err = a.write()
+	}
+	return r, err
+}
+
+func (a *applier) addOp(op shale.Op) (err error) {
+	if op.Kind == shale.OpDelete {
+		err = a.state.batch.Delete(op.Key)
+	} else {
+		err = a.state.batch.Put(op.Key, op.Value)
+	}
+	if a.present != nil {
+		a.present[string(op.Key)] = op.Kind == shale.OpPut
+	}
+	return err
+}
+
+// has reports whether the key is there after all commands before.
+func (a *applier) has(key []byte) (bool, error) {
+	if a.present == nil {
+		a.present = map[string]bool{}
+		for op := range a.state.batch.Ops() {
+			a.present[string(op.Key)] = op.Kind == shale.OpPut
+		}
+	}
+	if there, known := a.present[string(key)]; known {
+		return there, nil
+	}
+	return a.store.db.Has(key)
+}
+
+// write writes the batch, if there is one.
+func (a *applier) write() error {
+	if a.at.index == 0 {
+		return nil
+	}
+	batch := &a.state.batch
+	var value [positionSize]byte
+	if err := batch.Put(reservedKey, a.at.appendTo(value[:0])); err != nil {
+		return err
+	}
+	if err := a.store.db.Write(context.Background(), batch); err != nil {
+		return err
+	}
+	a.at, a.present = position{}, nil
+	return nil
+}
+
+// Snapshot implements raft.FSM. It makes the checkpoint at once, on the state machine's goroutine:
+// a link for each table, while the writes to come wait.
+func (s *state) Snapshot() (raft.FSMSnapshot, error) {
+	dir, err := s.snaps.tempDir()
+	if err == nil {
+		err = s.current.Load().db.Checkpoint(filepath.Join(dir, storeName))
+	}
+	if err != nil {
+		s.noteDamage(err)
+		return nil, errors.Join(fmt.Errorf("cluster: snapshot: %w", err), removeTree(s.fs, dir))
+	}
+	return &stateSnapshot{state: s, dir: dir}, nil
+}
+
+// A stateSnapshot is a checkpoint that is no snapshot yet.
+type stateSnapshot struct {
+	state *state
+	dir   string // from snapshots.tempDir; "" once the sink has it
+}
+
+// Persist implements raft.FSMSnapshot: the sink adopts the checkpoint, and nothing is copied.
+func (c *stateSnapshot) Persist(sink raft.SnapshotSink) error {
+	own, ok := sink.(*snapshotSink)
+	if !ok {
+		return fmt.Errorf("cluster: a snapshot can't be written to a %T", sink)
+	}
+	own.adopt(c.dir)
+	c.dir = ""
+	if err := own.Close(); err != nil {
+		c.state.noteDamage(err)
+		return err
+	}
+	// Raft is about to cut the log off here. Entries behind the last command are none that the state
+	// lacks, but soon nobody can look them up any more.
+	c.state.advance(own.meta.Index)
+	return nil
+}
+
+// Release implements raft.FSMSnapshot.
+func (c *stateSnapshot) Release() {
+	if c.dir != "" {
+		_ = removeTree(c.state.fs, c.dir) // what is left is swept by the next start
+	}
+}
+
+// Restore implements raft.FSM: it replaces the state by a snapshot that this member has received.
+// Until the new state is there, readers see the old one, and if it can't be made, that stays. A
+// state that is further than the snapshot stays as well: both are on the group's one way, and
+// readers must not see it go back.
+func (s *state) Restore(stream io.ReadCloser) error {
+	r := stream
+	for {
+		w, ok := r.(raft.ReadCloserWrapper)
+		if !ok {
+			break
+		}
+		r = w.WrappedReadCloser()
+	}
+	reader, ok := r.(*snapshotReader)
+	if !ok {
+		return fmt.Errorf("cluster: restore from a %T, which is no snapshot of this member", r)
+	}
+	snap := reader.snap
+	if snap.meta.Index <= s.applied() {
+		return nil
+	}
+	made, err := s.build(snap)
+	if err != nil {
+		return fmt.Errorf("cluster: restore: %w", err)
+	}
+	old := s.current.Swap(made)
+	s.advance(snap.meta.Index)
+	s.retire(old)
+	return nil
+}

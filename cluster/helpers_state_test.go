@@ -1,0 +1,280 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A history is what a group has agreed on: entry i has index i + 1. After entry i the state is at(i + 1).
+type history []*raft.Log
+
+// newHistory makes n entries: writes, puts that depend on absence, deletions that ask, and some that
+// are no commands.
+func newHistory(t testing.TB, n int, seed uint64) history {
+	r := rand.New(rand.NewPCG(seed, 0))
+	key := func() []byte { return fmt.Appendf(nil, "key %02d", r.IntN(30)) }
+	value := func() []byte { return fmt.Appendf(nil, "%0*d", 1+r.IntN(200), r.Uint32()) }
+	var h history
+	for i := range n {
+		e := &raft.Log{Index: uint64(i + 1), Term: uint64(1 + i/50), Type: raft.LogCommand}
+		var err error
+		switch kind := r.IntN(10); {
+		case i == n-1 || kind < 5:
+			b := new(shale.Batch)
+			for range 1 + r.IntN(3) {
+				if r.IntN(3) == 0 {
+					err = errors.Join(err, b.Delete(key()))
+				} else {
+					err = errors.Join(err, b.Put(key(), value()))
+				}
+			}
+			if err == nil {
+				e.Data, err = encodeWrite(b)
+			}
+		case kind < 7:
+			e.Data, err = encodePutIfAbsent(key(), value())
+		case kind < 8:
+			e.Data, err = encodeDelete([][]byte{key(), key()})
+		case kind < 9:
+			e.Type = raft.LogConfiguration
+		default:
+			e.Type = raft.LogNoop
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h = append(h, e)
+	}
+	return h
+}
+
+// at returns the state after the entry with this index, and the answers to all commands up to there.
+func (h history) at(index uint64) (map[string]string, []result) {
+	state, answers := map[string]string{}, make([]result, index)
+	for i, e := range h[:index] {
+		if e.Type != raft.LogCommand {
+			continue
+		}
+		_, b, err := shale.DecodeBatch(e.Data[1:])
+		if err != nil {
+			panic(err)
+		}
+		for op := range b.Ops() {
+			_, there := state[string(op.Key)]
+			switch e.Data[0] {
+			case kindPutIfAbsent:
+				if there {
+					continue
+				}
+				answers[i].inserted = true
+			case kindDelete:
+				answers[i].present = append(answers[i].present, there)
+			}
+			if op.Kind == shale.OpDelete {
+				delete(state, string(op.Key))
+			} else {
+				state[string(op.Key)] = string(op.Value)
+			}
+		}
+	}
+	return state, answers
+}
+
+// lastCommand returns the index of the last command up to index.
+func (h history) lastCommand(index uint64) uint64 {
+	for index > 0 && h[index-1].Type != raft.LogCommand {
+		index--
+	}
+	return index
+}
+
+// A machine is the part of a member that is under test: snapshots and state on a disk.
+type machine struct {
+	t      testing.TB
+	snaps  *snapshots
+	state  *state
+	failed chan error
+}
+
+const machineDir = "member"
+
+// stateOptions make small tables, so that few entries make many of them.
+func stateOptions() *shale.Options { return &shale.Options{MemtableSize: 4 << 10, CacheSize: 64 << 10} }
+
+func startMachine(t testing.TB, fsys vfs.FS) (*machine, error) {
+	m := &machine{t: t, failed: make(chan error, 1)}
+	if err := fsys.MkdirAll(machineDir); err != nil {
+		return nil, err
+	}
+	var err error
+	if m.snaps, err = openSnapshots(fsys, filepath.Join(machineDir, "snapshots"), 2); err != nil {
+		return nil, err
+	}
+	m.state, err = openState(fsys, machineDir, stateOptions(), m.snaps, func(err error) { m.failed <- err }, nil)
+	return m, err
+}
+
+func mustStart(t testing.TB, fsys vfs.FS) *machine {
+	t.Helper()
+	m, err := startMachine(t, fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *machine) close() {
+	m.t.Helper()
+	if err := m.state.Close(); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// apply gives the entries behind from up to to, in pieces, as raft does: on a goroutine of its own, and
+// without no-ops. It returns the error of a failed apply.
+func (m *machine) apply(h history, from, to uint64, piece int) ([]result, error) {
+	answers := make([]result, to)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for from < to {
+			next := min(from+uint64(piece), to)
+			var entries []*raft.Log
+			for _, e := range h[from:next] {
+				if e.Type == raft.LogCommand || e.Type == raft.LogConfiguration {
+					entries = append(entries, e)
+				}
+			}
+			if len(entries) > 0 {
+				for i, r := range m.state.ApplyBatch(entries) {
+					answers[entries[i].Index-1] = r.(result)
+				}
+			}
+			from = next
+		}
+	}()
+	<-done
+	select {
+	case err := <-m.failed:
+		return answers, err
+	default:
+		return answers, nil
+	}
+}
+
+// snapshot takes one as raft does after the entry with this index.
+func (m *machine) snapshot(h history, index uint64) error {
+	snap, err := m.state.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snap.Release()
+	sink, err := m.snaps.Create(1, index, h[index-1].Term, someServers, 1, nil)
+	if err != nil {
+		return err
+	}
+	if err := snap.Persist(sink); err != nil {
+		return errors.Join(err, sink.Cancel())
+	}
+	return sink.Close()
+}
+
+var someServers = raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Nonvoter, ID: "a/1", Address: "127.0.0.1:1"}}}
+
+// receive takes the newest snapshot of another machine as raft does.
+func (m *machine) receive(from *machine) error {
+	metas, err := from.snaps.List()
+	if err != nil {
+		return err
+	}
+	meta, stream, err := from.snaps.Open(metas[0].ID)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	sink, err := m.snaps.Create(meta.Version, meta.Index, meta.Term, meta.Configuration, meta.ConfigurationIndex, nil)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(sink, stream)
+	if err == nil && n != meta.Size {
+		err = fmt.Errorf("received %d bytes of %d", n, meta.Size)
+	}
+	if err != nil {
+		return errors.Join(err, sink.Cancel())
+	}
+	if err := sink.Close(); err != nil {
+		return err
+	}
+	_, own, err := m.snaps.Open(sink.ID())
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	return m.state.Restore(wrapped{wrapped{own}})
+}
+
+// wrapped is a wrapper like raft's.
+type wrapped struct{ io.ReadCloser }
+
+func (w wrapped) WrappedReadCloser() io.ReadCloser { return w.ReadCloser }
+
+// contents returns all that a reader shows.
+func contents(r shale.Reader) (map[string]string, error) {
+	got := map[string]string{}
+	for e, err := range r.Scan(shale.Range{}) {
+		if err != nil {
+			return nil, err
+		}
+		got[string(e.Key)] = string(e.Value)
+	}
+	return got, nil
+}
+
+// check compares the state with the history. The state is at the position that its store says.
+func (m *machine) check(h history) error {
+	var at position
+	err := m.state.withDB(func(db *shale.DB) (err error) {
+		at, err = readPosition(db)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	applied := m.state.applied()
+	if at.index > applied || h.lastCommand(applied) > at.index {
+		return fmt.Errorf("the store is at %d, and the state says %d", at.index, applied)
+	}
+	if at.index > 0 && at.term != h[at.index-1].Term {
+		return fmt.Errorf("entry %d has term %d in the store", at.index, at.term)
+	}
+	got, err := contents(m.state.reader())
+	if err != nil {
+		return err
+	}
+	if want, _ := h.at(at.index); !maps.Equal(got, want) {
+		return fmt.Errorf("after entry %d the state is\n%v, want\n%v", at.index, got, want)
+	}
+	return nil
+}
+
+// mustBe fails the test unless the state has all commands up to index.
+func (m *machine) mustBe(h history, index uint64) {
+	m.t.Helper()
+	if got := m.state.applied(); got < h.lastCommand(index) || got > index {
+		m.t.Fatalf("the state is at %d, want %d", got, index)
+	}
+	if err := m.check(h); err != nil {
+		m.t.Fatal(err)
+	}
+}

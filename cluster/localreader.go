@@ -1,0 +1,94 @@
+package cluster
+
+import (
+	"iter"
+
+	"github.com/shaledb/shale"
+)
+
+// A stateReader reads a member's state, and hides what belongs to the group: no key from reservedKey
+// up is there, whether it is looked up, iterated or sought. Each call reads the store that is
+// current when it begins. An iterator stays with its store, also when a snapshot replaces that.
+type stateReader struct{ state *state }
+
+var _ shale.Reader = stateReader{}
+
+// reader returns a reader of the state.
+func (s *state) reader() shale.Reader { return stateReader{s} }
+
+// Get implements shale.Reader.
+func (r stateReader) Get(key []byte) ([]byte, error) {
+	if reserved(key) {
+		return nil, shale.ErrNotFound
+	}
+	st := r.state.hold()
+	defer st.unpin()
+	return st.db.Get(key)
+}
+
+// AppendValue implements shale.Reader.
+func (r stateReader) AppendValue(dst, key []byte) ([]byte, error) {
+	if reserved(key) {
+		return dst, shale.ErrNotFound
+	}
+	st := r.state.hold()
+	defer st.unpin()
+	return st.db.AppendValue(dst, key)
+}
+
+// ViewValue implements shale.Reader.
+func (r stateReader) ViewValue(key []byte, fn func(value []byte) error) error {
+	if reserved(key) {
+		return shale.ErrNotFound
+	}
+	st := r.state.hold()
+	defer st.unpin()
+	return st.db.ViewValue(key, fn)
+}
+
+// Has implements shale.Reader.
+func (r stateReader) Has(key []byte) (bool, error) {
+	if reserved(key) {
+		return false, nil
+	}
+	st := r.state.hold()
+	defer st.unpin()
+	return st.db.Has(key)
+}
+
+// GetMany is *shale.DB's: it looks up many keys at one state.
+func (r stateReader) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
+	st := r.state.hold()
+	defer st.unpin()
+	return st.db.GetMany(keys, func(i int, value []byte, found bool) error {
+		if found && reserved(keys[i]) {
+			value, found = nil, false
+		}
+		return fn(i, value, found)
+	})
+}
+
+// Scan implements shale.Reader.
+func (r stateReader) Scan(rng shale.Range) iter.Seq2[shale.Entry, error] {
+	rng = clamp(rng)
+	return func(yield func(shale.Entry, error) bool) {
+		st := r.state.hold()
+		defer st.unpin()
+		st.db.Scan(rng)(yield)
+	}
+}
+
+// NewIterator implements shale.Reader.
+func (r stateReader) NewIterator(rng shale.Range) *shale.Iterator {
+	st := r.state.hold()
+	defer st.unpin()
+	return st.db.NewIterator(clamp(rng))
+}
+
+// clamp cuts a range off where the group's keys begin.
+func clamp(r shale.Range) shale.Range {
+	if r.Upper == nil || reserved(r.Upper) {
+		r.Upper = reservedKey
+	}
+	return r
+}

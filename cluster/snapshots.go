@@ -1,0 +1,395 @@
+package cluster
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// Snapshots are checkpoints of the state, which cost a hard link for each table. In the directory
+// of the snapshots each has one of its own, named after term, index and time:
+//
+//	2-8192-1700000000000/meta.json   what raft wants to know, and the position of the state
+//	2-8192-1700000000000/store/      the checkpoint
+//	7.tmp/                           one that is being made, received or removed
+//
+// A snapshot counts from the moment when its directory has its name. Before that, all that is in it is
+// durable and was checked. Names that end in ".tmp" are swept when the member starts. The store
+// in a snapshot is never opened for writing.
+const (
+	metaName   = "meta.json"
+	storeName  = "store"
+	tempSuffix = ".tmp"
+)
+
+// snapshots is the raft.SnapshotStore of a member. All methods may be called concurrently.
+type snapshots struct {
+	// Constant.
+	fs   vfs.FS
+	dir  string
+	keep int
+	now  func() time.Time
+
+	// wanted gets a token when a snapshot could not be sent because it is damaged: another one
+	// should be made.
+	wanted chan struct{}
+
+	mu    sync.Mutex
+	list  []*snapshot // newest first
+	temps int         // the number of the next directory in the making
+	lost  uint64      // the highest index of a snapshot that is damaged, and so is not in list
+	junk  []string    // their directories, which clear removes
+}
+
+// A snapshot is one that counts.
+type snapshot struct {
+	meta  raft.SnapshotMeta
+	state position // of the store; raft's index may be higher, because not all entries are commands
+	dir   string
+
+	// Protected by snapshots.mu.
+	users   int  // readers
+	dropped bool // it goes with its last reader
+}
+
+func (s *snapshot) store() string { return filepath.Join(s.dir, storeName) }
+
+// openSnapshots returns the snapshots in dir, and sweeps what a crash has left of others. Of the
+// newest ones, keep will stay.
+func openSnapshots(fsys vfs.FS, dir string, keep int) (*snapshots, error) {
+	s := &snapshots{fs: fsys, dir: dir, keep: keep, now: time.Now, wanted: make(chan struct{}, 1)}
+	if err := fsys.MkdirAll(dir); err != nil {
+		return nil, err
+	}
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		index, ok := parseSnapshotName(name)
+		switch {
+		case strings.HasSuffix(name, tempSuffix):
+			if err := removeTree(fsys, path); err != nil {
+				return nil, err
+			}
+			continue
+		case !ok:
+			continue // somebody else's
+		}
+		snap, err := readSnapshot(fsys, path)
+		switch {
+		case err == nil && snap.meta.ID == name && snap.meta.Index == index:
+			s.list = append(s.list, snap)
+		case err == nil || isDamage(err):
+			s.lost, s.junk = max(s.lost, index), append(s.junk, path)
+		default:
+			return nil, err
+		}
+	}
+	slices.SortFunc(s.list, newer)
+	return s, nil
+}
+
+// newer orders snapshots from the newest to the oldest. Of two of one index, which have the same
+// content, the one that was made later is the newer one.
+func newer(a, b *snapshot) int {
+	return cmp.Or(cmp.Compare(b.meta.Index, a.meta.Index), cmp.Compare(b.meta.Term, a.meta.Term),
+		cmp.Compare(len(b.meta.ID), len(a.meta.ID)), cmp.Compare(b.meta.ID, a.meta.ID))
+}
+
+// parseSnapshotName returns the index in the name of a snapshot's directory.
+func parseSnapshotName(name string) (index uint64, ok bool) {
+	parts := strings.Split(name, "-")
+	if len(parts) != 3 {
+		return 0, false
+	}
+	for i, p := range parts {
+		v, err := strconv.ParseUint(p, 10, 64)
+		if err != nil {
+			return 0, false
+		}
+		if i == 1 {
+			index = v
+		}
+	}
+	return index, true
+}
+
+// The file meta.json is {"crc32c": ..., "snapshot": {...}}. The checksum is of the bytes of the
+// object after "snapshot".
+type metaFile struct {
+	CRC      uint32          `json:"crc32c"`
+	Snapshot json.RawMessage `json:"snapshot"`
+}
+
+type metaBody struct {
+	Format             int          `json:"format"`
+	ID                 string       `json:"id"`
+	Index              uint64       `json:"index"`
+	Term               uint64       `json:"term"`
+	Servers            []metaServer `json:"servers"`
+	ConfigurationIndex uint64       `json:"configuration_index"`
+	Size               int64        `json:"size"` // of the stream
+	StateIndex         uint64       `json:"state_index"`
+	StateTerm          uint64       `json:"state_term"`
+}
+
+type metaServer struct {
+	ID       string `json:"id"`
+	Address  string `json:"address"`
+	Suffrage int    `json:"suffrage"` // raft.ServerSuffrage
+}
+
+const metaFormat = 1
+
+func encodeMeta(s *snapshot) ([]byte, error) {
+	m := s.meta
+	b := metaBody{Format: metaFormat, ID: m.ID, Index: m.Index, Term: m.Term, ConfigurationIndex: m.ConfigurationIndex, Size: m.Size,
+		StateIndex: s.state.index, StateTerm: s.state.term}
+	for _, server := range m.Configuration.Servers {
+		b.Servers = append(b.Servers, metaServer{string(server.ID), string(server.Address), int(server.Suffrage)})
+	}
+	body, err := json.Marshal(b)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(metaFile{crc32.Checksum(body, castagnoli), body})
+}
+
+// decodeMeta returns the snapshot that meta.json describes, but for its directory.
+func decodeMeta(data []byte) (*snapshot, error) {
+	var f metaFile
+	var b metaBody
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, err
+	}
+	if crc32.Checksum(f.Snapshot, castagnoli) != f.CRC {
+		return nil, errors.New("checksum mismatch")
+	}
+	if err := json.Unmarshal(f.Snapshot, &b); err != nil {
+		return nil, err
+	}
+	if b.Format != metaFormat {
+		return nil, fmt.Errorf("format %d", b.Format)
+	}
+	s := &snapshot{state: position{b.StateIndex, b.StateTerm}, meta: raft.SnapshotMeta{Version: raft.SnapshotVersionMax, ID: b.ID,
+		Index: b.Index, Term: b.Term, ConfigurationIndex: b.ConfigurationIndex, Size: b.Size}}
+	for _, server := range b.Servers {
+		s.meta.Configuration.Servers = append(s.meta.Configuration.Servers, raft.Server{
+			ID: raft.ServerID(server.ID), Address: raft.ServerAddress(server.Address), Suffrage: raft.ServerSuffrage(server.Suffrage)})
+	}
+	return s, nil
+}
+
+func readSnapshot(fsys vfs.FS, dir string) (*snapshot, error) {
+	name := filepath.Join(dir, metaName)
+	data, err := readWhole(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := decodeMeta(data)
+	if err != nil {
+		return nil, base.Corruption(name, -1, "snapshot", err)
+	}
+	s.dir = dir
+	return s, nil
+}
+
+func readWhole(fsys vfs.FS, name string) (data []byte, err error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(f, 0, size))
+}
+
+// List implements raft.SnapshotStore.
+func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	metas := []*raft.SnapshotMeta{}
+	for _, snap := range s.list {
+		meta := snap.meta
+		metas = append(metas, &meta)
+	}
+	return metas, nil
+}
+
+// newest returns the newest snapshot, or nil.
+func (s *snapshots) newest() *snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.list) == 0 {
+		return nil
+	}
+	return s.list[0]
+}
+
+// Open implements raft.SnapshotStore: it returns the stream of a snapshot's files. Restore of the
+// state machine asks the result for the snapshot itself, and reads nothing.
+func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.list, func(snap *snapshot) bool { return snap.meta.ID == id })
+	if i < 0 {
+		return nil, nil, fmt.Errorf("cluster: there is no snapshot %q", id)
+	}
+	snap := s.list[i]
+	files, err := streamFiles(s.fs, snap.store())
+	if err != nil && !isDamage(err) {
+		return nil, nil, err
+	}
+	if size := streamSize(files); err != nil || size != snap.meta.Size {
+		s.want()
+		return nil, nil, errors.Join(base.Corruption(filepath.Join(id, storeName), -1, "snapshot",
+			fmt.Errorf("its files take %d bytes in a stream instead of %d", size, snap.meta.Size)), err)
+	}
+	snap.users++
+	meta := snap.meta
+	return &meta, &snapshotReader{streamReader: newStreamReader(s.fs, snap.store(), files), snaps: s, snap: snap}, nil
+}
+
+// want asks for another snapshot.
+func (s *snapshots) want() {
+	select {
+	case s.wanted <- struct{}{}:
+	default:
+	}
+}
+
+// A snapshotReader is an open snapshot. It keeps the snapshot's files until Close.
+type snapshotReader struct {
+	*streamReader
+	snaps *snapshots
+	snap  *snapshot
+	once  sync.Once
+}
+
+// Read implements io.Reader.
+func (r *snapshotReader) Read(p []byte) (int, error) {
+	n, err := r.streamReader.Read(p)
+	if err != nil && isDamage(err) {
+		r.snaps.want()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (r *snapshotReader) Close() error {
+	err := r.streamReader.Close()
+	r.once.Do(func() { err = errors.Join(err, r.snaps.release(r.snap)) })
+	return err
+}
+
+func (s *snapshots) release(snap *snapshot) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if snap.users--; snap.users > 0 || !snap.dropped {
+		return nil
+	}
+	return s.removeLocked(snap.dir)
+}
+
+// Create implements raft.SnapshotStore.
+func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration, serversIndex uint64,
+	_ raft.Transport) (raft.SnapshotSink, error) {
+	if version != raft.SnapshotVersionMax {
+		return nil, fmt.Errorf("cluster: snapshot of version %d, and this program makes %d", version, raft.SnapshotVersionMax)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ms := s.now().UnixMilli()
+	for _, snap := range s.list { // the clock may have been set back, and may be coarse
+		_, text, _ := strings.Cut(snap.meta.ID, "-")
+		_, text, _ = strings.Cut(text, "-")
+		if last, err := strconv.ParseInt(text, 10, 64); err == nil && snap.meta.Index == index {
+			ms = max(ms, last+1)
+		}
+	}
+	return &snapshotSink{snaps: s, meta: raft.SnapshotMeta{Version: version, ID: fmt.Sprintf("%d-%d-%d", term, index, ms),
+		Index: index, Term: term, Configuration: servers.Clone(), ConfigurationIndex: serversIndex}}, nil
+}
+
+// tempDir makes an empty directory for a snapshot in the making.
+func (s *snapshots) tempDir() (string, error) {
+	s.mu.Lock()
+	dir := s.tempNameLocked()
+	s.mu.Unlock()
+	return dir, s.fs.MkdirAll(dir)
+}
+
+// tempNameLocked returns a name that nobody has. Open has swept all of them.
+func (s *snapshots) tempNameLocked() string {
+	s.temps++
+	return filepath.Join(s.dir, strconv.Itoa(s.temps)+tempSuffix)
+}
+
+// removeLocked removes a directory, which stops counting in one step.
+func (s *snapshots) removeLocked(dir string) error {
+	temp := s.tempNameLocked()
+	if err := s.fs.Rename(dir, temp); err != nil {
+		return err
+	}
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	return removeTree(s.fs, temp)
+}
+
+// add makes a finished snapshot count, and removes the oldest ones.
+func (s *snapshots) add(snap *snapshot) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, snap)
+	slices.SortFunc(s.list, newer)
+	var errs []error
+	for len(s.list) > s.keep {
+		old := s.list[len(s.list)-1]
+		s.list = s.list[:len(s.list)-1]
+		if old.dropped = true; old.users == 0 {
+			errs = append(errs, s.removeLocked(old.dir))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// clear removes the snapshots that are damaged.
+func (s *snapshots) clear() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, dir := range s.junk {
+		if err := s.removeLocked(dir); err != nil {
+			return err
+		}
+	}
+	s.junk, s.lost = nil, 0
+	return nil
+}
+
+// drop takes a damaged snapshot out of the list. Its files stay until clear.
+func (s *snapshots) drop(snap *snapshot) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = slices.DeleteFunc(s.list, func(other *snapshot) bool { return other == snap })
+	s.lost, s.junk = max(s.lost, snap.meta.Index), append(s.junk, snap.dir)
+}

@@ -1,0 +1,447 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// The state of a member is a shale store in a directory state-K next to the log. It is written
+// without syncs, for the log is what makes writes durable. Each batch that goes into it also sets
+// reservedKey to the position of its last command. So whatever a power cut leaves of the store,
+// it is the state after some command, it says after which, and raft sends the rest again.
+//
+// A snapshot from the leader becomes state-(K+1), built under another name and then renamed. The
+// highest state-K counts; others, and names that end in ".tmp", are swept when the member starts.
+//
+// When the member starts, the state has to have everything up to raft's newest snapshot, because
+// raft goes on behind it:
+//
+//   - A state that is behind the newest snapshot is replaced by it.
+//   - A state that is damaged is replaced by the newest snapshot of which every block is whole: tables
+//     that state and snapshots share are damaged in both.
+//   - Snapshots that turn out to be damaged are dropped, and raft goes on behind an older one, or
+//     begins with the first entry of the log.
+//
+// settle then compares log, snapshots and state. If they do not fit together any more, the member
+// has lost what it had acknowledged, and must not go on under its name.
+type state struct {
+	// Constant after openState.
+	fs    vfs.FS
+	dir   string // the member's
+	opts  shale.Options
+	snaps *snapshots
+	fail  func(error)
+	open  openFunc
+
+	// Owned by raft's goroutine of the state machine.
+	batch shale.Batch
+	next  int // the number of the next state-K
+
+	// current is what readers read. Only the state machine's goroutine replaces it.
+	current atomic.Pointer[stateStore]
+
+	index atomic.Uint64 // all commands up to this index are in the state; never falls
+
+	mu    sync.Mutex    // protects moved and ended, and changes of index
+	moved chan struct{} // closed when index has changed; nil while nobody waits
+	ended error         // why the index does not change any more
+
+	closing chan struct{}
+	wg      sync.WaitGroup // stores that wait for their readers
+}
+
+const (
+	statePrefix  = "state-"
+	damageSuffix = ".damaged" // state-K.damaged says that state-K is to be replaced
+)
+
+// An openFunc opens a store, as shale.Open does. close closes it, and whatever else was opened with it.
+type openFunc func(dir string, o *shale.Options) (db *shale.DB, close func() error, err error)
+
+func openPlainly(dir string, o *shale.Options) (*shale.DB, func() error, error) {
+	db, err := shale.Open(dir, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return db, db.Close, nil
+}
+
+// A stateStore is one store of the state. Readers pin it while they use it.
+type stateStore struct {
+	db     *shale.DB
+	close  func() error // closes db
+	number int
+	path   string
+
+	pins atomic.Int64  // readers, and one of the state's own until it has another store
+	idle chan struct{} // closed with the last pin
+}
+
+func (s *stateStore) pin() bool {
+	for {
+		n := s.pins.Load()
+		if n == 0 {
+			return false
+		}
+		if s.pins.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (s *stateStore) unpin() {
+	if s.pins.Add(-1) == 0 {
+		close(s.idle)
+	}
+}
+
+// openState opens the state of the member in dir, or makes an empty one. fail is called, once, when
+// a command could not be applied. open, if not nil, opens each store of the state.
+func openState(fsys vfs.FS, dir string, o *shale.Options, snaps *snapshots, fail func(error), open openFunc) (*state, error) {
+	s := &state{fs: fsys, dir: dir, snaps: snaps, fail: fail, open: open, closing: make(chan struct{})}
+	if open == nil {
+		s.open = openPlainly
+	}
+	if o != nil {
+		s.opts = *o
+	}
+	s.opts.FS, s.opts.Durability = fsys, shale.SyncManual
+	number, damaged, err := s.sweep()
+	if err != nil {
+		return nil, err
+	}
+	s.next = number + 1
+	var have *stateStore
+	var at position
+	if number > 0 && !damaged {
+		have, at, err = s.openAt(number)
+		switch {
+		case isDamage(err):
+			damaged = true
+		case err != nil:
+			return nil, err
+		}
+	}
+	if damaged {
+		// Until settle has found the replacement good enough, the next start has to look as closely.
+		if err := s.mark(s.path(s.next)); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.begin(have, at, damaged); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// begin chooses the state to start with: have, if it is not nil and not behind the newest snapshot,
+// else the newest snapshot that is whole, else an empty one.
+func (s *state) begin(have *stateStore, at position, damaged bool) error {
+	for snap := s.snaps.newest(); snap != nil && (have == nil || at.index < snap.state.index); snap = s.snaps.newest() {
+		_, err := checkStore(s.fs, snap.store(), damaged)
+		var made *stateStore
+		if err == nil {
+			made, err = s.build(snap)
+		}
+		switch {
+		case err == nil:
+			old := have
+			have, at = made, snap.state
+			if old != nil {
+				if err := old.close(); err != nil {
+					return errors.Join(err, made.close())
+				}
+			}
+		case isDamage(err):
+			s.snaps.drop(snap)
+		default:
+			if have != nil {
+				err = errors.Join(err, have.close())
+			}
+			return err
+		}
+	}
+	if have == nil {
+		var err error
+		if have, err = s.openStore(s.next); err != nil {
+			return err
+		}
+		s.next++
+	}
+	s.current.Store(have)
+	s.index.Store(at.index)
+	if snap := s.snaps.newest(); snap != nil {
+		s.advance(snap.meta.Index) // what lies between the two was no command
+	}
+	return nil
+}
+
+// sweep removes what is unfinished, and returns the number of the state that counts, 0 if there is
+// none, and whether it was found damaged in an earlier life.
+func (s *state) sweep() (number int, damaged bool, err error) {
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return 0, false, err
+	}
+	marked := 0
+	for _, name := range names {
+		text, ok := strings.CutPrefix(name, statePrefix)
+		if !ok {
+			continue
+		}
+		if strings.HasSuffix(text, tempSuffix) {
+			if err := removeTree(s.fs, filepath.Join(s.dir, name)); err != nil {
+				return 0, false, err
+			}
+			continue
+		}
+		text, mark := strings.CutSuffix(text, damageSuffix)
+		n, err := strconv.Atoi(text)
+		switch {
+		case err != nil || n < 1:
+		case mark:
+			marked = max(marked, n)
+		default:
+			number = max(number, n)
+		}
+	}
+	return number, marked > 0 && marked >= number, nil
+}
+
+// sweepOthers removes all states but one.
+func (s *state) sweepOthers(number int) error {
+	names, err := s.fs.List(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		text, ok := strings.CutPrefix(name, statePrefix)
+		text, _ = strings.CutSuffix(text, damageSuffix)
+		if n, err := strconv.Atoi(text); !ok || err != nil || n == number {
+			continue
+		}
+		if err := s.discard(filepath.Join(s.dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discard removes a state in a way that it stops counting in one step.
+func (s *state) discard(path string) error {
+	temp := path + tempSuffix
+	if err := s.fs.Rename(path, temp); err != nil {
+		return err
+	}
+	if err := s.fs.SyncDir(s.dir); err != nil {
+		return err
+	}
+	return removeTree(s.fs, temp)
+}
+
+// path returns the directory of state-K.
+func (s *state) path(number int) string {
+	return filepath.Join(s.dir, statePrefix+strconv.Itoa(number))
+}
+
+// openStore opens state-K, or makes it.
+func (s *state) openStore(number int) (*stateStore, error) {
+	o := s.opts
+	db, closeDB, err := s.open(s.path(number), &o)
+	if err != nil {
+		return nil, err
+	}
+	st := &stateStore{db: db, close: closeDB, number: number, path: s.path(number), idle: make(chan struct{})}
+	st.pins.Store(1)
+	return st, nil
+}
+
+// openAt opens state-K and returns its position as well.
+func (s *state) openAt(number int) (*stateStore, position, error) {
+	st, err := s.openStore(number)
+	if err != nil {
+		return nil, position{}, err
+	}
+	at, err := readPosition(st.db)
+	if err != nil {
+		return nil, position{}, errors.Join(err, st.close())
+	}
+	return st, at, nil
+}
+
+// build makes the next state-K out of a snapshot, and opens it. Nothing is left of it after an error.
+func (s *state) build(snap *snapshot) (*stateStore, error) {
+	path := s.path(s.next)
+	temp := path + tempSuffix
+	if err := removeTree(s.fs, temp); err != nil {
+		return nil, err
+	}
+	err := cloneStore(s.fs, snap.store(), temp)
+	if err == nil {
+		err = s.fs.Rename(temp, path)
+	}
+	if err == nil {
+		err = s.fs.SyncDir(s.dir)
+	}
+	var st *stateStore
+	var at position
+	if err == nil {
+		st, at, err = s.openAt(s.next)
+	}
+	if err == nil && at != snap.state {
+		err = base.Corruption(snap.meta.ID, -1, "snapshot", fmt.Errorf("it holds entry %d instead of %d", at.index, snap.state.index))
+		err = errors.Join(err, st.close())
+	}
+	if err != nil {
+		// Where the rename was made it is undone, so that the state before counts.
+		_ = removeTree(s.fs, temp)
+		if _, serr := s.fs.Stat(path); serr == nil {
+			_ = s.discard(path)
+		}
+		return nil, err
+	}
+	s.next++
+	return st, nil
+}
+
+// retire closes a store that has been replaced, once its readers are done, and removes it. Iterators
+// do not pin it, so their number is asked for; a reader that has pinned the store counts before it
+// lets go.
+func (s *state) retire(old *stateStore) {
+	old.unpin()
+	s.wg.Go(func() {
+		select {
+		case <-old.idle:
+		case <-s.closing:
+		}
+		for wait := time.Millisecond; old.db.Metrics().OpenIterators > 0; wait = min(2*wait, time.Second) {
+			select {
+			case <-time.After(wait):
+				continue
+			case <-s.closing:
+			}
+			break
+		}
+		_ = old.close()
+		_ = s.discard(old.path) // what is left is swept by the next start
+	})
+}
+
+// hold returns the current store, pinned.
+func (s *state) hold() *stateStore {
+	for {
+		if st := s.current.Load(); st.pin() {
+			return st
+		}
+	}
+}
+
+// withDB calls fn with the current store, which stays open meanwhile. fn must not write.
+func (s *state) withDB(fn func(*shale.DB) error) error {
+	st := s.hold()
+	defer st.unpin()
+	return fn(st.db)
+}
+
+// applied returns an index up to which all commands are in the state.
+func (s *state) applied() uint64 { return s.index.Load() }
+
+// advance notes that all commands up to index are in the state.
+func (s *state) advance(index uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if index <= s.index.Load() {
+		return
+	}
+	s.index.Store(index)
+	if s.moved != nil {
+		close(s.moved)
+		s.moved = nil
+	}
+}
+
+// end makes waitFor return err when its index is not there yet.
+func (s *state) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended == nil {
+		s.ended = err
+	}
+	if s.moved != nil {
+		close(s.moved)
+		s.moved = nil
+	}
+}
+
+// waitFor waits until all commands up to index are in the state.
+func (s *state) waitFor(ctx context.Context, index uint64) error {
+	for {
+		s.mu.Lock()
+		if s.index.Load() >= index {
+			s.mu.Unlock()
+			return nil
+		}
+		if s.ended != nil {
+			s.mu.Unlock()
+			return s.ended
+		}
+		if s.moved == nil {
+			s.moved = make(chan struct{})
+		}
+		moved := s.moved
+		s.mu.Unlock()
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// noteDamage makes the next start replace the state, if err says that its files are damaged.
+func (s *state) noteDamage(err error) {
+	if isDamage(err) {
+		_ = s.mark(s.current.Load().path) // whoever meets the damage next tries again
+	}
+}
+
+// mark makes the next start look closely at what it takes in place of a state.
+func (s *state) mark(path string) error {
+	if err := writeWhole(s.fs, path+damageSuffix, nil); err != nil {
+		return err
+	}
+	return s.fs.SyncDir(s.dir)
+}
+
+// Close closes the store. Raft must have stopped.
+func (s *state) Close() error {
+	s.end(ErrClosed)
+	s.mu.Lock()
+	select {
+	case <-s.closing:
+		s.mu.Unlock()
+		return ErrClosed
+	default:
+		close(s.closing)
+		s.mu.Unlock()
+	}
+	s.wg.Wait()
+	st := s.current.Load()
+	damaged := st.db.Metrics().CorruptionsMet > 0
+	err := st.close()
+	if damaged {
+		err = errors.Join(err, s.mark(st.path))
+	}
+	return err
+}

@@ -1,0 +1,304 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// TestState_Answers compares states and answers with a model, for pieces of all sizes.
+func TestState_Answers(t *testing.T) {
+	for _, piece := range []int{1, 3, 64, 1000} {
+		h := newHistory(t, 400, 7)
+		m := mustStart(t, vfs.NewMem())
+		got, err := m.apply(h, 0, 400, piece)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.mustBe(h, 400)
+		if _, want := h.at(400); !reflect.DeepEqual(got, want) {
+			for i := range got {
+				if !reflect.DeepEqual(got[i], want[i]) {
+					t.Fatalf("pieces of %d: answer to entry %d is %+v, want %+v", piece, i+1, got[i], want[i])
+				}
+			}
+		}
+		m.close()
+	}
+}
+
+// TestState_RestartSkips applies entries again that the state has, as raft does after a restart.
+func TestState_RestartSkips(t *testing.T) {
+	h := newHistory(t, 200, 1)
+	disk := vfs.NewMem()
+	for at := uint64(0); at < 200; at += 20 {
+		m := mustStart(t, disk)
+		if got, want := m.state.applied(), h.lastCommand(at); got != want {
+			t.Fatalf("started at %d, want %d", got, want)
+		}
+		if _, err := m.apply(h, at/2, at+20, 7); err != nil {
+			t.Fatal(err)
+		}
+		m.mustBe(h, at+20)
+		m.close()
+	}
+}
+
+func TestState_WaitFor(t *testing.T) {
+	h := newHistory(t, 30, 1)
+	m := mustStart(t, vfs.NewMem())
+	ctx, cancel := context.WithCancel(context.Background())
+	results := make(chan error, 2)
+	go func() { results <- m.state.waitFor(ctx, 30) }()
+	if _, err := m.apply(h, 0, 30, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-results; err != nil {
+		t.Errorf("waitFor of the last entry: %v", err)
+	}
+	go func() { results <- m.state.waitFor(ctx, 31) }()
+	cancel()
+	if err := <-results; !errors.Is(err, context.Canceled) {
+		t.Errorf("waitFor beyond it: %v", err)
+	}
+	go func() { results <- m.state.waitFor(context.Background(), 31) }()
+	m.close()
+	if err := <-results; !errors.Is(err, ErrClosed) {
+		t.Errorf("waitFor beyond it, closed: %v", err)
+	}
+	if err := m.state.Close(); !errors.Is(err, ErrClosed) {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+// TestState_ReservedKeysHidden looks for the group's own key in every way.
+func TestState_ReservedKeysHidden(t *testing.T) {
+	m := mustStart(t, vfs.NewMem())
+	defer m.close()
+	last := string(reservedKey[:31]) + "\xfe"
+	data, err := encodeWrite(batchOf(t, "a=1", last+"=2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.apply(history{{Index: 1, Term: 1, Data: data}}, 0, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	r := m.state.reader()
+	for _, key := range []string{string(reservedKey), string(reservedKey) + "\x00"} {
+		if v, err := r.Get([]byte(key)); !errors.Is(err, shale.ErrNotFound) {
+			t.Errorf("Get = %q, %v", v, err)
+		}
+		if v, err := r.AppendValue([]byte("x"), []byte(key)); !errors.Is(err, shale.ErrNotFound) || string(v) != "x" {
+			t.Errorf("AppendValue = %q, %v", v, err)
+		}
+		if err := r.ViewValue([]byte(key), func([]byte) error { return nil }); !errors.Is(err, shale.ErrNotFound) {
+			t.Errorf("ViewValue: %v", err)
+		}
+		if has, err := r.Has([]byte(key)); has || err != nil {
+			t.Errorf("Has = %v, %v", has, err)
+		}
+		found := 0
+		err := r.(stateReader).GetMany([][]byte{[]byte("a"), []byte(key)}, func(i int, v []byte, there bool) error {
+			if found++; there != (i == 0) {
+				t.Errorf("GetMany: key %d is %q, %v", i, v, there)
+			}
+			return nil
+		})
+		if err != nil || found != 2 {
+			t.Errorf("GetMany gave %d: %v", found, err)
+		}
+		for _, rng := range []shale.Range{{}, {Upper: []byte(key)}, {Upper: []byte(key + "\xff")}, shale.Prefix("\xff"), {Lower: []byte(key)}} {
+			want := 2
+			switch {
+			case reserved(rng.Lower):
+				want = 0
+			case rng.Lower != nil:
+				want = 1
+			}
+			for _, rng.Reverse = range []bool{false, true} {
+				n := 0
+				for e, err := range r.Scan(rng) {
+					if n++; err != nil || reserved(e.Key) {
+						t.Errorf("Scan of %+v: %q, %v", rng, e.Key, err)
+					}
+				}
+				if n != want {
+					t.Errorf("Scan of %+v gave %d", rng, n)
+				}
+			}
+			it := r.NewIterator(rng)
+			for _, move := range []func() bool{it.Last, it.Next, it.Prev, it.Next, it.First,
+				func() bool { return it.SeekGE([]byte(key)) }, func() bool { return it.SeekLT([]byte(key + "\xff")) },
+				it.Next, func() bool { return it.SeekGE([]byte("b")) }, it.Next, it.Next} {
+				if move() && reserved(it.Key()) {
+					t.Errorf("iterator of %+v stands on %x", rng, it.Key())
+				}
+			}
+			if err := it.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// TestState_FailedApply makes the disk fail: nothing is acknowledged, and the state can be closed and
+// goes on where it was.
+func TestState_FailedApply(t *testing.T) {
+	h := newHistory(t, 60, 3)
+	disk := vfs.NewMem()
+	faults := vfs.NewFault(disk, nil)
+	m := mustStart(t, faults)
+	if _, err := m.apply(h, 0, 30, 5); err != nil {
+		t.Fatal(err)
+	}
+	faults.Inject(vfs.FailFrom(1, syscall.EIO))
+	answers, err := m.apply(h, 30, 60, 60)
+	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "apply entry") {
+		t.Fatalf("apply with a broken disk: %v", err)
+	}
+	for i, a := range answers[30:] {
+		if a.inserted || a.present != nil {
+			t.Errorf("entry %d was answered: %+v", 31+i, a)
+		}
+	}
+	if err := m.state.waitFor(context.Background(), 60); !errors.Is(err, ErrFailed) || !errors.Is(err, syscall.EIO) {
+		t.Errorf("waitFor: %v", err)
+	}
+	faults.Inject(nil)
+	_ = m.state.Close() // its log is broken
+	m = mustStart(t, disk)
+	if err := m.check(h); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.apply(h, 0, 60, 5); err != nil {
+		t.Fatal(err)
+	}
+	m.mustBe(h, 60)
+	m.close()
+}
+
+// TestState_UnknownCommand meets a command of a newer program, which must not be passed over.
+func TestState_UnknownCommand(t *testing.T) {
+	m := mustStart(t, vfs.NewMem())
+	defer m.close()
+	for _, data := range []string{"", "\x63\x01\x01\x01\x01k\x01v", "\x01\x01\x02\x00"} {
+		m.failed = make(chan error, 1)
+		m.state.fail = func(err error) { m.failed <- err }
+		if _, err := m.apply(history{{Index: 9, Term: 1, Data: []byte(data)}}, 0, 1, 1); err == nil {
+			t.Errorf("command %q is applied", data)
+		}
+	}
+	if m.state.applied() != 0 {
+		t.Errorf("the state is at %d", m.state.applied())
+	}
+}
+
+// TestState_LargeBatches applies more at once than fits into one batch of the store.
+func TestState_LargeBatches(t *testing.T) {
+	var h history
+	value := bytes.Repeat([]byte("v"), 1<<20)
+	for i := range uint64(12) {
+		data, err := encodePutIfAbsent(fmt.Appendf(nil, "%d", i%9), value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h = append(h, &raft.Log{Index: i + 1, Term: 1, Data: data})
+	}
+	m := mustStart(t, vfs.NewMem())
+	defer m.close()
+	got, err := m.apply(h, 0, 12, 12)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, want := h.at(12); !reflect.DeepEqual(got, want) {
+		t.Errorf("answers %+v, want %+v", got, want)
+	}
+	m.mustBe(h, 12)
+}
+
+// TestState_RestoreBesideReaders replaces the state while readers are at work: those that began
+// before end with what they began with, and then the old store goes.
+func TestState_RestoreBesideReaders(t *testing.T) {
+	h := newHistory(t, 300, 5)
+	source := mustStart(t, vfs.NewMem())
+	if _, err := source.apply(h, 0, 300, 50); err != nil {
+		t.Fatal(err)
+	}
+	if err := source.snapshot(h, 300); err != nil {
+		t.Fatal(err)
+	}
+	disk := vfs.NewMem()
+	m := mustStart(t, disk)
+	if _, err := m.apply(h, 0, 100, 50); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := h.at(100)
+	r := m.state.reader()
+	it := r.NewIterator(shale.Range{})
+	waiting := make(chan error, 1)
+	go func() { waiting <- m.state.waitFor(context.Background(), 300) }()
+	seen := 0
+	for _, err := range r.Scan(shale.Range{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen++; seen == 1 {
+			if err := m.receive(source); err != nil {
+				t.Fatal(err)
+			}
+			m.mustBe(h, 300)
+		}
+	}
+	if err := <-waiting; err != nil || seen != len(before) {
+		t.Errorf("%d entries seen, want %d; %v", seen, len(before), err)
+	}
+	n := 0
+	for it.Next() {
+		n++
+	}
+	if err := it.Err(); err != nil || n != len(before) {
+		t.Errorf("the iterator gave %d entries, want %d; %v", n, len(before), err)
+	}
+	if err := it.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for states(t, disk) != "state-2" {
+		time.Sleep(time.Millisecond)
+	}
+	// A snapshot that the state has passed changes nothing.
+	if err := m.receive(source); err != nil {
+		t.Fatal(err)
+	}
+	m.mustBe(h, 300)
+	m.close()
+	source.close()
+	if got := states(t, disk); got != "state-2" {
+		t.Errorf("the directory has %s", got)
+	}
+	m = mustStart(t, disk)
+	m.mustBe(h, 300)
+	m.close()
+}
+
+// states returns the names of the states on the disk.
+func states(t testing.TB, fsys vfs.FS) string {
+	t.Helper()
+	names, err := fsys.List(machineDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return strings.Join(slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, statePrefix) }), " ")
+}

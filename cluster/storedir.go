@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
+
+// A position says how far a state is: the index and the term of the last command that its store has.
+// It is the value of reservedKey, 16 bytes: two integers of 64 bits, little-endian. No command at
+// all has no value.
+type position struct{ index, term uint64 }
+
+const positionSize = 16
+
+func (p position) appendTo(dst []byte) []byte {
+	dst = binary.LittleEndian.AppendUint64(dst, p.index)
+	return binary.LittleEndian.AppendUint64(dst, p.term)
+}
+
+// readPosition returns the position of the state in db.
+func readPosition(db *shale.DB) (position, error) {
+	v, err := db.Get(reservedKey)
+	switch {
+	case errors.Is(err, shale.ErrNotFound):
+		return position{}, nil
+	case err != nil:
+		return position{}, err
+	case len(v) != positionSize:
+		return position{}, base.Corruption("", -1, "position of the state", fmt.Errorf("%d bytes instead of %d", len(v), positionSize))
+	}
+	return position{binary.LittleEndian.Uint64(v), binary.LittleEndian.Uint64(v[8:])}, nil
+}
+
+// checkStore opens the store in dir for reading, and returns its position. That checks the manifest, the
+// logs up to their ends, and that every table is there with its size, its footer and its index. With
+// deep it checks all blocks as well. It writes nothing.
+func checkStore(fsys vfs.FS, dir string, deep bool) (p position, err error) {
+	db, err := shale.Open(dir, &shale.Options{FS: fsys, ReadOnly: true, MustExist: true, FilterBits: -1, CacheSize: -1,
+		Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return position{}, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if deep {
+		if err := db.Verify(context.Background()); err != nil {
+			return position{}, err
+		}
+	}
+	return readPosition(db)
+}
+
+// isDamage reports whether an error of a store says that its files are damaged or missing, as
+// opposed to errors that may pass.
+func isDamage(err error) bool {
+	var damage *shale.CorruptionError
+	return errors.As(err, &damage) || errors.Is(err, fs.ErrNotExist)
+}
+
+// cloneStore makes the store in dir "to" out of a checkpoint, which it leaves as it is. Tables and
+// filters beside tables never change, so a hard link is as good as a copy. A store writes to the
+// manifest that it is opened with, and may cut off its last log, so all else is copied.
+func cloneStore(fsys vfs.FS, from, to string) error {
+	names, err := fsys.List(from)
+	if err != nil {
+		return err
+	}
+	if err := fsys.MkdirAll(to); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !streamed(name) {
+			continue
+		}
+		src, dst := filepath.Join(from, name), filepath.Join(to, name)
+		t, _, _ := base.ParseFileName(name)
+		if t == base.FileTable || t == base.FileFilter {
+			err := fsys.Link(src, dst)
+			if err == nil {
+				continue
+			}
+			// The link may have been made although the call failed, and a copy would write through it.
+			if err := fsys.Remove(dst); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		if err := copyFile(fsys, src, dst); err != nil {
+			return err
+		}
+	}
+	return fsys.SyncDir(to)
+}
+
+// copyFile copies a file and makes the copy durable, but not its name.
+func copyFile(fsys vfs.FS, from, to string) (err error) {
+	src, err := fsys.Open(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.Close()) }()
+	size, err := src.Size()
+	if err != nil {
+		return err
+	}
+	dst, err := fsys.Create(to)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(dst, io.NewSectionReader(src, 0, size)); err == nil {
+		err = dst.Sync()
+	}
+	return errors.Join(err, dst.Close())
+}
+
+// removeTree removes a directory with all that is in it, or a file. It is no error if it is absent.
+func removeTree(fsys vfs.FS, name string) error {
+	info, err := fsys.Stat(name)
+	if err == nil && info.IsDir {
+		var names []string
+		if names, err = fsys.List(name); err != nil {
+			return err
+		}
+		for _, n := range names {
+			if err := removeTree(fsys, filepath.Join(name, n)); err != nil {
+				return err
+			}
+		}
+	}
+	if err == nil {
+		err = fsys.Remove(name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
