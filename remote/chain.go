@@ -29,6 +29,7 @@ type chain struct {
 	// Of an owner: set by claim.
 	epoch, writer uint64
 	now           func() time.Time
+	needs         []stepNeeds // of its own steps above the floor: collections need not read these again
 
 	misses int // how often in a row next has found nothing
 }
@@ -282,6 +283,9 @@ func (c *chain) apply(step *Step) error {
 		return err
 	}
 	c.step, c.misses = step, 0
+	if c.writer != 0 {
+		c.keepNeeds(step)
+	}
 	return nil
 }
 

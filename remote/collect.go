@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/shaledb/shale/manifest"
@@ -38,9 +39,10 @@ func (c *chain) chooseFloor(ctx context.Context, b Bucket, since time.Time) (uin
 		if err != nil {
 			return 0, err
 		}
-		if !step.Written.After(since) {
-			floor = name.Num
+		if step.Written.After(since) {
+			break // so are those behind it
 		}
+		floor = name.Num
 	}
 	return floor, nil
 }
@@ -112,7 +114,8 @@ func (k *collection) needOfSteps(ctx context.Context) error {
 		k.needFiles(c.state.Tables)
 		k.firstLog = firstLog(c.state.Extents)
 	}
-	for c.n() < k.c.n() {
+	known := k.c.needs
+	for c.n() < k.c.n() && (len(known) == 0 || c.n()+1 < known[0].n) {
 		step, err := readStep(ctx, k.b, c.storeID, c.n()+1)
 		if err != nil {
 			return err
@@ -120,10 +123,18 @@ func (k *collection) needOfSteps(ctx context.Context) error {
 		if err := c.apply(step); err != nil {
 			return err
 		}
-		k.needEdit(step.Edit)
-		k.firstLog = min(k.firstLog, firstLog(step.Extents))
+		k.need(needsOf(step))
 	}
-	if c.step == nil || c.step.Writer != k.c.step.Writer || c.step.Epoch != k.c.step.Epoch {
+	for _, needs := range known {
+		if needs.n > k.done.Floor {
+			k.need(needs)
+		}
+	}
+	newest, err := readStep(ctx, k.b, c.storeID, k.c.n())
+	if err != nil {
+		return err
+	}
+	if newest.Writer != k.c.step.Writer || newest.Epoch != k.c.step.Epoch {
 		return fmt.Errorf("step %d is not the one that this owner has published: %w", k.c.n(), ErrFenced)
 	}
 	// The steps were believed when they were published. They still are unless they are below a higher floor, and then a
@@ -140,30 +151,54 @@ func firstLog(extents []Extent) uint64 {
 	return extents[0].Log
 }
 
+// A stepNeeds is what a step needs that the step before it does not.
+type stepNeeds struct {
+	n        uint64
+	files    []uint64 // the tables and sidecars that it adds
+	firstLog uint64
+}
+
+// needsOf returns what a step needs.
+func needsOf(step *Step) stepNeeds {
+	needs := stepNeeds{n: step.N, firstLog: firstLog(step.Extents)}
+	if step.Edit == nil {
+		return needs
+	}
+	for _, a := range step.Edit.Added {
+		needs.files = append(needs.files, uint64(a.Table.Num))
+		if a.Table.Sidecar != nil {
+			needs.files = append(needs.files, uint64(a.Table.Sidecar.Num))
+		}
+	}
+	for _, s := range step.Edit.Sidecars {
+		needs.files = append(needs.files, uint64(s.Sidecar.Num))
+	}
+	return needs
+}
+
+// keepNeeds notes what a step of this owner needs, and forgets the steps that the state at the floor stands for.
+func (c *chain) keepNeeds(step *Step) {
+	if len(c.needs) > 0 && c.needs[0].n <= c.state.Floor {
+		c.needs = slices.DeleteFunc(c.needs, func(s stepNeeds) bool { return s.n <= c.state.Floor })
+	}
+	c.needs = append(c.needs, needsOf(step))
+}
+
+// need marks what a step needs.
+func (k *collection) need(needs stepNeeds) {
+	for _, num := range needs.files {
+		k.files[num] = true
+	}
+	k.firstLog = min(k.firstLog, needs.firstLog)
+}
+
 // needFiles marks the tables and sidecars of a state as needed.
 func (k *collection) needFiles(s *manifest.State) {
 	for t := range s.Version.Tables() {
-		k.needTable(t)
-	}
-}
-
-// needEdit marks the tables and sidecars that an edit adds as needed.
-func (k *collection) needEdit(e *manifest.Edit) {
-	if e == nil {
-		return
-	}
-	for _, a := range e.Added {
-		k.needTable(a.Table)
-	}
-	for _, s := range e.Sidecars {
-		k.files[uint64(s.Sidecar.Num)] = true
-	}
-}
-
-func (k *collection) needTable(t *manifest.Table) {
-	k.files[uint64(t.Num)] = true
-	if t.Sidecar != nil {
-		k.files[uint64(t.Sidecar.Num)] = true
+		k.files[uint64(t.Num)] = true
+		if t.Sidecar != nil {
+			k.files[uint64(t.Sidecar.Num)] = true
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -12,6 +13,13 @@ import (
 func TestStore_Retention(t *testing.T) {
 	inTime(t, func(o *Options) { o.Retain = 4 * time.Hour; o.Store.CompactionWorkers = 1 }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
 		model := map[string]string{}
+		reads := 0 // of steps
+		b.hook(func(call, name string) error {
+			if call == "read" && strings.HasPrefix(name, stepFolder) {
+				reads++ // one collection at a time
+			}
+			return nil
+		}, nil)
 		objects := func() (n int) {
 			for range b.b.List(t.Context(), "", "") {
 				n++
@@ -42,6 +50,11 @@ func TestStore_Retention(t *testing.T) {
 			if len(report.Findings) > 0 {
 				t.Errorf("%s: %v", what, report.Findings)
 			}
+		}
+		b.hook(nil, nil)
+		steps := s.Status().Step
+		if t.Logf("%d reads of %d steps", reads, steps); reads > 20*6 || steps < 100 {
+			t.Errorf("20 collections have read %d steps of %d", reads, steps)
 		}
 		check("after 20 hours")
 		c, err := loadChain(t.Context(), b.b, s.id, 0)
