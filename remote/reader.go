@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -271,12 +272,33 @@ func (r *Reader) sweep() error {
 func (r *Reader) openHandle() error {
 	opts := r.opts.Store
 	opts.ReadOnly, opts.FS = true, &tableFS{FS: r.mem, files: r.files}
+	r.watchDamage(&opts)
 	db, err := shale.Open(r.follow.dir, &opts)
 	if err != nil {
 		return err
 	}
 	r.db.Store(db)
 	return r.shown()
+}
+
+// watchDamage makes the Reader drop what was fetched of a table that does not check, whoever has met that: an
+// iterator can't fetch it again itself, but the next one does.
+func (r *Reader) watchDamage(opts *shale.Options) {
+	listener := opts.OnEvent
+	if listener == nil && opts.Logger == nil {
+		opts.Logger = slog.Default() // where the store's errors go if nobody listens
+	}
+	opts.OnEvent = func(e shale.Event) {
+		var damage *shale.CorruptionError
+		if e.Kind == shale.EventCorruption && errors.As(e.Err, &damage) {
+			if kind, num, ok := base.ParseFileName(damage.File); ok && kind == base.FileTable {
+				r.files.forget(uint64(num), damage.Offset)
+			}
+		}
+		if listener != nil {
+			listener(e)
+		}
+	}
 }
 
 // shown notes what the handle shows now. Requires: polling is held, or nobody else has the Reader.

@@ -1,6 +1,8 @@
 package remote
 
 import (
+	"bytes"
+	"errors"
 	"math/rand/v2"
 	"testing"
 
@@ -69,5 +71,42 @@ func TestReader_Store(t *testing.T) {
 		mustNil(t, fresh.Close())
 		mustNil(t, r.Close())
 		mustNil(t, s.Close())
+	}
+}
+
+// TestReader_IteratorMeetsDamage changes what is fetched of a table once. An iterator ends with the error; the next one
+// fetches again what the cache has of it.
+func TestReader_IteratorMeetsDamage(t *testing.T) {
+	b := countRequests(NewMem())
+	w := startWriter(t, b, 6, shale.Options{})
+	w.bulk()
+	w.publish()
+	r := openTestReader(t, b, ReaderOptions{Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
+	flipped := false
+	b.after = func(name string, p []byte, off int64) {
+		if !flipped && folderOf(name) == tableFolder && off >= 0 {
+			flipped = true
+			for i := range p {
+				p[i] ^= 1
+			}
+		}
+	}
+	walk := func() (n int, err error) {
+		it := r.NewIterator(shale.Range{})
+		defer it.Close()
+		for ok := it.First(); ok; ok = it.Next() {
+			if want := w.modelAt(r.Seq())[string(it.Key())]; !bytes.Equal(it.Value(), want) {
+				t.Fatalf("%s = %.10q, want %.10q", it.Key(), it.Value(), want)
+			}
+			n++
+		}
+		return n, it.Err()
+	}
+	var damage *shale.CorruptionError
+	if n, err := walk(); !errors.As(err, &damage) || !flipped {
+		t.Errorf("the first walk: %d keys, %v", n, err)
+	}
+	if n, err := walk(); n != 300 || err != nil {
+		t.Errorf("the second walk: %d keys, %v", n, err)
 	}
 }

@@ -40,7 +40,6 @@ func (a *attempt) again(err error, newest bool) (_ error, retry bool) {
 		if !ok || kind != base.FileTable {
 			return err, false
 		}
-		a.r.files.forget(uint64(num), c.Offset)
 		id := fileID{kind: KindTable, num: uint64(num)}
 		return base.Corruption(id.name(), c.Offset, c.Part, c.Err), a.first(damagePlace{uint64(num), c.Offset})
 	}
@@ -201,6 +200,6 @@ func behind(rg shale.Range, last []byte, n int) shale.Range {
 	return rg
 }
 
-// NewIterator implements shale.Reader. The iterator shows one state, as Scan does. It does not fetch again what was
-// damaged on the way, but the next read does; and its errors name a table as the store does: by its number.
+// NewIterator implements shale.Reader. The iterator shows one state, as Scan does. If bytes were damaged on the way, it
+// ends with the error, and another iterator fetches them again. Its errors name a table as the store does: by its number.
 func (r *Reader) NewIterator(rg shale.Range) *shale.Iterator { return r.db.Load().NewIterator(rg) }
