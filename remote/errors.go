@@ -23,3 +23,24 @@ var (
 	// ErrClosed is wrapped by the errors of a Store's methods after Close.
 	ErrClosed = errors.New("the store is closed")
 )
+
+// A localError is an error with which the bucket has nothing to do: the local disk is full or fails, or a
+// file of the store is damaged. Its text is that of its cause.
+type localError struct{ error }
+
+// Unwrap returns the cause.
+func (e localError) Unwrap() error { return e.error }
+
+// local marks an error as a localError. It returns nil for nil.
+func local(err error) error {
+	if err == nil || isLocal(err) {
+		return err
+	}
+	return localError{err}
+}
+
+// isLocal reports whether an error was marked by local.
+func isLocal(err error) bool {
+	var l localError
+	return errors.As(err, &l)
+}

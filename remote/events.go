@@ -17,7 +17,7 @@ const (
 	EventFenced                      // another writer owns the store: this one does not write any more
 	EventPublished                   // a step is in the bucket: Step, Tables and Bytes say what it brought
 	EventCollected                   // what no step and no pin needs was deleted
-	EventBackground                  // work in the background failed for another reason than the bucket, and is tried again
+	EventBackground                  // work failed for another reason than the bucket: the local disk, or a damaged file, which Err names; it is tried again
 )
 
 var eventNames = [...]string{

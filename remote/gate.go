@@ -53,6 +53,9 @@ func (s *Store) awaitShipping() error {
 			return nil
 		}
 		wake(s.shipNow)
+		if s.lacksTables() {
+			wake(s.publishNow)
+		}
 		select {
 		case <-changed:
 		case <-s.gates.Done():

@@ -22,7 +22,13 @@ type ledger struct {
 	// writes that are on their way. Zero: there are none.
 	oldest, cutting time.Time
 
-	shippedSeq uint64
+	segments uint64 // the last sequence number in segments
+	tables   uint64 // the tables and the logs of the newest step together have all writes up to here
+	// missing is the highest number of a write that segments do not have and tables have to bring. As long as
+	// tables is below it, nothing behind it can be restored, whatever segments have.
+	missing    uint64
+	lacking    time.Time     // when the oldest write behind missing was committed that waits for tables; zero: none does
+	shippedSeq uint64        // all writes up to here can be restored
 	changed    chan struct{} // closed when the shipper has got further; nil: nobody waits
 }
 
@@ -51,12 +57,36 @@ func (l *ledger) cut() {
 	l.oldest = time.Time{}
 }
 
-// shipped says that n bytes more are in the bucket, with the writes up to seq.
-func (l *ledger) shipped(n int64, seq uint64) {
+// shipped says that n bytes more are in the bucket, with the writes up to seq, of which tables have to bring
+// those up to missing.
+func (l *ledger) shipped(n int64, seq, missing uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.bytes = max(0, l.bytes-n)
-	l.shippedSeq = max(l.shippedSeq, seq)
+	l.segments, l.missing = max(l.segments, seq), max(l.missing, missing)
+	if l.missing > l.tables && l.lacking.IsZero() {
+		if l.lacking = l.cutting; l.lacking.IsZero() {
+			l.lacking = time.Now()
+		}
+	}
+	l.countLocked()
+}
+
+// published says that the tables and the logs of a step have all writes up to seq.
+func (l *ledger) published(seq uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tables = max(l.tables, seq)
+	l.countLocked()
+}
+
+// countLocked counts up to where the writes can be restored.
+func (l *ledger) countLocked() {
+	all := l.tables
+	if l.missing <= l.tables {
+		all, l.lacking = max(all, l.segments), time.Time{}
+	}
+	l.shippedSeq = max(l.shippedSeq, all)
 	l.wakeLocked()
 }
 
@@ -64,11 +94,14 @@ func (l *ledger) shipped(n int64, seq uint64) {
 func (l *ledger) done(at place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	before, bytes := l.cutting, l.bytes
 	l.cutting = time.Time{}
 	if at.log == l.log && at.off >= l.written { // sums of bytes may be off by headers and seals
 		l.bytes = 0
 	}
-	l.wakeLocked()
+	if !before.IsZero() || bytes != l.bytes { // or whoever waits for tables would ask the shipper again and again
+		l.wakeLocked()
+	}
 }
 
 func (l *ledger) wakeLocked() {
@@ -93,9 +126,11 @@ func (l *ledger) lag() Lag {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lag := Lag{Bytes: l.bytes, Seq: l.lastSeq, Shipped: l.shippedSeq}
-	since := l.cutting
-	if since.IsZero() {
-		since = l.oldest
+	since := l.lacking
+	for _, t := range []time.Time{l.cutting, l.oldest} {
+		if since.IsZero() {
+			since = t
+		}
 	}
 	if !since.IsZero() && lag.Seq > lag.Shipped {
 		lag.Time = time.Since(since)
@@ -106,8 +141,9 @@ func (l *ledger) lag() Lag {
 // A Lag says how far the bucket is behind the local store.
 type Lag struct {
 	Bytes int64         // of logs that are not in the bucket, about
-	Time  time.Duration // the age of the oldest write that is not in the bucket; 0: there is none
+	Time  time.Duration // the age of the oldest write of this Store that is not in the bucket; 0: there is none
 	Seq   uint64        // the number of the newest write
-	// Shipped is the number up to which all writes are in the bucket, as segments or in tables.
+	// Shipped is the number up to which all writes are in the bucket, as segments or in tables. What was ingested, and
+	// what was written after it, counts when the ingestion's tables are in a step.
 	Shipped uint64
 }

@@ -337,7 +337,6 @@ func (o *opening) claim() error {
 	}
 	o.publish.chain, o.epoch = c, c.epoch
 	o.publish.collector.looked = time.Now()
-	o.ledger.shippedSeq, o.ledger.lastSeq = o.ship.lastSeq, o.ship.lastSeq
 	o.publishedSeq.Store(c.step.LastTableSeq)
 	return nil
 }
@@ -382,9 +381,13 @@ func (o *opening) openLocal() error {
 	}
 	o.db = db
 	o.status = Status{StoreID: o.id, Epoch: o.epoch, Step: o.publish.chain.n(), Time: o.publish.chain.step.Written, Tables: o.publish.chain.state.Tables.Version.NumTables()}
-	if last := db.LogPosition().LastSeq; last > o.ship.lastSeq {
+	l, last := &o.ledger, db.LogPosition().LastSeq // nobody else has the ledger yet
+	l.lastSeq, l.segments = max(last, o.ship.lastSeq), o.ship.lastSeq
+	l.tables, l.missing = o.publish.chain.step.LastTableSeq, o.ship.missing.Load()
+	l.countLocked()
+	if last > o.ship.lastSeq {
 		o.ship.missing.Store(last) // they were written and not shipped
-		o.ledger.lastSeq = last
+		l.missing = last
 	}
 	if err := o.beginList(); err != nil {
 		return errors.Join(err, db.Close())

@@ -35,7 +35,8 @@ type Options struct {
 	// write takes as long as a request to the bucket then; any number of writers share one.
 	Strict bool
 
-	// MaxLag makes writers wait while the bucket lacks writes that are older than this. 0: never.
+	// MaxLag makes writers wait while the bucket lacks writes that are older than this. 0: never. The tables of an
+	// ingestion count too: until they are in a step, nothing behind it can be restored.
 	MaxLag time.Duration
 
 	// MaxKept makes writers wait while more bytes of logs than this are not in the bucket yet. These

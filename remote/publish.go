@@ -110,7 +110,7 @@ func (s *Store) hold(ctx context.Context) (heldState, error) {
 // holdOnce is one attempt of hold. Requires: ship.mu.
 func (s *Store) holdOnce(ctx context.Context) (h heldState, err error) {
 	if h.Hold, err = s.db.Hold(); err != nil {
-		return h, fmt.Errorf("remote: publish: %w", err)
+		return h, fmt.Errorf("remote: publish: %w", local(err))
 	}
 	if h.last, err = s.lastTableSeq(h.State()); err == nil {
 		_, err = s.shipAllLocked(ctx)
@@ -154,7 +154,7 @@ func (s *Store) lastTableSeq(held *manifest.State) (uint64, error) {
 		}
 		h, err := wal.ReadHeader(s.fs, s.dir, l.Num, s.id)
 		if err != nil {
-			return 0, fmt.Errorf("remote: publish: %w", err)
+			return 0, fmt.Errorf("remote: publish: %w", local(err))
 		}
 		return max(last, uint64(h.PrevSeq)), nil
 	}
@@ -243,7 +243,7 @@ func (s *Store) putStep(ctx context.Context, step *Step, sent transfer) error {
 	}
 	now := p.chain.step
 	s.publishedSeq.Store(now.LastTableSeq)
-	s.ledger.shipped(0, now.LastTableSeq)
+	s.ledger.published(now.LastTableSeq)
 	s.sent(sent.bytes)
 	s.published(now, p.chain.state.Tables.Version.NumTables())
 	s.emit(Event{Kind: EventPublished, Step: now.N, Tables: sent.objects, Bytes: sent.bytes})
@@ -310,7 +310,7 @@ func (s *Store) flushOld(ctx context.Context) error {
 		return nil
 	}
 	if err := s.db.Flush(ctx); err != nil {
-		return fmt.Errorf("remote: flush: %w", err)
+		return fmt.Errorf("remote: flush: %w", local(err))
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (s *Store) durable() (shale.LogPosition, error) {
 		return pos, nil
 	}
 	if err := s.db.Sync(); err != nil && !errors.Is(err, shale.ErrClosed) {
-		return pos, fmt.Errorf("remote: ship: %w", err)
+		return pos, fmt.Errorf("remote: ship: %w", local(err))
 	}
 	// The log may be another one by now. Then all of the earlier one is durable.
 	return s.db.LogPosition(), nil
@@ -98,7 +98,7 @@ func (s *Store) shipTo(ctx context.Context, pos shale.LogPosition) error {
 		if h.pending == nil {
 			next, err := s.nextSegment(pos)
 			if err != nil {
-				return fmt.Errorf("remote: ship: %w", err)
+				return fmt.Errorf("remote: ship: %w", local(err))
 			}
 			if next == nil {
 				s.ledger.done(h.at)
@@ -207,7 +207,7 @@ func (s *Store) shipped(seg *Segment) error {
 	}
 	h.at.off = seg.End()
 	h.extents = extended(h.extents, seg, seg.End())
-	s.ledger.shipped(int64(len(seg.Body)), seg.LastSeq)
+	s.ledger.shipped(int64(len(seg.Body)), seg.LastSeq, h.missing.Load())
 	if seg.Kind != SegmentSeal {
 		return nil
 	}

@@ -41,7 +41,7 @@ type StepKind uint64
 const (
 	StepPublish StepKind = 0 // tables have changed, or logs have grown
 	StepClaim   StepKind = 1 // a writer makes itself the owner; the tables do not change
-	StepRewind  StepKind = 2 // the edit leads back to the tables of an earlier step
+	StepRewind  StepKind = 2 // the edit leads back to the tables of an earlier step; this version reads such steps and writes none
 )
 
 const (

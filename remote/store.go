@@ -55,8 +55,8 @@ type Store struct {
 	mu      sync.Mutex       // protects the following fields; no other lock is taken under it
 	closed  bool             // Close was called
 	notes   notes            // as they are in the directory
-	failing map[string]error // what the bucket does not do now, by what was to be done
-	away    time.Time        // since when
+	failing map[string]error // why what was to be done last was not, by what it is
+	away    time.Time        // since when the bucket is away
 	status  Status
 }
 
@@ -73,6 +73,9 @@ type Status struct {
 	// Away is why the bucket does not do what it is asked, and Since since when. nil: it does.
 	Away  error
 	Since time.Time
+	// Failing is why work fails with which the bucket has nothing to do: the local disk is full, or a file is
+	// damaged. nil: none does.
+	Failing error
 	// Err is why this writer is fenced, or nil.
 	Err error
 }
@@ -98,8 +101,9 @@ func (s *Store) Status() Status {
 	defer s.mu.Unlock()
 	status := s.status
 	status.Lag, status.Err = lag, err
-	for _, err := range s.failing {
-		status.Away, status.Since = err, s.away
+	status.Away, status.Failing = s.failingLocked()
+	if status.Away != nil {
+		status.Since = s.away
 	}
 	return status
 }
@@ -197,7 +201,7 @@ func (s *Store) note(change func(*notes)) error {
 	next := s.notes
 	change(&next)
 	if err := writeNotes(s.fs, s.dir, &next); err != nil {
-		return err
+		return local(err)
 	}
 	s.notes = next
 	return nil
@@ -232,32 +236,48 @@ func (s *Store) published(step *Step, tables int) {
 	s.status.Step, s.status.Time, s.status.Tables = step.N, step.Written, tables
 }
 
-// report takes in that something was done, or was not because of err. Whatever fails, there is one event
-// when the first thing fails, and one when nothing fails any more.
+// report takes in that something was done, or was not because of err. Whatever the bucket does not do, there
+// is one event when the first thing fails, and one when nothing fails any more. For local failures there is one
+// event, of another kind, when the first thing fails.
 func (s *Store) report(what string, err error) {
 	if err != nil && s.Err() != nil {
 		return // it is fenced, and has said so
 	}
+	var events []Event
 	s.mu.Lock()
-	before := len(s.failing)
+	before, localBefore := s.failingLocked()
 	if err == nil {
 		delete(s.failing, what)
 	} else {
 		s.failing[what] = err
 	}
-	var e Event
-	switch now := len(s.failing); {
-	case before == 0 && now > 0:
+	now, localNow := s.failingLocked()
+	if localBefore == nil && localNow != nil {
+		events = append(events, Event{Kind: EventBackground, Reason: what, Err: err})
+	}
+	switch {
+	case before == nil && now != nil:
 		s.away = time.Now()
-		e = Event{Kind: EventAway, Reason: what, Err: err}
-	case before > 0 && now == 0:
-		e = Event{Kind: EventBack, Reason: what, Duration: time.Since(s.away)}
-	default:
-		s.mu.Unlock()
-		return
+		events = append(events, Event{Kind: EventAway, Reason: what, Err: err})
+	case before != nil && now == nil:
+		events = append(events, Event{Kind: EventBack, Reason: what, Duration: time.Since(s.away)})
 	}
 	s.mu.Unlock()
-	s.emit(e)
+	for _, e := range events {
+		s.emit(e)
+	}
+}
+
+// failingLocked returns why the bucket does not do what it is asked, and why other work fails. Requires: mu.
+func (s *Store) failingLocked() (bucket, other error) {
+	for _, err := range s.failing {
+		if isLocal(err) {
+			other = err
+		} else {
+			bucket = err
+		}
+	}
+	return bucket, other
 }
 
 // emit passes an event to the program.

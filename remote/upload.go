@@ -133,7 +133,7 @@ func fileSum(f vfs.File, sum uint32, from, to int64) (uint32, error) {
 func (s *Store) put(ctx context.Context, u upload) error {
 	f, err := s.fs.Open(filepath.Join(s.dir, u.file))
 	if err != nil {
-		return err
+		return local(err)
 	}
 	defer f.Close() // only read: nothing to lose
 	size, err := f.Size()
@@ -141,11 +141,11 @@ func (s *Store) put(ctx context.Context, u upload) error {
 		err = base.Corruption(u.file, -1, "file", fmt.Errorf("%d bytes, the manifest says %d", size, u.size))
 	}
 	if err != nil {
-		return err
+		return local(err)
 	}
 	sum, err := u.sum(f)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", u.file, err)
+		return local(fmt.Errorf("read %s: %w", u.file, err))
 	}
 	if err := s.bucket.Put(ctx, u.name, f, size, sum, false); err != nil {
 		return s.putError(u, f, sum, err)
@@ -165,7 +165,8 @@ func (s *Store) putError(u upload, f io.ReaderAt, sum uint32, err error) error {
 	}
 	h := crc32.New(castagnoli)
 	if _, rerr := io.Copy(h, io.NewSectionReader(f, 0, u.size)); rerr == nil && h.Sum32() != sum {
-		return base.Corruption(u.file, -1, "file", fmt.Errorf("crc32c %08x, it was written with %08x: run Verify, and repair the local store", h.Sum32(), sum))
+		return local(base.Corruption(u.file, -1, "file",
+			fmt.Errorf("crc32c %08x, it was written with %08x: run Verify, and repair the local store", h.Sum32(), sum)))
 	}
 	return err
 }

@@ -114,7 +114,10 @@ func shipState(s *remote.Status) string {
 		text += "; all writes are in the bucket"
 	}
 	if s.Away != nil {
-		text += fmt.Sprintf("; the bucket is away since %s: %v", ago(time.Since(s.Since)), s.Away)
+		text += fmt.Sprintf("; the bucket is away for %s: %v", ago(time.Since(s.Since)), s.Away)
+	}
+	if s.Failing != nil {
+		text += fmt.Sprintf("; it cannot go on: %v", s.Failing)
 	}
 	return text
 }

@@ -1,0 +1,247 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// flipIn changes a bit of the last file of a directory whose name ends so, at an offset. It returns the name.
+func flipIn(t testing.TB, fsys vfs.FS, dir, suffix string, at int64) string {
+	t.Helper()
+	names, err := fsys.List(dir)
+	mustNil(t, err)
+	slices.Sort(names)
+	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasSuffix(n, suffix) })
+	name := names[len(names)-1]
+	f, err := fsys.OpenReadWrite(filepath.Join(dir, name))
+	mustNil(t, err)
+	var c [1]byte
+	_, err = f.ReadAt(c[:], at)
+	mustNil(t, err)
+	_, err = f.WriteAt([]byte{c[0] ^ 4}, at)
+	mustNil(t, errors.Join(err, f.Close()))
+	return name
+}
+
+// TestStore_LocalTrouble damages a file of the running store, or fills its disk. The event and the status say that, and
+// not that the bucket is away. When the trouble is over, all goes on by itself.
+func TestStore_LocalTrouble(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		begin func(t *testing.T, s *Store, faulty *vfs.FaultFS) (end func(), check func(error) bool)
+		ships bool // a restore has all writes meanwhile: those of a damaged table are in the logs, too
+	}{
+		{"a damaged table", func(t *testing.T, s *Store, _ *vfs.FaultFS) (func(), func(error) bool) {
+			mustNil(t, s.DB().Flush(t.Context()))
+			name := flipIn(t, s.fs, "db", ".sst", 100)
+			return func() { flipIn(t, s.fs, "db", ".sst", 100) }, func(err error) bool {
+				var damage *shale.CorruptionError
+				return errors.As(err, &damage) && damage.File == name && strings.Contains(err.Error(), "repair")
+			}
+		}, true},
+		{"a damaged log", func(t *testing.T, s *Store, _ *vfs.FaultFS) (func(), func(error) bool) {
+			at := s.DB().LogPosition().Written - 10
+			name := flipIn(t, s.fs, "db", ".wal", at)
+			return func() { flipIn(t, s.fs, "db", name, at) }, func(err error) bool {
+				var damage *shale.CorruptionError
+				return errors.As(err, &damage) && damage.File == name
+			}
+		}, false},
+		{"a full disk", func(t *testing.T, s *Store, faulty *vfs.FaultFS) (func(), func(error) bool) {
+			faulty.Inject(func(op vfs.Op, name string, _ int64) error {
+				if strings.Contains(name, notesName) && op != vfs.OpOpen {
+					return syscall.ENOSPC
+				}
+				return nil
+			})
+			return func() { faulty.Inject(nil) }, func(err error) bool {
+				return errors.Is(err, syscall.ENOSPC) && strings.Contains(err.Error(), "make room on the local disk")
+			}
+		}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			faulty := vfs.NewFault(vfs.NewMem(), nil)
+			inTime(t, func(o *Options) { o.Store.FS = faulty }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+				time.Sleep(90 * time.Second)
+				model := map[string]string{}
+				put(t, s, model, "a", 100)
+				end, check := c.begin(t, s, faulty)
+				time.Sleep(10 * time.Minute)
+				put(t, s, model, "b", 10)
+				time.Sleep(10 * time.Minute)
+				if got := events.kinds(); !slices.Equal(got, []EventKind{EventBackground}) {
+					t.Errorf("events: %v, want one of work that fails in the background", got)
+				} else if e := events.last(EventBackground); !check(e.Err) || e.Reason == "" {
+					t.Errorf("the event: %q, %v", e.Reason, e.Err)
+				}
+				if now := s.Status(); !check(now.Failing) || now.Away != nil || !now.Since.IsZero() {
+					t.Errorf("status: %+v", now)
+				}
+				if c.ships {
+					sameMap(t, "restored meanwhile", restoredContents(t, b.b), model)
+				}
+				end()
+				time.Sleep(2 * time.Minute)
+				if now := s.Status(); now.Failing != nil || now.Lag.Seq != now.Lag.Shipped {
+					t.Errorf("status when it is over: %+v", now)
+				}
+				checkTables(t, b.b, s)
+				sameMap(t, "restored", restoredContents(t, b.b), model)
+				if got := events.kinds(); slices.Contains(got, EventAway) || slices.Contains(got, EventBack) {
+					t.Errorf("events when it is over: %v", got)
+				}
+			})
+		})
+	}
+}
+
+// last returns the last event of a kind.
+func (l *eventList) last(kind EventKind) (last Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.events {
+		if e.Kind == kind {
+			last = e
+		}
+	}
+	return last
+}
+
+// TestStore_DamagedLog_Reopened damages a part of the log that was not shipped. When its writes are in tables and the
+// store was opened again, shipping goes on without the log.
+func TestStore_DamagedLog_Reopened(t *testing.T) {
+	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(fsys))
+	put(t, s, model, "a", 10)
+	mustNil(t, s.Ship(t.Context()))
+	put(t, s, model, "b", 10)
+	flipIn(t, fsys, "db", ".wal", s.DB().LogPosition().Written-10)
+	var damage *shale.CorruptionError
+	if err := s.Ship(t.Context()); !errors.As(err, &damage) {
+		t.Errorf("Ship = %v", err)
+	}
+	mustNil(t, s.DB().Flush(t.Context()))
+	if err := s.Close(); !errors.As(err, &damage) {
+		t.Errorf("Close = %v", err)
+	}
+	s = openStore(t, "db", b, manual(fsys))
+	put(t, s, model, "c", 10)
+	mustNil(t, s.Publish(t.Context()))
+	sameMap(t, "restored", restoredContents(t, b), model)
+}
+
+// ingestSorted ingests n keys with a prefix, and puts them into model.
+func ingestSorted(t testing.TB, s *Store, model map[string]string, prefix string, n int) {
+	t.Helper()
+	mustNil(t, s.DB().Ingest(t.Context(), func(yield func(k, v []byte) bool) {
+		for i := range n {
+			if !yield(fmt.Appendf(nil, "%s%04d", prefix, i), []byte(prefix)) {
+				return
+			}
+		}
+	}))
+	for i := range n {
+		model[fmt.Sprintf("%s%04d", prefix, i)] = prefix
+	}
+}
+
+// TestStore_IngestionOnItsWay loses the machine when the mark of an ingestion is in the bucket and its tables are not.
+// A restore goes up to the write before it: Lag says so all the time. When the step has come, every number can be
+// restored.
+func TestStore_IngestionOnItsWay(t *testing.T) {
+	testenv.CheckLeaks(t)
+	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(fsys))
+	states := map[uint64]map[string]string{}
+	last := func() uint64 { return s.DB().LogPosition().LastSeq }
+	write := func(prefix string, n int) {
+		for i := range n {
+			put(t, s, model, fmt.Sprint(prefix, i), 1)
+			states[last()] = maps.Clone(model)
+		}
+	}
+	write("a", 10)
+	mustNil(t, s.Publish(t.Context()))
+	write("b", 5)
+	mustNil(t, s.Ship(t.Context()))
+	before := last()
+	ingestSorted(t, s, model, "in", 50)
+	states[last()] = maps.Clone(model)
+	write("c", 5)
+	mustNil(t, s.shipAll(t.Context()))
+	if lag := s.Lag(); lag.Shipped != before || lag.Seq != last() || lag.Time == 0 {
+		t.Errorf("without the ingestion's tables: %+v, want %d shipped of %d", lag, before, last())
+	}
+	for seq := uint64(1); seq <= last(); seq++ {
+		mem := vfs.NewMem()
+		_, err := Restore(t.Context(), b, "to", At{Seq: seq}, &RestoreOptions{FS: mem})
+		var refusal *PointError
+		switch {
+		case seq <= before && err == nil:
+			sameMap(t, fmt.Sprint("restored to ", seq), contentsOf(t, mem, "to"), states[seq])
+		case seq <= before || !errors.As(err, &refusal) || refusal.Before == nil || refusal.Before.Seq != before:
+			t.Errorf("restore to %d, the ingestion is behind %d: %v", seq, before, err)
+		}
+	}
+	mem := vfs.NewMem()
+	r, err := Restore(t.Context(), b, "to", At{}, &RestoreOptions{FS: mem})
+	mustNil(t, err)
+	if r.At.Seq != before || r.Left.LastSeq != last() || !strings.Contains(r.Left.Why, "ingestion") {
+		t.Errorf("restored %+v, want up to %d, and a word about the ingestion", r, before)
+	}
+	mustNil(t, s.Publish(t.Context()))
+	if lag := s.Lag(); lag.Shipped != last() || lag.Time != 0 {
+		t.Errorf("with the ingestion's tables: %+v", lag)
+	}
+	for seq := uint64(1); seq <= last(); seq++ {
+		mem := vfs.NewMem()
+		_, err := Restore(t.Context(), b, "to", At{Seq: seq}, &RestoreOptions{FS: mem})
+		mustNil(t, err)
+		sameMap(t, fmt.Sprint("restored to ", seq), contentsOf(t, mem, "to"), states[seq])
+	}
+}
+
+// TestStore_WritersWaitForAnIngestion uploads the tables of an ingestion for ten minutes. With MaxLag writers wait for
+// them after its time, and go on when the step is there.
+func TestStore_WritersWaitForAnIngestion(t *testing.T) {
+	inTime(t, func(o *Options) { o.MaxLag = 30 * time.Second }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+		time.Sleep(90 * time.Second)
+		model := map[string]string{}
+		put(t, s, model, "a", 10)
+		time.Sleep(5 * time.Second)
+		b.hook(func(call, name string) error {
+			if call == "put" && strings.HasPrefix(name, tableFolder) {
+				time.Sleep(10 * time.Minute)
+			}
+			return nil
+		}, nil)
+		ingestSorted(t, s, model, "in", 50)
+		begun := time.Now()
+		longest := time.Duration(0)
+		for i := range 100 {
+			start := time.Now()
+			put(t, s, model, fmt.Sprint("b", i), 1)
+			longest = max(longest, time.Since(start))
+			time.Sleep(time.Second)
+		}
+		if longest < 9*time.Minute || time.Since(begun) < 11*time.Minute {
+			t.Errorf("the longest write took %v; it was to wait for the tables", longest)
+		}
+		if got := events.kinds(); !slices.Equal(got, []EventKind{EventWait, EventGoOn}) {
+			t.Errorf("events: %v", got)
+		}
+		time.Sleep(2 * time.Second)
+		sameMap(t, "restored", restoredContents(t, b.b), model)
+	})
+}
