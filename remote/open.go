@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -291,19 +290,6 @@ func (o *opening) isOurs(seg *Segment, length int64, sum uint32) error {
 	return err
 }
 
-// readSegmentSum reads the header of a segment. It returns the length and the crc32c of its body.
-func readSegmentSum(ctx context.Context, b Bucket, storeID uint64, at place) (s *Segment, length int64, sum uint32, err error) {
-	s, length, err = readSegmentHeader(ctx, b, storeID, at)
-	if err != nil || length == 0 {
-		return s, length, Checksum(nil), err
-	}
-	var field [4]byte
-	if _, err := b.ReadAt(ctx, at.String(), field[:], bodySumOffset); err != nil {
-		return nil, 0, 0, err
-	}
-	return s, length, binary.LittleEndian.Uint32(field[:]), nil
-}
-
 // errFaster ends a claim behind a step that this directory has not compared with its notes.
 var errFaster = errors.New("it has claimed it at the same time")
 
@@ -384,15 +370,25 @@ func (o *opening) openLocal() error {
 	l, last := &o.ledger, db.LogPosition().LastSeq // nobody else has the ledger yet
 	l.lastSeq, l.segments = max(last, o.ship.lastSeq), o.ship.lastSeq
 	l.tables, l.missing = o.publish.chain.step.LastTableSeq, o.ship.missing.Load()
-	l.countLocked()
-	if last > o.ship.lastSeq {
-		o.ship.missing.Store(last) // they were written and not shipped
+	if o.hasUnpublished() {
 		l.missing = last
 	}
+	l.countLocked()
+	if last > o.ship.lastSeq {
+		l.missing = last // they were written and not shipped
+	}
+	o.ship.missing.Store(l.missing)
 	if err := o.beginList(); err != nil {
 		return errors.Join(err, db.Close())
 	}
 	return nil
+}
+
+// hasUnpublished reports whether the directory has other tables than the newest step. An earlier process may have shipped
+// the mark of an ingestion whose tables are among them: the headers of segments do not say that.
+func (o *opening) hasUnpublished() bool {
+	d := diff(o.publish.chain.state.Tables.Version, o.local.Version)
+	return len(d.Added)+len(d.Removed) > 0
 }
 
 // beginList prepares a list of segments that begins with the logs of this epoch: all earlier writes must be in

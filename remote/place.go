@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -62,10 +63,16 @@ func readSegment(ctx context.Context, b Bucket, storeID uint64, at place) (*Segm
 
 // readSegmentHeader is readSegment without the body, whose length it returns.
 func readSegmentHeader(ctx context.Context, b Bucket, storeID uint64, at place) (s *Segment, length int64, err error) {
+	s, length, _, err = readSegmentSum(ctx, b, storeID, at)
+	return s, length, err
+}
+
+// readSegmentSum is readSegmentHeader that also returns the crc32c of the body, as the header states it.
+func readSegmentSum(ctx context.Context, b Bucket, storeID uint64, at place) (s *Segment, length int64, sum uint32, err error) {
 	src := make([]byte, segmentHeader)
 	n, err := b.ReadAt(ctx, at.String(), src, 0)
 	if err != nil && err != io.EOF {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	s, length, err = decodeSegmentHeader(src[:n])
 	if err == nil {
@@ -74,7 +81,10 @@ func readSegmentHeader(ctx context.Context, b Bucket, storeID uint64, at place) 
 	if err == nil {
 		err = checkPlace(s.Name(), at.String())
 	}
-	return s, length, damage(at.String(), "segment", err)
+	if err != nil {
+		return nil, 0, 0, damage(at.String(), "segment", err)
+	}
+	return s, length, binary.LittleEndian.Uint32(src[bodySumOffset:]), nil
 }
 
 // A segmentInfo describes a segment of the list.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale"
 )
 
 // segmentAt returns a segment with length bytes of data.
@@ -218,4 +220,30 @@ func TestReadSegment_OfAnotherPlace(t *testing.T) {
 	mustNil(t, PutObject(ctx, b, at.String(), src[:50], true))
 	_, _, err = readSegmentHeader(ctx, b, exampleStore, at)
 	mustBeDamage(t, at.String(), err)
+}
+
+// TestReadSegmentSum_EveryBit flips each bit of what is read of a segment, to compare it with a local log. None may
+// pass: a directory with other bytes counts as a copy.
+func TestReadSegmentSum_EveryBit(t *testing.T) {
+	b := countRequests(NewMem())
+	at := place{logOf(1, 3), 4096}
+	s := segmentAt(at, 50)
+	src, err := s.Encode(nil)
+	mustNil(t, err)
+	mustNil(t, PutObject(t.Context(), b, s.Name(), src, true))
+	for bit := range 8 * segmentHeader {
+		b.after = func(_ string, p []byte, off int64) {
+			if i := int64(bit/8) - off; 0 <= i && i < int64(len(p)) {
+				p[i] ^= 1 << (bit % 8)
+			}
+		}
+		if _, _, sum, err := readSegmentSum(t.Context(), b, exampleStore, at); !isDamage(err) && !errors.Is(err, shale.ErrFormatTooNew) {
+			t.Fatalf("bit %d: sum %08x, %v", bit, sum, err)
+		}
+	}
+	b.after = nil
+	gets := b.gets[segmentFolder]
+	if _, length, sum, err := readSegmentSum(t.Context(), b, exampleStore, at); length != 50 || sum != Checksum(s.Body) || err != nil || b.gets[segmentFolder] != gets+1 {
+		t.Errorf("length %d, sum %08x, %v, %d GETs", length, sum, err, b.gets[segmentFolder]-gets)
+	}
 }

@@ -212,6 +212,33 @@ func TestStore_IngestionOnItsWay(t *testing.T) {
 	}
 }
 
+// TestStore_IngestionOfAnEarlierProcess ends a process that has shipped the mark of an ingestion and not published its
+// tables. The next one acknowledges nothing before these are in the bucket.
+func TestStore_IngestionOfAnEarlierProcess(t *testing.T) {
+	testenv.CheckLeaks(t)
+	for _, strict := range []bool{true, false} {
+		fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+		s := openStore(t, "db", b, manual(fsys))
+		put(t, s, model, "a", 10)
+		mustNil(t, s.Publish(t.Context()))
+		ingestSorted(t, s, model, "in", 50)
+		put(t, s, model, "b", 5)
+		mustNil(t, s.Close())
+		o := manual(fsys)
+		o.Strict = strict
+		s = openStore(t, "db", b, o)
+		if lag := s.Lag(); lag.Shipped >= lag.Seq {
+			t.Errorf("strict %v: opened again: %+v", strict, lag)
+		}
+		if strict {
+			put(t, s, model, "c", 1)
+		} else {
+			mustNil(t, s.Ship(t.Context()))
+		}
+		sameMap(t, fmt.Sprintf("strict %v: restored", strict), restoredContents(t, b), model)
+	}
+}
+
 // TestStore_WritersWaitForAnIngestion uploads the tables of an ingestion for ten minutes. With MaxLag writers wait for
 // them after its time, and go on when the step is there.
 func TestStore_WritersWaitForAnIngestion(t *testing.T) {
