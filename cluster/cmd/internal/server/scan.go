@@ -15,6 +15,7 @@ import (
 const (
 	defaultCount = 10
 	mostCount    = 10_000   // keys that one call looks at; COUNT is a hint
+	scanBytes    = 1 << 20  // bytes of keys, likewise
 	mostCursors  = 10_000   // cursors that are remembered
 	cursorBytes  = 16 << 20 // bytes of their keys
 )
@@ -132,17 +133,18 @@ func (c *client) scanRange(r shale.Reader, within shale.Range, o scanOptions) {
 	within.KeysOnly = true
 	var found [][]byte
 	var last []byte
-	cursor, left := uint64(0), o.count
+	cursor, left, size := uint64(0), o.count, 0
 	for e, err := range r.Scan(within) {
 		if err != nil {
 			c.fail(err)
 			return
 		}
-		if left == 0 { // there is a further key
+		if left == 0 || size > scanBytes { // there is a further key
 			cursor = c.s.cursors.put(last)
 			break
 		}
 		left--
+		size += len(e.Key)
 		last = append(last[:0], e.Key...)
 		if !o.none && (o.pattern == nil || resp.Matches(o.pattern, last)) {
 			found = append(found, bytes.Clone(last))

@@ -72,3 +72,26 @@ func TestScan_OtherMembersCursor(t *testing.T) {
 		t.Errorf("its own cursor, on another connection: %q", got)
 	}
 }
+
+// A call of SCAN returns a bounded number of bytes, whatever its COUNT, and the next ones the rest.
+func TestScan_LongKeys(t *testing.T) {
+	s, _ := setup(t)
+	c := s.newClient()
+	for i := range 100 {
+		c.say("SET", fmt.Sprintf("%03d%s", i, strings.Repeat("x", 60_000)), "x")
+	}
+	found, calls := 0, 0
+	for cursor := "0"; ; calls++ {
+		reply := c.say("SCAN", cursor, "COUNT", "10000")
+		if len(reply) > 2*scanBytes {
+			t.Fatalf("a reply of %d bytes", len(reply))
+		}
+		found += strings.Count(reply, "$60003\r\n")
+		if cursor = strings.Fields(reply)[2]; cursor == "0" {
+			break
+		}
+	}
+	if found != 100 || calls < 5 {
+		t.Errorf("%d keys in %d calls", found, calls)
+	}
+}
