@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"sort"
 	"sync"
 
 	"github.com/shaledb/shale/compaction"
@@ -372,8 +373,14 @@ func (c *cursor) addRuns(runs []*tree.Run) {
 			c.runs = append(c.runs, new(runSource))
 		}
 		s := c.runs[c.nruns]
-		if s.tables = p.keep(run.Overlapping(c.rng.Lower, c.rng.Upper), &s.kept); len(s.tables) == 0 {
+		from, end := run.Overlapping(c.rng.Lower, c.rng.Upper)
+		all := run.Tables[from:end]
+		if s.tables = p.keep(all, &s.kept); len(s.tables) == 0 {
 			continue
+		}
+		s.run, s.first = run, from
+		if len(s.tables) < len(all) {
+			s.run = nil
 		}
 		// Of several runs of a level, compactions leave the oldest.
 		if s.spare = run.Level == 0; s.spare {
@@ -401,6 +408,8 @@ func (c *cursor) addRuns(runs []*tree.Run) {
 type runSource struct {
 	concat iter.Concat
 	tables []*tree.Table
+	run    *tree.Run // whose tables they are, from number first on; nil: some between them are left out
+	first  int
 	spare  bool             // a compaction would merge it with another run of the cursor
 	kept   []*tree.Table    // where tables lie if they are not the run's own
 	table  sstable.Iterator // over the open one
@@ -410,6 +419,25 @@ type runSource struct {
 func (s *runSource) Bounds(i int) (smallest, largest []byte) {
 	return s.tables[i].Meta.Smallest, s.tables[i].Meta.Largest
 }
+
+// From implements iter.ConcatFinder.
+func (s *runSource) From(key []byte) int {
+	if s.run == nil {
+		return sort.Search(len(s.tables), func(i int) bool { return bytes.Compare(s.tables[i].Meta.Largest, key) >= 0 })
+	}
+	return s.place(s.run.From(key))
+}
+
+// Before implements iter.ConcatFinder.
+func (s *runSource) Before(key []byte) int {
+	if s.run == nil {
+		return sort.Search(len(s.tables), func(i int) bool { return bytes.Compare(s.tables[i].Meta.Smallest, key) >= 0 })
+	}
+	return s.place(s.run.Before(key))
+}
+
+// place turns an index into the run's tables into the next one into tables.
+func (s *runSource) place(i int) int { return min(max(i-s.first, 0), len(s.tables)) }
 
 // Open implements iter.ConcatSource.
 func (s *runSource) Open(i int) (base.Iterator, error) {
@@ -428,7 +456,7 @@ func (c *cursor) close() error {
 	}
 	err := c.src.Close()
 	for _, s := range c.runs[:c.nruns] {
-		s.tables = nil
+		s.tables, s.run = nil, nil
 		clear(s.kept)
 		s.kept = s.kept[:0] // so that the next close does not clear it again
 	}

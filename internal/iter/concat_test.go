@@ -68,13 +68,34 @@ func cut(t testing.TB, kvs []base.KV, n int) *fakeRun {
 	return run
 }
 
+// A findingRun is a fakeRun that finds tables by itself.
+type findingRun struct{ *fakeRun }
+
+func (r findingRun) From(key []byte) (n int) {
+	for n < len(r.bounds) && string(r.bounds[n][1]) < string(key) {
+		n++
+	}
+	return n
+}
+
+func (r findingRun) Before(key []byte) (n int) {
+	for n < len(r.bounds) && string(r.bounds[n][0]) < string(key) {
+		n++
+	}
+	return n
+}
+
 func TestConcat_Model(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range uint64(200) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 4))
 			all, _ := deal(r, r.IntN(80), 1)
 			run := cut(t, all, 1+r.IntN(10))
-			c := &cursor{t: t, it: NewConcat(len(run.tables), run), want: all, i: -2}
+			src := ConcatSource(run)
+			if seed%2 == 1 {
+				src = findingRun{run}
+			}
+			c := &cursor{t: t, it: NewConcat(len(run.tables), src), want: all, i: -2}
 			c.move(5, nil, 0)
 			for range 400 {
 				op := r.IntN(24)

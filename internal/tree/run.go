@@ -15,8 +15,9 @@ type Run struct {
 	Tables []*Table // in the order of keys
 	Keys   uint64   // number of keys in all tables
 
-	id    uint64            // in the manifest
-	metas []*manifest.Table // the manifest's descriptions of the tables, with their sidecars
+	id      uint64            // in the manifest
+	metas   []*manifest.Table // the manifest's descriptions of the tables, with their sidecars
+	changed int               // number of tables that have come, or left the run of the version before
 
 	// filters is the last sum of the resident filters. It is nil if none
 	// was taken, and out of date if its epoch is not the current one.
@@ -54,20 +55,26 @@ func (r *Run) Bounds(i int) (smallest, largest []byte) {
 	return meta.Smallest, meta.Largest
 }
 
-// Overlapping returns the tables of the run that may hold keys from lower (inclusive)
-// to upper (exclusive). A nil upper means no bound. The result is a part of r.Tables.
-func (r *Run) Overlapping(lower, upper []byte) []*Table {
-	from, end := 0, len(r.Tables)
+// From returns how many tables end before key.
+func (r *Run) From(key []byte) int { return r.bounds.From(key, r) }
+
+// Before returns how many tables begin before key.
+func (r *Run) Before(key []byte) int { return r.bounds.Before(key, r) }
+
+// Overlapping returns where in r.Tables those tables are that may hold keys from lower
+// (inclusive) to upper (exclusive). A nil upper means no bound.
+func (r *Run) Overlapping(lower, upper []byte) (from, end int) {
+	from, end = 0, len(r.Tables)
 	if len(lower) > 0 {
-		from = r.bounds.From(lower, r)
+		from = r.From(lower)
 	}
 	if upper != nil {
-		end = max(from, r.bounds.Before(upper, r))
+		end = max(from, r.Before(upper))
 	}
-	return r.Tables[from:end]
+	return from, end
 }
 
-// NumTables, NumKeys, KeyRange and Rank implement filterplan.KeyRun.
+// NumTables, NumKeys, KeyRange, From and Rank implement filterplan.KeyRun.
 func (r *Run) NumTables() int { return len(r.Tables) }
 
 // NumKeys returns the number of keys in all tables.
