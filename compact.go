@@ -314,7 +314,7 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 	defer cancel()
 	// Close waits for this call, so Close must also end it.
 	defer context.AfterFunc(db.ctx, cancel)()
-	job := compaction.NewManual(r.Lower, r.Upper)
+	job := compaction.NewManual(r.Lower, r.Upper, db.commits.Visible())
 	for {
 		plan, err := db.pickStep(ctx, job)
 		if err != nil {

@@ -61,30 +61,95 @@ func (x *level0Index) find(run *manifest.Run, key []byte) int {
 // update makes the index describe runs, which are level 0 of a version. Between versions
 // that follow each other only a few runs differ, and only these cost more than a look.
 func (x *level0Index) update(runs []manifest.Run) {
-	if sameSlice(x.runs, runs) {
-		return
+	if !sameSlice(x.runs, runs) {
+		c := Level0Change{from: x.runs, to: runs}
+		c.Prepare()
+		x.apply(&c)
 	}
-	old := x.runs
-	x.runs = runs
-	if len(old) == 0 {
-		x.build(runs)
-		return
+}
+
+// A Level0Change leads a level0Index from one version to a later one. Prepare does what takes
+// time in proportion to the number of runs, and needs no lock:
+//
+//	c := busy.Level0Change(v)  // with the lock that guards busy
+//	c.Prepare()                // without it
+//	busy.Learn(c)              // with it
+//
+// Without these calls the next pick does all of this itself.
+type Level0Change struct {
+	from, to   []manifest.Run
+	gone, come []*manifest.Run
+	whole      *level0Index // of all runs, if so many differ that it is made anew
+}
+
+// fewYoung is the number of runs of level 0 up to which a pick brings the index up to date itself.
+const fewYoung = 64
+
+// mostMoved is how many runs at most are moved one by one, in less than a millisecond.
+const mostMoved = 256
+
+// Level0Change returns how level 0 of v differs from what picks know of it, or nil if they know it,
+// or if there is little to know.
+func (f *InFlight) Level0Change(v *manifest.Version) *Level0Change {
+	runs := v.Levels[0].Runs
+	if f.index == nil || sameSlice(f.index.runs, runs) || max(len(f.index.runs), len(runs)) <= fewYoung {
+		return nil
 	}
+	return &Level0Change{from: f.index.runs, to: runs}
+}
+
+// Prepare finds out what has changed.
+func (c *Level0Change) Prepare() {
+	if len(c.from) > 0 {
+		c.compare()
+	}
+	if len(c.from) == 0 || len(c.gone)+len(c.come) > mostMoved {
+		c.whole = new(level0Index)
+		c.whole.build(c.to)
+	}
+}
+
+// compare sets gone and come.
+func (c *Level0Change) compare() {
+	old, runs := c.from, c.to
 	for len(old) > 0 || len(runs) > 0 {
 		switch {
 		case len(runs) == 0 || len(old) > 0 && old[0].ID > runs[0].ID:
-			x.remove(&old[0])
+			c.gone = append(c.gone, &old[0])
 			old = old[1:]
 		case len(old) == 0 || runs[0].ID > old[0].ID:
-			x.insert(runs[0])
+			c.come = append(c.come, &runs[0])
 			runs = runs[1:]
 		default:
 			if !sameSlice(old[0].Tables, runs[0].Tables) {
-				x.remove(&old[0])
-				x.insert(runs[0])
+				c.gone, c.come = append(c.gone, &old[0]), append(c.come, &runs[0])
 			}
 			old, runs = old[1:], runs[1:]
 		}
+	}
+}
+
+// Learn makes picks know what c has found out, unless they have learnt something else since c was
+// made. c may be nil.
+func (f *InFlight) Learn(c *Level0Change) {
+	if c != nil && sameSlice(f.index.runs, c.from) {
+		f.index.apply(c)
+	}
+}
+
+// apply makes the index describe c.to. Requires: it describes c.from, and c is prepared.
+func (x *level0Index) apply(c *Level0Change) {
+	x.runs = c.to
+	if c.whole != nil {
+		x.root = c.whole.root
+		x.work += c.whole.work
+		return
+	}
+	for _, run := range c.gone {
+		x.remove(run)
+	}
+	for _, run := range c.come {
+		x.insert(*run)
 	}
 }
 

@@ -259,3 +259,62 @@ func BenchmarkLevel0(b *testing.B) {
 		}
 	}
 }
+
+// What two owners of a lock have found out at once is learnt once. The second one's is about a
+// level 0 that the index does not describe any more.
+func TestLevel0Index_LearnsOnce(t *testing.T) {
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 2))
+	v := level0Of(t, 4, 3*fewYoung)
+	busy := NewInFlight()
+	if busy.Level0Change(level0Of(t, 4, fewYoung)) != nil {
+		t.Error("of few runs there is something to find out without the lock")
+	}
+	first := busy.Level0Change(v)
+	first.Prepare()
+	busy.Learn(first)
+	if busy.Level0Change(v) != nil {
+		t.Error("what was learnt is to be found out again")
+	}
+	without := func(n int) *manifest.Version {
+		e := new(manifest.Edit)
+		for _, run := range v.Levels[0].Runs[:n] {
+			e.Removed = append(e.Removed, manifest.Removed{Level: 0, Num: run.Tables[0].Num, Table: run.Tables[0]})
+		}
+		next, err := v.Apply(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	// Two changes from the same state: some runs go, and more of them.
+	less, least := without(fewYoung/2), without(fewYoung)
+	second, third := busy.Level0Change(less), busy.Level0Change(least)
+	second.Prepare()
+	third.Prepare()
+	busy.Learn(third)
+	busy.Learn(second)
+	for _, now := range []*manifest.Version{less, least} {
+		x := busy.level0(now)
+		for range 20 {
+			compareQueries(t, r, x, now.Levels[0].Runs)
+		}
+		if n := countNodes(x.root); n != len(now.Levels[0].Runs) {
+			t.Errorf("the index has %d runs, want %d", n, len(now.Levels[0].Runs))
+		}
+	}
+	// So many changes that the index is made anew.
+	many := level0Of(t, 2, 2*mostMoved)
+	change := busy.Level0Change(many)
+	change.Prepare()
+	busy.Learn(change)
+	if n := countNodes(busy.index.root); change.whole == nil || n != 2*mostMoved {
+		t.Errorf("the new index has %d runs, want %d", n, 2*mostMoved)
+	}
+}
+
+func countNodes(n *runNode) int {
+	if n == nil {
+		return 0
+	}
+	return 1 + countNodes(n.left) + countNodes(n.right)
+}

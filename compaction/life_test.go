@@ -302,7 +302,7 @@ func TestLife_NobodyCanTell(t *testing.T) {
 			case c < 8:
 				if manual == nil {
 					lower := lifeKeys[l.r.IntN(len(lifeKeys))]
-					manual = NewManual([]byte(lower), []byte(lower+"~"))
+					manual = NewManual([]byte(lower), []byte(lower+"~"), newest(l.v))
 				}
 				if p, blocked := manual.Next(l.v, l.options(), l.busy); !l.begin(p) && !blocked {
 					manual = nil
@@ -346,7 +346,7 @@ func (l *life) settle() {
 		l.running = nil
 		l.check("settling")
 	}
-	all := NewManual(nil, nil)
+	all := NewManual(nil, nil, newest(l.v))
 	for steps := 0; ; steps++ {
 		p, blocked := all.Next(l.v, l.options(), l.busy)
 		if blocked || steps > 1000 {

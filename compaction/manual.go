@@ -11,45 +11,54 @@ import (
 // Its owner asks Next for one plan after the other until it is complete.
 //
 // Automatic compactions go on at the same time. A Manual ends all the same, for three
-// reasons. It is only about tables that hold entries as old as its first step. Each plan,
+// reasons. It is only about tables that hold entries as old as the Manual. Each plan,
 // its own or an automatic one, takes entries down and none up. And each place of the last
 // level is rewritten at most once. Its steps are small (see limit), because other
 // compactions that need the tables of a step wait for it, above all those of level 0.
 type Manual struct {
 	lower, upper []byte // user keys; upper is exclusive; nil: no bound
-
-	begun  bool
-	maxSeq base.Seq // the newest entry of the version at the first step
-	below  []byte   // the last level is done below this key
+	maxSeq       base.Seq
+	below        []byte // the last level is done below this key
+	more         bool   // see More
 }
 
 // NewManual returns a compaction of the user keys from lower (inclusive) to
-// upper (exclusive). A bound of nil means no bound. It keeps both slices.
-func NewManual(lower, upper []byte) *Manual { return &Manual{lower: lower, upper: upper, below: lower} }
+// upper (exclusive), as far as they were written up to the number maxSeq.
+// A bound of nil means no bound. It keeps both slices.
+func NewManual(lower, upper []byte, maxSeq base.Seq) *Manual {
+	return &Manual{lower: lower, upper: upper, maxSeq: maxSeq, below: lower}
+}
 
 // Next returns the next step: a plan, or a plan of kind Nothing. In the second
 // case, blocked reports whether plans in flight are in the way. If so, the caller
-// asks again when one of them has ended. If not, the compaction is complete.
+// asks again when one of them has ended. If not, the compaction is complete,
+// unless More says that it is not.
 func (m *Manual) Next(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool) {
-	plan, blocked = m.look(v, o, busy)
+	plan, blocked, looked := m.look(v, o, busy)
+	if m.more = looked != nil; m.more {
+		m.below = append(bytes.Clone(looked), 0)
+	}
 	if plan.Kind != Nothing && plan.From == lastLevel {
 		m.below = append(bytes.Clone(plan.largest), 0)
 	}
 	return plan, blocked
 }
 
+// More reports whether the last call of Next has looked at as many tables as it may under the
+// caller's lock, and found no step. The next call goes on from there.
+func (m *Manual) More() bool { return m.more }
+
 // Ready reports whether Next would return a plan. It makes no step.
 func (m *Manual) Ready(v *manifest.Version, o Options, busy InFlight) bool {
-	plan, _ := m.look(v, o, busy)
+	plan, _, _ := m.look(v, o, busy)
 	return plan.Kind != Nothing
 }
 
 // look is Next without a record that the plan was made. The highest
 // level with tables to bring down comes first: what it brings down
-// is then taken further by the steps for the deeper levels.
-func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool) {
+// is then taken further by the steps for the deeper levels. looked is as in rewrite.
+func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool, looked []byte) {
 	p := newPicker(v, o, &busy)
-	m.begin(v)
 	for level := range lastLevel {
 		if !m.any(p, level) {
 			continue
@@ -60,7 +69,7 @@ func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan,
 		} else {
 			plan, ok = m.fromLevel(p, level)
 		}
-		return plan, !ok
+		return plan, !ok, nil
 	}
 	return m.rewrite(p)
 }
@@ -76,28 +85,13 @@ func (p *picker) limit(level int) int64 {
 	return p.opts.maxBytes / 2
 }
 
-// begin notes at the first step which entries the compaction is about: those of v.
-func (m *Manual) begin(v *manifest.Version) {
-	if m.begun {
-		return
-	}
-	m.begun = true
-	for level := range v.Levels {
-		for _, run := range v.Levels[level].Runs {
-			for _, t := range run.Tables {
-				m.maxSeq = max(m.maxSeq, t.MaxSeq)
-			}
-		}
-	}
-}
-
 // inRange reports whether t may hold keys of the range.
 func (m *Manual) inRange(t *manifest.Table) bool {
 	return bytes.Compare(t.Largest, m.lower) >= 0 && (m.upper == nil || bytes.Compare(t.Smallest, m.upper) < 0)
 }
 
 // wants reports whether the compaction has to bring t down: t
-// is in the range and holds entries as old as the first step.
+// is in the range and holds entries up to maxSeq.
 func (m *Manual) wants(t *manifest.Table) bool { return t.MinSeq <= m.maxSeq && m.inRange(t) }
 
 // young asks for the tables of level 0 to bring down.
@@ -135,15 +129,15 @@ func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 	var group []*manifest.Table
 	var size int64
 	limit := p.limit(level)
-	next, ended := 0, false // next: index of the table after the group; ended: no more tables may join
-	p.sweep(level, oldest.Overlaps(m.lower, nil), func(t *manifest.Table, below int64) {
-		i := oldest.Find(t.Smallest)
-		joins := len(group) == 0 || i == next && size+t.Size+below <= limit
-		if !ended && joins && m.wants(t) {
-			group, size, next = append(group, t), size+t.Size+below, i+1
-			return
+	next := 0 // index of the table after the group
+	p.sweep(level, oldest, oldest.Find(m.lower), func(at int, below int64) (more bool) {
+		t := oldest.Tables[at]
+		joins := len(group) == 0 || at == next && size+t.Size+below <= limit
+		if joins && m.wants(t) {
+			group, size, next = append(group, t), size+t.Size+below, at+1
+			return true
 		}
-		ended = len(group) > 0
+		return len(group) == 0 && m.inRange(t)
 	})
 	if len(group) == 0 {
 		return Plan{}, false
@@ -173,20 +167,31 @@ func (m *Manual) fromRuns(p *picker, level int) (Plan, bool) {
 	return Plan{}, false
 }
 
-// rewrite plans to rewrite the next neighbouring tables
-// of the last level that hold tombstones or old versions.
-func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
+// mostLooks is how many tables of the last level rewrite looks at in one call.
+const mostLooks = 2048
+
+// rewrite plans to rewrite the next neighbouring tables of the last level that hold
+// tombstones or old versions. If there are none among the next mostLooks tables, it
+// returns the largest key of these in looked. It does nothing then, and the caller goes on.
+func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool, looked []byte) {
 	runs := p.v.Levels[lastLevel].Runs
 	if len(runs) == 0 {
-		return Plan{}, false
+		return Plan{}, false, nil
 	}
 	run := &runs[len(runs)-1]
+	if all := run.Totals(); all.Tombstones == 0 && all.Entries == all.Keys {
+		return Plan{}, false, nil
+	}
 	var group []*manifest.Table
 	var size int64
-	for _, t := range run.Overlaps(m.below, nil) {
+	for i, t := range run.Overlaps(m.below, nil) {
 		if !m.inRange(t) || len(group) > 0 && size+t.Size > p.limit(lastLevel) {
 			break
 		}
+		if i == mostLooks && len(group) == 0 {
+			return Plan{}, false, looked
+		}
+		looked = t.Largest
 		stale := t.Tombstones > 0 || t.Entries > t.Keys
 		if stale && m.wants(t) && (p.opts.DropSeq == 0 || t.MinSeq <= p.opts.DropSeq) {
 			group = append(group, t)
@@ -196,8 +201,8 @@ func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
 		}
 	}
 	if len(group) == 0 {
-		return Plan{}, false
+		return Plan{}, false, nil
 	}
 	plan, ok := p.plan(lastLevel, lastLevel, []Input{{level: lastLevel, run: run.ID, Tables: group}}, byRequest)
-	return plan, !ok
+	return plan, !ok, nil
 }

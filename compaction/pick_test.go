@@ -14,6 +14,14 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
+// newest returns the number of the newest entry in v.
+func newest(v *manifest.Version) (seq base.Seq) {
+	for t := range v.Tables() {
+		seq = max(seq, t.MaxSeq)
+	}
+	return seq
+}
+
 // TestPick runs the planner on versions written as text. The commands:
 //
 //	version        sets the version; nothing is in flight
@@ -101,10 +109,10 @@ func TestPick(t *testing.T) {
 					if d.HasArg("lower") {
 						d.ScanArgs(t, "lower", &lower)
 					}
-					job = NewManual([]byte(lower), nil)
+					job = NewManual([]byte(lower), nil, newest(v))
 					if d.HasArg("upper") {
 						d.ScanArgs(t, "upper", &upper)
-						job = NewManual([]byte(lower), []byte(upper))
+						job = NewManual([]byte(lower), []byte(upper), newest(v))
 					}
 				}
 				var blocked bool

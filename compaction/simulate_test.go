@@ -175,7 +175,7 @@ func TestSimulate_CompactAll(t *testing.T) {
 		s := newSimulation(t, small(runs), workload{updates: 1})
 		s.fill(60 << 20)
 		s.live(30 << 20)
-		job := NewManual(nil, nil)
+		job := NewManual(nil, nil, newest(s.v))
 		for steps := 0; ; steps++ {
 			p, blocked := job.Next(s.v, s.o, InFlight{})
 			if blocked || steps > 10000 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/shaledb/shale/internal/base"
@@ -132,7 +133,9 @@ type Run struct {
 	ID     uint64 // of two runs of a level, the one with the higher ID is newer
 	Tables []*Table
 
-	totals Totals // the sums over Tables; zero in a run that another package has made
+	// Known of a run that this package has made, and zero in others.
+	totals Totals   // the sums over Tables
+	dense  [][]byte // the largest keys of the tables for which Table.Dense is true, in order
 }
 
 // Totals returns the sums over the run's tables. They were computed when the run was made, if
@@ -142,6 +145,56 @@ func (r *Run) Totals() Totals {
 		return r.totals
 	}
 	return TotalsOf(r.Tables)
+}
+
+// Dense returns the indexes of the tables for which Table.Dense is true: at most limit of them,
+// spread over the run if there are more. The place of the first one depends on turn.
+func (r *Run) Dense(limit int, turn uint64) (at []int) {
+	dense := r.dense
+	if r.totals.Tables != len(r.Tables) {
+		dense = denseKeys(nil, r.Tables)
+	}
+	n := len(dense)
+	for i := range min(n, limit) {
+		if n > limit {
+			i = (int(turn%uint64(n)) + i*(n/limit)) % n
+		}
+		at = append(at, r.Find(dense[i]))
+	}
+	return at
+}
+
+// denseKeys appends the largest keys of the dense tables to dst.
+func denseKeys(dst [][]byte, tables []*Table) [][]byte {
+	for _, t := range tables {
+		if t.Dense() {
+			dst = append(dst, t.Largest)
+		}
+	}
+	return dst
+}
+
+// denseAfter returns what dense is once the tables gone have left the run and fresh have come.
+// It does not change r.
+func (r *Run) denseAfter(gone []int, fresh []*Table) [][]byte {
+	var left, come [][]byte
+	for _, i := range gone {
+		left = denseKeys(left, r.Tables[i:i+1])
+	}
+	if come = denseKeys(nil, fresh); len(left)+len(come) == 0 {
+		return r.dense
+	}
+	dense := slices.Clone(r.dense)
+	for _, key := range left {
+		if at, there := slices.BinarySearchFunc(dense, key, bytes.Compare); there {
+			dense = slices.Delete(dense, at, at+1)
+		}
+	}
+	for _, key := range come {
+		at, _ := slices.BinarySearchFunc(dense, key, bytes.Compare)
+		dense = slices.Insert(dense, at, key)
+	}
+	return dense
 }
 
 // Find returns the index of the first table whose largest key is at or after key, or

@@ -17,6 +17,10 @@ const MaxRuns = 16
 // A Level is a list of runs, newest first.
 type Level struct {
 	Runs []Run
+
+	// The sums over the tables of counted, if that is Runs. Apply has set both.
+	totals  Totals
+	counted []Run
 }
 
 // A Version is the set of tables that a store consists of at one moment. It is immutable, and
@@ -37,9 +41,17 @@ type Version struct {
 
 // Totals returns the sums over the tables of a level.
 func (v *Version) Totals(level int) Totals {
-	var sum Totals
-	for i := range v.Levels[level].Runs {
-		sum.Add(v.Levels[level].Runs[i].Totals())
+	l := &v.Levels[level]
+	if n := len(l.Runs); n > 0 && n == len(l.counted) && &l.Runs[0] == &l.counted[0] {
+		return l.totals
+	}
+	return l.sum()
+}
+
+// sum returns the sums over the tables of the runs of l. Level 0 may have thousands of runs.
+func (l *Level) sum() (sum Totals) {
+	for i := range l.Runs {
+		sum.Add(l.Runs[i].Totals())
 	}
 	return sum
 }
@@ -143,6 +155,9 @@ func (v *Version) Apply(e *Edit) (*Version, error) {
 		if err != nil {
 			return nil, fmt.Errorf("level %d: %w", level, err)
 		}
+		if l := &next.Levels[level]; len(removed[level])+len(added[level])+len(sidecars[level]) > 0 {
+			l.totals, l.counted = l.sum(), l.Runs
+		}
 	}
 	return next, nil
 }
@@ -242,7 +257,7 @@ func (r Run) changed(gone []int, fresh []*Table) (Run, error) {
 		totals.subtract(TotalsOf(r.Tables[i : i+1]))
 	}
 	totals.Add(TotalsOf(fresh))
-	return Run{ID: r.ID, Tables: all, totals: totals}, nil
+	return Run{ID: r.ID, Tables: all, totals: totals, dense: r.denseAfter(gone, fresh)}, nil
 }
 
 // A keeper is the rest of a list of tables of which some go.

@@ -105,7 +105,7 @@ func TestScheduler_Split(t *testing.T) {
 	}
 	f.meta.Levels[6].Runs = []manifest.Run{last}
 	s := f.scheduler(4)
-	plan, _ := s.PickStep(compaction.NewManual(nil, nil))
+	plan, _ := s.PickStep(compaction.NewManual(nil, nil, base.MaxSeq))
 	if plan == nil || plan.To != 6 {
 		t.Fatalf("the step is %v", plan)
 	}
@@ -136,7 +136,7 @@ func TestScheduler_Split(t *testing.T) {
 func TestScheduler_TurnsWithCompact(t *testing.T) {
 	f := newFakeTree(8)
 	s := f.scheduler(1)
-	job := compaction.NewManual(nil, nil)
+	job := compaction.NewManual(nil, nil, base.MaxSeq)
 	s.Request(job)
 	if plan := s.Pick(); plan != nil {
 		t.Errorf("while Compact waits for its step: %v", plan)
@@ -145,7 +145,7 @@ func TestScheduler_TurnsWithCompact(t *testing.T) {
 	if step == nil || !step.ByRequest() || s.running != 0 {
 		t.Fatalf("the step is %v, %v, with %d workers", step, blocked, s.running)
 	}
-	if other, blocked := s.PickStep(compaction.NewManual(nil, nil)); other != nil || !blocked {
+	if other, blocked := s.PickStep(compaction.NewManual(nil, nil, base.MaxSeq)); other != nil || !blocked {
 		t.Errorf("a second call has %v, %v beside it; want to wait", other, blocked)
 	}
 	s.Withdraw(job)
