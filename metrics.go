@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -278,7 +279,7 @@ func (v *view) addTo(m *Metrics, epoch uint64) {
 	}
 	var keys [NumLevels]uint64
 	estimates := v.Estimates(v.estimate)
-	m.LiveBytes = estimates.LiveBytes
+	m.LiveBytes = compaction.SumLive(v.Meta, estimates.LiveShares)
 	for i, r := range v.Runs {
 		l := &m.Levels[r.Level]
 		sums := v.Meta.Levels[r.Level].Runs[r.Nth].Totals()
@@ -306,17 +307,23 @@ func (v *view) addTo(m *Metrics, epoch uint64) {
 	}
 }
 
-// estimate estimates how many bytes are live, and which share of the keys each run spans.
-func (v *view) estimate() tree.Estimates {
+// estimate estimates which share of the bytes of each run is live, and which share of the keys the
+// run spans. known are the estimates of the last runs.
+func (v *view) estimate(known tree.Estimates) tree.Estimates {
+	e := tree.Estimates{LiveShares: compaction.LiveShares(v.Meta, known.LiveShares)}
 	runs := make([]filterplan.KeyRun, len(v.Runs))
 	for i, r := range v.Runs {
 		runs[i] = r
 	}
 	spread := filterplan.NewKeySpread(runs)
-	e := tree.Estimates{LiveBytes: compaction.LiveBytes(v.Meta), KeyShares: make([]float64, len(v.Runs))}
-	for i, r := range v.Runs {
-		e.KeyShares[i] = spread.Share(r)
+	fresh := len(v.Runs) - len(known.KeyShares)
+	if slices.ContainsFunc(v.Runs[:fresh], func(r *tree.Run) bool { return spread.Of(r) }) {
+		fresh, known.KeyShares = len(v.Runs), nil // the shares were those in another largest run
 	}
+	for _, r := range v.Runs[:fresh] {
+		e.KeyShares = append(e.KeyShares, spread.Share(r))
+	}
+	e.KeyShares = append(e.KeyShares, known.KeyShares...)
 	return e
 }
 

@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/shaledb/shale/manifest"
 )
@@ -17,45 +18,61 @@ import (
 // Of a run of more than liveSamples tables, it looks at as many, and assumes that the
 // others are overwritten to the same share. So it takes the same time for a run of any
 // length, but for the search for the tables below one.
-func LiveBytes(v *manifest.Version) int64 {
-	live, _ := liveBytes(v)
-	return live
+func LiveBytes(v *manifest.Version) int64 { return SumLive(v, LiveShares(v, nil)) }
+
+// LiveShares returns which share of the bytes of each run LiveBytes counts, newest run first.
+// known are the last ones, as far as the caller knows them: what is live in a run
+// depends only on the run and on those behind it.
+func LiveShares(v *manifest.Version, known []float64) []float64 {
+	shares, _ := liveShares(v, known)
+	return shares
+}
+
+// SumLive returns what LiveBytes does, by the result of LiveShares.
+func SumLive(v *manifest.Version, shares []float64) (sum int64) {
+	for level := range v.Levels {
+		for i := range v.Levels[level].Runs {
+			sum += int64(math.Round(float64(v.Levels[level].Runs[i].Totals().Bytes) * shares[0]))
+			shares = shares[1:]
+		}
+	}
+	return sum
 }
 
 // liveSamples is how many tables of a run LiveBytes looks at, at most.
 const liveSamples = 64
 
-// liveBytes is LiveBytes. looked is at how many tables it has looked, searches not counted.
-func liveBytes(v *manifest.Version) (live int64, looked int) {
+// liveShares is LiveShares. looked is at how many tables it has looked, searches not counted.
+func liveShares(v *manifest.Version, known []float64) (shares []float64, looked int) {
 	var runs []*manifest.Run // newest first
 	for level := range v.Levels {
 		for i := range v.Levels[level].Runs {
 			runs = append(runs, &v.Levels[level].Runs[i])
 		}
 	}
-	for i, run := range runs {
-		older := runs[i+1:]
-		if len(older) == 0 {
-			live += run.Totals().Bytes
-			continue
-		}
-		n := len(run.Tables)
-		var bytes, over int64 // of the samples, and how much of that is overwritten
-		for j := range min(n, liveSamples) {
-			if n > liveSamples {
-				j = int(int64(j) * int64(n) / liveSamples)
-			}
-			t := run.Tables[j]
-			under, more := bytesUnder(older, t)
-			bytes, over, looked = bytes+t.Size, over+under, looked+1+more
-		}
-		if n <= liveSamples {
-			live += bytes - over
-		} else {
-			live += int64(float64(run.Totals().Bytes) * float64(bytes-over) / float64(bytes))
-		}
+	for i, run := range runs[:len(runs)-len(known)] {
+		share, n := liveShare(run, runs[i+1:])
+		shares, looked = append(shares, share), looked+n
 	}
-	return live, looked
+	return append(shares, known...), looked
+}
+
+// liveShare estimates which share of a run is live. older are the runs behind it.
+func liveShare(run *manifest.Run, older []*manifest.Run) (share float64, looked int) {
+	if len(older) == 0 {
+		return 1, 0
+	}
+	n := len(run.Tables)
+	var bytes, over int64 // of the samples, and how much of that is overwritten
+	for j := range min(n, liveSamples) {
+		if n > liveSamples {
+			j = int(int64(j) * int64(n) / liveSamples)
+		}
+		t := run.Tables[j]
+		under, more := bytesUnder(older, t)
+		bytes, over, looked = bytes+t.Size, over+under, looked+1+more
+	}
+	return float64(bytes-over) / float64(max(bytes, 1)), looked
 }
 
 // bytesUnder estimates how many bytes older runs hold in t's key range,

@@ -3,6 +3,7 @@ package compaction
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
@@ -46,8 +47,13 @@ func TestLiveBytes_AnyNumberOfTables(t *testing.T) {
 	var looked [2]int
 	for i, n := range []int{1000, 100_000} {
 		v := overlapping(n, size)
-		live, l := liveBytes(v)
+		shares, l := liveShares(v, nil)
+		live := LiveBytes(v)
 		looked[i] = l
+		// If all but level 0 is known, that alone is estimated.
+		if again, l := liveShares(v, shares[1:]); !slices.Equal(again, shares) || l > 1+2*len(v.Levels[0].Runs[0].Tables) {
+			t.Errorf("%d tables: the shares are %v, and by a look at %d tables %v", n, shares, l, again)
+		}
 		// All of level 5 and of level 0 is overwriting something, up to its own size.
 		if want := float64(n * size); math.Abs(float64(live)-want) > want/100 {
 			t.Errorf("%d tables: %d bytes are live, want %v", n, live, want)

@@ -15,6 +15,8 @@ type KeyRun interface {
 	// KeyRange returns the smallest and the largest key of table i, and how many keys
 	// it has.
 	KeyRange(i int) (smallest, largest []byte, keys uint64)
+	// From returns how many tables end before key.
+	From(key []byte) int
 	// Rank returns about which part of the keys of table i comes before key, which
 	// lies in the range of the table.
 	Rank(i int, key []byte) float64
@@ -75,6 +77,9 @@ func keysOf(r KeyRun, i int) float64 {
 	return float64(max(keys, 1))
 }
 
+// Of reports whether r is the run that s knows the keys from.
+func (s KeySpread) Of(r KeyRun) bool { return s.run == r }
+
 // Share returns about which share of the keys lies in the ranges of r's tables.
 func (s KeySpread) Share(r KeyRun) float64 {
 	if s.run == nil || r == s.run {
@@ -97,10 +102,12 @@ func (s KeySpread) Share(r KeyRun) float64 {
 // rank returns about how many keys of the largest run come before key, or are key.
 func (s KeySpread) rank(key []byte) float64 {
 	n := s.run.NumTables()
-	i := sort.Search(n, func(i int) bool {
-		_, largest, _ := s.run.KeyRange(i)
-		return bytes.Compare(largest, key) > 0
-	})
+	i := s.run.From(key)
+	if i < n {
+		if _, largest, _ := s.run.KeyRange(i); bytes.Equal(largest, key) {
+			i++
+		}
+	}
 	if i == n {
 		return s.before[len(s.before)-1]
 	}

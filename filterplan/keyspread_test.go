@@ -1,8 +1,10 @@
 package filterplan
 
 import (
+	"bytes"
 	"fmt"
 	"math"
+	"sort"
 	"testing"
 )
 
@@ -26,6 +28,10 @@ func (r *testRun) NumKeys() (n uint64) {
 func (r *testRun) KeyRange(i int) (smallest, largest []byte, keys uint64) {
 	t := (*r)[i]
 	return []byte(t.smallest), []byte(t.largest), t.keys
+}
+
+func (r *testRun) From(key []byte) int {
+	return sort.Search(len(*r), func(i int) bool { return (*r)[i].largest >= string(key) })
 }
 
 func (r *testRun) Rank(int, []byte) float64 { return 0.5 }
@@ -88,6 +94,9 @@ func (r *longRun) KeyRange(i int) (smallest, largest []byte, keys uint64) {
 	r.asked++
 	key := func(k int) []byte { return fmt.Appendf(nil, "%09d", k) }
 	return key(10 * (r.first + i)), key(10*(r.first+i) + 9), 10
+}
+func (r *longRun) From(key []byte) int {
+	return sort.Search(r.n, func(i int) bool { _, largest, _ := r.KeyRange(i); return bytes.Compare(largest, key) >= 0 })
 }
 func (r *longRun) Rank(int, []byte) float64 { return 0.5 }
 

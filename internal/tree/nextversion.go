@@ -26,6 +26,7 @@ func nextVersion(old *Version, meta *manifest.Version, come map[base.FileNum]*Ta
 		}
 	}
 	b.skipTo(len(meta.Levels), 0)
+	v.known = old.knownFor(v)
 	v.refs.Store(1)
 	return v, departures(b.left, b.anew)
 }
@@ -59,6 +60,7 @@ func (b *versionBuilder) run(level, nth int, mr manifest.Run) *Run {
 	r.id, r.metas = mr.ID, mr.Tables
 	left, anew := len(b.left), len(b.anew)
 	b.fill(r, old)
+	r.changed = max(len(b.left)-left, len(b.anew)-anew)
 
 	r.Keys = old.Keys
 	sum, known := old.FilterSum(b.epoch)

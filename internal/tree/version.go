@@ -18,6 +18,7 @@ type Version struct {
 	refs atomic.Int64
 
 	estimates atomic.Pointer[Estimates] // nil until they are asked for
+	known     passedOn                  // constant
 
 	// Guarded by the tree's mu: see lifespan.go.
 	num          uint64   // each version has a higher number than the one before it
