@@ -354,6 +354,29 @@ func TestLogStore_Closed(t *testing.T) {
 	}
 }
 
+// TestLogStore_ReadOnly opens a log for looking at it, as TestBoltOptionsReadOnly of raft-boltdb does.
+func TestLogStore_ReadOnly(t *testing.T) {
+	fsys := vfs.NewMem()
+	s := openLog(t, fsys)
+	mustStore(t, s, entries(1, 9, 1)...)
+	mustDelete(t, s, 1, 3)
+	mustCloseLog(t, s)
+	o := LogStoreOptions()
+	o.FS, o.ReadOnly = fsys, true
+	db, err := shale.Open("log", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = NewLogStore(db)
+	defer mustCloseLog(t, s)
+	for i, err := range []error{s.StoreLog(entry(10, 1)), s.DeleteRange(4, 5), s.Set([]byte("k"), nil)} {
+		if !errors.Is(err, shale.ErrReadOnly) {
+			t.Errorf("call %d = %v, want ErrReadOnly", i, err)
+		}
+	}
+	mustHave(t, s, entries(4, 9, 1)...)
+}
+
 // TestLogStore_Concurrent has readers look at a log that grows at one end and is truncated at the other.
 func TestLogStore_Concurrent(t *testing.T) {
 	s := openLog(t, vfs.NewMem())
