@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// diskGroup is a group of three on this machine's disk, with raft's own timeouts.
+func diskGroup(b testing.TB) *testGroup {
+	return newGroup(b, 3, func(o *Options) { o.FS, o.Raft = vfs.Default, nil })
+}
+
+// inParallel has n goroutines call fn b.N times in all.
+func inParallel(b *testing.B, n int, fn func(i int64) error) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for range n {
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				if err := fn(i); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+}
+
+// BenchmarkNode_Read reads present keys linearizably by 64 readers, on the leader and on a follower.
+func BenchmarkNode_Read(b *testing.B) {
+	g := diskGroup(b)
+	const keys = 1000
+	for i := range keys {
+		g.write(fmt.Sprintf("key%06d", i), fmt.Sprintf("%0256d", i))
+	}
+	for name, m := range map[string]*testMember{"leader": g.leader(), "follower": g.follower()} {
+		b.Run(name, func(b *testing.B) {
+			ctx := context.Background()
+			inParallel(b, 64, func(i int64) error {
+				return m.Read(ctx, func(r shale.Reader) error {
+					return r.ViewValue(fmt.Appendf(nil, "key%06d", i%keys), func([]byte) error { return nil })
+				})
+			})
+		})
+	}
+}
+
+// BenchmarkNode_Write writes 256 bytes by 1, 64 and 1,000 writers.
+func BenchmarkNode_Write(b *testing.B) {
+	g := diskGroup(b)
+	l := g.leader()
+	for _, writers := range []int{1, 64, 1000} {
+		b.Run(fmt.Sprint(writers), func(b *testing.B) {
+			value := make([]byte, 256)
+			inParallel(b, writers, func(i int64) error {
+				return l.Put(context.Background(), fmt.Appendf(nil, "key%09d", i), value)
+			})
+		})
+	}
+}
+
+// TestNode_FailoverTime measures how long a group takes no writes when its leader dies.
+func TestNode_FailoverTime(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		raft  func(*raft.Config)
+		limit time.Duration
+	}{
+		{"raft's defaults", nil, 3500 * time.Millisecond},
+		{"250 ms", func(c *raft.Config) {
+			c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 250*time.Millisecond, 250*time.Millisecond, 125*time.Millisecond
+		}, 1200 * time.Millisecond},
+	} {
+		g := newGroup(t, 3, func(o *Options) { o.Raft = c.raft })
+		var times []time.Duration
+		for i := range 5 {
+			if i > 0 && testing.Short() {
+				break
+			}
+			g.write("k", "v")
+			l := g.leader()
+			begin := time.Now()
+			l.kill()
+			g.write("k", "w")
+			times = append(times, time.Since(begin))
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			g.open(l)
+			g.agree()
+		}
+		slices.Sort(times)
+		t.Logf("%s: median %v, longest %v of %d", c.name, times[len(times)/2], times[len(times)-1], len(times))
+		if times[len(times)/2] > c.limit {
+			t.Errorf("%s: the median is above %v", c.name, c.limit)
+		}
+		g.close()
+		g.members = nil
+	}
+}
+
+// kill ends the member's connections at once, as the death of its process does.
+func (m *testMember) kill() {
+	m.stopOnce.Do(func() { close(m.stopping) })
+	m.network.close()
+}

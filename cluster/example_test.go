@@ -1,0 +1,110 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cluster"
+)
+
+// The same program on a store of its own and on a group. docs/GROUP.md shows both.
+
+// countAlone counts a visit in a store of this process.
+func countAlone(db *shale.DB, page string) (string, error) {
+	key := []byte("visits/" + page)
+	old, err := db.Get(key)
+	if err != nil && !errors.Is(err, shale.ErrNotFound) {
+		return "", err
+	}
+	b := new(shale.Batch)
+	if err := b.Put(key, append(old, '|')); err != nil {
+		return "", err
+	}
+	if err := db.Write(context.Background(), b); err != nil {
+		return "", err
+	}
+	v, err := db.Get(key)
+	return string(v), err
+}
+
+// countInGroup counts a visit in a group. It runs on the leader, and nobody else counts.
+func countInGroup(ctx context.Context, n *cluster.Node, page string) (string, error) {
+	key := []byte("visits/" + page)
+	var old []byte
+	err := n.Read(ctx, func(r shale.Reader) (err error) {
+		old, err = r.Get(key)
+		if errors.Is(err, shale.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	b := new(shale.Batch)
+	if err := b.Put(key, append(old, '|')); err != nil {
+		return "", err
+	}
+	switch err := n.Write(ctx, b); {
+	case errors.Is(err, cluster.ErrNotLeader):
+		return "", fmt.Errorf("ask another member: %w", err) // NotLeaderError says which
+	case errors.Is(err, cluster.ErrUnknown):
+		return "", fmt.Errorf("counted or not, read it again: %w", err)
+	case err != nil:
+		return "", err
+	}
+	v, err := n.Local().Get(key) // the leader's own state has what Write returned for
+	return string(v), err
+}
+
+func Example() {
+	dir, err := os.MkdirTemp("", "group")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+
+	db, err := shale.Open(dir+"/alone", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(countAlone(db, "index"))
+	if err := db.Close(); err != nil {
+		log.Fatal(err)
+	}
+
+	a, err := cluster.Open(dir+"/a", &cluster.Options{ID: "a", Bootstrap: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	b, err := cluster.Open(dir+"/b", &cluster.Options{ID: "b", Join: []string{a.Address()}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for !a.IsLeader() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	fmt.Println(countInGroup(ctx, a, "index"))
+	err = b.Read(ctx, func(r shale.Reader) error { // sees it too
+		v, err := r.Get([]byte("visits/index"))
+		fmt.Println(string(v), err)
+		return err
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(b.Close(), a.Close()); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// | <nil>
+	// | <nil>
+	// | <nil>
+}

@@ -1,0 +1,119 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// memberFile is the name of the file that says whose directory it is.
+const memberFile = "MEMBER"
+
+// An identity says which member a directory is. It is one line of JSON in the file MEMBER:
+//
+//	{"id":"a","dir":"9f86d081884c7d65","group":"2c26b46b68ffc68f"}
+//
+// dir is drawn at random when the directory is made. Raft knows the member as "a/9f86d081884c7d65",
+// so that an empty directory under an old id is another server for it: one that lost its disk and
+// comes back under its old name would otherwise vote a second time in a term, or miss what it had
+// acknowledged. group is drawn by the member that makes the group, and others learn it when they
+// join. Members with different groups refuse to talk to each other.
+type identity struct {
+	ID    string `json:"id"`
+	Dir   string `json:"dir"`
+	Group string `json:"group,omitempty"`
+}
+
+// server returns the name by which raft knows the member.
+func (i identity) server() raft.ServerID { return raft.ServerID(i.ID + "/" + i.Dir) }
+
+// memberID returns the member's id in raft's name of it.
+func memberID(s raft.ServerID) string {
+	id, _, _ := strings.Cut(string(s), "/")
+	return id
+}
+
+// randomName returns 16 random hex digits.
+func randomName() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails since Go 1.24
+	return hex.EncodeToString(b[:])
+}
+
+// loadIdentity reads the identity of dir, or makes one for a new directory.
+func loadIdentity(fsys vfs.FS, dir, id string) (identity, error) {
+	name := filepath.Join(dir, memberFile)
+	data, err := readFile(fsys, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		// A directory with a log but without an identity is none of ours, or a damaged one.
+		// A new identity for it would make another member of it, with the old one's votes.
+		if _, err := fsys.Stat(filepath.Join(dir, logDir)); err == nil {
+			return identity{}, fmt.Errorf("%s holds a member's log, but its file %s is missing: put it back, "+
+				"or remove the directory and the member, and let it join again", dir, memberFile)
+		}
+		i := identity{ID: id, Dir: randomName()}
+		return i, storeIdentity(fsys, dir, i)
+	}
+	if err != nil {
+		return identity{}, err
+	}
+	var i identity
+	if err := json.Unmarshal(data, &i); err != nil || !validID(i.ID) || i.Dir == "" {
+		return identity{}, fmt.Errorf("%s is damaged: it should name a member, a directory and a group in JSON", name)
+	}
+	if i.ID != id {
+		return identity{}, fmt.Errorf("%s is the directory of member %q, not of %q", dir, i.ID, id)
+	}
+	return i, nil
+}
+
+// storeIdentity replaces the file MEMBER in one step.
+func storeIdentity(fsys vfs.FS, dir string, i identity) error {
+	data, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(dir, memberFile)
+	if err := writeFile(fsys, name+".tmp", append(data, '\n')); err != nil {
+		return err
+	}
+	if err := fsys.Rename(name+".tmp", name); err != nil {
+		return err
+	}
+	return fsys.SyncDir(dir)
+}
+
+func readFile(fsys vfs.FS, name string) (data []byte, err error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(f, 0, size))
+}
+
+func writeFile(fsys vfs.FS, name string, data []byte) error {
+	f, err := fsys.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,441 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	// promoteWithin is how many entries a learner may be behind when it gets a vote. Its log
+	// counts for majorities from then on, so it shall not hold up writes.
+	promoteWithin = 1000
+
+	// changeTimeout is how long a change of the members waits to begin. Raft makes one at a time.
+	changeTimeout = 10 * time.Second
+
+	maintainSoon  = 100 * time.Millisecond // how often a member looks after itself while something is to be done
+	maintainLater = time.Second            // and otherwise
+	promotePoll   = 50 * time.Millisecond
+)
+
+// A Member of the group, as this member knows it.
+type Member struct {
+	ID      string
+	Address string // where other members find it
+	Voter   bool   // it counts for majorities and elections; else it is a learner
+	Leader  bool
+}
+
+// Members returns the members in this member's newest configuration, by id. A member that is cut
+// off may not know the newest one.
+func (n *Node) Members() ([]Member, error) {
+	done, err := n.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	_, leader := n.leader()
+	var members []Member
+	for _, s := range n.raft().GetConfiguration().Configuration().Servers {
+		members = append(members, Member{
+			ID: memberID(s.ID), Address: string(s.Address), Voter: s.Suffrage == raft.Voter, Leader: s.ID == leader,
+		})
+	}
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	return members, nil
+}
+
+// Leader returns the member that leads as far as this one knows, and whether it knows one.
+func (n *Node) Leader() (Member, bool) {
+	address, id := n.leader()
+	if id == "" {
+		return Member{}, false
+	}
+	return Member{ID: memberID(id), Address: string(address), Voter: true, Leader: true}, true
+}
+
+// IsLeader reports whether this member leads as far as it knows. Another may have been elected
+// meanwhile; only Read and Write make sure.
+func (n *Node) IsLeader() bool { return n.raft().State() == raft.Leader }
+
+// Address returns the address under which others find this member.
+func (n *Node) Address() string { return n.network.advertise }
+
+// ID returns the member's id.
+func (n *Node) ID() string { return n.opts.ID }
+
+func (n *Node) leader() (raft.ServerAddress, raft.ServerID) { return n.raft().LeaderWithID() }
+
+// AddLearner takes in the member with this id, which has been opened and listens at address. It gets
+// all writes and no vote. Only the leader can do this. For a member that is in already, it
+// notes the address.
+func (n *Node) AddLearner(ctx context.Context, id, address string) error {
+	_, err := n.add(ctx, id, address)
+	return err
+}
+
+func (n *Node) add(ctx context.Context, id, address string) (raft.ServerID, error) {
+	done, err := n.begin()
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	var w whoAnswer
+	if err := n.caller.call(ctx, address, "", opWho, struct{}{}, &w); err != nil {
+		return "", fmt.Errorf("cluster: add %q: %w", id, err)
+	}
+	if memberID(w.Server) != id {
+		return "", fmt.Errorf("cluster: add %q: member %q lives at %s", id, memberID(w.Server), address)
+	}
+	if _, err := n.takeIn(ctx, joinRequest{Server: w.Server, Address: address, New: true}); err != nil {
+		return "", fmt.Errorf("cluster: add %q: %w", id, err)
+	}
+	return w.Server, nil
+}
+
+// AddVoter takes in a member as AddLearner does, waits until it has all but the last 1,000 entries
+// of the log and gives it a vote. If ctx ends before that, the member stays a learner, and AddVoter can
+// be called again.
+func (n *Node) AddVoter(ctx context.Context, id, address string) error {
+	server, err := n.add(ctx, id, address)
+	if err != nil {
+		return err
+	}
+	for {
+		err := n.promote(ctx, server)
+		if err == nil || !errors.Is(err, errBehind) {
+			return err
+		}
+		select {
+		case <-time.After(promotePoll):
+		case <-ctx.Done():
+			return fmt.Errorf("cluster: add %q: it stays a learner: %w: %w", id, ctx.Err(), err)
+		case <-n.stopping:
+			return n.usable()
+		}
+	}
+}
+
+// Remove removes a member from the group. Only the leader can do this, also to itself: it leads on
+// until the change is committed. The removed member goes on with the state that it had until it is
+// closed; its directory can't join again, so remove that too.
+func (n *Node) Remove(ctx context.Context, id string) error {
+	done, err := n.begin()
+	if err != nil {
+		return err
+	}
+	defer done()
+	err = n.change(ctx, func(c raft.ConfigurationFuture) (raft.IndexFuture, error) {
+		for _, s := range c.Configuration().Servers {
+			if memberID(s.ID) == id {
+				return n.raft().RemoveServer(s.ID, c.Index(), changeTimeout), nil
+			}
+		}
+		return nil, fmt.Errorf("no member %q", id)
+	})
+	if err != nil {
+		return fmt.Errorf("cluster: remove %q: %w", id, err)
+	}
+	return nil
+}
+
+// TransferLeadership makes another member the leader: the one with this id, or the one that is
+// furthest if id is "". Only the leader can do this. Writes wait meanwhile, for an
+// election timeout at most. It returns when this member leads no more.
+func (n *Node) TransferLeadership(ctx context.Context, id string) error {
+	done, err := n.begin()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if n.raft().State() != raft.Leader {
+		return n.notLeader()
+	}
+	if id == n.opts.ID {
+		return nil
+	}
+	call := n.raft().LeadershipTransfer
+	if id != "" {
+		i := slices.IndexFunc(n.raft().GetConfiguration().Configuration().Servers, func(s raft.Server) bool {
+			return memberID(s.ID) == id && s.Suffrage == raft.Voter
+		})
+		if i < 0 {
+			return fmt.Errorf("cluster: transfer the leadership: no member %q with a vote", id)
+		}
+		s := n.raft().GetConfiguration().Configuration().Servers[i]
+		call = func() raft.Future { return n.raft().LeadershipTransferToServer(s.ID, s.Address) }
+	}
+	err = n.await(ctx, func() error { return call().Error() })
+	if errors.Is(err, raft.ErrNotLeader) {
+		return n.notLeader()
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: transfer the leadership: %w", err)
+	}
+	return nil
+}
+
+// change makes one change of the members and waits until it is committed.
+func (n *Node) change(ctx context.Context, request func(raft.ConfigurationFuture) (raft.IndexFuture, error)) error {
+	n.changeMu.Lock()
+	defer n.changeMu.Unlock()
+	if n.raft().State() != raft.Leader {
+		return n.notLeader()
+	}
+	return n.await(ctx, func() error {
+		f, err := request(n.raft().GetConfiguration())
+		if err != nil || f == nil {
+			return err
+		}
+		switch err := f.Error(); {
+		case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrLeadershipTransferInProgress):
+			return n.notLeader()
+		case errors.Is(err, raft.ErrEnqueueTimeout):
+			return errors.New("an earlier change of the members has not ended yet: try again")
+		case errors.Is(err, raft.ErrLeadershipLost), errors.Is(err, raft.ErrRaftShutdown):
+			return unknown(err)
+		default:
+			return err
+		}
+	})
+}
+
+// takeIn lets a member in as a learner, or notes the new address of one that is in.
+func (n *Node) takeIn(ctx context.Context, req joinRequest) (joinAnswer, error) {
+	if n.raft().State() != raft.Leader {
+		return joinAnswer{}, n.notLeader()
+	}
+	// The member must be where it says, or the group would look for it in vain.
+	var w whoAnswer
+	if err := n.caller.call(ctx, req.Address, req.Server, opWho, struct{}{}, &w); err != nil {
+		return joinAnswer{}, fmt.Errorf("the leader does not find the member at its address: %w", err)
+	}
+	err := n.change(ctx, func(c raft.ConfigurationFuture) (raft.IndexFuture, error) {
+		for _, s := range c.Configuration().Servers {
+			switch {
+			case memberID(s.ID) != memberID(req.Server):
+				continue
+			case s.ID != req.Server:
+				return nil, fmt.Errorf("%w: %q is %s at %s", ErrIDTaken, memberID(s.ID), s.ID, s.Address)
+			case string(s.Address) == req.Address:
+				return nil, nil
+			}
+			// Its old address shall be free: two copies of one directory could vote twice.
+			call, cancel := context.WithTimeout(ctx, dialTimeout)
+			defer cancel()
+			var old whoAnswer
+			err := n.caller.call(call, string(s.Address), s.ID, opWho, struct{}{}, &old)
+			if err == nil && old.Address != req.Address {
+				return nil, fmt.Errorf("%w: %q runs at %s too, from a copy of the directory", ErrIDTaken, memberID(s.ID), s.Address)
+			}
+			if s.Suffrage == raft.Voter {
+				return n.raft().AddVoter(s.ID, raft.ServerAddress(req.Address), c.Index(), changeTimeout), nil
+			}
+			return n.raft().AddNonvoter(s.ID, raft.ServerAddress(req.Address), c.Index(), changeTimeout), nil
+		}
+		if !req.New {
+			return nil, fmt.Errorf("%q is no member: it has been removed", memberID(req.Server))
+		}
+		return n.raft().AddNonvoter(req.Server, raft.ServerAddress(req.Address), c.Index(), changeTimeout), nil
+	})
+	return joinAnswer{Group: n.group()}, err
+}
+
+// errBehind is wrapped when a learner is too far behind for a vote.
+var errBehind = errors.New("the learner is behind")
+
+// promote gives a learner a vote if it has caught up.
+func (n *Node) promote(ctx context.Context, server raft.ServerID) error {
+	return n.change(ctx, func(c raft.ConfigurationFuture) (raft.IndexFuture, error) {
+		for _, s := range c.Configuration().Servers {
+			if s.ID != server {
+				continue
+			}
+			if s.Suffrage == raft.Voter {
+				return nil, nil
+			}
+			call, cancel := context.WithTimeout(ctx, dialTimeout)
+			defer cancel()
+			var w whoAnswer
+			if err := n.caller.call(call, string(s.Address), s.ID, opWho, struct{}{}, &w); err != nil {
+				return nil, fmt.Errorf("%w: it does not answer: %w", errBehind, err)
+			}
+			if last := n.raft().LastIndex(); w.Last+promoteWithin < last {
+				return nil, fmt.Errorf("%w by %d entries", errBehind, last-w.Last)
+			}
+			return n.raft().AddVoter(s.ID, s.Address, c.Index(), changeTimeout), nil
+		}
+		return nil, fmt.Errorf("%s is no member", server)
+	})
+}
+
+// who answers a who call.
+func (n *Node) who() whoAnswer {
+	return whoAnswer{
+		Server: n.server, Group: n.group(), Address: n.network.advertise,
+		State: n.raft().State().String(), Last: n.raft().LastIndex(), Applied: n.state.applied(),
+	}
+}
+
+// maintain looks after the member's own place in the group until it stops: it joins, tells its new
+// address, and asks for its vote.
+func (n *Node) maintain() {
+	wait := maintainSoon
+	lostAt := uint64(0) // where raft took the log to end when it was wrong the last time
+	for {
+		select {
+		case <-time.After(wait):
+		case <-n.snapshots.wanted: // one that was to be sent is damaged
+			n.wg.Go(func() { _ = n.await(n.ctx, func() error { return n.raft().Snapshot().Error() }) }) // else the next one asks
+			continue
+		case <-n.stopping:
+			return
+		}
+		end, lost := n.lostEnd()
+		if lost && end == lostAt {
+			if err := n.restartRaft(); err != nil {
+				n.fail(err)
+				return
+			}
+			lost = false
+		}
+		if lostAt = 0; lost {
+			lostAt, wait = end, maintainSoon
+			continue
+		}
+		if n.lookAfterPlace() {
+			wait = maintainLater
+		} else {
+			wait = min(wait*3/2, maintainLater)
+		}
+	}
+}
+
+// lookAfterPlace takes one step and reports whether nothing is left to do.
+func (n *Node) lookAfterPlace() bool {
+	servers := n.raft().GetConfiguration().Configuration().Servers
+	i := slices.IndexFunc(servers, func(s raft.Server) bool { return s.ID == n.server })
+	ctx, cancel := context.WithTimeout(n.ctx, 2*changeTimeout)
+	defer cancel()
+	req := joinRequest{Server: n.server, Address: n.network.advertise}
+	switch {
+	case i < 0 && (len(servers) > 0 || len(n.opts.Join) == 0):
+		return true // removed, or waiting for AddVoter
+	case i < 0:
+		req.New = true
+		var a joinAnswer
+		if n.askLeader(ctx, servers, opJoin, req, &a) == nil {
+			if err := n.adopt(a.Group); err != nil && !errors.Is(err, ErrOtherGroup) {
+				n.fail(err)
+			}
+		}
+		return false
+	case string(servers[i].Address) != n.network.advertise:
+		// A leader cannot be told by itself where it is: others look for it at the old
+		// address, and as it leads they answer it, which is all that is needed to change it.
+		if n.raft().State() == raft.Leader {
+			_, err := n.takeIn(ctx, req)
+			return err == nil
+		}
+		return n.askLeader(ctx, servers, opJoin, req, new(joinAnswer)) == nil
+	case servers[i].Suffrage != raft.Voter && len(n.opts.Join) > 0 && !n.opts.Learner:
+		return n.askLeader(ctx, servers, opVote, req, new(struct{})) == nil
+	}
+	return true
+}
+
+// askLeader finds the leader and asks it: the one that this member knows, else the one that other
+// members know.
+func (n *Node) askLeader(ctx context.Context, servers []raft.Server, op byte, req, answer any) error {
+	var addresses []string
+	if a, id := n.leader(); id != "" && id != n.server {
+		addresses = append(addresses, string(a))
+	}
+	addresses = append(addresses, n.opts.Join...)
+	for _, s := range servers {
+		if s.ID != n.server {
+			addresses = append(addresses, string(s.Address))
+		}
+	}
+	err := errNoLeader
+	asked := map[string]bool{n.network.advertise: true}
+	for len(addresses) > 0 {
+		a := addresses[0]
+		addresses = addresses[1:]
+		if asked[a] {
+			continue
+		}
+		asked[a] = true
+		e := n.caller.call(ctx, a, "", op, req, answer)
+		if e == nil {
+			return nil
+		}
+		if l := (*NotLeaderError)(nil); !errors.As(e, &l) {
+			err = e
+		} else if l.Address != "" {
+			addresses = append([]string{l.Address}, addresses...)
+		}
+	}
+	return err
+}
+
+// peersFile is the name of the file by which a lost majority is replaced by hand.
+const peersFile = "peers.json"
+
+// A peer is an entry of that file, with raft's names of the fields.
+type peer struct {
+	ID       string `json:"id"`
+	Address  string `json:"address"`
+	NonVoter bool   `json:"non_voter"`
+}
+
+// recover makes the members in the file peers.json, if there is one, the group's only ones, and
+// everything in this member's log committed. It renames the file when that is done, and reports it.
+func (n *Node) recover(trans raft.Transport) (done bool, err error) {
+	name := filepath.Join(n.dir, peersFile)
+	data, err := readFile(n.opts.FS, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	var peers []peer
+	if err := json.Unmarshal(data, &peers); err != nil {
+		return false, fmt.Errorf("%s: it should be a list like [{\"id\": \"a\", \"address\": \"10.0.0.1:7000\"}]: %w", name, err)
+	}
+	static := *n.config // GetConfiguration changes its argument
+	known, err := raft.GetConfiguration(&static, n.state, n.log, n.log, n.snapshots, trans)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", name, err)
+	}
+	var c raft.Configuration
+	for _, p := range peers {
+		s := raft.Server{ID: raft.ServerID(p.ID), Address: raft.ServerAddress(p.Address)}
+		if p.NonVoter {
+			s.Suffrage = raft.Nonvoter
+		}
+		i := slices.IndexFunc(known.Servers, func(k raft.Server) bool { return k.ID == s.ID || memberID(k.ID) == p.ID })
+		if i < 0 {
+			return false, fmt.Errorf("%s: %q was no member of the group. New members join once the group runs again", name, p.ID)
+		}
+		s.ID = known.Servers[i].ID
+		c.Servers = append(c.Servers, s)
+	}
+	if err := raft.RecoverCluster(n.config, n.state, n.log, n.log, n.snapshots, trans, c); err != nil {
+		return false, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := n.opts.FS.Rename(name, name+".done"); err != nil {
+		return false, err
+	}
+	return true, n.opts.FS.SyncDir(n.dir)
+}

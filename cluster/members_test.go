@@ -1,0 +1,346 @@
+package cluster
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+func TestMembers_Learner(t *testing.T) {
+	g := newGroup(t, 1, nil)
+	g.write("k", "v")
+	g.setup = func(o *Options) { o.Learner = true }
+	l := g.add()
+	if v, err := l.get(short(t), "k"); v != "v" || err != nil {
+		t.Errorf("read on a learner = %q, %v", v, err)
+	}
+	time.Sleep(3 * maintainSoon) // it would ask for a vote by now
+	if s := g.leader().Stats(); s.Members != 2 || s.Voters != 1 {
+		t.Errorf("%+v, want 2 members and 1 voter", s)
+	}
+	if err := g.leader().AddVoter(short(t), l.opts.ID, l.Address()); err != nil {
+		t.Fatal(err)
+	}
+	g.waitVoters(2)
+	g.agree()
+}
+
+func TestMembers_AddByHand(t *testing.T) {
+	g := newGroup(t, 1, nil)
+	m := &testMember{dir: "d", opts: Options{ID: "x", FS: vfs.NewMem(), Raft: fastRaft}}
+	g.open(m)
+	g.members = append(g.members, m)
+	l := g.members[0]
+	if err := l.AddLearner(short(t), "y", m.Address()); err == nil || !strings.Contains(err.Error(), `"x"`) {
+		t.Errorf("adding it under a wrong id: %v", err)
+	}
+	if err := l.AddLearner(short(t), "x", m.Address()); err != nil {
+		t.Fatal(err)
+	}
+	g.eventually("it reads", func() error { _, err := m.get(short(t), "k"); return err })
+	if err := m.AddVoter(short(t), "x", m.Address()); !errors.Is(err, ErrNotLeader) {
+		t.Errorf("a follower adds a voter: %v", err)
+	}
+	if err := l.AddVoter(short(t), "x", m.Address()); err != nil {
+		t.Fatal(err)
+	}
+	g.waitVoters(2)
+}
+
+func TestMembers_Remove(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	g.write("k", "v")
+	g.agree()
+	l, f := g.leader(), g.follower()
+	if err := f.Remove(short(t), l.opts.ID); !errors.Is(err, ErrNotLeader) {
+		t.Errorf("a follower removes one: %v", err)
+	}
+	if err := l.Remove(short(t), "nobody"); err == nil {
+		t.Error("a member that is not there was removed")
+	}
+	if err := l.Remove(short(t), f.opts.ID); err != nil {
+		t.Fatal(err)
+	}
+	g.write("k", "w")
+	if members, err := l.Members(); len(members) != 2 || err != nil {
+		t.Errorf("members = %v, %v", members, err)
+	}
+	if v, err := f.Local().Get([]byte("k")); err != nil || len(v) != 1 {
+		t.Errorf("a removed member's state = %q, %v", v, err)
+	}
+	// It does not come back by itself, and does not disturb the others.
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g.open(f)
+	time.Sleep(time.Second)
+	if s := l.Stats(); !l.IsLeader() || s.Members != 2 {
+		t.Errorf("after the removed one came back: %+v", s)
+	}
+	// The leader removes itself, and the last one goes on.
+	if err := l.Remove(short(t), l.opts.ID); err != nil && !errors.Is(err, ErrUnknown) {
+		t.Fatal(err)
+	}
+	var last *testMember
+	for _, m := range g.members {
+		if m != l && m != f {
+			last = m
+		}
+	}
+	g.eventually("the last one leads", func() error { return last.Put(short(t), []byte("k"), []byte("x")) })
+	if members, err := last.Members(); len(members) != 1 || err != nil {
+		t.Errorf("members = %v, %v", members, err)
+	}
+	if err := last.Remove(short(t), last.opts.ID); err == nil {
+		t.Error("the last voter was removed")
+	}
+}
+
+// An empty directory under a member's id is refused until that is removed.
+func TestMembers_IDTaken(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	f := g.follower()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.opts.FS, f.opts.Listen = vfs.NewMem(), ""
+	g.open(f)
+	req := joinRequest{Server: f.server, Address: f.Address(), New: true}
+	if _, err := g.leader().takeIn(short(t), req); !errors.Is(err, ErrIDTaken) {
+		t.Errorf("an empty directory under its old id: %v", err)
+	}
+	time.Sleep(3 * maintainSoon)
+	if s := f.Stats(); s.Members != 0 || s.Term != 0 {
+		t.Errorf("it takes part: %+v", s)
+	}
+	if err := g.leader().Remove(short(t), f.opts.ID); err != nil {
+		t.Fatal(err)
+	}
+	g.waitVoters(3) // it has asked again
+	g.agree()
+}
+
+// A copy of a directory does not take the place of the original while that runs.
+func TestMembers_Copy(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	f := g.follower()
+	o := f.opts
+	o.FS, o.Listen, o.Join = f.opts.FS.(*vfs.Mem).Crash(vfs.CrashConfig{}), "", nil
+	n, err := Open(f.dir, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = n.Close() }()
+	_, err = g.leader().takeIn(short(t), joinRequest{Server: n.server, Address: n.Address()})
+	if !errors.Is(err, ErrIDTaken) {
+		t.Errorf("a copy tells its address: %v", err)
+	}
+	members, err := g.leader().Members()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range members {
+		if m.Address == n.Address() {
+			t.Error("the copy has taken the place of the original")
+		}
+	}
+}
+
+func TestMembers_OtherGroup(t *testing.T) {
+	a, b := newGroup(t, 1, nil), newGroup(t, 1, nil)
+	var w whoAnswer
+	err := a.members[0].caller.call(short(t), b.members[0].Address(), "", opWho, struct{}{}, &w)
+	if !errors.Is(err, ErrOtherGroup) {
+		t.Errorf("a call to another group: %v", err)
+	}
+	if err := a.members[0].AddLearner(short(t), "m0", b.members[0].Address()); !errors.Is(err, ErrOtherGroup) {
+		t.Errorf("adding a member of another group: %v", err)
+	}
+	conn, err := a.members[0].network.dial(short(t), kindRaft, b.members[0].Address(), b.members[0].server)
+	if !errors.Is(err, ErrOtherGroup) {
+		t.Errorf("raft's connection to another group: %v, %v", conn, err)
+	}
+	if _, err := b.members[0].network.dial(short(t), kindRaft, b.members[0].Address(), "someone/else"); err == nil {
+		t.Error("a connection for another member was accepted")
+	}
+}
+
+func TestMembers_Transfer(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	g.write("k", "v")
+	l, f := g.leader(), g.follower()
+	if err := f.TransferLeadership(short(t), l.opts.ID); !errors.Is(err, ErrNotLeader) {
+		t.Errorf("a follower transfers: %v", err)
+	}
+	if err := l.TransferLeadership(short(t), "nobody"); err == nil {
+		t.Error("the leadership went to nobody")
+	}
+	if err := l.TransferLeadership(short(t), f.opts.ID); err != nil {
+		t.Fatal(err)
+	}
+	g.eventually("the new leader", func() error {
+		if m, ok := l.Leader(); !ok || m.ID != f.opts.ID {
+			return fmt.Errorf("is %v", m)
+		}
+		return nil
+	})
+	g.write("k", "w")
+}
+
+// Two of three members are lost for good, and the third goes on alone.
+func TestMembers_LostMajority(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	g.write("k", "v")
+	g.agree()
+	for _, m := range g.members {
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := g.members[2]
+	g.members = []*testMember{m}
+	peers := func(text string) {
+		t.Helper()
+		if err := writeFile(m.opts.FS, m.dir+"/peers.json", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, bad := range []string{"{", `[{"id": "stranger", "address": "127.0.0.1:1"}]`, `[]`} {
+		peers(bad)
+		if _, err := Open(m.dir, &m.opts); err == nil || !strings.Contains(err.Error(), "peers.json") {
+			t.Errorf("peers.json with %s: %v", bad, err)
+		}
+	}
+	peers(fmt.Sprintf(`[{"id": "m2", "address": %q}]`, m.opts.Listen))
+	g.open(m)
+	if v, err := m.get(short(t), "k"); v != "v" || err != nil {
+		t.Errorf("read on the survivor = %q, %v", v, err)
+	}
+	g.write("k", "w")
+	if _, err := m.opts.FS.Stat(m.dir + "/peers.json.done"); err != nil {
+		t.Error(err)
+	}
+	m.opts.Join = nil
+	next := &testMember{dir: "d", opts: Options{ID: "m3", FS: vfs.NewMem(), Raft: fastRaft, Join: []string{m.Address()}}}
+	g.open(next)
+	g.members = append(g.members, next)
+	g.waitVoters(2)
+	g.agree()
+}
+
+func TestMembers_TLS(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	secure := &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		RootCAs:      pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+	}
+	g := newGroup(t, 3, func(o *Options) { o.TLS, o.Forward = secure, true })
+	for _, m := range g.members {
+		if err := m.Put(short(t), []byte("k"), []byte(m.opts.ID)); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := m.get(short(t), "k"); v != m.opts.ID || err != nil {
+			t.Errorf("read on %s = %q, %v", m.opts.ID, v, err)
+		}
+	}
+	plain := &Options{ID: "plain", FS: vfs.NewMem(), Raft: fastRaft, Join: []string{g.members[0].Address()}}
+	n, err := Open("d", plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = n.Close() }()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := n.askLeader(ctx, nil, opWho, struct{}{}, new(whoAnswer)); err == nil {
+		t.Error("a member without TLS was answered")
+	}
+}
+
+// A disk fails under the leader, then under a follower: the others go on, nothing panics, and the
+// member comes back when its disk does.
+func TestNode_DiskFaults(t *testing.T) {
+	faults := map[string]*vfs.FaultFS{}
+	g := newGroup(t, 3, func(o *Options) {
+		f := vfs.NewFault(o.FS, nil)
+		faults[o.ID], o.FS = f, f
+	})
+	g.write("k", "0")
+	for i := range 4 {
+		m := g.leader()
+		if i%2 == 1 {
+			m = g.follower()
+		}
+		faults[m.opts.ID].Inject(func(op vfs.Op, name string, _ int64) error {
+			if strings.Contains(name, "member/log") && (op == vfs.OpSync || op == vfs.OpWrite || op == vfs.OpMapWrite) {
+				return errors.New("the disk is gone")
+			}
+			return nil
+		})
+		value := fmt.Sprint(i + 1)
+		g.eventually("the others write", func() error {
+			for _, l := range g.members {
+				if l.IsLeader() {
+					return l.Put(short(t), []byte("k"), []byte(value))
+				}
+			}
+			return raft.ErrNotLeader
+		})
+		select {
+		case <-m.Failed():
+		case <-time.After(10 * time.Second):
+			t.Fatal("the member does not notice")
+		}
+		if err := m.Err(); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "the disk is gone") {
+			t.Errorf("Err = %v", err)
+		}
+		if err := m.Put(short(t), []byte("k"), nil); !errors.Is(err, ErrFailed) {
+			t.Errorf("a write on the failed member: %v", err)
+		}
+		if _, err := m.get(short(t), "k"); !errors.Is(err, ErrFailed) {
+			t.Errorf("a read on the failed member: %v", err)
+		}
+		_ = m.Close() // the log's store says that it has failed
+		faults[m.opts.ID].Inject(nil)
+		g.open(m)
+		g.eventually("it comes back", func() error {
+			v, err := m.get(short(t), "k")
+			if err == nil && v != value {
+				t.Fatalf("it reads %q, want %q", v, value)
+			}
+			return err
+		})
+	}
+	g.agree()
+}

@@ -1,0 +1,347 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+func TestNode_WritesAndReads(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	g.write("k", "v")
+	for _, m := range g.members {
+		if v, err := m.get(short(t), "k"); v != "v" || err != nil {
+			t.Errorf("read on %s = %q, %v, want v", m.opts.ID, v, err)
+		}
+	}
+	l := g.leader()
+	if ok, err := l.PutIfAbsent(short(t), []byte("k"), []byte("w")); ok || err != nil {
+		t.Errorf("PutIfAbsent of a present key = %v, %v", ok, err)
+	}
+	if ok, err := l.PutIfAbsent(short(t), []byte("new"), []byte("w")); !ok || err != nil {
+		t.Errorf("PutIfAbsent of an absent key = %v, %v", ok, err)
+	}
+	if err := l.Delete(short(t), []byte("k")); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := g.follower().get(short(t), "k"); v != "" || err != nil {
+		t.Errorf("a deleted key = %q, %v", v, err)
+	}
+	b := new(shale.Batch)
+	_ = b.Put([]byte(strings.Repeat("\xff", 32)), nil)
+	if err := l.Write(short(t), b); !errors.Is(err, ErrReservedKey) {
+		t.Errorf("a write to a reserved key: %v", err)
+	}
+	g.agree()
+}
+
+func TestNode_FollowersRefuseWrites(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	f := g.follower()
+	err := f.Put(short(t), []byte("k"), []byte("v"))
+	l := (*NotLeaderError)(nil)
+	if !errors.Is(err, ErrNotLeader) || !errors.As(err, &l) {
+		t.Fatalf("a write on a follower: %v", err)
+	}
+	if leader := g.leader(); l.ID != leader.opts.ID || l.Address != leader.Address() {
+		t.Errorf("it names %q at %s, want %q at %s", l.ID, l.Address, leader.opts.ID, leader.Address())
+	}
+	if v, err := f.get(short(t), "k"); v != "" || err != nil {
+		t.Errorf("the write that was refused: %q, %v", v, err)
+	}
+}
+
+func TestNode_Forward(t *testing.T) {
+	g := newGroup(t, 3, func(o *Options) { o.Forward = true })
+	for _, m := range g.members {
+		key := []byte(m.opts.ID)
+		if ok, err := m.PutIfAbsent(short(t), key, key); !ok || err != nil {
+			t.Fatalf("PutIfAbsent on %s = %v, %v", m.opts.ID, ok, err)
+		}
+		if ok, err := m.PutIfAbsent(short(t), key, nil); ok || err != nil {
+			t.Fatalf("PutIfAbsent again on %s = %v, %v", m.opts.ID, ok, err)
+		}
+		for _, other := range g.members {
+			if v, err := other.get(short(t), m.opts.ID); v != m.opts.ID || err != nil {
+				t.Errorf("read on %s of %s = %q, %v", other.opts.ID, m.opts.ID, v, err)
+			}
+		}
+	}
+}
+
+func TestNode_RestartsFindEachOther(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	g.write("k", "v")
+	for _, m := range g.members {
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		m.opts.Join = nil
+	}
+	for _, m := range g.members {
+		g.open(m)
+	}
+	g.waitVoters(3)
+	for _, m := range g.members {
+		if v, err := m.get(short(t), "k"); v != "v" || err != nil {
+			t.Errorf("read on %s = %q, %v", m.opts.ID, v, err)
+		}
+	}
+}
+
+// A member that comes back under another address tells it to the others, also if it is not asked to
+// join.
+func TestNode_NewAddress(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	f := g.follower()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.opts.Listen, f.opts.Join = "", nil
+	g.open(f)
+	g.eventually("the address", func() error {
+		members, err := g.leader().Members()
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			if m.ID == f.opts.ID && m.Address == f.Address() && m.Voter {
+				return nil
+			}
+		}
+		return errors.New("is the old one")
+	})
+	g.write("k", "v")
+	g.agree()
+}
+
+func TestNode_Failover(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	g.write("k", "1")
+	l := g.leader()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g.write("k", "2")
+	g.open(l)
+	if v, err := l.get(short(t), "k"); v != "2" || err != nil {
+		t.Errorf("read on the old leader = %q, %v", v, err)
+	}
+	g.agree()
+}
+
+func TestNode_NoMajority(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	g.write("k", "v")
+	l := g.leader()
+	for _, m := range g.members {
+		if m != l {
+			if err := m.Close(); err != nil {
+				t.Fatal(err)
+			}
+			defer g.open(m)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := l.Put(ctx, []byte("k"), []byte("w")); !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrNotLeader) {
+		t.Errorf("a write without a majority: %v", err)
+	}
+	if _, err := l.get(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a read without a majority: %v", err)
+	}
+	if v, err := l.Local().Get([]byte("k")); string(v) != "v" || err != nil {
+		t.Errorf("a local read without a majority = %q, %v", v, err)
+	}
+}
+
+func TestNode_Close(t *testing.T) {
+	g := newGroup(t, 1, nil)
+	n := g.members[0]
+	g.write("k", "v")
+	inside, leave := make(chan struct{}), make(chan struct{})
+	read := make(chan error)
+	go func() {
+		read <- n.Read(context.Background(), func(r shale.Reader) error {
+			close(inside)
+			<-leave
+			_, err := r.Get([]byte("k"))
+			return err
+		})
+	}()
+	<-inside
+	closed := make(chan error)
+	go func() { closed <- n.Close() }()
+	eventually(t, "new calls are refused", func() error {
+		if err := n.Put(short(t), []byte("k"), nil); !errors.Is(err, ErrClosed) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	select {
+	case err := <-closed:
+		t.Fatalf("Close did not wait for a reader: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(leave)
+	if err := errors.Join(<-read, <-closed, n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	err := n.Read(context.Background(), func(shale.Reader) error { return nil })
+	if _, merr := n.Members(); !errors.Is(err, ErrClosed) || !errors.Is(merr, ErrClosed) {
+		t.Errorf("after Close: %v, %v", err, merr)
+	}
+	if files := n.opts.FS.(*vfs.Mem).OpenFiles(); files != 0 {
+		t.Errorf("%d files are left open", files)
+	}
+}
+
+func TestOpen_Refusals(t *testing.T) {
+	g := newGroup(t, 1, nil)
+	m := g.members[0]
+	for name, c := range map[string]struct {
+		change func(*Options)
+		want   string
+	}{
+		"no id":           {func(o *Options) { o.ID = "" }, "Options.ID"},
+		"bad id":          {func(o *Options) { o.ID = "a/b" }, "Options.ID"},
+		"join and found":  {func(o *Options) { o.Bootstrap, o.Join = true, []string{"127.0.0.1:1"} }, "Options.Bootstrap"},
+		"join nobody":     {func(o *Options) { o.Join = []string{":7000"} }, "Options.Join"},
+		"no host":         {func(o *Options) { o.Listen = ":0" }, "Options.Advertise"},
+		"no port":         {func(o *Options) { o.Listen = "localhost" }, "Options.Listen"},
+		"bad advertise":   {func(o *Options) { o.Advertise = "0.0.0.0:1" }, "Options.Advertise"},
+		"snapshots":       {func(o *Options) { o.SnapshotsKept = -1 }, "Options.SnapshotsKept"},
+		"read-only":       {func(o *Options) { o.Store = &shale.Options{ReadOnly: true} }, "Options.Store.ReadOnly"},
+		"heartbeat":       {func(o *Options) { o.Raft = func(c *raft.Config) { c.HeartbeatTimeout = 1 } }, "HeartbeatTimeout"},
+		"lease":           {func(o *Options) { o.Raft = func(c *raft.Config) { c.LeaderLeaseTimeout = time.Hour } }, "LeaderLeaseTimeout"},
+		"raft's id":       {func(o *Options) { o.Raft = func(c *raft.Config) { c.LocalID = "x" } }, "LocalID"},
+		"raft's restores": {func(o *Options) { o.Raft = func(c *raft.Config) { c.NoSnapshotRestoreOnStart = false } }, "NoSnapshotRestoreOnStart"},
+	} {
+		o := Options{ID: "x", FS: vfs.NewMem()}
+		c.change(&o)
+		n, err := Open("d", &o)
+		if err == nil {
+			_ = n.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want an error that names %s", name, err, c.want)
+		}
+		if files := o.FS.(*vfs.Mem).OpenFiles(); files != 0 {
+			t.Errorf("%s: %d files are left open", name, files)
+		}
+	}
+	again := m.opts
+	again.Listen = ""
+	if _, err := Open(m.dir, &again); !errors.Is(err, vfs.ErrLocked) {
+		t.Errorf("a directory that is open: %v", err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again.Bootstrap = true
+	if _, err := Open(m.dir, &again); !errors.Is(err, ErrBootstrapped) {
+		t.Errorf("founding a group twice: %v", err)
+	}
+	again.Bootstrap, again.ID = false, "other"
+	if _, err := Open(m.dir, &again); err == nil || !strings.Contains(err.Error(), `"m0"`) {
+		t.Errorf("a directory of another id: %v", err)
+	}
+	again.ID = "m0"
+	if err := again.FS.Remove("member/MEMBER"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(m.dir, &again); err == nil || !strings.Contains(err.Error(), "MEMBER") {
+		t.Errorf("a directory that has lost its name: %v", err)
+	}
+}
+
+// A brokenConn fails while one of its ends is cut off.
+type brokenConn struct {
+	net.Conn
+	cut func() bool
+}
+
+func (c brokenConn) Write(p []byte) (int, error) {
+	if c.cut() {
+		return 0, errors.Join(net.ErrClosed, c.Conn.Close())
+	}
+	return c.Conn.Write(p)
+}
+
+// A leader is cut off with writes that are never committed, and comes back when the others have fewer
+// entries and have cut their log off. It gets a snapshot, and raft has to be started again.
+func TestNode_RestartsRaft(t *testing.T) {
+	var cut sync.Map // ids and addresses
+	g := newGroup(t, 3, func(o *Options) {
+		id, d := o.ID, new(net.Dialer)
+		o.Raft = func(c *raft.Config) {
+			fastRaft(c)
+			c.TrailingLogs = 0
+		}
+		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			broken := func() bool {
+				_, from := cut.Load(id)
+				_, to := cut.Load(address)
+				return from || to
+			}
+			if broken() {
+				return nil, net.ErrClosed
+			}
+			c, err := d.DialContext(ctx, network, address)
+			return brokenConn{c, broken}, err
+		}
+	})
+	g.write("k", "1")
+	g.agree()
+	old := g.leader()
+	cut.Store(old.opts.ID, true)
+	cut.Store(old.Address(), true)
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() { _ = old.Put(short(t), fmt.Append(nil, i), nil) }) // unknown, and never there
+	}
+	wg.Wait()
+	before := old.raft()
+	var leader *testMember
+	g.eventually("another leader", func() error {
+		for _, m := range g.members {
+			if m != old && m.IsLeader() {
+				leader = m
+				return m.Put(short(t), []byte("k"), []byte("2"))
+			}
+		}
+		return errors.New("none")
+	})
+	for _, m := range g.members {
+		if m != old {
+			g.eventually("the write", func() error { _, err := m.get(short(t), "k"); return err })
+			if err := m.Snapshot(short(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if a, b := before.LastIndex(), leader.Stats().Last; a <= b {
+		t.Skipf("the one that was cut off has %d entries, the others %d", a, b)
+	}
+	cut.Clear()
+	g.eventually("raft is started again", func() error {
+		if old.raft() == before {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	if v, err := old.get(short(t), "k"); v != "2" || err != nil {
+		t.Errorf("read on the member = %q, %v", v, err)
+	}
+	g.agree()
+}

@@ -1,0 +1,441 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+)
+
+// Linearizable reads
+//
+// A read must see every write that was acknowledged before it began, also those that another
+// member has acknowledged, even if this one was cut off or stopped meanwhile. Reads go in rounds:
+//
+//  1. The leader notes its commit index.
+//  2. It makes sure that it still leads: a majority of the members with a vote, asked after 1,
+//     answers with the leader's own term.
+//  3. The member waits until its state has all commands up to that index.
+//  4. All reads that waited for the round run.
+//
+// A read joins the round that begins next, and one round runs at a time, so however many readers
+// there are, a round costs one message to each member. A member that does not lead asks the leader
+// for steps 1 and 2. Why it holds: had another leader been elected before step 2, then a majority
+// would have been in its higher term by then. Two majorities share a member, and a member's term
+// never falls. No clock matters, and there are no leases.
+//
+// The traps:
+//
+//   - A leader whose term has no committed entry yet may have a commit index from before its
+//     election, lower than what the leader before it has acknowledged. Step 1 waits until the entry
+//     at the commit index is of the leader's own term; raft begins each term with a no-op.
+//   - Raft's AppliedIndex counts what was sent to the state machine, not what it has done. The
+//     state's own index counts. No-ops and barriers never reach the state machine, so the
+//     state's index may stay below the commit index for good. The log tells whether anything missing is a
+//     command.
+//   - A member's log may hold entries beyond its commit index that are replaced later, so it only
+//     looks into the log up to there.
+//   - raft.VerifyLeader, made for step 2, also counts answers to heartbeats that were sent before it
+//     was called. A leader that was stopped for ten seconds finds such answers in its sockets when it
+//     goes on, and would take them for consent: TestRead_OldAnswers has the case. It also waits
+//     for raft's main goroutine, which syncs the log meanwhile.
+
+// Read calls fn with a state that has every write that was acknowledged before Read was called, by
+// any member: reads and writes of the group are linearizable. It works on every member, leader or not.
+//
+// While no leader can be reached, Read tries again until ctx ends, so give it one with a deadline.
+// fn may be called on this goroutine only, once, and not if Read returns an error of its own. Its error
+// is returned as it is. Each call of the reader's methods sees the member's newest state at
+// that time, which moves on while fn runs.
+func (n *Node) Read(ctx context.Context, fn func(shale.Reader) error) error {
+	done, err := n.begin()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := n.reads.wait(ctx); err != nil {
+		return n.readError(ctx, err)
+	}
+	return fn(n.state.reader())
+}
+
+// Local returns a reader of this member's own state, which may be behind the group's: on a member
+// that is cut off from the others, by any time. Each member's state is a prefix of the group's
+// order and never goes back while the member runs.
+func (n *Node) Local() shale.Reader { return n.state.reader() }
+
+// readError says why a read was not made.
+func (n *Node) readError(ctx context.Context, err error) error {
+	if e := n.usable(); e != nil {
+		return e
+	}
+	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("cluster: read: %w: %w", ctx.Err(), err)
+	}
+	return fmt.Errorf("cluster: read: %w", err)
+}
+
+// readRetry is how long a round waits before it asks for an index again.
+const readRetry = 5 * time.Millisecond
+
+// readRound is steps 1 to 3. It tries until ctx ends, because a reader can do nothing better, and
+// reports the last error then.
+func (n *Node) readRound(ctx context.Context) error {
+	for {
+		index, err := n.readIndex(ctx)
+		if err == nil {
+			err = n.waitState(ctx, index)
+			if err == nil {
+				return nil
+			}
+		}
+		if n.usable() != nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(readRetry):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// readIndex is steps 1 and 2, here or at the leader.
+func (n *Node) readIndex(ctx context.Context) (uint64, error) {
+	if n.raft().State() == raft.Leader {
+		return n.leaderIndex(ctx)
+	}
+	address, id := n.leader()
+	if id == "" || id == n.server {
+		return 0, errNoLeader
+	}
+	var answer indexAnswer
+	ctx, cancel := context.WithTimeout(ctx, 2*termTimeout) // then another may lead
+	defer cancel()
+	if err := n.caller.call(ctx, string(address), id, opIndex, struct{}{}, &answer); err != nil {
+		return 0, fmt.Errorf("leader %q: %v", memberID(id), err) // its ErrClosed is not this member's
+	}
+	return answer.Index, nil
+}
+
+// errNoLeader is why a read waits during an election.
+var errNoLeader = errors.New("no leader is known")
+
+// leaderIndex joins the leader's next round of steps 1 and 2.
+func (n *Node) leaderIndex(ctx context.Context) (uint64, error) {
+	r := n.indexes.join()
+	if err := n.indexes.await(ctx, r); err != nil {
+		return 0, err
+	}
+	return r.index, nil
+}
+
+// confirmedIndex is steps 1 and 2 for all that wait on the leader.
+func (n *Node) confirmedIndex(ctx context.Context) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*termTimeout)
+	defer cancel()
+	term := n.raft().CurrentTerm()
+	if n.raft().State() != raft.Leader {
+		return 0, n.notLeader()
+	}
+	if err := n.awaitOwnEntry(ctx, term); err != nil {
+		return 0, err
+	}
+	index := n.raft().CommitIndex()
+	if err := n.confirmTerm(ctx, term); err != nil {
+		return 0, err
+	}
+	return index, nil
+}
+
+// awaitOwnEntry waits until an entry of the leader's term is committed.
+func (n *Node) awaitOwnEntry(ctx context.Context, term uint64) error {
+	for n.ownEntryTerm.Load() != term {
+		if n.entryTerm(n.raft().CommitIndex()) == term {
+			n.ownEntryTerm.Store(term)
+			return nil
+		}
+		if n.raft().CurrentTerm() != term || n.raft().State() != raft.Leader {
+			return n.notLeader()
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// entryTerm returns the term of the entry at index, in the log or as the last of a snapshot, or 0.
+func (n *Node) entryTerm(index uint64) uint64 {
+	var entry raft.Log
+	if index == 0 {
+		return 0
+	}
+	switch err := n.log.GetLog(index, &entry); {
+	case err == nil:
+		return entry.Term
+	case !errors.Is(err, raft.ErrLogNotFound):
+		n.fail(err)
+		return 0
+	}
+	if metas, err := n.snapshots.List(); err == nil && len(metas) > 0 && metas[0].Index == index {
+		return metas[0].Term
+	}
+	return 0
+}
+
+// confirmTerm makes sure that no other member has been elected in a later term: a majority of the
+// voters, this member among them, is in term now.
+func (n *Node) confirmTerm(ctx context.Context, term uint64) error {
+	servers := n.raft().GetConfiguration().Configuration().Servers
+	voters, agreed := 0, 0
+	answers := make(chan error, len(servers))
+	asked := 0
+	for _, s := range servers {
+		if s.Suffrage != raft.Voter {
+			continue
+		}
+		voters++
+		if s.ID == n.server {
+			agreed++
+			continue
+		}
+		asked++
+		n.prober(s.ID).ask(probe{term, s.Address, answers})
+	}
+	need := voters/2 + 1
+	var last error
+	for agreed < need && asked > 0 {
+		select {
+		case err := <-answers:
+			asked--
+			if err == nil {
+				agreed++
+			} else {
+				last = err
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d members confirm that this one leads: %w", agreed, voters, ctx.Err())
+		}
+	}
+	if agreed < need {
+		return fmt.Errorf("%d of %d members confirm that this one leads: %w", agreed, voters, last)
+	}
+	if n.raft().CurrentTerm() != term {
+		return n.notLeader()
+	}
+	return nil
+}
+
+// A prober asks one member for its term. A call that is under way when a probe comes tells
+// nothing about the time after it, so the probe waits for the next one. The probe of an
+// earlier round that still waits is dropped: its round is over.
+type prober struct {
+	node   *Node
+	server raft.ServerID
+
+	mu      sync.Mutex // protects all below
+	next    *probe
+	running bool
+}
+
+type probe struct {
+	term    uint64
+	address raft.ServerAddress
+	answer  chan<- error // has room
+}
+
+// prober returns the one for a member.
+func (n *Node) prober(id raft.ServerID) *prober {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.probers[id]
+	if p == nil {
+		p = &prober{node: n, server: id}
+		n.probers[id] = p
+	}
+	return p
+}
+
+func (p *prober) ask(q probe) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = &q
+	if !p.running {
+		p.running = true
+		p.node.wg.Go(p.run)
+	}
+}
+
+// run asks until no probe waits.
+func (p *prober) run() {
+	for {
+		p.mu.Lock()
+		q := p.next
+		p.next = nil
+		p.running = q != nil
+		p.mu.Unlock()
+		if q == nil {
+			return
+		}
+		q.answer <- p.confirm(q)
+	}
+}
+
+func (p *prober) confirm(q *probe) error {
+	ctx, cancel := context.WithTimeout(p.node.ctx, termTimeout)
+	defer cancel()
+	var a termAnswer
+	if err := p.node.caller.call(ctx, string(q.address), p.server, opTerm, struct{}{}, &a); err != nil {
+		return err
+	}
+	if a.Term != q.term {
+		return fmt.Errorf("member %q is in term %d, not in %d", memberID(p.server), a.Term, q.term)
+	}
+	return nil
+}
+
+// waitState waits until the state has all commands up to index, which is committed.
+func (n *Node) waitState(ctx context.Context, index uint64) error {
+	for {
+		applied := n.state.applied()
+		if max(applied, n.caughtUp.Load()) >= index {
+			return nil
+		}
+		if n.raft().CommitIndex() >= index {
+			command, known := n.lastCommand(applied, index)
+			if known && command == 0 {
+				n.noteCaughtUp(index)
+				return nil
+			}
+			if known {
+				if err := n.state.waitFor(ctx, command); err != nil {
+					return err
+				}
+				n.noteCaughtUp(index)
+				return nil
+			}
+		}
+		// The leader has not told yet that index is committed, or a snapshot that holds it is being
+		// restored. The state's index moves then, unless index is no command.
+		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+		err := n.state.waitFor(short, index)
+		cancel()
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
+			return err
+		}
+	}
+}
+
+// lastCommand returns the index of the last command above after and up to index, or 0 if there is
+// none. known is false when the log does not reach down to it.
+func (n *Node) lastCommand(after, index uint64) (command uint64, known bool) {
+	after = max(after, n.caughtUp.Load())
+	for i := index; i > after; i-- {
+		var entry raft.Log
+		if err := n.log.GetLog(i, &entry); err != nil {
+			if !errors.Is(err, raft.ErrLogNotFound) {
+				n.fail(err)
+			}
+			return 0, false
+		}
+		if entry.Type == raft.LogCommand {
+			return i, true
+		}
+	}
+	return 0, true
+}
+
+// noteCaughtUp notes that the state has all commands up to index.
+func (n *Node) noteCaughtUp(index uint64) {
+	for {
+		old := n.caughtUp.Load()
+		if old >= index || n.caughtUp.CompareAndSwap(old, index) {
+			return
+		}
+	}
+}
+
+// Rounds run a function again and again while somebody waits. Whoever joins waits for a call that
+// begins after that, and shares it with all others that joined since the last one began.
+type rounds struct {
+	node *Node
+	fn   func(context.Context) (uint64, error)
+
+	mu      sync.Mutex // protects next, running and the waiters of all rounds
+	next    *round
+	running bool
+}
+
+type round struct {
+	waiters int
+	cancel  context.CancelFunc // of a round that has begun
+	done    chan struct{}      // closed when index and err are set
+	index   uint64
+	err     error
+}
+
+func (r *rounds) wait(ctx context.Context) error { return r.await(ctx, r.join()) }
+
+// join enters the round that begins next.
+func (r *rounds) join() *round {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.next == nil {
+		r.next = &round{done: make(chan struct{})}
+	}
+	r.next.waiters++
+	if !r.running {
+		r.running = true
+		r.node.wg.Go(r.run)
+	}
+	return r.next
+}
+
+// await waits for the end of a round. The last one to lose patience ends the round.
+func (r *rounds) await(ctx context.Context, round *round) error {
+	select {
+	case <-round.done:
+		return round.err
+	case <-ctx.Done():
+	case <-r.node.stopping:
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if round.waiters--; round.waiters == 0 && round.cancel != nil {
+		round.cancel()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return r.node.usable()
+}
+
+func (r *rounds) run() {
+	for {
+		r.mu.Lock()
+		round := r.next
+		r.next = nil
+		if round == nil {
+			r.running = false
+			r.mu.Unlock()
+			return
+		}
+		ctx, cancel := context.WithCancel(r.node.ctx)
+		round.cancel = cancel
+		if round.waiters == 0 {
+			cancel()
+		}
+		r.mu.Unlock()
+		round.index, round.err = r.fn(ctx)
+		cancel()
+		close(round.done)
+	}
+}

@@ -1,0 +1,348 @@
+package cluster
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+)
+
+// A valve holds what comes in on connections while it is shut, as the sockets of a stopped process do.
+type valve struct {
+	mu   sync.Mutex
+	shut chan struct{} // not nil: closed when the valve opens
+}
+
+func (v *valve) close() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.shut = make(chan struct{})
+}
+
+func (v *valve) open() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.shut != nil {
+		close(v.shut)
+		v.shut = nil
+	}
+}
+
+func (v *valve) wait() {
+	v.mu.Lock()
+	c := v.shut
+	v.mu.Unlock()
+	if c != nil {
+		<-c
+	}
+}
+
+type valveConn struct {
+	net.Conn
+	in, out *valve
+}
+
+func (c valveConn) Write(p []byte) (int, error) {
+	c.out.wait()
+	return c.Conn.Write(p)
+}
+
+// Read gives out what has come, if the valve is open by then.
+func (c valveConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.in.wait()
+	return n, err
+}
+
+// A leader stops, another is elected and acknowledges a write, and the old leader goes on. In its
+// sockets are answers of the others from before, which say that it leads. A read that begins then
+// must see the write.
+func TestRead_OldAnswers(t *testing.T) {
+	var questions, answers valve // what the first member sends, and what comes back
+	var cut sync.Map             // addresses that the others can't reach
+	g := newGroup(t, 3, func(o *Options) {
+		d := new(net.Dialer)
+		first := o.ID == "m0"
+		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if !first {
+				if _, ok := cut.Load(address); ok {
+					return nil, net.ErrClosed
+				}
+			}
+			c, err := d.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			if first {
+				return valveConn{c, &answers, &questions}, nil
+			}
+			return cutConn{c, address, &cut}, nil
+		}
+	})
+	old := g.members[0]
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	old.opts.Raft = func(c *raft.Config) { // it does not notice by itself that it is alone: its clock stands still
+		fastRaft(c)
+		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = time.Hour, time.Hour, time.Hour
+	}
+	g.open(old)
+	g.eventually("m0 leads", func() error {
+		if !old.IsLeader() {
+			l := g.leader()
+			_ = l.TransferLeadership(short(t), "m0")
+			return context.DeadlineExceeded
+		}
+		return nil
+	})
+	g.write("k", "1")
+	g.eventually("the others know it", func() error {
+		for _, m := range g.members {
+			if v, err := m.Local().Get([]byte("k")); string(v) != "1" || err != nil {
+				return context.DeadlineExceeded
+			}
+		}
+		return nil
+	})
+	answers.close()
+	time.Sleep(50 * time.Millisecond) // answers have come and are not read
+	questions.close()
+	t.Cleanup(questions.open)
+	t.Cleanup(answers.open)
+	cut.Store(old.Address(), true)
+	var leader *testMember
+	g.eventually("another leader", func() error {
+		for _, m := range g.members[1:] {
+			if m.IsLeader() {
+				leader = m
+				return nil
+			}
+		}
+		return context.DeadlineExceeded
+	})
+	if err := leader.Put(short(t), []byte("k"), []byte("2")); err != nil {
+		t.Fatal(err)
+	}
+	if !old.IsLeader() {
+		t.Fatal("the old leader has noticed")
+	}
+	verified := make(chan error, 1)
+	go func() { verified <- old.raft().VerifyLeader().Error() }()
+	type answer struct {
+		value string
+		err   error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		var a answer
+		a.err = old.Read(short(t), func(r shale.Reader) error {
+			v, err := r.Get([]byte("k"))
+			a.value = string(v)
+			return err
+		})
+		read <- a
+	}()
+	time.Sleep(20 * time.Millisecond) // both questions stand
+	answers.open()
+	time.Sleep(50 * time.Millisecond) // the new questions take longer
+	select {
+	case a := <-read:
+		t.Errorf("a read was made by old answers: %q, %v", a.value, a.err)
+	default:
+	}
+	questions.open()
+	t.Logf("raft.VerifyLeader says %v", <-verified)
+	cut.Clear()
+	if a := <-read; a.value != "2" || a.err != nil {
+		t.Errorf("a read after the write = %q, %v, want 2", a.value, a.err)
+	}
+}
+
+// A cutConn loses what is written to a member that is cut off.
+type cutConn struct {
+	net.Conn
+	address string
+	cut     *sync.Map
+}
+
+func (c cutConn) Write(p []byte) (int, error) {
+	if _, ok := c.cut.Load(c.address); ok {
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+// gatedFSM applies nothing while its gate is locked.
+type gatedFSM struct {
+	raft.BatchingFSM
+	gate *sync.RWMutex
+}
+
+func (f gatedFSM) Apply(l *raft.Log) any {
+	f.gate.RLock()
+	defer f.gate.RUnlock()
+	return f.BatchingFSM.Apply(l)
+}
+
+func (f gatedFSM) ApplyBatch(logs []*raft.Log) []any {
+	f.gate.RLock()
+	defer f.gate.RUnlock()
+	return f.BatchingFSM.ApplyBatch(logs)
+}
+
+// gated makes members with a gate each.
+func gated(gates map[string]*sync.RWMutex) func(*Options) {
+	return func(o *Options) {
+		gate := new(sync.RWMutex)
+		gates[o.ID] = gate
+		o.Raft = nil // raft's defaults: the leader shall stay
+		o.wrapFSM = func(f raft.BatchingFSM) raft.BatchingFSM { return gatedFSM{f, gate} }
+	}
+}
+
+// A member whose log has a write but whose state does not answers a read when its state has it too.
+func TestRead_WaitsForTheState(t *testing.T) {
+	gates := map[string]*sync.RWMutex{}
+	g := newGroup(t, 3, gated(gates))
+	g.write("k", "1")
+	f := g.follower()
+	if _, err := f.get(short(t), "k"); err != nil {
+		t.Fatal(err)
+	}
+	gates[f.opts.ID].Lock()
+	unlock := sync.OnceFunc(gates[f.opts.ID].Unlock)
+	t.Cleanup(unlock)
+	g.write("k", "2")
+	g.eventually("raft has sent it to the state machine", func() error {
+		if s := f.Stats(); f.raft().AppliedIndex() < s.Last || s.Last < g.leader().Stats().Last {
+			return context.DeadlineExceeded
+		}
+		return nil
+	})
+	type answer struct {
+		value string
+		err   error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		v, err := f.get(short(t), "k")
+		read <- answer{v, err}
+	}()
+	select {
+	case a := <-read:
+		t.Errorf("a read before its write was applied = %q, %v", a.value, a.err)
+		unlock()
+	case <-time.After(100 * time.Millisecond):
+		unlock()
+		if a := <-read; a.value != "2" || a.err != nil {
+			t.Errorf("a read after it = %q, %v, want 2", a.value, a.err)
+		}
+	}
+}
+
+// What Write returned for can be read from the leader's own state.
+func TestWrite_AppliedOnTheLeader(t *testing.T) {
+	gates := map[string]*sync.RWMutex{}
+	g := newGroup(t, 3, gated(gates))
+	g.write("k", "1")
+	l := g.leader()
+	gates[l.opts.ID].Lock()
+	unlock := sync.OnceFunc(gates[l.opts.ID].Unlock)
+	t.Cleanup(unlock)
+	written := make(chan error, 1)
+	go func() { written <- l.Put(short(t), []byte("k"), []byte("2")) }()
+	select {
+	case err := <-written:
+		t.Errorf("a write returned before it was applied: %v", err)
+		unlock()
+	case <-time.After(100 * time.Millisecond):
+		unlock()
+		if err := <-written; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if v, err := l.Local().Get([]byte("k")); string(v) != "2" || err != nil {
+		t.Errorf("the leader's state = %q, %v, want 2", v, err)
+	}
+}
+
+// A pausedConn holds raft's AppendEntries back while its gate is locked. They begin with a byte 0.
+type pausedConn struct {
+	net.Conn
+	gate *sync.RWMutex
+}
+
+func (c pausedConn) Write(p []byte) (int, error) {
+	if len(p) > 0 && p[0] == 0 {
+		c.gate.RLock()
+		defer c.gate.RUnlock()
+	}
+	return c.Conn.Write(p)
+}
+
+// A new leader does not know yet how far the old one has committed. A read on it waits until it does.
+func TestRead_NewLeader(t *testing.T) {
+	var entries sync.RWMutex // locked: no entries and no heartbeats come through
+	g := newGroup(t, 3, func(o *Options) {
+		d := new(net.Dialer)
+		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := d.DialContext(ctx, network, address)
+			return pausedConn{c, &entries}, err
+		}
+		o.Raft = func(c *raft.Config) {
+			c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 800*time.Millisecond, 800*time.Millisecond, 800*time.Millisecond
+			c.CommitTimeout = time.Hour // followers learn with the next write what is committed
+		}
+	})
+	g.write("k", "1")
+	g.write("other", "1") // so that all know of the first
+	old := g.leader()
+	var rest []*testMember
+	for _, m := range g.members {
+		if m != old {
+			rest = append(rest, m)
+			g.eventually("the first write", func() error { _, err := m.Local().Get([]byte("k")); return err })
+		}
+	}
+	if err := old.Put(short(t), []byte("k"), []byte("2")); err != nil {
+		t.Fatal(err)
+	}
+	entries.Lock()
+	unlock := sync.OnceFunc(entries.Unlock)
+	t.Cleanup(unlock)
+	old.kill()
+	var leader *testMember
+	g.eventually("another leader", func() error {
+		for _, m := range rest {
+			if m.IsLeader() {
+				leader = m
+				return nil
+			}
+		}
+		return context.DeadlineExceeded
+	})
+	type answer struct {
+		value string
+		err   error
+	}
+	read := make(chan answer, 1)
+	go func() {
+		v, err := leader.get(short(t), "k")
+		read <- answer{v, err}
+	}()
+	select {
+	case a := <-read:
+		t.Errorf("a read on a leader that knows nothing = %q, %v", a.value, a.err)
+	case <-time.After(150 * time.Millisecond):
+		unlock()
+		if a := <-read; a.value != "2" || a.err != nil {
+			t.Errorf("a read on the new leader = %q, %v, want 2", a.value, a.err)
+		}
+	}
+}

@@ -1,0 +1,321 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Calls between members, over connections of kind 'c'. A connection carries one call at a time:
+//
+//	request: op (1 byte)     | length (4 bytes, big-endian) | JSON, or a command's bytes for opWrite
+//	answer:  status (1 byte) | length (4 bytes, big-endian) | JSON, of a callError if status is not 0
+const (
+	opWho   = 'w' // who are you, and how far?
+	opTerm  = 't' // what is your term?
+	opIndex = 'i' // leader, up to where must a read that begins now have seen the log?
+	opJoin  = 'j' // leader, take me in, or note my new address
+	opVote  = 'v' // leader, I have caught up: give me a vote
+	opWrite = 'x' // leader, write this
+
+	maxCall = 1 << 30 // bytes, above shale's largest batch
+
+	// termTimeout is how long the leader waits for a member's term. Then a round of
+	// reads has failed, and another is tried.
+	termTimeout = time.Second
+)
+
+// What a who call tells.
+type whoAnswer struct {
+	Server  raft.ServerID `json:"server"`
+	Group   string        `json:"group"`
+	Address string        `json:"address"`
+	State   string        `json:"state"`   // raft's: Leader, Follower, Candidate, Shutdown
+	Last    uint64        `json:"last"`    // index of the last entry of its log
+	Applied uint64        `json:"applied"` // how far its state is
+}
+
+type joinRequest struct {
+	Server  raft.ServerID `json:"server"`
+	Address string        `json:"address"`
+	New     bool          `json:"new"` // not a member yet, as far as it knows
+}
+
+type joinAnswer struct {
+	Group string `json:"group"`
+}
+
+type termAnswer struct {
+	Term uint64 `json:"term"`
+}
+
+type indexAnswer struct {
+	Index uint64 `json:"index"`
+}
+
+type writeAnswer struct {
+	Inserted bool `json:"inserted"`
+}
+
+// A callError is an error that travels. The sentinels that callers ask for survive the journey.
+type callError struct {
+	Text     string   `json:"text"`
+	Kinds    []string `json:"kinds,omitempty"` // names in wireErrors
+	LeaderID string   `json:"leaderID,omitempty"`
+	Leader   string   `json:"leader,omitempty"`
+}
+
+var wireErrors = map[string]error{
+	"not leader":  ErrNotLeader,
+	"unknown":     ErrUnknown,
+	"reserved":    ErrReservedKey,
+	"closed":      ErrClosed,
+	"failed":      ErrFailed,
+	"id taken":    ErrIDTaken,
+	"other group": ErrOtherGroup,
+}
+
+func toCallError(err error) callError {
+	c := callError{Text: err.Error()}
+	for name, e := range wireErrors {
+		if errors.Is(err, e) {
+			c.Kinds = append(c.Kinds, name)
+		}
+	}
+	if l := (*NotLeaderError)(nil); errors.As(err, &l) {
+		c.LeaderID, c.Leader = l.ID, l.Address
+	}
+	return c
+}
+
+// A remoteError is what a callError becomes at the caller.
+type remoteError struct{ callError }
+
+func (e *remoteError) Error() string { return e.Text }
+
+func (e *remoteError) Is(target error) bool {
+	for _, k := range e.Kinds {
+		if wireErrors[k] == target {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *remoteError) As(target any) bool {
+	l, ok := target.(**NotLeaderError)
+	if !ok || !e.Is(ErrNotLeader) {
+		return false
+	}
+	*l = &NotLeaderError{ID: e.LeaderID, Address: e.Leader}
+	return true
+}
+
+// errNotSent is wrapped when the other side can't have seen a call.
+var errNotSent = errors.New("not sent")
+
+// A caller keeps connections for calls to other members.
+type caller struct {
+	network *network
+
+	mu   sync.Mutex // protects idle
+	idle map[callee][]*callConn
+}
+
+type callee struct {
+	address string
+	server  raft.ServerID
+}
+
+type callConn struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+// maxIdle is how many connections to a member are kept. Reads need one or two, forwarded
+// writes one for each that is under way.
+const maxIdle = 64
+
+// call asks the member called to at address and decodes its answer into answer. If the connection
+// was an old one that has died meanwhile, a call that can be repeated is repeated once.
+func (c *caller) call(ctx context.Context, address string, to raft.ServerID, op byte, req, answer any) error {
+	payload, ok := req.([]byte)
+	if !ok {
+		var err error
+		if payload, err = json.Marshal(req); err != nil {
+			return err
+		}
+	}
+	conn, old, err := c.connect(ctx, callee{address, to}, true)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	err = c.exchange(ctx, conn, callee{address, to}, op, payload, answer)
+	if err == nil || !old || op == opWrite || ctx.Err() != nil || errors.As(err, new(*remoteError)) {
+		return err
+	}
+	if conn, _, err = c.connect(ctx, callee{address, to}, false); err != nil {
+		return err
+	}
+	return c.exchange(ctx, conn, callee{address, to}, op, payload, answer)
+}
+
+// connect returns a kept connection, if kept is set and there is one, or a new one.
+func (c *caller) connect(ctx context.Context, to callee, kept bool) (conn *callConn, old bool, err error) {
+	c.mu.Lock()
+	if !kept {
+		for _, i := range c.idle[to] {
+			_ = i.Close() // it is as old as the one that has just failed
+		}
+		delete(c.idle, to)
+	}
+	if l := c.idle[to]; len(l) > 0 {
+		conn = l[len(l)-1]
+		c.idle[to] = l[:len(l)-1]
+	}
+	c.mu.Unlock()
+	if conn != nil {
+		return conn, true, nil
+	}
+	raw, err := c.network.dial(ctx, kindCalls, to.address, to.server)
+	if err != nil {
+		return nil, false, err
+	}
+	return &callConn{raw, bufio.NewReader(raw)}, false, nil
+}
+
+// exchange sends a call and reads the answer. It keeps the connection if all went well.
+func (c *caller) exchange(ctx context.Context, conn *callConn, to callee, op byte, payload []byte, answer any) error {
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // reads and writes fail at once
+	err := writeFrame(conn, op, payload)
+	var status byte
+	var text []byte
+	if err == nil {
+		status, text, err = readFrame(conn.r)
+	}
+	if !stop() || err != nil {
+		_ = conn.Close() // the error is told below
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", to.address, err)
+		}
+	} else {
+		c.mu.Lock()
+		keep := len(c.idle[to]) < maxIdle
+		if keep {
+			c.idle[to] = append(c.idle[to], conn)
+		}
+		c.mu.Unlock()
+		if !keep {
+			_ = conn.Close() // nothing is under way on it
+		}
+	}
+	if status != 0 {
+		e := new(remoteError)
+		if err := json.Unmarshal(text, &e.callError); err != nil {
+			return fmt.Errorf("%s: the answer can't be read: %w", to.address, err)
+		}
+		return e
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("%s: the answer can't be read: %w", to.address, err)
+	}
+	return nil
+}
+
+// writeFrame sends a byte and a payload in one write, so that they travel in one packet.
+func writeFrame(w io.Writer, b byte, payload []byte) error {
+	msg := make([]byte, 5, 5+len(payload))
+	msg[0] = b
+	binary.BigEndian.PutUint32(msg[1:], uint32(len(payload)))
+	_, err := w.Write(append(msg, payload...))
+	return err
+}
+
+func readFrame(r *bufio.Reader) (b byte, payload []byte, err error) {
+	var head [5]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, nil, err
+	}
+	size := binary.BigEndian.Uint32(head[1:])
+	if size > maxCall {
+		return 0, nil, fmt.Errorf("a message of %d bytes, more than %d", size, maxCall)
+	}
+	// A peer that only claims a size shall not cost the memory.
+	payload, err = io.ReadAll(io.LimitReader(r, int64(size)))
+	if err == nil && len(payload) < int(size) {
+		err = io.ErrUnexpectedEOF
+	}
+	return head[0], payload, err
+}
+
+// serveCalls answers the calls of a connection until it ends.
+func (n *Node) serveCalls(conn net.Conn) {
+	r := bufio.NewReader(conn)
+	for {
+		op, payload, err := readFrame(r)
+		if err != nil {
+			return
+		}
+		answer, err := n.answerCall(op, payload)
+		status := byte(0)
+		if err != nil {
+			status, answer = 1, toCallError(err)
+		}
+		text, err := json.Marshal(answer)
+		if err != nil {
+			return
+		}
+		if err := writeFrame(conn, status, text); err != nil {
+			return
+		}
+	}
+}
+
+// answerCall does what a call asks for.
+func (n *Node) answerCall(op byte, payload []byte) (any, error) {
+	if err := n.usable(); err != nil {
+		return nil, err
+	}
+	switch op {
+	case opWho:
+		return n.who(), nil
+	case opTerm:
+		return termAnswer{n.raft().CurrentTerm()}, nil
+	case opIndex:
+		// The caller gives up when its reads do. This limit is for callers that are gone.
+		ctx, cancel := context.WithTimeout(n.ctx, 5*termTimeout)
+		defer cancel()
+		index, err := n.leaderIndex(ctx)
+		return indexAnswer{index}, err
+	case opJoin:
+		var req joinRequest
+		if err := json.Unmarshal(payload, &req); err != nil {
+			return nil, err
+		}
+		return n.takeIn(n.ctx, req)
+	case opVote:
+		var req joinRequest
+		if err := json.Unmarshal(payload, &req); err != nil {
+			return nil, err
+		}
+		return struct{}{}, n.promote(n.ctx, req.Server)
+	case opWrite:
+		ctx, cancel := context.WithTimeout(n.ctx, forwardTimeout)
+		defer cancel()
+		res, err := n.propose(ctx, payload)
+		return writeAnswer{res.inserted}, err
+	}
+	return nil, fmt.Errorf("this member does not know the call %q: it may run an older version", op)
+}

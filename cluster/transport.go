@@ -1,0 +1,368 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// All connections between members go to one listener. Each begins with a greeting, which says
+// what the connection is for and who talks to whom, and an answer to it:
+//
+//	greeting: "SHC1" | kind (1 byte, 'r' or 'c') | length (2 bytes) | a hello in JSON
+//	answer:   code (1 byte, 0: welcome) | length (2 bytes) | a refusal's text
+//
+// After it a connection of kind 'r' belongs to raft's own transport, and one of kind 'c' carries
+// the calls of rpc.go. Integers are big-endian. The greeting costs one round trip for each
+// connection, and connections are kept. Raft itself finds members by address alone: if two of them
+// change places, it would count what one has on disk for the other. The greeting names whom it is
+// meant for, so that such a connection is refused.
+const (
+	greetingMagic = "SHC1"
+	kindRaft      = 'r'
+	kindCalls     = 'c'
+
+	greetingTimeout = 10 * time.Second
+	dialTimeout     = 2 * time.Second
+	maxGreeting     = 4096
+)
+
+// Codes of an answer.
+const (
+	codeWelcome    = 0
+	codeOtherGroup = 1
+	codeOther      = 2 // another member lives here, or the greeting is not understood
+)
+
+// A hello is the JSON of a greeting.
+type hello struct {
+	Group string        `json:"group,omitempty"` // the caller's group, "" before it has one
+	From  raft.ServerID `json:"from"`
+	To    raft.ServerID `json:"to,omitempty"` // the member that the caller looks for, "" for any
+}
+
+// A network owns the listener and all connections of a member.
+type network struct {
+	opts      *Options
+	listener  net.Listener
+	advertise string
+
+	// welcome checks a greeting, serve owns a connection of calls until it ends.
+	welcome func(kind byte, h hello) (code byte, why string)
+	serve   func(net.Conn)
+	greet   func() hello // with Group and From of this member
+
+	raftConns chan net.Conn // accepted for raft's transport
+	closing   chan struct{}
+	closeOnce sync.Once
+	wg        sync.WaitGroup
+
+	mu    sync.Mutex // protects conns
+	conns map[net.Conn]struct{}
+}
+
+// listen opens the listener. Nothing is accepted before start.
+func listen(o *Options) (*network, error) {
+	l, err := net.Listen("tcp", o.Listen)
+	if err != nil {
+		return nil, err
+	}
+	n := &network{
+		opts: o, listener: l, advertise: o.Advertise,
+		raftConns: make(chan net.Conn), closing: make(chan struct{}), conns: map[net.Conn]struct{}{},
+	}
+	if n.advertise == "" {
+		n.advertise = l.Addr().String()
+		if err := validAddress(n.advertise); err != nil {
+			return nil, errors.Join(fmt.Errorf("Options.Advertise must say where others reach Options.Listen: %w", err), l.Close())
+		}
+	}
+	return n, nil
+}
+
+// start accepts connections until close.
+func (n *network) start() {
+	n.wg.Go(func() {
+		for {
+			conn, err := n.listener.Accept()
+			if err != nil {
+				select {
+				case <-n.closing:
+					return
+				case <-time.After(10 * time.Millisecond): // out of descriptors, for example
+					continue
+				}
+			}
+			n.wg.Go(func() { n.accepted(conn) })
+		}
+	})
+}
+
+// accepted reads the greeting of a connection and hands the connection over.
+func (n *network) accepted(raw net.Conn) {
+	conn := raw
+	if n.opts.TLS != nil {
+		conn = tls.Server(raw, n.opts.TLS)
+	}
+	conn, ok := n.track(conn)
+	if !ok {
+		return
+	}
+	_ = conn.SetDeadline(time.Now().Add(greetingTimeout)) // a closed connection fails below
+	kind, err := n.answer(conn)
+	if err != nil {
+		_ = conn.Close() // the caller has gone, or knows why from the answer
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	if kind == kindCalls {
+		n.serve(conn)
+		_ = conn.Close()
+		return
+	}
+	select {
+	case n.raftConns <- conn:
+	case <-n.closing:
+		_ = conn.Close()
+	}
+}
+
+// answer reads a greeting, checks it and answers it.
+func (n *network) answer(conn net.Conn) (kind byte, err error) {
+	head := make([]byte, len(greetingMagic)+3)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return 0, err
+	}
+	refuse := func(code byte, why string) (byte, error) {
+		msg := append([]byte{code}, binary.BigEndian.AppendUint16(nil, uint16(len(why)))...)
+		_, _ = conn.Write(append(msg, why...)) // the connection ends in any case
+		return 0, errors.New(why)
+	}
+	size := int(binary.BigEndian.Uint16(head[len(head)-2:]))
+	if string(head[:len(greetingMagic)]) != greetingMagic || size > maxGreeting {
+		return refuse(codeOther, "this is the port of a shale group's members, and the greeting is not theirs")
+	}
+	text := make([]byte, size)
+	if _, err := io.ReadFull(conn, text); err != nil {
+		return 0, err
+	}
+	kind = head[len(greetingMagic)]
+	var h hello
+	if err := json.Unmarshal(text, &h); err != nil || kind != kindRaft && kind != kindCalls {
+		return refuse(codeOther, "the greeting can't be read")
+	}
+	if code, why := n.welcome(kind, h); code != codeWelcome {
+		return refuse(code, why)
+	}
+	_, err = conn.Write([]byte{codeWelcome, 0, 0})
+	return kind, err
+}
+
+// dial opens a connection of one kind to the member called to, or to any member if to is "".
+func (n *network) dial(ctx context.Context, kind byte, address string, to raft.ServerID) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn, err := n.opts.Dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if n.opts.TLS != nil {
+		c := n.opts.TLS
+		if c.ServerName == "" {
+			c = c.Clone()
+			c.ServerName, _, _ = net.SplitHostPort(address)
+		}
+		conn = tls.Client(conn, c)
+	}
+	conn, ok := n.track(conn)
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	deadline, _ := ctx.Deadline()
+	_ = conn.SetDeadline(deadline) // a closed connection fails below
+	h := n.greet()
+	h.To = to
+	if err := greet(conn, kind, h); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", address, err), conn.Close())
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return conn, nil
+}
+
+// greet sends a greeting and reads the answer.
+func greet(conn net.Conn, kind byte, h hello) error {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	msg := append([]byte(greetingMagic), kind)
+	msg = binary.BigEndian.AppendUint16(msg, uint16(len(text)))
+	if _, err := conn.Write(append(msg, text...)); err != nil {
+		return err
+	}
+	head := make([]byte, 3)
+	if _, err := io.ReadFull(conn, head); err != nil {
+		return err
+	}
+	if head[0] == codeWelcome {
+		return nil
+	}
+	why := make([]byte, min(int(binary.BigEndian.Uint16(head[1:])), maxGreeting))
+	if _, err := io.ReadFull(conn, why); err != nil {
+		return err
+	}
+	if head[0] == codeOtherGroup {
+		return fmt.Errorf("%w: %s", ErrOtherGroup, why)
+	}
+	return errors.New(string(why))
+}
+
+// track notes a connection, so that close can end it. It closes conn when the network is closed.
+func (n *network) track(conn net.Conn) (net.Conn, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.conns == nil {
+		_ = conn.Close()
+		return nil, false
+	}
+	t := &trackedConn{Conn: conn, n: n}
+	n.conns[t] = struct{}{}
+	return t, true
+}
+
+// close stops listening and ends all connections. Calls that are being served go on; wait waits for them.
+func (n *network) close() {
+	n.closeOnce.Do(func() {
+		close(n.closing)
+		_ = n.listener.Close() // nothing was written
+		n.mu.Lock()
+		conns := n.conns
+		n.conns = nil
+		n.mu.Unlock()
+		for c := range conns {
+			_ = c.(*trackedConn).Conn.Close() // whoever waits at it gets the error
+		}
+	})
+}
+
+func (n *network) wait() { n.wg.Wait() }
+
+// A trackedConn forgets itself when it is closed.
+type trackedConn struct {
+	net.Conn
+	n *network
+}
+
+func (c *trackedConn) Close() error {
+	c.n.mu.Lock()
+	delete(c.n.conns, c)
+	c.n.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// A streamLayer gives a transport of raft its connections. The network outlives it.
+type streamLayer struct {
+	*network
+	closed chan struct{}
+}
+
+func (s streamLayer) Accept() (net.Conn, error) {
+	select {
+	case <-s.closed:
+		return nil, net.ErrClosed
+	default:
+	}
+	select {
+	case c := <-s.raftConns:
+		return c, nil
+	case <-s.closed:
+		return nil, net.ErrClosed
+	case <-s.closing:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept. A transport closes its layer once.
+func (s streamLayer) Close() error {
+	close(s.closed)
+	return nil
+}
+
+func (s streamLayer) Addr() net.Addr { return memberAddr(s.advertise) }
+
+// Dial opens a connection to a target that a transport has made of a member's name and address.
+func (s streamLayer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	to, address, ok := strings.Cut(string(target), targetSep)
+	if !ok {
+		to, address = "", string(target)
+	}
+	conn, err := s.dial(ctx, kindRaft, address, raft.ServerID(to))
+	if err != nil {
+		return nil, err
+	}
+	return conn, nil
+}
+
+// memberAddr is the net.Addr of an advertised address, which may have a host's name.
+type memberAddr string
+
+func (memberAddr) Network() string  { return "tcp" }
+func (a memberAddr) String() string { return string(a) }
+
+// targetSep stands between name and address in a target. Neither has it.
+const targetSep = "\x00"
+
+// A transport is raft's network transport, but its connections know whom they are for.
+type transport struct{ *raft.NetworkTransport }
+
+func target(id raft.ServerID, a raft.ServerAddress) raft.ServerAddress {
+	return raft.ServerAddress(string(id) + targetSep + string(a))
+}
+
+func (t transport) AppendEntriesPipeline(id raft.ServerID, a raft.ServerAddress) (raft.AppendPipeline, error) {
+	return t.NetworkTransport.AppendEntriesPipeline(id, target(id, a))
+}
+
+func (t transport) AppendEntries(id raft.ServerID, a raft.ServerAddress,
+	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	return t.NetworkTransport.AppendEntries(id, target(id, a), req, resp)
+}
+
+func (t transport) RequestVote(id raft.ServerID, a raft.ServerAddress,
+	req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	return t.NetworkTransport.RequestVote(id, target(id, a), req, resp)
+}
+
+func (t transport) RequestPreVote(id raft.ServerID, a raft.ServerAddress,
+	req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	return t.NetworkTransport.RequestPreVote(id, target(id, a), req, resp)
+}
+
+func (t transport) InstallSnapshot(id raft.ServerID, a raft.ServerAddress,
+	req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	return t.NetworkTransport.InstallSnapshot(id, target(id, a), req, resp, data)
+}
+
+func (t transport) TimeoutNow(id raft.ServerID, a raft.ServerAddress,
+	req *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	return t.NetworkTransport.TimeoutNow(id, target(id, a), req, resp)
+}
+
+var (
+	_ raft.StreamLayer = streamLayer{}
+	_ raft.Transport   = transport{}
+	_ raft.WithPreVote = transport{}
+	_ raft.WithClose   = transport{}
+)

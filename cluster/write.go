@@ -1,0 +1,200 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+)
+
+// forwardTimeout is how long the leader works on a write that a member has forwarded. The member
+// may have given up by then.
+const forwardTimeout = time.Minute
+
+// transferPoll is how often a write looks whether a transfer of the leadership is over.
+const transferPoll = 2 * time.Millisecond
+
+// Write writes a batch: all of it or nothing, at one point of the order that all members see. When
+// it returns nil, the batch is on disk at a majority of the members with a vote, and this member's
+// state shows it if it leads.
+//
+// A NotLeaderError says that nothing happened, and who leads. An error that wraps ErrUnknown says
+// that the batch may have been written or may be later. After all other errors nothing has
+// happened. Writes that run at the same time share messages and fsyncs, so many goroutines get
+// far more done than one.
+//
+// The batch is encoded before Write waits, and may be used again when it returns.
+func (n *Node) Write(ctx context.Context, b *shale.Batch) error {
+	cmd, err := encodeWrite(b)
+	if err != nil {
+		return err
+	}
+	_, err = n.submit(ctx, cmd)
+	return err
+}
+
+// Put sets the value of key, as Write does.
+func (n *Node) Put(ctx context.Context, key, value []byte) error {
+	b := new(shale.Batch)
+	if err := b.Put(key, value); err != nil {
+		return err
+	}
+	return n.Write(ctx, b)
+}
+
+// Delete removes key, as Write does. Deleting an absent key is no error.
+func (n *Node) Delete(ctx context.Context, key []byte) error {
+	b := new(shale.Batch)
+	if err := b.Delete(key); err != nil {
+		return err
+	}
+	return n.Write(ctx, b)
+}
+
+// PutIfAbsent sets the value of key if the key is not there, and reports whether it did. All members
+// decide that alike, when they apply the write. Its errors are those of Write: after one
+// that wraps ErrUnknown the key may have been set.
+func (n *Node) PutIfAbsent(ctx context.Context, key, value []byte) (inserted bool, err error) {
+	cmd, err := encodePutIfAbsent(key, value)
+	if err != nil {
+		return false, err
+	}
+	res, err := n.submit(ctx, cmd)
+	return res.inserted, err
+}
+
+// submit proposes a command here, or at the leader if Options.Forward says so.
+func (n *Node) submit(ctx context.Context, cmd []byte) (result, error) {
+	res, err := n.propose(ctx, cmd)
+	l := (*NotLeaderError)(nil)
+	if !n.opts.Forward || !errors.As(err, &l) {
+		return res, err
+	}
+	if l.ID == "" || l.ID == n.opts.ID {
+		return res, err
+	}
+	done, err := n.begin()
+	if err != nil {
+		return result{}, err
+	}
+	defer done()
+	address, server := n.leader()
+	if address == "" {
+		return res, l
+	}
+	var answer writeAnswer
+	err = n.caller.call(ctx, string(address), server, opWrite, cmd, &answer)
+	switch {
+	case err == nil:
+		return result{inserted: answer.Inserted}, nil
+	case errors.Is(err, errNotSent):
+		return result{}, fmt.Errorf("%w: %w", l, err)
+	case !errors.As(err, new(*remoteError)), errors.Is(err, ErrUnknown):
+		return result{}, unknown(fmt.Errorf("the leader: %v", err)) // its ErrClosed is not this member's
+	case errors.Is(err, ErrClosed), errors.Is(err, ErrFailed):
+		return result{}, &NotLeaderError{} // it was so before it took the write
+	}
+	return result{}, err
+}
+
+// propose hands a command to raft and waits until it is applied here.
+func (n *Node) propose(ctx context.Context, cmd []byte) (result, error) {
+	if err := ctx.Err(); err != nil {
+		return result{}, err
+	}
+	done, err := n.begin()
+	if err != nil {
+		return result{}, err
+	}
+	defer done()
+	for {
+		res, err := n.proposeOnce(ctx, cmd)
+		if !errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+			return res, err
+		}
+		// Raft has refused the command before it took it. The transfer ends within an election timeout.
+		select {
+		case <-time.After(transferPoll):
+		case <-ctx.Done():
+			return result{}, ctx.Err()
+		case <-n.stopping:
+			return result{}, n.usable()
+		}
+	}
+}
+
+// proposeOnce is propose, but for leadership transfers.
+func (n *Node) proposeOnce(ctx context.Context, cmd []byte) (result, error) {
+	if n.raft().State() != raft.Leader {
+		return result{}, n.notLeader()
+	}
+	var timeout time.Duration // to hand the command over; 0: as long as it takes
+	if d, ok := ctx.Deadline(); ok {
+		if timeout = time.Until(d); timeout <= 0 {
+			return result{}, context.DeadlineExceeded
+		}
+	}
+	type outcome struct {
+		res result
+		err error
+	}
+	// Raft's futures know no context, and some are never answered when raft stops, so a goroutine
+	// waits for them. It also is what lets raft batch: of the goroutines that stand at its door,
+	// it takes all that there are.
+	answered := make(chan outcome, 1)
+	go func() {
+		f := n.raft().ApplyLog(raft.Log{Data: cmd}, timeout)
+		if err := f.Error(); err != nil {
+			answered <- outcome{err: n.writeError(err)}
+			return
+		}
+		res, ok := f.Response().(result)
+		if !ok {
+			answered <- outcome{err: unknown(fmt.Errorf("the state machine answered %v", f.Response()))}
+			return
+		}
+		answered <- outcome{res, res.err}
+	}()
+	select {
+	case o := <-answered:
+		return o.res, o.err
+	case <-ctx.Done():
+		return result{}, unknown(ctx.Err())
+	case <-n.stopped:
+		// The answer may have come at the same time.
+		select {
+		case o := <-answered:
+			return o.res, o.err
+		default:
+		}
+		return result{}, unknown(n.usable())
+	}
+}
+
+// writeError turns raft's error into one that says whether the write may have happened.
+func (n *Node) writeError(err error) error {
+	switch {
+	case errors.Is(err, raft.ErrNotLeader):
+		return n.notLeader() // refused before it was taken
+	case errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return err // likewise
+	case errors.Is(err, raft.ErrEnqueueTimeout):
+		return fmt.Errorf("cluster: write: raft did not take it in time: %w", context.DeadlineExceeded)
+	case errors.Is(err, raft.ErrRaftShutdown) && n.usable() != nil:
+		return unknown(n.usable())
+	}
+	return unknown(err) // such as ErrLeadershipLost
+}
+
+// notLeader says who leads instead.
+func (n *Node) notLeader() error {
+	address, id := n.raft().LeaderWithID()
+	if id == n.server {
+		return &NotLeaderError{} // it has just stopped leading
+	}
+	return &NotLeaderError{ID: memberID(id), Address: string(address)}
+}
