@@ -92,7 +92,11 @@ func (s *Store) collect(ctx context.Context) (Collected, error) {
 	if err != nil {
 		return Collected{}, s.superseded(ctx, err)
 	}
-	done, err := collect(ctx, s.bucket, p.chain, time.Now(), func(num uint64) bool { return p.uploaded[num] })
+	unpublished, err := s.localFiles()
+	if err != nil {
+		return Collected{}, err
+	}
+	done, err := collect(ctx, s.bucket, p.chain, time.Now(), func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
 	if err == nil {
 		err = s.letParentsGo(ctx)
 	}
@@ -103,6 +107,22 @@ func (s *Store) collect(ctx context.Context) (Collected, error) {
 	p.collector.states = slices.DeleteFunc(p.collector.states, func(st writtenState) bool { return st.n <= done.Floor })
 	s.emit(Event{Kind: EventCollected, Step: done.Floor, Objects: done.Tables + done.Segments + done.Steps + done.States + done.Pins, Bytes: done.Bytes})
 	return done, nil
+}
+
+// localFiles returns the tables and sidecars of the directory. Those that no step names are named by a later one. An
+// earlier process may have uploaded some of them: they must not be deleted and PUT again, because a call that deletes may
+// also be done late.
+func (s *Store) localFiles() (map[uint64]bool, error) {
+	h, err := s.db.Hold()
+	if err != nil {
+		return nil, fmt.Errorf("remote: collection: %w", local(err))
+	}
+	defer h.Release()
+	nums := make(map[uint64]bool)
+	for f := range filesOf(h.State().Version) {
+		nums[f.num] = true
+	}
+	return nums, nil
 }
 
 // superseded returns err, the error of a call that has not found something. If another writer owns the

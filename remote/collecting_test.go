@@ -1,10 +1,13 @@
 package remote
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/vfs"
 )
 
 // TestStore_Retention writes for some days. What can be restored goes back as far as Retain says, a pin is
@@ -89,4 +92,39 @@ func TestStore_Retention(t *testing.T) {
 			t.Errorf("%d objects are left without the pin", n)
 		}
 	})
+}
+
+// TestStore_CollectKeepsUnpublished ends a process between the upload of its tables and the step. The next process, which
+// is going to name them, collects first. They stay: a call that deletes one may be done late, when a step names it.
+func TestStore_CollectKeepsUnpublished(t *testing.T) {
+	fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+	s := openStore(t, "db", b, manual(fsys))
+	put(t, s, model, "a", 10)
+	mustNil(t, s.Publish(t.Context()))
+	put(t, s, model, "b", 10)
+	mustNil(t, s.DB().Flush(t.Context()))
+	dead := refusal{errors.New("the process is dead")}
+	b.hook(func(call, name string) error {
+		if call == "put" && strings.HasPrefix(name, stepFolder) {
+			return dead
+		}
+		return nil
+	}, nil)
+	if err := s.Publish(t.Context()); !errors.Is(err, dead) {
+		t.Fatal(err)
+	}
+	b.hook(nil, nil)
+	uploaded := namesOf(t, b, tableFolder)
+	o := manual(fsys.Crash(vfs.CrashConfig{}))
+	o.Retain = 1
+	s = openStore(t, "db", b, o)
+	for range 2 {
+		_, err := s.Collect(t.Context())
+		mustNil(t, err)
+	}
+	if now := namesOf(t, b, tableFolder); len(uploaded) == 0 || !slices.Equal(uploaded, now) {
+		t.Errorf("of %q, %q are left", uploaded, now)
+	}
+	mustNil(t, s.Publish(t.Context()))
+	sameMap(t, "restored", restoredContents(t, b), model)
 }

@@ -51,6 +51,7 @@ type laying struct {
 	seq    uint64    // the store has all writes up to here
 	unsure bool      // writes may be missing in the logs behind seq: see 2
 	at     place     // where the logs that are used end
+	next   place     // where the first segment stands of which nothing is used, if the logs end in one
 	time   time.Time // when the last of them was written
 	rest   int64     // bytes of the last segment that are behind at
 	toSeq  uint64    // the last sequence number of that segment
@@ -299,6 +300,7 @@ func (l *laying) explain(next uint64) bool {
 
 // cut ends the last log behind the last record that is used, which may be within s.
 func (l *laying) cut(s *Segment) error {
+	l.next = s.after()
 	if l.file == nil {
 		return nil
 	}

@@ -39,7 +39,8 @@ type notes struct {
 	Before, BeforeWriter uint64
 	// Shipped is where the next segment stands, or, if there are newer ones, some segment after the last
 	// log that was let go. LastSeq is the last sequence number that is known to be in the bucket: the
-	// one before Shipped, or a later one if the writer was fenced.
+	// one before Shipped, or a later one if the writer was fenced. It is an earlier one if the segments have
+	// writes that the directory lacks because nobody can restore them.
 	Shipped place
 	LastSeq uint64
 	// Epoch is that of Step.

@@ -64,6 +64,7 @@ type opening struct {
 	found  *notes          // of the directory; nil: it has none
 	first  place           // up to where the logs of the directory were shipped when it was opened
 	more   int64           // bytes of logs that were shipped after what was restored into the directory
+	lost   bool            // the list of segments has writes that the directory lacks, because nobody can restore them
 }
 
 // run takes the steps of Open:
@@ -217,7 +218,9 @@ func (o *opening) walk() error {
 	h := &o.ship
 	h.extents = slices.Clone(o.before.state.Extents)
 	if n := len(h.extents); n > 0 {
-		h.lastSeq = h.extents[n-1].LastSeq
+		last := h.extents[n-1]
+		h.lastSeq = last.LastSeq
+		o.noteLost(place{last.Log, last.Length}, last.LastSeq)
 	}
 	var err error
 	h.at, err = listEnd(o.ctx, o.b, o.id, h.extents)
@@ -259,6 +262,7 @@ func (o *opening) passOne(at place) error {
 	} else if err := o.isOurs(seg, length, sum); err != nil {
 		return err
 	}
+	o.noteLost(place{at.log, at.off + length}, seg.LastSeq)
 	h := &o.ship
 	if seg.FirstSeq > h.lastSeq+1 {
 		h.missing.Store(max(h.missing.Load(), seg.FirstSeq-1))
@@ -270,6 +274,16 @@ func (o *opening) passOne(at place) error {
 		h.at = place{log: seg.Next}
 	}
 	return nil
+}
+
+// noteLost takes in that the list of segments has writes up to seq before a place. If the directory has been brought as
+// far as that place, and lacks them, they wait for tables that went with another machine. The next step has to say that
+// they are not missed.
+func (o *opening) noteLost(end place, seq uint64) {
+	if !o.found.Shipped.before(end) && seq > o.found.LastSeq {
+		o.lost = true
+		o.ship.missing.Store(max(o.ship.missing.Load(), seq))
+	}
 }
 
 // isOurs returns an error unless the directory has the bytes of a segment, or has had them.
@@ -305,6 +319,9 @@ func (o *opening) noteClaim(newest *Step, epoch uint64) error {
 	}
 	if o.notes.Restored {
 		o.notes.Shipped = o.found.Shipped
+	}
+	if o.notes.Restored || o.lost {
+		o.notes.LastSeq = o.found.LastSeq
 	}
 	return writeNotes(o.fs, o.dir, &o.notes)
 }
@@ -348,6 +365,9 @@ func (o *opening) takeOver() error {
 	h := &o.ship
 	h.at = anchorPlace(o.epoch)
 	o.notes.Restored, o.notes.Shipped = false, h.at
+	if !o.lost {
+		o.notes.LastSeq = h.lastSeq
+	}
 	return writeNotes(o.fs, o.dir, &o.notes)
 }
 

@@ -148,7 +148,8 @@ Restore it again, which goes on with what is here already, or remove the directo
 // The directory must be empty, or not exist, or be one in which a Restore was interrupted. Until
 // Restore is nearly done it has no store that opens. After an error, the files that were fetched stay
 // for the next attempt. The store is a copy: it has the store's id, and remote.Open takes the bucket
-// over with it only if nothing was left out. Otherwise it goes on in another prefix.
+// over with it only if nothing was left out but what nobody can restore, which LeftOut.Why explains. Otherwise it
+// goes on in another prefix.
 func Restore(ctx context.Context, b Bucket, dir string, at At, o *RestoreOptions) (Restored, error) {
 	r := &restore{dir: dir, want: at}
 	if o != nil {
@@ -199,6 +200,7 @@ type restore struct {
 	parents map[string]Bucket // those that were opened, by prefix
 
 	laying *laying
+	behind place // where the list of segments ended, if what is behind the laying can't be restored by anybody
 	done   Restored
 
 	mu      sync.Mutex // protects what follows

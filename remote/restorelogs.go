@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/shaledb/shale"
@@ -187,8 +188,29 @@ func (r *restore) leave(ctx context.Context) error {
 		if err == nil {
 			left.LastSeq = s.LastSeq
 		}
-		// It is for people only, so damage there is none to this restore.
+		// Damage there is none to this restore.
 	}
+	return r.giveUp(ctx)
+}
+
+// giveUp finds out whether what the logs have behind the newest point is lost for everybody: it waits for tables that
+// the bucket lacks, and who has them may be gone. A store that goes on from here may go on behind all of it.
+func (r *restore) giveUp(ctx context.Context) error {
+	l := r.laying
+	if r.want != (At{}) || r.opts.Pin != "" || l.end.kind != endAtGap && l.end.kind != endBeforeIngest || r.done.Left.LastSeq == 0 {
+		return nil
+	}
+	end := l.next
+	for info, err := range walkSegments(ctx, r.b, r.done.StoreID, l.next) {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a later owner has collected meanwhile, and Open refuses this directory
+		}
+		if err != nil {
+			return err
+		}
+		end = info.next
+	}
+	r.behind = end
 	return nil
 }
 
@@ -203,6 +225,9 @@ func (r *restore) finish() error {
 	// Numbers that are in tables must not be given out again. Without logs, only the manifest knows.
 	if len(l.logs) > 0 {
 		state.LastSeq = base.Seq(max(l.tables, l.seq))
+	}
+	if r.behind != (place{}) { // the numbers of what is lost must not be given out again either
+		state.LastSeq = max(state.LastSeq, base.Seq(r.done.Left.LastSeq))
 	}
 	for _, log := range l.logs {
 		state.NextFileNum = max(state.NextFileNum, log.Num+1)
@@ -236,9 +261,13 @@ func (r *restore) note() error {
 	if step == nil {
 		return nil
 	}
+	shipped := r.laying.at
+	if r.behind != (place{}) {
+		shipped = r.behind
+	}
 	return writeNotes(r.fs, r.dir, &notes{
 		StoreID: r.done.StoreID, Step: step.N, Writer: step.Writer, Epoch: step.Epoch,
-		Shipped: r.laying.at, LastSeq: r.laying.seq, Restored: true,
+		Shipped: shipped, LastSeq: r.laying.seq, Restored: true,
 	})
 }
 

@@ -288,7 +288,7 @@ func (l *faultyLife) ship() {
 }
 
 // restore restores the newest state, which must be one that the store had, and have what was acknowledged.
-func (l *faultyLife) restore(b remote.Bucket) *vfs.Mem {
+func (l *faultyLife) restore(b remote.Bucket) (*vfs.Mem, uint64) {
 	l.t.Helper()
 	mem := vfs.NewMem()
 	var r remote.Restored
@@ -310,7 +310,7 @@ func (l *faultyLife) restore(b remote.Bucket) *vfs.Mem {
 	if !there || !maps.Equal(got, state) || r.At.Seq < l.shipped {
 		l.fatal("restored up to %d, up to %d all is acknowledged: %d keys, the model has %d, %v", r.At.Seq, l.shipped, len(got), len(state), there)
 	}
-	return mem
+	return mem, r.At.Seq
 }
 
 // die ends the process before one of its next requests, in the middle of what it is doing. The machine goes on without it.
@@ -338,21 +338,22 @@ func (l *faultyLife) takeOver() {
 	l.t.Helper()
 	l.sum.takeovers++
 	old := l.s
-	for tries := 1; ; tries++ {
-		l.fsys = l.restore(l.faulty)
+	for tries, seq := 1, uint64(0); ; tries++ {
+		l.fsys, seq = l.restore(l.faulty)
 		db, err := shale.Open("db", &shale.Options{FS: l.fsys, ReadOnly: true, OnEvent: func(shale.Event) {}})
 		mustNot(l.t, err)
 		l.model = l.contents(db)
 		mustNot(l.t, db.Close())
 		if err = l.tryOpen(); err == nil {
+			l.shipped = seq
 			break
 		}
 		if !l.busy || tries == 50 { // else the old process has shipped or published meanwhile
 			l.fatal("taking over: %v", err)
 		}
 	}
-	l.shipped = l.s.DB().LogPosition().LastSeq
 	maps.DeleteFunc(l.states, func(seq uint64, _ map[string]string) bool { return seq > l.shipped }) // the old process had not shipped it
+	l.note()
 	for tries := 1; ; tries++ {
 		werr := old.DB().Put([]byte("k00"), []byte("zombie"))
 		serr := old.Ship(l.t.Context())

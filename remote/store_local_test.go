@@ -212,6 +212,72 @@ func TestStore_IngestionOnItsWay(t *testing.T) {
 	}
 }
 
+// TestStore_GoesOnWithoutAnIngestion loses the machine when the mark of an ingestion is in the bucket and its tables are
+// not, or when what an earlier process had not shipped is in no table of the bucket yet. The store that is restored goes on
+// in the same bucket. It acknowledges nothing before a step has said that nothing is missed, also after a crash.
+func TestStore_GoesOnWithoutAnIngestion(t *testing.T) {
+	testenv.CheckLeaks(t)
+	for mode := range 8 {
+		strict, crashes, gap := mode&1 > 0, mode&2 > 0, mode&4 > 0
+		what := fmt.Sprintf("strict %v, crashes %v, gap %v", strict, crashes, gap)
+		fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+		s := openStore(t, "db", b, manual(fsys))
+		put(t, s, model, "a", 10)
+		mustNil(t, s.Publish(t.Context()))
+		put(t, s, model, "b", 5)
+		mustNil(t, s.Ship(t.Context()))
+		gone := maps.Clone(model)
+		if gap {
+			put(t, s, gone, "unshipped", 5)
+			s = openStore(t, "db", b, manual(fsys.Crash(vfs.CrashConfig{})))
+		} else {
+			ingestSorted(t, s, gone, "in", 50)
+		}
+		put(t, s, gone, "c", 5)
+		mustNil(t, s.shipAll(t.Context()))
+
+		other := vfs.NewMem()
+		r, err := Restore(t.Context(), b, "db", At{}, &RestoreOptions{FS: other})
+		mustNil(t, err)
+		if r.Left.Why == "" || r.At.Seq != 15 {
+			t.Fatalf("%s: restored %+v", what, r)
+		}
+		o := manual(other)
+		o.Strict = strict
+		successor := openStore(t, "db", b, o)
+		sameMap(t, what+": goes on with", contents(t, successor.DB()), model)
+		if crashes {
+			for range 2 {
+				other = other.Crash(vfs.CrashConfig{})
+				o.Store.FS = other
+				successor = openStore(t, "db", b, o)
+			}
+		}
+		if lag := successor.Lag(); lag.Shipped >= lag.Seq {
+			t.Errorf("%s: before the first step: %+v", what, lag)
+		}
+		put(t, successor, model, "d", 5)
+		if !strict {
+			mustNil(t, successor.Ship(t.Context()))
+		}
+		sameMap(t, what+": restored", restoredContents(t, b), model)
+		if err := s.Ship(t.Context()); err == nil {
+			mustNil(t, s.DB().Put([]byte("zombie"), nil))
+			if err = s.Ship(t.Context()); !errors.Is(err, ErrFenced) {
+				t.Errorf("%s: the old process ships: %v", what, err)
+			}
+		}
+		mustNil(t, successor.DB().Flush(t.Context()))
+		mustNil(t, successor.Publish(t.Context()))
+		mustNil(t, successor.Close())
+		sameMap(t, what+": restored in the end", restoredContents(t, b), model)
+		report, err := Verify(t.Context(), b, true)
+		if err != nil || len(report.Findings) > 0 {
+			t.Errorf("%s: Verify: %v, %v", what, report.Findings, err)
+		}
+	}
+}
+
 // TestStore_IngestionOfAnEarlierProcess ends a process that has shipped the mark of an ingestion and not published its
 // tables. The next one acknowledges nothing before these are in the bucket.
 func TestStore_IngestionOfAnEarlierProcess(t *testing.T) {
