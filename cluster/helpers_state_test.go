@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
@@ -109,7 +110,9 @@ type machine struct {
 const machineDir = "member"
 
 // stateOptions make small tables, so that few entries make many of them.
-func stateOptions() *shale.Options { return &shale.Options{MemtableSize: 4 << 10, CacheSize: 64 << 10} }
+func stateOptions() *shale.Options {
+	return &shale.Options{MemtableSize: 4 << 10, CacheSize: 64 << 10, Logger: slog.New(slog.DiscardHandler)}
+}
 
 func startMachine(t testing.TB, fsys vfs.FS) (*machine, error) {
 	m := &machine{t: t, failed: make(chan error, 1)}
@@ -191,32 +194,39 @@ func (m *machine) snapshot(h history, index uint64) error {
 
 var someServers = raft.Configuration{Servers: []raft.Server{{Suffrage: raft.Nonvoter, ID: "a/1", Address: "127.0.0.1:1"}}}
 
-// receive takes the newest snapshot of another machine as raft does.
-func (m *machine) receive(from *machine) error {
+// fetch takes the newest snapshot of another machine into the snapshots of this one, as raft does, and
+// returns its name.
+func (m *machine) fetch(from *machine) (id string, err error) {
 	metas, err := from.snaps.List()
 	if err != nil {
-		return err
+		return "", err
 	}
 	meta, stream, err := from.snaps.Open(metas[0].ID)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer stream.Close()
 	sink, err := m.snaps.Create(meta.Version, meta.Index, meta.Term, meta.Configuration, meta.ConfigurationIndex, nil)
 	if err != nil {
-		return err
+		return "", err
 	}
 	n, err := io.Copy(sink, stream)
 	if err == nil && n != meta.Size {
 		err = fmt.Errorf("received %d bytes of %d", n, meta.Size)
 	}
 	if err != nil {
-		return errors.Join(err, sink.Cancel())
+		return "", errors.Join(err, sink.Cancel())
 	}
-	if err := sink.Close(); err != nil {
+	return sink.ID(), sink.Close()
+}
+
+// receive fetches a snapshot and restores the state from it.
+func (m *machine) receive(from *machine) error {
+	id, err := m.fetch(from)
+	if err != nil {
 		return err
 	}
-	_, own, err := m.snaps.Open(sink.ID())
+	_, own, err := m.snaps.Open(id)
 	if err != nil {
 		return err
 	}

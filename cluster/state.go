@@ -44,9 +44,10 @@ type state struct {
 	fail  func(error)
 	open  openFunc
 
-	// Owned by raft's goroutine of the state machine.
-	batch shale.Batch
-	next  int // the number of the next state-K
+	// Owned by raft's goroutine of the state machine, and before raft starts by the caller of settle.
+	batch   shale.Batch
+	next    int  // the number of the next state-K
+	settled bool // tidy was called
 
 	// current is what readers read. Only the state machine's goroutine replaces it.
 	current atomic.Pointer[stateStore]
