@@ -25,7 +25,7 @@ import (
 // An opInput is an operation on one key.
 type opInput struct {
 	key   string
-	kind  string // "put", "delete", "put if absent" or "get"
+	kind  string // "put", "delete", "delete present", "put if absent" or "get"
 	value string
 }
 
@@ -33,6 +33,7 @@ type opInput struct {
 type opOutput struct {
 	value    string // of a get; "" when the key is absent
 	inserted bool
+	present  bool // of a "delete present": the key was there
 	unknown  bool // the operation has happened, or will, or never does
 }
 
@@ -58,6 +59,8 @@ var register = porcupine.Model{
 			return true, in.value
 		case "delete":
 			return true, ""
+		case "delete present":
+			return out.unknown || out.present == (now != ""), ""
 		case "put if absent":
 			if now != "" {
 				return out.unknown || !out.inserted, now
@@ -90,6 +93,10 @@ func (h *linearHistory) do(client int, m *Node, in opInput) {
 		err = m.Put(ctx, []byte(in.key), []byte(in.value))
 	case "delete":
 		err = m.Delete(ctx, []byte(in.key))
+	case "delete present":
+		var present []bool
+		present, err = m.DeletePresent(ctx, []byte(in.key))
+		out.present = err == nil && present[0]
 	case "put if absent":
 		out.inserted, err = m.PutIfAbsent(ctx, []byte(in.key), []byte(in.value))
 	default:
@@ -198,7 +205,7 @@ func (lt linearTest) run(t *testing.T) {
 		wg.Go(func() {
 			for i := 0; !stopped(); i++ {
 				in := opInput{key: fmt.Sprintf("k%d.%d", r.IntN(keys), i/200), value: fmt.Sprintf("c%d.%d", c, i)}
-				in.kind = []string{"put", "put", "delete", "put if absent", "get", "get", "get", "get"}[r.IntN(8)]
+				in.kind = []string{"put", "put", "delete", "delete present", "put if absent", "get", "get", "get", "get"}[r.IntN(9)]
 				nodes.RLock()
 				m := g.members[r.IntN(lt.members)].Node
 				nodes.RUnlock()

@@ -31,6 +31,13 @@ func TestNode_WritesAndReads(t *testing.T) {
 	if ok, err := l.PutIfAbsent(short(t), []byte("new"), []byte("w")); !ok || err != nil {
 		t.Errorf("PutIfAbsent of an absent key = %v, %v", ok, err)
 	}
+	present, err := l.DeletePresent(short(t), []byte("new"), []byte("none"), []byte("new"))
+	if fmt.Sprint(present) != "[true false false]" || err != nil {
+		t.Errorf("DeletePresent = %v, %v", present, err)
+	}
+	if _, err := l.DeletePresent(short(t)); !errors.Is(err, shale.ErrBatchNotWritable) {
+		t.Errorf("DeletePresent of nothing: %v", err)
+	}
 	if err := l.Delete(short(t), []byte("k")); err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +82,10 @@ func TestNode_Forward(t *testing.T) {
 			if v, err := other.get(short(t), m.opts.ID); v != m.opts.ID || err != nil {
 				t.Errorf("read on %s of %s = %q, %v", other.opts.ID, m.opts.ID, v, err)
 			}
+		}
+		present, err := m.DeletePresent(short(t), []byte("none"), key)
+		if fmt.Sprint(present) != "[false true]" || err != nil {
+			t.Fatalf("DeletePresent on %s = %v, %v", m.opts.ID, present, err)
 		}
 	}
 }

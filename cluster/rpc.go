@@ -63,7 +63,8 @@ type indexAnswer struct {
 }
 
 type writeAnswer struct {
-	Inserted bool `json:"inserted"`
+	Inserted bool   `json:"inserted"`
+	Present  []bool `json:"present,omitempty"`
 }
 
 // A callError is an error that travels. The sentinels that callers ask for survive the journey.
@@ -315,7 +316,7 @@ func (n *Node) answerCall(op byte, payload []byte) (any, error) {
 		ctx, cancel := context.WithTimeout(n.ctx, forwardTimeout)
 		defer cancel()
 		res, err := n.propose(ctx, payload)
-		return writeAnswer{res.inserted}, err
+		return writeAnswer{res.inserted, res.present}, err
 	}
 	return nil, fmt.Errorf("this member does not know the call %q: it may run an older version", op)
 }

@@ -67,6 +67,18 @@ func (n *Node) PutIfAbsent(ctx context.Context, key, value []byte) (inserted boo
 	return res.inserted, err
 }
 
+// DeletePresent removes keys, all of them or none, and reports for each whether it was there before.
+// A key that is named twice was not there any more the second time. All members decide that alike,
+// when they apply the write. Its errors are those of Write.
+func (n *Node) DeletePresent(ctx context.Context, keys ...[]byte) (present []bool, err error) {
+	cmd, err := encodeDelete(keys)
+	if err != nil {
+		return nil, err
+	}
+	res, err := n.submit(ctx, cmd)
+	return res.present, err
+}
+
 // submit proposes a command here, or at the leader if Options.Forward says so.
 func (n *Node) submit(ctx context.Context, cmd []byte) (result, error) {
 	res, err := n.propose(ctx, cmd)
@@ -90,7 +102,7 @@ func (n *Node) submit(ctx context.Context, cmd []byte) (result, error) {
 	err = n.caller.call(ctx, string(address), server, opWrite, cmd, &answer)
 	switch {
 	case err == nil:
-		return result{inserted: answer.Inserted}, nil
+		return result{inserted: answer.Inserted, present: answer.Present}, nil
 	case errors.Is(err, errNotSent):
 		return result{}, fmt.Errorf("%w: %w", l, err)
 	case !errors.As(err, new(*remoteError)), errors.Is(err, ErrUnknown):

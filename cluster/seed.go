@@ -1,0 +1,128 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// seedPosition is where the log of a group begins that was made by Seed: before its first entry. It
+// can't be 0, as raft then takes a snapshot for none. Members that join find that the leader's log does not
+// reach back to its beginning, and so get the state as a snapshot.
+var seedPosition = position{index: 1, term: 1}
+
+// currentTermKey is the name under which raft keeps its term in the stable store.
+var currentTermKey = []byte("CurrentTerm")
+
+// Seed makes dir the directory of the first member of a new group, whose state is that of the store in
+// the directory from. That store may have been restored from a backup of a group's member, or be any other
+// store without keys that begin with 32 bytes 0xff. It must be closed, and stays as it is: tables
+// are linked if the file system allows, and copied otherwise.
+//
+// Of the options it takes ID, Advertise or else Listen, and FS. Open then opens the member as
+// any other, and it leads a group of its own, which others can join. An address that Open has changed is
+// taken over. A directory that is a member's already is refused (fs.ErrExist).
+//
+// The members of an old group, from which the store comes, are of another group: they refuse to
+// talk to those of the new one.
+func Seed(dir, from string, o *Options) error {
+	if err := seed(dir, from, o.withDefaults()); err != nil {
+		return fmt.Errorf("cluster: seed %s with %s: %w", dir, from, err)
+	}
+	return nil
+}
+
+func seed(dir, from string, o *Options) (err error) {
+	if err := o.validate(); err != nil {
+		return err
+	}
+	if err := o.FS.MkdirAll(dir); err != nil {
+		return err
+	}
+	lock, err := o.FS.Lock(filepath.Join(dir, lockFile))
+	if err != nil {
+		return fmt.Errorf("it is open already: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	for _, name := range []string{memberFile, logDir, snapshotsDir} {
+		if _, err := o.FS.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s is there, so the directory is a member's already, or was to become one when that was interrupted; "+
+				"choose another, or remove what is in it: %w", name, errors.Join(err, fs.ErrExist))
+		}
+	}
+	id := identity{ID: o.ID, Dir: randomName(), Group: randomName()}
+	if err := seedSnapshot(dir, from, o, id.server()); err != nil {
+		return err
+	}
+	if err := seedLog(filepath.Join(dir, logDir), o.FS); err != nil {
+		return err
+	}
+	// The identity comes last: without it Open refuses the directory.
+	return storeIdentity(o.FS, dir, id)
+}
+
+// seedSnapshot makes a snapshot of the store in the directory from.
+func seedSnapshot(dir, from string, o *Options, server raft.ServerID) error {
+	snaps, err := openSnapshots(o.FS, filepath.Join(dir, snapshotsDir), 1)
+	if err != nil {
+		return err
+	}
+	temp, err := snaps.tempDir()
+	if err != nil {
+		return err
+	}
+	store := filepath.Join(temp, storeName)
+	if err := cloneStore(o.FS, from, store); err != nil {
+		return err
+	}
+	if err := seedState(store, o.FS); err != nil {
+		return err
+	}
+	address := o.Advertise
+	if address == "" {
+		address = o.Listen
+	}
+	sink, err := snaps.Create(raft.SnapshotVersionMax, seedPosition.index, seedPosition.term, raft.Configuration{Servers: []raft.Server{
+		{Suffrage: raft.Voter, ID: server, Address: raft.ServerAddress(address)},
+	}}, seedPosition.index, nil)
+	if err != nil {
+		return err
+	}
+	sink.(*snapshotSink).adopt(temp)
+	return sink.Close()
+}
+
+// seedState writes the position into the state. The one of another group's log would make the state skip the
+// new one's first entries.
+func seedState(store string, fsys vfs.FS) (err error) {
+	db, err := shale.Open(store, &shale.Options{FS: fsys, MustExist: true, Durability: shale.SyncEach})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	for e, err := range db.Scan(shale.Range{Lower: append(reservedKey[:len(reservedKey):len(reservedKey)], 0), KeysOnly: true, Limit: 1}) {
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%w, and the store has one of %d bytes", ErrReservedKey, len(e.Key))
+	}
+	return db.Put(reservedKey, seedPosition.appendTo(nil))
+}
+
+// seedLog makes an empty log in the snapshot's term: a later term is that of a later election.
+func seedLog(dir string, fsys vfs.FS) (err error) {
+	o := LogStoreOptions()
+	o.FS = fsys
+	db, err := shale.Open(dir, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	return NewLogStore(db).SetUint64(currentTermKey, seedPosition.term)
+}
