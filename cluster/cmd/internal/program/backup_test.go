@@ -1,0 +1,322 @@
+package program
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote"
+)
+
+// solo returns the options of a member that is a group by itself, with a backup.
+func solo(dir, bucket string) []string {
+	return []string{dir, "--id", "a", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--backup", bucket}
+}
+
+// backedUp waits until the backup of a member has all writes.
+func backedUp(t *testing.T, r *running) {
+	t.Helper()
+	testenv.WaitFor(t, "the backup has all writes", func() bool { return r.backupLine() == "has all writes" })
+}
+
+// restored restores the only backup in a bucket as a plain store, and returns its value of key.
+func restored(t *testing.T, bucket, key string) string {
+	t.Helper()
+	at, err := parsePlace(bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := at.below(t.Context())
+	if err != nil || len(below) != 1 {
+		t.Fatalf("the bucket has %q, %v", below, err)
+	}
+	b, err := remote.NewDir(nil, below[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "restored")
+	if _, err := remote.Restore(t.Context(), b, dir, remote.At{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	db, err := shale.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	value, err := db.Get([]byte(key))
+	if err != nil {
+		return err.Error()
+	}
+	return string(value)
+}
+
+// A member's writes are in the bucket soon, also those of later starts, and those of a start at which the bucket was
+// away, as soon as it is back at a start.
+func TestBackup_Lives(t *testing.T) {
+	dir, bucket := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "bucket")
+	ctx := t.Context()
+	for life := range 5 {
+		args := solo(dir, bucket)
+		if life == 0 {
+			args = append(args, "--bootstrap")
+		}
+		away := life == 2
+		if away {
+			if err := os.Rename(bucket, bucket+".away"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(bucket, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := start(t, args...)
+		key := fmt.Sprint("life", life)
+		if err := dial(t, r.addr).Set(ctx, key, life, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if away {
+			if line := r.backupLine(); !strings.HasPrefix(line, "off until the next start") || !strings.Contains(r.notes.String(), "there is no backup until the next start") {
+				t.Errorf("without a bucket: %q, %s", line, r.notes)
+			}
+			if _, metrics := get(t, "GET", "http://"+r.http+"/metrics"); !strings.Contains(metrics, "\nshaled_backup_up 0\n") {
+				t.Error("the metrics do not show that there is no backup")
+			}
+		} else {
+			backedUp(t, r)
+		}
+		if status := r.stop(); status != done {
+			t.Fatalf("status %d: %s", status, r.notes)
+		}
+		if away {
+			if err := os.Remove(bucket); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(bucket+".away", bucket); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		for i := range life + 1 {
+			if got := restored(t, bucket, fmt.Sprint("life", i)); got != fmt.Sprint(i) {
+				t.Errorf("after life %d the backup has %q for that of life %d", life, got, i)
+			}
+		}
+	}
+}
+
+// If the bucket refuses the state's folder, as it may after a crash of a start without the bucket, the state is
+// backed up again, to another bucket, which later starts go on with.
+func TestBackup_Refused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes several lives of a member")
+	}
+	dir, bucket := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "bucket")
+	ctx := t.Context()
+	var old []byte
+	for life := range 4 {
+		args := solo(dir, bucket)
+		if life == 0 {
+			args = append(args, "--bootstrap")
+		}
+		r := start(t, args...)
+		if err := dial(t, r.addr).Set(ctx, fmt.Sprint("life", life), life, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		backedUp(t, r)
+		want := "state-1"
+		if life >= 2 {
+			want = "state-1-2"
+		}
+		if got := filepath.Base(r.backups.to.String()); got != want {
+			t.Errorf("life %d is backed up to %s, want %s: %s", life, got, want, r.notes)
+		}
+		if status := r.stop(); status != done {
+			t.Fatalf("status %d: %s", status, r.notes)
+		}
+		notes := filepath.Join(dir, "state-1", "REMOTE")
+		data, err := os.ReadFile(notes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if life == 0 {
+			old = data
+		}
+		if life == 1 { // the folder knows of an older step than the bucket has
+			if err := os.WriteFile(notes, old, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	at, err := parsePlace(bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := at.below(ctx)
+	if err != nil || len(below) != 2 {
+		t.Fatalf("the bucket has %q, %v", below, err)
+	}
+	b, err := remote.NewDir(nil, below[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := filepath.Join(t.TempDir(), "restored")
+	if _, err := remote.Restore(ctx, b, store, remote.At{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	db, err := shale.Open(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for life := range 4 {
+		if has, err := db.Has([]byte(fmt.Sprint("life", life))); err != nil || !has {
+			t.Errorf("the second backup has life %d: %v, %v", life, has, err)
+		}
+	}
+}
+
+// A bucket that is away while a member runs does not hold up its writes, and gets all of them later.
+func TestBackup_BucketAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes several lives of a member")
+	}
+	dir, bucket := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "bucket")
+	ctx := t.Context()
+	r := start(t, append(solo(dir, bucket), "--bootstrap")...)
+	client := dial(t, r.addr)
+	if err := client.Set(ctx, "before", 1, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	backedUp(t, r)
+	if err := os.Rename(bucket, bucket+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(bucket, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		if err := client.Set(ctx, fmt.Sprint("away", i), i, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testenv.WaitFor(t, "the member sees that the bucket is away", func() bool { return strings.HasPrefix(r.backupLine(), "the bucket is away") })
+	begin := time.Now()
+	if err := client.Set(ctx, "while", 1, 0).Err(); err != nil || time.Since(begin) > 5*time.Second {
+		t.Errorf("a write without the bucket: %v, after %v", err, time.Since(begin))
+	}
+	if err := os.Remove(bucket); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(bucket+".away", bucket); err != nil {
+		t.Fatal(err)
+	}
+	backedUp(t, r)
+	r.stop()
+	if got := restored(t, bucket, "while"); got != "1" {
+		t.Errorf("the backup has %q", got)
+	}
+}
+
+// Whatever is wrong with a backup's name or a point is said before anything is made.
+func TestRestore_BadWords(t *testing.T) {
+	dir := t.TempDir()
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"restore", "x"}, "usage: shaled restore BUCKET DIR --id ID"},
+		{[]string{"restore", "x", "y"}, "--id is missing"},
+		{[]string{"restore", filepath.Join(dir, "none"), filepath.Join(dir, "y"), "--id", "a"}, "there is no bucket"},
+		{[]string{"restore", dir, filepath.Join(dir, "y"), "--id", "a"}, "there is no backup in"},
+		{[]string{"restore", "ftp://x/y", filepath.Join(dir, "y"), "--id", "a"}, "ftp://x/y is not a bucket"},
+		{[]string{"restore", dir, filepath.Join(dir, "y"), "--id", "a", "--at", "yesterday"}, "--at yesterday is no point"},
+		{[]string{"serve", filepath.Join(dir, "y"), "--id", "a", "--backup", "ftp://x/y"}, "--backup: ftp://x/y is not a bucket"},
+	} {
+		_, notes, status := run(t.Context(), test.args...)
+		if status != failed || !strings.Contains(notes, test.want) {
+			t.Errorf("%q: status %d, %q; want %q", test.args, status, notes, test.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "y")); err == nil {
+		t.Error("the folder was made")
+	}
+}
+
+// From a member's backup a new group can be made, as it is now or as it was at a time. Other members join it, and it
+// takes writes, which are backed up again.
+func TestRestore_Group(t *testing.T) {
+	bucket := filepath.Join(t.TempDir(), "bucket")
+	group := three(t, "--backup", bucket)
+	ctx := t.Context()
+	client := dial(t, group[1].addr)
+	for i := range 50 {
+		if err := client.Set(ctx, fmt.Sprint("key", i), "first", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testenv.WaitFor(t, "the last write is on member a", func() bool { return group[0].node.Stats().Applied == group[1].node.Stats().Applied })
+	backedUp(t, group[0])
+	then := time.Now().Add(time.Millisecond)
+	time.Sleep(1100 * time.Millisecond) // times in a bucket are those of shipments
+	if err := client.Set(ctx, "key7", "second", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	testenv.WaitFor(t, "the last write is on member a", func() bool {
+		return dial(t, group[0].addr).Get(ctx, "key7").Val() == "second"
+	})
+	backedUp(t, group[0])
+	for _, r := range group {
+		r.stop()
+	}
+	dir := t.TempDir()
+	_, notes, status := run(ctx, "restore", bucket, filepath.Join(dir, "x"), "--id", "x")
+	if status != failed || strings.Count(notes, "state-1") != 3 {
+		t.Fatalf("restore of the bucket above: status %d, %s", status, notes)
+	}
+	from := group[0].backups.at.sub(group[0].backups.name, "state-1").String()
+	for name, test := range map[string]struct {
+		at   []string
+		want string
+	}{"now": {nil, "second"}, "then": {[]string{"--at", then.Format(time.RFC3339Nano)}, "first"}} {
+		folder := filepath.Join(dir, name)
+		out := must(t, append([]string{"restore", from, folder, "--id", "x"}, test.at...)...)
+		if !strings.Contains(out, "is member x of a new group") {
+			t.Errorf("restore: %s", out)
+		}
+		if _, err := os.Stat(filepath.Join(folder, restoredStore)); err == nil {
+			t.Error("the restored store is left over")
+		}
+		if _, notes, status := run(ctx, "restore", from, folder, "--id", "x"); status != failed || !strings.Contains(notes, "is not empty, it has") {
+			t.Errorf("restore into a member's folder: %d, %s", status, notes)
+		}
+		next := filepath.Join(dir, name+"-bucket")
+		x := start(t, folder, "--id", "x", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--backup", next)
+		if got, err := dial(t, x.addr).Get(ctx, "key7").Result(); err != nil || got != test.want {
+			t.Errorf("%s: key7 = %q, %v; want %q", name, got, err, test.want)
+		}
+		if err := dial(t, x.addr).Set(ctx, "new", name, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		y := start(t, filepath.Join(dir, name+"-y"), "--id", "y", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--join", x.node.Address(), "--backup", next+"-y")
+		waitVoters(t, x, 2)
+		if n, err := dial(t, y.addr).DBSize(ctx).Result(); err != nil || n != 51 {
+			t.Errorf("%s: member y has %d keys, %v", name, n, err)
+		}
+		backedUp(t, x)
+		// Member y has got the state as a snapshot, and so has begun a second one.
+		backedUp(t, y)
+		if to := y.backups.to.String(); filepath.Base(to) != "state-2" {
+			t.Errorf("member y is backed up to %s: %s", to, y.notes)
+		}
+		y.stop()
+		x.stop()
+		if got := restored(t, next, "new"); got != name {
+			t.Errorf("the backup of the new group has %q", got)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// A config is what the options of serve set.
+type config struct {
+	dir string
+	id  string
+
+	bootstrap bool
+	join      []string
+	learner   bool
+	listen    string // for members
+	advertise string
+	heartbeat time.Duration
+	raftLog   string
+
+	addr    string // for clients
+	http    string // "": no pages
+	reads   string
+	forward bool
+	clients map[string]string // where clients find each member
+
+	timeout    time.Duration
+	maxCommand int64
+	maxClients int
+	values     bool
+	cache      int64
+
+	unprotected bool
+	secrets     secrets
+	tlsClients  bool
+
+	backup string
+	retain time.Duration
+}
+
+// The values of --reads.
+const (
+	readsLinear = "linear"
+	readsLocal  = "local"
+)
+
+// Ports on loopback that options have by default.
+const (
+	defaultAddr   = "127.0.0.1:6380"
+	defaultListen = "127.0.0.1:7380"
+	defaultHTTP   = "127.0.0.1:8380"
+)
+
+// flags adds the options of serve to a command.
+func (c *config) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&c.id, "id", "", "name of this member in its group, for good (letters, digits, '.', '_', '-')")
+	f.BoolVar(&c.bootstrap, "bootstrap", false, "make a new group with this member alone; for its first start only")
+	f.StringSliceVar(&c.join, "join", nil, "enter the group that the member at this `HOST:PORT` (its --listen) is in; several with commas")
+	f.BoolVar(&c.learner, "learner", false, "enter without a vote: get all writes, serve reads, count for no majority")
+	f.StringVar(&c.listen, "listen", defaultListen, "`HOST:PORT` for other members")
+	f.StringVar(&c.advertise, "advertise", "", "`HOST:PORT` where other members find this one, if it is not --listen")
+	f.StringVar(&c.addr, "addr", defaultAddr, "`HOST:PORT` for clients of Redis")
+	f.StringVar(&c.http, "http", defaultHTTP, "`HOST:PORT` for pages, metrics and the commands join, leave and transfer; none: no pages")
+	f.StringVar(&c.reads, "reads", readsLinear, "linear: a read sees all writes that were answered before; local: this member's state, which may be older")
+	f.BoolVar(&c.forward, "forward", true, "send writes to the leader; --forward=false: answer MOVED or READONLY with the leader's name instead")
+	f.StringToStringVar(&c.clients, "clients", nil, "where clients find the members, for MOVED: `ID=HOST:PORT`,...")
+	f.DurationVar(&c.timeout, "timeout", 5*time.Second, "how long a command may wait for the group, such as for the election of a leader")
+	f.Int64Var(&c.maxCommand, "max-command", 16<<20, "bytes of a command with its arguments; a larger one ends the connection")
+	f.IntVar(&c.maxClients, "max-clients", 1000, "connections of clients at a time")
+	f.Int64Var(&c.cache, "cache", 0, "bytes of the block cache; 0: the store's default")
+	f.BoolVar(&c.values, "values", false, "show values on the pages, not only keys")
+	f.DurationVar(&c.heartbeat, "heartbeat", time.Second, "how long a member hears nothing from its leader before it asks to be elected")
+	f.StringVar(&c.raftLog, "raft-log", "warn", "what to print of raft: off, error, warn, info or debug")
+	c.secrets.flags(cmd, true)
+	f.BoolVar(&c.tlsClients, "tls-clients", false, "clients must show a certificate that --tls-ca has signed")
+	f.BoolVar(&c.unprotected, "unprotected", false, "listen where other machines can reach it without a password or TLS")
+}
+
+// check returns an error for options that make no sense. It names the option and the next step.
+func (c *config) check() error {
+	switch {
+	case c.id == "":
+		return errors.New("--id is missing: name the member, such as --id a")
+	case c.bootstrap && len(c.join) > 0:
+		return errors.New("--bootstrap makes a new group and --join enters another: give one of them")
+	case c.bootstrap && c.learner:
+		return errors.New("--learner: the first member of a group needs a vote; leave out one of --learner and --bootstrap")
+	case c.reads != readsLinear && c.reads != readsLocal:
+		return fmt.Errorf("--reads %s: write linear or local", c.reads)
+	case c.timeout <= 0:
+		return fmt.Errorf("--timeout %v: write a time above 0, such as 5s", c.timeout)
+	case c.maxCommand < 1<<10 || c.maxCommand > 64<<20:
+		return fmt.Errorf("--max-command %d: write a number of bytes from 1024 to %d", c.maxCommand, 64<<20)
+	case c.maxClients < 1:
+		return fmt.Errorf("--max-clients %d: write a number from 1 up", c.maxClients)
+	case c.cache < 0:
+		return fmt.Errorf("--cache %d: write a number of bytes", c.cache)
+	case c.retain < 0:
+		return fmt.Errorf("--backup-retain %v: write a time such as 24h", c.retain)
+	case c.heartbeat < 20*time.Millisecond:
+		return fmt.Errorf("--heartbeat %v is too short: 20ms is the shortest", c.heartbeat)
+	case len(c.clients) > 0 && c.forward:
+		return errors.New("--clients is for --forward=false: leave it out, or add that")
+	case c.tlsClients && c.secrets.ca == "":
+		return errors.New("--tls-clients needs --tls-ca, which signs the certificates of clients")
+	}
+	if _, ok := raftLevels[c.raftLog]; !ok {
+		return fmt.Errorf("--raft-log %s: write off, error, warn, info or debug", c.raftLog)
+	}
+	for id, addr := range c.clients {
+		if err := checkAddr("clients "+id+"=", addr); err != nil {
+			return err
+		}
+	}
+	for _, a := range []struct {
+		option, addr string
+		needed       bool
+	}{{"addr", c.addr, true}, {"listen", c.listen, true}, {"advertise", c.advertise, false}, {"http", c.http, false}} {
+		if a.addr == "" && !a.needed {
+			continue
+		}
+		if err := checkAddr(a.option+" ", a.addr); err != nil {
+			return err
+		}
+	}
+	for _, a := range c.join {
+		if err := checkAddr("join ", a); err != nil {
+			return err
+		}
+	}
+	return c.checkReach()
+}
+
+// checkReach refuses addresses that other machines can reach, unless strangers can do nothing there.
+func (c *config) checkReach() error {
+	if c.unprotected {
+		return nil
+	}
+	const or = "listen on 127.0.0.1, or give --unprotected if only friends can reach it"
+	switch hasTLS, password := c.secrets.cert != "", c.secrets.password != ""; {
+	case !isOwn(c.addr) && !password && !c.tlsClients:
+		return fmt.Errorf("--addr %s: other machines can reach it, and could read and write everything. Set a password (--password-file), or %s", c.addr, or)
+	case c.http != "" && !isOwn(c.http) && !password && !c.tlsClients:
+		return fmt.Errorf("--http %s: other machines can reach it, and could change the group. Set a password (--password-file), or %s", c.http, or)
+	case !isOwn(c.listen) && !hasTLS:
+		return fmt.Errorf("--listen %s: other machines can reach it, and could become members. Give --tls-cert, --tls-key and --tls-ca, or %s", c.listen, or)
+	}
+	return nil
+}
+
+// warnings returns what an operator should know about options that are allowed.
+func (c *config) warnings() []string {
+	var w []string
+	if c.secrets.cert == "" && c.secrets.password != "" && !isOwn(c.addr) {
+		w = append(w, fmt.Sprintf("--addr %s has no TLS: the password and all data travel readable for others; --tls-cert, --tls-key and --tls-ca change that", c.addr))
+	}
+	if c.unprotected && (!isOwn(c.addr) || !isOwn(c.listen) || c.http != "" && !isOwn(c.http)) {
+		w = append(w, "--unprotected: whoever can reach this machine can read and write everything, and change the group")
+	}
+	if c.reads == readsLocal {
+		w = append(w, "--reads local: reads on this member may be older than writes that were answered")
+	}
+	return w
+}
+
+// checkAddr returns an error unless addr is an address to listen on or to find somebody at.
+func checkAddr(option, addr string) error {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s%s is not an address: write HOST:PORT, such as %s", option, addr, defaultAddr)
+	}
+	return nil
+}
+
+// isOwn reports whether only this machine can reach an address.
+func isOwn(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// secrets are the options for passwords and certificates, which serve and the commands that talk to a
+// member share.
+type secrets struct {
+	passwordFile, password string
+	cert, key, ca          string
+}
+
+// passwordVariable has the password where a file is inconvenient.
+const passwordVariable = "SHALED_PASSWORD"
+
+func (s *secrets) flags(cmd *cobra.Command, serves bool) {
+	f := cmd.Flags()
+	f.StringVar(&s.passwordFile, "password-file", "", "`FILE` whose first line is the password for clients and pages; or set "+passwordVariable)
+	if serves {
+		f.StringVar(&s.cert, "tls-cert", "", "`FILE` with this member's certificate (PEM): clients, pages and members then talk TLS")
+		f.StringVar(&s.key, "tls-key", "", "`FILE` with its key")
+		f.StringVar(&s.ca, "tls-ca", "", "`FILE` with the authority that signs the certificates of all members")
+		return
+	}
+	f.StringVar(&s.ca, "tls-ca", "", "talk TLS; `FILE` with the authority that signs the members' certificates")
+	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with a certificate, if the member wants one (--tls-clients)")
+	f.StringVar(&s.key, "tls-key", "", "`FILE` with its key")
+}
+
+// read reads the password, and checks that the options belong together.
+func (s *secrets) read(getenv func(string) string) error {
+	s.password = getenv(passwordVariable)
+	if s.passwordFile != "" {
+		data, err := os.ReadFile(s.passwordFile)
+		if err != nil {
+			return fmt.Errorf("--password-file: %w", err)
+		}
+		s.password, _, _ = strings.Cut(string(data), "\n")
+		s.password = strings.TrimSuffix(s.password, "\r")
+		if s.password == "" {
+			return fmt.Errorf("--password-file %s: its first line is empty: write a password there", s.passwordFile)
+		}
+	}
+	if (s.cert == "") != (s.key == "") {
+		return errors.New("--tls-cert and --tls-key belong together: give both")
+	}
+	return nil
+}

@@ -1,0 +1,361 @@
+package program
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// Clients of any member write and read the same keys, whoever leads.
+func TestGroup_AnyMember(t *testing.T) {
+	group := three(t)
+	ctx := t.Context()
+	for round := range 4 {
+		for i, r := range group {
+			client := dial(t, r.addr)
+			key := fmt.Sprintf("%d:%d", round, i)
+			if err := client.Set(ctx, key, round, 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			for _, other := range group {
+				if got, err := dial(t, other.addr).Get(ctx, key).Result(); err != nil || got != fmt.Sprint(round) {
+					t.Fatalf("member %s gives %q, %v for what %s has written", other.config.id, got, err, r.config.id)
+				}
+			}
+		}
+		lead, _ := leader(t, group)
+		must(t, "transfer", "--at", lead.http)
+	}
+	if text, err := dial(t, group[1].addr).Info(ctx, "group").Result(); err != nil || !strings.Contains(text, "member:b\r\n") || !strings.Contains(text, "voters:3\r\n") {
+		t.Errorf("INFO group = %q, %v", text, err)
+	}
+}
+
+// The answers of SET NX and DEL are those of one order, when clients of all members ask at the same time.
+func TestGroup_Conditions(t *testing.T) {
+	group := three(t)
+	ctx := t.Context()
+	for round := range 20 {
+		var set, deleted atomic.Int64
+		var clients sync.WaitGroup
+		for i := range 6 {
+			client := dial(t, group[i%3].addr)
+			clients.Go(func() {
+				if ok, err := client.SetNX(ctx, "k", round, 0).Result(); err != nil {
+					t.Error(err)
+				} else if ok {
+					set.Add(1)
+				}
+			})
+		}
+		clients.Wait()
+		for i := range 6 {
+			client := dial(t, group[i%3].addr)
+			clients.Go(func() {
+				n, err := client.Del(ctx, "k", "k").Result()
+				if err != nil {
+					t.Error(err)
+				}
+				deleted.Add(n)
+			})
+		}
+		clients.Wait()
+		if set.Load() != 1 || deleted.Load() != 1 {
+			t.Fatalf("round %d: %d clients have set it, and %d deleted", round, set.Load(), deleted.Load())
+		}
+	}
+}
+
+// A SCAN goes on through changes of the leader, on every member.
+func TestGroup_ScanThroughElections(t *testing.T) {
+	group := three(t)
+	ctx := t.Context()
+	client := dial(t, group[0].addr)
+	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i := range 500 {
+			p.Set(ctx, fmt.Sprintf("key:%03d", i), i, 0)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range group {
+		client := dial(t, r.addr)
+		seen := make(map[string]int)
+		cursor := uint64(0)
+		for step := 0; ; step++ {
+			keys, next, err := client.Scan(ctx, cursor, "key:*", 50).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range keys {
+				seen[key]++
+			}
+			if cursor = next; cursor == 0 {
+				break
+			}
+			if step%4 == 1 {
+				lead, _ := leader(t, group)
+				must(t, "transfer", "--at", lead.http)
+			}
+		}
+		if len(seen) != 500 {
+			t.Errorf("SCAN on member %s found %d keys of 500", r.config.id, len(seen))
+		}
+	}
+}
+
+// With --forward=false, a member that does not lead names the leader: its address for clients, if it knows that.
+func TestGroup_WithoutForwarding(t *testing.T) {
+	group := three(t, "--forward=false", "--clients", "a=127.0.0.1:1,b=127.0.0.1:2")
+	ctx := t.Context()
+	for to, addr := range map[string]string{"a": "MOVED 0 127.0.0.1:1", "b": "MOVED 0 127.0.0.1:2", "c": "READONLY this member does not lead: write to member c"} {
+		if lead, _ := leader(t, group); lead.config.id != to {
+			must(t, "transfer", to, "--at", lead.http)
+		}
+		lead, others := leader(t, group)
+		if lead.config.id != to {
+			t.Fatalf("member %s leads, not %s", lead.config.id, to)
+		}
+		if err := dial(t, lead.addr).Set(ctx, "k", to, 0).Err(); err != nil {
+			t.Errorf("the leader: %v", err)
+		}
+		for _, r := range others {
+			testenv.WaitFor(t, "the new leader is known", func() bool { return r.node.Stats().Leader == to })
+			err := dial(t, r.addr).Set(ctx, "k", "x", 0).Err()
+			if err == nil || !strings.HasPrefix(err.Error(), addr) {
+				t.Errorf("member %s, while %s leads: %v, want %s", r.config.id, to, err, addr)
+			}
+			if got, err := dial(t, r.addr).Get(ctx, "k").Result(); err != nil || got != to {
+				t.Errorf("GET on member %s = %q, %v", r.config.id, got, err)
+			}
+		}
+	}
+}
+
+// A leader that is told to end hands over the lead first, so that a client of another member hardly waits. What was
+// acknowledged is there when it comes back.
+func TestGroup_LeaderEnds(t *testing.T) {
+	group := three(t)
+	ctx := t.Context()
+	lead, others := leader(t, group)
+	client := dial(t, others[0].addr)
+	if err := client.Set(ctx, "before", 1, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	listens := lead.node.Address()
+	if status := lead.stop(); status != done {
+		t.Fatalf("status %d: %s", status, lead.notes)
+	}
+	if !strings.Contains(lead.notes.String(), "handed over the lead") {
+		t.Errorf("the leader has not handed over: %s", lead.notes)
+	}
+	begin := time.Now()
+	if err := client.Set(ctx, "after", 1, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the first write after the end of the leader took %v", time.Since(begin))
+	again := start(t, lead.args[0], "--id", lead.config.id, "--addr", "127.0.0.1:0", "--http", "none", "--listen", listens)
+	for _, key := range []string{"before", "after"} {
+		if n, err := dial(t, again.addr).Exists(ctx, key).Result(); err != nil || n != 1 {
+			t.Errorf("%s on the member that came back: %d, %v", key, n, err)
+		}
+	}
+	// The same directory can't make another group.
+	_, notes, status := run(ctx, "serve", others[1].args[0], "--id", others[1].config.id, "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "none", "--bootstrap")
+	if status != failed || !strings.Contains(notes, "open already") {
+		t.Errorf("a second start of a member: %d, %s", status, notes)
+	}
+}
+
+// Members are listed, leave, and come in by hand. A request that needs the leader finds it among the addresses.
+func TestGroup_Members(t *testing.T) {
+	group := three(t)
+	lead, others := leader(t, group)
+	at := others[0].http + "," + others[1].http + "," + lead.http
+	list := must(t, "members", "--at", others[0].http)
+	if !strings.Contains(list, "leads") || len(strings.Split(strings.TrimSpace(list), "\n")) != 4 {
+		t.Errorf("members:\n%s", list)
+	}
+	gone := others[1]
+	_, notes, status := run(t.Context(), "leave", gone.config.id, "--at", others[0].http)
+	if status != failed || !strings.Contains(notes, `it is "`+lead.config.id+`"`) || !strings.Contains(notes, "ask that one with --at") {
+		t.Errorf("leave at a follower: %d, %s", status, notes)
+	}
+	if list := must(t, "leave", gone.config.id, "--at", at); strings.Contains(list, gone.node.Address()) {
+		t.Errorf("after leave:\n%s", list)
+	}
+	waitVoters(t, others[0], 2)
+
+	fresh := start(t, filepath.Join(t.TempDir(), "d"), "--id", "d", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	if ok, why := fresh.health(); ok || why != "no leader is known" {
+		t.Errorf("the health of a member without a group: %v, %s", ok, why)
+	}
+	testenv.WaitFor(t, "the member says that it is in no group", func() bool {
+		return strings.Contains(fresh.notes.String(), "not in a group yet: take it in with shaled join d "+fresh.node.Address())
+	})
+	if list := must(t, "join", "d", fresh.node.Address(), "--at", at, "--learner"); !strings.Contains(list, "no") {
+		t.Errorf("after join as a learner:\n%s", list)
+	}
+	must(t, "join", "d", fresh.node.Address(), "--at", at)
+	waitVoters(t, others[0], 3)
+	if err := dial(t, fresh.addr).Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Error(err)
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"members", "--at", "127.0.0.1:1"}, "connection refused"},
+		{[]string{"members", "--at", "nowhere"}, "--at nowhere is not an address"},
+		{[]string{"members", "more"}, "usage: shaled members"},
+		{[]string{"join", "d"}, "usage: shaled join ID HOST:PORT"},
+		{[]string{"join", "e", "127.0.0.1", "--at", at}, "127.0.0.1 is not an address"},
+		{[]string{"join", "e", fresh.node.Address(), "--at", lead.http}, `member "d" lives at`},
+		{[]string{"leave", "nobody", "--at", lead.http}, "nobody"},
+		{[]string{"leave"}, "usage: shaled leave ID"},
+		{[]string{"what"}, `unknown command "what"`},
+	} {
+		_, notes, status := run(t.Context(), test.args...)
+		if status != failed || !strings.Contains(notes, test.want) {
+			t.Errorf("%q: status %d, %q; want %q", test.args, status, notes, test.want)
+		}
+	}
+}
+
+// Without a majority a member says so, keeps answering local reads, and nothing hangs for longer than --timeout.
+func TestGroup_MinorityAnswers(t *testing.T) {
+	group := three(t, "--reads", "local")
+	ctx := t.Context()
+	if err := dial(t, group[0].addr).Set(ctx, "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	testenv.WaitFor(t, "the write is on all members", func() bool {
+		n, err := dial(t, group[2].addr).Exists(ctx, "k").Result()
+		return err == nil && n == 1
+	})
+	group[0].stop()
+	group[1].stop()
+	group[2].server.SetTimeout(300 * time.Millisecond)
+	testenv.WaitFor(t, "no leader is known", func() bool { ok, _ := group[2].health(); return !ok })
+	client := dial(t, group[2].addr)
+	begin := time.Now()
+	err := client.Set(ctx, "k", "w", 0).Err()
+	if err == nil || !strings.HasPrefix(err.Error(), "CLUSTERDOWN ") && !strings.HasPrefix(err.Error(), "UNKNOWN ") {
+		t.Errorf("a write without a majority: %v", err)
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if got, err := client.Get(ctx, "k").Result(); err != nil || got != "v" {
+		t.Errorf("a local read = %q, %v", got, err)
+	}
+}
+
+// With TLS, clients and members must know the authority, and nobody else gets in.
+func TestGroup_TLS(t *testing.T) {
+	a := newAuthority(t)
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	group := three(t, append(a.options(t, "member"), "--password-file", password)...)
+	ctx := t.Context()
+	friend := secrets{ca: a.file("ca.crt")}
+	config, err := friend.caller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range group {
+		client := dial(t, r.addr, func(o *redis.Options) { o.TLSConfig, o.Password = config, "secret" })
+		if err := client.Set(ctx, "k", r.config.id, 0).Err(); err != nil {
+			t.Errorf("with TLS: %v", err)
+		}
+		for name, change := range map[string]func(o *redis.Options){
+			"without TLS":          func(o *redis.Options) { o.Password = "secret" },
+			"without the password": func(o *redis.Options) { o.TLSConfig = config },
+			"a wrong password":     func(o *redis.Options) { o.TLSConfig, o.Password = config, "Secret" },
+		} {
+			short := func(o *redis.Options) { o.ReadTimeout, o.DialTimeout = 2*time.Second, 2*time.Second }
+			if err := dial(t, r.addr, change, short).Get(ctx, "k").Err(); err == nil {
+				t.Errorf("a client %s is answered", name)
+			}
+		}
+	}
+	if list := must(t, "members", "--at", group[0].http, "--tls-ca", a.file("ca.crt"), "--password-file", password); strings.Count(list, "yes") != 3 {
+		t.Errorf("members:\n%s", list)
+	}
+	for want, args := range map[string][]string{
+		"give --tls-ca":        {"members", "--at", group[0].http},
+		"give --password-file": {"members", "--at", group[0].http, "--tls-ca", a.file("ca.crt")},
+	} {
+		if _, notes, status := run(ctx, args...); status != failed || !strings.Contains(notes, want) {
+			t.Errorf("%q: status %d, %s", args, status, notes)
+		}
+	}
+
+	// A stranger with a certificate of another authority, and one without any, don't get in.
+	other := newAuthority(t)
+	for name, options := range map[string][]string{"x": other.options(t, "stranger"), "y": nil} {
+		r := start(t, append([]string{
+			filepath.Join(t.TempDir(), name), "--id", name, "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "none", "--join", group[0].node.Address(),
+		}, options...)...)
+		time.Sleep(time.Second) // it tries all the time
+		if s := r.node.Stats(); s.Members != 0 || group[0].node.Stats().Members != 3 {
+			t.Errorf("stranger %s is a member: %+v", name, s)
+		}
+	}
+}
+
+// With --tls-clients a client needs a certificate of its own.
+func TestServe_TLSClients(t *testing.T) {
+	a := newAuthority(t)
+	r := start(t, append(a.options(t, "member"), filepath.Join(t.TempDir(), "a"), "--id", "a", "--bootstrap", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--tls-clients")...)
+	a.options(t, "client")
+	with := secrets{ca: a.file("ca.crt"), cert: a.file("client.crt"), key: a.file("client.key")}
+	without := secrets{ca: a.file("ca.crt")}
+	for want, s := range map[bool]secrets{true: with, false: without} {
+		config, err := s.caller()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = dial(t, r.addr, func(o *redis.Options) { o.TLSConfig, o.ReadTimeout = config, 5*time.Second }).Set(t.Context(), "k", "v", 0).Err()
+		if (err == nil) != want {
+			t.Errorf("a client with a certificate %v: %v", want, err)
+		}
+		args := []string{"members", "--at", r.http, "--tls-ca", s.ca}
+		if s.cert != "" {
+			args = append(args, "--tls-cert", s.cert, "--tls-key", s.key)
+		}
+		if _, notes, status := run(t.Context(), args...); (status == done) != want {
+			t.Errorf("members with a certificate %v: %d, %s", want, status, notes)
+		}
+	}
+}
+
+// A port that is taken is an error that says what to do.
+func TestServe_PortTaken(t *testing.T) {
+	r := start(t, filepath.Join(t.TempDir(), "a"), "--id", "a", "--bootstrap", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	free := []string{"--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}
+	for i, taken := range []string{r.addr, r.node.Address(), r.http} {
+		args := append([]string{"serve", filepath.Join(t.TempDir(), "b"), "--id", "b"}, free...)
+		args[5+2*i] = taken
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, notes, status := run(ctx, args...)
+		cancel()
+		if status != failed || !strings.Contains(notes, "Another program listens there") {
+			t.Errorf("%s %s: %d, %s", args[4+2*i], taken, status, notes)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package program
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cluster"
+	"github.com/shaledb/shale/debug"
+)
+
+// pages are the debug pages of the store, which a snapshot from the leader may replace.
+type pages struct {
+	mu      sync.Mutex
+	of      *shale.DB
+	handler http.Handler
+}
+
+// handler returns the pages of the member:
+//
+//	/            the group, for people
+//	/health      200 if the member can serve, else 503
+//	/metrics     for Prometheus
+//	/members     the members as JSON; POST adds one, DELETE /members/ID removes one
+//	/leader      POST hands the lead over
+//	/store/      the debug page of the store
+//
+// If there is a password, all but /health want it, as the password of any user.
+func (m *member) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", m.servePage)
+	mux.HandleFunc("GET /style.css", serveStyle)
+	mux.HandleFunc("GET /metrics", m.serveMetrics)
+	mux.HandleFunc("GET /members", m.serveMembers)
+	mux.HandleFunc("POST /members", m.change(m.addMember))
+	mux.HandleFunc("DELETE /members/{id}", m.change(m.removeMember))
+	mux.HandleFunc("POST /leader", m.change(m.moveLead))
+	mux.HandleFunc("/store/", m.serveStore)
+	protected := m.protect(mux)
+	outer := http.NewServeMux()
+	outer.HandleFunc("GET /health", m.serveHealth)
+	outer.Handle("/", protected)
+	return outer
+}
+
+// protect lets requests through that know the password, and that do not come from a page of another site.
+func (m *member) protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		if isOwn(m.config.http) && !ownName(r.Host) {
+			// A web site could give its own name the address 127.0.0.1, and read these pages in the browser
+			// of somebody on this machine.
+			http.Error(w, "ask for localhost or 127.0.0.1", http.StatusForbidden)
+			return
+		}
+		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+			http.Error(w, "asked by a page of another site", http.StatusForbidden)
+			return
+		}
+		if m.config.secrets.password != "" {
+			if _, given, ok := r.BasicAuth(); !ok || !m.server.Knows(given) {
+				h.Set("WWW-Authenticate", `Basic realm="shaled", charset="UTF-8"`)
+				http.Error(w, "the password of this member is needed, with any user name", http.StatusUnauthorized)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// ownName reports whether a Host header names this machine.
+func ownName(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.Trim(host, "[]")
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (m *member) serveHealth(w http.ResponseWriter, _ *http.Request) {
+	ok, why := m.health()
+	answer := map[string]any{"member": m.config.id, "ok": ok}
+	if !ok {
+		answer["why"] = why
+	}
+	status := http.StatusOK
+	if !ok {
+		status = http.StatusServiceUnavailable
+	}
+	serveJSON(w, status, answer)
+}
+
+func (m *member) serveMetrics(w http.ResponseWriter, r *http.Request) {
+	text := m.metrics()
+	if err := m.withStore(func(h http.Handler) { h.ServeHTTP(w, r) }); err != nil { // which sets the type
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	}
+	_, _ = io.WriteString(w, text) // the client may be gone
+}
+
+func (m *member) serveStore(w http.ResponseWriter, r *http.Request) {
+	if err := m.withStore(func(h http.Handler) { h.ServeHTTP(w, r) }); err != nil {
+		http.Error(w, message(err), http.StatusServiceUnavailable)
+	}
+}
+
+// withStore calls fn with the pages of the store that is current, which stays so meanwhile.
+func (m *member) withStore(fn func(http.Handler)) error {
+	return m.node.View(func(db *shale.DB) error {
+		p := &m.pages
+		p.mu.Lock()
+		if p.of != db {
+			options := []debug.Option{debug.Title("member " + m.config.id)}
+			if m.config.values {
+				options = append(options, debug.ShowValues())
+			}
+			p.of, p.handler = db, debug.Handler(db, options...)
+		}
+		h := p.handler
+		p.mu.Unlock()
+		fn(h)
+		return nil
+	})
+}
+
+// A memberJSON is a member as the pages show it to programs.
+type memberJSON struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
+	Voter   bool   `json:"voter"`
+	Leader  bool   `json:"leader"`
+}
+
+func (m *member) members() ([]memberJSON, error) {
+	all, err := m.node.Members()
+	list := make([]memberJSON, len(all))
+	for i, one := range all {
+		list[i] = memberJSON{one.ID, one.Address, one.Voter, one.Leader}
+	}
+	return list, err
+}
+
+func (m *member) serveMembers(w http.ResponseWriter, _ *http.Request) {
+	list, err := m.members()
+	if err != nil {
+		serveError(w, err)
+		return
+	}
+	serveJSON(w, http.StatusOK, list)
+}
+
+// A changeRequest is what the commands join and transfer send.
+type changeRequest struct {
+	ID      string `json:"id"`
+	Address string `json:"address,omitempty"`
+	Learner bool   `json:"learner,omitempty"`
+}
+
+// change is the handler of a request that changes the group. It takes JSON only, which a form of a web page can't
+// send.
+func (m *member) change(do func(r *http.Request, c changeRequest) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var c changeRequest
+		body := http.MaxBytesReader(w, r.Body, 64<<10)
+		if r.Header.Get("Content-Type") != "application/json" {
+			http.Error(w, "the Content-Type has to be application/json", http.StatusUnsupportedMediaType)
+			return
+		}
+		if err := json.NewDecoder(body).Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+			http.Error(w, fmt.Sprintf("the request is not what it should be: %v", err), http.StatusBadRequest)
+			return
+		}
+		if err := do(r, c); err != nil {
+			serveError(w, err)
+			return
+		}
+		m.serveMembers(w, r)
+	}
+}
+
+func (m *member) addMember(r *http.Request, c changeRequest) error {
+	m.logf("asked to take in member %s at %s", c.ID, c.Address)
+	if c.Learner {
+		return m.node.AddLearner(r.Context(), c.ID, c.Address)
+	}
+	return m.node.AddVoter(r.Context(), c.ID, c.Address)
+}
+
+func (m *member) removeMember(r *http.Request, _ changeRequest) error {
+	m.logf("asked to remove member %s", r.PathValue("id"))
+	return m.node.Remove(r.Context(), r.PathValue("id"))
+}
+
+func (m *member) moveLead(r *http.Request, c changeRequest) error {
+	m.logf("asked to hand the lead to %s", cmpOr(c.ID, "another member"))
+	return m.node.TransferLeadership(r.Context(), c.ID)
+}
+
+// An errorJSON is an error as the pages tell it to programs. Leader is set if another member has to be asked.
+type errorJSON struct {
+	Error  string `json:"error"`
+	Leader string `json:"leader,omitempty"`
+}
+
+func serveError(w http.ResponseWriter, err error) {
+	var other *cluster.NotLeaderError
+	if errors.As(err, &other) {
+		serveJSON(w, http.StatusMisdirectedRequest, errorJSON{message(err), other.ID})
+		return
+	}
+	serveJSON(w, http.StatusInternalServerError, errorJSON{Error: message(err)})
+}
+
+func serveJSON(w http.ResponseWriter, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(data, '\n')) // the client may be gone
+}
+
+//go:embed page.html
+var pageText string
+
+//go:embed style.css
+var styleText string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+func serveStyle(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/css; charset=utf-8")
+	_, _ = io.WriteString(w, styleText) // the client may be gone
+}
+
+// servePage shows the group to people.
+func (m *member) servePage(w http.ResponseWriter, _ *http.Request) {
+	members, err := m.members()
+	ok, why := m.health()
+	stats, counts := m.node.Stats(), m.server.Counts()
+	data := map[string]any{
+		"ID": m.config.id, "OK": ok, "Why": why, "Members": members, "Stats": stats, "Counts": counts, "Reads": m.config.reads, "Forward": m.config.forward,
+		"State": strings.ToLower(stats.State), "Addr": m.addr, "Address": m.node.Address(), "Behind": stats.Commit - min(stats.Commit, stats.Applied),
+		"Uptime": time.Since(m.started).Round(time.Second), "Backup": m.backupLine(), "Version": version(),
+		"ReadMean": mean(counts.Reads.Time, counts.Reads.N), "WriteMean": mean(counts.Writes.Time, counts.Writes.N),
+	}
+	if err != nil {
+		data["Why"] = message(err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = pageTemplate.Execute(w, data) // the client may be gone
+}
+
+func mean(sum time.Duration, n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return (sum / time.Duration(n)).Round(time.Microsecond).String()
+}
+
+// pagesURL is where people find the pages.
+func (m *member) pagesURL() string {
+	if m.http == "" {
+		return "no address"
+	}
+	scheme := "http"
+	if m.config.secrets.cert != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + m.http + "/"
+}
+
+func sortedKeys(m map[string]int64) []string { return slices.Sorted(maps.Keys(m)) }
+
+func cmpOr(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

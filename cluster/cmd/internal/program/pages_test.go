@@ -1,0 +1,132 @@
+package program
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// get asks for a page.
+func get(t *testing.T, method, url string, change ...func(*http.Request)) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range change {
+		change(r)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	data, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(data)
+}
+
+// Every page is there, on the leader and on others, and the metrics are in the form that Prometheus reads, each name
+// declared once.
+func TestPages(t *testing.T) {
+	group := three(t)
+	if err := dial(t, group[1].addr).Set(t.Context(), "a", "<b>", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range group {
+		at := "http://" + r.http
+		for path, want := range map[string]string{
+			"/": "Member " + r.config.id, "/style.css": "--line", "/health": `"ok":true`, "/members": `"leader":true`, "/store/": "<html",
+			"/store/api/": "[", "/store/?format=json": "{",
+		} {
+			if status, body := get(t, "GET", at+path); status != http.StatusOK || !strings.Contains(body, want) {
+				t.Errorf("%s: %d, %.200q", path, status, body)
+			}
+		}
+		if status, _ := get(t, "GET", at+"/what"); status != http.StatusNotFound {
+			t.Errorf("an unknown page: %d", status)
+		}
+		_, text := get(t, "GET", at+"/metrics")
+		declared := make(map[string]bool)
+		values := make(map[string]float64)
+		for line := range strings.Lines(text) {
+			line = strings.TrimSuffix(line, "\n")
+			if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
+				name, _, _ = strings.Cut(name, " ")
+				if declared[name] {
+					t.Errorf("%s is declared twice", name)
+				}
+				declared[name] = true
+				continue
+			}
+			if strings.HasPrefix(line, "#") {
+				continue
+			}
+			at := strings.LastIndexByte(line, ' ')
+			v, err := strconv.ParseFloat(line[at+1:], 64)
+			name, _, _ := strings.Cut(line[:at], "{")
+			if err != nil || !declared[name] {
+				t.Errorf("line %q: %v, declared %v", line, err, declared[name])
+			}
+			values[line[:at]] = v
+		}
+		for name, want := range map[string]float64{"shaled_members": 3, "shaled_voters": 3, "shaled_has_leader": 1, "shaled_failed": 0, "shale_writable": 1} {
+			if values[name] != want {
+				t.Errorf("%s is %v, want %v", name, values[name], want)
+			}
+		}
+	}
+}
+
+// A web page of another site can neither read nor change anything.
+func TestPages_OtherSites(t *testing.T) {
+	r := start(t, filepath.Join(t.TempDir(), "a"), "--id", "a", "--bootstrap", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
+	at := "http://" + r.http
+	for name, change := range map[string]func(*http.Request){
+		"another name":   func(r *http.Request) { r.Host = "evil.example" },
+		"another site":   func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") },
+		"a form by POST": func(r *http.Request) { r.Header.Set("Content-Type", "text/plain"); r.Method = "POST" },
+	} {
+		if status, body := get(t, "GET", at+"/members", change); status < 400 || strings.Contains(body, "address") {
+			t.Errorf("%s: %d, %q", name, status, body)
+		}
+	}
+	if status, _ := get(t, "GET", "http://localhost"+r.http[strings.LastIndexByte(r.http, ':'):]+"/"); status != http.StatusOK {
+		t.Errorf("localhost: %d", status)
+	}
+}
+
+// With a password, only /health is there for all.
+func TestPages_Password(t *testing.T) {
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, filepath.Join(t.TempDir(), "a"), "--id", "a", "--bootstrap", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--password-file", password)
+	waitVoters(t, r, 1)
+	leader(t, []*running{r})
+	at := "http://" + r.http
+	for _, path := range []string{"/", "/metrics", "/members", "/store/", "/style.css"} {
+		if status, _ := get(t, "GET", at+path); status != http.StatusUnauthorized {
+			t.Errorf("%s without the password: %d", path, status)
+		}
+		if status, _ := get(t, "GET", at+path, func(r *http.Request) { r.SetBasicAuth("x", "secre") }); status != http.StatusUnauthorized {
+			t.Errorf("%s with a wrong password: %d", path, status)
+		}
+		if status, _ := get(t, "GET", at+path, func(r *http.Request) { r.SetBasicAuth("x", "secret") }); status != http.StatusOK {
+			t.Errorf("%s with the password: %d", path, status)
+		}
+	}
+	if status, _ := get(t, "DELETE", at+"/members/a"); status != http.StatusUnauthorized {
+		t.Errorf("DELETE without the password: %d", status)
+	}
+	if status, body := get(t, "GET", at+"/health"); status != http.StatusOK {
+		t.Errorf("/health: %d, %s", status, body)
+	}
+}

@@ -1,0 +1,284 @@
+package program
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// A child is a member in a process of its own.
+type child struct {
+	id, addr, http string
+	args           []string
+	cmd            *exec.Cmd
+	kill           func()
+}
+
+var readyLine = regexp.MustCompile(`serves clients on (\S+), members on (\S+), pages on http://(\S+)/`)
+
+// startChild starts a process, which is killed when the test ends, if it still runs.
+func startChild(t *testing.T, args ...string) *child {
+	t.Helper()
+	cmd := testenv.Self(t, "^$")
+	cmd.Env = append(os.Environ(), childArgs+"="+strings.Join(append(append([]string{"serve"}, args...), quick...), "\x1f"))
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &child{args: args, cmd: cmd}
+	c.kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()         // it was killed
+	})
+	t.Cleanup(c.kill)
+	lines := bufio.NewScanner(out)
+	var said []string
+	for lines.Scan() {
+		said = append(said, lines.Text())
+		if m := readyLine.FindStringSubmatch(lines.Text()); m != nil {
+			c.addr, c.http = m[1], m[3]
+			go func() {
+				for lines.Scan() { // so that it does not wait for the pipe
+				}
+			}()
+			return c
+		}
+	}
+	t.Fatalf("a member ends before it serves: %s", strings.Join(said, "\n"))
+	return nil
+}
+
+// freeAddr returns an address on loopback where nobody listens at the moment.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// children starts a group of three processes.
+func children(t *testing.T) []*child {
+	t.Helper()
+	dir := testenv.QuickDir(t)
+	var group []*child
+	listens := []string{freeAddr(t), freeAddr(t), freeAddr(t)}
+	for i, id := range []string{"a", "b", "c"} {
+		args := []string{filepath.Join(dir, id), "--id", id, "--addr", freeAddr(t), "--listen", listens[i], "--http", "127.0.0.1:0"}
+		var c *child
+		if i == 0 {
+			c = startChild(t, append(args, "--bootstrap")...)
+		} else {
+			c = startChild(t, append(args, "--join", listens[0])...)
+		}
+		c.id, c.args = id, args
+		group = append(group, c)
+	}
+	testenv.WaitFor(t, "three voters", func() bool { return strings.Count(must(t, "members", "--at", group[0].http), "yes") == 3 })
+	return group
+}
+
+// leading returns the index of the member that leads.
+func leading(t *testing.T, group []*child) int {
+	t.Helper()
+	found := -1
+	testenv.WaitFor(t, "a leader", func() bool {
+		for i, c := range group {
+			out, _, status := run(t.Context(), "members", "--at", c.http)
+			if status != done {
+				continue
+			}
+			for line := range strings.Lines(out) {
+				if words := strings.Fields(line); words[len(words)-1] == "leads" && words[0] == c.id {
+					found = i
+					return true
+				}
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// Whatever the group has acknowledged is there after kill -9 of a member, the leader or another, and the clients of the
+// others go on. Clients write alone and in pipelines.
+func TestProcesses_KillMinus9(t *testing.T) {
+	group := children(t)
+	rounds := 4
+	if testing.Short() {
+		rounds = 2
+	}
+	ctx := t.Context()
+	var stop atomic.Bool
+	var clients sync.WaitGroup
+	acknowledged := make([]atomic.Int64, 4)
+	for i := range acknowledged {
+		// One connection a client, to one member, with whose end it moves on to the next.
+		clients.Go(func() {
+			at := i % 3
+			client := redis.NewClient(&redis.Options{Addr: group[at].addr, MaxRetries: -1, ReadTimeout: 30 * time.Second, PoolSize: 1})
+			defer func() { _ = client.Close() }()
+			for n := int64(0); !stop.Load(); {
+				count := int64(1 + 9*(i%2))
+				_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+					for j := range count {
+						p.Set(ctx, fmt.Sprintf("%d:%d", i, n+j), n+j, 0)
+					}
+					return nil
+				})
+				if err == nil {
+					n += count
+					acknowledged[i].Store(n)
+					continue
+				}
+				_ = client.Close()
+				at = (at + 1) % 3
+				client = redis.NewClient(&redis.Options{Addr: group[at].addr, MaxRetries: -1, ReadTimeout: 30 * time.Second, PoolSize: 1})
+			}
+		})
+	}
+	progress := func() {
+		t.Helper()
+		var from [4]int64
+		for i := range acknowledged {
+			from[i] = acknowledged[i].Load()
+		}
+		testenv.WaitFor(t, "every client gets on", func() bool {
+			for i := range acknowledged {
+				if acknowledged[i].Load() < from[i]+100 {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	for round := range rounds {
+		progress()
+		victim := leading(t, group)
+		if round%3 == 2 {
+			victim = (victim + 1) % 3
+		}
+		group[victim].kill()
+		progress()
+		c := startChild(t, group[victim].args...)
+		// The clients know the address, which stays.
+		group[victim].kill, group[victim].cmd, group[victim].http = c.kill, c.cmd, c.http
+	}
+	progress()
+	stop.Store(true)
+	clients.Wait()
+	for _, c := range group {
+		client := dial(t, c.addr)
+		for i := range acknowledged {
+			n := acknowledged[i].Load()
+			for from := int64(0); from < n; from += 500 {
+				var keys []string
+				for j := from; j < min(n, from+500); j++ {
+					keys = append(keys, fmt.Sprintf("%d:%d", i, j))
+				}
+				values, err := client.MGet(ctx, keys...).Result()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for j, v := range values {
+					if v != fmt.Sprint(from+int64(j)) {
+						t.Fatalf("member %s: key %s of %d acknowledged has value %v", c.id, keys[j], n, v)
+					}
+				}
+			}
+		}
+	}
+	for i := range acknowledged {
+		t.Logf("client %d had %d writes acknowledged", i, acknowledged[i].Load())
+	}
+
+	// SIGTERM ends each in an orderly way.
+	for _, c := range group {
+		if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.cmd.Wait(); err != nil {
+			t.Errorf("member %s after SIGTERM: %v", c.id, err)
+		}
+	}
+}
+
+// tool returns a program of Debian's package redis-tools.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("no %s: apt-get install redis-tools", name)
+	}
+	return path
+}
+
+// redis-cli shows what docs/SHALED.md shows.
+func TestDocs_Session(t *testing.T) {
+	cli := tool(t, "redis-cli")
+	page, err := os.ReadFile("../../../../docs/SHALED.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const prompt = "127.0.0.1:6381> "
+	var commands, want strings.Builder
+	for line := range strings.Lines(string(page)) {
+		line, inBlock := strings.CutPrefix(line, "    ")
+		if command, ok := strings.CutPrefix(line, prompt); ok && inBlock {
+			commands.WriteString(command)
+		} else if inBlock && commands.Len() > 0 {
+			want.WriteString(line)
+		} else if strings.HasPrefix(line, "#") && commands.Len() > 0 {
+			break
+		}
+	}
+	group := three(t)
+	host, port, _ := net.SplitHostPort(group[1].addr)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, cli, "-h", host, "-p", port, "--no-raw")
+	cmd.Stdin = strings.NewReader(commands.String())
+	got, err := cmd.CombinedOutput()
+	if err != nil || string(got) != want.String() || commands.Len() == 0 {
+		t.Errorf("%s\ngave, %v,\n%s\nand the page has\n%s", commands.String(), err, got, want.String())
+	}
+}
+
+// redis-benchmark runs against a member that does not lead, alone and in pipelines, and gets no error.
+func TestTools_RedisBenchmark(t *testing.T) {
+	benchmark := tool(t, "redis-benchmark")
+	group := three(t)
+	_, others := leader(t, group)
+	host, port, _ := net.SplitHostPort(others[0].addr)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, what := range []string{"-t ping,set,get,mset", "mget key:__rand_int__ key:__rand_int__", "del key:__rand_int__"} {
+		for _, pipeline := range []string{"1", "16"} {
+			args := append([]string{"-h", host, "-p", port, "-q", "-n", "500", "-c", "10", "-r", "1000", "-P", pipeline}, strings.Fields(what)...)
+			out, err := exec.CommandContext(ctx, benchmark, args...).CombinedOutput()
+			if text := string(out); err != nil || !strings.Contains(text, "requests per second") || strings.Contains(text, "rror") || strings.Contains(text, "WARNING") {
+				t.Errorf("%s: %v, %s", what, err, text)
+			}
+		}
+	}
+}

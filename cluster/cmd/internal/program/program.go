@@ -1,0 +1,104 @@
+// Package program is the command shaled: its words and options, the life of a member, its pages, and the commands
+// that ask a running member to change the group.
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit statuses.
+const (
+	done   = 0
+	failed = 2
+)
+
+// An Environment is what a process gets from outside. Tests make their own.
+type Environment struct {
+	Args     []string // without the program's name
+	Out, Err io.Writer
+	Getenv   func(string) string
+
+	// Ready, if not nil, is called when a member serves.
+	Ready func(*member)
+}
+
+const long = `
+shaled keeps a key-value store on several machines. Each has a member of the group with a copy of everything. A write is
+on disk at a majority of them before it is answered, so the group goes on without any minority, and loses nothing.
+Clients of Redis can talk to any member.`
+
+// Run runs the program and returns its exit status.
+func Run(ctx context.Context, env Environment) int {
+	root := &cobra.Command{
+		Use: "shaled", Short: "a member of a replicated group of stores, for clients of Redis", Long: strings.TrimSpace(long),
+		SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
+		RunE: func(root *cobra.Command, _ []string) error { return root.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(serveCommand(env), membersCommand(env), joinCommand(env), leaveCommand(env), transferCommand(env), restoreCommand(env))
+	for _, c := range root.Commands() {
+		c.Flags().SortFlags = false
+	}
+	root.SetArgs(env.Args)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	err := root.ExecuteContext(ctx)
+	switch {
+	case err == nil, errors.Is(err, syscall.EPIPE):
+		return done
+	}
+	fmt.Fprintf(env.Err, "shaled: %s\n", message(err))
+	return failed
+}
+
+// message returns the text of an error, with what to do next where that is not part of it.
+func message(err error) string {
+	text := strings.TrimPrefix(err.Error(), "cluster: ")
+	text = strings.ReplaceAll(text, ": cluster: ", ": ")
+	switch {
+	case err == context.Canceled:
+		return "interrupted"
+	case errors.Is(err, syscall.EADDRINUSE):
+		return text + "\nAnother program listens there: end it, or choose another port."
+	case errors.Is(err, syscall.ENOSPC):
+		return text + "\nThe disk is full: free space, and start the member again."
+	}
+	return text
+}
+
+// words returns a check that a command gets its words.
+func words(usage string, least, most int) cobra.PositionalArgs {
+	return func(_ *cobra.Command, words []string) error {
+		if len(words) < least || len(words) > most {
+			return fmt.Errorf("usage: shaled %s; shaled help %s says more", usage, strings.Fields(usage)[0])
+		}
+		return nil
+	}
+}
+
+// UntilSignal returns a context that the first signal ends. A second one ends the process.
+func UntilSignal() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
+	go func() { // for the life of the process
+		<-signals
+		cancel()
+		<-signals
+		os.Exit(failed)
+	}()
+	return ctx, cancel
+}

@@ -1,0 +1,114 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/shaledb/shale/cluster"
+	"github.com/shaledb/shale/remote"
+)
+
+func restoreCommand(env Environment) *cobra.Command {
+	var id, at string
+	usage := "restore BUCKET DIR --id ID"
+	cmd := &cobra.Command{
+		Use: usage, Short: "make the first member of a new group from a backup", DisableFlagsInUseLine: true, Args: words(usage, 2, 2),
+		Long: strings.TrimSpace(`
+Makes the folder DIR, which must be empty or not exist, the folder of member ID: the first member of a new group that
+begins with the state in BUCKET. That is one state of one member of the old group, as the log of serve --backup names it,
+such as backups/a-5d3f01c2/state-1. Given the bucket above these, the command lists them. Afterwards start the member
+as ever, with --bootstrap or without, and the others with --join and empty folders.
+
+Nothing in the bucket changes. The members of the old group must not come back: they would be another group.`),
+		RunE: func(cmd *cobra.Command, words []string) error {
+			if id == "" {
+				return errors.New("--id is missing: name the member, such as --id a")
+			}
+			target, err := parsePoint(at, time.Now())
+			if err != nil {
+				return err
+			}
+			return restore(cmd.Context(), env, words[0], words[1], id, target)
+		},
+	}
+	cmd.Flags().StringVar(&id, "id", "", "name of the member in the new group")
+	cmd.Flags().StringVar(&at, "at", "", "a `POINT`: a time (2026-11-25T04:05:06Z), or 15m for a quarter of an hour ago; without it, the newest")
+	return cmd
+}
+
+// parsePoint reads the argument of --at.
+func parsePoint(text string, now time.Time) (remote.At, error) {
+	if text == "" {
+		return remote.At{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return remote.At{Time: now.Add(-ago)}, nil
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		return remote.At{}, fmt.Errorf("--at %s is no point: write a time such as 2026-11-25T04:05:06Z, or 15m for a quarter of an hour ago", text)
+	}
+	return remote.At{Time: t}, nil
+}
+
+// restore restores a state and makes it that of a new group.
+func restore(ctx context.Context, env Environment, bucket, dir, id string, at remote.At) error {
+	from, err := parsePlace(bucket)
+	if err != nil {
+		return err
+	}
+	if from.dir != "" {
+		if _, err := os.Stat(from.dir); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("there is no bucket %s: correct the name", from)
+		}
+	}
+	b, err := from.open(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := b.Stat(ctx, remote.IdentityName); errors.Is(err, fs.ErrNotExist) {
+		below, err := from.below(ctx)
+		switch {
+		case err != nil:
+			return err
+		case len(below) == 0:
+			return fmt.Errorf("there is no backup in %s: correct the name", from)
+		}
+		return fmt.Errorf("%s has backups below it: choose one of\n%s", from, strings.Join(below, "\n"))
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, entry := range names {
+		if entry.Name() != restoredStore {
+			return fmt.Errorf("the folder %s is not empty, it has %s: choose another", dir, entry.Name())
+		}
+	}
+	store := filepath.Join(dir, restoredStore)
+	made, err := remote.Restore(ctx, b, store, at, nil)
+	if err != nil {
+		return err
+	}
+	if err := cluster.Seed(dir, store, &cluster.Options{ID: id}); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(store); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Out, "%s is member %s of a new group, with the state of %v.\nStart it with shaled serve %s --id %s, and others with --join and empty folders.\n",
+		dir, id, made.At.Time.UTC().Format(time.RFC3339), dir, id)
+	return err
+}
+
+// restoredStore is the folder in a member's folder in which a backup is restored. An interrupted restore goes on
+// there.
+const restoredStore = "restored"

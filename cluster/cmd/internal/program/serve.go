@@ -1,0 +1,282 @@
+package program
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/spf13/cobra"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cluster"
+	"github.com/shaledb/shale/cluster/cmd/internal/server"
+)
+
+func serveCommand(env Environment) *cobra.Command {
+	var c config
+	usage := "serve DIR --id ID [--bootstrap | --join HOST:PORT]"
+	cmd := &cobra.Command{
+		Use: usage, Short: "run a member of a group", DisableFlagsInUseLine: true, Args: words(usage, 1, 1),
+		Long: strings.TrimSpace(`
+Runs the member whose files are in the folder DIR, which it makes if there is none. The first member of a group is
+started once with --bootstrap, the others with --join and the --listen address of a member that runs. Later starts need
+neither; --join does no harm. SIGTERM and Ctrl-C end it.
+
+Clients of Redis connect to --addr of any member. Writes go to the member that leads. --http shows the group in a
+browser, and has /metrics for Prometheus and /health for load balancers.
+
+Without TLS and a password a member listens on loopback only.`),
+		RunE: func(cmd *cobra.Command, words []string) error {
+			c.dir = words[0]
+			return c.serve(cmd.Context(), env)
+		},
+	}
+	c.flags(cmd)
+	c.backupFlags(cmd)
+	return cmd
+}
+
+// raftLevels are the values of --raft-log.
+var raftLevels = map[string]hclog.Level{
+	"off": hclog.Off, "error": hclog.Error, "warn": hclog.Warn, "info": hclog.Info, "debug": hclog.Debug,
+}
+
+// Times that the end of a member takes at most.
+const (
+	transferGrace = 5 * time.Second // for handing over the lead
+	clientsGrace  = 5 * time.Second // for commands that have begun
+	pagesGrace    = 2 * time.Second // for requests of pages
+)
+
+// A member is a running member with its servers.
+type member struct {
+	config  config
+	node    *cluster.Node
+	server  *server.Server
+	logf    func(string, ...any)
+	started time.Time
+	backups *backups // nil: none
+
+	addr, http string // where it listens
+	pages      pages
+}
+
+// serve runs the member until ctx is done, or the member fails.
+func (c *config) serve(ctx context.Context, env Environment) (err error) {
+	if c.http == "none" {
+		c.http = ""
+	}
+	if err := c.secrets.read(env.Getenv); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	tlsConfigs, err := c.security()
+	if err != nil {
+		return err
+	}
+	m := &member{config: *c, logf: log.New(env.Err, "", log.LstdFlags|log.Lmsgprefix).Printf, started: time.Now()}
+	for _, w := range c.warnings() {
+		m.logf("warning: %s", w)
+	}
+	clients, err := listen(c.addr, tlsConfigs.clients)
+	if err != nil {
+		return fmt.Errorf("--addr: %w", err)
+	}
+	var web net.Listener
+	if c.http != "" {
+		if web, err = listen(c.http, tlsConfigs.clients); err != nil {
+			return errors.Join(fmt.Errorf("--http: %w", err), clients.Close())
+		}
+		m.http = web.Addr().String()
+	}
+	m.addr = clients.Addr().String()
+	if err := m.open(env, tlsConfigs); err != nil {
+		err = errors.Join(err, clients.Close())
+		if web != nil {
+			err = errors.Join(err, web.Close())
+		}
+		return err
+	}
+	m.logf("member %s serves clients on %s, members on %s, pages on %s", c.id, m.addr, m.node.Address(), m.pagesURL())
+	if env.Ready != nil {
+		env.Ready(m)
+	}
+	return m.run(ctx, clients, web)
+}
+
+// listen listens on an address, with TLS if there is a configuration.
+func listen(addr string, t *tls.Config) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err == nil && t != nil {
+		l = tls.NewListener(l, t)
+	}
+	return l, err
+}
+
+// open opens the member and makes its server.
+func (m *member) open(env Environment, t security) error {
+	c := &m.config
+	o := &cluster.Options{
+		ID: c.id, Bootstrap: c.bootstrap, Join: c.join, Learner: c.learner, Forward: c.forward,
+		Listen: c.listen, Advertise: c.advertise, TLS: t.members,
+		Store: &shale.Options{CacheSize: c.cache, FilterHash: shale.SipHash}, // clients choose the keys
+		Raft: func(r *raft.Config) {
+			r.HeartbeatTimeout, r.ElectionTimeout, r.LeaderLeaseTimeout = c.heartbeat, c.heartbeat, c.heartbeat/2
+			r.CommitTimeout = min(r.CommitTimeout, c.heartbeat/4)
+			r.Logger = hclog.New(&hclog.LoggerOptions{Name: "raft", Level: raftLevels[c.raftLog], Output: env.Err})
+		},
+	}
+	if err := m.openBackups(o); err != nil {
+		return err
+	}
+	node, err := cluster.Open(c.dir, o)
+	if err != nil {
+		if errors.Is(err, cluster.ErrBootstrapped) {
+			err = fmt.Errorf("%w: leave out --bootstrap, which is for the first start of a group", err)
+		}
+		return err
+	}
+	m.node = node
+	m.server = server.New(server.Config{
+		Group: node, Explain: m.explain, Again: m.again, Local: c.reads == readsLocal, Timeout: c.timeout,
+		Password: c.secrets.password, MaxCommand: c.maxCommand, MaxClients: c.maxClients, Info: m.info, Logf: m.logf,
+	})
+	return nil
+}
+
+// run serves until ctx is done, or something fails. It ends everything.
+func (m *member) run(ctx context.Context, clients, web net.Listener) error {
+	serving, stopServing := context.WithCancel(context.Background())
+	defer stopServing()
+	clientsEnd := make(chan error, 1)
+	go func() { clientsEnd <- m.server.Serve(serving, clients, clientsGrace) }()
+	webEnd := make(chan error, 1)
+	var site *http.Server
+	if web != nil {
+		site = &http.Server{
+			Handler: m.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(logWriter{m.logf}, "pages: ", 0),
+		}
+		go func() { webEnd <- site.Serve(web) }()
+	}
+	var alone sync.WaitGroup
+	alone.Go(func() { m.sayAlone(serving) })
+	var err error
+	ended := false // the server for clients has
+	select {
+	case <-ctx.Done():
+	case <-m.node.Failed():
+		err = m.node.Err()
+	case err = <-clientsEnd:
+		ended = true
+	case err = <-webEnd:
+		err = fmt.Errorf("the server for pages ended: %w", err)
+	}
+	if err == nil {
+		m.handOver()
+	}
+	stopServing()
+	alone.Wait()
+	if !ended {
+		err = errors.Join(err, <-clientsEnd)
+	}
+	if site != nil {
+		grace, cancel := context.WithTimeout(context.Background(), pagesGrace)
+		defer cancel()
+		if site.Shutdown(grace) != nil {
+			_ = site.Close() // requests that take too long are cut off
+		}
+	}
+	counts := m.server.Counts()
+	if cerr := m.node.Close(); err == nil {
+		err = cerr
+	}
+	m.logf("member %s stopped after %d commands", m.config.id, counts.All)
+	return err
+}
+
+// aloneEvery is how often a member says that it is in no group.
+const aloneEvery = 10 * time.Second
+
+// sayAlone says what to do as long as the member is in no group, until ctx is done.
+func (m *member) sayAlone(ctx context.Context) {
+	for wait := time.Second; m.node.Stats().Members == 0; wait = aloneEvery {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		switch c := &m.config; {
+		case m.node.Stats().Members > 0:
+		case len(c.join) > 0:
+			m.logf("not in a group yet: the members at %s have not let it in; see that one of them runs, has a leader, and does not know another member %s (shaled members)",
+				strings.Join(c.join, ", "), c.id)
+		default:
+			m.logf("not in a group yet: take it in with shaled join %s %s, or start it with --join or --bootstrap", c.id, m.node.Address())
+		}
+	}
+}
+
+// handOver gives the lead to another member, if this one leads and another can. A group without its leader would
+// have to notice that first.
+func (m *member) handOver() {
+	s := m.node.Stats()
+	if !m.node.IsLeader() || s.Voters < 2 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), transferGrace)
+	defer cancel()
+	if err := m.node.TransferLeadership(ctx, ""); err != nil {
+		m.logf("the lead could not be handed over, so the others will elect a leader: %s", message(err))
+		return
+	}
+	m.logf("handed over the lead")
+}
+
+// A logWriter writes lines to a log function.
+type logWriter struct{ logf func(string, ...any) }
+
+func (w logWriter) Write(p []byte) (int, error) {
+	w.logf("%s", strings.TrimSuffix(string(p), "\n"))
+	return len(p), nil
+}
+
+// explain returns an error of the group in the words of Redis.
+func (m *member) explain(err error) string {
+	var other *cluster.NotLeaderError
+	switch {
+	case errors.Is(err, cluster.ErrUnknown):
+		return "UNKNOWN " + message(err)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return "CLUSTERDOWN the group does not answer in time; nothing was written: " + message(err)
+	case errors.As(err, &other) && other.ID == "":
+		return "CLUSTERDOWN no member leads the group at the moment; nothing was written"
+	case errors.As(err, &other):
+		if addr := m.config.clients[other.ID]; addr != "" && !m.config.forward {
+			return "MOVED 0 " + addr
+		}
+		return fmt.Sprintf("READONLY this member does not lead: write to member %s, whose address for members is %s", other.ID, other.Address)
+	case errors.Is(err, cluster.ErrFailed), errors.Is(err, cluster.ErrClosed):
+		return "ERR this member has stopped: " + message(err)
+	case errors.Is(err, cluster.ErrReservedKey):
+		return "ERR " + message(err)
+	}
+	return "ERR the store: " + message(err)
+}
+
+// again reports whether a write has not happened and may succeed soon: the leader has changed, or is being
+// elected.
+func (m *member) again(err error) bool {
+	var other *cluster.NotLeaderError
+	return errors.As(err, &other) && !errors.Is(err, cluster.ErrUnknown) && (m.config.forward || other.ID == "")
+}

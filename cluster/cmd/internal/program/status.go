@@ -1,0 +1,117 @@
+package program
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cluster/cmd/internal/server"
+)
+
+// version returns what the build knows of itself.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "unknown"
+	}
+	return info.Main.Version
+}
+
+// info returns the sections of INFO that only the program knows.
+func (m *member) info() []server.Section {
+	s := m.node.Stats()
+	role := "master" // of which a client thinks that it takes writes
+	if !m.config.forward && !m.node.IsLeader() {
+		role = "slave"
+	}
+	group := [][2]string{
+		{"member", m.config.id}, {"state", strings.ToLower(s.State)}, {"leader", s.Leader}, {"term", number(s.Term)},
+		{"members", strconv.Itoa(s.Members)}, {"voters", strconv.Itoa(s.Voters)}, {"last_index", number(s.Last)},
+		{"commit_index", number(s.Commit)}, {"applied_index", number(s.Applied)}, {"reads", m.config.reads},
+	}
+	sections := []server.Section{
+		{Name: "Replication", Lines: [][2]string{{"role", role}}},
+		{Name: "Group", Lines: group},
+	}
+	_ = m.node.View(func(db *shale.DB) error { // a member that has stopped has no such section
+		x := db.Metrics()
+		sections = append(sections, server.Section{Name: "Store", Lines: [][2]string{
+			{"memtable_bytes", number(x.MemtableMemory)}, {"cache_bytes", number(x.CacheMemory)}, {"filter_bytes", number(x.FilterMemory)},
+			{"flushes", number(x.Flushes)}, {"compactions", number(x.Compactions)}, {"filter_negatives", number(x.FilterNegative)},
+			{"block_reads", number(x.BlockReads)},
+		}})
+		return nil
+	})
+	return sections
+}
+
+func number[N ~int | ~int64 | ~uint64](n N) string { return fmt.Sprint(n) }
+
+// health says whether the member can serve, and why not.
+func (m *member) health() (ok bool, why string) {
+	if err := m.node.Err(); err != nil {
+		return false, message(err)
+	}
+	if _, known := m.node.Leader(); !known {
+		return false, "no leader is known"
+	}
+	return true, ""
+}
+
+// metrics returns the metrics of the group and of the server for clients in Prometheus' text format. The store has
+// its own.
+func (m *member) metrics() string {
+	var p strings.Builder
+	head := func(name, kind, help string) { fmt.Fprintf(&p, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
+	value := func(name, labels string, v float64) {
+		fmt.Fprintf(&p, "%s%s %s\n", name, labels, strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	one := func(name, kind, help string, v float64) {
+		head(name, kind, help)
+		value(name, "", v)
+	}
+	s := m.node.Stats()
+	_, hasLeader := m.node.Leader()
+	one("shaled_leads", "gauge", "1 if this member leads the group as far as it knows.", oneIf(m.node.IsLeader()))
+	one("shaled_has_leader", "gauge", "1 if this member knows a leader.", oneIf(hasLeader))
+	one("shaled_failed", "gauge", "1 if an error of the disk has stopped this member.", oneIf(m.node.Err() != nil))
+	one("shaled_members", "gauge", "Members of the group.", float64(s.Members))
+	one("shaled_voters", "gauge", "Members with a vote.", float64(s.Voters))
+	one("shaled_term", "counter", "Term of the group: how often a leader was elected, or tried to be.", float64(s.Term))
+	one("shaled_log_last_index", "counter", "Index of the last entry in this member's log.", float64(s.Last))
+	one("shaled_commit_index", "counter", "Index up to which this member knows that entries are committed.", float64(s.Commit))
+	one("shaled_applied_index", "counter", "Index of the last command in this member's state.", float64(s.Applied))
+	if !s.Contact.IsZero() {
+		one("shaled_leader_contact_seconds", "gauge", "Time since this member heard of a leader.", time.Since(s.Contact).Seconds())
+	}
+	c := m.server.Counts()
+	one("shaled_connections", "gauge", "Connections of clients.", float64(c.Clients))
+	one("shaled_connections_total", "counter", "Connections of clients so far.", float64(c.Accepted))
+	one("shaled_error_replies_total", "counter", "Replies to clients that were errors.", float64(c.Errors))
+	one("shaled_wrong_passwords_total", "counter", "Wrong passwords of clients.", float64(c.WrongPasswords))
+	head("shaled_commands_total", "counter", "Commands done, by name.")
+	for _, name := range sortedKeys(c.Commands) {
+		value("shaled_commands_total", fmt.Sprintf(`{command="%s"}`, strings.ToLower(name)), float64(c.Commands[name]))
+	}
+	head("shaled_group_calls_total", "counter", "Calls to the group: a command, or a run of commands in a pipeline that went together.")
+	value("shaled_group_calls_total", `{kind="read"}`, float64(c.Reads.N))
+	value("shaled_group_calls_total", `{kind="write"}`, float64(c.Writes.N))
+	head("shaled_group_call_seconds_total", "counter", "Time that these took.")
+	value("shaled_group_call_seconds_total", `{kind="read"}`, c.Reads.Time.Seconds())
+	value("shaled_group_call_seconds_total", `{kind="write"}`, c.Writes.Time.Seconds())
+	m.backupMetrics(one)
+	one("shaled_uptime_seconds", "gauge", "Time since the start.", time.Since(m.started).Seconds())
+	head("shaled_build_info", "gauge", "The version as a label.")
+	value("shaled_build_info", fmt.Sprintf(`{version="%s"}`, version()), 1)
+	return p.String()
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
