@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -301,6 +302,65 @@ func TestState_BehindSnapshot(t *testing.T) {
 	m.mustBe(h, 60)
 	if got := states(t, disk); got != "state-2" {
 		t.Errorf("the directory has %s", got)
+	}
+	m.close()
+}
+
+// TestState_DamageKept takes the marks of damage away, for a group of one whose snapshots share the
+// damaged table with the state: it goes on, and all but the damaged block can be read.
+func TestState_DamageKept(t *testing.T) {
+	h, _ := bigHistory(t, 200)
+	disk := vfs.NewMem()
+	m := mustStart(t, disk)
+	if _, err := m.apply(h, 0, 100, 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.state.current.Load().db.Compact(t.Context(), shale.Range{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.snapshot(h, 100); err != nil {
+		t.Fatal(err)
+	}
+	m.close()
+	for name := range files(t, disk, m.state.current.Load().path) {
+		if strings.HasSuffix(name, ".sst") {
+			damageAt(t, disk, name, 20)
+		}
+	}
+	putFile(t, disk, filepath.Join(machineDir, "state-1"+damageSuffix), "")
+	for range 2 {
+		m = mustStart(t, disk)
+		if err := settle(logOf(t, h, 101, 150), m.state); !errors.Is(err, errLost) {
+			t.Fatalf("settle with a damaged state: %v", err)
+		}
+		m.close()
+	}
+	for _, name := range strings.Fields(states(t, disk)) {
+		if strings.HasSuffix(name, damageSuffix) {
+			if err := disk.Remove(filepath.Join(machineDir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m = mustStart(t, disk)
+	if err := settle(logOf(t, h, 101, 150), m.state); err != nil {
+		t.Fatal(err)
+	}
+	if m.state.applied() != 100 {
+		t.Errorf("the state is at %d", m.state.applied())
+	}
+	read := 0
+	for i := range 100 {
+		_, err := m.state.reader().Get([]byte(fmt.Sprintf("key %08d", i)))
+		switch {
+		case err == nil:
+			read++
+		case !isDamage(err):
+			t.Errorf("key %d: %v", i, err)
+		}
+	}
+	if read < 50 || read == 100 {
+		t.Errorf("%d of 100 keys can be read", read)
 	}
 	m.close()
 }
