@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,4 +124,93 @@ func TestOpen_WrongCredentials(t *testing.T) {
 		time.Sleep(time.Minute)
 		sameMap(t, "restored", restoredContents(t, b.b), model)
 	})
+}
+
+// TestOpen_UnfitBucket opens a store in a bucket that ignores conditions or checksums. The error says which, and nothing is
+// made or claimed.
+func TestOpen_UnfitBucket(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		want error
+		put  func(mem Bucket) func(context.Context, string, io.ReaderAt, int64, uint32, bool) error
+	}{
+		{"conditions", ErrIgnoresConditions, func(mem Bucket) func(context.Context, string, io.ReaderAt, int64, uint32, bool) error {
+			return func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, _ bool) error {
+				return mem.Put(ctx, name, body, size, sum, false)
+			}
+		}},
+		{"checksums", ErrIgnoresChecksums, func(mem Bucket) func(context.Context, string, io.ReaderAt, int64, uint32, bool) error {
+			return func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
+				return mem.Put(ctx, name, body, size, actual(body, size), absent)
+			}
+		}},
+	} {
+		mem, fsys := NewMem(), vfs.NewMem()
+		_, err := Open(t.Context(), "db", &broken{Bucket: mem, put: c.put(mem)}, manual(fsys))
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), "ignores "+c.name) || !strings.Contains(err.Error(), "use a server") {
+			t.Errorf("%s: Open = %v", c.name, err)
+		}
+		if _, err := fsys.Stat("db"); !errors.Is(err, fs.ErrNotExist) || len(namesOf(t, mem, "")) > 0 {
+			t.Errorf("%s: something was made: %v, %q", c.name, err, namesOf(t, mem, ""))
+		}
+	}
+}
+
+// TestOpen_FullDisk opens a store, and restores one, on a disk that is full from some operation up. Both say what to do,
+// and succeed when there is room.
+func TestOpen_FullDisk(t *testing.T) {
+	b := NewMem()
+	s := openStore(t, "db", b, manual(vfs.NewMem()))
+	model := map[string]string{}
+	put(t, s, model, "a", 10)
+	mustNil(t, s.DB().Flush(t.Context()))
+	mustNil(t, s.Publish(t.Context()))
+	full := func(from int64) *vfs.FaultFS {
+		n := int64(0)
+		return vfs.NewFault(vfs.NewMem(), func(op vfs.Op, _ string, _ int64) error {
+			if op == vfs.OpCreate || op == vfs.OpWrite || op == vfs.OpPreallocate {
+				if n++; n > from {
+					return syscall.ENOSPC
+				}
+			}
+			return nil
+		})
+	}
+	refused := 0
+	for from := int64(0); ; from++ {
+		disk := full(from)
+		_, err := Restore(t.Context(), b, "to", At{}, &RestoreOptions{FS: disk})
+		if err == nil {
+			break
+		}
+		refused++
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
+			t.Errorf("Restore, room for %d writes: %v", from, err)
+		}
+		disk.Inject(nil)
+		if _, err := Restore(t.Context(), b, "to", At{}, &RestoreOptions{FS: disk}); err != nil {
+			t.Errorf("Restore again, room for %d writes at first: %v", from, err)
+		}
+	}
+	for from := int64(0); from < 40; from++ {
+		disk, bucket := full(from), NewMem()
+		s, err := Open(t.Context(), "db", bucket, manual(disk))
+		if err == nil {
+			err = s.Close()
+		}
+		if err == nil {
+			continue
+		}
+		if refused++; !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Open, room for %d writes: %v", from, err)
+		}
+		disk.Inject(nil)
+		s, err = Open(t.Context(), "db", bucket, manual(disk))
+		if err != nil {
+			t.Errorf("Open again, room for %d writes at first: %v", from, err)
+			continue
+		}
+		mustNil(t, s.Close())
+	}
+	t.Log(refused, "refusals")
 }

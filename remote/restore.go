@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -173,6 +174,9 @@ func Restore(ctx context.Context, b Bucket, dir string, at At, o *RestoreOptions
 // explain returns the error of a restore. If objects are missing because the step was collected meanwhile,
 // it says so, with ErrSnapshotGone.
 func (r *restore) explain(ctx context.Context, err error) error {
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w (make room on the local disk, and restore again: that goes on with what is there)", err)
+	}
 	if r.moment == nil || r.opts.Pin != "" || !errors.Is(err, errMissing) {
 		return err
 	}
