@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -432,4 +433,52 @@ func TestSnapshots_MissingFile(t *testing.T) {
 	if _, _, err := m.snaps.Open("1-1-1"); err == nil {
 		t.Error("Open of a snapshot that is not there")
 	}
+}
+
+// TestSnapshots_OnDisk lives on a file system of the system's. State and snapshot share their tables, and
+// so does a state that is made from the snapshot; nothing else is shared with that.
+func TestSnapshots_OnDisk(t *testing.T) {
+	t.Chdir(t.TempDir())
+	h, _ := bigHistory(t, 200)
+	m := mustStart(t, vfs.Default)
+	if _, err := m.apply(h, 0, 200, 20); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.state.current.Load().db.Compact(t.Context(), shale.Range{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.snapshot(h, 200); err != nil {
+		t.Fatal(err)
+	}
+	shared := func() (tables, others int) {
+		t.Helper()
+		for path := range files(t, vfs.Default, m.state.current.Load().path) {
+			a, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := os.Stat(filepath.Join(m.snaps.newest().store(), filepath.Base(path)))
+			switch {
+			case err != nil || !os.SameFile(a, b):
+			case strings.HasSuffix(path, ".sst"):
+				tables++
+			default:
+				others++
+			}
+		}
+		return tables, others
+	}
+	if tables, _ := shared(); tables == 0 {
+		t.Error("the snapshot shares no tables with the state")
+	}
+	m.close()
+	if err := os.RemoveAll(m.state.current.Load().path); err != nil {
+		t.Fatal(err)
+	}
+	m = mustStart(t, vfs.Default)
+	m.mustBe(h, 200)
+	if tables, others := shared(); tables == 0 || others > 0 {
+		t.Errorf("a state from the snapshot shares %d tables and %d other files with it", tables, others)
+	}
+	m.close()
 }
