@@ -18,7 +18,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote"
 )
 
 // A child is a member in a process of its own.
@@ -78,13 +80,14 @@ func freeAddr(t *testing.T) string {
 }
 
 // children starts a group of three processes.
-func children(t *testing.T) []*child {
+func children(t *testing.T, more ...string) []*child {
 	t.Helper()
 	dir := testenv.QuickDir(t)
 	var group []*child
 	listens := []string{freeAddr(t), freeAddr(t), freeAddr(t)}
 	for i, id := range []string{"a", "b", "c"} {
 		args := []string{filepath.Join(dir, id), "--id", id, "--addr", freeAddr(t), "--listen", listens[i], "--http", "127.0.0.1:0"}
+		args = append(args, more...)
 		var c *child
 		if i == 0 {
 			c = startChild(t, append(args, "--bootstrap")...)
@@ -121,9 +124,10 @@ func leading(t *testing.T, group []*child) int {
 }
 
 // Whatever the group has acknowledged is there after kill -9 of a member, the leader or another, and the clients of the
-// others go on. Clients write alone and in pipelines.
+// others go on. Clients write alone and in pipelines. At the end, each member's backup has all of it too.
 func TestProcesses_KillMinus9(t *testing.T) {
-	group := children(t)
+	bucket := filepath.Join(testenv.QuickDir(t), "bucket")
+	group := children(t, "--backup", bucket)
 	rounds := 4
 	if testing.Short() {
 		rounds = 2
@@ -219,6 +223,53 @@ func TestProcesses_KillMinus9(t *testing.T) {
 		}
 		if err := c.cmd.Wait(); err != nil {
 			t.Errorf("member %s after SIGTERM: %v", c.id, err)
+		}
+	}
+	checkBackups(t, bucket, group, acknowledged)
+}
+
+// checkBackups checks that each member has a backup with all writes that were acknowledged.
+func checkBackups(t *testing.T, bucket string, group []*child, acknowledged []atomic.Int64) {
+	t.Helper()
+	below, err := place{dir: bucket}.below(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := make(map[string]bool) // by the member's id
+	for _, dir := range below {
+		b, err := remote.NewDir(nil, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := filepath.Join(testenv.QuickDir(t), "store")
+		if _, err := remote.Restore(t.Context(), b, store, remote.At{}, nil); err != nil {
+			t.Errorf("%s: %v", dir, err)
+			continue
+		}
+		db, err := shale.Open(store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing := 0
+		for i := range acknowledged {
+			for n := range acknowledged[i].Load() {
+				if has, err := db.Has(fmt.Appendf(nil, "%d:%d", i, n)); err != nil {
+					t.Fatal(err)
+				} else if !has {
+					missing++
+				}
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("backup %s lacks %d writes", dir, missing)
+		id, _, _ := strings.Cut(filepath.Base(filepath.Dir(dir)), "-")
+		whole[id] = whole[id] || missing == 0
+	}
+	for _, c := range group {
+		if !whole[c.id] {
+			t.Errorf("no backup of member %s has all writes", c.id)
 		}
 	}
 }
