@@ -12,14 +12,17 @@ import (
 // is acknowledged. Usually it only counts. With Strict it returns when the group is in the bucket.
 // With MaxLag and MaxKept it waits while the bucket is too far behind.
 func (s *Store) gate(pos shale.LogPosition) error {
-	s.ledger.wrote(pos)
+	lacking, rotated := s.ledger.wrote(pos)
 	if err := s.Err(); err != nil {
 		return err
 	}
 	if s.opts.Strict {
 		return s.gateStrict(pos)
 	}
-	if s.behind() == "" {
+	if rotated && s.opts.Ship > 0 {
+		wake(s.shipNow)
+	}
+	if s.opts.MaxLag == 0 && (s.opts.MaxKept < 0 || lacking <= s.opts.MaxKept) {
 		return nil
 	}
 	return s.awaitShipping()

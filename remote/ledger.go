@@ -32,19 +32,21 @@ type ledger struct {
 	changed    chan struct{} // closed when the shipper has got further; nil: nobody waits
 }
 
-// wrote takes in a group that was committed.
-func (l *ledger) wrote(pos shale.LogPosition) {
+// wrote takes in a group that was committed. It returns how many bytes of logs the bucket lacks now, and
+// whether the group is the first one of a log after another.
+func (l *ledger) wrote(pos shale.LogPosition) (lacking int64, rotated bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	from := l.written
 	if pos.Log != l.log {
-		from = logHeader
+		from, rotated = logHeader, l.log != 0
 	}
 	l.bytes += max(0, pos.Written-from)
 	l.log, l.written, l.lastSeq = pos.Log, pos.Written, pos.LastSeq
 	if l.oldest.IsZero() {
 		l.oldest = time.Now()
 	}
+	return l.bytes, rotated
 }
 
 // cut says that the shipper begins to look at the log: all writes up to now are in what it sees.

@@ -30,6 +30,7 @@ type stretch struct {
 	sealed         bool   // it ends with the seal record of the log
 	ingested       uint64 // the highest sequence number of an ingestion in it; 0: there is none
 	records        int64
+	body           []byte // its bytes
 }
 
 // isAnchor reports whether a log is the virtual first log of an epoch. No file has its number.
@@ -107,11 +108,12 @@ var errCut = errors.New("the segment is full")
 
 // cut returns the longest stretch of whole records that begins at from and ends at to or before, and
 // that has no more bytes than most, or else one record. lastSeq is the last sequence number
-// before it. It checks all records, so that no damage of the local disk gets into the bucket.
-func (l *localLogs) cut(log uint64, from, to, most int64, lastSeq uint64) (stretch, error) {
+// before it. It checks all records, so that no damage of the local disk gets into the bucket. The bytes
+// of the stretch are those that were checked. They are a part of *buf, which gets longer if it has to.
+func (l *localLogs) cut(log uint64, from, to, most int64, lastSeq uint64, buf *[]byte) (stretch, error) {
 	s := stretch{from: from, end: from, firstSeq: lastSeq + 1, last: lastSeq}
 	next := s
-	res, err := wal.ReadRange(l.fs, l.dir, base.FileNum(log), l.storeID, from, to, func(payload []byte, end int64) error {
+	body, res, err := wal.CopyRange(l.fs, l.dir, base.FileNum(log), l.storeID, from, to, buf, func(payload []byte, end int64) error {
 		next.end = end
 		next.records++
 		if err := next.count(payload); err != nil {
@@ -123,14 +125,16 @@ func (l *localLogs) cut(log uint64, from, to, most int64, lastSeq uint64) (stret
 		s = next
 		return nil
 	})
-	switch {
-	case errors.Is(err, errCut):
-		return s, nil
-	case err != nil:
+	if err != nil && !errors.Is(err, errCut) {
 		return s, err
 	}
-	// The range may end with a seal, which is no record.
-	s.end, s.sealed = max(to, logHeader), res.Sealed
+	if err == nil { // the range may end with a seal, which is no record
+		s.end, s.sealed = max(to, logHeader), res.Sealed
+	}
+	if int64(len(body)) < s.end-from {
+		return s, fmt.Errorf("remote: read %s: the range from offset %d to %d has %d bytes", base.LogName(base.FileNum(log)), from, s.end, len(body))
+	}
+	s.body = body[:s.end-from]
 	return s, nil
 }
 
@@ -159,21 +163,6 @@ func (s *stretch) count(payload []byte) error {
 		}
 	}
 	return nil
-}
-
-// read returns the bytes of a log from one offset to another, in buf if it is large enough.
-func (l *localLogs) read(log uint64, from, to int64, buf []byte) ([]byte, error) {
-	f, err := l.fs.Open(l.path(log))
-	if err != nil {
-		return nil, fmt.Errorf("remote: open log: %w", err)
-	}
-	defer f.Close() // only read: nothing to lose
-	buf = slices.Grow(buf[:0], int(to-from))[:to-from]
-	n, err := f.ReadAt(buf, from)
-	if n < len(buf) {
-		return nil, fmt.Errorf("remote: read %s from offset %d: %d of %d bytes: %w", base.LogName(base.FileNum(log)), from, n, len(buf), early(err))
-	}
-	return buf, nil
 }
 
 // sum returns the crc32c of the bytes of a log from one offset to another. ok is false if the log

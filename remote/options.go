@@ -18,7 +18,7 @@ type Options struct {
 
 	// Ship is how often new bytes of the log go to the bucket: what a lost machine loses, unless Strict is
 	// set. Shorter makes more requests, up to one each time. A store that nobody writes to makes
-	// none. Default 1 s; negative: only when Store.Ship is called.
+	// none. Default 1 s; negative: only when Store.Ship is called, or writers wait (MaxLag, MaxKept).
 	Ship time.Duration
 
 	// Publish is how often new tables go to the bucket, in a step that can be restored. They also go when
@@ -40,7 +40,8 @@ type Options struct {
 	MaxLag time.Duration
 
 	// MaxKept makes writers wait while more bytes of logs than this are not in the bucket yet. These
-	// logs take room on the local disk. Default 4 GiB; negative: never.
+	// logs take room on the local disk. They are shipped then, also if Ship is negative. Default 4 GiB;
+	// negative: never.
 	MaxKept int64
 
 	// Retain is how far back restores go: older steps are collected. Default 24 h; negative: nothing is

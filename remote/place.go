@@ -223,11 +223,11 @@ func listEnd(ctx context.Context, b Bucket, storeID uint64, extents []Extent) (p
 // If anything else stands there, the error wraps ErrFenced. Any other error leaves unknown whether s
 // was appended; the caller tries again with the same bytes or more.
 func putSegment(ctx context.Context, b Bucket, s *Segment) (*Segment, error) {
-	src, err := s.Encode(nil)
+	header, sum, err := s.encodeHeader(nil)
 	if err != nil {
 		return nil, err
 	}
-	err = PutObject(ctx, b, s.Name(), src, true)
+	err = b.Put(ctx, s.Name(), joined{header, s.Body}, int64(len(header)+len(s.Body)), sum, true)
 	if !errors.Is(err, ErrExists) {
 		return s, err
 	}

@@ -62,18 +62,28 @@ func (s *Segment) End() int64 { return s.Offset + int64(len(s.Body)) }
 //	head 24 · log · offset · length · first and last sequence number · Unix ms · next log (u64 each)
 //	· kind u8 · zero 3 · crc32c of the body u32 · crc32c of bytes 0 to 87 u32 · body
 func (s *Segment) Encode(dst []byte) ([]byte, error) {
-	if err := s.check(int64(len(s.Body))); err != nil {
-		return dst, encodeError(s.Name(), err)
+	dst, _, err := s.encodeHeader(dst)
+	if err != nil {
+		return dst, err
 	}
-	start := len(dst)
+	return append(dst, s.Body...), nil
+}
+
+// encodeHeader appends the header of the object to dst. sum is the checksum of the whole object, for which the
+// body is read only once.
+func (s *Segment) encodeHeader(dst []byte) (header []byte, sum uint32, err error) {
+	if err := s.check(int64(len(s.Body))); err != nil {
+		return dst, 0, encodeError(s.Name(), err)
+	}
+	start, body := len(dst), Checksum(s.Body)
 	dst = appendHead(dst, segmentMagic, s.StoreID)
 	for _, v := range []uint64{s.Log, uint64(s.Offset), uint64(len(s.Body)), s.FirstSeq, s.LastSeq, uint64(s.Written.UnixMilli()), s.Next} {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
 	dst = append(dst, byte(s.Kind), 0, 0, 0)
-	dst = binary.LittleEndian.AppendUint32(dst, Checksum(s.Body))
+	dst = binary.LittleEndian.AppendUint32(dst, body)
 	dst = appendSum(dst, start)
-	return append(dst, s.Body...), nil
+	return dst, joinSums(Checksum(dst[start:]), body, int64(len(s.Body))), nil
 }
 
 // DecodeSegment decodes the object with the given name, which must be a segment of the store. The

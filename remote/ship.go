@@ -39,7 +39,7 @@ type shipper struct {
 
 	pending *Segment // not nil: this segment was made, and is not known to be in the bucket
 	marks   uint64   // the highest number of an ingestion in it
-	body    []byte   // memory for bodies
+	buf     []byte   // memory for bodies
 }
 
 // Ship puts all that was written before the call into the bucket, as segments of the log. After it the
@@ -120,11 +120,11 @@ func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
 		if pos.Synced <= max(h.at.off, logHeader) {
 			return nil, nil // it has not grown, or has no record yet
 		}
-		st, err := s.logs.cut(pos.Log, h.at.off, pos.Synced, s.opts.testing.segment, h.lastSeq)
+		st, err := s.cut(pos.Synced)
 		if err != nil {
 			return nil, err
 		}
-		return s.segment(SegmentData, st, 0)
+		return s.segment(SegmentData, st, 0), nil
 	}
 	// The log is complete, or it is an anchor.
 	if h.at.log > pos.Log {
@@ -141,7 +141,7 @@ func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
 	st := stretch{from: h.at.off, end: h.at.off, firstSeq: h.lastSeq + 1, last: h.lastSeq}
 	whole := false
 	if !isAnchor(h.at.log) && after.end > h.at.off {
-		st, err = s.logs.cut(h.at.log, h.at.off, after.end, s.opts.testing.segment, h.lastSeq)
+		st, err = s.cut(after.end)
 		if errors.Is(err, fs.ErrNotExist) {
 			// Another program has opened the store and removed the log, because its writes are in tables.
 			st, err = stretch{from: h.at.off, end: h.at.off, firstSeq: h.lastSeq + 1, last: h.lastSeq}, nil
@@ -152,34 +152,33 @@ func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
 		whole = st.end == after.end && st.sealed
 	}
 	if st.end > st.from && !whole {
-		return s.segment(SegmentData, st, 0)
+		return s.segment(SegmentData, st, 0), nil
 	}
-	return s.segment(SegmentSeal, st, after.log)
+	return s.segment(SegmentSeal, st, after.log), nil
+}
+
+// cut returns the stretch of the log at the next place that ends at to or before. Requires: ship.mu, and
+// there is no pending segment, whose memory it takes.
+func (s *Store) cut(to int64) (stretch, error) {
+	h := &s.ship
+	if cap(h.buf) > 2*segmentSize {
+		h.buf = nil // a large record does not keep its memory
+	}
+	return s.logs.cut(h.at.log, h.at.off, to, s.opts.testing.segment, h.lastSeq, &h.buf)
 }
 
 // segment makes the segment of a stretch at the next place. Requires: ship.mu, and there is no pending
 // segment.
-func (s *Store) segment(kind SegmentKind, st stretch, next uint64) (*Segment, error) {
+func (s *Store) segment(kind SegmentKind, st stretch, next uint64) *Segment {
 	h := &s.ship
-	seg := &Segment{
-		StoreID: s.id, Log: h.at.log, Offset: st.from, FirstSeq: st.firstSeq, LastSeq: st.last,
-		Written: time.Now(), Kind: kind, Next: next,
-	}
-	if st.end > st.from {
-		if cap(h.body) > 2*segmentSize {
-			h.body = nil // a large record does not keep its memory
-		}
-		body, err := s.logs.read(h.at.log, st.from, st.end, h.body)
-		if err != nil {
-			return nil, err
-		}
-		seg.Body, h.body = body, body
-	}
 	h.marks = st.ingested
 	if st.firstSeq > h.lastSeq+1 {
 		h.marks = max(h.marks, st.firstSeq-1)
 	}
-	return seg, nil
+	return &Segment{
+		StoreID: s.id, Log: h.at.log, Offset: st.from, FirstSeq: st.firstSeq, LastSeq: st.last,
+		Written: time.Now(), Kind: kind, Next: next, Body: st.body,
+	}
 }
 
 // putSegment puts the pending segment into the bucket, and moves on to the next place. If an earlier
@@ -245,11 +244,12 @@ func extended(extents []Extent, seg *Segment, end int64) []Extent {
 	return extents
 }
 
-// shipLoop ships every Options.Ship, and when it is asked to.
+// shipLoop ships every Options.Ship, if that is not negative, and when it is asked to: when a log is full, so
+// that its file can be used again soon, and when writers wait.
 func (s *Store) shipLoop(ctx context.Context) {
 	retry := backoff{}
 	for {
-		wait := s.opts.Ship
+		wait := s.opts.Ship // negative: no time
 		if retry.tries > 0 {
 			wait = max(wait, retry.delay())
 		}

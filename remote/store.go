@@ -165,9 +165,7 @@ func (s *Store) begin() error {
 
 // start starts the loops.
 func (s *Store) start() {
-	if s.opts.Ship > 0 {
-		s.background.Go(func() { s.shipLoop(s.loops) })
-	}
+	s.background.Go(func() { s.shipLoop(s.loops) })
 	if s.opts.Publish > 0 {
 		s.background.Go(func() { s.publishLoop(s.loops) })
 	}
@@ -291,12 +289,16 @@ func (s *Store) emit(e Event) {
 
 // sleep waits for d, or until now is woken. It returns false if ctx is done.
 func (s *Store) sleep(ctx context.Context, d time.Duration, now chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	var over <-chan time.Time
+	if d >= 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-over:
 	case <-now:
 	}
 	return true

@@ -200,6 +200,34 @@ func TestStore_WritersWait(t *testing.T) {
 	}
 }
 
+// TestStore_WritersWaitWithoutShip has a store that ships only when it is told to. When its writers wait, it ships
+// all the same: nobody else would.
+func TestStore_WritersWaitWithoutShip(t *testing.T) {
+	for name, change := range map[string]func(*Options){
+		"MaxKept": func(o *Options) { o.MaxKept = 20 << 10 },
+		"MaxLag":  func(o *Options) { o.MaxLag = 30 * time.Second },
+	} {
+		inTime(t, func(o *Options) {
+			o.Ship, o.Publish, o.Flush = -1, -1, -1
+			change(o)
+		}, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+			time.Sleep(time.Hour)
+			puts := b.count("put")
+			value := make([]byte, 1000)
+			for i := range 100 {
+				mustNil(t, s.DB().Put(fmt.Append(nil, i), value))
+				time.Sleep(time.Second)
+			}
+			if n := b.count("put") - puts; n < 3 || n > 10 {
+				t.Errorf("%s: %d PUTs, want one each time that writers waited", name, n)
+			}
+			if got := events.kinds(); !slices.Contains(got, EventWait) || !slices.Contains(got, EventGoOn) {
+				t.Errorf("%s: events %v", name, got)
+			}
+		})
+	}
+}
+
 // TestStore_Strict checks that a write is acknowledged only when it is in the bucket, that any number of
 // writers share a request, and that Close does not wait for ever.
 func TestStore_Strict(t *testing.T) {

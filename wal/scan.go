@@ -17,6 +17,8 @@ type scanner struct {
 	block []byte // the block that is loaded, a part of buf; shorter at the end of the file
 	off   int64  // file offset of block
 	pos   int    // where in block the next fragment begins
+
+	copy *rangeCopy // not nil: blocks are parts of it, and nothing else is read
 }
 
 func newScanner(file io.ReaderAt, name string, size int64, c *codec) scanner {
@@ -40,18 +42,27 @@ func (s *scanner) seek(off int64) error {
 	}
 	start := off - (off-headerSize)&(blockSize-1)
 	if start != s.off {
-		if s.buf == nil {
-			s.buf = make([]byte, min(blockSize, s.size-headerSize))
-		}
-		s.block = s.buf[:min(int64(len(s.buf)), s.size-start)]
 		s.off = -1 // if the read fails, no block is loaded
-		if err := readFull(s.file, s.block, start); err != nil {
+		if err := s.load(start); err != nil {
 			return fmt.Errorf("wal: read %s at offset %d: %w", s.name, start, err)
 		}
 		s.off = start
 	}
 	s.pos = int(off - start)
 	return nil
+}
+
+// load makes block the one that begins at file offset start.
+func (s *scanner) load(start int64) (err error) {
+	if s.copy != nil {
+		s.block, err = s.copy.block(s.file, start)
+		return err
+	}
+	if s.buf == nil {
+		s.buf = make([]byte, min(blockSize, s.size-headerSize))
+	}
+	s.block = s.buf[:min(int64(len(s.buf)), s.size-start)]
+	return readFull(s.file, s.block, start)
 }
 
 // next returns the fragment at the current position, or behind the padding that is there, and
