@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/s3/s3test"
 )
 
 // solo returns the options of a member that is a group by itself, with a backup.
@@ -60,7 +61,11 @@ func restored(t *testing.T, bucket, key string) string {
 func TestBackup_Lives(t *testing.T) {
 	dir, bucket := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "bucket")
 	ctx := t.Context()
-	for life := range 5 {
+	lives := 5
+	if testing.Short() {
+		lives = 4
+	}
+	for life := range lives {
 		args := solo(dir, bucket)
 		if life == 0 {
 			args = append(args, "--bootstrap")
@@ -283,6 +288,9 @@ func TestRestore_Group(t *testing.T) {
 		at   []string
 		want string
 	}{"now": {nil, "second"}, "then": {[]string{"--at", then.Format(time.RFC3339Nano)}, "first"}} {
+		if testing.Short() && test.at == nil {
+			continue
+		}
 		folder := filepath.Join(dir, name)
 		out := must(t, append([]string{"restore", from, folder, "--id", "x"}, test.at...)...)
 		if !strings.Contains(out, "is member x of a new group") {
@@ -318,5 +326,35 @@ func TestRestore_Group(t *testing.T) {
 		if got := restored(t, next, "new"); got != name {
 			t.Errorf("the backup of the new group has %q", got)
 		}
+	}
+}
+
+// A bucket on a server that speaks S3 does as well as a folder, for the backup and for restoring it.
+func TestBackup_S3(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it may have to build a server")
+	}
+	c := s3test.Start(t).Make(t, "backups")
+	t.Setenv("AWS_ACCESS_KEY_ID", c.AccessKey)
+	t.Setenv("AWS_SECRET_ACCESS_KEY", c.SecretKey)
+	c.Prefix = "groups/eu"
+	dir := t.TempDir()
+	r := start(t, append(solo(filepath.Join(dir, "a"), c.String()), "--bootstrap")...)
+	if err := dial(t, r.addr).Set(t.Context(), "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	backedUp(t, r)
+	r.stop()
+	folder := filepath.Join(dir, "new")
+	_, notes, status := run(t.Context(), "restore", c.String(), folder, "--id", "b")
+	_, list, _ := strings.Cut(notes, "choose one of\n")
+	from := strings.TrimSpace(list)
+	if status != failed || from != r.backups.to.String() {
+		t.Fatalf("restore of the bucket above: status %d, %s; want %s", status, notes, r.backups.to)
+	}
+	must(t, "restore", from, folder, "--id", "b")
+	b := start(t, folder, "--id", "b", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "none")
+	if got, err := dial(t, b.addr).Get(t.Context(), "k").Result(); err != nil || got != "v" {
+		t.Errorf("GET in the new group = %q, %v", got, err)
 	}
 }
