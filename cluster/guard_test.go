@@ -104,19 +104,36 @@ func (m *guardedMember) start(id string, transport raft.Transport) error {
 // mustEnd waits for the failure and for raft's end.
 func (m *guardedMember) mustEnd(t *testing.T, cause error) {
 	t.Helper()
-	testenv.Within(t, 20*time.Second, "the member's end", func() {
-		if err := <-m.failed; !errors.Is(err, cause) {
+	select {
+	case err := <-m.failed:
+		if !errors.Is(err, cause) {
 			t.Errorf("fail got %v, want %v", err, cause)
 		}
-		if err := m.shutdown().Error(); err != nil { // it waits for all of raft's goroutines
-			t.Error(err)
-		}
-		if err := m.raft.Apply([]byte("late"), time.Second).Error(); err == nil {
-			t.Error("Apply succeeds after the failure")
-		}
-	})
+	case <-time.After(10 * time.Second):
+		t.Fatal("the member does not fail")
+	}
+	mustAnswer(t, m.shutdown(), "") // when all of raft's goroutines have ended
+	if err := m.raft.Apply([]byte("late"), time.Second).Error(); err == nil {
+		t.Error("Apply succeeds after the failure")
+	}
 	if len(m.failed) > 0 {
 		t.Errorf("fail was called again, with %v", <-m.failed)
+	}
+}
+
+// mustAnswer waits for a future of raft's, which must not hang, and whose error must have a text, or be nil if that
+// is "".
+func mustAnswer(t *testing.T, f raft.Future, text string) {
+	t.Helper()
+	answer := make(chan error, 1)
+	go func() { answer <- f.Error() }()
+	select {
+	case err := <-answer:
+		if (err != nil) != (text != "") || err != nil && !strings.Contains(err.Error(), text) {
+			t.Errorf("%T: error = %v, want one with %q", f, err, text)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%T: it is never answered", f)
 	}
 }
 
@@ -146,7 +163,9 @@ func group(t *testing.T, n int) []*guardedMember {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			testenv.Within(t, 20*time.Second, "Shutdown", func() { _ = m.shutdown().Error() })
+			if !t.Failed() {
+				mustAnswer(t, m.shutdown(), "")
+			}
 		})
 		members = append(members, m)
 	}
@@ -213,9 +232,7 @@ func TestGuard_Group(t *testing.T) {
 func TestGuard_Term(t *testing.T) {
 	testenv.CheckLeaks(t)
 	m := group(t, 1)[0]
-	if err := m.shutdown().Error(); err != nil {
-		t.Fatal(err)
-	}
+	mustAnswer(t, m.shutdown(), "")
 	m.ending = sync.Once{}
 	m.fsm.n = 0
 	m.fsys.Inject(vfs.FailFrom(1, syscall.EIO, writing...))
@@ -239,11 +256,7 @@ func TestGuard_Truncation(t *testing.T) {
 	m.fsm.onPersist = func() { m.fsys.Inject(vfs.FailFrom(1, syscall.EIO, writing...)) }
 	taken := m.raft.Snapshot()
 	m.mustEnd(t, syscall.EIO)
-	testenv.Within(t, 20*time.Second, "the snapshot", func() {
-		if err := taken.Error(); err == nil || !strings.Contains(err.Error(), syscall.EIO.Error()) {
-			t.Errorf("Snapshot = %v, want one that says %q", err, syscall.EIO)
-		}
-	})
+	mustAnswer(t, taken, syscall.EIO.Error())
 }
 
 // TestGuard_UnreadableEntry opens raft on a log that lacks an entry, where NewRaft panics, and so does a raft
@@ -256,9 +269,7 @@ func TestGuard_UnreadableEntry(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := m.shutdown().Error(); err != nil {
-		t.Fatal(err)
-	}
+	mustAnswer(t, m.shutdown(), "")
 	m.ending = sync.Once{}
 	if err := m.store.db.Delete(appendEntryKey(nil, 3)); err != nil {
 		t.Fatal(err)
