@@ -55,9 +55,7 @@ func settle(log raft.LogStore, s *state) error {
 			last = 0
 		}
 	}
-	s.snaps.mu.Lock()
 	had := max(s.snaps.lost, s.applied())
-	s.snaps.mu.Unlock()
 	if end := max(snapIndex, last); end < had {
 		return fmt.Errorf("%w: it had them up to %d, and has them up to %d", errLost, had, end)
 	}

@@ -116,9 +116,7 @@ func (s *snapshotSink) remove() {
 	switch {
 	case s.dir == "":
 	case filepath.Base(s.dir) == s.meta.ID: // it has its name already
-		s.snaps.mu.Lock()
-		defer s.snaps.mu.Unlock()
-		_ = s.snaps.removeLocked(s.dir)
+		_ = s.snaps.remove(s.dir)
 	default:
 		_ = removeTree(s.snaps.fs, s.dir)
 	}

@@ -48,11 +48,14 @@ type snapshots struct {
 	// should be made.
 	wanted chan struct{}
 
+	// Snapshots that were found damaged, and so are not in list. Only used before raft starts.
+	lost uint64   // their highest index
+	junk []string // their directories, which clear removes
+
+	// mu protects all below, and is not held while files are made or removed.
 	mu    sync.Mutex
 	list  []*snapshot // newest first
-	temps int         // the number of the next directory in the making
-	lost  uint64      // the highest index of a snapshot that is damaged, and so is not in list
-	junk  []string    // their directories, which clear removes
+	temps int         // the number of the last directory in the making
 }
 
 // A snapshot is one that counts.
@@ -248,25 +251,47 @@ func (s *snapshots) newest() *snapshot {
 // Open implements raft.SnapshotStore: it returns the stream of a snapshot's files. Restore of the
 // state machine asks the result for the snapshot itself, and reads nothing.
 func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	snap := s.acquire(id)
+	if snap == nil {
+		return nil, nil, fmt.Errorf("cluster: there is no snapshot %q", id)
+	}
+	files, err := streamFiles(s.fs, snap.store())
+	if size := streamSize(files); err == nil && size != snap.meta.Size {
+		err = base.Corruption(filepath.Join(id, storeName), -1, "snapshot",
+			fmt.Errorf("its files take %d bytes in a stream instead of %d", size, snap.meta.Size))
+	}
+	if err != nil {
+		if isDamage(err) {
+			s.want()
+		}
+		return nil, nil, errors.Join(err, s.release(snap))
+	}
+	meta := snap.meta
+	return &meta, &snapshotReader{streamReader: newStreamReader(s.fs, snap.store(), files), snaps: s, snap: snap}, nil
+}
+
+// acquire returns the snapshot, whose files stay until release, or nil.
+func (s *snapshots) acquire(id string) *snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.list, func(snap *snapshot) bool { return snap.meta.ID == id })
 	if i < 0 {
-		return nil, nil, fmt.Errorf("cluster: there is no snapshot %q", id)
+		return nil
 	}
-	snap := s.list[i]
-	files, err := streamFiles(s.fs, snap.store())
-	if err != nil && !isDamage(err) {
-		return nil, nil, err
+	s.list[i].users++
+	return s.list[i]
+}
+
+// release gives up what acquire has returned.
+func (s *snapshots) release(snap *snapshot) error {
+	s.mu.Lock()
+	snap.users--
+	last := snap.dropped && snap.users == 0
+	s.mu.Unlock()
+	if !last {
+		return nil
 	}
-	if size := streamSize(files); err != nil || size != snap.meta.Size {
-		s.want()
-		return nil, nil, errors.Join(base.Corruption(filepath.Join(id, storeName), -1, "snapshot",
-			fmt.Errorf("its files take %d bytes in a stream instead of %d", size, snap.meta.Size)), err)
-	}
-	snap.users++
-	meta := snap.meta
-	return &meta, &snapshotReader{streamReader: newStreamReader(s.fs, snap.store(), files), snaps: s, snap: snap}, nil
+	return s.remove(snap.dir)
 }
 
 // want asks for another snapshot.
@@ -301,15 +326,6 @@ func (r *snapshotReader) Close() error {
 	return err
 }
 
-func (s *snapshots) release(snap *snapshot) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if snap.users--; snap.users > 0 || !snap.dropped {
-		return nil
-	}
-	return s.removeLocked(snap.dir)
-}
-
 // Create implements raft.SnapshotStore.
 func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration, serversIndex uint64,
 	_ raft.Transport) (raft.SnapshotSink, error) {
@@ -332,21 +348,21 @@ func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, ser
 
 // tempDir makes an empty directory for a snapshot in the making.
 func (s *snapshots) tempDir() (string, error) {
-	s.mu.Lock()
-	dir := s.tempNameLocked()
-	s.mu.Unlock()
+	dir := s.tempName()
 	return dir, s.fs.MkdirAll(dir)
 }
 
-// tempNameLocked returns a name that nobody has. Open has swept all of them.
-func (s *snapshots) tempNameLocked() string {
+// tempName returns a name that nobody has. Open has swept all of them.
+func (s *snapshots) tempName() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.temps++
 	return filepath.Join(s.dir, strconv.Itoa(s.temps)+tempSuffix)
 }
 
-// removeLocked removes a directory, which stops counting in one step.
-func (s *snapshots) removeLocked(dir string) error {
-	temp := s.tempNameLocked()
+// remove removes a directory, which stops counting in one step. Requires: mu is not held.
+func (s *snapshots) remove(dir string) error {
+	temp := s.tempName()
 	if err := s.fs.Rename(dir, temp); err != nil {
 		return err
 	}
@@ -358,27 +374,34 @@ func (s *snapshots) removeLocked(dir string) error {
 
 // add makes a finished snapshot count, and removes the oldest ones.
 func (s *snapshots) add(snap *snapshot) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = append(s.list, snap)
-	slices.SortFunc(s.list, newer)
 	var errs []error
-	for len(s.list) > s.keep {
-		old := s.list[len(s.list)-1]
-		s.list = s.list[:len(s.list)-1]
-		if old.dropped = true; old.users == 0 {
-			errs = append(errs, s.removeLocked(old.dir))
-		}
+	for _, old := range s.replace(snap) {
+		errs = append(errs, s.remove(old.dir))
 	}
 	return errors.Join(errs...)
 }
 
-// clear removes the snapshots that are damaged.
-func (s *snapshots) clear() error {
+// replace puts a snapshot into the list, and returns those that are to be removed now. Others that are
+// too many go with their last reader.
+func (s *snapshots) replace(snap *snapshot) (unused []*snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.list = append(s.list, snap)
+	slices.SortFunc(s.list, newer)
+	kept := min(s.keep, len(s.list))
+	for _, old := range s.list[kept:] {
+		if old.dropped = true; old.users == 0 {
+			unused = append(unused, old)
+		}
+	}
+	s.list = slices.Clone(s.list[:kept])
+	return unused
+}
+
+// clear removes the snapshots that are damaged. It is for the time before raft starts.
+func (s *snapshots) clear() error {
 	for _, dir := range s.junk {
-		if err := s.removeLocked(dir); err != nil {
+		if err := s.remove(dir); err != nil {
 			return err
 		}
 	}

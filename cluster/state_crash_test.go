@@ -200,7 +200,7 @@ func TestState_CrashAtEveryOperation(t *testing.T) {
 				c.Journal = true
 				crash(c)
 			}
-		case r.IntN(4) == 0:
+		case r.IntN(4) == 0 && (!testing.Short() || r.IntN(3) == 0):
 			c := all[r.IntN(len(all))]
 			c.Journal = r.IntN(2) == 0
 			crash(c)
@@ -231,6 +231,9 @@ func TestState_FaultAtEveryOperation(t *testing.T) {
 	for k := int64(1); k <= counting.Ops(); k++ {
 		if !long() {
 			k += r.Int64N(60)
+			if testing.Short() {
+				k += 60
+			}
 		}
 		faults++
 		l := newStateLife(t, 12)
