@@ -1,0 +1,209 @@
+//go:build unix
+
+package faults
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// An input is an operation on one key, as the model knows it.
+type input struct{ kind, value string }
+
+// An output is its answer.
+type output struct {
+	value    string // of a get; "" stands for an absent key
+	inserted bool
+	unknown  bool // it may happen at any time, or never
+}
+
+// register is the model of one key.
+var register = porcupine.Model{
+	Init: func() any { return "" },
+	Step: func(state, in, out any) (bool, any) {
+		now, i, o := state.(string), in.(input), out.(output)
+		switch i.kind {
+		case "put":
+			return true, i.value
+		case "delete":
+			return true, ""
+		case "put if absent":
+			if now != "" {
+				return o.unknown || !o.inserted, now
+			}
+			return o.unknown || o.inserted, i.value
+		}
+		return o.value == now, now
+	},
+	DescribeOperation: func(in, out any) string {
+		i, o := in.(input), out.(output)
+		switch {
+		case i.kind == "get":
+			return fmt.Sprintf("get = %q", o.value)
+		case o.unknown:
+			return fmt.Sprintf("%s %q: unknown", i.kind, i.value)
+		case i.kind == "put if absent":
+			return fmt.Sprintf("%s %q = %v", i.kind, i.value, o.inserted)
+		}
+		return fmt.Sprintf("%s %q", i.kind, i.value)
+	},
+}
+
+// never is when an operation ends whose outcome is unknown.
+const never = math.MaxInt64
+
+// A history is what clients have done, by key. Its clock is a counter.
+type history struct {
+	clock atomic.Int64
+	mu    sync.Mutex
+	ops   map[string][]porcupine.Operation
+}
+
+func newHistory() *history { return &history{ops: map[string][]porcupine.Operation{}} }
+
+// begin returns the time at which an operation begins.
+func (h *history) begin() int64 { return h.clock.Add(1) }
+
+// add notes an operation that was done, or whose outcome is unknown. Of an operation that was
+// refused nobody must see anything, so it is left out.
+func (h *history) add(client int, key string, in input, out output, began int64) {
+	end := int64(never)
+	if !out.unknown {
+		end = h.clock.Add(1)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ops[key] = append(h.ops[key], porcupine.Operation{ClientId: client, Input: in, Output: out, Call: began, Return: end})
+}
+
+// A verdict is what a check has found.
+type verdict struct {
+	keys, ops, undecided int
+	illegal              []string // keys
+}
+
+// check looks, for each key, for an order of the operations that explains the answers.
+func (h *history) check() (v verdict) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, key := range sortedKeys(h.ops) {
+		ops := prune(h.ops[key])
+		v.keys, v.ops = v.keys+1, v.ops+len(ops)
+		switch porcupine.CheckOperationsTimeout(register, ops, 20*time.Second) {
+		case porcupine.Illegal:
+			v.illegal = append(v.illegal, key)
+		case porcupine.Unknown:
+			v.undecided++
+		}
+	}
+	return v
+}
+
+// prune leaves out writes with an unknown outcome that explain nothing, which makes the search short.
+// No get has seen their values, and there is no put-if-absent that was too late, which an unseen value
+// may explain. Such a write can be ordered behind everything else. Deletes stay, for an absent key
+// does not say who deleted it.
+func prune(ops []porcupine.Operation) []porcupine.Operation {
+	seen := map[string]bool{}
+	for _, op := range ops {
+		if i, o := op.Input.(input), op.Output.(output); i.kind == "get" {
+			seen[o.value] = true
+		} else if i.kind == "put if absent" && !o.unknown && !o.inserted {
+			return ops
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(ops), func(op porcupine.Operation) bool {
+		i := op.Input.(input)
+		return op.Output.(output).unknown && i.kind != "delete" && !seen[i.value]
+	})
+}
+
+// text prints the operations on a key in the order in which they began.
+func (h *history) text(key string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ops := slices.Clone(h.ops[key])
+	slices.SortFunc(ops, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	var b strings.Builder
+	for _, op := range ops {
+		end := fmt.Sprint(op.Return)
+		if op.Return == never {
+			end = "..."
+		}
+		fmt.Fprintf(&b, "  %d-%s client %d: %s\n", op.Call, end, op.ClientId, register.DescribeOperation(op.Input, op.Output))
+	}
+	return b.String()
+}
+
+// draw writes a page with the operations on a key, and returns its name.
+func (h *history) draw(key string) string {
+	_, info := porcupine.CheckOperationsVerbose(register, h.ops[key], 10*time.Second)
+	name := filepath.Join(os.TempDir(), "shale-history-"+strings.ReplaceAll(key, "/", "-")+".html")
+	if err := porcupine.VisualizePath(register, info, name); err != nil {
+		return err.Error()
+	}
+	return name
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// The check tells correct histories from wrong ones.
+func TestHistory_Check(t *testing.T) {
+	type o struct {
+		call, end int64
+		in        input
+		out       output
+	}
+	put := func(call, end int64, v string) o { return o{call, end, input{"put", v}, output{unknown: end == never}} }
+	del := func(call, end int64) o { return o{call, end, input{"delete", ""}, output{unknown: end == never}} }
+	get := func(call, end int64, v string) o { return o{call, end, input{"get", ""}, output{value: v}} }
+	pia := func(call, end int64, v string, in bool) o {
+		return o{call, end, input{"put if absent", v}, output{inserted: in, unknown: end == never}}
+	}
+	for _, c := range []struct {
+		name  string
+		legal bool
+		ops   []o
+	}{
+		{"a read after a write", true, []o{put(1, 2, "a"), get(3, 4, "a")}},
+		{"a stale read", false, []o{put(1, 2, "a"), put(3, 4, "b"), get(5, 6, "a")}},
+		{"a lost write", false, []o{put(1, 2, "a"), get(3, 4, "")}},
+		{"reads that go back", false, []o{put(1, 9, "a"), get(2, 3, "a"), get(4, 5, "")}},
+		{"a write under way", true, []o{put(1, 9, "a"), get(2, 3, ""), get(4, 5, "a")}},
+		{"an unknown write that happened late", true, []o{put(1, never, "a"), put(2, 3, "b"), get(4, 5, "b"), get(6, 7, "a")}},
+		{"an unknown write that happened twice", false, []o{put(1, never, "a"), put(2, 3, "b"), get(4, 5, "a"), put(6, 7, "c"), get(8, 9, "a")}},
+		{"an unknown write that never happened", true, []o{put(1, never, "a"), put(2, 3, "b"), get(4, 5, "b")}},
+		{"an unknown delete", true, []o{put(1, 2, "a"), del(3, never), get(4, 5, "a"), get(6, 7, "")}},
+		{"a refused write that is there", false, []o{get(1, 2, "a")}},
+		{"two that were first", false, []o{pia(1, 2, "a", true), pia(3, 4, "b", true)}},
+		{"one that was first", true, []o{pia(1, 4, "a", true), pia(2, 3, "b", false), get(5, 6, "a")}},
+		{"an unseen write that was first", true, []o{pia(1, never, "a", false), pia(2, 3, "b", false), get(4, 5, "a")}},
+		{"nobody was first", false, []o{pia(1, 2, "a", false)}},
+		{"an unseen put before a put-if-absent", true, []o{put(1, never, "x"), pia(2, 3, "a", false), del(4, 5), get(6, 7, "")}},
+	} {
+		h := newHistory()
+		for i, op := range c.ops {
+			h.ops["k"] = append(h.ops["k"], porcupine.Operation{ClientId: i, Input: op.in, Output: op.out, Call: op.call, Return: op.end})
+		}
+		if v := h.check(); (len(v.illegal) == 0) != c.legal || v.undecided > 0 {
+			t.Errorf("%s: %+v, want legal: %v\n%s", c.name, v, c.legal, h.text("k"))
+		}
+	}
+}
