@@ -227,7 +227,6 @@ func (c *clients) finish(state map[string]string) {
 	v := c.h.check()
 	f := c.g.figures
 	f.checkedKeys.Add(int64(v.keys))
-	f.checkedOps.Add(int64(v.ops))
 	f.undecided.Add(int64(v.undecided))
 	f.illegal.Add(int64(len(v.illegal)))
 	for i, key := range v.illegal {

@@ -66,7 +66,7 @@ func TestMember_Child(t *testing.T) {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	m := &Member{config: c, disk: newDisk(c.Dir, c.SmallDisk), gone: make(chan struct{})}
+	m := &Member{config: c, disk: newDisk(c.Dir, c.SmallDisk)}
 	m.disk.set(c.Fault)
 	m.prefix.Store(&c.Watch)
 	l, err := net.Listen("unix", c.Socket)
@@ -90,7 +90,6 @@ type Member struct {
 	config memberConfig
 	disk   *disk
 	prefix atomic.Pointer[string]
-	gone   chan struct{}
 
 	mu   sync.RWMutex // held for writing while the node is closed and opened again
 	node *cluster.Node
@@ -347,13 +346,6 @@ func (m *Member) Reopen(_ struct{}, _ *struct{}) error {
 		os.Exit(exitOpen)
 	}
 	return nil
-}
-
-// Close closes the node for good.
-func (m *Member) Close(_ struct{}, _ *struct{}) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.node.Close()
 }
 
 // A Page asks for entries of the member's own state.

@@ -18,7 +18,7 @@ import (
 // Figures are what a run has done.
 type figures struct {
 	writes, gets, refused, unknown                     atomic.Int64 // operations by outcome
-	checkedKeys, checkedOps, undecided                 atomic.Int64
+	checkedKeys, undecided                             atomic.Int64
 	illegal, lost, panics                              atomic.Int64
 	starts, kills, leaderKills, stops                  atomic.Int64
 	partitions, oneWay, diskFaults, fullDisks          atomic.Int64
