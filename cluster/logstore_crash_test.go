@@ -93,7 +93,7 @@ func TestLogStore_PowerCut(t *testing.T) {
 			defer mu.Unlock()
 			for i, c := range vfs.CrashConfigs(seed) {
 				if share.Takes(life<<32 + uint64(mem.Ops())*100 + uint64(i)) {
-					c.Journal = rnd.IntN(2) == 0
+					c.Journal = (mem.Ops()+int64(i))%2 == 0
 					found = append(found, cut{mem.Crash(c), c, moment})
 				}
 			}
