@@ -84,6 +84,9 @@ func TestNode_FailoverTime(t *testing.T) {
 			c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 250*time.Millisecond, 250*time.Millisecond, 125*time.Millisecond
 		}, 1200 * time.Millisecond},
 	} {
+		if c.raft == nil && testing.Short() {
+			continue
+		}
 		g := newGroup(t, 3, func(o *Options) { o.Raft = c.raft })
 		var times []time.Duration
 		for i := range 5 {

@@ -45,6 +45,18 @@ func fastRaft(c *raft.Config) {
 func newGroup(t testing.TB, n int, setup func(*Options)) *testGroup {
 	t.Helper()
 	testenv.CheckLeaks(t)
+	return startGroup(t, n, setup)
+}
+
+// parallelGroup is newGroup for tests that mostly wait for elections, and may do so at the same time.
+func parallelGroup(t *testing.T, n int, setup func(*Options)) *testGroup {
+	t.Helper()
+	t.Parallel()
+	return startGroup(t, n, setup)
+}
+
+func startGroup(t testing.TB, n int, setup func(*Options)) *testGroup {
+	t.Helper()
 	g := &testGroup{t: t, setup: setup, disk: t.TempDir()}
 	t.Cleanup(g.close)
 	for range n {

@@ -28,10 +28,15 @@ const memberFile = "MEMBER"
 // comes back under its old name would otherwise vote a second time in a term, or miss what it had
 // acknowledged. group is drawn by the member that makes the group, and others learn it when they
 // join. Members with different groups refuse to talk to each other.
+//
+// A member that has lost what it had acknowledged, because its log is damaged, must not go on under its
+// name. It gets another dir, and replaces has the names that it had before: see renew.go.
 type identity struct {
-	ID    string `json:"id"`
-	Dir   string `json:"dir"`
-	Group string `json:"group,omitempty"`
+	ID       string          `json:"id"`
+	Dir      string          `json:"dir"`
+	Group    string          `json:"group,omitempty"`
+	Replaces []raft.ServerID `json:"replaces,omitempty"` // from the oldest to the newest
+	Renewing bool            `json:"renewing,omitempty"` // the stores of the old name may still be there
 }
 
 // server returns the name by which raft knows the member.

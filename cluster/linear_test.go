@@ -177,6 +177,9 @@ type linearTest struct {
 
 func (lt linearTest) run(t *testing.T) {
 	seed := testenv.Seed(t)
+	if testing.Short() {
+		lt.length /= 2
+	}
 	if long := testenv.Long(t); long > 0 {
 		lt.length = long
 	}

@@ -219,6 +219,9 @@ func (n *Node) takeIn(ctx context.Context, req joinRequest) (joinAnswer, error) 
 	if err := n.caller.call(ctx, req.Address, req.Server, opWho, struct{}{}, &w); err != nil {
 		return joinAnswer{}, fmt.Errorf("the leader does not find the member at its address: %w", err)
 	}
+	if err := n.removeReplaced(ctx, req); err != nil {
+		return joinAnswer{}, err
+	}
 	err := n.change(ctx, func(c raft.ConfigurationFuture) (raft.IndexFuture, error) {
 		for _, s := range c.Configuration().Servers {
 			switch {
@@ -229,12 +232,7 @@ func (n *Node) takeIn(ctx context.Context, req joinRequest) (joinAnswer, error) 
 			case string(s.Address) == req.Address:
 				return nil, nil
 			}
-			// Its old address shall be free: two copies of one directory could vote twice.
-			call, cancel := context.WithTimeout(ctx, dialTimeout)
-			defer cancel()
-			var old whoAnswer
-			err := n.caller.call(call, string(s.Address), s.ID, opWho, struct{}{}, &old)
-			if err == nil && old.Address != req.Address {
+			if n.runsAt(ctx, s, req.Address) {
 				return nil, fmt.Errorf("%w: %q runs at %s too, from a copy of the directory", ErrIDTaken, memberID(s.ID), s.Address)
 			}
 			if s.Suffrage == raft.Voter {
@@ -248,6 +246,45 @@ func (n *Node) takeIn(ctx context.Context, req joinRequest) (joinAnswer, error) 
 		return n.raft().AddNonvoter(req.Server, raft.ServerAddress(req.Address), c.Index(), changeTimeout), nil
 	})
 	return joinAnswer{Group: n.group()}, err
+}
+
+// runsAt reports whether a member runs where the group knows it, and not at its new address: two
+// copies of one directory could vote twice.
+func (n *Node) runsAt(ctx context.Context, s raft.Server, newAddress string) bool {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var old whoAnswer
+	err := n.caller.call(ctx, string(s.Address), s.ID, opWho, struct{}{}, &old)
+	return err == nil && old.Address != newAddress
+}
+
+// removeReplaced removes the servers that a member was before its log was damaged.
+func (n *Node) removeReplaced(ctx context.Context, req joinRequest) error {
+	for range req.Replaces {
+		err := n.change(ctx, func(c raft.ConfigurationFuture) (raft.IndexFuture, error) {
+			for _, s := range c.Configuration().Servers {
+				if memberID(s.ID) != memberID(req.Server) || s.ID == req.Server || !slices.Contains(req.Replaces, s.ID) {
+					continue
+				}
+				if n.runsAt(ctx, s, "") {
+					return nil, fmt.Errorf("%w: %s still runs at %s", ErrIDTaken, s.ID, s.Address)
+				}
+				return n.raft().RemoveServer(s.ID, c.Index(), changeTimeout), nil
+			}
+			return nil, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaces returns the names that this member had before its log was damaged.
+func (n *Node) replaces() []raft.ServerID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.id.Replaces
 }
 
 // errBehind is wrapped when a learner is too far behind for a vote.
@@ -331,7 +368,7 @@ func (n *Node) lookAfterPlace() bool {
 	case i < 0 && (len(servers) > 0 || len(n.opts.Join) == 0):
 		return true // removed, or waiting for AddVoter
 	case i < 0:
-		req.New = true
+		req.New, req.Replaces = true, n.replaces()
 		var a joinAnswer
 		if n.askLeader(ctx, servers, opJoin, req, &a) == nil {
 			if err := n.adopt(a.Group); err != nil && !errors.Is(err, ErrOtherGroup) {

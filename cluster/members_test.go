@@ -21,7 +21,7 @@ import (
 )
 
 func TestMembers_Learner(t *testing.T) {
-	g := newGroup(t, 1, nil)
+	g := parallelGroup(t, 1, nil)
 	g.write("k", "v")
 	g.setup = func(o *Options) { o.Learner = true }
 	l := g.add()
@@ -40,7 +40,7 @@ func TestMembers_Learner(t *testing.T) {
 }
 
 func TestMembers_AddByHand(t *testing.T) {
-	g := newGroup(t, 1, nil)
+	g := parallelGroup(t, 1, nil)
 	m := &testMember{dir: "d", opts: Options{ID: "x", FS: vfs.NewMem(), Raft: fastRaft}}
 	g.open(m)
 	g.members = append(g.members, m)
@@ -62,7 +62,7 @@ func TestMembers_AddByHand(t *testing.T) {
 }
 
 func TestMembers_Remove(t *testing.T) {
-	g := newGroup(t, 3, nil)
+	g := parallelGroup(t, 3, nil)
 	g.write("k", "v")
 	g.agree()
 	l, f := g.leader(), g.follower()
@@ -112,7 +112,7 @@ func TestMembers_Remove(t *testing.T) {
 
 // An empty directory under a member's id is refused until that is removed.
 func TestMembers_IDTaken(t *testing.T) {
-	g := newGroup(t, 3, nil)
+	g := parallelGroup(t, 3, nil)
 	f := g.follower()
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestMembers_IDTaken(t *testing.T) {
 
 // A copy of a directory does not take the place of the original while that runs.
 func TestMembers_Copy(t *testing.T) {
-	g := newGroup(t, 3, nil)
+	g := parallelGroup(t, 3, nil)
 	f := g.follower()
 	o := f.opts
 	o.FS, o.Listen, o.Join = f.opts.FS.(*vfs.Mem).Crash(vfs.CrashConfig{}), "", nil
@@ -180,7 +180,7 @@ func TestMembers_OtherGroup(t *testing.T) {
 }
 
 func TestMembers_Transfer(t *testing.T) {
-	g := newGroup(t, 3, nil)
+	g := parallelGroup(t, 3, nil)
 	g.write("k", "v")
 	l, f := g.leader(), g.follower()
 	if err := f.TransferLeadership(short(t), l.opts.ID); !errors.Is(err, ErrNotLeader) {
@@ -203,7 +203,7 @@ func TestMembers_Transfer(t *testing.T) {
 
 // Two of three members are lost for good, and the third goes on alone.
 func TestMembers_LostMajority(t *testing.T) {
-	g := newGroup(t, 3, nil)
+	g := parallelGroup(t, 3, nil)
 	g.write("k", "v")
 	g.agree()
 	for _, m := range g.members {
@@ -266,7 +266,7 @@ func TestMembers_TLS(t *testing.T) {
 		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
 		RootCAs:      pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
 	}
-	g := newGroup(t, 3, func(o *Options) { o.TLS, o.Forward = secure, true })
+	g := parallelGroup(t, 3, func(o *Options) { o.TLS, o.Forward = secure, true })
 	for _, m := range g.members {
 		if err := m.Put(short(t), []byte("k"), []byte(m.opts.ID)); err != nil {
 			t.Fatal(err)
@@ -292,7 +292,7 @@ func TestMembers_TLS(t *testing.T) {
 // member comes back when its disk does.
 func TestNode_DiskFaults(t *testing.T) {
 	faults := map[string]*vfs.FaultFS{}
-	g := newGroup(t, 3, func(o *Options) {
+	g := parallelGroup(t, 3, func(o *Options) {
 		f := vfs.NewFault(o.FS, nil)
 		faults[o.ID], o.FS = f, f
 	})

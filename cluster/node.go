@@ -82,14 +82,22 @@ type Node struct {
 // A directory belongs to one running member. It may be moved to another machine, but must never be
 // copied to become two members.
 func Open(dir string, o *Options) (*Node, error) {
-	n, err := open(dir, o.withDefaults())
+	o = o.withDefaults()
+	n, err := open(dir, o, false)
+	if err != nil && renews(err) && len(o.Join) > 0 {
+		n, err = open(dir, o, true)
+	}
+	if err != nil && renews(err) {
+		err = fmt.Errorf("%w. To make a new member of it, open it with Options.Join, or remove the member at the leader and "+
+			"its directory here, and let it join again", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cluster: open %s: %w", dir, err)
 	}
 	return n, nil
 }
 
-func open(dir string, o *Options) (_ *Node, err error) {
+func open(dir string, o *Options, renew bool) (_ *Node, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
@@ -117,6 +125,16 @@ func open(dir string, o *Options) (_ *Node, err error) {
 	if o.Bootstrap && n.id.Group != "" {
 		return nil, fmt.Errorf("%w: %s", ErrBootstrapped, n.id.Group)
 	}
+	if renew {
+		if err := n.renew(); err != nil {
+			return nil, err
+		}
+	}
+	if n.id.Renewing {
+		if err := n.moveOldStores(); err != nil {
+			return nil, err
+		}
+	}
 	n.server = n.id.server()
 	if n.config, err = o.raftConfig(n.server); err != nil {
 		return nil, err
@@ -127,10 +145,13 @@ func open(dir string, o *Options) (_ *Node, err error) {
 	n.network.welcome, n.network.serve, n.network.greet = n.welcome, n.serveCalls, n.hello
 	n.caller = &caller{network: n.network, idle: map[callee][]*callConn{}}
 	if err := n.openStores(); err != nil {
-		return nil, errors.Join(n.Err(), err)
+		return nil, err
+	}
+	if err := n.endRenewal(); err != nil {
+		return nil, err
 	}
 	if err := n.startRaft(); err != nil {
-		return nil, errors.Join(n.Err(), err)
+		return nil, err
 	}
 	n.network.start()
 	n.wg.Go(n.maintain)
@@ -140,10 +161,16 @@ func open(dir string, o *Options) (_ *Node, err error) {
 // openStores opens the stores of the log, the snapshots and the state, and makes or repairs the
 // group if the options or the file peers.json say so.
 func (n *Node) openStores() error {
+	if err := n.checkLog(); err != nil {
+		return err
+	}
 	o := LogStoreOptions()
 	o.FS, o.Logger = n.opts.FS, n.opts.Store.Logger
 	var err error
 	if n.logDB, err = shale.Open(filepath.Join(n.dir, logDir), o); err != nil {
+		if isDamage(err) {
+			return fmt.Errorf("%w: %w", errDamagedLog, err)
+		}
 		return err
 	}
 	n.log = NewLogStore(n.logDB)
@@ -169,7 +196,7 @@ func (n *Node) openStores() error {
 		case recovered:
 			return settle(n.log, n.state)
 		case lost != nil:
-			return fmt.Errorf("%w. Remove the member at the leader, remove its directory, and let it join again", lost)
+			return lost
 		}
 		return n.bootstrap(trans)
 	})
@@ -190,7 +217,7 @@ func (n *Node) startRaft() error {
 	if n.opts.wrapFSM != nil {
 		fsm = n.opts.wrapFSM(n.state)
 	}
-	logs, stable := guard(n.log, n.fail)
+	logs, stable := guard(n.log, n.failLog)
 	trans := n.newTransport()
 	err := guarded(n.fail, func() error {
 		r, err := raft.NewRaft(n.config, fsm, logs, stable, n.snapshots, trans)
@@ -200,7 +227,10 @@ func (n *Node) startRaft() error {
 		return err
 	})
 	if err != nil {
-		return errors.Join(err, trans.Close())
+		if isDamage(n.Err()) {
+			err = errDamagedLog
+		}
+		return errors.Join(n.Err(), err, trans.Close())
 	}
 	if err := n.Err(); err != nil {
 		return errors.Join(err, n.raft().Shutdown().Error()) // fail may not have found it

@@ -53,7 +53,7 @@ func TestNode_WritesAndReads(t *testing.T) {
 }
 
 func TestNode_FollowersRefuseWrites(t *testing.T) {
-	g := newGroup(t, 3, nil)
+	g := parallelGroup(t, 3, nil)
 	f := g.follower()
 	err := f.Put(short(t), []byte("k"), []byte("v"))
 	l := (*NotLeaderError)(nil)
@@ -69,7 +69,7 @@ func TestNode_FollowersRefuseWrites(t *testing.T) {
 }
 
 func TestNode_Forward(t *testing.T) {
-	g := newGroup(t, 3, func(o *Options) { o.Forward = true })
+	g := parallelGroup(t, 3, func(o *Options) { o.Forward = true })
 	for _, m := range g.members {
 		key := []byte(m.opts.ID)
 		if ok, err := m.PutIfAbsent(short(t), key, key); !ok || err != nil {
@@ -91,7 +91,7 @@ func TestNode_Forward(t *testing.T) {
 }
 
 func TestNode_RestartsFindEachOther(t *testing.T) {
-	g := newGroup(t, 3, nil)
+	g := parallelGroup(t, 3, nil)
 	g.write("k", "v")
 	for _, m := range g.members {
 		if err := m.Close(); err != nil {
@@ -113,7 +113,7 @@ func TestNode_RestartsFindEachOther(t *testing.T) {
 // A member that comes back under another address tells it to the others, also if it is not asked to
 // join.
 func TestNode_NewAddress(t *testing.T) {
-	g := newGroup(t, 3, nil)
+	g := parallelGroup(t, 3, nil)
 	f := g.follower()
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func TestNode_NewAddress(t *testing.T) {
 }
 
 func TestNode_Failover(t *testing.T) {
-	g := newGroup(t, 3, nil)
+	g := parallelGroup(t, 3, nil)
 	g.write("k", "1")
 	l := g.leader()
 	if err := l.Close(); err != nil {
@@ -152,7 +152,7 @@ func TestNode_Failover(t *testing.T) {
 }
 
 func TestNode_NoMajority(t *testing.T) {
-	g := newGroup(t, 3, nil)
+	g := parallelGroup(t, 3, nil)
 	g.write("k", "v")
 	l := g.leader()
 	for _, m := range g.members {
@@ -293,7 +293,7 @@ func (c brokenConn) Write(p []byte) (int, error) {
 // entries and have cut their log off. It gets a snapshot, and raft has to be started again.
 func TestNode_RestartsRaft(t *testing.T) {
 	var cut sync.Map // ids and addresses
-	g := newGroup(t, 3, func(o *Options) {
+	g := parallelGroup(t, 3, func(o *Options) {
 		id, d := o.ID, new(net.Dialer)
 		o.Raft = func(c *raft.Config) {
 			fastRaft(c)

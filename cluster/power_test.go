@@ -24,7 +24,7 @@ func TestNode_PowerCuts(t *testing.T) {
 	configs := vfs.CrashConfigs(seed)
 	lives := len(configs)
 	if testing.Short() || testenv.Race {
-		lives = 4
+		lives = 3
 	}
 	g := newGroup(t, 3, func(o *Options) {
 		o.Store = &shale.Options{MemtableSize: 64 << 10}

@@ -182,7 +182,7 @@ func (n *Node) entryTerm(index uint64) uint64 {
 	case err == nil:
 		return entry.Term
 	case !errors.Is(err, raft.ErrLogNotFound):
-		n.fail(err)
+		n.failLog(err)
 		return 0
 	}
 	if metas, err := n.snapshots.List(); err == nil && len(metas) > 0 && metas[0].Index == index {
@@ -342,7 +342,7 @@ func (n *Node) lastCommand(after, index uint64) (command uint64, known bool) {
 		var entry raft.Log
 		if err := n.log.GetLog(i, &entry); err != nil {
 			if !errors.Is(err, raft.ErrLogNotFound) {
-				n.fail(err)
+				n.failLog(err)
 			}
 			return 0, false
 		}

@@ -65,7 +65,7 @@ func (c valveConn) Read(p []byte) (int, error) {
 func TestRead_OldAnswers(t *testing.T) {
 	var questions, answers valve // what the first member sends, and what comes back
 	var cut sync.Map             // addresses that the others can't reach
-	g := newGroup(t, 3, func(o *Options) {
+	g := parallelGroup(t, 3, func(o *Options) {
 		d := new(net.Dialer)
 		first := o.ID == "m0"
 		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -209,7 +209,7 @@ func gated(gates map[string]*sync.RWMutex) func(*Options) {
 // A member whose log has a write but whose state does not answers a read when its state has it too.
 func TestRead_WaitsForTheState(t *testing.T) {
 	gates := map[string]*sync.RWMutex{}
-	g := newGroup(t, 3, gated(gates))
+	g := parallelGroup(t, 3, gated(gates))
 	g.write("k", "1")
 	f := g.follower()
 	if _, err := f.get(short(t), "k"); err != nil {
@@ -249,7 +249,7 @@ func TestRead_WaitsForTheState(t *testing.T) {
 // What Write returned for can be read from the leader's own state.
 func TestWrite_AppliedOnTheLeader(t *testing.T) {
 	gates := map[string]*sync.RWMutex{}
-	g := newGroup(t, 3, gated(gates))
+	g := parallelGroup(t, 3, gated(gates))
 	g.write("k", "1")
 	l := g.leader()
 	gates[l.opts.ID].Lock()
@@ -289,7 +289,7 @@ func (c pausedConn) Write(p []byte) (int, error) {
 // A new leader does not know yet how far the old one has committed. A read on it waits until it does.
 func TestRead_NewLeader(t *testing.T) {
 	var entries sync.RWMutex // locked: no entries and no heartbeats come through
-	g := newGroup(t, 3, func(o *Options) {
+	g := parallelGroup(t, 3, func(o *Options) {
 		d := new(net.Dialer)
 		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := d.DialContext(ctx, network, address)

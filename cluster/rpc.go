@@ -48,6 +48,9 @@ type joinRequest struct {
 	Server  raft.ServerID `json:"server"`
 	Address string        `json:"address"`
 	New     bool          `json:"new"` // not a member yet, as far as it knows
+
+	// Replaces are the names that it had before its log was damaged: members that it takes the place of.
+	Replaces []raft.ServerID `json:"replaces,omitempty"`
 }
 
 type joinAnswer struct {

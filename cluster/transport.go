@@ -332,7 +332,56 @@ func target(id raft.ServerID, a raft.ServerAddress) raft.ServerAddress {
 }
 
 func (t transport) AppendEntriesPipeline(id raft.ServerID, a raft.ServerAddress) (raft.AppendPipeline, error) {
-	return t.NetworkTransport.AppendEntriesPipeline(id, target(id, a))
+	p, err := t.NetworkTransport.AppendEntriesPipeline(id, target(id, a))
+	if err != nil {
+		return nil, err
+	}
+	return newPipeline(p), nil
+}
+
+// A pipeline keeps the answers that raft has not taken yet. Raft stops taking them as soon as one of
+// them is bad, and the goroutine that sends requests only looks for that between two of them. Raft's
+// own pipeline holds no answers, so with one that nobody takes, a request may never be handed over:
+// after a change of the leader the goroutine is stuck, and raft's Shutdown waits for it
+// forever (raft v1.8.0).
+type pipeline struct {
+	raft.AppendPipeline
+	answers chan raft.AppendFuture
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func newPipeline(p raft.AppendPipeline) *pipeline {
+	q := &pipeline{AppendPipeline: p, answers: make(chan raft.AppendFuture), closed: make(chan struct{})}
+	go q.pass(p.Consumer())
+	return q
+}
+
+// pass passes answers on until the pipeline is closed.
+func (p *pipeline) pass(from <-chan raft.AppendFuture) {
+	var kept []raft.AppendFuture
+	for {
+		var to chan<- raft.AppendFuture // nil blocks: there is nothing to pass on
+		var next raft.AppendFuture
+		if len(kept) > 0 {
+			to, next = p.answers, kept[0]
+		}
+		select {
+		case f := <-from:
+			kept = append(kept, f)
+		case to <- next:
+			kept = kept[1:]
+		case <-p.closed:
+			return
+		}
+	}
+}
+
+func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
+
+func (p *pipeline) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return p.AppendPipeline.Close()
 }
 
 func (t transport) AppendEntries(id raft.ServerID, a raft.ServerAddress,
