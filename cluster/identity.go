@@ -35,6 +35,7 @@ type identity struct {
 	ID       string          `json:"id"`
 	Dir      string          `json:"dir"`
 	Group    string          `json:"group,omitempty"`
+	Joined   bool            `json:"joined,omitempty"`   // a leader has said that it is in
 	Replaces []raft.ServerID `json:"replaces,omitempty"` // from the oldest to the newest
 	Renewing bool            `json:"renewing,omitempty"` // the stores of the old name may still be there
 }

@@ -137,7 +137,7 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 	err = n.change(ctx, func(c raft.ConfigurationFuture) (raft.IndexFuture, error) {
 		for _, s := range c.Configuration().Servers {
 			if memberID(s.ID) == id {
-				return n.raft().RemoveServer(s.ID, c.Index(), changeTimeout), nil
+				return n.raft().RemoveServer(s.ID, 0, changeTimeout), nil
 			}
 		}
 		return nil, fmt.Errorf("no member %q", id)
@@ -230,20 +230,21 @@ func (n *Node) takeIn(ctx context.Context, req joinRequest) (joinAnswer, error) 
 			case s.ID != req.Server:
 				return nil, fmt.Errorf("%w: %q is %s at %s", ErrIDTaken, memberID(s.ID), s.ID, s.Address)
 			case string(s.Address) == req.Address:
-				return nil, nil
+				// What the leader knows may not be committed yet. What follows it then is not either.
+				return nil, n.raft().Barrier(changeTimeout).Error()
 			}
 			if n.runsAt(ctx, s, req.Address) {
 				return nil, fmt.Errorf("%w: %q runs at %s too, from a copy of the directory", ErrIDTaken, memberID(s.ID), s.Address)
 			}
 			if s.Suffrage == raft.Voter {
-				return n.raft().AddVoter(s.ID, raft.ServerAddress(req.Address), c.Index(), changeTimeout), nil
+				return n.raft().AddVoter(s.ID, raft.ServerAddress(req.Address), 0, changeTimeout), nil
 			}
-			return n.raft().AddNonvoter(s.ID, raft.ServerAddress(req.Address), c.Index(), changeTimeout), nil
+			return n.raft().AddNonvoter(s.ID, raft.ServerAddress(req.Address), 0, changeTimeout), nil
 		}
 		if !req.New {
 			return nil, fmt.Errorf("%q is no member: it has been removed", memberID(req.Server))
 		}
-		return n.raft().AddNonvoter(req.Server, raft.ServerAddress(req.Address), c.Index(), changeTimeout), nil
+		return n.raft().AddNonvoter(req.Server, raft.ServerAddress(req.Address), 0, changeTimeout), nil
 	})
 	return joinAnswer{Group: n.group()}, err
 }
@@ -269,7 +270,7 @@ func (n *Node) removeReplaced(ctx context.Context, req joinRequest) error {
 				if n.runsAt(ctx, s, "") {
 					return nil, fmt.Errorf("%w: %s still runs at %s", ErrIDTaken, s.ID, s.Address)
 				}
-				return n.raft().RemoveServer(s.ID, c.Index(), changeTimeout), nil
+				return n.raft().RemoveServer(s.ID, 0, changeTimeout), nil
 			}
 			return nil, nil
 		})
@@ -278,6 +279,13 @@ func (n *Node) removeReplaced(ctx context.Context, req joinRequest) error {
 		}
 	}
 	return nil
+}
+
+// joined reports whether this member is in the group for good: it comes back only as long as it is in.
+func (n *Node) joined() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.id.Joined
 }
 
 // replaces returns the names that this member had before its log was damaged.
@@ -309,7 +317,7 @@ func (n *Node) promote(ctx context.Context, server raft.ServerID) error {
 			if last := n.raft().LastIndex(); w.Last+promoteWithin < last {
 				return nil, fmt.Errorf("%w by %d entries", errBehind, last-w.Last)
 			}
-			return n.raft().AddVoter(s.ID, s.Address, c.Index(), changeTimeout), nil
+			return n.raft().AddVoter(s.ID, s.Address, 0, changeTimeout), nil
 		}
 		return nil, fmt.Errorf("%s is no member", server)
 	})
@@ -365,17 +373,23 @@ func (n *Node) lookAfterPlace() bool {
 	defer cancel()
 	req := joinRequest{Server: n.server, Address: n.network.advertise}
 	switch {
-	case i < 0 && (len(servers) > 0 || len(n.opts.Join) == 0):
-		return true // removed, or waiting for AddVoter
-	case i < 0:
+	case !n.joined() && len(n.opts.Join) > 0:
+		// A configuration that has this member is not enough: the leader that has sent it may have lost
+		// its place before it was committed, and the next one does not know of it.
 		req.New, req.Replaces = true, n.replaces()
 		var a joinAnswer
 		if n.askLeader(ctx, servers, opJoin, req, &a) == nil {
-			if err := n.adopt(a.Group); err != nil && !errors.Is(err, ErrOtherGroup) {
+			err := n.adopt(a.Group)
+			if err == nil {
+				err = n.changeIdentity(func(i *identity) { i.Joined = true })
+			}
+			if err != nil && !errors.Is(err, ErrOtherGroup) {
 				n.fail(err)
 			}
 		}
 		return false
+	case i < 0:
+		return true // removed, or waiting for AddVoter
 	case string(servers[i].Address) != n.network.advertise:
 		// A leader cannot be told by itself where it is: others look for it at the old
 		// address, and as it leads they answer it, which is all that is needed to change it.

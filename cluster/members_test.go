@@ -12,6 +12,8 @@ import (
 	"math/big"
 	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -108,6 +110,44 @@ func TestMembers_Remove(t *testing.T) {
 	if err := last.Remove(short(t), last.opts.ID); err == nil {
 		t.Error("the last voter was removed")
 	}
+}
+
+// A leader takes a member in and sends it the change, but is cut off before the change is committed. The
+// member knows itself as one, the next leader does not know it: it has to ask again.
+func TestMembers_JoinsTwice(t *testing.T) {
+	var cut sync.Map // addresses that the leader can't reach
+	var cutOff atomic.Pointer[string]
+	g := parallelGroup(t, 3, func(o *Options) {
+		id, d := o.ID, new(net.Dialer)
+		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			broken := func() bool {
+				_, to := cut.Load(address)
+				from := cutOff.Load()
+				return to && from != nil && *from == id
+			}
+			if broken() {
+				return nil, net.ErrClosed
+			}
+			c, err := d.DialContext(ctx, network, address)
+			return brokenConn{c, broken}, err
+		}
+	})
+	g.write("k", "v")
+	g.agree()
+	l := g.leader()
+	m := &testMember{dir: "d", opts: Options{ID: "new", FS: vfs.NewMem(), Raft: fastRaft}}
+	for _, other := range g.members {
+		if other != l {
+			cut.Store(other.Address(), true)
+			m.opts.Join = append(m.opts.Join, other.Address())
+		}
+	}
+	g.open(m) // it does not know where the leader is until another one tells
+	cutOff.Store(&l.opts.ID)
+	go func() { _, _ = l.takeIn(short(t), joinRequest{Server: m.server, Address: m.Address(), New: true}) }()
+	g.members = append(g.members, m)
+	g.waitVoters(4)
+	g.agree()
 }
 
 // An empty directory under a member's id is refused until that is removed.

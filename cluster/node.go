@@ -317,6 +317,22 @@ func (n *Node) adopt(group string) error {
 	return nil
 }
 
+// changeIdentity writes MEMBER again if fn changes something.
+func (n *Node) changeIdentity(fn func(*identity)) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id := n.id
+	fn(&id)
+	if id.Joined == n.id.Joined && id.Renewing == n.id.Renewing {
+		return nil
+	}
+	if err := storeIdentity(n.opts.FS, n.dir, id); err != nil {
+		return err
+	}
+	n.id = id
+	return nil
+}
+
 // group returns the group's name, "" before the member has one.
 func (n *Node) group() string {
 	n.mu.Lock()

@@ -63,7 +63,7 @@ func renews(err error) bool { return errors.Is(err, errDamagedLog) || errors.Is(
 func (n *Node) renew() error {
 	id := n.id
 	id.Replaces = append(id.Replaces[:len(id.Replaces):len(id.Replaces)], id.server())
-	id.Dir, id.Renewing = randomName(), true
+	id.Dir, id.Joined, id.Renewing = randomName(), false, true
 	if err := storeIdentity(n.opts.FS, n.dir, id); err != nil {
 		return err
 	}
@@ -120,16 +120,5 @@ func (n *Node) removeOtherLost() error {
 
 // endRenewal notes that the stores are those of the new name.
 func (n *Node) endRenewal() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.id.Renewing {
-		return nil
-	}
-	id := n.id
-	id.Renewing = false
-	if err := storeIdentity(n.opts.FS, n.dir, id); err != nil {
-		return err
-	}
-	n.id = id
-	return nil
+	return n.changeIdentity(func(i *identity) { i.Renewing = false })
 }
