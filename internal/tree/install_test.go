@@ -3,6 +3,7 @@ package tree
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -74,6 +75,28 @@ func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*Table, besi
 	t.tree.publish(&Change{Edit: e, Opened: opened, Sidecars: beside, Publish: func(*Version) {}}, next, left)
 	next.FilterMemory(0) // as whoever keeps them within their budget does
 	t.tree.Release(old)
+}
+
+// A flush allocates the same, however many tables the store has: it copies no list of them.
+func TestInstall_FlushOfAnyStore(t *testing.T) {
+	const flushes = 100
+	var bytes [2]uint64 // of each flush
+	for i, n := range []uint64{1000, 50_000} {
+		big := newBigTree(t, int(n))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range flushes {
+			m := big.table(0, n<<32)
+			big.install(t, &manifest.Edit{Added: []manifest.Added{{Level: 0, Run: uint64(m.Meta.Num), Table: m.Meta}}}, []*Table{m})
+			big.install(t, &manifest.Edit{Removed: []manifest.Removed{{Level: 0, Num: m.Meta.Num, Table: m.Meta}}}, nil)
+		}
+		runtime.ReadMemStats(&after)
+		bytes[i] = (after.TotalAlloc - before.TotalAlloc) / flushes
+	}
+	t.Logf("%d bytes among 1,000 tables, %d among 50,000", bytes[0], bytes[1])
+	if bytes[1] > bytes[0]+2000 { // a list of all tables has 400,000
+		t.Errorf("a flush and its end allocate %d bytes among 1,000 tables, and %d among 50,000", bytes[0], bytes[1])
+	}
 }
 
 // BenchmarkInstall installs edits in a store of 50,000 tables: flushes, and
