@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
@@ -120,4 +121,104 @@ func TestPromote_Refuses(t *testing.T) {
 	if _, err := r.Promote(t.Context(), "db", byHand(vfs.NewMem())); err == nil {
 		t.Error("a reader at a pin is promoted")
 	}
+}
+
+// TestWarm promotes into a directory that was warmed: only the tables that came since are fetched, and what the store
+// needs no more is gone.
+func TestWarm(t *testing.T) {
+	testenv.CheckLeaks(t)
+	b := countRequests(NewMem())
+	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(5, 6))}
+	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
+	mustNil(t, err)
+	w.db = s.DB()
+	publish := func() {
+		for range 100 {
+			w.commit(w.randomChanges())
+		}
+		mustNil(t, w.db.Flush(t.Context()))
+		mustNil(t, s.Publish(t.Context()))
+	}
+	publish()
+	r := openTestReader(t, b, ReaderOptions{})
+	mem := vfs.NewMem()
+	tables := func(do func()) int {
+		b.mu.Lock()
+		before := b.gets[tableFolder]
+		b.mu.Unlock()
+		do()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.gets[tableFolder] - before
+	}
+	warm := func() { mustNil(t, r.Warm(t.Context(), "new", mem)) }
+	if n := tables(warm); n == 0 {
+		t.Error("nothing was fetched")
+	}
+	if n := tables(warm); n != 0 {
+		t.Errorf("%d GETs of tables that are there", n)
+	}
+	if _, err := shale.Open("new", &shale.Options{FS: mem, MustExist: true}); err == nil {
+		t.Error("a warm directory can be opened")
+	}
+	publish()
+	mustNil(t, w.db.Compact(t.Context(), shale.Range{})) // all tables are others now
+	mustNil(t, s.Publish(t.Context()))
+	warm()
+	w.commit(w.randomChanges())
+	mustNil(t, s.Ship(t.Context()))
+	last := w.db.LogPosition().LastSeq
+	var next *Store
+	if n := tables(func() {
+		next, err = r.Promote(t.Context(), "new", byHand(mem))
+		mustNil(t, err)
+	}); n != 0 {
+		t.Errorf("%d GETs of tables that were fetched before", n)
+	}
+	w.check(next.DB(), last)
+	mustNil(t, next.DB().Verify(t.Context()))
+	if err := r.Warm(t.Context(), "new", mem); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("Warm into the directory of a store: %v", err)
+	}
+	mustNil(t, next.Close())
+	_ = s.Close() // it is fenced
+}
+
+// TestWarm_FileWasChanged cuts and removes tables in a warm directory before Promote, which fetches them again.
+func TestWarm_FileWasChanged(t *testing.T) {
+	b := NewMem()
+	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(7, 8))}
+	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
+	mustNil(t, err)
+	w.db = s.DB()
+	for range 300 {
+		w.commit(w.randomChanges())
+	}
+	mustNil(t, w.db.Flush(t.Context()))
+	mustNil(t, s.Publish(t.Context()))
+	r := openTestReader(t, b, ReaderOptions{})
+	mem := vfs.NewMem()
+	mustNil(t, r.Warm(t.Context(), "new", mem))
+	names, err := mem.List("new")
+	mustNil(t, err)
+	n := 0
+	for _, name := range names {
+		if kind, _, ok := base.ParseFileName(name); !ok || kind != base.FileTable {
+			continue
+		}
+		if n++; n%2 == 0 {
+			mustNil(t, mem.Remove("new/"+name))
+		} else {
+			changeFile(t, mem, "new/"+name, func(b []byte) []byte { return b[:len(b)-1] })
+		}
+	}
+	if n < 2 {
+		t.Fatalf("%d tables: the test shows nothing", n)
+	}
+	next, err := r.Promote(t.Context(), "new", byHand(mem))
+	mustNil(t, err)
+	w.check(next.DB(), w.db.LogPosition().LastSeq)
+	mustNil(t, next.DB().Verify(t.Context()))
+	mustNil(t, next.Close())
+	_ = s.Close() // it is fenced
 }

@@ -82,6 +82,7 @@ type Reader struct {
 	lock    interface{ Close() error } // of Dir
 	pinned  *Pin                       // nil: the Reader follows the newest state
 	session *session                   // nil with pinned
+	warm    warmth                     // what Warm and Promote have fetched
 
 	ctx    context.Context // of the background work; it ends with Close
 	cancel context.CancelFunc

@@ -61,6 +61,8 @@ type RestoreOptions struct {
 	// Parent opens the bucket of a clone's parent, whose prefix is as the clone's steps name it. nil: a
 	// clone that still needs files of its parent can't be restored.
 	Parent func(prefix string) (Bucket, error)
+
+	warm *warmth // what this process has fetched into the directory already; nil: nothing
 }
 
 // A Restored says what Restore has made.
@@ -152,6 +154,16 @@ Restore it again, which goes on with what is here already, or remove the directo
 // over with it only if nothing was left out but what nobody can restore, which LeftOut.Why explains. Otherwise it
 // goes on in another prefix.
 func Restore(ctx context.Context, b Bucket, dir string, at At, o *RestoreOptions) (Restored, error) {
+	r := newRestore(b, dir, at, o)
+	if err := r.run(ctx); err != nil {
+		err = r.explain(ctx, err)
+		return Restored{}, fmt.Errorf("remote: restore %v into %s: %w", at, dir, err)
+	}
+	return r.done, nil
+}
+
+// newRestore returns a restore that has not begun.
+func newRestore(b Bucket, dir string, at At, o *RestoreOptions) *restore {
 	r := &restore{dir: dir, want: at}
 	if o != nil {
 		r.opts = *o
@@ -164,11 +176,7 @@ func Restore(ctx context.Context, b Bucket, dir string, at At, o *RestoreOptions
 	}
 	r.fs = r.opts.FS
 	r.b = retrying(b)
-	if err := r.run(ctx); err != nil {
-		err = r.explain(ctx, err)
-		return Restored{}, fmt.Errorf("remote: restore %v into %s: %w", at, dir, err)
-	}
-	return r.done, nil
+	return r
 }
 
 // explain returns the error of a restore. If objects are missing because the step was collected meanwhile,
@@ -220,7 +228,10 @@ type restore struct {
 //  3. lay writes the logs, durably, and finds out whether the target can be restored.
 //  4. fetch brings the tables and their sidecars, durably.
 //  5. finish writes the manifest, and CURRENT last, opens the store to check it, and removes the mark.
-func (r *restore) run(ctx context.Context) error {
+func (r *restore) run(ctx context.Context) error { return r.within(ctx, r.fill) }
+
+// within takes the steps 1 and 2 of run, and then calls fn with the directory locked.
+func (r *restore) within(ctx context.Context, fn func(context.Context) error) error {
 	if err := r.choose(ctx); err != nil {
 		return err
 	}
@@ -228,8 +239,7 @@ func (r *restore) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = r.fill(ctx)
-	return errors.Join(err, lock.Close())
+	return errors.Join(fn(ctx), lock.Close())
 }
 
 // fill takes the steps 3 to 5 of run. The logs come first, because they show whether the target can be
@@ -489,11 +499,15 @@ func (r *restore) fetch(ctx context.Context) error {
 // fetchOne brings one table, unless an interrupted restore has. kept is its size if it has.
 func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) (kept int64, err error) {
 	path := r.path(base.TableName(t.Num))
-	if _, err := r.fs.Stat(path); err == nil && checkTable(ctx, r.fs, path, r.done.StoreID, t) == nil {
+	if info, err := r.fs.Stat(path); err == nil && r.opts.warm.has(path, t) && info.Size == t.Size {
+		r.arrive(t.Size, total)
+		return t.Size, nil
+	} else if err == nil && checkTable(ctx, r.fs, path, r.done.StoreID, t) == nil {
 		// What was read may be in the page cache only.
 		if err := syncAgain(r.fs, path); err != nil {
 			return 0, err
 		}
+		r.opts.warm.add(path, t)
 		r.arrive(t.Size, total)
 		return t.Size, nil
 	}
@@ -502,7 +516,11 @@ func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) 
 		return 0, err
 	}
 	b := arriving{from, func(n int64) { r.arrive(n, total) }}
-	return 0, fetchTable(ctx, b, r.done.StoreID, r.fs, path, t)
+	if err := fetchTable(ctx, b, r.done.StoreID, r.fs, path, t); err != nil {
+		return 0, err
+	}
+	r.opts.warm.add(path, t)
+	return 0, nil
 }
 
 // fetchSidecar brings the sidecar of a table. A store does without a sidecar that is missing or damaged.
