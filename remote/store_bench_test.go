@@ -8,10 +8,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // A sinkBucket keeps all objects but tables and segments, which it reads and forgets, except for their
@@ -113,5 +116,85 @@ func benchmarkPut(b *testing.B, shipped bool, rate float64) {
 	b.ReportMetric(float64(waits[len(waits)*999/1000].Nanoseconds()), "p999-ns")
 	if shipped {
 		b.ReportMetric(float64(bucket.count("put")-puts)/(float64(n*size)/1e9), "puts/GB")
+	}
+}
+
+// BenchmarkStrict has 64 writers of a store that acknowledges only what is in the bucket. A PUT takes 30 ms there. The
+// store is on the disk of the temporary directory:
+//
+//	go test -run '^$' -bench Strict -benchtime 10000x -count 5 .
+func BenchmarkStrict(b *testing.B) {
+	const writers, latency = 64, 30 * time.Millisecond
+	bucket := newHooked(NewMem())
+	s, err := Open(b.Context(), b.TempDir(), bucket, &Options{Strict: true})
+	mustNil(b, err)
+	defer s.Close()
+	mustNil(b, s.Publish(b.Context())) // the first step is not part of it
+	bucket.hook(func(call, _ string) error {
+		if call == "put" {
+			time.Sleep(latency)
+		}
+		return nil
+	}, nil)
+	puts := bucket.count("put")
+	value := make([]byte, 100)
+	var next atomic.Int64
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for range writers {
+		wg.Go(func() {
+			for {
+				i := next.Add(1)
+				if i > int64(b.N) {
+					return
+				}
+				if err := s.DB().Put(fmt.Appendf(nil, "key%012d", i), value); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
+	b.ReportMetric(float64(b.N)/float64(max(1, bucket.count("put")-puts)), "writes/PUT")
+}
+
+// TestStore_PutsAGB writes a gigabyte at 10 MB/s, in values of 1,000 bytes that can't be compressed, under a clock of
+// its own, and counts the PUTs of a store with the default intervals: for segments, tables, steps and states, up
+// to a last Publish. It takes a minute or two, so it runs with SHALE_LONG only.
+func TestStore_PutsAGB(t *testing.T) {
+	if testenv.Long(t) == 0 {
+		t.Skip("set SHALE_LONG to write two gigabytes")
+	}
+	for _, c := range []struct {
+		tableSize int64
+		most      int
+	}{{16 << 20, 500}, {64 << 20, 300}} {
+		synctest.Test(t, func(t *testing.T) {
+			bucket := newHooked(NewMem())
+			store := shale.Options{Durability: shale.SyncManual, TableSize: c.tableSize, OnEvent: func(shale.Event) {}}
+			s, err := Open(t.Context(), t.TempDir(), &sinkBucket{hooked: bucket}, &Options{Store: store})
+			mustNil(t, err)
+			defer s.Close()
+			puts := bucket.count("put")
+			const size, rate = 1000, 10_000
+			value, key := make([]byte, size), [16]byte{}
+			r := rand.NewChaCha8([32]byte{2})
+			for i := range 1_000_000 {
+				_, _ = r.Read(value)
+				binary.BigEndian.PutUint64(key[:], r.Uint64())
+				mustNil(t, s.DB().Put(key[:], value))
+				if i%(rate/100) == 0 {
+					time.Sleep(time.Second / 100)
+				}
+			}
+			mustNil(t, s.Publish(t.Context()))
+			n := bucket.count("put") - puts
+			t.Logf("tables of %d MiB: %d PUTs for 1 GB", c.tableSize>>20, n)
+			if n > c.most {
+				t.Errorf("tables of %d MiB: %d PUTs for 1 GB, want at most %d", c.tableSize>>20, n, c.most)
+			}
+		})
 	}
 }
