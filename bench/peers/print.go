@@ -54,6 +54,16 @@ func printTable(out io.Writer, f *results.File) {
 	table(out, s, "x", mainColumns, func(*results.Run) bool { return true })
 	table(out, s, "", writeColumns, func(r *results.Run) bool { return r.Write != nil && r.Write.SecondsToSettled > 0 })
 	table(out, s, "", fillColumns, func(r *results.Run) bool { return r.Fill != nil })
+	fmt.Fprintln(out, "\nAs many raw reads of the same files, asked for all at once: what cold seeks take without a store")
+	table(out, s, "", []column{
+		{"reads", "%.2f", func(r *results.Run) float64 { return r.Raw.Reads }},
+		{"bytes each", "%.0f", func(r *results.Run) float64 { return float64(r.Raw.ReadBytes) }},
+		{"device bytes", "%.0f", func(r *results.Run) float64 { return r.Raw.DeviceRead }},
+		{"ns/op", "%.0f", func(r *results.Run) float64 { return r.Raw.NanosPerOp }},
+		{"p50 us", "%.2f", func(r *results.Run) float64 { return r.Raw.P50 }},
+		{"p99", "%.2f", func(r *results.Run) float64 { return r.Raw.P99 }},
+		{"CPU ns", "%.0f", func(r *results.Run) float64 { return r.Raw.CPUNanosPerOp }},
+	}, func(r *results.Run) bool { return r.Raw != nil })
 	fmt.Fprintln(out, "\nCounted by the engines, a lookup")
 	table(out, s, "", []column{
 		{"block reads", "%.4f", func(r *results.Run) float64 { return r.Engine.BlockReads }},

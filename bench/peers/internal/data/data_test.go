@@ -147,3 +147,20 @@ func TestRandom_Below(t *testing.T) {
 		}
 	}
 }
+
+// Numbers below a large one are drawn from all of them, and not from the first 16 million.
+func TestRandom_BelowLargeNumbers(t *testing.T) {
+	for _, n := range []uint64{10, 1 << 24, 400_000_000, 1 << 50} {
+		r, sum := NewRandom(1), 0.0
+		for range 10_000 {
+			x := r.Below(n)
+			if x >= n {
+				t.Fatalf("%d is not below %d", x, n)
+			}
+			sum += float64(x) / float64(n)
+		}
+		if mean := sum / 10_000; mean < 0.43 || mean > 0.51 {
+			t.Errorf("numbers below %d are %.3f of it on average, want a half", n, mean)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package data
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/shaledb/shale/bench/peers/internal/keys"
 )
@@ -22,8 +23,11 @@ func (r *Random) Uint64() uint64 {
 	return keys.Mix(r.state)
 }
 
-// Below is a number in [0, n), evenly drawn. Requires: n < 1<<40.
-func (r *Random) Below(n uint64) uint64 { return (r.Uint64() >> 24) * n >> 40 }
+// Below is a number in [0, n), evenly drawn.
+func (r *Random) Below(n uint64) uint64 {
+	high, _ := bits.Mul64(r.Uint64(), n)
+	return high
+}
 
 // below one
 func (r *Random) float() float64 { return float64(r.Uint64()>>11) / (1 << 53) }

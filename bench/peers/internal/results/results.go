@@ -66,7 +66,21 @@ type Run struct {
 	Write  *Write  `json:"write,omitempty"`  // of workloads that write
 	Fill   *Fill   `json:"fill,omitempty"`   // of those that fill an empty store
 	Engine *Engine `json:"engine,omitempty"` // of reads, if the engine tells
+	Raw    *Raw    `json:"raw,omitempty"`    // of reads that wait for the device
 	Levels []Level `json:"levels,omitempty"` // that were read, or written and settled
+}
+
+// Raw is what the reads of an operation take without the store: as many bytes at random places of
+// the same files, which the system is asked for all at once. No store that reads as many
+// blocks can be faster.
+type Raw struct {
+	Reads         float64 `json:"reads"`       // an operation
+	ReadBytes     int64   `json:"read_bytes"`  // of each
+	DeviceRead    float64 `json:"device_read"` // bytes an operation
+	NanosPerOp    float64 `json:"ns_per_op"`
+	CPUNanosPerOp float64 `json:"cpu_ns_per_op"`
+	P50           float64 `json:"p50_us"`
+	P99           float64 `json:"p99_us"`
 }
 
 // Latency are quantiles of single operations: of every write, of each 16th
