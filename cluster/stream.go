@@ -301,7 +301,11 @@ func readStreamContent(r io.Reader, f streamFile, create func(f streamFile) (str
 	}
 	sum := crc32.New(castagnoli)
 	var crc [streamCRC]byte
-	_, err = io.CopyN(io.MultiWriter(dst, sum), r, f.size)
+	// Not io.CopyN, which drops the error of a last write that reports all of its bytes as written.
+	n, err := io.Copy(io.MultiWriter(dst, sum), io.LimitReader(r, f.size))
+	if err == nil && n < f.size {
+		err = io.ErrUnexpectedEOF
+	}
 	if err == nil {
 		_, err = io.ReadFull(r, crc[:])
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 
@@ -150,6 +151,20 @@ func TestStream_FileShrinks(t *testing.T) {
 	_, err := io.ReadAll(newStreamReader(fsys, "", []streamFile{{"000001.sst", 6}}))
 	if damage := (*shale.CorruptionError)(nil); !errors.As(err, &damage) {
 		t.Errorf("read of a short file: %v", err)
+	}
+}
+
+// A lateSink fails after it has written, as a disk may.
+type lateSink struct{ bufferSink }
+
+func (*lateSink) Write(p []byte) (int, error) { return len(p), syscall.EIO }
+
+// TestStream_WriteError gets the error of the disk, also if all bytes were written.
+func TestStream_WriteError(t *testing.T) {
+	data := streamOf(t, map[string]string{"000001.sst": "table"})
+	err := decodeStream(bytes.NewReader(data), func(streamFile) (streamSink, error) { return new(lateSink), nil })
+	if !errors.Is(err, syscall.EIO) {
+		t.Errorf("decodeStream = %v, want EIO", err)
 	}
 }
 
