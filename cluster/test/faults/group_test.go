@@ -58,7 +58,8 @@ type process struct {
 	ended   chan struct{}
 	killed  bool // by us
 	wanted  bool // it is to run
-	excused bool // its Open may fail: something is wrong with its disk
+	faulty  bool // something is wrong with its disk
+	excused bool // something was wrong with its disk in this life of its process, so the node and its Open may fail
 	again   time.Time
 	deaths  int // ends of its process that Open explains
 
@@ -161,6 +162,7 @@ func (p *process) startLocked() {
 	if g.setup != nil {
 		g.setup(&p.config)
 	}
+	p.excused = p.faulty
 	text, err := json.Marshal(p.config)
 	if err != nil {
 		g.t.Error(err)
@@ -405,17 +407,18 @@ func (p *process) setFault(f DiskFault) {
 	p.mu.Lock()
 	p.config.Fault = f
 	if f != (DiskFault{}) {
-		p.excused = true
+		p.faulty, p.excused = true, true
 	}
 	p.mu.Unlock()
 	_ = p.call("Fault", f, new(struct{}), statusTimeout) // one that does not run has it when it starts
 }
 
-// healed says that the disk of the member is well, and nothing excuses failures any more.
+// healed says that the disk of the member is well. What it has done to the process may show later: a log whose
+// sync has failed is found to be read-only by the next write to it.
 func (p *process) healed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.excused = false
+	p.faulty = false
 }
 
 // running reports whether the process runs and answers.
