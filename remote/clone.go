@@ -26,7 +26,7 @@ type CloneOptions struct {
 // Clone makes the state of a pin of one bucket the first step of another one, which must be empty. Nothing is
 // copied: the clone reads the parent's tables and logs where they are, and a pin of its own keeps them there. Its
 // writer's compactions let go of them, one after the other, and with the last the pin goes. Both stores may be
-// written from then on, and neither sees the other's writes.
+// written after that, and neither sees the other's writes.
 //
 // If Clone fails or is ended, it can be called again.
 func Clone(ctx context.Context, from Bucket, pin string, to Bucket, o CloneOptions) error {
@@ -241,7 +241,7 @@ func (s *State) inTables() uint64 {
 	return seq
 }
 
-// releaseParents gives up the parents of a clone that nothing needs any more: no step from the floor on, and no pin. It removes
+// releaseParents gives up the parents of a clone that nothing needs any more: no step at the floor or above, and no pin. It removes
 // their pins and returns the parents that are left, for the next step. Only the owner calls it, after a collection.
 func releaseParents(ctx context.Context, b Bucket, c *chain, parent func(prefix string) (Bucket, error)) ([]Parent, error) {
 	if len(c.state.Parents) == 0 {

@@ -60,7 +60,7 @@ func (c *chain) putState(ctx context.Context, b Bucket) error {
 	return nil
 }
 
-// collect deletes what nobody can need any more: no step from the floor on, and no pin. Only the owner calls
+// collect deletes what nobody can need any more: no step at the floor or above, and no pin. Only the owner calls
 // it, after the step with the floor is published. keep reports for the number of a table or sidecar that
 // it is uploaded, or will be, for a step that is not published yet. Nothing is uploaded, and no step
 // published, in the meantime that keep does not know of.
@@ -103,7 +103,7 @@ type collection struct {
 	firstLog uint64          // all logs from this one on are needed
 }
 
-// needOfSteps finds out what the steps from the floor on need.
+// needOfSteps finds out what the steps at the floor and above need.
 func (k *collection) needOfSteps(ctx context.Context) error {
 	c := &chain{storeID: k.c.storeID, state: emptyState(k.c.storeID)}
 	if k.done.Floor > 0 {

@@ -1,7 +1,7 @@
 // Package remote keeps a store in a bucket of an object store, so that it outlives the machine that
 // writes it.
 //
-//   - Open opens a store and keeps it in a bucket from then on: a Store ships its logs and publishes its
+//   - Open opens a store and keeps it in a bucket: a Store ships its logs and publishes its
 //     tables in the background. Salvage lists what a writer had not shipped that has lost its store to
 //     another one.
 //   - Restore makes a store from a bucket, as it was at a point of its life, and Verify checks that it

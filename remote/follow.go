@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"time"
@@ -476,35 +475,4 @@ func (f *follower) clean() error {
 	}
 	f.files.know(f.chain.state.Tables.Version)
 	return nil
-}
-
-// A segmentFS is a file system with one file, of which only the header and a stretch are there: that is all
-// that wal.ReadRange reads.
-type segmentFS struct {
-	vfs.FS
-	vfs.File
-	header []byte
-	at     int64
-	body   []byte
-	least  int64 // the size that the file has at least
-}
-
-func (s *segmentFS) Open(string) (vfs.File, error) { return s, nil }
-func (s *segmentFS) Close() error                  { return nil }
-func (s *segmentFS) Size() (int64, error)          { return max(s.at+int64(len(s.body)), s.least), nil }
-
-// ReadAt reads from the header or the stretch. What lies between is zeros.
-func (s *segmentFS) ReadAt(p []byte, off int64) (n int, err error) {
-	end := s.at + int64(len(s.body))
-	clear(p)
-	if off < int64(len(s.header)) {
-		copy(p, s.header[off:])
-	}
-	if off+int64(len(p)) > s.at && off < end {
-		copy(p[max(s.at-off, 0):], s.body[max(off-s.at, 0):])
-	}
-	if end = max(end, s.least); off+int64(len(p)) > end {
-		return int(max(end-off, 0)), io.EOF
-	}
-	return len(p), nil
 }

@@ -59,7 +59,7 @@ func openHistory(ctx context.Context, b Bucket) (*history, error) {
 	return h, nil
 }
 
-// step reads step n. A step that is missing is damage: all from the floor on must be there.
+// step reads step n. A step that is missing is damage: all at the floor and above must be there.
 func (h *history) step(ctx context.Context, n uint64) (*Step, error) {
 	s, err := twice(func() (*Step, error) { return readStep(ctx, h.b, h.storeID, n) })
 	return s, missing(err, StepName(n), "step")

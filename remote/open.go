@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// Open opens the store in dir and keeps it in the bucket from then on. It claims the store: whoever had
+// Open opens the store in dir and keeps it in the bucket. It claims the store: whoever had
 // it open before is fenced. nil stands for the default options.
 //
 //   - A new directory and an unused bucket begin a new store.
@@ -412,7 +412,7 @@ func (o *opening) hasUnpublished() bool {
 }
 
 // beginList prepares a list of segments that begins with the logs of this epoch: all earlier writes must be in
-// tables. If there are none, a first step says so, and the store can be restored from then on.
+// tables. If there are none, a first step says so, and the store can be restored at once.
 // Otherwise that takes until the tables are uploaded.
 func (o *opening) beginList() error {
 	if err := o.db.Flush(o.ctx); err != nil {

@@ -8,13 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -95,6 +92,9 @@ type LeftOut struct {
 	// Why says why the logs end where they do, if that was not asked for: not all that the logs have can
 	// be used. "" otherwise.
 	Why string
+	// Lost says that the newest point was asked for, and what is left out waits for tables that the bucket lacks. If
+	// the machine that has these is lost, so is that, and the restored store goes on in the same bucket.
+	Lost bool
 }
 
 // A PointError says that a store can't be restored to a point, and which points nearby it can be
@@ -151,8 +151,8 @@ Restore it again, which goes on with what is here already, or remove the directo
 // The directory must be empty, or not exist, or be one in which a Restore was interrupted. Until
 // Restore is nearly done it has no store that opens. After an error, the files that were fetched stay
 // for the next attempt. The store is a copy: it has the store's id, and remote.Open takes the bucket
-// over with it only if nothing was left out but what nobody can restore, which LeftOut.Why explains. Otherwise it
-// goes on in another prefix.
+// over with it only if nothing was left out, or what was is lost for everybody (LeftOut.Lost). Otherwise it goes on in
+// another prefix.
 func Restore(ctx context.Context, b Bucket, dir string, at At, o *RestoreOptions) (Restored, error) {
 	r := newRestore(b, dir, at, o)
 	if err := r.run(ctx); err != nil {
@@ -468,143 +468,3 @@ func (r *restore) sweep() error {
 }
 
 func (r *restore) path(name string) string { return filepath.Join(r.dir, name) }
-
-// fetch brings the tables and sidecars, several at the same time.
-func (r *restore) fetch(ctx context.Context) error {
-	tables := slices.Collect(r.moment.state.Tables.Version.Tables())
-	total := int64(0)
-	for _, t := range tables {
-		total += t.Size
-		if t.Sidecar != nil {
-			total += t.Sidecar.Size
-		}
-	}
-	r.arrive(0, total)
-	var kept atomic.Int64
-	err := together(ctx, r.opts.Fetches, len(tables), func(ctx context.Context, i int) error {
-		t := tables[i]
-		there, err := r.fetchOne(ctx, t, total)
-		if err == nil && t.Sidecar != nil {
-			err = r.fetchSidecar(ctx, t, total)
-		}
-		kept.Add(there)
-		return err
-	})
-	r.done.Tables, r.done.Kept, r.done.Missing = len(tables), kept.Load(), r.missing
-	slices.Sort(r.done.Missing)
-	r.done.Bytes += r.arrived
-	return err
-}
-
-// fetchOne brings one table, unless an interrupted restore has. kept is its size if it has.
-func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) (kept int64, err error) {
-	path := r.path(base.TableName(t.Num))
-	if info, err := r.fs.Stat(path); err == nil && r.opts.warm.has(path, t) && info.Size == t.Size {
-		r.arrive(t.Size, total)
-		return t.Size, nil
-	} else if err == nil && checkTable(ctx, r.fs, path, r.done.StoreID, t) == nil {
-		// What was read may be in the page cache only.
-		if err := syncAgain(r.fs, path); err != nil {
-			return 0, err
-		}
-		r.opts.warm.add(path, t)
-		r.arrive(t.Size, total)
-		return t.Size, nil
-	}
-	from, err := r.bucketOf(uint64(t.Num))
-	if err != nil {
-		return 0, err
-	}
-	b := arriving{from, func(n int64) { r.arrive(n, total) }}
-	if err := fetchTable(ctx, b, r.done.StoreID, r.fs, path, t); err != nil {
-		return 0, err
-	}
-	r.opts.warm.add(path, t)
-	return 0, nil
-}
-
-// fetchSidecar brings the sidecar of a table. A store does without a sidecar that is missing or damaged.
-func (r *restore) fetchSidecar(ctx context.Context, t *manifest.Table, total int64) error {
-	path := r.path(base.FilterName(t.Sidecar.Num))
-	from, err := r.bucketOf(uint64(t.Sidecar.Num))
-	if err != nil {
-		return err
-	}
-	err = fetchFilter(ctx, from, r.done.StoreID, r.fs, path, t)
-	r.arrive(t.Sidecar.Size, total)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var damage *shale.CorruptionError
-	if errors.As(err, &damage) {
-		r.missing = append(r.missing, FilterName(uint64(t.Sidecar.Num)))
-		if err = r.fs.Remove(path); errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return err
-	}
-	r.done.Filters++
-	return err
-}
-
-// syncAgain makes a file durable that an earlier process has written, and whose sync did not fail:
-// fetchFile removes such files.
-func syncAgain(fsys vfs.FS, path string) error {
-	f, err := fsys.OpenReadWrite(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
-
-// arrive counts bytes of tables and sidecars, and reports them.
-func (r *restore) arrive(n, total int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.arrived += n
-	if r.opts.Progress != nil {
-		r.opts.Progress(min(r.arrived, total), total)
-	}
-}
-
-// An arriving is a bucket that reports the bytes that are read.
-type arriving struct {
-	Bucket
-	read func(n int64)
-}
-
-func (c arriving) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
-	n, err := c.Bucket.ReadAt(ctx, name, p, off)
-	c.read(int64(n))
-	return n, err
-}
-
-// bucketOf returns the bucket that has the files with a number: that of the store, or of a clone's
-// parent.
-func (r *restore) bucketOf(num uint64) (Bucket, error) {
-	if p := parentOf(r.moment.state.Parents, num); p != nil {
-		return r.parent(*p)
-	}
-	return r.b, nil
-}
-
-// parent opens the bucket of a parent, once.
-func (r *restore) parent(p Parent) (Bucket, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if b := r.parents[p.Prefix]; b != nil {
-		return b, nil
-	}
-	if r.opts.Parent == nil {
-		return nil, fmt.Errorf("the store is a clone, and needs files of its parent in %q: say in RestoreOptions.Parent how to open that", p.Prefix)
-	}
-	b, err := r.opts.Parent(p.Prefix)
-	if err != nil {
-		return nil, fmt.Errorf("open the parent's bucket %q: %w", p.Prefix, err)
-	}
-	if r.parents == nil {
-		r.parents = make(map[string]Bucket)
-	}
-	b = retrying(b)
-	r.parents[p.Prefix] = b
-	return b, nil
-}

@@ -211,6 +211,7 @@ func (r *restore) giveUp(ctx context.Context) error {
 		end = info.next
 	}
 	r.behind = end
+	r.done.Left.Lost = true
 	return nil
 }
 

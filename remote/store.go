@@ -18,7 +18,7 @@ import (
 // Options.Strict nothing.
 //
 // One process at a time owns a store. Each Open claims it, and the writer before is fenced: its
-// writes fail from then on with ErrFenced, which is final. A bucket that does not answer fences
+// writes fail with ErrFenced, which is final. A bucket that does not answer fences
 // nobody: the Store goes on by itself when it answers again.
 //
 // Any number of goroutines may call the methods at the same time.
@@ -214,9 +214,10 @@ func (s *Store) noteStep(n uint64) error {
 	})
 }
 
-// noteShipped notes how far the logs are in the bucket. Requires: ship.mu.
+// noteShipped notes how far the logs are in the bucket. The last writes may be in tables only, if the store was also
+// written without the bucket. Requires: ship.mu, and the bucket lacks no tables.
 func (s *Store) noteShipped() error {
-	at, seq := s.ship.at, s.ship.lastSeq
+	at, seq := s.ship.at, max(s.ship.lastSeq, s.Lag().Shipped)
 	return s.note(func(n *notes) { n.Shipped, n.LastSeq = at, seq })
 }
 

@@ -140,6 +140,16 @@ func TestStore_OpenedWithoutTheBucket(t *testing.T) {
 	s = openStore(t, "db", b, manual(fsys))
 	mustNil(t, s.Publish(t.Context()))
 	sameMap(t, "restored", restoredContents(t, b), model)
+
+	// All of it is in the bucket, though not in the logs there: a successor leaves nothing to salvage.
+	mustNil(t, s.Close())
+	other := vfs.NewMem()
+	_, err := Restore(t.Context(), b, "db", At{}, &RestoreOptions{FS: other})
+	mustNil(t, err)
+	openStore(t, "db", b, manual(other))
+	for u, err := range Salvage(fsys, "db") {
+		t.Errorf("salvaged number %d, %v", u.Seq, err)
+	}
 }
 
 // TestStore_Ingest ingests keys between writes. A strict store acknowledges that only when the tables are in

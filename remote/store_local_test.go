@@ -239,7 +239,7 @@ func TestStore_GoesOnWithoutAnIngestion(t *testing.T) {
 		other := vfs.NewMem()
 		r, err := Restore(t.Context(), b, "db", At{}, &RestoreOptions{FS: other})
 		mustNil(t, err)
-		if r.Left.Why == "" || r.At.Seq != 15 {
+		if r.Left.Why == "" || !r.Left.Lost || r.At.Seq != 15 {
 			t.Fatalf("%s: restored %+v", what, r)
 		}
 		o := manual(other)

@@ -6,17 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"maps"
-	"math"
 	"slices"
 	"sync"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
-	"github.com/shaledb/shale/sstable"
-	"github.com/shaledb/shale/vfs"
 )
 
 // A Report is what Verify has found.
@@ -52,7 +47,7 @@ const (
 	verifyTables = 4
 )
 
-// Verify checks that a store in a bucket can be restored: to all steps from the floor on, and to all pins.
+// Verify checks that a store in a bucket can be restored: to all steps that are kept, and to all pins.
 // It reads the steps, states and pins, and compares the names and sizes of all objects, of which
 // a LIST gives 1,000 at a time. If deep is set, it also reads all tables, sidecars and segments, and
 // checks every block and every record.
@@ -96,7 +91,7 @@ type verification struct {
 	newest   *Step
 	needed   map[string]*manifest.Table // the tables and sidecars that are needed, by name
 	parented map[string]bool            // those in the buckets of parents
-	listed   map[place]bool             // the ends of segments that were found to be whole, from the log's beginning on
+	listed   map[place]bool             // the ends of segments that were found to be whole, from the beginning of the log
 	used     map[place]bool             // segments that are needed
 
 	mu sync.Mutex // protects report.Findings
@@ -131,7 +126,7 @@ func (v *verification) findOr(object string, err error) error {
 // run carries out the steps of an attempt:
 //
 //  1. list lists all objects.
-//  2. chain reads the steps from the floor on, applies them to each other, compares the sums with the
+//  2. chain reads the steps that are kept, applies them to each other, compares the sums with the
 //     states, and notes what they need.
 //  3. pinned does so for the pins.
 //  4. walk goes through the list of segments.
@@ -186,7 +181,7 @@ func (v *verification) list(ctx context.Context) error {
 	return nil
 }
 
-// chain checks the steps and states from the floor on.
+// chain checks the steps that are kept, and the states.
 func (v *verification) chain(ctx context.Context) error {
 	newest := uint64(0)
 	for n := range v.steps {
@@ -333,7 +328,7 @@ func (v *verification) needFile(owner string, s *State, num uint64, name string,
 	}
 }
 
-// needLog notes the segments of an extent, which must follow each other from the log's beginning on.
+// needLog notes the segments of an extent, which must follow each other from the beginning of the log.
 func (v *verification) needLog(owner string, s *State, e Extent) {
 	end := place{e.Log, e.Length}
 	if v.listed[end] {
@@ -473,41 +468,6 @@ func (v *verification) checkRest(end place) {
 	}
 }
 
-// readLogs reads all segments from a place on, and checks their records.
-func (v *verification) readLogs(ctx context.Context, at place) error {
-	mem := vfs.NewMem()
-	var l *laying
-	for s, err := range (segmentList{v.b, v.report.StoreID}).from(ctx, at) {
-		if err != nil {
-			return v.findOr(at.String(), err)
-		}
-		v.passSegment(place{s.Log, s.Offset}, int64(len(s.Body)))
-		v.checkEnd(s)
-		at = s.after()
-		if l == nil || s.Offset == 0 {
-			// A log at a time is in memory.
-			mem = vfs.NewMem()
-			l = &laying{fs: mem, storeID: v.report.StoreID, minLog: s.Log, tables: math.MaxUint64}
-		}
-		if len(s.Body) == 0 {
-			continue
-		}
-		_, err = l.add(s)
-		if err := v.findOr(s.Name(), err); err != nil {
-			return err
-		}
-		if err != nil {
-			l = nil
-			continue
-		}
-		if s.FirstSeq <= s.LastSeq && l.seq != s.LastSeq {
-			v.find(s.Name(), fmt.Errorf("its records go up to sequence number %d, its header says %d", l.seq, s.LastSeq))
-		}
-	}
-	v.checkRest(at)
-	return nil
-}
-
 // leftovers notes what nothing needs.
 func (v *verification) leftovers() {
 	left := v.left
@@ -533,95 +493,4 @@ func (v *verification) leftovers() {
 	}
 	slices.SortFunc(left, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })
 	v.report.Leftovers = left
-}
-
-// readTables reads all tables and sidecars, if it is deep.
-func (v *verification) readTables(ctx context.Context) error {
-	if !v.deep {
-		return nil
-	}
-	names := slices.Sorted(maps.Keys(v.needed))
-	return together(ctx, verifyTables, len(names), func(ctx context.Context, i int) error {
-		t := v.needed[names[i]]
-		if size, there := v.files[names[i]]; !there || names[i] == TableName(uint64(t.Num)) && size != t.Size {
-			return nil // it is a finding already
-		}
-		return v.findOr(names[i], inObject(v.readTable(ctx, names[i], t), names[i]))
-	})
-}
-
-// readTable reads all of a table or of its sidecar.
-func (v *verification) readTable(ctx context.Context, name string, t *manifest.Table) error {
-	src := &pieces{ctx: ctx, b: v.b, name: name}
-	if name != TableName(uint64(t.Num)) {
-		return sidecarOf(src, v.report.StoreID, t).Check()
-	}
-	r, err := sstable.Open(src, sstable.ReaderOptions{Num: t.Num, StoreID: v.report.StoreID, Size: t.Size, Checksum: t.Checksum, Seq: t.MaxSeq, NoFilter: true})
-	if err != nil {
-		return err
-	}
-	return r.Verify(ctx)
-}
-
-// inObject gives damage of a table the name of its object.
-func inObject(err error, name string) error {
-	var damage *base.CorruptionError
-	if errors.As(err, &damage) {
-		return base.Corruption(name, damage.Offset, damage.Part, damage.Err)
-	}
-	return err
-}
-
-// keptPieces is how many pieces of an object stay in memory, each of fetchPiece bytes: those of a table
-// of the usual size.
-const keptPieces = 17
-
-// pieces reads an object in large pieces, and keeps some of them, as a check reads a table from the
-// beginning to the end twice. One goroutine uses it.
-type pieces struct {
-	ctx  context.Context
-	b    Bucket
-	name string
-	kept []piece // the newest one last
-}
-
-// A piece is a part of an object. It is shorter than fetchPiece if the object ends in it.
-type piece struct {
-	off  int64
-	data []byte
-}
-
-// ReadAt implements io.ReaderAt.
-func (p *pieces) ReadAt(dst []byte, off int64) (n int, err error) {
-	for n < len(dst) {
-		piece, err := p.at(off + int64(n))
-		if err != nil {
-			return n, err
-		}
-		from := off + int64(n) - piece.off
-		if from >= int64(len(piece.data)) {
-			return n, io.EOF
-		}
-		n += copy(dst[n:], piece.data[from:])
-	}
-	return n, nil
-}
-
-// at returns the piece with an offset.
-func (p *pieces) at(off int64) (piece, error) {
-	off -= off % fetchPiece
-	if i := slices.IndexFunc(p.kept, func(k piece) bool { return k.off == off }); i >= 0 {
-		return p.kept[i], nil
-	}
-	data := make([]byte, fetchPiece)
-	n, err := p.b.ReadAt(p.ctx, p.name, data, off)
-	if err != nil && err != io.EOF {
-		return piece{}, err
-	}
-	if len(p.kept) == keptPieces {
-		p.kept = slices.Delete(p.kept, 0, 1)
-	}
-	got := piece{off, data[:n]}
-	p.kept = append(p.kept, got)
-	return got, nil
 }

@@ -22,7 +22,7 @@
 //
 // # What it shows
 //
-//   - Opening costs a GET a table: its filter and its index are local from then on.
+//   - Opening costs a GET a table: its filter and its index are local after that.
 //   - An absent URL, which is what checkers ask for most, is answered from memory, but for false positives.
 //   - A known URL costs a GET of 64 KiB at most, and none if its neighbours were asked for before.
 //   - What the crawler finds is with the checkers as soon as the bucket has it: they wait for the sequence number that

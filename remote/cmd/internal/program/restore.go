@@ -119,5 +119,10 @@ func (c *call) writeRestored(dir string, r *remote.Restored, took time.Duration)
 	if l.Why != "" {
 		fmt.Fprintf(c.out, "The logs end there because %s.\n", l.Why)
 	}
-	fmt.Fprintf(c.out, "The bucket still has it. This store can't be shipped to the same place any more: ship it to another one.\n")
+	if l.Lost {
+		fmt.Fprintln(c.out, "That waits for tables which the bucket does not have. If the program that has them still runs, let it ship, and restore\n"+
+			"again. If its machine is lost, this store goes on in the same place: ship it there.")
+		return
+	}
+	fmt.Fprintln(c.out, "The bucket still has it. This store can't be shipped to the same place any more: ship it to another one.")
 }
