@@ -42,7 +42,7 @@ const advanceTries = 10
 
 // Advance makes a handle that was opened with ReadOnly show what the writer of its directory has
 // done since Open, or since the last Advance. It returns the number of the newest write that the
-// handle shows then. What was acknowledged before Advance began is among it, on the same machine.
+// handle shows then. It includes what was acknowledged before Advance began, on the same machine.
 // What the handle shows is a prefix of the writer's commits, whole batches only, and never goes
 // back. A write is shown as soon as it is in the log: so it may be one that its writer never sees
 // acknowledged, because a sync fails, and that Resume undoes.

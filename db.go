@@ -96,7 +96,7 @@ type DB struct {
 
 // Close waits for running calls, stops the background work, makes every write
 // durable, and releases all files and the lock. Iterators and snapshots that
-// are still open return ErrClosed from then on. A second Close returns
+// are still open return ErrClosed after that. A second Close returns
 // ErrClosed. The error says what could not be made durable.
 func (db *DB) Close() error {
 	// First all that may write has to end: the broadcast makes those that wait notice that the

@@ -76,7 +76,7 @@ func (db *DB) replayLogs(state *manifest.State) (logset.Replayed, error) {
 		f.split = true
 	} else {
 		state.Logs = replayed.Logs
-		*f = follower{} // from here on the memtables are the view's alone
+		*f = follower{} // the memtables are the view's alone now
 	}
 	return r, nil
 }

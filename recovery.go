@@ -174,7 +174,7 @@ func (db *DB) tryWrites(f *health.Failure) error {
 	w := db.logs.Current()
 	switch {
 	// A sync has failed since f was noted, and whoever synced is about to report it. Nobody
-	// knows what the disk has, so the failure lasts from here on.
+	// knows what the disk has, so the failure is final.
 	case f.Passes && w.SyncFailed():
 		return db.health.LogFailed(w.Err())
 	case !f.Passes || w.Err() != nil:

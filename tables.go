@@ -131,7 +131,7 @@ func (db *DB) newSink(level int, bits float64) *sink {
 	return &sink{db: db, level: level, bits: bits}
 }
 
-// newOutput begins a table. Its number is pending from here on, until the table is in a version
+// newOutput begins a table. Its number is pending until the table is in a version
 // or is given up: only files that are pending may be removed as leftovers of a failure.
 func (s *sink) newOutput() (compaction.Output, error) {
 	db := s.db

@@ -23,7 +23,7 @@ type Edit struct {
 	// MinLog says that logs with lower numbers are obsolete: their entries are in tables.
 	MinLog base.FileNum
 	// NewLog announces a log. The edit is written after the log's directory entry is durable,
-	// because from then on a missing file counts as damage.
+	// because a missing file counts as damage after that.
 	NewLog base.FileNum
 	// SealedLog states the final length of a log that was announced before.
 	SealedLog *SealedLog

@@ -84,7 +84,7 @@ func (r *runner) keep(figure string, x float64, cells ...*cell) {
 func (r *runner) misses(n int) stream { return stream{keys: r.absent[:min(n, len(r.absent))]} }
 
 // cold runs fn. If files can't be dropped from the page cache here, it notes that once
-// and skips fn from then on.
+// and skips fn after that.
 func (r *runner) cold(fn func() error) error {
 	if r.noCold {
 		return nil

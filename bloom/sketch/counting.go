@@ -21,7 +21,7 @@ import (
 //
 // A key may be added several times. It is in the filter until it has been removed as often.
 // A counter that reaches 15 is never changed again, because its true value is not known
-// from then on. Its keys may be taken for present for ever, but none of them is denied.
+// after that. Its keys may be taken for present for ever, but none of them is denied.
 // That takes 15 additions of one key, or of keys with a common counter. At 10 counters a
 // key this happens to one counter in 10^15.
 //

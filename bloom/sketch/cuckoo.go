@@ -29,7 +29,7 @@ var ErrFull = errors.New("bloom: filter is full")
 // Remove takes out a key that was added; no stays certain then. It cannot see the
 // difference between a false positive and a key. A caller that removes a key which was
 // never added, and which passes by chance, takes out the fingerprint of another key, and
-// that key is denied from then on.
+// that key is denied after that.
 //
 // A key may be added several times, and is in the filter until it has been removed as
 // often. It can be there up to 8 times, or 4 if its two buckets happen to be the same; then

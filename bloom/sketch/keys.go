@@ -68,7 +68,7 @@ func (f *Counting) AddKeys(keys [][]byte) error { return addKeys(f, keys) }
 
 // Remove removes key once, and reports whether it did. It refuses a key that is certainly
 // absent, and then changes nothing. A key that was never added must not be removed: if it
-// passes by chance, other keys may be denied from then on. It allocates nothing.
+// passes by chance, other keys may be denied after that. It allocates nothing.
 func (f *Counting) Remove(key []byte) bool { return f.RemoveHash(f.hasher.Hash(key)) }
 
 // MayContain reports whether key may be in the filter. False is certain. It
@@ -99,7 +99,7 @@ func (f *Cuckoo) AddKeys(keys [][]byte) error { return addKeys(f, keys) }
 
 // Remove removes key once, and reports whether it did. False means that the key was
 // certainly absent. A key that was never added must not be removed: if it passes by chance,
-// another key is denied from then on. It allocates nothing.
+// another key is denied after that. It allocates nothing.
 func (f *Cuckoo) Remove(key []byte) bool { return f.RemoveHash(f.hasher.Hash(key)) }
 
 // MayContain reports whether key may be in the filter. False is certain. It

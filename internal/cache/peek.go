@@ -1,7 +1,7 @@
 package cache
 
 // A Peek is a look at a block without a pin. The block may be evicted at any
-// time, and from then on Bytes may hold anything. So a caller expects wrong
+// time, and after that Bytes may hold anything. So a caller expects wrong
 // bytes, copies what it needs, and then calls Valid. Only if Valid returns
 // true, what was read was the block. The memory itself can always be read.
 //
