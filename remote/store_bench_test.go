@@ -198,3 +198,50 @@ func TestStore_PutsAGB(t *testing.T) {
 		})
 	}
 }
+
+// BenchmarkSegment makes a segment of 8 MiB of a log with records of about 1,000 bytes, which is in the page cache, and
+// sends it nowhere. floor only reads the same bytes once and sums them once:
+//
+//	go test -run '^$' -bench Segment .
+func BenchmarkSegment(b *testing.B) {
+	dir := b.TempDir()
+	s, err := Open(b.Context(), dir, NewMem(), &Options{Ship: -1, Publish: -1, Flush: -1, Store: shale.Options{Durability: shale.SyncManual}})
+	mustNil(b, err)
+	defer s.Close()
+	value := make([]byte, 1000)
+	for i := range 9000 {
+		mustNil(b, s.DB().Put(fmt.Appendf(nil, "key%012d", i), value))
+	}
+	mustNil(b, s.DB().Sync())
+	pos := s.DB().LogPosition()
+	buf := make([]byte, 0, segmentSize+(1<<20))
+	b.Run("floor", func(b *testing.B) {
+		f, err := s.fs.Open(s.logs.path(pos.Log))
+		mustNil(b, err)
+		defer f.Close()
+		b.SetBytes(segmentSize)
+		p, cpu, n := buf[:segmentSize], cpuTime(), 0
+		for b.Loop() {
+			n++
+			for off := 0; off < segmentSize; off += 256 << 10 {
+				_, err := f.ReadAt(p[off:off+256<<10], int64(off))
+				mustNil(b, err)
+			}
+			Checksum(p)
+		}
+		b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(n)/(segmentSize/1000), "cpu-ns/kB")
+	})
+	b.Run("segment", func(b *testing.B) {
+		b.SetBytes(segmentSize)
+		cpu, n := cpuTime(), 0
+		for b.Loop() {
+			n++
+			st, err := s.logs.cut(pos.Log, 0, pos.Synced, segmentSize, 0, &buf)
+			mustNil(b, err)
+			seg := &Segment{StoreID: s.id, Log: pos.Log, FirstSeq: st.firstSeq, LastSeq: st.last, Written: time.Now(), Body: st.body}
+			_, _, err = seg.encodeHeader(nil)
+			mustNil(b, err)
+		}
+		b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(n)/(segmentSize/1000), "cpu-ns/kB")
+	})
+}
