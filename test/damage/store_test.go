@@ -34,6 +34,8 @@ type badStore struct {
 	files map[string]string
 	log   string // that the last commits are in
 	mani  string
+	// minLog is the number of the oldest log that the store needs. Older ones may be held.
+	minLog base.FileNum
 
 	// states[n] is what the store holds after n commits. After a crash the
 	// log's tail may be lost, but not the first safe commits.
@@ -81,6 +83,11 @@ func newBadStoreOf(t testing.TB, id, seed uint64, end badEnd) *badStore {
 			b.mani = name
 		}
 	}
+	state, err := manifest.Load(b.mem, harness.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.minLog = state.MinLog
 	return b
 }
 
@@ -247,6 +254,9 @@ func (b *badStore) mustNotice(d damage, damaged map[string]string) bool {
 	}
 	if isTableOrFilter(d.file) {
 		return true
+	}
+	if kind, num, ok := base.ParseFileName(d.file); ok && kind == base.FileLog && num < b.minLog {
+		return false // it is held for another program, and the store does not need it
 	}
 	return b.end == closed && !strings.HasPrefix(d.what, "longer")
 }
