@@ -185,10 +185,10 @@ func (p *process) startLocked() {
 	}
 	g.figures.starts.Add(1)
 	p.cmd, p.stdin, p.client, p.killed, p.ended = cmd, stdin, nil, false, make(chan struct{})
-	scanned := make(chan struct{})
+	scanned, begins := make(chan struct{}), fmt.Sprintf("--- %s starts: %+v\n", time.Now().Format("15:04:05.000"), p.config)
 	g.wg.Go(func() {
 		defer close(scanned)
-		p.scan(stderr)
+		p.scan(stderr, begins)
 	})
 	ended := p.ended
 	g.wg.Go(func() { p.connect(ended) })
@@ -201,8 +201,8 @@ func (p *process) startLocked() {
 	})
 }
 
-// scan keeps what a process says in a file, and looks for what it must not say.
-func (p *process) scan(r io.Reader) {
+// scan keeps what a process says in a file, behind the line begins, and looks for what it must not say.
+func (p *process) scan(r io.Reader, begins string) {
 	name := filepath.Join(p.g.root, p.id+".log")
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -211,7 +211,7 @@ func (p *process) scan(r io.Reader) {
 		return
 	}
 	defer f.Close()
-	fmt.Fprintf(f, "--- %s starts: %+v\n", time.Now().Format("15:04:05.000"), p.config)
+	_, _ = f.WriteString(begins)
 	in := bufio.NewReader(r)
 	alarm := 0 // lines that are still told
 	for {
