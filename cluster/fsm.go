@@ -15,7 +15,7 @@ import (
 
 var _ raft.BatchingFSM = (*state)(nil)
 
-// maxApplyBytes is the size from which on a batch is written, also if more entries are at hand. A
+// maxApplyBytes bounds a batch: a larger one is written although more entries are at hand. A
 // batch is copied into the log's buffer and the memtable as a whole.
 const maxApplyBytes = 4 << 20
 

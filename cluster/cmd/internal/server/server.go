@@ -87,7 +87,7 @@ func New(c Config) *Server {
 	return s
 }
 
-// SetTimeout sets how long a command's work in the group may take from now on.
+// SetTimeout sets how long the work of each later command in the group may take.
 func (s *Server) SetTimeout(d time.Duration) { s.timeout.Store(int64(d)) }
 
 func setDefault[T comparable](field *T, value T) {
