@@ -67,15 +67,38 @@ func TestRepair_Sweep(t *testing.T) {
 }
 
 // A gap in what a log has in common with tables costs nothing; unless the tables are damaged too:
-// then what the log has in front of the gap is old.
+// then what the log has in front of the gap is old. One store in sixty has no gap that costs
+// anything, so there are five stores.
 func TestRepair_GapInWhatIsFlushed(t *testing.T) {
 	seed := testenv.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 9))
-	var b *lostStore
-	var log string
-	var size int
-	var tables []string
-	for size < 5000 || tables == nil { // what is left of the log was too much to be kept in memory
+	outcomes := make(map[string]int)
+	rounds := 10
+	if testing.Short() {
+		rounds = 1
+	}
+	for range 5 {
+		b, log, size, tables := halfFlushed(t, r)
+		for range rounds {
+			d := b.edit(log, flipped(4096+r.IntN((size-4096)/2), 1))
+			table := tables[r.IntN(len(tables))]
+			outcome, err := b.try(both(d, b.edit(table, flipped(r.IntN(len(b.files[table])*2/3), 1))))
+			if err != nil {
+				t.Fatalf("%v and %s: %v", d, table, err)
+			}
+			outcomes[outcome]++
+		}
+	}
+	t.Logf("seed %d: %s", seed, fmt.Sprint(outcomes))
+	if outcomes["some keys lost"] == 0 && !testing.Short() {
+		t.Errorf("no gap of the log cost anything: %v", outcomes)
+	}
+}
+
+// halfFlushed makes stores until one has tables and a log of at least 5,000 bytes, which was too
+// much to be kept in memory, and returns the name and the size of that log.
+func halfFlushed(t *testing.T, r *rand.Rand) (b *lostStore, log string, size int, tables []string) {
+	for size < 5000 || tables == nil {
 		b, size, tables = newLostStore(t, "half flushed", r.Uint64()), 0, nil
 		for _, name := range slices.Sorted(maps.Keys(b.files)) {
 			switch {
@@ -89,24 +112,7 @@ func TestRepair_GapInWhatIsFlushed(t *testing.T) {
 			}
 		}
 	}
-	outcomes := make(map[string]int)
-	rounds := 50
-	if testing.Short() {
-		rounds = 5
-	}
-	for range rounds {
-		d := b.edit(log, flipped(4096+r.IntN((size-4096)/2), 1))
-		table := tables[r.IntN(len(tables))]
-		outcome, err := b.try(both(d, b.edit(table, flipped(r.IntN(len(b.files[table])*2/3), 1))))
-		if err != nil {
-			t.Fatalf("%v and %s: %v", d, table, err)
-		}
-		outcomes[outcome]++
-	}
-	t.Logf("seed %d: %s", seed, fmt.Sprint(outcomes))
-	if outcomes["some keys lost"] == 0 && !testing.Short() {
-		t.Errorf("no gap of the log was harmless: %v", outcomes)
-	}
+	return b, log, size, tables
 }
 
 // The device can't read a file, or all of one kind: that is damage too, and the error is told.
