@@ -174,8 +174,11 @@ func (s *level0Set) addBeside(in span) (added bool) {
 
 // inputs returns the picked tables as the inputs of a plan, newest run first.
 func (s *level0Set) inputs() (inputs []Input) {
-	all := slices.Clone(s.tables)
-	slices.SortFunc(all, func(a, b young) int {
+	all := make([]*young, len(s.tables))
+	for i := range s.tables {
+		all[i] = &s.tables[i]
+	}
+	slices.SortFunc(all, func(a, b *young) int {
 		return cmp.Or(cmp.Compare(b.run, a.run), bytes.Compare(a.Smallest, b.Smallest))
 	})
 	for i, t := range all {

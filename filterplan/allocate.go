@@ -44,9 +44,9 @@ func allocate(runs []runShare, average float64) []float64 {
 	if average <= 0 || total == 0 {
 		return best
 	}
-	s := solver{shares: make([]share, len(runs))}
+	s := solver{shares: make([]*share, len(runs))}
 	for i, r := range runs {
-		s.shares[i] = share{run: i, weight: float64(r.keys) / total, probe: r.probe, curve: theBlockedCurve()}
+		s.shares[i] = &share{run: i, weight: float64(r.keys) / total, probe: r.probe, curve: theBlockedCurve()}
 		if r.probe <= 0 {
 			s.shares[i].probe = 1
 		}
@@ -56,8 +56,8 @@ func allocate(runs []runShare, average float64) []float64 {
 			s.shares[i].curve = fuse
 		}
 	}
-	slices.SortStableFunc(s.shares, func(a, b share) int {
-		return cmp.Compare(b.weight/b.probe, a.weight/a.probe)
+	slices.SortFunc(s.shares, func(a, b *share) int {
+		return cmp.Or(cmp.Compare(b.weight/b.probe, a.weight/a.probe), cmp.Compare(a.run, b.run))
 	})
 	bits := make([]float64, len(runs))
 	leastCost := math.Inf(1)
@@ -80,7 +80,7 @@ type share struct {
 
 // A solver has the runs of an allocation, the largest first.
 type solver struct {
-	shares []share
+	shares []*share
 }
 
 // solve gives no filters to the first runs, as many as without says, and divides

@@ -2,10 +2,10 @@ package manifest
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 
 	"github.com/shaledb/shale/internal/base"
 )
@@ -190,9 +190,10 @@ func applyLevel(runs []Run, removed map[base.FileNum]*Table, added map[uint64][]
 		if err != nil {
 			return nil, err
 		}
-		next = append(next, run)
+		// The new runs are few, and sorting values of this size would be much code.
+		i := sort.Search(len(next), func(i int) bool { return next[i].ID < id })
+		next = slices.Insert(next, i, run)
 	}
-	slices.SortFunc(next, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) })
 	return next, nil
 }
 

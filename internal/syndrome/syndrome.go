@@ -14,7 +14,6 @@
 package syndrome
 
 import (
-	"cmp"
 	"hash/crc32"
 	"math/bits"
 	"slices"
@@ -113,23 +112,20 @@ func Find(n int, syndrome uint32, most uint64) []Error {
 // the checksum. It computes the syndrome of every single bit, sorts
 // them, and looks for pairs whose combination is the syndrome.
 func pairs(size int, syndrome uint32, class uint64) (found []Error) {
-	type single struct {
-		syndrome uint32
-		at       uint32 // index of the bit
-	}
-	all := make([]single, 0, 8*size)
+	all := make([]uint64, 0, 8*size) // the syndrome of a bit, and below it the index of the bit
 	for bit := range 8 {
 		v := uint32(1) << (24 + bit) // syndrome of the bit in the last byte
 		for pos := size - 1; pos >= 0; pos, v = pos-1, step(v) {
-			all = append(all, single{v, uint32(8*pos + bit)})
+			all = append(all, uint64(v)<<32|uint64(8*pos+bit))
 		}
 	}
-	slices.SortFunc(all, func(a, b single) int { return cmp.Compare(a.syndrome, b.syndrome) })
+	slices.Sort(all)
 	for _, a := range all {
-		i, ok := slices.BinarySearchFunc(all, a.syndrome^syndrome, func(b single, v uint32) int { return cmp.Compare(b.syndrome, v) })
-		if ok && a.at < all[i].at {
-			b := all[i]
-			found = append(found, Error{Flips: [2]Flip{{int(a.at / 8), 1 << (a.at % 8)}, {int(b.at / 8), 1 << (b.at % 8)}}, N: 2, Class: class})
+		other := uint32(a>>32) ^ syndrome
+		i, _ := slices.BinarySearch(all, uint64(other)<<32)
+		if i < len(all) && uint32(all[i]>>32) == other && uint32(a) < uint32(all[i]) {
+			a, b := uint32(a), uint32(all[i])
+			found = append(found, Error{Flips: [2]Flip{{int(a / 8), 1 << (a % 8)}, {int(b / 8), 1 << (b % 8)}}, N: 2, Class: class})
 		}
 	}
 	return found
