@@ -316,8 +316,9 @@ func (v *view) estimate(known tree.Estimates) tree.Estimates {
 		runs[i] = r
 	}
 	spread := filterplan.NewKeySpread(runs)
+	e.Largest = len(runs) - max(0, slices.IndexFunc(runs, spread.Of))
 	fresh := len(v.Runs) - len(known.KeyShares)
-	if slices.ContainsFunc(v.Runs[:fresh], func(r *tree.Run) bool { return spread.Of(r) }) {
+	if e.Largest != known.Largest || e.Largest > len(known.KeyShares) {
 		fresh, known.KeyShares = len(v.Runs), nil // the shares were those in another largest run
 	}
 	for _, r := range v.Runs[:fresh] {

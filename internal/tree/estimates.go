@@ -7,11 +7,14 @@ import "slices"
 type Estimates struct {
 	LiveShares []float64 // see compaction.LiveShares
 	KeyShares  []float64 // see filterplan.KeySpread
+	// Largest says which run the KeyShares are shares of, counted from the last run, which is 1. A
+	// run keeps its number when newer runs come or go. 0: there is none.
+	Largest int
 }
 
 // last returns the estimates of the last n runs.
 func (e Estimates) last(n int) Estimates {
-	return Estimates{e.LiveShares[len(e.LiveShares)-n:], e.KeyShares[len(e.KeyShares)-n:]}
+	return Estimates{e.LiveShares[len(e.LiveShares)-n:], e.KeyShares[len(e.KeyShares)-n:], e.Largest}
 }
 
 // A passedOn is what a version knows of the estimates of earlier versions: those of its last

@@ -12,15 +12,15 @@ import (
 func TestVersion_Estimates(t *testing.T) {
 	const n = 2 * driftShare // so two tables of the last run may change
 	big := newBigTree(t, n)
-	computed, knew := 0, 0
+	computed, knew, largest := 0, 0, 0
 	estimate := func(known Estimates) Estimates {
 		computed++
-		knew = len(known.LiveShares)
+		knew, largest = len(known.LiveShares), known.Largest
 		var e Estimates
 		for range len(big.tree.version.Runs) - knew {
 			e.LiveShares, e.KeyShares = append(e.LiveShares, float64(computed)), append(e.KeyShares, float64(computed))
 		}
-		return Estimates{append(e.LiveShares, known.LiveShares...), append(e.KeyShares, known.KeyShares...)}
+		return Estimates{append(e.LiveShares, known.LiveShares...), append(e.KeyShares, known.KeyShares...), computed}
 	}
 	// check asks for the estimates. want are the numbers of the calls that have computed them.
 	check := func(what string, known int, want ...float64) {
@@ -28,6 +28,9 @@ func TestVersion_Estimates(t *testing.T) {
 		e := big.tree.version.Estimates(estimate)
 		if !slices.Equal(e.LiveShares, want) || !slices.Equal(e.KeyShares, want) || knew != known {
 			t.Errorf("%s: %d runs were known and the estimates are %v, want %d and %v", what, knew, *e, known, want)
+		}
+		if e.Largest != computed || knew > 0 && largest == 0 {
+			t.Errorf("%s: the largest run is %d, and was known as %d, want %d", what, e.Largest, largest, computed)
 		}
 	}
 	replace := func(i int) {
