@@ -68,7 +68,7 @@ func (l *Life) Open() error {
 	l.disk = l.Mem
 	l.opened++
 	l.FS = vfs.NewFault(l.Mem, l.Inject)
-	l.Opts.FS = l.FS
+	l.Opts.FS = moodyFS{l.FS}
 	db, err := shale.Open(Dir, &l.Opts)
 	if err != nil {
 		return fmt.Errorf("Open: %w", err)

@@ -2,8 +2,10 @@ package harness
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"time"
 
@@ -64,6 +66,8 @@ var optionDraws = []optionDraw{
 	scaled("TableSize", func(o *shale.Options) *int64 { return &o.TableSize },
 		[]int64{4 << 10, 4 << 10, 8 << 10, 64 << 10}, doubled[int64](16<<10, 2<<20)),
 	drawn("Compression", func(o *shale.Options) *shale.Compression { return &o.Compression }, shale.Snappy, shale.NoCompression, shale.Zstd),
+	drawn("Logger", func(o *shale.Options) **slog.Logger { return &o.Logger }, nil, slog.New(slog.DiscardHandler)),
+	{"OnEvent", drawListener, drawListener},
 	drawn("testing.minPrepared", func(o *shale.Options) *int64 { return KnobsOf(o).MinPrepared }, 1, 1, 0),
 	drawn("testing.noMap", func(o *shale.Options) *bool { return KnobsOf(o).NoMap }, false, true),
 	scaled("testing.seed", func(o *shale.Options) *uint64 { return KnobsOf(o).Seed }, []uint64{77, 78, 79}, []uint64{0, 77}),
@@ -83,6 +87,20 @@ func gate(p shale.LogPosition) error {
 	return nil
 }
 
+// drawListener draws an OnEvent, which may fail. Only with a Logger may there be none, or one that
+// fails: else the store would write to the log of the test.
+func drawListener(r *rand.Rand, o *shale.Options) {
+	listeners := []func(shale.Event){quiet}
+	if o.Logger != nil {
+		listeners = append(listeners, nil, panics, exits)
+	}
+	o.OnEvent = listeners[r.IntN(len(listeners))]
+}
+
+func quiet(shale.Event)  {}
+func panics(shale.Event) { panic("a listener that panics") }
+func exits(shale.Event)  { runtime.Goexit() }
+
 // doubled returns the numbers from lo to hi, each twice the one before it.
 func doubled[T int | int64](lo, hi T) (values []T) {
 	for ; lo <= hi; lo *= 2 {
@@ -98,8 +116,6 @@ var optionsFixed = map[string]string{
 	"MustExist":     "likewise",
 	"LockTimeout":   "the tests have a store open once, but for the soak, which sets it; TestOwner_ waits for locks",
 	"FS":            "each test has its disk",
-	"Logger":        "it gets what OnEvent gets",
-	"OnEvent":       "the test listens by it",
 	"testing":       "its own fields are drawn",
 	"testing.now":   "time has no part in what the tests compare",
 }
@@ -108,7 +124,7 @@ var optionsFixed = map[string]string{
 // levels, to use logs again and to merge tables. None of them may change an answer, and each may
 // differ from one Open to the next.
 func Draw(r *rand.Rand, fs vfs.FS) shale.Options {
-	o := shale.Options{FS: fs, OnEvent: func(shale.Event) {}}
+	o := shale.Options{FS: fs}
 	for _, d := range optionDraws {
 		d.draw(r, &o)
 	}
@@ -117,7 +133,7 @@ func Draw(r *rand.Rand, fs vfs.FS) shale.Options {
 
 // DrawScaled draws the options of a store with hundreds of thousands of entries.
 func DrawScaled(r *rand.Rand, fs vfs.FS) shale.Options {
-	o := shale.Options{FS: fs, OnEvent: func(shale.Event) {}}
+	o := shale.Options{FS: fs}
 	for _, d := range optionDraws {
 		d.large(r, &o)
 	}

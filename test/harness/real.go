@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bundle"
@@ -193,25 +195,92 @@ func (r *Real) Compact(rng shale.Range) error {
 }
 func (r *Real) Verify() error { return r.note(r.DB.Verify(context.Background())) }
 
-// Tables lists the tables. Those of a run follow each other in key order and overlap nowhere; runs are
-// numbered from 0 in each level, and levels ascend.
+// Tables lists the tables, and compares them with the metrics. Those of a run follow each other in key
+// order and overlap nowhere; runs are numbered from 0 in each level, and levels ascend.
 func (r *Real) Tables() error {
+	tables := r.DB.Tables()
+	if err := inOrder(tables); err != nil {
+		return r.note(err)
+	}
+	// Compactions change the tables, and filters come and go, while the metrics are taken: only what is
+	// wrong again and again, in tables that stay the same, is wrong.
+	wrong := 0
+	for range 200 {
+		m, now := r.DB.Metrics(), r.DB.Tables()
+		err := fit(m, now)
+		if err == nil {
+			return nil
+		}
+		if slices.EqualFunc(tables, now, sameTable) {
+			if wrong++; wrong == 5 {
+				return r.note(fmt.Errorf("Metrics: %w", err))
+			}
+		}
+		tables = now
+		time.Sleep(time.Millisecond)
+	}
+	return nil
+}
+
+func sameTable(a, b shale.TableInfo) bool {
+	return a.Number == b.Number && a.Level == b.Level && a.Run == b.Run && a.FilterBytes == b.FilterBytes
+}
+
+// fit reports how metrics differ from what the tables say, as far as they do.
+func fit(m shale.Metrics, tables []shale.TableInfo) error {
+	const little = 1e-6
+	var sums [shale.NumLevels]shale.LevelMetrics
+	var low, high [shale.NumLevels]float64 // between these is the sum of the runs' false positives
+	all := int64(0)
+	for i := 0; i < len(tables); {
+		first := tables[i]
+		l := &sums[first.Level]
+		best, worst := 1.0, 0.0
+		for ; i < len(tables) && tables[i].Level == first.Level && tables[i].Run == first.Run; i++ {
+			t := tables[i]
+			l.Tables++
+			l.Bytes, l.Entries, l.Tombstones, l.FilterBytes = l.Bytes+t.Size, l.Entries+t.Entries, l.Tombstones+t.Tombstones, l.FilterBytes+t.FilterBytes
+			best, worst, all = min(best, t.PredictedFPR), max(worst, t.PredictedFPR), all+t.Size
+		}
+		l.Runs++
+		low[first.Level], high[first.Level] = low[first.Level]+best, high[first.Level]+worst
+	}
+	filters := int64(0)
+	for i, got := range m.Levels {
+		want := sums[i]
+		filters += want.FilterBytes
+		switch {
+		case got.Runs != want.Runs || got.Tables != want.Tables || got.Bytes != want.Bytes || got.Entries != want.Entries ||
+			got.Tombstones != want.Tombstones || got.FilterBytes != want.FilterBytes:
+			return fmt.Errorf("level %d is %+v, its tables have %+v", i, got, want)
+		case got.PredictedFPR < low[i]-little || got.PredictedFPR > high[i]+little:
+			return fmt.Errorf("level %d lets pass %v, its tables between %v and %v", i, got.PredictedFPR, low[i], high[i])
+		case !(got.KeyShare >= 0 && got.KeyShare <= 1+little):
+			return fmt.Errorf("level %d has a share of %v of the keys", i, got.KeyShare)
+		}
+	}
+	if m.FilterMemory != filters || m.LiveBytes < 0 || m.LiveBytes > all+int64(m.Levels[0].Runs) || m.IndexMemory < 0 || m.IndexOnDisk < 0 || m.CompactionDebt < 0 {
+		return fmt.Errorf("%+v, with %d bytes of tables and %d of filters", m, all, filters)
+	}
+	return nil
+}
+
+func inOrder(tables []shale.TableInfo) error {
 	var last *shale.TableInfo
-	for _, t := range r.DB.Tables() {
+	for _, t := range tables {
 		sameLevel := last != nil && t.Level == last.Level
 		switch {
 		case bytes.Compare(t.Smallest, t.Largest) > 0 || t.Entries == 0:
-			return r.note(fmt.Errorf("table %d has %d entries, from %q to %q", t.Number, t.Entries, t.Smallest, t.Largest))
+			return fmt.Errorf("table %d has %d entries, from %q to %q", t.Number, t.Entries, t.Smallest, t.Largest)
 		case last != nil && t.Level < last.Level, !sameLevel && t.Run != 0, sameLevel && t.Run != last.Run && t.Run != last.Run+1:
-			return r.note(fmt.Errorf("table %d, of level %d and run %d, follows one of %d and %d", t.Number, t.Level, t.Run, last.Level, last.Run))
+			return fmt.Errorf("table %d, of level %d and run %d, follows one of %d and %d", t.Number, t.Level, t.Run, last.Level, last.Run)
 		case sameLevel && t.Run == last.Run && bytes.Compare(last.Largest, t.Smallest) >= 0:
-			return r.note(fmt.Errorf("table %d begins at %q; the one before it ends at %q", t.Number, t.Smallest, last.Largest))
+			return fmt.Errorf("table %d begins at %q; the one before it ends at %q", t.Number, t.Smallest, last.Largest)
 		}
 		last = &t
 	}
 	return nil
 }
-
 func (r *Real) Checkpoint(dir string) error { return r.note(r.DB.Checkpoint(dir)) }
 
 func (r *Real) UseCopy(dir string, use func(copy Store)) error {
