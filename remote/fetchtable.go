@@ -26,7 +26,7 @@ const fetchTries = 2
 
 // fetchTable makes a file of a table of the bucket, and checks it: its size, the checksum of its bytes,
 // and that the footer is that of this table of this store. want is what the manifest says. The file is
-// durable when it returns, its name is not. A file that was there is removed first, and never written
+// durable when it returns, its name is not. A file that was there is replaced, and never written
 // to: it may be a second name of a file that others need.
 func fetchTable(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, path string, want *manifest.Table) error {
 	name := TableName(uint64(want.Num))
@@ -70,12 +70,14 @@ func fetchChecked(name string, fetch func() error) error {
 }
 
 // fetchFile makes a file with the bytes of an object, which must have the given size. It returns the
-// crc32c of those up to summed.
+// crc32c of those up to summed. The file gets its name when its bytes are durable: bytes whose sync has
+// failed may still be read, although no later sync makes them durable, so nothing may find them there.
 func fetchFile(ctx context.Context, b Bucket, name string, fsys vfs.FS, path string, size, summed int64) (uint32, error) {
-	if err := fsys.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	temp := path + ".new"
+	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
-	f, err := fsys.Create(path)
+	f, err := fsys.Create(temp)
 	if err != nil {
 		return 0, err
 	}
@@ -83,7 +85,13 @@ func fetchFile(ctx context.Context, b Bucket, name string, fsys vfs.FS, path str
 	if err == nil {
 		err = f.Sync()
 	}
-	return sum, errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = fsys.Rename(temp, path)
+	}
+	if err != nil {
+		_ = fsys.Remove(temp) // nothing uses it, and the next restore removes what stays
+	}
+	return sum, err
 }
 
 // copyObject writes the bytes of an object to a file, for fetchFile. It asks for one byte more than

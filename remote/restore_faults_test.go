@@ -347,3 +347,33 @@ func TestRestore_FailsAndGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// A sync fails, so what was written before may be lost, although it can still be read and later syncs succeed. The
+// restore is called again and completes, and then the power is cut.
+func TestRestore_SyncFails(t *testing.T) {
+	s := smallLife(t)
+	defer s.close()
+	broken := errors.New("broken")
+	failed := 0
+	for n := int64(1); ; n++ {
+		mem := vfs.NewMem()
+		disk := vfs.NewFault(mem, vfs.FailAt(n, broken, vfs.OpSync))
+		_, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: disk, Fetches: 1})
+		if disk.Count(vfs.OpSync) < n {
+			mustNil(t, err)
+			break
+		}
+		if !errors.Is(err, broken) {
+			t.Fatalf("sync %d fails: %v", n, err)
+		}
+		failed++
+		if _, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: disk}); err != nil {
+			t.Fatalf("after sync %d has failed: %v", n, err)
+		}
+		crashed := mem.Crash(vfs.CrashConfig{Policy: vfs.DropAll, Names: vfs.NamesDrop, Seed: uint64(n)})
+		if got := contentsOf(t, crashed, "to"); !maps.Equal(got, s.held()) {
+			t.Fatalf("after sync %d has failed and the power was cut: other data", n)
+		}
+	}
+	t.Logf("%d syncs have failed", failed)
+}

@@ -11,7 +11,6 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
-	"github.com/shaledb/shale/vfs"
 )
 
 // fetch brings the tables and sidecars, several at the same time.
@@ -48,10 +47,6 @@ func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) 
 		r.arrive(t.Size, total)
 		return t.Size, nil
 	} else if err == nil && checkTable(ctx, r.fs, path, r.done.StoreID, t) == nil {
-		// What was read may be in the page cache only.
-		if err := syncAgain(r.fs, path); err != nil {
-			return 0, err
-		}
 		r.opts.warm.add(path, t)
 		r.arrive(t.Size, total)
 		return t.Size, nil
@@ -89,16 +84,6 @@ func (r *restore) fetchSidecar(ctx context.Context, t *manifest.Table, total int
 	}
 	r.done.Filters++
 	return err
-}
-
-// syncAgain makes a file durable that an earlier process has written, and whose sync did not fail:
-// fetchFile removes such files.
-func syncAgain(fsys vfs.FS, path string) error {
-	f, err := fsys.OpenReadWrite(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // arrive counts bytes of tables and sidecars, and reports them.
