@@ -2,8 +2,10 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 type valve struct {
 	mu   sync.Mutex
 	shut chan struct{} // not nil: closed when the valve opens
+	held atomic.Int64  // how often something came that had to wait
 }
 
 func (v *valve) close() {
@@ -38,8 +41,20 @@ func (v *valve) wait() {
 	c := v.shut
 	v.mu.Unlock()
 	if c != nil {
+		v.held.Add(1)
 		<-c
 	}
+}
+
+// awaitHeld waits until something has come since held was before.
+func (v *valve) awaitHeld(t *testing.T, before int64) {
+	t.Helper()
+	eventually(t, "the valve holds something", func() error {
+		if v.held.Load() == before {
+			return errors.New("nothing has come")
+		}
+		return nil
+	})
 }
 
 type valveConn struct {
@@ -110,8 +125,9 @@ func TestRead_OldAnswers(t *testing.T) {
 		}
 		return nil
 	})
+	held := answers.held.Load()
 	answers.close()
-	time.Sleep(50 * time.Millisecond) // answers have come and are not read
+	answers.awaitHeld(t, held) // answers have come and are not read
 	questions.close()
 	t.Cleanup(questions.open)
 	t.Cleanup(answers.open)
@@ -148,13 +164,23 @@ func TestRead_OldAnswers(t *testing.T) {
 		})
 		read <- a
 	}()
+	g.eventually("the read asks for an index", func() error {
+		old.indexes.mu.Lock()
+		defer old.indexes.mu.Unlock()
+		if !old.indexes.running {
+			return errors.New("not yet")
+		}
+		return nil
+	})
 	time.Sleep(20 * time.Millisecond) // both questions stand
 	answers.open()
-	time.Sleep(50 * time.Millisecond) // the new questions take longer
+	early := false
+	var a answer
 	select {
-	case a := <-read:
+	case a = <-read:
 		t.Errorf("a read was made by old answers: %q, %v", a.value, a.err)
-	default:
+		early = true
+	case <-time.After(50 * time.Millisecond): // the new questions take longer
 	}
 	questions.open()
 	select {
@@ -163,9 +189,69 @@ func TestRead_OldAnswers(t *testing.T) {
 	case <-time.After(time.Second): // raft has forgotten it
 	}
 	cut.Clear()
-	if a := <-read; a.value != "2" || a.err != nil {
+	if early {
+		return // there is no other answer
+	}
+	if a = <-read; a.value != "2" || a.err != nil {
 		t.Errorf("a read after the write = %q, %v, want 2", a.value, a.err)
 	}
+}
+
+// A probe that comes while a call is under way needs a call of its own: the answer on its way may be
+// from before the probe.
+func TestRead_CallUnderWay(t *testing.T) {
+	var questions, answers valve // what the first member sends, and what comes back
+	g := parallelGroup(t, 3, func(o *Options) {
+		if o.ID == "m0" {
+			d := new(net.Dialer)
+			o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+				c, err := d.DialContext(ctx, network, address)
+				return valveConn{c, &answers, &questions}, err
+			}
+		}
+		o.Raft = nil // raft's defaults: no election while the valves are shut
+	})
+	asker, other := g.members[0], g.members[1]
+	p := &prober{node: asker.Node, server: other.server}
+	ask := func() chan error {
+		answer := make(chan error, 1)
+		p.ask(probe{other.raft().CurrentTerm(), raft.ServerAddress(other.Address()), answer})
+		return answer
+	}
+	t.Cleanup(questions.open)
+	t.Cleanup(answers.open)
+	g.eventually("a call is answered while a probe waits", func() error {
+		if err := <-ask(); err != nil { // now there is a connection
+			return err
+		}
+		answers.close()
+		first := ask()
+		g.eventually("the call begins", func() error {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if p.next != nil {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		time.Sleep(20 * time.Millisecond) // its answer has come
+		second := ask()
+		questions.close()
+		answers.open()
+		defer questions.open()
+		var err error
+		select {
+		case err = <-first:
+		case <-time.After(time.Second):
+			err = errors.New("the question had not gone out")
+		}
+		select {
+		case err := <-second:
+			t.Errorf("a probe is answered by the call before it: %v", err)
+		case <-time.After(50 * time.Millisecond): // its own question waits
+		}
+		return err
+	})
 }
 
 // A cutConn loses what is written to a member that is cut off.
