@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -221,4 +222,66 @@ func TestWarm_FileWasChanged(t *testing.T) {
 	mustNil(t, next.DB().Verify(t.Context()))
 	mustNil(t, next.Close())
 	_ = s.Close() // it is fenced
+}
+
+// TestWarm_EarlierProcess changes a byte of each table that an earlier process has fetched into the directory. This one
+// has not checked them, so it reads them before it uses them, and fetches them again.
+func TestWarm_EarlierProcess(t *testing.T) {
+	b := NewMem()
+	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(9, 10))}
+	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
+	mustNil(t, err)
+	w.db = s.DB()
+	for range 300 {
+		w.commit(w.randomChanges())
+	}
+	mustNil(t, w.db.Flush(t.Context()))
+	mustNil(t, s.Publish(t.Context()))
+	mem := vfs.NewMem()
+	earlier := openTestReader(t, b, ReaderOptions{})
+	mustNil(t, earlier.Warm(t.Context(), "new", mem))
+	mustNil(t, earlier.Close())
+	names, err := mem.List("new")
+	mustNil(t, err)
+	changed := 0
+	for _, name := range names {
+		if kind, _, ok := base.ParseFileName(name); ok && kind == base.FileTable {
+			changed++
+			changeFile(t, mem, "new/"+name, func(b []byte) []byte { b[len(b)/3] ^= 1; return b })
+		}
+	}
+	if changed == 0 {
+		t.Fatal("there is no table: the test shows nothing")
+	}
+	next, err := openTestReader(t, b, ReaderOptions{}).Promote(t.Context(), "new", byHand(mem))
+	mustNil(t, err)
+	w.check(next.DB(), w.db.LogPosition().LastSeq)
+	mustNil(t, next.DB().Verify(t.Context()))
+	mustNil(t, next.Close())
+	_ = s.Close() // it is fenced
+}
+
+// TestWarmth_OtherTable asks for a table whose number, and so whose path, another one had when it was fetched.
+func TestWarmth_OtherTable(t *testing.T) {
+	var w warmth
+	fetched := manifest.Table{Num: 7, Size: 1000, Checksum: 1}
+	w.add("new/000007.sst", &fetched)
+	if !w.has("new/000007.sst", &fetched) {
+		t.Error("the table that was fetched is not known")
+	}
+	for what, table := range map[string]manifest.Table{
+		"with other bytes": {Num: 7, Size: 1000, Checksum: 2},
+		"longer":           {Num: 7, Size: 1001, Checksum: 1},
+	} {
+		if w.has("new/000007.sst", &table) {
+			t.Errorf("a table %s is taken for the one that was fetched", what)
+		}
+	}
+	if w.has("other/000007.sst", &fetched) {
+		t.Error("a table in another directory is taken for the one that was fetched")
+	}
+	w.clear("new")
+	if w.has("new/000007.sst", &fetched) {
+		t.Error("a table is known in a directory that was cleared")
+	}
 }
