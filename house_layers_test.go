@@ -105,7 +105,8 @@ var layers = map[string]int{
 	"internal/outfile": 1,
 
 	// Servers that speak the protocol of Redis.
-	"internal/resp": -1,
+	"internal/resp":          -1,
+	"internal/resp/resptest": -1, // for tests only
 
 	// For the examples.
 	"internal/input":  -1,
@@ -137,7 +138,7 @@ var onlyImports = map[string][]string{
 // forTests are packages for tests: no program or library of ours imports them.
 var forTests = []string{
 	"bloom/internal/filtertest", "cmd/shale/internal/cmdtest", "test/harness", "test/soak",
-	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys",
+	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/resp/resptest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys",
 }
 
 // heavy are packages that the root must not link. The last ones are the command's.

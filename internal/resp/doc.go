@@ -1,7 +1,13 @@
-// Package resp is what a server needs around a parser of the protocol of Redis (RESP) that has no limits of
-// its own, such as github.com/tidwall/redcon: a Guard that reads the heads of commands before the parser
-// does, a Listener whose connections have one and end in an orderly way, and the patterns of SCAN.
+// Package resp is what two servers of the protocol of Redis (RESP) share: the one in examples/redis, and
+// shaled in cluster/cmd. It has
 //
-// It imports only the standard library, so that the module of the store does not need a parser. The server
-// in examples/redis uses it, and shaled in cluster/cmd.
+//   - what goes around a parser that has no limits of its own, such as github.com/tidwall/redcon: a Guard
+//     that reads the heads of commands before the parser does, and a Listener whose connections have one and
+//     end in an orderly way;
+//   - replies in RESP2 and RESP3, and a Session, which answers the commands about the connection itself;
+//   - a Table of commands, which finds them by name and answers COMMAND;
+//   - SCAN: its options, its pages, its patterns, and the cursors that a server remembers.
+//
+// What a command does to a store is the server's. The package imports only the standard library, so that
+// the module of the store does not need a parser.
 package resp

@@ -1,0 +1,95 @@
+package resp
+
+import (
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// Replies are the answers to the commands of a client that were not sent yet.
+type Replies struct {
+	Out    []byte
+	RESP3  bool          // the client has asked for it
+	Errors *atomic.Int64 // counts the replies that are errors; nil: nobody does
+}
+
+// OK is the reply to a command that has nothing else to say.
+func (r *Replies) OK() { r.Simple("OK") }
+
+// Simple replies with a line.
+func (r *Replies) Simple(text string) { r.line('+', text) }
+
+// Error replies with an error. Its text begins with a code for programs, such as ERR.
+func (r *Replies) Error(text string) {
+	if r.Errors != nil {
+		r.Errors.Add(1)
+	}
+	r.line('-', text)
+}
+
+// SyntaxError is the error for options that the command does not have.
+func (r *Replies) SyntaxError() { r.Error("ERR syntax error") }
+
+// WrongArity is the error for a command with too many arguments, or too few.
+func (r *Replies) WrongArity(name string) { r.Error(ArityText(name)) }
+
+// line appends a line. An end of a line within it would be the end of the reply.
+func (r *Replies) line(kind byte, text string) {
+	if strings.ContainsAny(text, "\r\n") {
+		text = strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
+	}
+	r.Out = append(append(append(r.Out, kind), text...), "\r\n"...)
+}
+
+// Integer replies with a number.
+func (r *Replies) Integer(n int64) { r.number(':', n) }
+
+// Truth replies with 1 or 0.
+func (r *Replies) Truth(b bool) {
+	if b {
+		r.Integer(1)
+	} else {
+		r.Integer(0)
+	}
+}
+
+func (r *Replies) number(kind byte, n int64) {
+	r.Out = append(strconv.AppendInt(append(r.Out, kind), n, 10), "\r\n"...)
+}
+
+// Bulk replies with any bytes.
+func (r *Replies) Bulk(b []byte) {
+	r.number('$', int64(len(b)))
+	r.Out = append(append(r.Out, b...), "\r\n"...)
+}
+
+// BulkString is Bulk for a string.
+func (r *Replies) BulkString(s string) {
+	r.number('$', int64(len(s)))
+	r.Out = append(append(r.Out, s...), "\r\n"...)
+}
+
+// Array begins an array. The next n replies are its elements.
+func (r *Replies) Array(n int) { r.number('*', int64(n)) }
+
+// Map begins a map of n names and values, which follow. In RESP2 it is an array of them.
+func (r *Replies) Map(n int) {
+	if r.RESP3 {
+		r.number('%', int64(n))
+	} else {
+		r.Array(2 * n)
+	}
+}
+
+// Null is the reply for a value that is not there.
+func (r *Replies) Null() { r.null("$-1\r\n") }
+
+// NullArray is the reply for an array that is not there.
+func (r *Replies) NullArray() { r.null("*-1\r\n") }
+
+func (r *Replies) null(inRESP2 string) {
+	if r.RESP3 {
+		inRESP2 = "_\r\n"
+	}
+	r.Out = append(r.Out, inRESP2...)
+}
