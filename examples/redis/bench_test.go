@@ -42,7 +42,7 @@ func BenchmarkAdd(b *testing.B) {
 				n := i % each
 				args[2+n] = item(args[2+n], i)
 				if n == each-1 {
-					c.out = c.out[:0]
+					c.Out = c.Out[:0]
 					c.do(args)
 				}
 			}
@@ -55,7 +55,7 @@ func BenchmarkAdd(b *testing.B) {
 		args := [][]byte{[]byte("SET"), nil, []byte("x")}
 		for i := 0; b.Loop(); i++ {
 			args[1] = item(args[1], i)
-			c.out = c.out[:0]
+			c.Out = c.Out[:0]
 			c.do(args)
 		}
 		b.ReportMetric(float64(c.s.db.Metrics().WALBytes)/float64(b.N), "log-B/op")
@@ -74,7 +74,7 @@ func BenchmarkStart(b *testing.B) {
 	c.want(b, "BF.RESERVE f 0.01 1000000", "+OK")
 	for i := range 1_000_000 {
 		if i%100 == 0 {
-			c.out = c.out[:0]
+			c.Out = c.Out[:0]
 		}
 		c.do([][]byte{[]byte("BF.ADD"), []byte("f"), []byte(strconv.Itoa(i))})
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bloom/compat/redisbloom"
+	"github.com/shaledb/shale/internal/resp"
 )
 
 // Limits of RedisBloom, but for the last.
@@ -19,7 +20,7 @@ const (
 // bfReserve is BF.RESERVE name error capacity [EXPANSION n] [NONSCALING].
 func (c *client) bfReserve(args [][]byte) {
 	if len(args) > 6 {
-		c.wrongArity("bf.reserve")
+		c.WrongArity("bf.reserve")
 		return
 	}
 	o, err := reserveOptions(args[1:])
@@ -31,7 +32,7 @@ func (c *client) bfReserve(args [][]byte) {
 		c.fail(err)
 		return
 	}
-	c.ok()
+	c.OK()
 }
 
 func reserveOptions(args [][]byte) (o redisbloom.Options, err error) {
@@ -42,7 +43,7 @@ func reserveOptions(args [][]byte) (o redisbloom.Options, err error) {
 	case !(rate > 0 && rate < 1):
 		return o, replyError(fmt.Sprintf("ERR error rate must be in the range (%f, %f)", 0.0, 1.0))
 	}
-	capacity, isInt := parseInt(args[1])
+	capacity, isInt := resp.ParseInt(args[1])
 	switch {
 	case !isInt:
 		return o, replyError("ERR bad capacity")
@@ -52,16 +53,16 @@ func reserveOptions(args [][]byte) (o redisbloom.Options, err error) {
 	o = redisbloom.Options{ErrorRate: rate, Capacity: uint64(capacity)}
 	for args = args[2:]; len(args) > 0; args = args[1:] {
 		switch {
-		case is(args[0], "NONSCALING"):
+		case resp.Is(args[0], "NONSCALING"):
 			o.NonScaling = true
 			continue
-		case !is(args[0], "EXPANSION"):
+		case !resp.Is(args[0], "EXPANSION"):
 			return o, errUnknownArgument
 		case len(args) == 1:
 			return o, replyError("ERR no expansion")
 		}
 		args = args[1:]
-		expansion, isInt := parseInt(args[0])
+		expansion, isInt := resp.ParseInt(args[0])
 		switch {
 		case !isInt:
 			return o, replyError("ERR bad expansion")
@@ -94,7 +95,7 @@ func (c *client) bfAdd(args [][]byte) {
 	case itemErr != nil:
 		c.fail(itemErr)
 	default:
-		c.truth(added[0])
+		c.Truth(added[0])
 	}
 }
 
@@ -121,31 +122,31 @@ func insertOptions(args [][]byte) (o redisbloom.Options, noCreate bool, items []
 	for len(args) > 1 {
 		word, value := args[0], args[1]
 		switch {
-		case is(word, "ITEMS"):
+		case resp.Is(word, "ITEMS"):
 			return o, noCreate, args[1:], nil
-		case is(word, "NOCREATE"):
+		case resp.Is(word, "NOCREATE"):
 			noCreate = true
 			args = args[1:]
 			continue
-		case is(word, "NONSCALING"):
+		case resp.Is(word, "NONSCALING"):
 			o.NonScaling = true
 			args = args[1:]
 			continue
-		case is(word, "ERROR"):
+		case resp.Is(word, "ERROR"):
 			rate, ok := parseFloat(value)
 			if !ok || !(rate > 0 && rate < 1) {
 				return fail(replyError("Bad error rate"))
 			}
 			o.ErrorRate = rate
-		case is(word, "EXPANSION"):
-			n, ok := parseInt(value)
+		case resp.Is(word, "EXPANSION"):
+			n, ok := resp.ParseInt(value)
 			if !ok || n < 0 || n > mostExpansion {
 				return fail(replyError("Bad expansion"))
 			}
 			o.NonScaling = o.NonScaling || n == 0
 			o.Expansion = uint32(n)
-		case is(word, "CAPACITY"):
-			n, ok := parseInt(value)
+		case resp.Is(word, "CAPACITY"):
+			n, ok := resp.ParseInt(value)
 			if !ok || n < 1 || n > mostCapacity {
 				return fail(replyError("Bad capacity"))
 			}
@@ -155,7 +156,7 @@ func insertOptions(args [][]byte) (o redisbloom.Options, noCreate bool, items []
 		}
 		args = args[2:]
 	}
-	return fail(replyError(arityText("bf.insert"))) // there are no items
+	return fail(replyError(resp.ArityText("bf.insert"))) // there are no items
 }
 
 // insert adds items to a filter, and makes it by o if there is none and o is not nil.
@@ -180,9 +181,9 @@ func (c *client) insertMany(name []byte, items [][]byte, o *redisbloom.Options) 
 	if itemErr != nil {
 		n++
 	}
-	c.array(n)
+	c.Array(n)
 	for _, isNew := range added {
-		c.truth(isNew)
+		c.Truth(isNew)
 	}
 	if itemErr != nil {
 		c.fail(itemErr)
@@ -192,16 +193,16 @@ func (c *client) insertMany(name []byte, items [][]byte, o *redisbloom.Options) 
 // bfExists is BF.EXISTS name item.
 func (c *client) bfExists(args [][]byte) {
 	if c.ask(args[0], args[1:]) {
-		c.truth(c.answers[0])
+		c.Truth(c.answers[0])
 	}
 }
 
 // bfMExists is BF.MEXISTS name item [item ...].
 func (c *client) bfMExists(args [][]byte) {
 	if c.ask(args[0], args[1:]) {
-		c.array(len(c.answers))
+		c.Array(len(c.answers))
 		for _, answer := range c.answers {
-			c.truth(answer)
+			c.Truth(answer)
 		}
 	}
 }
@@ -232,11 +233,11 @@ func (c *client) ask(name []byte, items [][]byte) bool {
 func (c *client) bfCard(args [][]byte) {
 	f, err := c.s.find(args[0])
 	if errors.Is(err, errNotFound) {
-		c.integer(0)
+		c.Integer(0)
 		return
 	}
 	if err == nil {
-		err = f.view(func(bf *redisbloom.Filter) { c.integer(int64(bf.Count())) })
+		err = f.view(func(bf *redisbloom.Filter) { c.Integer(int64(bf.Count())) })
 	}
 	if err != nil {
 		c.fail(err)
@@ -264,7 +265,7 @@ var fields = []struct {
 // bfInfo is BF.INFO name [field].
 func (c *client) bfInfo(args [][]byte) {
 	if len(args) > 2 {
-		c.wrongArity("bf.info")
+		c.WrongArity("bf.info")
 		return
 	}
 	f, err := c.s.find(args[0])
@@ -277,16 +278,16 @@ func (c *client) bfInfo(args [][]byte) {
 		return
 	}
 	if len(args) == 1 {
-		c.array(2 * len(fields))
+		c.Array(2 * len(fields))
 		for _, field := range fields {
-			c.simple(field.name)
+			c.Simple(field.name)
 			c.infoValue(field.value(info))
 		}
 		return
 	}
 	for _, field := range fields {
-		if is(args[1], field.option) {
-			c.array(1)
+		if resp.Is(args[1], field.option) {
+			c.Array(1)
 			c.infoValue(field.value(info))
 			return
 		}
@@ -296,9 +297,9 @@ func (c *client) bfInfo(args [][]byte) {
 
 func (c *client) infoValue(n int64) {
 	if n < 0 {
-		c.null()
+		c.Null()
 	} else {
-		c.integer(n)
+		c.Integer(n)
 	}
 }
 
@@ -310,16 +311,16 @@ func (c *client) bfScanDump(args [][]byte) {
 		c.fail(err)
 		return
 	}
-	at, ok := parseInt(args[1])
+	at, ok := resp.ParseInt(args[1])
 	if !ok {
 		c.fail(replyError("Second argument must be numeric"))
 		return
 	}
 	err = f.view(func(bf *redisbloom.Filter) {
 		next, chunk := bf.ScanDump(at)
-		c.array(2)
-		c.integer(next)
-		c.bulk(chunk)
+		c.Array(2)
+		c.Integer(next)
+		c.Bulk(chunk)
 	})
 	if err != nil {
 		c.fail(err)
@@ -329,9 +330,9 @@ func (c *client) bfScanDump(args [][]byte) {
 // bfLoadChunk is BF.LOADCHUNK name iterator chunk. Each chunk is in the store when it is
 // acknowledged. The filter answers once the last one is there.
 func (c *client) bfLoadChunk(args [][]byte) {
-	at, ok := parseInt(args[1])
+	at, ok := resp.ParseInt(args[1])
 	if !ok {
-		c.error("ERR Second argument must be numeric")
+		c.Error("ERR Second argument must be numeric")
 		return
 	}
 	c.wrote = true
@@ -346,7 +347,7 @@ func (c *client) bfLoadChunk(args [][]byte) {
 		c.fail(err)
 		return
 	}
-	c.ok()
+	c.OK()
 }
 
 // beginLoading makes a filter from the header of a dump, without its bits. It returns

@@ -3,80 +3,51 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/shaledb/shale"
-	"github.com/tidwall/redcon"
+	"github.com/shaledb/shale/internal/resp"
 )
 
-// A command is an entry of the table of commands, in the terms of Redis.
-type command struct {
-	name  string // in capitals
-	arity int    // number of arguments, the name included; -n: at least n
-	flags string // separated by spaces
-	// keys are at first, first+step and so on to last, which is -1 for the last argument.
-	// first is 0 if there are none.
-	first, last, step int
-	do                func(c *client, args [][]byte) // without the name
-}
+type command = resp.Command[func(c *client, args [][]byte)]
 
-// commands is the table, by name.
-var commands = make(map[string]*command)
+// commands is the table.
+var commands *resp.Table[func(c *client, args [][]byte)]
 
 func init() {
-	for _, t := range []command{
-		{"PING", -1, "fast", 0, 0, 0, (*client).ping},
-		{"ECHO", 2, "fast", 0, 0, 0, (*client).echo},
-		{"SELECT", 2, "fast", 0, 0, 0, (*client).selectDB},
-		{"QUIT", -1, "fast", 0, 0, 0, (*client).doQuit},
-		{"HELLO", -1, "fast", 0, 0, 0, (*client).hello},
-		{"CLIENT", -2, "fast", 0, 0, 0, (*client).client},
-		{"COMMAND", -1, "", 0, 0, 0, (*client).command},
-		{"CONFIG", -2, "", 0, 0, 0, (*client).configGet},
-		{"INFO", -1, "", 0, 0, 0, (*client).info},
-		{"DBSIZE", 1, "readonly", 0, 0, 0, (*client).dbSize},
+	commands = resp.NewTable([]command{
+		{Name: "PING", Arity: -1, Flags: "fast", Do: (*client).Ping},
+		{Name: "ECHO", Arity: 2, Flags: "fast", Do: (*client).Echo},
+		{Name: "SELECT", Arity: 2, Flags: "fast", Do: (*client).Select},
+		{Name: "QUIT", Arity: -1, Flags: "fast", Do: (*client).DoQuit},
+		{Name: "HELLO", Arity: -1, Flags: "fast", Do: (*client).hello},
+		{Name: "CLIENT", Arity: -2, Flags: "fast", Do: (*client).Client},
+		{Name: "COMMAND", Arity: -1, Do: (*client).command},
+		{Name: "CONFIG", Arity: -2, Do: (*client).configGet},
+		{Name: "INFO", Arity: -1, Do: (*client).info},
+		{Name: "DBSIZE", Arity: 1, Flags: "readonly", Do: (*client).dbSize},
 
-		{"GET", 2, "readonly fast", 1, 1, 1, (*client).get},
-		{"SET", -3, "write", 1, 1, 1, (*client).set},
-		{"SETNX", 3, "write fast", 1, 1, 1, (*client).setNX},
-		{"DEL", -2, "write", 1, -1, 1, (*client).del},
-		{"EXISTS", -2, "readonly fast", 1, -1, 1, (*client).exists},
-		{"MGET", -2, "readonly fast", 1, -1, 1, (*client).mget},
-		{"TYPE", 2, "readonly fast", 1, 1, 1, (*client).typeOf},
-		{"SCAN", -2, "readonly", 0, 0, 0, (*client).scan},
+		{Name: "GET", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: (*client).get},
+		{Name: "SET", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: (*client).set},
+		{Name: "SETNX", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: (*client).setNX},
+		{Name: "DEL", Arity: -2, Flags: "write", First: 1, Last: -1, Step: 1, Do: (*client).del},
+		{Name: "EXISTS", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: (*client).exists},
+		{Name: "MGET", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: (*client).mget},
+		{Name: "TYPE", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: (*client).typeOf},
+		{Name: "SCAN", Arity: -2, Flags: "readonly", Do: (*client).scan},
 
-		{"BF.RESERVE", -4, "write", 1, 1, 1, (*client).bfReserve},
-		{"BF.ADD", 3, "write", 1, 1, 1, (*client).bfAdd},
-		{"BF.MADD", -3, "write", 1, 1, 1, (*client).bfMAdd},
-		{"BF.INSERT", -4, "write", 1, 1, 1, (*client).bfInsert},
-		{"BF.EXISTS", 3, "readonly fast", 1, 1, 1, (*client).bfExists},
-		{"BF.MEXISTS", -3, "readonly", 1, 1, 1, (*client).bfMExists},
-		{"BF.INFO", -2, "readonly fast", 1, 1, 1, (*client).bfInfo},
-		{"BF.CARD", 2, "readonly fast", 1, 1, 1, (*client).bfCard},
-		{"BF.SCANDUMP", 3, "readonly", 1, 1, 1, (*client).bfScanDump},
-		{"BF.LOADCHUNK", 4, "write", 1, 1, 1, (*client).bfLoadChunk},
-	} {
-		commands[t.name] = &t
-	}
-}
-
-// lookUp finds a command by its name in any case. It allocates nothing.
-func lookUp(name []byte) *command {
-	var upper [16]byte
-	if len(name) > len(upper) {
-		return nil
-	}
-	for i, b := range name {
-		if 'a' <= b && b <= 'z' {
-			b -= 'a' - 'A'
-		}
-		upper[i] = b
-	}
-	return commands[string(upper[:len(name)])]
+		{Name: "BF.RESERVE", Arity: -4, Flags: "write", First: 1, Last: 1, Step: 1, Do: (*client).bfReserve},
+		{Name: "BF.ADD", Arity: 3, Flags: "write", First: 1, Last: 1, Step: 1, Do: (*client).bfAdd},
+		{Name: "BF.MADD", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: (*client).bfMAdd},
+		{Name: "BF.INSERT", Arity: -4, Flags: "write", First: 1, Last: 1, Step: 1, Do: (*client).bfInsert},
+		{Name: "BF.EXISTS", Arity: 3, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: (*client).bfExists},
+		{Name: "BF.MEXISTS", Arity: -3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: (*client).bfMExists},
+		{Name: "BF.INFO", Arity: -2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: (*client).bfInfo},
+		{Name: "BF.CARD", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: (*client).bfCard},
+		{Name: "BF.SCANDUMP", Arity: 3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: (*client).bfScanDump},
+		{Name: "BF.LOADCHUNK", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: (*client).bfLoadChunk},
+	})
 }
 
 // do does one command, whose name is the first argument, and appends its reply.
@@ -85,72 +56,31 @@ func (c *client) do(args [][]byte) {
 	if len(args) == 0 {
 		return // a line without a word: Redis does not answer either
 	}
-	t := lookUp(args[0])
+	t := commands.LookUp(args[0])
 	switch {
 	case t == nil:
-		c.error(unknownCommand(args))
-	case t.arity >= 0 && len(args) != t.arity, len(args) < -t.arity:
-		c.wrongArity(t.name)
-	case !t.namesFit(args):
-		c.error(fmt.Sprintf("ERR a key is longer than %d bytes", maxName))
+		c.Error(c.UnknownCommand(args))
+	case !t.Takes(args):
+		c.WrongArity(t.Name)
+	case !namesFit(t, args):
+		c.Error(fmt.Sprintf("ERR a key is longer than %d bytes", maxName))
 	default:
-		t.do(c, args[1:])
+		t.Do(c, args[1:])
 	}
 }
 
 // namesFit reports whether the store takes the keys among args.
-func (t *command) namesFit(args [][]byte) bool {
-	if t.first == 0 {
-		return true
-	}
-	last := t.last
-	if last < 0 {
-		last = len(args) - 1
-	}
-	for i := t.first; i <= last; i += t.step {
-		if len(args[i]) > maxName {
+func namesFit(t *command, args [][]byte) bool {
+	for name := range t.Keys(args) {
+		if len(name) > maxName {
 			return false
 		}
 	}
 	return true
 }
 
-func unknownCommand(args [][]byte) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "ERR unknown command '%.128s', with args beginning with: ", args[0])
-	for _, arg := range args[1:] {
-		if text.Len() > 256 {
-			break
-		}
-		fmt.Fprintf(&text, "'%.128s' ", arg)
-	}
-	return text.String()
-}
-
-// Replies.
-
-func (c *client) error(text string)    { c.out = redcon.AppendError(c.out, text) }
-func (c *client) ok()                  { c.out = redcon.AppendOK(c.out) }
-func (c *client) simple(text string)   { c.out = redcon.AppendString(c.out, text) }
-func (c *client) integer(n int64)      { c.out = redcon.AppendInt(c.out, n) }
-func (c *client) bulk(b []byte)        { c.out = redcon.AppendBulk(c.out, b) }
-func (c *client) bulkString(b string)  { c.out = redcon.AppendBulkString(c.out, b) }
-func (c *client) null()                { c.out = redcon.AppendNull(c.out) }
-func (c *client) array(n int)          { c.out = redcon.AppendArray(c.out, n) }
-func (c *client) syntaxError()         { c.error("ERR syntax error") }
-func (c *client) wrongArity(of string) { c.error(arityText(of)) }
-
-func (c *client) truth(b bool) {
-	if b {
-		c.integer(1)
-	} else {
-		c.integer(0)
-	}
-}
-
-func arityText(of string) string {
-	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", strings.ToLower(of))
-}
+// clipped returns at most the first 128 characters of an argument, for an error's text.
+func clipped(arg []byte) string { return fmt.Sprintf("%.128s", arg) }
 
 // A replyError is an error in the words of Redis and RedisBloom. Its first word is a code for
 // programs; some errors of RedisBloom have none.
@@ -170,30 +100,11 @@ func (c *client) fail(err error) {
 	default:
 		text = "ERR the store: " + text
 	}
-	c.error(text)
-}
-
-// parseInt reads an integer as Redis does: decimal, without signs or zeros that it would not
-// write.
-func parseInt(arg []byte) (int64, bool) {
-	n, err := strconv.ParseInt(string(arg), 10, 64)
-	return n, err == nil && strconv.FormatInt(n, 10) == string(arg)
+	c.Error(text)
 }
 
 // parseFloat reads a number.
 func parseFloat(arg []byte) (float64, bool) {
 	x, err := strconv.ParseFloat(string(arg), 64)
 	return x, err == nil && !math.IsNaN(x)
-}
-
-// is reports whether an argument is a word, in any case.
-func is(arg []byte, word string) bool { return strings.EqualFold(string(arg), word) }
-
-// sortedCommands returns the table in the order of names.
-func sortedCommands() []*command {
-	var all []*command
-	for _, name := range slices.Sorted(maps.Keys(commands)) {
-		all = append(all, commands[name])
-	}
-	return all
 }

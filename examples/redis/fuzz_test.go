@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"testing"
 
-	"github.com/tidwall/redcon"
-
 	"github.com/shaledb/shale/bloom/compat/redisbloom"
+	"github.com/shaledb/shale/internal/resp/resptest"
 )
 
 // Any arguments get one reply that is well-formed, and no panic. Commands of one input run
@@ -26,9 +24,9 @@ func FuzzCommands(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	var names []string
-	for _, t := range sortedCommands() {
-		f.Add([]byte(t.name + " a 1 b"))
-		names = append(names, t.name)
+	for _, t := range commands.All() {
+		f.Add([]byte(t.Name + " a 1 b"))
+		names = append(names, t.Name)
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		c := direct(t, settings(t, "-max-filter", "100000", "-sync", "no"))
@@ -37,27 +35,13 @@ func FuzzCommands(f *testing.F) {
 			if len(args[0]) == 1 { // a byte is short for a command
 				args[0] = []byte(names[int(args[0][0])%len(names)])
 			}
-			c.out = c.out[:0]
+			c.Out = c.Out[:0]
 			c.do(args)
-			if err := oneReply(c.out); err != nil {
-				t.Fatalf("%.100q: %v: %.200q", line, err, c.out)
+			if err := resptest.OneReply(c.Out); err != nil {
+				t.Fatalf("%.100q: %v: %.200q", line, err, c.Out)
 			}
 		}
 	})
-}
-
-// oneReply returns an error unless b is one reply.
-func oneReply(b []byte) error {
-	n, reply := redcon.ReadNextRESP(b)
-	switch {
-	case n == 0:
-		return fmt.Errorf("no whole reply")
-	case n < len(b):
-		return fmt.Errorf("%d bytes after the reply", len(b)-n)
-	case reply.Type == redcon.Error && strings.ContainsAny(reply.String(), "\r\n"):
-		return fmt.Errorf("an error of several lines")
-	}
-	return nil
 }
 
 // Any header is refused or taken without a panic, and without memory that it only promises.
@@ -81,7 +65,7 @@ func FuzzLoadChunk(f *testing.F) {
 			{"BF.INFO", "f"},
 			{"BF.SCANDUMP", "f", "1"},
 		} {
-			if err := oneReply([]byte(c.say(args...))); err != nil {
+			if err := resptest.OneReply([]byte(c.say(args...))); err != nil {
 				t.Fatal(err)
 			}
 		}

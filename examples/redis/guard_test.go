@@ -8,11 +8,11 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tidwall/redcon"
 
 	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/internal/resp/resptest"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -40,34 +40,10 @@ func TestGuard_OverConnection(t *testing.T) {
 		{"\r\nPING\n*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$0\r\n\r\nQUIT\r\nPING\r\n", "+PONG\r\n+PONG\r\n$0\r\n\r\n+OK\r\n"},
 		{"PING \"un", ""},
 	} {
-		if got := exchange(t, r.addr, test.sent); got != test.reply {
+		if got := resptest.Exchange(t, r.addr, test.sent); got != test.reply {
 			t.Errorf("%.60q: %q, want %q", test.sent, got, test.reply)
 		}
 	}
-}
-
-// exchange sends bytes and returns all that comes back until the server ends the connection.
-func exchange(t *testing.T, addr, sent string) string {
-	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, sent); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	got, err := io.ReadAll(conn)
-	if err != nil && len(got) == 0 { // what came may be followed by a reset
-		t.Logf("%.60q: %v", sent, err)
-	}
-	return string(got)
 }
 
 // Connections above the limit are told so; when one ends, another may come.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"github.com/tidwall/redcon"
+
+	"github.com/shaledb/shale/internal/resp"
 )
 
 // Limits of the commands of a pipeline that are written together.
@@ -22,12 +24,12 @@ func leading(pipeline []redcon.Command) (n int, do func(c *client, cmds []redcon
 	}
 	var fits func(args [][]byte) bool
 	switch {
-	case is(first[0], "SET"):
+	case resp.Is(first[0], "SET"):
 		do = (*client).setMany
-		fits = func(args [][]byte) bool { return is(args[0], "SET") && len(args[1]) <= maxName }
-	case is(first[0], "BF.ADD"):
+		fits = func(args [][]byte) bool { return resp.Is(args[0], "SET") && len(args[1]) <= maxName }
+	case resp.Is(first[0], "BF.ADD"):
 		do = (*client).addMany
-		fits = func(args [][]byte) bool { return is(args[0], "BF.ADD") && bytes.Equal(args[1], first[1]) }
+		fits = func(args [][]byte) bool { return resp.Is(args[0], "BF.ADD") && bytes.Equal(args[1], first[1]) }
 	default:
 		return 1, nil
 	}
@@ -55,7 +57,7 @@ func (c *client) setMany(sets []redcon.Command) {
 		if err != nil {
 			c.fail(err)
 		} else {
-			c.ok()
+			c.OK()
 		}
 	}
 }
@@ -77,7 +79,7 @@ func (c *client) addMany(adds []redcon.Command) {
 		return
 	}
 	for _, isNew := range added {
-		c.truth(isNew)
+		c.Truth(isNew)
 	}
 	if itemErr != nil {
 		c.fail(itemErr)

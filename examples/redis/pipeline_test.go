@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/internal/resp/resptest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -66,13 +67,13 @@ func TestPipeline_Together(t *testing.T) {
 	alone := direct(t, settings(t))
 	var want, sent strings.Builder
 	for _, line := range lines {
-		if !alone.quit {
+		if !alone.Quit {
 			want.WriteString(alone.say(strings.Fields(line)...))
 		}
 		sent.Write(request(strings.Fields(line)...).Raw)
 	}
 	r := start(t, settings(t, "-sync", "always"))
-	if got := exchange(t, r.addr, sent.String()); got != want.String() {
+	if got := resptest.Exchange(t, r.addr, sent.String()); got != want.String() {
 		t.Errorf("together %q, one by one %q", got, want.String())
 	}
 }
@@ -85,7 +86,7 @@ func TestPipeline_LargeReplies(t *testing.T) {
 		string(request(strings.Fields("MGET"+strings.Repeat(" a", 20))...).Raw)
 	one := fmt.Sprintf("$%d\r\n%s\r\n", len(value), value)
 	want := "+OK\r\n" + strings.Repeat(one, 40) + "*20\r\n" + strings.Repeat(one, 20)
-	if got := exchange(t, r.addr, sent); got != want {
+	if got := resptest.Exchange(t, r.addr, sent); got != want {
 		t.Errorf("%d bytes of replies, want %d", len(got), len(want))
 	}
 }
@@ -113,16 +114,16 @@ func TestPipeline_SyncFails(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- redcon.Serve(l, s.handle, s.accept, s.closed) }()
 	addr := inner.Addr().String()
-	if got := exchange(t, addr, "SET a 1\r\n"); got != "+OK\r\n" {
+	if got := resptest.Exchange(t, addr, "SET a 1\r\n"); got != "+OK\r\n" {
 		t.Errorf("SET = %q", got)
 	}
 	fails.Store(true)
 	for _, sent := range []string{"SET a 2\r\n", "BF.ADD f x\r\nPING\r\n", "DEL a\r\n"} {
-		if got := exchange(t, addr, sent); got != "" && got[0] != '-' {
+		if got := resptest.Exchange(t, addr, sent); got != "" && got[0] != '-' {
 			t.Errorf("%q without a sync = %q", sent, got)
 		}
 	}
-	if got := exchange(t, addr, "PING\r\n"); got != "+PONG\r\n" {
+	if got := resptest.Exchange(t, addr, "PING\r\n"); got != "+PONG\r\n" {
 		t.Errorf("PING = %q", got)
 	}
 	l.Stop(time.Second)

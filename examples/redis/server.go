@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/resp"
 	"github.com/tidwall/redcon"
 )
 
@@ -22,7 +23,7 @@ type server struct {
 
 	stripes stripes
 	filters filters
-	cursors cursors
+	scans   *resp.Scans
 
 	background sync.WaitGroup // deletes what filters have left
 
@@ -45,7 +46,7 @@ func openServer(c config, logf func(string, ...any)) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{config: c, db: db, logf: logf, started: time.Now(), stripes: stripes{seed: maphash.MakeSeed()}}
+	s := &server{config: c, db: db, logf: logf, started: time.Now(), scans: newScans(), stripes: stripes{seed: maphash.MakeSeed()}}
 	if err := s.loadFilters(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
@@ -61,13 +62,10 @@ func (s *server) close() error {
 
 // A client is a connection. One goroutine uses it.
 type client struct {
+	resp.Session
 	s    *server
-	id   int64
-	name string
 	conn redcon.Conn // nil in tests of commands alone
-	out  []byte      // replies that were not sent yet
-	quit bool        // the connection ends after its replies
-	// wrote says that a reply in out depends on a write that may not be on disk yet: its own,
+	// wrote says that a reply in Out depends on a write that may not be on disk yet: its own,
 	// or one that it has seen.
 	wrote bool
 
@@ -76,7 +74,11 @@ type client struct {
 	answers    []bool // of a filter
 }
 
-func (s *server) newClient() *client { return &client{s: s, id: s.lastID.Add(1)} }
+func (s *server) newClient() *client {
+	c := &client{s: s}
+	c.ID, c.Show = s.lastID.Add(1), clipped
+	return c
+}
 
 func (s *server) accept(conn redcon.Conn) bool {
 	c := s.newClient()
@@ -95,14 +97,14 @@ const sendAt = 256 << 10
 // sendIfLarge sends what is waiting if that is much. It returns false if the connection
 // has ended.
 func (c *client) sendIfLarge() bool {
-	return len(c.out) < sendAt || c.conn == nil || c.send()
+	return len(c.Out) < sendAt || c.conn == nil || c.send()
 }
 
 // handle does a command and all that came with it, and answers them together.
 func (s *server) handle(conn redcon.Conn, first redcon.Command) {
 	c := conn.Context().(*client)
 	pipeline := append([]redcon.Command{first}, conn.ReadPipeline()...)
-	for len(pipeline) > 0 && !c.quit {
+	for len(pipeline) > 0 && !c.Quit {
 		n, together := leading(pipeline)
 		if n > 1 {
 			together(c, pipeline[:n])
@@ -114,7 +116,7 @@ func (s *server) handle(conn redcon.Conn, first redcon.Command) {
 			return
 		}
 	}
-	if c.send() && c.quit {
+	if c.send() && c.Quit {
 		_ = conn.Close() // the client has asked for it
 	}
 }
@@ -128,18 +130,18 @@ func (c *client) send() bool {
 		c.hangUp()
 		return false
 	}
-	c.conn.WriteRaw(c.out)
-	if cap(c.out) > 4*sendAt {
-		c.out = nil
+	c.conn.WriteRaw(c.Out)
+	if cap(c.Out) > 4*sendAt {
+		c.Out = nil
 	}
-	c.out = c.out[:0]
+	c.Out = c.Out[:0]
 	return redcon.BaseWriter(c.conn).Flush() == nil
 }
 
 // hangUp ends the connection without the replies that are waiting.
 func (c *client) hangUp() {
 	_ = c.conn.NetConn().Close() // redcon sees that when it writes or reads
-	c.quit, c.out = true, nil
+	c.Quit, c.Out = true, nil
 }
 
 // settle makes what the replies depend on durable, if -sync says so.

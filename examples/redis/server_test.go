@@ -102,9 +102,9 @@ func (c *client) say(args ...string) string {
 	for i, arg := range args {
 		words[i] = []byte(arg)
 	}
-	c.out = c.out[:0]
+	c.Out = c.Out[:0]
 	c.do(words)
-	return string(c.out)
+	return string(c.Out)
 }
 
 // want fails the test if the reply of a command, split at spaces, is another one.
@@ -166,14 +166,14 @@ func TestCommands_Replies(t *testing.T) {
 		{"CLIENT SETINFO lib-name x", "+OK"},
 		{"CONFIG GET appendfsync", "*2 $11 appendfsync $8 everysec"},
 		{"CONFIG SET save x", "-ERR there is CONFIG GET only: the flags of the server are its settings"},
-		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands))},
+		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands.All()))},
 		{"COMMAND INFO get nothing", "*2 *6 $3 get :2 *2 +readonly +fast :1 :1 :1 *-1"},
 		{"COMMAND DOCS", "*0"},
 		{"QUIT", "+OK"},
 	} {
 		c.want(t, test.line, test.reply)
 	}
-	if !c.quit {
+	if !c.Quit {
 		t.Error("QUIT does not end the connection")
 	}
 }

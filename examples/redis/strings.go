@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/resp"
 )
 
 // lookUp returns the value of a name with its first byte, which says what it is. It is
@@ -26,13 +27,13 @@ func (c *client) get(args [][]byte) {
 	value, err := c.lookUp(args[0])
 	switch {
 	case errors.Is(err, shale.ErrNotFound):
-		c.null()
+		c.Null()
 	case err != nil:
 		c.fail(err)
 	case value[0] != stringValue:
 		c.fail(errWrongType)
 	default:
-		c.bulk(value[1:])
+		c.Bulk(value[1:])
 	}
 }
 
@@ -43,15 +44,15 @@ func (c *client) mget(args [][]byte) {
 	for i, name := range args {
 		keys[i] = appendNameKey(nil, name)
 	}
-	begin, sent := len(c.out), false
-	c.array(len(args))
+	begin, sent := len(c.Out), false
+	c.Array(len(args))
 	err := c.s.db.GetMany(keys, func(_ int, value []byte, found bool) error {
 		if found && value[0] == stringValue {
-			c.bulk(value[1:])
+			c.Bulk(value[1:])
 		} else {
-			c.null()
+			c.Null()
 		}
-		sent = sent || len(c.out) >= sendAt
+		sent = sent || len(c.Out) >= sendAt
 		if !c.sendIfLarge() {
 			return net.ErrClosed
 		}
@@ -63,7 +64,7 @@ func (c *client) mget(args [][]byte) {
 		c.s.logf("MGET: %v", err)
 		c.hangUp()
 	default:
-		c.out = c.out[:begin]
+		c.Out = c.Out[:begin]
 		c.fail(err)
 	}
 }
@@ -80,7 +81,7 @@ func (c *client) exists(args [][]byte) {
 			n++
 		}
 	}
-	c.integer(n)
+	c.Integer(n)
 }
 
 // typeOf is TYPE. The name of filters is the one that RedisBloom has registered.
@@ -88,13 +89,13 @@ func (c *client) typeOf(args [][]byte) {
 	value, err := c.lookUp(args[0])
 	switch {
 	case errors.Is(err, shale.ErrNotFound):
-		c.simple("none")
+		c.Simple("none")
 	case err != nil:
 		c.fail(err)
 	case value[0] == stringValue:
-		c.simple("string")
+		c.Simple("string")
 	default:
-		c.simple("MBbloom--")
+		c.Simple("MBbloom--")
 	}
 }
 
@@ -104,29 +105,29 @@ func (c *client) set(args [][]byte) {
 	var ifAbsent, ifPresent bool
 	for _, option := range args[2:] {
 		switch {
-		case is(option, "NX"):
+		case resp.Is(option, "NX"):
 			ifAbsent = true
-		case is(option, "XX"):
+		case resp.Is(option, "XX"):
 			ifPresent = true
-		case is(option, "EX"), is(option, "PX"), is(option, "EXAT"), is(option, "PXAT"):
-			c.error("ERR keys do not expire in this server: SET takes NX or XX")
+		case resp.Is(option, "EX"), resp.Is(option, "PX"), resp.Is(option, "EXAT"), resp.Is(option, "PXAT"):
+			c.Error("ERR keys do not expire in this server: SET takes NX or XX")
 			return
 		default:
-			c.syntaxError()
+			c.SyntaxError()
 			return
 		}
 	}
 	if ifAbsent && ifPresent {
-		c.syntaxError()
+		c.SyntaxError()
 		return
 	}
 	switch done, err := c.setIf(name, value, ifAbsent, ifPresent); {
 	case err != nil:
 		c.fail(err)
 	case done:
-		c.ok()
+		c.OK()
 	default:
-		c.null()
+		c.Null()
 	}
 }
 
@@ -137,7 +138,7 @@ func (c *client) setNX(args [][]byte) {
 		c.fail(err)
 		return
 	}
-	c.truth(done)
+	c.Truth(done)
 }
 
 // setIf sets a name to a string if it may, and reports whether it did.
@@ -214,5 +215,5 @@ func (c *client) del(args [][]byte) {
 			return
 		}
 	}
-	c.integer(int64(len(deleted)))
+	c.Integer(int64(len(deleted)))
 }

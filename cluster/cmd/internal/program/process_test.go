@@ -2,7 +2,6 @@ package program
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/resp/resptest"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote"
 )
@@ -274,62 +274,19 @@ func checkBackups(t *testing.T, bucket string, group []*child, acknowledged []at
 	}
 }
 
-// tool returns a program of Debian's package redis-tools.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("no %s: apt-get install redis-tools", name)
-	}
-	return path
-}
-
 // redis-cli shows what docs/SHALED.md shows.
 func TestDocs_Session(t *testing.T) {
-	cli := tool(t, "redis-cli")
+	cli := resptest.Tool(t, "redis-cli")
 	page, err := os.ReadFile("../../../../docs/SHALED.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const prompt = "127.0.0.1:6381> "
-	var commands, want strings.Builder
-	for line := range strings.Lines(string(page)) {
-		line, inBlock := strings.CutPrefix(line, "    ")
-		if command, ok := strings.CutPrefix(line, prompt); ok && inBlock {
-			commands.WriteString(command)
-		} else if inBlock && commands.Len() > 0 {
-			want.WriteString(line)
-		} else if strings.HasPrefix(line, "#") && commands.Len() > 0 {
-			break
-		}
-	}
-	group := three(t)
-	host, port, _ := net.SplitHostPort(group[1].addr)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, cli, "-h", host, "-p", port, "--no-raw")
-	cmd.Stdin = strings.NewReader(commands.String())
-	got, err := cmd.CombinedOutput()
-	if err != nil || string(got) != want.String() || commands.Len() == 0 {
-		t.Errorf("%s\ngave, %v,\n%s\nand the page has\n%s", commands.String(), err, got, want.String())
-	}
+	resptest.ShowsSession(t, cli, three(t)[1].addr, string(page), "127.0.0.1:6381> ")
 }
 
 // redis-benchmark runs against a member that does not lead, alone and in pipelines, and gets no error.
 func TestTools_RedisBenchmark(t *testing.T) {
-	benchmark := tool(t, "redis-benchmark")
-	group := three(t)
-	_, others := leader(t, group)
-	host, port, _ := net.SplitHostPort(others[0].addr)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for _, what := range []string{"-t ping,set,get,mset", "mget key:__rand_int__ key:__rand_int__", "del key:__rand_int__"} {
-		for _, pipeline := range []string{"1", "16"} {
-			args := append([]string{"-h", host, "-p", port, "-q", "-n", "500", "-c", "10", "-r", "1000", "-P", pipeline}, strings.Fields(what)...)
-			out, err := exec.CommandContext(ctx, benchmark, args...).CombinedOutput()
-			if text := string(out); err != nil || !strings.Contains(text, "requests per second") || strings.Contains(text, "rror") || strings.Contains(text, "WARNING") {
-				t.Errorf("%s: %v, %s", what, err, text)
-			}
-		}
-	}
+	tool := resptest.Tool(t, "redis-benchmark")
+	_, others := leader(t, three(t))
+	resptest.Benchmark(t, tool, others[0].addr, "500", "-t ping,set,get,mset", "mget key:__rand_int__ key:__rand_int__", "del key:__rand_int__")
 }

@@ -3,107 +3,69 @@ package server
 import (
 	"bytes"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
-	"github.com/tidwall/redcon"
-
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/resp"
 )
 
-// A command is an entry of the table of commands, in the terms of Redis.
-type command struct {
-	name  string // in capitals
-	arity int    // number of arguments, the name included; -n: at least n
-	flags string // separated by spaces
-	// keys are at first, first+step and so on to last, which is -1 for the last argument.
-	// first is 0 if there are none.
-	first, last, step int
-	// One of these is set. A command that reads is done within a read of the group, and gets its Reader. Those
-	// with a kind are done by the run of their kind, alone too.
+// An action is what does a command. One of these is set. A command that reads is done within a read of the
+// group, and gets its Reader. Those with a kind are done by the run of their kind, alone too.
+type action struct {
 	do   func(c *client, args [][]byte) // without the name
 	read func(c *client, r shale.Reader, args [][]byte)
 	kind kind
-
-	index int // among all commands in the order of names
 }
 
-// commands is the table, by name.
-var commands = make(map[string]*command)
+type command = resp.Command[action]
+
+// commands is the table.
+var commands *resp.Table[action]
 
 // noExpiry is what commands and options about expiry are answered with.
 const noExpiry = "ERR keys do not expire in this server: shale has no expiry yet"
 
 func init() {
-	refuse := func(c *client, _ [][]byte) { c.error(noExpiry) }
-	for _, t := range []command{
-		{name: "PING", arity: -1, flags: "fast", do: (*client).ping},
-		{name: "ECHO", arity: 2, flags: "fast", do: (*client).echo},
-		{name: "SELECT", arity: 2, flags: "fast", do: (*client).selectDB},
-		{name: "QUIT", arity: -1, flags: "fast no_auth", do: (*client).doQuit},
-		{name: "AUTH", arity: -2, flags: "fast no_auth", do: (*client).auth},
-		{name: "HELLO", arity: -1, flags: "fast no_auth", do: (*client).hello},
-		{name: "CLIENT", arity: -2, do: (*client).client},
-		{name: "COMMAND", arity: -1, do: (*client).command},
-		{name: "CONFIG", arity: -2, do: (*client).configGet},
-		{name: "INFO", arity: -1, do: (*client).info},
+	do := func(fn func(*client, [][]byte)) action { return action{do: fn} }
+	read := func(fn func(*client, shale.Reader, [][]byte)) action { return action{read: fn} }
+	refuse := do(func(c *client, _ [][]byte) { c.Error(noExpiry) })
+	commands = resp.NewTable([]command{
+		{Name: "PING", Arity: -1, Flags: "fast", Do: do((*client).Ping)},
+		{Name: "ECHO", Arity: 2, Flags: "fast", Do: do((*client).Echo)},
+		{Name: "SELECT", Arity: 2, Flags: "fast", Do: do((*client).Select)},
+		{Name: "QUIT", Arity: -1, Flags: "fast no_auth", Do: do((*client).DoQuit)},
+		{Name: "AUTH", Arity: -2, Flags: "fast no_auth", Do: do((*client).auth)},
+		{Name: "HELLO", Arity: -1, Flags: "fast no_auth", Do: do((*client).hello)},
+		{Name: "CLIENT", Arity: -2, Do: do((*client).client)},
+		{Name: "COMMAND", Arity: -1, Do: do((*client).command)},
+		{Name: "CONFIG", Arity: -2, Do: do((*client).configGet)},
+		{Name: "INFO", Arity: -1, Do: do((*client).info)},
 
-		{name: "GET", arity: 2, flags: "readonly fast", first: 1, last: 1, step: 1, read: (*client).get},
-		{name: "MGET", arity: -2, flags: "readonly fast", first: 1, last: -1, step: 1, read: (*client).mget},
-		{name: "EXISTS", arity: -2, flags: "readonly fast", first: 1, last: -1, step: 1, read: (*client).exists},
-		{name: "STRLEN", arity: 2, flags: "readonly fast", first: 1, last: 1, step: 1, read: (*client).strlen},
-		{name: "TYPE", arity: 2, flags: "readonly fast", first: 1, last: 1, step: 1, read: (*client).typeOf},
-		{name: "TTL", arity: 2, flags: "readonly fast", first: 1, last: 1, step: 1, read: (*client).ttl},
-		{name: "PTTL", arity: 2, flags: "readonly fast", first: 1, last: 1, step: 1, read: (*client).ttl},
-		{name: "SCAN", arity: -2, flags: "readonly", read: (*client).scan},
-		{name: "DBSIZE", arity: 1, flags: "readonly", read: (*client).dbSize},
+		{Name: "GET", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).get)},
+		{Name: "MGET", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).mget)},
+		{Name: "EXISTS", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).exists)},
+		{Name: "STRLEN", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).strlen)},
+		{Name: "TYPE", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).typeOf)},
+		{Name: "TTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).ttl)},
+		{Name: "PTTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).ttl)},
+		{Name: "SCAN", Arity: -2, Flags: "readonly", Do: read((*client).scan)},
+		{Name: "DBSIZE", Arity: 1, Flags: "readonly", Do: read((*client).dbSize)},
 
-		{name: "SET", arity: -3, flags: "write", first: 1, last: 1, step: 1, do: (*client).set},
-		{name: "SETNX", arity: 3, flags: "write fast", first: 1, last: 1, step: 1, do: (*client).setNX},
-		{name: "MSET", arity: -3, flags: "write", first: 1, last: -1, step: 2, kind: puts},
-		{name: "DEL", arity: -2, flags: "write", first: 1, last: -1, step: 1, kind: deletes},
-		{name: "UNLINK", arity: -2, flags: "write fast", first: 1, last: -1, step: 1, kind: deletes},
+		{Name: "SET", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: do((*client).set)},
+		{Name: "SETNX", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: do((*client).setNX)},
+		{Name: "MSET", Arity: -3, Flags: "write", First: 1, Last: -1, Step: 2, Do: action{kind: puts}},
+		{Name: "DEL", Arity: -2, Flags: "write", First: 1, Last: -1, Step: 1, Do: action{kind: deletes}},
+		{Name: "UNLINK", Arity: -2, Flags: "write fast", First: 1, Last: -1, Step: 1, Do: action{kind: deletes}},
 
-		{name: "EXPIRE", arity: -3, flags: "write fast", first: 1, last: 1, step: 1, do: refuse},
-		{name: "PEXPIRE", arity: -3, flags: "write fast", first: 1, last: 1, step: 1, do: refuse},
-		{name: "EXPIREAT", arity: -3, flags: "write fast", first: 1, last: 1, step: 1, do: refuse},
-		{name: "PEXPIREAT", arity: -3, flags: "write fast", first: 1, last: 1, step: 1, do: refuse},
-		{name: "SETEX", arity: 4, flags: "write", first: 1, last: 1, step: 1, do: refuse},
-		{name: "PSETEX", arity: 4, flags: "write", first: 1, last: 1, step: 1, do: refuse},
-		{name: "GETEX", arity: -2, flags: "write fast", first: 1, last: 1, step: 1, do: refuse},
-	} {
-		commands[t.name] = &t
-	}
-	for i, t := range sortedCommands() {
-		t.index = i
-	}
-}
-
-// sortedCommands returns the table in the order of names.
-func sortedCommands() []*command {
-	var all []*command
-	for _, name := range slices.Sorted(maps.Keys(commands)) {
-		all = append(all, commands[name])
-	}
-	return all
-}
-
-// lookUp finds a command by its name in any case. It allocates nothing.
-func lookUp(name []byte) *command {
-	var upper [16]byte
-	if len(name) > len(upper) {
-		return nil
-	}
-	for i, b := range name {
-		if 'a' <= b && b <= 'z' {
-			b -= 'a' - 'A'
-		}
-		upper[i] = b
-	}
-	return commands[string(upper[:len(name)])]
+		{Name: "EXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
+		{Name: "PEXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
+		{Name: "EXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
+		{Name: "PEXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
+		{Name: "SETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: refuse},
+		{Name: "PSETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: refuse},
+		{Name: "GETEX", Arity: -2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
+	})
 }
 
 // A call is a command with its arguments, which were checked as far as the table says.
@@ -118,51 +80,32 @@ func (c *client) check(args [][]byte) (t *command, refused string) {
 	if len(args) == 0 {
 		return nil, ""
 	}
-	t = lookUp(args[0])
+	t = commands.LookUp(args[0])
 	switch {
-	case !c.known && (t == nil || !strings.Contains(t.flags, "no_auth")):
+	case !c.known && (t == nil || !strings.Contains(t.Flags, "no_auth")):
 		return nil, "NOAUTH Authentication required."
 	case t == nil:
-		return nil, unknownCommand(args)
-	case t.arity >= 0 && len(args) != t.arity, len(args) < -t.arity, t.step == 2 && len(args)%2 == 0:
-		return nil, arityText(t.name)
+		return nil, c.UnknownCommand(args)
+	case !t.Takes(args):
+		return nil, resp.ArityText(t.Name)
 	}
-	return t, t.keysFit(args)
+	return t, keysFit(t, args)
 }
 
 // reservedKeys is the first of the keys that the group has for itself.
 var reservedKeys = bytes.Repeat([]byte{0xff}, 32)
 
 // keysFit returns an error text if the store does not take a key among args.
-func (t *command) keysFit(args [][]byte) string {
-	if t.first == 0 {
-		return ""
-	}
-	last := t.last
-	if last < 0 {
-		last = len(args) - 1
-	}
-	for i := t.first; i <= last; i += t.step {
+func keysFit(t *command, args [][]byte) string {
+	for key := range t.Keys(args) {
 		switch {
-		case len(args[i]) > shale.MaxKeySize:
+		case len(key) > shale.MaxKeySize:
 			return fmt.Sprintf("ERR a key is longer than %d bytes", shale.MaxKeySize)
-		case bytes.Compare(args[i], reservedKeys) >= 0:
+		case bytes.Compare(key, reservedKeys) >= 0:
 			return "ERR keys that begin with 32 bytes 0xff are reserved"
 		}
 	}
 	return ""
-}
-
-func unknownCommand(args [][]byte) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "ERR unknown command '%s', with args beginning with: ", printable(args[0]))
-	for _, arg := range args[1:] {
-		if text.Len() > 256 {
-			break
-		}
-		fmt.Fprintf(&text, "'%s' ", printable(arg))
-	}
-	return text.String()
 }
 
 // printable returns at most the first 128 bytes of an argument, in a form that fits into an error's line.
@@ -176,63 +119,8 @@ func printable(arg []byte) string {
 	}, string(arg))
 }
 
-// Replies.
-
-func (c *client) ok()                 { c.out = redcon.AppendOK(c.out) }
-func (c *client) simple(text string)  { c.out = redcon.AppendString(c.out, text) }
-func (c *client) integer(n int64)     { c.out = redcon.AppendInt(c.out, n) }
-func (c *client) bulk(b []byte)       { c.out = redcon.AppendBulk(c.out, b) }
-func (c *client) bulkString(b string) { c.out = redcon.AppendBulkString(c.out, b) }
-func (c *client) array(n int)         { c.out = redcon.AppendArray(c.out, n) }
-func (c *client) syntaxError()        { c.error("ERR syntax error") }
-
-func (c *client) error(text string) {
-	c.s.counts.errors.Add(1)
-	c.out = redcon.AppendError(c.out, text)
-}
-
-// null is the reply for what is not there.
-func (c *client) null() {
-	if c.proto3 {
-		c.out = append(c.out, "_\r\n"...)
-		return
-	}
-	c.out = redcon.AppendNull(c.out)
-}
-
-// mapOf begins a map of n names with values, which are a list in RESP2.
-func (c *client) mapOf(n int) {
-	if c.proto3 {
-		c.out = append(strconv.AppendInt(append(c.out, '%'), int64(n), 10), "\r\n"...)
-		return
-	}
-	c.array(2 * n)
-}
-
-func (c *client) truth(b bool) {
-	if b {
-		c.integer(1)
-	} else {
-		c.integer(0)
-	}
-}
-
-func arityText(of string) string {
-	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", strings.ToLower(of))
-}
-
 // fail replies with an error of the group.
 func (c *client) fail(err error) {
 	text := c.s.config.Explain(err)
-	c.error(strings.NewReplacer("\r", " ", "\n", "; ").Replace(text))
+	c.Error(strings.NewReplacer("\r", " ", "\n", "; ").Replace(text))
 }
-
-// parseInt reads an integer as Redis does: decimal, without signs or zeros that it would not
-// write.
-func parseInt(arg []byte) (int64, bool) {
-	n, err := strconv.ParseInt(string(arg), 10, 64)
-	return n, err == nil && strconv.FormatInt(n, 10) == string(arg)
-}
-
-// is reports whether an argument is a word, in any case.
-func is(arg []byte, word string) bool { return strings.EqualFold(string(arg), word) }

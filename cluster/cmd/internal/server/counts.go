@@ -7,7 +7,7 @@ import (
 
 // counts are what the server counts for INFO and for metrics.
 type counts struct {
-	commands []atomic.Int64 // done since the start, by command.index
+	commands []atomic.Int64 // done since the start, by command.Index
 
 	clients, accepted, errors, wrongPasswords atomic.Int64
 
@@ -15,7 +15,7 @@ type counts struct {
 	readRuns, writeRuns, readTime, writeTime atomic.Int64
 }
 
-func newCounts() counts { return counts{commands: make([]atomic.Int64, len(commands))} }
+func newCounts() counts { return counts{commands: make([]atomic.Int64, len(commands.All()))} }
 
 // took counts a run that has read, or else written.
 func (c *counts) took(read bool, begin time.Time) {
@@ -55,9 +55,9 @@ func (s *Server) Counts() Counts {
 		Reads:  Runs{n.readRuns.Load(), time.Duration(n.readTime.Load())},
 		Writes: Runs{n.writeRuns.Load(), time.Duration(n.writeTime.Load())},
 	}
-	for name, t := range commands {
-		if done := n.commands[t.index].Load(); done > 0 {
-			c.Commands[name] = done
+	for _, t := range commands.All() {
+		if done := n.commands[t.Index].Load(); done > 0 {
+			c.Commands[t.Name] = done
 			c.All += done
 		}
 	}

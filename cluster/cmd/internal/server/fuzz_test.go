@@ -2,11 +2,11 @@ package server
 
 import (
 	"bytes"
-	"fmt"
-	"strconv"
 	"testing"
 
 	"github.com/tidwall/redcon"
+
+	"github.com/shaledb/shale/internal/resp/resptest"
 )
 
 // Any commands get one well-formed reply each, in the protocol that the client has chosen, and no panic. They run as one
@@ -23,9 +23,9 @@ func FuzzCommands(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	var names []string
-	for _, t := range sortedCommands() {
-		f.Add([]byte(t.name + " a 1 b"))
-		names = append(names, t.name)
+	for _, t := range commands.All() {
+		f.Add([]byte(t.Name + " a 1 b"))
+		names = append(names, t.Name)
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		s, _ := setup(t)
@@ -42,11 +42,11 @@ func FuzzCommands(f *testing.F) {
 		for len(p) > 0 {
 			p = p[c.run(p):]
 		}
-		rest := c.out
+		rest := c.Out
 		for i := range replies {
-			n, err := reply(rest)
+			n, err := resptest.Reply(rest)
 			if err != nil {
-				t.Fatalf("reply %d of %d: %v: %.200q", i, replies, err, c.out)
+				t.Fatalf("reply %d of %d: %v: %.200q", i, replies, err, c.Out)
 			}
 			rest = rest[n:]
 		}
@@ -54,53 +54,4 @@ func FuzzCommands(f *testing.F) {
 			t.Fatalf("%d commands have more replies: %.200q", replies, rest)
 		}
 	})
-}
-
-// reply returns how long the first reply of b is. It knows what this server sends of RESP2 and RESP3.
-func reply(b []byte) (n int, err error) {
-	end := bytes.Index(b, []byte("\r\n"))
-	if end < 1 {
-		return 0, fmt.Errorf("no whole line")
-	}
-	line := string(b[1:end])
-	n = end + 2
-	if bytes.ContainsAny(b[:end], "\r\n") {
-		return 0, fmt.Errorf("a line end within a line")
-	}
-	size, numberErr := strconv.Atoi(line)
-	switch b[0] {
-	case '+', '-':
-		return n, nil
-	case '_':
-		if line != "" {
-			return 0, fmt.Errorf("a null with a text")
-		}
-		return n, nil
-	}
-	if numberErr != nil {
-		return 0, numberErr
-	}
-	switch {
-	case b[0] == ':':
-		return n, nil
-	case size < -1:
-		return 0, fmt.Errorf("size %d", size)
-	case b[0] == '$' && size >= 0:
-		if len(b) < n+size+2 || string(b[n+size:n+size+2]) != "\r\n" {
-			return 0, fmt.Errorf("a string of %d bytes does not end there", size)
-		}
-		return n + size + 2, nil
-	case b[0] == '%':
-		size *= 2
-	case b[0] != '*' && b[0] != '$':
-		return 0, fmt.Errorf("a reply begins with %q", b[0])
-	}
-	for range max(size, 0) {
-		k, err := reply(b[n:])
-		if err != nil {
-			return 0, err
-		}
-		n += k
-	}
-	return n, nil
 }

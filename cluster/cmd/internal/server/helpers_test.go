@@ -143,9 +143,9 @@ func (c *client) say(args ...string) string {
 	for i, arg := range args {
 		raw[i] = []byte(arg)
 	}
-	c.out = c.out[:0]
+	c.Out = c.Out[:0]
 	c.run(pipelineOf(raw))
-	return string(c.out)
+	return string(c.Out)
 }
 
 // want checks the reply to a command, whose words are separated by spaces.

@@ -6,6 +6,8 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"time"
+
+	"github.com/shaledb/shale/internal/resp"
 )
 
 // userName is the only user, as in a Redis without access lists.
@@ -48,12 +50,12 @@ func (c *client) login(user, text []byte) bool {
 	case c.s.password == nil && string(user) == userName:
 		// A client that sends a password to a server without one is on the wrong server, or the server was
 		// started without the flag. Redis refuses that too.
-		c.error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+		c.Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 		return false
 	case c.s.password == nil || !c.s.password.is(text) || string(user) != userName:
 		c.s.counts.wrongPasswords.Add(1)
 		time.Sleep(wrongPause)
-		c.error("WRONGPASS invalid username-password pair or user is disabled.")
+		c.Error("WRONGPASS invalid username-password pair or user is disabled.")
 		return false
 	}
 	c.known = true
@@ -69,24 +71,24 @@ func (c *client) auth(args [][]byte) {
 	case 2:
 		user, text = args[0], args[1]
 	default:
-		c.syntaxError()
+		c.SyntaxError()
 		return
 	}
 	if c.login(user, text) {
-		c.ok()
+		c.OK()
 	}
 }
 
 // hello is HELLO [version [AUTH user password] [SETNAME name]].
 func (c *client) hello(args [][]byte) {
-	proto3 := c.proto3
+	proto3 := c.RESP3
 	if len(args) > 0 {
-		switch n, ok := parseInt(args[0]); {
+		switch n, ok := resp.ParseInt(args[0]); {
 		case !ok:
-			c.error("ERR Protocol version is not an integer or out of range")
+			c.Error("ERR Protocol version is not an integer or out of range")
 			return
 		case n != 2 && n != 3:
-			c.error("NOPROTO unsupported protocol version")
+			c.Error("NOPROTO unsupported protocol version")
 			return
 		default:
 			proto3 = n == 3
@@ -98,12 +100,12 @@ func (c *client) hello(args [][]byte) {
 	var user, text []byte
 	for len(args) > 0 {
 		switch {
-		case is(args[0], "AUTH") && len(args) >= 3:
+		case resp.Is(args[0], "AUTH") && len(args) >= 3:
 			user, text, args = args[1], args[2], args[3:]
-		case is(args[0], "SETNAME") && len(args) >= 2:
+		case resp.Is(args[0], "SETNAME") && len(args) >= 2:
 			name, named, args = args[1], true, args[2:]
 		default:
-			c.error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", printable(args[0])))
+			c.Error(fmt.Sprintf("ERR Syntax error in HELLO option '%s'", printable(args[0])))
 			return
 		}
 	}
@@ -111,30 +113,15 @@ func (c *client) hello(args [][]byte) {
 		return
 	}
 	if !c.known {
-		c.error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		c.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
 		return
 	}
-	if named && !c.setName(name) {
-		return
+	if named {
+		if !c.nameFits(name) {
+			return
+		}
+		c.Name = string(name)
 	}
-	c.proto3 = proto3
-	c.mapOf(7)
-	c.bulkString("server")
-	c.bulkString("shale")
-	c.bulkString("version")
-	c.bulkString(redisVersion)
-	c.bulkString("proto")
-	if proto3 {
-		c.integer(3)
-	} else {
-		c.integer(2)
-	}
-	c.bulkString("id")
-	c.integer(c.id)
-	c.bulkString("mode")
-	c.bulkString("standalone")
-	c.bulkString("role")
-	c.bulkString("master") // every member takes writes
-	c.bulkString("modules")
-	c.array(0)
+	c.RESP3 = proto3
+	c.Hello()
 }

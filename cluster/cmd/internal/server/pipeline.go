@@ -28,12 +28,12 @@ const (
 
 func kindOf(t *command, args [][]byte) kind {
 	switch {
-	case t.read != nil:
+	case t.Do.read != nil:
 		return reads
-	case t.name == "SET" && len(args) == 3:
+	case t.Name == "SET" && len(args) == 3:
 		return puts
 	}
-	return t.kind
+	return t.Do.kind
 }
 
 // run does the first commands of a pipeline, as many as go together, and returns how many that were.
@@ -41,7 +41,7 @@ func (c *client) run(pipeline []redcon.Command) int {
 	n, k := c.gather(pipeline)
 	if n == 0 { // the first one is refused, or empty
 		if _, refused := c.check(pipeline[0].Args); refused != "" {
-			c.error(refused)
+			c.Error(refused)
 		}
 		return 1
 	}
@@ -57,13 +57,13 @@ func (c *client) run(pipeline []redcon.Command) int {
 		c.deleteRun(c.calls)
 		c.s.counts.took(false, begin)
 	default:
-		c.calls[0].t.do(c, c.calls[0].args)
-		if strings.HasPrefix(c.calls[0].t.flags, "write") {
+		c.calls[0].t.Do.do(c, c.calls[0].args)
+		if strings.HasPrefix(c.calls[0].t.Flags, "write") {
 			c.s.counts.took(false, begin)
 		}
 	}
 	for _, call := range c.calls[:n] {
-		c.s.counts.commands[call.t.index].Add(1)
+		c.s.counts.commands[call.t.Index].Add(1)
 	}
 	clear(c.calls) // so that it does not keep the arguments
 	return n
@@ -92,16 +92,16 @@ func (c *client) gather(pipeline []redcon.Command) (n int, k kind) {
 
 // readRun does reads. It returns how many it has done: it stops when there is much to be sent.
 func (c *client) readRun(calls []call) (done int) {
-	begin := len(c.out)
+	begin := len(c.Out)
 	err := c.s.read(func(r shale.Reader) error {
-		c.out = c.out[:begin]
-		for done = 0; done < len(calls) && (done == 0 || len(c.out) < sendAt); done++ {
-			calls[done].t.read(c, r, calls[done].args)
+		c.Out = c.Out[:begin]
+		for done = 0; done < len(calls) && (done == 0 || len(c.Out) < sendAt); done++ {
+			calls[done].t.Do.read(c, r, calls[done].args)
 		}
 		return nil
 	})
 	if err != nil {
-		c.out = c.out[:begin]
+		c.Out = c.Out[:begin]
 		for range calls {
 			c.fail(err)
 		}
@@ -126,7 +126,7 @@ func (c *client) putRun(calls []call) {
 		if err != nil {
 			c.fail(err)
 		} else {
-			c.ok()
+			c.OK()
 		}
 	}
 }
@@ -157,6 +157,6 @@ func (c *client) deleteRun(calls []call) {
 			}
 		}
 		present = present[len(call.args):]
-		c.integer(n)
+		c.Integer(n)
 	}
 }

@@ -4,52 +4,22 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/internal/resp/resptest"
 )
 
 // A SCAN gives each key that is there all the time once, while others come and go.
 func TestScan_Changes(t *testing.T) {
 	s, _ := setup(t)
-	c := s.newClient()
-	for i := range 300 {
-		c.say("SET", fmt.Sprintf("k%03d", i), "x")
-	}
-	seen := make(map[string]int)
-	cursor := "0"
-	for step := 0; ; step++ {
-		words := strings.Fields(c.say("SCAN", cursor, "COUNT", "7", "MATCH", "k*"))
-		for i := 4; i+1 < len(words); i += 2 {
-			seen[words[i+1]]++
-		}
-		if cursor = words[2]; cursor == "0" {
-			break
-		}
-		c.say("DEL", fmt.Sprintf("k%03d", 2*step), fmt.Sprintf("new%d", step-1))
-		c.say("SET", fmt.Sprintf("new%d", step), "x")
-	}
-	for i := 1; i < 300; i += 2 {
-		if n := seen[fmt.Sprintf("k%03d", i)]; n != 1 {
-			t.Errorf("SCAN gave k%03d %d times", i, n)
-		}
-	}
+	resptest.ScanWhileChanging(t, s.newClient().say)
 }
 
-// The server forgets cursors, the oldest first, by their number and by their bytes. All of them fit into a
-// floating-point number.
-func TestScan_Cursors(t *testing.T) {
-	var c cursors
-	first := c.put([]byte("a"))
-	last := first
-	for range mostCursors {
-		last = c.put([]byte("b"))
-	}
-	if _, ok := c.get(first); ok || len(c.keys) != mostCursors || last >= 1<<53 {
-		t.Errorf("%d cursors, the first among them: %v, the last is %d", len(c.keys), ok, last)
-	}
-	for range 100 {
-		last = c.put(make([]byte, cursorBytes/10))
-	}
-	if _, ok := c.get(last); !ok || c.bytes > cursorBytes || len(c.keys) > 11 {
-		t.Errorf("%d cursors of %d bytes, the last among them: %v", len(c.keys), c.bytes, ok)
+// All cursors that a member gives in its life fit into a floating-point number.
+func TestScan_CursorsAreSmall(t *testing.T) {
+	for range 1000 {
+		if first := newScans().First; first < 1<<32 || first >= 1<<53-1<<32 {
+			t.Fatalf("the first cursor is %d", first)
+		}
 	}
 }
 

@@ -48,10 +48,7 @@ type Config struct {
 }
 
 // A Section is a part of the text that INFO returns: lines of name and value.
-type Section struct {
-	Name  string
-	Lines [][2]string
-}
+type Section = resp.Section
 
 // A Server serves the connections of clients. Each has a goroutine.
 type Server struct {
@@ -64,9 +61,9 @@ type Server struct {
 	ctx  context.Context // done when commands under way must end
 	stop context.CancelFunc
 
-	cursors cursors
-	lastID  atomic.Int64 // of a connection
-	counts  counts
+	scans  *resp.Scans
+	lastID atomic.Int64 // of a connection
+	counts counts
 }
 
 // New returns a server that serves nothing yet.
@@ -81,7 +78,7 @@ func New(c Config) *Server {
 	if c.Logf == nil {
 		c.Logf = func(string, ...any) {}
 	}
-	s := &Server{config: c, password: newPassword(c.Password), started: time.Now(), counts: newCounts()}
+	s := &Server{config: c, password: newPassword(c.Password), started: time.Now(), scans: newScans(), counts: newCounts()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.SetTimeout(c.Timeout)
 	return s
@@ -117,20 +114,18 @@ func (s *Server) Serve(ctx context.Context, inner net.Listener, grace time.Durat
 
 // A client is a connection. One goroutine uses it.
 type client struct {
-	s      *Server
-	id     int64
-	name   string
-	conn   redcon.Conn // nil in tests of commands alone
-	known  bool        // the client has given the password, or needs none
-	proto3 bool        // it has asked for RESP3
-	out    []byte      // replies that were not sent yet
-	quit   bool        // the connection ends after its replies
+	resp.Session
+	s     *Server
+	conn  redcon.Conn // nil in tests of commands alone
+	known bool        // the client has given the password, or needs none
 
 	calls []call // of the run under way; kept so that commands do not allocate
 }
 
 func (s *Server) newClient() *client {
-	return &client{s: s, id: s.lastID.Add(1), known: s.password == nil}
+	c := &client{s: s, known: s.password == nil}
+	c.ID, c.Show, c.Errors = s.lastID.Add(1), printable, &s.counts.errors
+	return c
 }
 
 // strangersLimit is how many bytes a command may have before the client has given the password.
@@ -164,24 +159,24 @@ const sendAt = 256 << 10
 func (s *Server) handle(conn redcon.Conn, first redcon.Command) {
 	c := conn.Context().(*client)
 	pipeline := append([]redcon.Command{first}, conn.ReadPipeline()...)
-	for len(pipeline) > 0 && !c.quit {
+	for len(pipeline) > 0 && !c.Quit {
 		pipeline = pipeline[c.run(pipeline):]
-		if len(c.out) >= sendAt && len(pipeline) > 0 && !c.send() {
+		if len(c.Out) >= sendAt && len(pipeline) > 0 && !c.send() {
 			return
 		}
 	}
-	if c.send() && c.quit {
+	if c.send() && c.Quit {
 		_ = conn.Close() // the client has asked for it
 	}
 }
 
 // send sends the replies. It returns false if the connection has ended.
 func (c *client) send() bool {
-	c.conn.WriteRaw(c.out)
-	if cap(c.out) > 4*sendAt {
-		c.out = nil
+	c.conn.WriteRaw(c.Out)
+	if cap(c.Out) > 4*sendAt {
+		c.Out = nil
 	}
-	c.out = c.out[:0]
+	c.Out = c.Out[:0]
 	return redcon.BaseWriter(c.conn).Flush() == nil
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +14,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/resp/resptest"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -81,7 +80,7 @@ func TestCommands_Replies(t *testing.T) {
 		{"CLIENT GETNAME", "$2|me"},
 		{"CLIENT SETINFO lib-name x", "+OK"},
 		{"CLIENT MAINT_NOTIFICATIONS ON", "-ERR unknown subcommand or wrong number of arguments for 'MAINT_NOTIFICATIONS'"},
-		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands))},
+		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands.All()))},
 		{"CONFIG GET save", "*2|$4|save|$0|"},
 		{"CONFIG SET save x", "-ERR there is CONFIG GET only: the flags of the server are its settings"},
 		{"GET", "-ERR wrong number of arguments for 'get' command"},
@@ -99,7 +98,7 @@ func TestCommands_Replies(t *testing.T) {
 	c.want(t, "MGET b none b", "*3|$1|3|$-1|$1|3")
 	c.want(t, "EXISTS b none", ":1")
 	c.want(t, "QUIT", "+OK")
-	if !c.quit {
+	if !c.Quit {
 		t.Error("QUIT ends nothing")
 	}
 }
@@ -108,7 +107,7 @@ func TestCommands_Replies(t *testing.T) {
 func TestCommands_RESP3(t *testing.T) {
 	s, _ := setup(t)
 	c := s.newClient()
-	if got := c.say("HELLO", "3", "SETNAME", "me"); !strings.HasPrefix(got, "%7\r\n") || !strings.Contains(got, "proto\r\n:3\r\n") || c.name != "me" {
+	if got := c.say("HELLO", "3", "SETNAME", "me"); !strings.HasPrefix(got, "%7\r\n") || !strings.Contains(got, "proto\r\n:3\r\n") || c.Name != "me" {
 		t.Errorf("HELLO 3 = %q", got)
 	}
 	c.want(t, "GET none", "_")
@@ -138,12 +137,12 @@ func TestCommands_Keys(t *testing.T) {
 			}
 		}
 	}
-	c.out = c.out[:0]
+	c.Out = c.Out[:0]
 	p := pipelineOf(bytesOf("SET", "a", "1"), bytesOf("SET", reserved, "1"), bytesOf("SET", "b", "1"))
 	for len(p) > 0 {
 		p = p[c.run(p):]
 	}
-	if got := string(c.out); got != "+OK\r\n-ERR keys that begin with 32 bytes 0xff are reserved\r\n+OK\r\n" {
+	if got := string(c.Out); got != "+OK\r\n-ERR keys that begin with 32 bytes 0xff are reserved\r\n+OK\r\n" {
 		t.Errorf("a reserved key in a pipeline: %q", got)
 	}
 	c.want(t, "SET \xff\xff ok", "+OK")
@@ -181,7 +180,7 @@ func TestPipeline_Together(t *testing.T) {
 		for len(p) > 0 {
 			p = p[c.run(p):]
 		}
-		if got := strings.ReplaceAll(string(c.out), "\r\n", "|"); got != test.reply {
+		if got := strings.ReplaceAll(string(c.Out), "\r\n", "|"); got != test.reply {
 			t.Errorf("%s: %q, want %q", test.name, got, test.reply)
 		}
 		if f.reads.Load() != test.reads || f.writes.Load() != test.writes {
@@ -365,7 +364,7 @@ func TestPassword(t *testing.T) {
 	for _, line := range []string{"AUTH secre", "AUTH secrets", "AUTH default wrong", "AUTH other secret", "AUTH default", "HELLO 3 AUTH default x"} {
 		c.want(t, line, "-WRONGPASS invalid username-password pair or user is disabled.")
 	}
-	if got := c.say("HELLO", "3"); !strings.HasPrefix(got, "-NOAUTH ") || c.proto3 {
+	if got := c.say("HELLO", "3"); !strings.HasPrefix(got, "-NOAUTH ") || c.RESP3 {
 		t.Errorf("HELLO without the password = %q", got)
 	}
 	c.want(t, "AUTH a b c", "-ERR syntax error")
@@ -393,45 +392,12 @@ func TestPassword_LimitsStrangers(t *testing.T) {
 	s, _ := setup(t, func(c *Config) { c.Password = "secret" })
 	addr, _ := start(t, s)
 	large := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", 2*strangersLimit, strings.Repeat("x", 2*strangersLimit))
-	if got := exchange(t, addr, large); got != "-ERR Protocol error: invalid bulk length\r\n" {
+	if got := resptest.Exchange(t, addr, large); got != "-ERR Protocol error: invalid bulk length\r\n" {
 		t.Errorf("a stranger's large command: %.60q", got)
 	}
-	if got := exchange(t, addr, "AUTH secret\r\n", large); !strings.HasPrefix(got, "+OK\r\n$2097152\r\n") {
+	if got := resptest.Exchange(t, addr, "AUTH secret\r\n", large); !strings.HasPrefix(got, "+OK\r\n$2097152\r\n") {
 		t.Errorf("a friend's large command: %.60q", got)
 	}
-}
-
-// exchange sends the first part, and the others when it was answered. It returns all that comes back until the
-// server ends the connection.
-func exchange(t *testing.T, addr string, parts ...string) string {
-	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	var got strings.Builder
-	for i, part := range parts {
-		if i > 0 {
-			buf := make([]byte, 100)
-			n, err := conn.Read(buf)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got.Write(buf[:n])
-		}
-		_, _ = io.WriteString(conn, part) // a server that refuses it does not read all of it
-	}
-	_ = conn.(*net.TCPConn).CloseWrite() // the server may have closed it
-	rest, err := io.ReadAll(conn)
-	if err != nil && len(rest) == 0 { // what came may be followed by a reset
-		t.Logf("%.60q: %v", parts, err)
-	}
-	got.Write(rest)
-	return got.String()
 }
 
 // Commands that have begun when the server stops are answered, and idle connections end.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/resp"
 )
 
 // A manyReader looks up many keys at one moment.
@@ -14,17 +15,17 @@ type manyReader interface {
 }
 
 func (c *client) get(r shale.Reader, args [][]byte) {
-	begin := len(c.out)
+	begin := len(c.Out)
 	err := r.ViewValue(args[0], func(value []byte) error {
-		c.bulk(value)
+		c.Bulk(value)
 		return nil
 	})
 	switch {
 	case err == nil:
 	case errors.Is(err, shale.ErrNotFound):
-		c.null()
+		c.Null()
 	default:
-		c.out = c.out[:begin]
+		c.Out = c.Out[:begin]
 		c.fail(err)
 	}
 }
@@ -34,25 +35,25 @@ var errReply = errors.New("the reply is too large")
 
 // mget is MGET. All values are of one moment.
 func (c *client) mget(r shale.Reader, args [][]byte) {
-	begin := len(c.out)
-	c.array(len(args))
+	begin := len(c.Out)
+	c.Array(len(args))
 	err := getMany(r, args, func(value []byte, found bool) error {
 		if !found {
-			c.null()
+			c.Null()
 			return nil
 		}
-		if len(c.out)-begin+len(value) > c.s.config.MaxReply {
+		if len(c.Out)-begin+len(value) > c.s.config.MaxReply {
 			return errReply
 		}
-		c.bulk(value)
+		c.Bulk(value)
 		return nil
 	})
 	if err == nil {
 		return
 	}
-	c.out = c.out[:begin]
+	c.Out = c.Out[:begin]
 	if errors.Is(err, errReply) {
-		c.error(fmt.Sprintf("ERR the values together are larger than %d bytes: ask for fewer keys at a time", c.s.config.MaxReply))
+		c.Error(fmt.Sprintf("ERR the values together are larger than %d bytes: ask for fewer keys at a time", c.s.config.MaxReply))
 		return
 	}
 	c.fail(err)
@@ -87,7 +88,7 @@ func (c *client) exists(r shale.Reader, args [][]byte) {
 			c.fail(err)
 			return
 		}
-		c.truth(has)
+		c.Truth(has)
 		return
 	}
 	err := getMany(r, args, func(_ []byte, found bool) error {
@@ -100,7 +101,7 @@ func (c *client) exists(r shale.Reader, args [][]byte) {
 		c.fail(err)
 		return
 	}
-	c.integer(n)
+	c.Integer(n)
 }
 
 func (c *client) strlen(r shale.Reader, args [][]byte) {
@@ -113,7 +114,7 @@ func (c *client) strlen(r shale.Reader, args [][]byte) {
 		c.fail(err)
 		return
 	}
-	c.integer(int64(n))
+	c.Integer(int64(n))
 }
 
 // typeOf is TYPE: there are strings only.
@@ -122,9 +123,9 @@ func (c *client) typeOf(r shale.Reader, args [][]byte) {
 	case err != nil:
 		c.fail(err)
 	case has:
-		c.simple("string")
+		c.Simple("string")
 	default:
-		c.simple("none")
+		c.Simple("none")
 	}
 }
 
@@ -134,9 +135,9 @@ func (c *client) ttl(r shale.Reader, args [][]byte) {
 	case err != nil:
 		c.fail(err)
 	case has:
-		c.integer(-1)
+		c.Integer(-1)
 	default:
-		c.integer(-2)
+		c.Integer(-2)
 	}
 }
 
@@ -145,31 +146,31 @@ func (c *client) set(args [][]byte) {
 	ifAbsent := false
 	for _, option := range args[2:] {
 		switch {
-		case is(option, "NX"):
+		case resp.Is(option, "NX"):
 			ifAbsent = true
-		case is(option, "KEEPTTL"): // there is nothing to keep
-		case is(option, "EX"), is(option, "PX"), is(option, "EXAT"), is(option, "PXAT"):
-			c.error(noExpiry + ": SET takes NX only")
+		case resp.Is(option, "KEEPTTL"): // there is nothing to keep
+		case resp.Is(option, "EX"), resp.Is(option, "PX"), resp.Is(option, "EXAT"), resp.Is(option, "PXAT"):
+			c.Error(noExpiry + ": SET takes NX only")
 			return
-		case is(option, "XX"), is(option, "GET"):
-			c.error(fmt.Sprintf("ERR SET with %s is not supported: SET takes NX only", printable(option)))
+		case resp.Is(option, "XX"), resp.Is(option, "GET"):
+			c.Error(fmt.Sprintf("ERR SET with %s is not supported: SET takes NX only", printable(option)))
 			return
 		default:
-			c.syntaxError()
+			c.SyntaxError()
 			return
 		}
 	}
 	if !ifAbsent {
-		c.putRun([]call{{commands["SET"], args[:2]}})
+		c.putRun([]call{{commands.LookUp([]byte("SET")), args[:2]}})
 		return
 	}
 	switch inserted, err := c.putIfAbsent(args); {
 	case err != nil:
 		c.fail(err)
 	case inserted:
-		c.ok()
+		c.OK()
 	default:
-		c.null()
+		c.Null()
 	}
 }
 
@@ -180,7 +181,7 @@ func (c *client) setNX(args [][]byte) {
 		c.fail(err)
 		return
 	}
-	c.truth(inserted)
+	c.Truth(inserted)
 }
 
 func (c *client) putIfAbsent(args [][]byte) (inserted bool, err error) {
