@@ -384,8 +384,31 @@ func (p *pipeline) Close() error {
 	return p.AppendPipeline.Close()
 }
 
+// maxMessage is how many bytes of entries a message has, unless a single one has more. Raft limits only
+// the number of entries, and a message with 128 of several megabytes would not arrive within
+// transportTimeout: a member that missed them would never catch up.
+const maxMessage = 16 << 20
+
+// limit cuts entries off that are too many for a message. Raft takes from the request itself how far it
+// has sent, and goes on from there.
+func limit(req *raft.AppendEntriesRequest) {
+	size := 0
+	for i, e := range req.Entries {
+		if size += len(e.Data) + len(e.Extensions); size > maxMessage && i > 0 {
+			req.Entries = req.Entries[:i:i]
+			return
+		}
+	}
+}
+
+func (p *pipeline) AppendEntries(req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	limit(req)
+	return p.AppendPipeline.AppendEntries(req, resp)
+}
+
 func (t transport) AppendEntries(id raft.ServerID, a raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	limit(req)
 	return t.NetworkTransport.AppendEntries(id, target(id, a), req, resp)
 }
 

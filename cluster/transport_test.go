@@ -1,6 +1,10 @@
 package cluster
 
 import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,4 +44,57 @@ func TestTransport_AnswersThatNobodyTakes(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A member that has missed large writes gets them in messages of bounded size. All in one would not
+// arrive within the time that raft gives a message, and the member would never catch up.
+func TestTransport_MessagesAreBounded(t *testing.T) {
+	var largest atomic.Int64
+	g := newGroup(t, 3, func(o *Options) {
+		d := new(net.Dialer)
+		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := d.DialContext(ctx, network, address)
+			return &questionConn{Conn: c, largest: &largest}, err
+		}
+	})
+	behind := g.follower()
+	if err := behind.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const size = maxMessage / 4
+	for i := range 11 {
+		g.write(fmt.Sprint(i), string(make([]byte, size)))
+	}
+	largest.Store(0)
+	g.open(behind)
+	g.eventually("it catches up", func() error {
+		if s, l := behind.Stats(), g.leader().Stats(); s.Applied < l.Commit {
+			return fmt.Errorf("at %d of %d", s.Applied, l.Commit)
+		}
+		return nil
+	})
+	// Two messages may be on the way in a pipeline.
+	if n := largest.Load(); n < size || n > 2*maxMessage+1<<20 {
+		t.Errorf("up to %d bytes were sent before an answer was read, and the limit of a message is %d", n, maxMessage)
+	}
+}
+
+// A questionConn notes the most bytes that were sent before an answer came.
+type questionConn struct {
+	net.Conn
+	largest *atomic.Int64
+	sent    atomic.Int64
+}
+
+func (c *questionConn) Write(p []byte) (int, error) {
+	n := c.sent.Add(int64(len(p)))
+	for l := c.largest.Load(); n > l && !c.largest.CompareAndSwap(l, n); l = c.largest.Load() {
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *questionConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.sent.Store(0)
+	return n, err
 }
