@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +29,8 @@ const (
 	opVote  = 'v' // leader, I have caught up: give me a vote
 	opWrite = 'x' // leader, write this
 
-	maxCall = 1 << 30 // bytes, above shale's largest batch
+	maxCall      = 1 << 30            // bytes, above shale's largest batch
+	maxForwarded = maxCommandSize + 1 // bytes of a command with its kind
 
 	// termTimeout is how long the leader waits for a member's term. Then a round of
 	// reads has failed, and another is tried.
@@ -142,7 +145,8 @@ type callee struct {
 
 type callConn struct {
 	net.Conn
-	r *bufio.Reader
+	r     *bufio.Reader
+	ended chan error // gets why watch has ended
 }
 
 // maxIdle is how many connections to a member are kept. Reads need one or two, forwarded
@@ -175,26 +179,81 @@ func (c *caller) call(ctx context.Context, address string, to raft.ServerID, op 
 
 // connect returns a kept connection, if kept is set and there is one, or a new one.
 func (c *caller) connect(ctx context.Context, to callee, kept bool) (conn *callConn, old bool, err error) {
-	c.mu.Lock()
-	if !kept {
-		for _, i := range c.idle[to] {
-			_ = i.Close() // it is as old as the one that has just failed
+	for kept {
+		conn := c.take(to)
+		if conn == nil {
+			break
 		}
-		delete(c.idle, to)
-	}
-	if l := c.idle[to]; len(l) > 0 {
-		conn = l[len(l)-1]
-		c.idle[to] = l[:len(l)-1]
-	}
-	c.mu.Unlock()
-	if conn != nil {
-		return conn, true, nil
+		if conn.wake() {
+			return conn, true, nil
+		}
 	}
 	raw, err := c.network.dial(ctx, kindCalls, to.address, to.server)
 	if err != nil {
 		return nil, false, err
 	}
-	return &callConn{raw, bufio.NewReader(raw)}, false, nil
+	return &callConn{raw, bufio.NewReader(raw), make(chan error, 1)}, false, nil
+}
+
+// take takes a kept connection out of idle, or returns nil.
+func (c *caller) take(to callee) *callConn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.idle[to]
+	if len(l) == 0 {
+		return nil
+	}
+	conn := l[len(l)-1]
+	if c.idle[to] = l[:len(l)-1]; len(l) == 1 {
+		delete(c.idle, to)
+	}
+	return conn
+}
+
+// keep keeps a connection for the next call, unless there are enough.
+func (c *caller) keep(to callee, conn *callConn) {
+	c.mu.Lock()
+	kept := len(c.idle[to]) < maxIdle
+	if kept {
+		c.idle[to] = append(c.idle[to], conn)
+	}
+	c.mu.Unlock()
+	if kept {
+		go c.watch(to, conn) // until wake, or the end of the connection or of the network
+	} else {
+		_ = conn.Close() // nothing is under way on it
+	}
+}
+
+// watch waits at an idle connection, and closes it as soon as the other side has ended it: a write on it
+// would have an unknown end, and its descriptor would stay.
+func (c *caller) watch(to callee, conn *callConn) {
+	_, err := conn.r.Peek(1)
+	conn.ended <- err
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return // wake
+	}
+	c.mu.Lock()
+	i := slices.Index(c.idle[to], conn)
+	if i >= 0 {
+		if c.idle[to] = slices.Delete(c.idle[to], i, i+1); len(c.idle[to]) == 0 {
+			delete(c.idle, to)
+		}
+	}
+	c.mu.Unlock()
+	if i >= 0 {
+		_ = conn.Close() // it has ended
+	}
+}
+
+// wake ends watch, and reports whether the connection is alive. If not, it is closed.
+func (c *callConn) wake() bool {
+	_ = c.SetReadDeadline(time.Unix(1, 0)) // fails on a closed connection only
+	if errors.Is(<-c.ended, os.ErrDeadlineExceeded) && c.SetReadDeadline(time.Time{}) == nil {
+		return true
+	}
+	_ = c.Close() // it has ended
+	return false
 }
 
 // exchange sends a call and reads the answer. It keeps the connection if all went well.
@@ -215,15 +274,7 @@ func (c *caller) exchange(ctx context.Context, conn *callConn, to callee, op byt
 			return fmt.Errorf("%s: %w", to.address, err)
 		}
 	} else {
-		c.mu.Lock()
-		keep := len(c.idle[to]) < maxIdle
-		if keep {
-			c.idle[to] = append(c.idle[to], conn)
-		}
-		c.mu.Unlock()
-		if !keep {
-			_ = conn.Close() // nothing is under way on it
-		}
+		c.keep(to, conn)
 	}
 	if status != 0 {
 		e := new(remoteError)
@@ -316,6 +367,14 @@ func (n *Node) answerCall(op byte, payload []byte) (any, error) {
 		}
 		return struct{}{}, n.promote(n.ctx, req.Server)
 	case opWrite:
+		// What is in the log is applied on all members or ends them, so it has to be a command that this
+		// program knows. A member with a newer one may have sent another.
+		if len(payload) > maxForwarded {
+			return nil, fmt.Errorf("cluster: a forwarded write has %d bytes, and %d is the limit", len(payload), maxForwarded)
+		}
+		if _, _, err := decodeCommand(payload); err != nil {
+			return nil, fmt.Errorf("cluster: a forwarded write: %w", err)
+		}
 		ctx, cancel := context.WithTimeout(n.ctx, forwardTimeout)
 		defer cancel()
 		res, err := n.propose(ctx, payload)
