@@ -191,7 +191,7 @@ func (n *Node) change(ctx context.Context, request func(raft.ConfigurationFuture
 	if n.raft().State() != raft.Leader {
 		return n.notLeader()
 	}
-	return n.await(ctx, func() error {
+	err := n.await(ctx, func() error {
 		f, err := request(n.raft().GetConfiguration())
 		if err != nil || f == nil {
 			return err
@@ -207,6 +207,10 @@ func (n *Node) change(ctx context.Context, request func(raft.ConfigurationFuture
 			return err
 		}
 	})
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return unknown(err) // it may still be made
+	}
+	return err
 }
 
 // takeIn lets a member in as a learner, or notes the new address of one that is in.
@@ -327,7 +331,7 @@ func (n *Node) promote(ctx context.Context, server raft.ServerID) error {
 func (n *Node) who() whoAnswer {
 	return whoAnswer{
 		Server: n.server, Group: n.group(), Address: n.network.advertise,
-		State: n.raft().State().String(), Last: n.raft().LastIndex(), Applied: n.state.applied(),
+		State: n.raft().State().String(), Last: n.raft().LastIndex(), Applied: n.applied(),
 	}
 }
 

@@ -150,6 +150,67 @@ func TestMembers_JoinsTwice(t *testing.T) {
 	g.agree()
 }
 
+// The founder of a group that is opened with Join later, as a program does that opens all members alike, is not
+// taken in again after it was removed.
+func TestMembers_RemovedFounder(t *testing.T) {
+	g := parallelGroup(t, 3, nil)
+	founder := g.members[0]
+	if err := founder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	founder.opts.Join = []string{g.members[1].Address(), g.members[2].Address()}
+	g.open(founder)
+	g.waitVoters(3)
+	g.eventually("it is removed", func() error { return g.leader().Remove(short(t), founder.opts.ID) })
+	time.Sleep(2 * maintainLater) // it would ask again by now
+	var err error
+	for _, m := range g.members[1:] {
+		members, e := m.Members()
+		if err = e; len(members) != 2 {
+			t.Errorf("%s knows the members %v, %v", m.opts.ID, members, err)
+		}
+	}
+}
+
+// The founder of a group has a new address and Join. Nobody else could tell the members that come where it is.
+func TestMembers_FounderMoves(t *testing.T) {
+	g := parallelGroup(t, 1, nil)
+	founder := g.members[0]
+	if err := founder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	founder.opts.Join, founder.opts.Listen = []string{founder.opts.Listen}, ""
+	g.open(founder)
+	founder.opts.Listen = founder.Address()
+	g.eventually("it notes its address", func() error {
+		if m, err := founder.Members(); err != nil || len(m) != 1 || m[0].Address != founder.Address() {
+			return fmt.Errorf("members %v, %v", m, err)
+		}
+		return nil
+	})
+	g.add()
+	g.waitVoters(2)
+	g.agree()
+}
+
+// A change of the members that can't be committed for now may be made later.
+func TestMembers_ChangeUnknown(t *testing.T) {
+	g := parallelGroup(t, 2, nil)
+	l, f := g.leader(), g.follower()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	m := &testMember{dir: "d", opts: Options{ID: "x", FS: vfs.NewMem(), Raft: fastRaft}}
+	g.open(m)
+	defer func() { _ = m.Close() }()
+	if err := l.AddLearner(ctx, "x", m.Address()); !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrNotLeader) {
+		t.Errorf("AddLearner without a majority: %v", err)
+	}
+	g.open(f)
+}
+
 // An empty directory under a member's id is refused until that is removed.
 func TestMembers_IDTaken(t *testing.T) {
 	g := parallelGroup(t, 3, nil)

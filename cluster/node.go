@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
 )
 
 // Names in a member's directory, next to memberFile. The states are state.go's.
@@ -116,8 +117,8 @@ func open(dir string, o *Options, renew bool) (_ *Node, err error) {
 	if err := o.FS.MkdirAll(dir); err != nil {
 		return nil, err
 	}
-	if n.lock, err = o.FS.Lock(filepath.Join(dir, lockFile)); err != nil {
-		return nil, fmt.Errorf("it is open already: %w", err)
+	if n.lock, err = lockDir(o.FS, dir); err != nil {
+		return nil, err
 	}
 	if n.id, err = loadIdentity(o.FS, dir, o.ID); err != nil {
 		return nil, err
@@ -156,6 +157,15 @@ func open(dir string, o *Options, renew bool) (_ *Node, err error) {
 	n.network.start()
 	n.wg.Go(n.maintain)
 	return n, nil
+}
+
+// lockDir takes the lock of a member's directory.
+func lockDir(fsys vfs.FS, dir string) (io.Closer, error) {
+	l, err := fsys.Lock(filepath.Join(dir, lockFile))
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, fmt.Errorf("it is open already: %w", err)
+	}
+	return l, err
 }
 
 // openStores opens the stores of the log, the snapshots and the state, and makes or repairs the
@@ -293,7 +303,7 @@ func (n *Node) bootstrap(trans raft.Transport) error {
 		begun = true
 	}
 	if begun && n.id.Group == "" {
-		return n.adopt(randomName())
+		return n.changeIdentity(func(i *identity) { i.Group, i.Joined = randomName(), true })
 	}
 	return nil
 }
@@ -323,7 +333,7 @@ func (n *Node) changeIdentity(fn func(*identity)) error {
 	defer n.mu.Unlock()
 	id := n.id
 	fn(&id)
-	if id.Joined == n.id.Joined && id.Renewing == n.id.Renewing {
+	if id.Group == n.id.Group && id.Joined == n.id.Joined && id.Renewing == n.id.Renewing {
 		return nil
 	}
 	if err := storeIdentity(n.opts.FS, n.dir, id); err != nil {
@@ -495,7 +505,7 @@ type Stats struct {
 	Term    uint64
 	Last    uint64 // index of the last entry in this member's log
 	Commit  uint64 // index up to which this member knows that entries are committed
-	Applied uint64 // index of the last command in this member's state
+	Applied uint64 // index up to which this member's state has all commands; Commit once it has caught up
 	Voters  int    // members with a vote
 	Members int
 	// Contact is when this member last heard of a leader; zero: never, or it leads.
@@ -506,7 +516,7 @@ type Stats struct {
 func (n *Node) Stats() Stats {
 	s := Stats{
 		State: n.raft().State().String(), Term: n.raft().CurrentTerm(), Last: n.raft().LastIndex(),
-		Commit: n.raft().CommitIndex(), Applied: n.state.applied(),
+		Commit: n.raft().CommitIndex(), Applied: n.applied(),
 	}
 	_, id := n.leader()
 	s.Leader = memberID(id)

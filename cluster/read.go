@@ -353,6 +353,23 @@ func (n *Node) lastCommand(after, index uint64) (command uint64, known bool) {
 	return 0, true
 }
 
+// applied returns an index up to which this member's state has all commands that are known to be committed: the
+// commit index, if what lies between that and the state's own is no command.
+func (n *Node) applied() uint64 {
+	done, err := n.begin()
+	if err != nil {
+		return n.state.applied() // the log may be closed
+	}
+	defer done()
+	applied := max(n.state.applied(), n.caughtUp.Load())
+	commit := n.raft().CommitIndex()
+	if command, known := n.lastCommand(applied, commit); known && command == 0 {
+		n.noteCaughtUp(commit)
+		return max(applied, commit)
+	}
+	return applied
+}
+
 // noteCaughtUp notes that the state has all commands up to index.
 func (n *Node) noteCaughtUp(index uint64) {
 	for {

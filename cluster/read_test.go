@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -334,6 +335,39 @@ func TestRead_WaitsForTheState(t *testing.T) {
 			t.Errorf("a read after it = %q, %v, want 2", a.value, a.err)
 		}
 	}
+}
+
+// An idle member that has everything says so: its log ends with entries that are no commands, as after an election.
+func TestStats_AppliedReachesCommit(t *testing.T) {
+	g := parallelGroup(t, 3, nil)
+	reached := func() {
+		t.Helper()
+		g.eventually("all have all", func() error {
+			commit := g.leader().Stats().Commit
+			for _, m := range g.members {
+				if s := m.Stats(); s.Commit != commit || s.Applied != commit || commit < s.Term {
+					return fmt.Errorf("%s is at %d of %d, the leader at %d", m.opts.ID, s.Applied, s.Commit, commit)
+				}
+			}
+			return nil
+		})
+	}
+	reached()
+	g.write("k", "v")
+	reached()
+	if err := g.leader().TransferLeadership(short(t), ""); err != nil {
+		t.Fatal(err)
+	}
+	reached()
+	m := g.members[0]
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s := m.Stats(); m.Err() != nil {
+		t.Errorf("Stats after Close: %+v, %v", s, m.Err())
+	}
+	g.open(m)
+	reached()
 }
 
 // What Write returned for can be read from the leader's own state.

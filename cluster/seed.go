@@ -3,12 +3,14 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -45,9 +47,9 @@ func seed(dir, from string, o *Options) (err error) {
 	if err := o.FS.MkdirAll(dir); err != nil {
 		return err
 	}
-	lock, err := o.FS.Lock(filepath.Join(dir, lockFile))
+	lock, err := lockDir(o.FS, dir)
 	if err != nil {
-		return fmt.Errorf("it is open already: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	for _, name := range []string{memberFile, logDir, snapshotsDir} {
@@ -56,7 +58,12 @@ func seed(dir, from string, o *Options) (err error) {
 				"choose another, or remove what is in it: %w", name, errors.Join(err, fs.ErrExist))
 		}
 	}
-	id := identity{ID: o.ID, Dir: randomName(), Group: randomName()}
+	closed, err := lockSource(o.FS, from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closed.Close()) }()
+	id := identity{ID: o.ID, Dir: randomName(), Group: randomName(), Joined: true}
 	if err := seedSnapshot(dir, from, o, id.server()); err != nil {
 		return err
 	}
@@ -65,6 +72,24 @@ func seed(dir, from string, o *Options) (err error) {
 	}
 	// The identity comes last: without it Open refuses the directory.
 	return storeIdentity(o.FS, dir, id)
+}
+
+// lockSource makes sure that no program writes to the store in the directory from, whose copy would be of no one
+// moment, until its result is closed.
+func lockSource(fsys vfs.FS, from string) (io.Closer, error) {
+	unlocked := io.NopCloser(nil)
+	locker, ok := fsys.(vfs.SharedLocker)
+	if !ok {
+		return unlocked, nil
+	}
+	lock, err := locker.LockShared(filepath.Join(from, base.LockName))
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
+		return nil, fmt.Errorf("a program has the store open: close it first, or take a checkpoint of it: %w", err)
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, vfs.ErrUnsupported): // a checkpoint has no lock
+		return unlocked, nil
+	}
+	return lock, err
 }
 
 // seedSnapshot makes a snapshot of the store in the directory from.

@@ -89,6 +89,16 @@ func TestSeed_AnyStore(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	db, err := shale.Open("plain", &shale.Options{FS: fsys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Seed("other", "plain", &Options{ID: "x", FS: fsys}); !errors.Is(err, shale.ErrLocked) {
+		t.Errorf("Seed of a store that is open: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if err := Seed("other", "nothing", &Options{ID: "x", FS: fsys}); err == nil {
 		t.Error("a seed that is no store was taken")
 	}

@@ -83,7 +83,7 @@ func (m *member) metrics() string {
 	one("shaled_term", "counter", "Term of the group: how often a leader was elected, or tried to be.", float64(s.Term))
 	one("shaled_log_last_index", "counter", "Index of the last entry in this member's log.", float64(s.Last))
 	one("shaled_commit_index", "counter", "Index up to which this member knows that entries are committed.", float64(s.Commit))
-	one("shaled_applied_index", "counter", "Index of the last command in this member's state.", float64(s.Applied))
+	one("shaled_applied_index", "counter", "Index up to which this member's state has all commands.", float64(s.Applied))
 	if !s.Contact.IsZero() {
 		one("shaled_leader_contact_seconds", "gauge", "Time since this member heard of a leader.", time.Since(s.Contact).Seconds())
 	}
