@@ -71,7 +71,9 @@ func (c valveConn) Write(p []byte) (int, error) {
 // Read gives out what has come, if the valve is open by then.
 func (c valveConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.in.wait()
+	if n > 0 { // the end of a deadline is this side's own
+		c.in.wait()
+	}
 	return n, err
 }
 
