@@ -115,6 +115,10 @@ func stateOptions() *shale.Options {
 }
 
 func startMachine(t testing.TB, fsys vfs.FS) (*machine, error) {
+	return startMachineOf(t, fsys, stateOptions())
+}
+
+func startMachineOf(t testing.TB, fsys vfs.FS, o *shale.Options) (*machine, error) {
 	m := &machine{t: t, failed: make(chan error, 1)}
 	if err := fsys.MkdirAll(machineDir); err != nil {
 		return nil, err
@@ -123,7 +127,7 @@ func startMachine(t testing.TB, fsys vfs.FS) (*machine, error) {
 	if m.snaps, err = openSnapshots(fsys, filepath.Join(machineDir, "snapshots"), 2); err != nil {
 		return nil, err
 	}
-	m.state, err = openState(fsys, machineDir, stateOptions(), m.snaps, func(err error) { m.failed <- err }, nil)
+	m.state, err = openState(fsys, machineDir, o, m.snaps, func(err error) { m.failed <- err }, nil)
 	return m, err
 }
 

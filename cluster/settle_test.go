@@ -30,12 +30,21 @@ func logOf(t testing.TB, h history, first, last uint64) *raft.InmemStore {
 func diskAt80(t testing.TB, h history) *vfs.Mem {
 	t.Helper()
 	disk := vfs.NewMem()
-	m := mustStart(t, disk)
+	o := stateOptions()
+	o.CompactionWorkers = -1
+	m, err := startMachineOf(t, disk, o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := uint64(0); i < 80; i += 20 {
 		if _, err := m.apply(h, i, i+20, 5); err != nil {
 			t.Fatal(err)
 		}
 		if i == 20 || i == 40 {
+			// With the flush, and without compactions, the state shares tables with both snapshots.
+			if err := m.state.withDB(func(db *shale.DB) error { return db.Flush(t.Context()) }); err != nil {
+				t.Fatal(err)
+			}
 			if err := m.snapshot(h, i+20); err != nil {
 				t.Fatal(err)
 			}
