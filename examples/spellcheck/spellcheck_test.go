@@ -130,8 +130,10 @@ func TestRates(t *testing.T) {
 			if size != f.SizeBytes() || 8*size > 10*n+8*100 || memory < 15*size || asked < n*9/10 {
 				t.Errorf("%d words: filter %d bytes, map %d, %d misspellings", n, size, memory, asked)
 			}
+			// In 100 runs the number that pass was 0.2 roots of its mean too high on average, and varied by
+			// 1.12 of them, as the lines of a filter differ: 6 are exceeded once in some millions of runs.
 			mean := float64(asked) * f.FPR()
-			if math.Abs(float64(passed)-mean) > 4*math.Sqrt(mean) {
+			if math.Abs(float64(passed)-mean) > 6*math.Sqrt(mean) {
 				t.Errorf("%d of %d misspellings pass, predicted %.0f", passed, asked, mean)
 			}
 			if !strings.Contains(out.String(), "the right word is among them for 100.0 %") {
