@@ -16,27 +16,34 @@ import (
 // Open, enough that all files are others then. Open finds what was acknowledged before it began, and
 // what came after in order.
 func TestReadOnly_OwnerWritesMeanwhile(t *testing.T) {
+	eachOperation(t, "Open", testing.Short(), (*beside).open)
+}
+
+// eachOperation tries what a reader does for some owners and sizes of what they commit meanwhile. do has that
+// happen at the k-th operation of the file system, and reports whether there is one. If few is true, one operation
+// in eight is tried.
+func eachOperation(t *testing.T, what string, few bool, do func(b *beside, k int64) (met bool, err error)) {
 	seed := testenv.Seed(t)
 	first, step := int64(1), int64(1)
-	if testing.Short() {
+	if few {
 		step = 8
 		first += int64(seed % 8)
 	}
-	openings := 0
+	tries := 0
 	for i, noMap := range []bool{false, true} {
 		for j, burst := range []int{15, 100} {
-			b := beside{seed: seed, options: uint64(2*i + j), noMap: noMap, before: 40, all: 40 + burst}
+			b := &beside{seed: seed, options: uint64(2*i + j), noMap: noMap, before: 40, all: 40 + burst}
 			for k, met := first, true; met; k += step {
 				var err error
-				if met, err = b.open(k); err != nil {
+				if met, err = do(b, k); err != nil {
 					opts := b.draw(nil)
-					t.Fatalf("%d commits at operation %d of Open: %v; the owner has %s", burst, k, err, harness.OptionsText(&opts))
+					t.Fatalf("%d commits at operation %d of %s: %v; the owner has %s", burst, k, what, err, harness.OptionsText(&opts))
 				}
-				openings++
+				tries++
 			}
 		}
 	}
-	t.Logf("%d openings", openings)
+	t.Logf("%d times %s", tries, what)
 }
 
 // A beside is a store that is opened read-only next to its owner.
@@ -55,43 +62,61 @@ func (b *beside) draw(fs vfs.FS) shale.Options {
 	return o
 }
 
+// An owner has the store open for writing.
+type owner struct {
+	db     *shale.DB
+	writes *harness.Stream
+}
+
+// own opens the store for writing. The owner draws its commits from a stream of its own: what it does
+// meanwhile may fall into the time in which the reader's state is checked.
+func (b *beside) own(fs vfs.FS) (*owner, error) {
+	opts := b.draw(fs)
+	db, err := shale.Open(harness.Dir, &opts)
+	return &owner{db, harness.NewStream("a", b.seed, 120)}, err
+}
+
+// write makes the commits behind the one numbered from, up to the one numbered to.
+func (o *owner) write(from, to int) error {
+	for n := from + 1; n <= to; n++ {
+		if err := o.db.Write(context.Background(), o.writes.Write(n).Batch()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meanwhile is what the owner does at the k-th operation of a reader.
+func (b *beside) meanwhile(o *owner, k int64) error {
+	err := o.write(b.before, b.all)
+	if k%3 == 0 {
+		harness.TreeOf(o.db).RenewManifest()
+	}
+	if err == nil && k%2 == 0 {
+		err = o.db.Flush(context.Background())
+	}
+	return err
+}
+
 // open opens the store read-only, and has the owner make its other commits before the k-th operation
 // of that. It reports whether there is one. A later operation may be one of the background, which goes
-// on while the state is checked; so the owner draws its commits from a stream of its own.
+// on while the state is checked.
 func (b *beside) open(k int64) (met bool, err error) {
 	mem := vfs.NewMem()
-	opts := b.draw(mem)
-	db, err := shale.Open(harness.Dir, &opts)
+	o, err := b.own(mem)
 	if err != nil {
 		return false, err
 	}
-	defer db.Close()
-	writes := harness.NewStream("a", b.seed, 120)
-	write := func(from, to int) error {
-		for n := from + 1; n <= to; n++ {
-			if err := db.Write(context.Background(), writes.Write(n).Batch()); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := write(0, b.before); err != nil {
+	defer o.db.Close()
+	if err := o.write(0, b.before); err != nil {
 		return false, err
 	}
 	var failed error // this and met are set once, by the goroutine of the k-th operation
 	reader := harness.DrawSeeded(nil, b.seed, b.options+100)
 	reader.ReadOnly = true
 	reader.FS = vfs.NewFault(mem, func(_ vfs.Op, _ string, n int64) error {
-		if n != k {
-			return nil
-		}
-		met = true
-		failed = write(b.before, b.all)
-		if k%3 == 0 {
-			harness.TreeOf(db).RenewManifest()
-		}
-		if failed == nil && k%2 == 0 {
-			failed = db.Flush(context.Background())
+		if n == k {
+			met, failed = true, b.meanwhile(o, k)
 		}
 		return nil
 	})

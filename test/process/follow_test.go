@@ -183,48 +183,18 @@ func (f *following) letGo(n int) {
 // While a handle advances, the owner writes, flushes and uses logs again: at each operation of Advance,
 // enough that all files are others then. Advance shows what was acknowledged before it began.
 func TestAdvance_OwnerWritesMeanwhile(t *testing.T) {
-	seed := testenv.Seed(t)
-	first, step := int64(1), int64(1)
-	if testing.Short() || testenv.Race {
-		step = 8
-		first += int64(seed % 8)
-	}
-	advances := 0
-	for i, noMap := range []bool{false, true} {
-		for j, burst := range []int{15, 100} {
-			b := beside{seed: seed, options: uint64(2*i + j), noMap: noMap, before: 40, all: 40 + burst}
-			for k, met := first, true; met; k += step {
-				var err error
-				if met, err = b.advance(k); err != nil {
-					opts := b.draw(nil)
-					t.Fatalf("%d commits at operation %d of Advance: %v; the owner has %s", burst, k, err, harness.OptionsText(&opts))
-				}
-				advances++
-			}
-		}
-	}
-	t.Logf("%d advances", advances)
+	eachOperation(t, "Advance", testing.Short() || testenv.Race, (*beside).advance)
 }
 
 // advance is open for a handle that was opened before, and that advances.
 func (b *beside) advance(k int64) (met bool, err error) {
 	mem := vfs.NewMem()
-	opts := b.draw(mem)
-	db, err := shale.Open(harness.Dir, &opts)
+	o, err := b.own(mem)
 	if err != nil {
 		return false, err
 	}
-	defer db.Close()
-	writes := harness.NewStream("a", b.seed, 120)
-	write := func(from, to int) error {
-		for n := from + 1; n <= to; n++ {
-			if err := db.Write(context.Background(), writes.Write(n).Batch()); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := write(0, b.before/2); err != nil {
+	defer o.db.Close()
+	if err := o.write(0, b.before/2); err != nil {
 		return false, err
 	}
 	reader := harness.DrawSeeded(nil, b.seed, b.options+100)
@@ -234,7 +204,7 @@ func (b *beside) advance(k int64) (met bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := write(b.before/2, b.before); err != nil {
+	if err := o.write(b.before/2, b.before); err != nil {
 		return false, errors.Join(err, ro.Close())
 	}
 	var mu sync.Mutex // guards armed, met and failed
@@ -247,16 +217,8 @@ func (b *beside) advance(k int64) (met bool, err error) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if !armed {
-			return nil
-		}
-		met = true
-		failed = write(b.before, b.all)
-		if k%3 == 0 {
-			harness.TreeOf(db).RenewManifest()
-		}
-		if failed == nil && k%2 == 0 {
-			failed = db.Flush(context.Background())
+		if armed {
+			met, failed = true, b.meanwhile(o, k)
 		}
 		return nil
 	})
