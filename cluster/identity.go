@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -59,7 +58,7 @@ func randomName() string {
 // loadIdentity reads the identity of dir, or makes one for a new directory.
 func loadIdentity(fsys vfs.FS, dir, id string) (identity, error) {
 	name := filepath.Join(dir, memberFile)
-	data, err := readFile(fsys, name)
+	data, err := readWhole(fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		// A directory with a log but without an identity is none of ours, or a damaged one.
 		// A new identity for it would make another member of it, with the old one's votes.
@@ -90,36 +89,11 @@ func storeIdentity(fsys vfs.FS, dir string, i identity) error {
 		return err
 	}
 	name := filepath.Join(dir, memberFile)
-	if err := writeFile(fsys, name+".tmp", append(data, '\n')); err != nil {
+	if err := writeWhole(fsys, name+".tmp", append(data, '\n')); err != nil {
 		return err
 	}
 	if err := fsys.Rename(name+".tmp", name); err != nil {
 		return err
 	}
 	return fsys.SyncDir(dir)
-}
-
-func readFile(fsys vfs.FS, name string) (data []byte, err error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.NewSectionReader(f, 0, size))
-}
-
-func writeFile(fsys vfs.FS, name string, data []byte) error {
-	f, err := fsys.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }

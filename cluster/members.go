@@ -457,7 +457,7 @@ type peer struct {
 // everything in this member's log committed. It renames the file when that is done, and reports it.
 func (n *Node) recover(trans raft.Transport) (done bool, err error) {
 	name := filepath.Join(n.dir, peersFile)
-	data, err := readFile(n.opts.FS, name)
+	data, err := readWhole(n.opts.FS, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

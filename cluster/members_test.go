@@ -316,7 +316,7 @@ func TestMembers_LostMajority(t *testing.T) {
 	g.members = []*testMember{m}
 	peers := func(text string) {
 		t.Helper()
-		if err := writeFile(m.opts.FS, m.dir+"/peers.json", []byte(text)); err != nil {
+		if err := writeWhole(m.opts.FS, m.dir+"/peers.json", []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}

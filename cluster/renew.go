@@ -50,7 +50,7 @@ func (n *Node) checkLog() error {
 // failLog is fail for errors of the log's store. If it is damaged, the next Open has to know.
 func (n *Node) failLog(err error) {
 	if isDamage(err) {
-		_ = writeFile(n.opts.FS, filepath.Join(n.dir, damagedMark), nil) // if this fails, the next read tells again
+		_ = writeWhole(n.opts.FS, filepath.Join(n.dir, damagedMark), nil) // if this fails, the next read tells again
 		_ = n.opts.FS.SyncDir(n.dir)
 	}
 	n.fail(err)

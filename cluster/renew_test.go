@@ -33,15 +33,15 @@ func TestRenew_LostLog(t *testing.T) {
 			}
 		},
 		"marked": func(t *testing.T, m *testMember, _ *vfs.Mem) {
-			if err := writeFile(m.opts.FS, m.dir+"/"+damagedMark, nil); err != nil {
+			if err := writeWhole(m.opts.FS, m.dir+"/"+damagedMark, nil); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"of an earlier time": func(t *testing.T, m *testMember, earlier *vfs.Mem) {
 			err := errors.Join(removeTree(m.opts.FS, m.dir+"/log"), m.opts.FS.MkdirAll(m.dir+"/log"))
 			for _, name := range logFiles(t, earlier, m.dir) {
-				data, e := readFile(earlier, name)
-				err = errors.Join(err, e, writeFile(m.opts.FS, name, data))
+				data, e := readWhole(earlier, name)
+				err = errors.Join(err, e, writeWhole(m.opts.FS, name, data))
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -164,16 +164,3 @@ func (s *snapshotSink) finish() error {
 	_ = s.snaps.add(snap) // it counts; old ones that could not be removed are swept or tried by the next start
 	return nil
 }
-
-// writeWhole makes a file and makes its bytes durable, but not its name.
-func writeWhole(fsys vfs.FS, name string, data []byte) error {
-	f, err := fsys.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}

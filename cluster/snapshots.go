@@ -213,19 +213,6 @@ func readSnapshot(fsys vfs.FS, dir string) (*snapshot, error) {
 	return s, nil
 }
 
-func readWhole(fsys vfs.FS, name string) (data []byte, err error) {
-	f, err := fsys.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.NewSectionReader(f, 0, size))
-}
-
 // List implements raft.SnapshotStore.
 func (s *snapshots) List() ([]*raft.SnapshotMeta, error) {
 	s.mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -98,48 +97,4 @@ func cloneStore(fsys vfs.FS, from, to string) error {
 		}
 	}
 	return fsys.SyncDir(to)
-}
-
-// copyFile copies a file and makes the copy durable, but not its name.
-func copyFile(fsys vfs.FS, from, to string) (err error) {
-	src, err := fsys.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	size, err := src.Size()
-	if err != nil {
-		return err
-	}
-	dst, err := fsys.Create(to)
-	if err != nil {
-		return err
-	}
-	if _, err = io.Copy(dst, io.NewSectionReader(src, 0, size)); err == nil {
-		err = dst.Sync()
-	}
-	return errors.Join(err, dst.Close())
-}
-
-// removeTree removes a directory with all that is in it, or a file. It is no error if it is absent.
-func removeTree(fsys vfs.FS, name string) error {
-	info, err := fsys.Stat(name)
-	if err == nil && info.IsDir {
-		var names []string
-		if names, err = fsys.List(name); err != nil {
-			return err
-		}
-		for _, n := range names {
-			if err := removeTree(fsys, filepath.Join(name, n)); err != nil {
-				return err
-			}
-		}
-	}
-	if err == nil {
-		err = fsys.Remove(name)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
