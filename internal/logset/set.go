@@ -8,7 +8,6 @@
 package logset
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -25,10 +24,6 @@ import (
 // maxRecyclable is how many obsolete logs are kept to be used again. Their
 // blocks are allocated and written already, so a sync of new contents is cheap.
 const maxRecyclable = 2
-
-// minPrepared is the size in bytes of the smallest memtable for which the next log is
-// prepared while the memtable fills. Smaller memtables fill before the log would be ready.
-const minPrepared = 1 << 20
 
 // A Set owns the log files of a store: the current log, sealed logs with
 // writes that are in no table yet, the prepared next log, and obsolete
@@ -215,121 +210,6 @@ func (l *Set) options() wal.Options {
 	return wal.Options{FS: l.env.FS, Dir: l.env.Dir, Prealloc: prealloc, NoMap: l.env.NoMap, Recycle: l.takeRecyclable()}
 }
 
-// Ask has the next log prepared when more than half of the memtable is full. taken
-// is the number of bytes in the memtable. Requires: the caller is the leader.
-func (l *Set) Ask(taken int64) {
-	if !l.asked && l.env.MemtableSize >= l.env.MinPrepared && taken > l.env.MemtableSize/2 {
-		l.asked = true
-		l.mu.Lock()
-		l.wanted = true
-		l.mu.Unlock()
-		base.Wake(l.wake)
-	}
-}
-
-// Loop prepares the next log whenever Ask has woken it, until ctx
-// is done. It runs on another goroutine than Syncer.Loop, because
-// preparing a file may take longer than the time between two syncs.
-func (l *Set) Loop(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-l.wake:
-			if l.env.TakesWrites() {
-				l.prepare()
-			}
-		}
-	}
-}
-
-// prepare makes the file of the next log, if it is still wanted. It
-// reports an error; the rotation then creates the log itself.
-func (l *Set) prepare() {
-	if !l.beginPreparing() {
-		return
-	}
-	p, err := wal.Prepare(l.env.NewFileNum(), l.options())
-	if derr := l.endPreparing(p); err == nil {
-		err = derr
-	}
-	if err != nil {
-		l.env.Failed("prepare log", err)
-	}
-}
-
-// beginPreparing reports whether the next log is to be prepared. GiveUp waits from
-// then on until endPreparing: the file takes room, and no field has it yet.
-func (l *Set) beginPreparing() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.wanted || l.prepared != nil {
-		return false
-	}
-	l.preparing = make(chan struct{})
-	return true
-}
-
-// endPreparing makes p the prepared log. If it is not wanted any more,
-// it is removed. p is nil if there is none, because of an error.
-func (l *Set) endPreparing(p *wal.Prepared) (err error) {
-	l.mu.Lock()
-	if l.wanted {
-		l.prepared, p = p, nil
-	}
-	l.mu.Unlock()
-	if p != nil {
-		err = p.Discard()
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.preparing)
-	l.preparing = nil
-	return err
-}
-
-// cancelPreparing makes Loop prepare no log before the next Ask. If it is
-// preparing one, cancelPreparing waits until that is done, and reports it.
-func (l *Set) cancelPreparing() (any bool) {
-	l.mu.Lock()
-	l.wanted = l.wanted && l.prepared != nil
-	preparing := l.preparing
-	l.mu.Unlock()
-	if preparing == nil {
-		return false
-	}
-	<-preparing
-	return true
-}
-
-// takePrepared returns the prepared log and forgets it, or returns nil if there is none.
-// A log that is in the making would come too late, and is not wanted any more.
-func (l *Set) takePrepared() *wal.Prepared {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	p := l.prepared
-	l.prepared, l.wanted = nil, false
-	return p
-}
-
-// DiscardPrepared removes the prepared log and reports whether there
-// was one. If the file can't be removed, the next Open removes it.
-func (l *Set) DiscardPrepared() (any bool) {
-	p := l.takePrepared()
-	l.discard(p)
-	return p != nil
-}
-
-// discard removes a prepared log that was not used. It does nothing if p is nil.
-func (l *Set) discard(p *wal.Prepared) {
-	if p == nil {
-		return
-	}
-	if err := p.Discard(); err != nil {
-		l.env.Failed("remove a log never used", err)
-	}
-}
-
 // Abandon closes the log files of a store whose
 // Open has failed. The files stay in the directory.
 func (l *Set) Abandon() {
@@ -439,89 +319,6 @@ func (l *Set) trim() (any bool) {
 	return any
 }
 
-// isHeldLocked reports whether log num must be neither removed nor
-// used again, if it is obsolete. Requires: mu is held.
-func (l *Set) isHeldLocked(num base.FileNum) bool {
-	return l.held[num] > 0 || l.holdFrom > 0 && num >= l.holdFrom
-}
-
-// orphanLocked returns the names of obsolete logs that can be removed now. Logs
-// that are held are left to Release and HoldFrom. Requires: mu is held.
-func (l *Set) orphanLocked(nums []base.FileNum) (names []string) {
-	for _, num := range nums {
-		if l.isHeldLocked(num) {
-			l.orphans = append(l.orphans, num)
-		} else {
-			names = append(names, base.LogName(num))
-			delete(l.ends, num)
-		}
-	}
-	return names
-}
-
-// Hold holds those of the logs that are live and sealed, and returns
-// them. They are neither removed nor used again before Release.
-func (l *Set) Hold(logs []manifest.LogInfo) (held []manifest.LogInfo) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, info := range logs {
-		live := slices.ContainsFunc(l.live, func(f logFile) bool { return f.num == info.Num })
-		if info.Sealed && live {
-			l.held[info.Num]++
-			held = append(held, info)
-		}
-	}
-	return held
-}
-
-// Share holds all live logs but the current one, and returns their numbers. The caller
-// makes a checkpoint that shares their files, so these files are never overwritten.
-func (l *Set) Share() (nums []base.FileNum) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i := range l.live[:len(l.live)-1] {
-		f := &l.live[i]
-		f.linked = true
-		delete(l.ends, f.num)
-		l.held[f.num]++
-		nums = append(nums, f.num)
-	}
-	return nums
-}
-
-// Release undoes Hold or Share for each of the logs.
-// It removes obsolete logs that nobody holds any more.
-func (l *Set) Release(nums []base.FileNum) {
-	l.mu.Lock()
-	for _, num := range nums {
-		if l.held[num]--; l.held[num] == 0 {
-			delete(l.held, num)
-		}
-	}
-	names := l.releasedLocked()
-	l.mu.Unlock()
-	l.env.Remove(names...)
-}
-
-// HoldFrom holds all logs with number num and higher ones, and no longer those with lower
-// numbers: obsolete ones of these are removed. 0 holds none. Logs that are kept to be used
-// again are not held: their content was given up when they were put there.
-func (l *Set) HoldFrom(num base.FileNum) {
-	l.mu.Lock()
-	l.holdFrom = num
-	names := l.releasedLocked()
-	l.mu.Unlock()
-	l.env.Remove(names...)
-}
-
-// releasedLocked takes the obsolete logs that nobody holds any
-// more out of orphans, and returns their names. Requires: mu is held.
-func (l *Set) releasedLocked() (names []string) {
-	orphans := l.orphans
-	l.orphans = nil
-	return l.orphanLocked(orphans)
-}
-
 // ForgetRecovered forgets all logs but the current one. The caller removes their
 // files, but for those that Adopt takes.
 // Requires: the manifest's MinLog is the number of the current log, and this is durable.
@@ -544,18 +341,6 @@ func (l *Set) IsLive(num base.FileNum) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.live, func(f logFile) bool { return f.num == num })
-}
-
-// Adopt takes over an obsolete log that an earlier process has left, if logs with its number
-// are held: HoldFrom removes it later. Otherwise it returns false, and the caller removes it.
-func (l *Set) Adopt(num base.FileNum) (held bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.isHeldLocked(num) {
-		return false
-	}
-	l.orphans = append(l.orphans, num)
-	return true
 }
 
 // Stats returns the number of syncs of logs since
