@@ -97,3 +97,45 @@ func storeIdentity(fsys vfs.FS, dir string, i identity) error {
 	}
 	return fsys.SyncDir(dir)
 }
+
+// adopt notes the group's name for good.
+func (n *Node) adopt(group string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.id.Group == group {
+		return nil
+	}
+	if n.id.Group != "" {
+		return fmt.Errorf("%w: this one is of %s, the other of %s", ErrOtherGroup, n.id.Group, group)
+	}
+	id := n.id
+	id.Group = group
+	if err := storeIdentity(n.opts.FS, n.dir, id); err != nil {
+		return err
+	}
+	n.id = id
+	return nil
+}
+
+// changeIdentity writes MEMBER again if fn changes something.
+func (n *Node) changeIdentity(fn func(*identity)) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	id := n.id
+	fn(&id)
+	if id.Group == n.id.Group && id.Joined == n.id.Joined && id.Renewing == n.id.Renewing {
+		return nil
+	}
+	if err := storeIdentity(n.opts.FS, n.dir, id); err != nil {
+		return err
+	}
+	n.id = id
+	return nil
+}
+
+// group returns the group's name, "" before the member has one.
+func (n *Node) group() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.id.Group
+}

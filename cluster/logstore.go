@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -13,10 +12,6 @@ import (
 
 	"github.com/shaledb/shale"
 )
-
-// ErrKeyNotFound is returned by LogStore.Get and GetUint64 for a key that was never set. Its text is
-// what package raft looks for.
-var ErrKeyNotFound = errors.New("not found")
 
 // LogStoreOptions returns the options that fit a store which holds nothing but a raft log. There are
 // no filters, because the log knows which entries it has, and no compression, because most entries
@@ -92,16 +87,6 @@ type logLimits struct {
 }
 
 var defaultLogLimits = logLimits{batchBytes: 64 << 20, batchDelete: 1 << 20, dead: 16 << 10, purge: 2}
-
-// A span is the indexes from from up to, not including, to.
-type span struct{ from, to uint64 }
-
-func (s span) empty() bool             { return s.from >= s.to }
-func (s span) contains(i uint64) bool  { return s.from <= i && i < s.to }
-func (s span) len() uint64             { return s.to - s.from }
-func (s span) String() string          { return fmt.Sprintf("[%d, %d)", s.from, s.to) }
-func (s span) last() (i uint64)        { return s.to - 1 }
-func (s span) touches(other span) bool { return s.from <= other.to && other.from <= s.to }
 
 var _ interface {
 	raft.LogStore
@@ -339,89 +324,6 @@ func (s *LogStore) deleteBack(log span, to uint64) error {
 	return nil
 }
 
-// log returns the bounds of the log, and reads them first if nobody has.
-func (s *LogStore) log() (span, error) {
-	if log := s.bounds.Load(); log != nil {
-		return *log, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.readBounds()
-}
-
-// readBounds returns the bounds of the log, and reads them first if nobody has. Requires: s.mu.
-func (s *LogStore) readBounds() (span, error) {
-	if log := s.bounds.Load(); log != nil {
-		return *log, nil
-	}
-	log, dead, err := findBounds(s.db)
-	if err != nil {
-		return span{}, err
-	}
-	s.dead = dead
-	s.bounds.Store(&log)
-	return log, nil
-}
-
-// findBounds finds the bounds of the log in its store: the first index is the one that DeleteRange has
-// written, or else that of the first entry. It lists dead entries, but none that are in the log.
-func findBounds(db *shale.DB) (log span, dead []span, err error) {
-	value, err := db.Get([]byte(firstKey))
-	switch {
-	case err == nil:
-		if log.from, err = decodeFirst(value); err != nil {
-			return span{}, nil, err
-		}
-	case !errors.Is(err, shale.ErrNotFound):
-		return span{}, nil, fmt.Errorf("cluster: read the first index of the log: %w", err)
-	}
-	entries := shale.Prefix([]byte{entryPrefix})
-	entries.KeysOnly = true
-	ends := entries.Reversed()
-	ends.Limit = 1
-	log.to = log.from
-	for i, err := range indexes(db, ends) {
-		if err != nil {
-			return span{}, nil, err
-		}
-		log.to = max(log.from, i+1)
-	}
-	ends = entries
-	ends.Lower, ends.Limit = appendEntryKey(nil, log.from), 1
-	for i, err := range indexes(db, ends) {
-		if err != nil {
-			return span{}, nil, err
-		}
-		log.from = i
-	}
-	below := entries
-	below.Upper = appendEntryKey(nil, log.from)
-	for i, err := range indexes(db, below) {
-		if err != nil {
-			return span{}, nil, err
-		}
-		dead = addSpan(dead, span{i, i + 1})
-	}
-	return log, dead, nil
-}
-
-// indexes walks the indexes of the entries in a range of the store.
-func indexes(db *shale.DB, r shale.Range) func(yield func(uint64, error) bool) {
-	return func(yield func(uint64, error) bool) {
-		for e, err := range db.Scan(r) {
-			var i uint64
-			if err == nil {
-				i, err = decodeEntryKey(e.Key)
-			} else {
-				err = fmt.Errorf("cluster: read the bounds of the log: %w", err)
-			}
-			if !yield(i, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // begin begins a batch.
 func (s *LogStore) begin() {
 	if s.batch.Size() > maxKeptBatch {
@@ -510,60 +412,4 @@ func (s *LogStore) countDead() (n uint64) {
 		n += d.len()
 	}
 	return n
-}
-
-// addSpan adds more to spans, and returns the longer slice. It joins more with the last span if they
-// touch.
-func addSpan(spans []span, more span) []span {
-	if more.empty() {
-		return spans
-	}
-	if n := len(spans); n > 0 && spans[n-1].touches(more) {
-		last := &spans[n-1]
-		last.from, last.to = min(last.from, more.from), max(last.to, more.to)
-		return spans
-	}
-	return append(spans, more)
-}
-
-// Set sets a value of raft's own, which is on disk when it returns.
-func (s *LogStore) Set(key, value []byte) error {
-	if err := s.db.Put(stableKey(key), value); err != nil {
-		return fmt.Errorf("cluster: set %q of the stable store: %w", key, err)
-	}
-	return nil
-}
-
-// Get returns a value of raft's own as a new slice, or ErrKeyNotFound.
-func (s *LogStore) Get(key []byte) ([]byte, error) {
-	value, err := s.db.Get(stableKey(key))
-	if errors.Is(err, shale.ErrNotFound) {
-		return nil, ErrKeyNotFound
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cluster: get %q of the stable store: %w", key, err)
-	}
-	return value, nil
-}
-
-// SetUint64 is Set of eight bytes, big-endian, as raft-boltdb stores them.
-func (s *LogStore) SetUint64(key []byte, value uint64) error {
-	return s.Set(key, binary.BigEndian.AppendUint64(nil, value))
-}
-
-// GetUint64 returns what SetUint64 has set, or ErrKeyNotFound.
-func (s *LogStore) GetUint64(key []byte) (uint64, error) {
-	value, err := s.Get(key)
-	if err != nil {
-		return 0, err
-	}
-	if len(value) != 8 {
-		return 0, fmt.Errorf("cluster: get %q of the stable store: it has %d bytes, and a number has 8", key, len(value))
-	}
-	return binary.BigEndian.Uint64(value), nil
-}
-
-// stableKey returns the key of the store for a key of raft's.
-func stableKey(key []byte) []byte {
-	return append(append(make([]byte, 0, 1+len(key)), stablePrefix), key...)
 }

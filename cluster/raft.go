@@ -1,0 +1,125 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Raft on the stores of a member: how it is started, and started again, and how a group begins.
+
+const (
+	transportTimeout = 10 * time.Second // for raft's messages, an fsync and a stalled state included
+	transportConns   = 3                // kept to each member: heartbeats, entries, votes
+)
+
+// newTransport returns a transport of raft over the member's network.
+func (n *Node) newTransport() transport {
+	return transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: streamLayer{n.network, make(chan struct{})}, MaxPool: transportConns, Timeout: transportTimeout,
+		Logger: n.config.Logger,
+	})}
+}
+
+// startRaft starts raft on the stores.
+func (n *Node) startRaft() error {
+	var fsm raft.FSM = n.state
+	if n.opts.wrapFSM != nil {
+		fsm = n.opts.wrapFSM(n.state)
+	}
+	logs, stable := guard(n.log, n.failLog)
+	trans := n.newTransport()
+	err := guarded(n.fail, func() error {
+		r, err := raft.NewRaft(n.config, fsm, logs, stable, n.snapshots, trans)
+		if err == nil {
+			n.raftNow.Store(r)
+		}
+		return err
+	})
+	if err != nil {
+		if isDamage(n.Err()) {
+			err = errDamagedLog
+		}
+		return errors.Join(n.Err(), err, trans.Close())
+	}
+	if err := n.Err(); err != nil {
+		return errors.Join(err, n.raft().Shutdown().Error()) // fail may not have found it
+	}
+	return nil
+}
+
+// raft returns raft as it runs now.
+func (n *Node) raft() *raft.Raft { return n.raftNow.Load() }
+
+// restartRaft starts raft again on the same stores, once raft no longer knows how its log ends. Raft
+// v1.8.0 forgets to note it when it installs a snapshot on a member whose own log, without being
+// committed, reached further (hashicorp/raft issue 697): the log on disk is empty then, but raft answers
+// the leader by the old end, and gets the same snapshot again and again.
+func (n *Node) restartRaft() error {
+	n.restartMu.Lock()
+	defer n.restartMu.Unlock()
+	if n.usable() != nil {
+		return nil
+	}
+	if err := n.raft().Shutdown().Error(); err != nil {
+		return err
+	}
+	if err := settle(n.log, n.state); err != nil {
+		return err
+	}
+	return n.startRaft()
+}
+
+// lostEnd reports whether raft takes its log for longer than it is on disk, and for how long it
+// takes it. It can be so for a moment while raft cuts the log off.
+func (n *Node) lostEnd() (raftsEnd uint64, lost bool) {
+	raftsEnd = n.raft().LastIndex()
+	end, err := n.log.LastIndex()
+	if err != nil {
+		return raftsEnd, false
+	}
+	if metas, err := n.snapshots.List(); err == nil && len(metas) > 0 {
+		end = max(end, metas[0].Index)
+	}
+	return raftsEnd, raftsEnd > end
+}
+
+// bootstrap makes a new group with this member alone, if the options say so. The group's name is
+// written last. After a crash in between, the next Open goes on, with Bootstrap or without: a log
+// without a group can come from nothing else, since others only write to this log after they
+// have told their group.
+func (n *Node) bootstrap(trans raft.Transport) error {
+	begun, err := raft.HasExistingState(n.log, n.log, n.snapshots)
+	if err != nil {
+		return err
+	}
+	if n.opts.Bootstrap && !begun {
+		err := raft.BootstrapCluster(n.config, n.log, n.log, n.snapshots, trans, raft.Configuration{Servers: []raft.Server{
+			{Suffrage: raft.Voter, ID: n.server, Address: trans.LocalAddr()},
+		}})
+		if err != nil {
+			return err
+		}
+		begun = true
+	}
+	if begun && n.id.Group == "" {
+		return n.changeIdentity(func(i *identity) { i.Group, i.Joined = randomName(), true })
+	}
+	return nil
+}
+
+// await runs a call of raft that knows no context, until it or ctx ends or raft stops.
+func (n *Node) await(ctx context.Context, call func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- call() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-n.stopped:
+		return n.usable()
+	}
+}
