@@ -46,9 +46,7 @@ func Open(ctx context.Context, dir string, b Bucket, o *Options) (*Store, error)
 		s.release()
 		return nil, fmt.Errorf("remote: open %s: %w", dir, err)
 	}
-	quick := *op.b
-	quick.patience = opts.testing.patience
-	s.bucket = &quick
+	s.bucket = retryingFor(op.b, opts.testing.patience)
 	s.start()
 	return s, nil
 }

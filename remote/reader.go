@@ -92,8 +92,10 @@ type Reader struct {
 	db  atomic.Pointer[shale.DB]
 	seq atomic.Uint64 // up to here everything is shown
 
-	polling sync.Mutex // held during a poll; protects the following fields
+	polling lock // held during a poll; protects the following fields
 	follow  *follower
+	advance bool        // the follower has more than the handle shows
+	replace bool        // the handle is one of a directory that the follower has left
 	held    uint64      // the step of the Reader's own pin
 	old     []*shale.DB // of states before a rewind; snapshots may use them
 
@@ -119,10 +121,8 @@ func OpenReader(ctx context.Context, b Bucket, o *ReaderOptions) (*Reader, error
 		opts = *o
 	}
 	opts = opts.withDefaults()
-	r := &Reader{opts: opts, mem: vfs.NewMem(), ask: make(chan struct{}, 1), changed: make(chan struct{})}
-	retry := retrying(b)
-	retry.patience = opts.Patience
-	r.b = retry
+	r := &Reader{opts: opts, mem: vfs.NewMem(), polling: make(lock, 1), ask: make(chan struct{}, 1), changed: make(chan struct{})}
+	r.b = retryingFor(b, opts.Patience)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	if err := r.open(ctx); err != nil {
 		_ = r.release()
@@ -161,6 +161,7 @@ func (o ReaderOptions) withDefaults() ReaderOptions {
 //  3. It pins the state, so that what the next steps read is not collected meanwhile.
 //  4. It brings tails, manifest and logs, and opens a read-only handle on them.
 func (r *Reader) open(ctx context.Context) error {
+	r.lag.checked = time.Now()
 	id, err := readIdentity(ctx, r.b)
 	if err != nil {
 		return err
@@ -230,9 +231,7 @@ func (r *Reader) openCopies(parents []Parent) error {
 		if err != nil {
 			return fmt.Errorf("the parent %q of the clone: %w", p.Prefix, err)
 		}
-		retry := retrying(b)
-		retry.patience = r.opts.Patience
-		buckets[p.Prefix] = retry
+		buckets[p.Prefix] = retryingFor(b, r.opts.Patience)
 	}
 	bucket := func(num uint64) Bucket {
 		if p := parentOf(parents, num); p != nil {
@@ -352,52 +351,100 @@ func (r *Reader) renew() error {
 	if r.session == nil {
 		return nil
 	}
-	r.polling.Lock()
-	defer r.polling.Unlock()
+	if err := r.polling.take(r.ctx); err != nil {
+		return shale.ErrClosed
+	}
+	defer r.polling.release()
+	return errors.Join(r.movePin(), r.session.renew(r.ctx))
+}
+
+// movePin moves the Reader's own pin to the newest state. Requires: polling is held.
+func (r *Reader) movePin() error {
+	now := r.follow.chain
+	if now.n() == r.held {
+		return nil
+	}
+	next, err := r.session.hold(r.ctx, now)
+	if err != nil {
+		return err
+	}
+	r.session.release(r.ctx, r.held)
+	r.held = next
+	return nil
+}
+
+// untilClose returns a context that ends with ctx, and when the Reader is closed. The caller must call cancel.
+func (r *Reader) untilClose(ctx context.Context) (_ context.Context, cancel func()) {
+	ctx, end := context.WithCancel(ctx)
+	stop := context.AfterFunc(r.ctx, end)
+	return ctx, func() {
+		stop()
+		end()
+	}
+}
+
+// lockPolls takes the lock polling, and returns shale.ErrClosed if the Reader is closed.
+func (r *Reader) lockPolls(ctx context.Context) error {
+	err := r.polling.take(ctx)
+	switch {
+	case r.ctx.Err() == nil:
+		return err
+	case err == nil:
+		r.polling.release()
+	}
+	return shale.ErrClosed
+}
+
+// poll takes in what has come, and notes how it went. If ctx ends before that is known, there is nothing to note.
+func (r *Reader) poll(ctx context.Context) error {
+	ctx, cancel := r.untilClose(ctx)
+	defer cancel()
+	begun := time.Now()
+	if err := r.lockPolls(ctx); err != nil {
+		return err
+	}
+	err := r.take(ctx)
+	seen := r.follow.seen
+	r.polling.release()
 	if r.ctx.Err() != nil {
 		return shale.ErrClosed
 	}
-	if now := r.follow.chain; now.n() != r.held {
-		next, err := r.session.hold(r.ctx, now)
-		if err != nil {
-			return err
-		}
-		r.session.release(r.ctx, r.held)
-		r.held = next
+	if ctx.Err() == nil {
+		r.note(begun, seen, err)
 	}
-	return r.session.renew(r.ctx)
-}
-
-// poll takes in what has come, and notes how it went.
-func (r *Reader) poll(ctx context.Context) error {
-	begun := time.Now()
-	r.polling.Lock()
-	err := r.take(ctx)
-	seen := r.follow.seen
-	r.polling.Unlock()
-	r.note(begun, seen, err)
 	return err
 }
 
 // take takes in what has come. Requires: polling is held.
 func (r *Reader) take(ctx context.Context) error {
-	if r.ctx.Err() != nil {
-		return shale.ErrClosed
-	}
 	changed, begun, err := r.follow.poll(ctx)
-	switch {
-	case begun && err == nil:
+	r.advance, r.replace = r.advance || changed, r.replace || begun
+	if r.replace && err != nil {
+		return err // the new directory is not complete
+	}
+	return errors.Join(err, r.showNew(ctx))
+}
+
+// showNew makes the handle show what the follower has. If it fails, the next call does it. Requires: polling is held.
+func (r *Reader) showNew(ctx context.Context) error {
+	switch old := r.db.Load(); {
+	case r.replace:
 		// The writer has gone back to an earlier state. What was written since is not a prefix of what it
 		// writes now, so it is another handle. Snapshots of the old one stay.
-		r.old = append(r.old, r.db.Load())
-		return r.openHandle()
-	case changed:
-		if _, advanceErr := r.db.Load().Advance(ctx); advanceErr != nil {
-			return errors.Join(err, advanceErr)
+		if err := r.openHandle(); err != nil {
+			return err
 		}
-		return errors.Join(err, r.shown())
+		r.old = append(r.old, old)
+	case r.advance:
+		if _, err := old.Advance(ctx); err != nil {
+			return err
+		}
+		if err := r.shown(); err != nil {
+			return err
+		}
 	}
-	return err
+	r.advance, r.replace = false, false
+	return nil
 }
 
 // Refresh looks for something new now, and returns when the Reader shows all that the bucket had when the call
@@ -442,8 +489,8 @@ const unpinWait = 2 * time.Second
 func (r *Reader) release() error {
 	r.cancel()
 	r.work.Wait()
-	r.polling.Lock()
-	defer r.polling.Unlock()
+	_ = r.polling.take(context.Background()) // the polls that are under way end with r.ctx
+	defer r.polling.release()
 	var err error
 	if r.files != nil {
 		r.files.cancel() // or reads would go on asking a bucket that does not answer, and Close wait for them

@@ -16,7 +16,9 @@ func (r *Reader) Seq() uint64 { return r.seq.Load() }
 // own writes again if it carries the LastSeq of its LogPosition to the reader. It returns shale.ErrClosed if the Reader is
 // closed, and the error of ctx, with that of the bucket if it does not answer.
 func (r *Reader) WaitFor(ctx context.Context, seq uint64) error {
-	for {
+	tick := time.NewTicker(min(max(r.opts.Interval, 10*time.Millisecond), time.Second))
+	defer tick.Stop()
+	for ask := true; ; {
 		r.mu.Lock()
 		changed, closed, last := r.changed, r.closed, r.lag.err
 		r.mu.Unlock()
@@ -28,20 +30,17 @@ func (r *Reader) WaitFor(ctx context.Context, seq uint64) error {
 		case r.pinned != nil:
 			return fmt.Errorf("remote: wait for %d: a reader at a pin never moves, and shows %d", seq, r.Seq())
 		}
-		select {
-		case r.ask <- struct{}{}:
-		default:
+		if ask {
+			wake(r.ask)
 		}
-		wait := min(max(r.opts.Interval, 10*time.Millisecond), time.Second)
-		timer := time.NewTimer(wait)
 		select {
 		case <-changed:
-		case <-timer.C:
+			ask = false // a bucket that refuses at once would be asked again and again
+		case <-tick.C:
+			ask = true
 		case <-ctx.Done():
-			timer.Stop()
 			return fmt.Errorf("remote: wait for sequence number %d, %d is shown: %w", seq, r.Seq(), errors.Join(ctx.Err(), last))
 		}
-		timer.Stop()
 	}
 }
 

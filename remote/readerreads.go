@@ -34,7 +34,7 @@ func (a *attempt) again(err error, newest bool) (_ error, retry bool) {
 	case a.r.ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return shale.ErrClosed, false
 	case errors.Is(err, ErrSnapshotGone):
-		return err, newest && a.first(damagePlace{}) && a.r.reload() == nil
+		return err, newest && a.first(damagePlace{}) && a.r.reload(a.r.ctx) == nil
 	case errors.As(err, &c):
 		kind, num, ok := base.ParseFileName(c.File)
 		if !ok || kind != base.FileTable {
@@ -65,19 +65,18 @@ func (a *attempt) first(p damagePlace) bool {
 }
 
 // reload makes the Reader go on from the newest state.
-func (r *Reader) reload() error {
-	r.polling.Lock()
-	defer r.polling.Unlock()
-	if r.ctx.Err() != nil {
-		return shale.ErrClosed
-	}
-	if _, _, err := r.follow.reload(r.ctx); err != nil {
+func (r *Reader) reload(ctx context.Context) error {
+	ctx, cancel := r.untilClose(ctx)
+	defer cancel()
+	if err := r.lockPolls(ctx); err != nil {
 		return err
 	}
-	if _, err := r.db.Load().Advance(r.ctx); err != nil {
+	defer r.polling.release()
+	if _, _, err := r.follow.reload(ctx); err != nil {
 		return err
 	}
-	return r.shown()
+	r.advance = true
+	return r.showNew(ctx)
 }
 
 // retried calls read, and again as long as that may help.
@@ -113,7 +112,10 @@ func (r *Reader) ViewValue(key []byte, fn func(value []byte) error) error {
 			return nil
 		})
 	})
-	return errors.Join(err, failed)
+	if failed != nil {
+		return failed
+	}
+	return err
 }
 
 // Has implements shale.Reader.

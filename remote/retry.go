@@ -46,6 +46,13 @@ func retrying(b Bucket) *retryBucket {
 	return &retryBucket{b: b, first: 50 * time.Millisecond, most: 5 * time.Second, patience: 30 * time.Second, now: time.Now, sleep: sleep}
 }
 
+// retryingFor is retrying with another patience. It changes nothing of b, which others may use.
+func retryingFor(b Bucket, patience time.Duration) *retryBucket {
+	r := *retrying(b)
+	r.patience = patience
+	return &r
+}
+
 // sleep waits, and returns early with the error of ctx if that is done.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

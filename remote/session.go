@@ -22,71 +22,127 @@ type session struct {
 	owner string
 	now   func() time.Time
 
-	mu   sync.Mutex // protects the following field; held during requests, of which there are few
+	requests lock // held during those of hold and renew
+
+	mu   sync.Mutex // protects the following field; taken after requests, and not held during them
 	pins map[uint64]*sessionPin
 }
 
-// A sessionPin is the pin of one step.
+// A sessionPin is the pin of one step. Its fields are protected by session.mu.
 type sessionPin struct {
 	*Pin
 	refs int // snapshots, and the Reader itself
 }
 
 func newSession(b Bucket, owner string) *session {
-	return &session{b: b, name: fmt.Sprintf("reader-%016x", rand.Uint64()), owner: owner, now: time.Now, pins: make(map[uint64]*sessionPin)}
+	return &session{
+		b: b, name: fmt.Sprintf("reader-%016x", rand.Uint64()), owner: owner, now: time.Now,
+		requests: make(lock, 1), pins: make(map[uint64]*sessionPin),
+	}
 }
 
 // hold pins the state of c, or takes another reference of its pin. It returns the number of the step for release.
 func (s *session) hold(ctx context.Context, c *chain) (uint64, error) {
+	if err := s.requests.take(ctx); err != nil {
+		return 0, err
+	}
+	defer s.requests.release()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.pins[c.n()]; p != nil {
+	p := s.pins[c.n()]
+	if p != nil {
 		p.refs++
+	}
+	s.mu.Unlock()
+	if p != nil {
 		return c.n(), nil
 	}
-	p, err := c.pin(ctx, s.b, s.name, PinOptions{Owner: s.owner, Lasts: SessionPin, now: s.now})
+	made, err := c.pin(ctx, s.b, s.name, PinOptions{Owner: s.owner, Lasts: SessionPin, now: s.now})
 	if err != nil {
 		return 0, err
 	}
-	s.pins[c.n()] = &sessionPin{p, 1}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pins[c.n()] = &sessionPin{made, 1}
 	return c.n(), nil
 }
 
-// release gives up a reference. With the last one the pin goes. If its object can't be deleted, it expires.
+// release gives up a reference. With the last one the pin goes. If its object can't be deleted, it expires. After close
+// it does nothing.
 func (s *session) release(ctx context.Context, step uint64) {
+	if label := s.unref(step); label != "" {
+		_ = unpin(ctx, s.b, label) // see above
+	}
+}
+
+// unref gives up a reference, and returns the label of the pin if it was the last one.
+func (s *session) unref(step uint64) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.pins[step]
-	if p.refs--; p.refs == 0 {
-		delete(s.pins, step)
-		_ = unpin(ctx, s.b, p.Label) // see above
+	if p == nil {
+		return ""
 	}
+	if p.refs--; p.refs > 0 {
+		return ""
+	}
+	delete(s.pins, step)
+	return p.Label
 }
 
 // renew makes all pins last longer.
 func (s *session) renew(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if err := s.requests.take(ctx); err != nil {
+		return err
+	}
+	defer s.requests.release()
 	var failed error
-	for _, p := range s.pins {
+	for step, p := range s.held() {
 		next, err := p.renew(ctx, s.b, SessionPin, s.now())
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		_ = unpin(ctx, s.b, p.Label) // it expires
-		p.Pin = next
+		_ = unpin(ctx, s.b, s.replace(step, p, next)) // it expires
 	}
 	return failed
 }
 
-// close deletes all pins.
-func (s *session) close(ctx context.Context) {
+// held returns the present pins.
+func (s *session) held() map[uint64]*Pin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	held := make(map[uint64]*Pin, len(s.pins))
 	for step, p := range s.pins {
+		held[step] = p.Pin
+	}
+	return held
+}
+
+// replace puts a pin in the place of an old one, and returns the label of the one that is not needed: the old one, or
+// the next one if the step was released meanwhile.
+func (s *session) replace(step uint64, old, next *Pin) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.pins[step]
+	if p == nil {
+		return next.Label
+	}
+	p.Pin = next
+	return old.Label
+}
+
+// close deletes all pins. Requires: the contexts of all other calls have ended, or are about to.
+func (s *session) close(ctx context.Context) {
+	_ = s.requests.take(context.Background()) // the others end soon
+	defer s.requests.release()
+	for step := range s.held() {
+		s.mu.Lock()
+		p := s.pins[step]
 		delete(s.pins, step)
-		_ = unpin(ctx, s.b, p.Label) // it expires
+		s.mu.Unlock()
+		if p != nil {
+			_ = unpin(ctx, s.b, p.Label) // it expires
+		}
 	}
 }
 
@@ -101,12 +157,16 @@ type Snapshot struct {
 // Snapshot returns the state that the Reader shows. It must be closed. It makes two requests at most, and none if
 // there is a snapshot of the same step already.
 func (r *Reader) Snapshot(ctx context.Context) (*Snapshot, error) {
+	ctx, cancel := r.untilClose(ctx)
+	defer cancel()
 	for attempt := 0; ; attempt++ {
 		s, err := r.snapshot(ctx)
-		if err == nil {
+		switch {
+		case err == nil:
 			return s, nil
-		}
-		if errors.Is(err, ErrSnapshotGone) && attempt == 0 && r.reload() == nil {
+		case r.ctx.Err() != nil:
+			return nil, shale.ErrClosed
+		case errors.Is(err, ErrSnapshotGone) && attempt == 0 && r.reload(ctx) == nil:
 			continue
 		}
 		return nil, readerError("snapshot", err)
@@ -115,10 +175,7 @@ func (r *Reader) Snapshot(ctx context.Context) (*Snapshot, error) {
 
 // snapshot is one attempt of Snapshot.
 func (r *Reader) snapshot(ctx context.Context) (*Snapshot, error) {
-	r.polling.Lock()
-	c := r.follow.chain.clone()
-	inner, err := r.db.Load().Snapshot()
-	r.polling.Unlock()
+	inner, c, err := r.shownState(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -131,13 +188,29 @@ func (r *Reader) snapshot(ctx context.Context) (*Snapshot, error) {
 	return s, nil
 }
 
-// Close gives the state up. A second Close returns shale.ErrClosed.
+// shownState returns what the handle shows, and the chain up to there.
+func (r *Reader) shownState(ctx context.Context) (*shale.Snapshot, *chain, error) {
+	if err := r.lockPolls(ctx); err != nil {
+		return nil, nil, err
+	}
+	defer r.polling.release()
+	if err := r.showNew(ctx); err != nil { // or the pin would be one of a later state
+		return nil, nil, err
+	}
+	inner, err := r.db.Load().Snapshot()
+	return inner, r.follow.chain.clone(), err
+}
+
+// Close gives the state up. A second Close returns shale.ErrClosed. If the bucket does not answer within some seconds,
+// the pin of the state stays there until it expires.
 func (s *Snapshot) Close() error {
 	if err := s.Snapshot.Close(); err != nil {
 		return err
 	}
 	if s.r.session != nil && s.r.ctx.Err() == nil {
-		s.r.session.release(s.r.ctx, s.step)
+		ctx, cancel := context.WithTimeout(s.r.ctx, unpinWait)
+		defer cancel()
+		s.r.session.release(ctx, s.step)
 	}
 	return nil
 }
