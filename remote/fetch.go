@@ -12,19 +12,17 @@ func (s *tableState) readData(p []byte, off int64) error {
 			return nil
 		}
 		f, mine := s.join(lo, hi)
-		if mine && s.note(f.from, f.to) {
-			s.land(f, errAborted) // those who wait begin again, and find the stream
-			s.openStream(f.from)
-			if done, err := s.readStream(p[lo-off:hi-off], lo); done {
-				return err
-			}
-			continue
-		}
-		if mine {
+		switch {
+		case mine && s.note(f.from, f.to):
+			s.abort(f, f.from, false)
+		case mine:
 			s.fly(f)
 		}
 		<-f.done
 		if f.err == errAborted {
+			if done, err := s.readStream(p[lo-off:hi-off], lo); done {
+				return err
+			}
 			continue
 		}
 		if f.err != nil {
@@ -64,6 +62,13 @@ type flight struct {
 	done chan struct{} // closed when the following fields are set
 	b    []byte
 	err  error
+}
+
+// abort ends a flight that is not made, because a stream takes its place. Those who wait for it begin again, and find
+// that.
+func (s *tableState) abort(f *flight, at int64, back bool) {
+	s.openStream(at, back)
+	s.land(f, errAborted)
 }
 
 // copyTo copies what the flight has of p, which begins at off and of which lo to hi are missing. It returns
@@ -149,7 +154,11 @@ func (s *tableState) land(f *flight, err error) {
 
 // prefetch fetches [lo, hi) in the background, unless it is there or under way, or too much else is.
 func (s *tableState) prefetch(lo, hi int64) {
-	if s.all.ctx.Err() != nil || s.streaming(lo) || s.cached(lo, hi) {
+	from, to := lo, hi
+	for lo < hi && s.cached(max(lo, (hi-1)/pageSize*pageSize), hi) {
+		hi = max(lo, (hi-1)/pageSize*pageSize) // a reader that goes back has this page
+	}
+	if lo == hi || s.all.ctx.Err() != nil || s.streaming(lo) {
 		return
 	}
 	select {
@@ -158,6 +167,10 @@ func (s *tableState) prefetch(lo, hi int64) {
 		return
 	}
 	f, mine := s.join(lo, hi)
+	if mine && s.noteBack(from, to) {
+		s.abort(f, f.to, true)
+		mine = false
+	}
 	if !mine {
 		<-s.all.permits
 		return

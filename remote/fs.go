@@ -36,18 +36,34 @@ func (t *tableFS) LockShared(name string) (io.Closer, error) {
 	return nil, vfs.ErrUnsupported
 }
 
+// objectOf returns which object a file is. ok is false if it is none.
+func objectOf(name string) (object fileName, ok bool) {
+	kind, num, ok := base.ParseFileName(filepath.Base(name))
+	switch {
+	case ok && kind == base.FileTable:
+		return fileName{KindTable, uint64(num)}, true
+	case ok && kind == base.FileFilter:
+		return fileName{KindFilter, uint64(num)}, true
+	}
+	return fileName{}, false
+}
+
+// ErrorName returns the name of the object that a file is, which is its name in errors, or "".
+func (t *tableFS) ErrorName(name string) string {
+	if object, ok := objectOf(name); ok {
+		return Name{Kind: object.kind, Num: object.num}.String()
+	}
+	return ""
+}
+
 // Open opens the local file, or else the published object.
 func (t *tableFS) Open(name string) (vfs.File, error) {
 	file, err := t.FS.Open(name)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return file, err
 	}
-	kind, num, ok := base.ParseFileName(filepath.Base(name))
-	switch {
-	case ok && kind == base.FileTable:
-		return t.files.open(name, KindTable, uint64(num))
-	case ok && kind == base.FileFilter:
-		return t.files.open(name, KindFilter, uint64(num))
+	if object, ok := objectOf(name); ok {
+		return t.files.open(name, object.kind, object.num)
 	}
 	return nil, err
 }
@@ -58,8 +74,8 @@ func (t *tableFS) Stat(name string) (vfs.FileInfo, error) {
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return info, err
 	}
-	if kind, num, ok := base.ParseFileName(filepath.Base(name)); ok && (kind == base.FileTable || kind == base.FileFilter) {
-		if f, there := t.files.find(map[base.FileType]Kind{base.FileTable: KindTable, base.FileFilter: KindFilter}[kind], uint64(num)); there {
+	if object, ok := objectOf(name); ok {
+		if f, there := t.files.find(object.kind, object.num); there {
 			return vfs.FileInfo{Size: f.size}, nil
 		}
 	}
@@ -258,8 +274,8 @@ type tableState struct {
 
 	mu      sync.Mutex // protects the following fields; not held during I/O
 	flights []*flight
-	runs    [4]run
-	nextRun int
+	runs    runs // of fetches that somebody waits for
+	backs   runs // of others, which go back
 	streams []*stream
 }
 

@@ -178,6 +178,48 @@ func TestTableFS_Sequential(t *testing.T) {
 	mustNil(t, db.Close())
 }
 
+// TestTableFS_Directions counts the GETs of a scan of one large table, forward and in reverse: few windows of the
+// iterator, and then long pieces.
+func TestTableFS_Directions(t *testing.T) {
+	const n = 150_000
+	p := publishTables(t, n, shale.Options{CompactionWorkers: -1, MemtableSize: 64 << 20, TableSize: 64 << 20})
+	size := 0
+	for f := range filesOf(p.version) {
+		size += int(f.size)
+	}
+	if p.version.NumTables() != 1 || size < 3*pieceSize {
+		t.Fatalf("%d tables with %d bytes", p.version.NumTables(), size)
+	}
+	for _, reverse := range []bool{false, true} {
+		files := p.files(nil, "")
+		db := p.reader(files, shale.Options{CacheSize: -1})
+		gets, _ := p.bucket.during(func() {
+			entry := 0
+			for e, err := range db.Scan(shale.Range{Reverse: reverse}) {
+				mustNil(t, err)
+				want := testKey(entry)
+				if reverse {
+					want = testKey(n - 1 - entry)
+				}
+				if !bytes.Equal(e.Key, want) {
+					t.Fatalf("reverse %v: entry %d is %q", reverse, entry, e.Key)
+				}
+				entry++
+			}
+			if entry != n {
+				t.Errorf("reverse %v: %d entries", reverse, entry)
+			}
+		})
+		if most := 2*neighbours + (size+pieceSize-1)/pieceSize; gets > most {
+			t.Errorf("reverse %v: a scan of %d bytes made %d GETs, want at most %d", reverse, size, gets, most)
+		}
+		if pages := files.counts.pages.Load() + files.counts.streams.Load(); len(files.live) != 0 || int(pages) != gets {
+			t.Errorf("reverse %v: %d streams are left, %d GETs were counted of %d", reverse, len(files.live), pages, gets)
+		}
+		mustNil(t, db.Close())
+	}
+}
+
 // TestTableFS_Faults loses and cuts requests now and then: readers get an error or the right bytes, and the
 // next read may succeed.
 func TestTableFS_Faults(t *testing.T) {

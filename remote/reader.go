@@ -291,8 +291,8 @@ func (r *Reader) watchDamage(opts *shale.Options) {
 	opts.OnEvent = func(e shale.Event) {
 		var damage *shale.CorruptionError
 		if e.Kind == shale.EventCorruption && errors.As(e.Err, &damage) {
-			if kind, num, ok := base.ParseFileName(damage.File); ok && kind == base.FileTable {
-				r.files.forget(uint64(num), damage.Offset)
+			if name, ok := ParseName(damage.File); ok && name.Kind == KindTable && damage.Err != errNoObject {
+				r.files.forget(name.Num, damage.Offset)
 			}
 		}
 		if listener != nil {

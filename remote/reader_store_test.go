@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/shaledb/shale"
@@ -75,13 +76,18 @@ func TestReader_Store(t *testing.T) {
 }
 
 // TestReader_IteratorMeetsDamage changes what is fetched of a table once. An iterator ends with the error; the next one
-// fetches again what the cache has of it.
+// fetches again what the cache has of it. The error names the object. So does that of a snapshot, and the event.
 func TestReader_IteratorMeetsDamage(t *testing.T) {
 	b := countRequests(NewMem())
 	w := startWriter(t, b, 6, shale.Options{})
 	w.bulk()
 	w.publish()
-	r := openTestReader(t, b, ReaderOptions{Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
+	var events []string
+	r := openTestReader(t, b, ReaderOptions{Store: shale.Options{CacheSize: -1, OnEvent: func(e shale.Event) {
+		if e.Kind == shale.EventCorruption {
+			events = append(events, e.Err.Error())
+		}
+	}}})
 	flipped := false
 	b.after = func(name string, p []byte, off int64) {
 		if !flipped && folderOf(name) == tableFolder && off >= 0 {
@@ -103,10 +109,28 @@ func TestReader_IteratorMeetsDamage(t *testing.T) {
 		return n, it.Err()
 	}
 	var damage *shale.CorruptionError
-	if n, err := walk(); !errors.As(err, &damage) || !flipped {
-		t.Errorf("the first walk: %d keys, %v", n, err)
+	n, err := walk()
+	if !errors.As(err, &damage) || !flipped {
+		t.Fatalf("the first walk: %d keys, %v", n, err)
+	}
+	name, ok := ParseName(damage.File)
+	if !ok || name.Kind != KindTable || len(events) != 1 || !strings.Contains(events[0], damage.File) {
+		t.Errorf("the error names %q, the events are %q", damage.File, events)
 	}
 	if n, err := walk(); n != 300 || err != nil {
 		t.Errorf("the second walk: %d keys, %v", n, err)
+	}
+	s, err := r.Snapshot(t.Context())
+	mustNil(t, err)
+	defer s.Close()
+	r.files.forget(name.Num, 0)
+	flipped = false
+	for key := range w.modelAt(r.Seq()) {
+		if _, err = s.Get([]byte(key)); err != nil {
+			break
+		}
+	}
+	if !errors.As(err, &damage) || damage.File != name.String() {
+		t.Errorf("Get of a snapshot: %v, want damage of %v", err, name)
 	}
 }

@@ -36,12 +36,8 @@ func (a *attempt) again(err error, newest bool) (_ error, retry bool) {
 	case errors.Is(err, ErrSnapshotGone):
 		return err, newest && a.first(damagePlace{}) && a.r.reload(a.r.ctx) == nil
 	case errors.As(err, &c):
-		kind, num, ok := base.ParseFileName(c.File)
-		if !ok || kind != base.FileTable {
-			return err, false
-		}
-		id := fileID{kind: KindTable, num: uint64(num)}
-		return base.Corruption(id.name(), c.Offset, c.Part, c.Err), a.first(damagePlace{uint64(num), c.Offset})
+		name, ok := ParseName(c.File)
+		return err, ok && name.Kind == KindTable && c.Err != errNoObject && a.first(damagePlace{name.Num, c.Offset})
 	}
 	return err, false
 }
@@ -203,5 +199,5 @@ func behind(rg shale.Range, last []byte, n int) shale.Range {
 }
 
 // NewIterator implements shale.Reader. The iterator shows one state, as Scan does. If bytes were damaged on the way, it
-// ends with the error, and another iterator fetches them again. Its errors name a table as the store does: by its number.
+// ends with the error, and another iterator fetches them again.
 func (r *Reader) NewIterator(rg shale.Range) *shale.Iterator { return r.db.Load().NewIterator(rg) }

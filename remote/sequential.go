@@ -25,18 +25,29 @@ const (
 // errAborted is the error of a flight that was not made. It does not reach callers.
 var errAborted = errors.New("a stream reads this")
 
-// A run is a row of fetches that are neighbours.
+// A run is a row of fetches that are neighbours, each behind the one before it, or each in front of it.
 type run struct {
-	next  int64 // where the next one would begin
+	next  int64 // where the next one would begin; in a row that goes back, where it would end
 	count int
 }
 
-// A stream is a table that is read from front to back.
+// runs are the rows that fetches of a table may belong to.
+type runs struct {
+	rows   [4]run
+	oldest int // which makes room for the next one
+}
+
+// Rows that go back are recognised by what iterators ask for before they need it. With one page or less they only
+// seek.
+const leastBack = pageSize + 1
+
+// A stream is a table that is read from front to back, or from back to front.
 type stream struct {
 	table *tableState
+	back  bool // from back to front
 
 	// Guarded by table.mu.
-	pieces []*flight // neighbours; the reader is in the first or second one
+	pieces []*flight // neighbours, in the order of reading; the reader is in the first or second one
 	used   int64     // value of bucketFiles.clock when it was last read
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -44,27 +55,39 @@ type stream struct {
 
 // note records that bytes from to to had to be fetched. It reports whether they are the fourth neighbour in a row.
 func (s *tableState) note(from, to int64) bool {
+	return s.noteIn(&s.runs, to, func(r *run) bool { return from <= r.next && to > r.next && from >= r.next-pageSize })
+}
+
+// noteBack is note for bytes that nobody waits for, in rows that go back.
+func (s *tableState) noteBack(from, to int64) bool {
+	return to-from >= leastBack &&
+		s.noteIn(&s.backs, from, func(r *run) bool { return to >= r.next && from < r.next && to <= r.next+pageSize })
+}
+
+// noteIn records a fetch in the one of some rows that it belongs to. next is where the next one of the row would be.
+func (s *tableState) noteIn(runs *runs, next int64, belongs func(r *run) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.runs {
-		r := &s.runs[i]
-		if r.count == 0 || from > r.next || to <= r.next || from < r.next-pageSize {
+	for i := range runs.rows {
+		r := &runs.rows[i]
+		if r.count == 0 || !belongs(r) {
 			continue
 		}
-		r.next = to
+		r.next = next
 		if r.count++; r.count < neighbours {
 			return false
 		}
 		*r = run{}
 		return true
 	}
-	s.runs[s.nextRun%len(s.runs)] = run{next: to, count: 1}
-	s.nextRun++
+	runs.rows[runs.oldest%len(runs.rows)] = run{next: next, count: 1}
+	runs.oldest++
 	return false
 }
 
-// openStream begins a stream at an offset. It does nothing if there are too many.
-func (s *tableState) openStream(from int64) {
+// openStream begins a stream at an offset: the pieces are behind it, or, if the stream goes back, in front of it. It
+// does nothing if there are too many.
+func (s *tableState) openStream(at int64, back bool) {
 	b := s.all
 	b.mu.Lock()
 	if len(b.live) >= maxStreams {
@@ -79,22 +102,25 @@ func (s *tableState) openStream(from int64) {
 		old.table.removeStream(old)
 		b.mu.Lock()
 	}
-	st := &stream{table: s, used: b.clock}
+	st := &stream{table: s, back: back, used: b.clock}
 	st.ctx, st.cancel = context.WithCancel(b.ctx)
 	b.live = append(b.live, st)
 	b.mu.Unlock()
 	s.mu.Lock()
 	s.streams = append(s.streams, st)
-	s.growLocked(st, from)
+	s.growLocked(st, at)
 	s.mu.Unlock()
 }
 
-// growLocked begins to fetch the next piece of a stream. The first one begins at from.
-func (s *tableState) growLocked(st *stream, from int64) {
+// growLocked begins to fetch the next piece of a stream. at is where the first one begins, or ends if the stream goes back.
+func (s *tableState) growLocked(st *stream, at int64) {
 	if n := len(st.pieces); n > 0 {
-		from = st.pieces[n-1].to
+		at = st.end()
 	}
-	f := &flight{from: from, to: min(from+pieceSize, s.at.Load()), done: make(chan struct{})}
+	f := &flight{from: at, to: min(at+pieceSize, s.at.Load()), done: make(chan struct{})}
+	if st.back {
+		f.from, f.to = max(at-pieceSize, 0), at
+	}
 	st.pieces = append(st.pieces, f)
 	s.all.background.Go(func() {
 		s.all.counts.streams.Add(1)
@@ -104,8 +130,35 @@ func (s *tableState) growLocked(st *stream, from int64) {
 	})
 }
 
+// end returns where the last piece ends, in the direction of reading.
+func (st *stream) end() int64 {
+	last := st.pieces[len(st.pieces)-1]
+	if st.back {
+		return last.from
+	}
+	return last.to
+}
+
+// has reports whether a piece has an offset, or will have it.
+func (st *stream) has(off int64) bool {
+	from, to := st.pieces[0], st.pieces[len(st.pieces)-1]
+	if st.back {
+		from, to = to, from
+	}
+	return off >= from.from && off < to.to
+}
+
+// reaches reports whether the stream goes to the end of the data, or on for ahead pieces behind bytes from to to.
+func (st *stream) reaches(from, to, end int64) bool {
+	if st.back {
+		return st.end() == 0 || st.end() <= from-ahead*pieceSize
+	}
+	return st.end() >= end || st.end() >= to+ahead*pieceSize
+}
+
 // readStream fills p from a stream that has its bytes. done is false if there is none.
 func (s *tableState) readStream(p []byte, off int64) (done bool, err error) {
+	start := off
 	for first := true; len(p) > 0; first = false {
 		f, st := s.piece(off, off+int64(len(p)))
 		if f == nil {
@@ -125,7 +178,7 @@ func (s *tableState) readStream(p []byte, off int64) (done bool, err error) {
 		}
 		n := copy(p, f.b[off-f.from:])
 		p, off = p[n:], off+int64(n)
-		if off > s.at.Load()-mostPadding {
+		if !st.back && off > s.at.Load()-mostPadding || st.back && len(p) == 0 && start < mostPadding {
 			s.all.dropStream(st) // all was read
 		}
 	}
@@ -138,23 +191,18 @@ func (s *tableState) piece(off, to int64) (*flight, *stream) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, st := range s.streams {
-		last := st.pieces[len(st.pieces)-1]
-		if off < st.pieces[0].from || off >= last.to {
+		if !st.has(off) {
 			continue
 		}
 		s.all.mu.Lock()
 		s.all.clock++
 		st.used = s.all.clock
 		s.all.mu.Unlock()
-		i := slices.IndexFunc(st.pieces, func(f *flight) bool { return off < f.to })
+		i := slices.IndexFunc(st.pieces, func(f *flight) bool { return off >= f.from && off < f.to })
 		// A reader of several goroutines, or one that looks back a little, may need the piece before.
 		st.pieces = slices.Delete(st.pieces, 0, max(i-1, 0))
 		f := st.pieces[min(i, 1)]
-		for at := s.at.Load(); ; {
-			last := st.pieces[len(st.pieces)-1]
-			if last.to >= at || last.to >= max(to, f.to)+ahead*pieceSize {
-				break
-			}
+		for at := s.at.Load(); !st.reaches(min(off, f.from), max(to, f.to), at); {
 			s.growLocked(st, 0)
 		}
 		return f, st
@@ -166,9 +214,7 @@ func (s *tableState) piece(off, to int64) (*flight, *stream) {
 func (s *tableState) streaming(off int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.streams, func(st *stream) bool {
-		return off >= st.pieces[0].from && off < st.pieces[len(st.pieces)-1].to
-	})
+	return slices.ContainsFunc(s.streams, func(st *stream) bool { return st.has(off) })
 }
 
 // removeStream takes a stream from its table, and ends its requests.

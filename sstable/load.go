@@ -13,6 +13,17 @@ import (
 // isEOF reports whether err means that a file ended before or within a read.
 func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
+// nameOf returns the name that errors have for the file in src: the one that src gives itself, as a file that is
+// an object of a bucket does, or else file.
+func nameOf(src io.ReaderAt, file string) string {
+	if named, ok := src.(interface{ ErrorName() string }); ok {
+		if name := named.ErrorName(); name != "" {
+			return name
+		}
+	}
+	return file
+}
+
 // damage returns the error for a part of the file that is not what it should be. If err says
 // that a newer program wrote it, the result does not count as damage.
 func (r *Reader) damage(offset int64, part string, err error) error {

@@ -107,7 +107,7 @@ var tails = sync.Pool{New: func() any { return new([tailRead + 1]byte) }}
 //
 // src must stay open as long as the Reader is used. The caller closes it.
 func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
-	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, rules: o.Rules, retried: o.Retried, num: o.Num, size: o.Size, name: base.TableName(o.Num)}
+	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, rules: o.Rules, retried: o.Retried, num: o.Num, size: o.Size, name: nameOf(src, base.TableName(o.Num))}
 	r.try, _ = src.(tryReader)
 	if r.cache == nil {
 		r.cache = cache.New(0)
@@ -229,7 +229,7 @@ func (r *Reader) openFooter(t tail, o ReaderOptions) error {
 		return fail(errors.New("file checksum differs from the manifest"))
 	}
 	r.foot = *f
-	r.num, r.name = f.num, base.TableName(f.num)
+	r.num, r.name = f.num, nameOf(r.src, base.TableName(f.num))
 	// From here on, blocks of other tables do not check.
 	r.seed = checksumSeed(f.storeID, f.num)
 	return nil

@@ -64,7 +64,7 @@ type Sidecar struct {
 // NewSidecar returns the sidecar in src, and reads nothing. src must stay open as long as the
 // sidecar is used, and the caller closes it.
 func NewSidecar(src io.ReaderAt, info SidecarInfo) *Sidecar {
-	return &Sidecar{src: src, info: info, name: base.FilterName(info.Num)}
+	return &Sidecar{src: src, info: info, name: nameOf(src, base.FilterName(info.Num))}
 }
 
 // Num returns the number of the sidecar's file.

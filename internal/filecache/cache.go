@@ -90,6 +90,15 @@ func (h *handle) acquire() bool {
 // Add returns the File with that path. It is opened by the first read.
 func (c *Cache) Add(path string) *File { return &File{cache: c, path: path} }
 
+// ErrorName returns what errors about the file call it, if that is not its name in the directory: the file system
+// says so, which may have the file in another place. Otherwise it returns "".
+func (f *File) ErrorName() string {
+	if n, ok := f.cache.fs.(interface{ ErrorName(path string) string }); ok {
+		return n.ErrorName(f.path)
+	}
+	return ""
+}
+
 // ReadAt reads from the file and opens it if needed. It returns
 // base.ErrClosed if the cache is closed, and ErrGone if the File is.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
