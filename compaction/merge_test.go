@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/shaledb/shale/internal/base"
@@ -371,6 +372,69 @@ L6: 000001:[a-c]{size=400} 000002:[d-f]{size=400} 000003:[g-i]{size=400} 000004:
 	small.tableSize = 800 // 2400 bytes are worth one range
 	if got := SplitRanges(&small, 4); len(got) != 0 {
 		t.Errorf("SplitRanges of three tables' worth = %q, want no cut", got)
+	}
+}
+
+// TestSplitRanges_ManyTables cuts plans of random tables where sums over all of their tables say, and
+// one of 40,000 tables in a moment: the caller holds the lock of the scheduler. It took seconds.
+func TestSplitRanges_ManyTables(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	plan := func(tables int) *Plan {
+		p := new(Plan)
+		for run := range 3 {
+			in := Input{run: uint64(run)}
+			at := r.IntN(10)
+			for range tables / 3 {
+				first := at + r.IntN(3)
+				last := first + r.IntN(5)
+				at = last + 1
+				in.Tables = append(in.Tables, &manifest.Table{Size: 1 + r.Int64N(1000), Smallest: fmt.Appendf(nil, "%08d", first), Largest: fmt.Appendf(nil, "%08d", last)})
+			}
+			p.widen(in.Tables...)
+			p.Inputs = append(p.Inputs, in)
+		}
+		return p
+	}
+	below := func(p *Plan, key []byte) (sum int64) {
+		for _, in := range p.Inputs {
+			for _, t := range in.Tables {
+				switch {
+				case bytes.Compare(t.Largest, key) < 0:
+					sum += t.Size
+				case bytes.Compare(t.Smallest, key) < 0:
+					sum += t.Size / 2
+				}
+			}
+		}
+		return sum
+	}
+	for range 200 {
+		p, n := plan(3+r.IntN(60)), 2+r.IntN(8)
+		cuts := SplitRanges(p, n)
+		share := p.InputBytes() / int64(n)
+		for i, cut := range cuts {
+			if got := below(p, cut); got < share*int64(i+1) {
+				t.Fatalf("cut %d of %d is at %q, with %d bytes below it, want %d or more:\n%s", i, len(cuts), cut, got, share*int64(i+1), p)
+			}
+			for _, in := range p.Inputs { // no earlier place is possible, unless the cut before is there
+				for _, table := range in.Tables {
+					if key := table.Smallest; bytes.Compare(key, p.smallest) > 0 && bytes.Compare(key, cut) < 0 &&
+						(i == 0 || bytes.Compare(key, cuts[i-1]) > 0) && below(p, key) >= share*int64(i+1) {
+						t.Fatalf("cut %d of %d is at %q, could be at %q:\n%s", i, len(cuts), cut, key, p)
+					}
+				}
+			}
+		}
+	}
+	large := plan(40_000)
+	begin := time.Now()
+	if cuts := SplitRanges(large, 16); len(cuts) != 15 {
+		t.Errorf("%d cuts, want 15", len(cuts))
+	}
+	took := time.Since(begin)
+	t.Logf("40,000 tables took %v", took)
+	if took > time.Second {
+		t.Errorf("SplitRanges of 40,000 tables took %v", took)
 	}
 }
 

@@ -29,35 +29,29 @@ func SplitRanges(p *Plan, n int) [][]byte {
 	if n < 2 {
 		return nil
 	}
-	bounds := make([][]byte, 0, len(tables))
-	for _, t := range tables {
-		if bytes.Compare(t.Smallest, p.smallest) > 0 {
-			bounds = append(bounds, t.Smallest)
-		}
-	}
-	slices.SortFunc(bounds, bytes.Compare)
-	bounds = slices.CompactFunc(bounds, bytes.Equal)
+	// The tables in the order of their first keys, and in that of their last keys.
+	begins, ends := slices.Clone(tables), tables
+	slices.SortFunc(begins, func(a, b *manifest.Table) int { return bytes.Compare(a.Smallest, b.Smallest) })
+	slices.SortFunc(ends, func(a, b *manifest.Table) int { return bytes.Compare(a.Largest, b.Largest) })
 	var cuts [][]byte
-	for _, b := range bounds {
-		part := int64(len(cuts) + 1)
-		if part < int64(n) && bytesBelow(tables, b) >= total/int64(n)*part {
-			cuts = append(cuts, b)
+	// below estimates how many bytes of the tables belong to keys below key. Of a table
+	// that has keys on both sides of it, half of the bytes count.
+	below, ended := int64(0), 0
+	for i, t := range begins {
+		key := t.Smallest
+		if i > 0 && !bytes.Equal(key, begins[i-1].Smallest) {
+			for ; bytes.Compare(ends[ended].Largest, key) < 0; ended++ {
+				below += ends[ended].Size - ends[ended].Size/2
+			}
+			part := int64(len(cuts) + 1)
+			if part == int64(n) {
+				break
+			}
+			if below >= total/int64(n)*part {
+				cuts = append(cuts, key)
+			}
 		}
+		below += t.Size / 2
 	}
 	return cuts
-}
-
-// bytesBelow estimates how many bytes of tables belong to keys below b.
-// Of a table that has keys on both sides of b, half of the bytes count.
-func bytesBelow(tables []*manifest.Table, b []byte) int64 {
-	var sum int64
-	for _, t := range tables {
-		switch {
-		case bytes.Compare(t.Largest, b) < 0:
-			sum += t.Size
-		case bytes.Compare(t.Smallest, b) < 0:
-			sum += t.Size / 2
-		}
-	}
-	return sum
 }
