@@ -3,6 +3,7 @@ package shale
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/shaledb/shale/bloom"
@@ -39,16 +40,45 @@ func (db *DB) chooseHasher(v *tree.Version) (err error) {
 		_, _ = rand.Read(random[:]) // never fails
 		secret = binary.LittleEndian.Uint64(random[:])
 	}
-	var existing []bloom.Hasher
-	for t := range v.Tables() {
-		if f := t.Filter(); f != nil {
-			existing = append(existing, f.Hasher())
-		}
-	}
-	if db.hasher, err = filterplan.ChooseHasher(db.opts.FilterHash.id(), secret, existing); err != nil {
+	if db.hasher, err = filterplan.ChooseHasher(db.opts.FilterHash.id(), secret, db.hashersInUse(v)); err != nil {
 		return fmt.Errorf("shale: option FilterHash: %w", err)
 	}
 	return nil
+}
+
+// hasherLooks is how many filters hashersInUse reads from their files.
+const hasherLooks = 4
+
+// hashersInUse returns the hash functions of the filters in memory. For lack of FilterMemory there may
+// be none there with the secret of SipHash. Then it looks for one in the files of a few filters: with a
+// secret for each opening, lookups would hash their keys again and again, and RebuildFilters would
+// make all filters anew.
+func (db *DB) hashersInUse(v *tree.Version) (all []bloom.Hasher) {
+	secret := false
+	for t := range v.Tables() {
+		if f := t.Filter(); f != nil {
+			all = append(all, f.Hasher())
+			secret = secret || f.Hasher().ID() == bloom.HashSipHash
+		}
+	}
+	if secret || db.opts.FilterHash != SipHash || db.opts.FilterBits < 0 {
+		return all
+	}
+	left := hasherLooks
+	for t := range v.Tables() {
+		if left--; left < 0 {
+			break
+		}
+		l, err := t.Reader.StoredFilter()
+		var damage *CorruptionError
+		if err != nil && !errors.As(err, &damage) { // whoever needs the filter reports damage
+			db.backgroundError("read filter", err)
+		}
+		if f := l.Filter(); f != nil && f.Hasher().ID() == bloom.HashSipHash {
+			return append(all, f.Hasher())
+		}
+	}
+	return all
 }
 
 // loading says how the tables of state are opened. moving is that of openVersion.

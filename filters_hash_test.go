@@ -83,6 +83,32 @@ func TestFilterHash_Secret(t *testing.T) {
 	}
 }
 
+// TestSipHash_SecretOfFiltersNotInMemory opens a store whose filters have no room in memory. It goes on
+// with their secret: with another one, each lookup would hash its key once more for each opening in
+// which a table was written, and RebuildFilters would make all filters again.
+func TestSipHash_SecretOfFiltersNotInMemory(t *testing.T) {
+	opts := small()
+	opts.FilterHash, opts.FilterMemory, opts.CompactionWorkers = SipHash, 1, -1
+	var first bloom.Hasher
+	for life := range 3 {
+		db := openTest(t, opts)
+		if life == 0 {
+			first = db.hasher
+		}
+		if db.hasher != first {
+			t.Errorf("life %d has the hasher %v, the first had %v", life, db.hasher, first)
+		}
+		mustPut(t, db, fmt.Sprint("key", life), "value")
+		mustFlush(t, db)
+		if r := mustRebuild(t, db); r.Rebuilt > 0 {
+			t.Errorf("life %d: %d of %d filters are made again", life, r.Rebuilt, r.Tables)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // collisions returns 256 keys that have the same murmur3 hash under any seed: all pairs of 16 known
 // blocks.
 func collisions(t *testing.T) []string {

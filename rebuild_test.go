@@ -241,6 +241,7 @@ func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
 		}
 	}
 	db.tree.Release(held.Version)
+	checkNoStrays(t, db) // waits for the deleter
 	if now := filesOf(t, db, ".flt"); len(now) != len(db.Tables()) {
 		t.Errorf("%d filters in files for %d tables", len(now), len(db.Tables()))
 	}
