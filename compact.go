@@ -224,7 +224,7 @@ func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Even
 
 // subRanges cuts the plan's key range into as many parts as workers are free, that of the
 // plan included. It takes these workers, and the caller gives them back with
-// Scheduler.Merged. A cut ends one part, exclusively, and begins the next. So all versions
+// Scheduler.PartDone. A cut ends one part, exclusively, and begins the next. So all versions
 // of a user key are in one part. The first part has no lower bound and the last no upper
 // one.
 func (db *DB) subRanges(plan *compaction.Plan) []Range {

@@ -8,7 +8,7 @@ import (
 )
 
 // A Run is a sorted list of tables with disjoint key ranges, in a form that
-// makes point lookups fast. It does not change, except for refs and filters.
+// makes point lookups fast. It does not change, except for filters and foreseen.
 type Run struct {
 	Level  int
 	Nth    int      // index of the run in its level; 0 is the newest

@@ -213,7 +213,7 @@ func (r *Real) Tables() error {
 		}
 		if slices.EqualFunc(tables, now, sameTable) {
 			if wrong++; wrong == 5 {
-				return r.note(fmt.Errorf("Metrics: %w", err))
+				return r.note(fmt.Errorf("metrics: %w", err))
 			}
 		}
 		tables = now
