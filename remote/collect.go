@@ -60,10 +60,31 @@ func (c *chain) putState(ctx context.Context, b Bucket) error {
 	return nil
 }
 
+// spareFiles lists the tables and sidecars that c's newest step does not name and keep does not report for: those that
+// collect may delete. keep says of a number that the owner's directory has the file, or that it is uploaded, for a step that
+// is not published yet.
+func (c *chain) spareFiles(ctx context.Context, b Bucket, keep func(num uint64) bool) ([]Info, error) {
+	named := make(map[uint64]bool)
+	for f := range filesOf(c.state.Tables.Version) {
+		named[f.num] = true
+	}
+	var spare []Info
+	for info, err := range b.List(ctx, tableFolder, "") {
+		if err != nil {
+			return nil, fmt.Errorf("remote: collection: %w", err)
+		}
+		name, ok := ParseName(info.Name)
+		if ok && !named[name.Num] && name.Num>>EpochShift <= c.epoch && !keep(name.Num) {
+			spare = append(spare, info)
+		}
+	}
+	return spare, nil
+}
+
 // collect deletes what nobody can need any more: no step at the floor or above, and no pin. Only the owner calls
-// it, after the step with the floor is published. keep reports for the number of a table or sidecar that
-// it is uploaded, or will be, for a step that is not published yet. Nothing is uploaded, and no step
-// published, in the meantime that keep does not know of.
+// it, after the step with the floor is published. spare are the tables and sidecars that may be deleted. They were listed
+// by spareFiles, and after that a step was published whose number this directory had not noted before. Nothing is uploaded,
+// and no step published, in the meantime.
 //
 // An owner may be stopped here for any time and go on when it is not the owner any more. So what it
 // deletes was determined by what it knew as the owner, and must be of no use to any later owner:
@@ -71,16 +92,20 @@ func (c *chain) putState(ctx context.Context, b Bucket) error {
 //  1. Tables, sidecars and logs of later epochs are not touched.
 //  2. Those of its own epoch and of earlier ones that its newest step does not need are needed by a later owner
 //     only for going back to a step above the floor, or to a pin. Both are kept.
-//  3. The later owner needs the logs behind the newest step, too. They have higher numbers than those that are
+//  3. The later owner may have this one's directory, or a copy of it, and name a table of an earlier epoch that no step has
+//     named before. If the copy was made before the step behind spareFiles was noted, it is refused when that step is there.
+//     Otherwise it has no file of spare: what has gone from a directory never comes back. And what the later owner uploads
+//     was not there when spare was listed, since its claim stands behind that step.
+//  4. The later owner needs the logs behind the newest step, too. They have higher numbers than those that are
 //     deleted.
-//  4. Steps and states below the floor are never needed again, because floors never sink.
-//  5. Fences stay. Without them, a writer that was fenced could append again.
-func collect(ctx context.Context, b Bucket, c *chain, now time.Time, keep func(num uint64) bool) (Collected, error) {
+//  5. Steps and states below the floor are never needed again, because floors never sink.
+//  6. Fences stay. Without them, a writer that was fenced could append again.
+func collect(ctx context.Context, b Bucket, c *chain, now time.Time, spare []Info) (Collected, error) {
 	k := &collection{b: b, c: c, done: Collected{Floor: c.state.Floor}, files: make(map[uint64]bool), logs: make(map[uint64]bool)}
 	for _, part := range []func(context.Context) error{
 		k.needOfSteps,
 		func(ctx context.Context) error { return k.needOfPins(ctx, now) },
-		func(ctx context.Context) error { return k.deleteFiles(ctx, keep) },
+		func(ctx context.Context) error { return k.deleteFiles(ctx, spare) },
 		k.deleteSegments,
 		func(ctx context.Context) error { return k.deleteBelow(ctx, stepFolder, &k.done.Steps) },
 		func(ctx context.Context) error { return k.deleteBelow(ctx, stateFolder, &k.done.States) },
@@ -225,14 +250,17 @@ func (k *collection) needOfPins(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// deleteFiles deletes tables and sidecars.
-func (k *collection) deleteFiles(ctx context.Context, keep func(num uint64) bool) error {
-	return k.each(ctx, tableFolder, func(name Name, info Info) (*int, error) {
-		if k.files[name.Num] || name.Num>>EpochShift > k.c.epoch || keep(name.Num) {
-			return nil, nil
+// deleteFiles deletes the tables and sidecars that are spare and that no step and no pin needs.
+func (k *collection) deleteFiles(ctx context.Context, spare []Info) error {
+	for _, info := range spare {
+		if name, _ := ParseName(info.Name); k.files[name.Num] {
+			continue
 		}
-		return &k.done.Tables, nil
-	})
+		if err := k.delete(ctx, info, &k.done.Tables); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deleteSegments deletes the segments of logs that are not needed, except for fences.
@@ -286,11 +314,19 @@ func (k *collection) each(ctx context.Context, folder string, fn func(Name, Info
 		if count == nil {
 			continue
 		}
-		if err := k.b.Delete(ctx, info.Name); err != nil {
+		if err := k.delete(ctx, info, count); err != nil {
 			return err
 		}
-		*count++
-		k.done.Bytes += info.Size
 	}
+	return nil
+}
+
+// delete deletes an object, and counts it.
+func (k *collection) delete(ctx context.Context, info Info, count *int) error {
+	if err := k.b.Delete(ctx, info.Name); err != nil {
+		return err
+	}
+	*count++
+	k.done.Bytes += info.Size
 	return nil
 }

@@ -30,6 +30,14 @@ func namesOf(t *testing.T, b Bucket, folder string) []string {
 	return names
 }
 
+// spareOf returns the tables and sidecars that c may delete.
+func spareOf(t *testing.T, b Bucket, c *chain) []Info {
+	t.Helper()
+	spare, err := c.spareFiles(t.Context(), b, func(uint64) bool { return false })
+	mustNil(t, err)
+	return spare
+}
+
 // TestCollect_LeavesNothingOver checks that everything goes that nobody needs, strays and the objects of stopped
 // writers too, and nothing else.
 func TestCollect_LeavesNothingOver(t *testing.T) {
@@ -69,7 +77,7 @@ func TestCollect_KeepsUploads(t *testing.T) {
 	a, b := collectedStore(t)
 	a.upload = 1<<EpochShift + 5000
 	mustNil(t, PutObject(ctx, b, TableName(a.upload), []byte("new"), true))
-	if !a.delete(late) {
+	if !a.delete(0, late) {
 		t.Fatal(a.m.broken)
 	}
 	if _, err := b.Stat(ctx, TableName(a.upload)); err != nil {
@@ -90,7 +98,7 @@ func TestCollect_DamageDeletesNothing(t *testing.T) {
 		}
 		mustNil(t, PutObject(ctx, b, name, []byte("damage"), false))
 		before := namesOf(t, b, "")
-		done, err := collect(ctx, b, a.c, late, func(uint64) bool { return false })
+		done, err := collect(ctx, b, a.c, late, spareOf(t, b, a.c))
 		if err == nil {
 			t.Errorf("with %s damaged: %+v", name, done)
 		}
@@ -106,7 +114,7 @@ func TestCollect_NotTheOwner(t *testing.T) {
 	a, b := collectedStore(t)
 	claimAs(t, b, 77)
 	before := namesOf(t, b, "")
-	if _, err := collect(ctx, b, a.c, late, func(uint64) bool { return false }); !errors.Is(err, ErrFenced) {
+	if _, err := collect(ctx, b, a.c, late, spareOf(t, b, a.c)); !errors.Is(err, ErrFenced) {
 		t.Errorf("after another claim: %v", err)
 	}
 	if after := namesOf(t, b, ""); !slices.Equal(before, after) {

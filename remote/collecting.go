@@ -86,17 +86,26 @@ func (s *Store) collect(ctx context.Context) (Collected, error) {
 		return Collected{}, err
 	}
 	floor, err := p.chain.chooseFloor(ctx, s.bucket, time.Now().Add(-max(0, s.opts.Retain)))
-	if err == nil && floor > p.chain.state.Floor {
-		err = s.publishFloor(ctx, floor)
-	}
 	if err != nil {
 		return Collected{}, s.superseded(ctx, err)
 	}
+	noted := s.notedStep()
 	unpublished, err := s.localFiles()
 	if err != nil {
 		return Collected{}, err
 	}
-	done, err := collect(ctx, s.bucket, p.chain, time.Now(), func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
+	spare, err := p.chain.spareFiles(ctx, s.bucket, func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
+	if err != nil {
+		return Collected{}, err
+	}
+	// Before a table is deleted there must be a step that no older copy of this directory has noted. There is one already if
+	// the floor was raised, unless an earlier attempt to publish it has failed.
+	for floor > p.chain.state.Floor || len(spare) > 0 && p.chain.n() <= noted {
+		if err := s.publishFloor(ctx, floor); err != nil {
+			return Collected{}, s.superseded(ctx, err)
+		}
+	}
+	done, err := collect(ctx, s.bucket, p.chain, time.Now(), spare)
 	if err == nil {
 		err = s.letParentsGo(ctx)
 	}
@@ -111,7 +120,7 @@ func (s *Store) collect(ctx context.Context) (Collected, error) {
 
 // localFiles returns the tables and sidecars of the directory. Those that no step names are named by a later one. An
 // earlier process may have uploaded some of them: they must not be deleted and PUT again, because a call that deletes may
-// also be done late.
+// also be done late. Files that are made meanwhile are not among them, and are not in the bucket.
 func (s *Store) localFiles() (map[uint64]bool, error) {
 	h, err := s.db.Hold()
 	if err != nil {
@@ -137,7 +146,14 @@ func (s *Store) superseded(ctx context.Context, err error) error {
 	return err
 }
 
-// publishFloor publishes a step that raises the floor. Requires: publish.mu.
+// notedStep returns the number of the last step that the directory has noted. It may not have been PUT.
+func (s *Store) notedStep() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.notes.Step
+}
+
+// publishFloor publishes a step that says nothing but the floor. Requires: publish.mu.
 func (s *Store) publishFloor(ctx context.Context, floor uint64) error {
 	p := &s.publish
 	step := &Step{Written: time.Now(), Kind: StepPublish, Floor: floor, LastTableSeq: p.chain.step.LastTableSeq, Parents: p.chain.state.Parents}

@@ -284,7 +284,11 @@ func (w *modelWriter) publish(floor uint64) bool {
 	for t := range w.c.state.Tables.Version.Tables() {
 		edit.Removed = append(edit.Removed, manifest.Removed{Level: 1, Num: t.Num})
 	}
-	return w.step(&Step{Edit: edit, Extents: w.logs, LastTableSeq: uint64(last), Floor: floor})
+	if !w.step(&Step{Edit: edit, Extents: w.logs, LastTableSeq: uint64(last), Floor: floor}) {
+		return false
+	}
+	w.upload = 0
+	return true
 }
 
 // step publishes a step.
@@ -298,7 +302,6 @@ func (w *modelWriter) step(s *Step) bool {
 		w.m.fail("%s publishes: %w", w.name, err)
 	}
 	if err == nil {
-		w.upload = 0
 		w.m.believed(w.c.step)
 	}
 	return err == nil
@@ -456,15 +459,18 @@ func (w *modelWriter) collect(now time.Time) bool {
 	if err != nil {
 		return false
 	}
-	if !w.step(&Step{Floor: floor, LastTableSeq: w.c.step.LastTableSeq}) {
-		return false
-	}
-	return w.delete(now)
+	return w.delete(floor, now)
 }
 
-// delete collects.
-func (w *modelWriter) delete(now time.Time) bool {
-	_, err := collect(ctxModel, w.b, w.c, now, func(num uint64) bool { return num == w.upload })
+// delete collects, behind a step with a floor.
+func (w *modelWriter) delete(floor uint64, now time.Time) bool {
+	spare, err := w.c.spareFiles(ctxModel, w.b, func(num uint64) bool { return num == w.upload })
+	if err == nil && !w.step(&Step{Floor: floor, LastTableSeq: w.c.step.LastTableSeq}) {
+		return false
+	}
+	if err == nil {
+		_, err = collect(ctxModel, w.b, w.c, now, spare)
+	}
 	if err != nil && !errors.Is(err, ErrFenced) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrSnapshotGone) {
 		w.m.fail("%s collects: %w", w.name, err)
 	}

@@ -160,7 +160,7 @@ func play(t *testing.T, name string, n, faults int, slow bool, share float64, pa
 func TestModel_Pins(t *testing.T) {
 	collects := ownerPart(func(a *modelWriter) { a.collect(late) })
 	collectsSoon := ownerPart(func(a *modelWriter) { a.collect(noPins) })
-	collectsTwice := ownerPart(func(a *modelWriter) { _ = a.collect(late) && a.delete(late) })
+	collectsTwice := ownerPart(func(a *modelWriter) { _ = a.collect(late) && a.delete(0, late) })
 	pins := func(step uint64) part { return readerPart(func(r *modelReader) { r.pin(step, 0) }) }
 	renews := readerPart(func(r *modelReader) {
 		p := r.pin(2, time.Hour)
