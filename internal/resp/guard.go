@@ -18,20 +18,25 @@ const (
 	errBulk      = protocolError("ERR Protocol error: invalid bulk length")
 	errDollar    = protocolError("ERR Protocol error: expected '$'")
 	errInline    = protocolError("ERR Protocol error: too big inline request")
+	errWeb       = protocolError("ERR Protocol error: this is a request of HTTP, and no command")
 )
 
 // A Guard follows the bytes of a client through the heads of commands: how many arguments
 // there are, and how long each is. The parser of redcon has no limits: a length of 2^63-1
 // makes it panic, and a number of arguments of that size keeps it counting for ever.
 // So it must not get to see such heads.
+//
+// It also ends a request of HTTP. A page of any web site can make a browser on this machine send one here,
+// whose body would be commands in lines.
 type Guard struct {
 	Most int64 // bytes of the arguments of one command
 
 	state guardState
-	n     int64 // digits read so far, as a number; bytes of an argument or of a line
-	len   int   // length of the head so far
-	args  int64 // arguments that are still to come
-	used  int64 // bytes of the arguments of this command
+	n     int64   // digits read so far, as a number; bytes of an argument or of a line
+	len   int     // length of the head so far
+	args  int64   // arguments that are still to come
+	used  int64   // bytes of the arguments of this command
+	begin [5]byte // of a command of one line, in small letters
 }
 
 type guardState uint8
@@ -116,10 +121,19 @@ func (g *Guard) step(b byte) error {
 
 func (g *Guard) inline(b byte) error {
 	g.n++
-	if b == '\n' {
+	switch {
+	case b == '\n':
 		g.state = atCommand
-	} else if g.n > MaxInline {
+	case g.n > MaxInline:
 		return errInline
+	case g.n <= int64(len(g.begin)):
+		if 'A' <= b && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		g.begin[g.n-1] = b
+		if word := string(g.begin[:g.n]); word == "post " || word == "host:" {
+			return errWeb
+		}
 	}
 	return nil
 }

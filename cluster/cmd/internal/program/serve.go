@@ -261,8 +261,10 @@ func (m *member) explain(err error) string {
 		return "CLUSTERDOWN the group does not answer in time; nothing was written: " + message(err)
 	case errors.As(err, &other) && other.ID == "":
 		return "CLUSTERDOWN no member leads the group at the moment; nothing was written"
+	case errors.As(err, &other) && m.config.forward:
+		return fmt.Sprintf("CLUSTERDOWN member %s leads and could not be reached in time; nothing was written", other.ID)
 	case errors.As(err, &other):
-		if addr := m.config.clients[other.ID]; addr != "" && !m.config.forward {
+		if addr := m.config.clients[other.ID]; addr != "" {
 			return "MOVED 0 " + addr
 		}
 		return fmt.Sprintf("READONLY this member does not lead: write to member %s, whose address for members is %s", other.ID, other.Address)

@@ -26,7 +26,7 @@ func TestServe_ErrorsInWordsOfRedis(t *testing.T) {
 		{fmt.Errorf("%w: %w", cluster.ErrUnknown, cluster.ErrFailed), true, "UNKNOWN ", false, "nothing was written"},
 		{nobody, true, "CLUSTERDOWN ", true, ""},
 		{nobody, false, "CLUSTERDOWN ", true, ""},
-		{fmt.Errorf("%w: %w", known, errors.New("dial tcp: refused")), true, "READONLY ", true, ""},
+		{fmt.Errorf("%w: %w", known, errors.New("dial tcp: refused")), true, "CLUSTERDOWN member b ", true, ""},
 		{known, false, "MOVED 0 10.0.0.2:6380", false, ""},
 		{&cluster.NotLeaderError{ID: "c", Address: "10.0.0.3:7380"}, false, "READONLY this member does not lead: write to member c", false, ""},
 		{fmt.Errorf("cluster: read: %w: %w", context.DeadlineExceeded, known), true, "CLUSTERDOWN ", true, ""},
