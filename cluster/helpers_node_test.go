@@ -192,6 +192,22 @@ func (g *testGroup) write(key, value string) {
 	})
 }
 
+// led calls fn until the group has a leader for it: on a busy machine members may elect one at any time.
+// A write that finds none has not happened.
+func (g *testGroup) led(what string, fn func() error) {
+	g.t.Helper()
+	var last error
+	g.eventually(what, func() error {
+		if last = fn(); errors.Is(last, ErrNotLeader) {
+			return last
+		}
+		return nil
+	})
+	if last != nil {
+		g.t.Fatalf("%s: %v", what, last)
+	}
+}
+
 // short returns a context that ends soon.
 func short(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

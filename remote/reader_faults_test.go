@@ -27,8 +27,9 @@ func TestReader_Faults(t *testing.T) {
 	if testenv.Long(t) > 0 {
 		lives = 300
 	}
+	// Most reads are answered from memory, so a few lives may see no failure. More lives follow then.
 	failed, right := 0, 0
-	for seed := range uint64(lives) {
+	for seed := uint64(0); seed < uint64(lives) || failed == 0 && seed < 30; seed++ {
 		b := remote.NewMem()
 		s, err := remote.Open(t.Context(), "db", b, &remote.Options{Ship: -1, Publish: -1, Flush: -1,
 			Store: shale.Options{FS: vfs.NewMem(), MemtableSize: 256 << 10, TableSize: 512 << 10, Durability: shale.SyncManual}})
@@ -126,6 +127,7 @@ func TestReader_Faults(t *testing.T) {
 		mustNot(t, r.Close())
 		mustNot(t, s.Close())
 	}
+	t.Logf("%d reads failed and %d were right", failed, right)
 	if failed == 0 || right < 10*failed {
 		t.Errorf("%d reads failed and %d were right", failed, right)
 	}
