@@ -122,7 +122,7 @@ func TestPick_NotLinear(t *testing.T) {
 			v, busy := p.version(t, n)
 			o := Options{TableSize: 1 << 20, BaseBytes: 1 << 20, DropSeq: base.MaxSeq}
 			times[i] = time.Hour
-			for range 5 {
+			for range 30 { // other programs take the processor's cache away
 				begin := time.Now()
 				if found := p.pick(v, o, busy); found != p.want {
 					t.Fatalf("%s: a pick among %d tables finds something: %v, want %v", p.name, n, found, p.want)

@@ -87,12 +87,14 @@ func (v *Version) NumTables() int {
 // another way. Runs that v shares with old cost nothing, and the others one pass.
 func (v *Version) New(old *Version) (tables []*Table) {
 	for level := range v.Levels {
+		runs := old.Levels[level].Runs
 		for _, run := range v.Levels[level].Runs {
+			for len(runs) > 0 && runs[0].ID > run.ID {
+				runs = runs[1:] // level 0 may have thousands
+			}
 			var before []*Table
-			for _, r := range old.Levels[level].Runs {
-				if r.ID == run.ID {
-					before = r.Tables
-				}
+			if len(runs) > 0 && runs[0].ID == run.ID {
+				before = runs[0].Tables
 			}
 			if len(before) == len(run.Tables) && &before[0] == &run.Tables[0] {
 				continue

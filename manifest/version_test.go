@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -351,4 +352,30 @@ func TestState_Counters(t *testing.T) {
 func errorIsCorruption(err error, file string) bool {
 	var c *base.CorruptionError
 	return errors.As(err, &c) && c.File == file
+}
+
+// TestVersion_NewOfManyRuns has a version with 40,000 runs in level 0, and the next one with a run more. A
+// look at all runs of one for each run of the other took many seconds, of each Advance.
+func TestVersion_NewOfManyRuns(t *testing.T) {
+	const n = 40_000
+	table := func(num int) *Table {
+		return &Table{Num: base.FileNum(num), Smallest: []byte("a"), Largest: []byte("b")}
+	}
+	old := new(Version)
+	for id := n; id > 0; id-- {
+		old.Levels[0].Runs = append(old.Levels[0].Runs, Run{ID: uint64(id), Tables: []*Table{table(id)}})
+	}
+	fresh := table(n + 1)
+	next := &Version{Levels: old.Levels}
+	next.Levels[0].Runs = append([]Run{{ID: n + 1, Tables: []*Table{fresh}}}, old.Levels[0].Runs[:n/2]...) // and the oldest have gone
+	begin := time.Now()
+	if got := next.New(old); !slices.Equal(got, []*Table{fresh}) {
+		t.Errorf("%d tables are new, want one", len(got))
+	}
+	if took := time.Since(begin); took > time.Second {
+		t.Errorf("New took %v", took)
+	}
+	if got := len(old.New(next)); got != n/2 {
+		t.Errorf("back again %d tables are new, want %d", got, n/2)
+	}
 }
