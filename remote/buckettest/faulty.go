@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/buckettest/internal/chance"
 )
 
 // A Fault says what goes wrong with one call of a Faulty.
@@ -82,7 +82,7 @@ type Faulty struct {
 	n      int64
 	counts map[Call]int64
 	held   []func(ctx context.Context) error // the calls that Replay makes
-	random uint64                            // which bit, and how many bytes
+	random chance.Numbers                    // which bit, and how many bytes
 }
 
 // NewFaulty returns a Faulty over b. decide chooses the fault of each call; it is called under a
@@ -92,7 +92,7 @@ func NewFaulty(b remote.Bucket, wait time.Duration, decide func(Op) Fault) *Faul
 	if decide == nil {
 		decide = func(Op) Fault { return None }
 	}
-	return &Faulty{b: b, decide: decide, wait: wait, counts: make(map[Call]int64), random: 1}
+	return &Faulty{b: b, decide: decide, wait: wait, counts: make(map[Call]int64)}
 }
 
 // Count returns the number of calls of one method so far, whatever has become of them.
@@ -123,8 +123,7 @@ func (f *Faulty) next(call Call, name string, absent bool) (Fault, uint64) {
 	f.n++
 	f.counts[call]++
 	fault := f.decide(Op{f.n, call, name, absent})
-	f.random = f.random*6364136223846793005 + 1442695040888963407
-	return fault, f.random >> 33
+	return fault, f.random.Next()
 }
 
 // hold keeps something for Replay.
@@ -153,23 +152,11 @@ func (f *Faulty) change(ctx context.Context, fault Fault, call Call, name string
 	case Duplicate:
 		f.hold(do)
 	case Delay:
-		if err := sleep(ctx, f.wait); err != nil {
+		if err := chance.Wait(ctx, f.wait); err != nil {
 			return failed(call, name, err)
 		}
 	}
 	return do(ctx)
-}
-
-// sleep waits for d, or for the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Put copies the body, because a late or duplicated call needs it after the caller has gone on.
@@ -192,13 +179,11 @@ func (f *Faulty) Put(ctx context.Context, name string, body io.ReaderAt, size in
 
 // spoil returns data as it arrives: Cut ends it early, and Flip changes a bit of a copy.
 func spoil(data []byte, fault Fault, random uint64) []byte {
-	switch {
-	case len(data) == 0:
-	case fault == Cut:
-		return data[:random%uint64(len(data))]
-	case fault == Flip:
-		data = slices.Clone(data)
-		data[random/8%uint64(len(data))] ^= 1 << (random % 8)
+	switch fault {
+	case Cut:
+		return chance.Cut(data, random)
+	case Flip:
+		return chance.Flip(data, random)
 	}
 	return data
 }
@@ -238,7 +223,7 @@ func (f *Faulty) ask(ctx context.Context, fault Fault, call Call, name string) e
 	case DropBefore, DropAfter:
 		return failed(call, name, ErrDropped)
 	case Delay:
-		if err := sleep(ctx, f.wait); err != nil {
+		if err := chance.Wait(ctx, f.wait); err != nil {
 			return failed(call, name, err)
 		}
 	}

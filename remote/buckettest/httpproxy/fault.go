@@ -2,7 +2,8 @@ package httpproxy
 
 import (
 	"fmt"
-	"math/rand/v2"
+
+	"github.com/shaledb/shale/remote/buckettest/internal/chance"
 )
 
 // A Fault says what goes wrong with one request.
@@ -53,25 +54,10 @@ type Rates map[Fault]float64
 
 // All returns rates with which each fault happens equally often, and all together to a part of the requests,
 // from 0 to 1.
-func All(part float64) Rates {
-	rates := make(Rates)
-	for _, f := range Faults() {
-		rates[f] = part / float64(numFaults-1)
-	}
-	return rates
-}
+func All(part float64) Rates { return chance.Even(numFaults-1, part) }
 
 // BySeed returns a function for New that chooses faults by chance. The same seed and rates choose the same
 // faults for the same numbers of requests, whatever the requests are.
 func BySeed(seed uint64, rates Rates) func(Request) Fault {
-	return func(r Request) Fault {
-		x := rand.New(rand.NewPCG(seed, uint64(r.N))).Float64()
-		for _, f := range Faults() {
-			if x < rates[f] {
-				return f
-			}
-			x -= rates[f]
-		}
-		return None
-	}
+	return func(r Request) Fault { return chance.Choose(seed, r.N, numFaults-1, rates) }
 }

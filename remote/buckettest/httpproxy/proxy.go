@@ -18,10 +18,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/remote/buckettest/internal/chance"
 )
 
 // A Request is one request that has arrived at a Proxy.
@@ -46,7 +47,7 @@ type Proxy struct {
 	counts map[string]int64 // of requests, by method
 	faults map[Fault]int64  // that fitted to their requests
 	held   []*message       // the requests that Replay sends
-	random uint64           // which bit, and how many bytes
+	random chance.Numbers   // which bit, and how many bytes
 }
 
 // New starts a proxy to the server at target, such as "127.0.0.1:7070". It ends with the test. decide chooses
@@ -58,7 +59,7 @@ func New(t testing.TB, target string, decide func(Request) Fault) *Proxy {
 	}
 	p := &Proxy{
 		target: &url.URL{Scheme: "http", Host: target}, transport: &http.Transport{MaxIdleConnsPerHost: 64}, decide: decide,
-		counts: map[string]int64{}, faults: map[Fault]int64{}, random: 1,
+		counts: map[string]int64{}, faults: map[Fault]int64{},
 	}
 	p.front = httptest.NewServer(p)
 	t.Cleanup(func() {
@@ -180,8 +181,7 @@ func (p *Proxy) next(m *message) (Fault, uint64) {
 		fault = None
 	}
 	p.faults[fault]++
-	p.random = p.random*6364136223846793005 + 1442695040888963407
-	return fault, p.random >> 33
+	return fault, p.random.Next()
 }
 
 // hold keeps a request for Replay.
@@ -197,12 +197,7 @@ func (p *Proxy) sleep(ctx context.Context) {
 	if wait == 0 {
 		wait = 20 * time.Millisecond
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	_ = chance.Wait(ctx, wait) // a request that has ended fails where it is sent
 }
 
 // send sends a request to the server, with a body that may be another one than the client's. If that is
@@ -224,13 +219,11 @@ func (p *Proxy) send(ctx context.Context, m *message, body []byte) (*http.Respon
 
 // spoil returns data as it arrives: cut ends it early, and flip changes a bit of a copy.
 func spoil(data []byte, fault, cut, flip Fault, random uint64) []byte {
-	switch {
-	case len(data) == 0:
-	case fault == cut:
-		return data[:random%uint64(len(data))]
-	case fault == flip:
-		data = slices.Clone(data)
-		data[random/8%uint64(len(data))] ^= 1 << (random % 8)
+	switch fault {
+	case cut:
+		return chance.Cut(data, random)
+	case flip:
+		return chance.Flip(data, random)
 	}
 	return data
 }
