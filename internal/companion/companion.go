@@ -4,6 +4,8 @@
 // same words and options, because both read this table.
 package companion
 
+import "slices"
+
 // Program is the name of the program.
 const Program = "shale-remote"
 
@@ -32,85 +34,88 @@ BUCKET is a directory, or s3://HOST[:PORT]/BUCKET/PREFIX for a bucket on a serve
 TLS; ?region=REGION at the end if the server can't tell). Its keys come from AWS_ACCESS_KEY_ID and
 AWS_SECRET_ACCESS_KEY, or from ~/.aws/credentials, never from the command line.`
 
-// Commands returns the table.
-func Commands() []Command {
-	deep := Option{"deep", "", "also read every table and every log, and check all of their bytes"}
-	return []Command{
-		{
-			"ship", "[DIR] BUCKET", "keep a store in a bucket while it is written: a backup that is never older than a second", `
+// commands is the table, in the order of help.
+var commands = []Command{
+	{
+		"ship", "[DIR] BUCKET", "keep a store in a bucket while it is written: a backup that is never older than a second", `
 Opens the store DIR for writing, and copies what is new into the bucket: the log each second, tables each minute. It
 goes on until Ctrl-C or SIGTERM, and then ships the rest. Only one program at a time can have a store open. A program
 that writes to its store by itself ships it by itself too, with remote.Open of module remote instead of shale.Open.
 With --once it brings the bucket up to date and ends.
 ` + Buckets,
-			[]Option{
-				{"once", "", "ship everything that is new, and end"},
-				{"every", "TIME", "ship the log this often (1s)"},
-				{"publish", "TIME", "publish tables this often (1m)"},
-				{"retain", "TIME", "keep states for restores this long (24h)"},
-				{"strict", "", "acknowledge only writes that are in the bucket"},
-			},
+		[]Option{
+			{"once", "", "ship everything that is new, and end"},
+			{"every", "TIME", "ship the log this often (1s)"},
+			{"publish", "TIME", "publish tables this often (1m)"},
+			{"retain", "TIME", "keep states for restores this long (24h)"},
+			{"strict", "", "acknowledge only writes that are in the bucket"},
 		},
-		{
-			"restore", "BUCKET DIR", "make a store from a bucket, as it is now or as it was at a time", `
+	},
+	{
+		"restore", "BUCKET DIR", "make a store from a bucket, as it is now or as it was at a time", `
 Makes a store in the folder DIR, which must be empty or not exist. If a restore was interrupted, the same command goes
 on with what is there. The command says to which point the store was restored, and what the bucket has of later times.
 The store in the bucket stays as it is. Status 1 if that point can't be restored; then the nearest ones that can be are
 named.
 ` + Buckets,
-			[]Option{
-				{"at", "POINT", "a time (2026-11-25T04:05:06Z, or 15m for a quarter of an hour ago), seq:N for a sequence number, step:N for a step"},
-				{"pin", "NAME", "restore the state that a pin keeps"},
-			},
+		[]Option{
+			{"at", "POINT", "a time (2026-11-25T04:05:06Z, or 15m for a quarter of an hour ago), seq:N for a sequence number, step:N for a step"},
+			{"pin", "NAME", "restore the state that a pin keeps"},
 		},
-		{
-			"verify", "[BUCKET]", "check that a store in a bucket can be restored", `
+	},
+	{
+		"verify", "[BUCKET]", "check that a store in a bucket can be restored", `
 Compares the names and sizes of all objects with what the steps and pins need. That takes a request for 1,000 objects,
 and changes nothing. Status 1 if something is missing or damaged. The command check does the same for a store in a
 folder.
 ` + Buckets,
-			[]Option{{"bucket", "BUCKET", "the bucket, if it is not given as a word"}, deep},
+		[]Option{
+			{"bucket", "BUCKET", "the bucket, if it is not given as a word"},
+			{"deep", "", "also read every table and every log, and check all of their bytes"},
 		},
-		{
-			"pin", "BUCKET NAME", "keep the newest state of a store in a bucket from being deleted", `
+	},
+	{
+		"pin", "BUCKET NAME", "keep the newest state of a store in a bucket from being deleted", `
 A restore with --pin NAME then works until unpin, however old the state is. It costs the room of the tables that the
 store itself does not need any more. NAME has lower-case letters, digits, '.', '-' and '_'.
 ` + Buckets,
-			[]Option{
-				{"step", "N", "keep the state of this step instead of the newest"},
-				{"lasts", "TIME", "keep it for this long; without this option, until unpin"},
-				{"owner", "TEXT", "who wants it, for people"},
-			},
+		[]Option{
+			{"step", "N", "keep the state of this step instead of the newest"},
+			{"lasts", "TIME", "keep it for this long; without this option, until unpin"},
+			{"owner", "TEXT", "who wants it, for people"},
 		},
-		{
-			"pins", "BUCKET", "list what keeps old states of a store in a bucket", `
+	},
+	{
+		"pins", "BUCKET", "list what keeps old states of a store in a bucket", `
 Readers have pins too, which expire.
 ` + Buckets,
-			nil,
-		},
-		{
-			"clone", "BUCKET NAME INTO", "make a new store in another bucket that begins with a pinned state", `
+		nil,
+	},
+	{
+		"clone", "BUCKET NAME INTO", "make a new store in another bucket that begins with a pinned state", `
 Nothing is copied: the clone reads the tables of the pin NAME from BUCKET, until its own compactions have replaced them.
 INTO is a bucket next to it, with another prefix on the same server, or another folder.
 ` + Buckets,
-			nil,
-		},
-		{"unpin", "BUCKET NAME", "let a pinned state go", `
+		nil,
+	},
+	{"unpin", "BUCKET NAME", "let a pinned state go", `
 Status 1 if there is no such pin.
 ` + Buckets, nil},
-		{
-			"salvage", "[DIR]", "list the writes of a fenced store that its bucket does not have", `
+	{
+		"salvage", "[DIR]", "list the writes of a fenced store that its bucket does not have", `
 If another program has taken a store over, the old one can't write any more. What it had not shipped by then is only in
 its folder. This prints it as a script for shale: one line put or del for each write, in their order. Ingested tables are
 listed as comments. It changes nothing. Status 1 if there is nothing.`,
-			nil,
-		},
-	}
+		nil,
+	},
 }
+
+// Commands returns the table.
+func Commands() []Command { return slices.Clone(commands) }
 
 // ByName returns a command of the table. It returns false if there is none.
 func ByName(name string) (Command, bool) {
-	for _, c := range Commands() {
+	for _, c := range commands {
 		if c.Name == name {
 			return c, true
 		}
