@@ -89,6 +89,9 @@ func (n *Node) add(ctx context.Context, id, address string) (raft.ServerID, erro
 		return "", err
 	}
 	defer done()
+	if n.raft().State() != raft.Leader {
+		return "", n.notLeader()
+	}
 	var w whoAnswer
 	if err := n.caller.call(ctx, address, "", opWho, struct{}{}, &w); err != nil {
 		return "", fmt.Errorf("cluster: add %q: %w", id, err)

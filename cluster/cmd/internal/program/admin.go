@@ -131,8 +131,8 @@ func (a *asker) print(list []memberJSON) error {
 	return w.Flush()
 }
 
-// ask sends a request to one of the members. If that does not lead and the request needs the leader, it asks the
-// others.
+// ask sends a request to one of the members. If that can't be reached, or does not lead and the request needs the
+// leader, it asks the others.
 func (a *asker) ask(ctx context.Context, method, path string, body any) ([]memberJSON, error) {
 	if err := a.secrets.read(a.env.Getenv); err != nil {
 		return nil, err
@@ -157,6 +157,9 @@ func (a *asker) ask(ctx context.Context, method, path string, body any) ([]membe
 		list, err := a.askOne(ctx, client, method, scheme+"://"+at+"/"+path, body)
 		if err == nil {
 			return list, nil
+		}
+		if errors.As(err, new(*refusal)) {
+			return nil, fmt.Errorf("%s: %w", at, err) // the others would only say that they do not lead
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", at, err))
 	}
@@ -202,6 +205,13 @@ func (a *asker) askOne(ctx context.Context, client *http.Client, method, target 
 		return nil, errors.New(strings.TrimSpace(string(text)))
 	case refused.Leader != "":
 		return nil, fmt.Errorf("%s; ask that one with --at", refused.Error)
+	case answer.StatusCode == http.StatusMisdirectedRequest:
+		return nil, errors.New(refused.Error)
 	}
-	return nil, errors.New(refused.Error)
+	return nil, &refusal{refused.Error}
 }
+
+// A refusal is the error of a member that could have done what it was asked for.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return r.text }

@@ -213,6 +213,13 @@ func TestGroup_Members(t *testing.T) {
 	if err := dial(t, fresh.addr).Set(t.Context(), "k", "v", 0).Err(); err != nil {
 		t.Error(err)
 	}
+	// What the leader refuses is said once, whoever else is asked.
+	for _, args := range [][]string{{"leave", "nobody"}, {"transfer", "nobody"}, {"join", "e", fresh.node.Address()}} {
+		_, notes, status := run(t.Context(), append(args, "--at", others[0].http+","+lead.http+","+fresh.http)...)
+		if status != failed || strings.Contains(notes, "ask that one") || strings.Count(notes, "\n") != 1 {
+			t.Errorf("%q: status %d, %q", args, status, notes)
+		}
+	}
 	for _, test := range []struct {
 		args []string
 		want string
