@@ -20,11 +20,14 @@ func restore(c *call) (int, error) {
 	if c.has("at") && c.has("pin") {
 		return failed, errors.New("--at and --pin name two points: give one of them")
 	}
-	from, b, err := c.bucket(c.words[0], false)
+	dir := c.words[1]
+	if dir == "" {
+		return failed, errors.New("the folder to restore into has an empty name: write a new or an empty one")
+	}
+	from, b, err := c.bucketFor(dir, c.words[0], false)
 	if err != nil {
 		return failed, err
 	}
-	dir := c.words[1]
 	d := c.newDisplay()
 	r, err := remote.Restore(c.ctx, b, dir, at, &remote.RestoreOptions{
 		Pin:      c.options["pin"],

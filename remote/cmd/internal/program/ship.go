@@ -27,7 +27,7 @@ func ship(c *call) (int, error) {
 	if err != nil {
 		return failed, err
 	}
-	to, b, err := c.bucket(c.words[len(c.words)-1], true)
+	to, b, err := c.bucketFor(dir, c.words[len(c.words)-1], true)
 	if err != nil {
 		return failed, err
 	}
