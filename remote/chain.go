@@ -184,8 +184,11 @@ func loadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, error)
 		if floorErr != nil {
 			return nil, floorErr
 		}
-		if newest == nil || newest.N < n {
-			return nil, fmt.Errorf("remote: there is no step %d yet: %w", n, fs.ErrNotExist)
+		if newest == nil {
+			return nil, fmt.Errorf("remote: there is no step %d yet, and no other one: publish first: %w", n, fs.ErrNotExist)
+		}
+		if newest.N < n {
+			return nil, fmt.Errorf("remote: there is no step %d yet, the newest is step %d: %w", n, newest.N, fs.ErrNotExist)
 		}
 	}
 	return nil, err

@@ -23,10 +23,10 @@ type Collected struct {
 }
 
 // chooseFloor returns the step that the floor may be raised to so that everything since a time can be
-// restored: the newest one that is not younger and whose state has been written. If there is none, it returns the
+// restored: the newest one that is not younger and whose state has been written. A time to come says nothing. If there is none, it returns the
 // floor that there is. The owner publishes it in a step, and collects after that.
 func (c *chain) chooseFloor(ctx context.Context, b Bucket, since time.Time) (uint64, error) {
-	floor := c.state.Floor
+	floor, now := c.state.Floor, time.Now()
 	for info, err := range b.List(ctx, stateFolder, "") {
 		if err != nil {
 			return 0, err
@@ -38,6 +38,9 @@ func (c *chain) chooseFloor(ctx context.Context, b Bucket, since time.Time) (uin
 		step, err := readStep(ctx, b, c.storeID, name.Num)
 		if err != nil {
 			return 0, err
+		}
+		if step.Written.After(now) {
+			continue // the clock was wrong then: those behind it say how old it is at least
 		}
 		if step.Written.After(since) {
 			break // so are those behind it

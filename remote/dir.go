@@ -51,7 +51,11 @@ func NewDir(fsys vfs.FS, dir string) (Bucket, error) {
 	if fsys == nil {
 		fsys = vfs.Default
 	}
-	b := &dirBucket{fs: fsys, root: filepath.Clean(dir)}
+	root, err := vfs.Abs(fsys, dir) // the program may change its working directory
+	if err != nil {
+		return nil, fmt.Errorf("remote: make a bucket: %w", err)
+	}
+	b := &dirBucket{fs: fsys, root: filepath.Clean(root)}
 	temps := filepath.Join(b.root, unfinished)
 	if err := fsys.MkdirAll(temps); err != nil {
 		return nil, fmt.Errorf("remote: make a bucket in %s: %w", dir, err)

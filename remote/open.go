@@ -32,6 +32,10 @@ func Open(ctx context.Context, dir string, b Bucket, o *Options) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
+	// The program may change its working directory while it has the store open.
+	if dir, err = vfs.Abs(opts.Store.FS, dir); err != nil {
+		return nil, fmt.Errorf("remote: open: %w", err)
+	}
 	s := &Store{
 		fs: opts.Store.FS, dir: dir, opts: opts, writer: randomNumber() | 1,
 		shipNow: make(chan struct{}, 1), publishNow: make(chan struct{}, 1),

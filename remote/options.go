@@ -24,7 +24,7 @@ type Options struct {
 	// Publish is how often new tables go to the bucket, in a step that can be restored. They also go when
 	// tables were ingested. Tables that a compaction merges meanwhile never travel, so longer makes
 	// less traffic; and a restore then replays more of the log. Default 1 min; negative: only when
-	// Store.Publish is called.
+	// Store.Publish is called, or writers wait for tables (MaxLag, Strict).
 	Publish time.Duration
 
 	// Flush is the age at which the memtable is written to a table, so that a restore replays no older

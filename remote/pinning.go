@@ -66,8 +66,9 @@ func pin(ctx context.Context, b Bucket, storeID uint64, name string, o PinOption
 // It writes the pin, and then reads the newest floor. If that is not above the state, every collector with a
 // higher floor publishes the floor later, and lists the pins after that. So it sees this one.
 func (c *chain) pin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, error) {
-	if err := checkPin(pinLabel(name, 0)); err != nil {
-		return nil, fmt.Errorf("remote: %w", err)
+	if checkPin(pinLabel(name, 0)) != nil {
+		return nil, fmt.Errorf("remote: %q is no name for a pin: choose 1 to %d lower-case letters, digits, '.', '-' or '_', without '.' at either end",
+			name, maxElement-len(pinLabel("", 0)))
 	}
 	if o.now == nil {
 		o.now = time.Now
@@ -189,7 +190,7 @@ func findPin(ctx context.Context, b Bucket, storeID uint64, name string) (*Pin, 
 		}
 	}
 	if found == nil {
-		return nil, fmt.Errorf("remote: there is no pin %q: %w", name, fs.ErrNotExist)
+		return nil, fmt.Errorf("remote: there is no pin %q, look at the list of pins: %w", name, fs.ErrNotExist)
 	}
 	return found, nil
 }

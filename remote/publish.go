@@ -298,6 +298,30 @@ func (s *Store) publishLoop(ctx context.Context) {
 	}
 }
 
+// publishForWriters takes the place of publishLoop if Options.Publish is negative: it publishes when writers wait for
+// tables (MaxLag), who would otherwise wait for ever if the program has nobody else to call Publish.
+func (s *Store) publishForWriters(ctx context.Context) {
+	retry := backoff{}
+	for {
+		wait := time.Duration(-1)
+		if retry.tries > 0 {
+			wait = retry.delay()
+		}
+		if !s.sleep(ctx, wait, s.publishNow) {
+			return
+		}
+		err := s.publishAll(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if s.report("publish", err); err == nil {
+			retry = backoff{}
+		} else {
+			retry.tries++
+		}
+	}
+}
+
 // flushOld makes a table of the memtable if it has writes that are older than Options.Flush. Requires:
 // one goroutine at a time calls it.
 func (s *Store) flushOld(ctx context.Context) error {

@@ -240,8 +240,13 @@ func (r *Reader) openCopies(parents []Parent) error {
 		return r.b
 	}
 	pages, local := newPageCache(r.opts.CacheBytes), vfs.FS(nil)
-	if dir := r.opts.Dir; dir != "" {
+	if r.opts.Dir != "" {
 		local = r.opts.FS
+		dir, err := vfs.Abs(local, r.opts.Dir) // the program may change its working directory
+		if err != nil {
+			return err
+		}
+		r.opts.Dir = dir
 		if err := local.MkdirAll(dir); err != nil {
 			return err
 		}

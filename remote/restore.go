@@ -292,7 +292,11 @@ func (r *restore) choose(ctx context.Context) (err error) {
 		to = max(from, 1) - 1
 	}
 	if r.moment == nil {
-		return r.pointError("it is earlier than all that is kept", nil)
+		why := "it is earlier than all that is kept"
+		if r.later != nil {
+			why += fmt.Sprintf(", which begins with step %d, of %s", r.later.state.N, r.later.at.UTC().Format(time.RFC3339Nano))
+		}
+		return r.pointError(why, nil)
 	}
 	r.setLimit()
 	return nil

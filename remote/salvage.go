@@ -48,16 +48,16 @@ var errStopped = errors.New("the loop has ended")
 
 // salvage passes on the batches of the logs whose numbers are above the last one that was shipped.
 func salvage(fsys vfs.FS, dir string, yield func(Unshipped) bool) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
 	n, err := readNotes(fsys, dir)
 	if err != nil {
 		return err
 	}
 	if n == nil {
-		return errors.New("the directory has no notes about a bucket: it was never opened by this package")
-	}
-	names, err := fsys.List(dir)
-	if err != nil {
-		return err
+		return errors.New("the directory has no notes about a bucket: it was never kept in one, so there is nothing that a bucket lacks")
 	}
 	var logs []base.FileNum
 	for _, name := range names {

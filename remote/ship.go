@@ -202,7 +202,9 @@ func (s *Store) shipped(seg *Segment) error {
 	h.lastSeq = max(h.lastSeq, seg.LastSeq)
 	if h.marks > h.missing.Load() {
 		h.missing.Store(h.marks)
-		wake(s.publishNow)
+		if s.opts.Publish > 0 {
+			wake(s.publishNow)
+		}
 	}
 	h.at.off = seg.End()
 	h.extents = extended(h.extents, seg, seg.End())

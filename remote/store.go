@@ -168,6 +168,8 @@ func (s *Store) start() {
 	s.background.Go(func() { s.shipLoop(s.loops) })
 	if s.opts.Publish > 0 {
 		s.background.Go(func() { s.publishLoop(s.loops) })
+	} else {
+		s.background.Go(func() { s.publishForWriters(s.loops) })
 	}
 }
 

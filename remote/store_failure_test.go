@@ -245,6 +245,13 @@ func TestSalvage(t *testing.T) {
 		}
 		refused(t, "the directory of a writer that is fenced", fsys, "db", b, ErrFenced, "restore", "Salvage")
 		for _, err := range Salvage(vfs.NewMem(), "nowhere") {
+			if !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("Salvage of no directory: %v", err)
+			}
+		}
+		empty := vfs.NewMem()
+		mustNil(t, empty.MkdirAll("empty"))
+		for _, err := range Salvage(empty, "empty") {
 			if err == nil || !strings.Contains(err.Error(), "no notes") {
 				t.Errorf("Salvage of no store: %v", err)
 			}

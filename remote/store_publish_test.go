@@ -1,0 +1,34 @@
+package remote
+
+import (
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// TestStore_WritersWaitForTables has no Publish of its own, and MaxLag: a writer waits for the tables of an ingestion. They
+// have to come, since the program that would call Publish may be the one that waits. Without a writer that waits nothing
+// is published.
+func TestStore_WritersWaitForTables(t *testing.T) {
+	b := NewMem()
+	s, err := Open(t.Context(), "db", b, &Options{
+		Store: shale.Options{FS: vfs.NewMem()}, Ship: time.Millisecond, Publish: -1, MaxLag: 50 * time.Millisecond,
+	})
+	mustNil(t, err)
+	before := s.Status().Step
+	mustNil(t, s.DB().Ingest(t.Context(), func(yield func(k, v []byte) bool) { yield([]byte("a"), []byte("1")) }))
+	for s.Lag().Time <= s.opts.MaxLag {
+		time.Sleep(time.Millisecond)
+	}
+	if s.Status().Step != before {
+		t.Error("the ingestion was published although nobody waited")
+	}
+	within(t, "Put", func() { mustNil(t, s.DB().Put([]byte("b"), []byte("2"))) })
+	mustNil(t, s.Ship(t.Context()))
+	if lag := s.Lag(); lag.Seq != lag.Shipped {
+		t.Errorf("%+v", lag)
+	}
+	mustNil(t, s.Close())
+}
