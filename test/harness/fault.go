@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,9 +25,11 @@ type Faults struct {
 	Fired   atomic.Int64     // faults so far
 	Counts  map[vfs.Op]int64 // operations of the disk so far, but for those of the present opening
 	Rebuilt int              // filters
-	first   atomic.Value     // string: where the first fault was met
-	closing atomic.Bool
-	excused atomic.Bool // a fault met background work that Close was ending
+	first   atomic.Value     // string: where the first loud fault was met, or the last other one
+	loud    atomic.Bool      // a fault met what the store does not simply do again
+	inTable atomic.Bool      // a fault met a table
+	closing atomic.Bool      // Close ends background work
+	excused atomic.Bool      // a fault met background work that Close was ending
 	used    map[uint64]string
 
 	mu   sync.Mutex
@@ -80,9 +83,18 @@ func (f *Faults) Told() []error {
 func (f *Faults) First() any { return f.first.Load() }
 
 // Unheard reports whether faults were met of which the store has told nobody. Faults of work that
-// Close was ending do not count.
+// Close was ending do not count, nor do those of what it does again in another way.
 func (f *Faults) Unheard() bool {
-	return f.Fired.Load() > 0 && len(f.Told()) == 0 && !f.excused.Load()
+	return f.loud.Load() && len(f.Told()) == 0 && !f.excused.Load()
+}
+
+// triedAgain reports whether the store answers err, which an operation with the given stack has met, by
+// doing the same in another way, which reports what it meets: a read in the steps of a seek, one that may
+// not wait, and the first of two attempts to begin a log on a full disk.
+func triedAgain(err error, stack []byte) bool {
+	by := func(fn string) bool { return bytes.Contains(stack, []byte(fn)) }
+	return by("sstable.(*Iterator).seekStep(") || by("sstable.(*Reader).tryBlock(") ||
+		errors.Is(err, syscall.ENOSPC) && by("logset.(*Set).create(")
 }
 
 // Fail makes operations fail; nil: none from now on.
@@ -92,11 +104,15 @@ func (f *Faults) Fail(fn vfs.InjectFunc) {
 		f.Inject = func(op vfs.Op, name string, n int64) error {
 			err := fn(op, name, n)
 			if err != nil {
-				if f.Fired.Add(1) == 1 {
-					f.first.Store(fmt.Sprintf("%v of %s by\n%s", op, name, debug.Stack()))
+				f.Fired.Add(1)
+				if !f.loud.Load() {
+					stack := debug.Stack()
+					f.first.Store(fmt.Sprintf("%v of %s by\n%s", op, name, stack))
+					f.loud.Store(!triedAgain(err, stack))
 				}
-				if f.closing.Load() && strings.HasSuffix(name, ".sst") {
-					f.excused.Store(true)
+				if strings.HasSuffix(name, ".sst") {
+					f.inTable.Store(true)
+					f.excuseEnded()
 				}
 			}
 			return err
@@ -104,6 +120,13 @@ func (f *Faults) Fail(fn vfs.InjectFunc) {
 	}
 	if f.FS != nil {
 		f.FS.Inject(f.Inject)
+	}
+}
+
+// excuseEnded excuses faults of work on tables if Close is ending it.
+func (f *Faults) excuseEnded() {
+	if f.closing.Load() && f.inTable.Load() {
+		f.excused.Store(true)
 	}
 }
 
@@ -174,6 +197,9 @@ func (f *Faults) shut(kill bool) error {
 	}
 	_, _ = f.store.LetGo(), f.side.LetGo()
 	f.closing.Store(true)
+	if m := f.DB.Metrics(); m.Compacting > 0 || m.Flushing > 0 {
+		f.excuseEnded() // work that has met a fault and not yet told of it
+	}
 	err := f.DB.Close()
 	f.closing.Store(false)
 	f.DB = nil
