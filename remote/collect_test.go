@@ -12,11 +12,9 @@ import (
 // collectedStore is a bucket with the life of one owner, which has written three logs and three tables.
 func collectedStore(t *testing.T) (*modelWriter, *memBucket) {
 	t.Helper()
-	w := &world{memBucket: NewMem().(*memBucket)}
-	modelHistory(w, 3)
-	m := newModel(w, newShared())
-	m.first = nil
-	return m.resume(w.memBucket, "A"), w.memBucket
+	b := NewMem().(*memBucket)
+	modelHistory(b, 3)
+	return newModel(b, findOwner(b)).resume(b, "A"), b
 }
 
 // namesOf returns the names of all objects of a folder.
@@ -68,7 +66,8 @@ func TestCollect_LeavesNothingOver(t *testing.T) {
 	if got := namesOf(t, b, ""); !slices.Equal(got, want) {
 		t.Errorf("left are\n%q, want\n%q", got, want)
 	}
-	mustNil(t, a.m.check())
+	_, err := readStore(b)
+	mustNil(t, err)
 }
 
 // TestCollect_KeepsUploads checks that a table is kept that is uploaded for the next step.

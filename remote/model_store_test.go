@@ -22,91 +22,68 @@ type modelWriter struct {
 	writer uint64
 
 	c       *chain
-	records []string // all, in the order of the list
-	at      place    // where the next segment goes
-	logs    []Extent // of the log that is written now, if something of it was shipped
-	file    uint64   // the last number that was given to a file
-	upload  uint64   // the table that is being uploaded
+	records []string        // all, in the order of the list
+	at      place           // where the next segment goes
+	logs    []Extent        // of the log that is written now, if something of it was shipped
+	file    uint64          // the last number that was given to a file
+	upload  uint64          // the table that is being uploaded
+	noted   uint64          // the last step that it may have put
+	dir     bool            // it has a directory: see modelDir
+	local   map[uint64]bool // the tables of a directory, as they were when it was copied
 }
 
-// A model is what is known of a store from outside: what was acknowledged, and what must hold.
+// A model is what an actor knows to be done, and what the explorer checks.
 type model struct {
-	w       *world
-	acked   []string          // records whose segment was appended
-	pins    []*Pin            // that were acknowledged and not given up
-	claims  []uint64          // epochs of claims that succeeded
-	first   map[string]uint32 // the checksum with which each object was created for the first time
-	broken  []error
-	checked map[uint64]error // what checkStore has found, by the contents of the bucket
-	held    map[uint64][]string
-	goal    func() error // what must hold as well
-	shared  *sharedChecks
-	drawn   uint64
+	prepared *memBucket // before anything happens
+	owner    *modelWriter
+	acked    []string // records whose segment was appended
+	pins     []*Pin   // that were acknowledged and not given up
+	claims   []uint64 // epochs of claims that succeeded
+	beliefs  []belief
+	broken   []error
+	drawn    uint64
+}
+
+// A belief says that an actor takes a step for a right one: it must be the first one that stood at its place.
+type belief struct {
+	name          string
+	bytes         uint64 // a hash of its bytes
+	epoch, writer uint64
 }
 
 var ctxModel = context.Background()
 
-// newModel returns the model of a world, and makes check the world's check.
-func newModel(w *world, shared *sharedChecks) *model {
-	m := &model{w: w, first: map[string]uint32{}, checked: shared.checked, held: shared.held, shared: shared}
-	for name, o := range w.objects {
-		m.first[name] = o.sum
-	}
-	w.created = func(name string, sum uint32) {
-		if _, ok := m.first[name]; !ok {
-			m.first[name] = sum
-		} else if strings.HasPrefix(name, tableFolder) && m.first[name] != sum {
-			m.fail("table %s is written with other bytes than before", name)
+// newModel returns the model of an actor in a bucket, with the owner that findOwner has found there.
+func newModel(prepared *memBucket, owner *modelWriter) *model {
+	return &model{prepared: prepared, owner: owner}
+}
+
+// digest returns a hash of what is checked from now on.
+func (m *model) digest() uint64 {
+	h := hashOf(fmt.Sprint(m.acked, m.claims, m.broken, m.drawn))
+	for _, p := range m.pins {
+		src, err := p.Encode(nil)
+		if err != nil {
+			m.fail("pin: %w", err)
 		}
+		h = mix(h, hashOf(string(src)))
 	}
-	w.check = m.check
-	return m
+	return h
 }
 
-// sharedChecks remembers what was found about contents of the bucket, for all worlds of a scenario.
-type sharedChecks struct {
-	checked map[uint64]error
-	held    map[uint64][]string
-	owner   *modelWriter // what resume has found
-}
-
-func newShared() *sharedChecks {
-	return &sharedChecks{checked: map[uint64]error{}, held: map[uint64][]string{}}
+// phase says that what w does from now on depends on nothing but its fields. done is what it has done last.
+func (w *modelWriter) phase(done string) {
+	step, err := w.c.step.Encode(nil)
+	state, err2 := w.c.state.Encode(step)
+	if err = errors.Join(err, err2); err != nil {
+		w.m.fail("%s %s: %w", w.name, done, err)
+	}
+	phase(w.b, mix(hashOf(string(state)), hashOf(fmt.Sprint(
+		done, w.name, w.writer, w.records, w.at, w.logs, w.file, w.upload, w.noted, w.dir, w.local, w.c.epoch, w.c.writer, w.c.needs, w.c.misses))))
 }
 
 func (m *model) fail(format string, args ...any) {
 	m.broken = append(m.broken, fmt.Errorf(format, args...))
-}
-
-// check returns what is wrong in the present state of the world.
-func (m *model) check() error {
-	if len(m.broken) > 0 {
-		return m.broken[0]
-	}
-	key := m.w.contents()
-	if _, ok := m.checked[key]; !ok {
-		m.held[key], m.checked[key] = readStore(m.w.memBucket)
-	}
-	if err := m.checked[key]; err != nil {
-		return err
-	}
-	for _, r := range m.acked {
-		if !slices.Contains(m.held[key], r) {
-			return fmt.Errorf("record %s was acknowledged and is lost; there are %v", r, m.held[key])
-		}
-	}
-	for _, p := range m.pins {
-		if _, there := m.w.objects[p.Name()]; !there && !p.Expires.IsZero() {
-			continue // it has expired
-		}
-		if err := checkNeeded(m.w.memBucket, &p.State, true); err != nil {
-			return fmt.Errorf("pin %s of step %d: %w", p.Label, p.N, err)
-		}
-	}
-	if m.goal != nil {
-		return m.goal()
-	}
-	return nil
 }
 
 // readStore restores every step that can be restored, and returns the records of the newest state.
@@ -188,10 +165,7 @@ func checkNeeded(b Bucket, s *State, pinned bool) error {
 
 // resume makes an actor out of an owner whose chain is in the bucket.
 func (m *model) resume(b Bucket, name string) *modelWriter {
-	if m.shared.owner == nil {
-		m.shared.owner = m.findOwner()
-	}
-	w := *m.shared.owner
+	w := *m.owner
 	chain, state := *w.c, *w.c.state
 	w.m, w.b, w.name, w.c, w.records = m, b, name, &chain, slices.Clone(w.records)
 	w.c.state = &state
@@ -199,24 +173,23 @@ func (m *model) resume(b Bucket, name string) *modelWriter {
 }
 
 // findOwner looks for the owner's place before anything happens.
-func (m *model) findOwner() *modelWriter {
-	w := &modelWriter{m: m}
+func findOwner(b *memBucket) *modelWriter {
+	w := new(modelWriter)
 	var err error
-	w.c, err = loadChain(ctxModel, m.w.memBucket, exampleStore, 0)
+	w.c, err = loadChain(ctxModel, b, exampleStore, 0)
 	if err != nil {
 		panic(err)
 	}
-	m.believed(w.c.step)
 	w.c.epoch, w.c.writer, w.c.now = w.c.step.Epoch, w.c.step.Writer, modelNow
 	w.writer = w.c.writer
-	if w.records, err = recordsOf(m.w.memBucket, w.c.state); err != nil {
+	if w.records, err = recordsOf(b, w.c.state); err != nil {
 		panic(err)
 	}
 	w.at = rootPlace
 	if e := w.c.state.Extents; len(e) > 0 {
 		w.at = place{log: e[0].Log}
 	}
-	for info, err := range walkSegments(ctxModel, m.w.memBucket, exampleStore, w.at) {
+	for info, err := range walkSegments(ctxModel, b, exampleStore, w.at) {
 		if err != nil {
 			panic(err)
 		}
@@ -225,7 +198,7 @@ func (m *model) findOwner() *modelWriter {
 			w.logs = []Extent{{Log: info.at.log, Length: info.at.off + info.size}}
 		}
 	}
-	w.file = w.c.epoch<<EpochShift + 1000
+	w.file, w.noted = w.c.epoch<<EpochShift+1000, w.c.n()
 	return w
 }
 
@@ -288,6 +261,7 @@ func (w *modelWriter) publish(floor uint64) bool {
 		return false
 	}
 	w.upload = 0
+	w.phase("publishes")
 	return true
 }
 
@@ -297,7 +271,7 @@ func (w *modelWriter) step(s *Step) bool {
 	if len(s.Extents) == 0 {
 		s.Extents = w.c.state.Extents
 	}
-	err := w.c.publish(ctxModel, w.b, s, noNote)
+	err := w.c.publish(ctxModel, w.b, s, w.note)
 	if err != nil && !errors.Is(err, ErrFenced) && !errors.Is(err, errLost) {
 		w.m.fail("%s publishes: %w", w.name, err)
 	}
@@ -307,15 +281,22 @@ func (w *modelWriter) step(s *Step) bool {
 	return err == nil
 }
 
-// believed checks that a step that an actor believes in is the first one that stood at its place.
+// note notes that a step is about to be put.
+func (w *modelWriter) note(n uint64) error {
+	w.noted = n
+	if !w.dir {
+		return nil
+	}
+	return modelDir{w.b}.note(n)
+}
+
+// believed notes that an actor believes in a step.
 func (m *model) believed(s *Step) {
-	if m.first == nil {
-		return // nobody else writes to the bucket
-	}
 	src, err := s.Encode(nil)
-	if err != nil || m.first[s.Name()] != Checksum(src) {
-		m.fail("step %d of epoch %d, writer %x, is believed but was not the first of its name: %v", s.N, s.Epoch, s.Writer, err)
+	if err != nil {
+		m.fail("step %d: %w", s.N, err)
 	}
+	m.beliefs = append(m.beliefs, belief{s.Name(), hashOf(string(src)), s.Epoch, s.Writer})
 }
 
 // claim makes the writer the owner, up to its anchor. It takes in what was there.
@@ -333,11 +314,9 @@ func (w *modelWriter) claim(writer uint64) bool {
 		return false
 	}
 	w.m.believed(w.c.step)
-	if slices.Contains(w.m.claims, w.c.epoch) {
-		w.m.fail("two writers own epoch %d", w.c.epoch)
-	}
 	w.m.claims = append(w.m.claims, w.c.epoch)
 	w.file = w.c.epoch << EpochShift
+	w.phase("claims")
 	return true
 }
 
@@ -442,6 +421,7 @@ func (w *modelWriter) anchor() bool {
 		return false
 	}
 	w.at, w.logs = anchor.after(), nil
+	w.phase("anchors")
 	return true
 }
 
@@ -464,15 +444,24 @@ func (w *modelWriter) collect(now time.Time) bool {
 
 // delete collects, behind a step with a floor.
 func (w *modelWriter) delete(floor uint64, now time.Time) bool {
-	spare, err := w.c.spareFiles(ctxModel, w.b, func(num uint64) bool { return num == w.upload })
-	if err == nil && !w.step(&Step{Floor: floor, LastTableSeq: w.c.step.LastTableSeq}) {
-		return false
+	noted, local := w.noted, map[uint64]bool{}
+	if w.dir {
+		local, _ = modelDir{w.b}.read()
+	}
+	spare, err := w.c.spareFiles(ctxModel, w.b, func(num uint64) bool { return num == w.upload || local[num] })
+	for err == nil && (floor > w.c.state.Floor || w.c.n() <= noted) {
+		if !w.step(&Step{Floor: floor, LastTableSeq: w.c.step.LastTableSeq}) {
+			return false
+		}
 	}
 	if err == nil {
 		_, err = collect(ctxModel, w.b, w.c, now, spare)
 	}
 	if err != nil && !errors.Is(err, ErrFenced) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrSnapshotGone) {
 		w.m.fail("%s collects: %w", w.name, err)
+	}
+	if err == nil {
+		w.phase("collects")
 	}
 	return err == nil
 }
@@ -547,9 +536,9 @@ func (r *modelReader) load() *chain {
 }
 
 // modelHistory fills a bucket with the life of a first owner: n times it ships a log and publishes a table.
-func modelHistory(w *world, n int) {
-	m := newModel(w, newShared())
-	a := &modelWriter{m: m, b: w.memBucket, name: "h"}
+func modelHistory(b *memBucket, n int) {
+	m := newModel(b, nil)
+	a := &modelWriter{m: m, b: b, name: "h"}
 	if !a.claim(11) || !a.take() {
 		panic(m.broken)
 	}
@@ -561,6 +550,4 @@ func modelHistory(w *world, n int) {
 	if !a.ship(SegmentData) {
 		panic(m.broken)
 	}
-	w.check = nil
-	w.created = nil
 }

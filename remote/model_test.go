@@ -11,18 +11,10 @@ var noPins = exampleTime
 // TestModel_Claims lets writers claim a store and publish at the same time: each epoch has one owner, and what one
 // publishes after the claim of another is not believed.
 func TestModel_Claims(t *testing.T) {
-	claims := func(name string, writer uint64) part {
-		return func(m *model, b Bucket) {
-			a := &modelWriter{m: m, b: b, name: name}
-			if a.claim(writer) {
-				a.step(&Step{LastTableSeq: a.c.step.LastTableSeq})
-			}
-		}
-	}
-	play(t, "two writers", 1, 0, false, 1, claims("A", 21), claims("B", 22))
-	play(t, "two writers, slow lists", 1, 0, true, 1, claims("A", 21), claims("B", 22))
-	play(t, "two writers, a fault", 1, 1, false, 1, claims("A", 21), claims("B", 22))
-	play(t, "three writers", 1, 0, false, 1, claims("A", 21), claims("B", 22), claims("C", 23))
+	play(t, "two writers", 1, 0, false, 1, claimsPart("A", 21), claimsPart("B", 22))
+	play(t, "two writers, slow lists", 1, 0, true, 1, claimsPart("A", 21), claimsPart("B", 22))
+	play(t, "two writers, a fault", 1, 1, false, 1, claimsPart("A", 21), claimsPart("B", 22))
+	play(t, "three writers", 1, 0, false, 1, claimsPart("A", 21), claimsPart("B", 22), claimsPart("C", 23))
 }
 
 // TestModel_Fence replaces a writer at each point of shipping, sealing and going on in the next log. Nothing
@@ -113,6 +105,16 @@ var late = exampleTime.Add(2 * time.Hour)
 // A part is what one actor of a scenario does.
 type part func(m *model, b Bucket)
 
+// claimsPart claims the store and publishes a step.
+func claimsPart(name string, writer uint64) part {
+	return func(m *model, b Bucket) {
+		a := &modelWriter{m: m, b: b, name: name}
+		if a.claim(writer) {
+			a.step(&Step{LastTableSeq: a.c.step.LastTableSeq})
+		}
+	}
+}
+
 func ownerPart(do func(a *modelWriter)) part {
 	return func(m *model, b Bucket) { do(m.resume(b, "A")) }
 }
@@ -127,28 +129,18 @@ func successorPart(do func(a *modelWriter)) part {
 }
 
 func readerPart(do func(r *modelReader)) part {
-	return func(m *model, b Bucket) {
-		m.drawn += 1000
-		do(&modelReader{m: m, b: b, drawn: m.drawn})
-	}
+	return func(m *model, b Bucket) { do(&modelReader{m: m, b: b, drawn: m.drawn}) }
 }
 
 // play explores what happens when several actors do their parts after a history of n steps.
 func play(t *testing.T, name string, n, faults int, slow bool, share float64, parts ...part) {
 	t.Run(name, func(t *testing.T) {
-		shared := newShared()
 		runScenario(t, &scenario{
-			name: name, faults: faults, slow: slow,
-			prepare: func(w *world) {
-				modelHistory(w, max(n, 1))
-				if a := (&modelWriter{m: newModel(w, shared), b: w.memBucket}); n == claimed && !a.claim(21) {
+			name: name, faults: faults, slow: slow, parts: parts,
+			prepare: func(b *memBucket) {
+				modelHistory(b, max(n, 1))
+				if a := (&modelWriter{m: newModel(b, nil), b: b}); n == claimed && !a.claim(21) {
 					panic(a.m.broken)
-				}
-			},
-			begin: func(w *world) {
-				m := newModel(w, shared)
-				for i, p := range parts {
-					w.act(string(rune('A'+i)), func(b Bucket) { p(m, b) })
 				}
 			},
 		}, share)

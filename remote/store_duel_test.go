@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -173,35 +171,35 @@ func duel(t *testing.T, fsys *vfs.Mem, bucket Bucket, strict, takes, clears bool
 	return [2]int{a.bucket.calls(), z.bucket.calls()}
 }
 
-// TestStore_Duels makes every pair of places where a writer and its successor may stop. With SHALE_LONG
-// it makes all of them, and otherwise some hundred.
+// TestStore_Duels makes pairs of places where a writer and its successor may stop: a share of them, other ones each time, and
+// with SHALE_LONG all.
 func TestStore_Duels(t *testing.T) {
 	testenv.CheckLeaks(t)
+	seed := testenv.Seed(t)
+	share := testenv.ShareOf(t, seed, 1.0/149)
+	if testenv.Long(t) > 0 {
+		share.Part = 1
+	}
 	fsys, bucket := vfs.NewMem(), NewMem()
 	s := openStore(t, "db", bucket, manual(fsys))
 	put(t, s, map[string]string{}, "old", 10)
 	mustNil(t, s.Publish(t.Context()))
 	mustNil(t, s.Close())
-	step, every := 149, 1
-	if testing.Short() {
-		every = 7
-	}
-	if os.Getenv("SHALE_LONG") != "" {
-		step, every = 1, 1
-	}
-	pairs := 0
+	pairs, all := 0, uint64(0)
 	for mode := range 8 {
 		strict, takes, clears := mode&1 == 0, mode&2 != 0, mode&4 != 0
 		calls := duel(t, fsys, bucket, strict, takes, clears, 0, 0)
-		for a := 1 + mode%every; a <= calls[0]+1; a += every {
-			for b := a % step; b <= calls[1]+1; b += step {
-				duel(t, fsys, bucket, strict, takes, clears, a, b)
-				pairs++
+		for a := 1; a <= calls[0]+1; a++ {
+			for b := 0; b <= calls[1]+1; b++ {
+				if all++; share.Takes(all) {
+					duel(t, fsys, bucket, strict, takes, clears, a, b)
+					pairs++
+				}
 			}
 		}
-		if every == 1 && step == 1 {
-			t.Log("strict", strict, "takes over", takes, "collects", clears, "pairs so far", pairs)
+		if share.Part > 0.1 {
+			t.Logf("strict %v, takes over %v, collects %v: %d of %d pairs so far", strict, takes, clears, pairs, all)
 		}
 	}
-	t.Log(strconv.Itoa(pairs), "pairs")
+	t.Logf("%d of %d pairs", pairs, all)
 }
