@@ -106,7 +106,7 @@ func TestRun(t *testing.T) {
 func checkBitmap(t *testing.T, r *result) {
 	t.Helper()
 	want := predictBitmapWrong(r.Distinct, r.FilterBytes)
-	if slack := 4*math.Sqrt(want) + want/50; math.Abs(float64(r.Wrong)-want) > slack {
+	if slack := 5*math.Sqrt(want) + want/50; math.Abs(float64(r.Wrong)-want) > slack {
 		t.Errorf("the bitmap took %d URLs for seen; predicted are %.1f ± %.1f", r.Wrong, want, slack)
 	}
 }
@@ -116,7 +116,7 @@ func checkBitmap(t *testing.T, r *result) {
 func checkFilter(t *testing.T, alone, set *result) {
 	t.Helper()
 	want := predictWrong(alone.Distinct, alone.FilterBytes)
-	if slack := 4*math.Sqrt(want) + want/20; want < 5 || math.Abs(float64(alone.Wrong)-want) > slack {
+	if slack := 5*math.Sqrt(want) + want/20; want < 5 || math.Abs(float64(alone.Wrong)-want) > slack {
 		t.Errorf("the filter took %d URLs for seen; predicted are %.1f ± %.1f", alone.Wrong, want, slack)
 	}
 	if alone.FilterBytes > int64(alone.Distinct)*11/8+64 {
