@@ -115,7 +115,7 @@ func (s *Store) holdOnce(ctx context.Context) (h heldState, err error) {
 	if h.last, err = s.lastTableSeq(h.State()); err == nil {
 		_, err = s.shipAllLocked(ctx)
 	}
-	h.extents = neededExtents(slices.Clone(s.ship.extents), h.State().MinLog)
+	h.extents = neededExtents(slices.Clone(s.ship.extents), s.minLog(h.State()))
 	return h, err
 }
 
@@ -135,7 +135,7 @@ func (s *Store) nextStep(ctx context.Context, h heldState) (*Step, transfer, err
 	if len(edit.Added)+len(edit.Removed) == 0 && slices.Equal(h.extents, before.Extents) && !needed {
 		return nil, transfer{}, nil
 	}
-	edit.NextFileNum, edit.LastSeq, edit.MinLog = held.NextFileNum, base.Seq(h.last), held.MinLog
+	edit.NextFileNum, edit.LastSeq, edit.MinLog = held.NextFileNum, base.Seq(h.last), s.minLog(held)
 	sent, err := s.upload(ctx, before.Tables.Version, edit.Added)
 	return &Step{
 		StoreID: s.id, Written: time.Now(), Kind: StepPublish,
@@ -149,7 +149,7 @@ func (s *Store) nextStep(ctx context.Context, h heldState) (*Step, transfer, err
 func (s *Store) lastTableSeq(held *manifest.State) (uint64, error) {
 	last := max(uint64(held.LastSeq), s.publishedSeq.Load())
 	for _, l := range held.Logs {
-		if l.Num < held.MinLog {
+		if l.Num < s.minLog(held) {
 			continue
 		}
 		h, err := wal.ReadHeader(s.fs, s.dir, l.Num, s.id)
@@ -159,6 +159,14 @@ func (s *Store) lastTableSeq(held *manifest.State) (uint64, error) {
 		return max(last, uint64(h.PrevSeq)), nil
 	}
 	return last, nil
+}
+
+// minLog returns the number of the first log that a step with the tables that are held needs: one of this epoch, because
+// Open has flushed what earlier ones had (beginList). The manifest may still keep an earlier log: a flush that ends
+// before the next log has begun does not let its own go. A step that named it would have a restore read the
+// logs of another writer, behind a gap that only the step explains, and end there.
+func (s *Store) minLog(held *manifest.State) base.FileNum {
+	return max(held.MinLog, base.FileNum(anchorPlace(s.epoch).log))
 }
 
 // neededExtents returns the extents of logs from min up, and of the last one in any case: its end is

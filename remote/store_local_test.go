@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
@@ -209,6 +210,30 @@ func TestStore_IngestionOnItsWay(t *testing.T) {
 		_, err := Restore(t.Context(), b, "to", At{Seq: seq}, &RestoreOptions{FS: mem})
 		mustNil(t, err)
 		sameMap(t, fmt.Sprint("restored to ", seq), contentsOf(t, mem, "to"), states[seq])
+	}
+}
+
+// TestStore_StepKeepsToItsEpoch makes a step when the manifest still keeps the log of an earlier epoch, because a flush ended
+// before the next log had begun. The step needs no log of the earlier writer: a restore would end at a gap in it.
+func TestStore_StepKeepsToItsEpoch(t *testing.T) {
+	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(fsys))
+	put(t, s, model, "a", 5)
+	mustNil(t, s.Ship(t.Context()))
+	other := vfs.NewMem()
+	_, err := Restore(t.Context(), b, "db", At{}, &RestoreOptions{FS: other})
+	mustNil(t, err)
+	successor := openStore(t, "db", b, manual(other))
+	h, err := successor.hold(t.Context())
+	mustNil(t, err)
+	defer h.Release()
+	h.State().MinLog = base.FileNum(anchorPlace(s.epoch).log + 1)
+	mustNil(t, successor.publish.mu.take(t.Context()))
+	step, _, err := successor.nextStep(t.Context(), h)
+	successor.publish.mu.release()
+	mustNil(t, err)
+	if first := base.FileNum(anchorPlace(successor.epoch).log); step == nil || step.Edit.MinLog < first {
+		t.Errorf("the step of epoch %d needs logs below %d: %+v", successor.epoch, first, step)
 	}
 }
 
