@@ -25,20 +25,20 @@ import (
 // and cuts and changes what passes. Processes die before some request, machines are lost, and others take the store over.
 // Buckets in memory and in a directory take turns, as do stores with and without Strict. What Ship has acknowledged,
 // and with Strict every write, is in each restore; whoever was replaced acknowledges nothing; and in the end
-// Verify finds nothing wrong.
+// Verify finds nothing wrong. The lives are others each time; with SHALE_LONG there are as many as there is time for.
 func TestStore_Faults(t *testing.T) {
-	lives := 40
-	switch {
-	case testing.Short():
-		lives = 12
-	case testenv.Long(t) > 0:
-		lives = 5000
+	first, long, begun := testenv.Seed(t), testenv.Long(t), time.Now()
+	least := 40
+	if testing.Short() {
+		least = 12
 	}
 	var sum faultCounts
-	for seed := range uint64(lives) {
+	lives := 0
+	for ; lives < least || time.Since(begun) < long; lives++ {
+		seed := first + uint64(lives)
 		synctest.Test(t, func(t *testing.T) { newFaultyLife(t, seed, &sum).run() })
 		if t.Failed() {
-			t.Fatalf("in the life of seed %d", seed)
+			t.Fatalf("in the life of seed %d: SHALE_SEED=%d begins with it", seed, seed)
 		}
 	}
 	t.Logf("%d lives, %d calls, %d with a fault, %d deaths, %d takeovers, %d restores", lives,
