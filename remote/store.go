@@ -109,9 +109,9 @@ func (s *Store) Status() Status {
 }
 
 // Close ships what was written, as long as the bucket answers within some seconds, and closes the local
-// store. It publishes nothing: what is not in tables of the bucket is in its logs, and the next Open
-// goes on from there. Call Publish before Close if a restore is to be quick. Writers that wait
-// for the bucket get an error after those seconds.
+// store. It publishes nothing but an ingestion that no step has yet: what else is not in tables of the
+// bucket is in its logs, and the next Open goes on from there. Call Publish before Close if a restore is to
+// be quick. Writers that wait for the bucket get an error after those seconds.
 //
 // If something could not be shipped, the error says so. It is still in the directory, and the next
 // Open ships it.
@@ -132,6 +132,9 @@ func (s *Store) Close() error {
 	s.calls.Wait()
 	// What is written up to here goes first, so that a strict writer is not held up by the rest.
 	err := s.shipAll(s.gates)
+	if err == nil && s.lacksTables() {
+		err = s.publishAll(s.gates)
+	}
 	cerr := s.db.Close()
 	if err == nil {
 		err = s.shipAll(s.gates) // what was written meanwhile, and the seal of the log

@@ -308,14 +308,25 @@ func TestStore_GoesOnWithoutAnIngestion(t *testing.T) {
 func TestStore_IngestionOfAnEarlierProcess(t *testing.T) {
 	testenv.CheckLeaks(t)
 	for _, strict := range []bool{true, false} {
-		fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
-		s := openStore(t, "db", b, manual(fsys))
+		fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+		o := manual(fsys)
+		o.testing.closeWait = 10 * time.Millisecond
+		s := openStore(t, "db", b, o)
 		put(t, s, model, "a", 10)
 		mustNil(t, s.Publish(t.Context()))
 		ingestSorted(t, s, model, "in", 50)
 		put(t, s, model, "b", 5)
-		mustNil(t, s.Close())
-		o := manual(fsys)
+		b.hook(func(call, name string) error {
+			if call == "put" && strings.HasPrefix(name, tableFolder) {
+				return errors.New("no tables")
+			}
+			return nil
+		}, nil)
+		if err := s.Close(); err == nil || !strings.Contains(err.Error(), "not all of it is in the bucket") {
+			t.Errorf("strict %v: Close: %v", strict, err)
+		}
+		b.hook(nil, nil)
+		o = manual(fsys)
 		o.Strict = strict
 		s = openStore(t, "db", b, o)
 		if lag := s.Lag(); lag.Shipped >= lag.Seq {
@@ -326,7 +337,7 @@ func TestStore_IngestionOfAnEarlierProcess(t *testing.T) {
 		} else {
 			mustNil(t, s.Ship(t.Context()))
 		}
-		sameMap(t, fmt.Sprintf("strict %v: restored", strict), restoredContents(t, b), model)
+		sameMap(t, fmt.Sprintf("strict %v: restored", strict), restoredContents(t, b.b), model)
 	}
 }
 

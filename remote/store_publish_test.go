@@ -32,3 +32,20 @@ func TestStore_WritersWaitForTables(t *testing.T) {
 	}
 	mustNil(t, s.Close())
 }
+
+// TestStore_CloseAfterIngest closes right after an ingestion, also without a Publish of its own: what Close returned nil
+// for can be restored.
+func TestStore_CloseAfterIngest(t *testing.T) {
+	for _, publish := range []time.Duration{time.Minute, -1} {
+		b := NewMem()
+		s, err := Open(t.Context(), "db", b, &Options{Store: shale.Options{FS: vfs.NewMem()}, Publish: publish})
+		mustNil(t, err)
+		model := map[string]string{}
+		put(t, s, model, "before", 3)
+		mustNil(t, s.DB().Ingest(t.Context(), func(yield func(k, v []byte) bool) { yield([]byte("a"), []byte("1")) }))
+		model["a"] = "1"
+		put(t, s, model, "after", 3)
+		mustNil(t, s.Close())
+		sameMap(t, "restored", restoredContents(t, b), model)
+	}
+}
