@@ -32,9 +32,10 @@ func Open(ctx context.Context, dir string, b Bucket, o *Options) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
+	name := dir
 	// The program may change its working directory while it has the store open.
 	if dir, err = vfs.Abs(opts.Store.FS, dir); err != nil {
-		return nil, fmt.Errorf("remote: open: %w", err)
+		return nil, fmt.Errorf("remote: open %s: %w", name, err)
 	}
 	s := &Store{
 		fs: opts.Store.FS, dir: dir, opts: opts, writer: randomNumber() | 1,
@@ -48,7 +49,7 @@ func Open(ctx context.Context, dir string, b Bucket, o *Options) (*Store, error)
 	if err := op.run(); err != nil {
 		s.stop()
 		s.release()
-		return nil, fmt.Errorf("remote: open %s: %w", dir, err)
+		return nil, fmt.Errorf("remote: open %s: %w", name, err)
 	}
 	s.bucket = retryingFor(op.b, opts.testing.patience)
 	s.start()

@@ -12,7 +12,7 @@ import (
 const data = "../../../../shared/data"
 
 var (
-	digits = regexp.MustCompile(`\d[\d,.]*`)
+	digits = regexp.MustCompile(`\d[\d,.]*( ([KMG]i)?B\b)?`)
 	spaces = regexp.MustCompile(`[ ─]+`)
 )
 
