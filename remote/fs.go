@@ -249,14 +249,14 @@ func (b *bucketFiles) release(s *tableState) {
 	}
 }
 
-// forget drops what was fetched of a table, because it does not check at an offset. The next reads fetch it again.
-func (b *bucketFiles) forget(num uint64, off int64) {
+// forget drops what was fetched of a table, because it does not check. The next reads fetch it again.
+func (b *bucketFiles) forget(num uint64) {
 	f, there := b.find(KindTable, num)
 	if !there {
 		return
 	}
 	b.pages.forget(f.fileID)
-	b.tails.spoil(f.fileID, off)
+	b.tails.spoil(f.fileID)
 	b.mu.Lock()
 	s := b.opened[f.fileID]
 	b.mu.Unlock()

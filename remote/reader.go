@@ -297,7 +297,7 @@ func (r *Reader) watchDamage(opts *shale.Options) {
 		var damage *shale.CorruptionError
 		if e.Kind == shale.EventCorruption && errors.As(e.Err, &damage) {
 			if name, ok := ParseName(damage.File); ok && name.Kind == KindTable && damage.Err != errNoObject {
-				r.files.forget(name.Num, damage.Offset)
+				r.files.forget(name.Num)
 			}
 		}
 		if listener != nil {

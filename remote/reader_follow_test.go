@@ -249,7 +249,7 @@ func TestReader_Missing(t *testing.T) {
 	}
 }
 
-// TestReader_FlipOnTheWay changes a bit of every other page that is fetched: readers do not notice.
+// TestReader_FlipOnTheWay changes the bytes of a range of a table each odd time that it is fetched: readers do not notice.
 func TestReader_FlipOnTheWay(t *testing.T) {
 	b := countRequests(NewMem())
 	w := startWriter(t, b, 6, shale.Options{})
@@ -257,9 +257,11 @@ func TestReader_FlipOnTheWay(t *testing.T) {
 	w.publish()
 	r := openTestReader(t, b, ReaderOptions{CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
 	model := w.modelAt(r.Seq())
-	n := 0
+	n, fetched := 0, make(map[string]int)
 	b.after = func(name string, p []byte, off int64) {
-		if n++; n%2 == 0 && folderOf(name) == tableFolder && off >= 0 {
+		n++
+		place := fmt.Sprint(name, off, len(p))
+		if fetched[place]++; fetched[place]%2 == 1 && folderOf(name) == tableFolder && off >= 0 {
 			for i := range p {
 				p[i] ^= 1
 			}
@@ -274,6 +276,45 @@ func TestReader_FlipOnTheWay(t *testing.T) {
 	}
 	if n < 20 {
 		t.Errorf("%d GETs", n)
+	}
+}
+
+// TestReader_FlipInTail changes a byte of the tail of a table when it is fetched the first time, each time another one. The
+// tail begins in the midst of a block of data, whose beginning is not in it, and is fetched again all the same.
+func TestReader_FlipInTail(t *testing.T) {
+	b := countRequests(NewMem())
+	w := startWriter(t, b, 6, shale.Options{MemtableSize: 1 << 20})
+	changes := make(map[string][]byte)
+	for k := range 20 {
+		v := make([]byte, 6000)
+		for i := range v {
+			v[i] = byte(w.random.Uint32())
+		}
+		changes[fmt.Sprintf("key%03d", k)] = v
+	}
+	w.commit(changes)
+	mustNil(t, w.db.Flush(t.Context()))
+	w.publish()
+	flips := 0
+	for back := int64(1); ; back += 500 {
+		flipped := false
+		b.after = func(name string, p []byte, off int64) {
+			if n := int64(len(p)); folderOf(name) == tableFolder && off < 0 && !flipped {
+				if back <= n {
+					flipped, p[n-back] = true, p[n-back]^1
+				}
+			}
+		}
+		r := openTestReader(t, b, ReaderOptions{CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
+		w.check(r, r.Seq())
+		mustNil(t, r.Close())
+		if !flipped {
+			break
+		}
+		flips++
+	}
+	if flips < 20 {
+		t.Errorf("%d bytes were changed: the test shows little", flips)
 	}
 }
 

@@ -262,9 +262,9 @@ func (t *tails) forget(id fileID) {
 	}
 }
 
-// spoil makes the next get fetch a tail again, if it has what is at an offset of the object. A tail may begin with data
-// blocks, which are not checked when it is fetched.
-func (t *tails) spoil(id fileID, off int64) {
+// spoil makes the next get fetch a tail again. A tail may begin with data blocks, which are not checked when it is fetched,
+// and in the midst of a block: then the offset of the block does not tell which part of it is damaged.
+func (t *tails) spoil(id fileID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.all[id]
@@ -273,7 +273,7 @@ func (t *tails) spoil(id fileID, off int64) {
 	}
 	select {
 	case <-e.done:
-		if e.err == nil && off >= e.tail.at {
+		if e.err == nil {
 			e.tail.bad.Store(true)
 		}
 	default: // it is just being fetched
