@@ -2,10 +2,10 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
-	"sort"
 
 	"github.com/shaledb/shale/internal/base"
 )
@@ -187,16 +187,24 @@ func applyLevel(runs []Run, removed map[base.FileNum]*Table, added map[uint64][]
 	if found != len(removed) {
 		return nil, fmt.Errorf("%d of %d tables to remove are not there", len(removed)-found, len(removed))
 	}
-	for id, fresh := range added {
-		run, err := Run{ID: id}.changed(nil, fresh)
+	fresh := make([]*Run, 0, len(added)) // pointers, because sorting values of this size is much code
+	for id, tables := range added {
+		run, err := Run{ID: id}.changed(nil, tables)
 		if err != nil {
 			return nil, err
 		}
-		// The new runs are few, and sorting values of this size would be much code.
-		i := sort.Search(len(next), func(i int) bool { return next[i].ID < id })
-		next = slices.Insert(next, i, run)
+		fresh = append(fresh, &run)
 	}
-	return next, nil
+	slices.SortFunc(fresh, func(a, b *Run) int { return cmp.Compare(b.ID, a.ID) })
+	old := next
+	next = make([]Run, 0, len(old)+len(fresh))
+	for _, run := range fresh {
+		for len(old) > 0 && old[0].ID > run.ID {
+			next, old = append(next, old[0]), old[1:]
+		}
+		next = append(next, *run)
+	}
+	return append(next, old...), nil
 }
 
 // indexes returns the places, in ascending order, of those tables in removed that are in r. A

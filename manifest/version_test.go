@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -377,5 +378,29 @@ func TestVersion_NewOfManyRuns(t *testing.T) {
 	}
 	if got := len(old.New(next)); got != n/2 {
 		t.Errorf("back again %d tables are new, want %d", got, n/2)
+	}
+}
+
+// TestApply_ManyNewRuns adds 40,000 runs to level 0 at once, as the first record of a manifest may. They come newest
+// first, in a time that is not quadratic.
+func TestApply_ManyNewRuns(t *testing.T) {
+	const n = 40_000
+	v := mustParse(t, "L0.9: 000009:[a-z]\n")
+	e := new(Edit)
+	for i := range n {
+		num := base.FileNum(n + i)
+		e.Added = append(e.Added, Added{Run: uint64(num), Table: &Table{Num: num, Size: 5, Smallest: []byte("d"), Largest: []byte("e"), Entries: 1, Keys: 1}})
+	}
+	begin := time.Now()
+	next, err := v.Apply(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("Apply took %v", took)
+	}
+	runs := next.Levels[0].Runs
+	if len(runs) != n+1 || !slices.IsSortedFunc(runs, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) }) {
+		t.Errorf("%d runs, want %d, newest first", len(runs), n+1)
 	}
 }
