@@ -50,9 +50,9 @@ func (db *DB) chooseHasher(v *tree.Version) (err error) {
 const hasherLooks = 4
 
 // hashersInUse returns the hash functions of the filters in memory. For lack of FilterMemory there may
-// be none there with the secret of SipHash. Then it looks for one in the files of a few filters: with a
-// secret for each opening, lookups would hash their keys again and again, and RebuildFilters would
-// make all filters anew.
+// be none there with the secret of SipHash. Then it looks for one in the files of a few filters: if each
+// opening had a secret of its own, a lookup would hash its key once for each secret, and RebuildFilters
+// would build every filter again.
 func (db *DB) hashersInUse(v *tree.Version) (all []bloom.Hasher) {
 	secret := false
 	for t := range v.Tables() {

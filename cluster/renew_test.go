@@ -94,7 +94,7 @@ func TestRenew_LostLog(t *testing.T) {
 			if names, err := m.opts.FS.List(m.dir + "/lost"); len(names) != 1 || err != nil {
 				t.Errorf("lost = %v, %v", names, err)
 			}
-			if err := m.Close(); err != nil { // and all is well from then on
+			if err := m.Close(); err != nil { // each start after that succeeds
 				t.Fatal(err)
 			}
 			m.opts.Join = nil

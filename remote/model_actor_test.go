@@ -125,7 +125,7 @@ type actorState struct {
 	calls  int    // that were answered
 	id     uint64
 	call   *call  // nil: the actor has ended
-	ended  uint64 // if it has ended, a hash of what is checked from then on
+	ended  uint64 // if it has ended, a hash of what is still checked
 	next   map[uint64]edge
 	parked *running // a running that waits here, or nil
 
@@ -159,7 +159,7 @@ const (
 )
 
 // stands lets a program run up to its next call, and fills in l, which describes it then. If the program comes to a phase on
-// the way, or to its end, and there is a state that is equal in all that matters from then on, it returns that one.
+// the way, or to its end, and there is a state that is equal in all that still matters, it returns that one.
 func (a *actor) stands(r *running, l *actorState) *actorState {
 	m := r.model
 	var hashes []uint64 // of what the program passes: they lead to the result

@@ -228,7 +228,7 @@ type modelBucket struct {
 // phaseMethod is the method of a call that only says what the actor goes on with: a hash of all that it remembers.
 const phaseMethod = "phase"
 
-// phase says that what an actor does from now on depends on nothing but what has this hash. Actors that differ only in the
+// phase says that what an actor still does depends on nothing but what has this hash. Actors that differ only in the
 // answers that have led there are one from then on.
 func phase(b Bucket, hash uint64) {
 	if r, ok := b.(*retryBucket); ok {

@@ -71,7 +71,7 @@ func (m *model) digest() uint64 {
 	return h
 }
 
-// phase says that what w does from now on depends on nothing but its fields. done is what it has done last.
+// phase says that what w still does depends on nothing but its fields. done is what it has done last.
 func (w *modelWriter) phase(done string) {
 	step, err := w.c.step.Encode(nil)
 	state, err2 := w.c.state.Encode(step)

@@ -277,10 +277,12 @@ func (s *Store) putState(ctx context.Context) error {
 }
 
 // publishLoop publishes at once, every Options.Publish, and when tables were ingested. It also flushes
-// the memtable when it is old.
+// the memtable when it is old, and collects. If Options.Publish is negative it only publishes, and only when
+// writers wait for tables (MaxLag): they would wait for ever if the program has nobody else to call Publish.
 func (s *Store) publishLoop(ctx context.Context) {
+	timed := s.opts.Publish > 0
 	retry := backoff{}
-	for first := true; ; first = false {
+	for first := timed; ; first = false {
 		wait := s.opts.Publish
 		if retry.tries > 0 {
 			wait = retry.delay()
@@ -288,37 +290,16 @@ func (s *Store) publishLoop(ctx context.Context) {
 		if !first && !s.sleep(ctx, wait, s.publishNow) {
 			return
 		}
-		err := s.flushOld(ctx)
+		var err error
+		if timed {
+			err = s.flushOld(ctx)
+		}
 		if err == nil {
 			err = s.publishAll(ctx)
 		}
-		if err == nil {
+		if err == nil && timed {
 			err = s.collectDue(ctx)
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		if s.report("publish", err); err == nil {
-			retry = backoff{}
-		} else {
-			retry.tries++
-		}
-	}
-}
-
-// publishForWriters takes the place of publishLoop if Options.Publish is negative: it publishes when writers wait for
-// tables (MaxLag), who would otherwise wait for ever if the program has nobody else to call Publish.
-func (s *Store) publishForWriters(ctx context.Context) {
-	retry := backoff{}
-	for {
-		wait := time.Duration(-1)
-		if retry.tries > 0 {
-			wait = retry.delay()
-		}
-		if !s.sleep(ctx, wait, s.publishNow) {
-			return
-		}
-		err := s.publishAll(ctx)
 		if ctx.Err() != nil {
 			return
 		}

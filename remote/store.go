@@ -169,11 +169,7 @@ func (s *Store) begin() error {
 // start starts the loops.
 func (s *Store) start() {
 	s.background.Go(func() { s.shipLoop(s.loops) })
-	if s.opts.Publish > 0 {
-		s.background.Go(func() { s.publishLoop(s.loops) })
-	} else {
-		s.background.Go(func() { s.publishForWriters(s.loops) })
-	}
+	s.background.Go(func() { s.publishLoop(s.loops) })
 }
 
 // fenced makes the Store refuse writes for good because of err, which wraps ErrFenced, and returns the
