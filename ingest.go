@@ -230,10 +230,15 @@ func (g *ingestion) install() (level int, err error) {
 	if plan.To > 0 {
 		defer db.scheduler.FreeInputs(plan)
 	}
-	edit := &manifest.Edit{LastSeq: seq, Added: addedTables(plan.To, run, g.sink.tables)}
+	// All writes are in tables, so the current log has none, and no earlier log is needed. The edit
+	// says so, although the flush may have said it. Logs do not have what was ingested. Their older
+	// writes, replayed, would hide it.
+	minLog := db.logs.CurrentNum()
+	edit := &manifest.Edit{MinLog: minLog, LastSeq: seq, Added: addedTables(plan.To, run, g.sink.tables)}
 	empty := db.view.Load().mem
 	err = db.installWrites(edit, g.sink.tables, seq, func(v *view) {
 		g.done = true
+		db.obsolete(db.logs.DropBelow(minLog)...)
 		// A reader that still has the view before, but the number of a later
 		// write, must not find that write without these entries.
 		v.mem = db.newMemtable()
@@ -244,6 +249,7 @@ func (g *ingestion) install() (level int, err error) {
 	// The old memtable is empty, and the current view has it no longer. Readers may have pinned it.
 	empty.Freeze()
 	empty.Release()
+	db.deleter.Run()
 	db.flusher.raise(seq)
 	return plan.To, g.mark(seq)
 }

@@ -216,8 +216,8 @@ func (s *readState) logAfter(imm *immutable) base.FileNum {
 		log = imms[len(imms)-2].log
 	}
 	// The next memtable has no log yet: replaceLog begins one only after this flush, and a rotation
-	// may be between freeze and setLog. The number of imm's own log is safe then. It keeps logs
-	// for longer than is needed.
+	// may be between freeze and setLog. The number of imm's own log is safe then. It keeps logs for
+	// longer than is needed, until the next flush or ingestion. Replaying all of them does no harm.
 	if log == 0 {
 		return imm.log
 	}

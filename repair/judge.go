@@ -74,7 +74,8 @@ func (l *logs) judge(flushed base.Seq) verdict {
 }
 
 // judgeAlone is judge without tables. The commits at the end that follow each other without
-// a gap are proven: the newest version of a key among them is the newest of all.
+// a gap are proven: the newest version of a key among them is the newest of all. No sequence
+// number may be left out, since it may be that of an ingestion.
 func (l *logs) judgeAlone() verdict {
 	v := verdict{exact: true}
 	end := len(l.items)
@@ -82,10 +83,7 @@ func (l *logs) judgeAlone() verdict {
 	for end > 0 && l.items[end-1].stretch == nil {
 		end--
 	}
-	start := end
-	for start > 0 && !l.items[start-1].open() {
-		start--
-	}
+	start := l.unbrokenBefore(end, 0)
 	v.proven, v.left = stretches(l.items[start:end]), stretches(l.items[:start])
 	v.asOf = lastOf(v.proven)
 	return v
@@ -132,13 +130,33 @@ func (l *logs) begin() base.Seq {
 
 // contiguousBefore returns the stretches of obsolete logs that lead up to the live ones
 // without a gap. Their commits are in tables too, unless those are damaged. start is
-// the first item of a live log.
+// the first item of a live log. An ingestion without a mark may be newer than they are. So no
+// number may be left out between them and the live ones, or the last one that the manifest knows.
 func (l *logs) contiguousBefore(start int) []item {
-	first := start
-	for first > 0 && !l.items[first-1].open() && !l.items[first-1].flushed {
-		first--
+	next := l.s.state.LastSeq + 1
+	if start < len(l.items) && l.items[start].stretch != nil {
+		next = l.items[start].stretch.first
 	}
-	return stretches(l.items[first:start])
+	return stretches(l.items[l.unbrokenBefore(start, next):start])
+}
+
+// unbrokenBefore returns the index of the first of the items before end that follow each other,
+// without an open gap and without a sequence number that is left out. next is the number that
+// follows them; 0: any.
+func (l *logs) unbrokenBefore(end int, next base.Seq) (first int) {
+	for first = end; first > 0; first-- {
+		it := &l.items[first-1]
+		if it.open() || it.flushed {
+			break
+		}
+		if it.stretch != nil {
+			if next != 0 && it.stretch.last+1 != next {
+				break
+			}
+			next = it.stretch.first
+		}
+	}
+	return first
 }
 
 // unflushedSince reports whether no commit of log num, or of a later log, can be

@@ -145,7 +145,7 @@ func TestJudge(t *testing.T) {
 		for _, it := range v.proven {
 			entries += it.stretch.entries
 		}
-		if e, err := l.load(v.proven); err != nil || uint64(len(e.list)) != entries {
+		if e, _, err := l.load(v.proven); err != nil || uint64(len(e.list)) != entries {
 			t.Errorf("%s: load = %v, want %d entries", tt.name, err, entries)
 		}
 	}

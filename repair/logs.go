@@ -29,6 +29,8 @@ type logs struct {
 	s     *survey
 	files []*logFile // in the folder or named by the manifest, ascending; without unused ones
 	items []item     // of all files, in the order of the commits
+	marks []mark     // of ingestions, in the order of the commits
+	alone bool       // no program writes to the store, so the manifest has what the logs mark
 
 	records uint64 // records that were read, and their bytes
 	bytes   int64
@@ -61,12 +63,31 @@ type item struct {
 	flushed bool         // all commits before it and in it are in tables
 }
 
-// A stretch is a row of commits of one log, none of which is missing.
+// A stretch is a row of commits of one log, none of which is missing: their sequence
+// numbers follow each other.
 type stretch struct {
 	first, last base.Seq
 	commits     uint64
 	entries     uint64
 	samples     [][]byte // some of the keys; copies
+}
+
+// A mark says that an ingestion wrote tables with keys from least to greatest, and took a
+// sequence number. Logs have nothing else of it. All commits before it were in tables by
+// then: see overtaken.
+type mark struct {
+	log             base.FileNum
+	seq             base.Seq
+	least, greatest []byte
+}
+
+// overtaken reports whether the entry may be older than a value that an ingestion has set.
+// Numbers do not tell: a merge to the last level sets that of the value to 0. But then a
+// table has had the entry too, or what has replaced it there.
+func (l *logs) overtaken(key base.InternalKey) bool {
+	return slices.ContainsFunc(l.marks, func(m mark) bool {
+		return key.Trailer.Seq() < m.seq && bytes.Compare(m.least, key.UserKey) <= 0 && bytes.Compare(key.UserKey, m.greatest) <= 0
+	})
 }
 
 // maxSamples is how many keys a report shows as examples.
@@ -75,7 +96,7 @@ const maxSamples = 3
 // readLogs reads all logs that may be live, and older ones that are still in the folder.
 // With skipNewest it leaves out the newest, because a program is writing to it.
 func readLogs(s *survey, skipNewest bool) (*logs, error) {
-	l := &logs{s: s}
+	l := &logs{s: s, alone: !skipNewest}
 	if err := l.open(); err != nil {
 		return nil, err
 	}
@@ -271,7 +292,9 @@ func (l *logs) gap(f *logFile, err error) {
 }
 
 // record adds a commit to the current stretch, or begins one. A batch that cannot be
-// decoded is a gap, and so is a sequence number that has come before.
+// decoded is a gap, and so is a sequence number that has come before. A number that is left
+// out is none: a write has failed, or a crash has taken the mark of an ingestion. But a mark
+// without its tables is one. A manifest that is damaged in the middle leads to that.
 func (l *logs) record(f *logFile, payload []byte) error {
 	first, b, err := shale.DecodeBatch(payload)
 	switch {
@@ -284,6 +307,14 @@ func (l *logs) record(f *logFile, payload []byte) error {
 		return nil
 	}
 	seq := base.Seq(first)
+	if least, greatest, ok := b.Ingested(); ok {
+		if l.alone && l.s.state != nil && seq > l.s.state.LastSeq {
+			l.gap(f, base.Corruption(base.LogName(f.num), -1, "ingestion",
+				fmt.Errorf("the manifest does not have the tables of number %d", seq)))
+			return nil
+		}
+		l.marks = append(l.marks, mark{f.num, seq, bytes.Clone(least), bytes.Clone(greatest)})
+	}
 	var at *stretch
 	// Stretches do not continue from one log to the next: link decides what lies between.
 	if n := len(l.items); n > f.first {
@@ -293,7 +324,7 @@ func (l *logs) record(f *logFile, payload []byte) error {
 		l.gap(f, base.Corruption(base.LogName(f.num), -1, "batch", fmt.Errorf("sequence number %d comes again", seq)))
 		at = nil
 	}
-	if at == nil {
+	if at == nil || seq > at.last+1 {
 		at = &stretch{first: seq}
 		l.items = append(l.items, item{log: f, stretch: at})
 	}

@@ -10,9 +10,10 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// load reads the commits of the given stretches again, and returns their entries, sorted.
-// They are all in memory, as those of the live logs are while a store is open.
-func (l *logs) load(from []item) (*entries, error) {
+// load reads the commits of the given stretches again, and returns their entries, sorted:
+// those that no ingestion can have overtaken, and the others. They are all in memory, as those
+// of the live logs are while a store is open.
+func (l *logs) load(from []item) (newest, overtaken *entries, err error) {
 	e := new(entries)
 	for _, f := range l.files {
 		var wanted []*stretch
@@ -35,11 +36,19 @@ func (l *logs) load(from []item) (*entries, error) {
 			err = l.same(f, wanted, e)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("repair: %w", err)
+			return nil, nil, fmt.Errorf("repair: %w", err)
 		}
 	}
 	slices.SortFunc(e.list, func(a, b base.KV) int { return base.Compare(a.InternalKey, b.InternalKey) })
-	return e, nil
+	newest, overtaken = new(entries), new(entries)
+	for _, kv := range e.list {
+		to := newest
+		if l.overtaken(kv.InternalKey) {
+			to = overtaken
+		}
+		to.list = append(to.list, kv)
+	}
+	return newest, overtaken, nil
 }
 
 // same returns an error unless the stretches of f have as many changes as when they were

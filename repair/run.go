@@ -130,12 +130,13 @@ func (r *Report) plan(s *survey) (*merge, error) {
 	}
 	v := l.judge(s.flushed())
 	r.AsOf, r.AtLeast = uint64(v.asOf), !v.exact
-	proven, err := l.load(v.proven)
+	proven, overtaken, err := l.load(v.proven)
 	if err != nil {
 		return nil, err
 	}
 	// Children are added from the newest to the oldest: logs, runs, strays.
 	m.addLogs(proven, nil)
+	m.addOvertaken(l, overtaken)
 	if err := m.addLeft(l, v); err != nil {
 		return nil, err
 	}
@@ -171,13 +172,32 @@ func (m *merge) addLeft(l *logs, v verdict) error {
 		}
 		// The merge counts those that it takes.
 		left.Entries, left.Samples = 0, nil
-		e, err := l.load([]item{it})
+		e, overtaken, err := l.load([]item{it})
 		if err != nil {
 			return err
 		}
 		m.addLogs(e, left)
+		m.addOvertaken(l, overtaken)
 	}
 	return nil
+}
+
+// addOvertaken reports entries of logs that an ingestion may have overtaken, and adds them to the
+// merge if they are wanted. If there is a manifest, its tables have them, or what is newer, or
+// damage in place of that: then there is nothing to add.
+func (m *merge) addOvertaken(l *logs, e *entries) {
+	if l.s.state != nil || len(e.list) == 0 {
+		return
+	}
+	left := &Left{File: base.LogName(l.marks[len(l.marks)-1].log), Why: "keys that an ingestion may have set later"}
+	m.left = append(m.left, left)
+	for _, kv := range e.list {
+		left.note(kv.UserKey)
+	}
+	if m.doubtful {
+		left.Entries, left.Samples = 0, nil // the merge counts those that it takes
+		m.addLogs(e, left)
+	}
 }
 
 // batchBytes is about how many bytes are written to the new store at once.

@@ -39,6 +39,7 @@ var shalePackages = []string{"./", "./memtable", "./internal/cache", "./internal
 // once have more turns.
 var shaleTests = []testsOf{
 	{"./test/linear", `^TestLinear$`, 5},
+	{"./test/linear", `^TestOwners$`, 3},
 	{"./", `^Test(Ingest_IntoLevel0|Snapshot_ClosedBesideReads|Commit_CloseBesideSyncs)$`, 3},
 	{"./", `^Test(Concurrency_.*|PutIfAbsent_.*|Ingest_BesideOthers|Snapshot_Many|` +
 		`Close_BesideEveryCall|RebuildFilters_BesideAll|ExportFilters_Meanwhile)$`, 1},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -53,7 +54,7 @@ func (r *runner) try(ctx context.Context, t *test, seed uint64) error {
 	}
 	if t.count == 0 {
 		if out, err := r.exec(ctx, t, seed, nil, 1); err != nil && ctx.Err() == nil {
-			return fmt.Errorf("%s\n%s: FAILED without a pause: %w", tail(out), t.name, err)
+			return fmt.Errorf("%s\n%s: FAILED without a pause: %w", shown(out), t.name, err)
 		}
 		t.count = int(min(max(runTime/max(time.Since(begin), time.Millisecond), 1), 10)) // repeats a short test
 		return nil
@@ -88,7 +89,7 @@ func (r *runner) try(ctx context.Context, t *test, seed uint64) error {
 		race = "RACE=1 "
 	}
 	return fmt.Errorf("%s\n%s: FAILED after %v, in its run %d: %w. To repeat it:\n    make pauses %sSEED=%d RUN='^%s$$' SITES=%s",
-		tail(out), t.name, after, t.runs, err, race, seed, t.name, strings.Join(names, ","))
+		shown(out), t.name, after, t.runs, err, race, seed, t.name, strings.Join(names, ","))
 }
 
 // choose returns the sites for the next run. All sites of the test have their
@@ -148,6 +149,24 @@ func (r *runner) exec(ctx context.Context, t *test, seed uint64, slow []int, cou
 		}
 	}
 	return out, cmp.Or(err, os.RemoveAll(seen))
+}
+
+// shown returns the output of a test, shortened by tail. If that leaves lines out, the whole
+// output stays in a file, which the last line names: a failure may never come again.
+func shown(out []byte) string {
+	short := tail(out)
+	if len(short) >= len(bytes.TrimSpace(out)) {
+		return short
+	}
+	f, err := os.CreateTemp("", "pauses-*.txt")
+	if err != nil {
+		return short
+	}
+	_, err = f.Write(out)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return short + "\nthe whole output is lost: " + err.Error()
+	}
+	return short + "\nthe whole output: " + f.Name()
 }
 
 // tail returns the output of a test, shortened to its first 25 and last 15 lines.
