@@ -15,10 +15,14 @@ import (
 // entries sequence number 0.
 func TestIngest_AfterAFlushInARotation(t *testing.T) {
 	o := small()
-	o.FS, o.CompactionWorkers = vfs.NewMem(), -1
+	disk := vfs.NewMem()
+	o.FS, o.CompactionWorkers = disk, -1
 	db := mustOpen(t, "db", o)
 	mustPut(t, db, "k000001", "old")
 	mustDelete(t, db, "k000001")
+	beside := *o
+	beside.ReadOnly = true
+	reader := mustOpen(t, "db", &beside)
 
 	// changeLogs, but the flusher overtakes it before the next log is noted.
 	err := db.commits.Alone(context.Background(), func() error {
@@ -48,11 +52,20 @@ func TestIngest_AfterAFlushInARotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantGet(t, db, "k000001", "new", true)
+	if _, err := reader.Advance(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	wantGet(t, reader, "k000001", "new", true)
+	closeTest(t, reader)
 	if err := db.Checkpoint("copy"); err != nil {
 		t.Fatal(err)
 	}
+	crashed := disk.Crash(vfs.CrashConfig{})
 	closeTest(t, db)
-	for _, dir := range []string{"copy", "db"} {
+	for _, dir := range []string{"copy", "db", "crashed"} {
+		if dir == "crashed" {
+			dir, o.FS = "db", crashed
+		}
 		db := mustOpen(t, dir, o)
 		wantGet(t, db, "k000001", "new", true)
 		closeTest(t, db)
