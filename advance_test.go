@@ -292,6 +292,7 @@ func TestAdvance_CostsWhatIsNew(t *testing.T) {
 		f.write()
 	}
 	mustFlush(t, f.db)
+	waitIdle(t, f.db) // a compaction would be new
 	for range 3000 {
 		f.db.Put([]byte("k"), []byte(strings.Repeat("v", 100)))
 	}

@@ -61,10 +61,11 @@ func (db *DB) compactLoop() {
 // to wake it, as seeks do.
 const lookEvery = 100 * time.Millisecond
 
-// nextLook returns a channel for the time of the next look, or nil if reads can't pay for a
-// compaction now.
+// nextLook returns a channel for the time of the next look, or nil if lookups can't pay for a
+// compaction now: there is none to pay for, or they ask no run of level 0.
 func (db *DB) nextLook() <-chan time.Time {
-	if db.scheduler.Reads.Price.Load() == math.MaxInt64 {
+	v := db.view.Load()
+	if db.scheduler.Reads.Price.Load() == math.MaxInt64 || v == nil || len(v.Meta.Levels[0].Runs) == 0 {
 		return nil
 	}
 	return time.After(lookEvery)

@@ -10,7 +10,6 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
-	"github.com/shaledb/shale/internal/scheduler"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -398,7 +397,9 @@ func (c *cursor) addRuns(runs []*tree.Run) {
 		c.runs[c.nruns-1].spare = false
 		young--
 	}
-	c.wasted += young
+	if c.wasted += young; c.wasted == 0 && c.nruns > 1 { // each level has one run: the highest can go down
+		c.runs[0].spare, c.wasted = true, 1
+	}
 	if p.negatives > 0 {
 		c.db.counters.prefixNegative.Add(p.negatives)
 	}
@@ -510,8 +511,13 @@ func (c *cursor) creditSeeks() {
 	credit := &c.db.scheduler.Reads
 	price := credit.Price.Load()
 	now := c.db.view.Load()
-	if price == math.MaxInt64 || now == nil || !scheduler.SameLevel0(c.view.Meta, now.Meta) {
+	if price == math.MaxInt64 || now == nil || c.view.Meta != now.Meta {
 		return // an iterator that is older than a compaction gains by none
+	}
+	if s := c.runs[0]; s.spare {
+		if at := s.concat.Table(); at >= 0 {
+			credit.Near.Store(uint64(s.tables[at].Meta.Num))
+		}
 	}
 	if credit.Seeks.Add(misses*compaction.SeekCost+(looks-misses)*cachedSeekCost) >= price {
 		c.db.scheduler.Nudge()

@@ -291,6 +291,96 @@ func TestSeeks_SpareRuns(t *testing.T) {
 	}
 }
 
+// A store in whose levels are many seeks ends with one run, and first where the seeks are. All
+// compactions together take no more than the seeks have earned. While nobody seeks, nothing happens,
+// and nobody looks whether lookups pay.
+func TestSeeks_OneRunIsLeft(t *testing.T) {
+	opts := tinyStore(vfs.NewMem())
+	opts.CacheSize = 1
+	opts.testing.baseSize, opts.testing.runs = 16<<10, 1
+	var oftenRead, bytes atomic.Int64
+	opts.OnEvent = func(e Event) {
+		if e.Kind == EventCompaction && e.Reason == "often read" {
+			oftenRead.Add(1)
+			bytes.Add(e.BytesIn + e.BytesOut)
+		}
+	}
+	db := openTest(t, &opts)
+	for round := range 16 {
+		for i := range 500 {
+			mustPut(t, db, string(seekKey(nil, (500*round+i)*7919%seekKeys)), fmt.Sprintf("%0500d", i*7919))
+		}
+		mustFlush(t, db)
+		waitIdle(t, db)
+	}
+	seeks := 0
+	seek := func(from, to int) {
+		it := db.NewIterator(Range{})
+		defer it.Close()
+		for i := range seeksAtOnce {
+			it.SeekGE(seekKey(nil, from+i*1361%(to-from)))
+		}
+		seeks += seeksAtOnce
+	}
+	runsIn := func(from, to int) (n int) {
+		for _, r := range db.view.Load().Runs {
+			if i, end := r.Overlapping(seekKey(nil, from), seekKey(nil, to)); i < end {
+				n++
+			}
+		}
+		return n
+	}
+	for n := 0; len(db.view.Load().Meta.Levels[0].Runs) > 0; n++ {
+		if n == 200 {
+			t.Fatal("level 0 stays")
+		}
+		seek(0, seekKeys)
+		waitIdle(t, db)
+	}
+	if n := runsIn(0, seekKeys); n < 3 {
+		t.Fatalf("%d runs, want several levels", n)
+	}
+	testenv.WaitFor(t, "a price", func() bool { return db.scheduler.Reads.Price.Load() != math.MaxInt64 })
+	if db.nextLook() != nil {
+		t.Error("somebody looks whether lookups pay, which ask no run of level 0")
+	}
+	before, written := scanAll(t, db, Range{}), bytes.Load()
+	for i := range 1000 {
+		_, _ = db.Has(seekKey(nil, i))
+	}
+	waitIdle(t, db)
+	if got := bytes.Load(); got != written {
+		t.Errorf("lookups below level 0 have paid for %d bytes", got-written)
+	}
+
+	const hot = seekKeys / 20
+	places := runsIn(0, seekKeys)
+	for n := 0; runsIn(0, hot) > 1; n++ {
+		if n == 2000 {
+			t.Fatalf("%d runs stay in the range of the seeks; %d of all, %d before", runsIn(0, hot), runsIn(0, seekKeys), places)
+		}
+		seek(0, hot)
+		waitIdle(t, db)
+	}
+	if n := runsIn(hot+seekKeys/10, seekKeys); n < 2 {
+		t.Errorf("%d runs are left where nobody seeks", n)
+	}
+	for n := 0; runsIn(0, seekKeys) > 1; n++ {
+		if n == 2000 {
+			t.Fatalf("%d runs stay: %s", runsIn(0, seekKeys), levelsOf(db))
+		}
+		seek(0, seekKeys)
+		waitIdle(t, db)
+	}
+	if earned := int64(seeks) * compaction.SeekCost * int64(places); bytes.Load() > earned {
+		t.Errorf("compactions for seeks have taken %d bytes, %d seeks have earned %d at most", bytes.Load(), seeks, earned)
+	}
+	if got := scanAll(t, db, Range{}); got != before {
+		t.Error("the entries have changed")
+	}
+	t.Logf("%d seeks, %d compactions", seeks, oftenRead.Load())
+}
+
 // Seeks that are credited allocate nothing.
 func TestSeeks_Allocations(t *testing.T) {
 	if testenv.Race {

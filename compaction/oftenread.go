@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -26,12 +27,15 @@ const oftenRead = "often read"
 // level last changed: a seek looks into every run, because filters can't help it,
 // and a lookup asks the filter of every run down to the one that has its key.
 //
-// If level 0 is empty, and a deeper level has several runs, it returns a compaction
-// of a part of the newest one instead. Only seeks earn credit for that.
+// If level 0 is empty, it returns a compaction that takes a part of a deeper run down
+// instead: of the newest one of a level with several runs, or else of the highest level.
+// In the second case near is the table into which a late seek has looked, so that the part
+// is one that is read often. Only seeks earn credit for that. So a store in which there
+// are many seeks between the writes ends with one run.
 //
 // The caller calls it when Pick returns nothing. While compactions
 // are due or in flight, price is MaxInt64. It is a pure function.
-func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64) (plan Plan, price int64) {
+func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64, near base.FileNum) (plan Plan, price int64) {
 	p := newPicker(v, o, &busy)
 	score := scores(v, p.opts, p.busy, p.shape)
 	if len(busy.plans) > 0 || slices.Max(score[:]) >= 1 {
@@ -39,7 +43,7 @@ func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64) 
 	}
 	plan, ok := p.fromLevel0(level0Query{}, oftenRead)
 	if len(v.Levels[0].Runs) == 0 {
-		plan, ok = p.pickSpare()
+		plan, ok = p.pickSpare(near)
 	}
 	if !ok {
 		return Plan{}, math.MaxInt64
@@ -55,9 +59,17 @@ func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64) 
 }
 
 // pickSpare picks a column of the highest level with several runs, with a table of the newest
-// run in it. Of some places of that run it takes the one that is cheapest for its size.
-func (p *picker) pickSpare() (Plan, bool) {
-	for level := 1; level < lastLevel; level++ {
+// run in it. Of some places of that run it takes the one that is cheapest for its size. If no
+// level has several runs, it takes the table near and some after it from the highest level with
+// tables, unless that is the last one. If near is not there, pickLevel chooses.
+func (p *picker) pickSpare(near base.FileNum) (Plan, bool) {
+	highest, runs := lastLevel, 0
+	for level := lastLevel; level > 0; level-- {
+		if n := len(p.v.Levels[level].Runs); n > 0 {
+			highest, runs = level, runs+n
+		}
+	}
+	for level := highest; level < lastLevel; level++ {
 		runs := p.v.Levels[level].Runs
 		if len(runs) < 2 {
 			continue
@@ -83,5 +95,15 @@ func (p *picker) pickSpare() (Plan, bool) {
 			return p.plan(level, level+1, best, oftenRead)
 		}
 	}
-	return Plan{}, false
+	if runs < 2 {
+		return Plan{}, false
+	}
+	tables := p.v.Levels[highest].Runs[0].Tables
+	if at := slices.IndexFunc(tables, func(t *manifest.Table) bool { return t.Num == near }); at >= 0 {
+		if inputs, below, ok := p.candidate(highest, 0, at); ok {
+			inputs[0].Tables, _ = p.withNext(highest, at, below)
+			return p.plan(highest, highest+1, inputs, oftenRead)
+		}
+	}
+	return p.pickLevel(highest, oftenRead)
 }

@@ -29,7 +29,7 @@ func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 		if level == 0 {
 			plan, ok = p.fromLevel0(level0Query{}, "level 0")
 		} else {
-			plan, ok = p.pickLevel(level)
+			plan, ok = p.pickLevel(level, "size")
 		}
 		if ok {
 			return plan
@@ -79,7 +79,7 @@ const mostTries = 512
 // the next level: the one with the fewest bytes to rewrite there for each
 // of its own bytes. A tombstone counts for more than its size, because
 // when it goes down, the space of the entries that it hides can be freed.
-func (p *picker) pickLevel(level int) (Plan, bool) {
+func (p *picker) pickLevel(level int, reason string) (Plan, bool) {
 	var best []Input
 	var bestCost float64
 	runs := p.v.Levels[level].Runs
@@ -133,7 +133,7 @@ func (p *picker) pickLevel(level int) (Plan, bool) {
 	if best == nil {
 		return Plan{}, false
 	}
-	return p.plan(level, level+1, best, "size")
+	return p.plan(level, level+1, best, reason)
 }
 
 // sweep calls fn for the tables of a run of level, from number from on, that could be

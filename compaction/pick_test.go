@@ -98,7 +98,11 @@ func TestPick(t *testing.T) {
 				var credit int64
 				d.ScanArgs(t, "credit", &credit)
 				var price int64
-				if last, price = PickOftenRead(v, o, busy, credit); price == math.MaxInt64 {
+				var near uint64
+				if d.HasArg("near") {
+					d.ScanArgs(t, "near", &near)
+				}
+				if last, price = PickOftenRead(v, o, busy, credit, base.FileNum(near)); price == math.MaxInt64 {
 					return "no price"
 				}
 				checkPlan(t, v, &last)

@@ -44,7 +44,7 @@ func BenchmarkPick(b *testing.B) {
 					if level == 0 {
 						p.fromLevel0(level0Query{}, "level 0")
 					} else {
-						p.pickLevel(level)
+						p.pickLevel(level, "size")
 					}
 				}
 			})

@@ -206,7 +206,8 @@ func checkAccesses(t *testing.T, readers []*Reader, log []access, inCache map[ac
 }
 
 // TestSeek_ReadsWhatIsInMemory checks that a seek takes what the system has in memory without a
-// read that may wait. A few seeks go on to the next block, by a read like that of a step.
+// read that may wait. A few seeks go on to the next block, by a read like that of a step, which may
+// read two blocks at once.
 func TestSeek_ReadsWhatIsInMemory(t *testing.T) {
 	readers, keys, log := coldTables(t, 2, WriterOptions{BlockSize: 1 << 10})
 	its := make([]base.Iterator, len(readers))
@@ -225,7 +226,7 @@ func TestSeek_ReadsWhatIsInMemory(t *testing.T) {
 		t.Errorf("%d accesses that may wait, the first is %v", len(*log), (*log)[0])
 	}
 	for i, r := range readers {
-		if got, want := r.stats.CacheMisses.Load(), uint64(r.index.Load().n); got != want || r.stats.ReadCalls.Load() < want {
+		if got, want := r.stats.CacheMisses.Load(), uint64(r.index.Load().n); got != want || r.stats.ReadCalls.Load()+uint64(len(*log)) < want {
 			t.Errorf("table %d: %d misses and %d reads, want %d", i, got, r.stats.ReadCalls.Load(), want)
 		}
 	}

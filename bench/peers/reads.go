@@ -74,25 +74,30 @@ func (c *child) smallCache(o *stores.Options) {
 	o.FilterCache = int64(c.N)*10/8 + int64(c.N)*c.entryBytes()/128
 }
 
-// settleBySeeks lets the store be read for a second by seeks that are not cached,
+// settleBySeeks lets the store be read for some seconds by seeks that are not cached,
 // before the clock starts: some engines compact what is often read.
 func (c *child) settleBySeeks() error {
 	o := stores.Options{Compactions: true}
 	c.smallCache(&o)
-	return c.settleBy(o, func(read func(func() error) error) error {
-		it, err := c.store.Iterator()
-		if err != nil {
-			return err
-		}
+	return c.settleBy(o, 8*time.Second, func(read func(func() error) error) error {
 		next, _ := c.presentKeys("settle by reads", 0)
-		err = read(func() error { return c.scan(it, next(), seekEntries+1) })
-		return errors.Join(err, it.Close())
+		// An iterator sees the store as it was when it was opened. So each opens only a few places.
+		return read(func() error {
+			it, err := c.store.Iterator()
+			if err != nil {
+				return err
+			}
+			for range 100 {
+				err = errors.Join(err, c.scan(it, next(), seekEntries+1))
+			}
+			return errors.Join(err, it.Close())
+		})
 	})
 }
 
 // settleByLookups does so by lookups of absent keys.
 func (c *child) settleByLookups() error {
-	return c.settleBy(stores.Options{Compactions: true}, func(read func(func() error) error) error {
+	return c.settleBy(stores.Options{Compactions: true}, time.Second, func(read func(func() error) error) error {
 		r, err := c.store.Reader(stores.Held)
 		if err != nil {
 			return err
@@ -104,13 +109,13 @@ func (c *child) settleByLookups() error {
 }
 
 // settleBy opens the store, calls work, and lets the store come to rest.
-// work passes what reads once to read, which repeats it for a second.
-func (c *child) settleBy(o stores.Options, work func(read func(func() error) error) error) error {
+// work passes what reads once to read, which repeats it for the time given.
+func (c *child) settleBy(o stores.Options, long time.Duration, work func(read func(func() error) error) error) error {
 	if err := c.open(o); err != nil {
 		return err
 	}
 	err := work(func(once func() error) error {
-		for begin := time.Now(); time.Since(begin) < min(time.Second, 2*c.duration()); {
+		for begin := time.Now(); time.Since(begin) < min(long, 4*c.duration()); {
 			for range 100 {
 				if err := once(); err != nil {
 					return fmt.Errorf("settle by reads: %w", err)

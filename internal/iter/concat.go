@@ -57,6 +57,14 @@ func (c *Concat) Reset(n int, src ConcatSource) {
 	*c = Concat{src: src, finder: finder, n: n, at: -1}
 }
 
+// Table returns the index of the open table, or -1 if there is none.
+func (c *Concat) Table() int {
+	if c.it == nil {
+		return -1
+	}
+	return c.at
+}
+
 // First moves to the first entry of the first table that has one.
 func (c *Concat) First() *base.KV {
 	if !c.enter(0) {

@@ -18,7 +18,8 @@ import (
 // larger, level 0 is due at a few runs for the next interval: see compaction.Options.ManyReads.
 // More runs earn more credit, so the fewer reads there are for each write, the later that happens.
 
-// A ReadCredit counts the bytes that reads have earned for a compaction of level 0.
+// A ReadCredit counts the bytes that reads have earned for a compaction of level 0, or of the
+// levels below it once it is empty.
 //
 // Cursors credit each seek. Point lookups are too many to share a counter. For its
 // metrics the store counts them by level, in stripes, if they asked a level in vain.
@@ -26,6 +27,9 @@ import (
 type ReadCredit struct {
 	// Seeks is what seeks have earned since ForgetReads.
 	Seeks atomic.Int64
+	// Near is the number of a table into which a seek has looked that earned credit: see
+	// compaction.PickOftenRead.
+	Near atomic.Uint64
 	// Price is the credit in bytes at which a compaction pays for itself,
 	// or MaxInt64 if there is nothing to compact. Each pick sets it.
 	Price atomic.Int64
@@ -58,7 +62,7 @@ func (s *Scheduler) ForgetReads() {
 
 // Level0Changed takes notice of a version whose level 0 is not that of the version before it.
 func (s *Scheduler) Level0Changed(old, next *manifest.Version) {
-	if SameLevel0(old, next) {
+	if sameLevel0(old, next) {
 		return
 	}
 	// What reads have earned was for compacting another level 0.
@@ -76,10 +80,10 @@ func newest(v *manifest.Version) uint64 {
 	return 0
 }
 
-// SameLevel0 reports whether two versions have the same runs in level
+// sameLevel0 reports whether two versions have the same runs in level
 // 0. It compares the number of runs and the newest one. That is enough,
 // because runs are added as the newest and removed as the oldest.
-func SameLevel0(a, b *manifest.Version) bool {
+func sameLevel0(a, b *manifest.Version) bool {
 	x, y := a.Levels[0].Runs, b.Levels[0].Runs
 	return a == b || len(x) == len(y) && (len(x) == 0 || x[0].ID == y[0].ID)
 }
