@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"iter"
@@ -134,7 +135,7 @@ func (r *retryBucket) Put(ctx context.Context, name string, body io.ReaderAt, si
 	for p := r.patient(); ; {
 		err := r.b.Put(ctx, name, body, size, crc32c, absent)
 		if errors.Is(err, ErrExists) && mayBeThere {
-			return r.compare(ctx, name, body, size, err)
+			return r.compare(ctx, name, body, size, crc32c, err)
 		}
 		if errors.Is(err, ErrChecksum) && p.attempts < checksumTries-1 {
 			p.attempts++
@@ -151,27 +152,45 @@ func (r *retryBucket) Put(ctx context.Context, name string, body io.ReaderAt, si
 }
 
 // compare returns nil if the object that is there has the bytes of body, and otherwise taken, the
-// error that says that its name is taken.
-func (r *retryBucket) compare(ctx context.Context, name string, body io.ReaderAt, size int64, taken error) error {
+// error that says that its name is taken. Bits may flip on the way here. So other bytes than those of
+// body count only if they have the object's checksum, and are read again if not.
+func (r *retryBucket) compare(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, taken error) error {
 	info, err := r.Stat(ctx, name)
-	if err != nil || info.Size != size {
+	if err != nil || info.Size != size || info.CRC32C != crc32c {
 		return errors.Join(taken, ignoreAbsence(err))
 	}
-	const part = 1 << 20
-	ours, theirs := make([]byte, min(part, size)), make([]byte, min(part, size))
-	for off := int64(0); off < size; off += part {
-		n := min(part, size-off)
-		if _, err := r.ReadAt(ctx, name, theirs[:n], off); err != nil {
-			return errors.Join(taken, ignoreAbsence(err))
-		}
-		if n, err := body.ReadAt(ours[:n], off); int64(n) < min(part, size-off) {
-			return callError("put", name, fmt.Errorf("read the body: %w", err))
-		}
-		if !bytes.Equal(ours[:n], theirs[:n]) {
+	for range checksumTries {
+		same, sum, err := r.readBack(ctx, name, body, size, taken)
+		switch {
+		case err != nil:
+			return err
+		case same:
+			return nil
+		case sum == crc32c:
 			return taken
 		}
 	}
-	return nil
+	return callError("put", name, fmt.Errorf("%w of what is read back; it may be there", ErrChecksum))
+}
+
+// readBack reads an object of size bytes. It reports whether these are those of body, and returns the
+// crc32c of what it has read. The error is that of compare.
+func (r *retryBucket) readBack(ctx context.Context, name string, body io.ReaderAt, size int64, taken error) (same bool, sum uint32, err error) {
+	const part = 1 << 20
+	ours, theirs := make([]byte, min(part, size)), make([]byte, min(part, size))
+	same = true
+	for off := int64(0); off < size; off += part {
+		n := min(part, size-off)
+		if _, err := r.ReadAt(ctx, name, theirs[:n], off); err != nil {
+			return false, 0, errors.Join(taken, ignoreAbsence(err))
+		}
+		if got, err := body.ReadAt(ours[:n], off); int64(got) < n {
+			return false, 0, callError("put", name, fmt.Errorf("read the body: %w", err))
+		}
+		same = same && bytes.Equal(ours[:n], theirs[:n])
+		sum = crc32.Update(sum, castagnoli, theirs[:n])
+	}
+	return same, sum, nil
 }
 
 // ignoreAbsence returns err, but nil if it says that an object is not there.

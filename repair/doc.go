@@ -25,6 +25,11 @@
 //   - The same holds for a manifest that is damaged in the middle. The tables of the last
 //     version before the damage, together with the logs that follow without a gap, are a
 //     state that the store was in. Run leaves tables that this version does not name.
+//   - An ingestion is in tables only; the log has a mark of it. So a write in the log is
+//     not the newest version of a key if a mark follows whose range has the key: then the
+//     tables decide. The mark may be missing. So a log that is not needed any more helps only
+//     if no sequence number is left out behind it. And a mark whose tables the manifest does
+//     not have is a gap.
 //   - Without any manifest it is unknown which of the tables were live. Compactions drop a
 //     deletion when nothing is left that it hides. So an obsolete table would bring deleted
 //     keys back. Only the writes in the logs are proven then.
