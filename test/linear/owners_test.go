@@ -554,8 +554,8 @@ func noted(err error, notes []string) error {
 	return err
 }
 
-// ownersEpoch has the owners use the store until they are done or it ends, beside so many goroutines of
-// upkeep. It returns what these did last.
+// ownersEpoch has the owners use the store until they are done or it ends, while goroutines of upkeep,
+// keepers of them, are at work. It returns what these did last.
 func (w *world) ownersEpoch(owners []*owner, keepers, n int) (notes []string, err error) {
 	var working, others sync.WaitGroup
 	var mu sync.Mutex // guards notes and err
