@@ -516,7 +516,7 @@ func (c *cursor) creditSeeks() {
 	}
 	if s := c.runs[0]; s.spare {
 		if at := s.concat.Table(); at >= 0 {
-			credit.Near.Store(uint64(s.tables[at].Meta.Num))
+			credit.Near.Store(s.tables[at].Meta)
 		}
 	}
 	if credit.Seeks.Add(misses*compaction.SeekCost+(looks-misses)*cachedSeekCost) >= price {

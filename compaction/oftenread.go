@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -30,12 +29,12 @@ const oftenRead = "often read"
 // If level 0 is empty, it returns a compaction that takes a part of a deeper run down
 // instead: of the newest one of a level with several runs, or else of the highest level.
 // In the second case near is the table into which a late seek has looked, so that the part
-// is one that is read often. Only seeks earn credit for that. So a store in which there
+// is one that is read often; nil: none has. Only seeks earn credit for that. So a store in which there
 // are many seeks between the writes ends with one run.
 //
 // The caller calls it when Pick returns nothing. While compactions
 // are due or in flight, price is MaxInt64. It is a pure function.
-func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64, near base.FileNum) (plan Plan, price int64) {
+func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64, near *manifest.Table) (plan Plan, price int64) {
 	p := newPicker(v, o, &busy)
 	score := scores(v, p.opts, p.busy, p.shape)
 	if len(busy.plans) > 0 || slices.Max(score[:]) >= 1 {
@@ -62,7 +61,7 @@ func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64, 
 // run in it. Of some places of that run it takes the one that is cheapest for its size. If no
 // level has several runs, it takes the table near and some after it from the highest level with
 // tables, unless that is the last one. If near is not there, pickLevel chooses.
-func (p *picker) pickSpare(near base.FileNum) (Plan, bool) {
+func (p *picker) pickSpare(near *manifest.Table) (Plan, bool) {
 	highest, runs := lastLevel, 0
 	for level := lastLevel; level > 0; level-- {
 		if n := len(p.v.Levels[level].Runs); n > 0 {
@@ -98,12 +97,26 @@ func (p *picker) pickSpare(near base.FileNum) (Plan, bool) {
 	if runs < 2 {
 		return Plan{}, false
 	}
-	tables := p.v.Levels[highest].Runs[0].Tables
-	if at := slices.IndexFunc(tables, func(t *manifest.Table) bool { return t.Num == near }); at >= 0 {
-		if inputs, below, ok := p.candidate(highest, 0, at); ok {
-			inputs[0].Tables, _ = p.withNext(highest, at, below)
-			return p.plan(highest, highest+1, inputs, oftenRead)
-		}
+	if inputs, ok := p.columnNear(highest, near); ok {
+		return p.plan(highest, highest+1, inputs, oftenRead)
 	}
 	return p.pickLevel(highest, oftenRead)
+}
+
+// columnNear returns a table of a level with one run, with some that follow it. ok is false if the
+// table is nil, is not there any more, or can't be compacted now.
+func (p *picker) columnNear(level int, table *manifest.Table) (inputs []Input, ok bool) {
+	if table == nil {
+		return nil, false
+	}
+	run := &p.v.Levels[level].Runs[0]
+	at := run.Find(table.Smallest)
+	if at == len(run.Tables) || run.Tables[at].Num != table.Num {
+		return nil, false
+	}
+	inputs, below, ok := p.candidate(level, 0, at)
+	if ok {
+		inputs[0].Tables, _ = p.withNext(level, at, below)
+	}
+	return inputs, ok
 }

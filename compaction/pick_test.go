@@ -98,11 +98,17 @@ func TestPick(t *testing.T) {
 				var credit int64
 				d.ScanArgs(t, "credit", &credit)
 				var price int64
-				var near uint64
+				var near *manifest.Table
 				if d.HasArg("near") {
-					d.ScanArgs(t, "near", &near)
+					var num uint64
+					d.ScanArgs(t, "near", &num)
+					for t := range v.Tables() {
+						if t.Num == base.FileNum(num) {
+							near = t
+						}
+					}
 				}
-				if last, price = PickOftenRead(v, o, busy, credit, base.FileNum(near)); price == math.MaxInt64 {
+				if last, price = PickOftenRead(v, o, busy, credit, near); price == math.MaxInt64 {
 					return "no price"
 				}
 				checkPlan(t, v, &last)

@@ -27,9 +27,9 @@ import (
 type ReadCredit struct {
 	// Seeks is what seeks have earned since ForgetReads.
 	Seeks atomic.Int64
-	// Near is the number of a table into which a seek has looked that earned credit: see
+	// Near is a table into which a seek has looked that earned credit: see
 	// compaction.PickOftenRead.
-	Near atomic.Uint64
+	Near atomic.Pointer[manifest.Table]
 	// Price is the credit in bytes at which a compaction pays for itself,
 	// or MaxInt64 if there is nothing to compact. Each pick sets it.
 	Price atomic.Int64

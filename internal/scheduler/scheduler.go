@@ -131,7 +131,7 @@ func (s *Scheduler) nextLocked() (plan compaction.Plan, forReads bool) {
 	if plan.Kind != compaction.Nothing || s.env.Workers() < 1 || s.env.Flushing() {
 		return plan, false
 	}
-	plan, price := compaction.PickOftenRead(meta, opts, s.inFlight, s.earned(), base.FileNum(s.Reads.Near.Load()))
+	plan, price := compaction.PickOftenRead(meta, opts, s.inFlight, s.earned(), s.Reads.Near.Load())
 	s.Reads.Price.Store(price)
 	return plan, plan.Kind != compaction.Nothing
 }
