@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,8 @@ func TestRun_LogsBesideAnIngestion(t *testing.T) {
 		cut    bool                                                        // the power is cut before the mark of the ingestion is durable
 		damage func(t *testing.T, disk *vfs.Mem, manifest string, n int64) // n: its length before the ingestion
 		want   map[string]string
+		left   string // a reason for what was left
+		guess  bool   // Options.Doubtful
 	}{
 		{name: "a log was kept to be used again", want: whole},
 		{name: "a log is held", hold: 1, want: whole},
@@ -30,10 +33,13 @@ func TestRun_LogsBesideAnIngestion(t *testing.T) {
 			want:   map[string]string{"a": "old", "z": "old"}},
 		{name: "there is no manifest", hold: 1,
 			damage: func(t *testing.T, disk *vfs.Mem, manifest string, _ int64) { remove(t, disk, manifest, "db/CURRENT") },
-			want:   map[string]string{"a": "old", "x": "later", "z": "old"}},
+			want:   map[string]string{"a": "old", "x": "later", "z": "old"}, left: "keys that an ingestion may have set later"},
+		{name: "there is no manifest, and what is doubtful is wanted", hold: 1, guess: true,
+			damage: func(t *testing.T, disk *vfs.Mem, manifest string, _ int64) { remove(t, disk, manifest, "db/CURRENT") },
+			want:   whole, left: "keys that an ingestion may have set later"},
 		{name: "there is no manifest, and the mark is lost", hold: 1, cut: true,
 			damage: func(t *testing.T, disk *vfs.Mem, manifest string, _ int64) { remove(t, disk, manifest, "db/CURRENT") },
-			want:   map[string]string{"x": "later"}},
+			want:   map[string]string{"x": "later"}, left: "commits behind a gap"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			disk := vfs.NewMem()
@@ -77,7 +83,7 @@ func TestRun_LogsBesideAnIngestion(t *testing.T) {
 				tt.damage(t, disk, manifest, n)
 			}
 
-			r, err := Run(ctx, "db", "into", &Options{FS: disk})
+			r, err := Run(ctx, "db", "into", &Options{FS: disk, Doubtful: tt.guess})
 			check("Run", err)
 			db = open("into")
 			got := make(map[string]string)
@@ -88,6 +94,9 @@ func TestRun_LogsBesideAnIngestion(t *testing.T) {
 			check("Close", db.Close())
 			if !maps.Equal(got, tt.want) {
 				t.Errorf("saved %v, want %v; the report: %+v", got, tt.want, r)
+			}
+			if tt.left != "" && !slices.ContainsFunc(r.Left, func(l Left) bool { return l.Why == tt.left && l.Entries > 0 }) {
+				t.Errorf("nothing was left for %s: %+v", tt.left, r.Left)
 			}
 			if lost := tt.damage != nil; r.Whole() == lost {
 				t.Errorf("Whole = %v: %+v", r.Whole(), r)

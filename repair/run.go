@@ -136,7 +136,7 @@ func (r *Report) plan(s *survey) (*merge, error) {
 	}
 	// Children are added from the newest to the oldest: logs, runs, strays.
 	m.addLogs(proven, nil)
-	m.addOvertaken(l, overtaken)
+	m.leaveOvertaken(l, overtaken)
 	if err := m.addLeft(l, v); err != nil {
 		return nil, err
 	}
@@ -177,15 +177,16 @@ func (m *merge) addLeft(l *logs, v verdict) error {
 			return err
 		}
 		m.addLogs(e, left)
-		m.addOvertaken(l, overtaken)
+		m.leaveOvertaken(l, overtaken)
 	}
 	return nil
 }
 
-// addOvertaken reports entries of logs that an ingestion may have overtaken, and adds them to the
-// merge if they are wanted. If there is a manifest, its tables have them, or what is newer, or
-// damage in place of that: then there is nothing to add.
-func (m *merge) addOvertaken(l *logs, e *entries) {
+// leaveOvertaken reports entries of logs that an ingestion may have overtaken. The merge never
+// takes them: by their numbers they would hide what was ingested. The tables had them too. If there
+// is a manifest, its tables have them, or what is newer, or damage in place of that, so nothing is
+// left out.
+func (m *merge) leaveOvertaken(l *logs, e *entries) {
 	if l.s.state != nil || len(e.list) == 0 {
 		return
 	}
@@ -193,10 +194,6 @@ func (m *merge) addOvertaken(l *logs, e *entries) {
 	m.left = append(m.left, left)
 	for _, kv := range e.list {
 		left.note(kv.UserKey)
-	}
-	if m.doubtful {
-		left.Entries, left.Samples = 0, nil // the merge counts those that it takes
-		m.addLogs(e, left)
 	}
 }
 

@@ -49,7 +49,7 @@ type owned struct {
 	value     []byte
 }
 
-// A wrong is a wrong answer.
+// A wrong is a wrong answer. It stays one if the store is closed just then.
 type wrong struct{ text string }
 
 func (e *wrong) Error() string { return e.text }
@@ -399,7 +399,7 @@ func (o *owner) work(n int) error {
 			do = o.write
 		}
 		err := do()
-		if errors.Is(err, shale.ErrClosed) && o.closing.Load() {
+		if wrong := (*wrong)(nil); errors.Is(err, shale.ErrClosed) && o.closing.Load() && !errors.As(err, &wrong) {
 			break // what was not done leaves no trace
 		}
 		if err != nil {
@@ -450,44 +450,6 @@ func (o *owner) found(before, after int64) error {
 		}
 	}
 	return o.explained(&wrong{fmt.Sprintf("opened again, %q = %.60q, want %.60q or one of %.60q; the process ended in [%d, %d]", o.key, value, last, possible, before, after)})
-}
-
-// upkeep does now and then what changes no answer.
-func (w *world) upkeep(r *rand.Rand, note func(string)) (err error) {
-	ctx := context.Background()
-	random := func() []byte { return []byte(keys[r.IntN(len(keys))]) }
-	name := ""
-	switch r.IntN(8) {
-	case 0, 1:
-		name = "flush"
-		err = w.db.Flush(ctx)
-	case 2:
-		name = "compact"
-		err = w.db.Compact(ctx, shale.Range{})
-	case 3:
-		rng := shale.Range{Lower: random(), Upper: random()}
-		name = fmt.Sprintf("compact %q", [][]byte{rng.Lower, rng.Upper})
-		err = w.db.Compact(ctx, rng)
-	case 4:
-		name = "sync"
-		err = w.db.Sync()
-	case 5:
-		name = "rebuildFilters"
-		if _, err = w.db.RebuildFilters(ctx); w.opts.FilterBits < 0 {
-			err = nil // it refuses
-		}
-	case 6:
-		name = "verify"
-		err = w.db.Verify(ctx)
-	default:
-		name = "load"
-		err = w.load(1 + r.IntN(8))
-	}
-	note(name)
-	if err != nil {
-		err = fmt.Errorf("%s: %w", name, err)
-	}
-	return err
 }
 
 // owners has the owners of all keys use a store at the same time, beside upkeep. Between the epochs of
@@ -567,27 +529,36 @@ func (w *world) ownersEpoch(owners []*owner, keepers, n int) (notes []string, er
 			w.ended.Store(true)
 		}
 	}
+	note := func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if notes = append(notes, text); len(notes) > 60 {
+			notes = notes[20:]
+		}
+	}
 	w.ended.Store(false)
 	for _, o := range owners {
 		working.Go(func() { fail(o.work(n)) })
 	}
 	for i := range keepers {
-		r := rand.New(rand.NewPCG(w.seed, uint64(100+i)+uint64(w.clock.Load())<<8))
+		source := harness.NewSource(keys)
+		source.Rand, source.Exact = rand.New(rand.NewPCG(w.seed, uint64(100+i)+uint64(w.clock.Load())<<8)), true
 		others.Go(func() {
 			for !w.ended.Load() {
-				begin := w.clock.Add(1)
-				err := w.upkeep(r, func(name string) {
-					mu.Lock()
-					defer mu.Unlock()
-					if notes = append(notes, fmt.Sprintf("[%d, %d] %s", begin, w.clock.Add(1), name)); len(notes) > 60 {
-						notes = notes[20:]
-					}
-				})
-				if errors.Is(err, shale.ErrClosed) && w.closing.Load() {
+				begin, step := w.clock.Add(1), source.Draw(upkeep)
+				real := harness.NewReal(w.db)
+				answer := step.Do(&harness.Side{Store: real})
+				if source.IntN(8) == 0 {
+					real.Err = cmp.Or(real.Err, w.load(1+source.IntN(8)))
+				}
+				if errors.Is(real.Err, shale.ErrClosed) && w.closing.Load() {
 					return
 				}
-				fail(err)
-				time.Sleep(time.Duration(r.IntN(2000)) * time.Microsecond)
+				note(fmt.Sprintf("[%d, %d] %s = %s", begin, w.clock.Add(1), step, answer))
+				if real.Err != nil {
+					fail(fmt.Errorf("%s: %w", step, real.Err))
+				}
+				time.Sleep(time.Duration(source.IntN(2000)) * time.Microsecond)
 			}
 		})
 	}
