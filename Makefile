@@ -2,7 +2,7 @@
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak mutants pauses bench figures peers filters steady scale cross size simulate
+.PHONY: test race lint fuzz proof sweep soak mutants pauses flaky bench figures peers filters steady scale cross size simulate
 
 test:  ; go test ./...
 race:  ; go test -race -short ./...
@@ -14,6 +14,7 @@ soak:  T = 30m
 soak:  ; go run ./test/soak -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(DIR),-dir $(DIR))
 mutants: ; .ci/mutate $(MUTANTS)
 pauses: ; go run ./internal/pauses -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(RUN),-run '$(RUN)') $(if $(SITES),-sites $(SITES)) $(if $(RACE),-race)
+flaky: ; .ci/flaky $(or $(ROUNDS),20) $(if $(PACKAGES),'$(PACKAGES)')
 bench: ; go run ./bench
 figures: ; cd bench/report && go run . -only F1,F2 -o ../../report && cp ../../report/figures/f[12]-*.svg ../../docs/figures
 peers: ; cd bench/peers && go run -tags '$(TAGS)' . -n 5000000

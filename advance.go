@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/wal"
 )
 
 // A read-only handle takes no lock and writes nothing. It shows what was on disk when it was
@@ -20,7 +23,7 @@ import (
 //
 //  1. load reads what was appended to the manifest. If the writer has begun another manifest, it
 //     reads that one.
-//  2. prepare opens the tables and sidecars that are new.
+//  2. prepare opens the tables and sidecars that are new, unless an attempt before has opened them.
 //  3. replay drops memtables whose logs are obsolete, because all their writes are in tables, and
 //     puts what was appended to the logs into memtables. It goes on where it has stopped before.
 //  4. publish makes memtables and tables the current view, together with the sequence number.
@@ -37,9 +40,6 @@ import (
 // With the old view and the new number it sees the old state, because writes that follow others
 // which came in tables go to a memtable that is not in the old view (hide).
 
-// advanceTries is how often Advance begins again before it returns an error.
-const advanceTries = 10
-
 // Advance makes a handle that was opened with ReadOnly show what the writer of its directory has
 // done since Open, or since the last Advance. It returns the number of the newest write that the
 // handle shows then. It includes what was acknowledged before Advance began, on the same machine.
@@ -48,13 +48,21 @@ const advanceTries = 10
 // acknowledged, because a sync fails, and that Resume undoes.
 //
 // Iterators and snapshots from before stay as they are, and valid: the files that they need stay
-// open, also if the writer has removed them. Reads go on meanwhile. Calls of Advance wait for
-// each other. With nothing new, Advance reads a few hundred bytes and opens no table.
+// open, also if the writer has removed them, as long as there are no more than
+// Options.MaxOpenFiles. Of more files some are closed. If a read needs one of those and the writer
+// has removed it, lookups, GetMany and Scan of the handle begin again after an Advance of their
+// own; a snapshot, an iterator or a Scan in its middle returns an error that wraps fs.ErrNotExist.
+// Reads go on meanwhile. Calls of Advance wait for each other. With nothing new, Advance reads a
+// few hundred bytes and opens no table.
 //
 // Next to a writer a file may vanish before it is opened, and the end of a file may be half
-// written. Advance then begins again, several times. If it fails nevertheless, or ctx is done,
-// the handle shows what it has shown before, and can advance later. ErrReplaced says that the
-// directory holds another store now, or an older state of this one.
+// written. Advance then begins again, for as long as each attempt shows that the writer has got
+// further, and goes on with what it has opened already. It fails if it meets the same error
+// again: then a file is damaged, or the system refuses. If it fails, or ctx is done, the handle
+// shows what it has shown before, and can advance later. ErrReplaced says that the directory holds
+// another store now, or a state of this one that does not come after what the handle shows: a
+// backup was restored there, or a power cut has taken writes that were shown. So does a store that
+// was opened for writing more than 128 times since the last Advance.
 func (db *DB) Advance(ctx context.Context) (seq uint64, err error) {
 	if err := db.begin(); err != nil {
 		return 0, err
@@ -63,18 +71,21 @@ func (db *DB) Advance(ctx context.Context) (seq uint64, err error) {
 	if !db.opts.ReadOnly {
 		return 0, errors.New("shale: advance: the handle writes itself, so it has no writer to follow: open the store with ReadOnly")
 	}
+	if err := base.ContextError(ctx); err != nil {
+		return uint64(db.commits.Visible()), err
+	}
 	f := db.follower
 	select {
 	case f.turn <- struct{}{}:
 		defer func() { <-f.turn }()
 	case <-ctx.Done():
-		return uint64(db.commits.Visible()), context.Cause(ctx)
+		return uint64(db.commits.Visible()), base.ContextError(ctx)
 	case <-db.ctx.Done():
 		return 0, ErrClosed
 	}
 	err = f.advance(ctx)
 	switch {
-	case err == nil, err == context.Cause(ctx):
+	case err == nil, ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return uint64(db.commits.Visible()), err
 	case db.closing():
 		return 0, ErrClosed
@@ -83,42 +94,123 @@ func (db *DB) Advance(ctx context.Context) (seq uint64, err error) {
 	return uint64(db.commits.Visible()), fmt.Errorf("shale: advance %s: %w", db.dir, err)
 }
 
-// lookAgain advances after a lookup has met err. It reports whether the lookup should look again,
-// once: the handle is read-only, and a file was not there.
-func (db *DB) lookAgain(err error) bool {
-	if !db.opts.ReadOnly || !errors.Is(err, fs.ErrNotExist) {
+// lookAgain is called after a read of v has met err. It reports whether the read should begin again: the handle is
+// read-only, a file was not there, and lookAgain has advanced to another view. gone is empty at first, and for lookAgain
+// only. A file that is missed twice is lost: the writer removes it only after the manifest says that it is not needed.
+// That is why lookAgain advances even if others have done so since v: they may have read the manifest before.
+func (db *DB) lookAgain(v *view, err error, gone *string) bool {
+	if !db.takenAway(err) {
 		return false
 	}
+	name := err.Error()
+	if e := (*fs.PathError)(nil); errors.As(err, &e) {
+		name = e.Path
+	}
+	if name == *gone {
+		return false
+	}
+	*gone = name
 	_, err = db.Advance(db.ctx)
-	return err == nil
+	return err == nil && db.view.Load() != v
 }
 
-// advance takes the steps, and begins again if one fails. Requires: it is the caller's turn.
+// takenAway reports whether err may say that the writer next to a read-only handle has removed a file.
+func (db *DB) takenAway(err error) bool { return db.opts.ReadOnly && errors.Is(err, fs.ErrNotExist) }
+
+// A patience decides whether an attempt to advance that has failed is followed by another one.
+//
+// Next to a writer an attempt may fail although nothing is damaged: a file is removed before it is opened, or a log is
+// cut off or used again while it is read. How many attempts in a row meet that depends on how seldom this process gets
+// to run, and on how slow its disk is. So neither their number nor the time that they take tells such a race from
+// damage, but this does: the writer takes a file away only after the manifest has ceased to name it, and never gives
+// its number to another one. The next attempt begins with the manifest, so it does not need that file again. A race
+// brings another error each time, and each of them shows that the writer has got further. An error that comes again is
+// damage, and reported when it has come three times. Without a race that takes a few milliseconds. Only the reserve behind
+// the end of the newest log may go without the manifest, so a read that the end of the file cuts short is no damage.
+type patience struct {
+	came  map[string]int // how often each error has come that a writer can cause
+	twice bool           // one of them has come twice
+	still int            // attempts in a row that have read the same manifest
+	other bool           // there was an error that no writer causes
+}
+
+// stillAttempts is how many attempts in a row may fail without a change of the manifest. A race with the writer ends
+// sooner.
+const stillAttempts = 10
+
+// again reports whether there should be another attempt after err. changed says that the attempt that has failed has
+// read another manifest than the one before it, or more of it.
+func (p *patience) again(err error, changed bool) bool {
+	var damage *CorruptionError
+	race := errors.As(err, &damage) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, wal.ErrAnother) || errors.Is(err, ErrReplaced)
+	switch {
+	case errors.Is(err, ErrFormatTooNew):
+		return false
+	case !race: // for example that there are no more descriptors: it may have passed
+		again := !p.other
+		p.other = true
+		return again
+	}
+	if p.still++; changed {
+		p.still = 0
+	}
+	if p.came == nil {
+		p.came = make(map[string]int)
+	}
+	p.came[err.Error()]++
+	n := p.came[err.Error()]
+	p.twice = p.twice || n > 1
+	cutShort := errors.Is(err, io.ErrUnexpectedEOF) && damage == nil
+	return (n < 3 || cutShort) && p.still < stillAttempts
+}
+
+// advance takes the steps, and begins again if one fails. Open calls it for the first state that the handle shows, and
+// Advance for all others. Requires: it is the caller's turn.
 func (f *follower) advance(ctx context.Context) (err error) {
-	for attempt := range advanceTries {
+	var p patience
+	f.behind = 0
+	for attempt := 0; ; attempt++ {
 		if err := f.pause(ctx, attempt); err != nil {
 			return err
 		}
-		err = f.step(attempt < sidecarTries)
-		if err == nil {
+		was := f.state
+		// A sidecar that is missed twice is lost, and its table does without.
+		if err = f.step(!p.twice); err == nil {
 			f.shown = f.state
 			return nil
 		}
-		if errors.Is(err, ErrReplaced) || errors.Is(err, ErrFormatTooNew) {
+		replaced := errors.Is(err, ErrReplaced)
+		if f.state == nil && errors.Is(err, fs.ErrNotExist) || replaced && f.shown != nil || !p.again(err, f.state != was) {
 			break
 		}
+		if replaced { // while Open was at work: it opens the store that is there now
+			f.drop()
+			f.state, f.behind = nil, 0
+		} else if f.behind == 0 {
+			f.behind = f.newestLog()
+		}
 	}
-	// What was read may have been of another store. The next Advance begins with what is shown.
-	f.state = f.shown
-	f.startOver()
+	f.drop()
+	if f.shown != nil {
+		// What was read may have been of another store. The next Advance begins with what is shown.
+		f.state = f.shown
+		f.startOver()
+	}
 	return err
+}
+
+// drop closes what attempts have opened for the next view.
+func (f *follower) drop() {
+	f.next.Drop()
+	f.next = nil
 }
 
 // pause waits before an attempt, but for the first, and returns why there should be none.
 func (f *follower) pause(ctx context.Context, attempt int) error {
 	if attempt > 0 {
 		select {
-		case <-time.After(time.Duration(attempt) * 2 * time.Millisecond):
+		case <-time.After(time.Duration(min(attempt, 10)) * 2 * time.Millisecond):
 		case <-ctx.Done():
 		case <-f.db.ctx.Done():
 		}
@@ -127,55 +219,109 @@ func (f *follower) pause(ctx context.Context, attempt int) error {
 	case f.db.closing():
 		return ErrClosed
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return base.ContextError(ctx)
 	}
 	return nil
 }
 
-// step is one attempt of Advance. If it fails, the view is as before. What it has read of the
-// logs is not read again. moving is that of tree.Loading.
+// step is one attempt. If it fails, the view is as before. What it has opened and what it has read of the logs serves
+// the next attempt. moving is that of tree.Loading.
 func (f *follower) step(moving bool) error {
-	if err := f.load(); err != nil {
+	load := f.load
+	if f.state == nil {
+		load = f.begin
+	}
+	if err := load(); err != nil {
 		return err
 	}
 	for {
-		next, err := f.prepare(moving)
-		if err != nil {
+		if err := f.prepare(moving); err != nil {
 			return err
 		}
-		err = f.replay(next)
+		err := f.replay()
 		if err == logset.ErrStop {
 			// The next batch is that of an ingestion, whose tables the manifest did not have
 			// when it was read. If it has them now, all begins again. Else it is behind the logs.
 			// The handle then shows what comes before the ingestion.
 			state := f.state
 			if err = f.load(); err == nil && f.state != state {
-				next.Drop()
 				continue
 			}
 		}
-		if err == nil {
-			err = f.publish(next)
+		// A writer that rotates its logs faster than they can be opened does not hold the handle up: its
+		// tables have all that it had acknowledged before, and they are a prefix of its commits.
+		if err != nil && f.behind > 0 && f.state.MinLog > f.behind {
+			f.startOver()
+			err = nil
 		}
 		if err != nil {
-			next.Drop()
+			return err
 		}
-		return err
+		return f.publish()
 	}
 }
 
-// load reads what is new in the manifest.
+// newestLog returns the highest number of a log in the directory, or of any log if that can't be read.
+func (f *follower) newestLog() (newest base.FileNum) {
+	names, err := f.db.fs.List(f.db.dir)
+	if err != nil {
+		return math.MaxUint64
+	}
+	for _, name := range names {
+		if t, n, ok := base.ParseFileName(name); ok && t == base.FileLog {
+			newest = max(newest, n)
+		}
+	}
+	return newest
+}
+
+// begin reads the manifest for Open.
+func (f *follower) begin() error {
+	state, err := manifest.Load(f.db.fs, f.db.dir)
+	if err != nil {
+		return err
+	}
+	f.state, f.db.storeID = state, state.StoreID
+	f.seen, f.flushed = 0, 0 // of an attempt that may have read another store
+	return nil
+}
+
+// load reads what is new in the manifest. It finds out whether the directory still holds the store
+// that the handle shows, and not a state of before that was restored and perhaps written again. Such
+// a state has the same store id, and gives the same numbers to other writes and files. But it was
+// written in another session (manifest.Session).
+//
+// The directory may also be replaced between the steps of an attempt. That does no harm, because each part
+// of the next view is known by more than its number:
+//
+//   - What was read of the manifest before, by the checksum of its last record, which covers all
+//     records before it (manifest.Follow).
+//   - Tables, by their session, and sidecars, by the checksum of their filter. The manifest says which
+//     these must be. (The checksum of a table depends on little but the lengths of its blocks.)
+//   - Logs, by their session, which the manifest states too. Within a session, a number is given to one log.
+//     A log of an earlier session is read up to the length that the manifest states. The log of the newest
+//     session has no stated end, but it is a prefix of the same log in each copy of it. Each log states
+//     the end of the one before it, so that nothing is missing in between.
+//   - Memtables have writes up to number seen. So if a later session began with that number or a higher
+//     one, all of them are writes of its history too.
+//
+// The manifests and logs of earlier programs have no sessions. For them, only numbers that are lower
+// than before tell that the directory was replaced.
 func (f *follower) load() error {
 	state, err := manifest.Follow(f.db.fs, f.db.dir, f.state)
 	if err != nil {
 		return err
 	}
 	was := f.state
-	switch {
+	switch seen := max(f.db.commits.Visible(), f.seen, f.flushed); {
 	case state.StoreID != was.StoreID:
 		return fmt.Errorf("%w: its id is %#x, that of the handle %#x", ErrReplaced, state.StoreID, was.StoreID)
-	case state.NextFileNum < was.NextFileNum || state.ManifestNum == was.ManifestNum && state.Length < was.Length:
-		// Numbers of files are never given out twice, also not by the next writer.
+	case !state.Extends(was, seen):
+		return fmt.Errorf("%w: its newest session is %016x, which does not come after number %d of session %016x", ErrReplaced,
+			state.Session(), seen, was.Session())
+	case state.Session() == was.Session() && (state.NextFileNum < was.NextFileNum ||
+		state.ManifestNum == was.ManifestNum && state.Length < was.Length):
+		// Within a session, the numbers of files rise.
 		return fmt.Errorf("%w: %s, with %d bytes, is older than what the handle has read", ErrReplaced,
 			base.ManifestName(state.ManifestNum), state.Length)
 	}
@@ -183,26 +329,30 @@ func (f *follower) load() error {
 	return nil
 }
 
-// prepare opens what the tables of the state have and the view has not. The result is nil if the
-// tables are the same.
-func (f *follower) prepare(moving bool) (*tree.Step, error) {
+// prepare opens what the tables of the state have and the view has not. next is nil then if the tables are the same.
+func (f *follower) prepare(moving bool) (err error) {
 	db, meta := f.db, f.state.Version
 	if meta == db.view.Load().Meta {
-		return nil, nil
+		f.drop()
+		return nil
 	}
-	next, err := db.tree.Step(meta, db.loading(f.state, moving), db.filterUnusable)
-	if err != nil {
-		return nil, err
+	if f.next, err = db.tree.Step(f.next, meta, db.loading(f.state, moving), db.filterUnusable); err != nil {
+		return err
 	}
-	for _, t := range next.Opened {
-		db.reportFilter(t)
+	for _, t := range f.next.Opened {
 		f.flushed = max(f.flushed, t.Meta.MaxSeq)
 	}
-	return next, nil
+	if f.shown == nil {
+		return db.chooseHasher(slices.Values(f.next.Opened)) // before the first memtable, which hashes with it
+	}
+	return nil
 }
 
-// replay brings the memtables of the next view up to date. next is what prepare has returned.
-func (f *follower) replay(next *tree.Step) error {
+// replay brings the memtables of the next view up to date.
+func (f *follower) replay() error {
+	if f.shown == nil {
+		return f.replayAll()
+	}
 	// A MinLog that has fallen is that of an edit which is undone, because the writer could not
 	// sync it.
 	if f.stopped || f.state.MinLog < f.minLog {
@@ -211,7 +361,7 @@ func (f *follower) replay(next *tree.Step) error {
 	f.minLog = f.state.MinLog
 	f.dropFlushed()
 	// With new tables, writes may come that are not in the logs any more.
-	if next != nil && f.state.LastSeq > f.db.commits.Visible() {
+	if f.next != nil && f.state.LastSeq > f.db.commits.Visible() {
 		f.hide()
 	}
 	opts := logset.ReplayOptions{StoreID: f.db.storeID, ReadOnly: true, Apply: f.apply}
@@ -221,6 +371,21 @@ func (f *follower) replay(next *tree.Step) error {
 		err = f.db.logs.Follow(f.state, opts)
 	}
 	return err
+}
+
+// replayAll is replay for Open, which reads the logs as a writer does: the end of the last one is judged at once.
+func (f *follower) replayAll() error {
+	f.startOver()
+	state := *f.state // Replay changes its logs
+	r, err := f.db.logs.Replay(&state, logset.ReplayOptions{StoreID: f.db.storeID, ReadOnly: true, Apply: f.apply})
+	switch {
+	case err != nil:
+		return err
+	case f.stopped:
+		return logset.ErrStop
+	}
+	f.last = max(f.last, r.LastSeq) // the numbers of failed writes are in no batch
+	return nil
 }
 
 // startOver forgets all memtables of the next view, and where the logs were left.
@@ -271,13 +436,14 @@ func (f *follower) hide() {
 }
 
 // publish makes the memtables, and the tables of next, what readers see.
-func (f *follower) publish(next *tree.Step) error {
-	db := f.db
+func (f *follower) publish() error {
+	db, next := f.db, f.next
 	shown := db.commits.Visible()
 	if found := max(f.state.LastSeq, db.logs.LastSeq(), f.last); found < shown {
 		return fmt.Errorf("%w: its newest write has number %d, and the handle shows %d", ErrReplaced, found, shown)
 	}
 	seq := max(shown, f.state.LastSeq, f.last)
+	f.seen = f.last // nothing else is in the memtables of the next view
 	old := db.view.Load()
 	db.commits.Skip(seq)
 	if next == nil && f.mem == old.mem && slices.Equal(f.imms, old.imms) {
@@ -298,6 +464,7 @@ func (f *follower) publish(next *tree.Step) error {
 	if next == nil {
 		swap(old.Version)
 	} else {
+		f.next = nil
 		db.tree.Take(next, &tree.Change{
 			Epoch: db.filters.Epoch,
 			Publish: func(v *tree.Version) {
@@ -308,6 +475,12 @@ func (f *follower) publish(next *tree.Step) error {
 			},
 			Installed: func(_, v *tree.Version) { db.filters.FitSoon(v) },
 		})
+		for _, t := range next.Opened {
+			db.reportFilter(t)
+		}
+		if f.shown == nil {
+			db.readFilters(next.Complete)
+		}
 	}
 	for mem := range old.memtables() {
 		if !db.view.Load().has(mem) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
@@ -459,11 +460,13 @@ func TestAdvance_Refusals(t *testing.T) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(cause)
-	if seq, err := ro.Advance(ctx); err != cause || seq != f.acked {
+	if seq, err := ro.Advance(ctx); !errors.Is(err, cause) || !errors.Is(err, context.Canceled) || seq != f.acked {
 		t.Errorf("Advance with a done context = %d, %v", seq, err)
 	}
+	ctx, cancel = context.WithCancelCause(context.Background())
 	ro.follower.turn <- struct{}{} // somebody else is at it
-	if _, err := ro.Advance(ctx); err != cause {
+	time.AfterFunc(time.Millisecond, func() { cancel(cause) })
+	if _, err := ro.Advance(ctx); !errors.Is(err, cause) || !errors.Is(err, context.Canceled) {
 		t.Errorf("a waiting Advance with a done context: %v", err)
 	}
 	<-ro.follower.turn

@@ -39,7 +39,7 @@ import (
 // The error wraps fs.ErrExist if dir is there, also if another checkpoint is being made in
 // it. A dir inside the store's own directory is refused.
 func (db *DB) Checkpoint(dir string) error {
-	if err := db.beginUsable(); err != nil {
+	if err := db.beginUsable(context.Background()); err != nil {
 		return err
 	}
 	defer db.calls.Done()
@@ -172,6 +172,9 @@ func (c *checkpoint) takeState(now *manifest.State) {
 	c.state.Logs = slices.DeleteFunc(c.state.Logs, func(l manifest.LogInfo) bool { return !l.Sealed })
 	// The writes in memory are in these logs, so every sequence number is at most LastSeq.
 	c.state.LastSeq = max(c.state.LastSeq, c.db.commits.Visible())
+	// Our session goes on, and so that nobody takes a later state of it for an earlier one of the
+	// checkpoint, the checkpoint is one of its own.
+	c.state.BeginSession(c.db.opts.testing.session(), c.state.NextFileNum)
 }
 
 // make makes the directory and all that is in it, or nothing. The lock of the directory

@@ -19,8 +19,8 @@ import (
 // An automatic compaction takes these steps:
 //
 //  1. The scheduler is nudged when there may be something to compact: after a flush or an
-//     ingestion, after another compaction, when a snapshot is closed, or when reads have
-//     paid for a compaction.
+//     ingestion, after another compaction, when reads have paid for a compaction, or when
+//     the oldest snapshot is closed and the last level has many tombstones.
 //  2. compactLoop, on a goroutine of its own, asks the scheduler for plans (Pick). A plan
 //     that it gets is reserved: until Done no other plan takes its tables and its key
 //     range. So its tables are in every version, and can be read, until its own edit
@@ -81,7 +81,10 @@ func (db *DB) nextLook() <-chan time.Time {
 func (db *DB) compactInBackground(plan *compaction.Plan) {
 	s := db.scheduler
 	attempt := s.Begin()
-	err := db.runPlanInRoom(db.ctx, plan)
+	err := base.Survive(func() error { return db.runPlanInRoom(db.ctx, plan) })
+	if left := (*base.PanicError)(nil); errors.As(err, &left) {
+		db.backgroundError("compaction", err)
+	}
 	if db.setAside(plan, err) {
 		s.Compacted(attempt, nil) // this plan will not be tried again
 		s.Done(plan)
@@ -360,7 +363,7 @@ func (db *DB) pickStep(ctx context.Context, job *compaction.Manual) (plan *compa
 			err = ErrClosed
 			return true
 		}
-		if err = ctx.Err(); err != nil {
+		if err = base.ContextError(ctx); err != nil {
 			return true
 		}
 		var blocked bool

@@ -108,7 +108,8 @@ func (db *DB) Close() error {
 	db.calls.Wait()
 	db.background.Wait()
 	db.deleter.Stop()
-	err := db.closeLog()
+	// A panic of the file system is an error of Close, which does the rest all the same.
+	err := base.Survive(db.closeLog)
 
 	// From here on reads find no view. Those that are under way have pinned the memtables that
 	// they search, and files.Close waits for their reads of files.
@@ -118,14 +119,22 @@ func (db *DB) Close() error {
 	last.releaseMemtables()
 	db.releaseAll(last)
 	db.memory.Close()
-	db.files.Close()
-	db.cache.Close()
-	if cerr := db.tree.CloseManifest(db.health.Current() != nil); err == nil {
-		err = cerr
+	closing := []func() error{
+		func() error { db.files.Close(); return nil },
+		func() error { db.cache.Close(); return nil },
+		func() error { return db.tree.CloseManifest(db.health.Current() != nil) },
+		func() error {
+			if db.guard.Lost() != nil {
+				return db.Err()
+			}
+			return nil
+		},
+		db.unlock, // last: once it is free, another process may open the store and write
 	}
-	// The lock comes last: once it is free, another process may open the store and write.
-	if cerr := db.unlock(); err == nil {
-		err = cerr
+	for _, step := range closing {
+		if cerr := base.Survive(step); err == nil {
+			err = cerr
+		}
 	}
 	return err
 }
@@ -155,6 +164,7 @@ func (db *DB) sealForClose() error {
 		return nil
 	}
 	defer w.Close()
+	_ = db.guard.Check() // in a directory that is lost, others may use the log
 	if db.logBroken() {
 		return db.Err() // acknowledged writes may not be durable
 	}
@@ -177,7 +187,7 @@ func (db *DB) sealForClose() error {
 // connect makes the owners. Their functions may need owners that are made later: they are not
 // called before Open is at work, when all of them are there.
 func (db *DB) connect() {
-	db.deleter = tree.NewDeleter(db.dropFile, db.changes.broadcast)
+	db.deleter = tree.NewDeleter(db.dropFileAnyhow, db.changes.broadcast)
 	db.tree = tree.New(db.treeEnv())
 	db.logs = logset.New(db.logEnv())
 	db.commits.Init(db.commitEnv())
@@ -218,13 +228,14 @@ func (db *DB) reading() sstable.ReaderOptions {
 
 func (db *DB) logEnv() logset.Env {
 	return logset.Env{
-		FS: db.fs, Dir: db.dir, NoMap: db.opts.testing.noMap,
+		FS: db.fs, Dir: db.dir, Session: db.session, NoMap: db.opts.testing.noMap,
 		MemtableSize: db.opts.MemtableSize, MinPrepared: db.opts.testing.minPrepared,
 		HoldFrom:    base.FileNum(db.opts.HoldLogs),
 		NewFileNum:  db.tree.NewFileNum,
 		Note:        db.tree.NoteLog,
 		Remove:      db.removeFiles,
 		Freed:       db.deleter.Freed,
+		Held:        db.guard.Check,
 		NoRoom:      db.giveUpFor,
 		Failed:      db.backgroundError,
 		TakesWrites: func() bool { return !db.closing() && db.health.Current() == nil },
@@ -241,6 +252,7 @@ func (db *DB) commitEnv() commit.Env {
 		Memtable:     func() *memtable.Memtable { return db.view.Load().mem },
 		WrittenSince: db.writtenSince,
 		Failed:       func(err error) error { return db.health.LogFailed(err) },
+		Refused:      func(err error) error { return db.health.CommitRefused(err) },
 		SyncFailed:   db.syncFailed,
 		Wrote: func(ops, bytes uint64) {
 			db.counters.writes.Add(ops)
@@ -270,7 +282,7 @@ func (db *DB) healthEnv() health.Env {
 func (db *DB) schedulerEnv() scheduler.Env {
 	return scheduler.Env{
 		Workers: func() int { return db.opts.CompactionWorkers },
-		Closing: db.closing,
+		Closing: func() bool { return db.closing() || db.guard.Lost() != nil },
 		Version: func() *manifest.Version {
 			if v := db.view.Load(); v != nil {
 				return v.Meta
@@ -317,12 +329,17 @@ func (db *DB) residentFiltersEnv() residency.Env {
 			}
 			return nil
 		},
-		Release:    db.tree.Release,
-		Unreadable: db.filterUnusable,
+		Release: db.tree.Release,
+		Unreadable: func(t *tree.Table, err error) {
+			if !db.takenAway(err) {
+				db.filterUnusable(t, err)
+			}
+		},
+		Delay:      retryDelay,
 		IndexLimit: db.opts.IndexMemory,
 		UnreadableIndex: func(_ *tree.Table, err error) {
 			// Lookups that need the index get the error.
-			if !db.noteCorruption(err) {
+			if !db.noteCorruption(err) && !db.takenAway(err) {
 				db.backgroundError("read index", err)
 			}
 		},

@@ -329,6 +329,11 @@ var closingCalls = func() map[string]func(c *closing) error {
 			c.db.HoldLogs(c.db.LogPosition().Log)
 			return nil
 		},
+		"DB.HeldLogBytes": func(c *closing) error {
+			c.db.HeldLogBytes()
+			return nil
+		},
+		"DB.RaiseFileNum": func(c *closing) error { return c.db.RaiseFileNum(c.ctx, 1<<36) },
 		"DB.Advance": func(c *closing) error { // of a read-only handle: TestAdvance_BesideClose
 			_, err := c.db.Advance(c.ctx)
 			if err != nil && err != ErrClosed {
@@ -400,6 +405,7 @@ var storeTypes = map[string]reflect.Type{
 	"PrefixRule":  reflect.TypeFor[*PrefixRule](),
 	"Range":       reflect.TypeFor[*Range](),
 	"Snapshot":    reflect.TypeFor[*Snapshot](),
+	"TableInfo":   reflect.TypeFor[*TableInfo](),
 	"Verdict":     reflect.TypeFor[*Verdict](),
 }
 

@@ -34,6 +34,15 @@ var (
 	// from DecodeBatch. Nothing is written.
 	ErrBatchNotWritable = errors.New("shale: batch is not writable")
 
+	// ErrIngested is wrapped by the error of an Ingest whose keys are in the store all the same,
+	// durable and visible, and stay there: Options.CommitGate has refused the ingestion, or
+	// could not be asked. So what is missing is not the ingestion but its acknowledgement.
+	ErrIngested = errors.New("shale: ingested, but not acknowledged")
+
+	// ErrIngestInDoubt is wrapped by the error of an Ingest that could not write the manifest.
+	// The keys are not visible. Only another Open shows whether they are there.
+	ErrIngestInDoubt = errors.New("shale: ingestion in doubt")
+
 	// ErrNotAscending is wrapped when Ingest meets a key that is not above the
 	// one before it.
 	ErrNotAscending = errors.New("shale: keys do not ascend")
@@ -53,13 +62,25 @@ var (
 	// writing elsewhere. The message names the owner's process id.
 	ErrLocked = vfs.ErrLocked
 
+	// ErrMoved is wrapped by the error of Err, of writes and of Close once the
+	// store has found that its directory was renamed, removed or replaced while
+	// it was open, for instance by a backup that was restored. It takes no
+	// writes and changes no file any more, also if the directory comes back.
+	// Reads go on as far as the files are there. Close the store and open the
+	// one that is there now. Writes that were acknowledged as synced before the
+	// change are in the directory that was open, wherever it is now. Later
+	// writes may be missing.
+	ErrMoved = vfs.ErrMoved
+
 	// ErrFormatTooNew is wrapped when a file was written by a newer version
 	// of shale. The file was left as it is.
 	ErrFormatTooNew = base.ErrFormatTooNew
 
 	// ErrReplaced is wrapped by the error of Advance when the directory holds
-	// another store than the one that was opened, or an older state of it. The
+	// another store than the one that was opened, or a state of it that does not
+	// come after what the handle shows, because a backup was restored there. The
 	// handle shows what it has shown before. Close it, and open the store again.
+	// A read wraps it, too, if it has to open a table again and finds another one.
 	ErrReplaced = base.ErrReplaced
 )
 
@@ -75,9 +96,10 @@ func (notFound) Error() string        { return "shale: not found" }
 func (notFound) Is(target error) bool { return target == fs.ErrNotExist }
 
 // callError adds to an error the call that it comes from. If the store was closed
-// meanwhile, it returns ErrClosed itself.
+// meanwhile, it returns ErrClosed itself. A store that is read-only is open: an ErrClosed
+// in its reason is the program's, from Options.CommitGate.
 func callError(call string, err error) error {
-	if errors.Is(err, ErrClosed) {
+	if errors.Is(err, ErrClosed) && !errors.Is(err, ErrReadOnly) {
 		return ErrClosed
 	}
 	return fmt.Errorf("shale: %s: %w", call, err)

@@ -2,6 +2,7 @@ package shale
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -87,8 +88,11 @@ type eventLog struct {
 // emit remembers e, passes it to the logger and to Options.OnEvent, and returns when
 // they have. Listeners must not call the store: the caller may lead the commit queue.
 // Requires: the caller holds no lock that a read takes, so that reads never wait for a
-// listener.
+// listener. That nothing works in a directory that is lost is said once, by EventReadOnly.
 func (l *eventLog) emit(e Event) {
+	if e.Kind == EventBackgroundError && errors.Is(e.Err, ErrMoved) {
+		return
+	}
 	e.Time = l.now()
 	l.recent.add(e)
 	if l.isLogged(e) {

@@ -200,7 +200,8 @@ func formatReads(reads []BlockRead) string {
 // took. It does what Get does, in the same order, and its answer is Get's. Of Metrics it
 // changes only the counts of blocks and of the cache.
 func (db *DB) Explain(key []byte) (Explanation, error) {
-	for advanced := false; ; {
+	var gone string // see lookAgain
+	for {
 		v := db.view.Load()
 		if v == nil {
 			return Explanation{}, ErrClosed
@@ -213,8 +214,7 @@ func (db *DB) Explain(key []byte) (Explanation, error) {
 		if errors.Is(err, filecache.ErrGone) {
 			continue
 		}
-		if err != nil && !advanced && db.lookAgain(err) {
-			advanced = true
+		if err != nil && db.lookAgain(v, err, &gone) {
 			continue
 		}
 		if err != nil {

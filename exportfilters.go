@@ -70,7 +70,7 @@ func (db *DB) ExportFilters(ctx context.Context, w io.Writer) (ExportInfo, error
 	switch {
 	case err == nil:
 		return x.info, nil
-	case db.ctx.Err() != nil || errors.Is(err, ErrClosed):
+	case db.closing():
 		return ExportInfo{}, ErrClosed
 	}
 	return ExportInfo{}, fmt.Errorf("shale: export filters: %w", err)
@@ -102,9 +102,10 @@ type filterSource struct {
 // writes up to that number are in it.
 func (x *filterExport) take() error {
 	db := x.db
-	if err := db.Flush(x.ctx); x.ctx.Err() != nil || errors.Is(err, ErrClosed) {
-		return errors.Join(err, x.ctx.Err())
-	} // else what is left in memtables gets filters below
+	_ = db.Flush(x.ctx) // what is left in memtables gets filters below
+	if err := base.ContextError(x.ctx); err != nil {
+		return err
+	}
 	s, err := db.Snapshot()
 	if err != nil {
 		return err
@@ -122,7 +123,7 @@ func (x *filterExport) take() error {
 	for _, r := range x.view.Runs {
 		x.addRun(r)
 	}
-	return x.ctx.Err()
+	return base.ContextError(x.ctx)
 }
 
 // release gives back what take holds, if anything.
@@ -162,7 +163,7 @@ func (db *DB) filterOfMemtable(ctx context.Context, mem *memtable.Memtable, seq 
 	var hashes []uint64
 	for kv := it.First(); kv != nil; kv = it.Next() {
 		if len(hashes)%1024 == 0 && ctx.Err() != nil {
-			return t, nil, ctx.Err()
+			return t, nil, base.ContextError(ctx)
 		}
 		if kv.Trailer.Seq() > seq || len(hashes) > 0 && string(kv.UserKey) == string(t.Largest) {
 			continue
@@ -213,7 +214,7 @@ func (x *filterExport) filter(run, table int) ([]byte, error) {
 	if x.db.ctx.Err() != nil {
 		return nil, ErrClosed
 	}
-	if err := x.ctx.Err(); err != nil {
+	if err := base.ContextError(x.ctx); err != nil {
 		return nil, err
 	}
 	s := &x.sources[run][table]

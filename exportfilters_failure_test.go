@@ -281,3 +281,32 @@ func TestExportFilters_HoldsFiles(t *testing.T) {
 		return tablesOnDisk(t, db, mem) == len(db.Tables())
 	})
 }
+
+// A Writer that breaks the contract of io.Writer does not make a bundle that is cut short pass for one.
+func TestExportFilters_WriterContract(t *testing.T) {
+	db := openTest(t, small())
+	defer closeTest(t, db)
+	fill(t, db, 500, 0)
+	for name, c := range map[string]struct {
+		n    func(p []byte) int
+		want error
+	}{
+		"nothing":   {func([]byte) int { return 0 }, io.ErrShortWrite},
+		"too few":   {func(p []byte) int { return len(p) - 1 }, io.ErrShortWrite},
+		"too many":  {func(p []byte) int { return len(p) + 1 }, nil},
+		"less than": {func([]byte) int { return -1 }, nil},
+	} {
+		for first := range 3 { // writes that are right before
+			writes := 0
+			_, err := db.ExportFilters(t.Context(), writerFunc(func(p []byte) (int, error) {
+				if writes++; writes <= first || len(p) == 0 {
+					return len(p), nil
+				}
+				return c.n(p), nil
+			}))
+			if err == nil || c.want != nil && !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s, from write %d: %v", name, first+1, err)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/filterplan"
@@ -30,17 +31,17 @@ func (db *DB) filterPolicy() filterplan.Policy {
 	}
 }
 
-// chooseHasher sets the hash function of memtables and of filters to be written. v has the
-// tables whose filters may already have a secret of SipHash, which is taken over: then a
-// lookup hashes its key only once. Open calls it, before there is a memtable.
-func (db *DB) chooseHasher(v *tree.Version) (err error) {
+// chooseHasher sets the hash function of memtables and of filters to be written. The filters of
+// tables may already have a secret of SipHash, which is taken over: then a lookup hashes its key
+// only once. Open calls it, before there is a memtable.
+func (db *DB) chooseHasher(tables iter.Seq[*tree.Table]) (err error) {
 	secret := db.opts.testing.seed
 	if secret == 0 {
 		var random [8]byte
 		_, _ = rand.Read(random[:]) // never fails
 		secret = binary.LittleEndian.Uint64(random[:])
 	}
-	if db.hasher, err = filterplan.ChooseHasher(db.opts.FilterHash.id(), secret, db.hashersInUse(v)); err != nil {
+	if db.hasher, err = filterplan.ChooseHasher(db.opts.FilterHash.id(), secret, db.hashersInUse(tables)); err != nil {
 		return fmt.Errorf("shale: option FilterHash: %w", err)
 	}
 	return nil
@@ -53,9 +54,9 @@ const hasherLooks = 4
 // be none there with the secret of SipHash. Then it looks for one in the files of a few filters: if each
 // opening had a secret of its own, a lookup would hash its key once for each secret, and RebuildFilters
 // would build every filter again.
-func (db *DB) hashersInUse(v *tree.Version) (all []bloom.Hasher) {
+func (db *DB) hashersInUse(tables iter.Seq[*tree.Table]) (all []bloom.Hasher) {
 	secret := false
-	for t := range v.Tables() {
+	for t := range tables {
 		if f := t.Filter(); f != nil {
 			all = append(all, f.Hasher())
 			secret = secret || f.Hasher().ID() == bloom.HashSipHash
@@ -65,7 +66,7 @@ func (db *DB) hashersInUse(v *tree.Version) (all []bloom.Hasher) {
 		return all
 	}
 	left := hasherLooks
-	for t := range v.Tables() {
+	for t := range tables {
 		if left--; left < 0 {
 			break
 		}
@@ -81,10 +82,11 @@ func (db *DB) hashersInUse(v *tree.Version) (all []bloom.Hasher) {
 	return all
 }
 
-// loading says how the tables of state are opened. moving is that of openVersion.
+// loading says how the tables of state are opened. moving is that of tree.Loading.
 func (db *DB) loading(state *manifest.State, moving bool) tree.Loading {
 	return tree.Loading{
 		NextFileNum: state.NextFileNum,
+		SessionOf:   state.SessionOf,
 		ReadFilters: db.filtersFit(state.Version),
 		Moving:      moving,
 		Now:         db.opts.testing.readNow,
@@ -105,6 +107,15 @@ func (db *DB) filtersFit(v *manifest.Version) bool {
 		sum += bytes
 	}
 	return sum <= limit
+}
+
+// readFilters reads, for Open, the filters and indexes for which there is room. Of a large store,
+// most of them are read later, in the background (residency.Filters.Loop). complete is that of
+// tree.Load.
+func (db *DB) readFilters(complete bool) {
+	if !complete || db.filters.Adjust(db.view.Load().Version) {
+		db.filters.LoadLater()
+	}
 }
 
 // reportFilter reports the filters of t that could not be used when t was opened, unless

@@ -5,12 +5,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -113,9 +113,9 @@ func TestSipHash_SecretOfFiltersNotInMemory(t *testing.T) {
 // blocks.
 func collisions(t *testing.T) []string {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "shared", "vectors", "murmur3-128-universal-collisions.tsv"))
+	f, err := os.Open(testenv.Shared(t, "vectors/murmur3-128-universal-collisions.tsv"))
 	if err != nil {
-		t.Skipf("no vectors here: %v", err)
+		t.Fatal(err)
 	}
 	defer f.Close()
 	var units, keys []string

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,16 +18,10 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-var listedKinds = sync.OnceValues(func() ([]testkeys.Kind, error) { return testkeys.Listed("../shared/data") })
-
 // allKinds returns every kind of key that there is here.
 func allKinds(t testing.TB) []testkeys.Kind {
 	t.Helper()
-	listed, err := listedKinds()
-	if err != nil {
-		t.Logf("without lists of real keys: %v", err)
-	}
-	return append(testkeys.Made(), listed...)
+	return append(testkeys.Made(), testkeys.Listed(t)...)
 }
 
 // A filterOracle asks stores for keys that they hold, and for some that they

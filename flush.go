@@ -61,7 +61,8 @@ func newFlusher(env flusherEnv) *flusher {
 }
 
 // loop flushes all immutable memtables whenever it is woken. When a flush fails it tries again
-// after retryDelay. It is a goroutine of the store's own, and ends when ctx is done.
+// after retryDelay. It is a goroutine of the store's own, and ends when ctx is done, or when the
+// directory is lost, since nothing can be written any more.
 func (f *flusher) loop(ctx context.Context) {
 	for failed := 0; ; {
 		select {
@@ -75,11 +76,11 @@ func (f *flusher) loop(ctx context.Context) {
 				failed = 0
 				continue
 			}
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || errors.Is(err, ErrMoved) {
 				return
 			}
 			failed++
-			f.retry(err)
+			_ = base.Survive(func() error { f.retry(err); return nil }) // what it gives up is only room
 			if !f.sleep(retryDelay(failed)) {
 				return
 			}
@@ -114,7 +115,11 @@ func (f *flusher) flushOldest() error {
 	defer f.started(-1)
 	imm.mem.Pack()
 	f.speed.started(imm.mem.Taken())
-	out, err := f.flush(imm)
+	var out []*tree.Table
+	err := base.Survive(func() (err error) {
+		out, err = f.flush(imm)
+		return err
+	})
 	f.speed.ended(err)
 	f.ended(flushOutcome{imm: imm, out: out, took: time.Since(begin), err: err})
 	return err
@@ -189,13 +194,17 @@ func (db *DB) retryFlushLater(err error) {
 // sink.discard. Requires: flusher.mu is held.
 func (db *DB) flush(imm *immutable) ([]*tree.Table, error) {
 	s := db.newSink(0, db.filterPolicy().FlushBits())
+	installed := false
+	defer func() {
+		if !installed { // also if the file system has panicked
+			s.discard()
+		}
+	}()
 	err := db.writeRun(imm, s)
 	if err == nil {
 		err = db.installFlush(imm, s.tables)
 	}
-	if err != nil {
-		s.discard()
-	}
+	installed = err == nil
 	return s.tables, err
 }
 
@@ -214,8 +223,8 @@ func (db *DB) writeRun(imm *immutable, s *sink) error {
 	if err == nil {
 		err = s.open()
 	}
-	if errors.Is(err, context.Canceled) {
-		return ErrClosed // nobody else cancels db.ctx
+	if db.closing() && errors.Is(err, context.Canceled) {
+		return ErrClosed // and not an error of the file system that says so
 	}
 	return err
 }
@@ -248,7 +257,7 @@ func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
 // Flush writes the memtables to tables, and waits until that is done or until ctx is done. If
 // ctx ends first, the flush itself goes on.
 func (db *DB) Flush(ctx context.Context) error {
-	if err := db.beginUsable(); err != nil {
+	if err := db.beginUsable(ctx); err != nil {
 		return err
 	}
 	defer db.calls.Done()
@@ -312,7 +321,7 @@ func (db *DB) awaitFlushes(ctx context.Context) (err error) {
 		case len(v.imms) == 0 || v.imms[len(v.imms)-1].mem.LastSeq() > newest:
 			return true
 		case ctx.Err() != nil:
-			err = ctx.Err()
+			err = base.ContextError(ctx)
 		default:
 			if failed := db.scheduler.FlushFailure(); failed != nil {
 				err = fmt.Errorf("shale: flush: %w", failed)

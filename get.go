@@ -49,7 +49,6 @@ type lookup struct {
 	// its key. GetMany may look up one key several times.
 	counted, hit bool
 	sample       bool          // this lookup counts the negatives of each table
-	advanced     bool          // a file was not there, and the handle has advanced: see lookAgain
 	near         *sstable.Near // of GetMany, else nil
 	// Where a lookup that met ErrNotCached goes on: at run from of view. If view is nil, the
 	// lookup begins with the memtables.
@@ -115,6 +114,7 @@ func (db *DB) find(l *lookup) (bool, error) {
 	if l.view == nil && !l.counted {
 		l.sample = sampled(c.gets.Add(1))
 	}
+	var gone string // see lookAgain
 	for {
 		v := db.view.Load()
 		if v == nil {
@@ -143,8 +143,8 @@ func (db *DB) find(l *lookup) (bool, error) {
 			l.view, l.from, l.at = nil, 0, nil
 		case err == sstable.ErrNotCached:
 			return false, err // l knows where to go on
-		case l.latest && !l.advanced && db.lookAgain(err):
-			l.view, l.from, l.advanced = nil, 0, true
+		case l.latest && db.lookAgain(v, err, &gone):
+			l.view, l.from = nil, 0
 		default:
 			return false, db.readError(l.key, err)
 		}

@@ -22,9 +22,20 @@ import (
 // ends GetMany, which returns it. If a lookup fails, GetMany returns its error, and fn
 // may have been called for earlier keys.
 func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
+	for gone := ""; ; {
+		again, err := db.getMany(keys, fn, &gone)
+		if !again {
+			return err
+		}
+	}
+}
+
+// getMany is GetMany at one snapshot. With an error it reports whether a later snapshot may do: fn was
+// not called then. gone is that of lookAgain.
+func (db *DB) getMany(keys [][]byte, fn func(i int, value []byte, found bool) error, gone *string) (again bool, err error) {
 	s, err := db.Snapshot()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer s.Close()
 	m := manyPool.Get().(*many)
@@ -33,16 +44,16 @@ func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) er
 	for first, n := 0, mostKeys; first < len(keys); {
 		m.keys = keys[first:min(first+n, len(keys))]
 		if err := m.lookUp(db, s.seq); err != nil {
-			return err
+			return first == 0 && db.lookAgain(s.view, err, gone), err
 		}
 		handed, err := m.hand(db, s.seq, first, fn)
 		if err != nil {
-			return err
+			return false, err
 		}
 		n = m.nextBatch(handed)
 		first += handed
 	}
-	return nil
+	return false, nil
 }
 
 const (
@@ -326,7 +337,9 @@ func (m *many) readCold(db *DB, seq base.Seq) error {
 	var wg sync.WaitGroup
 	for r := range readers {
 		some := m.cold[len(m.cold)*r/readers : len(m.cold)*(r+1)/readers]
-		wg.Go(func() { errs[r] = m.readSome(db, seq, some, 1+r) })
+		wg.Go(func() {
+			errs[r] = base.Survive(func() error { return m.readSome(db, seq, some, 1+r) })
+		})
 	}
 	wg.Wait()
 	for _, err := range errs {

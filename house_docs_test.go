@@ -66,19 +66,40 @@ func namesOfCode(t *testing.T) (words, files map[string]bool) {
 	return words, files
 }
 
-// Every file that the documents link to exists.
+// Every file that the documents link to exists, and every heading.
 func TestDocuments_Links(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	for _, doc := range []string{"README.md", "bloom/README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/FORMAT.md", "docs/FAILURES.md", "docs/FILTERS.md", "docs/GROUP.md", "docs/LOGSTORE.md", "docs/OPERATIONS.md", "docs/PERFORMANCE.md", "docs/REMOTE.md", "docs/TESTING.md"} {
+	link := regexp.MustCompile(`\]\(([^)#:]*)(#[^):]*)?\)`)
+	for _, doc := range []string{"README.md", "bloom/README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/COMMAND.md", "docs/FORMAT.md", "docs/FAILURES.md", "docs/FILTERS.md", "docs/GROUP.md", "docs/LOGSTORE.md", "docs/OPERATIONS.md", "docs/PERFORMANCE.md", "docs/REMOTE.md", "docs/SHALED.md", "docs/TESTING.md"} {
 		text, err := os.ReadFile(doc)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
 		for _, m := range link.FindAllSubmatch(text, -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(doc), string(m[1]))); err != nil {
+			to := doc
+			if len(m[1]) > 0 {
+				to = filepath.Join(filepath.Dir(doc), string(m[1]))
+			}
+			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s points to %s: %v", doc, m[1], err)
+			} else if name := string(m[2]); name != "" && !anchors(t, to)[name] {
+				t.Errorf("%s points to %s in %s, which has no such heading", doc, name, to)
 			}
 		}
 	}
+}
+
+// anchors returns what links to the headings of a document end with.
+func anchors(t *testing.T, doc string) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]bool)
+	heading, drop := regexp.MustCompile(`(?m)^#+ (.*)$`), regexp.MustCompile(`[^\pL\pN _-]`)
+	for _, m := range heading.FindAllSubmatch(text, -1) {
+		found["#"+strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(string(m[1])), ""), " ", "-")] = true
+	}
+	return found
 }

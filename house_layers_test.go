@@ -43,6 +43,7 @@ var layers = map[string]int{
 	"bundle":             1,
 	"filterplan":         1,
 	"internal/filecache": 1,
+	"internal/guard":     1,
 	"internal/health":    1,
 	"internal/iter":      1,
 	"bloom":              0,
@@ -119,6 +120,7 @@ var layers = map[string]int{
 	"internal/smalldisk":   1,
 	"internal/svg/svgtest": -1,
 	"internal/testenv":     -2,
+	"internal/testrun":     7,
 }
 
 // onlyImports are the packages of the store that some packages are limited to.
@@ -138,7 +140,7 @@ var onlyImports = map[string][]string{
 // forTests are packages for tests: no program or library of ours imports them.
 var forTests = []string{
 	"bloom/internal/filtertest", "cmd/shale/internal/cmdtest", "test/harness", "test/soak",
-	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/resp/resptest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys",
+	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/resp/resptest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys", "internal/testrun",
 }
 
 // heavy are packages that the root must not link. The last ones are the command's.

@@ -19,16 +19,15 @@ import (
 //
 // Keys must come in strictly ascending order: the first that does not ends Ingest with an error
 // that names it. Key and value need be valid only until sorted goes on. To give up, for instance
-// when a source of entries fails, cancel ctx: Ingest then returns its cause. After an error
-// nothing is visible. There is one exception: after an error from the file system while the
-// tables were made part of the store, what is there is unknown until the store is opened again.
+// when a source of entries fails, cancel ctx: the error of Ingest then wraps its cause. After an
+// error nothing is there, but for two errors that say so: ErrIngested and ErrIngestInDoubt.
 //
 // Other goroutines read and write meanwhile. The keys are written at the end: they are newer
 // than all writes that returned before, and hidden by those that begin after Ingest returned.
 // Writers wait while the memtable is flushed then. Close waits for Ingest, which then ends when
 // sorted gives its next entry.
 func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) error {
-	if err := db.beginUsable(); err != nil {
+	if err := db.beginUsable(ctx); err != nil {
 		return err
 	}
 	defer db.calls.Done()
@@ -50,7 +49,7 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 		return err
 	}
 	level, err := g.commit()
-	if err != nil {
+	if !g.done {
 		return err
 	}
 	c := &db.counters
@@ -64,7 +63,7 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 	}
 	db.events.emit(e)
 	db.scheduler.Nudge()
-	return nil
+	return err // ErrIngested, or nil
 }
 
 // An ingestion is one call of Ingest. It runs on the caller's goroutine:
@@ -135,7 +134,7 @@ func (g *ingestion) write(sorted iter.Seq2[[]byte, []byte]) (err error) {
 // closing, or it takes no writes.
 func (g *ingestion) alive() error {
 	if g.ctx.Err() != nil {
-		return context.Cause(g.ctx)
+		return base.ContextError(g.ctx)
 	}
 	if g.db.ctx.Err() != nil {
 		return ErrClosed
@@ -244,7 +243,7 @@ func (g *ingestion) install() (level int, err error) {
 		v.mem = db.newMemtable()
 	})
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%w: %w", ErrIngestInDoubt, err) // the torn manifest may have the edit
 	}
 	// The old memtable is empty, and the current view has it no longer. Readers may have pinned it.
 	empty.Freeze()
@@ -260,8 +259,8 @@ func (g *ingestion) install() (level int, err error) {
 // written, the ingestion stands all the same, and the store refuses writes as after any other
 // error of the log.
 //
-// Then mark asks Options.CommitGate. Its error is that of the ingestion. Requires: the caller
-// leads the queue.
+// Then mark asks Options.CommitGate. Without its consent, which is also missing if there is no
+// mark to ask about, the error is ErrIngested. Requires: the caller leads the queue.
 func (g *ingestion) mark(seq base.Seq) error {
 	metas := g.sink.metas
 	var b Batch
@@ -269,23 +268,29 @@ func (g *ingestion) mark(seq base.Seq) error {
 		return err
 	}
 	db := g.db
+	gate := db.commitGate()
 	if err := db.appendLog([][]byte{b.setSeq(seq)}, seq, false); err != nil {
-		_ = db.health.LogFailed(err) // DB.Err and an event report it
-		return nil
+		err = db.health.LogFailed(err) // DB.Err and an event report it
+		if gate == nil {
+			return nil
+		}
+		return fmt.Errorf("%w: %w", ErrIngested, err)
 	}
-	if gate := db.commitGate(); gate != nil {
+	if gate != nil {
 		if err := gate(seq); err != nil {
-			return db.health.LogFailed(err)
+			return fmt.Errorf("%w: %w", ErrIngested, db.health.CommitRefused(err))
 		}
 	}
 	return nil
 }
 
 // flush brings all that is in memtables into tables. When it returns nil the memtable is empty,
-// and stays so until the caller gives the lead away. Requires: the caller leads the queue.
+// and stays so until the caller gives the lead away. It also begins another log if the marks of
+// ingestions have filled the current one: no memtable fills in a store that only ingests, so
+// nothing else would. Requires: the caller leads the queue.
 func (g *ingestion) flush() error {
 	db := g.db
-	if !db.view.Load().mem.Empty() {
+	if !db.view.Load().mem.Empty() || db.logs.IsLong() {
 		if err := db.rotate(); err != nil {
 			return err
 		}

@@ -2,6 +2,8 @@ package shale
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/shaledb/shale/vfs"
@@ -69,5 +71,51 @@ func TestIngest_AfterAFlushInARotation(t *testing.T) {
 		db := mustOpen(t, dir, o)
 		wantGet(t, db, "k000001", "new", true)
 		closeTest(t, db)
+	}
+}
+
+// A store that is only ingested into begins another log once the marks have filled one. Each ingestion
+// stays, and has its mark in one of the logs. Those that nobody holds are used again or removed.
+func TestIngest_BeginsLogs(t *testing.T) {
+	for _, hold := range []uint64{0, 1} {
+		o := small()
+		disk := vfs.NewMem()
+		o.FS, o.MemtableSize, o.HoldLogs = disk, 16<<10, hold
+		db := mustOpen(t, "db", o)
+		beside := *o
+		beside.ReadOnly = true
+		reader := mustOpen(t, "db", &beside)
+		key := strings.Repeat("k", 1000)
+		const n = 100
+		for i := range n {
+			mustIngest(t, db, func(yield func(k, v []byte) bool) { yield([]byte(key), fmt.Append(nil, i)) })
+			if w := db.logs.Current().Len(); w > 16<<10+4<<10 {
+				t.Fatalf("after %d ingestions the log has %d bytes", i+1, w)
+			}
+			if _, err := reader.Advance(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			wantGet(t, reader, key, fmt.Sprint(i), true)
+		}
+		closeTest(t, reader)
+		nums, batches := chainOf(t, db)
+		marks := 0
+		for _, n := range batches {
+			marks += n
+		}
+		if hold > 0 && (marks != n || len(nums) < 8) || hold == 0 && len(nums) > 1+2 {
+			t.Errorf("hold from %d: the logs %v are there, with %d marks", hold, nums, marks)
+		}
+		if db.logs.Count() != 1 {
+			t.Errorf("%d logs are needed", db.logs.Count())
+		}
+		crashed := disk.Crash(vfs.CrashConfig{})
+		closeTest(t, db)
+		for _, fs := range []vfs.FS{disk, crashed} {
+			o.FS = fs
+			db := mustOpen(t, "db", o)
+			wantGet(t, db, key, fmt.Sprint(n-1), true)
+			closeTest(t, db)
+		}
 	}
 }

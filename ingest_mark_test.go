@@ -70,7 +70,7 @@ func TestIngest_MarkInTheLog(t *testing.T) {
 			}
 			next--
 		}
-		h, err := wal.ReadHeader(o.FS, db.dir, num, db.storeID)
+		h, err := wal.ReadHeader(o.FS, db.dir, num, db.storeID, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -113,21 +113,29 @@ func (it *Iterator) Close() error {
 }
 
 // Scan implements Reader.
-func (db *DB) Scan(r Range) iter.Seq2[Entry, error] { return scan(r, db.NewIterator) }
+func (db *DB) Scan(r Range) iter.Seq2[Entry, error] { return scan(r, db.NewIterator, true) }
 
 // scan returns a walk over an iterator, which it opens when the loop begins and closes when the
-// loop ends, also by a panic. So the state that a loop sees is that of its beginning.
-func scan(r Range, open func(Range) *Iterator) iter.Seq2[Entry, error] {
+// loop ends, also by a panic. So the state that a loop sees is that of its beginning. latest says
+// that this is the newest state: if a file of it is gone, the walk begins with one that is newer.
+func scan(r Range, open func(Range) *Iterator, latest bool) iter.Seq2[Entry, error] {
 	r = r.clone()
 	return func(yield func(Entry, error) bool) {
 		it := open(r)
-		defer it.Close() // the error of a movement says more
-		move, step := it.First, it.Next
-		if r.Reverse {
-			move, step = it.Last, it.Prev
+		defer func() { it.Close() }() // the error of a movement says more
+		ok := it.begin(r.Reverse)
+		if latest {
+			for gone := ""; !ok && it.c != nil && it.c.db.lookAgain(it.c.view, it.Err(), &gone); {
+				_ = it.Close() // likewise
+				it = open(r)
+				ok = it.begin(r.Reverse)
+			}
 		}
-		n := 0
-		for ok := move(); ok; ok = step() {
+		step := it.Next
+		if r.Reverse {
+			step = it.Prev
+		}
+		for n := 0; ok; ok = step() {
 			if !yield(Entry{Key: it.Key(), Value: it.Value()}, nil) {
 				return
 			}
@@ -139,4 +147,12 @@ func scan(r Range, open func(Range) *Iterator) iter.Seq2[Entry, error] {
 			yield(Entry{}, err)
 		}
 	}
+}
+
+// begin moves to the entry with which a walk begins.
+func (it *Iterator) begin(reverse bool) bool {
+	if reverse {
+		return it.Last()
+	}
+	return it.First()
 }

@@ -168,8 +168,9 @@ func TestIterator_CloseBeforeAReadAhead(t *testing.T) {
 	db := openTest(t, opts)
 	fill(t, db, 5000, 0)
 	mustFlush(t, db)
+	opts.ReadOnly = true
 	for n := range 100 { // each stops at another entry; one of them reads ahead next
-		db.files.Reset()
+		db := openTest(t, opts)
 		it := db.NewIterator(Range{})
 		for ok, i := it.First(), 0; ok && i < 20*n; i++ {
 			ok = it.Next()

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shaledb/shale/internal/guard"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -122,9 +123,11 @@ func (c *changes) await(ctx context.Context, done func() bool) {
 
 // A place is where a store is. It is constant after Open.
 type place struct {
-	fs      vfs.FS
+	fs      vfs.FS // guard; of a read-only store Options.FS
+	guard   *guard.FS
 	dir     string
 	storeID uint64
+	session uint64    // of this handle, if it writes: see manifest.Session
 	lock    io.Closer // nil if read-only
 }
 

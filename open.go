@@ -13,6 +13,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/filecache"
+	"github.com/shaledb/shale/internal/guard"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
@@ -31,7 +33,9 @@ const falsePositiveMemory = 1 << 20
 // store open for writing, it fails with ErrLocked, naming the owner's process
 // id, at once or after Options.LockTimeout. With ReadOnly it takes no lock and
 // writes nothing. A relative dir is one of the working directory at the time of
-// the call: the program may change that later.
+// the call: the program may change that later. So may symbolic links in dir be
+// switched, unless the store is read-only: it goes on in the directory that it
+// has opened. If that is renamed, removed or replaced, see ErrMoved.
 //
 // Damage to what the store needs to open gives a CorruptionError and changes
 // nothing on disk. Open checks that each table is there, has its size and ends as
@@ -52,8 +56,13 @@ func Open(dir string, opts *Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shale: open %s: %w", dir, err)
 	}
+	if !o.ReadOnly {
+		// A link that is switched later leads to another store, whose lock we lack too. A reader
+		// follows it: Advance says ErrReplaced.
+		abs = vfs.Resolve(o.FS, abs)
+	}
 	db := &opening{DB: newDB(abs, o)}
-	if err := db.open(); err != nil {
+	if err := base.Survive(db.open); err != nil { // a file system that panics must not keep the lock
 		db.abandon()
 		return nil, fmt.Errorf("shale: open %s: %w", dir, err)
 	}
@@ -73,7 +82,7 @@ func newDB(dir string, o Options) *DB {
 	db := &DB{
 		lifetime:       newLifetime(),
 		changes:        newChanges(),
-		place:          place{dir: dir, fs: o.FS},
+		place:          place{dir: dir, fs: o.FS, session: o.testing.session()},
 		opts:           o,
 		events:         eventLog{listener: o.OnEvent, logger: o.Logger, dir: dir, now: o.testing.now},
 		cache:          cache.New(o.CacheSize),
@@ -81,13 +90,12 @@ func newDB(dir string, o Options) *DB {
 		falsePositives: cache.NewFalsePositives(int(min(falsePositiveMemory, max(o.CacheSize/16, 64<<10)))),
 	}
 	db.counters.init()
-	limit := o.MaxOpenFiles
-	if o.ReadOnly {
-		// A writer next to us may delete a table at any time. It stays readable only while
-		// it is open, so no table is closed to save descriptors.
-		limit = int(^uint(0) >> 1)
+	db.guard = guard.New(o.FS, dir, func(err error) { db.health.Lose(err) })
+	if !o.ReadOnly {
+		db.fs = db.guard // from lockDir on it knows the directory
 	}
-	db.files = filecache.New(o.FS, limit)
+	db.files = filecache.New(db.fs, o.MaxOpenFiles)
+	db.files.Foreign = o.ReadOnly
 	db.connect()
 	return db
 }
@@ -107,8 +115,8 @@ func newDB(dir string, o Options) *DB {
 //  8. startBackground starts the goroutines.
 //
 // If one of the first six steps fails, the caller calls abandon. After them nothing fails
-// any more. A read-only store takes steps 2 to 4 only (openReadOnly): it writes nothing, and
-// reading the filters and indexes that Open has left for later is its only background work.
+// any more. A read-only store advances instead (openReadOnly): it writes nothing, and reading the
+// filters and indexes that Open has left for later is its only background work.
 func (db *opening) open() error {
 	if err := db.lockDir(); err != nil {
 		return err
@@ -121,13 +129,14 @@ func (db *opening) open() error {
 		return err
 	}
 	state.NextFileNum = max(state.NextFileNum, base.FileNum(db.opts.FirstFileNum))
-	if err := db.openVersion(state, false); err != nil {
+	if err := db.openVersion(state); err != nil {
 		return err
 	}
 	replayed, err := db.replayLogs(state)
 	if err != nil {
 		return err
 	}
+	db.recovered(replayed.LastSeq)
 	if err := db.beginManifest(state); err != nil {
 		return err
 	}
@@ -174,12 +183,13 @@ func (db *opening) lockDir() error {
 	if db.opts.ReadOnly {
 		return nil
 	}
-	// loadState asks again under the lock. This makes sure that no directory is made in
-	// vain.
-	if db.opts.MustExist {
-		if err := manifest.Exists(db.fs, db.dir); err != nil {
-			return err
-		}
+	// loadState asks again under the lock. This makes sure that no directory is made in vain, and
+	// that nothing is written into the store of another program, which may have a LOCK of its own.
+	// What looks damaged may be a checkpoint in the making, which is locked.
+	var damage *CorruptionError
+	if err := manifest.Exists(db.fs, db.dir); err != nil &&
+		(db.opts.MustExist || !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &damage)) {
+		return err
 	}
 	if err := db.made.noteMissing(db.fs, db.dir); err != nil {
 		return err
@@ -198,7 +208,7 @@ func (db *opening) lockDir() error {
 		lock, err := db.fs.Lock(db.path(base.LockName))
 		if err == nil {
 			db.lock = lock
-			return nil
+			return db.guard.Hold(lock)
 		}
 		left := deadline.Sub(db.opts.testing.now())
 		if !errors.Is(err, vfs.ErrLocked) || left <= 0 {
@@ -209,9 +219,8 @@ func (db *opening) lockDir() error {
 }
 
 // loadState reads the manifest. If there is no store, it makes the state of a new one. With
-// MustExist or ReadOnly that is an error instead, which wraps fs.ErrNotExist. With
-// ErrorIfExists a store that is there is one, fs.ErrExist. It writes nothing. Requires: the
-// lock is held, or the store is read-only.
+// MustExist that is an error instead, which wraps fs.ErrNotExist. With ErrorIfExists a store
+// that is there is one, fs.ErrExist. It writes nothing. Requires: the lock is held.
 func (db *opening) loadState() (*manifest.State, error) {
 	state, err := manifest.Load(db.fs, db.dir)
 	switch {
@@ -221,7 +230,7 @@ func (db *opening) loadState() (*manifest.State, error) {
 		return state, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
-	case db.opts.MustExist || db.opts.ReadOnly:
+	case db.opts.MustExist:
 		return nil, err
 	}
 	if db.made.found, err = db.fs.List(db.dir); err != nil {
@@ -236,12 +245,10 @@ func (db *opening) loadState() (*manifest.State, error) {
 }
 
 // openVersion opens the tables of the manifest's version and makes it the current one, with
-// an empty memtable. Of a large store, most filters and indexes are read later, in the
-// background (residency.Filters.Loop). With moving set, a sidecar that is not there is an error: a writer
-// next to us may have put another in its place. Requires: nobody else uses the store yet.
-func (db *DB) openVersion(state *manifest.State, moving bool) error {
+// an empty memtable. Requires: nobody else uses the store yet.
+func (db *DB) openVersion(state *manifest.State) error {
 	db.storeID = state.StoreID
-	v, complete, err := db.tree.Load(state.Version, db.loading(state, moving))
+	v, complete, err := db.tree.Load(state.Version, db.loading(state, false))
 	if err != nil {
 		return err
 	}
@@ -250,27 +257,22 @@ func (db *DB) openVersion(state *manifest.State, moving bool) error {
 		db.reportFilter(t)
 		flushed = max(flushed, t.Meta.MaxSeq)
 	}
-	// Numbers are never given out twice. LastSeq may be above those of all tables: see
-	// replaceLog.
-	db.commits.Skip(max(state.LastSeq, flushed))
 	// follower.apply leaves out what is up to this number.
 	db.flusher.flushedSeq.Store(uint64(flushed))
-	if err := db.chooseHasher(v); err != nil { // before the first memtable, which hashes with it
+	if err := db.chooseHasher(v.Tables()); err != nil { // before the first memtable, which hashes with it
 		return err
 	}
 	db.view.open(newView(db.newMemtable(), nil, v))
-	// What has to be read beyond what fits into one go is read in the background.
-	if !complete || db.filters.Adjust(v) {
-		db.filters.LoadLater()
-	}
+	db.readFilters(complete)
 	return nil
 }
 
-// beginManifest begins a manifest of our own with a snapshot of the state. To go on with
+// beginManifest begins a session, and a manifest of our own with a snapshot of the state. To go on with
 // the old one would mean to append after what may be torn. Nothing needs the old one once
 // this returns nil: CURRENT names the new one, durably.
 func (db *opening) beginManifest(state *manifest.State) error {
 	old := state.ManifestNum
+	state.BeginSession(db.session, db.tree.PeekFileNum())
 	if err := db.tree.BeginManifest(state); err != nil {
 		return err
 	}
@@ -281,23 +283,25 @@ func (db *opening) beginManifest(state *manifest.State) error {
 }
 
 // sweepDir removes files of shale's that nothing needs, such as leftovers of a crash. It
-// never touches a file of another name. Requires: manifest and log have begun, and no table
-// is being written, because its file would look like a leftover.
+// never touches a file of another name. A file that can't be removed does not keep it from
+// the others; the error is that of the first such file. Requires: manifest and log have begun,
+// and no table is being written, because its file would look like a leftover.
 func (db *DB) sweepDir() error {
 	names, err := db.fs.List(db.dir)
 	if err != nil {
 		return err
 	}
+	var first error
 	for _, name := range names {
 		t, n, ok := base.ParseFileName(name)
 		if !ok || !db.leftover(t, n) {
 			continue
 		}
-		if err := db.fs.Remove(db.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+		if err := db.fs.Remove(db.path(name)); first == nil && !errors.Is(err, fs.ErrNotExist) {
+			first = err
 		}
 	}
-	return nil
+	return first
 }
 
 // leftover reports whether no part of the store needs file n of type t.
@@ -313,44 +317,20 @@ func (db *DB) leftover(t base.FileType, n base.FileNum) bool {
 	return false
 }
 
-// sidecarTries is how often openReadOnly and Advance look for a sidecar that is not there before
-// they do without.
-const sidecarTries = 3
-
-// openReadOnly opens what is on disk without writing. It begins again, after a pause that
-// grows, if a step fails. Next to a running writer a file may vanish between the reading of
-// its name and its opening, and the last log may be in the middle of a write. If it fails
-// each time, it returns the last error. No store there is an error at once.
+// openReadOnly opens what is on disk without writing. It begins with a view without tables, and
+// advances from there. No store there is an error at once.
 func (db *opening) openReadOnly() error {
-	var err error
-	for attempt := range advanceTries {
-		if attempt > 0 && !db.sleep(time.Duration(attempt)*2*time.Millisecond) {
-			return ErrClosed
-		}
-		var state *manifest.State
-		if state, err = db.loadState(); err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			continue
-		}
-		if err = db.openVersion(state, attempt < sidecarTries); err != nil {
-			db.dropTables()
-			continue
-		}
-		if _, err = db.replayLogs(state); err != nil || db.follower.stopped && attempt < sidecarTries {
-			db.dropTables()
-			continue
-		}
-		db.background.Go(func() { db.filters.Loop(db.ctx) })
-		return nil
+	none, _, err := db.tree.Load(new(manifest.Version), tree.Loading{})
+	if err != nil {
+		return err
 	}
-	return err
-}
-
-// dropTables closes what a failed attempt of openReadOnly has opened.
-func (db *DB) dropTables() {
-	db.files.Reset()
+	db.follower.mem = db.newMemtable()
+	db.view.open(newView(db.follower.mem, nil, none))
+	if err := db.follower.advance(db.ctx); err != nil {
+		return err
+	}
+	db.background.Go(func() { db.filters.Loop(db.ctx) })
+	return nil
 }
 
 var _ io.Closer = (*DB)(nil)
@@ -444,6 +424,9 @@ func (db *opening) undoStore() (done bool) {
 // undoDirs removes the directories that Open made and that are empty, the deepest first.
 // Requires: the lock is given up.
 func (db *opening) undoDirs() {
+	if db.guard.Lost() != nil {
+		return // they may be others'
+	}
 	for _, dir := range db.made.dirs {
 		if db.fs.Remove(dir) != nil {
 			return

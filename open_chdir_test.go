@@ -133,3 +133,70 @@ func TestOpen_ChdirWhileItWaits(t *testing.T) {
 	defer closeTest(t, again)
 	wantGet(t, again, "k", "v", true)
 }
+
+// A link that leads to the directory is switched while the store is open. The writer goes on where it
+// was, and a reader learns that another store is there.
+func TestOpen_LinkSwitched(t *testing.T) {
+	top := t.TempDir()
+	link := filepath.Join(top, "current")
+	switchTo := func(name string) {
+		t.Helper()
+		if err := os.Symlink(name, link+".new"); err != nil {
+			t.Skip(err)
+		}
+		if err := os.Rename(link+".new", link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opts := &Options{Durability: SyncEach, MemtableSize: 4096, OnEvent: func(Event) {}}
+	other, err := Open(filepath.Join(top, "v2"), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, other, "other", "value")
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(top, "v1"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	switchTo("v1")
+	db, err := Open(link, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, db, "key000", "value")
+	reader, err := Open(link, &Options{ReadOnly: true, OnEvent: func(Event) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	switchTo("v2")
+	for i := 1; i < 400; i++ {
+		mustPut(t, db, fmt.Sprintf("key%03d", i), "value")
+	}
+	if _, err := reader.Advance(t.Context()); !errors.Is(err, ErrReplaced) {
+		t.Errorf("Advance = %v, want ErrReplaced", err)
+	}
+	if err := errors.Join(reader.Close(), db.Close()); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]int{"v1": 400, "v2": 1} {
+		db, err := Open(filepath.Join(top, name), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, err := range db.Scan(Range{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		if err := db.Verify(t.Context()); n != want || err != nil {
+			t.Errorf("%s has %d keys, want %d; %v", name, n, want, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

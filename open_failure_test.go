@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -224,5 +226,46 @@ func TestOpen_KeepsTheManifestThatCurrentMayName(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantGet(t, db, "k", "v", true)
+	closeTest(t, db)
+}
+
+// Leftovers that can't be removed stay, and Open says so. All others go.
+func TestOpen_RemovesOtherLeftovers(t *testing.T) {
+	mem := vfs.NewMem()
+	closeTest(t, mustOpen(t, "db", &Options{FS: mem}))
+	const n = 9
+	for i := range n {
+		f, err := mem.Create(fmt.Sprintf("db/%06d.sst", 1000+i))
+		if err == nil {
+			err = f.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stays := map[string]error{"001000.sst": syscall.EPERM, "001003.sst": syscall.EACCES}
+	var told []error
+	failing := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpRemove {
+			return stays[filepath.Base(name)]
+		}
+		return nil
+	})
+	db := mustOpen(t, "db", &Options{FS: failing, OnEvent: func(e Event) {
+		if e.Kind == EventBackgroundError {
+			told = append(told, e.Err)
+		}
+	}})
+	if len(told) != 1 || !errors.Is(told[0], syscall.EPERM) {
+		t.Errorf("Open tells of %v, want the first error", told)
+	}
+	names, err := mem.List("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "00100") })
+	if want := slices.Sorted(maps.Keys(stays)); !slices.Equal(left, want) {
+		t.Errorf("%q are left, want %q", left, want)
+	}
 	closeTest(t, db)
 }

@@ -20,10 +20,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden store")
 
-// goldenStore holds a store of format version 1: tables in two levels and
+// Golden stores hold a store of format version 1: tables in two levels and
 // level 0, deletions, and writes that are in a log only. Every later version
-// must read it.
-const goldenStore = "testdata/golden/v1"
+// must read them. The first was written before there were sessions.
+const (
+	firstGoldenStore = "testdata/golden/v1"
+	goldenStore      = "testdata/golden/v1-sessions"
+)
 
 // goldenContents is what the golden store holds.
 func goldenContents() map[string]string {
@@ -79,10 +82,12 @@ func writeGoldenStore(t *testing.T) {
 }
 
 // copyGoldenStore returns a copy to open.
-func copyGoldenStore(t *testing.T) (dir string) {
+func copyGoldenStore(t *testing.T) (dir string) { return copyStore(t, goldenStore) }
+
+func copyStore(t *testing.T, from string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "db")
-	if err := os.CopyFS(dir, os.DirFS(goldenStore)); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -118,8 +123,8 @@ func TestGolden_Store(t *testing.T) {
 	if *update {
 		writeGoldenStore(t)
 	}
-	for _, readOnly := range []bool{true, false} {
-		dir := copyGoldenStore(t)
+	for i := range 4 {
+		dir, readOnly := copyStore(t, []string{firstGoldenStore, goldenStore}[i/2]), i%2 == 0
 		db, err := Open(dir, &Options{ReadOnly: readOnly, CompactionWorkers: -1}) // so that the levels stay as they are
 		if err != nil {
 			t.Fatal(err)

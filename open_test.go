@@ -97,6 +97,34 @@ func TestOpen_ReadOnly(t *testing.T) {
 	}
 }
 
+// Open changes nothing in the store of another program, also not a LOCK that it has left there.
+func TestOpen_StoreOfAnotherProgram(t *testing.T) {
+	for _, o := range []Options{{}, {MustExist: true}, {ErrorIfExists: true}, {ReadOnly: true}} {
+		mem := vfs.NewMem()
+		if err := mem.MkdirAll("db"); err != nil {
+			t.Fatal(err)
+		}
+		files := map[string]string{"CURRENT": "MANIFEST-000002\n", "MANIFEST-000002": "theirs", "000003.log": "", "LOCK": ""}
+		for name, data := range files {
+			if err := writeFile(mem, filepath.Join("db", name), []byte(data)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.FS = mem
+		if _, err := Open("db", &o); err == nil || !strings.Contains(err.Error(), "LevelDB") {
+			t.Errorf("Open: %v, want an error that names LevelDB", err)
+		}
+		for name, data := range files {
+			if got := readFile(t, mem, filepath.Join("db", name)); got != data {
+				t.Errorf("%s is %q now", name, got)
+			}
+		}
+		if names, err := mem.List("db"); err != nil || len(names) != len(files) {
+			t.Errorf("the directory has %q, %v", names, err)
+		}
+	}
+}
+
 // The store's directory has files that the store did not make. If shale would not choose
 // their names, they stay as they are. Otherwise Open removes them as leftovers, or reports
 // them as damage. None of them makes an answer wrong, or makes a new file overwrite another.

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"time"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
@@ -24,7 +26,8 @@ type Options struct {
 
 	// ReadOnly opens the store as it is on disk at this moment. It takes no lock and writes
 	// nothing, also next to a program that has the store open for writing: DB.Advance then shows
-	// what that program has done since. Writing methods return ErrReadOnly.
+	// what that program has done since. Writing methods return ErrReadOnly. MaxOpenFiles says how
+	// many files the handle keeps open, and what follows if it needs more.
 	ReadOnly bool
 
 	// ErrorIfExists makes Open fail with fs.ErrExist if dir holds a store.
@@ -48,13 +51,16 @@ type Options struct {
 	// acknowledged: a program that copies the log elsewhere can wait there until it has the
 	// group. The position reaches to the end of the group, and LastSeq is the number of its
 	// last write. With SyncEach the log is durable up to there. Ingest asks when its keys are
-	// durable and visible already, but not acknowledged.
+	// durable and visible already, but not acknowledged: after an error they stay, and Ingest
+	// returns ErrIngested.
 	//
 	// One call at a time is under way. Other writers wait meanwhile, and so does Close. The
 	// gate may call LogPosition, HoldLogs, Hold, Sync and Fence, and read; it must not write. An
-	// error makes the store read-only, and the writers of the group get it. The group is not
-	// visible then; but it is in the log, and so it may be there when the store is opened
-	// again. If Resume succeeds, it is gone.
+	// error makes the store read-only until Resume or another Open, whatever it wraps: an
+	// ENOSPC of the gate's is not one of the store's disk, which would pass. The writers of the
+	// group get the error. The group is not visible then; but it is in the log, and so it may
+	// be there when the store is opened again, and a handle that follows by Advance may show
+	// it. If Resume succeeds, it is gone.
 	CommitGate func(LogPosition) error
 
 	// HoldLogs is what DB.HoldLogs gets when the store is opened, before any log is removed.
@@ -130,8 +136,13 @@ type Options struct {
 	// key. Default: none.
 	FilterPrefix PrefixRule
 
-	// MaxOpenFiles is how many table files are kept open. Default 1000, at
-	// least 16.
+	// MaxOpenFiles is how many files of tables, and of filters next to them, are kept open. At
+	// least 16; default 1000. With ReadOnly the default is half of the files that the process may
+	// have open. The limit matters more there: a writer next to the handle may remove a table
+	// that is closed. A lookup, and a Scan that begins, then advance by themselves (see
+	// DB.Advance). A Snapshot or an Iterator that still needs the table can't, and neither can
+	// Verify and ExportFilters: they return an error that wraps fs.ErrNotExist and names this
+	// option. A handle that keeps all its files open, about one for 16 MiB, has no such errors.
 	MaxOpenFiles int
 
 	// CompactionWorkers is how many goroutines compact at most, callers of Compact not
@@ -146,8 +157,9 @@ type Options struct {
 	// lookups cheaper and indexes larger. Default 4 KiB, from 256 B to 1 MiB.
 	BlockSize int
 
-	// TableSize is the target size of a table in bytes. Default 16 MiB, at
-	// least 4 KiB.
+	// TableSize is the target size of a table in bytes. Default 16 MiB, from
+	// 4 KiB to 1 TiB. Each table costs a file and a sync of it, so a table
+	// should hold many values.
 	TableSize int64
 
 	// Compression of data blocks. Default Snappy.
@@ -162,11 +174,12 @@ type testOptions struct {
 	minPrepared int64 // 0: minPrepared
 	noMap       bool  // write the log through write calls even where it could be mapped
 	now         func() time.Time
-	seed        uint64 // of the store id; 0: from the clock
-	baseSize    int64  // of the first level below level 0; 0: four memtables
-	readNow     int64  // bytes of filters and indexes that Open reads; 0: readNow, negative: none
-	runs        int    // that a level may hold; 0: the default of package compaction
-	level0      int    // runs at which level 0 is compacted; 0: the default of package compaction
+	seed        uint64        // of the store id; 0: from the clock
+	session     func() uint64 // returns the id of the next session; nil: a random one
+	baseSize    int64         // of the first level below level 0; 0: four memtables
+	readNow     int64         // bytes of filters and indexes that Open reads; 0: readNow, negative: none
+	runs        int           // that a level may hold; 0: the default of package compaction
+	level0      int           // runs at which level 0 is compacted; 0: the default of package compaction
 }
 
 // Durability says when a write is on disk, that is, survives a crash of the
@@ -300,12 +313,18 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&c.MemtableSize, 32<<20)
 	setDefault(&c.CacheSize, 64<<20)
 	setDefault(&c.FilterBits, 10)
+	if c.ReadOnly {
+		setDefault(&c.MaxOpenFiles, filecache.HalfOfProcess())
+	}
 	setDefault(&c.MaxOpenFiles, 1000)
 	setDefault(&c.CompactionWorkers, max(1, runtime.GOMAXPROCS(0)/2))
 	setDefault(&c.BlockSize, 4<<10)
 	setDefault(&c.TableSize, 16<<20)
 	if c.FS == nil {
 		c.FS = vfs.Default
+	}
+	if c.testing.session == nil {
+		c.testing.session = func() uint64 { return rand.Uint64() | 1 }
 	}
 	if c.testing.now == nil {
 		c.testing.now = time.Now
@@ -352,8 +371,8 @@ func (o *Options) validate() error {
 		return optionError("MaxOpenFiles", fmt.Sprintf("is %d, below 16", o.MaxOpenFiles))
 	case o.BlockSize < 256 || o.BlockSize > 1<<20:
 		return optionError("BlockSize", fmt.Sprintf("is %d, not in [256 B, 1 MiB]", o.BlockSize))
-	case o.TableSize < 4<<10:
-		return optionError("TableSize", fmt.Sprintf("is %d, below 4 KiB", o.TableSize))
+	case o.TableSize < 4<<10 || o.TableSize > 1<<40: // compactions calculate with sums of many tables
+		return optionError("TableSize", fmt.Sprintf("is %d, not in [4 KiB, 1 TiB]", o.TableSize))
 	}
 	return nil
 }

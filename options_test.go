@@ -75,6 +75,8 @@ func TestOptions_Refused(t *testing.T) {
 		{"BlockSize", Options{BlockSize: -1}},
 		{"TableSize", Options{TableSize: 4<<10 - 1}},
 		{"TableSize", Options{TableSize: -1}},
+		{"TableSize", Options{TableSize: 1<<40 + 1}},
+		{"TableSize", Options{TableSize: math.MaxInt64}},
 	} {
 		fsys := vfs.NewMem()
 		c.opts.FS = fsys
@@ -92,7 +94,7 @@ func TestOptions_Refused(t *testing.T) {
 func TestOptions_Bounds(t *testing.T) {
 	for _, o := range []Options{
 		{MemtableSize: 4 << 10, MaxOpenFiles: 16, BlockSize: 256, TableSize: 4 << 10, FilterBits: 64, CompactionWorkers: 9},
-		{MemtableSize: 1 << 30, BlockSize: 1 << 20, TableSize: math.MaxInt64, FilterBits: math.Inf(-1), CacheSize: -1},
+		{MemtableSize: 1 << 30, BlockSize: 1 << 20, TableSize: 1 << 40, FilterBits: math.Inf(-1), CacheSize: -1},
 		{FilterBits: math.SmallestNonzeroFloat64, FilterMemory: 1, CacheSize: math.MaxInt64 / 2, CompactionWorkers: math.MinInt},
 	} {
 		db := openTest(t, &o)

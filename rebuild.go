@@ -34,6 +34,7 @@ type FilterRebuild struct {
 	Tables       int   // tables that were still there when it looked at them
 	Rebuilt      int   // tables that got a new filter
 	Gone         int   // tables that were compacted away before they got theirs
+	Reloaded     int   // tables whose filter could not be read before, and is in memory now
 	BytesWritten int64 // files of new filters
 
 	// The sizes of the tables' filters, resident or not. One that can't be used
@@ -46,15 +47,15 @@ type FilterRebuild struct {
 // again. The options call for a hash function (FilterHash), for the last level a kind
 // (LastLevelFilter), and by FilterBits or FilterMemory for a number of bits a key in each
 // level. A filter with at least nine tenths of these is left alone, and so is one with more
-// if there is room for it. A table without a filter, or with one that can't be used, gets
-// one.
+// if there is room for it. A table without a filter, or with one that is damaged, gets one.
+// A filter that could not be read is read again.
 //
 // It reads the keys of these tables, and takes 8 bytes of memory for each key of one table
 // at a time. Lookups, writes and compactions go on meanwhile. Each new filter is in use as
 // soon as it is durable, so what was done before an error stays done. Damaged tables are
 // passed over, and the first such error is returned at the end. Any other error ends the call.
 func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
-	if err := db.beginUsable(); err != nil {
+	if err := db.beginUsable(ctx); err != nil {
 		return FilterRebuild{}, err
 	}
 	defer db.calls.Done()
@@ -76,15 +77,24 @@ func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
 		return FilterRebuild{}, db.rebuildError(err)
 	}
 	r := rebuild{db: db, ctx: ctx}
+	r.reload()
 	if err := r.run(); err != nil {
 		return r.report, db.rebuildError(err)
 	}
 	return r.report, nil
 }
 
+// reload reads filters again that could not be read. The store does so by itself, too, but later.
+func (r *rebuild) reload() {
+	if v := r.db.acquireView(); v != nil {
+		r.report.Reloaded = r.db.filters.Reload(v.Version)
+		r.db.tree.Release(v.Version)
+	}
+}
+
 // rebuildError gives an error its context. If Close has ended the call, that is ErrClosed.
 func (db *DB) rebuildError(err error) error {
-	if db.ctx.Err() != nil || errors.Is(err, ErrClosed) {
+	if db.closing() {
 		return ErrClosed
 	}
 	return fmt.Errorf("shale: rebuild filters: %w", err)
@@ -96,7 +106,7 @@ type rebuild struct {
 	ctx     context.Context
 	report  FilterRebuild
 	builder bloom.StaticBuilder
-	made    []*newFilter             // written, and not installed yet; at most installFilters
+	made    []*newFilter             // written, and not installed yet
 	bytes   int64                    // in the files of made
 	damage  error                    // the first that kept a table from getting a filter, for the end
 	want    filterplan.WantedFilters // of the pass under way
@@ -112,11 +122,13 @@ type newFilter struct {
 	before  int64 // bytes of the filter in use
 }
 
-// Filters are installed once installFilters of them, or installFilterBytes, have been
-// written. They are not installed one by one, because each edit of the manifest copies the
-// list of tables.
+// Filters are installed once installFilterBytes of them, or installFilters and a 64th of those
+// of all tables, have been written. Each edit copies the list of tables, and the memory of the
+// filters is summed up again over all of them. With 16 filters an edit, 100,000 tables took
+// more than 6,000 edits.
 const (
 	installFilters     = 16
+	installParts       = 64
 	installFilterBytes = 8 << 20
 )
 
@@ -158,9 +170,10 @@ func (r *rebuild) pass() error {
 	// The version is not kept for the whole pass, which may take long: files that
 	// compactions replace would pile up. table takes a reference for each table.
 	r.db.tree.Release(v.Version)
+	enough := max(installFilters, len(tables)/installParts)
 	for _, t := range tables {
 		err := r.table(t)
-		if err == nil && (len(r.made) >= installFilters || r.bytes >= installFilterBytes) {
+		if err == nil && (len(r.made) >= enough || r.bytes >= installFilterBytes) {
 			err = r.install()
 		}
 		if err != nil {
@@ -174,7 +187,7 @@ func (r *rebuild) pass() error {
 // is damaged, it notes that in r.damage and passes t over. Any other error ends the
 // rebuild.
 func (r *rebuild) table(t *tree.Table) error {
-	if err := r.ctx.Err(); err != nil {
+	if err := base.ContextError(r.ctx); err != nil {
 		return err
 	}
 	v := r.db.acquireView() // its files stay until this table is done
@@ -323,7 +336,7 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 			if !there {
 				continue
 			}
-			edit.Sidecars = append(edit.Sidecars, manifest.Beside{Level: now.Level, Num: now.Table.Num, Sidecar: m.sidecar.Meta})
+			edit.Sidecars = append(edit.Sidecars, manifest.Beside{Level: now.Level, Num: now.Table.Num, Sidecar: m.sidecar.Meta, Table: now.Table})
 			beside = append(beside, m.sidecar)
 			done = append(done, m)
 		}

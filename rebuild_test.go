@@ -447,3 +447,26 @@ func straysNow(db *DB) error {
 	}
 	return nil
 }
+
+// However many tables get filters, about a hundred edits put them in place: each edit takes time for each
+// table of the store.
+func TestRebuildFilters_FewEditsForManyTables(t *testing.T) {
+	testenv.SkipRace(t)
+	const tables = 3000
+	mem, edits := vfs.NewMem(), 0
+	smallTables(t, mem, "db", tables)
+	counting := vfs.NewFault(mem, func(op vfs.Op, _ string, _ int64) error {
+		if op == vfs.OpSyncDir {
+			edits++ // one comes before each of them
+		}
+		return nil
+	})
+	db := mustOpen(t, "db", &Options{FS: counting, FilterHash: XXH3, CompactionWorkers: -1, Durability: SyncManual})
+	edits = 0
+	if r := mustRebuild(t, db); r.Rebuilt != tables {
+		t.Errorf("%d of %d tables got filters", r.Rebuilt, tables)
+	}
+	if edits < installParts || edits > 2*installParts {
+		t.Errorf("%d edits for %d tables", edits, tables)
+	}
+}

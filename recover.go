@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/logset"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
@@ -24,10 +25,13 @@ type follower struct {
 	turn chan struct{} // holds a token while it is the turn of an Advance
 
 	state   *manifest.State // the newest that was read
-	shown   *manifest.State // that of the current view
+	shown   *manifest.State // that of the current view; nil: Open is at work
+	next    *tree.Step      // what attempts have opened for the next view; nil: nothing
+	behind  base.FileNum    // the newest log when the first attempt of a call had failed; 0: none has
 	minLog  base.FileNum    // memtables of logs below it were dropped
 	flushed base.Seq        // batches up to this number are in tables
 	last    base.Seq        // the last batch of the logs that was applied
+	seen    base.Seq        // the highest number in a memtable of the current view or the next; readers may not see it yet
 
 	// The memtables of the next view. Batches are added to mem, which may be in the current view
 	// too. oldest and newest are logs with writes of mem.
@@ -35,9 +39,6 @@ type follower struct {
 	imms           []*immutable // newest first
 	oldest, newest base.FileNum
 
-	// split begins another memtable with each log. So a memtable can go as soon as the writer
-	// has flushed its own, since it also begins another log with each memtable.
-	split bool
 	// stopped says that Open has met the mark of an ingestion of which the manifest does not know
 	// yet, and has left out what follows.
 	stopped bool
@@ -48,37 +49,34 @@ func newFollower(db *DB) *follower { return &follower{db: db, turn: make(chan st
 
 // replayLogs puts the writes of the live logs back into memtables, in the order of writing, and
 // makes these the ones of the view. logset.Set.Replay decides which logs must be there and where
-// each of them ends. When replayLogs returns nil, readers will see all that was recovered, and
-// later numbers are higher than those in the logs. Requires: openVersion was called; nobody else
+// each of them ends. LastSeq of the result is the last number of all that was recovered. Requires: openVersion was called; nobody else
 // uses the store yet.
 func (db *DB) replayLogs(state *manifest.State) (logset.Replayed, error) {
 	v := db.view.Load()
 	f := db.follower
-	*f = follower{db: db, turn: f.turn, state: state, shown: state, minLog: state.MinLog, mem: v.mem,
-		flushed: base.Seq(db.flusher.flushedSeq.Load())}
-	replayed := *state // it gets the lengths of the logs
-	r, err := db.logs.Replay(&replayed, logset.ReplayOptions{StoreID: db.storeID, ReadOnly: db.opts.ReadOnly, Apply: f.apply})
+	*f = follower{db: db, state: state, mem: v.mem, flushed: base.Seq(db.flusher.flushedSeq.Load())}
+	r, err := db.logs.Replay(state, logset.ReplayOptions{StoreID: db.storeID, Apply: f.apply})
 	if err != nil {
 		return r, err
 	}
-	if f.stopped {
-		r.LastSeq = f.last
-	}
+	// Numbers are never given out twice. LastSeq of the state may be above those of all tables: see
+	// replaceLog.
+	r.LastSeq = max(r.LastSeq, state.LastSeq, f.flushed)
 	db.view.open(newView(f.mem, f.imms, v.Version))
 	if !f.mem.Empty() {
 		db.view.setLog(f.oldest)
 	}
 	// The manifest may not know of the newest logs, whose numbers are taken all the same.
 	db.tree.SkipFileNums(r.HighestNum)
-	db.commits.Skip(r.LastSeq)
-	db.commits.Publish(db.commits.Last())
-	if db.opts.ReadOnly {
-		f.split = true
-	} else {
-		state.Logs = replayed.Logs
-		*f = follower{} // the memtables are the view's alone now
-	}
+	state.LastSeq = max(state.LastSeq, f.last, f.flushed)
+	*f = follower{} // the memtables are the view's alone now
 	return r, nil
+}
+
+// recovered makes all that was recovered visible, up to number last. Later numbers are higher ones.
+func (db *DB) recovered(last base.Seq) {
+	db.commits.Skip(last)
+	db.commits.Publish(last)
 }
 
 // apply applies one batch of log num, unless a table has it already. A memtable that is full
@@ -101,7 +99,9 @@ func (f *follower) apply(num base.FileNum, payload []byte) error {
 	if _, _, mark := b.Ingested(); mark {
 		return f.passMark(seq)
 	}
-	if !f.mem.Empty() && (f.split && f.newest != num || f.mem.Taken() >= f.db.opts.MemtableSize) {
+	// With Advance each log has a memtable of its own. It can go as soon as the writer has flushed
+	// its own, since the writer also begins another log with each memtable.
+	if !f.mem.Empty() && (f.shown != nil && f.newest != num || f.mem.Taken() >= f.db.opts.MemtableSize && f.mem.Taken() >= f.room()) {
 		f.freeze()
 	}
 	if f.mem.Empty() {
@@ -111,6 +111,7 @@ func (f *follower) apply(num base.FileNum, payload []byte) error {
 	(*committed)(b).Apply(f.mem)
 	f.mem.EndWrite()
 	f.newest, f.last = num, seq+base.Seq(b.count)-1
+	f.seen = max(f.seen, f.last)
 	return nil
 }
 
@@ -122,7 +123,7 @@ func (f *follower) passMark(seq base.Seq) error {
 	switch {
 	case !f.db.opts.ReadOnly || seq <= f.state.LastSeq:
 		f.last = seq
-	case f.split:
+	case f.shown != nil:
 		return logset.ErrStop
 	default:
 		f.stopped = true
@@ -134,7 +135,18 @@ func (f *follower) passMark(seq base.Seq) error {
 func (f *follower) freeze() {
 	f.mem.Freeze()
 	f.imms = append([]*immutable{{mem: f.mem, log: f.oldest, newest: f.newest}}, f.imms...)
-	f.mem = f.db.newMemtable()
+	f.mem = f.db.newMemtableOf(f.room())
+}
+
+// room returns how many bytes the memtable may have: half of what the immutable ones have, if that
+// is more than MemtableSize. So logs that were written with a larger MemtableSize make few
+// memtables. All are in memory together anyway, but each is flushed by itself.
+func (f *follower) room() int64 {
+	sum := int64(0)
+	for _, imm := range f.imms {
+		sum += imm.mem.Taken()
+	}
+	return max(f.db.opts.MemtableSize, sum/2)
 }
 
 // batchError names the log of a batch that could not be decoded. Its bytes have passed the
@@ -149,8 +161,11 @@ func batchError(num base.FileNum, err error) error {
 
 // newMemtable returns an empty memtable. Its memory is that of memtables that were flushed,
 // as far as the pool has some. Requires: chooseHasher was called.
-func (db *DB) newMemtable() *memtable.Memtable {
-	return memtable.New(memtable.Options{Size: db.opts.MemtableSize, Hasher: db.hasher, Pool: db.memory})
+func (db *DB) newMemtable() *memtable.Memtable { return db.newMemtableOf(db.opts.MemtableSize) }
+
+// newMemtableOf is newMemtable for a number of bytes.
+func (db *DB) newMemtableOf(bytes int64) *memtable.Memtable {
+	return memtable.New(memtable.Options{Size: bytes, Hasher: db.hasher, Pool: db.memory})
 }
 
 // beginLog begins a log of our own, which names the newest recovered one. A recovered

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -152,7 +153,7 @@ func TestOpen_LastBatchInTablesLostATombstone(t *testing.T) {
 	testenv.SkipRace(t)
 	met := 0
 	value := strings.Repeat("v", 400)
-	for n := 20; n < 60 && met < 2; n += 2 {
+	for n := 20; n < 160 && met < 2; n += 2 {
 		mem := vfs.NewMem()
 		opts := Options{FS: mem, Durability: SyncManual, MemtableSize: 4 << 10, TableSize: 4 << 10,
 			Compression: NoCompression, testing: testOptions{baseSize: 8 << 10}}
@@ -321,4 +322,53 @@ func TestOpen_BatchOfANewerVersion(t *testing.T) {
 			t.Errorf("Open, read-only %v, changed the directory", readOnly)
 		}
 	}
+}
+
+// Logs that were written with a large MemtableSize become few memtables, whatever its size is now: each of
+// them is flushed by itself.
+func TestRecover_SmallerMemtables(t *testing.T) {
+	o := &Options{FS: vfs.NewMem(), MemtableSize: 32 << 20, Durability: SyncManual}
+	db := mustOpen(t, "db", o)
+	const n = 2000
+	for i := range n {
+		mustPut(t, db, fmt.Sprint(i%(n/2)), fmt.Sprintf("%04000d", i))
+	}
+	check := func(db *DB) {
+		t.Helper()
+		for i := range n / 2 {
+			wantGet(t, db, fmt.Sprint(i), fmt.Sprintf("%04000d", i+n/2), true)
+		}
+	}
+	beside := *o
+	beside.ReadOnly, beside.MemtableSize = true, 4<<10
+	reader := mustOpen(t, "db", &beside)
+	v := reader.view.Load()
+	if len(v.imms) < 4 || len(v.imms) > 24 {
+		t.Errorf("a reader has %d memtables", len(v.imms))
+	}
+	check(reader)
+	mustPut(t, db, "another", "1")
+	if _, err := reader.Advance(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantGet(t, reader, "another", "1", true)
+	check(reader)
+	closeTest(t, reader)
+
+	closeTest(t, db)
+	var flushes atomic.Int64
+	o.MemtableSize, o.OnEvent = 4<<10, func(e Event) {
+		if e.Kind == EventFlush {
+			flushes.Add(1)
+		}
+	}
+	db = mustOpen(t, "db", o)
+	check(db)
+	mustPut(t, db, "more", "1")
+	mustFlush(t, db)
+	check(db)
+	if n := flushes.Load(); n > 28 {
+		t.Errorf("%d flushes", n)
+	}
+	closeTest(t, db)
 }

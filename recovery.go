@@ -68,16 +68,19 @@ func (db *DB) Fence(cause error) {
 
 // beginUsable is begin for a call that needs a store which can write, but writes no entries. A
 // failure that may pass does not refuse it. It is tried whether it has passed, because the
-// caller may have removed its cause. The call is registered first: what is tried may begin a
-// log, which must not happen in a store that Close has sealed. Requires: the caller does not
-// lead the queue.
-func (db *DB) beginUsable() error {
+// caller may have removed its cause. If ctx is done, the call does not begin. The call is
+// registered first: what is tried may begin a log, which must not happen in a store that Close
+// has sealed. Requires: the caller does not lead the queue.
+func (db *DB) beginUsable(ctx context.Context) error {
 	if err := db.begin(); err != nil {
 		return err
 	}
 	f, err := db.lastingFailure()
+	if err == nil {
+		err = base.ContextError(ctx)
+	}
 	if err == nil && f != nil {
-		err = db.commits.Alone(context.Background(), db.resumePassing)
+		err = db.commits.Alone(ctx, db.resumePassing)
 	}
 	if err != nil {
 		db.calls.Done()
@@ -86,7 +89,8 @@ func (db *DB) beginUsable() error {
 }
 
 // lastingFailure returns as an error why nothing can be written, if that lasts. If it may
-// pass, it returns the failure and no error. If both are nil, the store takes writes.
+// pass, it returns the failure and no error. If both are nil, the store takes writes. It looks
+// whether the directory is still there.
 func (db *DB) lastingFailure() (*health.Failure, error) {
 	if db.view.Load() == nil {
 		return nil, ErrClosed
@@ -94,6 +98,7 @@ func (db *DB) lastingFailure() (*health.Failure, error) {
 	if db.opts.ReadOnly {
 		return nil, ErrReadOnly
 	}
+	_ = db.guard.Check() // health knows of it
 	return db.health.Lasting()
 }
 
@@ -117,7 +122,7 @@ func (db *DB) recoverLoop() {
 			if tries++; !db.sleepUnless(db.health.Woken(), retryDelay(tries)) {
 				return
 			}
-			if db.commits.Alone(db.ctx, db.resumePassing) == nil {
+			if base.Survive(func() error { return db.commits.Alone(db.ctx, db.resumePassing) }) == nil {
 				resumed = time.Now()
 			} else {
 				db.counters.retries.Add(1)
@@ -154,7 +159,7 @@ func (db *DB) resumeFrom(f *health.Failure) error {
 	case db.commits.Torn():
 		return base.ReadOnly(errTorn)
 	}
-	if base.IsNoSpace(f.Err) {
+	if base.IsNoSpace(f.Err) && !f.Foreign {
 		db.giveUpReserve(0)
 		db.logs.Current().Shrink()
 	}
@@ -224,7 +229,7 @@ func (db *DB) retryCompaction(ctx context.Context) error {
 	if db.closing() {
 		return ErrClosed
 	}
-	if err := ctx.Err(); err != nil {
+	if err := base.ContextError(ctx); err != nil {
 		return err
 	}
 	return stuck()

@@ -87,7 +87,7 @@ func (db *DB) awaitLastFlush(ctx context.Context) error {
 		db.pacer.slept += took
 		db.countStall(took, stallMemtables)
 	}
-	return ctx.Err()
+	return base.ContextError(ctx)
 }
 
 // waitForFlush waits until the flush has ended, or until flushPause after begin. It gives
@@ -158,7 +158,7 @@ func (db *DB) waitForRoom(ctx context.Context) (stuck, err error) {
 		case db.closing():
 			err = ErrClosed
 		case ctx.Err() != nil:
-			err = ctx.Err()
+			err = base.ContextError(ctx)
 		case db.health.Current() != nil:
 			err = db.Err()
 		default:
@@ -354,7 +354,7 @@ func (db *DB) pause(ctx context.Context, begin time.Time, why stall) (err error)
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = base.ContextError(ctx)
 	case <-db.ctx.Done():
 		err = ErrClosed
 	}

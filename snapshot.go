@@ -4,6 +4,7 @@ import (
 	"iter"
 	"sync/atomic"
 
+	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -61,12 +62,13 @@ func (s *Snapshot) Close() error {
 	if s.closed.Swap(true) {
 		return ErrClosed
 	}
-	s.db.snapshots.Remove(s.seq)
+	wasOldest := s.db.snapshots.Remove(s.seq)
 	if s.view != nil {
 		s.db.releaseAll(s.view)
 	}
-	if s.seq < s.db.commits.Visible() {
-		s.db.scheduler.Nudge() // what was written since may be compacted now
+	// Each GetMany comes here, so a pick must be rare.
+	if v := s.db.view.Load(); wasOldest && v != nil && compaction.AwaitsSnapshots(v.Meta) {
+		s.db.scheduler.Nudge()
 	}
 	return nil
 }
@@ -132,7 +134,7 @@ func (s *Snapshot) Has(key []byte) (bool, error) {
 
 // Scan implements Reader.
 func (s *Snapshot) Scan(r Range) iter.Seq2[Entry, error] {
-	return scan(r, s.NewIterator)
+	return scan(r, s.NewIterator, false)
 }
 
 // NewIterator implements Reader. The iterator keeps what it needs by itself, also

@@ -372,3 +372,85 @@ func TestSnapshot_ClosedBesideReads(t *testing.T) {
 		}
 	}
 }
+
+// A snapshot that is closed has the scheduler look for a compaction only if one may have waited for it: if it
+// was the oldest, and the last level has a table of many tombstones.
+func TestSnapshot_CloseWakesTheSchedulerRarely(t *testing.T) {
+	o := small()
+	o.CompactionWorkers = -1 // nobody receives what wakes the scheduler
+	db := openTest(t, o)
+	woken := func() bool {
+		select {
+		case <-db.scheduler.Woken():
+			return true
+		default:
+			return false
+		}
+	}
+	write := func() { mustPut(t, db, "another", "1") }
+	woken() // by Open
+	for range 3 {
+		s := mustSnapshot(t, db)
+		write()
+		if closeSnapshot(t, s); woken() {
+			t.Error("woken in a store without tombstones")
+		}
+		err := db.GetMany([][]byte{[]byte("a"), []byte("b")}, func(int, []byte, bool) error { write(); return nil })
+		if err != nil || woken() {
+			t.Errorf("GetMany: %v, or it has woken the scheduler", err)
+		}
+	}
+
+	// Tombstones that a snapshot keeps come to the last level.
+	mustPut(t, db, "k", "old")
+	oldest := mustSnapshot(t, db)
+	mustDelete(t, db, "k")
+	mustDelete(t, db, "l")
+	if err := db.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	if last := db.Metrics().Levels[NumLevels-1]; last.Tombstones == 0 {
+		t.Fatalf("the last level is %+v", last)
+	}
+	woken()
+	again, newer := mustSnapshot(t, db), mustSnapshot(t, db)
+	write()
+	if closeSnapshot(t, newer); woken() {
+		t.Error("woken although an older snapshot is open")
+	}
+	if closeSnapshot(t, oldest); !woken() {
+		t.Error("not woken by the oldest snapshot")
+	}
+	if closeSnapshot(t, again); !woken() {
+		t.Error("not woken by the last snapshot")
+	}
+}
+
+// A table of the last level that has many tombstones is compacted by itself once no snapshot needs them.
+func TestSnapshot_TombstonesGoWithTheLast(t *testing.T) {
+	o := small()
+	db := openTest(t, o)
+	for i := range 100 {
+		mustPut(t, db, fmt.Sprint(i), "old")
+	}
+	s := mustSnapshot(t, db)
+	for i := range 90 {
+		mustDelete(t, db, fmt.Sprint(i))
+	}
+	if err := db.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	waitIdle(t, db)
+	if last := db.Metrics().Levels[NumLevels-1]; last.Tombstones == 0 {
+		t.Fatalf("the last level is %+v", last)
+	}
+	closeSnapshot(t, s)
+	testenv.WaitFor(t, "the tombstones to go", func() bool { return db.Metrics().Levels[NumLevels-1].Tombstones == 0 })
+}
+
+func closeSnapshot(t *testing.T, s *Snapshot) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/keys"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
@@ -32,6 +33,18 @@ type TableInfo struct {
 	// lookup in 16, with more than two CPUs on fewer, and weighted).
 	PredictedFPR, MeasuredFPR float64
 	Asked                     uint64
+
+	reader *sstable.Reader // nil in a TableInfo that Tables has not made
+}
+
+// Rank returns about which share of the table's entries lies before key, from 0 to 1. It reads
+// nothing: it knows the keys that bound the blocks if the table's index is in memory, and takes
+// those between for spread evenly. It works on a closed store too.
+func (t TableInfo) Rank(key []byte) float64 {
+	if t.reader == nil {
+		return keys.Between(t.Smallest, t.Largest, key)
+	}
+	return t.reader.Rank(key)
 }
 
 // Tables lists the tables, level by level, in each the newest run first, in
@@ -59,7 +72,7 @@ func tableInfo(r *tree.Run, t *tree.Table) TableInfo {
 		Level: r.Level, Run: r.Nth,
 		Number: uint64(m.Num), Size: m.Size, Entries: m.Entries, Tombstones: m.Tombstones,
 		Smallest: smallest, Largest: largest,
-		FilterKind: "none", PredictedFPR: t.PredictedFPR(),
+		FilterKind: "none", PredictedFPR: t.PredictedFPR(), reader: t.Reader,
 	}
 	if f := t.Filter(); f != nil {
 		info.FilterKind = f.Kind().String()
@@ -144,6 +157,7 @@ func (s *sink) newOutput() (compaction.Output, error) {
 	w := sstable.NewWriter(f, sstable.WriterOptions{
 		Num:        num,
 		StoreID:    db.storeID,
+		Session:    db.session,
 		BlockSize:  db.opts.BlockSize,
 		Codec:      db.opts.Compression.codec(),
 		FilterBits: s.bits,

@@ -2,7 +2,10 @@ package shale
 
 import (
 	"fmt"
+	"math"
 	"testing"
+
+	"github.com/shaledb/shale/vfs"
 )
 
 // Tables lists the tables by level, run and key. The sums over them are the figures of Metrics.
@@ -60,4 +63,36 @@ func TestTables_AskedInTurns(t *testing.T) {
 			t.Errorf("table %d from %s: %d lookups are counted, %d were made", table.Number, table.Smallest, table.Asked, n)
 		}
 	}
+}
+
+// Rank says where keys are in a table, also when the table is gone and the store is closed.
+func TestTableInfo_Rank(t *testing.T) {
+	db, err := Open("db", &Options{FS: vfs.NewMem(), CompactionWorkers: -1, Durability: SyncManual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 10_000
+	for i := range n {
+		mustPut(t, db, fmt.Sprintf("key%09d", i*i), "value")
+	}
+	mustFlush(t, db)
+	table := db.Tables()[0]
+	check := func(when string, table TableInfo, tolerance float64) {
+		t.Helper()
+		for i := 0; i < n; i += n / 7 {
+			if got := table.Rank(fmt.Appendf(nil, "key%09d", i*i)); math.Abs(got-float64(i)/n) > tolerance {
+				t.Errorf("%s, Rank of key %d is %v, want %v", when, i, got, float64(i)/n)
+			}
+		}
+		if first, last := table.Rank(nil), table.Rank([]byte("z")); first > tolerance || last < 1-tolerance {
+			t.Errorf("%s, the ranks before and behind all keys are %v and %v", when, first, last)
+		}
+	}
+	check("at first", table, 0.02)
+	if err := db.Compact(t.Context(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	check("when it is gone", table, 0.02)
+	closeTest(t, db)
+	check("on a closed store", table, 0.02)
 }

@@ -30,6 +30,9 @@ func (db *DB) Verify(ctx context.Context) error {
 	defer cancel()
 	// Close waits for this call, so Close must also end it.
 	defer context.AfterFunc(db.ctx, cancel)()
+	if err := base.ContextError(ctx); err != nil {
+		return db.verifyError(err)
+	}
 	v := db.acquireView()
 	if v == nil {
 		return ErrClosed
@@ -41,11 +44,8 @@ func (db *DB) Verify(ctx context.Context) error {
 	for _, r := range v.Runs {
 		for _, t := range r.Tables {
 			if err := t.Reader.VerifyWith(ctx, db.tree.SidecarOf(v.Version, t)); err != nil {
-				if db.ctx.Err() != nil {
-					return ErrClosed
-				}
 				db.noteCorruption(err)
-				return fmt.Errorf("shale: verify: %w", err)
+				return db.verifyError(err)
 			}
 			db.takeBack(t.Meta.Num)
 		}
@@ -54,6 +54,14 @@ func (db *DB) Verify(ctx context.Context) error {
 		return err
 	}
 	return db.verifyManifest()
+}
+
+// verifyError gives an error its context. If Close has ended the call, that is ErrClosed.
+func (db *DB) verifyError(err error) error {
+	if db.closing() {
+		return ErrClosed
+	}
+	return fmt.Errorf("shale: verify: %w", err)
 }
 
 // verifyLogs reads the sealed live logs, each to the length that it was sealed with, and

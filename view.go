@@ -342,6 +342,13 @@ func (db *DB) dropFile(f tree.Obsolete) {
 	}
 }
 
+// dropFileAnyhow is dropFile, also if the file system panics.
+func (db *DB) dropFileAnyhow(f tree.Obsolete) {
+	if err := base.Survive(func() error { db.dropFile(f); return nil }); err != nil {
+		db.backgroundError("remove "+f.Name, err)
+	}
+}
+
 // awaitDeletions waits until the files that nothing needs any more are removed, or until ctx is
 // done or the store is closing. Requires: the caller holds neither changes.mu nor a later lock.
 func (db *DB) awaitDeletions(ctx context.Context) {

@@ -60,7 +60,7 @@ func (db *DB) Write(ctx context.Context, b *Batch) error {
 	if b.decoded {
 		return fmt.Errorf("%w: it came from DecodeBatch; copy its Ops into a batch of your own", ErrBatchNotWritable)
 	}
-	if err := ctx.Err(); err != nil {
+	if err := base.ContextError(ctx); err != nil {
 		return err
 	}
 	return db.write(ctx, b)
@@ -162,7 +162,15 @@ func (db *DB) Sync() error {
 	defer db.calls.Done()
 	// A rotation may replace w at any time. By then it has sealed w, and so synced it.
 	w := db.logs.Current()
-	if err := w.Sync(); err != nil {
+	left := true
+	defer func() {
+		if left { // the file system has panicked, or called runtime.Goexit
+			_ = db.syncFailed(w, fmt.Errorf("shale: sync log: %w", w.Err()))
+		}
+	}()
+	err := w.Sync()
+	left = false
+	if err != nil {
 		return db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err))
 	}
 	return nil
@@ -215,6 +223,34 @@ func positionIn(w *wal.Writer, last base.Seq) LogPosition {
 // A kept log takes its room on disk, also if the disk is full. After the next log has begun, the
 // header of that one states the length of the kept log (wal.ReadHeader).
 func (db *DB) HoldLogs(from uint64) { db.logs.HoldFrom(base.FileNum(from)) }
+
+// HeldLogBytes returns how many bytes of logs are kept although all of their writes are in tables: what HoldLogs(0) frees.
+func (db *DB) HeldLogBytes() int64 { return db.logs.OrphanBytes() }
+
+// RaiseFileNum begins a new log, and gives it and all files that are begun later numbers from first up, as
+// Options.FirstFileNum does from Open on. Files that are being written meanwhile keep their lower numbers. Writers wait
+// for a moment.
+func (db *DB) RaiseFileNum(ctx context.Context, first uint64) error {
+	if first < 1 || first > maxFirstFileNum {
+		return fmt.Errorf("shale: raise file numbers: %d is not from 1 to 2^60 - 2^36", first)
+	}
+	if err := db.beginUsable(ctx); err != nil {
+		return err
+	}
+	defer db.calls.Done()
+	err := db.commits.Alone(ctx, func() error {
+		if err := db.awaitRoom(ctx); err != nil {
+			return err
+		}
+		db.tree.SkipFileNums(base.FileNum(first - 1))
+		db.logs.DiscardPrepared() // it has a lower number
+		return db.rotate()
+	})
+	if err != nil {
+		return callError("raise file numbers", err)
+	}
+	return nil
+}
 
 // commitGate returns Options.CommitGate as the commit queue and Ingest ask it, or nil.
 func (db *DB) commitGate() func(last base.Seq) error {

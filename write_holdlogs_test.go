@@ -30,7 +30,7 @@ func chainOf(t *testing.T, db *DB) (nums []uint64, batches map[uint64]int) {
 		}
 		nums = append(nums, uint64(num))
 		batches[uint64(num)] = n
-		h, err := wal.ReadHeader(db.fs, db.dir, num, db.storeID)
+		h, err := wal.ReadHeader(db.fs, db.dir, num, db.storeID, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,6 +113,47 @@ func TestHoldLogs_StayWhole(t *testing.T) {
 		db = mustOpen(t, "db", o)
 		if left, _ := chainOf(t, db); len(left) != 1 {
 			t.Fatalf("logs %v are left after Open", left)
+		}
+		closeTest(t, db)
+	}
+}
+
+// Logs that are kept to be used again have given up their content: a full disk and Close remove them,
+// although logs with their numbers are held meanwhile.
+func TestHoldLogs_NotThoseToBeUsedAgain(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		o := small()
+		o.FS, o.Durability = vfs.NewMem(), SyncManual
+		db := mustOpen(t, "db", o)
+		for i := range 6 {
+			mustPut(t, db, "k", fmt.Sprint(i))
+			mustFlush(t, db)
+		}
+		last := db.logs.CurrentNum() // all before it are spare
+		if _, kept := db.logs.Spare(); kept == 0 || db.logs.Count() > 1 {
+			t.Fatal("no log is kept to be used again")
+		}
+		db.HoldLogs(1)
+		if closed {
+			closeTest(t, db)
+			o.HoldLogs = 1
+			db = mustOpen(t, "db", o)
+		} else {
+			if !db.giveUpReserve(db.deleter.Freed()) {
+				t.Error("nothing was given up")
+			}
+			if db.giveUpReserve(db.deleter.Freed()) {
+				t.Error("something was given up twice")
+			}
+		}
+		names, err := o.FS.List("db")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if kind, num, ok := base.ParseFileName(name); ok && kind == base.FileLog && num < last {
+				t.Errorf("closed %v: %s is left", closed, name)
+			}
 		}
 		closeTest(t, db)
 	}

@@ -42,7 +42,7 @@
 // How to choose:
 //
 //   - All keys are known before the filter is built: Blocked, or Fuse if building may take
-//     ten times as long. If the filter does not fit into the cache, a question to a Blocked
+//     three to five times as long. If the filter does not fit into the cache, a question to a Blocked
 //     costs one cache line, a question to a Fuse or Filter three.
 //   - Keys come one by one, and their number is known: Filter, or AtomicBlocked if other
 //     goroutines ask meanwhile.

@@ -112,12 +112,9 @@ func TestEveryType_Rate(t *testing.T) {
 			t.Errorf("%s is among the rated types and among the others, or nowhere", f.name)
 		}
 	}
-	kinds, err := testkeys.Listed("../../shared/data")
-	if err != nil {
-		t.Skipf("no lists of real keys: %v", err)
-	}
+	testenv.Shared(t, "data")
 	const n, asked = 30_000, 200_000 // or as many as the lists have
-	for i, kind := range kinds {
+	for i, kind := range testkeys.Listed(t) {
 		keys, absent := kind.Make(uint64(i), n, asked)
 		for name, fill := range filled {
 			f := fill(keys)

@@ -140,12 +140,8 @@ func TestFilterFPR_EveryKind(t *testing.T) {
 	} else if filtertest.Short() {
 		n, asked = 50, 200
 	}
-	kinds, err := testkeys.Listed("../../shared/data")
-	if err != nil {
-		t.Logf("without lists of real keys: %v", err)
-	}
 	table, sum, cells := []string{}, map[string]float64{}, map[string]float64{}
-	for i, kind := range append(testkeys.Made(), kinds...) {
+	for i, kind := range append(testkeys.Made(), testkeys.Listed(t)...) {
 		present, absent := kind.Make(seed+uint64(i), n, asked)
 		for _, h := range []Hasher{{}, hasherOf(HashXXH3, seed), hasherOf(HashSipHash, seed)} {
 			for _, p := range []float64{0.1, 0.01, 0.001} {

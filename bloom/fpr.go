@@ -78,7 +78,7 @@ func unitFPR(keys, lines float64, k uint32) float64 {
 		sum += weight * lineFPR(i-1, k)
 		total += weight
 	}
-	return sum / total
+	return min(sum/total, 1) // rounding may go beyond: processors that multiply and add in one step round otherwise
 }
 
 // negligible is small compared with the lowest rate of a unit, which is about

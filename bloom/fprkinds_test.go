@@ -48,10 +48,6 @@ func (c cell) String() string {
 // filters of every width and in those of memtables.
 func TestFPR_EveryKind(t *testing.T) {
 	testenv.SkipRace(t)
-	kinds, err := testkeys.Listed("../../shared/data")
-	if err != nil {
-		t.Logf("without lists of real keys: %v", err)
-	}
 	seed, long := filtertest.Seed(t)
 	n, asked := 20_000, 120_000
 	switch {
@@ -63,7 +59,7 @@ func TestFPR_EveryKind(t *testing.T) {
 		n, asked = 5000, 20_000
 	}
 	var cells []cell
-	for i, kind := range append(testkeys.Made(), kinds...) {
+	for i, kind := range append(testkeys.Made(), testkeys.Listed(t)...) {
 		present, absent := kind.Make(seed+uint64(i), n, asked)
 		stored, questions := hashAll(present), hashAll(absent)
 		for _, bits := range []float64{4, 5, 6, 8, 10, 12, 13.9, 14, 16, 20, 24} {

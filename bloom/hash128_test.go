@@ -10,10 +10,12 @@ import (
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/bloom/internal/form"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/spaolacci/murmur3"
 )
 
 func TestMurmur3_EqualsReference(t *testing.T) {
+	testenv.NeedsReference(t)
 	r := rand.New(rand.NewPCG(6, 0))
 	buf := make([]byte, 400)
 	rounds := 100_000
@@ -122,6 +124,7 @@ func TestOwnHash_Concurrent(t *testing.T) {
 }
 
 func FuzzMurmur3(f *testing.F) {
+	testenv.NeedsReference(f)
 	for n := range 40 {
 		f.Add(fill(n))
 	}

@@ -3,10 +3,7 @@ package bloom
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
-	"io/fs"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 
@@ -31,6 +28,7 @@ func reference(key []byte) uint64 {
 }
 
 func TestHash_EqualsReference(t *testing.T) {
+	testenv.NeedsReference(t)
 	for n := range 301 {
 		key := fill(n)
 		if got, want := Hash(key), reference(key); got != want {
@@ -42,6 +40,7 @@ func TestHash_EqualsReference(t *testing.T) {
 // Random bytes of random length, at every alignment and with other bytes
 // before and behind, which the overlapping loads must not take in.
 func TestHash_EqualsReferenceOfRandomKeys(t *testing.T) {
+	testenv.NeedsReference(t)
 	testenv.SkipRace(t)
 	r := rand.New(rand.NewPCG(2, 0))
 	buf := make([]byte, 400)
@@ -93,13 +92,7 @@ func TestHash_Locked(t *testing.T) {
 // repository, without its header.
 func readVectors(t *testing.T, name string) []string {
 	t.Helper()
-	b, err := os.ReadFile("../../shared/vectors/" + name)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Skipf("no vectors: %v", err)
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	lines := strings.Split(strings.TrimSpace(string(testenv.ReadShared(t, "vectors/"+name))), "\n")
 	return lines[1:]
 }
 
@@ -155,6 +148,7 @@ func TestHash_Collisions(t *testing.T) {
 }
 
 func FuzzHash(f *testing.F) {
+	testenv.NeedsReference(f)
 	for n := range 40 {
 		f.Add(fill(n))
 	}

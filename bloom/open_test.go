@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/internal/fuzzing"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // A filter that is opened answers as the one that was written, keeps its bytes as they were,
@@ -47,11 +48,16 @@ func TestOpenFilter(t *testing.T) {
 	}
 }
 
-// Opening a filter takes no memory for its bits, as long as it is only asked.
+// Opening a filter takes no memory for its bits, as long as it is only asked; on a big-endian machine,
+// that for one copy.
 func TestOpenFilter_DoesNotCopy(t *testing.T) {
 	b := filtertest.Marshal(t, New(1e6, 0.01))
 	key := []byte("key")
-	fuzzing.Limit{Bytes: 1 << 10}.Check(t, 0, func() {
+	limit := fuzzing.Limit{Bytes: 1 << 10}
+	if testenv.BigEndian {
+		limit.Bytes += uint64(len(b) + len(b)/8) // the allocator rounds up
+	}
+	limit.Check(t, 0, func() {
 		f, err := OpenFilter(b)
 		if err != nil || f.MayContain(key) {
 			t.Error(err, "or a key is there")

@@ -142,6 +142,19 @@ func (l *life) begin(p Plan) bool {
 	return true
 }
 
+// pick starts an automatic compaction. If there is none, the oldest snapshot is the
+// reason only where AwaitsSnapshots says so.
+func (l *life) pick() {
+	if l.begin(Pick(l.v, l.options(), l.busy)) || AwaitsSnapshots(l.v) {
+		return
+	}
+	o := l.o
+	o.DropSeq = base.MaxSeq
+	if p := Pick(l.v, o, l.busy); p.Kind != Nothing {
+		l.t.Fatalf("without snapshots there is a plan: %s\n%s", &p, l.v)
+	}
+}
+
 // merge merges the plan's inputs, sometimes in sub-ranges.
 func (l *life) merge(p *Plan) []manifest.Added {
 	var entries []base.KV
@@ -295,7 +308,7 @@ func TestLife_NobodyCanTell(t *testing.T) {
 			case c < 3:
 				l.flush()
 			case c < 6 && len(l.running) < 4:
-				l.begin(Pick(l.v, l.options(), l.busy))
+				l.pick()
 			case c < 7 && len(l.snapshots) > 0:
 				i := l.r.IntN(len(l.snapshots))
 				l.snapshots = slices.Delete(l.snapshots, i, i+1)

@@ -1,107 +1,146 @@
 package compaction
 
 import (
-	"bytes"
 	"math"
 
 	"github.com/shaledb/shale/manifest"
 )
 
-// LiveBytes estimates how many bytes would remain
-// if all tables of v were merged into one run.
-//
-// A table is assumed to overwrite all data that older runs hold in its key range, up
-// to its own size. Of an older table that overlaps the range only in part, half of the
-// bytes count. What is overwritten is not live. So runs that share no keys count as a
-// whole, and data that was written twice counts once. Tombstones count like puts.
-//
-// Of a run of more than liveSamples tables, it looks at as many, and assumes that the
-// others are overwritten to the same share. So it takes the same time for a run of any
-// length, but for the search for the tables below one.
-func LiveBytes(v *manifest.Version) int64 { return SumLive(v, LiveShares(v, nil)) }
+// Holds answers for the runs of a version, numbered from 0 for the newest: may the run hold the
+// key? If it may not, rate is the probability that this question gets a yes for an absent key.
+// So a caller with a filter gives its answer and its rate of false positives.
+type Holds func(run int, key []byte) (maybe bool, rate float64)
 
-// LiveShares returns which share of the bytes of each run LiveBytes counts, newest run first.
-// known are the last ones, as far as the caller knows them: what is live in a run
-// depends only on the run and on those behind it.
-func LiveShares(v *manifest.Version, known []float64) []float64 {
-	shares, _ := liveShares(v, known)
+// A Sample returns keys from n places that are spread over a table, or none.
+type Sample func(run, table, n int) [][]byte
+
+// LiveShares estimates, for each run of v and newest run first, which share of its bytes a
+// merge of all tables would leave. The estimate charges each entry to the run that makes it
+// obsolete: a run pays for its tombstones, for the older versions that it has of its own keys,
+// and for the entries of older runs that it overwrites or deletes. The share of a run may be
+// negative, because a tombstone is shorter than the entry that it deletes.
+//
+// Whether a run overwrites older entries is known from some of its keys, for which it asks
+// holds: those at the ends of its tables and, of a run with few tables, those that sample knows. So
+// an estimate is as good as these keys stand for the others. If sample knows none, it is right
+// for runs whose keys are all new, or all written again, and a run in which both kinds are mixed is
+// charged too much or too little, by its own size at most.
+//
+// Of a run of more than liveSamples tables, and of more older runs than liveRuns, it looks at as
+// many. So it takes the same time for a run of any length.
+//
+// known are the last results, as far as the caller knows them: what is live in a run depends
+// only on the run and on those behind it.
+func LiveShares(v *manifest.Version, holds Holds, sample Sample, known []float64) []float64 {
+	shares, _ := liveShares(v, holds, sample, known)
 	return shares
 }
 
-// SumLive returns what LiveBytes does, by the result of LiveShares.
-func SumLive(v *manifest.Version, shares []float64) (sum int64) {
+// SumLive returns how many bytes are live, by the result of LiveShares.
+func SumLive(v *manifest.Version, shares []float64) int64 {
+	sum, all := 0.0, 0.0
 	for level := range v.Levels {
 		for i := range v.Levels[level].Runs {
-			sum += int64(math.Round(float64(v.Levels[level].Runs[i].Totals().Bytes) * shares[0]))
+			bytes := float64(v.Levels[level].Runs[i].Totals().Bytes)
+			sum, all = sum+bytes*shares[0], all+bytes
 			shares = shares[1:]
 		}
 	}
-	return sum
+	return int64(math.Round(min(max(sum, 0), all)))
 }
 
-// liveSamples is how many tables of a run LiveBytes looks at, at most.
-const liveSamples = 64
+// The largest numbers of tables of a run, and of runs behind it, that LiveShares looks at.
+const (
+	liveSamples = 64
+	liveRuns    = 128
+	livePlaces  = 32 // places that are sampled in a run, if it has no more tables than that
+)
 
-// liveShares is LiveShares. looked is at how many tables it has looked, searches not counted.
-func liveShares(v *manifest.Version, known []float64) (shares []float64, looked int) {
-	var runs []*manifest.Run // newest first
+// liveShares is LiveShares. asked is how often it has called holds.
+func liveShares(v *manifest.Version, holds Holds, sample Sample, known []float64) (shares []float64, asked int) {
+	l := liveness{sample: sample}
 	for level := range v.Levels {
 		for i := range v.Levels[level].Runs {
-			runs = append(runs, &v.Levels[level].Runs[i])
+			l.runs = append(l.runs, &v.Levels[level].Runs[i])
 		}
 	}
-	for i, run := range runs[:len(runs)-len(known)] {
-		share, n := liveShare(run, runs[i+1:])
-		shares, looked = append(shares, share), looked+n
+	l.holds = func(run int, key []byte) (bool, float64) { asked++; return holds(run, key) }
+	for i := range len(l.runs) - len(known) {
+		shares = append(shares, l.share(i))
 	}
-	return append(shares, known...), looked
+	return append(shares, known...), asked
 }
 
-// liveShare estimates which share of a run is live. older are the runs behind it.
-func liveShare(run *manifest.Run, older []*manifest.Run) (share float64, looked int) {
-	if len(older) == 0 {
-		return 1, 0
-	}
-	n := len(run.Tables)
-	var bytes, over int64 // of the samples, and how much of that is overwritten
-	for j := range min(n, liveSamples) {
-		if n > liveSamples {
-			j = int(int64(j) * int64(n) / liveSamples)
-		}
-		t := run.Tables[j]
-		under, more := bytesUnder(older, t)
-		bytes, over, looked = bytes+t.Size, over+under, looked+1+more
-	}
-	return float64(bytes-over) / float64(max(bytes, 1)), looked
+// A liveness is an estimate of LiveShares under way.
+type liveness struct {
+	runs   []*manifest.Run // newest first
+	holds  Holds
+	sample Sample
 }
 
-// bytesUnder estimates how many bytes older runs hold in t's key range,
-// up to the size of t. looked is at how many of their tables it has looked.
-func bytesUnder(older []*manifest.Run, t *manifest.Table) (under int64, looked int) {
-	for _, run := range older {
-		more, n := bytesWithin(run.Overlaps(t.Smallest, t.Largest), t, t.Size-under)
-		under, looked = under+more, looked+n
-		if under >= t.Size {
-			break
-		}
+// share estimates which share of run i is live.
+func (l *liveness) share(i int) float64 {
+	sum := l.runs[i].Totals()
+	keys := float64(sum.Keys)
+	if sum.Keys == 0 { // not stated
+		keys = float64(sum.Entries)
 	}
-	return min(under, t.Size), looked
+	put, tombstone := entrySizes(l.runs[i])
+	dead := float64(sum.Tombstones)*tombstone + (float64(sum.Entries)-keys)*put
+	// So that there are liveRuns at most, and the last run is among them.
+	step := (len(l.runs)-i-2)/liveRuns + 1
+	older := make([]int, 0, min(liveRuns, len(l.runs)-i))
+	for j := len(l.runs) - 1; j > i; j -= step {
+		older = append(older, j)
+	}
+	for n, hit := range l.hits(i, older) {
+		put, _ := entrySizes(l.runs[older[n]])
+		dead += min(hit*keys, float64(l.runs[older[n]].Totals().Entries)) * put
+	}
+	return 1 - dead/float64(max(sum.Bytes, 1))
 }
 
-// bytesWithin estimates how many bytes of tables lie in t's key range. It stops when these
-// are enough. looked is at how many tables it has looked. Requires: they are tables of one
-// run that all overlap t, so only the first and the last can reach beyond its range.
-func bytesWithin(tables []*manifest.Table, t *manifest.Table, enough int64) (sum int64, looked int) {
-	for i, o := range tables {
-		size := o.Size
-		beyond := i == 0 && bytes.Compare(o.Smallest, t.Smallest) < 0 ||
-			i == len(tables)-1 && bytes.Compare(o.Largest, t.Largest) > 0
-		if beyond {
-			size -= size / 2
+// hits estimates for each of older, the oldest first, the probability that a key of run i has
+// its newest older version there.
+func (l *liveness) hits(i int, older []int) []float64 {
+	hits := make([]float64, len(older))
+	tables, all := l.runs[i].Tables, 0.0
+	n := min(len(tables), liveSamples)
+	for k := range n {
+		t := tables[k*len(tables)/n]
+		keys := [][]byte{t.Smallest, t.Largest}
+		if n <= livePlaces {
+			keys = append(keys, l.sample(i, k, livePlaces/n)...)
 		}
-		if sum, looked = sum+size, i+1; sum >= enough {
-			break
+		for _, key := range keys {
+			weight := float64(max(t.Keys, 1)) / float64(len(keys))
+			all += weight
+			// unseen is the probability that no run so far has the key. A no counts for a little more
+			// than one, which outweighs the yes that the filter gives for some absent keys.
+			for j, unseen := len(older)-1, weight; j >= 0 && unseen != 0; j-- {
+				maybe, rate := l.holds(older[j], key)
+				rest := 0.0
+				if !maybe {
+					rest = unseen / max(1-rate, 0.01)
+				}
+				hits[j], unseen = hits[j]+unseen-rest, rest
+			}
 		}
 	}
-	return sum, looked
+	for j := range hits {
+		hits[j] /= max(all, 1)
+	}
+	return hits
+}
+
+// entrySizes returns about how many bytes of a run's tables an entry takes, if tombstones take
+// none, and a tombstone. It knows the lengths of keys from one table.
+func entrySizes(r *manifest.Run) (put, tombstone float64) {
+	sum := r.Totals()
+	t := r.Tables[len(r.Tables)/2]
+	if raw := t.RawKeyBytes + t.RawValueBytes; sum.Tombstones > 0 && raw > 0 {
+		tombstone = float64(t.RawKeyBytes) / float64(t.Entries) * float64(t.Size) / float64(raw)
+		tombstone = min(tombstone, float64(sum.Bytes)/float64(sum.Entries))
+	}
+	return (float64(sum.Bytes) - float64(sum.Tombstones)*tombstone) / float64(max(sum.Entries, 1)), tombstone
 }

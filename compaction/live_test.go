@@ -1,6 +1,7 @@
 package compaction
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -41,31 +42,65 @@ func overlapping(n int, size int64) *manifest.Version {
 	return v
 }
 
-// LiveBytes looks at no more tables of a store with 100 times as many, and is as right.
-func TestLiveBytes_AnyNumberOfTables(t *testing.T) {
-	const size = 1000
-	var looked [2]int
-	for i, n := range []int{1000, 100_000} {
-		v := overlapping(n, size)
-		shares, l := liveShares(v, nil)
-		live := LiveBytes(v)
-		looked[i] = l
-		// If all but level 0 is known, that alone is estimated.
-		if again, l := liveShares(v, shares[1:]); !slices.Equal(again, shares) || l > 1+2*len(v.Levels[0].Runs[0].Tables) {
-			t.Errorf("%d tables: the shares are %v, and by a look at %d tables %v", n, shares, l, again)
-		}
-		// All of level 5 and of level 0 is overwriting something, up to its own size.
-		if want := float64(n * size); math.Abs(float64(live)-want) > want/100 {
-			t.Errorf("%d tables: %d bytes are live, want %v", n, live, want)
+// between returns a Holds for v whose runs hold all keys between the ends of their tables.
+func between(v *manifest.Version) Holds {
+	var runs []*manifest.Run
+	for level := range v.Levels {
+		for i := range v.Levels[level].Runs {
+			runs = append(runs, &v.Levels[level].Runs[i])
 		}
 	}
-	if looked[0] == 0 || looked[1] > looked[0]*5+10 || looked[1] > 3*liveSamples {
-		t.Errorf("it looks at %d tables of 1,000, and at %d of 100,000", looked[0], looked[1])
+	return func(run int, key []byte) (bool, float64) {
+		r := runs[run]
+		i := r.Find(key)
+		return i < len(r.Tables) && bytes.Compare(r.Tables[i].Smallest, key) <= 0, 0
+	}
+}
+
+// none is a Sample that knows no keys.
+func none(int, int, int) [][]byte { return nil }
+
+// LiveShares asks for no more keys in a store with 100 times as many tables, and is as right.
+func TestLiveShares_AnyNumberOfTables(t *testing.T) {
+	const size = 1000
+	for _, n := range []int{1000, 100_000} {
+		v := overlapping(n, size)
+		shares, asked := liveShares(v, between(v), none, nil)
+		if asked == 0 || asked > 4*liveSamples+4 {
+			t.Errorf("%d tables: it asks %d times", n, asked)
+		}
+		// If all but level 0 is known, that alone is estimated.
+		if again, asked := liveShares(v, between(v), none, shares[1:]); !slices.Equal(again, shares) || asked > 4 {
+			t.Errorf("%d tables: the shares are %v, and by %d questions %v", n, shares, asked, again)
+		}
+		// All of level 5 and of level 0 overwrites something.
+		if live := SumLive(v, shares); math.Abs(float64(live)-float64(n*size)) > float64(n*size)/100 {
+			t.Errorf("%d tables: %d bytes are live, want %v", n, live, n*size)
+		}
+	}
+}
+
+// Thousands of runs are not all compared with all others.
+func TestLiveShares_AnyNumberOfRuns(t *testing.T) {
+	const n = 3000
+	e := &manifest.Edit{}
+	for i := range n {
+		key := func(end int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(10*i+end)) }
+		e.Added = append(e.Added, manifest.Added{Run: uint64(i + 1),
+			Table: &manifest.Table{Num: base.FileNum(i + 1), Size: 100, Smallest: key(0), Largest: key(9), Entries: 10, Keys: 10}})
+	}
+	v, err := new(manifest.Version).Apply(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shares, asked := liveShares(v, between(v), none, nil)
+	if live := SumLive(v, shares); live != 100*n || asked > 2*liveRuns*n {
+		t.Errorf("%d bytes of %d are live, by %d questions", live, 100*n, asked)
 	}
 }
 
 // Of a long run, the share that was overwritten counts, wherever it is.
-func TestLiveBytes_PartOfALongRun(t *testing.T) {
+func TestLiveShares_PartOfALongRun(t *testing.T) {
 	const n = 20 * liveSamples
 	v := overlapping(n, 1000)
 	e := &manifest.Edit{Removed: []manifest.Removed{{Level: 0, Num: v.Levels[0].Runs[0].Tables[0].Num}}}
@@ -78,7 +113,7 @@ func TestLiveBytes_PartOfALongRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := float64(1000 * (n - n/4 + n/40)) // the last level, and half of the level above
-	if live := LiveBytes(v); math.Abs(float64(live)-want) > want/100 {
+	if live := SumLive(v, LiveShares(v, between(v), none, nil)); math.Abs(float64(live)-want) > want/100 {
 		t.Errorf("%d bytes are live, want about %v", live, want)
 	}
 }

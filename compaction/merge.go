@@ -140,7 +140,7 @@ func (m *merger) run(ctx context.Context, src base.Iterator) error {
 	}
 	for ; kv != nil; kv = src.Next() {
 		if m.result.in%pauseEvery == 0 {
-			if err := ctx.Err(); err != nil {
+			if err := base.ContextError(ctx); err != nil {
 				return err
 			}
 			runtime.Gosched()

@@ -56,3 +56,8 @@ func (p *picker) pickTombstones() (Plan, bool) {
 func (p *picker) idleInLast(t *manifest.Table) bool {
 	return !p.busy.isBusy(t.Num) && !p.busy.writes(lastLevel, t.Smallest, t.Largest)
 }
+
+// AwaitsSnapshots reports whether v has tables for which Pick may have a plan once the oldest
+// snapshot is closed: those of the last level from which pickTombstones takes the tombstones.
+// All other plans are the same with snapshots and without.
+func AwaitsSnapshots(v *manifest.Version) bool { return v.Totals(lastLevel).Dense > 0 }

@@ -71,7 +71,9 @@ func (h *handler) filters(*http.Request) (any, error) {
 		}
 	}
 	tables := h.db.Tables()
-	slices.SortStableFunc(tables, func(a, b shale.TableInfo) int { return cmp.Compare(harm(b), harm(a)) })
+	slices.SortStableFunc(tables, func(a, b shale.TableInfo) int {
+		return cmp.Or(cmp.Compare(harm(b), harm(a)), cmp.Compare(b.PredictedFPR, a.PredictedFPR))
+	})
 	for _, t := range tables[:min(worstTables, len(tables))] {
 		u.Worst = append(u.Worst, tableFilter{
 			Level: t.Level, Run: t.Run, Table: t.Number, Kind: t.FilterKind, File: t.FilterFile, Bits: t.FilterBits, Bytes: t.FilterBytes,
@@ -86,6 +88,9 @@ func (h *handler) filters(*http.Request) (any, error) {
 // predicted. A few lookups say little, so harm adds 1000 lookups that meet the prediction.
 // A table without a filter is always worse than one with a filter.
 func harm(t shale.TableInfo) float64 {
+	if t.Asked == 0 && t.FilterBytes > 0 {
+		return 1 // exactly, so that the prediction decides between tables that nobody has asked
+	}
 	const doubt = 1000
 	p := max(t.PredictedFPR, 1e-9)
 	measured := (t.MeasuredFPR*float64(t.Asked) + p*doubt) / (float64(t.Asked) + doubt)
@@ -97,7 +102,14 @@ func harm(t shale.TableInfo) float64 {
 
 // serveTree draws the tables over the keys, as SVG.
 func (h *handler) serveTree(w http.ResponseWriter, r *http.Request) error {
+	tables := h.db.Tables()
+	if tables == nil {
+		return shale.ErrClosed
+	}
 	o := treepicture.Options{By: treepicture.ByFPR}
+	if !slices.ContainsFunc(tables, func(t shale.TableInfo) bool { return t.Asked > 0 }) {
+		o.By = treepicture.ByBits // nothing was measured
+	}
 	if by := r.FormValue("by"); by != "" {
 		var ok bool
 		if o.By, ok = treepicture.ParseColouring(by); !ok {
@@ -109,10 +121,6 @@ func (h *handler) serveTree(w http.ResponseWriter, r *http.Request) error {
 		if o.Width, err = strconv.Atoi(text); err != nil || o.Width < 1 || o.Width > 10000 {
 			return fmt.Errorf("%w: width is no number of pixels", errBad)
 		}
-	}
-	tables := h.db.Tables()
-	if tables == nil {
-		return shale.ErrClosed
 	}
 	w.Header().Set("Content-Type", "image/svg+xml; charset=utf-8")
 	_ = treepicture.Draw(w, levelsOf(tables), o) // an error means that the client is gone
@@ -131,7 +139,7 @@ func levelsOf(tables []shale.TableInfo) []treepicture.Level {
 		p := treepicture.Table{
 			Number: t.Number, Run: t.Run, Smallest: t.Smallest, Largest: t.Largest,
 			Size: t.Size, Entries: t.Entries, Tombstones: t.Tombstones,
-			FilterBits: t.FilterBits, PredictedFPR: t.PredictedFPR, MeasuredFPR: t.MeasuredFPR, Asked: t.Asked,
+			FilterBits: t.FilterBits, PredictedFPR: t.PredictedFPR, MeasuredFPR: t.MeasuredFPR, Asked: t.Asked, Rank: t.Rank,
 		}
 		if t.FilterBytes > 0 {
 			p.Filter = t.FilterKind

@@ -286,6 +286,29 @@ func TestHandler_Follow(t *testing.T) {
 	if err := mem.Rename("elsewhere", "db"); err != nil {
 		t.Fatal(err)
 	}
+	// A checkpoint is put in the place of the store, and written.
+	if err := errors.Join(db.Checkpoint("backup"), db.Put([]byte("lost"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	if o := decode[overview](t, get(t, h, "/api/overview")); o.Entries != 5 || o.Note != "a note" {
+		t.Errorf("overview after another write: %+v", o)
+	}
+	if err := errors.Join(db.Close(), mem.Rename("db", "gone"), mem.Rename("backup", "db")); err != nil {
+		t.Fatal(err)
+	}
+	again, err := shale.Open("db", &shale.Options{FS: mem})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	for i := range 3 {
+		if err := again.Put(fmt.Append(nil, "new", i), nil); err != nil {
+			t.Fatal(err)
+		}
+		if o := decode[overview](t, get(t, h, "/api/overview")); o.Entries != 5 || !strings.Contains(o.Note, "the directory holds another store now") {
+			t.Errorf("overview of a store that was restored: %+v", o)
+		}
+	}
 }
 
 func TestHandler_ClosedStore(t *testing.T) {

@@ -33,6 +33,9 @@ type Edit struct {
 	// Sidecars gives new sidecars to tables that the store has already. A table in Added has
 	// its sidecar in its own description.
 	Sidecars []Beside
+	// Sessions are those that have led to the state before the first edit that is appended, oldest
+	// first. Only the first edit of a snapshot has them.
+	Sessions []Session
 }
 
 // A SealedLog describes a log that nothing more is written to. If the file turns out to be
@@ -87,15 +90,15 @@ func (e *Edit) byLevel() (removed [NumLevels]map[base.FileNum]*Table, added [Num
 }
 
 // sidecarsByLevel returns the edit's sidecars by level and table.
-func (e *Edit) sidecarsByLevel() (sidecars [NumLevels]map[base.FileNum]*Sidecar, err error) {
+func (e *Edit) sidecarsByLevel() (sidecars [NumLevels]map[base.FileNum]Beside, err error) {
 	for _, b := range e.Sidecars {
 		if err := checkLevel(b.Level); err != nil {
 			return sidecars, err
 		}
 		if sidecars[b.Level] == nil {
-			sidecars[b.Level] = make(map[base.FileNum]*Sidecar)
+			sidecars[b.Level] = make(map[base.FileNum]Beside)
 		}
-		sidecars[b.Level][b.Num] = b.Sidecar
+		sidecars[b.Level][b.Num] = b
 	}
 	return sidecars, nil
 }
@@ -111,5 +114,5 @@ func checkLevel(level int) error {
 // empty reports whether e changes nothing.
 func (e *Edit) empty() bool {
 	return e.NextFileNum == 0 && e.LastSeq == 0 && e.MinLog == 0 && e.NewLog == 0 && e.SealedLog == nil &&
-		len(e.Removed) == 0 && len(e.Added) == 0 && len(e.Sidecars) == 0
+		len(e.Removed) == 0 && len(e.Added) == 0 && len(e.Sidecars) == 0 && len(e.Sessions) == 0
 }

@@ -111,7 +111,7 @@ func TestDecodeEdit_DoesNotAliasItsInput(t *testing.T) {
 
 func TestDecodeEdit_UnknownFields(t *testing.T) {
 	known := fullEdit().appendTo(nil)
-	optional := append([]byte{17, 3, 'x', 'y', 'z'}, known...)
+	optional := append([]byte{19, 3, 'x', 'y', 'z'}, known...)
 	e, err := decodeEdit(optional)
 	if err != nil || !reflect.DeepEqual(e, fullEdit()) {
 		t.Errorf("with an unknown optional field: %s, %v", e, err)

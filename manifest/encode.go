@@ -11,7 +11,7 @@ import (
 
 // An edit is stored as fields, one after the other. A field is a tag, the length of its
 // content, and the content; tag and length are varints. Removed, Added and Sidecars have a
-// field for each table, and the others have one field if they are not zero. So an edit that
+// field for each table, Sessions for each session, and the others have one field if they are not zero. So an edit that
 // only says that the next file number is 2 is
 //
 //	02 01 02    tag 2, 1 byte, number 2
@@ -28,6 +28,7 @@ const (
 	tagRemoved     = 12
 	tagAdded       = 14
 	tagSidecar     = 15 // odd: a reader that skips it uses the filter in the table
+	tagSession     = 17 // odd: a reader that skips it can't tell a restored store from the one before
 )
 
 var (
@@ -66,6 +67,10 @@ func (e *Edit) appendTo(dst []byte) []byte {
 		content = appendBeside(content[:0], b.Level, b.Num, b.Sidecar)
 		dst = appendField(dst, tagSidecar, content)
 	}
+	for _, s := range e.Sessions {
+		content = appendSession(content[:0], s)
+		dst = appendField(dst, tagSession, content)
+	}
 	return dst
 }
 
@@ -99,10 +104,11 @@ func appendBytes(dst, b []byte) []byte {
 // appendUint32 appends v as 4 bytes, little-endian.
 func appendUint32(dst []byte, v uint32) []byte { return binary.LittleEndian.AppendUint32(dst, v) }
 
+// appendUint64 appends v as 8 bytes, little-endian.
+func appendUint64(dst []byte, v uint64) []byte { return binary.LittleEndian.AppendUint64(dst, v) }
+
 // appendFloat appends the bits of v as 8 bytes, little-endian.
-func appendFloat(dst []byte, v float64) []byte {
-	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
-}
+func appendFloat(dst []byte, v float64) []byte { return appendUint64(dst, math.Float64bits(v)) }
 
 // appendTo appends the content of a field for an added table:
 //
@@ -198,6 +204,8 @@ func (e *Edit) decodeField(tag uint64, d *decoder) (known bool) {
 		e.Added = append(e.Added, d.added())
 	case tagSidecar:
 		e.Sidecars = append(e.Sidecars, d.beside())
+	case tagSession:
+		e.Sessions = append(e.Sessions, d.session())
 	default:
 		return false
 	}

@@ -104,6 +104,7 @@ func FuzzDecodeEdit(f *testing.F) {
 	f.Add([]byte{17, 3, 'x', 'y', 'z'})
 	f.Add((&Edit{SealedLog: &SealedLog{}}).appendTo(nil))
 	f.Add((&Edit{Sidecars: fullEdit().Sidecars}).appendTo(nil))
+	f.Add((&Edit{Sessions: []Session{{ID: 1 << 60, From: 41, Log: 7}}}).appendTo(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e *Edit
 		var err error
@@ -160,7 +161,7 @@ func TestLimits_LargeManifests(t *testing.T) {
 			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Removed: []Removed{{Level: 1, Num: num(i)}}}}
 		},
 		"sidecars": func(i int) []Edit {
-			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Sidecars: []Beside{{1, num(i), &Sidecar{Num: num(i + n), Size: 1, FilterBytes: 1}}}}}
+			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Sidecars: []Beside{{Level: 1, Num: num(i), Sidecar: &Sidecar{Num: num(i + n), Size: 1, FilterBytes: 1}}}}}
 		},
 	} {
 		header := appendHeader(nil, 1, 1)

@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +26,8 @@ const loadTries = 5
 //  3. It checks the invariants of the version to which they lead.
 //
 // If there is no store, the error wraps fs.ErrNotExist. A directory with tables or logs but
-// without CURRENT is a damaged store, not an absent one.
+// without CURRENT is a damaged store, not an absent one. The error for a store of another program
+// names that.
 func Load(fsys vfs.FS, dir string) (*State, error) {
 	var last current
 	for try := 0; ; try++ {
@@ -33,7 +36,7 @@ func Load(fsys vfs.FS, dir string) (*State, error) {
 			return nil, explainAbsence(fsys, dir, err)
 		}
 		if err != nil {
-			return nil, err
+			return nil, unlessForeign(fsys, dir, err)
 		}
 		s, err := load(fsys, dir, c)
 		// If the manifest does not exist, CURRENT is read again: a writer may have changed it
@@ -93,7 +96,7 @@ func follow(fsys vfs.FS, dir string, c current, s *State) (*State, error) {
 		return s, err
 	}
 	next := s
-	end, err := replay(fsys, dir, c, func(r *recordReader) bool { return r.skipTo(s) }, func(offset int64, e *Edit) error {
+	end, err := replay(fsys, dir, c, func(r *recordReader) error { return r.skipTo(s) }, func(offset int64, e *Edit) error {
 		v, err := next.Version, error(nil)
 		if len(e.Removed)+len(e.Added)+len(e.Sidecars) > 0 {
 			v, err = v.Apply(e)
@@ -109,11 +112,11 @@ func follow(fsys vfs.FS, dir string, c current, s *State) (*State, error) {
 	if err != nil || next == s {
 		return s, err
 	}
-	next.Length, next.torn, next.chain, next.line = end.Length, end.Torn, end.chain, c.line
+	next.Length, next.torn, next.last, next.chain, next.line = end.Length, end.Torn, end.last, end.chain, c.line
 	return next, nil
 }
 
-// unchanged reports whether the manifest of s has no more than s. It reads the header only.
+// unchanged reports whether the manifest of s has no more than s. It reads a few bytes only.
 func unchanged(fsys vfs.FS, dir string, s *State) (bool, error) {
 	f, err := fsys.Open(filepath.Join(dir, base.ManifestName(s.ManifestNum)))
 	if err != nil {
@@ -124,24 +127,31 @@ func unchanged(fsys vfs.FS, dir string, s *State) (bool, error) {
 	if err != nil || size != s.Length {
 		return false, err
 	}
-	header := make([]byte, headerSize)
-	if n, err := f.ReadAt(header, 0); n < headerSize {
-		return false, fmt.Errorf("manifest: read %s: %w", base.ManifestName(s.ManifestNum), err)
-	}
-	if newChain(header).file != s.chain.file {
-		return false, errAnother
+	if same, err := s.isIn(f); !same || err != nil {
+		return false, cmp.Or(err, errAnother)
 	}
 	return true, nil
 }
 
-// Exists returns nil if dir has a CURRENT. Otherwise its error is like that of Load: it wraps
-// fs.ErrNotExist if there is no store, and does not if there is a damaged one.
+// isIn reports whether manifest f has led to s: the last record that has is there. Its checksum
+// continues those of the header and of all records before it.
+func (s *State) isIn(f io.ReaderAt) (bool, error) {
+	record := make([]byte, recordHeaderSize)
+	if n, err := f.ReadAt(record, s.last); n < len(record) {
+		return false, fmt.Errorf("manifest: read %s at offset %d: %w", base.ManifestName(s.ManifestNum), s.last, err)
+	}
+	return binary.LittleEndian.Uint32(record[4:]) == s.chain.last, nil
+}
+
+// Exists returns nil if dir has a CURRENT of ours. Otherwise its error is like that of Load: it
+// wraps fs.ErrNotExist if there is no store, and does not if there is a damaged one, or one of
+// another program.
 func Exists(fsys vfs.FS, dir string) error {
-	_, err := fsys.Stat(filepath.Join(dir, base.CurrentName))
+	_, err := readCurrent(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return explainAbsence(fsys, dir, err)
 	}
-	return err
+	return unlessForeign(fsys, dir, err)
 }
 
 // explainAbsence is called when there is no CURRENT. It returns absent if the directory has
@@ -160,7 +170,7 @@ func explainAbsence(fsys vfs.FS, dir string, absent error) error {
 	for _, name := range names {
 		typ, _, ok := base.ParseFileName(name)
 		if ok && (typ == base.FileTable || typ == base.FileLog) {
-			return base.Corruption(base.CurrentName, -1, "name of the manifest", fmt.Errorf("missing beside %s", name))
+			return unlessForeign(fsys, dir, base.Corruption(base.CurrentName, -1, "name of the manifest", fmt.Errorf("missing beside %s", name)))
 		}
 	}
 	return absent
@@ -184,7 +194,7 @@ func load(fsys vfs.FS, dir string, c current) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.StoreID, s.Length, s.torn, s.chain, s.line = end.storeID, end.Length, end.Torn, end.chain, c.line
+	s.StoreID, s.Length, s.torn, s.last, s.chain, s.line = end.storeID, end.Length, end.Torn, end.last, end.chain, c.line
 	s.Version, err = tables.version()
 	if err != nil {
 		return nil, base.Corruption(base.ManifestName(c.manifest), -1, "version", err)
@@ -196,6 +206,7 @@ func load(fsys vfs.FS, dir string, c current) (*State, error) {
 type Summary struct {
 	storeID uint64
 	records int
+	last    int64 // offset of the last good record; 0: there is none
 	chain   chain // of the record that would be next
 	Length  int64 // offset where the last good record ends
 	Torn    bool  // the last append was cut short: bytes follow that are no record
@@ -213,8 +224,8 @@ func ReadEdits(fsys vfs.FS, dir string, num base.FileNum, fn func(offset int64, 
 // It fails if a record is damaged, or if CURRENT and the manifest do not belong together. A
 // torn tail is no error, since only an edit that was never acknowledged can leave one.
 // c.durable is 0 if it is not known how much of the manifest must be there. skip, if not nil, moves
-// to the first record for which replay calls fn, or returns false if it can't.
-func replay(fsys vfs.FS, dir string, c current, skip func(*recordReader) bool, fn func(offset int64, e *Edit) error) (Summary, error) {
+// to the first record for which replay calls fn, or returns why it can't.
+func replay(fsys vfs.FS, dir string, c current, skip func(*recordReader) error, fn func(offset int64, e *Edit) error) (Summary, error) {
 	name := base.ManifestName(c.manifest)
 	f, err := fsys.Open(filepath.Join(dir, name))
 	if err != nil {
@@ -225,8 +236,10 @@ func replay(fsys vfs.FS, dir string, c current, skip func(*recordReader) bool, f
 	if err != nil {
 		return Summary{}, err
 	}
-	if skip != nil && !skip(r) {
-		return Summary{}, errAnother
+	if skip != nil {
+		if err := skip(r); err != nil {
+			return Summary{}, err
+		}
 	}
 	sum := Summary{storeID: r.storeID, Length: r.offset}
 	for {
@@ -252,6 +265,6 @@ func replay(fsys vfs.FS, dir string, c current, skip func(*recordReader) bool, f
 			return sum, err
 		}
 		sum.records++
-		sum.Length = r.offset
+		sum.last, sum.Length = offset, r.offset
 	}
 }

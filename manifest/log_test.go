@@ -292,8 +292,8 @@ func besideLife() []*Edit {
 	moved := table(8, "g", "z")
 	moved.Sidecar = sidecar(22)
 	return append(life(),
-		&Edit{Sidecars: []Beside{{6, 7, sidecar(20)}, {6, 8, sidecar(21)}}},
-		&Edit{Sidecars: []Beside{{6, 8, sidecar(22)}}},
+		&Edit{Sidecars: []Beside{{Level: 6, Num: 7, Sidecar: sidecar(20)}, {Level: 6, Num: 8, Sidecar: sidecar(21)}}},
+		&Edit{Sidecars: []Beside{{Level: 6, Num: 8, Sidecar: sidecar(22)}}},
 		&Edit{Removed: []Removed{{Level: 6, Num: 8}}, Added: []Added{{Level: 5, Table: moved}}})
 }
 
@@ -339,7 +339,7 @@ func TestManifest_Sidecars(t *testing.T) {
 func TestEdit_Rebase(t *testing.T) {
 	planned := mustParse(t, "L0.9: 000009:[a-z]\nL1: 000001:[a-c] 000002:[d-f]")
 	move := &Edit{Removed: []Removed{{Level: 1, Num: 2}}, Added: []Added{{Level: 3, Table: planned.Levels[1].Runs[0].Tables[1]}, {Level: 1, Table: table(11, "x", "z")}}}
-	v, err := planned.Apply(&Edit{Sidecars: []Beside{{1, 2, sidecar(20)}, {0, 9, sidecar(21)}}})
+	v, err := planned.Apply(&Edit{Sidecars: []Beside{{Level: 1, Num: 2, Sidecar: sidecar(20)}, {Level: 0, Num: 9, Sidecar: sidecar(21)}}})
 	mustNil(t, err)
 	move.Rebase(v)
 	v, err = v.Apply(move)

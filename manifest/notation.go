@@ -92,6 +92,9 @@ func (e *Edit) String() string {
 	for _, s := range e.Sidecars {
 		fmt.Fprintf(&b, "beside L%d %s %s\n", s.Level, s.Num, s.Sidecar)
 	}
+	for _, s := range e.Sessions {
+		fmt.Fprintf(&b, "session %016x from %d log %d\n", s.ID, s.From, s.Log)
+	}
 	return b.String()
 }
 

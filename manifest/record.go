@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -170,15 +171,18 @@ func newRecordReader(f vfs.File, num base.FileNum, durable int64) (*recordReader
 	return r, nil
 }
 
-// skipTo moves to the record that follows those which have led to s. It returns false if this is
-// another manifest than that of s, or a shorter one.
-func (r *recordReader) skipTo(s *State) bool {
-	if r.storeID != s.StoreID || r.chain.file != s.chain.file || r.size < s.Length {
-		return false
+// skipTo moves to the record that follows those which have led to s. The error is errAnother if
+// this is another manifest than that of s, or a shorter one.
+func (r *recordReader) skipTo(s *State) error {
+	if r.storeID != s.StoreID || r.size < s.Length {
+		return errAnother
+	}
+	if same, err := s.isIn(r.file); !same || err != nil {
+		return cmp.Or(err, errAnother)
 	}
 	r.in.Reset(io.NewSectionReader(r.file, s.Length, r.size-s.Length))
 	r.offset, r.chain = s.Length, s.chain
-	return true
+	return nil
 }
 
 // read fills b with the next bytes. The size of the file is known, so to meet its end is an

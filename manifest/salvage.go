@@ -56,6 +56,8 @@ func salvage(fsys vfs.FS, dir string) (*Salvaged, current, error) {
 	c, err := readCurrent(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = explainAbsence(fsys, dir, err)
+	} else {
+		err = unlessForeign(fsys, dir, err)
 	}
 	if err != nil && !s.damaged(err) {
 		return nil, c, err

@@ -26,6 +26,7 @@ type Beside struct {
 	Level   int
 	Num     base.FileNum // of the table
 	Sidecar *Sidecar
+	Table   *Table // may be nil: as in Removed
 }
 
 // check returns what is impossible about s, or nil.
@@ -175,30 +176,30 @@ func (e *Edit) Rebase(v *Version) {
 
 // applySidecars returns runs in which the tables have the given sidecars. It copies what it
 // changes. It fails if one of the tables is not there.
-func applySidecars(runs []Run, sidecars map[base.FileNum]*Sidecar) ([]Run, error) {
-	if len(sidecars) == 0 {
+func applySidecars(runs []Run, given map[base.FileNum]Beside) ([]Run, error) {
+	if len(given) == 0 {
 		return runs, nil
+	}
+	tables := make(map[base.FileNum]*Table, len(given))
+	for num, b := range given {
+		tables[num] = b.Table
 	}
 	next := slices.Clone(runs)
 	found := 0
 	for i := range next {
-		cloned := false
-		for j, t := range next[i].Tables {
-			s := sidecars[t.Num]
-			if s == nil {
-				continue
-			}
-			// The runs are shared with other versions, so the list of tables is copied before
-			// its first change.
-			if !cloned {
-				next[i].Tables, cloned = slices.Clone(next[i].Tables), true
-			}
-			next[i].Tables[j] = t.with(s)
-			found++
+		at := next[i].indexes(tables)
+		if len(at) == 0 {
+			continue
 		}
+		next[i].Tables = slices.Clone(next[i].Tables) // other versions share the list
+		for _, j := range at {
+			t := next[i].Tables[j]
+			next[i].Tables[j] = t.with(given[t.Num].Sidecar)
+		}
+		found += len(at)
 	}
-	if found != len(sidecars) {
-		return nil, fmt.Errorf("%d of %d tables to get sidecars are not there", len(sidecars)-found, len(sidecars))
+	if found != len(given) {
+		return nil, fmt.Errorf("%d of %d tables to get sidecars are not there", len(given)-found, len(given))
 	}
 	return next, nil
 }

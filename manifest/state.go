@@ -16,11 +16,13 @@ type State struct {
 	LastSeq     base.Seq     // no entry in a table has a higher number; entries in logs may
 	MinLog      base.FileNum // logs below it are obsolete
 	Logs        []LogInfo    // logs that were announced and are not obsolete, in the order of their numbers
+	Sessions    []Session    // that have led to the state, newest last, MaxSessions at most; nil: an earlier program wrote it
 
 	// Set by Load.
 	ManifestNum base.FileNum
 	Length      int64  // bytes of the manifest up to the end of the last good record
 	torn        bool   // an incomplete record follows: an edit that was never acknowledged
+	last        int64  // offset of the last good record, for Follow
 	chain       chain  // of the record that follows, for Follow
 	line        string // the content of CURRENT, for Follow
 }
@@ -80,6 +82,7 @@ func (s *State) applyCounters(e *Edit) error {
 	// Numbers that e uses are used up, even if its NextFileNum does not say so.
 	s.NextFileNum = max(s.NextFileNum, e.NextFileNum, e.NewLog+1, e.MinLog)
 	s.LastSeq = max(s.LastSeq, e.LastSeq)
+	s.Sessions = append(s.Sessions[:len(s.Sessions):len(s.Sessions)], e.Sessions...)
 	for _, a := range e.Added {
 		s.NextFileNum = max(s.NextFileNum, a.Table.Num+1)
 		s.LastSeq = max(s.LastSeq, a.Table.MaxSeq)
@@ -106,7 +109,7 @@ const tablesAnEdit = 256
 // snapshot calls fn for the edits that lead from the empty state to s. Only the first has
 // NextFileNum: see Salvaged.try. fn must not keep an edit.
 func (s *State) snapshot(fn func(*Edit) error) error {
-	first := &Edit{NextFileNum: s.NextFileNum, LastSeq: s.LastSeq, MinLog: s.MinLog}
+	first := &Edit{NextFileNum: s.NextFileNum, LastSeq: s.LastSeq, MinLog: s.MinLog, Sessions: s.Sessions}
 	if err := fn(first); err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func (e *Edit) checkSidecars() error {
 		}
 	}
 	for _, a := range e.Added {
-		if a.Table.Sidecar != nil && given[a.Level][a.Table.Num] != nil {
+		if a.Table.Sidecar != nil && given[a.Level][a.Table.Num].Sidecar != nil {
 			return fmt.Errorf("level %d: table %s gets two sidecars", a.Level, a.Table.Num)
 		}
 	}

@@ -38,8 +38,8 @@ func TestTransfer_RefusesWhatDecodeEditRefuses(t *testing.T) {
 		"sequence":         {LastSeq: base.MaxSeq + 1},
 		"level of sidecar": {Sidecars: []Beside{{Level: -1, Num: 1, Sidecar: sidecar(20)}}},
 		"sidecar":          {Sidecars: []Beside{{Level: 1, Num: 1, Sidecar: &Sidecar{}}}},
-		"two sidecars":     {Sidecars: []Beside{{1, 1, sidecar(20)}, {1, 1, sidecar(21)}}},
-		"two, one added":   {Added: []Added{{Level: 1, Table: beside}}, Sidecars: []Beside{{1, 1, sidecar(21)}}},
+		"two sidecars":     {Sidecars: []Beside{{Level: 1, Num: 1, Sidecar: sidecar(20)}, {Level: 1, Num: 1, Sidecar: sidecar(21)}}},
+		"two, one added":   {Added: []Added{{Level: 1, Table: beside}}, Sidecars: []Beside{{Level: 1, Num: 1, Sidecar: sidecar(21)}}},
 	} {
 		if b, err := e.Encode(nil); err == nil || len(b) > 0 {
 			t.Errorf("%s: Encode = %x, %v; want an error and nothing", name, b, err)

@@ -207,14 +207,14 @@ func applyLevel(runs []Run, removed map[base.FileNum]*Table, added map[uint64][]
 	return append(next, old...), nil
 }
 
-// indexes returns the places, in ascending order, of those tables in removed that are in r. A
+// indexes returns the places, in ascending order, of those tables in some that are in r. A
 // table whose description is given is found by its keys. If there are others, or r has fewer
-// tables than removed, it looks at the tables of r one by one. So it takes little time to remove
+// tables than some has, it looks at the tables of r one by one. So it takes little time to remove
 // many tables from a level of many runs.
-func (r Run) indexes(removed map[base.FileNum]*Table) (at []int) {
-	if len(r.Tables) < len(removed) {
+func (r Run) indexes(some map[base.FileNum]*Table) (at []int) {
+	if len(r.Tables) < len(some) {
 		for i, t := range r.Tables {
-			if _, ok := removed[t.Num]; ok {
+			if _, ok := some[t.Num]; ok {
 				at = append(at, i)
 			}
 		}
@@ -222,7 +222,7 @@ func (r Run) indexes(removed map[base.FileNum]*Table) (at []int) {
 	}
 	// Tables without a description, which can be found only by their numbers.
 	unknown := 0
-	for num, t := range removed {
+	for num, t := range some {
 		if t == nil {
 			unknown++
 		} else if i := r.Find(t.Largest); i < len(r.Tables) && r.Tables[i].Num == num {
@@ -230,7 +230,7 @@ func (r Run) indexes(removed map[base.FileNum]*Table) (at []int) {
 		}
 	}
 	for i := 0; i < len(r.Tables) && unknown > 0; i++ {
-		if t, ok := removed[r.Tables[i].Num]; ok && t == nil {
+		if t, ok := some[r.Tables[i].Num]; ok && t == nil {
 			at = append(at, i)
 			unknown--
 		}

@@ -131,7 +131,7 @@ func (c *checker) run(ctx context.Context, o Options, dir string) (err error) {
 	if !c.writer {
 		c.s.noteStrays()
 	}
-	return ctx.Err()
+	return base.ContextError(ctx)
 }
 
 // flushed returns the highest sequence number of the tables, as the manifest states it.

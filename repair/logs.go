@@ -121,6 +121,14 @@ func (l *logs) minLog() base.FileNum {
 	return l.s.state.MinLog
 }
 
+// session returns the session that must have written log num, or 0 if it is not known.
+func (l *logs) session(num base.FileNum) uint64 {
+	if l.s.state == nil {
+		return 0
+	}
+	return l.s.state.SessionOf(num)
+}
+
 // announced returns what the manifest states of log num, or nil if it does not
 // name it as live.
 func (l *logs) announced(num base.FileNum) *manifest.LogInfo {
@@ -150,7 +158,7 @@ func (l *logs) open() error {
 	for _, num := range nums {
 		f := &logFile{num: num, there: slices.Contains(l.s.logs, num), known: -1}
 		if f.there {
-			f.header, f.err = wal.ReadHeader(l.s.fs, l.s.dir, num, l.s.storeID)
+			f.header, f.err = wal.ReadHeader(l.s.fs, l.s.dir, num, l.s.storeID, l.session(num))
 			if gone(f.err) {
 				f.there, f.err = false, nil
 			}
@@ -205,6 +213,11 @@ func (l *logs) read(f, before *logFile) error {
 	f.first = len(l.items)
 	if !f.there {
 		l.gap(f, missing(base.LogName(f.num), "log named by the manifest"))
+		l.front(f.num, before)
+		return nil
+	}
+	if errors.Is(f.err, wal.ErrAnother) {
+		l.gap(f, f.err)
 		l.front(f.num, before)
 		return nil
 	}

@@ -27,7 +27,7 @@ func (l *logs) load(from []item) (newest, overtaken *entries, err error) {
 		}
 		o := wal.ReadOptions{Known: f.known, Salvage: true}
 		_, err := wal.Read(l.s.fs, l.s.dir, f.num, l.s.storeID, o, func(payload []byte) error {
-			if err := l.s.ctx.Err(); err != nil {
+			if err := base.ContextError(l.s.ctx); err != nil {
 				return err
 			}
 			return e.add(payload, wanted)

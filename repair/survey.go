@@ -205,6 +205,10 @@ func (s *survey) runs() (runs []run) {
 	return runs
 }
 
+// errObsoleteLog says why a log is no part of the store. Close leaves the logs that a program holds
+// with DB.HoldLogs, so such a file need not be a leftover.
+var errObsoleteLog = errors.New("all its writes are in tables; only a program that holds logs (HoldLogs) may still need it")
+
 // noteStrays makes findings of the files that nothing names, and of obsolete logs.
 func (s *survey) noteStrays() {
 	live := s.live()
@@ -215,7 +219,7 @@ func (s *survey) noteStrays() {
 	}
 	for _, num := range s.logs {
 		if s.state != nil && num < s.state.MinLog {
-			s.add(Finding{File: base.LogName(num), Offset: -1, Err: errors.New("not needed any more")})
+			s.add(Finding{File: base.LogName(num), Offset: -1, Err: errObsoleteLog})
 		}
 	}
 	if s.state != nil {

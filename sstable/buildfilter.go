@@ -43,7 +43,7 @@ func collectHashes(ctx context.Context, it *Iterator, hashes *hashCollector) (go
 	var last []byte
 	for kv := it.First(); kv != nil; kv = it.Next() {
 		if got.Entries%buildEvery == 0 && ctx.Err() != nil {
-			return got, ctx.Err()
+			return got, base.ContextError(ctx)
 		}
 		if got.Entries == 0 || !bytes.Equal(kv.UserKey, last) {
 			last = append(last[:0], kv.UserKey...)

@@ -83,6 +83,33 @@ func Identify(src io.ReaderAt, size int64) (num base.FileNum, storeID uint64, er
 	return f.num, f.storeID, nil
 }
 
+// Session returns the id of the session that has written a table, as its properties state it, or 0 if they state none.
+// Like Identify, it reads nothing else.
+func Session(src io.ReaderAt, size int64) (uint64, error) {
+	fail := func(err error) (uint64, error) { return 0, fmt.Errorf("sstable: session of a table: %w", err) }
+	b := make([]byte, min(size, maxFooter))
+	if n, err := src.ReadAt(b, size-int64(len(b))); n < len(b) {
+		return fail(err)
+	}
+	f, err := decodeFooter(b, size)
+	if err != nil {
+		return fail(err)
+	}
+	b = make([]byte, f.props.stored+blockTail)
+	if n, err := src.ReadAt(b, f.props.offset); n < len(b) {
+		return fail(err)
+	}
+	payload, _, err := openBlock(b, checksumSeed(f.storeID, f.num), BlockProperties, f.props.offset)
+	if err != nil {
+		return fail(err)
+	}
+	p, err := decodeProperties(payload)
+	if err != nil {
+		return fail(err)
+	}
+	return p.Session, nil
+}
+
 var (
 	errMagic        = errors.New("not a table: bad magic")
 	errFooterLength = errors.New("footer length out of range")

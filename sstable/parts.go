@@ -82,7 +82,7 @@ type parts struct {
 // emit shows a part. If bytes between it and the last one were not shown, it first shows them
 // as "unknown".
 func (p *parts) emit(part Part) error {
-	if err := p.s.ctx.Err(); err != nil {
+	if err := base.ContextError(p.s.ctx); err != nil {
 		return err
 	}
 	if hole := part.Offset - p.end; hole > 0 {

@@ -33,10 +33,15 @@ type Properties struct {
 	// file their number is 0, and the manifest has the one number of all of them. In what a
 	// Reader returns, MinSeq and MaxSeq are that number (ReaderOptions.Seq).
 	ingested uint64
+
+	// Session is the id of the session that has written the table: see manifest.Session. 0: none,
+	// because an earlier program has written it. The file checksum can't tell two tables of one
+	// number apart: a crc over blocks that end with their own crc depends on their lengths only.
+	Session uint64
 }
 
 // The properties are stored as fields: a tag, the length of the content, and the content. Tag
-// and length are varints. The content is a varint, or the bytes of a key.
+// and length are varints. The content is a varint, the bytes of a key, or the 8 bytes of a session.
 //
 // These are the tags. Part of the file format. A reader skips odd tags that it does not know,
 // and refuses the table if it does not know an even one. So a property that a reader may
@@ -59,6 +64,7 @@ const (
 	propPrefixRule    = 25
 	propPrefixes      = 27
 	propIngested      = 28
+	propSession       = 29
 )
 
 // knownKinds has a bit for each kind of entry that this program can read.
@@ -83,7 +89,11 @@ func (p *Properties) appendTo(dst []byte) []byte {
 	dst = appendNumber(dst, propFilterBits, uint64(p.FilterBits*1000+0.5))
 	dst = appendNumber(dst, propPrefixRule, encodeRule(p.prefixRule))
 	dst = appendNumber(dst, propPrefixes, p.prefixes)
-	return appendNumber(dst, propIngested, p.ingested)
+	dst = appendNumber(dst, propIngested, p.ingested)
+	if p.Session != 0 {
+		dst = appendBytes(dst, propSession, binary.LittleEndian.AppendUint64(nil, p.Session))
+	}
+	return dst
 }
 
 // unnumbered reports whether all entries can be given one sequence number: each is a put with
@@ -186,6 +196,12 @@ func (p *Properties) set(tag uint64, content []byte) error {
 		return nil
 	case propLargest:
 		p.Largest = content
+		return nil
+	case propSession:
+		if len(content) != 8 {
+			return errPropsValue
+		}
+		p.Session = binary.LittleEndian.Uint64(content)
 		return nil
 	}
 	dst := p.number(tag)

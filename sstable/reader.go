@@ -26,6 +26,9 @@ type ReaderOptions struct {
 	Size     int64
 	Checksum uint32
 
+	// Session is the session that the table must be of, if it has one; 0: it is not known.
+	Session uint64
+
 	// Seq is the sequence number of all entries, if the table was ingested. Other tables
 	// ignore it.
 	Seq base.Seq
@@ -131,7 +134,7 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	if err := r.openFooter(t, o); err != nil {
 		return nil, err
 	}
-	if err := r.openProperties(t); err != nil {
+	if err := r.openProperties(t, o.Session); err != nil {
 		return nil, err
 	}
 	r.Number(o.Seq)
@@ -237,7 +240,7 @@ func (r *Reader) openFooter(t tail, o ReaderOptions) error {
 
 // openProperties reads the properties. They stay in memory of their own: Smallest and Largest
 // are parts of it.
-func (r *Reader) openProperties(t tail) error {
+func (r *Reader) openProperties(t tail, session uint64) error {
 	h := r.foot.props
 	payload, err := r.readMeta(t, h, BlockProperties, alignedBytes)
 	if err != nil {
@@ -246,6 +249,10 @@ func (r *Reader) openProperties(t tail) error {
 	p, err := decodeProperties(payload)
 	if err != nil {
 		return r.damage(h.offset, BlockProperties.String(), err)
+	}
+	if session != 0 && p.Session != 0 && p.Session != session {
+		return r.damage(h.offset, BlockProperties.String(), fmt.Errorf("session is %016x, want %016x: "+
+			"the table belongs to another state of the store, as if a copy was put over newer files", p.Session, session))
 	}
 	// Readers limit reads ahead by DataBytes, so it must be within the file.
 	if p.DataBytes > r.foot.index.offset {

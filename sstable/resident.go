@@ -105,19 +105,20 @@ func (r *Reader) PrefixFilter() (*bloom.Static, base.PrefixRule) {
 	return &l.filter, l.rule
 }
 
-// FilterErr says why the filter in the table can't be used. It is nil if that filter is in
-// use, was not wanted or was never written.
+// FilterErr says why the filter in the table can't be used, for good or for now (base.Lasts). It
+// is nil if that filter is in use, was not wanted or was never written.
 func (r *Reader) FilterErr() error { return loadError(&r.filterErr) }
 
-// SidecarErr says why the sidecar that Open was given can't be used. It is nil if the sidecar
-// is in use or was not wanted, or if there was none.
+// SidecarErr says why the sidecar that Open was given can't be used, for good or for now. It is
+// nil if the sidecar is in use or was not wanted, or if there was none.
 func (r *Reader) SidecarErr() error { return loadError(&r.sidecarErr) }
 
 // Sidecar returns the file that the filter in use comes from; nil: the table.
 func (r *Reader) Sidecar() *Sidecar { return r.sidecar.Load() }
 
 // loadForOpen loads the filter for Open: the one in the sidecar, or the one in the table if
-// there is no sidecar or it can't be used. Errors go to FilterErr and SidecarErr.
+// there is no sidecar or it is of no use. Errors go to FilterErr and SidecarErr. What could not
+// be read for now is left to LoadFilter.
 func (r *Reader) loadForOpen(t tail, o ReaderOptions) {
 	r.sidecar.Store(o.Sidecar)
 	if o.NoFilter || o.Later && (o.Sidecar != nil || !t.holds(r.foot.filter)) {
@@ -131,6 +132,9 @@ func (r *Reader) loadForOpen(t tail, o ReaderOptions) {
 			return
 		}
 		r.sidecarErr.Store(&err)
+		if !base.Lasts(err) {
+			return
+		}
 		r.sidecar.Store(nil)
 	}
 	l, err := r.readStored(nil, t, false)
@@ -167,10 +171,12 @@ func (r *Reader) ReadSidecar(s *Sidecar) (*LoadedFilter, error) {
 }
 
 // SetSidecar makes l, which ReadSidecar has read from s, the filter in use. Lookups may be
-// under way: each uses the old filter or the new one. Both are right.
+// under way: each uses the old filter or the new one. Both are right. If l is nil, there is no
+// filter until LoadFilter.
 func (r *Reader) SetSidecar(s *Sidecar, l *LoadedFilter) {
 	l.use(r.rules)
 	r.sidecar.Store(s) // before filter: see LoadFilter
+	r.sidecarErr.Store(nil)
 	r.filter.Swap(l).abandon()
 }
 
@@ -194,20 +200,23 @@ func (r *Reader) StoredFilterBytes() int64 {
 // LoadFilter reads the filter in use, or only its first unit, from its file. It is for a
 // Reader that was opened without a filter, or has dropped it or its second unit.
 //
-// If it fails, the filter in memory stays. If there was none, and the filter should come from
-// a sidecar, LoadFilter uses the one in the table instead and still returns the error. FilterErr
-// and SidecarErr say then what is wrong with each.
-func (r *Reader) LoadFilter(firstUnitOnly bool) error {
+// If it fails, the filter in memory stays. If there was none, and the sidecar that it should
+// come from is damaged, LoadFilter uses the one in the table instead and still returns the error.
+// FilterErr and SidecarErr say then what is wrong with each. lost says that the filter that is to
+// be used now is damaged, too. If it is false, another call may succeed.
+func (r *Reader) LoadFilter(firstUnitOnly bool) (lost bool, err error) {
 	s, was := r.sidecar.Load(), r.filter.Load()
 	l, err := r.readStored(s, tail{}, firstUnitOnly)
+	lost = base.Lasts(err)
 	var ownErr error // of the filter in the table
 	if s == nil {
 		ownErr = err
-	} else if err != nil && was == nil && r.sidecar.CompareAndSwap(s, nil) {
+	} else if base.Lasts(err) && was == nil && r.sidecar.CompareAndSwap(s, nil) {
 		besideErr := err
 		r.sidecarErr.Store(&besideErr)
 		s = nil
 		l, ownErr = r.readStored(nil, tail{}, firstUnitOnly)
+		lost = base.Lasts(ownErr)
 		err = errors.Join(err, ownErr)
 	}
 	if ownErr != nil && was == nil {
@@ -217,10 +226,14 @@ func (r *Reader) LoadFilter(firstUnitOnly bool) error {
 	// here. SetSidecar stores sidecar before filter, and this line looks at them in the same
 	// order. So if it does not see the new sidecar, then SetSidecar stores its filter later,
 	// or has done so already and the comparison with was fails.
-	if l != nil && r.sidecar.Load() == s && r.replaceFilter(was, l) && s == nil {
-		r.filterErr.Store(nil)
+	if l != nil && r.sidecar.Load() == s && r.replaceFilter(was, l) {
+		if s == nil {
+			r.filterErr.Store(nil)
+		} else {
+			r.sidecarErr.Store(nil)
+		}
 	}
-	return err
+	return lost, err
 }
 
 // AppendFilter appends to dst a whole filter of the table, as it is in its file, and returns
@@ -231,10 +244,7 @@ func (r *Reader) AppendFilter(dst []byte, s *Sidecar) ([]byte, error) {
 	if s != nil {
 		r.stats.FilterReads.Add(1)
 		longer, err := s.appendFilter(dst, r.props.Keys)
-		var damage *base.CorruptionError
-		// Damage and unknown formats are the errors after which the table's own filter will
-		// do. Another error is the device's.
-		if err == nil || !errors.As(err, &damage) && !errors.Is(err, base.ErrFormatTooNew) {
+		if !base.Lasts(err) {
 			return longer, err
 		}
 	}

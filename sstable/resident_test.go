@@ -65,12 +65,12 @@ func TestResident_FreedBehindLookups(t *testing.T) {
 		if err := r.LoadIndex(); err != nil {
 			t.Error(err)
 		}
-		if err := r.LoadFilter(false); err != nil {
+		if _, err := r.LoadFilter(false); err != nil {
 			t.Error(err)
 		}
 		r.DropFilter()
 		runtime.GC()
-		if err := r.LoadFilter(true); err != nil {
+		if _, err := r.LoadFilter(true); err != nil {
 			t.Error(err)
 		}
 		table.Store(open())

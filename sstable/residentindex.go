@@ -136,35 +136,25 @@ func (r *Reader) locateTop(n *Near, key []byte, limit base.Trailer, t *Trace) (h
 }
 
 // Rank estimates which part of the table's entries comes before key, from 0 to 1. It counts
-// blocks, or partitions of an index with two levels, and reads nothing from the file. Without an
-// index in memory, it takes the keys for spread evenly between the first and the last.
+// blocks, or partitions of an index with two levels, and reads nothing from the file. It takes the
+// keys for spread evenly within a block or, without an index in memory, within the table.
 func (r *Reader) Rank(key []byte) float64 {
 	x := r.index.Load()
 	if x == nil {
-		return rankBetween(r.props.Smallest, r.props.Largest, key)
+		return keys.Between(r.props.Smallest, r.props.Largest, key)
 	}
-	i := x.search(key, base.NewTrailer(base.MaxSeq, base.KindMax))
 	// The index must not be freed while it is searched.
-	runtime.KeepAlive(x)
-	return min(1, (float64(i)+0.5)/float64(x.n))
-}
-
-// rankBetween returns where key is between smallest and largest, from 0 to 1, by the first eight
-// bytes behind the prefix that these two share.
-func rankBetween(smallest, largest, key []byte) float64 {
-	p := keys.CommonPrefix(smallest, largest)
-	if string(key[:min(p, len(key))]) != string(smallest[:p]) {
-		if string(key) < string(smallest) {
-			return 0
-		}
+	defer runtime.KeepAlive(x)
+	i := x.search(key, base.NewTrailer(base.MaxSeq, base.KindMax))
+	if i == x.n {
 		return 1
 	}
-	first, last, at := keys.Head(smallest[p:]), keys.Head(largest[p:]), keys.Head(key[p:])
-	switch {
-	case at <= first:
-		return 0
-	case at >= last:
-		return 1
+	from, to := r.props.Smallest, r.props.Largest
+	if i > 0 {
+		from = x.separator(i - 1).UserKey
 	}
-	return float64(at-first) / float64(last-first)
+	if i < x.n-1 {
+		to = x.separator(i).UserKey
+	}
+	return (float64(i) + keys.Between(from, to, key)) / float64(x.n)
 }

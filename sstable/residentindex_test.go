@@ -45,7 +45,7 @@ func TestOpen_Later(t *testing.T) {
 		checkGet(t, r, list, list[17].key.UserKey, base.MaxSeq)
 		checkScan(t, r, IterOptions{}, list)
 		for range 2 { // the second time there is nothing to load
-			if err := errors.Join(r.LoadIndex(), r.LoadFilter(false)); err != nil {
+			if _, err := r.LoadFilter(false); errors.Join(err, r.LoadIndex()) != nil {
 				t.Fatal(err)
 			}
 		}

@@ -31,7 +31,7 @@ func TestRulesInUse(t *testing.T) {
 	check("no table")
 	first := open(rules, true)
 	check("a table without its filter")
-	if err := first.LoadFilter(false); err != nil {
+	if _, err := first.LoadFilter(false); err != nil {
 		t.Fatal(err)
 	}
 	second := open(rules, false)
@@ -41,7 +41,7 @@ func TestRulesInUse(t *testing.T) {
 	}
 	second.DropFilter()
 	check("a first unit", fixed)
-	if err := second.LoadFilter(false); err != nil {
+	if _, err := second.LoadFilter(false); err != nil {
 		t.Fatal(err)
 	}
 	first.Retire()

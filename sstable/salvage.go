@@ -162,7 +162,7 @@ func (s *Salvager) openMeta() error {
 	if !s.hasFooter {
 		return nil
 	}
-	err := r.openProperties(tail{})
+	err := r.openProperties(tail{}, 0)
 	if s.hasProps = err == nil; err != nil && !s.damaged(err) {
 		return err
 	}
@@ -260,7 +260,7 @@ func (s *Salvager) gap(err error, upto []byte) {
 // separator; nil: not known. goOn is false if the walk has to end. While yield runs, data is
 // the block: Next, which has made the walk go on, takes the entries from it.
 func (s *Salvager) show(h handle, sep *base.InternalKey, yield func() bool) (goOn bool, err error) {
-	if err := s.ctx.Err(); err != nil {
+	if err := base.ContextError(s.ctx); err != nil {
 		s.err = err
 		return false, nil
 	}

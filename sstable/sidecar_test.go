@@ -89,7 +89,7 @@ func TestSidecar_RoundTrip(t *testing.T) {
 			if !r.DropSecondUnit() || !r.DropFilter() {
 				t.Error("nothing was dropped")
 			}
-			if err := r.LoadFilter(false); err != nil || r.Filter().Units() != 2 {
+			if _, err := r.LoadFilter(false); err != nil || r.Filter().Units() != 2 {
 				t.Errorf("LoadFilter = %v, %v", err, r.Filter())
 			}
 		}

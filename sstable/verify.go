@@ -70,7 +70,7 @@ func (r *Reader) verifyFile(ctx context.Context) error {
 	buf := make([]byte, min(verifyRead, r.size))
 	end := r.size - footerSize
 	for at := int64(0); at < end; {
-		if err := ctx.Err(); err != nil {
+		if err := base.ContextError(ctx); err != nil {
 			return err
 		}
 		b := buf[:min(int64(len(buf)), end-at)]
@@ -143,7 +143,7 @@ func (v *verifier) damage(err error) error { return v.r.damage(v.position, Block
 // leaf checks the blocks of an index or of a partition.
 func (v *verifier) leaf(ctx context.Context, x *index) error {
 	for i := range x.n {
-		if err := ctx.Err(); err != nil {
+		if err := base.ContextError(ctx); err != nil {
 			return err
 		}
 		if err := v.block(x.handle(i), x.separator(i)); err != nil {
@@ -233,7 +233,7 @@ func (v *verifier) finish() error {
 	want := v.r.props
 	// These can't be computed from the entries. Partitions is compared with the index below.
 	v.got.Partitions, v.got.FilterBits, v.got.prefixRule = want.Partitions, want.FilterBits, want.prefixRule
-	v.got.ingested = want.ingested
+	v.got.ingested, v.got.Session = want.ingested, want.Session
 	// The encodings are compared, so that no property is forgotten.
 	if got := v.got.appendTo(nil); !bytes.Equal(got, want.appendTo(nil)) {
 		return v.r.damage(v.r.foot.props.offset, BlockProperties.String(), errCounts)

@@ -16,6 +16,7 @@ import (
 type WriterOptions struct {
 	Num        base.FileNum // the table's number; part of every checksum
 	StoreID    uint64       // part of every checksum too
+	Session    uint64       // a property; 0: none
 	BlockSize  int          // bytes of a data block before compression; default 4 KiB
 	Codec      *Codec       // of blocks; nil: none
 	FilterBits float64      // bits of the filter for each key; 0 or less: no filter
@@ -300,6 +301,7 @@ func (w *Writer) finish() (Info, error) {
 			return Info{}, err
 		}
 	}
+	w.props.Session = w.opts.Session
 	w.props.Largest = append([]byte{}, w.last...) // not nil, like Smallest
 	// The data blocks end here: the filter's padding begins.
 	w.props.DataBytes = w.offset

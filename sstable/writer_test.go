@@ -243,7 +243,7 @@ func TestReader_FilterUnits(t *testing.T) {
 	if _, after := r.MemoryBytes(); after >= before {
 		t.Errorf("filter takes %d bytes, before %d", after, before)
 	}
-	if err := r.LoadFilter(false); err != nil {
+	if _, err := r.LoadFilter(false); err != nil {
 		t.Fatal(err)
 	}
 	hasAll(r, 2)
@@ -251,7 +251,7 @@ func TestReader_FilterUnits(t *testing.T) {
 	if r.Filter() != nil || r.FilterErr() != nil {
 		t.Fatal("NoFilter: a filter or an error")
 	}
-	if err := r.LoadFilter(false); err != nil {
+	if _, err := r.LoadFilter(false); err != nil {
 		t.Fatal(err)
 	}
 	hasAll(r, 2)
@@ -272,7 +272,7 @@ func TestReader_Concurrent(t *testing.T) {
 	}
 	for range 50 {
 		r.DropSecondUnit()
-		if err := r.LoadFilter(false); err != nil {
+		if _, err := r.LoadFilter(false); err != nil {
 			t.Error(err)
 		}
 	}

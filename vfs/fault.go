@@ -36,7 +36,12 @@ func (f *Fault) Unwrap() error { return f.Err }
 // If a Sync fails and the file is one of a Mem, its unsynced data is lost for good. A Close,
 // Unmap or unlock that fails has happened all the same, as with the operating system's.
 type FaultFS struct {
-	base   FS
+	base FS
+	*faults
+}
+
+// faults are what a FaultFS shares with those that Bind returns.
+type faults struct {
 	inject atomic.Pointer[InjectFunc]
 	n      atomic.Int64
 	counts [numOps]atomic.Int64
@@ -44,7 +49,7 @@ type FaultFS struct {
 
 // NewFault returns a FaultFS over base. With a nil inject no operation fails.
 func NewFault(base FS, inject func(op Op, name string, n int64) error) *FaultFS {
-	f := &FaultFS{base: base}
+	f := &FaultFS{base: base, faults: new(faults)}
 	f.Inject(inject)
 	return f
 }
@@ -264,6 +269,23 @@ func (f *FaultFS) Abs(name string) (string, error) { return Abs(f.base, name) }
 // Within returns what the file system below returns. It does not count as an operation.
 func (f *FaultFS) Within(name, dir string) (bool, error) { return Within(f.base, name, dir) }
 
+// Resolve returns what the file system below returns. It does not count as an operation.
+func (f *FaultFS) Resolve(name string) string { return Resolve(f.base, name) }
+
+// Bind returns a FaultFS over the file system that the one
+// below returns. The two count and inject together.
+func (f *FaultFS) Bind(lock io.Closer) (FS, error) {
+	l, ok := lock.(*faultLock)
+	if !ok {
+		return nil, ErrUnsupported
+	}
+	base, err := Bind(f.base, l.lock)
+	if err != nil {
+		return nil, err
+	}
+	return &FaultFS{base: base, faults: f.faults}, nil
+}
+
 // A faultLock is a lock that a FaultFS has taken.
 type faultLock struct {
 	fs   *FaultFS
@@ -273,6 +295,11 @@ type faultLock struct {
 
 func (l *faultLock) Close() error {
 	return l.fs.always(OpUnlock, l.name, l.lock.Close)
+}
+
+// Held counts as OpHeld.
+func (l *faultLock) Held() error {
+	return l.fs.do(OpHeld, l.name, func() error { return Held(l.lock) })
 }
 
 // always runs an operation in any case. If it has

@@ -22,6 +22,7 @@ func life(f *FaultFS) (errs []error) {
 	note(f.MkdirAll("/d"))
 	if l, err := f.Lock("/d/LOCK"); note(err) {
 		defer func() { note(l.Close()) }()
+		note(Held(l))
 	}
 	if file, err := f.Create("/d/a"); note(err) {
 		_, err := file.Write([]byte("hello"))

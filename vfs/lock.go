@@ -1,6 +1,7 @@
 package vfs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -20,6 +21,7 @@ type osLock struct {
 	info   os.FileInfo // of the lock file: the device and inode
 	parent os.FileInfo // of the lock file's directory
 	file   *os.File    // open as long as the lock is held
+	at     *lockedDir  // the directory, for Bind; nil if the lock is shared, and on Windows
 	dir    *os.File    // the directory, if it is locked too; nil if it is not
 	// shared says that it was taken by LockShared.
 	shared bool
@@ -34,7 +36,8 @@ var held struct {
 
 // Lock takes the lock on a file that nobody may delete. If it is deleted, a second owner
 // can get the lock where directories can't be locked. If it is replaced by a copy, that
-// is possible everywhere. The file contains the owner's process id in decimal.
+// is possible everywhere, and also if its directory is renamed or replaced. The first
+// owner notices with Held. The file contains the owner's process id in decimal.
 func (osFS) Lock(name string) (io.Closer, error) {
 	return lock(name, &osLock{}, (*osLock).acquire)
 }
@@ -71,16 +74,17 @@ func lock(name string, l *osLock, acquire func(l *osLock, name string) error) (i
 	return l, nil
 }
 
-// heldHere reports whether this process holds the lock already. It
-// compares the path, and the device and inode. It also compares the name
-// and the directory, for the case that the owner's lock file was deleted
-// and l comes by another path. Shared locks do not keep each other out.
+// heldHere reports whether this process holds the lock already. It compares
+// the device and inode. It also compares the name and the directory, for the
+// case that the owner's lock file was deleted or replaced. The path is not
+// compared: it may lead to another directory since the owner took its lock.
+// Shared locks do not keep each other out.
 func (l *osLock) heldHere() bool {
 	for o := range held.locks {
 		if o.shared && l.shared {
 			continue
 		}
-		if o.path == l.path || os.SameFile(o.info, l.info) ||
+		if os.SameFile(o.info, l.info) ||
 			filepath.Base(o.path) == filepath.Base(l.path) && os.SameFile(o.parent, l.parent) {
 			return true
 		}
@@ -95,8 +99,9 @@ func (l *osLock) heldHere() bool {
 //     once more, now by device and inode of the open file.
 //  3. It takes the system's lock on the file.
 //  4. It checks that the name still stands for the locked file.
-//  5. It locks the directory (guardDir), which reads the process id of an earlier owner.
-//  6. It writes the process id. This comes last, because guardDir must see the old one.
+//  5. It opens the directory (openDir), for Bind.
+//  6. It locks the directory (guardDir), which reads the process id of an earlier owner.
+//  7. It writes the process id. This comes last, because guardDir must see the old one.
 //
 // If a step fails, lock closes the files, which releases what was taken.
 func (l *osLock) acquire(name string) (err error) {
@@ -121,16 +126,30 @@ func (l *osLock) acquire(name string) (err error) {
 	if now, err := os.Stat(l.path); err != nil || !os.SameFile(l.info, now) {
 		return lockedError(name, 0)
 	}
+	if err := l.openDir(); errors.Is(err, ErrMoved) {
+		return lockedError(name, 0) // likewise
+	} else if err != nil {
+		return err
+	}
 	if err := l.guardDir(name, lockFile); err != nil {
 		return err
 	}
 	if err := l.writePid(); err != nil {
 		if created {
-			_ = os.Remove(l.path) // as before; nobody else has the file, because it is still locked
+			l.removeFile() // as before; nobody else has the file, because it is still locked
 		}
 		return err
 	}
 	return nil
+}
+
+// removeFile removes the lock file that acquire has made.
+func (l *osLock) removeFile() {
+	if l.at != nil {
+		_ = l.at.remove(filepath.Base(l.path)) // acquire has an error to report
+	} else {
+		_ = os.Remove(l.path)
+	}
 }
 
 // acquireShared opens the file for reading and locks it.
@@ -196,6 +215,9 @@ func (l *osLock) Close() error {
 // closeFiles closes the files that are open, and so releases the system's locks.
 func (l *osLock) closeFiles() error {
 	var first error
+	if l.at != nil {
+		first = l.at.close()
+	}
 	for _, f := range []*os.File{l.dir, l.file} {
 		if f == nil {
 			continue

@@ -18,7 +18,9 @@ import (
 // would keep a processor for a goroutine that waits.
 //
 // The system may take such a page away again. So now and then a read is made by a call that does
-// not wait. If it fails, all pages are forgotten, and are found again by the calls of later reads.
+// not wait. If it fails, all pages are forgotten, and are found again by the calls of later reads. A
+// device that answers within the call, such as compressed memory, does not make it fail. Then a copy
+// does not wait for the device either, and the pages stay known.
 //
 // A file is mapped after a number of small reads, so that a file which is opened for a few of
 // them costs nothing more.

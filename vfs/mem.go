@@ -14,6 +14,12 @@ import (
 //
 // A read takes only the lock of its file, shared with other reads.
 type Mem struct {
+	*memory
+	bound *memLock // names in its directory are looked up in the directory itself; nil: see Bind
+}
+
+// A memory is the contents of a Mem. Those that Bind returns share it.
+type memory struct {
 	// cut is held shared by each change, and exclusively by Crash, which
 	// therefore sees all files at one moment. Lock order: cut, mu, an inode's mu.
 	cut sync.RWMutex
@@ -33,7 +39,7 @@ type Mem struct {
 
 // NewMem returns an empty file system.
 func NewMem() *Mem {
-	return &Mem{root: newMemDir(), locks: make(map[*memLock]bool)}
+	return &Mem{memory: &memory{root: newMemDir(), locks: make(map[*memLock]bool)}}
 }
 
 // Ops returns the number of operations so far that changed something or could have done

@@ -4,15 +4,16 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
+	"strings"
 )
 
-// A memLock is a lock of a Mem. It has the path and the file, so that it
+// A memLock is a lock of a Mem. It has the directory and the file, so that it
 // keeps others out even if the lock file was removed or has another name.
 type memLock struct {
-	m    *Mem
+	m    *Mem // not bound
 	path []string
+	at   *memDir // the directory
 	n    *inode
 	// shared says that it was taken by LockShared.
 	shared bool
@@ -24,10 +25,9 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	defer m.cut.RUnlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	path := split(name)
-	_, node, _ := m.place(name) // createLocked returns the error, if there is one
+	at, node, _ := m.place(name) // createLocked returns the error, if there is one
 	for l := range m.locks {
-		if slices.Equal(l.path, path) || node == memNode(l.n) {
+		if l.keepsOut(at, node) {
 			return nil, lockedError(name, os.Getpid())
 		}
 	}
@@ -37,7 +37,7 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	}
 	n.resize(0, false)
 	n.writeAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0, -1)
-	l := &memLock{m: m, path: path, n: n}
+	l := &memLock{m: &Mem{memory: m.memory}, path: split(name), at: at.dir, n: n}
 	m.locks[l] = true
 	m.open.Add(1)
 	return l, nil
@@ -47,21 +47,47 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 func (m *Mem) LockShared(name string) (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	path := split(name)
-	_, node, _ := m.place(name)
+	at, node, _ := m.place(name)
 	n, ok := node.(*inode)
 	if !ok {
 		return nil, memError(OpLockShared, name, nil)
 	}
 	for l := range m.locks {
-		if !l.shared && (slices.Equal(l.path, path) || l.n == n) {
+		if !l.shared && l.keepsOut(at, node) {
 			return nil, lockedError(name, os.Getpid())
 		}
 	}
-	l := &memLock{m: m, path: path, n: n, shared: true}
+	l := &memLock{m: &Mem{memory: m.memory}, path: split(name), at: at.dir, n: n, shared: true}
 	m.locks[l] = true
 	m.open.Add(1)
 	return l, nil
+}
+
+// keepsOut reports whether l is a lock on the file node, or on an
+// earlier one with the same place. Requires: mu is held.
+func (l *memLock) keepsOut(at place, node memNode) bool {
+	return node == memNode(l.n) || at == place{l.at, l.path[len(l.path)-1]}
+}
+
+// Held looks the name up. Ops does not count it.
+func (l *memLock) Held() error {
+	l.m.mu.RLock()
+	defer l.m.mu.RUnlock()
+	name := "/" + strings.Join(l.path, "/")
+	if _, node, _ := l.m.place(name); node != memNode(l.n) {
+		return memError(OpHeld, name, ErrMoved)
+	}
+	return nil
+}
+
+// Bind returns a Mem that shares everything with m, and finds the directory of the lock
+// wherever it is.
+func (m *Mem) Bind(lock io.Closer) (FS, error) {
+	l, ok := lock.(*memLock)
+	if !ok || l.m.memory != m.memory {
+		return nil, ErrUnsupported
+	}
+	return &Mem{memory: m.memory, bound: l}, nil
 }
 
 // Close releases the lock. The file stays.

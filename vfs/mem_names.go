@@ -10,6 +10,7 @@ type memNode any
 type memDir struct {
 	names   map[string]memNode
 	durable map[string]memNode
+	removed bool // it has no name any more: no file can be created in it
 }
 
 // newMemDir returns an empty directory.

@@ -25,6 +25,12 @@ func split(name string) []string {
 
 // dir returns the directory with the given path. Requires: mu is held.
 func (m *Mem) dir(parts []string) (*memDir, error) {
+	if l := m.bound; l != nil && slices.Equal(parts, l.path[:len(l.path)-1]) {
+		if l.at.removed {
+			return nil, fs.ErrNotExist
+		}
+		return l.at, nil
+	}
 	d := m.root
 	for _, part := range parts {
 		child, ok := d.names[part]
@@ -75,6 +81,9 @@ func (m *Mem) Rename(oldname, newname string) error {
 	if err := replaceable(node, there, split(oldname), split(newname)); err != nil {
 		return memError(OpRename, newname, err)
 	}
+	if d, ok := there.(*memDir); ok {
+		d.removed = true
+	}
 	m.change(nameOp{set: to, del: from, node: node})
 	return nil
 }
@@ -112,8 +121,11 @@ func (m *Mem) Remove(name string) error {
 	if err != nil || node == nil {
 		return memError(OpRemove, name, err)
 	}
-	if d, ok := node.(*memDir); ok && len(d.names) > 0 {
-		return memError(OpRemove, name, errNotEmpty)
+	if d, ok := node.(*memDir); ok {
+		if len(d.names) > 0 {
+			return memError(OpRemove, name, errNotEmpty)
+		}
+		d.removed = true
 	}
 	m.change(nameOp{del: at})
 	return nil

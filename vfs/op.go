@@ -6,7 +6,8 @@ import "fmt"
 type Op int
 
 // The kinds of operations. OpMapWrite is a write
-// through a Mapping. OpStat is also the size of a file.
+// through a Mapping. OpStat is also the size of a file. OpHeld
+// asks whether a lock is still where it was.
 const (
 	OpCreate Op = iota
 	OpOpen
@@ -30,6 +31,7 @@ const (
 	OpUnmap
 	OpClose
 	OpLockShared
+	OpHeld
 	numOps
 )
 
@@ -37,7 +39,7 @@ const (
 var opNames = [numOps]string{
 	"create", "open", "open for writing", "rename", "remove", "link", "mkdir", "list", "stat",
 	"lock", "unlock", "sync directory", "read", "write", "sync", "truncate", "preallocate",
-	"map", "write to mapping", "unmap", "close", "lock shared",
+	"map", "write to mapping", "unmap", "close", "lock shared", "check lock",
 }
 
 // String returns the operation in words, as error messages name it.

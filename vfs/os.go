@@ -88,6 +88,11 @@ func (osFS) List(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return listNames(d)
+}
+
+// listNames returns the names in an open directory, and closes it.
+func listNames(d *os.File) ([]string, error) {
 	names, err := d.Readdirnames(-1)
 	if cerr := d.Close(); err == nil {
 		err = cerr
@@ -104,7 +109,11 @@ func (osFS) Stat(name string) (FileInfo, error) {
 	if err != nil {
 		return FileInfo{}, err
 	}
-	return FileInfo{Size: info.Size(), IsDir: info.IsDir(), ModTime: info.ModTime()}, nil
+	return fileInfo(info), nil
+}
+
+func fileInfo(info os.FileInfo) FileInfo {
+	return FileInfo{Size: info.Size(), IsDir: info.IsDir(), ModTime: info.ModTime()}
 }
 
 // SyncDir calls fsync on the directory (os_posix.go, os_windows.go).

@@ -28,6 +28,11 @@ func openOS(name string, flag, whence int, mapsReads bool) (File, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newOSFile(f, whence, mapsReads)
+}
+
+// newOSFile makes a File of f, or closes it.
+func newOSFile(f *os.File, whence int, mapsReads bool) (File, error) {
 	conn, err := f.SyscallConn()
 	if err == nil {
 		_, err = f.Seek(0, whence)

@@ -16,14 +16,18 @@ func rename(oldname, newname string) error {
 	return os.Rename(oldname, newname)
 }
 
-// syncDir syncs a directory. It ignores EINVAL: file systems return it that
-// do not know the operation and order their metadata in their own way.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
+	return syncOpenDir(d)
+}
+
+// syncOpenDir syncs an open directory, and closes it. It ignores EINVAL: file systems return
+// it that do not know the operation and order their metadata in their own way.
+func syncOpenDir(d *os.File) error {
+	err := d.Sync()
 	if errors.Is(err, syscall.EINVAL) {
 		err = nil
 	}

@@ -63,3 +63,5 @@ func syncDir(dir string) error {
 	_, err := os.Stat(dir)
 	return err
 }
+
+func syncOpenDir(d *os.File) error { return d.Close() }

@@ -30,6 +30,22 @@ func Abs(fsys FS, name string) (string, error) {
 	return name, nil
 }
 
+// A Resolver is an FS with symbolic links. Default is one, and so is a FaultFS over Default.
+type Resolver interface {
+	// Resolve returns a name for the same place that no symbolic link is a part of, as far as
+	// the place exists. If it can't find one, it returns name.
+	Resolve(name string) string
+}
+
+// Resolve returns a name for the same place on which links have no influence
+// any more. If fsys is no Resolver, it has no links, and Resolve returns name.
+func Resolve(fsys FS, name string) string {
+	if r, ok := fsys.(Resolver); ok {
+		return r.Resolve(name)
+	}
+	return name
+}
+
 // Within reports whether name is the directory dir or lies
 // below it. If fsys is no PathFS, it compares the names.
 func Within(fsys FS, name, dir string) (bool, error) {
@@ -77,6 +93,34 @@ func (f osFS) Within(name, dir string) (bool, error) {
 		parent := filepath.Dir(at)
 		if parent == at {
 			return false, nil
+		}
+		at = parent
+	}
+}
+
+// Resolve resolves the links of the part that exists. It makes sure that the result leads to
+// the same file, because the system does not resolve all volumes of Windows, and no path that
+// is too long. A name can also be used as it is: links in it may then be switched.
+func (osFS) Resolve(name string) string {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return name
+	}
+	at := path
+	for {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			rest := path[len(at):]
+			was, err := os.Stat(at)
+			now, nerr := os.Stat(real)
+			if err != nil || nerr != nil || !os.SameFile(was, now) {
+				return name
+			}
+			return filepath.Join(real, rest)
+		}
+		parent := filepath.Dir(at)
+		if !errors.Is(err, fs.ErrNotExist) || parent == at {
+			return name
 		}
 		at = parent
 	}

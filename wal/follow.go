@@ -15,6 +15,8 @@ type FollowOptions struct {
 	// From is the Result of an earlier Follow or Read of the same log: Follow goes on behind it.
 	// The zero value: it begins with the first record.
 	From Result
+	// Session is that of ReadOptions. If From is given, it must be the session of From, too.
+	Session uint64
 	// Known is the length of the log, as in ReadOptions. -1: not known, so the log may be growing.
 	Known int64
 	// Judge finds out what bytes are that are no record, if Known is -1: the end of the log, or
@@ -34,10 +36,14 @@ func Follow(fs vfs.FS, dir string, num base.FileNum, storeID uint64, o FollowOpt
 		return Result{}, fmt.Errorf("wal: open log: %w", err)
 	}
 	defer f.Close()
-	r, err := newReader(f, num, storeID)
+	r, err := newReader(f, num, storeID, o.Session)
+	if err == nil && o.From.Length > 0 && o.From.Session != r.header.Session {
+		err = fmt.Errorf("wal: read %s: %w", r.name, ErrAnother)
+	}
 	if err != nil {
 		return Result{}, err
 	}
+	r.shared = true
 	err = r.follow(o, fn)
 	return r.result, err
 }
@@ -45,7 +51,7 @@ func Follow(fs vfs.FS, dir string, num base.FileNum, storeID uint64, o FollowOpt
 // follow passes on the records behind o.From.
 func (r *reader) follow(o FollowOptions, fn func(payload []byte) error) error {
 	res := &r.result
-	res.Length, res.LastSeq = headerSize, r.header.PrevSeq
+	res.Length, res.LastSeq, res.Session = headerSize, r.header.PrevSeq, r.header.Session
 	if o.From.Length > 0 {
 		*res = o.From
 		res.Torn = false

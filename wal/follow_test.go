@@ -117,3 +117,73 @@ func TestFollow_Damage(t *testing.T) {
 		t.Errorf("fn's error: %+v, %v", res, err)
 	}
 }
+
+// A log is overwritten in place while it is followed, by one of the same number and store, with records in the same
+// places: the header first, and then the rest, as programs copy. No record of the other log is passed on, and Follow and
+// Read say that the file is another log now. So does Follow if that has happened before.
+func TestFollow_Overwritten(t *testing.T) {
+	image := func(session uint64, what string) []byte {
+		mem := vfs.NewMem()
+		w := mustCreate(t, Header{Num: 7, StoreID: testStore, Session: session}, Options{FS: mem})
+		for i := range 3000 {
+			mustAppend(t, w, fmt.Sprintf("%s %d", what, 1000+i), base.Seq(i+1))
+		}
+		mustClose(t, w)
+		return readAll(t, mem, 7)
+	}
+	old, other := image(1, "old"), image(2, "new")
+	if len(old) != len(other) {
+		t.Fatal("the logs are not alike")
+	}
+	for at := int64(1); ; at++ {
+		for _, follow := range []bool{true, false} {
+			fsys := fileSystem(old)
+			disk := vfs.NewFault(fsys, nil)
+			var from Result
+			read := func(fn func([]byte) error) (err error) {
+				if follow {
+					from, err = Follow(disk, "", 7, testStore, FollowOptions{From: from, Known: -1}, fn)
+				} else {
+					_, err = Read(disk, "", 7, testStore, ReadOptions{Known: -1, Shared: true}, fn)
+				}
+				return err
+			}
+			done := false
+			disk.Inject(func(op vfs.Op, _ string, n int64) error {
+				if op == vfs.OpRead && n == at {
+					done = true
+					f, err := fsys.OpenReadWrite(base.LogName(7))
+					if err != nil {
+						return err
+					}
+					_, err = f.WriteAt(other, 0)
+					return errors.Join(err, f.Close())
+				}
+				return nil
+			})
+			var got []byte
+			err := read(func(payload []byte) error {
+				got = append(got, payload...)
+				return nil
+			})
+			disk.Inject(nil)
+			switch {
+			case done && at > 4 && !errors.Is(err, ErrAnother):
+				t.Fatalf("overwritten before operation %d: %v", at, err)
+			case bytes.Contains(got, []byte("new")) && bytes.Contains(got, []byte("old")), err != nil && bytes.Contains(got, []byte("new")):
+				t.Fatalf("overwritten before operation %d: records of both logs, %v", at, err)
+			case !done && at > 4:
+				if err != nil {
+					t.Fatal(err)
+				}
+				fsys = fileSystem(other)
+				disk = vfs.NewFault(fsys, nil)
+				if err := read(func([]byte) error { return errors.New("a record") }); follow && !errors.Is(err, ErrAnother) {
+					t.Errorf("Follow in another log: %v", err)
+				} else if follow {
+					return
+				}
+			}
+		}
+	}
+}

@@ -57,12 +57,54 @@ func TestFormat_Example(t *testing.T) {
 	}
 	mustClose(t, w)
 	got := readAll(t, fs, 7)
-	want := append([]byte(exampleBytes[0]), make([]byte, headerSize-headerUsed)...)
+	want := append([]byte(exampleBytes[0]), make([]byte, headerSize-headerFirst)...)
 	want = append(want, exampleBytes[1]...)
 	if !bytes.Equal(got, want) {
 		t.Errorf("log is\n%x, want\n%x", got, want)
 	}
 	golden(t, "example.wal", got)
+}
+
+// sessionBytes are behind the used bytes of the example's header, if the log is of a session.
+const sessionBytes = "\xef\xcd\xab\x89\x67\x45\x23\x01" + "\xf4\xdf\xf8\xc2"
+
+// A header with a session differs from one without in 12 bytes, which programs without sessions do not
+// read. The golden file of before, without them, is still read.
+func TestFormat_Session(t *testing.T) {
+	old := mustReadFile(t, "example.wal")
+	h := exampleHeader()
+	h.Session = 0x0123456789abcdef
+	header := appendHeader(nil, h, 0)
+	if want := exampleBytes[0] + sessionBytes + string(make([]byte, headerSize-headerUsed)); string(header) != want {
+		t.Errorf("header is\n%x, want\n%x", header[:headerUsed], want[:headerUsed])
+	}
+	data := append(header, old[headerSize:]...)
+	golden(t, "session.wal", data)
+	for session, data := range map[uint64][]byte{h.Session: data, 0: old} {
+		got, _, err := decodeHeader(data)
+		if err != nil || got.Session != session {
+			t.Errorf("decodeHeader = %+v, %v; want session %x", got, err, session)
+		}
+		if _, res, err := readBytes(data, ReadOptions{Known: -1, Session: session}); err != nil || res.Session != session || res.Records != 1 {
+			t.Errorf("Read = %+v, %v; want one record of session %x", res, err, session)
+		}
+		var damage *base.CorruptionError
+		_, res, err := readBytes(data, ReadOptions{Known: -1, Session: 99})
+		if !errors.As(err, &damage) || errors.Is(err, ErrNeverUsed) || res.Records > 0 {
+			t.Errorf("Read of a log of session %x as one of 99: %+v, %v; want damage and no record", session, res, err)
+		}
+		for at := headerFirst; at < headerUsed; at++ {
+			data[at] ^= 4
+			if _, _, err := readBytes(data, ReadOptions{Known: -1}); !errors.As(err, &damage) || errors.Is(err, ErrNeverUsed) {
+				t.Errorf("byte %d of session %x is wrong: %v, want damage", at, session, err)
+			}
+			data[at] ^= 4
+		}
+	}
+	// A crash may have torn the header of a log that was being created.
+	if _, _, err := readBytes(appendHeader(nil, exampleHeader(), 0), ReadOptions{Known: -1, Session: h.Session}); !errors.Is(err, ErrNeverUsed) {
+		t.Errorf("Read of an empty log without a session: %v, want ErrNeverUsed", err)
+	}
 }
 
 // TestFormat_Spanning writes each kind of fragment, padding, and blocks that are full to the

@@ -21,6 +21,10 @@ type Header struct {
 	Prev    base.FileNum // number of the log before this one; 0: none
 	PrevLen int64        // length of Prev in bytes; all of it was durable when this log was made
 	PrevSeq base.Seq     // the last sequence number in Prev
+
+	// Session is the id of the session that wrote the log: see manifest.Session. 0: none, because
+	// an earlier program wrote it.
+	Session uint64
 }
 
 // ErrNeverUsed is wrapped, together with a *base.CorruptionError, by the error for a log that
@@ -31,13 +35,16 @@ var ErrNeverUsed = errors.New("log was never used")
 // The header of a log takes a page. Part of the file format, never changes: docs/FORMAT.md
 // section 3.
 //
-//	0       8       12        16     24    32         40     48        56       64        68    4096
-//	| magic | version | check | store | num | prealloc | prev | prevlen | prevseq | check | zeros |
+//	0       8       12        16     24    32         40     48        56       64        68        76      80    4096
+//	| magic | version | check | store | num | prealloc | prev | prevlen | prevseq | check | session | check | zeros |
+//
+// Earlier programs have written zeros behind offset 68, and do not read what stands there.
 const (
-	magic      = "shaleWAL"
-	version    = 1
-	headerSize = 4096 // also where the first block begins
-	headerUsed = 68
+	magic       = "shaleWAL"
+	version     = 1
+	headerSize  = 4096 // also where the first block begins
+	headerUsed  = 80
+	headerFirst = 68 // what earlier programs write and read
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -54,7 +61,11 @@ func appendHeader(dst []byte, h Header, prealloc int64) []byte {
 		dst = le.AppendUint64(dst, v)
 	}
 	dst = le.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
-	return append(dst, make([]byte, headerSize-headerUsed)...)
+	if h.Session != 0 {
+		dst = le.AppendUint64(dst, h.Session)
+		dst = le.AppendUint32(dst, crc32.Checksum(dst[start:], castagnoli))
+	}
+	return append(dst, make([]byte, headerSize-(len(dst)-start))...)
 }
 
 // decodeHeader is the inverse of appendHeader. Its errors do not name the file. The version
@@ -80,6 +91,10 @@ func decodeHeader(src []byte) (h Header, prealloc int64, err error) {
 		Prev:    base.FileNum(le.Uint64(src[40:])),
 		PrevLen: int64(le.Uint64(src[48:])),
 		PrevSeq: base.Seq(le.Uint64(src[56:])),
+		Session: le.Uint64(src[headerFirst:]),
+	}
+	if sum := le.Uint32(src[76:]); (h.Session != 0 || sum != 0) && sum != crc32.Checksum(src[:76], castagnoli) {
+		return Header{}, 0, errors.New("checksum mismatch in the session")
 	}
 	prealloc = int64(le.Uint64(src[32:]))
 	if prealloc < 0 || h.PrevLen < 0 || h.PrevSeq > base.MaxSeq {
@@ -90,14 +105,15 @@ func decodeHeader(src []byte) (h Header, prealloc int64, err error) {
 
 // ReadHeader returns the header of log num. For a log of a newer version it returns
 // base.ErrFormatTooNew. An error that wraps ErrNeverUsed is also a *base.CorruptionError: the
-// caller knows whether the log must have been used, and decides which of the two it is.
-func ReadHeader(fs vfs.FS, dir string, num base.FileNum, storeID uint64) (Header, error) {
+// caller knows whether the log must have been used, and decides which of the two it is. session
+// is the one that must have written the log; 0: it is not known.
+func ReadHeader(fs vfs.FS, dir string, num base.FileNum, storeID, session uint64) (Header, error) {
 	f, err := fs.Open(filepath.Join(dir, base.LogName(num)))
 	if err != nil {
 		return Header{}, fmt.Errorf("wal: open log: %w", err)
 	}
 	defer f.Close()
-	r, err := newReader(f, num, storeID)
+	r, err := newReader(f, num, storeID, session)
 	if err != nil {
 		return Header{}, err
 	}
@@ -144,10 +160,34 @@ func (r *reader) readHeader() error {
 		return r.badHeader(fmt.Errorf("number is %d, want %d", h.Num, r.codec.num))
 	case h.Num > r.codec.num:
 		return r.corrupt(24, "log header", fmt.Errorf("number is %d, want %d", h.Num, r.codec.num))
+	case h.Session == 0 && r.session != 0:
+		// In a new file these bytes were zeros before, and a crash may have kept them.
+		return r.badHeader(fmt.Errorf("no session, want %016x", r.session))
+	case h.Session != r.session && r.session != 0:
+		return r.corrupt(headerFirst, "log header", fmt.Errorf("%w: of session %016x, and the manifest knows of session %016x, "+
+			"as if an older copy was put over newer files", ErrAnother, h.Session, r.session))
 	}
+	r.seen = buf
 	r.header, r.prealloc = h, prealloc
 	if r.size < max(r.prealloc, headerSize) {
 		return r.shortFile()
+	}
+	return nil
+}
+
+// ErrAnother is wrapped by the error for a file that is another log than the one that it must be: one
+// of another session, or, if a part of it was read before, of another number.
+var ErrAnother = errors.New("it is another log")
+
+// stillThere returns an error unless the file has the header that was read at first. So what was
+// read since is of that log: whatever turns a file into another log writes the header first.
+func (r *reader) stillThere() error {
+	var buf [headerUsed]byte
+	if err := readFull(r.file, buf[:], 0); err != nil {
+		return fmt.Errorf("wal: read header of %s: %w", r.name, err)
+	}
+	if !bytes.Equal(buf[:], r.seen) {
+		return fmt.Errorf("wal: read %s: %w", r.name, ErrAnother)
 	}
 	return nil
 }

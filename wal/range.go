@@ -37,7 +37,7 @@ func openRange(fs vfs.FS, dir string, num base.FileNum, storeID uint64) (vfs.Fil
 	if err != nil {
 		return nil, nil, fmt.Errorf("wal: open log: %w", err)
 	}
-	r, err := newReader(f, num, storeID)
+	r, err := newReader(f, num, storeID, 0)
 	if err != nil {
 		_ = f.Close() // only read: nothing to lose
 		return nil, nil, err

@@ -17,6 +17,11 @@ type ReadOptions struct {
 	// states it. Up to there the log was durable, and what follows is not part of it. -1: not
 	// known.
 	Known int64
+	// Session is the one that must have written the log; 0: it is not known.
+	Session uint64
+	// Shared says that the file may become another log during Read, because somebody else owns
+	// the directory. No record of the other log is then passed on.
+	Shared bool
 	// Salvage makes Read go on after damage with the next whole record. It reports the damage
 	// in the Result. Damage to the header is included. There may be gaps between the records.
 	// Damaged, if it is not nil, is called for each damage with a *base.CorruptionError,
@@ -30,6 +35,7 @@ type Result struct {
 	Records uint64   // records that were passed to fn
 	LastSeq base.Seq // of the last record and its group; without any record, that of the log before
 	Length  int64    // file offset where the last record, or the seal, ends
+	Session uint64   // that wrote the log; 0: none is known
 	Sealed  bool
 	Torn    bool  // behind Length are remains of records that were never durable
 	Damage  error // with Salvage: the first damage, a *base.CorruptionError; nil: none
@@ -49,8 +55,10 @@ func Read(fs vfs.FS, dir string, num base.FileNum, storeID uint64, o ReadOptions
 		return Result{}, fmt.Errorf("wal: open log: %w", err)
 	}
 	defer f.Close()
-	r, err := newReader(f, num, storeID)
-	if err != nil && r.note(err, o) != nil {
+	r, err := newReader(f, num, storeID, o.Session)
+	r.shared = o.Shared
+	// A log of another session has nothing to salvage: its records have the numbers of others.
+	if err != nil && (errors.Is(err, ErrAnother) || r.note(err, o) != nil) {
 		return Result{}, err
 	}
 	err = r.read(o, fn)
@@ -69,9 +77,13 @@ type reader struct {
 	name     string
 	size     int64
 	codec    codec
+	session  uint64 // that must have written the log; 0: it is not known
 	scan     scanner
 	header   Header
 	prealloc int64
+	seen     []byte // the header as it was read; nil: it does not check
+	shared   bool   // the file may become another log
+	vetted   int64  // shared: the header was read again after the block at this offset was
 
 	head   [recordSize]byte // numbers of a record of several fragments
 	buf    []byte           // payload of a record of several fragments
@@ -89,8 +101,8 @@ type remains struct {
 
 // newReader reads and checks the header. The reader is not nil even with an error, so that
 // Read can salvage records behind a damaged header.
-func newReader(f vfs.File, num base.FileNum, storeID uint64) (*reader, error) {
-	r := &reader{file: f, name: base.LogName(num), codec: newCodec(storeID, num)}
+func newReader(f vfs.File, num base.FileNum, storeID, session uint64) (*reader, error) {
+	r := &reader{file: f, name: base.LogName(num), codec: newCodec(storeID, num), session: session}
 	var err error
 	if r.size, err = f.Size(); err != nil {
 		return r, fmt.Errorf("wal: size of %s: %w", r.name, err)
@@ -107,7 +119,7 @@ func (r *reader) corrupt(off int64, part string, cause error) error {
 // read passes the records on, up to the end of the log.
 func (r *reader) read(o ReadOptions, fn func(payload []byte) error) error {
 	res := &r.result
-	res.Length, res.LastSeq = headerSize, r.header.PrevSeq
+	res.Length, res.LastSeq, res.Session = headerSize, r.header.PrevSeq, r.header.Session
 	r.scan.rewind()
 	for !res.Sealed && (o.Known < 0 || res.Length < o.Known) {
 		first, payload, at, err := r.nextRecord()
@@ -200,6 +212,12 @@ func (r *reader) check(first fragment, payload []byte) error {
 // accept passes on a record that was checked, and counts it.
 func (r *reader) accept(first fragment, payload []byte, fn func(payload []byte) error) error {
 	res := &r.result
+	if r.shared && r.vetted != r.scan.off {
+		if err := r.stillThere(); err != nil {
+			return err
+		}
+		r.vetted = r.scan.off
+	}
 	if first.kind == kindSeal {
 		res.Sealed = true
 	} else {

@@ -1,6 +1,8 @@
 package wal
 
 import (
+	"errors"
+
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -83,26 +85,38 @@ func (w *Writer) SyncTo(end int64, o SyncObserver) error {
 // during the sync. Requires: mu is held, and syncing is false.
 //
 // A failed sync is not tried again. The kernel drops the pages that it could not write, and
-// reports that only once. So the next sync would return nil although they were lost.
+// reports that only once. So the next sync would return nil although they were lost. A sync that
+// does not return, because the file system panics or calls runtime.Goexit, has failed, too: that
+// goes on in this goroutine, and the others get errSyncLeft.
 func (w *Writer) lead(o SyncObserver) {
 	w.syncing = true
 	w.mu.Unlock()
+	err, end := errSyncLeft, int64(0)
+	defer func() {
+		w.mu.Lock()
+		w.syncing = false
+		w.syncs.Add(1)
+		if err != nil {
+			w.syncFailed.Store(true)
+			_ = w.fail("sync", err) // SyncTo returns it
+		} else {
+			w.synced.Store(end)
+		}
+		w.cond.Broadcast()
+	}()
 	if o != nil {
 		o.BeforeSync()
 	}
-	end := w.length.Load() // before the sync: later records may not be part of it
-	err := w.file.Sync()
+	end = w.length.Load() // before the sync: later records may not be part of it
+	synced := w.file.Sync()
 	if o != nil {
 		o.AfterSync()
 	}
-	w.mu.Lock()
-	w.syncing = false
-	w.syncs.Add(1)
-	if err != nil {
-		w.syncFailed.Store(true)
-		_ = w.fail("sync", err) // SyncTo returns it
-	} else {
-		w.synced.Store(end)
+	if synced == nil && w.held != nil {
+		synced = w.held()
 	}
-	w.cond.Broadcast()
+	err = synced
 }
+
+// errSyncLeft is the error of a sync that has not returned.
+var errSyncLeft = errors.New("the file system panicked or called runtime.Goexit")

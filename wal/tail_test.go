@@ -23,7 +23,7 @@ type image struct {
 
 func newImage(prealloc int64) *image {
 	m := &image{codec: newCodec(testStore, 7)}
-	m.data = appendHeader(nil, Header{Num: 7, StoreID: testStore}, prealloc)
+	m.data = appendHeader(nil, Header{Num: 7, StoreID: testStore, Session: 0x5e55}, prealloc)
 	return m
 }
 
@@ -385,7 +385,7 @@ func TestRead_BadHeader(t *testing.T) {
 		{"shorter than preallocated", reseal(header(7, testStore), 32, 1<<40), true},
 	} {
 		fsys := fileSystem(tt.data)
-		_, herr := ReadHeader(fsys, "", 7, testStore)
+		_, herr := ReadHeader(fsys, "", 7, testStore, 0)
 		_, _, err := readLog(fsys, 7, ReadOptions{Known: -1})
 		for _, err := range []error{err, herr} {
 			checkCorrupt(t, err, -1)
@@ -397,7 +397,7 @@ func TestRead_BadHeader(t *testing.T) {
 			t.Fatal(tt.name)
 		}
 	}
-	h, err := ReadHeader(fileSystem(exampleLog(t)), "", 7, testStore)
+	h, err := ReadHeader(fileSystem(exampleLog(t)), "", 7, testStore, 0)
 	if h != exampleHeader() || err != nil {
 		t.Errorf("ReadHeader = %+v, %v, want %+v", h, err, exampleHeader())
 	}

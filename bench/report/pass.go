@@ -63,7 +63,7 @@ func (s *store) pass(ctx context.Context, w way, q stream) (benchmark.Counts, sh
 		opts.FilterBits = -1
 	}
 	if w.cold {
-		opts.FS = randomFS{vfs.Default}
+		opts.FS = randomFS{vfs.Unmapped}
 	}
 	db, err := shale.Open(s.dir, &opts)
 	if err != nil {

@@ -149,10 +149,6 @@ func TestFPR_Removers(t *testing.T) {
 // Keys of the kinds that programs have pass as rarely as random hashes.
 func TestFPR_RemoversEveryKind(t *testing.T) {
 	testenv.SkipRace(t)
-	kinds, err := testkeys.Listed("../../../shared/data")
-	if err != nil {
-		t.Logf("without lists of real keys: %v", err)
-	}
 	seed, long := filtertest.Seed(t)
 	n, asked, sigmas := 20_000, 50_000, 4.
 	switch {
@@ -162,7 +158,7 @@ func TestFPR_RemoversEveryKind(t *testing.T) {
 		n, asked = 500, 2000
 	}
 	var table []string
-	for i, kind := range append(testkeys.Made(), kinds...) {
+	for i, kind := range append(testkeys.Made(), testkeys.Listed(t)...) {
 		present, absent := kind.Make(seed+uint64(i), n, asked)
 		stored, questions := hashAll(present), hashAll(absent)
 		for _, r := range removers {

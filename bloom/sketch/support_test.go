@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/bloom/internal/form"
 	"github.com/shaledb/shale/internal/fuzzing"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // Variables that keep the answers of benchmarks from being optimized away.
@@ -83,11 +84,7 @@ func keyHashes(h bloom.Hasher, n int) []uint64 {
 // collisions returns keys that have the same hash by bloom.Murmur3.
 func collisions(t *testing.T) (keys [][]byte) {
 	t.Helper()
-	const path = "../../../shared/vectors/murmur3-128-universal-collisions.tsv"
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Skip("without vectors: ", err)
-	}
+	b := testenv.ReadShared(t, "vectors/murmur3-128-universal-collisions.tsv")
 	for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n")[1:] {
 		key, err := hex.DecodeString(line)
 		if err != nil {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -349,11 +347,7 @@ func realKeys(t *testing.T) []string {
 	t.Helper()
 	var keys []string
 	for _, name := range []string{"words-en.txt", "top-domains-10k.txt", "malicious-hosts.txt", "malicious-urls.txt"} {
-		b, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", name))
-		if err != nil {
-			t.Skipf("no real keys here: %v", err)
-		}
-		keys = append(keys, strings.Fields(string(b))...)
+		keys = append(keys, strings.Fields(string(testenv.ReadShared(t, "data/"+name)))...)
 	}
 	slices.Sort(keys)
 	keys = slices.Compact(keys)

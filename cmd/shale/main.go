@@ -18,19 +18,22 @@
 //	@FILE                 where a key or a value is expected: the bytes of the file
 //
 // A word is printed bare if possible, and quoted otherwise. So what is printed can be used as
-// input again and means the same bytes. On a shell's command line each argument is one word,
-// which may have spaces without quotes. A line whose first character is # is a comment.
+// input again and means the same bytes. A single get is different if its output is a file or a
+// pipe: it prints the bytes of the value, for other programs. On a shell's command line each
+// argument is one word, which may have spaces without quotes. A line whose first character is # is
+// a comment.
 //
 // # Exit status
 //
-// The exit status is like that of grep: 0 for found or done, 1 for absent or damaged, and 2 for
-// an error. A script stops at its first error with status 2. Without errors its status is the
-// highest of its commands. It is no error if a program such as head does not read the output
-// of a single command to the end.
+// The exit status is like that of grep: 0 for found or done, 1 for absent, and 2 for an error.
+// Commands that look for damage, such as check, have status 1 if they find some. For others
+// damage is an error, so that a script does not take it for an absent key. A script stops at its
+// first error with status 2. Without errors its status is the highest of its commands. It is no
+// error if a program such as head does not read the output of a single command to the end.
 //
 // # Signals
 //
-// Ctrl-C ends a command with status 2; long commands say what they have done by then. SIGTERM
+// Ctrl-C ends a command with status 130; long commands say what they have done by then. SIGTERM
 // and SIGHUP do the same, and then end the prompt or the script.
 //
 // # Opening
@@ -70,6 +73,7 @@ func main() {
 		Out:      os.Stdout,
 		Err:      os.Stderr,
 		Terminal: notTerminal == nil && command.IsCharDevice(os.Stdout),
+		ToScreen: command.IsCharDevice(os.Stdout),
 		Getenv:   os.Getenv,
 		Columns:  func() int { return output.TerminalWidth(os.Stdout) },
 		More:     shell.Commands(),

@@ -103,7 +103,7 @@ func TestSignal_Dedup(t *testing.T) {
 		c.wantLine(t, "a")
 		c.wantLine(t, "b")
 		c.signal(t, sig)
-		if out, st := c.end(t); out != "" || st != int(command.Failed) || !strings.Contains(c.notes.String(), "2 lines: 2 new") ||
+		if out, st := c.end(t); out != "" || st != int(command.Interrupted) || !strings.Contains(c.notes.String(), "2 lines: 2 new") ||
 			!strings.Contains(c.notes.String(), "dedup: interrupted") {
 			t.Errorf("%v: status %d, %q, %s", sig, st, out, &c.notes)
 		}
@@ -126,7 +126,7 @@ func TestSignal_Import(t *testing.T) {
 		_, st := c.end(t)
 		_, text, _ := strings.Cut(c.notes.String(), "import: interrupted; ")
 		var written int
-		if _, err := fmt.Sscanf(strings.ReplaceAll(text, ",", ""), "%d entries", &written); err != nil || st != int(command.Failed) {
+		if _, err := fmt.Sscanf(strings.ReplaceAll(text, ",", ""), "%d entries", &written); err != nil || st != int(command.Interrupted) {
 			t.Fatalf("%v: status %d, %q, %v", sig, st, &c.notes, err)
 		}
 		if got := len(cmdtest.Contents(t, dir)); got != written || written == 0 {
@@ -146,7 +146,7 @@ func TestSignal_Script(t *testing.T) {
 		c := start(t, "", "-C", dir, "-e", "put k v", "-e", ".watch 1h count", "-e", "put l v")
 		c.wantLine(t, "1")
 		c.signal(t, sig)
-		if out, st := c.end(t); st != int(command.Failed) || out != "" || c.notes.String() != "shale: line 3: interrupted\n" {
+		if out, st := c.end(t); st != int(command.Interrupted) || out != "" || c.notes.String() != "shale: line 3: interrupted\n" {
 			t.Errorf("%v: status %d, %q, %s", sig, st, out, &c.notes)
 		}
 		if got := len(cmdtest.Contents(t, dir)); got != 1 {
@@ -157,7 +157,7 @@ func TestSignal_Script(t *testing.T) {
 		c.send(t, "count\n")
 		c.wantLine(t, "1")
 		c.signal(t, sig)
-		if out, st := c.end(t); st != int(command.Failed) || out != "" || c.notes.String() != "shale: line 2: interrupted\n" {
+		if out, st := c.end(t); st != int(command.Interrupted) || out != "" || c.notes.String() != "shale: line 2: interrupted\n" {
 			t.Errorf("%v between lines: status %d, %q, %s", sig, st, out, &c.notes)
 		}
 	}

@@ -28,11 +28,7 @@ func realLists(t testing.TB) sample {
 	t.Helper()
 	var lists [3][]string
 	for i, name := range []string{"malicious-hosts", "benign-hosts", "top-domains-10k"} {
-		b, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", name+".txt"))
-		if err != nil {
-			t.Skipf("no real lists here: %v", err)
-		}
-		lists[i] = strings.Fields(string(b))
+		lists[i] = strings.Fields(string(testenv.ReadShared(t, "data/"+name+".txt")))
 	}
 	return sample{every(20*step(), lists[0]), every(12*step(), lists[1]), lists[2]}
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -144,10 +145,7 @@ func TestMay(t *testing.T) {
 func TestMay_RealHosts(t *testing.T) {
 	lists := make(map[string][][]byte)
 	for _, name := range []string{"malicious-hosts", "benign-hosts"} {
-		b, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", name+".txt"))
-		if err != nil {
-			t.Skipf("no real data here: %v", err)
-		}
+		b := testenv.ReadShared(t, "data/"+name+".txt")
 		i := 0
 		for line := range bytes.Lines(b) {
 			if i++; i%40 == 0 {

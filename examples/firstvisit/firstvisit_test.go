@@ -10,8 +10,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -24,11 +22,7 @@ import (
 // without them the test is skipped.
 func realRequests(t testing.TB) []string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "malicious-urls.txt"))
-	if err != nil {
-		t.Skipf("no real URLs here: %v", err)
-	}
-	return strings.Split(strings.TrimSpace(string(b)), "\n")
+	return strings.Split(strings.TrimSpace(string(testenv.ReadShared(t, "data/malicious-urls.txt"))), "\n")
 }
 
 func madeRequests(testing.TB) []string { return []string{"/", "/a b", `/"[x]`, "/1.2.3.4"} }

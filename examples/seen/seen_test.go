@@ -22,11 +22,7 @@ import (
 // realItems are the most asked domains; without them the test is skipped.
 func realItems(t testing.TB) string {
 	t.Helper()
-	name := filepath.Join("..", "..", "..", "shared", "data", "top-domains-10k.txt")
-	if _, err := os.Stat(name); err != nil {
-		t.Skipf("no real items here: %v", err)
-	}
-	return name
+	return testenv.Shared(t, "data/top-domains-10k.txt")
 }
 
 // madeItems writes a list of n items.

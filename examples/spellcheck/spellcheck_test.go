@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,11 +24,7 @@ import (
 // realWords is the list of English words; without it the test is skipped.
 func realWords(t testing.TB) string {
 	t.Helper()
-	name := filepath.Join("..", "..", "..", "shared", "data", "words-en.txt")
-	if _, err := os.Stat(name); err != nil {
-		t.Skipf("no list of words here: %v", err)
-	}
-	return name
+	return testenv.Shared(t, "data/words-en.txt")
 }
 
 // write writes a list of these words.
@@ -90,6 +87,47 @@ func built(t testing.TB, words string) config {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// The head comment shows what the program prints for the list of English words. How much memory a map
+// takes depends on the version of Go.
+func TestHeadComment_ShowsWhatIsPrinted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("misspells all words of the list")
+	}
+	words, filter := realWords(t), filepath.Join(t.TempDir(), "words.filter")
+	var printed bytes.Buffer
+	for _, args := range [][]string{{"-words", words, "-build"}, {}, {"-words", words}, {"-words", words, "-measure"}} {
+		c, err := parseFlags(append(args, "-filter", filter), t.Output())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := run(t.Context(), c, strings.NewReader("We recieve thier lettres\n"), &printed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(source), "\npackage ")
+	_, head, _ = strings.Cut(head, "and prints\n") // before it are commands
+	ofMap := regexp.MustCompile(`map of \d+`)
+	out := strings.Split(ofMap.ReplaceAllString(printed.String(), "map"), "\n")
+	shown := 0
+	for line := range strings.Lines(head) {
+		text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "//\t")
+		if !ok {
+			continue
+		}
+		shown++
+		if !slices.Contains(out, ofMap.ReplaceAllString(text, "map")) {
+			t.Errorf("the comment shows, but the program does not print: %s", text)
+		}
+	}
+	if shown != 15 || t.Failed() {
+		t.Errorf("%d lines in the comment; the program prints\n%s", shown, printed.String())
+	}
 }
 
 // No word is reported as wrong, the predicted share of misspellings passes, and the

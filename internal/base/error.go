@@ -55,6 +55,13 @@ func MissingIsDamage(err error, name string) error {
 	return err
 }
 
+// Lasts reports whether err says something about the bytes of a file: they are damaged, or of a newer
+// format. Any other error of a read is the device's, or the process's, and another read may succeed.
+func Lasts(err error) bool {
+	var damage *CorruptionError
+	return errors.As(err, &damage) || errors.Is(err, ErrFormatTooNew)
+}
+
 // ReadOnly returns an error which says that the store is read-only
 // because of cause. errors.Is finds both ErrReadOnly and cause in it.
 func ReadOnly(cause error) error {

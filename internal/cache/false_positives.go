@@ -213,7 +213,8 @@ func (s *fpSet) clear(i, n int) {
 	}
 }
 
-// Forget drops the entries of a table that no longer exists.
+// Forget drops the entries of a table that no longer exists. It leaves sets without such
+// entries alone: while a set changes, Has finds nothing in it.
 // Requires: its number is not given to another table.
 func (f *FalsePositives) Forget(table uint64) {
 	if f == nil {
@@ -221,6 +222,9 @@ func (f *FalsePositives) Forget(table uint64) {
 	}
 	for i := range f.sets {
 		s := &f.sets[i]
+		if !s.mentions(table) {
+			continue
+		}
 		s.mu.Lock()
 		s.version.Add(1)
 		for j := range s.tags {
@@ -231,6 +235,16 @@ func (f *FalsePositives) Forget(table uint64) {
 		s.version.Add(1)
 		s.mu.Unlock()
 	}
+}
+
+// mentions reports whether an entry of the table is in the set. It takes no lock.
+func (s *fpSet) mentions(table uint64) bool {
+	for i := range s.tags {
+		if s.tags[i].Load() != 0 && s.words[i*fpWords].Load()>>16 == table {
+			return true
+		}
+	}
+	return false
 }
 
 // Bytes returns how much memory the sets take, in bytes.

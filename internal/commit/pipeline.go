@@ -84,6 +84,7 @@ type Env struct {
 	// Failed makes the store refuse writes because of err, an error
 	// of the log. It returns the error for the writers of the group.
 	Failed     func(err error) error
+	Refused    func(err error) error                // the same for an error of Gate, with the group in the log
 	SyncFailed func(w *wal.Writer, err error) error // the same for a sync after step 5
 	Wrote      func(ops, bytes uint64)              // counts operations, and bytes of keys and values
 }
@@ -214,11 +215,21 @@ func (q *Pipeline) Commit(ctx context.Context, r *Request) error {
 	if err := q.takeTurn(ctx, r); err != nil || r.log == nil {
 		return err
 	}
-	if err := r.log.SyncTo(r.end, &q.syncs); err != nil {
+	// The store hears of a failure also if the file system panics or calls runtime.Goexit.
+	err := errSyncLeft
+	defer func() {
+		if err == errSyncLeft {
+			_ = q.env.SyncFailed(r.log, err) // there is nobody to return it to
+		}
+	}()
+	if err = r.log.SyncTo(r.end, &q.syncs); err != nil {
 		return q.env.SyncFailed(r.log, fmt.Errorf("shale: sync log: %w", err))
 	}
 	return nil
 }
+
+// errSyncLeft is the failure of a sync after step 5 that has not returned.
+var errSyncLeft = errors.New("shale: a sync of the log ended by a panic or runtime.Goexit")
 
 // takeTurn returns when r is committed. If r does not have to wait,
 // or is made the leader, takeTurn leads the queue to commit it.
@@ -249,7 +260,7 @@ func (q *Pipeline) awaitTurn(ctx context.Context, r *Request) (lead bool, err er
 	case lead = <-r.wake:
 	case <-ctx.Done():
 		if q.withdraw(r) {
-			return false, ctx.Err()
+			return false, base.ContextError(ctx)
 		}
 		lead = <-r.wake // it is in a group or leads: it will be written
 	}
@@ -451,6 +462,12 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	if err := q.logGroup(q.payloads, wantSync); err != nil {
 		return q.env.Failed(err)
 	}
+	// An error of the gate is the program's, and not one of the log: it may wrap anything.
+	if len(q.payloads) > 0 && q.env.Gate != nil {
+		if err := q.env.Gate(q.lastSeq); err != nil {
+			return q.env.Refused(err)
+		}
+	}
 	if wantSync && !q.env.SyncFirst {
 		w := q.env.Log()
 		for _, r := range group {
@@ -472,7 +489,7 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 }
 
 // logGroup appends the payloads to the log. With SyncFirst, it also
-// syncs the log if wantSync is set. Then it asks the gate.
+// syncs the log if wantSync is set.
 func (q *Pipeline) logGroup(payloads [][]byte, wantSync bool) error {
 	if len(payloads) > 0 {
 		if err := q.env.Append(payloads, q.lastSeq, wantSync); err != nil {
@@ -483,9 +500,6 @@ func (q *Pipeline) logGroup(payloads [][]byte, wantSync bool) error {
 		if err := q.env.Log().Sync(); err != nil {
 			return fmt.Errorf("shale: sync log: %w", err)
 		}
-	}
-	if len(payloads) > 0 && q.env.Gate != nil {
-		return q.env.Gate(q.lastSeq)
 	}
 	return nil
 }

@@ -35,14 +35,17 @@ func (l *Snapshots) Publish(fn func()) {
 	fn()
 }
 
-// Remove removes a number that Take has returned.
-// If several snapshots have it, the others stay.
-func (l *Snapshots) Remove(seq base.Seq) {
+// Remove removes a number that Take has returned. If several snapshots have it, the others
+// stay. It reports whether Oldest returns a higher number now.
+func (l *Snapshots) Remove(seq base.Seq) (wasOldest bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i, ok := slices.BinarySearch(l.seqs, seq); ok {
-		l.seqs = slices.Delete(l.seqs, i, i+1)
+	i, ok := slices.BinarySearch(l.seqs, seq)
+	if !ok {
+		return false
 	}
+	l.seqs = slices.Delete(l.seqs, i, i+1)
+	return i == 0 && (len(l.seqs) == 0 || l.seqs[0] > seq)
 }
 
 // List returns the numbers at which flushes and compactions must keep the

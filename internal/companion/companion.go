@@ -56,18 +56,29 @@ With --once it brings the bucket up to date and ends.
 Makes a store in the folder DIR, which must be empty or not exist. If a restore was interrupted, the same command goes
 on with what is there. The command says to which point the store was restored, and what the bucket has of later times.
 The store in the bucket stays as it is. Status 1 if that point can't be restored; then the nearest ones that can be are
-named.
+named. If a table is damaged or missing, an earlier step and more of the logs lead to the same point, where the bucket
+has them; the newest point is then the best that can be reached, and status 1 says that something is left out.
 ` + Buckets,
 		[]Option{
-			{"at", "POINT", "a time (2026-11-25T04:05:06Z, or 15m for a quarter of an hour ago), seq:N for a sequence number, step:N for a step"},
+			{"at", "POINT", "a time (2026-11-25T04:05:06Z, without Z or a zone local time, or 15m for a quarter of an hour ago), seq:N for a sequence number, step:N for a step"},
 			{"pin", "NAME", "restore the state that a pin keeps"},
+			{"salvage", "", "fetch damaged tables too, as they are: the command repair then saves what is provably correct"},
 		},
+	},
+	{
+		"promote", "BUCKET DIR", "restore a store, and take it over from a program that still writes it", `
+Makes a store in the folder DIR as restore does, and makes it the owner of BUCKET. A program that still ships to BUCKET
+can't any more: with --strict it acknowledges no write from then on, otherwise none that BUCKET will ever have. All that
+it had shipped is in DIR. To end a program that writes all the time takes as long as its tables take to be fetched.
+Ship DIR to BUCKET afterwards. If it was interrupted, run it again; if it then says that DIR has a store, remove DIR first.
+` + Buckets,
+		nil,
 	},
 	{
 		"verify", "[BUCKET]", "check that a store in a bucket can be restored", `
 Compares the names and sizes of all objects with what the steps and pins need. That takes a request for 1,000 objects,
-and changes nothing. Status 1 if something is missing or damaged. The command check does the same for a store in a
-folder.
+and changes nothing. It names the newest point that can be restored, and how old that is. Status 1 if something is
+missing or damaged. The command check does the same for a store in a folder.
 ` + Buckets,
 		[]Option{
 			{"bucket", "BUCKET", "the bucket, if it is not given as a word"},
@@ -92,9 +103,10 @@ Readers have pins too, which expire.
 		nil,
 	},
 	{
-		"clone", "BUCKET NAME INTO", "make a new store in another bucket that begins with a pinned state", `
-Nothing is copied: the clone reads the tables of the pin NAME from BUCKET, until its own compactions have replaced them.
-INTO is a bucket next to it, with another prefix on the same server, or another folder.
+		"collect", "BUCKET", "delete what nobody needs any more, where the writer may not delete", `
+A program that ships a store deletes old objects by itself, each hour. If its keys have no right to delete, so that whoever
+gets hold of them can't delete the backup, this command does it, with other keys, from time to time. The writer goes on
+meanwhile. What can be restored stays as the writer says (--retain).
 ` + Buckets,
 		nil,
 	},

@@ -5,6 +5,8 @@ package filecache
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 
@@ -24,6 +26,11 @@ var ErrGone = errors.New("shale: table is gone")
 type Cache struct {
 	fs    vfs.FS
 	limit int
+
+	// Foreign says that the files are another process's, so that a backup may take their place
+	// at any time. A file that is opened again must then be the one that it was: see recognize.
+	// It is set before the first use.
+	Foreign bool
 
 	// mu protects the following fields. It is never held while a file is opened or closed, so
 	// that a slow disk delays only those who read that file.
@@ -56,11 +63,16 @@ type File struct {
 	// Guarded by the cache's mu.
 	attempt *attempt // to open the file, which is under way; nil: there is none
 	slot    int      // 1 + the file's index in ring; 0: it is not in there
+	opened  bool     // it was open before
+
+	// how the file ended when it was opened first, if Foreign is set; used by attempts only
+	end string
 }
 
 // An attempt is one try to open a file. The goroutine that begins it opens the
 // file. Others that want to read the same file meanwhile wait until it ends.
 type attempt struct {
+	drop []*handle     // other files that make room for this one; the goroutine closes them first
 	done chan struct{} // closed when the attempt has ended
 	err  error         // why the file could not be opened; set before done is closed
 }
@@ -101,33 +113,36 @@ func (f *File) ErrorName() string {
 
 // ReadAt reads from the file and opens it if needed. It returns
 // base.ErrClosed if the cache is closed, and ErrGone if the File is.
-func (f *File) ReadAt(p []byte, off int64) (int, error) {
+func (f *File) ReadAt(p []byte, off int64) (n int, err error) {
 	h, err := f.acquire()
 	if err != nil {
 		return 0, err
 	}
-	n, err := h.file.ReadAt(p, off)
-	if closeErr := f.cache.release(h); closeErr != nil && err == nil {
-		err = closeErr
-	}
-	return n, err
+	// Also if the file system panics: Close waits for the reference.
+	defer func() {
+		if closeErr := f.cache.release(h); closeErr != nil && err == nil {
+			err = closeErr
+		}
+	}()
+	return h.file.ReadAt(p, off)
 }
 
 // TryReadAt is vfs.TryReader's. It opens the file if needed, and may wait for that. With
 // vfs.ErrUnsupported, the file can't tell what is in memory.
-func (f *File) TryReadAt(p []byte, off int64) error {
+func (f *File) TryReadAt(p []byte, off int64) (err error) {
 	h, err := f.acquire()
 	if err != nil {
 		return err
 	}
-	err = vfs.ErrUnsupported
+	defer func() {
+		if closeErr := f.cache.release(h); closeErr != nil && err == nil {
+			err = closeErr
+		}
+	}()
 	if t, ok := h.file.(vfs.TryReader); ok {
-		err = t.TryReadAt(p, off)
+		return t.TryReadAt(p, off)
 	}
-	if closeErr := f.cache.release(h); closeErr != nil && err == nil {
-		err = closeErr
-	}
-	return err
+	return vfs.ErrUnsupported
 }
 
 // WillNeed is vfs.TryReader's. It does nothing if the file can't be opened.
@@ -136,10 +151,10 @@ func (f *File) WillNeed(off, n int64) {
 	if err != nil {
 		return
 	}
+	defer func() { _ = f.cache.release(h) }() // the next read reports what is wrong with the file
 	if t, ok := h.file.(vfs.TryReader); ok {
 		t.WillNeed(off, n)
 	}
-	_ = f.cache.release(h) // the next read reports what is wrong with the file
 }
 
 // acquire returns the file's handle with a reference. If the file is open, it
@@ -178,11 +193,7 @@ func (c *Cache) openFile(f *File) (*handle, error) {
 // opening it. If both are nil, the caller must call finish: it has begun an attempt of its own.
 func (c *Cache) begin(f *File) (*handle, *attempt, error) {
 	c.mu.Lock()
-	var drop []*handle
-	defer func() {
-		c.mu.Unlock()
-		c.closeAll(drop)
-	}()
+	defer c.mu.Unlock()
 	if err := c.usableLocked(f); err != nil {
 		return nil, nil, err
 	}
@@ -192,8 +203,7 @@ func (c *Cache) begin(f *File) (*handle, *attempt, error) {
 	if f.attempt != nil {
 		return nil, f.attempt, nil
 	}
-	drop = c.makeRoomLocked()
-	f.attempt = &attempt{done: make(chan struct{})}
+	f.attempt = &attempt{drop: c.makeRoomLocked(), done: make(chan struct{})}
 	c.opening++
 	c.open++
 	return nil, nil, nil
@@ -224,11 +234,15 @@ func (c *Cache) finish(f *File) (h *handle, err error) {
 		// The cache, or the file, may have been closed meanwhile. The file may even have been removed, so
 		// that it could not be opened. Readers must learn that it is gone: they look elsewhere then.
 		err = cmp.Or(c.usableLocked(f), err)
-		if err == nil {
+		switch {
+		case err == nil:
 			h = &handle{file: file}
 			h.refs.Store(2) // the cache's and the caller's
 			f.handle.Store(h)
 			c.insertLocked(f)
+			f.opened = true
+		case f.opened && errors.Is(err, fs.ErrNotExist):
+			err = fmt.Errorf("%w: it was closed because at most %d files are kept open (Options.MaxOpenFiles), and removed since", err, c.limit)
 		}
 		f.attempt.err = err
 		close(f.attempt.done)
@@ -238,11 +252,41 @@ func (c *Cache) finish(f *File) (h *handle, err error) {
 			_ = c.close(file) // it was opened for reading, so nothing is lost if closing fails
 		}
 	}()
-	file, err = c.fs.Open(f.path)
-	if err != nil {
-		file = nil
+	c.closeAll(f.attempt.drop) // here: a file system that panics ends the attempt
+	opened, openErr := c.fs.Open(f.path)
+	if openErr != nil {
+		return nil, openErr
 	}
-	return nil, err
+	file = opened // the deferred function closes it if recognize fails or panics
+	return nil, f.recognize(file)
+}
+
+// recognized is how many bytes at the end of a file tell it from others. Tables and sidecars end
+// with a footer that has the checksum of all that comes before.
+const recognized = 128
+
+// recognize returns an error that wraps ErrReplaced and fs.ErrNotExist if file is not the one that
+// was opened by this name at first. A restored store gives the same numbers to other tables, whose blocks check.
+func (f *File) recognize(file vfs.File) error {
+	if !f.cache.Foreign {
+		return nil
+	}
+	size, err := file.Size()
+	if err != nil {
+		return err
+	}
+	end := make([]byte, min(size, recognized))
+	if n, err := file.ReadAt(end, size-int64(len(end))); n < len(end) {
+		return err
+	}
+	switch now := string(end) + fmt.Sprint(size); f.end {
+	case "":
+		f.end = now
+	case now:
+	default:
+		return fmt.Errorf("open %s: another file has its name: %w: %w", f.path, base.ErrReplaced, fs.ErrNotExist)
+	}
+	return nil
 }
 
 // insertLocked puts a file that was just opened into the ring, at the place that the hand
@@ -309,21 +353,25 @@ func (c *Cache) release(h *handle) error {
 // closeAll closes handles that have no references. Requires: mu is not held.
 func (c *Cache) closeAll(drop []*handle) {
 	for _, h := range drop {
-		_ = c.close(h.file) // it was opened for reading, so nothing is lost if closing fails
+		// It was opened for reading, so nothing is lost if closing fails. All are closed, also if
+		// the file system panics.
+		defer func() { _ = c.close(h.file) }()
 	}
 }
 
 // close closes a file, or counts that a file which was to be opened could not be, if it is
 // nil. Requires: mu is not held.
 func (c *Cache) close(file vfs.File) (err error) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.open--
+		c.idle.Broadcast()
+	}()
 	if file != nil {
-		err = file.Close()
+		return file.Close()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open--
-	c.idle.Broadcast()
-	return err
+	return nil
 }
 
 // Close ends the use of f for good. Reads in progress finish.
@@ -337,15 +385,6 @@ func (f *File) Close() {
 	}
 	c.mu.Unlock()
 	c.closeAll(drop)
-}
-
-// Reset closes all files and waits for the reads in
-// progress. The cache can be used again afterwards.
-func (c *Cache) Reset() {
-	c.Close()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = false
 }
 
 // Close closes all files and waits for the reads in

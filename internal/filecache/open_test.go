@@ -180,6 +180,38 @@ func TestCache_FileSystemPanics(t *testing.T) {
 	}
 }
 
+// The same if the file system panics while it closes another file, to make room for the one that is opened.
+func TestCache_FileSystemPanicsInClose(t *testing.T) {
+	_, _, mem, faults := cacheFiles(t, 2, 16)
+	c := New(faults, 1)
+	files := []*File{c.Add("0000"), c.Add("0001")}
+	readNumber(t, files, 0)
+	faults.Inject(func(op vfs.Op, _ string, _ int64) error {
+		if op == vfs.OpClose {
+			panic("a bad file system")
+		}
+		return nil
+	})
+	lost := files[0].handle.Load().file // the file system does not close it
+	var panicked *base.PanicError
+	if err := base.Survive(func() error {
+		_, err := files[1].ReadAt(make([]byte, 4), 0)
+		return err
+	}); !errors.As(err, &panicked) {
+		t.Errorf("ReadAt = %v, want a panic", err)
+	}
+	faults.Inject(nil)
+	if c.open != 0 || opening(c) != 0 {
+		t.Fatalf("the cache counts %d open files and %d attempts", c.open, opening(c))
+	}
+	readNumber(t, files, 1)
+	readNumber(t, files, 0)
+	c.Close()
+	if err := lost.Close(); err != nil || mem.OpenFiles() != 0 {
+		t.Errorf("Close = %v, and %d files are open", err, mem.OpenFiles())
+	}
+}
+
 // The ring knows the place of each of its files, so that a file is closed without a search.
 func TestCache_Slots(t *testing.T) {
 	c, files, _, _ := cacheFiles(t, 40, 16)

@@ -43,9 +43,9 @@ func TestFile_TryReadAt(t *testing.T) {
 		t.Errorf("a file that can't tell: %v, want %v", err, vfs.ErrUnsupported)
 	}
 	files[0].WillNeed(0, 4)
-	c.Reset()
+	c.Close()
 	fs := &tryFS{FS: mem}
-	c.fs = fs
+	c.fs, c.closed = fs, false
 	for i, f := range files {
 		if err := f.TryReadAt(p, 0); err != nil || p[3] != byte('0'+i) {
 			t.Errorf("file %d: %q, %v", i, p, err)

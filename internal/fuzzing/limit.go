@@ -16,7 +16,7 @@ import (
 type Limit struct{ Bytes, PerByte uint64 }
 
 const (
-	// slow is more than any input may take, without the race detector.
+	// slow is more of the processors' time than any input may take, without the race detector.
 	slow = time.Second
 	// hung is when to give up, with the stacks of all goroutines.
 	hung = time.Minute
@@ -26,7 +26,7 @@ const (
 )
 
 // Check runs fn, which decodes input bytes, and fails t if it allocates more
-// than the limit or takes more than a second. It may run fn several times, so fn
+// than the limit or takes more than a second of the processors' time. It may run fn several times, so fn
 // must do the same each time. It returns what was allocated.
 //
 // Nothing else may run in the process that allocates, and fn must wait for the
@@ -35,6 +35,16 @@ func (l Limit) Check(t testing.TB, input int, fn func()) (allocated uint64) {
 	t.Helper()
 	defer testenv.Watch(hung, func() string { return fmt.Sprintf("an input of %d bytes", input) })()
 	return l.check(t, input, func() (uint64, time.Duration) { return measure(fn) })
+}
+
+// Memory is Check without a limit of time, for a test that counts what fn does.
+func (l Limit) Memory(t testing.TB, input int, fn func()) {
+	t.Helper()
+	defer testenv.Watch(hung, func() string { return fmt.Sprintf("an input of %d bytes", input) })()
+	l.check(t, input, func() (uint64, time.Duration) {
+		allocated, _ := measure(fn)
+		return allocated, 0
+	})
 }
 
 // slowest is more than any input may take.
@@ -83,9 +93,9 @@ func (l Limit) Once(t testing.TB, input int, what string, fn func()) {
 func measure(fn func()) (allocated uint64, took time.Duration) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	begin := time.Now()
+	begin := testenv.CPUTime()
 	fn()
-	took = time.Since(begin)
+	took = testenv.CPUTime() - begin
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc, took
 }

@@ -2,6 +2,7 @@
 package health
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -36,8 +37,12 @@ type Failure struct {
 	// ends only with Resume or with another Open. A failed sync of the log is
 	// of that kind, because nobody knows which bytes are on the disk.
 	Passes bool
-	// Fenced says that writes are refused for good, because the program has said so (Fence).
-	// Intact says that until then no failure of the log was known that lasts.
+	// Foreign says that Err is not of the store: the program has refused a commit. It never
+	// passes, whatever it wraps, and says nothing about the store's own disk.
+	Foreign bool
+	// Fenced says that writes are refused for good, because the program has said so (Fence), or
+	// because the directory is lost (Lose). Intact says that until a fence no failure of the log
+	// was known that lasts.
 	Fenced, Intact bool
 }
 
@@ -111,23 +116,31 @@ func (h *Health) SyncFailed(err error, current func() bool) error {
 	if !current() {
 		return nil
 	}
-	return h.refuse(old, err, h.logPasses(err), current)
+	return h.refuse(old, &Failure{Err: err, Passes: h.logPasses(err)}, current)
+}
+
+// CommitRefused refuses writes because the program has refused to let a commit pass, with err.
+// It returns the error for the writers of that commit. The commit is in the log, and only
+// another log ends that. So the failure does not pass, even if err says that a disk is full:
+// it is the disk of somebody else.
+func (h *Health) CommitRefused(err error) error {
+	return h.refuse(h.state.Load(), &Failure{Err: err, Foreign: true}, func() bool { return true })
 }
 
 // Refuse makes writes fail because of err, unless an earlier
 // failure does so already. It returns the error for the current
 // writer. A failure that does not pass replaces one that passes.
 func (h *Health) Refuse(err error, passes bool) error {
-	return h.refuse(h.state.Load(), err, passes, func() bool { return true })
+	return h.refuse(h.state.Load(), &Failure{Err: err, Passes: passes}, func() bool { return true })
 }
 
-// refuse is Refuse for a caller that has loaded the state old. Whenever the state has
-// changed since, it calls holds, and gives up if err does not matter any more.
-func (h *Health) refuse(old *Failure, err error, passes bool, holds func() bool) error {
-	f := &Failure{Err: err, since: h.env.Now(), Passes: passes}
-	for old.Err == nil || old.Passes && !passes {
+// refuse is Refuse for the failure f, and for a caller that has loaded the state old. Whenever
+// the state has changed since, it calls holds, and gives up if f does not matter any more.
+func (h *Health) refuse(old, f *Failure, holds func() bool) error {
+	f.since = h.env.Now()
+	for old.Err == nil || old.Passes && !f.Passes {
 		if h.state.CompareAndSwap(old, f) {
-			h.env.Refused(err)
+			h.env.Refused(f.Err)
 			h.Nudge()
 			break
 		}
@@ -135,7 +148,7 @@ func (h *Health) refuse(old *Failure, err error, passes bool, holds func() bool)
 			return nil
 		}
 	}
-	return base.ReadOnly(err)
+	return base.ReadOnly(f.Err)
 }
 
 // Fence refuses writes for good because of cause. An earlier fence stays, and any other failure
@@ -150,6 +163,23 @@ func (h *Health) Fence(cause error) {
 		f.Intact = old.Err == nil || old.Passes
 		if h.state.CompareAndSwap(old, f) {
 			h.env.Refused(cause)
+			h.Nudge()
+			return
+		}
+	}
+}
+
+// Lose refuses writes for good because of err: the directory is not the store's any more. Nothing
+// may be written to the log either. If there was a fence, its cause stays beside err.
+func (h *Health) Lose(err error) {
+	for {
+		old := h.state.Load()
+		f := &Failure{Err: err, since: h.env.Now(), Fenced: true}
+		if old.Fenced {
+			f.Err = fmt.Errorf("%w; %w", old.Err, err)
+		}
+		if h.state.CompareAndSwap(old, f) {
+			h.env.Refused(err)
 			h.Nudge()
 			return
 		}

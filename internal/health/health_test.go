@@ -143,3 +143,36 @@ func TestHealth_SyncFailedBesideResume(t *testing.T) {
 		t.Errorf("a sync of the current log has failed: %v, %v", err, h.Current())
 	}
 }
+
+// A lost directory is final, and its log is not to be trusted. If there was a fence, both causes are there.
+func TestHealth_Lose(t *testing.T) {
+	lost, fence := errors.New("lost"), errors.New("fence")
+	for _, c := range []struct {
+		before func(h *Health)
+		want   []error
+	}{
+		{func(*Health) {}, []error{lost}},
+		{func(h *Health) { _ = h.Refuse(syscall.ENOSPC, true) }, []error{lost}},
+		{func(h *Health) { _ = h.Refuse(syscall.EIO, false) }, []error{lost}},
+		{func(h *Health) { h.Fence(fence) }, []error{fence, lost}},
+	} {
+		f := &fakeLog{}
+		h := f.health()
+		c.before(h)
+		h.Lose(lost)
+		_ = h.Refuse(syscall.EIO, false)
+		h.Fence(errors.New("later"))
+		now := h.Current()
+		if !now.Fenced || now.Intact || now.Passes || h.Recovers() {
+			t.Errorf("after %v: %+v", c.want, now)
+		}
+		for _, want := range c.want {
+			if !errors.Is(h.Err(), want) {
+				t.Errorf("%v is not %v", h.Err(), want)
+			}
+		}
+		if !errors.Is(f.refusals[len(f.refusals)-1], lost) {
+			t.Errorf("told %v", f.refusals)
+		}
+	}
+}

@@ -30,3 +30,23 @@ func CommonPrefix(a, b []byte) int {
 	}
 	return n
 }
+
+// Between returns where key is between smallest and largest, from 0 to 1, by the first eight
+// bytes behind the prefix that these two share.
+func Between(smallest, largest, key []byte) float64 {
+	p := CommonPrefix(smallest, largest)
+	if string(key[:min(p, len(key))]) != string(smallest[:p]) {
+		if string(key) < string(smallest) {
+			return 0
+		}
+		return 1
+	}
+	first, last, at := Head(smallest[p:]), Head(largest[p:]), Head(key[p:])
+	switch {
+	case at <= first:
+		return 0
+	case at >= last:
+		return 1
+	}
+	return float64(at-first) / float64(last-first)
+}

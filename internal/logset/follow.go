@@ -3,6 +3,7 @@ package logset
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
@@ -14,9 +15,9 @@ var (
 	// ErrStop is what Apply returns to end Follow before a record, which the next Follow gives
 	// to Apply again.
 	ErrStop = errors.New("logset: stop here")
-	// ErrUndone says that the writer has given up the end of a log whose records Follow has
+	// ErrUndone says that the writer has given up a log, or its end, whose records Follow has
 	// passed on. The caller calls StartOver.
-	ErrUndone = errors.New("logset: the end of a log was given up")
+	ErrUndone = errors.New("logset: a log was given up")
 )
 
 // A tail says how far the logs of another process were read.
@@ -124,6 +125,8 @@ func (f *follower) next() (next base.FileNum, known int64, err error) {
 		return 0, known, nil
 	}
 	switch {
+	case t.num > 0 && startsAnew(f.state, h):
+		return 0, 0, errStartsAnew(h)
 	case h.Prev > 0 && h.Prev == t.num:
 		known = h.PrevLen
 	case h.Prev > t.num && h.Prev >= f.state.MinLog:
@@ -155,9 +158,11 @@ func (f *follower) unannounced() (base.FileNum, wal.Header, error) {
 	return 0, wal.Header{}, nil
 }
 
-// fits reports whether h is the header of log num of the store.
+// fits reports whether h is the header of log num of the store, as the manifest knows it. A log of
+// a session that began after the manifest was read is none of it yet.
 func (f *follower) fits(h wal.Header, num base.FileNum) bool {
-	return h.Num == num && h.StoreID == f.opts.StoreID
+	session := f.state.SessionOf(num)
+	return h.Num == num && h.StoreID == f.opts.StoreID && (session == 0 || h.Session == session)
 }
 
 // header reads the header of a log that must be there. Only if it is not that of the log, the
@@ -166,7 +171,7 @@ func (f *follower) header(num base.FileNum) (wal.Header, error) {
 	if h, err := wal.Identify(f.env.FS, f.env.Dir, num); err == nil && f.fits(h, num) {
 		return h, nil
 	}
-	return wal.ReadHeader(f.env.FS, f.env.Dir, num, f.opts.StoreID)
+	return wal.ReadHeader(f.env.FS, f.env.Dir, num, f.opts.StoreID, f.state.SessionOf(num))
 }
 
 // read applies what is new in the current log. known is where the log ends, or -1.
@@ -184,7 +189,7 @@ func (f *follower) read(known int64) error {
 		return nil
 	}
 	judge := at > 0 && t.torn == at && t.judged != at
-	o := wal.FollowOptions{From: t.result, Known: known, Judge: judge}
+	o := wal.FollowOptions{From: t.result, Session: f.state.SessionOf(t.num), Known: known, Judge: judge}
 	result, err := wal.Follow(f.env.FS, f.env.Dir, t.num, f.opts.StoreID, o, func(payload []byte) error {
 		return f.opts.Apply(t.num, payload)
 	})
@@ -192,6 +197,8 @@ func (f *follower) read(known int64) error {
 		t.result = result
 	}
 	switch {
+	case gone(err):
+		return fmt.Errorf("%w: %w", ErrUndone, err)
 	case errors.Is(err, wal.ErrNeverUsed) && known < 0:
 		return nil // the file is shorter than its header says, and has no record yet
 	case err == ErrStop:
@@ -214,3 +221,8 @@ func (f *follower) read(known int64) error {
 	}
 	return nil
 }
+
+// gone reports whether err says that the log that was read last is not there any more. Then nothing
+// needs it any more, or the directory was replaced, or a later session has used its number again. The
+// manifest says which logs are needed now.
+func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, wal.ErrAnother) }

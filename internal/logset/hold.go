@@ -103,3 +103,16 @@ func (l *Set) Adopt(num base.FileNum) (held bool) {
 	l.orphans = append(l.orphans, num)
 	return true
 }
+
+// OrphanBytes returns how many bytes the obsolete logs have that are held.
+func (l *Set) OrphanBytes() (sum int64) {
+	l.mu.Lock()
+	orphans := slices.Clone(l.orphans)
+	l.mu.Unlock()
+	for _, num := range orphans {
+		if info, err := l.env.FS.Stat(l.path(num)); err == nil { // else it was removed meanwhile
+			sum += info.Size
+		}
+	}
+	return sum
+}

@@ -47,7 +47,11 @@ func (l *Set) prepare() {
 	if !l.beginPreparing() {
 		return
 	}
-	p, err := wal.Prepare(l.env.NewFileNum(), l.options())
+	var p *wal.Prepared
+	err := base.Survive(func() (err error) {
+		p, err = wal.Prepare(l.env.NewFileNum(), l.options())
+		return err
+	})
 	if derr := l.endPreparing(p); err == nil {
 		err = derr
 	}
@@ -77,7 +81,7 @@ func (l *Set) endPreparing(p *wal.Prepared) (err error) {
 	}
 	l.mu.Unlock()
 	if p != nil {
-		err = p.Discard()
+		err = base.Survive(p.Discard)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -130,7 +130,7 @@ func (p *replay) liveLogs() (nums []base.FileNum, err error) {
 func (p *replay) usedLogs(nums []base.FileNum) (used []base.FileNum, headers []wal.Header, err error) {
 	unused := make(map[base.FileNum]error)
 	for _, num := range nums {
-		h, err := wal.ReadHeader(p.env.FS, p.env.Dir, num, p.opts.StoreID)
+		h, err := wal.ReadHeader(p.env.FS, p.env.Dir, num, p.opts.StoreID, p.state.SessionOf(num))
 		switch {
 		case errors.Is(err, wal.ErrNeverUsed) && !announced(p.state, num):
 			unused[num] = err
@@ -141,10 +141,24 @@ func (p *replay) usedLogs(nums []base.FileNum) (used []base.FileNum, headers []w
 			return nil, nil, unused[h.Prev] // that log was complete when this one was created
 		case h.Prev >= p.state.MinLog && h.Prev > 0 && !slices.Contains(used, h.Prev):
 			return nil, nil, base.Corruption(base.LogName(h.Prev), -1, "log before "+base.LogName(num), errors.New("missing"))
+		case len(used) > 0 && startsAnew(p.state, h):
+			return nil, nil, errStartsAnew(h)
 		}
 		used, headers = append(used, num), append(headers, h)
 	}
 	return used, headers, nil
+}
+
+// startsAnew reports whether a log that follows others has replaced a broken one. It then says nothing
+// about them, because all their writes are in tables. The manifest said so before the log was made:
+// if it does not, it was read earlier, and lacks these tables.
+func startsAnew(state *manifest.State, h wal.Header) bool {
+	return h.Prev == 0 && !announced(state, h.Num)
+}
+
+func errStartsAnew(h wal.Header) error {
+	return base.Corruption(base.LogName(h.Num), -1, "log header",
+		errors.New("it names no log before it, and the manifest still needs earlier ones"))
 }
 
 // announced reports whether the manifest names the log.
@@ -165,7 +179,8 @@ func sealedLength(state *manifest.State, num base.FileNum) int64 {
 
 // read applies the records of one log. length is where the log is known to end, or -1.
 func (p *replay) read(num base.FileNum, length int64) (wal.Result, error) {
-	result, err := wal.Read(p.env.FS, p.env.Dir, num, p.opts.StoreID, wal.ReadOptions{Known: length}, func(payload []byte) error {
+	o := wal.ReadOptions{Known: length, Session: p.state.SessionOf(num), Shared: p.opts.ReadOnly}
+	result, err := wal.Read(p.env.FS, p.env.Dir, num, p.opts.StoreID, o, func(payload []byte) error {
 		return p.opts.Apply(num, payload)
 	})
 	if err != nil {

@@ -70,15 +70,18 @@ type Set struct {
 type Env struct {
 	FS           vfs.FS
 	Dir          string
-	MemtableSize int64 // bytes; a log holds about as much
-	MinPrepared  int64 // bytes; size of the smallest memtable for which logs are prepared; 0: the default
-	NoMap        bool  // do not map logs into memory
+	MemtableSize int64  // bytes; a log holds about as much
+	MinPrepared  int64  // bytes; size of the smallest memtable for which logs are prepared; 0: the default
+	NoMap        bool   // do not map logs into memory
+	Session      uint64 // the session that the logs are of which the Set begins
 	NewFileNum   func() base.FileNum
 	HoldFrom     base.FileNum // see Set.HoldFrom
 	// Note records a new log in the manifest, and its
 	// sealed predecessor, which is nil if there is none.
 	Note   func(newLog base.FileNum, sealed *manifest.SealedLog) error
 	Remove func(names ...string) // removes files
+	// Held is asked after each sync of a log: if it returns an error, the sync counts as failed.
+	Held func() error
 	// Freed returns a number that grows when space on the disk was freed.
 	Freed func() uint64
 	// NoRoom is called with an error, and with what Freed returned before the attempt.
@@ -177,6 +180,7 @@ func (l *Set) Begin(h wal.Header) error {
 // current log what it has reserved. Requires: the caller is the leader.
 func (l *Set) create(h wal.Header) (*wal.Writer, error) {
 	l.asked = false
+	h.Session = l.env.Session
 	if p := l.takePrepared(); p != nil {
 		if p.Num() > h.Prev && h.Prev > 0 { // otherwise the manifest's MinLog may be above p's number
 			h.Num = p.Num()
@@ -204,11 +208,17 @@ func (l *Set) create(h wal.Header) (*wal.Writer, error) {
 // options returns the options for a new log. It takes
 // an obsolete log to be used again, if there is one.
 func (l *Set) options() wal.Options {
-	// An eighth more than a memtable, because the
-	// last group of writes may go beyond its size.
-	prealloc := min(l.env.MemtableSize+l.env.MemtableSize/8, 64<<20) &^ 4095
-	return wal.Options{FS: l.env.FS, Dir: l.env.Dir, Prealloc: prealloc, NoMap: l.env.NoMap, Recycle: l.takeRecyclable()}
+	return wal.Options{FS: l.env.FS, Dir: l.env.Dir, Prealloc: l.expected() &^ 4095, NoMap: l.env.NoMap, Held: l.env.Held, Recycle: l.takeRecyclable()}
 }
+
+// expected returns how many bytes a log has as a rule: an eighth more than a memtable,
+// because the last group of writes may go beyond its size.
+func (l *Set) expected() int64 { return min(l.env.MemtableSize+l.env.MemtableSize/8, 64<<20) }
+
+// IsLong reports whether the current log has all the bytes that a log has as a rule. A memtable
+// that fills ends it before; the marks of ingestions fill no memtable. Requires: the caller is
+// the leader.
+func (l *Set) IsLong() bool { return l.current.Load().Len() >= l.expected() }
 
 // Abandon closes the log files of a store whose
 // Open has failed. The files stay in the directory.
@@ -275,16 +285,17 @@ func (l *Set) DropBelow(min base.FileNum) (gone []string) {
 	return l.orphanLocked(nums)
 }
 
-// DropRecyclable removes the logs that are kept to
-// be used again, and reports whether there were any.
+// DropRecyclable removes the logs that are kept to be used again, and reports whether
+// there were any. None of them is held: see HoldFrom.
 func (l *Set) DropRecyclable() (any bool) {
 	l.mu.Lock()
-	any = len(l.recyclable) > 0
-	names := l.orphanLocked(l.recyclable)
+	logs := l.recyclable
 	l.recyclable = nil
 	l.mu.Unlock()
-	l.env.Remove(names...)
-	return any
+	for _, num := range logs {
+		l.env.Remove(base.LogName(num))
+	}
+	return len(logs) > 0
 }
 
 // GiveUp frees the disk space of logs that is not needed: the prepared log, also if it is still in the

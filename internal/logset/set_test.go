@@ -422,3 +422,26 @@ func TestHoldFrom_KeepsLogs(t *testing.T) {
 		t.Fatalf("removed %v, want %v", w.removed, want)
 	}
 }
+
+// Logs that are kept to be used again go when room is given up, whatever number logs are held from since.
+func TestHoldFrom_LeavesSpareLogsAlone(t *testing.T) {
+	w := newLogWorld(t)
+	var nums []base.FileNum
+	for range 3 {
+		nums = append(nums, w.rotate())
+	}
+	w.env.Remove(w.DropBelow(nums[2])...)
+	if _, kept := w.Spare(); kept != 2 || len(w.removed) != 0 {
+		t.Fatalf("%d logs to be used again, removed %v", kept, w.removed)
+	}
+	w.HoldFrom(nums[0])
+	if !w.GiveUp() {
+		t.Error("nothing is given up")
+	}
+	if want := []string{base.LogName(nums[0]), base.LogName(nums[1])}; !slices.Equal(w.removed, want) {
+		t.Errorf("removed %v, want %v", w.removed, want)
+	}
+	if w.GiveUp() {
+		t.Error("there is something to give up once more")
+	}
+}

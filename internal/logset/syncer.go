@@ -91,7 +91,7 @@ func (s *Syncer) sync() {
 	if w == nil || w.Synced() >= w.Len() {
 		return
 	}
-	if err := w.Sync(); err != nil {
+	if err := base.Survive(w.Sync); err != nil {
 		_ = s.env.Failed(w, fmt.Errorf("shale: sync log: %w", err)) // writers get the error from Health.Err
 	}
 }

@@ -9,25 +9,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// dir is where the vectors are, from a package two directories deep.
-var dir = filepath.Join("..", "..", "..", "shared", "vectors")
+	"github.com/shaledb/shale/internal/testenv"
+)
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// File returns a file that a peer wrote. It skips the test if there are no
-// vectors here.
+// File returns a file that a peer wrote. It skips the test on a machine without them.
 func File(t testing.TB, name string) []byte {
 	t.Helper()
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("without the vectors of ../shared: %v", err)
-	}
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return testenv.ReadShared(t, "vectors/"+name)
 }
 
 // Rows returns the lines of a file of tab-separated columns.

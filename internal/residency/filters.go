@@ -5,6 +5,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/tree"
@@ -35,6 +36,12 @@ type Filters struct {
 	mu        sync.Mutex    // held during each change of what is resident
 	epoch     atomic.Uint64 // incremented before and after each change: see tree.FilterSum
 
+	// unread has the tables whose filters, and those whose indexes, could not be read, each with
+	// the round in which that was tried last. A round ends when nothing is left that was not
+	// tried in it. Guarded by mu.
+	unread [2]map[*tree.Table]uint64
+	round  uint64
+
 	rebuilding chan struct{} // holds a token while a caller of BeginRebuild rebuilds filters
 }
 
@@ -46,7 +53,8 @@ type Env struct {
 	Closing    func() bool                    // reports whether Close has begun
 	Acquire    func() *tree.Version           // the current version with a reference; nil: the store is closed
 	Release    func(v *tree.Version)          // gives the reference back
-	Unreadable func(t *tree.Table, err error) // reports that t's filter can't be read again
+	Unreadable func(t *tree.Table, err error) // reports that t's filter can't be read, for good or for now
+	Delay      func(n int) time.Duration      // how long to wait after the n-th failure in a row
 
 	IndexLimit      int64                          // bytes for all indexes in memory; 0: no limit
 	UnreadableIndex func(t *tree.Table, err error) // reports that t's index can't be read
@@ -54,22 +62,32 @@ type Env struct {
 
 // New returns a Filters that has not seen a version yet.
 func New(env Env) *Filters {
-	return &Filters{env: env, wake: make(chan struct{}, 1), rebuilding: make(chan struct{}, 1)}
+	return &Filters{env: env, unread: [2]map[*tree.Table]uint64{{}, {}}, round: 1, wake: make(chan struct{}, 1), rebuilding: make(chan struct{}, 1)}
 }
 
-// Loop calls Adjust whenever the tables have changed, until ctx is done.
+// Loop calls Adjust whenever the tables have changed, until ctx is done. While something could not
+// be read, it also does so again and again, later each time.
 func (f *Filters) Loop(ctx context.Context) {
-	for {
+	var retry <-chan time.Time // nil: nothing is to be tried again
+	for failed := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-f.wake:
+		case <-retry:
 		}
+		f.beginRound()
 		for !f.env.Closing() && f.adjustCurrent() {
 			continue
 		}
 		if f.loaded != nil && !f.env.Closing() {
 			f.endOfLoad.Do(func() { close(f.loaded) })
+		}
+		if f.endRound() {
+			failed++
+			retry = time.After(f.env.Delay(failed))
+		} else {
+			failed, retry = 0, nil
 		}
 	}
 }
@@ -82,7 +100,7 @@ func (f *Filters) adjustCurrent() (more bool) {
 		return false
 	}
 	defer f.env.Release(v)
-	return f.Adjust(v)
+	return f.adjust(v)
 }
 
 // LoadLater has Loop read what Open has left for later. Requires: Loop does not run yet.
@@ -112,7 +130,7 @@ func (f *Filters) AwaitLoaded(ctx context.Context) error {
 	case <-f.loaded:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return base.ContextError(ctx)
 	}
 }
 
@@ -123,7 +141,7 @@ func (f *Filters) BeginRebuild(ctx context.Context) (end func(), err error) {
 	case f.rebuilding <- struct{}{}:
 		return func() { <-f.rebuilding }, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, base.ContextError(ctx)
 	}
 }
 
@@ -133,8 +151,17 @@ func (f *Filters) Epoch() uint64 { return f.epoch.Load() }
 
 // Adjust makes the resident filters and indexes of v fit their budgets, and then reads those
 // for which there is room. It reads about adjustBytes, and reports whether there is more to
-// read. Requires: the caller holds v's files.
+// read. What it could not read is left to Loop. Requires: the caller holds v's files.
 func (f *Filters) Adjust(v *tree.Version) (more bool) {
+	more = f.adjust(v)
+	if f.endRound() {
+		base.Wake(f.wake)
+	}
+	return more
+}
+
+// adjust is Adjust for Loop.
+func (f *Filters) adjust(v *tree.Version) (more bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fitLocked(v)
@@ -243,8 +270,8 @@ func (f *Filters) restoreLocked(v *tree.Version) (more bool) {
 	if room <= 0 { // as after most flushes of a store whose filters take all of the budget
 		return false
 	}
-	if all := f.missing(v, filters, room); all.bytes <= room {
-		f.load(all.first(adjustBytes), func(t *tree.Table) { f.restoreTable(t, false) })
+	if all := f.missing(v, filters, room); !all.full {
+		f.load(all.first(adjustBytes), filters, func(t *tree.Table) failure { return f.restoreTable(t, false) })
 		return all.bytes > adjustBytes
 	}
 	read := int64(0)
@@ -261,11 +288,15 @@ func (f *Filters) restoreLocked(v *tree.Version) (more bool) {
 				if need > room || f.env.Closing() {
 					return false // a filter of a deeper run must not take the room of this one
 				}
+				if f.tried(filters, t) {
+					room -= need // it is tried again
+					continue
+				}
 				if read >= adjustBytes {
 					return true
 				}
 				before := t.FilterMemory()
-				f.restoreTable(t, firstUnit)
+				f.note(filters, t, survive(t, func(t *tree.Table) failure { return f.restoreTable(t, firstUnit) }))
 				room -= t.FilterMemory() - before
 				read += need
 				if room < -budget/16 { // the filter has only one unit, and its size was a wrong guess
@@ -278,16 +309,38 @@ func (f *Filters) restoreLocked(v *tree.Version) (more bool) {
 	return false
 }
 
-// restoreTable reads t's filter again. If that fails, it
-// marks the filter as lost, so that it is not tried again.
-func (f *Filters) restoreTable(t *tree.Table, firstUnit bool) {
+// restoreTable reads t's filter again. If that is damaged, it marks
+// the filter as lost, so that it is not tried again.
+func (f *Filters) restoreTable(t *tree.Table, firstUnit bool) failure {
 	defer f.Changing()()
-	if err := t.Reader.LoadFilter(firstUnit); err != nil {
+	lost, err := t.Reader.LoadFilter(firstUnit)
+	if lost {
 		t.FilterLost.Store(true)
-		if !f.env.Closing() {
-			f.env.Unreadable(t, err)
+	}
+	return failure{err, lost}
+}
+
+// Reload tries again now to read what could not be read before, and returns
+// how many filters that are not in memory for that reason it has brought there.
+// Requires: the caller holds v.
+func (f *Filters) Reload(v *tree.Version) (filters int) {
+	var unread []*tree.Table
+	for t := range v.Tables() {
+		if t.MissingFilter(false) > 0 && (t.Reader.FilterErr() != nil || t.Reader.SidecarErr() != nil) {
+			unread = append(unread, t)
 		}
 	}
+	f.beginRound()
+	for !f.env.Closing() && f.adjust(v) {
+		continue
+	}
+	base.Wake(f.wake) // Loop sees to what is left
+	for _, t := range unread {
+		if t.Filter() != nil {
+			filters++
+		}
+	}
+	return filters
 }
 
 // Changing is called before the resident filters change. The caller calls done afterwards.

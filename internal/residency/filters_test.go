@@ -7,8 +7,11 @@ import (
 	"io"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
@@ -25,9 +28,9 @@ type filterWorld struct {
 	v      *tree.Version
 	budget atomic.Int64
 	closed atomic.Bool
-	held   atomic.Int64  // references to v that were not released
-	broken atomic.Bool   // reads of tables fail
-	lost   []*tree.Table // whose filters can't be read again
+	held   atomic.Int64          // references to v that were not released
+	broken atomic.Pointer[error] // of reads of tables; nil: they succeed
+	lost   []*tree.Table         // whose filters can't be read again
 	*Filters
 }
 
@@ -49,6 +52,7 @@ func newFilterWorld(t *testing.T, limited bool) *filterWorld {
 		Closing:    w.closed.Load,
 		Acquire:    func() *tree.Version { w.held.Add(1); return w.v },
 		Release:    func(*tree.Version) { w.held.Add(-1) },
+		Delay:      func(n int) time.Duration { return min(time.Duration(n)*time.Second, 4*time.Second) },
 		Unreadable: func(t *tree.Table, _ error) { w.lost = append(w.lost, t) },
 	})
 	return w
@@ -82,17 +86,31 @@ func (w *filterWorld) table(num base.FileNum, keys int) *tree.Table {
 	return &tree.Table{Meta: &manifest.Table{Num: num, Keys: info.Keys, FilterBits: bits}, Reader: reader}
 }
 
-// A breakable is a file whose reads fail while it is broken.
+// breakable is a file whose reads fail while broken is set.
 type breakable struct {
 	io.ReaderAt
-	broken *atomic.Bool
+	broken *atomic.Pointer[error]
 }
 
 func (b breakable) ReadAt(p []byte, off int64) (int, error) {
-	if b.broken.Load() {
-		return 0, errors.New("broken")
+	if err := b.broken.Load(); err != nil {
+		return 0, *err
 	}
 	return b.ReaderAt.ReadAt(p, off)
+}
+
+// errBroken may pass, and damage stays.
+var (
+	errBroken = errors.New("broken")
+	damage    = io.ErrUnexpectedEOF
+)
+
+// fail has reads of tables fail with err; nil: they succeed.
+func (w *filterWorld) fail(err error) {
+	w.broken.Store(&err)
+	if err == nil {
+		w.broken.Store(nil)
+	}
 }
 
 // units returns how many units of the tables' filters are resident, newest run first.
@@ -181,24 +199,80 @@ func TestFilters_Options(t *testing.T) {
 	w.want("not wanted", 1, 1, 1, 1, 1, 1)
 }
 
-// A filter that can't be read again is reported
-// once and not tried again. The others are read.
+// A filter that is damaged stays lost. One that could not be read for a moment comes back with the next
+// round, and is not tried twice in one: then all is as if no read had failed. The first failure of
+// several is reported.
 func TestFilters_Unreadable(t *testing.T) {
-	w := newFilterWorld(t, true)
-	w.Adjust(w.v)
-	w.want("without a budget", 0, 0, 0, 0, 0, 0)
-	lost := w.v.Runs[1].Tables[0]
-	lost.Reader.DropFilter()
-	w.broken.Store(true)
-	w.restoreTable(lost, true)
-	w.broken.Store(false)
-	w.budget.Store(1 << 30)
-	w.Adjust(w.v)
-	w.Adjust(w.v)
-	w.want("with one that can't be read", 2, 2, 0, 2, 2, 2)
-	if !slices.Equal(w.lost, []*tree.Table{lost}) {
-		t.Errorf("told of %d tables", len(w.lost))
+	for _, room := range []int64{1 << 30, 3000} { // all filters, or some
+		for _, cause := range []error{nil, errBroken, damage} {
+			w := newFilterWorld(t, true)
+			healthy := newFilterWorld(t, true)
+			for _, w := range []*filterWorld{w, healthy} {
+				w.budget.Store(room)
+				w.Adjust(w.v)
+				w.v.Runs[0].Tables[0].Reader.DropFilter()
+				w.Changing()()
+			}
+			healthy.Adjust(healthy.v)
+			w.fail(cause)
+			for range 3 {
+				w.beginRound()
+				w.Adjust(w.v)
+			}
+			w.fail(nil)
+			w.Adjust(w.v)
+			bad := w.v.Runs[0].Tables[0]
+			if cause != nil && (bad.Filter() != nil || w.lost[0] != bad || len(w.lost) > 2 || w.lost[len(w.lost)-1] == bad && len(w.lost) > 1) {
+				t.Fatalf("%v: it is in memory: %v; told of %d tables", cause, bad.Filter() != nil, len(w.lost))
+			}
+			w.beginRound()
+			w.Adjust(w.v)
+			if cause != damage {
+				w.want("with one that could not be read for a while", healthy.units()...)
+			} else if bad.Filter() != nil || w.endRound() {
+				t.Error("a damaged filter is in memory, or is tried again")
+			}
+		}
 	}
+}
+
+// Loop tries again by itself, later each time, and at once when the tables change.
+func TestFilters_LoopTriesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newFilterWorld(t, true)
+		w.Adjust(w.v)
+		w.budget.Store(1 << 30)
+		w.fail(errBroken)
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended sync.WaitGroup
+		ended.Go(func() { w.Loop(ctx) })
+		w.FitSoon(w.v)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if rounds := w.round; rounds < 300 || rounds > 3700 || len(w.lost) != 6 {
+			t.Errorf("%d rounds in an hour, told of %d tables", rounds, len(w.lost))
+		}
+		w.fail(nil)
+		w.FitSoon(w.v)
+		synctest.Wait()
+		w.want("after a change of the tables", 2, 2, 2, 2, 2, 2)
+		for t := range w.v.Tables() {
+			t.Reader.DropFilter()
+		}
+		w.Changing()()
+		w.fail(errBroken)
+		w.FitSoon(w.v)
+		synctest.Wait()
+		w.fail(nil)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		w.want("some seconds later", 2, 2, 2, 2, 2, 2)
+		if w.endRound() {
+			t.Error("something is left to be tried again")
+		}
+		cancel()
+		ended.Wait()
+	})
 }
 
 // While the store is closing, nothing is read, and no failure is reported.
@@ -206,7 +280,7 @@ func TestFilters_Closing(t *testing.T) {
 	w := newFilterWorld(t, true)
 	w.Adjust(w.v)
 	w.closed.Store(true)
-	w.broken.Store(true)
+	w.fail(errBroken)
 	w.budget.Store(1 << 30)
 	w.Adjust(w.v)
 	w.restoreTable(w.v.Runs[0].Tables[0], true)

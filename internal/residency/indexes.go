@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/tree"
 )
 
@@ -46,19 +47,12 @@ func (f *Filters) restoreIndexesLocked(v *tree.Version) (more bool) {
 		room = max(0, limit-limit/16-v.IndexMemory(f.epoch.Load()))
 	}
 	all := f.missing(v, indexes, room)
-	if all.bytes > room {
-		all = all.withoutLast() // no index of a deeper run takes the room of this one
-	}
-	f.load(all.first(adjustBytes), f.restoreIndex)
+	f.load(all.first(adjustBytes), indexes, restoreIndex)
 	return all.bytes > adjustBytes
 }
 
-// restoreIndex reads t's index. If that fails it is not tried again: see
-// MissingIndex. Lookups in t try it.
-func (f *Filters) restoreIndex(t *tree.Table) {
-	if err := t.Reader.LoadIndex(); err != nil {
-		if !f.env.Closing() {
-			f.env.UnreadableIndex(t, err)
-		}
-	}
+// restoreIndex reads t's index. If that fails, lookups in t try it, too.
+func restoreIndex(t *tree.Table) failure {
+	err := t.Reader.LoadIndex()
+	return failure{err, base.Lasts(err)}
 }

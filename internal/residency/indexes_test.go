@@ -65,12 +65,33 @@ func TestIndexes_Order(t *testing.T) {
 	table := w.v.Runs[1].Tables[0]
 	table.Reader.DropIndex()
 	w.Changing()()
-	w.broken.Store(true)
-	w.Adjust(w.v)
-	w.broken.Store(false)
-	w.Adjust(w.v)
+	w.fail(errBroken)
+	for range 3 {
+		w.beginRound()
+		w.Adjust(w.v)
+	}
 	if !slices.Equal(lost, []*tree.Table{table}) || table.Reader.HasIndex() {
 		t.Errorf("told of %d tables; the index that could not be read is in memory: %v", len(lost), table.Reader.HasIndex())
+	}
+	w.fail(nil)
+	w.Adjust(w.v)
+	if table.Reader.HasIndex() {
+		t.Error("an index was tried twice in a round")
+	}
+	w.beginRound()
+	w.Adjust(w.v)
+	if !table.Reader.HasIndex() || len(lost) != 1 {
+		t.Errorf("an index that can be read again is not in memory; told of %d tables", len(lost))
+	}
+	table.Reader.DropIndex()
+	w.Changing()()
+	w.fail(damage)
+	w.Adjust(w.v)
+	w.fail(nil)
+	w.beginRound()
+	w.Adjust(w.v)
+	if table.Reader.HasIndex() || len(lost) != 2 {
+		t.Errorf("a damaged index is tried again; told of %d tables", len(lost))
 	}
 }
 
@@ -95,8 +116,5 @@ func TestList_First(t *testing.T) {
 		if got := len(l.first(most)); got != want {
 			t.Errorf("first(%d) has %d tables, want %d", most, got, want)
 		}
-	}
-	if short := l.withoutLast(); len(short.tables) != 4 || short.bytes != 100 || len(short.needs) != 4 {
-		t.Errorf("without the last: %+v", short)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -14,9 +15,18 @@ type Limits struct {
 	Clients int   // connections at a time
 }
 
-// A Listener gives each connection a Guard, refuses those above the limit, and ends all of
-// them in an orderly way. The server of redcon closes connections in the midst of
-// a command when its listener ends, so Accept returns its error only when none is left.
+// Connections that may be given up for others, when there are too many.
+const (
+	// strangerTime is how long a client may take for the handshake of TLS and for its password.
+	strangerTime = 10 * time.Second
+	// idleTime is how long a connection must have been idle.
+	idleTime = time.Minute
+)
+
+// A Listener gives each connection a Guard, and ends all of them in an orderly way. When there are too many, it gives
+// up the oldest one that has not said its password, or the one that is idle for longest, if that is long. If there is
+// none it refuses the new one. So whoever only keeps connections open locks nobody out. The server of redcon closes
+// connections in the midst of a command when its listener ends, so Accept returns its error only when none is left.
 type Listener struct {
 	net.Listener
 	limits   Limits
@@ -61,9 +71,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 // admit returns the guarded connection, or nil if there are too many.
 func (l *Listener) admit(conn net.Conn) *Conn {
 	l.mu.Lock()
-	full := len(l.conns) >= l.limits.Clients
+	full := !l.stopping && len(l.conns) >= l.limits.Clients && !l.giveUpLocked()
 	refused := full || l.stopping
 	g := &Conn{Conn: conn, guard: Guard{Most: l.limits.Command}, l: l}
+	g.used.Store(time.Now().UnixNano())
 	if !refused {
 		l.conns[g] = struct{}{}
 	}
@@ -85,6 +96,28 @@ func (l *Listener) admit(conn net.Conn) *Conn {
 		_ = conn.Close() // there are too many to tell each of them why
 	}
 	return nil
+}
+
+// giveUpLocked closes a connection in favour of another, and reports whether there was one. Requires: mu.
+func (l *Listener) giveUpLocked() bool {
+	var worst *Conn
+	idle := time.Now().Add(-idleTime).UnixNano()
+	for g := range l.conns {
+		stranger := g.stranger.Load()
+		if !stranger && g.used.Load() > idle {
+			continue
+		}
+		if worst == nil || stranger && !worst.stranger.Load() || stranger == worst.stranger.Load() && g.used.Load() < worst.used.Load() {
+			worst = g
+		}
+	}
+	if worst == nil {
+		return false
+	}
+	delete(l.conns, worst)
+	// With TLS, closing waits for a client that reads nothing.
+	go func() { _ = worst.Conn.Close() }() // its goroutine sees the error
+	return true
 }
 
 // mostRefusing is how many connections are told at a time that there are too many.
@@ -129,11 +162,23 @@ type Conn struct {
 	bad   error  // what the guard has found; the next Read reports it
 	l     *Listener
 	once  sync.Once
+
+	used     atomic.Int64 // when bytes came last, in nanoseconds since 1970; of a stranger, when it came
+	stranger atomic.Bool  // it has not said its password
 }
 
-// Limit sets how many bytes the arguments of a command may have from the next one up. It is called
-// where the connection is read.
-func (c *Conn) Limit(command int64) { c.guard.Most = command }
+// Limit sets how many bytes the arguments of a command may have from the next one up, and whether the client still
+// has to say its password, for which it has some seconds. It is called where the connection is read.
+func (c *Conn) Limit(command int64, stranger bool) {
+	c.guard.Most = command
+	if was := c.stranger.Swap(stranger); was != stranger && !c.l.isStopping() {
+		until := time.Time{}
+		if stranger {
+			until = time.Now().Add(strangerTime)
+		}
+		_ = c.SetDeadline(until) // it fails on a closed connection only
+	}
+}
 
 // Read reads bytes that keep to the protocol and its limits. Where they stop doing so, the
 // client is told, and the connection ends.
@@ -144,8 +189,7 @@ func (c *Conn) Limit(command int64) { c.guard.Most = command }
 // it ends in a whole command, which that of a long pipeline may never do.
 func (g *Conn) Read(p []byte) (int, error) {
 	if g.bad != nil {
-		refuse(g.Conn, g.bad.Error())
-		return 0, g.bad
+		return 0, g.end(g.bad)
 	}
 	n := copy(p, g.rest)
 	g.rest = g.rest[n:]
@@ -154,11 +198,13 @@ func (g *Conn) Read(p []byte) (int, error) {
 			return 0, io.EOF // n bytes are no command
 		}
 		k, err := g.Conn.Read(p[n:])
+		if !g.stranger.Load() {
+			g.used.Store(time.Now().UnixNano())
+		}
 		good, end, bad := g.guard.Check(p[n : n+k])
 		switch {
 		case bad != nil && n+good == 0:
-			refuse(g.Conn, bad.Error())
-			return 0, bad
+			return 0, g.end(bad)
 		case bad != nil:
 			g.bad = bad
 			return n + good, nil
@@ -174,6 +220,21 @@ func (g *Conn) Read(p []byte) (int, error) {
 		n += k
 	}
 	return n, nil
+}
+
+// lingerTime is how long a client that has broken the protocol may take to read why.
+const lingerTime = 5 * time.Second
+
+// end tells the client why the connection ends, and returns why. A connection that is closed with unread bytes is reset, and
+// the reset overtakes what was told; so the rest of what the client sends is read and forgotten.
+func (g *Conn) end(why error) error {
+	refuse(g.Conn, why.Error())
+	_ = g.Conn.SetDeadline(time.Now().Add(lingerTime)) // it fails on a closed connection only
+	if c, ok := g.Conn.(interface{ CloseWrite() error }); ok {
+		_ = c.CloseWrite() // the client sees the end, and ends too
+	}
+	_, _ = io.Copy(io.Discard, g.Conn) // until the client ends, or the time is over
+	return why
 }
 
 // Write leaves out the empty writes of redcon, which flushes after each pipeline even if there
@@ -192,6 +253,9 @@ func (g *Conn) Close() (err error) {
 		l := g.l
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		if _, there := l.conns[g]; !there {
+			return // it has given way to another
+		}
 		delete(l.conns, g)
 		if l.stopping && len(l.conns) == 0 {
 			close(l.none)

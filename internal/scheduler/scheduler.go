@@ -45,7 +45,7 @@ type Scheduler struct {
 // under mu. They must not take a lock under which a method of the Scheduler is called.
 type Env struct {
 	Workers     func() int               // limit of running; below 1 there are no automatic compactions
-	Closing     func() bool              // reports whether Close has begun
+	Closing     func() bool              // reports whether no automatic compaction may begin any more
 	Version     func() *manifest.Version // the current one; nil: the store is closed
 	Options     func() compaction.Options
 	Flushing    func() bool   // reports whether a memtable waits to be flushed
@@ -119,9 +119,11 @@ func (s *Scheduler) learnLevel0() {
 }
 
 // nextLocked returns the next automatic compaction without a reservation. forReads reports
-// whether it is one that reads have paid for. It also sets Reads.Price. Requires: mu is held.
+// whether it is one that reads have paid for. At the end it sets Reads.Price: seeks earn credit
+// meanwhile as before. Requires: mu is held.
 func (s *Scheduler) nextLocked() (plan compaction.Plan, forReads bool) {
-	s.Reads.Price.Store(math.MaxInt64)
+	price := int64(math.MaxInt64)
+	defer func() { s.Reads.Price.Store(price) }()
 	meta := s.env.Version()
 	if meta == nil {
 		return compaction.Plan{}, false
@@ -131,8 +133,7 @@ func (s *Scheduler) nextLocked() (plan compaction.Plan, forReads bool) {
 	if plan.Kind != compaction.Nothing || s.env.Workers() < 1 || s.env.Flushing() {
 		return plan, false
 	}
-	plan, price := compaction.PickOftenRead(meta, opts, s.inFlight, s.earned(), s.Reads.Near.Load())
-	s.Reads.Price.Store(price)
+	plan, price = compaction.PickOftenRead(meta, opts, s.inFlight, s.earned(), s.Reads.Near.Load())
 	return plan, plan.Kind != compaction.Nothing
 }
 

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/shaledb/shale/compaction"
@@ -186,6 +187,33 @@ func TestScheduler_LookupsPay(t *testing.T) {
 	s.Done(plan)
 	if again := s.Pick(); again != nil {
 		t.Errorf("they pay again, for %v", again)
+	}
+}
+
+// Seeks earn credit while a pick is under way, too: it leaves the price of the one before until it has
+// another.
+func TestScheduler_PriceDuringAPick(t *testing.T) {
+	f := newFakeTree(3)
+	s := f.scheduler(1)
+	s.Pick()
+	before := s.Reads.Price.Load()
+	if before == math.MaxInt64 {
+		t.Fatal("there is nothing to pay for")
+	}
+	options, asked := s.env.Options, 0
+	s.env.Options = func() compaction.Options {
+		asked++
+		if now := s.Reads.Price.Load(); now != before {
+			t.Errorf("during the pick the price is %d, before it was %d", now, before)
+		}
+		return options()
+	}
+	s.Pick()
+	if asked == 0 {
+		t.Fatal("the pick asks for no options")
+	}
+	if s.env.Options, f.meta = options, new(manifest.Version); s.Pick() != nil || s.Reads.Price.Load() != math.MaxInt64 {
+		t.Errorf("an empty store has the price %d", s.Reads.Price.Load())
 	}
 }
 

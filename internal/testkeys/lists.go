@@ -4,12 +4,38 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
-// Listed returns the kinds that are lists of real keys, from files in dir. The
-// error says which file is missing.
-func Listed(dir string) ([]Kind, error) {
-	var lists [5][][]byte
+// Listed returns the kinds that are lists of real keys, or none on a machine without the lists.
+func Listed(t testing.TB) []Kind {
+	t.Helper()
+	dir, ok := testenv.FindShared(t, "data")
+	if !ok {
+		t.Log("without lists of real keys")
+		return nil
+	}
+	lists.Do(func() { lists.kinds, lists.err = read(dir) })
+	if lists.err != nil {
+		t.Fatal(lists.err)
+	}
+	return slices.Clip(lists.kinds)
+}
+
+// lists is what Listed has read.
+var lists struct {
+	sync.Once
+	kinds []Kind
+	err   error
+}
+
+// read reads the lists. The error says which file is missing.
+func read(dir string) ([]Kind, error) {
+	var all [5][][]byte
 	for i, list := range []struct {
 		name string
 		step int // every step-th line is taken: a part of a long list is enough
@@ -18,12 +44,12 @@ func Listed(dir string) ([]Kind, error) {
 		if err != nil {
 			return nil, err
 		}
-		lists[i] = lines(b, list.step)
+		all[i] = lines(b, list.step)
 	}
-	kinds := []Kind{{Name: "hosts", present: lists[0], absent: without(lists[1], lists[0])}}
+	kinds := []Kind{{Name: "hosts", present: all[0], absent: without(all[1], all[0])}}
 	for i, name := range []string{"URLs", "words", "domains"} {
 		k := Kind{Name: name}
-		for j, line := range lists[2+i] {
+		for j, line := range all[2+i] {
 			if j%2 == 0 {
 				k.present = append(k.present, line)
 			} else {

@@ -1,6 +1,13 @@
 package tree
 
-import "slices"
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
+)
 
 // Estimates are what a caller has worked out from the ranges of keys of all tables,
 // newest run first. A version keeps them, because they do not change.
@@ -10,11 +17,14 @@ type Estimates struct {
 	// Largest says which run the KeyShares are shares of, counted from the last run, which is 1. A
 	// run keeps its number when newer runs come or go. 0: there is none.
 	Largest int
+	// Partial says that filters, indexes or samples were still being read. Such estimates are not kept.
+	Partial bool
 }
 
 // last returns the estimates of the last n runs.
 func (e Estimates) last(n int) Estimates {
-	return Estimates{e.LiveShares[len(e.LiveShares)-n:], e.KeyShares[len(e.KeyShares)-n:], e.Largest}
+	e.LiveShares, e.KeyShares = e.LiveShares[len(e.LiveShares)-n:], e.KeyShares[len(e.KeyShares)-n:]
+	return e
 }
 
 // A passedOn is what a version knows of the estimates of earlier versions: those of its last
@@ -38,7 +48,9 @@ func (v *Version) Estimates(compute func(known Estimates) Estimates) *Estimates 
 		return e
 	}
 	e := compute(v.known.Estimates)
-	v.estimates.Store(&e)
+	if !e.Partial {
+		v.estimates.Store(&e)
+	}
 	return &e
 }
 
@@ -65,4 +77,32 @@ func (v *Version) knownFor(next *Version) passedOn {
 	}
 	slices.Reverse(drift)
 	return passedOn{known.last(n), drift}
+}
+
+// MayHold implements compaction.Holds with the filters in memory. It does not count as a lookup.
+func (r *Run) MayHold(key []byte) (maybe bool, rate float64) {
+	t := r.Find(key)
+	if t == nil {
+		return false, 0
+	}
+	f := t.Filter()
+	return f == nil || f.MayContainHash(f.Hasher().Hash(key)), t.PredictedFPR()
+}
+
+// SampleKeys returns some keys of n blocks of the table, as far as they are in the system's memory.
+// later says that the others have been asked for, and will be there soon.
+func (t *Table) SampleKeys(n int) (keys [][]byte, later bool) {
+	const every, most = 8, 4 // of a block
+	at := 0
+	err := t.Reader.TrySample(n, func(kv *base.KV, first bool) error {
+		if first {
+			at = 0
+		}
+		if at%every == 0 && at < every*most {
+			keys = append(keys, bytes.Clone(kv.UserKey))
+		}
+		at++
+		return nil
+	})
+	return keys, errors.Is(err, vfs.ErrWouldWait)
 }

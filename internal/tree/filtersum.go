@@ -1,12 +1,15 @@
 package tree
 
-import "github.com/shaledb/shale/bloom"
+import (
+	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/base"
+)
 
 // MissingFilter returns about how many bytes of memory it takes to
 // bring back t's filter, or only its first unit. It returns 0 if
-// that is in memory already, can't be used, or was never written.
+// that is in memory already, is damaged, or was never written.
 func (t *Table) MissingFilter(firstUnit bool) int64 {
-	if t.FilterLost.Load() || t.Reader.Sidecar() == nil && t.Reader.FilterErr() != nil {
+	if t.FilterLost.Load() || t.Reader.Sidecar() == nil && base.Lasts(t.Reader.FilterErr()) {
 		return 0
 	}
 	f, whole := t.Filter(), t.Reader.StoredFilterBytes()
@@ -22,9 +25,9 @@ func (t *Table) MissingFilter(firstUnit bool) int64 {
 }
 
 // MissingIndex returns how many bytes of memory it takes to bring back the
-// index of t. It returns 0 if the index is in memory, or can't be read.
+// index of t. It returns 0 if the index is in memory, or is damaged.
 func (t *Table) MissingIndex() int64 {
-	if t.Reader.HasIndex() || t.Reader.IndexErr() != nil {
+	if t.Reader.HasIndex() || base.Lasts(t.Reader.IndexErr()) {
 		return 0
 	}
 	return t.Reader.IndexBytes()
@@ -83,7 +86,7 @@ type FilterSum struct {
 	Short     int   // number of tables whose filter is not completely in memory
 	Filters   int   // number of tables with a filter in memory
 	Double    int   // number of these whose filter has a second unit in memory
-	Unindexed int   // number of tables whose index is not in memory, and can be read
+	Unindexed int   // number of tables whose index is not in memory, and is not damaged
 }
 
 // FilterSum returns the sum of the run's filters at an epoch. If the sum is not known,

@@ -69,9 +69,10 @@ func (t *Tree) append(edit *manifest.Edit, after *manifest.Version, sync bool) e
 		return fmt.Errorf("shale: apply version edit: %w", err)
 	}
 	if j.log.Size() < j.limit && !j.broken {
+		j.broken = true // until the edit is there as a whole: the file system may panic
 		err := j.log.Append(edit, sync)
 		if err == nil {
-			j.state = state
+			j.broken, j.state = false, state
 			return nil
 		}
 		t.env.Failed("manifest", err)
@@ -89,11 +90,17 @@ func (t *Tree) newManifest(state *manifest.State) error {
 	num := t.NewFileNum()
 	state.NextFileNum = t.PeekFileNum()
 	state.LastSeq = max(state.LastSeq, t.env.Visible())
+	created := false
+	defer func() {
+		if !created { // it may be there, also if the file system has panicked
+			t.journal.doubtful = append(t.journal.doubtful, Obsolete{Name: base.ManifestName(num)})
+		}
+	}()
 	log, err := manifest.Create(t.env.FS, t.env.Dir, num, state)
 	if err != nil {
-		t.journal.doubtful = append(t.journal.doubtful, Obsolete{Name: base.ManifestName(num)}) // it may be there
 		return fmt.Errorf("shale: begin manifest: %w", err)
 	}
+	created = true
 	old := t.journal
 	t.journal = journal{log: log, num: num, state: state, limit: max(maxManifestSize, 4*log.Size())}
 	if old.log == nil {

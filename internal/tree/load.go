@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,13 +9,13 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// A Loading holds the parameters of Load.
+// A Loading holds the parameters of Load and Step.
 type Loading struct {
 	NextFileNum base.FileNum
-	ReadFilters bool // read the filters when the tables are opened
-	// Moving makes a missing sidecar an error. A read-only handle
-	// sets it: a writer may have replaced the sidecar meanwhile,
-	// and Open then starts again from what the manifest says now.
+	SessionOf   func(num base.FileNum) uint64 // the session that has written a file; 0: not known
+	ReadFilters bool                          // read the filters when the tables are opened
+	// Moving makes a missing sidecar an error of Step: a writer may have
+	// replaced the sidecar meanwhile, and the manifest says so then.
 	Moving bool
 
 	// Now is how many bytes of filters and indexes Load reads, about. It takes
@@ -30,20 +29,18 @@ type Loading struct {
 // Load opens the tables of meta and makes it the current version. complete says that no filter or
 // index is left for later. It is called once, before all other methods that need a version.
 func (t *Tree) Load(meta *manifest.Version, how Loading) (v *Version, complete bool, err error) {
-	opened, complete, err := t.openTables(slices.Collect(meta.Tables()), how)
+	metas := slices.Collect(meta.Tables())
+	opened := make([]*Table, len(metas))
+	complete, err = t.openTables(opened, metas, how)
 	if err != nil {
 		return nil, false, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.newest = nil // of an attempt that failed
 	t.tables = make(map[base.FileNum]*Table, len(opened))
 	t.sidecars = make(map[base.FileNum]*Sidecar)
 	var beside []*Sidecar
 	for _, table := range opened {
-		if how.Moving && table.opened.missing() {
-			return nil, false, table.opened.pinned
-		}
 		if table.opened != nil {
 			beside = append(beside, table.opened)
 		}
@@ -58,40 +55,54 @@ func (t *Tree) Load(meta *manifest.Version, how Loading) (v *Version, complete b
 // openers is how many goroutines open tables: as many requests as a disk likes to have.
 const openers = 16
 
-// openTables opens the tables that metas describe, several at a time. If a table fails to open,
-// the others stay open, and the caller closes them. complete is as in Load.
-func (t *Tree) openTables(metas []*manifest.Table, how Loading) (tables []*Table, complete bool, err error) {
+// openTables opens the tables that metas describe, several at a time. tables has a place for each, and
+// those that it has already are not opened. If a table fails to open, the others stay open. The error is
+// that of the first such table of metas, so that the same damage gives the same error each time.
+// complete is as in Load.
+func (t *Tree) openTables(tables []*Table, metas []*manifest.Table, how Loading) (complete bool, err error) {
 	now, left := 0, how.Now // the first tables are read as a whole
 	for i, m := range metas {
 		if left -= residentBytes(m); left >= 0 {
 			now = i + 1
 		}
 	}
-	tables = make([]*Table, len(metas))
-	errs := make([]error, openers)
 	var next, indexed atomic.Int64 // the next table to be opened; bytes of indexes in memory
+	var mu sync.Mutex
+	failed := len(metas) // the first table that has failed to open, with the error err; guarded by mu
 	var wg sync.WaitGroup
-	for w := range min(openers, len(metas)) {
+	for range min(openers, len(metas)) {
 		wg.Go(func() {
-			for errs[w] == nil {
+			for {
 				i := int(next.Add(1)) - 1
 				if i >= len(metas) {
 					return
 				}
-				opts := t.env.Reading()
-				opts.NoFilter = opts.NoFilter || !how.ReadFilters
-				opts.NoIndex = how.IndexMemory > 0 && indexed.Load() >= how.IndexMemory
-				opts.Later = i >= now
-				if tables[i], errs[w] = t.openTable(metas[i], opts); errs[w] == nil {
-					bytes, _ := tables[i].Reader.MemoryBytes()
-					indexed.Add(bytes)
+				if tables[i] == nil {
+					opts := t.env.Reading()
+					opts.NoFilter = opts.NoFilter || !how.ReadFilters
+					opts.NoIndex = how.IndexMemory > 0 && indexed.Load() >= how.IndexMemory
+					opts.Later = i >= now
+					opts.Session = how.SessionOf(metas[i].Num)
+					openErr := base.Survive(func() (err error) {
+						tables[i], err = t.openTable(metas[i], opts)
+						return err
+					})
+					if openErr != nil {
+						mu.Lock()
+						if i < failed {
+							failed, err = i, base.MissingIsDamage(openErr, base.TableName(metas[i].Num))
+						}
+						mu.Unlock()
+						return // the others open what is left: see Step
+					}
 				}
-				errs[w] = base.MissingIsDamage(errs[w], base.TableName(metas[i].Num))
+				bytes, _ := tables[i].Reader.MemoryBytes()
+				indexed.Add(bytes)
 			}
 		})
 	}
 	wg.Wait()
-	return tables, now == len(metas), errors.Join(errs...)
+	return now == len(metas), err
 }
 
 // residentBytes estimates how many bytes the filter and the index of a table take.

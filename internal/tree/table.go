@@ -21,7 +21,7 @@ type Table struct {
 
 	born uint64 // number of the first version with the table; guarded by the tree's mu
 
-	FilterLost atomic.Bool                // the filter could not be read again, and is not tried again
+	FilterLost atomic.Bool                // the filter is damaged, as a later read has found, and is not tried again
 	Worse      atomic.Bool                // an event has reported that the filter is worse than predicted
 	besideBits atomic.Pointer[float64]    // bits a key of the sidecar's filter; nil: no sidecar
 	prediction atomic.Pointer[prediction] // see PredictedFPR

@@ -161,10 +161,16 @@ func (t *Tree) Install(prepare func(current *manifest.Version) *Change) error {
 	if err != nil {
 		return fmt.Errorf("shale: apply version edit: %w", err)
 	}
+	appended := false
+	defer func() {
+		if !appended { // also if the file system has panicked
+			t.keepDoubtful(c.Opened, c.Sidecars)
+		}
+	}()
 	if err := t.append(c.Edit, meta, true); err != nil {
-		t.keepDoubtful(c.Opened, c.Sidecars)
 		return err
 	}
+	appended = true
 	next, left := nextVersion(old, meta, t.added(c.Edit, c.Opened), c.Epoch())
 	t.publish(c, next, left)
 	c.Installed(old, next)

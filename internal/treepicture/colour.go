@@ -41,10 +41,8 @@ type colours struct{ maxSize int64 }
 
 // coloursOf returns the colours of the tables of levels.
 func coloursOf(levels []Level) (c colours) {
-	for _, l := range levels {
-		for i := range l.Tables {
-			c.maxSize = max(c.maxSize, l.Tables[i].Size)
-		}
+	for t := range tables(levels) {
+		c.maxSize = max(c.maxSize, t.Size)
 	}
 	return c
 }

@@ -2,18 +2,32 @@
 // each run, a bar for each table from its smallest key to its largest, and a
 // colour for its filter, its false positives or its size.
 //
-// A key's place is its rank: how many of the store's entries and of the
-// tables' bounds come before it, as far as the tables' bounds and counts tell
-// (scale). Nothing of a table is read.
+// A key's place is its rank: how many of the store's entries come before it, as
+// far as the tables' bounds, counts and ranks tell (scale).
 //
 // Keys may hold any bytes. They are written as quoted text, and what is drawn
 // is well-formed XML whatever they are.
 package treepicture
 
+import "iter"
+
 // A Level is the tables of one depth.
 type Level struct {
 	Number int
 	Tables []Table // in any order
+}
+
+// tables returns the tables of levels, in no order.
+func tables(levels []Level) iter.Seq[*Table] {
+	return func(yield func(*Table) bool) {
+		for _, l := range levels {
+			for i := range l.Tables {
+				if !yield(&l.Tables[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // A Table is what a bar shows.
@@ -29,6 +43,12 @@ type Table struct {
 	PredictedFPR float64 // 0: not known
 	MeasuredFPR  float64 // of Asked lookups
 	Asked        uint64
+
+	// Rank returns about which share of the entries lies before a key. If it is nil, the keys
+	// are taken for spread evenly.
+	Rank func(key []byte) float64
+	// Gone says that the table is in the store no more. It does not count for places.
+	Gone bool
 
 	ID int // with Options.Every, its bar has the id "t" and this
 }

@@ -159,16 +159,12 @@ func (d *drawing) bar(level int, t *Table) {
 	d.Add("</g>\n")
 }
 
-// keys writes some of the keys below the bars.
+// keys writes some of the bounds of tables below the bars, each at its place.
 func (d *drawing) keys() {
-	if len(d.scale.bounds) == 0 {
-		return
-	}
-	step := d.inner / ticks
-	for i := range ticks {
-		x := left + float64(i)*step
-		key := []rune(d.Key(d.scale.keyAt(float64(i) / ticks)))
-		if most := int(step / 7); len(key) > most {
+	for _, i := range d.scale.ticks(ticks) {
+		x := left + d.scale.at[2*i]*d.inner
+		key := []rune(d.Key(d.scale.bounds[i]))
+		if most := int(d.inner / ticks / 7); len(key) > most {
 			key = append(key[:most-1], '…')
 		}
 		d.Add(`<path d="M%v 0v6" stroke="currentColor"/>`, x)

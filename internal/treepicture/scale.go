@@ -4,28 +4,39 @@ import (
 	"bytes"
 	"slices"
 	"sort"
+
+	"github.com/shaledb/shale/internal/keys"
 )
 
-// A scale gives keys their places, from 0 to 1.
+// A scale gives keys their places, from 0 to 1: which share of the store's entries lies before
+// them. It knows the places of the bounds of tables.
 //
-// The bounds of the tables cut the keys into parts: each bound, and what lies
-// between two of them. A part is as wide as the entries that tables have in
-// it, if those of a table are spread evenly over its parts, and has a least
-// width, so that each table can be seen.
+// A small share of the width goes in equal parts to each bound and to each gap between two
+// of them, so that what has few entries can be seen and pointed at.
 type scale struct {
 	bounds [][]byte  // distinct, ascending
-	at     []float64 // part 2i is bound i, part 2i+1 what is behind it; at[p] is where part p begins
+	at     []float64 // bound i is from at[2i] to at[2i+1]
 }
 
-// leastPart is the share of the width that all parts together have at least.
-const leastPart = 0.1
+const (
+	// leastShare is the share of the width that bounds and gaps have for being there. No place
+	// is wrong by more for that.
+	leastShare = 0.02
+	// fine is the share of all entries that a table may have between two bounds that it is asked
+	// for. Between these its entries count as spread evenly over the bounds.
+	fine = 1.0 / 1024
+)
 
 // newScale returns the scale for tables of any levels.
 func newScale(levels []Level) *scale {
 	s := &scale{}
-	for _, l := range levels {
-		for i := range l.Tables {
-			s.bounds = append(s.bounds, l.Tables[i].Smallest, l.Tables[i].Largest)
+	all, gone := 0.0, 0.0
+	for t := range tables(levels) {
+		s.bounds = append(s.bounds, t.Smallest, t.Largest)
+		if t.Gone {
+			gone += float64(t.Entries)
+		} else {
+			all += float64(t.Entries)
 		}
 	}
 	slices.SortFunc(s.bounds, bytes.Compare)
@@ -33,35 +44,56 @@ func newScale(levels []Level) *scale {
 	if len(s.bounds) == 0 {
 		return s
 	}
-	parts := 2*len(s.bounds) - 1
-	change := make([]float64, parts+1) // of the density, from a part to the next
-	for _, l := range levels {
-		for i := range l.Tables {
-			t := &l.Tables[i]
-			from, to := s.parts(t)
-			density := float64(t.Entries) / float64(to-from)
-			change[from] += density
-			change[to] -= density
+	empty := all == 0 // then the tables that were there before have to do
+	if empty {
+		all = max(gone, 1)
+	}
+	own := make([]float64, len(s.bounds))      // entries at each bound
+	change := make([]float64, len(s.bounds)+1) // of the entries in a gap, from the one before
+	for t := range tables(levels) {
+		from, to := s.rank(t.Smallest), s.rank(t.Largest)
+		switch {
+		case t.Gone != empty:
+		case from == to:
+			own[from] += float64(t.Entries)
+		default:
+			s.spread(t, change, all, from, to, 0, 1)
 		}
 	}
-	s.at = make([]float64, parts+1)
-	density, total := 0.0, 0.0
-	for p := range parts {
-		density += change[p]
-		s.at[p+1] = max(density, 0)
-		total += s.at[p+1]
-	}
-	least := (total + 1) * leastPart / float64(parts)
-	total += least * float64(parts)
-	for p := range parts {
-		s.at[p+1] = s.at[p] + (s.at[p+1]+least)/total
+	least := leastShare / float64(max(2*len(s.bounds)-1, 1))
+	place, inGap := 0.0, 0.0
+	for i := range s.bounds {
+		s.at = append(s.at, place)
+		place += own[i]/all*(1-leastShare) + least
+		s.at = append(s.at, place)
+		inGap += change[i]
+		place += max(inGap, 0)/all*(1-leastShare) + least
 	}
 	return s
 }
 
-// parts returns the first part that t covers, and the one behind its last.
-func (s *scale) parts(t *Table) (from, to int) {
-	return 2 * s.rank(t.Smallest), 2*s.rank(t.Largest) + 1
+// spread adds the entries of t that lie from bound from to bound to, before which the shares
+// below and upto of its entries lie.
+func (s *scale) spread(t *Table, change []float64, all float64, from, to int, below, upto float64) {
+	entries := float64(t.Entries) * (upto - below)
+	if to-from == 1 || entries <= fine*all {
+		each := entries / float64(to-from)
+		change[from] += each
+		change[to] -= each
+		return
+	}
+	middle := from + (to-from)/2
+	share := min(max(t.before(s.bounds[middle]), below), upto)
+	s.spread(t, change, all, from, middle, below, share)
+	s.spread(t, change, all, middle, to, share, upto)
+}
+
+// before returns about which share of t's entries lies before key.
+func (t *Table) before(key []byte) float64 {
+	if t.Rank != nil {
+		return t.Rank(key)
+	}
+	return keys.Between(t.Smallest, t.Largest, key)
 }
 
 // rank returns how many bounds are below key.
@@ -72,16 +104,23 @@ func (s *scale) rank(key []byte) int {
 // span returns where t begins and ends. Requires: t is of the tables that the
 // scale was made for.
 func (s *scale) span(t *Table) (from, to float64) {
-	f, e := s.parts(t)
-	return s.at[f], s.at[e]
+	return s.at[2*s.rank(t.Smallest)], s.at[2*s.rank(t.Largest)+1]
 }
 
-// keyAt returns the last bound that does not lie behind a place, nil if there
-// are no tables.
-func (s *scale) keyAt(place float64) []byte {
-	if len(s.bounds) == 0 {
-		return nil
+// ticks returns the indexes of bounds that are about evenly spread, n+1 at most, and not closer
+// to each other than one part in n.
+func (s *scale) ticks(n int) (list []int) {
+	next := 0.0 // the first place that is far enough from the tick before
+	for i := range n + 1 {
+		target := max(float64(i)/float64(n), next)
+		b := sort.Search(len(s.bounds), func(b int) bool { return s.at[2*b] >= target })
+		if b > 0 && s.at[2*b-2] >= next && (b == len(s.bounds) || target-s.at[2*b-2] < s.at[2*b]-target) {
+			b-- // the one before is nearer
+		}
+		if b == len(s.bounds) || s.at[2*b]-target > 0.5/float64(n) && i < n { // a later tick has a better place for it
+			continue
+		}
+		list, next = append(list, b), s.at[2*b]+1/float64(n)-1e-9
 	}
-	p := sort.SearchFloat64s(s.at, place) - 1
-	return s.bounds[min(max(p, 0)/2, len(s.bounds)-1)]
+	return list
 }

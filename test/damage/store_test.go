@@ -94,7 +94,7 @@ func newBadStoreOf(t testing.TB, id, seed uint64, end badEnd) *badStore {
 // make lives the life of the store.
 func (b *badStore) make(id uint64) error {
 	l := harness.NewLife(b.seed)
-	filterHash, workers := shale.FilterHash(0), 1
+	filterHash, workers, sessions := shale.FilterHash(0), 1, id<<32
 	l.Options = func(int) shale.Options {
 		o := harness.DrawSeeded(nil, b.seed, 0)
 		k := harness.KnobsOf(&o)
@@ -112,6 +112,7 @@ func (b *badStore) make(id uint64) error {
 		}
 		o.FilterHash = (o.FilterHash + filterHash) % (shale.SipHash + 1)
 		*k.Seed = id
+		*k.Session = func() uint64 { sessions++; return sessions }
 		return o
 	}
 	s := harness.NewScript(b.seed)

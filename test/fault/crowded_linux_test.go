@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/test/harness"
+	"github.com/shaledb/shale/vfs"
 )
 
 // A crowdedStore is a store that lacks something now and then: room on its disk,
@@ -214,6 +215,12 @@ func (s *crowdedStore) round() {
 	s.db.HoldLogs(0) // logs that are held may have filled the disk by now
 	s.resume()
 	s.check(false, false)
+	if s.db.Err() == nil {
+		s.wantExcused("Flush", s.db.Flush(context.Background()))
+		if err := harness.AsFresh(s.db, filepath.Join(s.dir, "db"), s.opts, func() vfs.FS { return vfs.Default }); err != nil {
+			s.t.Errorf("%s: %v", s, err)
+		}
+	}
 }
 
 // life opens the store with other options than before, for some rounds, and

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -67,8 +68,8 @@ func TestDescriptors_Child(t *testing.T) {
 		}
 	}
 	s.most = 400
-	spare := 0
-	s.squeeze = func() {
+	// leave lets the process open n more files.
+	leave := func(n int) {
 		lowest, err := syscall.Open(os.DevNull, syscall.O_RDONLY, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -77,24 +78,38 @@ func TestDescriptors_Child(t *testing.T) {
 			t.Fatal(err)
 		}
 		few := before
-		few.Cur = uint64(lowest + spare%5)
-		spare++
+		few.Cur = uint64(lowest + n)
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 			t.Fatal(err)
 		}
 	}
-	opens, failed := 0, 0
+	spare := 0
+	s.squeeze = func() {
+		leave(spare % 5)
+		spare++
+	}
+	opens, failed, most := 0, 0, 0
 	for lives := 0; lives == 0 || time.Since(s.begin) < long; lives++ {
-		for range 5 {
-			s.squeeze()
+		for i := range 6 {
+			free := i / 2 // as good as none, or enough
+			if i%2 == 1 {
+				free = enough + i
+			}
+			leave(free)
 			for _, readOnly := range []bool{true, false} {
 				opts := harness.DrawOnDisk(s.r.Uint64(), uint64(lives))
-				opts.ReadOnly = readOnly
+				opts.MaxOpenFiles, opts.ReadOnly = 16, readOnly
 				opens++
 				db, err := shale.Open(filepath.Join(dir, "db"), &opts)
-				if err == nil {
+				switch {
+				case err == nil:
+					most = max(most, len(db.Tables()))
 					s.wantExcused("Close", db.Close())
-				} else if failed++; !errors.Is(err, os.ErrNotExist) {
+				case errors.Is(err, os.ErrNotExist) && lives == 0 && readOnly: // there is no store yet
+				case free >= enough:
+					t.Errorf("Open with room for %d files, ReadOnly %v: %v", free, readOnly, err)
+				default:
+					failed++
 					s.wantExcused("Open", err)
 				}
 			}
@@ -102,8 +117,52 @@ func TestDescriptors_Child(t *testing.T) {
 		}
 		s.life(5)
 	}
+	manyTables(t, filepath.Join(dir, "many"), leave, s.relieve)
 	if s.refused == 0 || failed == 0 {
 		t.Errorf("refused in %d rounds, and %d Opens failed; want some", s.refused, failed)
 	}
-	t.Logf("%v; %d reads failed; %d of %d opens failed", s, s.unread, failed, opens)
+	t.Logf("%v; %d reads failed; %d of %d opens failed, of up to %d tables", s, s.unread, failed, opens, most)
+}
+
+// enough is how many descriptors a store can do with whose MaxOpenFiles is 16: those 16, 16 that are being opened, and
+// those of lock, manifest and logs.
+const enough = 48
+
+// manyTables opens a store of more tables than there are descriptors: to write, and to read with the same limit and
+// with the default one.
+func manyTables(t *testing.T, dir string, leave func(n int), relieve func()) {
+	opts := shale.Options{MaxOpenFiles: 16, MemtableSize: 4 << 10, TableSize: 4 << 10, CacheSize: -1, Durability: shale.SyncManual,
+		Compression: shale.NoCompression, CompactionWorkers: -1}
+	key := func(i int) []byte { return fmt.Appendf(nil, "key%04d", i) }
+	for round, o := range []shale.Options{{}, {}, {ReadOnly: true}, {ReadOnly: true}} {
+		opts.ReadOnly = o.ReadOnly
+		if round == 3 {
+			opts.MaxOpenFiles = 0
+		}
+		if round > 0 {
+			leave(enough)
+		}
+		db, err := shale.Open(dir, &opts)
+		if err != nil {
+			t.Fatalf("round %d: Open: %v", round, err)
+		}
+		for i := range 500 {
+			if round == 0 {
+				err = db.Put(key(i), make([]byte, 900))
+			} else if ok, hasErr := db.Has(key(i)); hasErr != nil || !ok {
+				t.Fatalf("round %d: Has(%s) = %v, %v", round, key(i), ok, hasErr)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if round == 0 {
+			err = db.Compact(t.Context(), shale.Range{})
+		}
+		if n := len(db.Tables()); err != nil || n < 2*enough {
+			t.Fatalf("%d tables, want %d: %v", n, 2*enough, err)
+		}
+		harness.WantClose(t, db)
+		relieve()
+	}
 }

@@ -309,19 +309,23 @@ func (s *reserving) wantFlush() {
 const littleElse = 128 << 10
 
 // What a store has reserved ahead does not keep it from writing and flushing on a
-// disk that has room for its tables, the records of its log, and little else.
+// disk that has room for its tables, the records of its log, and little else. That is
+// so too if the program holds logs since some were put aside to be used again.
 func TestSmallDisk_GivesUpWhatItHasReserved(t *testing.T) {
-	s := newReserving(t)
-	s.put(9000) // until there are logs to be used again
-	if err := errors.Join(s.Flush(context.Background()), s.Put([]byte("small"), []byte("v"))); err != nil {
-		t.Fatal(err)
+	for _, from := range []uint64{0, 1} {
+		s := newReserving(t)
+		s.put(9000) // until there are logs to be used again
+		if err := errors.Join(s.Flush(context.Background()), s.Put([]byte("small"), []byte("v"))); err != nil {
+			t.Fatal(err)
+		}
+		if _, kept := harness.LogsOf(s.DB).Spare(); kept == 0 {
+			t.Fatal("no log is kept to be used again")
+		}
+		s.HoldLogs(from)
+		s.leaveRoom(2*800*reservingEntry + littleElse)
+		s.put(800)
+		s.wantFlush()
 	}
-	if _, kept := harness.LogsOf(s.DB).Spare(); kept == 0 {
-		t.Fatal("no log is kept to be used again")
-	}
-	s.leaveRoom(2*800*reservingEntry + littleElse)
-	s.put(800)
-	s.wantFlush()
 }
 
 // A log that is sealed early, because of a Flush, has most of what was reserved for it behind its end.
@@ -347,31 +351,41 @@ func TestSmallDisk_GivesUpTheRestOfASealedLog(t *testing.T) {
 	}
 }
 
-// Logs that the program holds take their room, and writes are refused when they fill the disk. The store
-// goes on by itself when the program lets them go.
+// Logs that the program holds take their room, and writes are refused when they fill the disk, also after the
+// store was opened again. The store goes on by itself when the program lets them go.
 func TestSmallDisk_HeldLogsTakeTheirRoom(t *testing.T) {
 	testenv.CheckLeaks(t)
 	disk := smalldisk.New(vfs.NewMem(), 500)
-	db, err := shale.Open("db", &shale.Options{FS: disk, MemtableSize: 64 << 10, HoldLogs: 1, OnEvent: func(shale.Event) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	opts := shale.Options{FS: disk, MemtableSize: 64 << 10, HoldLogs: 1, OnEvent: func(shale.Event) {}}
+	var db *shale.DB
 	put := func(i int) error { return db.Put([]byte("key"), fmt.Appendf(make([]byte, 0, 1000), "%01000d", i)) }
 	n := 0
-	for ; err == nil && n < 10_000; n++ {
-		err = put(n)
-	}
-	if !errors.Is(err, shale.ErrReadOnly) || !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("Put %d beside held logs: %v, want ErrReadOnly with ENOSPC", n, err)
-	}
-	logs := int64(0)
-	for name, blocks := range disk.Files() {
-		if strings.HasSuffix(name, ".wal") {
-			logs += blocks
+	for _, blocks := range []int64{500, 600} {
+		if db != nil {
+			if err := db.Close(); err != nil && !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("Close: %v", err)
+			}
 		}
-	}
-	if least := int64(n) * 1000 / smalldisk.Block; logs < least {
-		t.Errorf("the logs have %d blocks, want all that was written, %d at least", logs, least)
+		disk.Resize(blocks)
+		var err error
+		if db, err = shale.Open("db", &opts); err != nil {
+			t.Fatal(err)
+		}
+		for ; err == nil && n < 10_000; n++ {
+			err = put(n)
+		}
+		if !errors.Is(err, shale.ErrReadOnly) || !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Put %d beside held logs: %v, want ErrReadOnly with ENOSPC", n, err)
+		}
+		logs := int64(0)
+		for name, blocks := range disk.Files() {
+			if strings.HasSuffix(name, ".wal") {
+				logs += blocks
+			}
+		}
+		if least := int64(n-2) * 1000 / smalldisk.Block; logs < least { // one write of each opening has failed
+			t.Errorf("the logs have %d blocks, want all that was written, %d at least", logs, least)
+		}
 	}
 	db.HoldLogs(0)
 	testenv.WaitFor(t, "writes to go on by themselves", func() bool { return put(n) == nil })

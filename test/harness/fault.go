@@ -55,12 +55,13 @@ func NewFaults(seed uint64, noMap bool) *Faults {
 
 // IsInjected reports whether an error is, or comes from, one that tests inject.
 func IsInjected(err error) bool {
-	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC)
+	return errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC) || IsRefusal(err)
 }
 
 // note keeps an error that the store has told of. It returns nil for errors that faults don't explain.
+// The refusal of a gate explains an error, and tells of no fault.
 func (f *Faults) note(err error) error {
-	if err == nil || errors.Is(err, errDead) {
+	if err == nil || errors.Is(err, errDead) || IsRefusal(err) {
 		return err
 	}
 	f.mu.Lock()
@@ -226,6 +227,10 @@ func (f *Faults) End(ending int, crash vfs.CrashConfig) error {
 	switch ending {
 	case EndReopen:
 		f.Fail(nil)
+		if err := f.recovered(); err != nil {
+			return fmt.Errorf("with the faults gone: %w", err)
+		}
+		claim = f.Model.Claim().AllSafe()
 	case EndCut:
 		claim, found = f.Model.Claim(), f.Mem.Crash(crash)
 		f.Fail(nil)
@@ -240,6 +245,7 @@ func (f *Faults) End(ending int, crash vfs.CrashConfig) error {
 	if err := f.wantFound(claim); err != nil {
 		return fmt.Errorf("with the faults gone: %w", err)
 	}
+	f.Trusting = true
 	s := NewScript(f.Model.Now().Hash())
 	s.Marked = true
 	s.Serial = 1 << 20 // markers that no other write has
@@ -268,6 +274,29 @@ func (f *Faults) End(ending int, crash vfs.CrashConfig) error {
 		return fmt.Errorf("the second time: %w", err)
 	}
 	return f.shut(false)
+}
+
+// recovered has the open store write and flush on a healthy disk, and checks that it has in memory what
+// it would have there without faults.
+func (f *Faults) recovered() error {
+	if f.DB == nil || f.Blind {
+		return nil
+	}
+	if err := f.resume(); err != nil || f.DB.Err() != nil {
+		return err // some failures only another Open ends
+	}
+	f.Trusting = true
+	s := NewScript(f.Model.Now().Hash())
+	s.Marked = true
+	s.Serial = 1 << 19 // markers that no other write has
+	s.Write(3, 1)
+	s.Flush()
+	for _, step := range s.Steps {
+		if err := f.Do(step); err != nil {
+			return fmt.Errorf("%s: %w", step, err)
+		}
+	}
+	return AsFresh(f.DB, Dir, f.Opts, func() vfs.FS { return f.Mem.Crash(KeepAll) })
 }
 
 // wantFound opens the store on a healthy disk and checks what it holds by the claim.

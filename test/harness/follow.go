@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"sync/atomic"
 
 	"github.com/shaledb/shale"
@@ -16,6 +18,7 @@ type follower struct {
 	db    *shale.DB
 	mem   *vfs.Mem
 	fs    *openFiles
+	limit int        // MaxOpenFiles; 0: more than there are
 	snaps []followed // oldest first
 }
 
@@ -34,45 +37,72 @@ func (l *Life) Follow() error {
 	f := &l.follower
 	if f.db == nil {
 		o := l.Options(2000 + l.opened)
-		f.mem, f.fs = l.Mem, &openFiles{FS: l.Mem}
+		f.mem, f.fs, f.limit = l.Mem, &openFiles{FS: l.Mem}, o.MaxOpenFiles
 		o.FS, o.ReadOnly, o.MustExist = f.fs, true, true
 		var err error
 		if f.db, err = shale.Open(Dir, &o); err != nil {
 			return fmt.Errorf("Open of a follower: %w", err)
 		}
 	}
-	seq, err := f.db.Advance(context.Background())
+	has, seq, err := f.advance()
+	for f.gone(err) { // a compaction has ended meanwhile, which changes no answer
+		has, seq, err = f.advance()
+	}
 	if err != nil {
 		return err
 	}
-	if want := l.DB.LogPosition().LastSeq; seq != want {
+	// The numbers of a group that was refused are used up, which the manifest says after Resume.
+	if want := l.DB.LogPosition().LastSeq; seq != want && (seq < want || l.gate.Refused.Load() == 0) {
 		return fmt.Errorf("advance shows number %d, the store has %d", seq, want)
-	}
-	s, err := f.db.Snapshot()
-	if err != nil {
-		return err
-	}
-	has, err := Read(f.db)
-	f.snaps = append(f.snaps, followed{s, has})
-	if err != nil {
-		return err
 	}
 	if err := l.Model.Now().Diff(has); err != nil {
 		return fmt.Errorf("after Advance: %w", err)
 	}
-	for _, s := range f.snaps {
-		found, err := Read(s.snap)
-		if err == nil {
-			err = s.has.Diff(found)
+	return f.checkSnapshots()
+}
+
+// advance advances, takes a snapshot, and returns what the follower shows then, up to number seq.
+func (f *follower) advance() (has State, seq uint64, err error) {
+	if seq, err = f.db.Advance(context.Background()); err != nil {
+		return State{}, 0, err
+	}
+	s, err := f.db.Snapshot()
+	if err != nil {
+		return State{}, 0, err
+	}
+	if has, err = Read(f.db); err != nil {
+		return State{}, 0, errors.Join(err, s.Close())
+	}
+	f.snaps = append(f.snaps, followed{s, has})
+	return has, seq, nil
+}
+
+// gone reports whether err says that the store has removed a file, and the follower has closed it before because it
+// had as many files open as it may.
+func (f *follower) gone(err error) bool {
+	return f.limit > 0 && f.fs.most.Load() >= int64(f.limit) && errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "MaxOpenFiles")
+}
+
+// checkSnapshots checks that the snapshots show what they have shown before. It closes the oldest if there are many,
+// and those that need a file that is gone.
+func (f *follower) checkSnapshots() (err error) {
+	kept := f.snaps[:0]
+	for i, s := range f.snaps {
+		found, readErr := Read(s.snap)
+		gone := f.gone(readErr)
+		if readErr == nil {
+			readErr = s.has.Diff(found)
 		}
-		if err != nil {
-			return fmt.Errorf("a snapshot of the follower, %d writes later: %w", seq-s.snap.Seq(), err)
+		if readErr != nil && !gone {
+			err = errors.Join(err, fmt.Errorf("a snapshot of the follower at number %d, %d advances later: %w", s.snap.Seq(), len(f.snaps)-1-i, readErr))
+		}
+		if gone || i < len(f.snaps)-3 {
+			err = errors.Join(err, s.snap.Close())
+		} else {
+			kept = append(kept, s)
 		}
 	}
-	if len(f.snaps) > 3 {
-		err = f.snaps[0].snap.Close()
-		f.snaps = f.snaps[1:]
-	}
+	f.snaps = kept
 	return err
 }
 
@@ -103,7 +133,8 @@ func (f *follower) close() (err error) {
 // openFiles is a file system that counts the files that are open for reading.
 type openFiles struct {
 	vfs.FS
-	n atomic.Int64
+	n    atomic.Int64
+	most atomic.Int64 // that were open at a time, about
 }
 
 func (o *openFiles) Open(name string) (vfs.File, error) {
@@ -111,7 +142,9 @@ func (o *openFiles) Open(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.n.Add(1)
+	if n := o.n.Add(1); n > o.most.Load() {
+		o.most.Store(n)
+	}
 	return &openFile{File: f, n: &o.n}, nil
 }
 

@@ -39,11 +39,12 @@ type Knobs struct {
 	MinPrepared *int64 // the least memtable size with which the next log is prepared
 	NoMap       *bool  // logs are written by calls even where they could be mapped
 	Now         *func() time.Time
-	Seed        *uint64 // of the store's identity
-	BaseSize    *int64  // of the first level below level 0
-	Runs        *int    // that a level may hold
-	Level0      *int    // runs at which level 0 is compacted
-	ReadNow     *int64  // bytes of filters and indexes that Open does not leave for later
+	Seed        *uint64        // of the store's identity
+	Session     *func() uint64 // returns the id of the next session
+	BaseSize    *int64         // of the first level below level 0
+	Runs        *int           // that a level may hold
+	Level0      *int           // runs at which level 0 is compacted
+	ReadNow     *int64         // bytes of filters and indexes that Open does not leave for later
 }
 
 // KnobsOf returns the knobs of o.
@@ -53,6 +54,7 @@ func KnobsOf(o *shale.Options) Knobs {
 		NoMap:       hidden[bool](o, "testing", "noMap"),
 		Now:         hidden[func() time.Time](o, "testing", "now"),
 		Seed:        hidden[uint64](o, "testing", "seed"),
+		Session:     hidden[func() uint64](o, "testing", "session"),
 		BaseSize:    hidden[int64](o, "testing", "baseSize"),
 		Runs:        hidden[int](o, "testing", "runs"),
 		Level0:      hidden[int](o, "testing", "level0"),

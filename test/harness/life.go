@@ -35,12 +35,17 @@ type Life struct {
 	Model *Model
 	Opts  shale.Options // of this opening
 
+	// Trusting says that the gate of the store lets all writes pass.
+	Trusting bool
+
 	// Blind says that errors have hidden what the store holds, so that answers can't be compared.
 	Blind bool
 
 	Found, Asked int // of the keys that steps looked up, how many were there
+	Refused      int // groups of writes that the gate has refused
 
 	opened      int
+	gate        Gate
 	disk        *vfs.Mem // that of the last opening
 	real        *Real
 	store, side Side // those of the store, and of the model
@@ -69,6 +74,9 @@ func (l *Life) Open() error {
 	l.opened++
 	l.FS = vfs.NewFault(l.Mem, l.Inject)
 	l.Opts.FS = moodyFS{l.FS}
+	if l.Opts.CommitGate != nil {
+		l.Opts.CommitGate = l.gate.Over(l.Opts.CommitGate)
+	}
 	db, err := shale.Open(Dir, &l.Opts)
 	if err != nil {
 		return fmt.Errorf("Open: %w", err)
@@ -84,6 +92,9 @@ func (l *Life) Open() error {
 func (l *Life) openBeside(dir string, readOnly bool) (*shale.DB, error) {
 	o := l.Options(1000 + l.opened)
 	o.FS, o.ReadOnly, o.MustExist = l.Opts.FS, readOnly, true
+	if readOnly {
+		o.MaxOpenFiles = 0 // a scan needs its tables, which compactions remove meanwhile; Follow has few
+	}
 	return shale.Open(dir, &o)
 }
 
@@ -105,7 +116,13 @@ func (l *Life) Do(s Step) error {
 	l.Model.begin()
 	want := s.Do(&l.side)
 	l.real.Err, l.real.Wrote = nil, 0
+	chance, refusals := l.chance(s), l.gate.Refused.Load()
+	l.armGate(chance)
 	got := s.Do(&l.store)
+	l.gate.Pass()
+	if l.gate.Refused.Load() > refusals && l.Excuses == nil {
+		return l.refused(chance)
+	}
 	if err := l.real.Err; err != nil && l.Excuses != nil && l.Excuses(err) {
 		l.failed()
 		return nil

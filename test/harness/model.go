@@ -12,7 +12,7 @@ import (
 type Commit struct {
 	Ops []shale.Op
 	// A commit whose call failed is uncertain: after the next Open it may be there or not. Its
-	// marker, a key that only this commit puts, shows which.
+	// marker, a key that only this commit puts, shows which. The last commit needs no marker.
 	Uncertain bool
 	Marker    string
 	// Early says that the commit is durable when its call returns, and that readers may see it before
@@ -47,18 +47,27 @@ func (c Claim) Check(found State) (n int, err error) {
 		if n == c.Safe {
 			safest = s.state()
 		}
-		if n >= c.Safe && s.sum == found.sum && slices.Equal(s.entries, found.entries) {
+		if n >= min(c.Safe, c.marked()) && s.sum == found.sum && slices.Equal(s.entries, found.entries) {
 			return n, nil
 		}
 		if n == len(c.Commits) {
 			break
 		}
-		if commit := &c.Commits[n]; commit.there(found) {
+		if commit := &c.Commits[n]; n >= c.marked() || commit.there(found) {
 			s.apply(commit.Ops...)
 		}
 	}
 	return 0, fmt.Errorf("of %d commits %d are safe, and what is found shows no number of them; against the safe ones: %w; against all: %w",
 		len(c.Commits), c.Safe, safest.Diff(found), s.Diff(found))
+}
+
+// marked returns how many commits there are but for a last one that is uncertain without a marker:
+// of that one there may be everything or nothing.
+func (c Claim) marked() int {
+	if last := len(c.Commits) - 1; last >= 0 && c.Commits[last].Uncertain && c.Commits[last].Marker == "" {
+		return last
+	}
+	return len(c.Commits)
 }
 
 // there reports whether the commit is part of a state, which shows it if it is uncertain.

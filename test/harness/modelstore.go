@@ -127,6 +127,7 @@ func (m *Model) Sync() error               { m.promise(); return nil }
 func (m *Model) Flush() error              { m.promise(); return nil }
 func (m *Model) Compact(shale.Range) error { m.promise(); return nil }
 func (m *Model) RebuildFilters() error     { return nil }
+func (m *Model) HoldLogs(int)              {}
 func (m *Model) Verify() error             { return nil }
 func (m *Model) Tables() error             { return nil }
 

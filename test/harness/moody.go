@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"io"
 	"math/rand/v2"
 	"syscall"
 
@@ -18,6 +19,15 @@ func (m moodyFS) Open(name string) (vfs.File, error) {
 		return nil, err
 	}
 	return moodyFile{f}, nil
+}
+
+// Bind binds the disk below, so that Open stays the one above.
+func (m moodyFS) Bind(lock io.Closer) (vfs.FS, error) {
+	bound, err := m.FaultFS.Bind(lock)
+	if err != nil {
+		return nil, err
+	}
+	return moodyFS{bound.(*vfs.FaultFS)}, nil
 }
 
 type moodyFile struct{ vfs.File }

@@ -109,6 +109,7 @@ var Operations = []Operation{
 	{"sync", 2, drawSync},
 	{"flush", 5, drawFlush},
 	{"compact", 4, drawCompact},
+	{"holdLogs", 1, drawHoldLogs},
 	{"checkpoint", 2, drawCheckpoint},
 	{"useCopy", 2, drawUseCopy},
 	{"rebuildFilters", 2, drawRebuildFilters},

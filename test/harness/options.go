@@ -111,13 +111,14 @@ func doubled[T int | int64](lo, hi T) (values []T) {
 
 // optionsFixed are the fields that Draw leaves alone, and why.
 var optionsFixed = map[string]string{
-	"ReadOnly":      "the tests write; they open read-only at times of their own",
-	"ErrorIfExists": "it says what Open expects, which the test knows",
-	"MustExist":     "likewise",
-	"LockTimeout":   "the tests have a store open once, but for the soak, which sets it; TestOwner_ waits for locks",
-	"FS":            "each test has its disk",
-	"testing":       "its own fields are drawn",
-	"testing.now":   "time has no part in what the tests compare",
+	"ReadOnly":        "the tests write; they open read-only at times of their own",
+	"ErrorIfExists":   "it says what Open expects, which the test knows",
+	"MustExist":       "likewise",
+	"LockTimeout":     "the tests have a store open once, but for the soak, which sets it; TestOwner_ waits for locks",
+	"FS":              "each test has its disk",
+	"testing":         "its own fields are drawn",
+	"testing.now":     "time has no part in what the tests compare",
+	"testing.session": "ids that are not random are for tests that compare bytes",
 }
 
 // Draw draws the options of a store on fs that is small enough for some hundred commits to make

@@ -193,6 +193,13 @@ func (r *Real) Flush() error { return r.note(r.DB.Flush(context.Background())) }
 func (r *Real) Compact(rng shale.Range) error {
 	return r.note(r.DB.Compact(context.Background(), rng))
 }
+func (r *Real) HoldLogs(last int) {
+	from := uint64(0)
+	if log := int64(r.DB.LogPosition().Log); last > 0 {
+		from = uint64(max(1, log-int64(last)+1))
+	}
+	r.DB.HoldLogs(from)
+}
 func (r *Real) Verify() error { return r.note(r.DB.Verify(context.Background())) }
 
 // Tables lists the tables, and compares them with the metrics. Those of a run follow each other in key
@@ -281,6 +288,7 @@ func inOrder(tables []shale.TableInfo) error {
 	}
 	return nil
 }
+
 func (r *Real) Checkpoint(dir string) error { return r.note(r.DB.Checkpoint(dir)) }
 
 func (r *Real) UseCopy(dir string, use func(copy Store)) error {

@@ -60,6 +60,7 @@ type Store interface {
 	Flush() error
 	Compact(r shale.Range) error
 	RebuildFilters() error
+	HoldLogs(last int) // holds the current log, or that and older ones; 0: none
 	Verify() error
 	Tables() error // lists them and checks their order
 

@@ -35,6 +35,12 @@ func drawTables(*Source) Step {
 	return Step{Name: "tables", Do: func(s *Side) string { return ErrText(s.Tables()) }}
 }
 
+// drawHoldLogs holds no logs, all, or the newest.
+func drawHoldLogs(s *Source) Step {
+	last := []int{0, 1, 1 << 30}[s.IntN(3)]
+	return Step{Name: "holdLogs", Args: fmt.Sprint(last), Do: func(s *Side) string { s.HoldLogs(last); return "" }}
+}
+
 func copyDir(n int) string { return fmt.Sprint("copy", n) }
 
 // drawCheckpoint makes a checkpoint. Now and then there is one already.

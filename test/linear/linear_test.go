@@ -125,6 +125,10 @@ func (w *world) cutEpoch(r *rand.Rand, n int) error {
 		at := 1 + r.Int64N(int64(2<<r.IntN(8)))
 		cause := []error{syscall.EIO, syscall.EIO, syscall.ENOSPC}[r.IntN(3)]
 		var logs atomic.Int64
+		if w.opts.CommitGate != nil && r.IntN(4) > 0 {
+			w.gate.Refuse(at, harness.DrawRefusal(r))
+			at = 0 // the disk does not fail
+		}
 		w.inject(func(op vfs.Op, name string, _ int64) error {
 			writes := op == vfs.OpWrite || op == vfs.OpMapWrite || op == vfs.OpSync
 			if writes && strings.HasPrefix(name, harness.Dir) && strings.HasSuffix(name, ".wal") && logs.Add(1) == at {
@@ -138,6 +142,7 @@ func (w *world) cutEpoch(r *rand.Rand, n int) error {
 	w.runEpoch(n)
 	c.now()
 	w.mem.OnOp(nil)
+	w.gate.Pass()
 	if err := w.closeStore(); err != nil {
 		return err
 	}

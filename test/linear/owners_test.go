@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -41,12 +42,16 @@ type owner struct {
 	snapshotValue []byte
 	iterator      *shale.Iterator
 	iteratorValue []byte
+
+	follower *shale.DB // a read-only handle next to the store, which it keeps for a while, too
+	few      bool      // the follower has few files open
 }
 
 // An owned is a value that the key got, and when.
 type owned struct {
 	call, ret int64
 	value     []byte
+	gone      int64 // when it was certainly undone, because the gate has refused it; 0: it was not
 }
 
 // A wrong is a wrong answer. It stays one if the store is closed just then.
@@ -85,7 +90,7 @@ func (o *owner) is(how string, value []byte, err error, want []byte) error {
 
 // wrote notes that the key has a new value.
 func (o *owner) wrote(value []byte, err error) error {
-	if err == nil {
+	if err == nil || harness.IsRefusal(err) {
 		o.value = value
 	}
 	return err
@@ -93,13 +98,38 @@ func (o *owner) wrote(value []byte, err error) error {
 
 // write does one of the operations that write, and notes when it did.
 func (o *owner) write() error {
-	call := o.clock.Add(1)
+	call, was := o.clock.Add(1), o.value
 	err := o.writeOnce()
-	if err == nil {
-		o.log = append(o.log, owned{call, o.clock.Add(1), o.value})
+	if harness.IsRefusal(err) && !errors.Is(err, shale.ErrIngested) {
+		// What was refused may be there if the store ends before it has resumed.
+		refused := o.value
+		o.value = was
+		gone := int64(math.MaxInt64)
+		if err = o.goOn(); err == nil {
+			gone = o.clock.Add(1)
+		}
+		o.log = append(o.log, owned{call, math.MaxInt64, refused, gone})
+		return err
+	}
+	if err == nil || harness.IsRefusal(err) {
+		o.log = append(o.log, owned{call: call, ret: o.clock.Add(1), value: o.value})
+	}
+	if harness.IsRefusal(err) { // an ingestion, which is there; the store may be closed before it goes on
+		err = o.goOn()
 	}
 	return err
 }
+
+// goOn has a store go on whose gate has refused a write, and refuse another one later.
+func (w *world) goOn() error {
+	w.refused.Add(1)
+	err := w.db.Resume()
+	w.refuseLater(rand.New(rand.NewPCG(w.seed, uint64(w.clock.Load()))))
+	return err
+}
+
+// refuseLater has the gate refuse a write, if the store has one.
+func (w *world) refuseLater(r *rand.Rand) { w.gate.Refuse(1+r.Int64N(40), harness.DrawRefusal(r)) }
 
 func (o *owner) writeOnce() error {
 	o.n++
@@ -114,6 +144,9 @@ func (o *owner) writeOnce() error {
 	case 4:
 		o.did("putIfAbsent %d", o.n)
 		inserted, err := o.db.PutIfAbsent(o.key, value)
+		if harness.IsRefusal(err) {
+			return o.wrote(value, err)
+		}
 		if err == nil && inserted != (o.value == nil) {
 			return &wrong{fmt.Sprintf("PutIfAbsent(%q) = %v, it was %.60q", o.key, inserted, o.value)}
 		}
@@ -249,8 +282,9 @@ func (o *owner) sought(it *shale.Iterator, how string, want []byte) error {
 
 // read does one of the operations that read.
 func (o *owner) read() error {
-	o.did("read")
-	switch o.r.IntN(12) {
+	how := o.r.IntN(13)
+	o.did("read %d", how)
+	switch how {
 	case 0:
 		it := o.db.NewIterator(shale.Range{})
 		err := o.sought(it, "NewIterator.", o.value)
@@ -279,6 +313,8 @@ func (o *owner) read() error {
 		return o.keep()
 	case 7:
 		return o.checkpoint()
+	case 8:
+		return o.follow()
 	default:
 		return o.point(o.db, "", o.value)
 	}
@@ -333,10 +369,14 @@ func (o *owner) keep() (err error) {
 	return err
 }
 
-// letGo closes what keep has opened.
+// letGo closes what keep and follow have opened.
 func (o *owner) letGo() (err error) {
+	if o.follower != nil {
+		err = o.follower.Close()
+		o.follower = nil
+	}
 	if o.snapshot != nil {
-		err = o.snapshot.Close()
+		err = errors.Join(err, o.snapshot.Close())
 	}
 	if o.iterator != nil {
 		err = errors.Join(err, o.iterator.Close())
@@ -348,7 +388,9 @@ func (o *owner) letGo() (err error) {
 // checkpoint makes a checkpoint and looks into it.
 func (o *owner) checkpoint() error {
 	dir := fmt.Sprintf("copy%d", o.clock.Add(1))
-	if err := o.db.Checkpoint(dir); err != nil {
+	if err := o.db.Checkpoint(dir); harness.IsRefusal(err) {
+		return nil // the write of another owner was refused, who has the store go on soon
+	} else if err != nil {
 		return err
 	}
 	opts := harness.Draw(o.r, o.faults)
@@ -437,6 +479,7 @@ func (o *owner) found(before, after int64) error {
 	var possible [][]byte
 	for _, w := range o.log {
 		switch {
+		case w.gone > 0 && w.gone < before:
 		case w.ret < before:
 			last, possible = w.value, nil
 		case w.call < after:
@@ -445,7 +488,7 @@ func (o *owner) found(before, after int64) error {
 	}
 	for _, want := range append(possible, last) {
 		if o.is("Get", value, nil, want) == nil {
-			o.value, o.log = want, []owned{{0, 0, want}}
+			o.value, o.log = want, []owned{{value: want}}
 			return nil
 		}
 	}
@@ -486,7 +529,11 @@ func (w *world) owners(epochs, n int) error {
 			dying.now()
 			w.mem.OnOp(nil)
 		}
-		if err = errors.Join(err, w.closeStore()); err != nil || epochs <= 1 {
+		w.gate.Pass()
+		if closed := w.closeStore(); !harness.IsRefusal(closed) {
+			err = errors.Join(err, closed)
+		}
+		if err != nil || epochs <= 1 {
 			return noted(err, notes)
 		}
 		before, after := w.clock.Add(1), w.clock.Add(1)
@@ -537,6 +584,7 @@ func (w *world) ownersEpoch(owners []*owner, keepers, n int) (notes []string, er
 		}
 	}
 	w.ended.Store(false)
+	w.refuseLater(rand.New(rand.NewPCG(w.seed, uint64(w.clock.Load()))))
 	for _, o := range owners {
 		working.Go(func() { fail(o.work(n)) })
 	}
@@ -555,7 +603,10 @@ func (w *world) ownersEpoch(owners []*owner, keepers, n int) (notes []string, er
 					return
 				}
 				note(fmt.Sprintf("[%d, %d] %s = %s", begin, w.clock.Add(1), step, answer))
-				if real.Err != nil {
+				if harness.IsRefusal(real.Err) {
+					real.Err = w.goOn()
+				}
+				if real.Err != nil && !w.closing.Load() {
 					fail(fmt.Errorf("%s: %w", step, real.Err))
 				}
 				time.Sleep(time.Duration(source.IntN(2000)) * time.Microsecond)
@@ -579,7 +630,7 @@ func TestOwners(t *testing.T) {
 		lives = 2
 	}
 	begin := time.Now()
-	done := 0
+	done, refused := 0, int64(0)
 	for i := uint64(0); i < lives || time.Since(begin) < long; i++ {
 		w := newWorld(seed + i)
 		testenv.Within(t, time.Minute, "a life", func() {
@@ -588,6 +639,7 @@ func TestOwners(t *testing.T) {
 			}
 		})
 		done++
+		refused += w.refused.Load()
 	}
-	t.Logf("%d lives in %v", done, time.Since(begin).Round(time.Millisecond))
+	t.Logf("%d lives, %d groups refused, in %v", done, refused, time.Since(begin).Round(time.Millisecond))
 }

@@ -28,12 +28,14 @@ type world struct {
 	drawn  []string // the options of each opening, for messages
 	mem    *vfs.Mem
 	faults *vfs.FaultFS
+	gate   harness.Gate // of the store, if its options have one
 	db     *shale.DB
 	epoch  int
 
 	clock   atomic.Int64 // a time that never stands still
 	faulty  atomic.Bool  // errors are to be expected
 	ended   atomic.Bool  // the epoch is over
+	refused atomic.Int64 // how often the gate has refused a group and the store went on
 	resumed atomic.Bool  // the store went on after a failure in this epoch
 
 	// A store that is closed while its clients use it: after so many operations, if that is above zero.
@@ -111,6 +113,9 @@ func (w *world) open(r *rand.Rand) (err error) {
 	if r.IntN(2) == 0 {
 		w.opts.FilterPrefix = shale.FixedPrefix(1) // that of the keys
 	}
+	if w.opts.CommitGate != nil {
+		w.opts.CommitGate = w.gate.Over(w.opts.CommitGate)
+	}
 	w.drawn = append(w.drawn, harness.OptionsText(&w.opts))
 	w.db, err = shale.Open(harness.Dir, &w.opts)
 	return err
@@ -177,6 +182,9 @@ func (w *world) note(o operation, err error) {
 	}
 	if o.out == "" && o.in.step.Fits != nil {
 		return // it says nothing
+	}
+	if errors.Is(err, shale.ErrIngested) {
+		o.out, err = harness.ErrText(nil), nil // it is there, durable and visible
 	}
 	if err != nil && o.in.refused(o.out) || errors.Is(err, shale.ErrClosed) && o.in.step.Name == closedName {
 		err = nil

@@ -18,8 +18,8 @@ import (
 
 // figures are what programs have come by, so that a test which tests little can be told.
 type figures struct {
-	programs, steps, deepest, found, asked int
-	counts                                 map[string]int
+	programs, steps, deepest, found, asked, refused int
+	counts                                          map[string]int
 }
 
 // run runs a program on a store with options of the seed.
@@ -32,7 +32,7 @@ func (f *figures) run(p harness.Program, seed uint64, large bool) error {
 	}
 	l.Look = func(l *harness.Life) { f.deepest = max(f.deepest, harness.Levels(l.DB)) }
 	err := harness.RunLife(l, p)
-	f.found, f.asked = f.found+l.Found, f.asked+l.Asked
+	f.found, f.asked, f.refused = f.found+l.Found, f.asked+l.Asked, f.refused+l.Refused
 	return err
 }
 
@@ -72,13 +72,16 @@ func TestPrograms(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(f.counts)) {
 		histogram = append(histogram, fmt.Sprintf("%s %d", name, f.counts[name]))
 	}
-	t.Logf("%d programs of %d steps, each under 3 options, in %v; up to %d levels; %d of %d keys asked for were there; %s", f.programs, f.steps,
-		time.Since(begin).Round(time.Millisecond), f.deepest, f.found, f.asked, strings.Join(histogram, ", "))
+	t.Logf("%d programs of %d steps, each under 3 options, in %v; up to %d levels; %d of %d keys asked for were there; %d groups refused; %s", f.programs, f.steps,
+		time.Since(begin).Round(time.Millisecond), f.deepest, f.found, f.asked, f.refused, strings.Join(histogram, ", "))
 	if 3*f.found < f.asked {
 		t.Errorf("only %d of %d keys asked for were there", f.found, f.asked)
 	}
 	if f.steps < 3000 {
 		return // they may well miss what is rare
+	}
+	if f.refused == 0 {
+		t.Error("no gate has refused a group of writes")
 	}
 	if f.deepest < 3 {
 		t.Errorf("no program made more than %d levels", f.deepest)

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,6 +63,9 @@ func TestKill_Child(t *testing.T) {
 func killChild(dir string, seed, run uint64) error {
 	o := harness.DrawOnDisk(seed, run)
 	o.LockTimeout = 5 * time.Second
+	gate := killGate{r: rand.New(rand.NewPCG(seed, run<<8|0xff))}
+	gate.refuseLater()
+	o.CommitGate = gate.Over(o.CommitGate)
 	db, err := shale.Open(dir, &o)
 	if err != nil {
 		return fmt.Errorf("the child's Open: %w", err)
@@ -73,17 +77,42 @@ func killChild(dir string, seed, run uint64) error {
 			return err
 		}
 		r := rand.New(rand.NewPCG(seed, run<<8|uint64(w)))
-		go func() { failed <- killWrite(db, r, killStream(seed, w), w, n) }()
+		go func() { failed <- killWrite(db, &gate, r, killStream(seed, w), w, n) }()
 	}
 	go func() {
-		failed <- killMaintain(db, dir, o.FilterBits >= 0, rand.New(rand.NewPCG(seed, run)))
+		failed <- killMaintain(db, &gate, dir, o.FilterBits >= 0, rand.New(rand.NewPCG(seed, run)))
 	}()
 	return <-failed
 }
 
+// A killGate refuses a group of writes now and then.
+type killGate struct {
+	harness.Gate
+	mu sync.Mutex
+	r  *rand.Rand
+}
+
+// refuseLater has one of the next groups refused.
+func (g *killGate) refuseLater() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.Refuse(1+g.r.Int64N(2000), harness.DrawRefusal(g.r))
+}
+
+// passes reports whether err is a refusal, after which the store has resumed without what was refused.
+// Otherwise the error stays.
+func (g *killGate) passes(db *shale.DB, err error) (again bool, _ error) {
+	if !harness.IsRefusal(err) {
+		return false, err
+	}
+	err = db.Resume()
+	g.refuseLater()
+	return err == nil, err
+}
+
 // killWrite makes the writes of a stream after the n-th. Some are synced, and some as durable as the
 // options say.
-func killWrite(db *shale.DB, r *rand.Rand, s *harness.Stream, writer, n int) error {
+func killWrite(db *shale.DB, gate *killGate, r *rand.Rand, s *harness.Stream, writer, n int) error {
 	for i := n + 1; i < n+1_000_000; i++ { // by far more than the parent has patience for
 		w := s.Write(i)
 		switch n := r.IntN(100); {
@@ -92,7 +121,12 @@ func killWrite(db *shale.DB, r *rand.Rand, s *harness.Stream, writer, n int) err
 		case n >= 80:
 			w.Own = false
 		}
-		if err := db.Write(context.Background(), w.Batch()); err != nil {
+		again, err := gate.passes(db, db.Write(context.Background(), w.Batch()))
+		if again {
+			i--
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("the child's Write: %w", err)
 		}
 		ack := binary.LittleEndian.AppendUint64(nil, uint64(writer)<<48|uint64(i))
@@ -104,7 +138,7 @@ func killWrite(db *shale.DB, r *rand.Rand, s *harness.Stream, writer, n int) err
 }
 
 // killMaintain does what else happens during the writes.
-func killMaintain(db *shale.DB, dir string, filters bool, r *rand.Rand) error {
+func killMaintain(db *shale.DB, gate *killGate, dir string, filters bool, r *rand.Rand) error {
 	ctx := context.Background()
 	for i := 0; ; i++ {
 		var err error
@@ -126,7 +160,7 @@ func killMaintain(db *shale.DB, dir string, filters bool, r *rand.Rand) error {
 		default:
 			time.Sleep(time.Duration(r.IntN(5)) * time.Millisecond)
 		}
-		if err != nil {
+		if _, err = gate.passes(db, err); err != nil {
 			return fmt.Errorf("the child's maintenance: %w", err)
 		}
 	}

@@ -50,6 +50,8 @@ func TestOwner_Child(t *testing.T) {
 			db, err = shale.Open(filepath.Join(dir, arg), options.Next())
 		case "close":
 			err = db.Close()
+		case "verify":
+			err = db.Verify(context.Background())
 		case "write":
 			if _, err = fmt.Sscan(arg, &n); err == nil {
 				for ; n > 0 && err == nil; n-- {
@@ -282,7 +284,8 @@ func TestOwner_Killed(t *testing.T) {
 }
 
 // Somebody deletes the lock file of an open store. That lets nobody in: its
-// directory is locked too.
+// directory is locked too. The owner can't tell it from the loss of all its
+// files, and says so at the end at the latest.
 func TestOwner_LockFileDeleted(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("locked files can't be deleted")
@@ -301,6 +304,7 @@ func TestOwner_LockFileDeleted(t *testing.T) {
 	}
 	other, third := startOther(t, dir), startOther(t, dir)
 	other.must("open db")
+	other.must("write 20")
 	for range 2 {
 		remove()
 		for range 2 { // the first leaves a new lock file behind
@@ -309,8 +313,9 @@ func TestOwner_LockFileDeleted(t *testing.T) {
 			wantLocked(t, "Open of a third process", third.do("open db"), 0)
 		}
 	}
-	other.must("write 20") // it does not notice
-	other.must("close")
+	if err := other.do("close"); err == nil || !strings.HasSuffix(err.Error(), shale.ErrMoved.Error()) {
+		t.Errorf("Close of another process: %v, want ErrMoved", err)
+	}
 	db, err := shale.Open(store, options.Next())
 	if err != nil {
 		t.Fatal(err)
@@ -326,7 +331,9 @@ func TestOwner_LockFileDeleted(t *testing.T) {
 	if err := ownerStream().Check(db, 20, 20); err != nil {
 		t.Error(err)
 	}
-	harness.WantClose(t, db)
+	if err := db.Close(); !errors.Is(err, shale.ErrMoved) {
+		t.Errorf("Close: %v, want ErrMoved", err)
+	}
 	other.must("open db")
 }
 

@@ -106,6 +106,7 @@ func TestHash_OfBitcoinCore(t *testing.T) {
 }
 
 func TestHash_AsSpaolacci(t *testing.T) {
+	testenv.NeedsReference(t)
 	if testenv.Race {
 		t.Skip("spaolacci/murmur3 does not run with the race detector")
 	}

@@ -92,6 +92,7 @@ func TestLocations_AsThePeer(t *testing.T) {
 }
 
 func TestHashes_AsSpaolacci(t *testing.T) {
+	testenv.NeedsReference(t)
 	key := make([]byte, 100)
 	for i := range key {
 		key[i] = byte(i*37 + 200)

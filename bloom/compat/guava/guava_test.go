@@ -150,6 +150,7 @@ func TestHash(t *testing.T) {
 }
 
 func TestHash_AsSpaolacci(t *testing.T) {
+	testenv.NeedsReference(t)
 	key := make([]byte, 100)
 	for i := range key {
 		key[i] = byte(i*37 + 200)

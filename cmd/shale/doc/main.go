@@ -307,7 +307,7 @@ var masks = []struct {
 	what *regexp.Regexp
 	with string
 }{
-	{regexp.MustCompile(`(  ?)? *\b(\d+h)?(\d+m)?\d+(\.\d+)? ?(ns|µs|ms|s)\b`), "$1<time>"}, // in a column of any width
+	{regexp.MustCompile(`(?:\(default )?(  ?)? *\b(\d+h)?(\d+m)?\d+(\.\d+)? ?(ns|µs|ms|s)\b`), "$1<time>"}, // in a column of any width
 	{regexp.MustCompile(`(?m)  +time$`), "  time"},
 	{regexp.MustCompile(`\d[\d,.]*( (B|KiB|MiB|GiB|MB|\w+s))/s`), "<rate>$1/s"},
 	{regexp.MustCompile(`(?m)^memory: .*$`), "memory: <sizes>"},
@@ -319,7 +319,12 @@ var masks = []struct {
 
 func mask(out string) string {
 	for _, m := range masks {
-		out = m.what.ReplaceAllString(out, m.with)
+		out = m.what.ReplaceAllStringFunc(out, func(s string) string {
+			if strings.HasPrefix(s, "(default ") {
+				return s // what a help text says is the same in each run
+			}
+			return m.what.ReplaceAllString(s, m.with)
+		})
 	}
 	return out
 }

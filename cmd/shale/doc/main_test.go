@@ -2,14 +2,13 @@ package main
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
-)
 
-const data = "../../../../shared/data"
+	"github.com/shaledb/shale/internal/testenv"
+)
 
 var (
 	digits = regexp.MustCompile(`\d[\d,.]*( ([KMG]i)?B\b)?`)
@@ -27,9 +26,7 @@ func TestPageIsUpToDate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program and runs all of its commands")
 	}
-	if _, err := os.Stat(data); errors.Is(err, fs.ErrNotExist) {
-		t.Skip("the lists of hosts are not there")
-	}
+	data := testenv.Shared(t, "data")
 	committed, err := os.ReadFile("../../../docs/COMMAND.md")
 	if err != nil {
 		t.Fatal(err)
@@ -58,6 +55,7 @@ func TestPageIsUpToDate(t *testing.T) {
 
 func TestMask(t *testing.T) {
 	for in, want := range map[string]string{
+		"at most (default 2.5s), 3s":          "at most (default 2.5s), <time>",
 		"get: 1.25 ms, then 3µs":              "get: <time>, then <time>",
 		"at 12:03:04 on 2024-05-06":           "at <clock> on <date>",
 		"3 lines, 1,330.5 lines/s, 1.5 MiB/s": "3 lines, <rate> lines/s, <rate> MiB/s",

@@ -48,9 +48,9 @@ func mustParse(t *testing.T, args ...string) config {
 
 // realURLs returns the flags for the list of URLs, or none.
 func realURLs(t *testing.T) []string {
-	const list = "../../../../shared/data/malicious-urls.txt"
-	if _, err := os.Stat(list); err != nil {
-		t.Logf("made-up hosts instead of a list: %v", err)
+	list, ok := testenv.FindShared(t, "data/malicious-urls.txt")
+	if !ok {
+		t.Log("made-up hosts instead of a list")
 		return []string{"-hosts", "30000"}
 	}
 	return []string{"-urls", list}
@@ -100,6 +100,25 @@ func TestRun(t *testing.T) {
 	checkFilter(t, find(results, filterAlone), find(results, "set of strings"))
 	checkStore(t, find(results, "shale"), find(results, "shale, no filters"))
 	checkKept(t, c, filepath.Join(dir, "shale"))
+}
+
+// A few URLs take no memory and no time that could be measured, so nothing is said of them.
+func TestSentences_FewURLs(t *testing.T) {
+	for _, n := range []int{3, fewest - 1, fewest} {
+		var results []*result
+		for _, w := range ways {
+			results = append(results, &result{Way: w.name, URLs: n, Distinct: n, Spellings: n, Nanos: int64(n) * 1000, Held: 1 << 20, FilterBytes: int64(2 * n), LookedInto: 5})
+		}
+		said := strings.Join(sentences(mustParse(t, "-n", "100"), results), "\n")
+		for _, comparison := range []string{"% of the memory", "SQLite, with", "Without filters the same"} {
+			if got, want := strings.Contains(said, comparison), n >= fewest; got != want {
+				t.Errorf("%d URLs: %q is said: %v, want %v:\n%s", n, comparison, got, want, said)
+			}
+		}
+		if strings.Contains(said, "not compared") != (n < fewest) {
+			t.Errorf("%d URLs:\n%s", n, said)
+		}
+	}
 }
 
 // checkBitmap compares the bitmap's errors with the prediction.
@@ -297,7 +316,7 @@ func TestPredictRate(t *testing.T) {
 func TestNormalize(t *testing.T) {
 	args := realURLs(t)
 	if args[0] != "-urls" {
-		t.Skip("no list of URLs")
+		t.Skip("there is no ../shared here")
 	}
 	file, err := os.Open(args[1])
 	if err != nil {

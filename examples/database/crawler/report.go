@@ -27,6 +27,10 @@ func report(out io.Writer, c config, results []*result) error {
 	return nil
 }
 
+// fewest is the number of URLs from which memory and times are compared. Those of fewer are what an empty
+// process takes, and noise.
+const fewest = 5000
+
 // sentences returns the comparisons of the ways that were measured.
 func sentences(c config, results []*result) (said []string) {
 	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
@@ -44,7 +48,8 @@ func sentences(c config, results []*result) (said []string) {
 		say("The filter alone is %s and lost %d URLs, that is one in %s (predicted: %.0f): they would never be crawled.",
 			megabytes(alone.FilterBytes), alone.Wrong, oneIn(alone), predictWrong(alone.Distinct, alone.FilterBytes))
 	}
-	if alone != nil && set != nil && set.Held > 0 {
+	enough := first.Distinct >= fewest
+	if alone != nil && set != nil && set.Held > 0 && enough {
 		say("It saved %.1f %% of the memory of the set of strings.", 100-100*float64(alone.FilterBytes)/float64(set.Held))
 	}
 	if with != nil && with.Spared+with.LookedInto == 0 {
@@ -53,11 +58,14 @@ func sentences(c config, results []*result) (said []string) {
 		say("shale lost none. Its filters, %s, saved %d of %d searches of tables. For %d of %d new URLs a table was searched in vain: %.2f %%.",
 			megabytes(with.FilterBytes), with.Spared, with.Spared+with.LookedInto, with.InVain, with.Distinct, 100*float64(with.InVain)/float64(with.Distinct))
 	}
-	if with != nil && without != nil && without.LookedInto > 0 {
+	if with != nil && without != nil && without.LookedInto > 0 && enough {
 		say("Without filters the same store searched tables %d times, and took %.2f times as long.", without.LookedInto, without.micros()/with.micros())
 	}
-	if with != nil && table != nil {
+	if with != nil && table != nil && enough {
 		say("SQLite, with transactions of %d URLs, took %.1f times as long as shale, which writes each URL at once.", c.batch, table.micros()/with.micros())
+	}
+	if !enough && len(results) > 1 {
+		say("Memory and times are not compared: those of %d URLs are mostly those of an empty process.", first.Distinct)
 	}
 	return said
 }

@@ -28,12 +28,12 @@ func mustParse(t *testing.T, args ...string) config {
 
 // realNames returns the flags for a list of names, or none.
 func realNames(t *testing.T, list string) []string {
-	list = filepath.Join("../../../../shared/data", list)
-	if _, err := os.Stat(list); err != nil {
-		t.Logf("made-up names instead of a list: %v", err)
+	path, ok := testenv.FindShared(t, "data/"+list)
+	if !ok {
+		t.Log("made-up names instead of a list")
 		return nil
 	}
-	return []string{"-names", list}
+	return []string{"-names", path}
 }
 
 // Guards give no wrong answer, and save as many queries as expected.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"strconv"
 	"strings"
@@ -66,7 +67,8 @@ func Reply(b []byte) (n int, err error) {
 	if bytes.ContainsAny(b[:end], "\r\n") {
 		return 0, errors.New("a line end within a line")
 	}
-	size, numberErr := strconv.Atoi(line)
+	number, numberErr := strconv.ParseInt(line, 10, 64) // an int of 32 bits has no room for each integer
+	size := int(max(-2, min(number, math.MaxInt32/2)))  // far above what a reply of a test has
 	switch b[0] {
 	case '+', '-':
 		return n, nil
@@ -83,7 +85,7 @@ func Reply(b []byte) (n int, err error) {
 	case b[0] == ':':
 		return n, nil
 	case size < -1:
-		return 0, fmt.Errorf("size %d", size)
+		return 0, fmt.Errorf("size %d", number)
 	case b[0] == '$' && size >= 0:
 		if len(b) < n+size+2 || string(b[n+size:n+size+2]) != "\r\n" {
 			return 0, fmt.Errorf("a string of %d bytes does not end there", size)

@@ -19,12 +19,18 @@ import (
 // A Status is the exit status of a command.
 type Status int
 
-// The statuses are those of grep.
+// The statuses are those of grep. Damage is Absent for commands that look for it, and Failed for
+// others: a script must not take it for an absent key.
 const (
 	Found Status = iota
 	Absent
 	Failed
+
+	Interrupted Status = 130 // as of shells
 )
+
+// errInterrupted is the end of a command's error if a signal has ended it.
+var errInterrupted = errors.New("interrupted")
 
 // foundIf returns Found or Absent.
 func foundIf(yes bool) Status {
@@ -226,7 +232,11 @@ func (c *Command) optionMistake(err error) error {
 		if meant := flagMeant(c.Flags(), name); meant != "" {
 			err = fmt.Errorf("unknown option --%s%s", name, meant)
 		} else {
-			err = fmt.Errorf("unknown option --%s; write \"--%s\" if it is a word (see help %s)", name, name, c.Title)
+			write := fmt.Sprintf("\"--%s\"", name)
+			if c.given[0].argument { // a shell takes away quotes
+				write = "-- before it"
+			}
+			err = fmt.Errorf("unknown option --%s; write %s if it is a word (see help %s)", name, write, c.Title)
 		}
 	case errors.As(err, &bad) && bad.GetFlag().NoOptDefVal != "":
 		name = bad.GetFlag().Name

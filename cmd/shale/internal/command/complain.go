@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
 )
 
 // A sentence is an error of the store in plain words.
@@ -26,7 +28,9 @@ func (s *sentence) Unwrap() error { return s.err }
 
 // openError returns in plain words why the store in dir can't be opened.
 func openError(dir string, err error) error {
-	switch {
+	switch said := plainly(err); {
+	case said != err:
+		return said
 	case isMissing(err):
 		return &sentence{fmt.Sprintf("there is no store in %s; put, batch and import make one, -C names another", output.Quote(dir)), err}
 	case errors.Is(err, shale.ErrLocked):
@@ -36,13 +40,31 @@ func openError(dir string, err error) error {
 		info, statErr := os.Stat(at)
 		switch {
 		case statErr == nil && !info.IsDir() && at == dir:
-			return &sentence{output.Quote(dir) + " is a file, not a store", err}
+			return &sentence{output.Quote(dir) + " is a file" + madeBy(dir) + ", not a store", err}
 		case statErr == nil && !info.IsDir():
 			return &sentence{fmt.Sprintf("%s is a file, so that no folder %s can be in it", output.Quote(at), output.Quote(dir)), err}
 		case statErr == nil || at == filepath.Dir(at):
 			return err
 		}
 	}
+}
+
+// madeBy says which program made a file, if that is a store in one file.
+func madeBy(name string) string {
+	f, err := os.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close() // only read
+	b := make([]byte, 20)
+	n, _ := f.Read(b)
+	switch {
+	case n == len(b) && (string(b[16:]) == "\xed\xda\x0c\xed" || string(b[16:]) == "\xed\x0c\xda\xed"): // by the machine's order of bytes
+		return " of bbolt"
+	case bytes.HasPrefix(b, []byte("SQLite format 3\x00")):
+		return " of SQLite"
+	}
+	return ""
 }
 
 var ownerPattern = regexp.MustCompile(`owned by (process \d+)`)
@@ -58,12 +80,32 @@ func owner(err error) string {
 	return "another process"
 }
 
-// plainly returns err. If the store reports a full disk, it returns a sentence instead.
+// plainly returns err. If the reason is a full disk, or that the process has too many files open,
+// it returns one sentence with the cure, however many files could not be opened.
 func plainly(err error) error {
-	if said := new(sentence); err == nil || errors.As(err, &said) || !errors.Is(err, syscall.ENOSPC) {
+	said := new(sentence)
+	switch {
+	case err == nil || errors.As(err, &said):
 		return err
+	case base.IsNoSpace(err):
+		return &sentence{"the disk" + placeOf(err) + " is full; remove other files from it or enlarge it, and run this again", err}
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return &sentence{"too many open files; raise the limit with ulimit -n, and run this again", err}
 	}
-	return &sentence{"the disk is full; free space and run this again", err}
+	return err
+}
+
+// placeOf says in which folder the file is that err is about, if it names one.
+func placeOf(err error) string {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return " with " + output.Quote(filepath.Dir(path.Path))
+	case errors.As(err, &link):
+		return " with " + output.Quote(filepath.Dir(link.New))
+	}
+	return ""
 }
 
 // Complain prints err after the output that came before it. If the reader of the output has
@@ -82,6 +124,9 @@ func (s *Session) Complain(err error) Status {
 		err = errors.New("the reader of the output has closed it; the remaining commands are not run")
 	}
 	fmt.Fprintf(s.Notes, "shale: %s\n", s.damage.message(err))
+	if errors.Is(err, errInterrupted) {
+		return Interrupted
+	}
 	return Failed
 }
 
@@ -192,7 +237,7 @@ func troubleOf(err error) string {
 	switch {
 	case errors.As(err, &damage):
 		return damage.Error()
-	case errors.Is(err, syscall.ENOSPC):
+	case base.IsNoSpace(err):
 		return syscall.ENOSPC.Error()
 	}
 	return ""
@@ -209,7 +254,7 @@ func (s *Session) noteDamage(err error) {
 func (s *Session) onEvent(e shale.Event) {
 	switch {
 	case e.Err == nil, e.Kind == shale.EventCorruption && s.damage.keep(e.Err), !s.damage.isNew(e.Err):
-	case errors.Is(e.Err, syscall.ENOSPC):
+	case base.IsNoSpace(e.Err):
 		fmt.Fprintln(s.Notes, "shale: in the background: the disk is full")
 	default:
 		fmt.Fprintf(s.Notes, "shale: in the background: %s: %s\n", e.Kind, s.damage.message(e.Err))

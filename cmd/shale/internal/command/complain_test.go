@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,12 +75,31 @@ func TestStoreInUse(t *testing.T) {
 	}
 }
 
-// A full disk is named as the cause, whatever the store was doing. errors.Is still finds the cause.
+// A full disk and a lack of descriptors are named as the cause, whatever the store was doing.
+// errors.Is still finds the cause.
 func TestPlainly(t *testing.T) {
 	full := fmt.Errorf("shale: store is read-only: begin log: wal: create 000012.wal: %w", syscall.ENOSPC)
 	err := plainly(fmt.Errorf("file: %w", full))
-	if err.Error() != "the disk is full; free space and run this again" || !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("%v", err)
+	for _, tt := range []struct {
+		err   error
+		want  string
+		cause error
+	}{
+		{full, "the disk is full; remove other files from it or enlarge it, and run this again", syscall.ENOSPC},
+		{
+			fmt.Errorf("manifest: finish: %w", &fs.PathError{Op: "write", Path: filepath.FromSlash("a/n.db/000001.tmp"), Err: syscall.ENOSPC}),
+			"the disk with " + filepath.FromSlash("a/n.db") + " is full; remove other files from it or enlarge it, and run this again", syscall.ENOSPC,
+		},
+		{
+			errors.Join(fmt.Errorf("open table 1: %w", syscall.EMFILE), fmt.Errorf("open table 2: %w", syscall.EMFILE)),
+			"too many open files; raise the limit with ulimit -n, and run this again", syscall.EMFILE,
+		},
+	} {
+		for _, got := range []error{plainly(tt.err), openError(t.TempDir(), tt.err)} {
+			if got.Error() != tt.want || !errors.Is(got, tt.cause) {
+				t.Errorf("%v: %v", tt.err, got)
+			}
+		}
 	}
 	if again := fmt.Errorf("%w; the last lines printed may come again", err); plainly(again) != again {
 		t.Errorf("%v", plainly(again))

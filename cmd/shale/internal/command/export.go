@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -26,11 +27,17 @@ in a format that import reads. import of the file gives the same entries, whatev
 format lines has only keys, so it refuses entries with different values. The file is replaced as a whole or
 not at all; - stands for standard output. Status 1 if there are no entries.`)
 	b.options(c)
-	choice(c, &given, "format", "the format; if it is not given, the end of the file's name decides, and otherwise it is tsv", fileFormats...)
+	choice(c, &given, "format", "the format; else the file's name says it, by .tsv, .csv, .jsonl or .json; - and names without an ending or with .txt get tsv", fileFormats...)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		last := len(words) - 1
 		file := words[last]
-		r, format := b.of(words[:last]), formatOfFile(given, file.Text, formatTSV)
+		r, format := b.of(words[:last]), formatOfFile(given, file.Text)
+		if format == "" {
+			if ext := filepath.Ext(file.Text); ext != "" && !strings.EqualFold(ext, ".txt") {
+				return Failed, fmt.Errorf("%s: the ending %s names no format; end the name in .tsv, .csv or .jsonl, or give --format", output.Quote(file.Text), output.Quote(ext))
+			}
+			format = formatTSV
+		}
 		begin := time.Now()
 		write := func(w io.Writer) (int, error) { return s.export(ctx, r, w, format) }
 		if file.Text == "-" && !file.Literal {

@@ -11,7 +11,9 @@ import (
 func getCommand() *Command {
 	var f form
 	c := New("get KEY", Reads, "print the value of a key",
-		"Prints the value as a word, in quotes if it needs them. Status 1 if the key is absent.")
+		`
+Prints the value as a word, in quotes if it needs them. Into a file or a pipe, a single command prints its bytes
+as they are and a newline; with --raw no newline follows. Status 1 if the key is absent.`)
 	c.keys = 1
 	f.options(c)
 	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
@@ -42,12 +44,15 @@ func getCommand() *Command {
 		case gone:
 			s.Say("absent")
 			return Absent, nil
-		case s.Display == output.ShowHex && format == output.AsWords:
-			format = output.AsHex
+		}
+		toProgram := s.Mode == oneShot && !s.toScreen
+		bare := toProgram && format == output.AsBytes
+		if format = s.In(format); toProgram && format == output.AsWords {
+			format = output.AsBytes
 		}
 		line := output.AppendWord(nil, value, format)
-		if format != output.AsBytes || s.Mode != oneShot {
-			line = append(line, '\n') // bytes that go into a file or a pipe stay as they are
+		if !bare {
+			line = append(line, '\n')
 		}
 		_, err = s.Out.Write(line)
 		return Found, err

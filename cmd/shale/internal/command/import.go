@@ -66,7 +66,7 @@ entries were written, and with which --from-line it can go on. --sorted is about
 in ascending order, and writes all entries or none. A key has at most 65,535 bytes, a value 268,435,456.
 Creates the store as put does, after it has opened the file.`)
 	c.late = true
-	choice(c, &given, "format", "what the file is; else its name's ending says it, .tsv, .csv or .jsonl, else it is lines", fileFormats...)
+	choice(c, &given, "format", "what the file is; else its name says it, by .tsv, .csv, .jsonl or .json; else it is tsv if the first line has a tab, and lines if not", fileFormats...)
 	c.flag(&i.sorted, "sorted", "the keys are in ascending order: write tables directly, all entries or none")
 	c.option("value", "VALUE", "lines: the value of all keys; csv: the column of the value; jsonl: the field of the value",
 		func(w Word) error { value = append([]byte{}, w.Text...); return nil })
@@ -80,7 +80,8 @@ Creates the store as put does, after it has opened the file.`)
 		file := words[0]
 		i.skip = onError == "skip"
 		i.s, i.name = s, inputName(file)
-		if err := i.choose(c, file.Text, value, given); err != nil {
+		i.form.format = formatOfFile(given, file.Text)
+		if err := i.choose(c, value); err != nil {
 			return Failed, err
 		}
 		in, size, err := s.openInput(ctx, file)
@@ -89,7 +90,7 @@ Creates the store as put does, after it has opened the file.`)
 		}
 		defer in.Close() // only read
 		i.progress = s.newProgress(in, size)
-		if err := i.open(bufio.NewReaderSize(i.progress, 256<<10), given != ""); err != nil {
+		if err := i.open(bufio.NewReaderSize(i.progress, 256<<10), value != nil); err != nil {
 			return Failed, fmt.Errorf("%s: %w", i.name, err)
 		}
 		if err := s.openLate(c); err != nil {
@@ -110,11 +111,9 @@ Creates the store as put does, after it has opened the file.`)
 	})
 }
 
-// choose sets the form of the records. given is the format of the option --format, and value
-// the argument of --value.
-func (i *importing) choose(c *Command, name string, value []byte, given fileFormat) error {
-	format := formatOfFile(given, name, formatLines)
-	i.form.format = format
+// choose sets what the options say of the form of the records. value is the argument of --value.
+func (i *importing) choose(c *Command, value []byte) error {
+	format := i.form.format
 	columns := format == formatCSV || format == formatJSONL
 	switch {
 	case columns:
@@ -123,6 +122,9 @@ func (i *importing) choose(c *Command, name string, value []byte, given fileForm
 		return errors.New("--value can't be used with tsv, which has values")
 	default:
 		i.form.constant = value
+	}
+	if format == "" {
+		format = "a file whose name says no format"
 	}
 	switch {
 	case c.has("key") && !columns:
@@ -169,15 +171,23 @@ func (s *Session) openInput(ctx context.Context, w Word) (io.ReadCloser, int64, 
 }
 
 // open begins to read. It comes before the store is made, so that a file that can't be read
-// leaves no store behind.
-func (i *importing) open(in *bufio.Reader, formatGiven bool) error {
+// leaves no store behind. If nothing has said the format so far, the first line does: export
+// writes tsv, and a list of keys has no tabs. With --value it is a list.
+func (i *importing) open(in *bufio.Reader, isList bool) error {
 	first, err := in.Peek(4096)
 	if err != nil && err != io.EOF {
 		return err
 	}
 	text, _, _ := bytes.Cut(first, []byte("\n"))
-	if i.form.format == formatLines && !formatGiven && bytes.IndexByte(text, '\t') >= 0 {
+	switch tab := bytes.IndexByte(text, '\t') >= 0; {
+	case i.form.format != "":
+	case tab && isList:
 		return errors.New("the first line has a tab; --format tsv splits lines at the tab, --format lines takes whole lines as keys")
+	case tab:
+		i.form.format = formatTSV
+		i.s.note("shale: %s: the first line has a tab, so this is taken for tsv; --format lines takes whole lines as keys", i.name)
+	default:
+		i.form.format = formatLines
 	}
 	i.in, err = newRecordReader(in, i.form)
 	return err
@@ -262,7 +272,7 @@ func (i *importing) run(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("import: interrupted; %s", i.where())
+		return fmt.Errorf("import: %w; %s", errInterrupted, i.where())
 	case wrong != nil:
 		return fmt.Errorf("%s, %w; %s", i.name, err, i.where())
 	}
@@ -341,7 +351,7 @@ func (i *importing) runSorted(ctx context.Context) error {
 		i.written, i.upto = i.read, i.line
 		return nil
 	case errors.Is(err, context.Canceled):
-		return errors.New("import: interrupted; nothing was written")
+		return fmt.Errorf("import: %w; nothing was written", errInterrupted)
 	case errors.As(err, &wrong):
 		return fmt.Errorf("%s, %w; nothing was written", i.name, err)
 	case errors.Is(err, shale.ErrNotAscending):

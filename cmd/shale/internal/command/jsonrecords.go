@@ -42,6 +42,8 @@ func (r *jsonReader) next() (record, error) {
 	switch {
 	case !utf8.Valid(text):
 		err = errNotUTF8
+	case text[0] == '[':
+		err = errors.New("a JSON array begins here; import reads an object on each line, as jq -c '.[]' makes of an array")
 	default:
 		var other *json.UnmarshalTypeError
 		if err = json.Unmarshal(text, &fields); errors.As(err, &other) || err == nil && fields == nil {

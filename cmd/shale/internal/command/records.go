@@ -26,18 +26,18 @@ const (
 var fileFormats = []fileFormat{formatLines, formatTSV, formatCSV, formatJSONL}
 
 // formatOfFile returns the format that an option gives. If there is none, it returns the format
-// for the end of the file's name, and if that is unknown, other.
-func formatOfFile(given fileFormat, name string, other fileFormat) fileFormat {
+// for the end of the file's name, or "" if that says none.
+func formatOfFile(given fileFormat, name string) fileFormat {
 	if given != "" {
 		return given
 	}
 	switch f := fileFormat(strings.ToLower(strings.TrimPrefix(filepath.Ext(name), "."))); f {
 	case formatTSV, formatCSV, formatJSONL:
 		return f
-	case "ndjson":
+	case "ndjson", "json":
 		return formatJSONL
 	}
-	return other
+	return ""
 }
 
 // A record is an entry of a file. The key and the value are valid until the next record is read.

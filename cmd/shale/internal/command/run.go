@@ -23,6 +23,7 @@ type Environment struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Terminal bool // input and output are a terminal
+	ToScreen bool // the output is a terminal
 	Getenv   func(string) string
 	Columns  func() int // width of the terminal; 0 or nil: unknown
 
@@ -72,8 +73,8 @@ func Run(env Environment) Status {
 	defer stop()
 	s := &Session{
 		Ctx: ctx, Dir: f.dir, readOnly: f.readOnly, newStore: f.newStore, Timer: f.timer, More: env.More,
-		Printer: output.Printer{Out: out, Display: f.display, Format: f.format, Columns: env.Columns},
-		rawOut:  env.Out, syncOutput: syncOf(env.Out), Notes: &LockedWriter{W: env.Err},
+		Printer:  output.Printer{Out: out, Display: f.display, Format: f.format, Columns: env.Columns},
+		toScreen: env.ToScreen, rawOut: env.Out, syncOutput: syncOf(env.Out), Notes: &LockedWriter{W: env.Err},
 	}
 	var st Status
 	switch {
@@ -87,7 +88,7 @@ func Run(env Environment) Status {
 		st = s.runMode(env, f)
 	}
 	if err := s.Close(); err != nil {
-		st = s.Complain(err)
+		st = s.Complain(plainly(err))
 	}
 	if err := out.Flush(); err != nil && (s.Mode != oneShot || !errors.Is(err, syscall.EPIPE)) {
 		st = s.Complain(err) // a single command whose reader has gone has done its work

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -186,6 +187,42 @@ func TestServe_Ends(t *testing.T) {
 	if c, err := net.Dial("tcp", strings.Trim(strings.TrimPrefix(address, "http://"), "/")); err == nil {
 		c.Close()
 		t.Error("it listens still")
+	}
+}
+
+// A backup is put in the place of the folder that is served, and is written. The page shows what is there now.
+func TestServe_Restored(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	put := func(key string) {
+		t.Helper()
+		if _, notes, st := call("", "-C", dir, "put", key, "v"); st != Found {
+			t.Fatal(notes)
+		}
+	}
+	put("a")
+	if err := os.CopyFS(dir+".copy", os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	put("b")
+	pages := &servedFolder{
+		open:  func() (*shale.DB, error) { return shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true}) },
+		pages: func(db *shale.DB) http.Handler { return servedPages(db, dir, 0, false) },
+	}
+	if err := pages.openStore(); err != nil {
+		t.Fatal(err)
+	}
+	defer pages.close()
+	seen := func(key string) bool { return strings.Contains(asked(pages, "/api/explain?key="+key), `"found":true`) }
+	if !seen("a") || !seen("b") {
+		t.Error("a and b are not seen")
+	}
+	if err := errors.Join(os.Rename(dir, dir+".old"), os.Rename(dir+".copy", dir)); err != nil {
+		t.Fatal(err)
+	}
+	put("c")
+	put("d")
+	if !seen("a") || seen("b") || !seen("c") || !seen("d") {
+		t.Error("the page does not show what is in the folder now")
 	}
 }
 

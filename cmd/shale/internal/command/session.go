@@ -36,6 +36,7 @@ type Session struct {
 	newStore bool // make a store even in a folder with other files
 	Mode     mode
 	in       io.Reader // the input that a bare - stands for; nil: none
+	toScreen bool      // the output is a terminal
 	rawOut   io.Writer // what Out writes to; nil: nobody but Out may write
 	Notes    *LockedWriter
 	Timer    bool    // print how long commands took
@@ -118,7 +119,7 @@ func (s *Session) runScript(in io.Reader) Status {
 	lines := bufio.NewReader(untilDone(s.Life(), in))
 	for n := 1; ; n++ {
 		if s.Life().Err() != nil {
-			return s.Complain(fmt.Errorf("line %d: interrupted", n))
+			return s.Complain(fmt.Errorf("line %d: %w", n, errInterrupted))
 		}
 		if lines.Buffered() == 0 {
 			// A program that sends commands one by one waits for each answer.
@@ -129,7 +130,7 @@ func (s *Session) runScript(in io.Reader) Status {
 		line, readErr := lines.ReadString('\n')
 		switch {
 		case errors.Is(readErr, context.Canceled):
-			return s.Complain(fmt.Errorf("line %d: interrupted", n))
+			return s.Complain(fmt.Errorf("line %d: %w", n, errInterrupted))
 		case readErr != nil && readErr != io.EOF:
 			return s.Complain(fmt.Errorf("line %d: %w", n, readErr))
 		}
@@ -227,7 +228,7 @@ func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, err
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		err = fmt.Errorf("%s: interrupted", c.Title)
+		err = fmt.Errorf("%s: %w", c.Title, errInterrupted)
 	case err != nil:
 		err = s.blame(c, plainly(err))
 	}

@@ -62,6 +62,12 @@ func (s *Session) explainGet(key []byte) (line string, err error) {
 		switch step.Verdict {
 		case shale.OutOfRange, shale.Skipped:
 			continue
+		}
+		places++
+		if step.Level < 0 {
+			continue // filters are those of tables, as in explain and metrics
+		}
+		switch step.Verdict {
 		case shale.FilterNegative:
 			no++
 		case shale.FalsePositive, shale.Remembered:
@@ -69,23 +75,16 @@ func (s *Session) explainGet(key []byte) (line string, err error) {
 		case shale.Found, shale.Tombstone:
 			yes++
 		}
-		places++
-		levels[step.Level] = step.Level >= 0
+		levels[step.Level] = true
 		for _, b := range step.Blocks {
 			if b.Cached {
 				cached++
 			}
 		}
 	}
-	asked := 0
-	for _, isLevel := range levels {
-		if isLevel {
-			asked++
-		}
-	}
 	blocks, bytes := x.BlocksRead()
 	return fmt.Sprintf("asked: %s, %s; filters: %d no, %d maybe (%d wrong); blocks: %d read (%s), %d cached; %v",
-		output.Plural(asked, "level"), output.Plural(places, "place"), no, yes+wrong, wrong, blocks, base.FormatBytes(bytes), cached, output.Took(x.Duration)), nil
+		output.Plural(len(levels), "level"), output.Plural(places, "place"), no, yes+wrong, wrong, blocks, base.FormatBytes(bytes), cached, output.Took(x.Duration)), nil
 }
 
 // DisplayOf returns the mode with this name. Its error continues a sentence that begins with the

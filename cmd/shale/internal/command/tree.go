@@ -49,7 +49,7 @@ added and removed.`)
 		if err != nil {
 			return Failed, err
 		}
-		p := pictureOf(s, f)
+		p := pictureOf(s)
 		write := func(w io.Writer) (int, error) {
 			levels := p.levels(f)
 			return len(f.places()), treepicture.Draw(w, levels, treepicture.Options{Title: output.Quote(f.dir), By: by, Key: output.Short})
@@ -71,22 +71,21 @@ added and removed.`)
 	})
 }
 
-// A picture has what lookups have measured about filters, by the number of the table.
+// A picture has what the store knows about its tables, by their numbers.
 type picture struct {
-	filters map[uint64]shale.TableInfo
-	version *manifest.Version
+	known map[uint64]shale.TableInfo
 }
 
-// pictureOf takes the measurements from the store if it can be opened. If it is damaged, the
-// picture shows only what the manifest states.
-func pictureOf(s *Session, f *folder) picture {
-	p := picture{filters: map[uint64]shale.TableInfo{}, version: f.version()}
+// pictureOf takes measurements and ranks from the store if it can be opened. If it is damaged, the
+// picture shows only what the manifest states, and places are guessed from the bytes of keys.
+func pictureOf(s *Session) picture {
+	p := picture{map[uint64]shale.TableInfo{}}
 	if err := s.OpenFor("tree", Reads); err != nil {
-		fmt.Fprintf(s.Notes, "shale: the picture is without rates of false positives: %s\n", plain(err))
+		fmt.Fprintf(s.Notes, "shale: the picture is without rates of false positives, and guesses places: %s\n", plain(err))
 		return p
 	}
 	for _, t := range s.DB.Tables() {
-		p.filters[t.Number] = t
+		p.known[t.Number] = t
 	}
 	return p
 }
@@ -113,7 +112,11 @@ func (p *picture) table(m *manifest.Table) treepicture.Table {
 	if size, perKey := m.Filter(); size > 0 {
 		t.Filter, t.FilterBits = "some", perKey
 	}
-	if known, there := p.filters[t.Number]; there && known.FilterBits > 0 {
+	known, there := p.known[t.Number]
+	if there {
+		t.Rank = known.Rank
+	}
+	if known.FilterBits > 0 {
 		t.Filter, t.FilterBits = known.FilterKind, known.FilterBits
 		t.PredictedFPR, t.MeasuredFPR, t.Asked = known.PredictedFPR, known.MeasuredFPR, known.Asked
 	}

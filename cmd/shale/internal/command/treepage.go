@@ -169,6 +169,12 @@ func (b *pageBuilder) draw(w io.Writer, by treepicture.Colouring) error {
 	for i := range levels {
 		levels[i].Number = i
 	}
+	for id := range b.tables {
+		b.tables[id].Gone = true
+	}
+	for _, id := range b.now {
+		b.tables[id].Gone = false
+	}
 	sums := map[string]treepicture.Sum{}
 	for i := range b.data.Steps {
 		s := &b.data.Steps[i]

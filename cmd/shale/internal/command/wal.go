@@ -39,7 +39,7 @@ func (f *folder) known(num base.FileNum) int64 {
 		if next <= num {
 			continue
 		}
-		if h, err := wal.ReadHeader(f, f.dir, next, f.storeID); err == nil && h.Prev == num {
+		if h, err := wal.ReadHeader(f, f.dir, next, f.storeID, 0); err == nil && h.Prev == num {
 			return h.PrevLen
 		}
 	}
@@ -54,8 +54,12 @@ func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base
 	if h, err := wal.Identify(f, f.dir, num); err == nil && storeID == 0 {
 		storeID = h.StoreID
 	}
+	o := wal.ReadOptions{Known: f.known(num), Salvage: true}
+	if f.sal.State != nil {
+		o.Session = f.sal.State.SessionOf(num)
+	}
 	var err error
-	v.Result, err = wal.Read(f, f.dir, num, storeID, wal.ReadOptions{Known: f.known(num), Salvage: true}, func(payload []byte) error {
+	v.Result, err = wal.Read(f, f.dir, num, storeID, o, func(payload []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -72,7 +76,7 @@ func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base
 		return fn(base.Seq(seq), b)
 	})
 	if v.Damage != nil && v.Records == 0 {
-		if _, header := wal.ReadHeader(f, f.dir, num, storeID); errors.Is(header, wal.ErrNeverUsed) && f.known(num) < 0 {
+		if _, header := wal.ReadHeader(f, f.dir, num, storeID, 0); errors.Is(header, wal.ErrNeverUsed) && f.known(num) < 0 {
 			v.Damage, v.err = nil, wal.ErrNeverUsed
 		}
 	}

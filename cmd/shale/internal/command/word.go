@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -20,7 +21,8 @@ type Word struct {
 	// an option, and never the - for standard input.
 	Literal bool
 
-	from, to int // its place in the line, in bytes
+	argument bool // a shell has split it off, and has taken away one pair of quotes
+	from, to int  // its place in the line, in bytes
 }
 
 // ParseLine splits a line into words, as the documentation of the program says. A comment has no
@@ -66,7 +68,20 @@ func parseArg(arg string) (Word, error) {
 	if err != nil && strings.HasPrefix(arg, `"`) {
 		err = fmt.Errorf("argument %s begins with a quote: %w", arg, err)
 	}
-	return Word{Text: text, Literal: literal}, err
+	if err != nil && quoting.IsHex(arg) {
+		err = errors.New(strings.ReplaceAll(err.Error(), strconv.Quote(arg), inQuotes(arg, true)))
+	}
+	return Word{Text: text, Literal: literal, argument: true}, err
+}
+
+// inQuotes returns text as a word that is always literal. For an argument, it has the quotes that
+// the shell takes away too.
+func inQuotes(text string, argument bool) string {
+	word := strconv.Quote(text)
+	if argument {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
 }
 
 func SkipSpace(s string, i int) int {
@@ -114,7 +129,7 @@ func readFile(w Word) (Word, error) {
 	}
 	b, err := fileBytes(w.Text[1:])
 	if err != nil {
-		return w, fmt.Errorf("%s: %w; write %s for the word", w.Text, err, output.Quote(w.Text))
+		return w, fmt.Errorf("%s: %w; write %s for the word", w.Text, err, inQuotes(w.Text, w.argument))
 	}
 	return Word{Text: string(b), Literal: true, from: w.from, to: w.to}, nil
 }

@@ -49,7 +49,7 @@ func (p *Printer) Show(g *Grid) error {
 	}
 	l := p.List(p.Format, g.titles...)
 	l.right = g.right
-	if l.show == ShowText || l.show == ShowHex {
+	if l.show == ShowText || l.show == ShowHex || l.show == ShowRaw {
 		return g.write(p.Out, l.format)
 	}
 	for _, row := range g.rows {

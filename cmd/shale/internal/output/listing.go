@@ -31,15 +31,12 @@ const maxHeld = 1000
 // List returns a listing of data, with keys and values in format f. If a title begins with >, its
 // column is aligned to the right. As text the listing has no line of titles.
 func (p *Printer) List(f Format, titles ...string) *Listing {
-	l := &Listing{w: p.Out, show: p.Display, format: f, right: make([]bool, len(titles)), width: p.Width()}
+	l := &Listing{w: p.Out, show: p.Display, format: p.In(f), right: make([]bool, len(titles)), width: p.Width()}
 	for _, t := range titles {
 		name, right := strings.CutPrefix(t, ">")
 		l.right[len(l.titles)] = right
 		l.titles = append(l.titles, name)
 		l.names = append(l.names, fieldName(name))
-	}
-	if l.show == ShowHex && f == AsWords {
-		l.format = AsHex
 	}
 	return l
 }

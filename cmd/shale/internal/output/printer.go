@@ -22,4 +22,18 @@ func (p *Printer) Width() int {
 }
 
 // AsText reports whether data is printed as words and tabs.
-func (p *Printer) AsText() bool { return p.Display == ShowText || p.Display == ShowHex }
+func (p *Printer) AsText() bool {
+	return p.Display == ShowText || p.Display == ShowHex || p.Display == ShowRaw
+}
+
+// In returns the format for keys and values that are to be printed in format f: that of the
+// mode, unless f is a choice.
+func (p *Printer) In(f Format) Format {
+	switch {
+	case f == AsWords && p.Display == ShowHex:
+		return AsHex
+	case f == AsWords && p.Display == ShowRaw:
+		return AsBytes
+	}
+	return f
+}

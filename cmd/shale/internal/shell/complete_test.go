@@ -49,7 +49,7 @@ var completions = []struct{ line, head, want, tail string }{
 	{".source none/|", ".source ", "[]", ""},
 	{"checkpoint f|", "checkpoint ", "[fruit/]", ""},
 	{".m|", "", "[.mode ]", ""},
-	{".mode |", ".mode ", "[text  box  lines  hex  json  jsonl  csv  tsv ]", ""},
+	{".mode |", ".mode ", "[text  box  lines  hex  raw  json  jsonl  csv  tsv ]", ""},
 	{".timer o|", ".timer ", "[on  off ]", ""},
 	{".watch 1s ge|", ".watch 1s ", "[get ]", ""},
 	{".watch 1s get ap|", ".watch 1s get ", "[apple  apricot ]", ""},

@@ -25,6 +25,7 @@ func modeCommand() *command.Command {
 - box: a table drawn with lines, and cut to the width of the terminal
 - lines: a line "title = value" for each field
 - hex: as text, with keys and values in hexadecimal
+- raw: as text, with the bytes of keys and values as they are, as --raw prints them
 - json: one array of objects. jsonl: an object on each line. Sizes are in bytes, times in seconds, and
 percentages are fractions of 1. A key or value that is not UTF-8 is in base64, and the name of its field ends
 in 64.

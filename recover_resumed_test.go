@@ -1,0 +1,103 @@
+package shale
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// The log of the writer breaks and is replaced by Resume before each operation of a reader. A reader that has read the
+// manifest before may show what Resume undoes, or what comes after, but not both, and not what comes after alone:
+// the new log follows what is in tables that this manifest does not have. The reader opens the store, or begins anew,
+// and finds the old log too, because nobody has removed it yet. Or it goes on behind a log that it has read to its
+// seal, and finds neither that nor the one after it.
+func TestReplay_LogAfterResume(t *testing.T) {
+	for _, how := range []string{"open", "begin anew", "sealed"} {
+		for at := int64(1); resumeBefore(t, how, at); at++ {
+		}
+	}
+}
+
+// resumeBefore is the test for one operation. It reports whether there is one of that number.
+func resumeBefore(t *testing.T, how string, at int64) (resumed bool) {
+	fault, ctx := errors.New("injected"), context.Background()
+	mem := vfs.NewMem()
+	disk, shared := vfs.NewFault(mem, nil), vfs.NewFault(mem, nil)
+	fail := func(what vfs.Op) {
+		disk.Inject(func(op vfs.Op, name string, _ int64) error {
+			return errorIf(op == what && strings.HasSuffix(name, ".wal"), fault)
+		})
+	}
+	resume := func(db *DB) {
+		t.Helper()
+		disk.Inject(nil)
+		if err := db.Resume(); err != nil {
+			t.Error(err)
+		}
+	}
+	opts := Options{FS: disk, Durability: SyncEach, CompactionWorkers: -1, OnEvent: func(Event) {}}
+	if how != "sealed" {
+		opts.HoldLogs = 1
+	}
+	db := openTest(t, &opts)
+	mustPut(t, db, "before", "1")
+	ro := opts
+	ro.FS, ro.ReadOnly, ro.HoldLogs = shared, true, 0
+	var reader *DB
+	if how != "open" {
+		reader = openTest(t, &ro)
+	}
+	switch how {
+	case "begin anew":
+		reader.follower.startOver()
+	case "sealed":
+		fail(vfs.OpCreate)
+		if err := db.Flush(ctx); !errors.Is(err, fault) {
+			t.Errorf("Flush: %v", err)
+		}
+		if _, err := reader.Advance(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	first := shared.Ops()
+	shared.Inject(func(_ vfs.Op, _ string, n int64) error {
+		if n-first != at {
+			return nil
+		}
+		resumed = true
+		if how == "sealed" {
+			resume(db)
+			mustPut(t, db, "between", "1")
+		}
+		fail(vfs.OpSync)
+		if err := db.Put([]byte("undone"), []byte("1")); !errors.Is(err, fault) {
+			t.Errorf("Put: %v", err)
+		}
+		resume(db)
+		mustPut(t, db, "last", "1")
+		db.awaitDeletions(ctx)
+		return nil
+	})
+	if how == "open" {
+		reader = openTest(t, &ro)
+	} else if _, err := reader.Advance(ctx); err != nil {
+		t.Errorf("%s, operation %d: Advance: %v", how, at, err)
+	}
+	shared.Inject(nil)
+	want := scanAll(t, db, Range{})
+	if got := scanAll(t, reader, Range{}); got != want && got != "before=1" && got != "before=1 undone=1" && got != "before=1 between=1 undone=1" {
+		t.Errorf("%s, operation %d: the reader shows %s", how, at, got)
+	}
+	if _, err := reader.Advance(ctx); err != nil {
+		t.Error(err)
+	}
+	if got := scanAll(t, reader, Range{}); got != want {
+		t.Errorf("%s, operation %d: after another Advance the reader shows %s, want %s", how, at, got, want)
+	}
+	closeTest(t, reader)
+	closeTest(t, db)
+	return resumed
+}
