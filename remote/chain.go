@@ -25,6 +25,7 @@ type chain struct {
 	storeID uint64
 	step    *Step  // nil: there is none yet
 	state   *State // after step
+	stated  uint64 // the number of the newest state that is known to be in the bucket; 0: there is none
 
 	// Of an owner: set by claim.
 	epoch, writer uint64
@@ -113,7 +114,7 @@ func newestStep(ctx context.Context, b Bucket, after uint64) (uint64, error) {
 			return 0, err
 		}
 		if name, ok := ParseName(info.Name); ok {
-			newest = name.Num
+			newest = max(newest, name.Num)
 		}
 	}
 	return newest, nil
@@ -203,42 +204,53 @@ func tryLoadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, err
 			return nil, err
 		}
 	}
-	c := &chain{storeID: storeID, state: emptyState(storeID)}
 	if n == 0 {
-		return c, nil
+		return &chain{storeID: storeID, state: emptyState(storeID)}, nil
 	}
-	begin, err := newestState(ctx, b, n)
-	if err != nil {
-		return nil, err
-	}
-	if begin > 0 {
-		if c.state, err = readState(ctx, b, storeID, begin); err != nil {
-			return nil, err
-		}
-	}
-	if begin == n {
-		if c.step, err = readStep(ctx, b, storeID, n); err != nil {
-			return nil, err
-		}
-	}
-	for c.n() < n {
-		step, err := readStep(ctx, b, storeID, c.n()+1)
-		if err != nil {
-			return nil, err
-		}
-		if err := c.apply(step); err != nil {
-			// A stray does not fit to the others. Then this says that it is gone.
-			return nil, errors.Join(checkFloorOf(ctx, b, storeID, begin+1, n), err)
-		}
-	}
+	c, begin, err := readChain(ctx, b, storeID, n)
 	first := begin + 1 // the first step that was read and must be no stray
 	if begin == n {
 		first = n
 	}
-	if c.state.Floor > first {
+	switch {
+	case isDamage(err):
+		// A stray does not fit to the others. Then this says that it is gone.
+		return nil, errors.Join(checkFloorOf(ctx, b, storeID, first, n), err)
+	case err != nil:
+		return nil, err
+	case c.state.Floor > first:
 		return nil, fmt.Errorf("remote: step %d is below the floor, which is step %d: %w", first, c.state.Floor, ErrSnapshotGone)
 	}
 	return c, checkFloorOf(ctx, b, storeID, first, n)
+}
+
+// readChain reads the newest state that is not behind step n, whose number is begin, and the steps from there up to n. It does
+// not look whether these are strays. If something is not there, the error wraps fs.ErrNotExist. Requires: n is not 0.
+func readChain(ctx context.Context, b Bucket, storeID, n uint64) (c *chain, begin uint64, err error) {
+	c = &chain{storeID: storeID, state: emptyState(storeID)}
+	if begin, err = newestState(ctx, b, n); err != nil {
+		return nil, 0, err
+	}
+	if c.stated = begin; begin > 0 {
+		if c.state, err = readState(ctx, b, storeID, begin); err != nil {
+			return nil, begin, err
+		}
+	}
+	if begin == n {
+		if c.step, err = readStep(ctx, b, storeID, n); err != nil {
+			return nil, begin, err
+		}
+	}
+	for c.n() < n {
+		step, err := readStep(ctx, b, storeID, c.n()+1)
+		if err == nil {
+			err = c.apply(step)
+		}
+		if err != nil {
+			return nil, begin, err
+		}
+	}
+	return c, begin, nil
 }
 
 // newestState returns the number of the newest state that is not behind step n, and 0 if there is none.
@@ -319,7 +331,7 @@ func (s *State) after(step *Step) (*State, error) {
 	}
 	next := &State{
 		StoreID: s.StoreID, N: step.N, Written: step.Written, Tables: s.Tables,
-		Extents: step.Extents, Floor: step.Floor, Parents: step.Parents,
+		Extents: step.Extents, Floor: step.Floor,
 	}
 	if step.Edit != nil {
 		v, err := s.Tables.Version.Apply(step.Edit)
@@ -330,11 +342,7 @@ func (s *State) after(step *Step) (*State, error) {
 			return nil, err
 		}
 	}
-	lastSeq := max(next.Tables.LastSeq, base.Seq(step.LastTableSeq))
-	if step.Kind == StepRewind {
-		lastSeq = base.Seq(step.LastTableSeq)
-	}
-	if lastSeq != next.Tables.LastSeq {
+	if lastSeq := base.Seq(step.LastTableSeq); lastSeq > next.Tables.LastSeq {
 		tables := *next.Tables
 		tables.LastSeq = lastSeq
 		next.Tables = &tables
@@ -384,7 +392,7 @@ func (c *chain) next(ctx context.Context, b Bucket) (*Step, error) {
 var errOtherStep = errors.New("remote: an earlier attempt to publish has succeeded")
 
 // publish appends a step to the chain of an owner. The caller sets Written, Kind, Edit, Extents,
-// LastTableSeq, Parents, and Floor if it shall be raised. note is called with the number of the step before the
+// LastTableSeq, and Floor if it shall be raised. note is called with the number of the step before the
 // step is put, for the directory to keep.
 //
 // If the error wraps ErrFenced, another writer has claimed the store. After any other error but

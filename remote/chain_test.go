@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -271,19 +272,6 @@ func TestChain_RefusesWhatDoesNotFollow(t *testing.T) {
 	}
 }
 
-// TestChain_Rewind checks that a rewind leads back to earlier tables and sequence numbers.
-func TestChain_Rewind(t *testing.T) {
-	b := NewMem()
-	c := fiveSteps(t, b)
-	publish(t, c, b, &Step{
-		Written: exampleTime, Kind: StepRewind, LastTableSeq: 3,
-		Edit: &manifest.Edit{Removed: []manifest.Removed{{Level: 0, Num: 4}, {Level: 0, Num: 5}}},
-	})
-	if got := tablesOf(c.state); !slices.Equal(got, []uint64{2, 3}) || c.state.Tables.LastSeq != 3 {
-		t.Errorf("tables %v, last sequence number %d", got, c.state.Tables.LastSeq)
-	}
-}
-
 func TestReadIdentity(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
@@ -317,5 +305,19 @@ func TestReadChecked_EverySize(t *testing.T) {
 		} else if err != nil || string(got) != string(data) {
 			t.Errorf("%d bytes: %q, %v", size, got, err)
 		}
+	}
+}
+
+// TestNewestStep_AnyOrder takes the highest number of a list, whatever its order is.
+func TestNewestStep_AnyOrder(t *testing.T) {
+	mem := NewMem()
+	fiveSteps(t, mem)
+	b := &broken{Bucket: mem, list: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+		return func(yield func(Info, error) bool) {
+			_ = yield(Info{Name: StepName(5)}, nil) && yield(Info{Name: StepName(3)}, nil)
+		}
+	}}
+	if n, err := newestStep(t.Context(), b, 0); err != nil || n != 5 {
+		t.Errorf("the newest step is %d, %v", n, err)
 	}
 }

@@ -14,7 +14,10 @@ type claimant struct {
 	writer  uint64 // drawn at random; not 0
 	least   uint64 // the least epoch; 0 for any
 	now     func() time.Time
-	tries   int // how many other writers may be faster, one after the other; 0: claimTries
+	tries   int    // how many other writers may be faster, one after the other; 0: claimTries
+	newest  *chain // up to the newest step, as far as the writer knows; nil: it is read
+	// extents are those of the list of segments, as far as the writer has read it; nil: as the newest step has them.
+	extents []Extent
 	// note is called before each attempt, with the newest step, nil if there is none, and the epoch that is
 	// going to be claimed. The directory keeps what it needs to know its step again. An error ends the claim: the
 	// directory may claim only a store that nobody else has written to.
@@ -38,26 +41,33 @@ func claim(ctx context.Context, b Bucket, w claimant) (*chain, error) {
 		if err != nil || c != nil {
 			return c, err
 		}
+		w.newest = nil
 	}
 	return nil, fmt.Errorf("remote: other writers have claimed the store %d times meanwhile: see that one program at a time writes to it: %w", w.tries, ErrFenced)
 }
 
-// tryClaim is one attempt of claim. It returns nil if another writer was faster.
+// tryClaim is one attempt of claim. It returns nil if another writer was faster. It changes w.newest.
 func tryClaim(ctx context.Context, b Bucket, w claimant) (*chain, error) {
-	c, err := loadChain(ctx, b, w.storeID, 0)
-	if err != nil {
-		return nil, err
+	c := w.newest
+	if c == nil {
+		var err error
+		if c, err = loadChain(ctx, b, w.storeID, 0); err != nil {
+			return nil, err
+		}
 	}
 	c.epoch, c.writer, c.now = max(1, w.least), w.writer, w.now
 	step := &Step{Kind: StepClaim, Written: w.now()}
 	if last := c.step; last != nil {
 		c.epoch = max(last.Epoch+1, w.least)
-		step.LastTableSeq, step.Parents = last.LastTableSeq, last.Parents
+		step.LastTableSeq = last.LastTableSeq
+	}
+	if checkProgress(c.state.Extents, w.extents) == nil {
+		step.Extents = w.extents
 	}
 	if c.epoch > MaxEpoch {
 		return nil, fmt.Errorf("remote: epoch %d is above %d, the last one: copy the store into another prefix", c.epoch, uint64(MaxEpoch))
 	}
-	err = c.publish(ctx, b, step, func(uint64) error { return w.note(c.step, c.epoch) })
+	err := c.publish(ctx, b, step, func(uint64) error { return w.note(c.step, c.epoch) })
 	switch {
 	case errors.Is(err, ErrFenced):
 		return nil, nil

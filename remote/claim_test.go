@@ -60,10 +60,9 @@ func TestClaim_KeepsWhatTheStoreHas(t *testing.T) {
 	own := fiveSteps(t, b)
 	publish(t, own, b, &Step{
 		Written: exampleTime, LastTableSeq: 5, Extents: []Extent{{Log: 1<<EpochShift + 1, Length: 5000}},
-		Parents: []Parent{{Below: 10, Prefix: "prod/db", Pin: "daily"}},
 	})
 	c := claimAs(t, b, 5)
-	if got, want := c.step, own.step; got.LastTableSeq != 5 || got.Floor != 3 || !slices.Equal(got.Extents, want.Extents) || !slices.Equal(got.Parents, want.Parents) {
+	if got, want := c.step, own.step; got.LastTableSeq != 5 || got.Floor != 3 || !slices.Equal(got.Extents, want.Extents) {
 		t.Errorf("the claim is %+v after %+v", got, want)
 	}
 	if !slices.Equal(tablesOf(c.state), tablesOf(own.state)) {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
+	"sync"
 	"time"
-
-	"github.com/shaledb/shale/manifest"
 )
 
 // Collected says what a collection has deleted.
@@ -22,14 +22,25 @@ type Collected struct {
 	Bytes    int64
 }
 
-// chooseFloor returns the step that the floor may be raised to so that everything since a time can be
-// restored: the newest one that is not younger and whose state has been written. A time to come says nothing. If there is none, it returns the
-// floor that there is. The owner publishes it in a step, and collects after that.
-func (c *chain) chooseFloor(ctx context.Context, b Bucket, since time.Time) (uint64, error) {
-	floor, now := c.state.Floor, time.Now()
+const (
+	// raiseStates and raiseSpan limit how far one collection raises the floor: by two states, or by all that were written
+	// within two hours, whichever is more. So a clock that is wrong at one collection takes two hours of the history away
+	// at most, and a collection each hour still keeps up with the states that are written.
+	raiseStates = 2
+	raiseSpan   = 2 * time.Hour
+)
+
+// chooseFloor returns the step that the floor may be raised to so that everything younger than retain can be restored: the
+// newest one that is not younger and whose state has been written, within raiseStates and raiseSpan. age says how old a step
+// is; it is negative if the clock was wrong when the step was written, which says nothing. If there is none, chooseFloor
+// returns the floor that there is. The owner publishes it in a step, and collects after that. next is the step behind the floor
+// that may be the next one: nil if there is none yet.
+func (c *chain) chooseFloor(ctx context.Context, b Bucket, retain time.Duration, age func(*Step) time.Duration) (floor uint64, next *Step, err error) {
+	floor = c.state.Floor
+	raised, first := 0, time.Duration(0)
 	for info, err := range b.List(ctx, stateFolder, "") {
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		name, ok := ParseName(info.Name)
 		if !ok || name.Num <= floor || name.Num > c.n() {
@@ -37,17 +48,21 @@ func (c *chain) chooseFloor(ctx context.Context, b Bucket, since time.Time) (uin
 		}
 		step, err := readStep(ctx, b, c.storeID, name.Num)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
-		if step.Written.After(now) {
-			continue // the clock was wrong then: those behind it say how old it is at least
+		old := age(step)
+		if old < 0 {
+			continue // those behind it say how old it is at least
 		}
-		if step.Written.After(since) {
-			break // so are those behind it
+		if raised++; raised == 1 {
+			first = old
+		}
+		if old < retain || raised > raiseStates && first-old > raiseSpan {
+			return floor, step, nil // it is too young, and so are those behind it; or that is enough for this time
 		}
 		floor = name.Num
 	}
-	return floor, nil
+	return floor, nil, nil
 }
 
 // putState writes the state after c's newest step, so that restores and readers need not read the steps before.
@@ -67,10 +82,7 @@ func (c *chain) putState(ctx context.Context, b Bucket) error {
 // collect may delete. keep says of a number that the owner's directory has the file, or that it is uploaded, for a step that
 // is not published yet.
 func (c *chain) spareFiles(ctx context.Context, b Bucket, keep func(num uint64) bool) ([]Info, error) {
-	named := make(map[uint64]bool)
-	for f := range filesOf(c.state.Tables.Version) {
-		named[f.num] = true
-	}
+	named := numsOf(c.state.Tables.Version)
 	var spare []Info
 	for info, err := range b.List(ctx, tableFolder, "") {
 		if err != nil {
@@ -84,13 +96,14 @@ func (c *chain) spareFiles(ctx context.Context, b Bucket, keep func(num uint64) 
 	return spare, nil
 }
 
-// collect deletes what nobody can need any more: no step at the floor or above, and no pin. Only the owner calls
-// it, after the step with the floor is published. spare are the tables and sidecars that may be deleted. They were listed
-// by spareFiles, and after that a step was published whose number this directory had not noted before. Nothing is uploaded,
-// and no step published, in the meantime.
+// deletesAtOnce is how many objects a collection deletes, and how many steps it reads, at the same time.
+const deletesAtOnce = 16
+
+// A collection is what one owner deletes: choose finds out what steps need, and delete deletes the rest.
 //
-// An owner may be stopped here for any time and go on when it is not the owner any more. So what it
-// deletes was determined by what it knew as the owner, and must be of no use to any later owner:
+// An owner may be stopped between the two, or in the midst of delete, for any time, and go on when it is not the owner any
+// more. So what it deletes was determined by what it knew as the owner, and must be of no use to any later owner. For the
+// same reasons it is of no use to this one, which may upload and publish while it deletes:
 //
 //  1. Tables, sidecars and logs of later epochs are not touched.
 //  2. Those of its own epoch and of earlier ones that its newest step does not need are needed by a later owner
@@ -101,34 +114,124 @@ func (c *chain) spareFiles(ctx context.Context, b Bucket, keep func(num uint64) 
 //     was not there when spare was listed, since its claim stands behind that step.
 //  4. The later owner needs the logs behind the newest step, too. They have higher numbers than those that are
 //     deleted.
-//  5. Steps and states below the floor are never needed again, because floors never sink.
+//  5. Steps and states below the floor are never needed again but by pins, because floors never sink.
 //  6. Fences stay. Without them, a writer that was fenced could append again.
-func collect(ctx context.Context, b Bucket, c *chain, now time.Time, spare []Info) (Collected, error) {
-	k := &collection{b: b, c: c, done: Collected{Floor: c.state.Floor}, files: make(map[uint64]bool), logs: make(map[uint64]bool)}
-	for _, part := range []func(context.Context) error{
-		k.needOfSteps,
-		func(ctx context.Context) error { return k.needOfPins(ctx, now) },
-		func(ctx context.Context) error { return k.deleteFiles(ctx, spare) },
-		k.deleteSegments,
-		func(ctx context.Context) error { return k.deleteBelow(ctx, stepFolder, &k.done.Steps) },
-		func(ctx context.Context) error { return k.deleteBelow(ctx, stateFolder, &k.done.States) },
-	} {
-		if err := part(ctx); err != nil {
-			return k.done, fmt.Errorf("remote: collection: %w", err)
-		}
-	}
-	return k.done, nil
-}
-
-// A collection is one call of collect.
 type collection struct {
-	b    Bucket
-	c    *chain
-	done Collected
+	b      Bucket
+	c      *chain
+	spare  []Info
+	known  map[string]bool // fences
+	next   *Step           // see chooseFloor
+	atOnce int
 
 	files    map[uint64]bool // tables and sidecars that are needed
 	logs     map[uint64]bool // logs that are needed by pins
+	pinned   [][2]uint64     // the first and the last step that a pin needs
 	firstLog uint64          // all logs from this one on are needed
+
+	garbage []garbage
+
+	mu      sync.Mutex // protects the following fields while objects are deleted
+	done    Collected
+	fences  []string // those that were met
+	refusal error    // of a DELETE
+}
+
+// A garbage is an object that nobody needs, or a segment without a body, which may be a fence.
+type garbage struct {
+	Info
+	name  Name
+	count *int // in Collected
+}
+
+// choose finds out what the steps at the floor and above need. Only the owner calls
+// it, after the step with the floor is published. spare are the tables and sidecars that may be deleted. They were listed
+// by spareFiles, and after that a step was published whose number this directory had not noted before. fences are segments
+// that are known to be fences. Nothing is uploaded, and no step published, until it returns.
+func (c *chain) choose(ctx context.Context, b Bucket, spare []Info, fences map[string]bool, atOnce int) (*collection, error) {
+	k := &collection{
+		b: b, c: c, spare: spare, known: fences, atOnce: atOnce,
+		done: Collected{Floor: c.state.Floor}, files: make(map[uint64]bool), logs: make(map[uint64]bool),
+	}
+	if err := k.needOfSteps(ctx); err != nil {
+		return nil, fmt.Errorf("remote: collection: %w", err)
+	}
+	return k, nil
+}
+
+// delete finds out what the pins need, and deletes what nobody needs, several objects at the same time.
+func (k *collection) delete(ctx context.Context, now time.Time) (Collected, error) {
+	err := k.needOfPins(ctx, now)
+	if err == nil {
+		err = k.list(ctx)
+	}
+	if err == nil {
+		err = together(ctx, k.atOnce, len(k.garbage), k.deleteOne)
+	}
+	if err != nil {
+		err = fmt.Errorf("remote: collection: %w", err)
+	}
+	return k.done, err
+}
+
+// list lists what nobody needs.
+func (k *collection) list(ctx context.Context) error {
+	for _, info := range k.spare {
+		if name, _ := ParseName(info.Name); !k.files[name.Num] {
+			k.garbage = append(k.garbage, garbage{info, name, &k.done.Tables})
+		}
+	}
+	for _, f := range []struct {
+		folder string
+		count  *int
+		until  uint64 // neither this number is garbage nor those behind it
+	}{
+		{segmentFolder, &k.done.Segments, k.firstLog}, {stepFolder, &k.done.Steps, k.done.Floor}, {stateFolder, &k.done.States, k.done.Floor},
+	} {
+		for info, err := range k.b.List(ctx, f.folder, "") {
+			if err != nil {
+				return err
+			}
+			name, ok := ParseName(info.Name)
+			if ok && name.Num >= f.until {
+				break
+			}
+			if ok && !k.isPinned(name) && !k.known[info.Name] {
+				k.garbage = append(k.garbage, garbage{info, name, f.count})
+			}
+		}
+	}
+	return nil
+}
+
+// deleteOne deletes an object, unless it is a fence.
+func (k *collection) deleteOne(ctx context.Context, i int) error {
+	g := k.garbage[i]
+	if g.name.Kind == KindSegment && g.Size == segmentHeader {
+		switch s, _, err := readSegmentHeader(ctx, k.b, k.c.storeID, place{g.name.Num, g.name.Offset}); {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case s.Kind == SegmentFence:
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.fences = append(k.fences, g.Info.Name)
+			return nil
+		}
+	}
+	err := k.b.Delete(ctx, g.Info.Name)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if mayNot(err) {
+		k.refusal = err
+	}
+	if err != nil {
+		return err
+	}
+	*g.count++
+	k.done.Bytes += g.Size
+	return nil
 }
 
 // needOfSteps finds out what the steps at the floor and above need.
@@ -139,19 +242,18 @@ func (k *collection) needOfSteps(ctx context.Context) error {
 		if c, err = loadChain(ctx, k.b, c.storeID, k.done.Floor); err != nil {
 			return err
 		}
-		k.needFiles(c.state.Tables)
+		maps.Copy(k.files, numsOf(c.state.Tables.Version))
 		k.firstLog = firstLog(c.state.Extents)
 	}
 	known := k.c.needs
 	for c.n() < k.c.n() && (len(known) == 0 || c.n()+1 < known[0].n) {
-		step, err := readStep(ctx, k.b, c.storeID, c.n()+1)
-		if err != nil {
+		until := k.c.n()
+		if len(known) > 0 {
+			until = known[0].n - 1
+		}
+		if err := c.advance(ctx, k.b, min(until, c.n()+stepsAtOnce), k.atOnce, k.need); err != nil {
 			return err
 		}
-		if err := c.apply(step); err != nil {
-			return err
-		}
-		k.need(needsOf(step))
 	}
 	for _, needs := range known {
 		if needs.n > k.done.Floor {
@@ -168,6 +270,25 @@ func (k *collection) needOfSteps(ctx context.Context) error {
 	// The steps were believed when they were published. They still are unless they are below a higher floor, and then a
 	// later owner has published that.
 	return k.c.lookBehind(ctx, k.b, k.c.n())
+}
+
+// advance applies the steps up to n, which it reads several at a time, and calls fn for what each needs.
+func (c *chain) advance(ctx context.Context, b Bucket, n uint64, atOnce int, fn func(stepNeeds)) error {
+	from := c.n() + 1
+	steps := make([]*Step, n+1-from)
+	err := together(ctx, atOnce, len(steps), func(ctx context.Context, i int) (err error) {
+		steps[i], err = readStep(ctx, b, c.storeID, from+uint64(i))
+		return err
+	})
+	for _, step := range steps {
+		if err == nil {
+			err = c.apply(step)
+		}
+		if err == nil {
+			fn(needsOf(step))
+		}
+	}
+	return err
 }
 
 // firstLog returns the first of the logs that a step needs. Logs behind it are needed too: for restores to a later time,
@@ -220,116 +341,46 @@ func (k *collection) need(needs stepNeeds) {
 	k.firstLog = min(k.firstLog, needs.firstLog)
 }
 
-// needFiles marks the tables and sidecars of a state as needed.
-func (k *collection) needFiles(s *manifest.State) {
-	for t := range s.Version.Tables() {
-		k.files[uint64(t.Num)] = true
-		if t.Sidecar != nil {
-			k.files[uint64(t.Sidecar.Num)] = true
+// needOfPins finds out what the pins need, one after the other, and chooses those that have expired. An expired pin keeps what
+// it needs this once: while it is there, its reader may put another one in its place, which the list has not seen.
+func (k *collection) needOfPins(ctx context.Context, now time.Time) error {
+	return allPins(ctx, k.b, k.c.storeID, func() { k.garbage = nil }, func(p *Pin) error {
+		if !p.Expires.IsZero() && !now.Before(p.Expires) {
+			k.garbage = append(k.garbage, garbage{Info{Name: p.Name()}, Name{Kind: KindPin}, &k.done.Pins})
 		}
-	}
+		err := k.needPin(ctx, p)
+		if errors.Is(err, ErrSnapshotGone) && !p.Expires.IsZero() {
+			return nil // whoever wrote it was told so, or has ended before that
+		}
+		return err
+	})
 }
 
-// needOfPins finds out what the pins need, and deletes those that have expired. An expired pin keeps what it needs
-// this once: while it is there, its reader may put another one in its place, which the list has not seen.
-func (k *collection) needOfPins(ctx context.Context, now time.Time) error {
-	pins, err := listPins(ctx, k.b, k.c.storeID)
+// needPin marks what a pin needs. What steps at the floor and above need is marked already.
+func (k *collection) needPin(ctx context.Context, p *Pin) error {
+	if p.N >= k.done.Floor {
+		return nil
+	}
+	state, from, err := p.state(ctx, k.b)
 	if err != nil {
 		return err
 	}
-	for _, p := range pins {
-		k.needFiles(p.Tables)
-		for _, e := range p.Extents {
-			k.logs[e.Log] = true
-		}
-		if p.Expires.IsZero() || now.Before(p.Expires) {
-			continue
-		}
-		if err := k.b.Delete(ctx, p.Name()); err != nil {
-			return err
-		}
-		k.done.Pins++
+	maps.Copy(k.files, numsOf(state.Tables.Version))
+	for _, e := range state.Extents {
+		k.logs[e.Log] = true
+	}
+	if p.Whole == nil {
+		k.pinned = append(k.pinned, [2]uint64{from, p.N})
 	}
 	return nil
 }
 
-// deleteFiles deletes the tables and sidecars that are spare and that no step and no pin needs.
-func (k *collection) deleteFiles(ctx context.Context, spare []Info) error {
-	for _, info := range spare {
-		if name, _ := ParseName(info.Name); k.files[name.Num] {
-			continue
-		}
-		if err := k.delete(ctx, info, &k.done.Tables); err != nil {
-			return err
-		}
+// isPinned reports whether a pin needs an object: a log, or a state or step from the one that its state is made from up to its
+// own. What lies between the two stays too, also a state that was not there when the pin was read: another collection may
+// have read the pin by way of that.
+func (k *collection) isPinned(name Name) bool {
+	if name.Kind == KindSegment {
+		return k.logs[name.Num]
 	}
-	return nil
-}
-
-// deleteSegments deletes the segments of logs that are not needed, except for fences.
-func (k *collection) deleteSegments(ctx context.Context) error {
-	return k.each(ctx, segmentFolder, func(name Name, info Info) (*int, error) {
-		if name.Num >= k.firstLog || k.logs[name.Num] {
-			return nil, nil
-		}
-		if info.Size > segmentHeader {
-			return &k.done.Segments, nil // a fence has no body
-		}
-		s, _, err := readSegmentHeader(ctx, k.b, k.c.storeID, place{name.Num, name.Offset})
-		if errors.Is(err, fs.ErrNotExist) || err == nil && s.Kind == SegmentFence {
-			return nil, nil
-		}
-		return &k.done.Segments, err
-	})
-}
-
-// deleteBelow deletes the objects of a folder whose numbers are below the floor, in ascending order.
-func (k *collection) deleteBelow(ctx context.Context, folder string, count *int) error {
-	return k.each(ctx, folder, func(name Name, _ Info) (*int, error) {
-		if name.Num >= k.done.Floor {
-			return nil, errEnough
-		}
-		return count, nil
-	})
-}
-
-// errEnough is returned by the function that each calls when it needs no more objects.
-var errEnough = errors.New("enough")
-
-// each calls fn for the objects of a folder, and deletes those for which it returns a counter. Objects whose names are not
-// shale's are left alone.
-func (k *collection) each(ctx context.Context, folder string, fn func(Name, Info) (*int, error)) error {
-	for info, err := range k.b.List(ctx, folder, "") {
-		if err != nil {
-			return err
-		}
-		name, ok := ParseName(info.Name)
-		if !ok {
-			continue
-		}
-		count, err := fn(name, info)
-		if err == errEnough {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if count == nil {
-			continue
-		}
-		if err := k.delete(ctx, info, count); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// delete deletes an object, and counts it.
-func (k *collection) delete(ctx context.Context, info Info, count *int) error {
-	if err := k.b.Delete(ctx, info.Name); err != nil {
-		return err
-	}
-	*count++
-	k.done.Bytes += info.Size
-	return nil
+	return slices.ContainsFunc(k.pinned, func(p [2]uint64) bool { return p[0] <= name.Num && name.Num <= p[1] })
 }

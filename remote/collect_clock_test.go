@@ -17,9 +17,71 @@ func TestChooseFloor_ClockAhead(t *testing.T) {
 		publish(t, c, b, s)
 		mustNil(t, c.putState(t.Context(), b))
 	}
-	for hours, want := range map[time.Duration]uint64{6: 0, 4: 2, 2: 4, 0: 5} {
-		if got, err := c.chooseFloor(t.Context(), b, now.Add(-hours*time.Hour)); err != nil || got != want {
+	for hours, want := range map[time.Duration]uint64{6: 0, 4: 2, 2: 4, 0: 4} {
+		if got, _, err := c.chooseFloor(t.Context(), b, hours*time.Hour, since(now)); err != nil || got != want {
 			t.Errorf("since %d hours ago: step %d, %v; want %d", hours, got, err, want)
+		}
+	}
+}
+
+// TestChooseFloor_ClockWrong has a state for each hour. The clock is wrong at one collection, by a day and more in both
+// directions, or was wrong when the states were written. One collection takes two hours of the history away at most, and with
+// a right clock those that follow keep up with the states.
+func TestChooseFloor_ClockWrong(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, test := range []struct {
+		name    string
+		written func(hour int) time.Duration // how far the clock was ahead
+		now     time.Duration                // how far it is ahead at the collection, an hour behind the last state
+		most    uint64                       // the highest floor
+	}{
+		{"right", func(int) time.Duration { return 0 }, 0, 2},
+		{"ahead at the collection", func(int) time.Duration { return 0 }, 25 * time.Hour, 2},
+		{"years ahead", func(int) time.Duration { return 0 }, 365 * day, 2},
+		{"behind at the collection", func(int) time.Duration { return 0 }, -25 * time.Hour, 0},
+		{"behind at first", func(hour int) time.Duration { return map[bool]time.Duration{true: -25 * time.Hour}[hour <= 20] }, 0, 3},
+		{"ahead at first", func(hour int) time.Duration { return map[bool]time.Duration{true: 25 * time.Hour}[hour <= 20] }, 0, 0},
+	} {
+		b := NewMem()
+		c := beginChain(t, b)
+		for hour := 1; hour <= 24; hour++ {
+			s := &Step{Written: exampleTime.Add(time.Duration(hour)*time.Hour + test.written(hour))}
+			publish(t, c, b, s)
+			mustNil(t, c.putState(t.Context(), b))
+		}
+		right := exampleTime.Add(25 * time.Hour)
+		got, _, err := c.chooseFloor(t.Context(), b, day, since(right.Add(test.now)))
+		if mustNil(t, err); got > max(test.most, 1)+2 {
+			t.Errorf("%s: the floor is raised to step %d of %d", test.name, got, c.n())
+		}
+	}
+	// From hour to hour the floor follows.
+	b := NewMem()
+	c := beginChain(t, b)
+	for hour := 1; hour <= 60; hour++ {
+		at := exampleTime.Add(time.Duration(hour) * time.Hour)
+		publish(t, c, b, &Step{Written: at})
+		mustNil(t, c.putState(t.Context(), b))
+		floor, _, err := c.chooseFloor(t.Context(), b, day, since(at))
+		mustNil(t, err)
+		publish(t, c, b, &Step{Written: at, Floor: floor})
+		if hour > 25 {
+			old, err := readStep(t.Context(), b, c.storeID, floor)
+			mustNil(t, err)
+			if age := at.Sub(old.Written); age < day || age > day+2*time.Hour {
+				t.Errorf("hour %d: the floor is %v old", hour, age)
+			}
+		}
+	}
+}
+
+// TestStore_AgeByMonotonicClock sets the clock while the process runs: a step of this process is as old as it is.
+func TestStore_AgeByMonotonicClock(t *testing.T) {
+	s := &Store{}
+	s.publish.collector.states = []writtenState{{7, time.Now().Add(-time.Hour)}}
+	for n, want := range map[uint64]time.Duration{7: time.Hour, 8: 30 * time.Hour} {
+		if got := s.age(&Step{N: n, Written: time.Now().Add(-30 * time.Hour)}).Round(time.Minute); got != want {
+			t.Errorf("step %d is %v old, want %v", n, got, want)
 		}
 	}
 }

@@ -36,6 +36,20 @@ func spareOf(t *testing.T, b Bucket, c *chain) []Info {
 	return spare
 }
 
+// collect chooses and deletes, one call after the other.
+func collect(ctx context.Context, b Bucket, c *chain, now time.Time, spare []Info) (Collected, error) {
+	k, err := c.choose(ctx, b, spare, nil, 1)
+	if err != nil {
+		return Collected{}, err
+	}
+	return k.delete(ctx, now)
+}
+
+// since says how long before a time steps were made.
+func since(at time.Time) func(*Step) time.Duration {
+	return func(s *Step) time.Duration { return at.Sub(s.Written) }
+}
+
 // TestCollect_LeavesNothingOver checks that everything goes that nobody needs, strays and the objects of stopped
 // writers too, and nothing else.
 func TestCollect_LeavesNothingOver(t *testing.T) {
@@ -136,13 +150,13 @@ func TestChooseFloor(t *testing.T) {
 		}
 	}
 	for minutes, want := range []uint64{0, 0, 2, 2, 4, 4, 6, 6} {
-		got, err := c.chooseFloor(ctx, b, exampleTime.Add(time.Duration(minutes)*time.Minute))
+		got, _, err := c.chooseFloor(ctx, b, 0, since(exampleTime.Add(time.Duration(minutes)*time.Minute)))
 		if err != nil || got != want {
 			t.Errorf("since minute %d: step %d, %v; want %d", minutes, got, err, want)
 		}
 	}
 	publish(t, c, b, &Step{Written: exampleTime, Floor: 4})
-	if got, err := c.chooseFloor(ctx, b, exampleTime); err != nil || got != 4 {
+	if got, _, err := c.chooseFloor(ctx, b, 0, since(exampleTime)); err != nil || got != 4 {
 		t.Errorf("the floor would sink to %d, %v", got, err)
 	}
 }

@@ -10,61 +10,222 @@ import (
 )
 
 // A collector raises the floor and deletes what nobody needs any more. A floor is a step whose state is in
-// the bucket. So the publisher writes the state of the newest step each hour, if there are new
+// the bucket. So the owner writes the state of the newest step each hour, if there are new
 // steps, and remembers it: a collection is due when one of them is older than Options.Retain. A
-// store that is idle has one last state, one last collection, and then makes no requests.
+// store that is idle has one last state, a few collections, and then only looks for its tables.
 //
-// Its fields are protected by publish.mu.
+// What steps need is found out while no step is made. The rest takes a request an object, and does not hold up anybody.
 type collector struct {
-	looked time.Time      // when a collection was last thought of
-	listed bool           // states that earlier writers have written were looked for
-	states []writtenState // above the floor, by this writer, in the order of their numbers
-	floor  uint64         // the number of the newest step that only says what the floor is
+	mu lock // held during a collection; taken before publish.mu
+
+	// Protected by publish.mu.
+	looked time.Time       // when a collection was last thought of, by this process or an earlier one
+	listed bool            // states that earlier writers have written were looked for
+	states []writtenState  // above the floor, by this writer, in the order of their numbers; the first one may be by an earlier one
+	floor  uint64          // the number of the newest step that only says what the floor is
+	fences map[string]bool // segments that are known to be fences
 }
 
 // A writtenState is a state in the bucket.
 type writtenState struct {
 	n    uint64
-	made time.Time // the time of its step
+	made time.Time // when its step was made, by the monotonic clock of this process
+}
+
+// goOn notes when an earlier process last collected the bucket, as far as that is known.
+func (c *collector) goOn(last time.Time) { c.looked = last }
+
+// collected returns about when the bucket was collected last, or its first step was written: then the floor became older
+// than Options.Retain.
+func (o *opening) collected(c *chain) time.Time {
+	now := time.Now()
+	floor, err := readStep(o.ctx, o.b, o.id, max(c.step.Floor, 1))
+	if err != nil || floor.Written.After(now) {
+		return time.Time{} // a clock was wrong, or somebody deletes steps: a collection looks
+	}
+	if t := floor.Written.Add(o.opts.Retain); t.Before(now) {
+		return t
+	}
+	return now
 }
 
 // Collect deletes from the bucket what no step since Options.Retain ago and no pin needs. It does that by
 // itself, when there may be something.
+//
+// One call raises the oldest point that can be restored by two hours, or two states, at most: a clock that is wrong does not
+// take the history away.
 func (s *Store) Collect(ctx context.Context) (Collected, error) {
 	if err := s.begin(); err != nil {
 		return Collected{}, err
 	}
 	defer s.calls.Done()
-	if err := s.publish.mu.take(ctx); err != nil {
-		return Collected{}, err
-	}
-	defer s.publish.mu.release()
-	if err := s.stateNewest(ctx); err != nil {
-		return Collected{}, err
-	}
-	return s.collect(ctx)
+	return s.collect(ctx, true)
 }
 
-// collectDue collects if it is time and there may be something to collect.
-func (s *Store) collectDue(ctx context.Context) error {
-	if err := s.publish.mu.take(ctx); err != nil {
-		return err
+// CollectDue is Collect if nobody has done it for an hour and there may be something to delete. A Store does that by itself;
+// a program that has its store open for less than an hour each time calls it before Close.
+func (s *Store) CollectDue(ctx context.Context) (Collected, error) {
+	if err := s.begin(); err != nil {
+		return Collected{}, err
 	}
-	defer s.publish.mu.release()
-	c := &s.publish.collector
-	if s.opts.Retain < 0 || time.Since(c.looked) < s.opts.testing.collect {
-		return nil
-	}
-	if err := s.stateNewest(ctx); err != nil {
-		return err
-	}
-	if old := len(c.states) > 0 && time.Since(c.states[0].made) >= s.opts.Retain; old || !c.listed {
-		if _, err := s.collect(ctx); err != nil {
-			return err
+	defer s.calls.Done()
+	return s.collect(ctx, false)
+}
+
+// collectLoop collects each hour, the first time after first.
+func (s *Store) collectLoop(ctx context.Context, first time.Duration) {
+	retry, wait := backoff{}, first
+	for {
+		if !s.sleep(ctx, wait, nil) {
+			return
+		}
+		_, err := s.collect(ctx, false)
+		if ctx.Err() != nil {
+			return
+		}
+		if s.report("collect", err); err == nil {
+			retry, wait = backoff{}, s.opts.testing.collect
+		} else {
+			retry.tries++
+			wait = retry.delay()
 		}
 	}
-	c.looked = time.Now()
-	return nil
+}
+
+// collect raises the floor as far as it can, and deletes what is needed no more. Without always it does that only if it is
+// time, and there may be something to collect.
+func (s *Store) collect(ctx context.Context, always bool) (Collected, error) {
+	p := &s.publish
+	c := &p.collector
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.loops, cancel)() // Close does not wait for all of it
+	if err := c.mu.take(ctx); err != nil {
+		return Collected{}, err
+	}
+	defer c.mu.release()
+	k, err := s.choose(ctx, always)
+	if err != nil || k == nil {
+		return Collected{}, err
+	}
+	done, err := k.delete(ctx, time.Now())
+	if lerr := p.mu.take(ctx); lerr != nil {
+		return done, errors.Join(err, lerr)
+	}
+	defer p.mu.release()
+	for _, name := range k.fences {
+		c.fences[name] = true
+	}
+	if k.refusal != nil && !always {
+		err = nil // the floor is raised, which is all that another process needs: see the function Collect
+	}
+	if err != nil {
+		return done, s.superseded(ctx, err)
+	}
+	c.looked, c.listed = time.Now(), true
+	c.states = slices.DeleteFunc(c.states, func(st writtenState) bool { return st.n <= done.Floor })
+	if k.next != nil && (len(c.states) == 0 || k.next.N < c.states[0].n) {
+		c.states = slices.Insert(c.states, 0, writtenState{k.next.N, k.next.Written})
+	}
+	s.emit(Event{Kind: EventCollected, Step: done.Floor, Objects: done.Tables + done.Segments + done.Steps + done.States + done.Pins, Bytes: done.Bytes, Err: k.refusal})
+	return done, nil
+}
+
+// choose raises the floor and finds out what may be deleted. It returns nil if it is not time. Requires: collector.mu.
+func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
+	p := &s.publish
+	c := &p.collector
+	if err := p.mu.take(ctx); err != nil {
+		return nil, err
+	}
+	defer p.mu.release()
+	if !always && (s.opts.Retain < 0 || time.Since(c.looked) < s.opts.testing.collect) {
+		return nil, nil
+	}
+	if !always && !c.listed {
+		raised, err := s.raised(ctx)
+		if err != nil {
+			return nil, s.superseded(ctx, err)
+		}
+		if since := time.Since(raised); since >= 0 && since < s.opts.testing.collect {
+			c.looked = raised
+			return nil, nil
+		}
+	}
+	if err := errors.Join(s.Err(), s.stateNewest(ctx)); err != nil {
+		return nil, err
+	}
+	if old := len(c.states) > 0 && time.Since(c.states[0].made) >= s.opts.Retain; !always && !old && c.listed {
+		c.looked = time.Now()
+		return nil, nil
+	}
+	floor, next, err := p.chain.chooseFloor(ctx, s.bucket, max(0, s.opts.Retain), s.age)
+	if err != nil {
+		return nil, s.superseded(ctx, err)
+	}
+	noted := s.notedStep()
+	unpublished, err := s.localFiles()
+	if err != nil {
+		return nil, err
+	}
+	spare, err := p.chain.spareFiles(ctx, s.bucket, func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
+	if err != nil {
+		return nil, err
+	}
+	// Before a table is deleted there must be a step that no older copy of this directory has noted. There is one already if
+	// the floor was raised, unless an earlier attempt to publish it has failed.
+	for floor > p.chain.state.Floor || len(spare) > 0 && p.chain.n() <= noted {
+		if err := s.publishFloor(ctx, floor); err != nil {
+			return nil, s.superseded(ctx, err)
+		}
+	}
+	if c.fences == nil {
+		c.fences = make(map[string]bool)
+	}
+	k, err := p.chain.choose(ctx, s.bucket, spare, c.fences, deletesAtOnce)
+	if err != nil {
+		return nil, s.superseded(ctx, err)
+	}
+	k.next = next
+	return k, nil
+}
+
+// raised returns when an earlier process raised the floor, by the clock of then; the zero Time: none did since this one has, or
+// none ever. Programs that are called every few minutes, with a clock that is far ahead, would raise it each time otherwise.
+// All steps above the floor are there, and floors never sink, so it takes some requests. Requires: publish.mu.
+func (s *Store) raised(ctx context.Context) (at time.Time, err error) {
+	floor := s.publish.chain.state.Floor
+	if floor == 0 {
+		return at, nil
+	}
+	last := s.publish.chain.step
+	for low, high := floor, s.publish.chain.n(); low < high; {
+		mid := low + (high-low)/2
+		step, err := readStep(ctx, s.bucket, s.id, mid)
+		if err != nil {
+			return at, err
+		}
+		if step.Floor < floor {
+			low = mid + 1
+		} else {
+			high, last = mid, step
+		}
+	}
+	if last.Epoch < s.epoch {
+		at = last.Written
+	}
+	return at, nil
+}
+
+// age returns how old a step is, for chooseFloor. Of a step whose state this process has written, the monotonic clock says
+// it, whatever was done to the clock on the wall. Of others only the times say it that they were written with.
+func (s *Store) age(step *Step) time.Duration {
+	for _, st := range s.publish.collector.states {
+		if st.n == step.N {
+			return time.Since(st.made)
+		}
+	}
+	return time.Since(step.Written)
 }
 
 // stateNewest writes the state of the newest step, unless it has one or says nothing but the floor.
@@ -79,45 +240,6 @@ func (s *Store) stateNewest(ctx context.Context) error {
 	return s.putState(ctx)
 }
 
-// collect raises the floor as far as it can, and deletes what is needed no more. Requires: publish.mu.
-func (s *Store) collect(ctx context.Context) (Collected, error) {
-	p := &s.publish
-	if err := s.Err(); err != nil {
-		return Collected{}, err
-	}
-	floor, err := p.chain.chooseFloor(ctx, s.bucket, time.Now().Add(-max(0, s.opts.Retain)))
-	if err != nil {
-		return Collected{}, s.superseded(ctx, err)
-	}
-	noted := s.notedStep()
-	unpublished, err := s.localFiles()
-	if err != nil {
-		return Collected{}, err
-	}
-	spare, err := p.chain.spareFiles(ctx, s.bucket, func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
-	if err != nil {
-		return Collected{}, err
-	}
-	// Before a table is deleted there must be a step that no older copy of this directory has noted. There is one already if
-	// the floor was raised, unless an earlier attempt to publish it has failed.
-	for floor > p.chain.state.Floor || len(spare) > 0 && p.chain.n() <= noted {
-		if err := s.publishFloor(ctx, floor); err != nil {
-			return Collected{}, s.superseded(ctx, err)
-		}
-	}
-	done, err := collect(ctx, s.bucket, p.chain, time.Now(), spare)
-	if err == nil {
-		err = s.letParentsGo(ctx)
-	}
-	if err != nil {
-		return done, s.superseded(ctx, err)
-	}
-	p.collector.listed = true
-	p.collector.states = slices.DeleteFunc(p.collector.states, func(st writtenState) bool { return st.n <= done.Floor })
-	s.emit(Event{Kind: EventCollected, Step: done.Floor, Objects: done.Tables + done.Segments + done.Steps + done.States + done.Pins, Bytes: done.Bytes})
-	return done, nil
-}
-
 // localFiles returns the tables and sidecars of the directory. Those that no step names are named by a later one. An
 // earlier process may have uploaded some of them: they must not be deleted and PUT again, because a call that deletes may
 // also be done late. Files that are made meanwhile are not among them, and are not in the bucket.
@@ -127,11 +249,7 @@ func (s *Store) localFiles() (map[uint64]bool, error) {
 		return nil, fmt.Errorf("remote: collection: %w", local(err))
 	}
 	defer h.Release()
-	nums := make(map[uint64]bool)
-	for f := range filesOf(h.State().Version) {
-		nums[f.num] = true
-	}
-	return nums, nil
+	return numsOf(h.State().Version), nil
 }
 
 // superseded returns err, the error of a call that has not found something. If another writer owns the
@@ -156,7 +274,7 @@ func (s *Store) notedStep() uint64 {
 // publishFloor publishes a step that says nothing but the floor. Requires: publish.mu.
 func (s *Store) publishFloor(ctx context.Context, floor uint64) error {
 	p := &s.publish
-	step := &Step{Written: time.Now(), Kind: StepPublish, Floor: floor, LastTableSeq: p.chain.step.LastTableSeq, Parents: p.chain.state.Parents}
+	step := &Step{Written: time.Now(), Kind: StepPublish, Floor: floor, LastTableSeq: p.chain.step.LastTableSeq}
 	err := p.chain.publish(ctx, s.bucket, step, s.noteStep)
 	switch {
 	case errors.Is(err, ErrFenced):

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,9 +16,13 @@ import (
 // is stopped there, and meanwhile is what others do. It reports whether the collection has come there.
 func stopCollecting(t *testing.T, s *Store, b *hooked, at func(call, name string) bool, meanwhile func()) (stopped bool) {
 	t.Helper()
+	var mu sync.Mutex // protects stopped, and what at changes
 	b.hook(func(call, name string) error {
-		if !stopped && at(call, name) {
-			stopped = true
+		mu.Lock()
+		first := !stopped && at(call, name)
+		stopped = stopped || first
+		mu.Unlock()
+		if first {
 			meanwhile()
 		}
 		return nil

@@ -12,12 +12,13 @@ type EventKind int
 const (
 	EventAway       EventKind = iota // the bucket does not answer, or refuses what it is asked; it is tried again and again
 	EventBack                        // the bucket has done all that had failed; Duration says how long that took
-	EventWait                        // writers wait, as MaxLag and MaxKept say; Reason says which
+	EventWait                        // writers wait, as MaxLag says
 	EventGoOn                        // and no longer; Duration says how long it was
 	EventFenced                      // another writer owns the store: this one does not write any more
 	EventPublished                   // a step is in the bucket: Step, Tables and Bytes say what it brought
-	EventCollected                   // what no step and no pin needs was deleted
+	EventCollected                   // what no step and no pin needs was deleted; Err: the bucket refuses that (see Collect)
 	EventBackground                  // work failed for another reason than the bucket: the local disk, or a damaged file, which Err names; it is tried again
+	EventLetGo                       // more logs than MaxKept waited for the bucket and were let go: a restore can't go to what was written meanwhile, until the next step
 )
 
 var eventNames = [...]string{
@@ -29,6 +30,7 @@ var eventNames = [...]string{
 	EventPublished:  "published",
 	EventCollected:  "collected",
 	EventBackground: "background error",
+	EventLetGo:      "logs let go",
 }
 
 // String returns the kind's name in lower case.
@@ -49,6 +51,6 @@ type Event struct {
 	Step     uint64 // the number of the step
 	Tables   int    // tables and sidecars that were uploaded
 	Objects  int    // that were deleted
-	Bytes    int64  // that were uploaded, or deleted
+	Bytes    int64  // that were uploaded, deleted, or let go
 	Err      error
 }

@@ -31,26 +31,3 @@ func ExampleOpenReader() {
 	// hello <nil>
 	// shale: not found
 }
-
-// A clone begins with the state of a pin, and copies nothing.
-func ExampleClone() {
-	ctx := context.Background()
-	prod, test := remote.NewMem(), remote.NewMem()
-	writer, err := remote.Open(ctx, "db", prod, &remote.Options{Store: shale.Options{FS: vfs.NewMem()}})
-	must(err)
-	defer writer.Close()
-	must(writer.DB().Put([]byte("greeting"), []byte("hello")))
-	must(writer.Publish(ctx))
-	_, err = writer.Pin(ctx, "before-the-test", remote.PinOptions{})
-	must(err)
-
-	must(remote.Clone(ctx, prod, "before-the-test", test, remote.CloneOptions{Prefix: "prod"}))
-	reader, err := remote.OpenReader(ctx, test, &remote.ReaderOptions{
-		Parent: func(prefix string) (remote.Bucket, error) { return prod, nil },
-	})
-	must(err)
-	defer reader.Close()
-	value, err := reader.Get([]byte("greeting"))
-	fmt.Printf("%s %v\n", value, err)
-	// Output: hello <nil>
-}

@@ -127,7 +127,7 @@ func ExampleDecodeState() {
 
 // A pin is a state with a name, an owner and an end.
 func ExampleDecodePin() {
-	p := &remote.Pin{State: exampleState(77), Label: "nightly", Owner: "ann", Expires: noon.Add(24 * time.Hour)}
+	p := &remote.Pin{StoreID: 77, N: 7, Written: noon, Epoch: 1, Writer: 5, Label: "nightly", Owner: "ann", Expires: noon.Add(24 * time.Hour)}
 	object, err := p.Encode(nil)
 	must(err)
 	got, err := remote.DecodePin("p/nightly", 77, object)

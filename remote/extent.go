@@ -14,6 +14,9 @@ type Extent struct {
 	Sealed  bool   // no segment of the log follows: a seal or a fence has ended it
 }
 
+// end returns the place up to which the log is in the bucket.
+func (e Extent) end() place { return place{e.Log, e.Length} }
+
 // appendExtents appends a field for each extent:
 //
 // log · length · last sequence number · 1 if it is sealed, else 0 (varints)

@@ -110,8 +110,8 @@ func copyObject(ctx context.Context, b Bucket, name string, f vfs.File, size, su
 		if end > size || end < size && n < len(p) {
 			return 0, base.Corruption(name, -1, "size", fmt.Errorf("the object ends at %d or later, its step states %d bytes", end, size))
 		}
-		if w, err := f.Write(p[:n]); err != nil || w < n {
-			return 0, errors.Join(err, short(w, n))
+		if err := writeAll(f, p[:n]); err != nil {
+			return 0, err
 		}
 		sum = crc32.Update(sum, castagnoli, p[:max(0, min(int64(n), summed-off))])
 		if off = end; n < len(p) {
@@ -121,21 +121,13 @@ func copyObject(ctx context.Context, b Bucket, name string, f vfs.File, size, su
 	return sum, nil
 }
 
-// short returns io.ErrShortWrite if only w of n bytes were written.
-func short(w, n int) error {
-	if w < n {
-		return io.ErrShortWrite
-	}
-	return nil
-}
-
 // checkTable checks the file of a table as fetchTable does. It reads the whole file.
 func checkTable(ctx context.Context, fsys vfs.FS, path string, storeID uint64, want *manifest.Table) error {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return err
 	}
-	sum, err := sumOf(ctx, f, want.Size-tableFooter)
+	sum, err := sumOf(ctx, f, 0, 0, want.Size-tableFooter)
 	_ = f.Close() // opened for reading
 	if err == nil {
 		err = checkSums(want, sum)
@@ -179,33 +171,5 @@ func checkFilter(fsys vfs.FS, path string, storeID uint64, of *manifest.Table) e
 		return err
 	}
 	defer f.Close() // opened for reading
-	return sidecarOf(f, storeID, of).Check()
-}
-
-// sidecarOf returns the sidecar of a table in src.
-func sidecarOf(src io.ReaderAt, storeID uint64, of *manifest.Table) *sstable.Sidecar {
-	return sstable.NewSidecar(src, sstable.SidecarInfo{Num: of.Sidecar.Num, StoreID: storeID, Table: of.Num,
-		TableChecksum: of.Checksum, Size: of.Sidecar.Size, Checksum: of.Sidecar.Checksum})
-}
-
-// sumOf returns the crc32c of the first size bytes of src.
-func sumOf(ctx context.Context, src io.ReaderAt, size int64) (uint32, error) {
-	sum := uint32(0)
-	buf := make([]byte, max(0, min(1<<20, size)))
-	for off := int64(0); off < size; {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		p := buf[:min(int64(len(buf)), size-off)]
-		n, err := src.ReadAt(p, off)
-		if n < len(p) {
-			if err == nil || err == io.EOF {
-				err = base.Corruption("file", off+int64(n), "size", io.ErrUnexpectedEOF)
-			}
-			return 0, err
-		}
-		sum = crc32.Update(sum, castagnoli, p)
-		off += int64(n)
-	}
-	return sum, nil
+	return sidecarFile(of).check(f, storeID)
 }

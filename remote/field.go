@@ -19,20 +19,22 @@ import (
 const (
 	tagKind         = 2  // of steps
 	tagEdit         = 4  // of steps
-	tagExtent       = 6  // of all three, repeated
+	tagExtent       = 6  // of all three, repeated; of pins only in those of earlier versions
 	tagFloor        = 8  // of steps and states
 	tagLastTableSeq = 10 // of steps
-	tagParent       = 12 // of all three, repeated
+	tagParent       = 12 // of clones, which earlier versions made; no longer read
 	tagLabel        = 14 // of pins
-	tagTables       = 16 // of states and pins
+	tagTables       = 16 // of states; likewise
 	tagExpires      = 18 // of pins
 	tagOwner        = 19 // of pins; odd: it is for people only
+	tagPinned       = 20 // of pins
 )
 
 var (
 	errShort    = errors.New("it ends within a field")
 	errTrailing = errors.New("the field is longer than its content")
 	errRepeated = errors.New("the field stands twice")
+	errClone    = errors.New("it is of a clone, which only earlier versions read: restore it with one of these, and ship that to another bucket")
 )
 
 // appendField appends a field.
@@ -56,13 +58,8 @@ func appendUvarints(dst []byte, values ...uint64) []byte {
 	return dst
 }
 
-// appendText appends the length of s as a varint, and s.
-func appendText(dst []byte, s string) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
-}
-
 // decodeFields calls fn for each field of src. fn decodes the content and reports whether it knows
-// the tag. Extents and parents may be repeated, the others may not.
+// the tag. Extents may be repeated, the others may not.
 func decodeFields(src []byte, fn func(tag uint64, d *decoder) (known bool)) error {
 	seen := uint64(0) // bit t is set if there was a field of tag t
 	for len(src) > 0 {
@@ -75,6 +72,8 @@ func decodeFields(src []byte, fn func(tag uint64, d *decoder) (known bool)) erro
 		src = d.src
 		known := fn(tag, &content)
 		switch {
+		case tag == tagParent:
+			return errClone
 		case !known && tag%2 == 0:
 			return fmt.Errorf("field %d is unknown: %w", tag, base.ErrFormatTooNew)
 		case !known:
@@ -83,7 +82,7 @@ func decodeFields(src []byte, fn func(tag uint64, d *decoder) (known bool)) erro
 			return fmt.Errorf("field %d: %w", tag, content.err)
 		case len(content.src) > 0:
 			return fmt.Errorf("field %d: %w", tag, errTrailing)
-		case seen&(1<<tag) != 0 && tag != tagExtent && tag != tagParent:
+		case seen&(1<<tag) != 0 && tag != tagExtent:
 			return fmt.Errorf("field %d: %w", tag, errRepeated)
 		}
 		seen |= 1 << tag
@@ -119,9 +118,6 @@ func (d *decoder) next(n uint64) []byte {
 
 // rest returns all bytes that are left, which are a part of src.
 func (d *decoder) rest() []byte { return d.next(uint64(len(d.src))) }
-
-// text decodes a length and as many bytes.
-func (d *decoder) text() string { return string(d.next(d.uvarint())) }
 
 // uvarint decodes a varint.
 func (d *decoder) uvarint() uint64 {

@@ -5,9 +5,9 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -35,12 +35,12 @@ type follower struct {
 	mem     *vfs.Mem
 	files   *bucketFiles
 
+	most int64 // bytes of logs behind which nothing is read that the newest state does not need
+
 	pinned bool // nothing behind the state's extents may be shown
 	chain  *chain
 	stale  bool // the directory lacks what the newest step says
 
-	dir      string // of the present handle; a rewind begins another one
-	dirs     int    // how many there were
 	manifest localManifest
 	minLog   uint64 // the first log that the manifest needs
 
@@ -70,22 +70,19 @@ type heldSegment struct {
 // parallelSegments is how many segments are read at the same time when many are to be read.
 const parallelSegments = 16
 
-func newFollower(b Bucket, storeID uint64, mem *vfs.Mem, files *bucketFiles) *follower {
-	return &follower{b: b, storeID: storeID, mem: mem, files: files}
+func newFollower(b Bucket, storeID uint64, mem *vfs.Mem, files *bucketFiles, most int64) *follower {
+	return &follower{b: b, storeID: storeID, mem: mem, files: files, most: most}
 }
 
-// begin takes over a state, and forgets what the follower has: in a new directory, which is the one of
-// another handle. It reads all segments that follow.
+// followDir is the directory in memory.
+const followDir = "db"
+
+// begin makes the directory, with a state in it. It reads all segments that follow.
 func (f *follower) begin(ctx context.Context, c *chain) error {
 	f.chain, f.stale = c, true
-	f.dirs++
-	f.dir = fmt.Sprintf("db-%d", f.dirs)
-	f.tableSeq, f.known, f.last, f.seen, f.written = 0, 0, 0, 0, time.Time{}
-	if err := f.mem.MkdirAll(f.dir); err != nil {
+	if err := f.mem.MkdirAll(followDir); err != nil {
 		return err
 	}
-	f.manifest.restart()
-	f.manifest.open = nil
 	f.restart()
 	return f.takeStep(ctx)
 }
@@ -101,52 +98,47 @@ func (f *follower) restart() {
 }
 
 // poll takes in what has come to the bucket. It makes two GETs if that is nothing. changed says that the
-// handle must advance; after begun it must be replaced by one of the new directory.
-func (f *follower) poll(ctx context.Context) (changed, begun bool, err error) {
-	rewound := false
+// handle must advance.
+func (f *follower) poll(ctx context.Context) (changed bool, err error) {
+	var damaged error
 	for {
 		step, err := f.chain.next(ctx, f.b)
 		if errors.Is(err, ErrSnapshotGone) {
 			return f.reload(ctx)
 		}
-		if err != nil {
-			return false, false, err
-		}
-		if step == nil {
+		if damaged = err; err != nil || step == nil {
 			break
 		}
 		f.manifest.later(step.Edit)
 		f.stale = true
-		rewound = rewound || step.Kind == StepRewind
 	}
-	if rewound {
-		return true, true, f.begin(ctx, f.chain)
-	}
-	if f.stale {
-		if err := f.takeStep(ctx); err != nil {
-			if errors.Is(err, ErrSnapshotGone) {
-				return f.reload(ctx)
-			}
-			return false, false, err
+	// Without a step that is damaged, or whose tables are, the logs behind the present one lead on.
+	if f.stale && (damaged == nil || isDamage(damaged)) {
+		err := f.takeStep(ctx)
+		if errors.Is(err, ErrSnapshotGone) {
+			return f.reload(ctx)
 		}
-		changed = true
+		changed, damaged = err == nil, errors.Join(damaged, err)
+	}
+	if damaged != nil && !isDamage(damaged) {
+		return changed, damaged
 	}
 	more, err := f.takeSegments(ctx)
-	return changed || more, false, err
+	return changed || more, errors.Join(damaged, err)
 }
 
 // reload goes on from the newest state, because the steps after the present one are gone.
-func (f *follower) reload(ctx context.Context) (changed, begun bool, err error) {
+func (f *follower) reload(ctx context.Context) (changed bool, err error) {
 	c, err := loadChain(ctx, f.b, f.storeID, 0)
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
 	f.chain, f.stale = c, true
 	f.manifest.restart()
 	if err := f.takeStep(ctx); err != nil {
-		return false, false, err
+		return false, err
 	}
-	return true, false, nil
+	return true, nil
 }
 
 // takeStep makes the newest state that of the directory.
@@ -159,150 +151,162 @@ func (f *follower) takeStep(ctx context.Context) error {
 		// The segments in between may be gone, and nobody needs them: tables have what is in them.
 		f.restart()
 	}
-	if err := f.readAhead(ctx); err != nil {
-		return err
+	if err := f.readAhead(ctx); err != nil && (f.pinned || !isDamage(err)) {
+		return err // takeSegments reports damage: what is before it can be shown
 	}
 	tableSeq := f.inTables()
 	minLog := uint64(state.Tables.MinLog)
-	if err := f.manifest.write(f.mem, f.dir, state, minLog, max(f.last, tableSeq)); err != nil {
+	if err := f.manifest.write(f.mem, followDir, state, minLog, max(f.last, tableSeq)); err != nil {
 		return err
 	}
 	f.tableSeq, f.known, f.last = tableSeq, max(tableSeq, uint64(state.Tables.LastSeq)), max(f.last, tableSeq)
-	f.written = newer(f.written, state.Written)
+	f.written = later(f.written, state.Written)
 	f.minLog, f.stale = minLog, false
 	return f.admit()
 }
 
-// inTables returns a sequence number up to which the tables of the newest state have everything.
+// inTables returns a sequence number up to which the tables of the newest state have everything. That of the entries
+// alone does not say it, because a compaction sets the numbers of old entries to 0.
 func (f *follower) inTables() uint64 {
-	seq := f.chain.state.inTables()
+	seq, s := uint64(0), f.chain.state
 	if f.chain.step != nil {
-		seq = max(seq, f.chain.step.LastTableSeq)
+		seq = f.chain.step.LastTableSeq
+	}
+	for t := range s.Tables.Version.Tables() {
+		seq = max(seq, uint64(t.MaxSeq))
+	}
+	for _, e := range s.Extents {
+		if e.Log < uint64(s.Tables.MinLog) {
+			seq = max(seq, e.LastSeq)
+		}
 	}
 	return seq
-}
-
-// newer returns the later one of two times.
-func newer(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // readAhead reads the segments up to the end of the newest state's extents, many at a time. What follows is
 // read by takeSegments.
 func (f *follower) readAhead(ctx context.Context) error {
-	extents := f.chain.state.Extents
-	if len(extents) == 0 {
-		return nil
-	}
-	last := extents[len(extents)-1]
-	end := place{last.Log, last.Length}
+	end := f.end()
 	if !f.at.before(end) {
 		return nil
-	}
-	for i, p := range f.chain.state.Parents {
-		if until := f.chain.state.cloneEnd(i); f.at.before(until) {
-			if err := f.readList(ctx, f.files.bucket(p.Below-1), until); err != nil {
-				return err
-			}
-			f.at = until // the list goes on in the next bucket
-		}
 	}
 	until := place{log: maxNum}
 	if f.pinned {
 		until = end
 	}
-	if err := f.readList(ctx, f.b, until); err != nil {
+	if err := f.readList(ctx, until); err != nil {
 		return err
 	}
 	if f.at.before(end) {
-		return f.segmentGone(fmt.Errorf("remote: segment %s: %w", f.at, fs.ErrNotExist))
+		return f.segmentGone(ctx, fs.ErrNotExist)
 	}
 	return nil
 }
 
-// cloneEnd returns where the segments in the bucket of a clone's parent end, as far as the clone has them.
-func (s *State) cloneEnd(parent int) (end place) {
-	for _, e := range s.Extents {
-		if e.Log < s.Parents[parent].Below {
-			end = place{e.Log, e.Length}
-		}
+// end returns the place up to which the newest state needs segments.
+func (f *follower) end() place {
+	extents := f.chain.state.Extents
+	if len(extents) == 0 {
+		return place{}
 	}
-	return end
+	return extents[len(extents)-1].end()
 }
 
-// readList reads the segments of a bucket from f.at up to a place.
-func (f *follower) readList(ctx context.Context, b Bucket, until place) error {
-	if !f.at.before(until) {
-		return nil
+var errManyLogs = errors.New("remote: the logs behind the newest step have more bytes than ReaderOptions.MaxLogs: " +
+	"nothing newer is shown until the writer publishes a step")
+
+// full reports whether there are too many logs in memory to read more than the newest state needs.
+func (f *follower) full() bool {
+	if f.at.before(f.end()) {
+		return false
 	}
-	var infos []segmentInfo
-	for info, err := range walkSegments(ctx, b, f.storeID, f.at) {
-		if err != nil {
-			return f.segmentGone(err)
+	sum := int64(0)
+	for _, h := range f.held {
+		sum += int64(len(h.body))
+	}
+	names, _ := f.mem.List(followDir) // it is there
+	for _, name := range names {
+		if kind, _, ok := base.ParseFileName(name); !ok || kind != base.FileLog {
+			continue
 		}
-		if !info.at.before(until) {
+		if info, err := f.mem.Stat(filepath.Join(followDir, name)); err == nil {
+			sum += info.Size
+		}
+	}
+	return sum >= f.most
+}
+
+// readList reads the segments from f.at up to a place, or less if there are too many.
+func (f *follower) readList(ctx context.Context, until place) error {
+	var infos []segmentInfo
+	var ended error
+	for info, err := range walkSegments(ctx, f.b, f.storeID, f.at) {
+		if ended = err; err != nil || !info.at.before(until) {
 			break
 		}
 		infos = append(infos, info)
 	}
-	for len(infos) > 0 {
-		n := min(len(infos), parallelSegments)
-		read, err := f.readMany(ctx, b, infos[:n])
-		if err != nil {
-			return f.segmentGone(err)
+	for some := range slices.Chunk(infos, parallelSegments) {
+		if f.full() {
+			return nil
 		}
+		read, errs := make([]*Segment, len(some)), make([]error, len(some))
+		err := together(ctx, parallelSegments, len(some), func(ctx context.Context, i int) error {
+			read[i], errs[i] = readSegment(ctx, f.b, f.storeID, some[i].at)
+			return nil // the others go on
+		})
+		err = errors.Join(err, errors.Join(errs...))
 		for _, s := range read {
+			if s == nil {
+				break // what is before the damage can be shown
+			}
 			f.hold(s)
 		}
-		infos = infos[n:]
+		if err != nil {
+			return f.segmentGone(ctx, err)
+		}
 	}
-	return nil
+	return f.segmentGone(ctx, ended)
 }
 
-// segmentGone returns the error for a segment of the newest state that is not there. The state may not be the
-// newest any more, and so it is worth another try.
-func (f *follower) segmentGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", ErrSnapshotGone, base.Corruption(f.at.String(), -1, "segment named by a step", errNoObject))
+// segmentGone returns the error for a segment of the newest state that is not there: damage, or ErrSnapshotGone if the
+// state is not kept any more.
+func (f *follower) segmentGone(ctx context.Context, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
-}
-
-// readMany reads segments at the same time.
-func (f *follower) readMany(ctx context.Context, b Bucket, infos []segmentInfo) ([]*Segment, error) {
-	all := make([]*Segment, len(infos))
-	errs := make(chan error, len(infos))
-	for i, info := range infos {
-		go func() {
-			s, err := readSegment(ctx, b, f.storeID, info.at)
-			all[i] = s
-			errs <- err
-		}()
+	if err := f.chain.checkFloor(ctx, f.b); err != nil && !f.pinned {
+		return err
 	}
-	var err error
-	for range infos {
-		err = errors.Join(err, <-errs)
-	}
-	return all, err
+	return base.Corruption(f.at.String(), -1, "segment named by a step", errNoObject)
 }
 
 // takeSegments reads the segments that have come, and writes to the logs what may be shown. It reads none while
-// some wait for a step.
+// some wait for a step. If there are more than a few, it reads the rest of their log many at a time.
 func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 	before := f.last
-	for len(f.held) == 0 {
+	for n := 1; len(f.held) == 0; n++ {
 		s, err := readSegment(ctx, f.b, f.storeID, f.at)
 		if errors.Is(err, fs.ErrNotExist) {
-			break
+			if !f.at.before(f.end()) {
+				break
+			}
+			err = f.segmentGone(ctx, err)
+		}
+		if err == nil && f.full() {
+			f.seen, err = max(f.seen, s.LastSeq), errManyLogs
 		}
 		if err != nil {
 			return f.last != before, err
 		}
 		f.hold(s)
-		if err := f.admit(); err != nil {
+		if n >= 4 {
+			err = f.readList(ctx, place{log: f.at.log + 1})
+		}
+		if errors.Is(err, ErrSnapshotGone) {
+			err = nil // the next look decides about a segment that was listed and is not there
+		}
+		if err := errors.Join(f.admit(), err); err != nil {
 			return f.last != before, err
 		}
 	}
@@ -356,7 +360,7 @@ func (f *follower) admitHeld() error {
 				return err
 			}
 		}
-		f.written = newer(f.written, h.written)
+		f.written = later(f.written, h.written)
 		f.held = f.held[1:]
 	}
 	return nil
@@ -373,8 +377,14 @@ func (f *follower) contiguous(h *heldSegment) (n int64, gap bool, err error) {
 	}
 	header := f.logs[h.log]
 	end := h.off
-	_, length, prevSeq := logNumbers(header)
-	if h.off == 0 && len(f.manifest.open) == 0 {
+	prev, length, prevSeq := logNumbers(header)
+	switch {
+	case h.off > 0:
+	case prev >= f.minLog && prev > 0 && !f.manifest.has(prev):
+		// The log before was not shipped: a writer died when it had begun it, or the first upload of the store's tables is
+		// under way. A step comes that has in tables what is in that log.
+		return 0, true, nil
+	case len(f.manifest.open) == 0:
 		f.last = max(f.last, prevSeq) // what was written before the first log is in tables
 	}
 	if f.known < f.tableSeq {
@@ -410,7 +420,7 @@ func (f *follower) follows(first uint64, b *shale.Batch) bool {
 	case first <= f.tableSeq: // tables have it, as a whole
 		f.last = max(f.last, last)
 		return true
-	case first <= f.last: // the writer has gone back: a step says so
+	case first <= f.last: // numbers come again: the store went on from an earlier state
 		return false
 	case first != f.last+1 && (f.unsure || first-1 > f.known):
 		return false
@@ -434,7 +444,7 @@ const maxReserve = 64 << 20
 
 // appendLog writes a stretch of a log to its file.
 func (f *follower) appendLog(log uint64, off int64, b []byte) error {
-	name := filepath.Join(f.dir, base.LogName(base.FileNum(log)))
+	name := filepath.Join(followDir, base.LogName(base.FileNum(log)))
 	file, err := f.mem.OpenReadWrite(name)
 	made := errors.Is(err, fs.ErrNotExist)
 	if made {
@@ -457,7 +467,7 @@ func (f *follower) appendLog(log uint64, off int64, b []byte) error {
 
 // clean removes the files that the directory's manifest does not need any more. Requires: the handle has advanced.
 func (f *follower) clean() error {
-	names, err := f.mem.List(f.dir)
+	names, err := f.mem.List(followDir)
 	if err != nil {
 		return err
 	}
@@ -466,13 +476,15 @@ func (f *follower) clean() error {
 		if !ok || !(kind == base.FileLog && uint64(num) < f.minLog || kind == base.FileManifest && num < f.manifest.num) {
 			continue
 		}
-		if err := f.mem.Remove(filepath.Join(f.dir, name)); err != nil {
+		if err := f.mem.Remove(filepath.Join(followDir, name)); err != nil {
 			return err
 		}
 		if kind == base.FileLog {
 			delete(f.logs, uint64(num))
 		}
 	}
-	f.files.know(f.chain.state.Tables.Version)
+	if !f.stale {
+		f.files.know(f.chain.state.Tables.Version)
+	}
 	return nil
 }

@@ -83,7 +83,7 @@ func TestFormat_EveryBitCounts(t *testing.T) {
 // stands under another name, or is of another kind.
 func TestFormat_OtherStoreOrPlace(t *testing.T) {
 	elsewhere := map[string]string{
-		"identity": "id2", "segment": SegmentName(12, 0x1001), "step": StepName(8), "state": StateName(8), "pin": "p/after-upgrade",
+		"identity": "id2", "segment": SegmentName(12, 0x1001), "step": StepName(8), "state": StateName(8), "pin": "p/after-upgrade", "whole pin": "p/after-upgrade",
 	}
 	all := examples()
 	for i, o := range all {
@@ -96,8 +96,8 @@ func TestFormat_OtherStoreOrPlace(t *testing.T) {
 		if _, err := o.decode(elsewhere[o.kind], exampleStore, good); err == nil {
 			t.Errorf("%s under the name %s is accepted", o.kind, elsewhere[o.kind])
 		}
-		if _, err := o.decode(o.name, exampleStore, all[(i+1)%len(all)].bytes(t)); err == nil {
-			t.Errorf("%s in the place of a %s is accepted", all[(i+1)%len(all)].kind, o.kind)
+		if _, err := o.decode(o.name, exampleStore, all[(i+2)%len(all)].bytes(t)); err == nil {
+			t.Errorf("%s in the place of a %s is accepted", all[(i+2)%len(all)].kind, o.kind)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestFormat_UnknownFields(t *testing.T) {
 		if back, err := o.decode(o.name, exampleStore, with(21, 3, 'x', 'y', 'z')); err != nil || !bytes.Equal(back, good) {
 			t.Errorf("%s with an unknown field of an odd tag: %x, %v; want it skipped", o.kind, back, err)
 		}
-		for _, tag := range []byte{20, 64} {
+		for _, tag := range []byte{22, 64} {
 			if _, err := o.decode(o.name, exampleStore, with(tag, 1, 1)); !errors.Is(err, base.ErrFormatTooNew) {
 				t.Errorf("%s with tag %d: %v, want ErrFormatTooNew", o.kind, tag, err)
 			}
@@ -149,7 +149,7 @@ func TestFormat_UnknownFields(t *testing.T) {
 
 // TestFormat_RepeatedFields adds each field of an object to it once more. Only lists may have two.
 func TestFormat_RepeatedFields(t *testing.T) {
-	fixed := map[string]int{"step": leastStep - sumSize, "state": leastState - sumSize, "pin": leastState - sumSize}
+	fixed := map[string]int{"step": leastStep - sumSize, "state": leastState - sumSize, "pin": leastState - sumSize, "whole pin": leastState - sumSize}
 	for _, o := range examples() {
 		begin, ok := fixed[o.kind]
 		if !ok {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -97,7 +98,7 @@ type bucketFiles struct {
 	cancel context.CancelFunc
 	tails  *tails
 	pages  *pageCache
-	bucket func(num uint64) Bucket // the bucket with the file of a number: a clone has parents
+	bucket Bucket
 	// missing is asked when an object is not there, and returns the error for the caller.
 	missing func(f storedFile, err error) error
 
@@ -126,7 +127,7 @@ type fetchCounts struct{ pages, streams atomic.Int64 }
 const maxBackground = 64
 
 // newBucketFiles returns a bucketFiles that knows no files yet.
-func newBucketFiles(bucket func(num uint64) Bucket, storeID uint64, local vfs.FS, dir string, pages *pageCache) *bucketFiles {
+func newBucketFiles(bucket Bucket, storeID uint64, local vfs.FS, dir string, pages *pageCache) *bucketFiles {
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &bucketFiles{
 		ctx: ctx, cancel: cancel, bucket: bucket, pages: pages,
@@ -147,7 +148,7 @@ func (b *bucketFiles) close() error {
 
 // get fetches bytes of an object with one GET.
 func (b *bucketFiles) get(ctx context.Context, f storedFile, p []byte, off int64) error {
-	err := f.read(ctx, b.bucket(f.num), p, off)
+	err := f.read(ctx, b.bucket, p, off)
 	if errors.Is(err, errNoObject) {
 		return b.missing(f, err)
 	}
@@ -176,27 +177,19 @@ func (b *bucketFiles) know(v *manifest.Version) {
 
 // learn makes the files of a version known in addition to the others, and gets their tails, many at a time.
 func (b *bucketFiles) learn(ctx context.Context, v *manifest.Version) error {
-	var wg sync.WaitGroup
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	permits := make(chan struct{}, maxBackground)
-	for f := range filesOf(v) {
-		b.mu.Lock()
+	files := slices.Collect(filesOf(v))
+	b.mu.Lock()
+	for _, f := range files {
 		b.known[fileName{f.kind, f.num}] = f
-		b.mu.Unlock()
-		permits <- struct{}{}
-		if ctx.Err() != nil {
-			break
-		}
-		wg.Go(func() {
-			if _, err := b.tails.get(ctx, f); err != nil {
-				cancel(err)
-			}
-			<-permits
-		})
 	}
-	wg.Wait()
-	return context.Cause(ctx)
+	b.mu.Unlock()
+	return together(ctx, maxBackground, len(files), func(ctx context.Context, i int) error {
+		_, err := b.tails.get(ctx, files[i])
+		if files[i].kind != KindTable && isDamage(err) {
+			err = nil // a store does without a damaged sidecar
+		}
+		return err
+	})
 }
 
 // find returns the file with a name, if it is known.

@@ -10,7 +10,7 @@ import (
 
 // gate is the local store's CommitGate: the leader of the commit queue asks it before a group of writes
 // is acknowledged. Usually it only counts. With Strict it returns when the group is in the bucket.
-// With MaxLag and MaxKept it waits while the bucket is too far behind.
+// With MaxLag it waits while the bucket is too far behind.
 func (s *Store) gate(pos shale.LogPosition) error {
 	lacking, rotated := s.ledger.wrote(pos)
 	if err := s.Err(); err != nil {
@@ -19,40 +19,29 @@ func (s *Store) gate(pos shale.LogPosition) error {
 	if s.opts.Strict {
 		return s.gateStrict(pos)
 	}
-	if rotated && s.opts.Ship > 0 {
+	if rotated && (s.opts.Ship > 0 || s.opts.MaxKept >= 0 && lacking > s.opts.MaxKept) {
 		wake(s.shipNow)
 	}
-	if s.opts.MaxLag == 0 && (s.opts.MaxKept < 0 || lacking <= s.opts.MaxKept) {
+	if s.opts.MaxLag == 0 {
 		return nil
 	}
 	return s.awaitShipping()
 }
 
-// behind returns which option makes writers wait now, or "".
-func (s *Store) behind() string {
-	if s.opts.MaxLag == 0 && s.opts.MaxKept < 0 {
-		return ""
-	}
-	switch lag := s.ledger.lag(); {
-	case s.opts.MaxKept >= 0 && lag.Bytes > s.opts.MaxKept:
-		return "MaxKept"
-	case s.opts.MaxLag > 0 && lag.Time > s.opts.MaxLag:
-		return "MaxLag"
-	}
-	return ""
-}
+// behind reports whether MaxLag makes writers wait now.
+func (s *Store) behind() bool { return s.ledger.lag().Time > s.opts.MaxLag }
 
 // awaitShipping waits until the bucket is near enough.
 func (s *Store) awaitShipping() error {
-	begin, reason := time.Now(), s.behind()
-	if reason == "" {
+	if !s.behind() {
 		return nil
 	}
-	s.emit(Event{Kind: EventWait, Reason: reason})
-	defer func() { s.emit(Event{Kind: EventGoOn, Reason: reason, Duration: time.Since(begin)}) }()
+	begin := time.Now()
+	s.emit(Event{Kind: EventWait, Reason: "MaxLag"})
+	defer func() { s.emit(Event{Kind: EventGoOn, Reason: "MaxLag", Duration: time.Since(begin)}) }()
 	for {
 		changed := s.ledger.awaited()
-		if s.behind() == "" {
+		if !s.behind() {
 			return nil
 		}
 		wake(s.shipNow)
@@ -71,7 +60,7 @@ func (s *Store) awaitShipping() error {
 func (s *Store) gateStrict(pos shale.LogPosition) error {
 	retry := backoff{}
 	for {
-		err := s.shipStrict(s.gates, pos)
+		err := s.shipStrict(s.reporting(s.gates, "strict"), pos)
 		if err == nil {
 			s.report("strict", nil)
 			return nil

@@ -42,9 +42,9 @@ func appendSum(dst []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint32(dst, Checksum(dst[start:]))
 }
 
-// checkHead checks the head of an object, except for the store id, which it returns. size is the
-// least number of bytes of such an object. The error names no object.
-func checkHead(src []byte, magic string, size int) (storeID uint64, err error) {
+// checkHead checks the head of an object of a version up to newest, except for the store id, which it returns. size is
+// the least number of bytes of such an object. The error names no object.
+func checkHead(src []byte, magic string, size int, newest uint32) (storeID uint64, err error) {
 	if len(src) < size {
 		return 0, fmt.Errorf("%d bytes, it has %d at least", len(src), size)
 	}
@@ -55,7 +55,7 @@ func checkHead(src []byte, magic string, size int) (storeID uint64, err error) {
 		return 0, fmt.Errorf("version: %w", err)
 	}
 	switch v := binary.LittleEndian.Uint32(src[8:]); {
-	case v > FormatVersion:
+	case v > newest:
 		return 0, fmt.Errorf("version %d: %w", v, base.ErrFormatTooNew)
 	case v == 0:
 		return 0, errors.New("version 0")
@@ -71,10 +71,10 @@ func checkStored(b, stored []byte) error {
 	return nil
 }
 
-// unseal checks the head of an object and the checksum at its end, and returns the bytes between the
-// two. size is the least number of bytes of such an object.
-func unseal(src []byte, magic string, size int) (storeID uint64, content []byte, err error) {
-	storeID, err = checkHead(src, magic, size)
+// unseal checks the head of an object of a version up to newest and the checksum at its end, and returns the bytes between
+// the two. size is the least number of bytes of such an object.
+func unseal(src []byte, magic string, size int, newest uint32) (storeID uint64, content []byte, err error) {
+	storeID, err = checkHead(src, magic, size, newest)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -93,9 +93,13 @@ func checkStore(got, want uint64) error {
 	return nil
 }
 
-// checkPlace returns an error if an object that says where it belongs stands under another name.
-func checkPlace(says, name string) error {
-	if says != name {
+// checkWhere returns an error if an object, which says to which store and name it belongs, is of another store or stands
+// under another name.
+func checkWhere(object interface{ Name() string }, itsStore uint64, name string, storeID uint64) error {
+	if err := checkStore(itsStore, storeID); err != nil {
+		return err
+	}
+	if says := object.Name(); says != name {
 		return fmt.Errorf("it is the object %s", says)
 	}
 	return nil
@@ -106,7 +110,7 @@ func damage(name, part string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, base.ErrFormatTooNew):
+	case errors.Is(err, base.ErrFormatTooNew), errors.Is(err, errClone):
 		return fmt.Errorf("remote: %s %s: %w", part, name, err)
 	}
 	return base.Corruption(name, -1, part, err)

@@ -195,7 +195,7 @@ func (p *published) files(local vfs.FS, dir string) *bucketFiles {
 		pages, err = openPageCache(local, filepath.Join(dir, "pages"), p.storeID, 4<<20)
 		mustNil(p.t, err)
 	}
-	b := newBucketFiles(func(uint64) Bucket { return p.bucket }, p.storeID, local, dir, pages)
+	b := newBucketFiles(p.bucket, p.storeID, local, dir, pages)
 	p.t.Cleanup(func() { _ = b.close() })
 	mustNil(p.t, b.learn(p.t.Context(), p.version))
 	return b

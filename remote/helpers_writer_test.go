@@ -164,7 +164,7 @@ func (w *testWriter) publishKind(kind StepKind) {
 		}
 		for _, log := range w.logs() {
 			if log >= state.MinLog {
-				h, err := wal.ReadHeader(w.mem, "db", log, w.storeID)
+				h, err := wal.ReadHeader(w.mem, "db", log, w.storeID, 0)
 				mustNil(w.t, err)
 				w.tableSeq = max(w.tableSeq, uint64(h.PrevSeq))
 				break
@@ -356,21 +356,6 @@ func (w *testWriter) check(r shale.Reader, seq uint64) {
 		v, err := r.Get([]byte(key))
 		if want[key] == nil && err != shale.ErrNotFound || want[key] != nil && !bytes.Equal(v, want[key]) {
 			w.t.Fatalf("at %d: Get(%s) = %.10q, %v, want %.10q", seq, key, v, err, want[key])
-		}
-	}
-}
-
-// An editTo is an edit that removes things.
-type editTo struct{ e *manifest.Edit }
-
-// clear removes all tables of a version.
-func (e *editTo) clear(v *manifest.Version) {
-	e.e = new(manifest.Edit)
-	for level := range v.Levels {
-		for _, run := range v.Levels[level].Runs {
-			for _, t := range run.Tables {
-				e.e.Removed = append(e.e.Removed, manifest.Removed{Level: level, Num: t.Num})
-			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
@@ -15,15 +16,21 @@ import (
 // into the way to the bucket and back.
 const stepsAtOnce = 16
 
+// stepsInMemory is how many steps a walk reads before it applies them.
+const stepsInMemory = 256
+
 // A history is the chain of steps of a bucket, as a restore and Verify look back on it. Unlike a
-// chain, it can be entered at any step that is still there.
+// chain, it can be entered at any step that is still there. It does without steps and states that are damaged
+// or missing, as far as others lead past them.
 type history struct {
 	b       Bucket
 	storeID uint64
 	newest  uint64   // the number of the newest step
-	last    *Step    // the newest step
 	floor   uint64   // the first step that can be restored, at least 1
 	states  []uint64 // the numbers of all states, ascending
+
+	mu     sync.Mutex // protects the following field
+	damage []Finding  // what it does without
 }
 
 // openHistory reads which steps and states a bucket has. Its error wraps fs.ErrNotExist if the bucket
@@ -43,11 +50,18 @@ func openHistory(ctx context.Context, b Bucket) (*history, error) {
 	if h.newest == 0 {
 		return nil, fmt.Errorf("remote: the bucket has store %016x, and no step yet: %w", h.storeID, fs.ErrNotExist)
 	}
-	h.last, err = h.step(ctx, h.newest)
-	if err != nil {
-		return nil, err
+	// Floors never sink. If newer steps can't be read, what is gone below the right floor is damage like any other.
+	for n := h.newest; n > 0 && n+stateEvery > h.newest; n-- {
+		s, err := h.step(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		if s != nil {
+			h.floor = s.Floor
+			break
+		}
 	}
-	h.floor = max(h.last.Floor, 1)
+	h.floor = max(h.floor, 1)
 	for info, err := range b.List(ctx, stateFolder, "") {
 		if err != nil {
 			return nil, err
@@ -59,10 +73,25 @@ func openHistory(ctx context.Context, b Bucket) (*history, error) {
 	return h, nil
 }
 
-// step reads step n. A step that is missing is damage: all at the floor and above must be there.
+// step reads step n, and returns nil if it is damaged. A step that is missing is damage: all at the floor and above
+// must be there.
 func (h *history) step(ctx context.Context, n uint64) (*Step, error) {
 	s, err := twice(func() (*Step, error) { return readStep(ctx, h.b, h.storeID, n) })
-	return s, missing(err, StepName(n), "step")
+	return s, h.pass(missing(err, StepName(n), "step"))
+}
+
+// pass notes damage, once for each object, and returns nil. Any other error is returned as it is.
+func (h *history) pass(err error) error {
+	var damage *base.CorruptionError
+	if !errors.As(err, &damage) {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !slices.ContainsFunc(h.damage, func(f Finding) bool { return f.Object == damage.File }) {
+		h.damage = append(h.damage, Finding{damage.File, damage})
+	}
+	return nil
 }
 
 // twice calls read, and again if what it has read is damaged: the bytes may have changed on their way.
@@ -89,7 +118,7 @@ func missing(err error, name, part string) error {
 	return err
 }
 
-// steps reads the steps from first to last, some at the same time.
+// steps reads the steps from first to last, some at the same time. Those that are damaged are nil.
 func (h *history) steps(ctx context.Context, first, last uint64) ([]*Step, error) {
 	all := make([]*Step, last+1-first)
 	err := together(ctx, stepsAtOnce, len(all), func(ctx context.Context, i int) (err error) {
@@ -99,32 +128,32 @@ func (h *history) steps(ctx context.Context, first, last uint64) ([]*Step, error
 	return all, err
 }
 
-// base returns the newest state that is not after step n: one of the bucket, or that of an empty
+// base returns the newest state that is not after step n and can be read: one of the bucket, or that of an empty
 // store before step 1.
 func (h *history) base(ctx context.Context, n uint64) (*State, error) {
-	i, there := slices.BinarySearch(h.states, n)
-	if there {
-		i++
+	for _, from := range slices.Backward(h.states) {
+		if from > n {
+			continue
+		}
+		s, err := twice(func() (*State, error) { return readState(ctx, h.b, h.storeID, from) })
+		if err = h.pass(missing(err, StateName(from), "state")); err != nil || s != nil {
+			return s, err
+		}
 	}
-	if i == 0 {
-		return emptyState(h.storeID), nil
-	}
-	from := h.states[i-1]
-	s, err := twice(func() (*State, error) { return readState(ctx, h.b, h.storeID, from) })
-	return s, missing(err, StateName(from), "state")
+	return emptyState(h.storeID), nil
 }
 
 // A moment is a state with the step that leads to it.
 type moment struct {
 	state *State
-	step  *Step     // nil: that of a pin, whose step may be gone
+	step  *Step     // nil: that of a pin, whose step may be gone, or of a state whose step is damaged
 	at    time.Time // when the step was written, or one before it if the clock has gone back
 }
 
 // walk calls fn for each step from the one that a state was written for, or from the step after that
-// if there is none, up to step n. fn must not keep a moment's state beyond the call without a copy:
-// see moment.clone. It ends when fn returns false.
-func (h *history) walk(ctx context.Context, n uint64, fn func(m moment) bool) (from uint64, err error) {
+// if there is none, up to step n, or up to one that is damaged, or until fn returns an error. fn must not keep a moment's
+// state beyond the call without a copy: see moment.clone.
+func (h *history) walk(ctx context.Context, n uint64, fn func(m moment) error) (from uint64, err error) {
 	state, err := h.base(ctx, n)
 	if err != nil {
 		return 0, err
@@ -132,26 +161,30 @@ func (h *history) walk(ctx context.Context, n uint64, fn func(m moment) bool) (f
 	from = state.N
 	first := max(from, 1)
 	if first < h.floor {
-		return from, base.Corruption(StateName(h.floor), -1, "state",
-			fmt.Errorf("the object is missing: the steps before %d are gone, and no other state leads to step %d", h.floor, n))
-	}
-	steps, err := h.steps(ctx, first, n)
-	if err != nil {
-		return from, err
+		return from, h.pass(base.Corruption(StateName(h.floor), -1, "state",
+			fmt.Errorf("the object is missing: the steps before %d are gone, and no other state leads to step %d", h.floor, n)))
 	}
 	m := moment{state: state, at: state.Written}
-	for _, step := range steps {
-		if step.N > from {
-			if err := m.state.apply(step); err != nil {
+	for ; first <= n; first += stepsInMemory {
+		steps, err := h.steps(ctx, first, min(n, first+stepsInMemory-1))
+		if err != nil {
+			return from, err
+		}
+		for i, step := range steps {
+			if next := first + uint64(i); next > from { // a state has its own step already
+				if step == nil {
+					return from, nil // a later state goes on behind it
+				}
+				if err := m.state.apply(step); err != nil {
+					return from, h.pass(err)
+				}
+			}
+			if m.step = step; step != nil {
+				m.at = later(m.at, step.Written)
+			}
+			if err := fn(m); err != nil {
 				return from, err
 			}
-		}
-		m.step = step
-		if step.Written.After(m.at) {
-			m.at = step.Written
-		}
-		if !fn(m) {
-			return from, nil
 		}
 	}
 	return from, nil
@@ -164,7 +197,6 @@ func (m moment) clone() *moment {
 	tables.Logs = slices.Clone(tables.Logs)
 	state.Tables = &tables
 	state.Extents = slices.Clone(state.Extents)
-	state.Parents = slices.Clone(state.Parents)
 	m.state = &state
 	return &m
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"iter"
 	"sync"
+	"time"
 )
 
 // A hooked bucket calls a function before each call of another bucket, and one after it. Both may wait,
@@ -17,6 +18,7 @@ type hooked struct {
 	after  func(call, name string) error
 	counts map[string]int // by call
 	bytes  int64          // that were put
+	slow   map[Kind]int   // how many seconds a Put of an object takes, in which bytes move
 }
 
 func newHooked(b Bucket) *hooked { return &hooked{b: b, counts: make(map[string]int)} }
@@ -68,7 +70,15 @@ func (h *hooked) Put(ctx context.Context, name string, body io.ReaderAt, size in
 	return h.do("put", name, func() error {
 		h.mu.Lock()
 		h.bytes += size
+		seconds := 0
+		if n, ok := ParseName(name); ok {
+			seconds = h.slow[n.Kind]
+		}
 		h.mu.Unlock()
+		for range seconds {
+			time.Sleep(time.Second)
+			Progress(ctx)
+		}
 		return h.b.Put(ctx, name, body, size, crc32c, absent)
 	})
 }

@@ -3,26 +3,9 @@ package remote
 import (
 	"bytes"
 	"io"
-	"math/rand/v2"
 	"testing"
 	"testing/iotest"
 )
-
-// TestJoinSums compares with checksums that are computed over all bytes.
-func TestJoinSums(t *testing.T) {
-	data := make([]byte, 1<<20)
-	_, _ = rand.NewChaCha8([32]byte{1}).Read(data)
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range 3000 {
-		a, b := r.IntN(200), r.IntN(1<<(1+i%20))
-		if b += a; b > len(data) {
-			b = len(data)
-		}
-		if got, want := joinSums(Checksum(data[:a]), Checksum(data[a:b]), int64(b-a)), Checksum(data[:b]); got != want {
-			t.Fatalf("%d and %d bytes: %08x, want %08x", a, b-a, got, want)
-		}
-	}
-}
 
 // TestJoined reads two slices as if they were one.
 func TestJoined(t *testing.T) {

@@ -70,8 +70,9 @@ type limit struct {
 // An ending says why logs end where they do.
 type ending struct {
 	kind endingKind
-	from uint64 // the first sequence number that is missing
-	to   uint64 // the last one
+	from uint64                // the first sequence number that is missing
+	to   uint64                // the last one
+	err  *base.CorruptionError // the damage, if it is that
 }
 
 type endingKind int
@@ -82,6 +83,7 @@ const (
 	endAtGap                          // sequence numbers are missing
 	endBeforeIngest                   // the tables lack an ingestion
 	endAtRewind                       // what follows was written to another past
+	endAtDamage                       // the next segment is damaged or missing
 )
 
 // String returns the reason for people.
@@ -95,6 +97,9 @@ func (e ending) String() string {
 		return fmt.Sprintf("the tables of the ingestion with sequence number %d are not in the step", e.from)
 	case endAtRewind:
 		return fmt.Sprintf("the store went on from an earlier state there, with sequence number %d", e.from)
+	}
+	if e.kind == endAtDamage {
+		return "an object of the bucket can't be used: " + e.err.Error()
 	}
 	return "there are no more segments"
 }
@@ -160,8 +165,8 @@ func (l *laying) write(s *Segment) (int64, error) {
 	if l.file == nil || uint64(l.log().Num) != s.Log || l.log().Length != s.Offset {
 		return 0, base.Corruption(s.Name(), -1, "segment", errors.New("it does not follow the one before it"))
 	}
-	if n, err := l.file.Write(s.Body); err != nil || n < len(s.Body) {
-		return 0, errors.Join(err, short(n, len(s.Body)))
+	if err := writeAll(l.file, s.Body); err != nil {
+		return 0, err
 	}
 	l.log().Length = max(s.Offset, logHeader)
 	if s.End() <= logHeader {
@@ -202,7 +207,8 @@ func (l *laying) begin(s *Segment) error {
 	if err := l.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	prev, prevSeq := logBefore(s.Body)
+	before, _, beforeSeq := logNumbers(s.Body)
+	prev, prevSeq := base.FileNum(before), base.Seq(beforeSeq)
 	if len(l.logs) > 0 && prev > 0 && s.Log>>EpochShift != uint64(l.log().Num)>>EpochShift && prevSeq < l.log().LastSeq {
 		// Whoever has taken over did not have all that was in the bucket.
 		l.end = ending{kind: endAtRewind, from: uint64(prevSeq) + 1}
@@ -242,13 +248,6 @@ func (l *laying) link(header []byte, prev base.FileNum) {
 	le.PutUint64(header[40:], uint64(before.Num))
 	le.PutUint64(header[48:], uint64(before.Length))
 	le.PutUint32(header[64:], Checksum(header[:64]))
-}
-
-// logBefore returns the number of the log before the one with a header, and the last sequence number in
-// it (docs/FORMAT.md, section 3). The header is not checked: wal.ReadRange does that.
-func logBefore(header []byte) (prev base.FileNum, prevSeq base.Seq) {
-	le := binary.LittleEndian
-	return base.FileNum(le.Uint64(header[40:])), base.Seq(le.Uint64(header[56:]))
 }
 
 // batch takes the next record of a log, which ends at an offset. It returns errEnd if the logs have to
@@ -313,6 +312,20 @@ func (l *laying) cut(s *Segment) error {
 	return l.finish()
 }
 
+// damaged ends the logs before what is damaged or missing. It returns any other error.
+func (l *laying) damaged(err error) error {
+	var damage *base.CorruptionError
+	if !errors.As(err, &damage) {
+		return err
+	}
+	l.end = ending{kind: endAtDamage, err: damage}
+	if l.file == nil {
+		return nil
+	}
+	l.at = place{uint64(l.log().Num), l.log().Length}
+	return l.file.Truncate(l.log().Length)
+}
+
 // finish makes the last log durable, but not its name. A log that has no record is given the length
 // that its header states: recovery takes a shorter one for one that was never used.
 func (l *laying) finish() error {
@@ -332,10 +345,6 @@ func (l *laying) finish() error {
 	return errors.Join(err, f.Close())
 }
 
-// maxReserved is the longest file that a log without a record is given, in bytes. New logs state at most
-// 65,536.
-const maxReserved = 64 << 20
-
 // lengthen gives a log file at least the length that its header states (docs/FORMAT.md, section 3).
 func lengthen(f vfs.File) error {
 	var field [8]byte
@@ -344,7 +353,7 @@ func lengthen(f vfs.File) error {
 	}
 	length := binary.LittleEndian.Uint64(field[:])
 	size, err := f.Size()
-	if err != nil || length <= uint64(size) || length > maxReserved {
+	if err != nil || length <= uint64(size) || length > maxReserve {
 		return err
 	}
 	return f.Truncate(int64(length))

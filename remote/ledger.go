@@ -37,6 +37,26 @@ type ledger struct {
 func (l *ledger) wrote(pos shale.LogPosition) (lacking int64, rotated bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.wroteLocked(pos)
+}
+
+// saw is wrote for a position that was asked for, and that others may have overtaken.
+func (l *ledger) saw(pos shale.LogPosition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if pos.LastSeq > l.lastSeq || pos.Log > l.log {
+		l.wroteLocked(pos)
+	}
+}
+
+// letGo says that n bytes of logs never come to the bucket.
+func (l *ledger) letGo(n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes = max(0, l.bytes-n)
+}
+
+func (l *ledger) wroteLocked(pos shale.LogPosition) (lacking int64, rotated bool) {
 	from := l.written
 	if pos.Log != l.log {
 		from, rotated = logHeader, l.log != 0

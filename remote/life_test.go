@@ -109,7 +109,7 @@ func (s *shipped) logs() (nums []base.FileNum) {
 	current := base.FileNum(s.db.LogPosition().Log)
 	for _, name := range names {
 		if typ, n, ok := base.ParseFileName(name); ok && typ == base.FileLog && n <= current {
-			if _, err := wal.ReadHeader(s.disk, shippedDir, n, s.storeID); err == nil || s.storeID == 0 || n == current {
+			if _, err := wal.ReadHeader(s.disk, shippedDir, n, s.storeID, 0); err == nil || s.storeID == 0 || n == current {
 				nums = append(nums, n)
 			}
 		}
@@ -203,7 +203,7 @@ func (s *shipped) ship() {
 			s.stretch(s.db.LogPosition().Written, 0)
 			return
 		}
-		h, err := wal.ReadHeader(s.disk, shippedDir, logs[i+1], s.storeID)
+		h, err := wal.ReadHeader(s.disk, shippedDir, logs[i+1], s.storeID, 0)
 		mustNil(s.t, err)
 		if h.Prev != logs[i] {
 			s.t.Fatalf("log %x follows %x", h.Num, h.Prev)
@@ -287,7 +287,7 @@ func (s *shipped) publish() {
 	}
 	logs := s.logs()
 	needed := logs[slices.IndexFunc(logs, func(n base.FileNum) bool { return n >= now.MinLog })]
-	header, err := wal.ReadHeader(s.disk, shippedDir, needed, s.storeID)
+	header, err := wal.ReadHeader(s.disk, shippedDir, needed, s.storeID, 0)
 	mustNil(s.t, err)
 	highest := max(header.PrevSeq, base.Seq(s.tables))
 	for num, n := range is {

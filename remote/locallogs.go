@@ -53,7 +53,7 @@ type successor struct {
 func (l *localLogs) next(log, current uint64) (successor, error) {
 	good := current
 	for at := current; ; {
-		h, err := wal.ReadHeader(l.fs, l.dir, base.FileNum(at), l.storeID)
+		h, err := wal.ReadHeader(l.fs, l.dir, base.FileNum(at), l.storeID, 0)
 		if errors.Is(err, fs.ErrNotExist) && at != current {
 			return successor{good, -1}, nil // another program has opened the store and removed it
 		}
@@ -92,7 +92,7 @@ func (l *localLogs) before(low, high uint64) (uint64, error) {
 	}
 	slices.Sort(nums)
 	for _, num := range slices.Backward(nums) {
-		_, err := wal.ReadHeader(l.fs, l.dir, num, l.storeID)
+		_, err := wal.ReadHeader(l.fs, l.dir, num, l.storeID, 0)
 		if err == nil {
 			return uint64(num), nil
 		}

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
@@ -87,6 +88,11 @@ func (m *localManifest) note(last uint64) error {
 	}
 	m.last = base.Seq(last)
 	return m.append(&manifest.Edit{LastSeq: m.last})
+}
+
+// has reports whether a log was announced, and is needed.
+func (m *localManifest) has(log uint64) bool {
+	return slices.ContainsFunc(m.open, func(l manifest.LogInfo) bool { return l.Num == base.FileNum(log) })
 }
 
 // announce says that there is a log.

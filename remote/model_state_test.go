@@ -134,7 +134,11 @@ func (c *bucketState) checkPin(p *Pin) error {
 		return err
 	}
 	if there := c.find(p.Name()); there != nil || p.Expires.IsZero() { // otherwise it has expired
-		if err = checkNeeded(c.mem(), &p.State, true); err != nil {
+		var kept *State
+		if kept, _, err = p.state(ctxModel, c.mem()); err == nil {
+			err = checkNeeded(c.mem(), kept, true)
+		}
+		if err != nil {
 			err = fmt.Errorf("pin %s of step %d: %w", p.Label, p.N, err)
 		}
 	}

@@ -231,6 +231,15 @@ func (w *modelWriter) ship(kind SegmentKind) bool {
 	return true
 }
 
+// handOver ends the list of segments of w for good, as Store.handOver does.
+func (w *modelWriter) handOver() {
+	seq := uint64(len(w.records))
+	_, _ = putSegment(ctxModel, w.b, &Segment{
+		StoreID: exampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: seq + 1, LastSeq: seq, Written: exampleTime,
+		Kind: SegmentSeal, Next: anchorPlace(w.c.epoch + 1).log,
+	})
+}
+
 // ships appends segments of these kinds, as far as they are acknowledged.
 func (w *modelWriter) ships(kinds ...SegmentKind) {
 	for _, kind := range kinds {
@@ -435,7 +444,7 @@ func (w *modelWriter) collect(now time.Time) bool {
 	if err := w.c.putState(ctxModel, w.b); err != nil {
 		return false
 	}
-	floor, err := w.c.chooseFloor(ctxModel, w.b, exampleTime)
+	floor, _, err := w.c.chooseFloor(ctxModel, w.b, 0, since(exampleTime))
 	if err != nil {
 		return false
 	}

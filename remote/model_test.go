@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -64,6 +65,43 @@ func TestModel_Zombie(t *testing.T) {
 	play(t, "fences, a fault", claimed, 1, false, 0.3, fences, collects)
 	play(t, "claims, a fault", 2, 1, false, 0.1, claims, collects)
 	play(t, "ships, publishes and collects, a fault", 2, 1, false, 0.05, ownerPart(whole), collects)
+}
+
+// TestModel_HandsOver lets an owner hand the list of segments over at its end, while others take the store over, or after
+// that. Nobody puts a fence then, and nothing that was acknowledged is lost, also when the end of the list is collected.
+func TestModel_HandsOver(t *testing.T) {
+	hands := ownerPart(func(a *modelWriter) { _ = a.ship(SegmentData) && a.ship(SegmentSeal); a.handOver() })
+	takes := func(name string, writer uint64) part {
+		return func(m *model, b Bucket) {
+			a := &modelWriter{m: m, b: b, name: name}
+			_ = a.claim(writer) && a.take() && a.ship(SegmentData)
+		}
+	}
+	collects := func(m *model, b Bucket) {
+		a := &modelWriter{m: m, b: b, name: "C"}
+		_ = a.claim(32) && a.take() && a.ship(SegmentSeal) && a.publish(0) && a.collect(noPins) && a.ship(SegmentData)
+	}
+	play(t, "one successor", 1, 0, false, 1, hands, takes("B", 21))
+	play(t, "one successor, a fault", 1, 1, false, 0.5, hands, takes("B", 21))
+	play(t, "two successors", 1, 0, false, 0.5, hands, takes("B", 21), takes("C", 22))
+	play(t, "one that collects", 2, 0, false, 0.5, hands, takes("B", 21), collects)
+	for faults, share := range []float64{1, 0.5} {
+		for name, parts := range map[string][]part{
+			"the next has claimed":             {func(m *model, b Bucket) { a := m.resume(b, "B"); _ = a.take() && a.ship(SegmentData) }, collects},
+			"another claims, and one collects": {takes("B", 31), collects},
+		} {
+			t.Run(fmt.Sprint(name, ", faults: ", faults), func(t *testing.T) {
+				runScenario(t, &scenario{name: name, faults: faults, parts: parts, prepare: func(b *memBucket) {
+					modelHistory(b, 2)
+					m := newModel(b, findOwner(b))
+					m.resume(b, "h").handOver()
+					if a := (&modelWriter{m: m, b: b}); name == "the next has claimed" && !a.claim(21) {
+						panic(a.m.broken)
+					}
+				}}, share)
+			})
+		}
+	}
 }
 
 // claimed is a history at whose end another writer has claimed the store and not done anything else yet.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
@@ -20,6 +21,10 @@ const (
 	notesMagic = "shaleNOT"
 	// notesSize is the length of the file in bytes. Part of the format.
 	notesSize = headSize + 8*8 + 4 + sumSize
+	// notesVersion is the highest version of the file.
+	notesVersion = 2
+	// maxTried is how many writers notes.Tried has at most: the newest. Part of the format.
+	maxTried = 1000
 )
 
 // notes are what a directory knows of its bucket. With them Open finds out whether the directory is
@@ -37,6 +42,9 @@ type notes struct {
 	// Before is the step before that, which is in the bucket, and BeforeWriter is its writer. 0: there
 	// is none.
 	Before, BeforeWriter uint64
+	// Tried are the earlier writers of this directory, oldest first, that may have PUT a step behind Before too, and have
+	// ended before they knew. Such a PUT may still arrive.
+	Tried []uint64
 	// Shipped is where the next segment stands, or, if there are newer ones, some segment after the last
 	// log that was let go. LastSeq is the last sequence number that is known to be in the bucket: the
 	// one before Shipped, or a later one if the writer was fenced. It is an earlier one if the segments have
@@ -54,19 +62,44 @@ type notes struct {
 // encode returns the file:
 //
 //	head 24 · step · its writer · step before · its writer · log · offset · last sequence number · epoch (u64 each)
-//	· restored u8 · fenced u8 · zero 2 · crc32c u32
+//	· restored u8 · fenced u8 · zero 2 · [tried u64]* · crc32c u32
+//
+// With tried writers it has version 2.
 func (n *notes) encode() []byte {
 	dst := appendHead(nil, notesMagic, n.StoreID)
+	if len(n.Tried) > 0 {
+		binary.LittleEndian.PutUint32(dst[8:], notesVersion)
+		binary.LittleEndian.PutUint32(dst[12:], Checksum(dst[:12]))
+	}
 	for _, v := range []uint64{n.Step, n.Writer, n.Before, n.BeforeWriter, n.Shipped.log, uint64(n.Shipped.off), n.LastSeq, n.Epoch} {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
 	flag := map[bool]byte{true: 1}
-	return appendSum(append(dst, flag[n.Restored], flag[n.Fenced], 0, 0), 0)
+	dst = append(dst, flag[n.Restored], flag[n.Fenced], 0, 0)
+	for _, w := range n.Tried {
+		dst = binary.LittleEndian.AppendUint64(dst, w)
+	}
+	return appendSum(dst, 0)
+}
+
+// try returns Tried with the writer of Step, which may have PUT a step behind Before too.
+func (n *notes) try() []uint64 {
+	tried := slices.Clone(n.Tried)
+	if n.Step == n.Before+1 {
+		tried = append(tried, n.Writer)
+	}
+	return tried[max(0, len(tried)-maxTried):]
+}
+
+// wrote reports whether the directory may have PUT a step.
+func (n *notes) wrote(s *Step) bool {
+	return s.N == n.Step && s.Writer == n.Writer || s.N == n.Before && s.Writer == n.BeforeWriter ||
+		s.N == n.Before+1 && slices.Contains(n.Tried, s.Writer)
 }
 
 // decodeNotes decodes the file. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func decodeNotes(src []byte) (*notes, error) {
-	id, content, err := unseal(src, notesMagic, notesSize)
+	id, content, err := unseal(src, notesMagic, notesSize, notesVersion)
 	if err != nil {
 		return nil, damage(notesName, "notes", err)
 	}
@@ -78,12 +111,15 @@ func decodeNotes(src []byte) (*notes, error) {
 	switch {
 	case d.err != nil:
 		err = d.err
-	case len(d.src) > 0:
+	case len(d.src)%8 > 0 || len(d.src) > 8*maxTried:
 		err = errTrailing
 	case flags[0] > 1 || flags[1] > 1 || flags[2]|flags[3] != 0:
 		err = fmt.Errorf("flags %x", flags)
 	default:
 		n.Restored, n.Fenced = flags[0] == 1, flags[1] == 1
+		for len(d.src) > 0 {
+			n.Tried = append(n.Tried, d.uint64())
+		}
 		err = errors.Join(checkSeq(n.LastSeq), n.check())
 	}
 	if err != nil {
@@ -111,7 +147,7 @@ func readNotes(fsys vfs.FS, dir string) (*notes, error) {
 		return nil, fmt.Errorf("remote: open %s: %w", path, err)
 	}
 	defer f.Close() // only read: nothing to lose
-	buf := make([]byte, notesSize+1)
+	buf := make([]byte, notesSize+8*maxTried+1)
 	n, err := f.ReadAt(buf, 0)
 	if n < notesSize && err != nil && err != io.EOF {
 		return nil, fmt.Errorf("remote: read %s: %w", path, err)

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/shaledb/shale"
@@ -10,9 +11,15 @@ import (
 
 // TestNotes_EveryBitCounts changes each bit of the notes.
 func TestNotes_EveryBitCounts(t *testing.T) {
-	want := notes{StoreID: 1, Step: 7, Writer: 2, Before: 6, BeforeWriter: 3, Shipped: place{1<<EpochShift + 4, 8192}, LastSeq: 99, Epoch: 1, Restored: true}
+	for _, tried := range [][]uint64{nil, {5}, {5, 1 << 63, 6}} {
+		everyBitCounts(t, tried)
+	}
+}
+
+func everyBitCounts(t *testing.T, tried []uint64) {
+	want := notes{StoreID: 1, Step: 7, Writer: 2, Before: 6, BeforeWriter: 3, Shipped: place{1<<EpochShift + 4, 8192}, LastSeq: 99, Epoch: 1, Restored: true, Tried: tried}
 	data := want.encode()
-	if got, err := decodeNotes(data); err != nil || *got != want {
+	if got, err := decodeNotes(data); err != nil || !reflect.DeepEqual(*got, want) {
 		t.Fatalf("decodeNotes = %+v, %v; want %+v", got, err, want)
 	}
 	for bit := range 8 * len(data) {
@@ -46,7 +53,7 @@ func TestNotes_PowerCuts(t *testing.T) {
 		})
 		mustNil(t, writeNotes(m, "db", &after))
 		for _, c := range crashed {
-			if got, err := readNotes(c, "db"); err != nil || *got != before && *got != after {
+			if got, err := readNotes(c, "db"); err != nil || !reflect.DeepEqual(*got, before) && !reflect.DeepEqual(*got, after) {
 				t.Fatalf("after a power cut at operation %d: %+v, %v", op, got, err)
 			}
 		}
@@ -56,7 +63,7 @@ func TestNotes_PowerCuts(t *testing.T) {
 			}
 			return
 		}
-		if got, err := readNotes(m, "db"); err != nil || *got != after {
+		if got, err := readNotes(m, "db"); err != nil || !reflect.DeepEqual(*got, after) {
 			t.Fatalf("%+v, %v", got, err)
 		}
 	}

@@ -64,13 +64,14 @@ func identityOf(name string, storeID uint64, src []byte) (*Identity, error) {
 // examples are the objects of docs/REMOTE.md.
 func examples() []object {
 	id := &Identity{StoreID: exampleStore, Created: exampleTime}
-	segment, step, state, pin := exampleSegment(), exampleStep(), exampleState(), examplePin()
+	segment, step, state, pin, whole := exampleSegment(), exampleStep(), exampleState(), examplePin(), exampleWholePin()
 	return []object{
 		{"identity", IdentityName, id.Encode, again(identityOf)},
 		{"segment", segment.Name(), segment.Encode, again(DecodeSegment)},
 		{"step", step.Name(), step.Encode, again(DecodeStep)},
 		{"state", state.Name(), state.Encode, again(DecodeState)},
 		{"pin", pin.Name(), pin.Encode, again(DecodePin)},
+		{"whole pin", whole.Name(), whole.Encode, again(DecodePin)},
 	}
 }
 
@@ -94,7 +95,6 @@ func exampleStep() *Step {
 		Edit:    &manifest.Edit{NextFileNum: 20, Added: []manifest.Added{{Level: 0, Run: 13, Table: exampleTable(13)}}},
 		Extents: []Extent{{Log: 12, Length: 4102, LastSeq: 8}},
 		Floor:   3, LastTableSeq: 6,
-		Parents: []Parent{{Below: 10, Prefix: "prod/db", Pin: "daily"}},
 	}
 }
 
@@ -108,14 +108,21 @@ func exampleState() *State {
 		Tables:  &manifest.State{Version: v, StoreID: exampleStore, NextFileNum: 20, LastSeq: 6},
 		Extents: []Extent{{Log: 12, Length: 4102, LastSeq: 8}},
 		Floor:   3,
-		Parents: []Parent{{Below: 10, Prefix: "prod/db", Pin: "daily"}},
 	}
 }
 
 func examplePin() *Pin {
-	p := &Pin{State: *exampleState(), Label: "before-upgrade", Owner: "ann", Expires: exampleTime.Add(time.Hour)}
-	p.Floor = 0
-	p.Parents = nil
+	return &Pin{
+		StoreID: exampleStore, N: 7, Written: exampleTime, Epoch: 1, Writer: 0xfeedfacecafef00d,
+		Label: "before-upgrade", Owner: "ann", Expires: exampleTime.Add(time.Hour),
+	}
+}
+
+// exampleWholePin is a pin of an earlier version.
+func exampleWholePin() *Pin {
+	p := examplePin()
+	p.Epoch, p.Writer, p.Whole = 0, 0, exampleState()
+	p.Whole.Floor = 0
 	return p
 }
 

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -28,6 +26,11 @@ import (
 // has a store (ErrNotEmpty), and a directory that is an older copy or has been superseded (ErrFenced).
 // Probe says what is refused of buckets.
 func Open(ctx context.Context, dir string, b Bucket, o *Options) (*Store, error) {
+	return open(ctx, nil, dir, b, o)
+}
+
+// open is Open, and Attach if db is not nil.
+func open(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options) (*Store, error) {
 	opts, err := o.withDefaults()
 	if err != nil {
 		return nil, err
@@ -37,11 +40,13 @@ func Open(ctx context.Context, dir string, b Bucket, o *Options) (*Store, error)
 	if dir, err = vfs.Abs(opts.Store.FS, dir); err != nil {
 		return nil, fmt.Errorf("remote: open %s: %w", name, err)
 	}
+	dir = vfs.Resolve(opts.Store.FS, dir) // a link that is switched later leads to another store
 	s := &Store{
-		fs: opts.Store.FS, dir: dir, opts: opts, writer: randomNumber() | 1,
+		db: db, attached: db != nil,
+		fs: opts.Store.FS, dir: dir, lock: newDirLock(opts.Store.FS, dir), opts: opts, writer: randomNumber() | 1,
 		shipNow: make(chan struct{}, 1), publishNow: make(chan struct{}, 1),
 		failing: make(map[string]error),
-		ship:    shipper{mu: make(lock, 1)}, publish: publisher{mu: make(lock, 1)},
+		ship:    shipper{mu: make(lock, 1)}, publish: publisher{mu: make(lock, 1), collector: collector{mu: make(lock, 1)}},
 	}
 	s.loops, s.stop = context.WithCancel(context.Background())
 	s.gates, s.release = context.WithCancel(context.Background())
@@ -49,7 +54,7 @@ func Open(ctx context.Context, dir string, b Bucket, o *Options) (*Store, error)
 	if err := op.run(); err != nil {
 		s.stop()
 		s.release()
-		return nil, fmt.Errorf("remote: open %s: %w", name, err)
+		return nil, fmt.Errorf("remote: open %s: %w", name, errors.Join(err, s.letGoUnopened(), s.lock.release()))
 	}
 	s.bucket = retryingFor(op.b, opts.testing.patience)
 	s.start()
@@ -72,22 +77,23 @@ type opening struct {
 
 // run takes the steps of Open:
 //
-//  1. It tries the bucket, and finds out whose it is.
-//  2. It checks that the directory has written the newest step, or that it was restored from it.
-//  3. It claims the store.
-//  4. If another directory was the owner, it fences that one, and checks once more.
-//  5. It opens the local store.
+//  1. It locks the directory, if it has a store, and reads what that says.
+//  2. It tries the bucket, and finds out whose it is.
+//  3. It checks that the directory has written the newest step, or that it was restored from it.
+//  4. It claims the store.
+//  5. If another directory was the owner, it fences that one, and checks once more.
+//  6. It opens the local store.
 func (o *opening) run() error {
-	if err := Probe(o.ctx, o.b); err != nil {
-		return err
-	}
-	for _, step := range []func() error{o.identify, o.compare, o.claim, o.takeOver, o.openLocal} {
+	for _, step := range []func() error{o.loadLocal, o.probe, o.identify, o.compare, o.claim, o.takeOver, o.openLocal} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// probe tries the bucket. All of it was tried when the directory first came to it.
+func (o *opening) probe() error { return probeBucket(o.ctx, o.b, o.found == nil || o.found.Restored) }
 
 // identify finds out which store the directory and the bucket have. It makes both if there are none.
 func (o *opening) identify() error {
@@ -96,8 +102,15 @@ func (o *opening) identify() error {
 	if err != nil && !unused {
 		return err
 	}
-	if err := o.loadLocal(unused); err != nil {
-		return err
+	if o.local == nil {
+		if unused {
+			err = o.create()
+		} else {
+			err = o.loadLocal() // another program may have made the store meanwhile
+		}
+		if err != nil {
+			return err
+		}
 	}
 	switch {
 	case o.local == nil:
@@ -117,52 +130,41 @@ func (o *opening) identify() error {
 	return nil
 }
 
-// loadLocal reads what the directory has. If it has no store, it makes one if it may.
-func (o *opening) loadLocal(create bool) error {
-	var err error
+// loadLocal locks the directory and reads what it has. If it has no store, it does nothing.
+func (o *opening) loadLocal() error {
+	if o.attached { // the program's store has the lock
+		err := o.lookAt()
+		if err == nil {
+			o.found, err = readNotes(o.fs, o.dir)
+		}
+		return err
+	}
+	err := o.lock.take(o.ctx, o.opts.Store.LockTimeout)
+	if err != nil || o.lock.lock == nil {
+		return err
+	}
 	o.local, err = manifest.Load(o.fs, o.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if !create {
-			return nil
-		}
-		db, err := shale.Open(o.dir, &o.opts.Store)
-		if err != nil {
-			return err
-		}
-		if err := db.Close(); err != nil {
-			return err
-		}
-		o.local, err = manifest.Load(o.fs, o.dir)
+	switch {
+	case err != nil:
 		return err
-	}
-	if err != nil {
-		return err
-	}
-	if o.opts.Store.ErrorIfExists {
+	case o.opts.Store.ErrorIfExists:
 		return fmt.Errorf("there is a store already: %w", fs.ErrExist)
-	}
-	if err := o.awaitLock(); err != nil {
-		return err
 	}
 	o.found, err = readNotes(o.fs, o.dir)
 	return err
 }
 
-// awaitLock returns an error if another process has the local store open. Without this look before the
-// claim, a program that is started twice would fence itself.
-func (o *opening) awaitLock() error {
-	for begin := time.Now(); ; {
-		lock, err := o.fs.Lock(filepath.Join(o.dir, base.LockName))
-		if err == nil {
-			return lock.Close()
-		}
-		if !errors.Is(err, vfs.ErrLocked) || time.Since(begin) >= o.opts.Store.LockTimeout {
-			return err
-		}
-		if err := sleep(o.ctx, 20*time.Millisecond); err != nil {
-			return err
-		}
+// create makes a store in the directory. If another program is faster, that one has the lock, or the store is its.
+func (o *opening) create() error {
+	db, err := shale.Open(o.dir, &o.opts.Store)
+	if err != nil {
+		return err
 	}
+	if err := db.Close(); err != nil {
+		return err
+	}
+	o.opts.Store.ErrorIfExists = false // it is this one's
+	return o.loadLocal()
 }
 
 // putIdentity makes the bucket one of the store. If another program was faster, it returns what that has
@@ -198,7 +200,7 @@ func (o *opening) compare() error {
 		return fmt.Errorf("%w: the notes of the directory are about store %016x", ErrFenced, n.StoreID)
 	case n.Fenced:
 		return fmt.Errorf("%w: the directory was fenced; restore into a new one, and see with Salvage what this one had not shipped", ErrFenced)
-	case newest.N == n.Step && newest.Writer == n.Writer || newest.N == n.Before && newest.Writer == n.BeforeWriter:
+	case n.wrote(newest):
 	case n.Restored:
 		return fmt.Errorf("%w: it has written step %d since step %d was restored here; restore again", ErrFenced, newest.N, n.Step)
 	default:
@@ -234,30 +236,49 @@ func (o *opening) walk() error {
 		return err
 	}
 	if o.more > 0 {
-		return fmt.Errorf("%w: it has shipped %d bytes more since step %d was restored here; restore again", ErrFenced, o.more, o.found.Step)
+		return fmt.Errorf("%w: it has shipped %d bytes or more since step %d was restored here; restore again", ErrFenced, o.more, o.found.Step)
 	}
 	return nil
 }
 
-// pass takes in the segments from the next place up.
+// pass takes in the segments from the next place up. It reads the headers of many at the same time.
 func (o *opening) pass() error {
+	var batch []segmentInfo
 	for info, err := range walkSegments(o.ctx, o.b, o.id, o.ship.at) {
-		if err == nil {
-			err = o.passOne(info.at)
-		}
 		if err != nil {
+			return err
+		}
+		if batch = append(batch, info); len(batch) == parallelSegments {
+			if err := o.passMany(batch); err != nil || o.more > 0 { // a writer that ships all the time would keep us here
+				return err
+			}
+			batch = batch[:0]
+		}
+	}
+	return o.passMany(batch)
+}
+
+// passMany takes in some segments.
+func (o *opening) passMany(batch []segmentInfo) error {
+	err := together(o.ctx, parallelSegments, len(batch), func(ctx context.Context, i int) (err error) {
+		if info := &batch[i]; info.header == nil {
+			info.header, info.size, info.sum, err = readSegmentSum(ctx, o.b, o.id, info.at)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, info := range batch {
+		if err := o.passOne(info.at, info.header, info.size, info.sum); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// passOne takes in the segment at a place.
-func (o *opening) passOne(at place) error {
-	seg, length, sum, err := readSegmentSum(o.ctx, o.b, o.id, at)
-	if err != nil {
-		return err
-	}
+// passOne takes in the segment at a place, whose body has a length and a checksum.
+func (o *opening) passOne(at place, seg *Segment, length int64, sum uint32) error {
 	if o.found.Restored {
 		if !at.before(o.found.Shipped) {
 			o.more += length
@@ -267,6 +288,7 @@ func (o *opening) passOne(at place) error {
 	}
 	o.noteLost(place{at.log, at.off + length}, seg.LastSeq)
 	h := &o.ship
+	h.passed++
 	if seg.FirstSeq > h.lastSeq+1 {
 		h.missing.Store(max(h.missing.Load(), seg.FirstSeq-1))
 	}
@@ -320,6 +342,9 @@ func (o *opening) noteClaim(newest *Step, epoch uint64) error {
 	if before != nil {
 		o.notes.Before, o.notes.BeforeWriter, o.notes.Restored = before.N, before.Writer, o.found.Restored
 	}
+	if n := o.found; n != nil && n.Before == o.notes.Before && n.BeforeWriter == o.notes.BeforeWriter {
+		o.notes.Tried = n.try()
+	}
 	if o.notes.Restored {
 		o.notes.Shipped = o.found.Shipped
 	}
@@ -329,12 +354,22 @@ func (o *opening) noteClaim(newest *Step, epoch uint64) error {
 	return writeNotes(o.fs, o.dir, &o.notes)
 }
 
+// mostClaims is how many steps behind the newest state Open leaves for the next one to read: programs that end early
+// write no states.
+const mostClaims = 64
+
 // claim makes this writer the owner.
 func (o *opening) claim() error {
-	c, err := claim(o.ctx, o.b, claimant{
+	w := claimant{
 		storeID: o.id, writer: o.writer, now: time.Now, note: o.noteClaim,
-		least: uint64(o.local.NextFileNum-1)>>EpochShift + 1,
-	})
+		least: uint64(o.local.NextFileNum-1)>>EpochShift + 1, newest: o.before.clone(),
+	}
+	if o.before.state.Tables.MinLog == 0 {
+		// No tables are published yet, which may take many lives of the writer. The next one need not read what this one
+		// has read. All extents stay: a restore must find that the list begins with writes that it lacks.
+		w.extents = slices.Clone(o.ship.extents)
+	}
+	c, err := claim(o.ctx, o.b, w)
 	if errors.Is(err, errFaster) {
 		return fmt.Errorf("%w: %w", ErrFenced, err)
 	}
@@ -342,7 +377,8 @@ func (o *opening) claim() error {
 		return err
 	}
 	o.publish.chain, o.epoch = c, c.epoch
-	o.publish.collector.looked = time.Now()
+	o.publish.collector.goOn(o.collected(c))
+	o.publish.state = c.n()-c.stated >= mostClaims
 	o.publishedSeq.Store(c.step.LastTableSeq)
 	return nil
 }
@@ -355,7 +391,9 @@ func (o *opening) takeOver() error {
 	if o.before.step == nil {
 		return nil // there is no earlier writer
 	}
-	o.first = o.ship.at
+	if o.first = o.ship.at; o.found.Shipped.before(o.first) {
+		o.first = o.found.Shipped // the list may go on in this epoch already: see handOver
+	}
 	if _, err := o.publish.chain.fence(o.ctx, o.b); err != nil {
 		return err
 	}
@@ -363,7 +401,7 @@ func (o *opening) takeOver() error {
 		return err
 	}
 	if o.more > 0 {
-		return fmt.Errorf("%w: it has shipped %d bytes more while this directory took it over, and is fenced now; restore again", ErrFenced, o.more)
+		return fmt.Errorf("%w: it has shipped %d bytes or more while this directory took it over, and is fenced now; restore again", ErrFenced, o.more)
 	}
 	h := &o.ship
 	h.at = anchorPlace(o.epoch)
@@ -374,23 +412,42 @@ func (o *opening) takeOver() error {
 	return writeNotes(o.fs, o.dir, &o.notes)
 }
 
-// openLocal opens the local store.
-func (o *opening) openLocal() error {
-	opts := o.opts.Store
-	opts.ErrorIfExists = false
-	opts.FirstFileNum = anchorPlace(o.epoch).log + 1
-	opts.HoldLogs = o.ship.at.log
+// firstLog returns the first log that must stay.
+func (o *opening) firstLog() uint64 {
 	if o.first.log > 0 {
-		opts.HoldLogs = o.first.log // Salvage can list what was not shipped, until that is published
+		return o.first.log // Salvage can list what was not shipped, until that is published
 	}
+	return o.ship.at.log
+}
+
+// openLocal opens the local store, or takes the one that is open.
+func (o *opening) openLocal() error {
+	if o.attached {
+		if err := o.take(); err != nil {
+			return err
+		}
+		return o.begun()
+	}
+	opts := o.opts.Store
+	opts.FS = o.lock
+	opts.FirstFileNum = anchorPlace(o.epoch).log + 1
+	opts.HoldLogs = o.firstLog()
 	opts.CommitGate = o.gate
-	db, err := shale.Open(o.dir, &opts)
-	if err != nil {
+	var err error
+	if o.db, err = shale.Open(o.dir, &opts); err != nil {
 		return err
 	}
-	o.db = db
+	o.ship.held = opts.HoldLogs
+	if err := o.begun(); err != nil {
+		return errors.Join(err, o.db.Close())
+	}
+	return nil
+}
+
+// begun takes in what the local store has, and begins the list of this epoch.
+func (o *opening) begun() error {
 	o.status = Status{StoreID: o.id, Epoch: o.epoch, Step: o.publish.chain.n(), Time: o.publish.chain.step.Written, Tables: o.publish.chain.state.Tables.Version.NumTables()}
-	l, last := &o.ledger, db.LogPosition().LastSeq // nobody else has the ledger yet
+	l, last := &o.ledger, o.db.LogPosition().LastSeq // nobody else has the ledger yet
 	l.lastSeq, l.segments = max(last, o.ship.lastSeq), o.ship.lastSeq
 	l.tables, l.missing = o.publish.chain.step.LastTableSeq, o.ship.missing.Load()
 	if o.hasUnpublished() {
@@ -401,10 +458,7 @@ func (o *opening) openLocal() error {
 		l.missing = last // they were written and not shipped
 	}
 	o.ship.missing.Store(l.missing)
-	if err := o.beginList(); err != nil {
-		return errors.Join(err, db.Close())
-	}
-	return nil
+	return o.beginList()
 }
 
 // hasUnpublished reports whether the directory has other tables than the newest step. An earlier process may have shipped

@@ -214,3 +214,51 @@ func TestOpen_FullDisk(t *testing.T) {
 	}
 	t.Log(refused, "refusals")
 }
+
+// TestOpen_LateClaims kills programs that have noted their claim, and lets the PUT of one of them arrive later: the directory
+// has written that step itself, and goes on, however many have tried.
+func TestOpen_LateClaims(t *testing.T) {
+	for late := range 4 {
+		mem, bucket := vfs.NewMem(), newHooked(NewMem())
+		s := openStore(t, "db", bucket, manual(mem))
+		model := map[string]string{}
+		put(t, s, model, "a", 10)
+		mustNil(t, s.Publish(t.Context()))
+		mustNil(t, s.Close())
+		old := copyOf(mem)
+		var arrives func() error
+		for life := range 4 {
+			bucket.hook(func(call, name string) error {
+				if call == "put" && strings.HasPrefix(name, stepFolder) {
+					return refusal{errors.New("the program has ended")}
+				}
+				return nil
+			}, nil)
+			b := &broken{Bucket: bucket, put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+				if strings.HasPrefix(name, stepFolder) && life == late && arrives == nil {
+					data := make([]byte, size)
+					_, err := body.ReadAt(data, 0)
+					mustNil(t, err)
+					arrives = func() error { return PutObject(context.Background(), bucket.b, name, data, true) }
+				}
+				return bucket.Put(ctx, name, body, size, sum, absent)
+			}}
+			if s, err := Open(t.Context(), "db", b, manual(mem)); err == nil {
+				t.Fatal("Open has claimed the store")
+			} else if s != nil {
+				t.Fatal(s)
+			}
+		}
+		bucket.hook(nil, nil)
+		mustNil(t, arrives())
+		refused(t, "a copy from before", old, "db", bucket, ErrFenced)
+		s, err := Open(t.Context(), "db", bucket, manual(mem))
+		if err != nil {
+			t.Fatalf("claim %d arrives: %v", late, err)
+		}
+		put(t, s, model, "b", 1)
+		mustNil(t, s.Publish(t.Context()))
+		mustNil(t, s.Close())
+		sameMap(t, "restored", restoredContents(t, bucket), model)
+	}
+}

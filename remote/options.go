@@ -18,11 +18,11 @@ type Options struct {
 
 	// Ship is how often new bytes of the log go to the bucket: what a lost machine loses, unless Strict is
 	// set. Shorter makes more requests, up to one each time. A store that nobody writes to makes
-	// none. Default 1 s; negative: only when Store.Ship is called, or writers wait (MaxLag, MaxKept).
+	// none. Default 1 s; negative: only when Store.Ship is called, writers wait (MaxLag), or too much waits (MaxKept).
 	Ship time.Duration
 
 	// Publish is how often new tables go to the bucket, in a step that can be restored. They also go when
-	// tables were ingested. Tables that a compaction merges meanwhile never travel, so longer makes
+	// tables were ingested, 10 s after the step before at the earliest, or 1 s if writers wait for them. Tables that a compaction merges meanwhile never travel, so longer makes
 	// less traffic; and a restore then replays more of the log. Default 1 min; negative: only when
 	// Store.Publish is called, or writers wait for tables (MaxLag, Strict).
 	Publish time.Duration
@@ -39,18 +39,16 @@ type Options struct {
 	// ingestion count too: until they are in a step, nothing behind it can be restored.
 	MaxLag time.Duration
 
-	// MaxKept makes writers wait while more bytes of logs than this are not in the bucket yet. These
-	// logs take room on the local disk. They are shipped then, also if Ship is negative. Default 4 GiB;
-	// negative: never.
+	// MaxKept is how many bytes of logs wait on the local disk for a bucket that does not answer, besides the
+	// current one; and never more than the disk has left. Beyond that they are let go (EventLetGo), so that a backup
+	// does not stop the program that it is for. The bucket gets what was in them with the tables of the next step, and
+	// no restore can go to a point in between. MaxLag makes writers wait instead. Default 10 GiB; negative: they wait
+	// for ever, and may fill the disk.
 	MaxKept int64
 
 	// Retain is how far back restores go: older steps are collected. Default 24 h; negative: nothing is
 	// ever collected.
 	Retain time.Duration
-
-	// Parent returns the bucket of a clone's parent: see Clone. nil: the pin that keeps the parent's tables is
-	// never removed, even when the clone needs none of them any more.
-	Parent func(prefix string) (Bucket, error)
 
 	// Uploads is how many tables are uploaded at the same time. Default 4.
 	Uploads int
@@ -77,9 +75,11 @@ const (
 	segmentSize = 8 << 20
 	// stateEvery is after how many steps their state is written.
 	stateEvery = 256
-	// backgroundPatience is how long a request of the background is tried again before the bucket counts
-	// as away. Then the whole work is tried again, later each time.
-	backgroundPatience = 5 * time.Second
+	// backgroundPatience is how long a request of the background is tried again. Then the whole work is tried again,
+	// later each time.
+	backgroundPatience = 15 * time.Second
+	// lateAfter is how long a request has no answer, at least, when the bucket begins to count as away.
+	lateAfter = 5 * time.Second
 	// closeWait is how long Close waits for a bucket that does not answer.
 	closeWait = 10 * time.Second
 	// collectEvery is how often the bucket is collected.
@@ -96,7 +96,7 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&c.Ship, time.Second)
 	setDefault(&c.Publish, time.Minute)
 	setDefault(&c.Flush, 15*time.Minute)
-	setDefault(&c.MaxKept, 4<<30)
+	setDefault(&c.MaxKept, 10<<30)
 	setDefault(&c.Retain, 24*time.Hour)
 	setDefault(&c.Uploads, 4)
 	setDefault(&c.testing.segment, segmentSize)

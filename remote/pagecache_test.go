@@ -131,7 +131,7 @@ func TestPageCache_Reopen(t *testing.T) {
 	if n := found(c); n != 5 {
 		t.Errorf("%d of 5 pages are there", n)
 	}
-	// The same number in a clone is another table.
+	// The same number in a copy of the store is another table.
 	other := idOfPage(1, 0)
 	other.sum++
 	if c.read(other, make([]byte, 10), 0) {

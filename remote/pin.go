@@ -1,20 +1,31 @@
 package remote
 
 import (
+	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"io/fs"
 	"time"
 )
 
-// A Pin keeps the objects of a step from being deleted, after the step itself is gone. It has a copy
-// of everything that the steps say and a restore of this one needs.
+// A Pin keeps the objects of a step from being deleted, after the step is below the floor. It names the step. What a
+// restore of it needs is in the newest state that is not behind it, and in the steps from there up to it: collections keep
+// these as well.
 type Pin struct {
-	State // Floor is 0: a pin needs no other steps
+	StoreID uint64
+	N       uint64    // the number of the step
+	Written time.Time // when the step was, to the millisecond
+	// Epoch and Writer are those of the step, so that no stray is taken for it.
+	Epoch, Writer uint64
 	// Label is the name of the pin, as PinName accepts it.
 	Label string
 	// Owner names the maker of the pin, for people: up to 1,024 bytes of UTF-8, or nothing.
 	Owner string
 	// Expires is when the pin may be removed, to the millisecond. The zero Time means never.
 	Expires time.Time
+	// Whole is set in a pin of an earlier version, which has the state itself. Epoch and Writer are 0 then, and Floor is.
+	Whole *State
 }
 
 // maxOwner is the largest length of Pin.Owner, in bytes.
@@ -23,18 +34,22 @@ const maxOwner = 1024
 // Name returns the name of the object.
 func (p *Pin) Name() string { return pinFolder + p.Label }
 
-// Encode appends the object to dst, which belongs to the caller. It is a state with another magic
-// and more fields:
+// Encode appends the object to dst, which belongs to the caller. It begins like a state, with another magic:
 //
 // head 24 · number · Unix ms (u64 each) · field* · crc32c u32
-func (p *Pin) Encode(dst []byte) ([]byte, error) {
-	err := p.check()
-	if err != nil {
+func (p *Pin) Encode(dst []byte) (out []byte, err error) {
+	if err := p.check(); err != nil {
 		return dst, encodeError(p.Name(), err)
 	}
-	out, err := p.appendTo(dst, pinMagic)
-	if err != nil {
-		return dst, encodeError(p.Name(), err)
+	if p.Whole != nil {
+		if out, err = p.Whole.appendTo(dst, pinMagic); err != nil {
+			return dst, encodeError(p.Name(), err)
+		}
+	} else {
+		out = appendHead(dst, pinMagic, p.StoreID)
+		out = binary.LittleEndian.AppendUint64(out, p.N)
+		out = binary.LittleEndian.AppendUint64(out, uint64(p.Written.UnixMilli()))
+		out = appendField(out, tagPinned, appendUvarints(nil, p.Epoch, p.Writer))
 	}
 	out = appendField(out, tagLabel, []byte(p.Label))
 	if !p.Expires.IsZero() {
@@ -49,16 +64,20 @@ func (p *Pin) Encode(dst []byte) ([]byte, error) {
 // DecodePin decodes the object with the given name, which must be a pin of the store. It keeps no
 // part of src. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodePin(name string, storeID uint64, src []byte) (*Pin, error) {
-	p := new(Pin)
-	err := p.decode(src, pinMagic, p.decodeField)
+	id, content, err := unseal(src, pinMagic, leastState, FormatVersion)
+	if err != nil {
+		return nil, damage(name, "pin", err)
+	}
+	d := decoder{src: content}
+	p := &Pin{StoreID: id, N: d.uint64(), Written: d.time(d.uint64())}
+	if err = errors.Join(d.err, checkNum("step", p.N)); err == nil {
+		err = decodeFields(d.src, p.decodeField)
+	}
 	if err == nil {
 		err = p.check()
 	}
 	if err == nil {
-		err = checkStore(p.StoreID, storeID)
-	}
-	if err == nil {
-		err = checkPlace(p.Name(), name)
+		err = checkWhere(p, p.StoreID, name, storeID)
 	}
 	if err != nil {
 		return nil, damage(name, "pin", err)
@@ -78,29 +97,57 @@ func (p *Pin) decodeField(tag uint64, d *decoder) (known bool) {
 		if err := checkText("owner", p.Owner, maxOwner); err != nil {
 			d.fail(err)
 		}
-	case tagFloor:
-		return false // a floor is for the chain of steps, and a pin stands alone
+	case tagPinned:
+		p.Epoch, p.Writer = d.uvarint(), d.uvarint()
+	case tagExtent, tagTables: // a floor is for the chain of steps, and no pin has one
+		if p.Whole == nil {
+			p.Whole = &State{StoreID: p.StoreID, N: p.N, Written: p.Written}
+		}
+		return p.Whole.decodeField(tag, d)
 	default:
-		return p.State.decodeField(tag, d)
+		return false
 	}
 	return true
 }
 
-// check returns what is impossible about p, or nil, except for what State.check finds.
+// check returns what is impossible about p, or nil.
 func (p *Pin) check() error {
-	if err := checkPin(p.Label); err != nil {
-		return err
-	}
-	if p.Floor != 0 {
-		return errors.New("a pin has no floor")
-	}
+	err := errors.Join(checkPin(p.Label), checkNum("step", p.N), checkTime(p.Written))
 	if p.Owner != "" {
-		if err := checkText("owner", p.Owner, maxOwner); err != nil {
-			return err
-		}
+		err = errors.Join(err, checkText("owner", p.Owner, maxOwner))
 	}
 	if !p.Expires.IsZero() {
-		return checkTime(p.Expires)
+		err = errors.Join(err, checkTime(p.Expires))
 	}
-	return nil
+	if w := p.Whole; w != nil && err == nil {
+		err = w.check()
+		if w.Floor != 0 || w.StoreID != p.StoreID || w.N != p.N || !w.Written.Equal(p.Written) || p.Epoch|p.Writer != 0 {
+			err = errors.Join(err, fmt.Errorf("it names a step, and has the state of step %d with floor %d", w.N, w.Floor))
+		}
+	} else if err == nil && (p.Epoch == 0 || p.Epoch > MaxEpoch || p.Writer == 0) {
+		err = fmt.Errorf("it names step %d of epoch %d, writer %d", p.N, p.Epoch, p.Writer)
+	}
+	return err
+}
+
+// state returns the state that a pin keeps, and the number of the state in the bucket that it is made from. If something of it
+// is gone, the error wraps ErrSnapshotGone: the pin was removed, has expired, or was written too late and protects nothing.
+func (p *Pin) state(ctx context.Context, b Bucket) (state *State, from uint64, err error) {
+	if p.Whole != nil {
+		return p.Whole, p.N, nil
+	}
+	for range chainTries { // a collection may find a newer state meanwhile, and let an earlier one go
+		var c *chain
+		if c, from, err = readChain(ctx, b, p.StoreID, p.N); err == nil {
+			if c.step.Epoch == p.Epoch && c.step.Writer == p.Writer {
+				return c.state, from, nil
+			}
+			err = fmt.Errorf("step %d is of epoch %d, writer %016x", p.N, c.step.Epoch, c.step.Writer)
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, 0, err
+		}
+	}
+	return nil, 0, fmt.Errorf("remote: pin %s keeps step %d, of which not all is there (shale unpin removes the pin): %w (%w)", p.Label, p.N, ErrSnapshotGone, err)
 }

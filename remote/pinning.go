@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shaledb/shale/internal/base"
 )
 
 // PinOptions says what a pin keeps, and for how long.
@@ -23,6 +25,9 @@ type PinOptions struct {
 
 // SessionPin is how long the pin of a reader lasts. Readers renew theirs each third of that.
 const SessionPin = time.Hour
+
+// pinGuess is how many bytes are asked for first, when a pin is read. Only pins of earlier versions have more.
+const pinGuess = 4 << 10
 
 // The label of a pin is a name that people choose, a '.', and a number of 16 hexadecimal digits, drawn at random.
 // So no two pins are the same object, and none is written twice: a Put or Delete of one that arrives late can't
@@ -70,14 +75,19 @@ func (c *chain) pin(ctx context.Context, b Bucket, name string, o PinOptions) (*
 		return nil, fmt.Errorf("remote: %q is no name for a pin: choose 1 to %d lower-case letters, digits, '.', '-' or '_', without '.' at either end",
 			name, maxElement-len(pinLabel("", 0)))
 	}
+	if c.step == nil { // c begins with a state, see wholeChain
+		return nil, base.Corruption(StepName(c.n()), -1, "step", errors.New("it can't be read, so no pin can name it"))
+	}
 	if o.now == nil {
 		o.now = time.Now
 	}
 	if o.draw == nil {
 		o.draw = func() uint64 { return rand.Uint64N(1 << 63) } // there is room for renewals
 	}
-	p := &Pin{State: *c.state, Label: pinLabel(name, o.draw()), Owner: o.Owner}
-	p.Floor, p.Written = 0, c.state.Written
+	p := &Pin{
+		StoreID: c.storeID, N: c.n(), Written: c.state.Written, Epoch: c.step.Epoch, Writer: c.step.Writer,
+		Label: pinLabel(name, o.draw()), Owner: o.Owner,
+	}
 	if o.Lasts > 0 {
 		p.Expires = o.now().Add(o.Lasts)
 	}
@@ -112,14 +122,13 @@ func (p *Pin) keepIf(ctx context.Context, b Bucket, err error) error {
 	return err
 }
 
-// renew makes p last longer from now: it returns another pin of the same state, which takes its place. p may
-// be given up then, or left to expire. If p has expired and the state was given up, the error wraps
+// renew makes p last longer from now: it returns another pin of the same step, whose label is behind that of p and which
+// takes its place. p may be given up then, or left to expire. If p has expired and the step was given up, the error wraps
 // ErrSnapshotGone.
 //
 // The new pin is written before the old one is looked for. If the old one is still there, every collector sees one of
 // the two: a list before this time has the old one, and one after it the new one. That holds for a list that is made
-// meanwhile, too, since the two names follow each other: it passes by both of them at the same time. A collector
-// keeps what the pins that it has listed need, expired or not.
+// meanwhile, too: it passes by the old one first. A collector keeps what the pins that it has listed need, expired or not.
 func (p *Pin) renew(ctx context.Context, b Bucket, lasts time.Duration, now time.Time) (*Pin, error) {
 	name, num, ok := splitLabel(p.Label)
 	if !ok || p.Expires.IsZero() {
@@ -156,7 +165,7 @@ func readPin(ctx context.Context, b Bucket, storeID uint64, label string) (*Pin,
 	if err != nil {
 		return nil, err
 	}
-	src, err := readChecked(ctx, b, name, stateGuess, maxObject)
+	src, err := readChecked(ctx, b, name, pinGuess, maxObject)
 	if err != nil {
 		return nil, err
 	}
@@ -195,24 +204,33 @@ func findPin(ctx context.Context, b Bucket, storeID uint64, name string) (*Pin, 
 	return found, nil
 }
 
-// listPins returns all pins, in the order of their labels. It is complete in this sense: a pin that was there
-// before the call, or one that has taken its place, is in it, unless it was given up.
-func listPins(ctx context.Context, b Bucket, storeID uint64) ([]*Pin, error) {
-	for range chainTries {
-		pins, complete, err := tryListPins(ctx, b, storeID)
-		if err != nil || complete {
-			return pins, err
-		}
-	}
-	return nil, fmt.Errorf("remote: the pins of the store change all the time: they were listed %d times", chainTries)
+// listPins returns all pins, in the order of their labels.
+func listPins(ctx context.Context, b Bucket, storeID uint64) (pins []*Pin, err error) {
+	err = allPins(ctx, b, storeID, func() { pins = nil }, func(p *Pin) error {
+		pins = append(pins, p)
+		return nil
+	})
+	return pins, err
 }
 
-// tryListPins is listPins. It is not complete if a pin vanishes between the list and the read: another one
-// may have taken its place that was not there yet when the list was made.
-func tryListPins(ctx context.Context, b Bucket, storeID uint64) (pins []*Pin, complete bool, err error) {
+// allPins calls fn for all pins, after begin, and begins again if it has to.
+func allPins(ctx context.Context, b Bucket, storeID uint64, begin func(), fn func(*Pin) error) error {
+	for range chainTries {
+		begin()
+		if complete, err := eachPin(ctx, b, storeID, fn); err != nil || complete {
+			return err
+		}
+	}
+	return fmt.Errorf("remote: the pins of the store change all the time: they were listed %d times", chainTries)
+}
+
+// eachPin calls fn for all pins, in the order of their labels. If complete is true, fn has got every pin that was there before
+// the call, or one that has taken its place, unless it was given up. It is false if a pin vanishes between the list and
+// the read: another one may have taken its place that was not there yet when the list was made. Then the caller begins again.
+func eachPin(ctx context.Context, b Bucket, storeID uint64, fn func(*Pin) error) (complete bool, err error) {
 	for info, err := range b.List(ctx, pinFolder, "") {
 		if err != nil {
-			return nil, false, err
+			return false, err
 		}
 		name, ok := ParseName(info.Name)
 		if !ok {
@@ -220,12 +238,14 @@ func tryListPins(ctx context.Context, b Bucket, storeID uint64) (pins []*Pin, co
 		}
 		p, err := readPin(ctx, b, storeID, name.Pin)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, false, nil
+			return false, nil
+		}
+		if err == nil {
+			err = fn(p)
 		}
 		if err != nil {
-			return nil, false, err
+			return false, err
 		}
-		pins = append(pins, p)
 	}
-	return pins, true, nil
+	return true, nil
 }

@@ -22,8 +22,24 @@ func CreatePin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, 
 	return pin(ctx, b, storeID, name, o)
 }
 
-// Pins returns the pins of a store, in the order of their labels. Some may have expired, and not have been removed
-// yet.
+// Pin publishes what the store has now, and keeps it from being collected until RemovePin, or as long as
+// o.Lasts says. With o.Step it keeps an earlier step, and publishes nothing. A store can be restored
+// to a pin, and read at it.
+func (s *Store) Pin(ctx context.Context, name string, o PinOptions) (*Pin, error) {
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	defer s.calls.Done()
+	if o.Step == 0 {
+		if err := s.publishAll(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return pin(ctx, s.bucket, s.id, name, o)
+}
+
+// Pins returns all pins of a store, those of readers too, in the order of their labels. Some may have expired, and not have
+// been removed yet.
 func Pins(ctx context.Context, b Bucket) ([]*Pin, error) {
 	b = retrying(b)
 	storeID, err := storeOf(ctx, b)

@@ -76,10 +76,7 @@ func readSegmentSum(ctx context.Context, b Bucket, storeID uint64, at place) (s 
 	}
 	s, length, err = decodeSegmentHeader(src[:n])
 	if err == nil {
-		err = checkStore(s.StoreID, storeID)
-	}
-	if err == nil {
-		err = checkPlace(s.Name(), at.String())
+		err = checkWhere(s, s.StoreID, at.String(), storeID)
 	}
 	if err != nil {
 		return nil, 0, 0, damage(at.String(), "segment", err)
@@ -92,6 +89,9 @@ type segmentInfo struct {
 	at   place
 	size int64 // of the body, in bytes
 	next place // where the list goes on
+	// header is the segment without its body, whose checksum is sum, if it was read on the way; nil: it was not.
+	header *Segment
+	sum    uint32
 }
 
 // walkSegments goes through the list of segments from a place to the end. It asks for lists of names, and for the
@@ -130,14 +130,14 @@ func walkLog(ctx context.Context, b Bucket, storeID uint64, at place, yield func
 		if want := at.orBehind(held); name.Offset != want.off {
 			// A list may leave out what is made meanwhile. What it shows is there, so what stands before
 			// it must be there too.
-			s, length, err := readSegmentHeader(ctx, b, storeID, want)
+			s, length, sum, err := readSegmentSum(ctx, b, storeID, want)
 			if err != nil {
 				return place{}, fmt.Errorf("remote: segment %s stands behind one that is missing: %w", info.Name, err)
 			}
 			if held != nil && !yield(*held, nil) {
 				return place{}, nil
 			}
-			found := segmentInfo{want, length, s.behind(length)}
+			found := segmentInfo{want, length, s.behind(length), s, sum}
 			if !yield(found, nil) {
 				return place{}, nil
 			}
@@ -147,16 +147,16 @@ func walkLog(ctx context.Context, b Bucket, storeID uint64, at place, yield func
 			return place{}, nil
 		}
 		size := info.Size - segmentHeader
-		held = &segmentInfo{place{at.log, name.Offset}, size, place{at.log, name.Offset + size}}
+		held = &segmentInfo{at: place{at.log, name.Offset}, size: size, next: place{at.log, name.Offset + size}}
 	}
 	if held == nil {
 		return at, nil
 	}
-	s, length, err := readSegmentHeader(ctx, b, storeID, held.at)
+	s, length, sum, err := readSegmentSum(ctx, b, storeID, held.at)
 	if err != nil {
 		return place{}, err
 	}
-	held.size, held.next = length, s.behind(length)
+	*held = segmentInfo{held.at, length, s.behind(length), s, sum}
 	if !yield(*held, nil) {
 		return place{}, nil
 	}
@@ -194,13 +194,19 @@ func listEnd(ctx context.Context, b Bucket, storeID uint64, extents []Extent) (p
 	if !last.Sealed {
 		return end, nil
 	}
-	// A seal may have a body, and then begins somewhere before the end. It is the log's last segment.
+	// A seal may have a body, and then begins somewhere before the end, most often not far. It is the log's last segment.
 	name := ""
-	for info, err := range b.List(ctx, logFolder(last.Log), "") {
-		if err != nil {
-			return place{}, err
+	for back := int64(4096); name == ""; back *= 64 {
+		from := place{last.Log, max(0, last.Length-back)}
+		for info, err := range b.List(ctx, logFolder(last.Log), justBefore(from)) {
+			if err != nil {
+				return place{}, err
+			}
+			name = info.Name
 		}
-		name = info.Name
+		if from.off == 0 {
+			break
+		}
 	}
 	n, ok := ParseName(name)
 	if !ok {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 )
 
 // Errors of Probe. Each names a promise that a store relies on and the bucket does not keep.
@@ -27,25 +28,44 @@ var (
 )
 
 // Probe finds out whether a bucket keeps those promises of Bucket that servers are known to break.
-// It makes an object with a random name that begins with "probe/", tries the calls on it, and
-// deletes it. That takes some twenty requests. If the bucket is not fit for a store, the error wraps
+// It makes three objects with random names that begin with "probe/", tries the calls on them, and
+// deletes them. That takes some forty requests. If the bucket is not fit for a store, the error wraps
 // ErrIgnoresConditions, ErrIgnoresChecksums or ErrInconsistent. With any other error the bucket
 // could not be used at all.
 //
-// It does not try races, large objects, or whether objects are durable: buckettest.Run does more.
-func Probe(ctx context.Context, b Bucket) (err error) {
-	p := probe{ctx: ctx, b: b, name: ProbeName(randomNumber())}
+// Credentials need not have the right to delete. Without it the three objects always have the same names, and stay; then races are
+// tried only the first time.
+//
+// It does not try large objects, or whether objects are durable: buckettest.Run does more.
+func Probe(ctx context.Context, b Bucket) error { return probeBucket(ctx, b, true) }
+
+// probeBucket is Probe. Without races it only tries checksums, conditions and deletion, in some fifteen requests: that is
+// enough for a directory that is in the bucket already.
+func probeBucket(ctx context.Context, b Bucket, races bool) (err error) {
+	p := probe{ctx: ctx, b: b}
+	if err := p.begin(randomNumber() &^ 3); err != nil {
+		return fmt.Errorf("remote: probe: %w", err)
+	}
+	steps := []func() error{p.checksums, p.conditions, p.race, p.reads, p.lists, p.deletion}
+	made := p.names[:]
+	if !races {
+		steps, made = []func() error{p.checksums, p.conditions, p.deletion}, made[:1]
+	}
 	defer func() {
-		// The object goes even if ctx is done by now, because no other call would delete it.
-		derr := b.Delete(context.WithoutCancel(ctx), p.name)
-		if err == nil {
-			err = derr
+		if !p.stay {
+			// The objects go even if ctx is done by now, because no other call would delete them.
+			derr := together(context.WithoutCancel(ctx), len(made), len(made), func(ctx context.Context, i int) error {
+				return b.Delete(ctx, made[i])
+			})
+			if err == nil {
+				err = derr
+			}
 		}
 		if err != nil {
 			err = fmt.Errorf("remote: probe: %w", err)
 		}
 	}()
-	for _, step := range []func() error{p.checksums, p.conditions, p.reads, p.lists, p.deletion} {
+	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
 		}
@@ -62,9 +82,37 @@ func randomNumber() uint64 {
 
 // A probe is one call of Probe.
 type probe struct {
-	ctx  context.Context
-	b    Bucket
-	name string
+	ctx   context.Context
+	b     Bucket
+	names [3]string // in their order
+	stay  bool      // the bucket refuses to delete, so these names are always the same
+}
+
+// begin chooses the names. It asks the bucket to delete an object that is not there.
+func (p *probe) begin(num uint64) error {
+	err := p.b.Delete(p.ctx, ProbeName(num))
+	if p.stay = mayNot(err); p.stay {
+		num, err = 0, nil
+	}
+	for i := range p.names {
+		p.names[i] = ProbeName(num + uint64(i))
+	}
+	return err
+}
+
+// mayNot reports whether err says that credentials do not have a right, or something else that no repetition changes.
+func mayNot(err error) bool {
+	var p interface{ Permanent() bool }
+	return errors.As(err, &p) && p.Permanent()
+}
+
+// there reports whether an object is there, of an earlier call.
+func (p *probe) there(name string) (bool, error) {
+	_, err := p.b.Stat(p.ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // first and second are the bodies that the probe writes. They differ in their bytes and lengths.
@@ -72,32 +120,40 @@ var first, second = []byte("the first object"), []byte("another thing")
 
 // checksums puts bytes with a wrong checksum, in both ways in which a store puts objects.
 func (p *probe) checksums() error {
+	name := p.names[0]
+	before, err := p.there(name)
+	if err != nil {
+		return err
+	}
 	for _, absent := range []bool{true, false} {
-		err := p.b.Put(p.ctx, p.name, bytes.NewReader(first), int64(len(first)), Checksum(first)+1, absent)
-		if err == nil {
+		err := p.b.Put(p.ctx, name, bytes.NewReader(second), int64(len(second)), Checksum(second)+1, absent)
+		switch there, serr := p.there(name); {
+		case err == nil:
 			return ErrIgnoresChecksums
-		}
-		if !errors.Is(err, ErrChecksum) {
+		case before && absent && errors.Is(err, ErrExists):
+		case !errors.Is(err, ErrChecksum):
 			return err
-		}
-		if _, err := p.b.Stat(p.ctx, p.name); err == nil {
+		case serr != nil:
+			return serr
+		case there && !before:
 			return fmt.Errorf("%w (it said that it had not)", ErrIgnoresChecksums)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return err
 		}
+	}
+	if got, err := p.read(len(first)+len(second), 0); before && (err != nil || string(got) != string(first)) {
+		return errors.Join(err, fmt.Errorf("%w (it said that it had not)", ErrIgnoresChecksums))
 	}
 	return nil
 }
 
 // conditions creates an object twice.
 func (p *probe) conditions() error {
-	if err := PutObject(p.ctx, p.b, p.name, first, true); err != nil {
+	if err := PutObject(p.ctx, p.b, p.names[0], first, true); err != nil && !(p.stay && errors.Is(err, ErrExists)) {
 		if errors.Is(err, ErrExists) {
 			return fmt.Errorf("%w (an object is there that could not be seen: %w)", ErrInconsistent, err)
 		}
 		return err
 	}
-	err := PutObject(p.ctx, p.b, p.name, second, true)
+	err := PutObject(p.ctx, p.b, p.names[0], second, true)
 	if err == nil {
 		return ErrIgnoresConditions
 	}
@@ -109,6 +165,50 @@ func (p *probe) conditions() error {
 		return fmt.Errorf("%w (it said that it had not)", ErrIgnoresConditions)
 	}
 	return err
+}
+
+// creators is how many calls create the same object at the same time.
+const creators = 8
+
+// race creates each of the other objects several times at the same time, with different bytes. One call succeeds, and the
+// object has its bytes.
+func (p *probe) race() error {
+	for _, name := range p.names[1:] {
+		if there, err := p.there(name); err != nil || there {
+			if err == nil && !p.stay {
+				err = fmt.Errorf("%w (an object is there that nobody has made)", ErrInconsistent)
+			}
+			return err
+		}
+		var made [creators]bool
+		err := together(p.ctx, creators, creators, func(ctx context.Context, i int) error {
+			err := PutObject(ctx, p.b, name, []byte{byte('a' + i)}, true)
+			if made[i] = err == nil; errors.Is(err, ErrExists) {
+				err = nil
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		winners, last := 0, byte(0)
+		for i, won := range made {
+			if won {
+				winners, last = winners+1, byte('a'+i)
+			}
+		}
+		if winners != 1 {
+			return fmt.Errorf("%w (%d of %d calls at the same time have created it)", ErrIgnoresConditions, winners, creators)
+		}
+		var got [1]byte
+		if _, err := p.b.ReadAt(p.ctx, name, got[:], 0); err != nil && err != io.EOF {
+			return err
+		}
+		if got[0] != last {
+			return fmt.Errorf("%w (of several calls at the same time another one has created it than was told so)", ErrIgnoresConditions)
+		}
+	}
+	return nil
 }
 
 // reads reads the object in the three ways, and looks at its description.
@@ -132,8 +232,8 @@ func (p *probe) reads() error {
 			return fmt.Errorf("%w (%d bytes at offset %d are %q, want %q)", ErrInconsistent, r.n, r.off, got, r.want)
 		}
 	}
-	info, err := p.b.Stat(p.ctx, p.name)
-	if want := (Info{p.name, int64(len(first)), Checksum(first)}); err == nil && info != want {
+	info, err := p.b.Stat(p.ctx, p.names[0])
+	if want := (Info{p.names[0], int64(len(first)), Checksum(first)}); err == nil && info != want {
 		return fmt.Errorf("%w (it describes an object as %+v, want %+v)", ErrInconsistent, info, want)
 	}
 	return err
@@ -142,53 +242,60 @@ func (p *probe) reads() error {
 // read returns the bytes that ReadAt reads. The end of the object is no error here.
 func (p *probe) read(n int, off int64) ([]byte, error) {
 	buf := make([]byte, n)
-	n, err := p.b.ReadAt(p.ctx, p.name, buf, off)
+	n, err := p.b.ReadAt(p.ctx, p.names[0], buf, off)
 	if err == io.EOF {
 		err = nil
 	}
 	return buf[:n], err
 }
 
-// lists looks for the object in lists that must and must not have it.
+// lists looks for the objects in lists that must and must not have them, and have them in order.
 func (p *probe) lists() error {
+	name := p.names[0]
 	for _, l := range []struct {
 		prefix, after string
-		want          bool
+		want          []string
 	}{
-		{p.name, "", true},
-		{p.name, p.name, false},
-		{p.name[:len(p.name)-1], p.name[:len(p.name)-1], true},
-		{p.name + "0", "", false},
+		{name, "", p.names[:1]},
+		{name, name, nil},
+		{name[:len(name)-1], name[:len(name)-1], p.names[:]},
+		{name[:len(name)-1], name, p.names[1:]},
+		{name + "0", "", nil},
 	} {
-		found := false
+		var found []string
 		for info, err := range p.b.List(p.ctx, l.prefix, l.after) {
 			if err != nil {
 				return err
 			}
-			found = found || info.Name == p.name
+			if slices.Contains(p.names[:], info.Name) {
+				found = append(found, info.Name)
+			}
 		}
-		if found != l.want {
-			return fmt.Errorf("%w (its list of %q after %q has the object: %v, want %v)", ErrInconsistent, l.prefix, l.after, found, l.want)
+		if !slices.Equal(found, l.want) {
+			return fmt.Errorf("%w (its list of %q after %q has the objects %q, want %q)", ErrInconsistent, l.prefix, l.after, found, l.want)
 		}
 	}
 	return nil
 }
 
-// deletion deletes the object twice and looks for it.
+// deletion deletes an object twice and looks for it.
 func (p *probe) deletion() error {
+	if p.stay {
+		return nil
+	}
 	for range 2 {
-		if err := p.b.Delete(p.ctx, p.name); err != nil {
+		if err := p.b.Delete(p.ctx, p.names[0]); err != nil {
 			return err
 		}
 	}
-	_, err := p.b.Stat(p.ctx, p.name)
-	if err == nil {
-		return fmt.Errorf("%w (a deleted object is there)", ErrInconsistent)
+	there, err := p.there(p.names[0])
+	if there {
+		err = fmt.Errorf("%w (a deleted object is there)", ErrInconsistent)
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return err
 	}
-	for info, err := range p.b.List(p.ctx, p.name, "") {
+	for info, err := range p.b.List(p.ctx, p.names[0], "") {
 		if err != nil {
 			return err
 		}

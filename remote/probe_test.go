@@ -5,8 +5,11 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/vfs"
 )
@@ -82,6 +85,7 @@ func TestProbe_Fit(t *testing.T) {
 func TestProbe_Unfit(t *testing.T) {
 	mem := NewMem()
 	deleted := map[string]Info{}
+	var racing sync.Mutex
 	for name, c := range map[string]struct {
 		broken
 		want error
@@ -131,15 +135,58 @@ func TestProbe_Unfit(t *testing.T) {
 		"its lists ignore prefixes": {broken{list: func(ctx context.Context, _, after string) iter.Seq2[Info, error] {
 			return mem.List(ctx, "", after)
 		}}, ErrInconsistent},
+		"its lists have no order": {broken{list: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+			return func(yield func(Info, error) bool) {
+				var all []Info
+				for info := range mem.List(ctx, prefix, after) {
+					all = append(all, info)
+				}
+				for _, info := range slices.Backward(all) {
+					if !yield(info, nil) {
+						return
+					}
+				}
+			}
+		}}, ErrInconsistent},
+		// The object is that of the last one who was told so: only their number is wrong.
+		"several calls at the same time create an object": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+			if !absent || size != 1 {
+				return mem.Put(ctx, name, body, size, sum, absent)
+			}
+			if _, err := mem.Stat(ctx, name); err == nil {
+				return ErrExists
+			}
+			time.Sleep(10 * time.Millisecond) // as between two sites that replicate to each other
+			racing.Lock()
+			defer racing.Unlock()
+			var mine, there [1]byte
+			_, err := body.ReadAt(mine[:], 0)
+			if _, thereErr := mem.ReadAt(ctx, name, there[:], 0); thereErr == nil && there[0] > mine[0] {
+				return nil
+			}
+			return errors.Join(err, mem.Put(ctx, name, body, size, sum, false))
+		}}, ErrIgnoresConditions},
+		"it tells the wrong one that it has created an object": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+			err := mem.Put(ctx, name, body, size, sum, absent)
+			if err == nil && size == 1 {
+				mustNil(t, PutObject(ctx, mem, name, []byte("z"), false))
+			}
+			return err
+		}}, ErrIgnoresConditions},
 		"it does not delete": {broken{delete: func(context.Context, string) error { return nil }}, ErrInconsistent},
 		"it lists what was deleted": {broken{
 			delete: func(ctx context.Context, name string) error {
+				racing.Lock()
 				deleted[name] = Info{Name: name}
+				racing.Unlock()
 				return mem.Delete(ctx, name)
 			},
 			list: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 				return func(yield func(Info, error) bool) {
-					if info, was := deleted[prefix]; was {
+					racing.Lock()
+					info, was := deleted[prefix]
+					racing.Unlock()
+					if was {
 						yield(info, nil)
 						return
 					}
@@ -157,6 +204,32 @@ func TestProbe_Unfit(t *testing.T) {
 				t.Errorf("%s: %v is also %v", name, err, other)
 			}
 		}
+	}
+}
+
+// TestProbe_WithoutDelete probes a bucket whose credentials may not delete, time and again: a few objects stay, and what is
+// unfit is found as well.
+func TestProbe_WithoutDelete(t *testing.T) {
+	mem := NewMem()
+	no := func(context.Context, string) error { return refusal{errors.New("403: access denied")} }
+	b := &broken{Bucket: mem, delete: no}
+	for range 5 {
+		mustNil(t, Probe(t.Context(), b))
+	}
+	if names := namesOf(t, mem, ""); len(names) != 3 {
+		t.Errorf("left are %q", names)
+	}
+	b.put = func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, _ bool) error {
+		return mem.Put(ctx, name, body, size, sum, false)
+	}
+	if err := Probe(t.Context(), b); !errors.Is(err, ErrIgnoresConditions) {
+		t.Errorf("conditions are ignored: %v", err)
+	}
+	b.put = func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
+		return mem.Put(ctx, name, body, size, actual(body, size), absent)
+	}
+	if err := Probe(t.Context(), b); !errors.Is(err, ErrIgnoresChecksums) {
+		t.Errorf("checksums are ignored: %v", err)
 	}
 }
 

@@ -8,14 +8,15 @@ import (
 	"maps"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
 
-// promoteTries is how often Promote restores. The writer before is fenced at the first attempt, so it can't ship
-// more during the second; a third one is for another program that promotes too.
+// promoteTries is how often Promote restores. A writer that ships meanwhile is fenced behind the first attempt, so it can't
+// ship more during the second; a third one is for another program that promotes too.
 const promoteTries = 3
 
 // Promote makes this process the owner of the store: it restores the newest state into dir and opens it there for
@@ -24,15 +25,38 @@ const promoteTries = 3
 // acknowledged and not shipped is not here; Salvage lists it where its directory still is.
 //
 // It takes as long as a restore: the tables are fetched at the speed of the bucket or of the local disk. With a
-// directory that this Reader has warmed, only those are fetched that are newer.
+// directory that this Reader has warmed, only those are fetched that are newer. A writer that ships all the time is
+// fenced when the tables are here, and what it has shipped until then is fetched after that.
 //
 // Who may promote is for the program to decide. If two try at the same time, one of them gets ErrFenced.
 //
-// The Reader goes on as before, and follows the new Store. A Reader at a pin can't be promoted.
+// The Reader goes on as before, and follows the new Store. A Reader at a pin can't be promoted. TakeOver is Promote
+// without a Reader.
 func (r *Reader) Promote(ctx context.Context, dir string, o *Options) (*Store, error) {
 	if r.pinned != nil {
 		return nil, fmt.Errorf("remote: promote: the reader is at pin %q, which is no newest state: open a reader without a pin", r.opts.Pin)
 	}
+	s, err := promote(ctx, r.b, dir, o, &r.warm)
+	if err != nil {
+		return nil, fmt.Errorf("remote: promote: %w", err)
+	}
+	r.warm.clear(dir) // the tables are the store's now
+	return s, nil
+}
+
+// TakeOver makes this process the owner of the store in a bucket, as Reader.Promote does. If it was interrupted, the next
+// call goes on with the tables that are there. If it was interrupted at its end, the directory has a store, and the error
+// wraps fs.ErrExist: remove it, and repeat.
+func TakeOver(ctx context.Context, b Bucket, dir string, o *Options) (*Store, error) {
+	s, err := promote(ctx, retrying(b), dir, o, new(warmth))
+	if err != nil {
+		return nil, fmt.Errorf("remote: take over into %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// promote restores the newest state into dir and opens it. If a writer ships meanwhile, it is fenced.
+func promote(ctx context.Context, b Bucket, dir string, o *Options, warm *warmth) (*Store, error) {
 	var opts Options
 	if o != nil {
 		opts = *o
@@ -41,31 +65,35 @@ func (r *Reader) Promote(ctx context.Context, dir string, o *Options) (*Store, e
 		opts.Store.FS = vfs.Default
 	}
 	for attempt := 1; ; attempt++ {
-		s, err := r.takeOver(ctx, dir, &opts)
-		if err == nil {
-			r.warm.clear(dir) // the tables are the store's now
-			return s, nil
+		r, err := Restore(ctx, b, dir, At{}, &RestoreOptions{FS: opts.Store.FS, warm: warm})
+		if err != nil {
+			return nil, err
 		}
-		if attempt == promoteTries || !errors.Is(err, ErrFenced) || ctx.Err() != nil {
-			return nil, fmt.Errorf("remote: promote: %w", err)
+		s, err := Open(ctx, dir, b, &opts)
+		if err == nil || attempt == promoteTries || !errors.Is(err, ErrFenced) || ctx.Err() != nil {
+			return s, err
 		}
 		if err := reopen(opts.Store.FS, dir); err != nil {
-			return nil, fmt.Errorf("remote: promote: remove what a first attempt has left: %w", err)
+			return nil, fmt.Errorf("remove what a first attempt has left: %w", err)
+		}
+		if err := fenceAll(ctx, b, r.StoreID); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// takeOver is one attempt of Promote.
-func (r *Reader) takeOver(ctx context.Context, dir string, o *Options) (*Store, error) {
-	if _, err := Restore(ctx, r.b, dir, At{}, r.restoreOptions(o.Store.FS)); err != nil {
-		return nil, err
+// fenceAll ends the writing of all writers so far: it claims the store, and appends the fence. Nobody owns it then, until
+// another writer opens what is restored from it.
+func fenceAll(ctx context.Context, b Bucket, storeID uint64) error {
+	nobody := func(*Step, uint64) error { return nil } // there are no notes to take
+	c, err := claim(ctx, b, claimant{storeID: storeID, writer: randomNumber() | 1, now: time.Now, note: nobody})
+	if err == nil {
+		_, err = c.fence(ctx, b)
 	}
-	return Open(ctx, dir, r.b, o)
-}
-
-// restoreOptions are those of Promote and Warm.
-func (r *Reader) restoreOptions(fsys vfs.FS) *RestoreOptions {
-	return &RestoreOptions{FS: fsys, Parent: r.opts.Parent, warm: &r.warm}
+	if errors.Is(err, ErrFenced) {
+		return nil // by a later one, for whom the same holds
+	}
+	return err
 }
 
 // Warm fetches the tables of the newest state into dir, so that Promote into the same directory, with the same file
@@ -83,7 +111,7 @@ func (r *Reader) Warm(ctx context.Context, dir string, fsys vfs.FS) error {
 	if fsys == nil {
 		fsys = vfs.Default
 	}
-	w := newRestore(r.b, dir, At{}, r.restoreOptions(fsys))
+	w := newRestore(r.b, dir, At{}, &RestoreOptions{FS: fsys, warm: &r.warm})
 	err := w.within(ctx, w.fetch)
 	if err != nil {
 		return fmt.Errorf("remote: warm %s: %w", dir, w.explain(ctx, err))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,6 +97,101 @@ func TestPromote_OldWriterShips(t *testing.T) {
 	w.check(next.DB(), w.db.LogPosition().LastSeq)
 	mustNil(t, next.Close())
 	_ = s.Close() // it is fenced
+}
+
+// TestTakeOver_BusyWriter takes a store over from a writer that ships at each third call of the bucket. It is fenced, and all
+// that it has shipped is there.
+func TestTakeOver_BusyWriter(t *testing.T) {
+	b := countRequests(NewMem())
+	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(3, 5))}
+	s, err := Open(t.Context(), "db", b.Bucket, byHand(vfs.NewMem()))
+	mustNil(t, err)
+	w.db = s.DB()
+	w.commit(w.randomChanges())
+	mustNil(t, s.Publish(t.Context()))
+	var mu sync.Mutex
+	shipped, calls, ships, fenced := w.db.LogPosition().LastSeq, 0, 0, false
+	b.inject(func(string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if calls++; fenced || calls%3 != 0 {
+			return nil
+		}
+		w.commit(w.randomChanges())
+		switch err := s.Ship(context.Background()); {
+		case errors.Is(err, ErrFenced):
+			fenced = true
+		case err != nil:
+			t.Error(err)
+		default:
+			shipped = w.db.LogPosition().LastSeq
+			ships++
+		}
+		return nil
+	})
+	next, err := TakeOver(t.Context(), b, "db", byHand(vfs.NewMem()))
+	mustNil(t, err)
+	if !fenced || ships < 10 {
+		t.Errorf("%d times shipped, fenced %v: the test shows nothing", ships, fenced)
+	}
+	w.check(next.DB(), shipped)
+	mustNil(t, next.Close())
+	_ = s.Close() // it is fenced
+}
+
+// TestTakeOver_Interrupted ends taking over at each call of the bucket, while a writer ships now and then. It is repeated
+// then, and nothing that was shipped is missing.
+func TestTakeOver_Interrupted(t *testing.T) {
+	exist := 0
+	for at := 1; ; at += 1 + at/16 {
+		b := newHooked(NewMem())
+		w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(3, 6))}
+		s, err := Open(t.Context(), "db", b.b, byHand(vfs.NewMem()))
+		mustNil(t, err)
+		w.db = s.DB()
+		w.commit(w.randomChanges())
+		mustNil(t, s.Publish(t.Context()))
+		shipped := w.db.LogPosition().LastSeq
+		ctx, cancel := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		n := 0
+		b.hook(func(string, string) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if n++; n == at {
+				cancel()
+			}
+			if n%7 == 0 && w.db.Err() == nil {
+				w.commit(w.randomChanges())
+				if err := s.Ship(context.Background()); err == nil {
+					shipped = w.db.LogPosition().LastSeq
+				}
+			}
+			return ctx.Err()
+		}, nil)
+		mem := vfs.NewMem()
+		next, err := TakeOver(ctx, b, "db", byHand(mem))
+		b.hook(nil, nil)
+		whole := err == nil
+		if !whole {
+			mem = copyOf(mem)
+			if next, err = TakeOver(t.Context(), b, "db", byHand(mem)); errors.Is(err, fs.ErrExist) {
+				exist++
+				next, err = TakeOver(t.Context(), b, "another", byHand(mem))
+			}
+		}
+		if err != nil {
+			t.Fatalf("after an end at call %d: %v", at, err)
+		}
+		w.check(next.DB(), shipped)
+		mustNil(t, next.Close())
+		_ = s.Close() // it is fenced
+		cancel()
+		if whole && n < at {
+			t.Logf("%d calls, %d times the directory had a store", n, exist)
+			return
+		}
+	}
 }
 
 // TestPromote_Refuses promotes into a directory that has files, and at a pin.

@@ -27,10 +27,12 @@ type publisher struct {
 	mu lock // held while a step is made and PUT; taken before ship.mu; protects the following fields
 
 	chain    *chain          // up to the newest step of this writer that is in the bucket
+	named    uint64          // how many of the segments that were passed the newest step names: see shipper.passed
 	uploaded map[uint64]bool // tables and sidecars that are in the bucket and in no step yet
 	state    bool            // the state after a step is due
 
-	collector collector
+	lookedForTables time.Time
+	collector       collector
 }
 
 // Publish puts the tables that the bucket lacks into it now, and a step that names them. It ships first,
@@ -63,6 +65,12 @@ func (s *Store) publishAll(ctx context.Context) error {
 
 // publishOnce makes one step and PUTs it. Requires: publish.mu.
 func (s *Store) publishOnce(ctx context.Context) error {
+	if err := s.moved(); err != nil {
+		return err
+	}
+	if err := s.putState(ctx); err != nil { // there may have been many restarts since the last one
+		return err
+	}
 	h, err := s.hold(ctx)
 	if err != nil {
 		return err
@@ -72,7 +80,38 @@ func (s *Store) publishOnce(ctx context.Context) error {
 	if err != nil || step == nil {
 		return s.superseded(ctx, err) // another owner deletes what this one uploads
 	}
-	return s.putStep(ctx, step, sent)
+	return s.putStep(ctx, step, sent, h.passed)
+}
+
+// mostToRead is how many segments behind the newest step, and how many steps behind the newest state, Close leaves for the
+// next Open to read.
+const mostToRead = 4
+
+// publishEnd makes that the next Open has little to read: it PUTs a step that names the segments since the last one,
+// and a state, if there are many. They name no new tables, so nothing is uploaded. Requires: nothing that was
+// shipped waits for tables.
+func (s *Store) publishEnd(ctx context.Context) error {
+	p := &s.publish
+	if err := p.mu.take(ctx); err != nil {
+		return err
+	}
+	defer p.mu.release()
+	if err := s.ship.mu.take(ctx); err != nil {
+		return err
+	}
+	passed := s.ship.passed
+	step := &Step{
+		Written: time.Now(), Kind: StepPublish, LastTableSeq: p.chain.step.LastTableSeq,
+		Extents: neededExtents(slices.Clone(s.ship.extents), p.chain.state.Tables.MinLog),
+	}
+	s.ship.mu.release()
+	if p.chain.n()-p.chain.stated >= mostToRead {
+		p.state = true
+	}
+	if passed-p.named >= mostToRead {
+		return s.putStep(ctx, step, transfer{}, passed)
+	}
+	return s.putState(ctx)
 }
 
 // holdTries is how often hold begins again because of ingestions.
@@ -83,6 +122,7 @@ type heldState struct {
 	*shale.Hold
 	last    uint64   // all writes up to this number are in its tables
 	extents []Extent // what the bucket has of the logs, at least up to this state
+	passed  uint64   // shipper.passed up to there
 }
 
 // hold holds the tables of the store, and ships up to where the log is then. So the extents have all
@@ -115,7 +155,7 @@ func (s *Store) holdOnce(ctx context.Context) (h heldState, err error) {
 	if h.last, err = s.lastTableSeq(h.State()); err == nil {
 		_, err = s.shipAllLocked(ctx)
 	}
-	h.extents = neededExtents(slices.Clone(s.ship.extents), s.minLog(h.State()))
+	h.extents, h.passed = neededExtents(slices.Clone(s.ship.extents), s.minLog(h.State())), s.ship.passed
 	return h, err
 }
 
@@ -139,7 +179,7 @@ func (s *Store) nextStep(ctx context.Context, h heldState) (*Step, transfer, err
 	sent, err := s.upload(ctx, before.Tables.Version, edit.Added)
 	return &Step{
 		StoreID: s.id, Written: time.Now(), Kind: StepPublish,
-		Edit: edit, Extents: h.extents, LastTableSeq: h.last, Parents: before.Parents,
+		Edit: edit, Extents: h.extents, LastTableSeq: h.last,
 	}, sent, err
 }
 
@@ -152,7 +192,7 @@ func (s *Store) lastTableSeq(held *manifest.State) (uint64, error) {
 		if l.Num < s.minLog(held) {
 			continue
 		}
-		h, err := wal.ReadHeader(s.fs, s.dir, l.Num, s.id)
+		h, err := wal.ReadHeader(s.fs, s.dir, l.Num, s.id, 0)
 		if err != nil {
 			return 0, fmt.Errorf("remote: publish: %w", local(err))
 		}
@@ -233,8 +273,8 @@ func sameSidecar(a, b *manifest.Table) bool {
 	return a.Sidecar.Num == b.Sidecar.Num
 }
 
-// putStep PUTs a step. Requires: publish.mu.
-func (s *Store) putStep(ctx context.Context, step *Step, sent transfer) error {
+// putStep PUTs a step, which names passed segments. Requires: publish.mu.
+func (s *Store) putStep(ctx context.Context, step *Step, sent transfer, passed uint64) error {
 	p := &s.publish
 	if err := s.Err(); err != nil {
 		return err
@@ -247,7 +287,7 @@ func (s *Store) putStep(ctx context.Context, step *Step, sent transfer) error {
 		return fmt.Errorf("remote: publish: %w", err)
 	}
 	if err == nil {
-		p.uploaded = nil // the step names them
+		p.uploaded, p.named = nil, passed // the step names them
 	}
 	now := p.chain.step
 	s.publishedSeq.Store(now.LastTableSeq)
@@ -255,7 +295,6 @@ func (s *Store) putStep(ctx context.Context, step *Step, sent transfer) error {
 	s.sent(sent.bytes)
 	s.published(now, p.chain.state.Tables.Version.NumTables())
 	s.emit(Event{Kind: EventPublished, Step: now.N, Tables: sent.objects, Bytes: sent.bytes})
-	p.state = p.state || now.N%s.opts.testing.states == 0
 	if perr := s.putState(ctx); perr != nil {
 		return perr
 	}
@@ -265,23 +304,24 @@ func (s *Store) putStep(ctx context.Context, step *Step, sent transfer) error {
 // putState PUTs the state after the newest step, if one is due. Requires: publish.mu.
 func (s *Store) putState(ctx context.Context) error {
 	p := &s.publish
-	if !p.state {
+	if !p.state && p.chain.n()-p.chain.stated < s.opts.testing.states {
 		return nil
 	}
 	if err := p.chain.putState(ctx, s.bucket); err != nil {
 		return fmt.Errorf("remote: publish: %w", err)
 	}
-	p.state = false
+	p.state, p.chain.stated = false, p.chain.n()
 	p.collector.states = append(p.collector.states, writtenState{p.chain.n(), p.chain.step.Written})
 	return nil
 }
 
 // publishLoop publishes at once, every Options.Publish, and when tables were ingested. It also flushes
-// the memtable when it is old, and collects. If Options.Publish is negative it only publishes, and only when
+// the memtable when it is old. If Options.Publish is negative it only publishes, and only when
 // writers wait for tables (MaxLag): they would wait for ever if the program has nobody else to call Publish.
 func (s *Store) publishLoop(ctx context.Context) {
+	ctx = s.reporting(ctx, "publish")
 	timed := s.opts.Publish > 0
-	retry := backoff{}
+	retry, last := backoff{}, time.Time{}
 	for first := timed; ; first = false {
 		wait := s.opts.Publish
 		if retry.tries > 0 {
@@ -290,6 +330,10 @@ func (s *Store) publishLoop(ctx context.Context) {
 		if !first && !s.sleep(ctx, wait, s.publishNow) {
 			return
 		}
+		if rest := s.leastPublish() - time.Since(last); rest > 0 && !s.sleep(ctx, rest, nil) {
+			return
+		}
+		last = time.Now()
 		var err error
 		if timed {
 			err = s.flushOld(ctx)
@@ -298,7 +342,7 @@ func (s *Store) publishLoop(ctx context.Context) {
 			err = s.publishAll(ctx)
 		}
 		if err == nil && timed {
-			err = s.collectDue(ctx)
+			err = s.lookForTables(ctx)
 		}
 		if ctx.Err() != nil {
 			return
@@ -309,6 +353,15 @@ func (s *Store) publishLoop(ctx context.Context) {
 			retry.tries++
 		}
 	}
+}
+
+// leastPublish is how long a store that ingests all the time waits between two steps. Each step takes requests, and time of
+// whoever opens or restores the store. It is shorter if writers wait for the tables.
+func (s *Store) leastPublish() time.Duration {
+	if s.opts.Strict || s.opts.MaxLag > 0 {
+		return min(max(s.opts.Publish, 0), time.Second)
+	}
+	return min(max(s.opts.Publish, 0), 10*time.Second)
 }
 
 // flushOld makes a table of the memtable if it has writes that are older than Options.Flush. Requires:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -34,6 +35,11 @@ type ReaderOptions struct {
 	// cache of Store. Default: 1 GiB in a directory, 64 MiB in memory; negative: none.
 	CacheBytes int64
 
+	// MaxLogs is how many bytes of logs are kept in memory. These are what the writer has shipped since its newest step,
+	// so they grow while it can't publish one. Beyond that the Reader shows nothing newer until there is a step, and
+	// ReaderLag.Err says so. Default 1 GiB.
+	MaxLogs int64
+
 	// Interval is how often the Reader looks for something new, with two GETs if there is nothing. Default
 	// 1 s; negative: only when Wake, WaitFor or Refresh ask for it.
 	Interval time.Duration
@@ -52,10 +58,8 @@ type ReaderOptions struct {
 	// snapshots show is then kept only as long as the writer retains states (Options.Retain).
 	NoPins bool
 
-	// Parent returns the bucket of a clone's parent: see Clone. nil: a clone can't be read.
-	Parent func(prefix string) (Bucket, error)
-
-	// Patience is how long a request that fails is tried again. Default 30 s.
+	// Patience is how long a request that fails or hangs is tried again, and a second more for each 256 KiB of it.
+	// Default 30 s. Each attempt has a second at least.
 	Patience time.Duration
 
 	// OnEvent, if not nil, is called for what happens in the background: EventAway and EventBack. Calls must
@@ -71,7 +75,9 @@ type ReaderOptions struct {
 // a GET of 64 KiB, unless a cache has it.
 //
 // A request that fails is tried again for Patience; then the read returns its error, and the next read asks again. An
-// object that is missing or damaged is a *shale.CorruptionError with its name, and other reads go on.
+// object that is missing or damaged is a *shale.CorruptionError with its name, and other reads go on. If it is a table
+// of the newest state, a Reader that is opened shows an earlier state and the logs behind it; if it is a segment, what is
+// before it. ReaderLag.Err names it, and the Reader goes on when it is mended.
 type Reader struct {
 	// Constant after OpenReader.
 	opts    ReaderOptions
@@ -94,10 +100,8 @@ type Reader struct {
 
 	polling lock // held during a poll; protects the following fields
 	follow  *follower
-	advance bool        // the follower has more than the handle shows
-	replace bool        // the handle is one of a directory that the follower has left
-	held    uint64      // the step of the Reader's own pin
-	old     []*shale.DB // of states before a rewind; snapshots may use them
+	advance bool   // the follower has more than the handle shows
+	held    uint64 // the step of the Reader's own pin
 
 	mu      sync.Mutex    // protects the following fields
 	changed chan struct{} // closed when seq grows or a poll fails
@@ -136,21 +140,14 @@ func OpenReader(ctx context.Context, b Bucket, o *ReaderOptions) (*Reader, error
 
 // withDefaults returns a copy of o with every unset field filled in.
 func (o ReaderOptions) withDefaults() ReaderOptions {
-	if o.FS == nil {
-		o.FS = vfs.Default
+	setDefault(&o.FS, vfs.Default)
+	setDefault(&o.Interval, time.Second)
+	setDefault(&o.Patience, 30*time.Second)
+	setDefault(&o.MaxLogs, 1<<30)
+	if o.Dir != "" {
+		setDefault(&o.CacheBytes, 1<<30)
 	}
-	if o.Interval == 0 {
-		o.Interval = time.Second
-	}
-	if o.Patience == 0 {
-		o.Patience = 30 * time.Second
-	}
-	if o.CacheBytes == 0 {
-		o.CacheBytes = 64 << 20
-		if o.Dir != "" {
-			o.CacheBytes = 1 << 30
-		}
-	}
+	setDefault(&o.CacheBytes, 64<<20)
 	return o
 }
 
@@ -174,17 +171,17 @@ func (r *Reader) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.openCopies(c.state.Parents); err != nil {
+	if err := r.openCopies(); err != nil {
 		return err
 	}
-	r.follow = newFollower(r.b, r.storeID, r.mem, r.files)
+	r.follow = newFollower(r.b, r.storeID, r.mem, r.files, r.opts.MaxLogs)
 	r.follow.pinned = r.pinned != nil
-	if err := r.follow.begin(ctx, c); err != nil {
+	if err := r.begin(ctx, c); err != nil {
 		return err
 	}
 	if r.pinned == nil {
-		if _, err := r.follow.takeSegments(ctx); err != nil {
-			return err
+		if _, r.lag.err = r.follow.takeSegments(ctx); r.lag.err != nil && !isDamage(r.lag.err) && r.lag.err != errManyLogs {
+			return r.lag.err // behind damage there may be more, which is shown when it is mended
 		}
 	}
 	if err := r.sweep(); err != nil {
@@ -201,13 +198,17 @@ func (r *Reader) firstState(ctx context.Context) (*chain, error) {
 			return nil, err
 		}
 		r.pinned = p
-		return &chain{storeID: r.storeID, state: &p.State}, nil
+		state, _, err := p.state(ctx, r.b)
+		return &chain{storeID: r.storeID, state: state}, err
 	}
 	c, err := loadChain(ctx, r.b, r.storeID, 0)
+	if isDamage(err) || errors.Is(err, fs.ErrNotExist) {
+		c, err = wholeChain(ctx, r.b, nil)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if c.step == nil {
+	if c.n() == 0 {
 		return nil, errors.New("the bucket has a store but no step yet: wait until its writer has published one")
 	}
 	if r.opts.NoPins {
@@ -216,29 +217,36 @@ func (r *Reader) firstState(ctx context.Context) (*chain, error) {
 	if r.session == nil {
 		r.session = newSession(r.b, r.opts.Owner)
 	}
-	r.held, err = r.session.hold(ctx, c)
+	if r.held, err = r.session.hold(ctx, c); isDamage(err) {
+		err = nil // the newest step can't be read: renew tries again
+	}
 	return c, err
 }
 
-// openCopies opens the local copies, and what is under the tables.
-func (r *Reader) openCopies(parents []Parent) error {
-	buckets := make(map[string]Bucket)
-	for _, p := range parents {
-		if r.opts.Parent == nil {
-			return fmt.Errorf("the store is a clone of %q: ReaderOptions.Parent must say where that is", p.Prefix)
+// begin makes the follower begin with c. If tables of that are damaged, it begins with an earlier state, as a restore
+// does: the logs behind that lead as far.
+func (r *Reader) begin(ctx context.Context, c *chain) error {
+	err := r.follow.begin(ctx, c)
+	var damage *base.CorruptionError
+	for bad := make(map[string]error); r.pinned == nil && errors.As(err, &damage) && bad[damage.File] == nil; {
+		bad[damage.File] = damage
+		earlier, wholeErr := wholeChain(ctx, r.b, bad)
+		if wholeErr != nil || earlier.state.Tables.MinLog == 0 {
+			return err // a state before the first upload has nothing, which is no answer
 		}
-		b, err := r.opts.Parent(p.Prefix)
-		if err != nil {
-			return fmt.Errorf("the parent %q of the clone: %w", p.Prefix, err)
-		}
-		buckets[p.Prefix] = retryingFor(b, r.opts.Patience)
+		err = r.follow.begin(ctx, earlier)
 	}
-	bucket := func(num uint64) Bucket {
-		if p := parentOf(parents, num); p != nil {
-			return buckets[p.Prefix]
-		}
-		return r.b
+	if err != nil || r.session == nil {
+		return err
 	}
+	if err = r.movePin(); isDamage(err) {
+		err = nil // as in firstState
+	}
+	return err
+}
+
+// openCopies opens the local copies of tails and pages, and bucketFiles, which reads tables by way of them.
+func (r *Reader) openCopies() error {
 	pages, local := newPageCache(r.opts.CacheBytes), vfs.FS(nil)
 	if r.opts.Dir != "" {
 		local = r.opts.FS
@@ -259,7 +267,7 @@ func (r *Reader) openCopies(parents []Parent) error {
 			return fmt.Errorf("the cache in %s: %w", dir, err)
 		}
 	}
-	r.files = newBucketFiles(bucket, r.storeID, local, r.opts.Dir, pages)
+	r.files = newBucketFiles(r.b, r.storeID, local, r.opts.Dir, pages)
 	r.files.missing = r.missing
 	return nil
 }
@@ -278,7 +286,7 @@ func (r *Reader) openHandle() error {
 	opts := r.opts.Store
 	opts.ReadOnly, opts.FS = true, &tableFS{FS: r.mem, files: r.files}
 	r.watchDamage(&opts)
-	db, err := shale.Open(r.follow.dir, &opts)
+	db, err := shale.Open(followDir, &opts)
 	if err != nil {
 		return err
 	}
@@ -318,149 +326,6 @@ func (r *Reader) shown() error {
 	r.lag.written, r.lag.seen = f.written, max(f.seen, f.last)
 	close(r.changed)
 	r.changed = make(chan struct{})
-	return nil
-}
-
-// run looks for something new at each interval, and when it is asked to, until Close.
-func (r *Reader) run() {
-	var tick <-chan time.Time
-	if r.opts.Interval > 0 {
-		t := time.NewTicker(r.opts.Interval)
-		defer t.Stop()
-		tick = t.C
-	}
-	renew := time.NewTicker(SessionPin / 3)
-	defer renew.Stop()
-	for {
-		select {
-		case <-r.ctx.Done():
-			return
-		case <-renew.C:
-			if err := r.renew(); err != nil {
-				r.emit(Event{Kind: EventAway, Time: time.Now(), Err: err})
-			}
-			continue
-		case <-tick:
-		case <-r.ask:
-		case _, open := <-r.opts.Wake:
-			if !open {
-				r.opts.Wake = nil // a closed channel would always be ready
-			}
-		}
-		_ = r.poll(r.ctx) // Lag and the event report it
-	}
-}
-
-// renew moves the Reader's own pin to the state that is shown, and makes those of snapshots last longer.
-func (r *Reader) renew() error {
-	if r.session == nil {
-		return nil
-	}
-	if err := r.polling.take(r.ctx); err != nil {
-		return shale.ErrClosed
-	}
-	defer r.polling.release()
-	return errors.Join(r.movePin(), r.session.renew(r.ctx))
-}
-
-// movePin moves the Reader's own pin to the newest state. Requires: polling is held.
-func (r *Reader) movePin() error {
-	now := r.follow.chain
-	if now.n() == r.held {
-		return nil
-	}
-	next, err := r.session.hold(r.ctx, now)
-	if err != nil {
-		return err
-	}
-	r.session.release(r.ctx, r.held)
-	r.held = next
-	return nil
-}
-
-// untilClose returns a context that ends with ctx, and when the Reader is closed. The caller must call cancel.
-func (r *Reader) untilClose(ctx context.Context) (_ context.Context, cancel func()) {
-	ctx, end := context.WithCancel(ctx)
-	stop := context.AfterFunc(r.ctx, end)
-	return ctx, func() {
-		stop()
-		end()
-	}
-}
-
-// lockPolls takes the lock polling, and returns shale.ErrClosed if the Reader is closed.
-func (r *Reader) lockPolls(ctx context.Context) error {
-	err := r.polling.take(ctx)
-	switch {
-	case r.ctx.Err() == nil:
-		return err
-	case err == nil:
-		r.polling.release()
-	}
-	return shale.ErrClosed
-}
-
-// poll takes in what has come, and notes how it went. If ctx ends before that is known, there is nothing to note.
-func (r *Reader) poll(ctx context.Context) error {
-	ctx, cancel := r.untilClose(ctx)
-	defer cancel()
-	begun := time.Now()
-	if err := r.lockPolls(ctx); err != nil {
-		return err
-	}
-	err := r.take(ctx)
-	seen := r.follow.seen
-	r.polling.release()
-	if r.ctx.Err() != nil {
-		return shale.ErrClosed
-	}
-	if ctx.Err() == nil {
-		r.note(begun, seen, err)
-	}
-	return err
-}
-
-// take takes in what has come. Requires: polling is held.
-func (r *Reader) take(ctx context.Context) error {
-	changed, begun, err := r.follow.poll(ctx)
-	r.advance, r.replace = r.advance || changed, r.replace || begun
-	if r.replace && err != nil {
-		return err // the new directory is not complete
-	}
-	return errors.Join(err, r.showNew(ctx))
-}
-
-// showNew makes the handle show what the follower has. If it fails, the next call does it. Requires: polling is held.
-func (r *Reader) showNew(ctx context.Context) error {
-	switch old := r.db.Load(); {
-	case r.replace:
-		// The writer has gone back to an earlier state. What was written since is not a prefix of what it
-		// writes now, so it is another handle. Snapshots of the old one stay.
-		if err := r.openHandle(); err != nil {
-			return err
-		}
-		r.old = append(r.old, old)
-	case r.advance:
-		if _, err := old.Advance(ctx); err != nil {
-			return err
-		}
-		if err := r.shown(); err != nil {
-			return err
-		}
-	}
-	r.advance, r.replace = false, false
-	return nil
-}
-
-// Refresh looks for something new now, and returns when the Reader shows all that the bucket had when the call
-// began.
-func (r *Reader) Refresh(ctx context.Context) error {
-	if r.pinned != nil {
-		return nil
-	}
-	if err := r.poll(ctx); err != nil {
-		return readerError("refresh", err)
-	}
 	return nil
 }
 
@@ -505,10 +370,8 @@ func (r *Reader) release() error {
 		r.session.close(ctx)
 		cancel()
 	}
-	for _, db := range append(r.old, r.db.Load()) {
-		if db != nil {
-			err = errors.Join(err, db.Close())
-		}
+	if db := r.db.Load(); db != nil {
+		err = db.Close()
 	}
 	if r.files != nil {
 		err = errors.Join(err, r.files.close())

@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
 )
 
 // TestReader_BesideWriter reads while a writer writes, ships and publishes. Each commit sets all keys to its number, so
@@ -492,37 +496,6 @@ func TestReader_Directory(t *testing.T) {
 	}
 }
 
-// TestReader_Rewind lets the writer go back to an earlier state: the reader shows what comes then, and a snapshot what it
-// showed before.
-func TestReader_Rewind(t *testing.T) {
-	b := NewMem()
-	w := startWriter(t, b, 11, shale.Options{})
-	w.commit(map[string][]byte{"key001": []byte("one")})
-	mustNil(t, w.db.Flush(t.Context()))
-	w.publish()
-	r := openTestReader(t, b, ReaderOptions{})
-	before, err := r.Snapshot(t.Context())
-	mustNil(t, err)
-	c, err := loadChain(t.Context(), b, w.storeID, 0)
-	mustNil(t, err)
-	step := *c.step
-	step.N, step.Kind, step.Edit = step.N+1, StepRewind, nil
-	var edit editTo
-	edit.clear(c.state.Tables.Version)
-	step.Edit = edit.e
-	src, err := step.Encode(nil)
-	mustNil(t, err)
-	mustNil(t, PutObject(t.Context(), b, step.Name(), src, true))
-	mustNil(t, r.Refresh(t.Context()))
-	if _, err := r.Get([]byte("key001")); err != shale.ErrNotFound {
-		t.Errorf("Get after the rewind: %v", err)
-	}
-	if v, err := before.Get([]byte("key001")); err != nil || string(v) != "one" {
-		t.Errorf("Get from a snapshot of before: %q, %v", v, err)
-	}
-	mustNil(t, before.Close())
-}
-
 // TestReader_NothingThere opens readers of buckets without a store, and without a step.
 func TestReader_NothingThere(t *testing.T) {
 	testenv.CheckLeaks(t)
@@ -538,8 +511,8 @@ func TestReader_NothingThere(t *testing.T) {
 	}
 }
 
-// TestReader_SegmentMissing takes a segment away that the newest step names: the error names it, and a reader that has it
-// goes on.
+// TestReader_SegmentMissing takes a segment away that the newest step names: the error names it, and readers show what
+// is before it.
 func TestReader_SegmentMissing(t *testing.T) {
 	b := NewMem()
 	w := startWriter(t, b, 12, shale.Options{})
@@ -550,14 +523,15 @@ func TestReader_SegmentMissing(t *testing.T) {
 	w.commit(w.randomChanges())
 	w.publish()
 	mustNil(t, b.Delete(t.Context(), at.String()))
-	_, err := OpenReader(t.Context(), b, nil)
-	for _, err := range []error{err, r.Refresh(t.Context())} {
+	late := openTestReader(t, b, ReaderOptions{})
+	for _, err := range []error{late.Lag().Err, late.Refresh(t.Context()), r.Refresh(t.Context())} {
 		var c *shale.CorruptionError
 		if !errors.As(err, &c) || c.File != at.String() {
 			t.Errorf("without a segment: %v, want a CorruptionError of %s", err, at)
 		}
 	}
 	w.check(r, r.Seq())
+	w.check(late, r.Seq())
 }
 
 // TestReader_CloseWhileAway closes a reader while a read asks a bucket that does not answer: the read ends with
@@ -593,4 +567,213 @@ func TestReader_CloseWhileAway(t *testing.T) {
 		t.Errorf("Close took %v", d)
 	}
 	wg.Wait()
+}
+
+// TestReader_CatchesUp has a reader that is a thousand segments behind, over a line with 20 ms for each request. It must not
+// take 20 ms for each segment.
+func TestReader_CatchesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newHooked(NewMem())
+		s, err := Open(t.Context(), "db", b.b, manual(vfs.NewMem()))
+		mustNil(t, err)
+		defer s.Close()
+		model := map[string]string{}
+		put(t, s, model, "a", 1)
+		mustNil(t, s.Publish(t.Context()))
+		r, err := OpenReader(t.Context(), b, &ReaderOptions{Interval: -1})
+		mustNil(t, err)
+		defer r.Close()
+		for i := range 1000 {
+			put(t, s, model, fmt.Sprint("b", i%50), 1)
+			if i%250 == 200 {
+				mustNil(t, s.DB().Flush(t.Context())) // another log
+			}
+			mustNil(t, s.Ship(t.Context()))
+		}
+		b.hook(func(string, string) error { time.Sleep(20 * time.Millisecond); return nil }, nil)
+		begun := time.Now()
+		mustNil(t, r.Refresh(t.Context()))
+		if took := time.Since(begun); took > 4*time.Second {
+			t.Errorf("1000 segments took %v", took)
+		}
+		if got := r.Seq(); got != s.DB().LogPosition().LastSeq {
+			t.Errorf("up to %d of %d is shown", got, s.DB().LogPosition().LastSeq)
+		}
+		sameMap(t, "the reader", contents(t, r), model)
+	})
+}
+
+// readerContents returns what a reader shows.
+func readerContents(t *testing.T, r *Reader) map[string]string {
+	t.Helper()
+	m := map[string]string{}
+	for e, err := range r.Scan(shale.Range{}) {
+		mustNil(t, err)
+		m[string(e.Key)] = string(e.Value)
+	}
+	return m
+}
+
+// quiet returns options whose events must not speak of damage.
+func quiet(t *testing.T) shale.Options {
+	return shale.Options{OnEvent: func(e shale.Event) {
+		if e.Kind == shale.EventCorruption {
+			t.Errorf("the reader calls a whole store damaged: %v", e.Err)
+		}
+	}}
+}
+
+// TestReader_DuringFirstUpload reads a bucket that has logs, and not yet the tables with what was written before them. A
+// reader shows nothing until a step says that they are there, also one that was open before.
+func TestReader_DuringFirstUpload(t *testing.T) {
+	mem, b := vfs.NewMem(), newHooked(NewMem())
+	model := manyTables(t, mem, 20)
+	s := openStore(t, "db", b, manual(mem))
+	readers := []*Reader{openTestReader(t, b, ReaderOptions{Store: quiet(t)})}
+	b.hook(func(call, name string) error {
+		if call == "put" && strings.HasPrefix(name, tableFolder) {
+			return refusal{errors.New("no room")}
+		}
+		return nil
+	}, nil)
+	for i := range 3 {
+		put(t, s, model, fmt.Sprint("beside", i), 5)
+		if i == 1 {
+			mustNil(t, s.DB().Flush(t.Context())) // another log
+		}
+		if err := s.Ship(t.Context()); err == nil { // the logs are shipped, and the tables that they need are not
+			t.Fatal("the tables are there already")
+		}
+		readers = append(readers, openTestReader(t, b, ReaderOptions{Store: quiet(t)}))
+		for _, r := range readers {
+			mustNil(t, r.Refresh(t.Context()))
+			if got := readerContents(t, r); len(got) > 0 || r.Lag().Seq == 0 {
+				t.Errorf("a reader shows %d keys with a lag of %d", len(got), r.Lag().Seq)
+			}
+		}
+	}
+	b.hook(nil, nil)
+	mustNil(t, s.Publish(t.Context()))
+	for _, r := range readers {
+		mustNil(t, r.Refresh(t.Context()))
+		sameMap(t, "after the first step", readerContents(t, r), model)
+	}
+}
+
+// TestReader_AfterACrashBehindARotation reads a store whose writer died when it had begun another log of which nothing was
+// shipped. The next writer's logs name that one. A reader waits for the step that has its writes in tables.
+func TestReader_AfterACrashBehindARotation(t *testing.T) {
+	for _, unshipped := range []int{0, 1, 2} {
+		mem, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+		s := openStore(t, "db", b, manual(mem))
+		put(t, s, model, "first", 5)
+		mustNil(t, s.Publish(t.Context()))
+		put(t, s, model, "second", 5)
+		mustNil(t, s.Ship(t.Context()))
+		shown := maps.Clone(model)
+		r := openTestReader(t, b, ReaderOptions{Store: quiet(t)})
+		sameMap(t, "before", readerContents(t, r), shown)
+		mustNil(t, s.DB().Flush(t.Context())) // begins another log
+		for i := range unshipped {
+			put(t, s, model, fmt.Sprint("unshipped", i), 1)
+			mustNil(t, s.DB().Flush(t.Context()))
+		}
+		mustNil(t, s.DB().Sync())
+		mem = copyOf(mem)
+		next := openStore(t, "db", b, manual(mem))
+		put(t, next, model, "third", 5)
+		mustNil(t, next.Ship(t.Context()))
+		for _, r := range []*Reader{r, openTestReader(t, b, ReaderOptions{Store: quiet(t)})} {
+			mustNil(t, r.Refresh(t.Context()))
+			if got := readerContents(t, r); len(got) != len(shown) && len(got) != len(model) {
+				t.Errorf("a reader shows %d keys, want %d or %d", len(got), len(shown), len(model))
+			}
+		}
+		mustNil(t, next.Publish(t.Context()))
+		for _, r := range []*Reader{r, openTestReader(t, b, ReaderOptions{Store: quiet(t)})} {
+			mustNil(t, r.Refresh(t.Context()))
+			sameMap(t, "after the step", readerContents(t, r), model)
+		}
+	}
+}
+
+// TestReader_MaxLogs ships for long without a step. Readers stop before they have more than MaxLogs in memory, say so, and
+// go on with the next step, also those that are opened meanwhile.
+func TestReader_MaxLogs(t *testing.T) {
+	const most = 256 << 10
+	mem, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(mem))
+	put(t, s, model, "first", 5)
+	mustNil(t, s.Publish(t.Context()))
+	readers := []*Reader{openTestReader(t, b, ReaderOptions{Store: quiet(t), MaxLogs: most})}
+	value := strings.Repeat("v", 1000)
+	var held, shipped int64
+	for i := range 100 {
+		for j := range 10 {
+			key := fmt.Sprintf("many%03d.%d", i, j)
+			mustNil(t, s.DB().Put([]byte(key), []byte(value)))
+			model[key] = value
+			shipped += 1000
+		}
+		mustNil(t, s.Ship(t.Context()))
+		if i == 90 {
+			readers = append(readers, openTestReader(t, b, ReaderOptions{Store: quiet(t), MaxLogs: most}))
+		}
+		for _, r := range readers {
+			if err := r.Refresh(t.Context()); err != nil && !errors.Is(err, errManyLogs) {
+				t.Fatal(err)
+			}
+			size := int64(0)
+			for _, h := range r.follow.held {
+				size += int64(len(h.body))
+			}
+			names, err := r.mem.List(followDir)
+			mustNil(t, err)
+			for _, name := range names {
+				info, err := r.mem.Stat(followDir + "/" + name)
+				mustNil(t, err)
+				size += info.Size
+			}
+			held = max(held, size)
+		}
+	}
+	for _, r := range readers {
+		if l := r.Lag(); !errors.Is(l.Err, errManyLogs) || l.Seq == 0 {
+			t.Errorf("the lag is %+v", l)
+		}
+		if got := readerContents(t, r); len(got) < 100 || len(got) >= len(model) {
+			t.Errorf("a reader shows %d of %d keys", len(got), len(model))
+		}
+	}
+	if t.Logf("%d bytes of files at most, %d were shipped", held, shipped); held > 2*most {
+		t.Errorf("more than twice MaxLogs")
+	}
+	mustNil(t, s.Publish(t.Context()))
+	for _, r := range readers {
+		mustNil(t, r.Refresh(t.Context()))
+		sameMap(t, "after the step", readerContents(t, r), model)
+		if l := r.Lag(); l.Err != nil || l.Seq != 0 {
+			t.Errorf("the lag is %+v", l)
+		}
+	}
+}
+
+// TestReader_FirstTableMissing opens a bucket that lacks a table of its first upload. No earlier state has anything, and a
+// reader that shows nothing would say of every key that it is absent: it does not open, and the error names the table.
+func TestReader_FirstTableMissing(t *testing.T) {
+	mem, b := vfs.NewMem(), NewMem()
+	model := manyTables(t, mem, 20)
+	s := openStore(t, "db", b, manual(mem))
+	put(t, s, model, "x", 5)
+	mustNil(t, s.Publish(t.Context()))
+	mustNil(t, s.Close())
+	name := namesOf(t, b, tableFolder)[3]
+	mustNil(t, b.Delete(t.Context(), name))
+	r, err := OpenReader(t.Context(), b, &ReaderOptions{Interval: -1, Store: quiet(t)})
+	if err == nil {
+		t.Errorf("the reader shows %d of %d keys", len(readerContents(t, r)), len(model))
+		mustNil(t, r.Close())
+	} else if !isDamage(err) || !strings.Contains(err.Error(), name) {
+		t.Errorf("OpenReader = %v", err)
+	}
 }

@@ -68,7 +68,7 @@ func (r *Reader) reload(ctx context.Context) error {
 		return err
 	}
 	defer r.polling.release()
-	if _, _, err := r.follow.reload(ctx); err != nil {
+	if _, err := r.follow.reload(ctx); err != nil {
 		return err
 	}
 	r.advance = true

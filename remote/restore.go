@@ -4,46 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
+	"maps"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
-
-// An At is a point in the life of a store. As a target, the zero At is the newest point. Else one field
-// is set, or Step and Seq both: the tables of this step, and the logs up to Seq, or as far as the tables
-// may reach. Points that Restore returns have all three.
-type At struct {
-	// Step is the number of a step: its tables, and the logs as far as they were shipped then.
-	Step uint64
-	// Seq is a sequence number, as DB.LogPosition gives it: all batches up to it, and no other. In a
-	// Restored, the tables may have later ones if they had come into the bucket before their logs.
-	Seq uint64
-	// Time is when it was in the bucket: all that was shipped until then, exact to one shipment.
-	Time time.Time
-}
-
-// String returns the point for people.
-func (a At) String() string {
-	switch {
-	case a == At{}:
-		return "the newest point"
-	case a.Step > 0 && a.Seq == 0 && a.Time.IsZero():
-		return fmt.Sprintf("step %d", a.Step)
-	case a.Step == 0 && a.Time.IsZero():
-		return fmt.Sprintf("sequence number %d", a.Seq)
-	case a.Step == 0 && a.Seq == 0:
-		return a.Time.UTC().Format(time.RFC3339Nano)
-	case a.Time.IsZero():
-		return fmt.Sprintf("sequence number %d on step %d", a.Seq, a.Step)
-	}
-	return fmt.Sprintf("sequence number %d on step %d, of %s", a.Seq, a.Step, a.Time.UTC().Format(time.RFC3339Nano))
-}
 
 // RestoreOptions are the choices of Restore. The zero value is fine.
 type RestoreOptions struct {
@@ -55,11 +25,14 @@ type RestoreOptions struct {
 	// Progress, if it is not nil, is called as bytes of tables arrive: those that are there, and those
 	// that are needed. The calls come from several goroutines, but one after the other.
 	Progress func(done, total int64)
-	// Parent opens the bucket of a clone's parent, whose prefix is as the clone's steps name it. nil: a
-	// clone that still needs files of its parent can't be restored.
-	Parent func(prefix string) (Bucket, error)
+	// Salvage is for a damaged bucket. The tables are those of the newest step that the target allows, and are fetched
+	// as they are, damaged or not. Restored.Damage lists those that are; if there are any, the directory is one for
+	// repair.Run (`shale repair`), which saves what is provably correct into another one.
+	Salvage bool
 
-	warm *warmth // what this process has fetched into the directory already; nil: nothing
+	// warm lists the tables that this process has fetched into the directory already. It is set for Promote and Warm, which
+	// need the newest step. nil: an earlier step will do.
+	warm *warmth
 }
 
 // A Restored says what Restore has made.
@@ -79,6 +52,10 @@ type Restored struct {
 	// Checked reports that the store was opened once. Logs of more than 1 GiB are not read again for
 	// that: their records were checked when they were written.
 	Checked bool
+	// Damage are objects that the restore needed first, and that are damaged or missing. It has taken the tables of
+	// an earlier step instead, and more of the logs. If the newest point was asked for, Left.Why says whether the store
+	// lacks anything for that. A store that was made with damage goes on in another prefix.
+	Damage []Finding
 	// Left is what the bucket has of later times, and was left out.
 	Left LeftOut
 }
@@ -88,41 +65,13 @@ type LeftOut struct {
 	Steps    uint64
 	Segments int
 	Bytes    int64  // of the segments' logs
-	LastSeq  uint64 // the last sequence number in the segments; 0: they have none
-	// Why says why the logs end where they do, if that was not asked for: not all that the logs have can
-	// be used. "" otherwise.
+	LastSeq  uint64 // the last sequence number in the segments and in tables that are damaged; 0: they have none
+	// Why says why the store ends before the newest point, if that was asked for: not all that the bucket has can
+	// be used, or nobody can tell. "" otherwise.
 	Why string
 	// Lost says that the newest point was asked for, and what is left out waits for tables that the bucket lacks. If
 	// the machine that has these is lost, so is that, and the restored store goes on in the same bucket.
 	Lost bool
-}
-
-// A PointError says that a store can't be restored to a point, and which points nearby it can be
-// restored to.
-type PointError struct {
-	Want At
-	Why  string
-	Err  error // the damage that is in the way, if it is that
-	// Before and After are the nearest good points; nil: there is none. Their Step and Seq together
-	// are a target.
-	Before, After *At
-}
-
-// Unwrap returns the damage.
-func (e *PointError) Unwrap() error { return e.Err }
-
-// Error returns a text with the nearest good points.
-func (e *PointError) Error() string {
-	text := fmt.Sprintf("remote: can't restore %v: %s", e.Want, e.Why)
-	for _, p := range []struct {
-		what string
-		at   *At
-	}{{"before", e.Before}, {"after", e.After}} {
-		if p.at != nil {
-			text += fmt.Sprintf("; the nearest good point %s is %v", p.what, *p.at)
-		}
-	}
-	return text
 }
 
 const (
@@ -130,23 +79,17 @@ const (
 	fetchesDefault = 16
 	// checkedLogs is up to how many bytes of logs are read into memory to check a restored store.
 	checkedLogs = 1 << 30
-	// restoringName is the file that marks a directory in which a restore is under way. It is no name
-	// of shale's, and is removed at the end.
-	restoringName = "RESTORING"
 )
-
-const restoringText = `A store is being restored into this directory, or that was interrupted. It can't be opened yet.
-Restore it again, which goes on with what is here already, or remove the directory.
-`
 
 // Restore makes a store in the directory dir as it was at a point of its life, from what is in a bucket.
 // nil options are the defaults. The store is durable and complete when Restore returns.
 //
-// The tables come from the newest step whose tables have nothing beyond the target, and the logs give
+// The tables come from the newest step whose tables have nothing beyond the target and are whole, and the logs give
 // the writes after it. It is exact to a batch by sequence number, and to a shipment by time. If the
 // writes up to the target can't all be found in the bucket, the error is a *PointError with the
-// nearest points that can be restored. The newest point is the last that can be. Damaged and missing
-// objects are a *shale.CorruptionError with the name of the object.
+// nearest points that can be restored. The newest point is the last that can be: Restored.Damage and Left.Why say
+// whether it was the last that there was. A PointError wraps a *shale.CorruptionError with the name of an object if
+// damage is in the way.
 //
 // The directory must be empty, or not exist, or be one in which a Restore was interrupted. Until
 // Restore is nearly done it has no store that opens. After an error, the files that were fetched stay
@@ -185,15 +128,15 @@ func (r *restore) explain(ctx context.Context, err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("%w (make room on the local disk, and restore again: that goes on with what is there)", err)
 	}
-	if r.moment == nil || r.opts.Pin != "" || !errors.Is(err, errMissing) {
+	if r.goal == nil || r.opts.Pin != "" || !errors.Is(err, errMissing) {
 		return err
 	}
 	newest, lookErr := readNewest(ctx, r.b, r.done.StoreID, 0)
-	if lookErr != nil || newest == nil || newest.Floor <= r.moment.state.N {
+	if lookErr != nil || newest == nil || newest.Floor <= r.goal.state.N {
 		return err
 	}
 	return fmt.Errorf("step %d was collected meanwhile, steps from %d on are kept: restore again, or pin what shall stay: %w (%w)",
-		r.moment.state.N, newest.Floor, ErrSnapshotGone, err)
+		r.goal.state.N, newest.Floor, ErrSnapshotGone, err)
 }
 
 // A restore is one call of Restore.
@@ -206,10 +149,12 @@ type restore struct {
 	want At
 
 	history *history
-	moment  *moment // whose tables are restored
-	later   *moment // the first one after it; nil: there is none
+	sizes   map[string]int64 // of the tables and sidecars in the bucket, by name
+	bad     map[string]error // tables that were found damaged; guarded by mu during fetch
+	goal    *moment          // the newest moment that fits the target
+	moment  *moment          // the newest one that fits and whose tables are whole; they are restored
+	later   *moment          // the first one after it that is whole; nil: there is none
 	limit   limit
-	parents map[string]Bucket // those that were opened, by prefix
 
 	laying *laying
 	behind place // where the list of segments ended, if what is behind the laying can't be restored by anybody
@@ -228,6 +173,8 @@ type restore struct {
 //  3. lay writes the logs, durably, and finds out whether the target can be restored.
 //  4. fetch brings the tables and their sidecars, durably.
 //  5. finish writes the manifest, and CURRENT last, opens the store to check it, and removes the mark.
+//
+// If a table turns out to be damaged, it begins again with step 1, without the steps that need this table.
 func (r *restore) run(ctx context.Context) error { return r.within(ctx, r.fill) }
 
 // within takes the steps 1 and 2 of run, and then calls fn with the directory locked.
@@ -245,19 +192,32 @@ func (r *restore) within(ctx context.Context, fn func(context.Context) error) er
 // fill takes the steps 3 to 5 of run. The logs come first, because they show whether the target can be
 // restored, and take less time than the tables. Requires: the directory is prepared.
 func (r *restore) fill(ctx context.Context) error {
-	if err := r.lay(ctx); err != nil {
-		return err
+	for {
+		if err := r.lay(ctx); err != nil {
+			return err
+		}
+		if err := r.leave(ctx); err != nil {
+			return err
+		}
+		err := r.fetch(ctx)
+		switch {
+		case err == nil:
+			return r.finish()
+		case !isDamage(err) || r.opts.warm != nil:
+			return err
+		case r.opts.Pin != "":
+			return r.pointError("a table of the pin can't be used", nil)
+		}
+		if err := r.pick(ctx); err != nil {
+			return err
+		}
+		if err := r.sweep(); err != nil {
+			return err
+		}
 	}
-	if err := r.leave(ctx); err != nil {
-		return err
-	}
-	if err := r.fetch(ctx); err != nil {
-		return err
-	}
-	return r.finish()
 }
 
-// choose finds the newest step that the target can be restored from.
+// choose finds out what the bucket has, and picks the step whose tables are restored.
 func (r *restore) choose(ctx context.Context) (err error) {
 	if err := r.want.check(); err != nil {
 		return err
@@ -266,48 +226,125 @@ func (r *restore) choose(ctx context.Context) (err error) {
 		return err
 	}
 	r.done.StoreID = r.history.storeID
-	if r.opts.Pin != "" {
-		return r.choosePin(ctx)
+	// The list is made after the newest step is known, so it has the tables of all steps.
+	r.sizes = make(map[string]int64)
+	if r.bad == nil {
+		r.bad = make(map[string]error)
 	}
-	to := r.history.newest
-	if n := r.want.Step; n > 0 {
-		if n < r.history.floor || n > to {
-			return &PointError{Want: r.want, Why: fmt.Sprintf("steps %d to %d can be restored", r.history.floor, to)}
+	for info, err := range r.b.List(ctx, tableFolder, "") {
+		if err != nil {
+			return err
 		}
-		to = n
+		r.sizes[info.Name] = info.Size
 	}
-	for r.moment == nil && to >= r.history.floor {
-		from, err := r.history.walk(ctx, to, func(m moment) bool {
-			switch fits := r.fits(m); {
-			case fits && m.state.N >= r.history.floor:
+	if r.opts.Pin == "" {
+		return r.pick(ctx)
+	}
+	err = r.choosePin(ctx)
+	if r.goal = r.moment; err == nil {
+		r.limitToStep()
+	}
+	return err
+}
+
+// pick finds the newest step that the target can be restored from.
+func (r *restore) pick(ctx context.Context) error {
+	h := r.history
+	if n := r.want.Step; n > 0 && (n < h.floor || n > h.newest) {
+		return &PointError{Want: r.want, Why: fmt.Sprintf("steps %d to %d can be restored", h.floor, h.newest)}
+	}
+	r.done = Restored{StoreID: h.storeID}
+	r.goal, r.moment, r.later, r.laying = nil, nil, nil, nil
+	for to := h.newest; r.moment == nil && to >= h.floor; {
+		from, err := h.walk(ctx, to, func(m moment) error {
+			n, fits, whole := m.state.N, r.fits(m), r.whole(m)
+			if n >= h.floor && fits && (r.goal == nil || r.goal.state.N < n) {
+				r.goal = m.clone()
+			}
+			switch {
+			case n < h.floor || !whole:
+			case fits:
 				r.moment, r.later = m.clone(), nil
-			case !fits && r.later == nil || !fits && r.later.state.N > m.state.N:
+			case r.later == nil || r.later.state.N > n:
 				r.later = m.clone()
 			}
-			return true
+			return nil
 		})
 		if err != nil {
 			return err
 		}
 		to = max(from, 1) - 1
 	}
-	if r.moment == nil {
-		why := "it is earlier than all that is kept"
-		if r.later != nil {
-			why += fmt.Sprintf(", which begins with step %d, of %s", r.later.state.N, r.later.at.UTC().Format(time.RFC3339Nano))
-		}
-		return r.pointError(why, nil)
+	switch {
+	case r.goal == nil && r.later != nil:
+		return r.pointError(fmt.Sprintf("it is earlier than all that is kept, which begins with step %d, of %s",
+			r.later.state.N, r.later.at.UTC().Format(time.RFC3339Nano)), nil)
+	case r.goal == nil:
+		return r.pointError("it is earlier than all that is kept and can be read", nil)
+	case r.moment == nil:
+		return r.pointError("every step from which it could be restored needs what is damaged or missing", nil)
+	case r.opts.warm != nil && r.goal.state.N != h.newest:
+		return r.pointError("the newest step can't be read", nil)
 	}
 	r.setLimit()
 	return nil
 }
 
-// check returns an error if a is no target.
-func (a At) check() error {
-	if !a.Time.IsZero() && (a.Step > 0 || a.Seq > 0) {
-		return errors.New("a target is a time, or a step, or a sequence number")
+// wholeChain returns the chain up to the newest step whose tables are whole: they are in the bucket, and not in bad.
+func wholeChain(ctx context.Context, b Bucket, bad map[string]error) (*chain, error) {
+	r := newRestore(b, "", At{}, nil)
+	r.bad = bad
+	if err := r.choose(ctx); err != nil {
+		return nil, err
+	}
+	return &chain{storeID: r.history.storeID, step: r.moment.step, state: r.moment.state}, nil
+}
+
+// whole reports whether a moment can be restored, as far as it is known: its tables are there and were not found damaged.
+// To salvage, and to take a store over, it is the newest moment or none.
+func (r *restore) whole(m moment) bool {
+	if r.opts.Salvage || r.opts.warm != nil {
+		return true
+	}
+	for t := range m.state.Tables.Version.Tables() {
+		if r.lost(&m, t) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// lost returns what is wrong with a table of a moment. nil: nothing is known.
+func (r *restore) lost(m *moment, t *manifest.Table) error {
+	name := TableName(uint64(t.Num))
+	switch size, there := r.sizes[name]; {
+	case r.bad[name] != nil:
+		return r.bad[name]
+	case !there:
+		return base.Corruption(name, -1, "table named by a step", errMissing)
+	case size != t.Size:
+		return base.Corruption(name, -1, "size", fmt.Errorf("the object has %d bytes, its step states %d", size, t.Size))
 	}
 	return nil
+}
+
+// damage lists the objects that the restore needed first and can't use.
+func (r *restore) damage() []Finding {
+	found := slices.Clone(r.history.damage)
+	if r.goal != nil {
+		for t := range r.goal.state.Tables.Version.Tables() {
+			if err := r.lost(r.goal, t); err != nil {
+				r.bad[TableName(uint64(t.Num))] = err
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.bad)) {
+		found = append(found, Finding{name, r.bad[name]})
+	}
+	if r.laying != nil && r.laying.end.err != nil {
+		found = append(found, Finding{r.laying.end.err.File, r.laying.end.err})
+	}
+	return found
 }
 
 // fits reports whether the target can be restored from a moment, as far as its tables go. By sequence
@@ -316,7 +353,7 @@ func (a At) check() error {
 func (r *restore) fits(m moment) bool {
 	switch {
 	case r.want.Step > 0:
-		return m.state.N == r.want.Step
+		return m.state.N <= r.want.Step
 	case r.want.Seq > 0:
 		return uint64(m.state.Tables.LastSeq) <= r.want.Seq
 	case !r.want.Time.IsZero():
@@ -333,7 +370,7 @@ func (r *restore) setLimit() {
 		r.limitToStep()
 	case r.want.Step > 0:
 		// The tables may have all up to there. Logs that end earlier would not show that.
-		r.limit.seq = max(r.want.Seq, uint64(r.moment.state.Tables.LastSeq))
+		r.limit.seq = max(r.want.Seq, uint64(r.goal.state.Tables.LastSeq))
 	}
 }
 
@@ -343,9 +380,9 @@ func (r *restore) limitToStep() {
 	r.limit.none = r.limit.at == place{}
 }
 
-// shipped returns the place up to which the logs of the moment were shipped: the zero place if none was.
+// shipped returns the place up to which the logs of the goal were shipped: the zero place if none was.
 func (r *restore) shipped() place {
-	extents := r.moment.state.Extents
+	extents := r.goal.state.Extents
 	if len(extents) == 0 {
 		return place{}
 	}
@@ -362,113 +399,10 @@ func (r *restore) choosePin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.moment = &moment{state: &p.State, at: p.Written}
-	r.limitToStep()
+	state, _, err := p.state(ctx, r.b)
+	if err != nil {
+		return err
+	}
+	r.moment = &moment{state: state, at: p.Written}
 	return nil
 }
-
-// pointError returns the error for a target that can't be restored. before may be nil.
-func (r *restore) pointError(why string, before *At) *PointError {
-	e := &PointError{Want: r.want, Why: why, Before: before}
-	if r.later == nil {
-		return e
-	}
-	switch p := r.later.point(); {
-	case p.Seq == 0: // it has no tables
-	case r.want.Seq == 0 || p.Seq > r.want.Seq:
-		e.After = &p
-	case before == nil || before.Seq < p.Seq:
-		e.Before = &p // fits was more careful than it had to be
-	}
-	return e
-}
-
-// prepare makes the directory and locks it. A directory that has anything else than what an interrupted
-// restore leaves is refused.
-func (r *restore) prepare() (lock interface{ Close() error }, err error) {
-	if err := r.refuse(); err != nil { // before anything is made
-		return nil, err
-	}
-	if err := r.fs.MkdirAll(r.dir); err != nil {
-		return nil, err
-	}
-	if lock, err = r.fs.Lock(r.path(base.LockName)); err != nil {
-		return nil, err
-	}
-	if err = r.refuse(); err == nil {
-		err = r.mark()
-	}
-	if err == nil {
-		err = r.sweep()
-	}
-	if err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	return lock, nil
-}
-
-// refuse returns an error if the directory has a store, or files of others.
-func (r *restore) refuse() error {
-	names, err := r.fs.List(r.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name == base.LockName })
-	switch {
-	case slices.Contains(names, base.CurrentName):
-		return fmt.Errorf("the directory has a store already: choose another, or remove it: %w", fs.ErrExist)
-	case len(names) > 0 && !slices.Contains(names, restoringName):
-		return fmt.Errorf("the directory is not empty, it has %s: choose another: %w", names[0], fs.ErrExist)
-	}
-	return nil
-}
-
-// mark marks the directory, durably. A mark that is there stays: it may be a second name of another
-// directory's.
-func (r *restore) mark() error {
-	switch _, err := r.fs.Stat(r.path(restoringName)); {
-	case err == nil:
-		return r.fs.SyncDir(r.dir)
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	f, err := r.fs.Create(r.path(restoringName))
-	if err != nil {
-		return err
-	}
-	_, err = f.Write([]byte(restoringText))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return r.fs.SyncDir(r.dir)
-}
-
-// sweep removes the files of an interrupted restore that this one does not need. Tables and sidecars
-// that it needs stay, and are checked before they are used.
-func (r *restore) sweep() error {
-	names, err := r.fs.List(r.dir)
-	if err != nil {
-		return err
-	}
-	needed := map[string]bool{restoringName: true, base.LockName: true}
-	for t := range r.moment.state.Tables.Version.Tables() {
-		needed[base.TableName(t.Num)] = true
-		if t.Sidecar != nil {
-			needed[base.FilterName(t.Sidecar.Num)] = true
-		}
-	}
-	for _, name := range names {
-		if !needed[name] {
-			err = errors.Join(err, r.fs.Remove(r.path(name)))
-		}
-	}
-	return err
-}
-
-func (r *restore) path(name string) string { return filepath.Join(r.dir, name) }

@@ -204,9 +204,9 @@ func (k *kept) random(steps int) {
 	k.sync()
 }
 
-// What a pin keeps can be restored, and cloned and restored from the clone, after the steps around it were
-// collected. The steps from the floor on can be restored, and no earlier ones.
-func TestRestore_PinsClonesAndCollection(t *testing.T) {
+// What a pin keeps can be restored after the steps around it were collected. The steps from the floor on can be restored,
+// and no earlier ones.
+func TestRestore_PinsAndCollection(t *testing.T) {
 	for seed := uint64(1); seed <= 3; seed++ {
 		k := &kept{shipped: shipped{t: t, rng: rand.New(rand.NewPCG(seed, 9)), b: NewMem(), commits: []commit{{0, map[string]string{}}}}}
 		k.opened(vfs.NewMem())
@@ -250,22 +250,6 @@ func TestRestore_PinsClonesAndCollection(t *testing.T) {
 		others := slices.DeleteFunc(report.Leftovers, func(i Info) bool { return strings.HasPrefix(i.Name, segmentFolder) })
 		if len(report.Findings) > 0 || len(others) > 0 || report.First != floor || report.Pins != 1 {
 			t.Errorf("Verify: %+v", report)
-		}
-
-		clone := NewMem()
-		mustNil(t, Clone(t.Context(), k.b, "keep", clone, CloneOptions{Prefix: "parent"}))
-		if _, err := Restore(t.Context(), clone, "clone", At{}, &RestoreOptions{FS: mem}); err == nil || !strings.Contains(err.Error(), "RestoreOptions.Parent") {
-			t.Errorf("a clone without its parent: %v", err)
-		}
-		_, err = Restore(t.Context(), clone, "clone", At{}, &RestoreOptions{FS: mem, Parent: func(prefix string) (Bucket, error) { return k.b, nil }})
-		mustNil(t, err)
-		if got := contentsOf(t, mem, "clone"); !maps.Equal(got, pinned) {
-			t.Errorf("the clone: %s", difference(got, pinned))
-		}
-		report, err = Verify(t.Context(), clone, true)
-		mustNil(t, err)
-		if len(report.Findings) > 0 || len(report.Leftovers) > 0 || report.InParents == 0 {
-			t.Errorf("Verify of the clone: %+v", report)
 		}
 		k.line.cut.Store(true)
 		_ = k.store.Close() // another step was published behind its back

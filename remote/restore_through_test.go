@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -40,10 +41,10 @@ func TestRestore_ThroughFaults(t *testing.T) {
 	restored := 0
 	const seeds = 12
 	for seed := range uint64(seeds) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			disk := vfs.NewMem()
 			faulty := buckettest.NewFaulty(b, time.Millisecond, buckettest.BySeed(seed, buckettest.All(0.15)))
-			r, err := remote.Restore(ctx, faulty, "to", remote.At{}, &remote.RestoreOptions{FS: disk})
+			r, err := remote.Restore(t.Context(), faulty, "to", remote.At{}, &remote.RestoreOptions{FS: disk})
 			if err != nil {
 				if _, serr := disk.Stat("to/CURRENT"); !errors.Is(serr, fs.ErrNotExist) {
 					t.Fatalf("%v, but there is a store: %v", err, serr)

@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 	"sync/atomic"
@@ -17,14 +16,13 @@ import (
 func (r *restore) fetch(ctx context.Context) error {
 	tables := slices.Collect(r.moment.state.Tables.Version.Tables())
 	total := int64(0)
-	for _, t := range tables {
-		total += t.Size
-		if t.Sidecar != nil {
-			total += t.Sidecar.Size
-		}
+	for f := range filesOf(r.moment.state.Tables.Version) {
+		total += f.size
 	}
+	r.arrived, r.missing = 0, nil
 	r.arrive(0, total)
 	var kept atomic.Int64
+	var damage atomic.Pointer[error]
 	err := together(ctx, r.opts.Fetches, len(tables), func(ctx context.Context, i int) error {
 		t := tables[i]
 		there, err := r.fetchOne(ctx, t, total)
@@ -32,15 +30,23 @@ func (r *restore) fetch(ctx context.Context) error {
 			err = r.fetchSidecar(ctx, t, total)
 		}
 		kept.Add(there)
+		if isDamage(err) {
+			found := err
+			damage.Store(&found)
+			err = nil // all that is damaged is found in one go, and the others are most likely needed by an earlier step too
+		}
 		return err
 	})
+	if found := damage.Load(); err == nil && found != nil {
+		err = *found
+	}
 	r.done.Tables, r.done.Kept, r.done.Missing = len(tables), kept.Load(), r.missing
 	slices.Sort(r.done.Missing)
 	r.done.Bytes += r.arrived
 	return err
 }
 
-// fetchOne brings one table, unless an interrupted restore has. kept is its size if it has.
+// fetchOne fetches one table, unless an interrupted restore has left it in the directory: then kept is its size.
 func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) (kept int64, err error) {
 	path := r.path(base.TableName(t.Num))
 	if info, err := r.fs.Stat(path); err == nil && r.opts.warm.has(path, t) && info.Size == t.Size {
@@ -51,26 +57,38 @@ func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) 
 		r.arrive(t.Size, total)
 		return t.Size, nil
 	}
-	from, err := r.bucketOf(uint64(t.Num))
-	if err != nil {
-		return 0, err
-	}
-	b := arriving{from, func(n int64) { r.arrive(n, total) }}
+	b := arriving{r.b, func(n int64) { r.arrive(n, total) }}
 	if err := fetchTable(ctx, b, r.done.StoreID, r.fs, path, t); err != nil {
-		return 0, err
+		return 0, r.spoiled(ctx, b, path, t, err)
 	}
 	r.opts.warm.add(path, t)
 	return 0, nil
 }
 
+// spoiled notes that a table is damaged, and returns err, or to salvage fetches the bytes that there are.
+func (r *restore) spoiled(ctx context.Context, b Bucket, path string, t *manifest.Table, err error) error {
+	if !isDamage(err) {
+		return err
+	}
+	name := TableName(uint64(t.Num))
+	r.mu.Lock()
+	r.bad[name] = err
+	r.mu.Unlock()
+	size, there := r.sizes[name]
+	switch {
+	case !r.opts.Salvage:
+		return err
+	case !there:
+		return nil
+	}
+	_, err = fetchFile(ctx, b, name, r.fs, path, size, 0)
+	return err
+}
+
 // fetchSidecar brings the sidecar of a table. A store does without a sidecar that is missing or damaged.
 func (r *restore) fetchSidecar(ctx context.Context, t *manifest.Table, total int64) error {
 	path := r.path(base.FilterName(t.Sidecar.Num))
-	from, err := r.bucketOf(uint64(t.Sidecar.Num))
-	if err != nil {
-		return err
-	}
-	err = fetchFilter(ctx, from, r.done.StoreID, r.fs, path, t)
+	err := fetchFilter(ctx, r.b, r.done.StoreID, r.fs, path, t)
 	r.arrive(t.Sidecar.Size, total)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,35 +124,4 @@ func (c arriving) ReadAt(ctx context.Context, name string, p []byte, off int64) 
 	n, err := c.Bucket.ReadAt(ctx, name, p, off)
 	c.read(int64(n))
 	return n, err
-}
-
-// bucketOf returns the bucket that has the files with a number: that of the store, or of a clone's
-// parent.
-func (r *restore) bucketOf(num uint64) (Bucket, error) {
-	if p := parentOf(r.moment.state.Parents, num); p != nil {
-		return r.parent(*p)
-	}
-	return r.b, nil
-}
-
-// parent opens the bucket of a parent, once.
-func (r *restore) parent(p Parent) (Bucket, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if b := r.parents[p.Prefix]; b != nil {
-		return b, nil
-	}
-	if r.opts.Parent == nil {
-		return nil, fmt.Errorf("the store is a clone, and needs files of its parent in %q: say in RestoreOptions.Parent how to open that", p.Prefix)
-	}
-	b, err := r.opts.Parent(p.Prefix)
-	if err != nil {
-		return nil, fmt.Errorf("open the parent's bucket %q: %w", p.Prefix, err)
-	}
-	if r.parents == nil {
-		r.parents = make(map[string]Bucket)
-	}
-	b = retrying(b)
-	r.parents[p.Prefix] = b
-	return b, nil
 }

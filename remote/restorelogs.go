@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
-	"github.com/shaledb/shale/vfs"
 )
 
 // lay writes the logs, as far as the target wants, and checks that the store is then what was asked for.
@@ -28,11 +26,11 @@ func (r *restore) lay(ctx context.Context) error {
 	if !r.limit.none {
 		err = r.segments(ctx, start, l.add)
 	}
-	if err = errors.Join(err, l.finish()); err != nil {
-		return r.damaged(err)
+	if err == nil && l.end.kind == endOfList && l.at.before(r.shipped()) {
+		err = base.Corruption(l.at.String(), -1, fmt.Sprintf("segment named by step %d", r.goal.state.N), errMissing)
 	}
-	if l.end.kind == endOfList && l.at.before(r.shipped()) {
-		return r.damaged(base.Corruption(l.at.String(), -1, fmt.Sprintf("segment named by step %d", state.N), errMissing))
+	if err = errors.Join(l.damaged(err), l.finish()); err != nil {
+		return err
 	}
 	l.seq = max(l.seq, r.moment.reach())
 	r.done.At = At{Step: state.N, Seq: l.seq, Time: l.time}
@@ -42,10 +40,13 @@ func (r *restore) lay(ctx context.Context) error {
 
 // sure returns the number up to which the tables and the logs of the moment together have all writes.
 func (r *restore) sure() uint64 {
-	if r.moment.step == nil { // a pin's state has the LastTableSeq of its step in the manifest
+	switch {
+	case r.moment.step != nil:
+		return r.moment.step.LastTableSeq
+	case r.opts.Pin != "": // a pin's state has the LastTableSeq of its step in the manifest
 		return uint64(r.moment.state.Tables.LastSeq)
 	}
-	return r.moment.step.LastTableSeq
+	return r.moment.tableSeq()
 }
 
 // minLog returns the number of the first log that is needed. Earlier ones are in tables.
@@ -70,62 +71,20 @@ func (r *restore) start() place {
 	return at
 }
 
-// segments calls add for the segments from a place on. What a clone has from its parent comes from
-// there.
+// segments calls add for each segment from a place on, until add returns false.
 func (r *restore) segments(ctx context.Context, at place, add func(*Segment) (bool, error)) error {
-	for _, p := range r.moment.state.Parents {
-		end := place{} // where the clone's own segments begin
-		for _, e := range r.moment.state.Extents {
-			if e.Log < p.Below {
-				end = place{e.Log, e.Length}
-			}
-		}
-		if !at.before(end) {
-			continue
-		}
-		b, err := r.parent(p)
+	for s, err := range (segmentList{r.b, r.done.StoreID}).from(ctx, at) {
 		if err != nil {
 			return err
-		}
-		more, err := r.segmentsOf(ctx, b, at, end, add)
-		if err != nil || !more {
-			return err
-		}
-		at = end
-	}
-	_, err := r.segmentsOf(ctx, r.b, at, place{}, add)
-	return err
-}
-
-// segmentsOf calls add for the segments of one bucket, up to end if that is a place. It reports whether
-// more are wanted.
-func (r *restore) segmentsOf(ctx context.Context, b Bucket, at, end place, add func(*Segment) (bool, error)) (more bool, err error) {
-	for s, err := range (segmentList{b, r.done.StoreID}).from(ctx, at) {
-		if err != nil {
-			return false, err
 		}
 		if more, err := add(s); err != nil || !more {
-			return false, err
-		}
-		if end != (place{}) && !s.after().before(end) {
-			break // what follows may have been collected
+			return err
 		}
 	}
-	return true, nil
+	return nil
 }
 
-// damaged returns the error for an object that is damaged or missing, with the nearest good points.
-func (r *restore) damaged(err error) error {
-	var damage *shale.CorruptionError
-	if !errors.As(err, &damage) {
-		return err
-	}
-	e := r.pointError("an object of the bucket can't be used: "+damage.Error(), r.before())
-	e.Err = damage
-	return e
-}
-
-// before returns the point up to which the logs could be used. It may not be as far as the tables are.
+// before returns the point up to which the logs could be used.
 func (r *restore) before() *At {
 	l := r.laying
 	if l.seq == 0 {
@@ -137,13 +96,24 @@ func (r *restore) before() *At {
 // reached returns nil if the logs end where the target wants it.
 func (r *restore) reached() error {
 	l := r.laying
-	short := l.end.kind != endAtLimit && l.end.kind != endOfList
+	wanted := r.want.Step
+	if r.newest() {
+		wanted = r.history.newest
+	}
+	short, why := l.end.kind != endAtLimit && l.end.kind != endOfList, l.end.String()
+	switch {
+	case short:
+	case l.seq < r.goal.reach():
+		short, why = true, fmt.Sprintf("the tables of step %d, not all of which can be used, go on up to sequence number %d", r.goal.state.N, r.goal.reach())
+	case r.goal.state.N < wanted:
+		short, why = true, fmt.Sprintf("step %d can't be read, and may have more", wanted)
+	}
 	switch {
 	case short && l.seq == 0:
-		return r.pointError("nothing can be restored yet: "+l.end.String(), nil)
-	case r.want == At{} && r.opts.Pin == "":
+		return r.pointError("nothing can be restored yet: "+why, nil)
+	case r.newest() && (r.opts.warm == nil || l.end.kind != endAtDamage):
 		if short {
-			r.done.Left.Why = l.end.String()
+			r.done.Left.Why = why
 		}
 		return nil
 	case r.want.Seq > 0 && l.seq == r.want.Seq, r.want.Step > 0 && r.want.Seq > 0 && l.seq >= r.want.Seq:
@@ -153,12 +123,15 @@ func (r *restore) reached() error {
 	case r.want.Seq > 0 && l.end.kind == endOfList:
 		return r.pointError(fmt.Sprintf("the logs in the bucket end at sequence number %d", l.seq), r.before())
 	case short:
-		return r.pointError(l.end.String(), r.before())
+		return r.pointError(why, r.before())
 	}
 	return nil
 }
 
-// leave finds out what the bucket has of later times.
+// newest reports whether the newest point was asked for.
+func (r *restore) newest() bool { return r.want == At{} && r.opts.Pin == "" }
+
+// leave notes what the bucket has beyond the point that is restored.
 func (r *restore) leave(ctx context.Context) error {
 	left := &r.done.Left
 	l := r.laying
@@ -188,16 +161,19 @@ func (r *restore) leave(ctx context.Context) error {
 		if err == nil {
 			left.LastSeq = s.LastSeq
 		}
-		// Damage there is none to this restore.
+		// A segment that can't be read is behind the point, so this restore does without it.
+	}
+	if reach := r.goal.reach(); reach > l.seq {
+		left.LastSeq = max(left.LastSeq, reach)
 	}
 	return r.giveUp(ctx)
 }
 
-// giveUp finds out whether what the logs have behind the newest point is lost for everybody: it waits for tables that
-// the bucket lacks, and who has them may be gone. A store that goes on from here may go on behind all of it.
+// giveUp finds out whether the writes in the logs behind the newest point are lost for everybody: they wait for tables that
+// the bucket lacks, and the machine that has these may be gone. A store that goes on from here may go on behind all of them.
 func (r *restore) giveUp(ctx context.Context) error {
 	l := r.laying
-	if r.want != (At{}) || r.opts.Pin != "" || l.end.kind != endAtGap && l.end.kind != endBeforeIngest || r.done.Left.LastSeq == 0 {
+	if !r.newest() || len(r.damage()) > 0 || l.end.kind != endAtGap && l.end.kind != endBeforeIngest || r.done.Left.LastSeq == 0 {
 		return nil
 	}
 	end := l.next
@@ -255,11 +231,13 @@ func (r *restore) finish() error {
 	return r.fs.SyncDir(r.dir)
 }
 
-// note notes how far the directory has what is in the bucket, so that Open can take the bucket over with
-// it. A pin's step may be gone, and then nobody can go on from it in the same bucket.
+// note writes the notes of the directory: how far it has the contents of the bucket, so that Open can take the bucket over
+// with it. There are none after a restore of a pin, whose step may be gone: nobody can go on from it in the same bucket. There
+// are none after damage either: the directory may lack writes that the bucket has had, and their numbers would be given out
+// again.
 func (r *restore) note() error {
 	step := r.moment.step
-	if step == nil {
+	if r.done.Damage = r.damage(); step == nil || len(r.done.Damage) > 0 {
 		return nil
 	}
 	shipped := r.laying.at
@@ -274,50 +252,13 @@ func (r *restore) note() error {
 
 // check opens the store and closes it again, without a change of its files.
 func (r *restore) check() error {
-	if r.laying.bytes > checkedLogs {
+	if r.laying.bytes > checkedLogs || r.opts.Salvage && len(r.done.Damage) > 0 {
 		return nil
 	}
-	db, err := shale.Open(r.dir, &shale.Options{FS: shyFS{r.fs}, ReadOnly: true})
+	db, err := shale.Open(r.dir, &shale.Options{FS: r.fs, ReadOnly: true})
 	if err != nil {
 		return fmt.Errorf("the restored store can't be opened: %w", err)
 	}
 	r.done.Checked = true
 	return db.Close()
 }
-
-// A shyFS keeps no file of a table open: it opens the file for each read. A store that is opened for
-// reading only keeps all of them open, and there may be more than a process may have.
-type shyFS struct{ vfs.FS }
-
-func (s shyFS) Open(name string) (vfs.File, error) {
-	f, err := s.FS.Open(name)
-	typ, _, ok := base.ParseFileName(filepath.Base(name))
-	if err != nil || !ok || typ != base.FileTable && typ != base.FileFilter {
-		return f, err
-	}
-	size, err := f.Size()
-	return &shyFile{fs: s.FS, name: name, size: size}, errors.Join(err, f.Close())
-}
-
-// A shyFile is a file of a shyFS. Nothing but the methods below is called for a table.
-type shyFile struct {
-	vfs.File
-	fs   vfs.FS
-	name string
-	size int64
-}
-
-func (s *shyFile) ReadAt(p []byte, off int64) (int, error) {
-	f, err := s.fs.Open(s.name)
-	if err != nil {
-		return 0, err
-	}
-	n, err := f.ReadAt(p, off)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return n, err
-}
-
-func (s *shyFile) Size() (int64, error) { return s.size, nil }
-func (s *shyFile) Close() error         { return nil }

@@ -9,12 +9,14 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"os"
 	"time"
 )
 
 // A retryBucket makes the calls of another bucket again when they fail with an error that may pass:
 // a server that is busy or away, a connection that is lost. It waits longer each time, and returns the
-// last error when its patience is over.
+// last error when its patience is over. A server or a connection may also hang: an attempt in which nothing moves for
+// too long is ended, and counts as one that has failed.
 //
 // A call that creates an object may have succeeded although its answer was lost. The next attempt
 // finds the name taken then. So the object is read back: if it has the bytes of the call, the call
@@ -23,19 +25,33 @@ type retryBucket struct {
 	b Bucket
 
 	first, most time.Duration // the first wait, which doubles each time, up to most
-	patience    time.Duration // a call whose first attempt was longer ago is not tried again
+	patience    time.Duration // of a call: all waits, and the attempts without the time that their bytes take
 
 	now   func() time.Time
 	sleep func(ctx context.Context, d time.Duration) error
 }
+
+const (
+	// hungAfter is how long the first attempt of a call may go on while nothing moves. It is a third of the patience if
+	// that is less, but not less than leastHung. Later ones may take twice as long each, for servers that are slow.
+	hungAfter, leastHung = 5 * time.Second, time.Second
+	// slowest is the rate at which bytes move at least, in bytes a second: an attempt has as much more time.
+	slowest = 256 << 10
+	// buffered is how many bytes may be on their way behind those that a bucket has called Progress for.
+	buffered = 1 << 20
+	// listPage is how many bytes of the answer to a list come before its first object is passed on.
+	listPage = 1 << 20
+)
 
 // checksumTries is how often an object is put whose bytes arrive with a wrong checksum. The bytes may have
 // changed on the way, but more likely they are not what the caller says.
 const checksumTries = 3
 
 // Retrying returns a bucket that passes its calls to b. It repeats a call that fails with an error that may pass, after
-// 50 ms, then twice as long each time up to 5 s, for 30 s in all. An error with a method
-// Permanent() bool that returns true is returned at once. A Put that creates an object and whose answer was
+// 50 ms, then twice as long each time up to 5 s, for 30 s in all. A call that hangs is ended by its context and
+// repeated, too: after 5 s, then twice as long each time, and a second more for each 256 KiB. If b calls
+// Progress, this time begins again there. The error of a call that hangs wraps os.ErrDeadlineExceeded. An error with a
+// method Permanent() bool that returns true is returned at once. A Put that creates an object and whose answer was
 // lost succeeds if the object has its bytes. Stores and readers wrap their buckets themselves.
 func Retrying(b Bucket) Bucket { return retrying(b) }
 
@@ -68,15 +84,13 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // canPass reports whether a call that failed with err may succeed when it is made again. An error that has a
 // method Permanent says it itself: a Bucket marks with it that credentials are wrong or that there is
-// no such bucket.
+// no such bucket. That a deadline of the network is over may pass.
 func canPass(err error) bool {
 	var p interface{ Permanent() bool }
 	switch {
 	case err == nil, err == io.EOF:
 		return false
-	case errors.Is(err, ErrExists), errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrChecksum):
-		return false
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrExists), errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrChecksum), errors.Is(err, context.Canceled):
 		return false
 	case errors.As(err, &p):
 		return !p.Permanent()
@@ -84,15 +98,63 @@ func canPass(err error) bool {
 	return true
 }
 
-// A patience is the waits between the attempts of one call.
+// A patience is one call, with its attempts and the waits between them.
 type patience struct {
 	r        *retryBucket
+	call     string // with the name of the object
+	size     int64  // bytes that it moves
 	begun    time.Time
-	wait     time.Duration
+	left     time.Duration
+	wait     time.Duration // before the next attempt
+	hung     time.Duration // how long an attempt may go on while nothing moves
+	clock    *time.Timer   // ends the attempt then
 	attempts int
+	failed   func(waited time.Duration, err error) bool // that of the context, or nil
+	late     bool                                       // its last answer
 }
 
-func (r *retryBucket) patient() *patience { return &patience{r: r, begun: r.now(), wait: r.first} }
+// renew gives the call its whole patience.
+func (p *patience) renew() {
+	p.begun, p.left, p.wait, p.attempts = p.r.now(), p.r.patience, p.r.first, 0
+	p.hung = min(max(p.r.patience/3, leastHung), hungAfter)
+}
+
+// limit returns how long an attempt may go on while size bytes are on their way and none arrives.
+func (p *patience) limit(size int64) time.Duration {
+	return p.hung + time.Duration(size)*time.Second/slowest
+}
+
+// try makes an attempt, and ends it if it hangs.
+func (p *patience) try(ctx context.Context, fn func(ctx context.Context, p *patience) error) error {
+	hung := fmt.Errorf("remote: %s: nothing has come or gone for %v: %w", p.call, p.hung.Round(time.Millisecond), os.ErrDeadlineExceeded)
+	begun := p.r.now()
+	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, progressKey{}, p))
+	defer cancel(nil)
+	p.clock = time.AfterFunc(p.limit(p.size), func() { cancel(hung) })
+	defer p.clock.Stop()
+	err := fn(ctx, p)
+	if err != nil && err != io.EOF && context.Cause(ctx) == hung {
+		err = hung
+	}
+	p.left -= min(p.r.now().Sub(begun), p.hung)
+	return err
+}
+
+// The keys of contexts. That of failedKey is a function that is told, after each attempt that has failed, for how long
+// the call has been without an answer. If it has returned true, it is told of the answer too.
+type (
+	progressKey struct{}
+	failedKey   struct{}
+)
+
+// Progress says that a call of a Bucket, which has this context, has moved bytes and does not hang. A Bucket calls it
+// when a call begins, and for each piece of an object, until the call ends. Without it an attempt has the time that
+// Retrying states for its size, however fast the bytes move.
+func Progress(ctx context.Context) {
+	if p, ok := ctx.Value(progressKey{}).(*patience); ok {
+		p.clock.Reset(p.limit(min(p.size, buffered)))
+	}
+}
 
 // again waits and returns nil if the call that failed with err shall be made again. Otherwise it
 // returns the error for the caller.
@@ -104,21 +166,30 @@ func (p *patience) again(ctx context.Context, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return fmt.Errorf("%w (the last attempt: %w)", ctxErr, err)
 	}
-	if spent := p.r.now().Sub(p.begun); spent+p.wait > p.r.patience {
-		return fmt.Errorf("%w (attempt %d, %v after the first)", err, p.attempts, spent.Round(time.Millisecond))
+	if p.failed != nil {
+		p.late = p.failed(p.r.patience-p.left, err)
+	}
+	if p.left -= p.wait; p.left < 0 {
+		return fmt.Errorf("%w (attempt %d, %v after the first)", err, p.attempts, p.r.now().Sub(p.begun).Round(time.Millisecond))
 	}
 	if ctxErr := p.r.sleep(ctx, p.wait); ctxErr != nil {
 		return fmt.Errorf("%w (the last attempt: %w)", ctxErr, err)
 	}
-	p.wait = min(2*p.wait, p.r.most)
+	p.wait, p.hung = min(2*p.wait, p.r.most), max(min(2*p.hung, p.left), leastHung)
 	return nil
 }
 
 // do makes a call until it succeeds or its error can't pass.
-func (r *retryBucket) do(ctx context.Context, call func() error) error {
-	for p := r.patient(); ; {
-		err := call()
+func (r *retryBucket) do(ctx context.Context, call, name string, size int64, fn func(ctx context.Context, p *patience) error) error {
+	p := &patience{r: r, call: fmt.Sprintf("%s %q", call, name), size: size}
+	p.failed, _ = ctx.Value(failedKey{}).(func(time.Duration, error) bool)
+	p.renew()
+	for {
+		err := p.try(ctx, fn)
 		if err == nil || err == io.EOF {
+			if p.late {
+				p.failed(0, nil)
+			}
 			return err
 		}
 		if err := p.again(ctx, err); err != nil {
@@ -131,24 +202,20 @@ func (r *retryBucket) Put(ctx context.Context, name string, body io.ReaderAt, si
 	if err := begin(ctx, name); err != nil {
 		return callError("put", name, err)
 	}
-	mayBeThere := false // an earlier attempt may have made the object
-	for p := r.patient(); ; {
+	mayBeThere, changed := false, 0 // an earlier attempt may have made the object; so many bodies have arrived changed
+	err := r.do(ctx, "put", name, max(size, 0), func(ctx context.Context, p *patience) error {
 		err := r.b.Put(ctx, name, body, size, crc32c, absent)
-		if errors.Is(err, ErrExists) && mayBeThere {
-			return r.compare(ctx, name, body, size, crc32c, err)
+		for ; errors.Is(err, ErrChecksum) && changed < checksumTries-1; changed++ {
+			p.clock.Reset(p.limit(p.size))
+			err = r.b.Put(ctx, name, body, size, crc32c, absent)
 		}
-		if errors.Is(err, ErrChecksum) && p.attempts < checksumTries-1 {
-			p.attempts++
-			continue
-		}
-		if err == nil {
-			return nil
-		}
-		mayBeThere = mayBeThere || canPass(err)
-		if err := p.again(ctx, err); err != nil {
-			return err
-		}
+		mayBeThere = mayBeThere || canPass(err) || err != nil && ctx.Err() != nil
+		return err
+	})
+	if errors.Is(err, ErrExists) && mayBeThere {
+		return r.compare(ctx, name, body, size, crc32c, err)
 	}
+	return err
 }
 
 // compare returns nil if the object that is there has the bytes of body, and otherwise taken, the
@@ -202,7 +269,7 @@ func ignoreAbsence(err error) error {
 }
 
 func (r *retryBucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
-	err = r.do(ctx, func() error {
+	err = r.do(ctx, "read", name, int64(len(p)), func(ctx context.Context, _ *patience) error {
 		n, err = r.b.ReadAt(ctx, name, p, off)
 		return err
 	})
@@ -210,7 +277,7 @@ func (r *retryBucket) ReadAt(ctx context.Context, name string, p []byte, off int
 }
 
 func (r *retryBucket) Stat(ctx context.Context, name string) (info Info, err error) {
-	err = r.do(ctx, func() error {
+	err = r.do(ctx, "stat", name, 0, func(ctx context.Context, _ *patience) error {
 		info, err = r.b.Stat(ctx, name)
 		return err
 	})
@@ -221,29 +288,27 @@ func (r *retryBucket) Stat(ctx context.Context, name string) (info Info, err err
 func (r *retryBucket) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		after := after // whoever goes through the list again begins where this one did
-		for p := r.patient(); ; {
-			var failed error
+		err := r.do(ctx, "list", prefix, listPage, func(ctx context.Context, p *patience) error {
 			for info, err := range r.b.List(ctx, prefix, after) {
 				if err != nil {
-					failed = err
-					break
+					return err
 				}
+				p.clock.Stop() // the time of the caller
 				if !yield(info, nil) {
-					return
+					return nil
 				}
-				after, p = info.Name, r.patient()
+				after = info.Name
+				p.renew()
+				p.clock.Reset(p.limit(p.size))
 			}
-			if failed == nil {
-				return
-			}
-			if err := p.again(ctx, failed); err != nil {
-				yield(Info{}, err)
-				return
-			}
+			return nil
+		})
+		if err != nil {
+			yield(Info{}, err)
 		}
 	}
 }
 
 func (r *retryBucket) Delete(ctx context.Context, name string) error {
-	return r.do(ctx, func() error { return r.b.Delete(ctx, name) })
+	return r.do(ctx, "delete", name, 0, func(ctx context.Context, _ *patience) error { return r.b.Delete(ctx, name) })
 }

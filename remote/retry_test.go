@@ -127,7 +127,7 @@ func (e permanentError) Permanent() bool { return e.permanent }
 // TestRetry_WhatCannotPass checks that errors that would come again are returned at once.
 func TestRetry_WhatCannotPass(t *testing.T) {
 	ctx := context.Background()
-	for _, err := range []error{ErrExists, fs.ErrNotExist, context.Canceled, context.DeadlineExceeded, permanentError{true}} {
+	for _, err := range []error{ErrExists, fs.ErrNotExist, context.Canceled, permanentError{true}} {
 		f := &failing{Bucket: NewMem(), plan: times(5, failure{err: fmt.Errorf("put: %w", err)})}
 		r, waits := impatient(f)
 		if got := PutObject(ctx, r, "m/1", nil, true); !errors.Is(got, err) || f.calls != 1 || len(*waits) > 0 {

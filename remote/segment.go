@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
@@ -69,8 +70,7 @@ func (s *Segment) Encode(dst []byte) ([]byte, error) {
 	return append(dst, s.Body...), nil
 }
 
-// encodeHeader appends the header of the object to dst. sum is the checksum of the whole object, for which the
-// body is read only once.
+// encodeHeader appends the header of the object to dst. sum is the checksum of the whole object.
 func (s *Segment) encodeHeader(dst []byte) (header []byte, sum uint32, err error) {
 	if err := s.check(int64(len(s.Body))); err != nil {
 		return dst, 0, encodeError(s.Name(), err)
@@ -83,7 +83,7 @@ func (s *Segment) encodeHeader(dst []byte) (header []byte, sum uint32, err error
 	dst = append(dst, byte(s.Kind), 0, 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, body)
 	dst = appendSum(dst, start)
-	return dst, joinSums(Checksum(dst[start:]), body, int64(len(s.Body))), nil
+	return dst, crc32.Update(Checksum(dst[start:]), castagnoli, s.Body), nil
 }
 
 // DecodeSegment decodes the object with the given name, which must be a segment of the store. The
@@ -92,10 +92,7 @@ func (s *Segment) encodeHeader(dst []byte) (header []byte, sum uint32, err error
 func DecodeSegment(name string, storeID uint64, src []byte) (*Segment, error) {
 	s, err := decodeSegment(src)
 	if err == nil {
-		err = checkStore(s.StoreID, storeID)
-	}
-	if err == nil {
-		err = checkPlace(s.Name(), name)
+		err = checkWhere(s, s.StoreID, name, storeID)
 	}
 	if err != nil {
 		return nil, damage(name, "segment", err)
@@ -122,7 +119,7 @@ func decodeSegment(src []byte) (*Segment, error) {
 // decodeSegmentHeader decodes and checks the header that src begins with. The segment has no body;
 // length is the number of bytes that it has.
 func decodeSegmentHeader(src []byte) (s *Segment, length int64, err error) {
-	id, err := checkHead(src, segmentMagic, segmentHeader)
+	id, err := checkHead(src, segmentMagic, segmentHeader, FormatVersion)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -5,10 +5,17 @@ import (
 	"fmt"
 	"io"
 	"iter"
+
+	"github.com/shaledb/shale/internal/base"
 )
 
-// segmentsAhead is how many segments a restore and Verify fetch before they are needed.
-const segmentsAhead = 8
+const (
+	// segmentsAhead is how many segments a restore and Verify fetch at the same time. A strict store may have tens of
+	// thousands of small ones, and the time goes into the way to the bucket and back.
+	segmentsAhead = 64
+	// aheadBytes is how many bytes these have together, unless one is longer.
+	aheadBytes = 64 << 20
+)
 
 // A segmentList reads a store's list of segments, in order, and several ahead.
 type segmentList struct {
@@ -52,6 +59,7 @@ func (l segmentList) from(ctx context.Context, at place) iter.Seq2[*Segment, err
 // A coming is a segment that is being fetched, or an error of the LIST.
 type coming struct {
 	name Name
+	size int64
 	err  error
 	get  func() (*Segment, error) // waits for it
 }
@@ -60,6 +68,7 @@ type coming struct {
 func (l segmentList) ahead(ctx context.Context, at place) iter.Seq[coming] {
 	return func(yield func(coming) bool) {
 		var queue []coming
+		size := int64(0) // of those in the queue
 		after := logFolder(at.log)
 		if at.off > 0 {
 			after = justBefore(at)
@@ -69,16 +78,17 @@ func (l segmentList) ahead(ctx context.Context, at place) iter.Seq[coming] {
 			if err == nil && (!ok || name.Kind != KindSegment) {
 				continue
 			}
-			c := coming{name: name, err: err}
-			if err == nil {
-				c.get = l.fetch(ctx, info)
-			}
-			if queue = append(queue, c); len(queue) > segmentsAhead {
+			c := coming{name: name, size: info.Size, err: err}
+			for size += c.size; len(queue) == segmentsAhead || len(queue) > 0 && size > aheadBytes; queue = queue[1:] {
 				if !yield(queue[0]) {
 					return
 				}
-				queue = queue[1:]
+				size -= queue[0].size
 			}
+			if err == nil {
+				c.get = l.fetch(ctx, info)
+			}
+			queue = append(queue, c)
 		}
 		for _, c := range queue {
 			if !yield(c) {
@@ -116,7 +126,7 @@ func (l segmentList) fetch(ctx context.Context, info Info) func() (*Segment, err
 // against the checksums in them.
 func readWhole(ctx context.Context, b Bucket, info Info) ([]byte, error) {
 	if info.Size <= 0 || info.Size > segmentHeader+maxBody {
-		return nil, callError("read", info.Name, fmt.Errorf("it has %d bytes", info.Size))
+		return nil, base.Corruption(info.Name, -1, "segment", fmt.Errorf("it has %d bytes", info.Size))
 	}
 	src := make([]byte, info.Size)
 	n, err := b.ReadAt(ctx, info.Name, src, 0)

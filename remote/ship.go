@@ -33,12 +33,14 @@ type shipper struct {
 
 	at      place  // where the next segment stands
 	lastSeq uint64 // the last sequence number before it
+	passed  uint64 // how many segments before it this process has put or read
 	// extents are the logs of the chain that have segments, in order. Those that no step needs any more
 	// are dropped; the last one stays.
 	extents []Extent
 
 	pending *Segment // not nil: this segment was made, and is not known to be in the bucket
 	marks   uint64   // the highest number of an ingestion in it
+	held    uint64   // the logs from this number up are kept
 	buf     []byte   // memory for bodies
 }
 
@@ -67,6 +69,7 @@ func (s *Store) shipAll(ctx context.Context) error {
 
 // shipAllLocked is shipAll that returns the position up to which it has shipped. Requires: ship.mu.
 func (s *Store) shipAllLocked(ctx context.Context) (shale.LogPosition, error) {
+	s.look()
 	s.ledger.cut()
 	pos, err := s.durable()
 	if err == nil {
@@ -94,6 +97,9 @@ func (s *Store) shipTo(ctx context.Context, pos shale.LogPosition) error {
 	for {
 		if err := s.Err(); err != nil {
 			return err
+		}
+		if err := s.moved(); err != nil {
+			return fmt.Errorf("remote: ship: %w", err)
 		}
 		if h.pending == nil {
 			next, err := s.nextSegment(pos)
@@ -134,9 +140,16 @@ func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
 	if isAnchor(from) {
 		from = anchorPlace(s.epoch).log // Open has seen to it that what is before is in tables
 	}
+	letGo := h.held > h.at.log
+	if letGo {
+		from = h.held - 1
+	}
 	after, err := s.logs.next(from, pos.Log)
 	if err != nil {
 		return nil, err
+	}
+	if letGo {
+		after.end = -1
 	}
 	st := stretch{from: h.at.off, end: h.at.off, firstSeq: h.lastSeq + 1, last: h.lastSeq}
 	whole := false
@@ -207,6 +220,7 @@ func (s *Store) shipped(seg *Segment) error {
 		}
 	}
 	h.at.off = seg.End()
+	h.passed++
 	h.extents = extended(h.extents, seg, seg.End())
 	s.ledger.shipped(int64(len(seg.Body)), seg.LastSeq, h.missing.Load())
 	if seg.Kind != SegmentSeal {
@@ -219,8 +233,23 @@ func (s *Store) shipped(seg *Segment) error {
 	if err := s.noteShipped(); err != nil {
 		return err // the next seal notes it
 	}
-	s.db.HoldLogs(h.at.log)
+	s.keepLogs(h.at.log)
 	return nil
+}
+
+// handOver ends the list of segments of this writer with an empty seal, behind which the list goes on at the place of the
+// next epoch. So the next Open need not fence this writer, and a program that is called every few minutes leaves no fence
+// each time, which would stay for ever. If that fails, or if the process has ended without it, Open fences.
+// Requires: ship.mu, the local store is closed, and nothing is ever shipped after this.
+func (s *Store) handOver(ctx context.Context) {
+	h := &s.ship
+	if h.pending != nil || s.epoch == MaxEpoch {
+		return
+	}
+	_, _ = putSegment(ctx, s.bucket, &Segment{ // see above
+		StoreID: s.id, Log: h.at.log, Offset: h.at.off, FirstSeq: h.lastSeq + 1, LastSeq: h.lastSeq,
+		Written: time.Now(), Kind: SegmentSeal, Next: anchorPlace(s.epoch + 1).log,
+	})
 }
 
 // lacksTables reports whether the segments in the bucket are not enough, and the next step is needed.
@@ -247,8 +276,9 @@ func extended(extents []Extent, seg *Segment, end int64) []Extent {
 }
 
 // shipLoop ships every Options.Ship, if that is not negative, and when it is asked to: when a log is full, so
-// that its file can be used again soon, and when writers wait.
+// that its file can be used again soon, and when writers wait. What can't be shipped it lets go in the end.
 func (s *Store) shipLoop(ctx context.Context) {
+	ctx = s.reporting(ctx, "ship")
 	retry := backoff{}
 	for {
 		wait := s.opts.Ship // negative: no time
@@ -261,6 +291,9 @@ func (s *Store) shipLoop(ctx context.Context) {
 		err := s.shipAll(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if err != nil || s.lacksTables() {
+			s.report("let logs go", s.letGo())
 		}
 		if s.report("ship", err); err == nil {
 			retry = backoff{}

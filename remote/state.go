@@ -19,8 +19,7 @@ type State struct {
 	// State has a NextFileNum of N + 1 at least.
 	Tables  *manifest.State
 	Extents []Extent // those of the step
-	Floor   uint64   // the highest floor of a step so far; 0 in a pin
-	Parents []Parent // of a clone, in the order of their numbers
+	Floor   uint64   // the highest floor of a step so far
 }
 
 // leastState is the number of bytes of a state without fields: the head, the number, the time and the
@@ -44,13 +43,20 @@ func (s *State) Encode(dst []byte) ([]byte, error) {
 // DecodeState decodes the object with the given name, which must be a state of the store. It keeps
 // no part of src. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodeState(name string, storeID uint64, src []byte) (*State, error) {
-	s := new(State)
-	err := s.decode(src, stateMagic, s.decodeField)
-	if err == nil {
-		err = checkStore(s.StoreID, storeID)
+	id, content, err := unseal(src, stateMagic, leastState, FormatVersion)
+	if err != nil {
+		return nil, damage(name, "state", err)
+	}
+	d := decoder{src: content}
+	s := &State{StoreID: id, N: d.uint64(), Written: d.time(d.uint64())}
+	if err = errors.Join(d.err, checkNum("step", s.N)); err == nil {
+		err = decodeFields(d.src, s.decodeField)
 	}
 	if err == nil {
-		err = checkPlace(s.Name(), name)
+		err = s.check()
+	}
+	if err == nil {
+		err = checkWhere(s, s.StoreID, name, storeID)
 	}
 	if err != nil {
 		return nil, damage(name, "state", err)
@@ -58,7 +64,7 @@ func DecodeState(name string, storeID uint64, src []byte) (*State, error) {
 	return s, nil
 }
 
-// appendTo appends a state, without its checksum. A pin begins in the same way.
+// appendTo appends a state, without its checksum. A pin of an earlier version begins in the same way.
 func (s *State) appendTo(dst []byte, magic string) ([]byte, error) {
 	if err := s.check(); err != nil {
 		return dst, err
@@ -72,25 +78,7 @@ func (s *State) appendTo(dst []byte, magic string) ([]byte, error) {
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Written.UnixMilli()))
 	dst = appendExtents(dst, s.Extents)
 	dst = appendNumber(dst, tagFloor, s.Floor)
-	dst = appendParents(dst, s.Parents)
 	return appendField(dst, tagTables, tables), nil
-}
-
-// decode decodes and checks a state of any store. field decodes one field.
-func (s *State) decode(src []byte, magic string, field func(tag uint64, d *decoder) (known bool)) error {
-	id, content, err := unseal(src, magic, leastState)
-	if err != nil {
-		return err
-	}
-	d := decoder{src: content}
-	s.StoreID, s.N, s.Written = id, d.uint64(), d.time(d.uint64())
-	if err := errors.Join(d.err, checkNum("step", s.N)); err != nil {
-		return err
-	}
-	if err := decodeFields(d.src, field); err != nil {
-		return err
-	}
-	return s.check()
 }
 
 // decodeField decodes the content of one field into s. known is false if states of this version do
@@ -101,8 +89,6 @@ func (s *State) decodeField(tag uint64, d *decoder) (known bool) {
 		s.Extents = append(s.Extents, d.extent())
 	case tagFloor:
 		s.Floor = d.uvarint()
-	case tagParent:
-		s.Parents = append(s.Parents, d.parent())
 	case tagTables:
 		tables, err := manifest.DecodeState(d.rest(), base.FileNum(s.N))
 		if err != nil {
@@ -118,7 +104,7 @@ func (s *State) decodeField(tag uint64, d *decoder) (known bool) {
 // check returns what is impossible about s, or nil. The tables are checked where they are encoded
 // and decoded.
 func (s *State) check() error {
-	err := errors.Join(checkNum("step", s.N), checkTime(s.Written), checkExtents(s.Extents), checkParents(s.Parents))
+	err := errors.Join(checkNum("step", s.N), checkTime(s.Written), checkExtents(s.Extents))
 	switch {
 	case err != nil:
 		return err

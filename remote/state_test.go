@@ -63,12 +63,17 @@ func TestState_RoundTrip(t *testing.T) {
 func TestPin_RoundTrip(t *testing.T) {
 	forever := examplePin()
 	forever.Owner, forever.Expires = "", time.Time{}
-	for _, p := range []*Pin{examplePin(), forever} {
+	for _, p := range []*Pin{examplePin(), forever, exampleWholePin()} {
 		b, err := p.Encode(nil)
 		mustNil(t, err)
 		got, err := DecodePin(p.Name(), p.StoreID, b)
 		mustNil(t, err)
-		checkSame(t, &got.State, &p.State)
+		if (got.Whole == nil) != (p.Whole == nil) || got.N != p.N || got.Epoch != p.Epoch || got.Writer != p.Writer {
+			t.Errorf("decoded %+v, want %+v", got, p)
+		}
+		if p.Whole != nil {
+			checkSame(t, got.Whole, p.Whole)
+		}
 		if got.Label != p.Label || got.Owner != p.Owner || got.Expires != p.Expires {
 			t.Errorf("decoded %q %q %v, want %q %q %v", got.Label, got.Owner, got.Expires, p.Label, p.Owner, p.Expires)
 		}
@@ -77,16 +82,15 @@ func TestPin_RoundTrip(t *testing.T) {
 
 func TestState_RefusesWhatCannotBe(t *testing.T) {
 	tryRefusals(t, exampleState, encodeState, refusals[State]{
-		"number 0":                 func(s *State) { s.N, s.Floor = 0, 0 },
-		"number too large":         func(s *State) { s.N = maxNum + 1 },
-		"no time":                  func(s *State) { s.Written = time.Time{} },
-		"no tables":                func(s *State) { s.Tables = nil },
-		"tables of another store":  func(s *State) { s.Tables.StoreID++ },
-		"an impossible table":      func(s *State) { s.Tables.Version.Levels[0].Runs[0].Tables[0].Size = 0 },
-		"a sequence number":        func(s *State) { s.Tables.LastSeq = base.MaxSeq + 1 },
-		"a floor above it":         func(s *State) { s.Floor = s.N + 1 },
-		"a log too short":          func(s *State) { s.Extents[0].Length = 1 },
-		"a parent without a place": func(s *State) { s.Parents[0].Prefix = "" },
+		"number 0":                func(s *State) { s.N, s.Floor = 0, 0 },
+		"number too large":        func(s *State) { s.N = maxNum + 1 },
+		"no time":                 func(s *State) { s.Written = time.Time{} },
+		"no tables":               func(s *State) { s.Tables = nil },
+		"tables of another store": func(s *State) { s.Tables.StoreID++ },
+		"an impossible table":     func(s *State) { s.Tables.Version.Levels[0].Runs[0].Tables[0].Size = 0 },
+		"a sequence number":       func(s *State) { s.Tables.LastSeq = base.MaxSeq + 1 },
+		"a floor above it":        func(s *State) { s.Floor = s.N + 1 },
+		"a log too short":         func(s *State) { s.Extents[0].Length = 1 },
 	})
 }
 
@@ -94,11 +98,20 @@ func TestPin_RefusesWhatCannotBe(t *testing.T) {
 	tryRefusals(t, examplePin, encodePin, refusals[Pin]{
 		"no name":                func(p *Pin) { p.Label = "" },
 		"a name with a slash":    func(p *Pin) { p.Label = "a/b" },
-		"a floor":                func(p *Pin) { p.Floor = 1 },
+		"no step":                func(p *Pin) { p.N = 0 },
+		"no epoch":               func(p *Pin) { p.Epoch = 0 },
+		"no writer":              func(p *Pin) { p.Writer = 0 },
+		"a state too":            func(p *Pin) { p.Whole = exampleWholePin().Whole },
 		"an owner too long":      func(p *Pin) { p.Owner = strings.Repeat("o", maxOwner+1) },
 		"an owner with controls": func(p *Pin) { p.Owner = "a\n" },
 		"an early end":           func(p *Pin) { p.Expires = time.UnixMilli(-1) },
-		"no tables":              func(p *Pin) { p.Tables = nil },
+	})
+	tryRefusals(t, exampleWholePin, encodePin, refusals[Pin]{
+		"a floor":         func(p *Pin) { p.Whole.Floor = 1 },
+		"no tables":       func(p *Pin) { p.Whole.Tables = nil },
+		"another step":    func(p *Pin) { p.Whole.N++ },
+		"an epoch":        func(p *Pin) { p.Epoch = 1 },
+		"a table too few": func(p *Pin) { p.Whole.Tables.StoreID++ },
 	})
 }
 
@@ -107,7 +120,7 @@ func TestPin_RefusesWhatCannotBe(t *testing.T) {
 func TestState_DecoderChecksFields(t *testing.T) {
 	state, err := exampleState().Encode(nil)
 	mustNil(t, err)
-	pin, err := examplePin().Encode(nil)
+	pin, err := exampleWholePin().Encode(nil)
 	mustNil(t, err)
 	replaced := func(b []byte, tag uint64, content ...byte) []byte {
 		out := append([]byte{}, b[:leastState-sumSize]...)

@@ -30,8 +30,7 @@ type Step struct {
 	// Floor says that earlier steps can't be restored or pinned any more. A step repeats the floor of
 	// the step before, or raises it.
 	Floor        uint64
-	LastTableSeq uint64   // the highest sequence number in tables
-	Parents      []Parent // of a clone, in the order of their numbers
+	LastTableSeq uint64 // the highest sequence number in tables
 }
 
 // A StepKind says why there is a step.
@@ -41,7 +40,6 @@ type StepKind uint64
 const (
 	StepPublish StepKind = 0 // tables have changed, or logs have grown
 	StepClaim   StepKind = 1 // a writer makes itself the owner; the tables do not change
-	StepRewind  StepKind = 2 // the edit leads back to the tables of an earlier step; this version reads such steps and writes none
 )
 
 const (
@@ -81,7 +79,6 @@ func (s *Step) Encode(dst []byte) ([]byte, error) {
 	out = appendExtents(out, s.Extents)
 	out = appendNumber(out, tagFloor, s.Floor)
 	out = appendNumber(out, tagLastTableSeq, s.LastTableSeq)
-	out = appendParents(out, s.Parents)
 	return appendSum(out, len(dst)), nil
 }
 
@@ -91,10 +88,7 @@ func (s *Step) Encode(dst []byte) ([]byte, error) {
 func DecodeStep(name string, storeID uint64, src []byte) (*Step, error) {
 	s, err := decodeStep(src)
 	if err == nil {
-		err = checkStore(s.StoreID, storeID)
-	}
-	if err == nil {
-		err = checkPlace(s.Name(), name)
+		err = checkWhere(s, s.StoreID, name, storeID)
 	}
 	if err != nil {
 		return nil, damage(name, "step", err)
@@ -104,7 +98,7 @@ func DecodeStep(name string, storeID uint64, src []byte) (*Step, error) {
 
 // decodeStep decodes and checks a step of any store.
 func decodeStep(src []byte) (*Step, error) {
-	id, content, err := unseal(src, stepMagic, leastStep)
+	id, content, err := unseal(src, stepMagic, leastStep, FormatVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -145,8 +139,6 @@ func (s *Step) decodeField(tag uint64, d *decoder) (known bool) {
 		s.Floor = d.uvarint()
 	case tagLastTableSeq:
 		s.LastTableSeq = d.uvarint()
-	case tagParent:
-		s.Parents = append(s.Parents, d.parent())
 	default:
 		return false
 	}
@@ -156,12 +148,11 @@ func (s *Step) decodeField(tag uint64, d *decoder) (known bool) {
 // check returns what is impossible about s, or nil. The edit is checked where it is encoded and
 // decoded.
 func (s *Step) check() error {
-	err := errors.Join(checkNum("step", s.N), checkTime(s.Written), checkExtents(s.Extents),
-		checkSeq(s.LastTableSeq), checkParents(s.Parents))
+	err := errors.Join(checkNum("step", s.N), checkTime(s.Written), checkExtents(s.Extents), checkSeq(s.LastTableSeq))
 	switch {
 	case err != nil:
 		return err
-	case s.Kind > StepRewind:
+	case s.Kind > StepClaim:
 		return fmt.Errorf("kind %d: %w", s.Kind, base.ErrFormatTooNew)
 	case s.Epoch == 0 || s.Epoch > MaxEpoch:
 		return fmt.Errorf("epoch %d is not in [1, %d]", s.Epoch, uint64(MaxEpoch))

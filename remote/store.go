@@ -24,15 +24,18 @@ import (
 // Any number of goroutines may call the methods at the same time.
 type Store struct {
 	// Constant after Open.
-	db     *shale.DB
-	bucket Bucket // tries again what has failed
-	fs     vfs.FS
-	dir    string
-	logs   localLogs
-	opts   Options
-	id     uint64 // of the store
-	epoch  uint64
-	writer uint64
+	db *shale.DB
+	// attached says that db is the program's: see Attach.
+	attached bool
+	bucket   Bucket // tries again what has failed
+	fs       vfs.FS
+	dir      string
+	lock     *dirLock // of dir, if the store is not attached; held until the end of Close
+	logs     localLogs
+	opts     Options
+	id       uint64 // of the store
+	epoch    uint64
+	writer   uint64
 
 	ship    shipper
 	publish publisher
@@ -70,7 +73,8 @@ type Status struct {
 	Lag     Lag
 	// Sent is how many bytes this Store has put into the bucket.
 	Sent int64
-	// Away is why the bucket does not do what it is asked, and Since since when. nil: it does.
+	// Away is why the bucket does not do what it is asked, and Since since when. nil: it does. A request of the background
+	// that has had no answer for five times Options.Ship, but at least 5 s, counts too, until it has one.
 	Away  error
 	Since time.Time
 	// Failing is why work fails with which the bucket has nothing to do: the local disk is full, or a file is
@@ -92,7 +96,10 @@ func (s *Store) Err() error {
 }
 
 // Lag returns how far the bucket is behind.
-func (s *Store) Lag() Lag { return s.ledger.lag() }
+func (s *Store) Lag() Lag {
+	s.look()
+	return s.ledger.lag()
+}
 
 // Status returns what the Store has done so far.
 func (s *Store) Status() Status {
@@ -109,7 +116,7 @@ func (s *Store) Status() Status {
 }
 
 // Close ships what was written, as long as the bucket answers within some seconds, and closes the local
-// store. It publishes nothing but an ingestion that no step has yet: what else is not in tables of the
+// store. It uploads no tables but those of an ingestion that no step has yet: what else is not in tables of the
 // bucket is in its logs, and the next Open goes on from there. Call Publish before Close if a restore is to
 // be quick. Writers that wait for the bucket get an error after those seconds.
 //
@@ -135,15 +142,25 @@ func (s *Store) Close() error {
 	if err == nil && s.lacksTables() {
 		err = s.publishAll(s.gates)
 	}
-	cerr := s.db.Close()
+	var cerr error
+	if !s.attached {
+		cerr = s.db.Close()
+	}
 	if err == nil {
 		err = s.shipAll(s.gates) // what was written meanwhile, and the seal of the log
+	}
+	if err == nil && s.Err() == nil && !s.lacksTables() {
+		_ = s.publishEnd(s.gates) // without it the next Open takes longer; if it finds another owner, it notes that
 	}
 	if s.Err() == nil && !s.lacksTables() {
 		_ = s.ship.mu.take(context.Background()) // nobody has it for long now: gates is done, or nothing is left to ship
 		err = errors.Join(err, s.noteShipped())  // so that Open need not look at these segments again
+		if err == nil && cerr == nil {
+			s.handOver(s.gates)
+		}
 		s.ship.mu.release()
 	}
+	cerr = errors.Join(cerr, s.lock.release())
 	switch fenced := s.Err(); {
 	case known != nil:
 		err = nil // the program was told, and Salvage has what was not shipped
@@ -170,16 +187,28 @@ func (s *Store) begin() error {
 func (s *Store) start() {
 	s.background.Go(func() { s.shipLoop(s.loops) })
 	s.background.Go(func() { s.publishLoop(s.loops) })
+	if s.opts.Publish > 0 && s.opts.Retain >= 0 {
+		first := max(0, s.opts.testing.collect-time.Since(s.publish.collector.looked))
+		s.background.Go(func() { s.collectLoop(s.loops, first) })
+	}
 }
 
 // fenced makes the Store refuse writes for good because of err, which wraps ErrFenced, and returns the
 // error that stays.
 func (s *Store) fenced(err error) error {
-	err = fmt.Errorf("%w: this writer's store is read-only now; restore the store into a new directory to write to it from here, and see with Salvage what %s had not shipped", err, s.dir)
+	if s.attached {
+		err = fmt.Errorf("%w: %s is not kept in this bucket any more", err, s.dir)
+	} else {
+		err = fmt.Errorf("%w: this writer's store is read-only now; restore the store into a new directory to write to it from here, and see with Salvage what %s had not shipped", err, s.dir)
+	}
 	if !s.failure.CompareAndSwap(nil, &err) {
 		return s.Err()
 	}
-	s.db.Fence(err)
+	if s.attached {
+		s.db.HoldLogs(0)
+	} else {
+		s.db.Fence(err)
+	}
 	s.stop()
 	s.release()
 	// Without this note the directory is refused all the same, because it has not written the newest
@@ -193,8 +222,19 @@ func (s *Store) fenced(err error) error {
 	return err
 }
 
+// moved returns an error if the local store has lost its directory: what is there now may be another's.
+func (s *Store) moved() error {
+	if err := s.db.Err(); errors.Is(err, shale.ErrMoved) {
+		return local(err)
+	}
+	return nil
+}
+
 // note changes the notes of the directory.
 func (s *Store) note(change func(*notes)) error {
+	if err := s.moved(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next := s.notes
@@ -211,7 +251,7 @@ func (s *Store) noteStep(n uint64) error {
 	before := s.publish.chain.step
 	return s.note(func(note *notes) {
 		note.Step, note.Writer, note.Epoch = n, s.writer, s.epoch
-		note.Before, note.BeforeWriter = before.N, before.Writer
+		note.Before, note.BeforeWriter, note.Tried = before.N, before.Writer, nil
 	})
 }
 
@@ -266,6 +306,18 @@ func (s *Store) report(what string, err error) {
 	for _, e := range events {
 		s.emit(e)
 	}
+}
+
+// reporting returns a context for work that is reported. If a request has no answer for five times Options.Ship, or
+// lateAfter if that is longer, the work counts as not done until the request has one.
+func (s *Store) reporting(ctx context.Context, what string) context.Context {
+	return context.WithValue(ctx, failedKey{}, func(waited time.Duration, err error) bool {
+		late := waited >= max(5*s.opts.Ship, lateAfter)
+		if late || err == nil {
+			s.report(what, err)
+		}
+		return late
+	})
 }
 
 // failingLocked returns why the bucket does not do what it is asked, and why other work fails. Requires: mu.

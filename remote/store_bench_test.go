@@ -98,7 +98,7 @@ func benchmarkPut(b *testing.B, shipped bool, rate float64) {
 	var key [16]byte
 	var waits []time.Duration
 	puts, begun, n := bucket.count("put"), time.Now(), 0
-	cpu := cpuTime()
+	cpu := testenv.CPUTime()
 	b.SetBytes(size)
 	for b.Loop() {
 		binary.BigEndian.PutUint64(key[:], r.Uint64())
@@ -110,7 +110,7 @@ func benchmarkPut(b *testing.B, shipped bool, rate float64) {
 			time.Sleep(ahead)
 		}
 	}
-	b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(n), "cpu-ns/op")
+	b.ReportMetric(float64((testenv.CPUTime()-cpu).Nanoseconds())/float64(n), "cpu-ns/op")
 	slices.Sort(waits)
 	b.ReportMetric(float64(waits[len(waits)*99/100].Nanoseconds()), "p99-ns")
 	b.ReportMetric(float64(waits[len(waits)*999/1000].Nanoseconds()), "p999-ns")
@@ -220,7 +220,7 @@ func BenchmarkSegment(b *testing.B) {
 		mustNil(b, err)
 		defer f.Close()
 		b.SetBytes(segmentSize)
-		p, cpu, n := buf[:segmentSize], cpuTime(), 0
+		p, cpu, n := buf[:segmentSize], testenv.CPUTime(), 0
 		for b.Loop() {
 			n++
 			for off := 0; off < segmentSize; off += 256 << 10 {
@@ -229,11 +229,11 @@ func BenchmarkSegment(b *testing.B) {
 			}
 			Checksum(p)
 		}
-		b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(n)/(segmentSize/1000), "cpu-ns/kB")
+		b.ReportMetric(float64((testenv.CPUTime()-cpu).Nanoseconds())/float64(n)/(segmentSize/1000), "cpu-ns/kB")
 	})
 	b.Run("segment", func(b *testing.B) {
 		b.SetBytes(segmentSize)
-		cpu, n := cpuTime(), 0
+		cpu, n := testenv.CPUTime(), 0
 		for b.Loop() {
 			n++
 			st, err := s.logs.cut(pos.Log, 0, pos.Synced, segmentSize, 0, &buf)
@@ -242,6 +242,6 @@ func BenchmarkSegment(b *testing.B) {
 			_, _, err = seg.encodeHeader(nil)
 			mustNil(b, err)
 		}
-		b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/float64(n)/(segmentSize/1000), "cpu-ns/kB")
+		b.ReportMetric(float64((testenv.CPUTime()-cpu).Nanoseconds())/float64(n)/(segmentSize/1000), "cpu-ns/kB")
 	})
 }

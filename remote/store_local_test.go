@@ -349,12 +349,9 @@ func TestStore_WritersWaitForAnIngestion(t *testing.T) {
 		model := map[string]string{}
 		put(t, s, model, "a", 10)
 		time.Sleep(5 * time.Second)
-		b.hook(func(call, name string) error {
-			if call == "put" && strings.HasPrefix(name, tableFolder) {
-				time.Sleep(10 * time.Minute)
-			}
-			return nil
-		}, nil)
+		b.mu.Lock()
+		b.slow = map[Kind]int{KindTable: 600}
+		b.mu.Unlock()
 		ingestSorted(t, s, model, "in", 50)
 		begun := time.Now()
 		longest := time.Duration(0)
@@ -371,6 +368,35 @@ func TestStore_WritersWaitForAnIngestion(t *testing.T) {
 			t.Errorf("events: %v", got)
 		}
 		time.Sleep(2 * time.Second)
+		sameMap(t, "restored", restoredContents(t, b.b), model)
+	})
+}
+
+// The directory is replaced by another one while the store is open. What is there now is neither shipped
+// nor written to.
+func TestStore_DirectoryReplaced(t *testing.T) {
+	mem := vfs.NewMem()
+	inTime(t, func(o *Options) { o.Store.FS = mem }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+		model := map[string]string{}
+		put(t, s, model, "a", 20)
+		mustNil(t, s.Ship(t.Context()))
+		mustNil(t, mem.Rename("db", "moved"))
+		mustNil(t, mem.MkdirAll("db"))
+		if err := s.DB().Sync(); !errors.Is(err, shale.ErrMoved) {
+			t.Errorf("Sync = %v, want ErrMoved", err)
+		}
+		for what, err := range map[string]error{"Ship": s.Ship(t.Context()), "Publish": s.Publish(t.Context())} {
+			if !errors.Is(err, shale.ErrMoved) {
+				t.Errorf("%s = %v, want ErrMoved", what, err)
+			}
+		}
+		time.Sleep(time.Hour)
+		if names, err := mem.List("db"); err != nil || len(names) > 0 {
+			t.Errorf("the other directory has %q, %v", names, err)
+		}
+		if err := s.Close(); !errors.Is(err, shale.ErrMoved) {
+			t.Errorf("Close = %v, want ErrMoved", err)
+		}
 		sameMap(t, "restored", restoredContents(t, b.b), model)
 	})
 }

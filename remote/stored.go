@@ -23,7 +23,7 @@ type storedFile struct {
 	tableSum uint32
 }
 
-// A fileID names a storedFile in caches. A number alone is not enough: two clones of one store give
+// A fileID names a storedFile in caches. A number alone is not enough: two copies of one store give
 // the same numbers to different tables, and a cache may outlive the one and serve the other.
 type fileID struct {
 	kind Kind // KindTable or KindFilter
@@ -55,6 +55,15 @@ func filesOf(v *manifest.Version) iter.Seq[storedFile] {
 			}
 		}
 	}
+}
+
+// numsOf returns the numbers of the tables and sidecars of a version.
+func numsOf(v *manifest.Version) map[uint64]bool {
+	nums := make(map[uint64]bool)
+	for f := range filesOf(v) {
+		nums[f.num] = true
+	}
+	return nums
 }
 
 // tailGuess returns how many bytes at the end of the object have all but its data blocks, if the table
@@ -111,14 +120,4 @@ func (f storedFile) read(ctx context.Context, b Bucket, p []byte, off int64) err
 		return base.Corruption(f.name(), max(off, 0)+int64(n), "object named by a step", fmt.Errorf("it ends here, a step says that it has %d bytes", f.size))
 	}
 	return err
-}
-
-// parentOf returns the parent of a clone that has the files with a number, or nil if the clone has them itself.
-func parentOf(parents []Parent, num uint64) *Parent {
-	for i := range parents {
-		if num < parents[i].Below {
-			return &parents[i]
-		}
-	}
-	return nil
 }

@@ -7,8 +7,18 @@ import (
 
 // together calls fn for the numbers from 0 to n - 1, at most limit of them at the same time, in
 // ascending order of their beginning. After an error no call begins, and the context of those that
-// have begun is done. It returns the first error once all calls have returned.
+// have begun is done. It returns the first error once all calls have returned. With a limit of 1 the
+// caller's goroutine makes the calls.
 func together(ctx context.Context, limit, n int, fn func(ctx context.Context, i int) error) error {
+	if limit == 1 {
+		err := ctx.Err()
+		for i := 0; i < n && err == nil; i++ {
+			if err = fn(ctx, i); err == nil {
+				err = ctx.Err()
+			}
+		}
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var calls sync.WaitGroup

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,60 +12,44 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
 
 // An upload is one file of the store that goes to the bucket.
 type upload struct {
-	num  uint64
-	name string // of the object
-	file string // in the directory
-	size int64  // bytes, as the manifest states it
+	num   uint64
+	table bool
+	name  string // of the object
+	file  string // in the directory
+	size  int64  // bytes, as the manifest states it
 	// sum returns the crc32c of the file.
-	sum func(f vfs.File) (uint32, error)
+	sum func(ctx context.Context, f vfs.File) (uint32, error)
 }
 
 // tableFooter is the length of the footer of a table in bytes (docs/FORMAT.md, section 4).
 const tableFooter = 108
 
 // upload puts those tables and sidecars into the bucket that it lacks, several at a time. before are
-// the tables that it has. Requires: publish.mu.
+// the tables that it has. After an error it begins no more, but what is on its way arrives, and the next call need not
+// put it again. Requires: publish.mu.
 func (s *Store) upload(ctx context.Context, before *manifest.Version, added []manifest.Added) (done transfer, err error) {
 	todo := s.missing(before, added)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var (
-		mu sync.Mutex // protects the results and publish.uploaded
-		wg sync.WaitGroup
-	)
-	room := make(chan struct{}, s.opts.Uploads)
-	for _, u := range todo {
-		room <- struct{}{}
-		if ctx.Err() != nil {
-			<-room
-			break
+	var mu sync.Mutex // protects the result and publish.uploaded
+	err = together(ctx, s.opts.Uploads, len(todo), func(_ context.Context, i int) error {
+		sent, err := s.put(ctx, todo[i]) // the caller's context: an error of another upload does not end this one
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			return err
 		}
-		wg.Go(func() {
-			defer func() { <-room }()
-			perr := s.put(ctx, u)
-			mu.Lock()
-			defer mu.Unlock()
-			if perr != nil {
-				if err == nil {
-					err = perr
-				}
-				cancel()
-				return
-			}
-			s.publish.uploaded[u.num] = true
+		s.publish.uploaded[todo[i].num] = true
+		if sent {
 			done.objects++
-			done.bytes += u.size
-		})
-	}
-	wg.Wait()
-	if err == nil {
-		err = ctx.Err() // that of the caller, which has ended the loop
-	}
+			done.bytes += todo[i].size
+		}
+		return nil
+	})
 	if err != nil {
 		return done, fmt.Errorf("remote: publish: %w", err)
 	}
@@ -77,26 +62,20 @@ func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo 
 	if p.uploaded == nil {
 		p.uploaded = make(map[uint64]bool)
 	}
-	had := make(map[base.FileNum]bool)
-	for t := range before.Tables() {
-		had[t.Num] = true
-		if t.Sidecar != nil {
-			had[t.Sidecar.Num] = true
-		}
-	}
+	had := numsOf(before)
 	add := func(u upload) {
-		if !had[base.FileNum(u.num)] && !p.uploaded[u.num] {
+		if !had[u.num] && !p.uploaded[u.num] {
 			todo = append(todo, u)
 		}
 	}
 	for _, a := range added {
 		t := a.Table
-		add(upload{uint64(t.Num), TableName(uint64(t.Num)), base.TableName(t.Num), t.Size, func(f vfs.File) (uint32, error) {
-			return tableSum(f, t)
+		add(upload{uint64(t.Num), true, TableName(uint64(t.Num)), base.TableName(t.Num), t.Size, func(ctx context.Context, f vfs.File) (uint32, error) {
+			return tableSum(ctx, f, t)
 		}})
 		if b := t.Sidecar; b != nil {
-			add(upload{uint64(b.Num), FilterName(uint64(b.Num)), base.FilterName(b.Num), b.Size, func(f vfs.File) (uint32, error) {
-				return fileSum(f, 0, 0, b.Size)
+			add(upload{uint64(b.Num), false, FilterName(uint64(b.Num)), base.FilterName(b.Num), b.Size, func(ctx context.Context, f vfs.File) (uint32, error) {
+				return sumOf(ctx, f, 0, 0, b.Size)
 			}})
 		}
 	}
@@ -106,19 +85,22 @@ func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo 
 // tableSum returns the crc32c of a table's file. The manifest has that of all bytes before the
 // footer, since they were written. So damage on the local disk is noticed by the bucket, and the
 // table need not be read twice.
-func tableSum(f vfs.File, t *manifest.Table) (uint32, error) {
+func tableSum(ctx context.Context, f vfs.File, t *manifest.Table) (uint32, error) {
 	if t.Size < tableFooter {
 		return 0, fmt.Errorf("table of %d bytes", t.Size)
 	}
-	return fileSum(f, t.Checksum, t.Size-tableFooter, t.Size)
+	return sumOf(ctx, f, t.Checksum, t.Size-tableFooter, t.Size)
 }
 
-// fileSum returns the crc32c of the first to bytes of a file. sum is that of the first from bytes.
-func fileSum(f vfs.File, sum uint32, from, to int64) (uint32, error) {
-	buf := make([]byte, min(to-from, 256<<10))
+// sumOf returns the crc32c of the first to bytes of src, if sum is that of the first from bytes.
+func sumOf(ctx context.Context, src io.ReaderAt, sum uint32, from, to int64) (uint32, error) {
+	buf := make([]byte, max(0, min(to-from, 256<<10)))
 	for from < to {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		buf = buf[:min(int64(len(buf)), to-from)]
-		n, err := f.ReadAt(buf, from)
+		n, err := src.ReadAt(buf, from)
 		if n < len(buf) {
 			return 0, early(err)
 		}
@@ -128,12 +110,12 @@ func fileSum(f vfs.File, sum uint32, from, to int64) (uint32, error) {
 	return sum, nil
 }
 
-// put puts one file into the bucket, and looks whether it is there as a whole: a step names only
-// objects that were seen with the right size.
-func (s *Store) put(ctx context.Context, u upload) error {
+// put puts one file into the bucket, unless an earlier process has done so, and checks that the bucket has all of it: a step
+// names only objects that were seen with the right size.
+func (s *Store) put(ctx context.Context, u upload) (sent bool, err error) {
 	f, err := s.fs.Open(filepath.Join(s.dir, u.file))
 	if err != nil {
-		return local(err)
+		return false, local(err)
 	}
 	defer f.Close() // only read: nothing to lose
 	size, err := f.Size()
@@ -141,32 +123,68 @@ func (s *Store) put(ctx context.Context, u upload) error {
 		err = base.Corruption(u.file, -1, "file", fmt.Errorf("%d bytes, the manifest says %d", size, u.size))
 	}
 	if err != nil {
-		return local(err)
+		return false, local(err)
 	}
-	sum, err := u.sum(f)
+	sum, err := u.sum(ctx, f)
 	if err != nil {
-		return local(fmt.Errorf("read %s: %w", u.file, err))
+		return false, local(fmt.Errorf("read %s: %w", u.file, err))
+	}
+	if there, err := s.isThere(ctx, u, f, sum); err != nil || there {
+		return false, err
 	}
 	if err := s.bucket.Put(ctx, u.name, f, size, sum, false); err != nil {
-		return s.putError(u, f, sum, err)
+		return false, s.putError(ctx, u, f, sum, err)
 	}
 	info, err := s.bucket.Stat(ctx, u.name)
 	if err == nil && (info.Size != size || info.CRC32C != sum) {
 		err = fmt.Errorf("%w (%s was PUT with %d bytes and crc32c %08x, and has %d and %08x)",
 			ErrInconsistent, u.name, size, sum, info.Size, info.CRC32C)
 	}
-	return err
+	return true, err
+}
+
+// sameEnd is how many bytes at the ends of two files are compared. The footer of a table stands there, and the end of its
+// properties, which is the session that has written it.
+const sameEnd = 4096
+
+// isThere reports whether an earlier process of this directory has put a file into the bucket. Files of this epoch were
+// made by this process, which knows what it has put.
+//
+// The number alone does not say that the object is this file. A program that opened the store without its bucket may
+// have lost the file in a crash, and given its number out again, or this directory may be a copy of the one that was
+// uploaded. The size and the crc32c do not say it either: files end their parts with checksums of these, so the crc32c
+// of the whole depends on little more than the lengths. The ends of the files say it. A sidecar ends with a checksum of
+// its contents. A table has the random number of its session before the footer, and a session gives a number out
+// once. A table without a session, of an earlier program, is put again.
+func (s *Store) isThere(ctx context.Context, u upload, f vfs.File, sum uint32) (bool, error) {
+	if u.num>>EpochShift >= s.epoch {
+		return false, nil
+	}
+	info, err := s.bucket.Stat(ctx, u.name)
+	if err != nil || info.Size != u.size || info.CRC32C != sum {
+		return false, ignoreAbsence(err)
+	}
+	if u.table {
+		if session, err := sstable.Session(f, u.size); err != nil || session == 0 {
+			return false, nil // if the table is damaged, its PUT says so
+		}
+	}
+	ours, theirs := make([]byte, min(u.size, sameEnd)), make([]byte, min(u.size, sameEnd))
+	if n, err := f.ReadAt(ours, u.size-int64(len(ours))); n < len(ours) {
+		return false, local(early(err))
+	}
+	_, err = s.bucket.ReadAt(ctx, u.name, theirs, -1)
+	return err == nil && bytes.Equal(ours, theirs), ignoreAbsence(err)
 }
 
 // putError finds out whether the local file is to blame for a wrong checksum.
-func (s *Store) putError(u upload, f io.ReaderAt, sum uint32, err error) error {
+func (s *Store) putError(ctx context.Context, u upload, f io.ReaderAt, sum uint32, err error) error {
 	if !errors.Is(err, ErrChecksum) {
 		return err
 	}
-	h := crc32.New(castagnoli)
-	if _, rerr := io.Copy(h, io.NewSectionReader(f, 0, u.size)); rerr == nil && h.Sum32() != sum {
+	if now, rerr := sumOf(ctx, f, 0, 0, u.size); rerr == nil && now != sum {
 		return local(base.Corruption(u.file, -1, "file",
-			fmt.Errorf("crc32c %08x, it was written with %08x: run Verify, and repair the local store", h.Sum32(), sum)))
+			fmt.Errorf("crc32c %08x, it was written with %08x: run Verify, and repair the local store", now, sum)))
 	}
 	return err
 }

@@ -22,7 +22,7 @@ type Report struct {
 	Segments      int    // in the list of segments, from the first that is needed
 	Pins          int
 	Bytes         int64 // of all of these
-	InParents     int   // tables and sidecars of a clone's parents, which were not looked at
+	Point         At    // the newest point that can be restored, as far as the findings show; zero: none
 
 	// Findings are what is wrong. A store without any can be restored to all its points.
 	Findings []Finding
@@ -87,12 +87,11 @@ type verification struct {
 	pins     []string
 	left     []Info
 
-	first    uint64 // the first step that can be restored
-	newest   *Step
-	needed   map[string]*manifest.Table // the tables and sidecars that are needed, by name
-	parented map[string]bool            // those in the buckets of parents
-	listed   map[place]bool             // the ends of segments that were found to be whole, from the beginning of the log
-	used     map[place]bool             // segments that are needed
+	first  uint64 // the first step that can be restored
+	newest *Step
+	needed map[string]*manifest.Table // the tables and sidecars that are needed, by name
+	listed map[place]bool             // the ends of segments that were found to be whole, from the beginning of the log
+	used   map[place]bool             // segments that are needed
 
 	mu sync.Mutex // protects report.Findings
 }
@@ -108,7 +107,7 @@ func (v *verification) find(object string, err error) {
 	v.report.Findings = append(v.report.Findings, Finding{object, err})
 }
 
-// findOr notes err if it is damage, or says that the object is missing. Other errors are returned.
+// findOr notes err as a finding if it is damage, or if it says that the object is missing. It returns any other error.
 func (v *verification) findOr(object string, err error) error {
 	var damage *base.CorruptionError
 	switch {
@@ -132,6 +131,7 @@ func (v *verification) findOr(object string, err error) error {
 //  4. walk goes through the list of segments.
 //  5. leftovers finds what nothing needs.
 //  6. If it is deep, all bytes of tables and segments are read.
+//  7. point finds the newest point that can be restored.
 func (v *verification) run(ctx context.Context) error {
 	id, err := readIdentity(ctx, v.b)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,9 +141,9 @@ func (v *verification) run(ctx context.Context) error {
 		return err
 	}
 	v.report.StoreID = id.StoreID
-	v.needed, v.parented = make(map[string]*manifest.Table), make(map[string]bool)
+	v.needed = make(map[string]*manifest.Table)
 	v.listed, v.used = make(map[place]bool), make(map[place]bool)
-	for _, part := range []func(context.Context) error{v.list, v.chain, v.pinned, v.readTables, v.readSegments} {
+	for _, part := range []func(context.Context) error{v.list, v.chain, v.pinned, v.readTables, v.readSegments, v.point} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -190,61 +190,32 @@ func (v *verification) chain(ctx context.Context) error {
 	if newest == 0 {
 		return nil // nothing was published yet
 	}
-	last, err := readStep(ctx, v.b, v.report.StoreID, newest)
-	if err != nil {
-		v.report.First, v.report.Newest = newest, newest
-		return v.findOr(StepName(newest), err)
+	v.report.First, v.report.Newest = newest, newest
+	last, err := v.lastStep(ctx, newest)
+	if err != nil || last == nil {
+		return err
 	}
 	v.newest, v.first = last, max(last.Floor, 1)
-	v.report.First, v.report.Newest = v.first, newest
-	state := emptyState(v.report.StoreID)
+	v.report.First = v.first
+	h := &history{b: v.b, storeID: v.report.StoreID, newest: last.N, floor: v.first}
 	if v.first > 1 {
-		if state, err = readState(ctx, v.b, v.report.StoreID, v.first); err != nil {
-			return v.findOr(StateName(v.first), err)
-		}
+		h.states = []uint64{v.first}
+	}
+	_, err = h.walk(ctx, last.N, func(m moment) error { return v.addStep(ctx, m) })
+	v.report.Findings = append(v.report.Findings, h.damage...)
+	return v.findOr(StepName(last.N), err)
+}
+
+// addStep notes what a step needs. The state after it is compared with the one in the bucket, if there is one.
+func (v *verification) addStep(ctx context.Context, m moment) error {
+	step, state := m.step, m.state
+	if state.N == v.first && v.first > 1 {
 		v.need(StateName(v.first), state)
-	}
-	const atOnce = 256
-	for from := v.first; from <= newest; from += atOnce {
-		steps, err := v.readSteps(ctx, from, min(from+atOnce-1, newest))
-		if err != nil {
-			return err
-		}
-		for _, step := range steps {
-			if step == nil {
-				return nil // it is a finding, and nothing can be said of what follows
-			}
-			if ok, err := v.addStep(ctx, state, step); err != nil || !ok {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// readSteps reads the steps from first to last. One that is missing or damaged is a finding, and nil.
-func (v *verification) readSteps(ctx context.Context, first, last uint64) ([]*Step, error) {
-	all := make([]*Step, last+1-first)
-	err := together(ctx, stepsAtOnce, len(all), func(ctx context.Context, i int) error {
-		n := first + uint64(i)
-		step, err := readStep(ctx, v.b, v.report.StoreID, n)
-		if err == nil {
-			all[i] = step
-		}
-		return v.findOr(StepName(n), err)
-	})
-	return all, err
-}
-
-// addStep applies a step to the state before it, and notes what the step needs. If it can't be applied,
-// ok is false. The state after it is compared with the one in the bucket, if there is one.
-func (v *verification) addStep(ctx context.Context, state *State, step *Step) (ok bool, err error) {
-	if step.N > state.N {
-		if err := state.apply(step); err != nil {
-			v.find(step.Name(), err)
-			return false, nil
-		}
+	} else {
 		v.needNew(step, state)
+	}
+	if step == nil {
+		return nil // it is damaged, and the state stands for it
 	}
 	if step.Edit != nil {
 		for _, a := range step.Edit.Added {
@@ -255,21 +226,21 @@ func (v *verification) addStep(ctx context.Context, state *State, step *Step) (o
 		}
 	}
 	if !v.states[step.N] {
-		return true, nil
+		return nil
 	}
 	kept, err := readState(ctx, v.b, v.report.StoreID, step.N)
 	if err != nil {
-		return true, v.findOr(StateName(step.N), err)
+		return v.findOr(StateName(step.N), err)
 	}
 	want, err := state.Encode(nil)
 	if err != nil {
 		v.find(step.Name(), err)
-		return false, nil
+		return nil
 	}
 	if got, err := kept.Encode(nil); err != nil || !bytes.Equal(got, want) {
 		v.find(StateName(step.N), errors.Join(errors.New("it is not the sum of the steps up to it"), err))
 	}
-	return true, nil
+	return nil
 }
 
 // needNew notes what a step needs, and the one before it does not. state is that after the step.
@@ -279,43 +250,36 @@ func (v *verification) needNew(step *Step, state *State) {
 		return
 	} else if e != nil {
 		for _, a := range e.Added {
-			v.needTable(step.Name(), state, a.Table)
+			v.needTable(step.Name(), a.Table)
 		}
 	}
 	for _, e := range state.Extents {
-		v.needLog(step.Name(), state, e)
+		v.needLog(step.Name(), e)
 	}
 }
 
 // need notes the tables, sidecars and segments that a state needs, which owner names.
 func (v *verification) need(owner string, s *State) {
 	for t := range s.Tables.Version.Tables() {
-		v.needTable(owner, s, t)
+		v.needTable(owner, t)
 	}
 	for _, e := range s.Extents {
-		v.needLog(owner, s, e)
+		v.needLog(owner, e)
 	}
 }
 
 // needTable notes a table and its sidecar.
-func (v *verification) needTable(owner string, s *State, t *manifest.Table) {
-	v.needFile(owner, s, uint64(t.Num), TableName(uint64(t.Num)), t.Size, t)
+func (v *verification) needTable(owner string, t *manifest.Table) {
+	v.needFile(owner, TableName(uint64(t.Num)), t.Size, t)
 	if t.Sidecar != nil {
-		v.needFile(owner, s, uint64(t.Sidecar.Num), FilterName(uint64(t.Sidecar.Num)), t.Sidecar.Size, t)
+		v.needFile(owner, FilterName(uint64(t.Sidecar.Num)), t.Sidecar.Size, t)
 	}
 }
 
 // needFile notes a table or a sidecar.
-func (v *verification) needFile(owner string, s *State, num uint64, name string, size int64, t *manifest.Table) {
-	if v.needed[name] != nil || v.parented[name] {
+func (v *verification) needFile(owner, name string, size int64, t *manifest.Table) {
+	if v.needed[name] != nil {
 		return
-	}
-	for _, p := range s.Parents {
-		if num < p.Below {
-			v.parented[name] = true
-			v.report.InParents++
-			return
-		}
 	}
 	v.needed[name] = t
 	v.report.Tables++
@@ -329,15 +293,10 @@ func (v *verification) needFile(owner string, s *State, num uint64, name string,
 }
 
 // needLog notes the segments of an extent, which must follow each other from the beginning of the log.
-func (v *verification) needLog(owner string, s *State, e Extent) {
+func (v *verification) needLog(owner string, e Extent) {
 	end := place{e.Log, e.Length}
 	if v.listed[end] {
 		return
-	}
-	for _, p := range s.Parents {
-		if e.Log < p.Below {
-			return
-		}
 	}
 	at := place{log: e.Log}
 	for at.before(end) {
@@ -377,7 +336,21 @@ func (v *verification) pinned(ctx context.Context) error {
 			}
 			continue
 		}
-		v.need(name, &p.State)
+		if p.N >= v.first {
+			continue // the steps need all of that
+		}
+		state, from, err := p.state(ctx, v.b)
+		if errors.Is(err, ErrSnapshotGone) {
+			v.find(name, err)
+		} else if err := v.findOr(name, err); err != nil {
+			return err
+		} else if state != nil {
+			v.need(name, state)
+		}
+		for n := from; state != nil && p.Whole == nil && n <= p.N; n++ {
+			delete(v.steps, n)
+			delete(v.states, n)
+		}
 	}
 	return nil
 }
@@ -392,30 +365,38 @@ func (v *verification) readSegments(ctx context.Context) error {
 	if v.deep {
 		return v.readLogs(ctx, at)
 	}
-	for {
-		length, there := v.segments[at]
-		if !there {
-			break
-		}
-		v.passSegment(at, length)
-		next := place{at.log, at.off + length}
-		if _, goesOn := v.segments[next]; length > 0 && goesOn {
+	there := func(at place) bool {
+		_, there := v.segments[at]
+		return there
+	}
+	if at, err = v.walk(ctx, at, there, v.passSegment, v.checkEnd); err != nil {
+		return v.findOr(at.String(), err)
+	}
+	v.checkRest(at)
+	return nil
+}
+
+// walk goes through the segments of the LIST from a place up to one that good refuses, and returns that place. It calls
+// pass for each, and last with the header of each that ends a log.
+func (v *verification) walk(ctx context.Context, at place, good func(place) bool, pass func(at place, length int64), last func(*Segment)) (place, error) {
+	for good(at) {
+		length := v.segments[at]
+		pass(at, length)
+		if next := (place{at.log, at.off + length}); length > 0 && good(next) {
 			at = next
 			continue
 		}
 		s, stated, err := readSegmentHeader(ctx, v.b, v.report.StoreID, at)
+		if err == nil && stated != length {
+			err = base.Corruption(at.String(), -1, "segment", fmt.Errorf("it has a body of %d bytes, its header says %d", length, stated))
+		}
 		if err != nil {
-			return v.findOr(at.String(), err)
+			return at, err
 		}
-		if stated != length {
-			v.find(at.String(), fmt.Errorf("it has a body of %d bytes, its header says %d", length, stated))
-			return nil
-		}
-		v.checkEnd(s)
+		last(s)
 		at = s.behind(length)
 	}
-	v.checkRest(at)
-	return nil
+	return at, nil
 }
 
 // listStart returns the first place of the list of segments that the steps need: the zero place if it
@@ -427,16 +408,9 @@ func (v *verification) listStart(ctx context.Context) (place, error) {
 	step, err := readStep(ctx, v.b, v.report.StoreID, v.first)
 	switch {
 	case err != nil:
-		return place{}, v.findOr(StepName(v.first), err)
+		return v.logBehind(0), v.findOr(StepName(v.first), err)
 	case len(step.Extents) == 0:
 		return rootPlace, nil
-	}
-	for _, p := range step.Parents { // their logs are in their buckets
-		for _, e := range step.Extents {
-			if e.Log < p.Below {
-				return place{e.Log, e.Length}, nil
-			}
-		}
 	}
 	return place{log: step.Extents[0].Log}, nil
 }

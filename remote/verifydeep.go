@@ -2,26 +2,47 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"slices"
 
-	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
 
-// readLogs reads all segments from a place on, and checks their records.
+// readLogs reads all segments from a place on, and checks their records. After a segment that can't be read it goes on
+// with the next log.
 func (v *verification) readLogs(ctx context.Context, at place) error {
+	for at != (place{}) {
+		damaged, err := v.readList(ctx, at)
+		if err != nil || damaged == (place{}) {
+			return err
+		}
+		at = v.logBehind(damaged.log)
+	}
+	return nil
+}
+
+// logBehind returns the beginning of the first log behind another one: the zero place if there is none.
+func (v *verification) logBehind(log uint64) (first place) {
+	for at := range v.segments {
+		if at.off == 0 && at.log > log && (first == place{} || at.before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// readList is readLogs up to a segment that can't be read, whose place it returns.
+func (v *verification) readList(ctx context.Context, at place) (damaged place, err error) {
 	mem := vfs.NewMem()
 	var l *laying
 	for s, err := range (segmentList{v.b, v.report.StoreID}).from(ctx, at) {
 		if err != nil {
-			return v.findOr(at.String(), err)
+			return at, v.findOr(at.String(), err)
 		}
 		v.passSegment(place{s.Log, s.Offset}, int64(len(s.Body)))
 		v.checkEnd(s)
@@ -36,7 +57,7 @@ func (v *verification) readLogs(ctx context.Context, at place) error {
 		}
 		_, err = l.add(s)
 		if err := v.findOr(s.Name(), err); err != nil {
-			return err
+			return place{}, err
 		}
 		if err != nil {
 			l = nil
@@ -47,7 +68,7 @@ func (v *verification) readLogs(ctx context.Context, at place) error {
 		}
 	}
 	v.checkRest(at)
-	return nil
+	return place{}, nil
 }
 
 // readTables reads all tables and sidecars, if it is deep.
@@ -61,30 +82,22 @@ func (v *verification) readTables(ctx context.Context) error {
 		if size, there := v.files[names[i]]; !there || names[i] == TableName(uint64(t.Num)) && size != t.Size {
 			return nil // it is a finding already
 		}
-		return v.findOr(names[i], inObject(v.readTable(ctx, names[i], t), names[i]))
+		return v.findOr(names[i], v.readTable(ctx, names[i], t))
 	})
 }
 
 // readTable reads all of a table or of its sidecar.
 func (v *verification) readTable(ctx context.Context, name string, t *manifest.Table) error {
 	src := &pieces{ctx: ctx, b: v.b, name: name}
-	if name != TableName(uint64(t.Num)) {
-		return sidecarOf(src, v.report.StoreID, t).Check()
+	if side := t.Sidecar; side != nil && name == FilterName(uint64(side.Num)) {
+		f := sidecarFile(t)
+		return f.damaged(f.check(src, v.report.StoreID))
 	}
 	r, err := sstable.Open(src, sstable.ReaderOptions{Num: t.Num, StoreID: v.report.StoreID, Size: t.Size, Checksum: t.Checksum, Seq: t.MaxSeq, NoFilter: true})
-	if err != nil {
-		return err
+	if err == nil {
+		err = r.Verify(ctx)
 	}
-	return r.Verify(ctx)
-}
-
-// inObject gives damage of a table the name of its object.
-func inObject(err error, name string) error {
-	var damage *base.CorruptionError
-	if errors.As(err, &damage) {
-		return base.Corruption(name, damage.Offset, damage.Part, damage.Err)
-	}
-	return err
+	return tableFile(t).damaged(err)
 }
 
 // keptPieces is how many pieces of an object stay in memory, each of fetchPiece bytes: those of a table

@@ -18,7 +18,8 @@ import (
 type Fault int
 
 // The faults. A call that a fault does not fit to is done as usual: only Put and Delete can be late
-// or duplicated, only a Put with absent can conflict, and only Put, ReadAt and List have a body.
+// or duplicated, only a Put with absent can conflict, and only Put, ReadAt and List have a body. A call that hangs ends
+// with its context, and has the error of that.
 const (
 	None       Fault = iota
 	DropBefore       // the call is lost: nothing happens, and the caller gets ErrDropped
@@ -29,10 +30,13 @@ const (
 	Conflict         // the server asks to try again: nothing happens, and the caller gets ErrConflict
 	Cut              // the body ends early: at the bucket, or at the caller with io.ErrUnexpectedEOF or ErrDropped
 	Flip             // a bit of the body changes on the way; after a ReadAt only a checksum shows it
+	HangBefore       // it hangs, and nothing happens
+	HangBody         // it hangs after a part of the body; a Put has made nothing then
+	HangAfter        // it happens, and hangs
 	numFaults
 )
 
-var faultNames = [numFaults]string{"None", "DropBefore", "DropAfter", "Late", "Duplicate", "Delay", "Conflict", "Cut", "Flip"}
+var faultNames = [numFaults]string{"None", "DropBefore", "DropAfter", "Late", "Duplicate", "Delay", "Conflict", "Cut", "Flip", "HangBefore", "HangBody", "HangAfter"}
 
 // String returns the name of the constant.
 func (f Fault) String() string {
@@ -138,6 +142,12 @@ func failed(call Call, name string, err error) error {
 	return fmt.Errorf("buckettest: %s %q: %w", call, name, err)
 }
 
+// hang waits for the end of ctx, and returns the error of a call that has hung.
+func hang(ctx context.Context, call Call, name string) error {
+	<-ctx.Done()
+	return failed(call, name, ctx.Err())
+}
+
 // change makes a call that changes the bucket, with the faults that are alike for all of them.
 func (f *Faulty) change(ctx context.Context, fault Fault, call Call, name string, do func(ctx context.Context) error) error {
 	switch fault {
@@ -149,6 +159,11 @@ func (f *Faulty) change(ctx context.Context, fault Fault, call Call, name string
 	case Late:
 		f.hold(do)
 		return failed(call, name, ErrDropped)
+	case HangBefore:
+		return hang(ctx, call, name)
+	case HangAfter:
+		_ = do(ctx) // the same
+		return hang(ctx, call, name)
 	case Duplicate:
 		f.hold(do)
 	case Delay:
@@ -171,6 +186,9 @@ func (f *Faulty) Put(ctx context.Context, name string, body io.ReaderAt, size in
 	}
 	if fault == Conflict && absent {
 		return failed(Put, name, ErrConflict)
+	}
+	if fault == HangBody {
+		return hang(ctx, Put, name)
 	}
 	return f.change(ctx, fault, Put, name, func(ctx context.Context) error {
 		return f.b.Put(ctx, name, body, size, crc32c, absent)
@@ -203,8 +221,12 @@ func (f *Faulty) ReadAt(ctx context.Context, name string, p []byte, off int64) (
 		return n, err
 	}
 	copy(p, spoil(p[:n], fault, random))
-	if fault == Cut {
-		return int(random % uint64(n)), failed(ReadAt, name, io.ErrUnexpectedEOF)
+	switch part := int(random % uint64(n)); fault {
+	case Cut:
+		return part, failed(ReadAt, name, io.ErrUnexpectedEOF)
+	case HangBody:
+		clear(p[part:n])
+		return part, hang(ctx, ReadAt, name)
 	}
 	return n, err
 }
@@ -222,6 +244,8 @@ func (f *Faulty) ask(ctx context.Context, fault Fault, call Call, name string) e
 	switch fault {
 	case DropBefore, DropAfter:
 		return failed(call, name, ErrDropped)
+	case HangBefore, HangAfter:
+		return hang(ctx, call, name)
 	case Delay:
 		if err := chance.Wait(ctx, f.wait); err != nil {
 			return failed(call, name, err)
@@ -231,7 +255,7 @@ func (f *Faulty) ask(ctx context.Context, fault Fault, call Call, name string) e
 }
 
 // List has a fault each time that somebody goes through it. Cut ends it with ErrDropped after nine
-// objects or fewer.
+// objects or fewer, and HangBody hangs there.
 func (f *Faulty) List(ctx context.Context, prefix, after string) iter.Seq2[remote.Info, error] {
 	return func(yield func(remote.Info, error) bool) {
 		fault, random := f.next(List, prefix, false)
@@ -241,7 +265,7 @@ func (f *Faulty) List(ctx context.Context, prefix, after string) iter.Seq2[remot
 		}
 		left := random % 10
 		for info, err := range f.b.List(ctx, prefix, after) {
-			if fault == Cut && left == 0 {
+			if (fault == Cut || fault == HangBody) && left == 0 {
 				break
 			}
 			left--
@@ -249,8 +273,11 @@ func (f *Faulty) List(ctx context.Context, prefix, after string) iter.Seq2[remot
 				return
 			}
 		}
-		if fault == Cut {
+		switch fault {
+		case Cut:
 			yield(remote.Info{}, failed(List, prefix, ErrDropped))
+		case HangBody:
+			yield(remote.Info{}, hang(ctx, List, prefix))
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/shaledb/shale/remote"
 	"github.com/shaledb/shale/remote/buckettest"
+	"github.com/shaledb/shale/remote/buckettest/internal/chance"
 )
 
 var allFaults = []buckettest.Fault{
@@ -180,6 +181,44 @@ func TestFaulty_Delay(t *testing.T) {
 	})
 }
 
+// TestFaulty_Hang checks that calls that hang end with their context, with its error, and what they have done.
+func TestFaulty_Hang(t *testing.T) {
+	for _, fault := range []buckettest.Fault{buckettest.HangBefore, buckettest.HangBody, buckettest.HangAfter} {
+		synctest.Test(t, func(t *testing.T) {
+			f, mem := always(t, fault)
+			hangs := func(call func(ctx context.Context) error) {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() == nil {
+					t.Errorf("%v: %v", fault, err)
+				}
+			}
+			hangs(func(ctx context.Context) error { return remote.PutObject(ctx, f, "new", []byte("x"), true) })
+			if is, want := there(t, mem, "new"), fault == buckettest.HangAfter; is != want {
+				t.Errorf("%v: the object is there: %v", fault, is)
+			}
+			hangs(func(ctx context.Context) error { _, err := f.ReadAt(ctx, "old", make([]byte, 9), 0); return err })
+			hangs(func(ctx context.Context) (err error) {
+				for _, err = range f.List(ctx, "", "") {
+				}
+				return err
+			})
+			if fault == buckettest.HangBody {
+				return // the others have none
+			}
+			hangs(func(ctx context.Context) error { _, err := f.Stat(ctx, "old"); return err })
+			hangs(func(ctx context.Context) error { return f.Delete(ctx, "old") })
+			if is, want := there(t, mem, "old"), fault == buckettest.HangBefore; is != want {
+				t.Errorf("%v: the object is there after Delete: %v", fault, is)
+			}
+		})
+	}
+}
+
+// answered is All without the faults that hang, which need deadlines.
+func answered(part float64) buckettest.Rates { return chance.Even(buckettest.Flip, part) }
+
 // TestBySeed checks that seeds repeat, that they differ, and that faults are as frequent as asked.
 func TestBySeed(t *testing.T) {
 	draw := func(seed uint64, rates buckettest.Rates) (faults []buckettest.Fault) {
@@ -189,7 +228,7 @@ func TestBySeed(t *testing.T) {
 		}
 		return faults
 	}
-	rates := buckettest.All(0.4)
+	rates := answered(0.4)
 	if !slices.Equal(draw(7, rates), draw(7, rates)) {
 		t.Error("a seed does not repeat")
 	}
@@ -239,7 +278,7 @@ func TestAt(t *testing.T) {
 func TestFaulty_RetriesWin(t *testing.T) {
 	for seed := range uint64(20) {
 		mem := remote.NewMem()
-		f := buckettest.NewFaulty(mem, 0, buckettest.BySeed(seed, buckettest.All(0.5)))
+		f := buckettest.NewFaulty(mem, 0, buckettest.BySeed(seed, answered(0.5)))
 		const objects, goroutines = 10, 4
 		var won [objects][goroutines]bool
 		var wg sync.WaitGroup

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/shaledb/shale/remote"
 )
 
 // sumMD5 reads the first size bytes of body and returns their MD5 as the header Content-MD5 has it. If body
@@ -41,7 +43,7 @@ func tooLarge(body io.ReaderAt, size int64) error {
 	return &RefusedError{fmt.Errorf("it has %d bytes, at most %d (5 GiB) can be put", size, int64(maxObject))}
 }
 
-// A contextReader fails once its context is done.
+// A contextReader fails once its context is done. It says of each piece that bytes move.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -51,6 +53,7 @@ func (c *contextReader) Read(p []byte) (int, error) {
 	if err := c.ctx.Err(); err != nil {
 		return 0, err
 	}
+	remote.Progress(c.ctx)
 	return c.r.Read(p)
 }
 

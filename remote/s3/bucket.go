@@ -11,8 +11,10 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"github.com/shaledb/shale/remote"
 )
@@ -30,23 +32,26 @@ const (
 type bucket struct {
 	c      Config
 	core   *minio.Core
+	keys   *credentials.Credentials
 	prefix string // of all keys: empty, or ends with a slash
 }
 
 // New returns the bucket that c names. It makes one request, a list of at most one object, so that wrong
 // credentials, a missing bucket or a wrong region are found here. remote.Probe finds out more.
 func New(ctx context.Context, c Config) (remote.Bucket, error) {
-	core, err := c.client()
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second) // a server may hang
+	defer cancel()
+	core, keys, err := c.client()
 	if err != nil {
 		return nil, fmt.Errorf("s3: bucket %s: %w", c, err)
 	}
-	b := &bucket{c: c, core: core}
+	b := &bucket{c: c, core: core, keys: keys}
 	if c.Prefix != "" {
 		b.prefix = c.Prefix + "/"
 	}
 	for o := range core.ListObjectsIter(ctx, c.Bucket, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true, MaxKeys: 1}) {
 		if o.Err != nil {
-			return nil, fmt.Errorf("s3: bucket %s: %w", c, b.away(b.translate(contextError(ctx, o.Err))))
+			return nil, fmt.Errorf("s3: bucket %s: %w", c, b.away(b.translate(b.contextError(ctx, o.Err))))
 		}
 		break
 	}
@@ -72,7 +77,7 @@ func (b *bucket) Put(ctx context.Context, name string, body io.ReaderAt, size in
 	if err == nil {
 		err = b.put(ctx, name, body, size, crc32c, absent)
 	}
-	return b.callError("put", name, contextError(ctx, err))
+	return b.callError("put", name, b.contextError(ctx, err))
 }
 
 func (b *bucket) put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
@@ -98,7 +103,7 @@ func (b *bucket) put(ctx context.Context, name string, body io.ReaderAt, size in
 	if absent {
 		o.SetMatchETagExcept("*")
 	}
-	lent := &loan{r: io.NewSectionReader(body, 0, size)}
+	lent := &loan{r: &contextReader{ctx, io.NewSectionReader(body, 0, size)}}
 	defer lent.detach()
 	_, err = b.core.PutObject(ctx, b.c.Bucket, b.prefix+name, lent, size, sum, "", o)
 	return err
@@ -113,11 +118,12 @@ func (b *bucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (
 	if err == io.EOF {
 		return n, err
 	}
-	return n, b.callError("read", name, contextError(ctx, err))
+	return n, b.callError("read", name, b.contextError(ctx, err))
 }
 
 // read is ReadAt for a valid name. It returns io.EOF itself only if the object ends.
 func (b *bucket) read(ctx context.Context, name string, p []byte, off int64) (int, error) {
+	remote.Progress(ctx)
 	var o minio.GetObjectOptions
 	if off < 0 {
 		o.Set("Range", fmt.Sprintf("bytes=-%d", len(p)))
@@ -140,7 +146,7 @@ func (b *bucket) read(ctx context.Context, name string, p []byte, off int64) (in
 		return 0, err
 	}
 	want := int(part.end - part.from)
-	n, err := io.ReadFull(body, p[:want])
+	n, err := io.ReadFull(&contextReader{ctx, body}, p[:want])
 	switch {
 	case err == io.EOF, err == io.ErrUnexpectedEOF:
 		return n, fmt.Errorf("the answer ends after %d of %d bytes: %w", n, want, io.ErrUnexpectedEOF)
@@ -186,7 +192,7 @@ func (b *bucket) Stat(ctx context.Context, name string) (remote.Info, error) {
 	if err == nil {
 		info, err = b.stat(ctx, name)
 	}
-	return info, b.callError("stat", name, contextError(ctx, err))
+	return info, b.callError("stat", name, b.contextError(ctx, err))
 }
 
 func (b *bucket) stat(ctx context.Context, name string) (remote.Info, error) {
@@ -218,7 +224,7 @@ func checksumOf(o *minio.ObjectInfo) (uint32, error) {
 func (b *bucket) List(ctx context.Context, prefix, after string) iter.Seq2[remote.Info, error] {
 	return func(yield func(remote.Info, error) bool) {
 		if err := b.list(ctx, prefix, after, yield); err != nil {
-			yield(remote.Info{}, b.callError("list", prefix, contextError(ctx, err)))
+			yield(remote.Info{}, b.callError("list", prefix, b.contextError(ctx, err)))
 		}
 	}
 }
@@ -266,7 +272,7 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 	if err == nil {
 		err = b.core.RemoveObject(ctx, b.c.Bucket, b.prefix+name, minio.RemoveObjectOptions{})
 	}
-	err = b.callError("delete", name, contextError(ctx, err))
+	err = b.callError("delete", name, b.contextError(ctx, err))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -38,7 +38,8 @@ type Config struct {
 	// AccessKey is empty, the credentials come from the first of these places that has some: the
 	// environment variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; the file
 	// ~/.aws/credentials (AWS_SHARED_CREDENTIALS_FILE names another one, and AWS_PROFILE a section of it);
-	// and, with InstanceRole, the cloud.
+	// and, with InstanceRole, the cloud. They are looked for again before those of the cloud expire, and when the server
+	// has refused them.
 	AccessKey, SecretKey, SessionToken string
 
 	// InstanceRole asks the metadata service of the cloud for the credentials of this machine's role.
@@ -95,19 +96,24 @@ func (c *Config) credentials() (*credentials.Credentials, error) {
 		err = errors.New("none were found")
 	}
 	if err != nil {
-		return nil, &RefusedError{fmt.Errorf("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write ~/.aws/credentials: %w", err)}
+		return nil, &RefusedError{fmt.Errorf("no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write ~/.aws/credentials, or use the role of this machine (?credentials=role in the URL): %w", err)}
 	}
 	return found, nil
 }
 
-// client returns a client of minio-go for c.
-func (c *Config) client() (*minio.Core, error) {
+// client returns a client of minio-go for c, and sets c's transport.
+func (c *Config) client() (*minio.Core, *credentials.Credentials, error) {
 	if err := c.check(); err != nil {
-		return nil, &RefusedError{err}
+		return nil, nil, &RefusedError{err}
 	}
 	keys, err := c.credentials()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if c.Transport == nil {
+		if c.Transport, err = minio.DefaultTransport(!c.Insecure); err != nil {
+			return nil, nil, &RefusedError{err}
+		}
 	}
 	core, err := minio.NewCore(c.Endpoint, &minio.Options{
 		Creds:     keys,
@@ -118,8 +124,8 @@ func (c *Config) client() (*minio.Core, error) {
 		MaxRetries: 1,
 	})
 	if err != nil {
-		return nil, &RefusedError{fmt.Errorf("the endpoint %q: %w", c.Endpoint, err)}
+		return nil, nil, &RefusedError{fmt.Errorf("the endpoint %q: %w", c.Endpoint, err)}
 	}
 	core.SetAppInfo("shale", "1")
-	return core, nil
+	return core, keys, nil
 }

@@ -14,6 +14,8 @@ func TestParseURL(t *testing.T) {
 		"s3://s3.amazonaws.com/backups":                                 {Endpoint: "s3.amazonaws.com", Bucket: "backups"},
 		"s3://s3.amazonaws.com/backups/":                                {Endpoint: "s3.amazonaws.com", Bucket: "backups"},
 		"s3://minio.example.org:9000/backups/hosts/eu?region=eu-west-1": {Endpoint: "minio.example.org:9000", Bucket: "backups", Prefix: "hosts/eu", Region: "eu-west-1"},
+		"s3://s3.eu-west-1.amazonaws.com/backups?credentials=role":      {Endpoint: "s3.eu-west-1.amazonaws.com", Bucket: "backups", InstanceRole: true},
+		"s3://host/backups/eu?region=eu-west-1&credentials=role":        {Endpoint: "host", Bucket: "backups", Prefix: "eu", Region: "eu-west-1", InstanceRole: true},
 		"s3+http://127.0.0.1:7070/backups/hosts/":                       {Endpoint: "127.0.0.1:7070", Insecure: true, Bucket: "backups", Prefix: "hosts"},
 		"s3+http://[::1]:7070/backups":                                  {Endpoint: "[::1]:7070", Insecure: true, Bucket: "backups"},
 	} {
@@ -41,6 +43,7 @@ func TestParseURL_Wrong(t *testing.T) {
 		"s3://host/":                        "no server or no bucket",
 		"s3:///bucket/prefix":               "no server or no bucket",
 		"s3://host/bucket?regoin=x":         "only ?region=REGION",
+		"s3://host/bucket?credentials=mine": "only ?region=REGION",
 		"s3://host/bucket#part":             "only ?region=REGION",
 		"s3://host/no":                      `bucket name "no"`,
 		"s3://host/bucket/Upper":            `the part "Upper"`,

@@ -74,7 +74,7 @@ func (b *bucket) translate(err error) error {
 
 // away adds advice to the error of a first call that no server has answered.
 func (b *bucket) away(err error) error {
-	if no := (*net.OpError)(nil); errors.As(err, &no) {
+	if no := (*net.OpError)(nil); errors.As(err, &no) || errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s does not answer: look at its name, and whether it runs: %w", b.c.Endpoint, err)
 	}
 	return err
@@ -89,6 +89,10 @@ func plainHTTP(err error) bool {
 // itself.
 func (b *bucket) advice(answer *minio.ErrorResponse) string {
 	switch answer.Code {
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "InvalidClientTokenId", "XAdminUserNotFound", "ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired":
+		b.keys.Expire() // somebody may have renewed them: the next call looks
+	}
+	switch answer.Code {
 	case minio.NoSuchBucket:
 		return fmt.Sprintf("there is no bucket %q on %s: make it, or correct its name", b.c.Bucket, b.c.Endpoint)
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "InvalidClientTokenId", "XAdminUserNotFound":
@@ -96,7 +100,7 @@ func (b *bucket) advice(answer *minio.ErrorResponse) string {
 	case "ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired":
 		return "the credentials have expired: get new ones"
 	case minio.AccessDenied, "AllAccessDisabled", "AccountProblem":
-		return fmt.Sprintf("access is denied: these credentials need the rights to get, put, delete and list objects of bucket %q, and the bucket's policy must not forbid it", b.c.Bucket)
+		return fmt.Sprintf("access is denied: these credentials need the rights to get, put and list objects of bucket %q, and to delete them unless another process collects; the bucket's policy must not forbid it", b.c.Bucket)
 	case "RequestTimeTooSkewed", "RequestExpired":
 		return "the clock of this machine and that of the server differ too much: set this machine's clock"
 	case "AuthorizationHeaderMalformed", "PermanentRedirect", minio.InvalidRegion, "IllegalLocationConstraintException":
@@ -115,10 +119,18 @@ func (b *bucket) advice(answer *minio.ErrorResponse) string {
 	return ""
 }
 
-// contextError returns the error of ctx if err came because ctx ended, which minio-go does not always wrap.
-func contextError(ctx context.Context, err error) error {
-	if cause := ctx.Err(); err != nil && cause != nil && !errors.Is(err, cause) {
-		return fmt.Errorf("%w: %w", cause, err)
+// contextError returns the error of ctx if err came because ctx ended, which minio-go does not always wrap. The server
+// may not have answered, and what hangs may be the way to it: the next call takes none of the connections that are there.
+func (b *bucket) contextError(ctx context.Context, err error) error {
+	cause := ctx.Err()
+	if err == nil || cause == nil {
+		return err
+	}
+	if t, ok := b.c.Transport.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
+	if !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -96,7 +98,7 @@ func TestErrors(t *testing.T) {
 		{403, "InvalidAccessKeyId", nil, "correct the access key and the secret key", true},
 		{403, "SignatureDoesNotMatch", nil, "correct the access key and the secret key", true},
 		{400, "ExpiredToken", nil, "get new ones", true},
-		{403, "AccessDenied", nil, "rights to get, put, delete and list", true},
+		{403, "AccessDenied", nil, "rights to get, put and list", true},
 		{403, "RequestTimeTooSkewed", nil, "set this machine's clock", true},
 		{301, "PermanentRedirect", nil, "is in another region", true},
 		{400, "AuthorizationHeaderMalformed", nil, "set the region there (?region=there in the URL)", true},
@@ -365,5 +367,37 @@ func TestCancel(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()
+	}
+}
+
+// TestCredentials_Renewed has a server that takes no more what it took, and a file into which somebody writes other
+// credentials. The next call has them.
+func TestCredentials_Renewed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "credentials")
+	write := func(key string) {
+		if err := os.WriteFile(file, []byte("[default]\naws_access_key_id = "+key+"\naws_secret_access_key = s\naws_session_token = t\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("old")
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	t.Setenv("AWS_PROFILE", "")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", file)
+	f := fakeServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Authorization"), "Credential=old/") {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, "<Error><Code>ExpiredToken</Code></Error>")
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	})
+	b := open(t, s3.Config{Endpoint: f.addr, Insecure: true, Region: "here", Bucket: "bucket"})
+	if err := b.Delete(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "the credentials have expired") {
+		t.Errorf("with old credentials: %v", err)
+	}
+	write("new")
+	if err := b.Delete(t.Context(), "a"); err != nil {
+		t.Errorf("with new ones in the file: %v", err)
 	}
 }

@@ -9,9 +9,10 @@ import (
 
 // ParseURL returns the Config of a bucket that is written as a URL:
 //
-//	s3://HOST[:PORT]/BUCKET[/PREFIX][?region=REGION]         over TLS
-//	s3+http://HOST[:PORT]/BUCKET[/PREFIX][?region=REGION]    over plain HTTP
+//	s3://HOST[:PORT]/BUCKET[/PREFIX][?region=REGION][&credentials=role]         over TLS
+//	s3+http://HOST[:PORT]/BUCKET[/PREFIX][?region=REGION][&credentials=role]    over plain HTTP
 //
+// With credentials=role, the credentials may be those of this machine's role in the cloud (Config.InstanceRole).
 // It refuses a URL with a user name or a password: other users of the machine can see what is on a command
 // line. Credentials come from the places that Config names.
 func ParseURL(text string) (Config, error) {
@@ -33,14 +34,18 @@ func ParseURL(text string) (Config, error) {
 	c.Prefix = strings.TrimSuffix(c.Prefix, "/")
 	query := u.Query()
 	c.Region = query.Get("region")
+	c.InstanceRole = query.Get("credentials") == "role"
 	query.Del("region")
+	if c.InstanceRole {
+		query.Del("credentials")
+	}
 	switch {
 	case !IsURL(text):
 		return Config{}, fmt.Errorf("s3: %s is not the URL of a bucket; write s3://HOST/BUCKET/PREFIX", text)
 	case c.Endpoint == "" || c.Bucket == "":
 		return Config{}, fmt.Errorf("s3: %s has no server or no bucket; write s3://HOST/BUCKET/PREFIX", text)
 	case len(query) > 0 || u.Fragment != "":
-		return Config{}, fmt.Errorf("s3: %s: only ?region=REGION may follow the prefix", text)
+		return Config{}, fmt.Errorf("s3: %s: only ?region=REGION and &credentials=role may follow the prefix", text)
 	}
 	if err := c.check(); err != nil {
 		return Config{}, fmt.Errorf("s3: %s: %w", text, err)
@@ -62,8 +67,13 @@ func (c Config) String() string {
 	if c.Prefix != "" {
 		u.Path += "/" + c.Prefix
 	}
+	query := url.Values{}
 	if c.Region != "" {
-		u.RawQuery = url.Values{"region": {c.Region}}.Encode()
+		query.Set("region", c.Region)
 	}
+	if c.InstanceRole {
+		query.Set("credentials", "role")
+	}
+	u.RawQuery = query.Encode()
 	return u.String()
 }

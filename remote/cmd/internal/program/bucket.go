@@ -100,39 +100,6 @@ func (p place) checkApart(dir string) error {
 	return nil
 }
 
-// sibling returns the bucket that a clone in p calls by a prefix: one on the same server, or the directory.
-func (p place) sibling(ctx context.Context, prefix string) (remote.Bucket, error) {
-	if p.dir == "" {
-		p.server.Prefix = prefix
-		return p.open(ctx, false)
-	}
-	dir := filepath.FromSlash(prefix)
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(p.dir, dir)
-	}
-	return place{text: dir, dir: dir}.open(ctx, false)
-}
-
-// prefixFrom returns how a clone in p calls the bucket parent.
-func (p place) prefixFrom(parent place) (string, error) {
-	if (p.dir == "") != (parent.dir == "") {
-		return "", errors.New("a clone and its parent must both be directories, or both be on one server")
-	}
-	if p.dir == "" {
-		same := p.server
-		same.Prefix = parent.server.Prefix
-		if same != parent.server {
-			return "", fmt.Errorf("%s and %s are not in one bucket of one server: a clone differs from its parent in the prefix only", p.text, parent.text)
-		}
-		if parent.server.Prefix == "" {
-			return "", fmt.Errorf("%s has no prefix, so that its clone can't name it", parent.text)
-		}
-		return parent.server.Prefix, nil
-	}
-	abs, err := filepath.Abs(parent.dir)
-	return filepath.ToSlash(abs), err
-}
-
 // bucket opens the bucket that a word names.
 func (c *call) bucket(word string, make bool) (place, remote.Bucket, error) {
 	p, err := parsePlace(word)

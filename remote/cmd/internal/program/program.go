@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -56,7 +57,7 @@ func (c *call) note(text string, args ...any) {
 
 // runs has the functions of the commands. Each returns an exit status, or an error, whose status is failed.
 var runs = map[string]func(c *call) (int, error){
-	"ship": ship, "restore": restore, "verify": verify, "salvage": salvage, "pins": pins, "pin": pin, "unpin": unpin, "clone": clone,
+	"ship": ship, "restore": restore, "promote": promote, "verify": verify, "salvage": salvage, "pins": pins, "pin": pin, "unpin": unpin, "collect": collect,
 }
 
 // Run runs the program and returns its exit status.
@@ -67,6 +68,9 @@ func Run(ctx context.Context, env Environment) int {
 		Use: companion.Program, Short: "keeps stores in buckets, and makes stores from buckets", SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.NoArgs,
 		RunE: func(root *cobra.Command, _ []string) error { return root.Help() },
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		root.Version = info.Main.Version
 	}
 	root.CompletionOptions.DisableDefaultCmd = true // shale completes these commands
 	for _, entry := range companion.Commands() {

@@ -3,6 +3,7 @@ package program
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -119,7 +120,7 @@ func TestLife_OnServer(t *testing.T) {
 }
 
 // testLife ships a store again and again to a bucket, which has two names, restores it to each of its points, and
-// compares. It also makes a clone.
+// compares. It also begins another store with a pinned state.
 func testLife(t *testing.T, bucket, same, trial string) {
 	write(t, "db", "a", "b")
 	if out := must(t, "ship", "--once", "db", bucket); !strings.Contains(out, "1 table, ") || !strings.Contains(out, "all writes are in the bucket") {
@@ -151,15 +152,11 @@ func testLife(t *testing.T, bucket, same, trial string) {
 	if out := must(t, "pins", bucket); !regexp.MustCompile(`(?m)^before\.[0-9a-f]{16}  4 .*unpin  ann$`).MatchString(out) {
 		t.Error(out)
 	}
-	must(t, "clone", bucket, "before", trial)
-	must(t, "restore", trial, "trial.db")
+	must(t, "restore", bucket, "trial.db", "--pin", "before")
 	if got := keys(t, "trial.db"); got != "a b c" {
-		t.Errorf("the clone has %s", got)
+		t.Errorf("what was restored from the pin has %s", got)
 	}
 	must(t, "ship", "--once", "trial.db", trial)
-	if _, notes, status := run(t, "clone", bucket, "never", strings.Replace(trial, "trial", "another", 1)); status != absent || !strings.Contains(notes, "never") {
-		t.Errorf("status %d, %s", status, notes)
-	}
 	must(t, "unpin", bucket, "before")
 	if _, notes, status := run(t, "unpin", bucket, "before"); status != absent || !strings.Contains(notes, "there is no pin before") {
 		t.Errorf("status %d, %s", status, notes)
@@ -178,7 +175,7 @@ func TestRestore_ImpossiblePoint(t *testing.T) {
 	write(t, "db", "a", "b")
 	must(t, "ship", "--once", "db", "bucket")
 	_, notes, status := run(t, "restore", "bucket", "copy", "--at", "seq:99")
-	m := regexp.MustCompile(`shale (restore bucket copy --at seq:\d+)`).FindStringSubmatch(notes)
+	m := regexp.MustCompile(`shale (restore bucket copy --at step:\d+\+seq:\d+)`).FindStringSubmatch(notes)
 	if status != absent || m == nil {
 		t.Fatalf("status %d, %s", status, notes)
 	}
@@ -219,9 +216,82 @@ func TestVerify_Damage(t *testing.T) {
 	if out, notes, status := run(t, "verify", "bucket"); status != absent || !strings.Contains(out, name) {
 		t.Errorf("status %d, %s%s", status, out, notes)
 	}
-	if _, notes, status := run(t, "restore", "bucket", "copy"); status == found || !strings.Contains(notes, name) {
+	if _, notes, status := run(t, "restore", "bucket", "copy"); status != absent || !strings.Contains(notes, name) {
 		t.Errorf("status %d, %s", status, notes)
 	}
+}
+
+// TestRestore_DamagedTable damages the table of the newest step. The logs have what was in it. If a segment of these is
+// damaged too, the command says which sequence numbers are left out, and --salvage gets what is whole.
+func TestRestore_DamagedTable(t *testing.T) {
+	t.Chdir(t.TempDir())
+	b, err := remote.NewDir(nil, "bucket")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := remote.Open(t.Context(), "db", b, &remote.Options{Ship: -1, Publish: -1, Flush: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{"a", "b", "c", "d"} {
+		if err := s.DB().Put([]byte(k), []byte("value of "+k)); err != nil {
+			t.Fatal(err)
+		}
+		if k == "c" {
+			err = s.DB().Flush(t.Context())
+		}
+		if err = errors.Join(err, s.Publish(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	restored := func(want string, wantStatus int, texts []string, args ...string) {
+		t.Helper()
+		out, notes, status := run(t, append([]string{"restore", "bucket", "copy"}, args...)...)
+		for _, text := range texts {
+			if !strings.Contains(out+notes, text) || status != wantStatus {
+				t.Errorf("%q: status %d, without %q: %s%s", args, status, text, out, notes)
+			}
+		}
+		if want != "" && keys(t, "copy") != want {
+			t.Errorf("%q: %s", args, keys(t, "copy"))
+		}
+		if err := os.RemoveAll("copy"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spoil := func(pattern string, nth int) (name string) {
+		t.Helper()
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) <= nth {
+			t.Fatal(files, err)
+		}
+		data, err := os.ReadFile(files[nth])
+		if err != nil {
+			t.Fatal(err)
+		}
+		data[len(data)/2] ^= 1
+		if err := os.WriteFile(files[nth], data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimPrefix(filepath.ToSlash(files[nth]), "bucket/")
+	}
+	table := spoil("bucket/t/*/*.sst", 0)
+	if out, _, status := run(t, "verify", "bucket", "--deep"); status != absent || !strings.Contains(out, "The newest point that can be restored: sequence number 4, ") || !strings.Contains(out, "ago") {
+		t.Errorf("status %d, %s", status, out)
+	}
+	restored("a b c d", found, []string{table, "lacks nothing"})
+	restored("a b c d", found, []string{table}, "--at", "seq:4")
+	restored("a b", found, nil, "--at", "seq:2")
+	segment := spoil("bucket/w/*2/*", 1)
+	if out, _, _ := run(t, "verify", "bucket", "--deep"); !strings.Contains(out, "can be restored: sequence number 1, ") {
+		t.Error(out)
+	}
+	restored("a", absent, []string{table, segment, "Sequence numbers 2 to 4 are left out"})
+	restored("", absent, []string{table, segment, "+seq:1"}, "--at", "seq:3")
+	restored("", absent, []string{"shale repair copy INTO"}, "--salvage")
 }
 
 // TestShip_UntilItEnds ships what another goroutine could not write by itself, until its context ends.
@@ -268,6 +338,28 @@ func TestShip_TakenOver(t *testing.T) {
 	out, notes, status := run(t, "salvage", "db")
 	if status != found || !strings.Contains(out, "put \"c 1\" \"value of c 1\"\n") || !strings.Contains(out, "put d \"value of d\"\n") {
 		t.Errorf("status %d, %s%s", status, out, notes)
+	}
+}
+
+// TestPromote takes a store over. The first folder can't ship any more, and the new one can.
+func TestPromote(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "db", "a", "b")
+	must(t, "ship", "--once", "db", "bucket")
+	if out := must(t, "promote", "bucket", "second"); !strings.Contains(out, "`shale ship second bucket` goes on") {
+		t.Error(out)
+	}
+	if _, notes, status := run(t, "ship", "--once", "db", "bucket"); status != failed || !strings.Contains(notes, "`shale salvage` lists") {
+		t.Errorf("status %d, %s", status, notes)
+	}
+	write(t, "second", "c")
+	must(t, "ship", "--once", "second", "bucket")
+	must(t, "restore", "bucket", "third")
+	if got := keys(t, "third"); got != "a b c" {
+		t.Error(got)
+	}
+	if _, notes, status := run(t, "promote", "bucket", "second"); status != failed || !strings.Contains(notes, "has a store already") {
+		t.Errorf("status %d, %s", status, notes)
 	}
 }
 
@@ -320,7 +412,6 @@ func TestMistakes(t *testing.T) {
 		{"pin bucket UPPER", `"UPPER" is no name for a pin: choose 1 to 183`},
 		{"pin bucket p --step zero", "is not the number of a step"},
 		{"salvage other", "no notes about a bucket"},
-		{"clone bucket p s3://host/bucket/prefix", "must both be directories, or both be on one server"},
 		{"frobnicate", "unknown command"},
 		{"ship db bucket --frob", "unknown flag"},
 	} {
@@ -361,12 +452,12 @@ func TestParsePoint(t *testing.T) {
 		"2026-11-25T04:05":          {Time: now.Add(-6 * time.Second)},
 		"2026-11-25 04:05":          {Time: now.Add(-6 * time.Second)},
 	} {
-		if got, err := parsePoint(text, now); err != nil || got.Seq != want.Seq || got.Step != want.Step || !got.Time.Equal(want.Time) {
+		if got, err := remote.ParsePoint(text, now); err != nil || got.Seq != want.Seq || got.Step != want.Step || !got.Time.Equal(want.Time) {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"seq:", "seq:-1", "step:0", "noon", "25.11.2026", "seq:1e9"} {
-		if got, err := parsePoint(text, now); err == nil {
+		if got, err := remote.ParsePoint(text, now); err == nil {
 			t.Errorf("%q: %v", text, got)
 		}
 	}

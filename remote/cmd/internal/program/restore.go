@@ -3,7 +3,6 @@ package program
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,9 +12,9 @@ import (
 
 // restore makes a store from a bucket.
 func restore(c *call) (int, error) {
-	at, err := parsePoint(c.options["at"], time.Now())
+	at, err := remote.ParsePoint(c.options["at"], time.Now())
 	if err != nil {
-		return failed, err
+		return failed, fmt.Errorf("--at %w", err)
 	}
 	if c.has("at") && c.has("pin") {
 		return failed, errors.New("--at and --pin name two points: give one of them")
@@ -31,8 +30,8 @@ func restore(c *call) (int, error) {
 	d := c.newDisplay()
 	r, err := remote.Restore(c.ctx, b, dir, at, &remote.RestoreOptions{
 		Pin:      c.options["pin"],
+		Salvage:  c.has("salvage"),
 		Progress: d.bytes,
-		Parent:   func(prefix string) (remote.Bucket, error) { return from.sibling(c.ctx, prefix) },
 	})
 	d.clear()
 	var point *remote.PointError
@@ -45,39 +44,34 @@ func restore(c *call) (int, error) {
 		return failed, err
 	}
 	c.writeRestored(dir, &r, time.Since(d.begin))
+	if len(r.Damage) > 0 && (r.Left.Why != "" || c.has("salvage")) {
+		return absent, nil
+	}
 	return found, nil
 }
 
-// parsePoint reads the argument of --at.
-func parsePoint(text string, now time.Time) (remote.At, error) {
-	for _, number := range []struct {
-		prefix string
-		at     func(n uint64) remote.At
-	}{
-		{"seq:", func(n uint64) remote.At { return remote.At{Seq: n} }},
-		{"step:", func(n uint64) remote.At { return remote.At{Step: n} }},
-	} {
-		if digits, ok := strings.CutPrefix(text, number.prefix); ok {
-			n, err := strconv.ParseUint(strings.ReplaceAll(digits, ",", ""), 10, 64)
-			if err != nil || n == 0 {
-				return remote.At{}, fmt.Errorf("--at %s: %q is not a number from 1 up", text, digits)
-			}
-			return number.at(n), nil
-		}
+// promote makes a folder the owner of a store in a bucket.
+func promote(c *call) (int, error) {
+	dir := c.words[1]
+	if dir == "" {
+		return failed, errors.New("the folder to restore into has an empty name: write a new or an empty one")
 	}
-	if text == "" || text == "now" {
-		return remote.At{}, nil
+	from, b, err := c.bucketFor(dir, c.words[0], false)
+	if err != nil {
+		return failed, err
 	}
-	if d, err := time.ParseDuration(strings.TrimSuffix(text, " ago")); err == nil {
-		return remote.At{Time: now.Add(-max(d, -d))}, nil
+	begin := time.Now()
+	s, err := remote.TakeOver(c.ctx, b, dir, nil)
+	if err != nil {
+		return failed, err
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05 MST", "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02T15:04", "2006-01-02"} {
-		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
-			return remote.At{Time: t}, nil
-		}
+	seq := s.DB().LogPosition().LastSeq
+	if err := s.Close(); err != nil {
+		return failed, err
 	}
-	return remote.At{}, fmt.Errorf("--at %s is not a point: write a time such as 2026-11-25T04:05:06Z or \"2026-11-25 04:05\", "+
-		"15m for a quarter of an hour ago, seq:N or step:N", text)
+	fmt.Fprintf(c.out, "%s: restored to sequence number %d in %s, and now the owner of %s\n"+
+		"No other program can write there. `shale ship %s %s` goes on.\n", dir, seq, ago(time.Since(begin)), from.text, dir, from.text)
+	return found, nil
 }
 
 // suggest prints the commands that restore the nearest good points.
@@ -87,7 +81,7 @@ func (c *call) suggest(point *remote.PointError, bucket, dir string) {
 		at   *remote.At
 	}{{"before", point.Before}, {"after", point.After}} {
 		if near.at != nil && near.at.Seq > 0 {
-			c.note("the nearest point %s: shale restore %s %s --at seq:%d", near.what, bucket, dir, near.at.Seq)
+			c.note("the nearest point %s: shale restore %s %s --at step:%d+seq:%d", near.what, bucket, dir, near.at.Step, near.at.Seq)
 		}
 	}
 }
@@ -110,6 +104,10 @@ func (c *call) writeRestored(dir string, r *remote.Restored, took time.Duration)
 		fmt.Fprintf(c.out, "%s could not be fetched, and is built again when needed: %s\n", plural(len(r.Missing), "filter"), strings.Join(r.Missing, " "))
 	}
 	l := &r.Left
+	if len(r.Damage) > 0 {
+		c.writeDamage(dir, r)
+		return
+	}
 	if l.Steps == 0 && l.Segments == 0 {
 		fmt.Fprintln(c.out, "That is all that the bucket has. Writes that were not shipped by then are lost.")
 		return
@@ -128,4 +126,26 @@ func (c *call) writeRestored(dir string, r *remote.Restored, took time.Duration)
 		return
 	}
 	fmt.Fprintln(c.out, "The bucket still has it. This store can't be shipped to the same place any more: ship it to another one.")
+}
+
+// writeDamage prints what is wrong with the bucket, and what that means for the store that was made.
+func (c *call) writeDamage(dir string, r *remote.Restored) {
+	for _, f := range r.Damage[:min(len(r.Damage), 20)] {
+		fmt.Fprintln(c.out, f.Err)
+	}
+	fmt.Fprintf(c.out, "DAMAGED: %s of the bucket can't be used. ", plural(len(r.Damage), "object"))
+	if r.Left.Why == "" {
+		fmt.Fprintln(c.out, "The store lacks nothing for that: what it has comes from elsewhere in the bucket.")
+	} else {
+		fmt.Fprintf(c.out, "The store ends there because %s.\n", r.Left.Why)
+	}
+	if r.Left.Why != "" && r.Left.LastSeq > r.At.Seq {
+		fmt.Fprintf(c.out, "Sequence numbers %d to %d are left out.\n", r.At.Seq+1, r.Left.LastSeq)
+	}
+	if c.has("salvage") {
+		fmt.Fprintf(c.out, "`shale repair %s INTO` saves what is provably correct of it into another folder.\n", dir)
+		return
+	}
+	fmt.Fprintln(c.out, "`shale restore --salvage` into another folder gets what is readable of the damaged tables. This store can't be shipped\n"+
+		"to the same place any more: ship it to another one.")
 }

@@ -31,7 +31,6 @@ func ship(c *call) (int, error) {
 	if err != nil {
 		return failed, err
 	}
-	o.Parent = func(prefix string) (remote.Bucket, error) { return to.sibling(c.ctx, prefix) }
 	d := c.newDisplay()
 	o.OnEvent = func(e remote.Event) { c.event(d, e) }
 	store, err := remote.Open(c.ctx, dir, b, o)
@@ -39,7 +38,9 @@ func ship(c *call) (int, error) {
 		return failed, openError(dir, to, err)
 	}
 	if c.has("once") {
-		err = store.Publish(c.ctx)
+		if err = store.Publish(c.ctx); err == nil {
+			_, err = store.CollectDue(c.ctx)
+		}
 	} else {
 		c.note("%s is shipped to %s; Ctrl-C ends it", dir, to.text)
 		err = c.watch(store, d)

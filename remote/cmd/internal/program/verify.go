@@ -3,6 +3,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote"
@@ -29,9 +30,6 @@ func verify(c *call) (int, error) {
 	}
 	fmt.Fprintf(c.out, "steps %d to %d: %s, %s, %s, %s\n", r.First, r.Newest,
 		plural(r.Tables, "table"), plural(r.Segments, "segment"), plural(r.Pins, "pin"), base.FormatBytes(r.Bytes))
-	if r.InParents > 0 {
-		fmt.Fprintf(c.out, "%s more are in the bucket from which this one was cloned, and were not looked at.\n", plural(r.InParents, "table"))
-	}
 	if n := len(r.Leftovers); n > 0 {
 		size := int64(0)
 		for _, o := range r.Leftovers {
@@ -42,8 +40,12 @@ func verify(c *call) (int, error) {
 	for _, f := range r.Findings {
 		fmt.Fprintf(c.out, "%v\n", f)
 	}
+	if r.Point.Seq > 0 {
+		fmt.Fprintf(c.out, "The newest point that can be restored: sequence number %d, as it was in the bucket at %s, %s ago.\n",
+			r.Point.Seq, clock(r.Point.Time), ago(time.Since(r.Point.Time)))
+	}
 	if len(r.Findings) > 0 {
-		fmt.Fprintf(c.out, "DAMAGED. Ship the store to another place while its folder is whole, or restore the newest point that can be.\n")
+		fmt.Fprintf(c.out, "DAMAGED. Ship the store to another place while its folder is whole, or restore the newest point: shale restore %s DIR\n", name)
 		return absent, nil
 	}
 	if c.has("deep") {

@@ -1,0 +1,61 @@
+package remote
+
+import (
+	"context"
+	"errors"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// Attach keeps the open store db, whose directory is dir, in the bucket, as Open does with a store that it opens itself.
+// It is for programs that go before their backup: db stays the program's, no write ever waits for the bucket, and a
+// writer that is fenced ends the Store and not db. Close ends the Store and not db either, and comes before db.Close.
+//
+// Open db with Options.HoldLogs = LogsToHold(dir), so that the logs that the bucket lacks are still there. If Attach fails,
+// it can be called again, with this bucket or, after ErrFenced and ErrOtherStore, with another one.
+//
+// Of Options.Store it takes FS only. Options.Strict and MaxLag, which make writers wait, are refused.
+func Attach(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options) (*Store, error) {
+	if o != nil && (o.Strict || o.MaxLag != 0) {
+		return nil, optionError("Strict and MaxLag", errors.New("they make writers wait for the bucket: use Open"))
+	}
+	return open(ctx, db, dir, b, o)
+}
+
+// LogsToHold returns the number of the first log in a directory that its bucket may lack, for shale.Options.HoldLogs. It
+// returns 0, which holds none, if the directory has never been kept in a bucket.
+func LogsToHold(fsys vfs.FS, dir string) uint64 {
+	setDefault(&fsys, vfs.Default)
+	if n, err := readNotes(fsys, dir); err == nil && n != nil {
+		return n.Shipped.log
+	}
+	return 0
+}
+
+// take makes the attached store ready for a list of segments that begins with this epoch.
+func (o *opening) take() error {
+	o.keepLogs(o.firstLog())
+	if err := o.db.RaiseFileNum(o.ctx, anchorPlace(o.epoch).log+1); err != nil {
+		return err
+	}
+	return o.lookAt()
+}
+
+// lookAt reads what an attached store has. Its files are of a store that is written, so they are not read.
+func (o *opening) lookAt() error {
+	h, err := o.db.Hold()
+	if err != nil {
+		return err
+	}
+	o.local = h.State()
+	h.Release()
+	return nil
+}
+
+// look takes in how far the log of an attached store is. A store that Open has opened says so in the gate.
+func (s *Store) look() {
+	if s.attached {
+		s.ledger.saw(s.db.LogPosition())
+	}
+}

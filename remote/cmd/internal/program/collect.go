@@ -1,0 +1,23 @@
+package program
+
+import (
+	"fmt"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote"
+)
+
+// collect deletes what nobody needs any more.
+func collect(c *call) (int, error) {
+	_, b, err := c.bucket(c.words[0], false)
+	if err != nil {
+		return failed, err
+	}
+	done, err := remote.Collect(c.ctx, b)
+	if err != nil {
+		return failed, err
+	}
+	fmt.Fprintf(c.out, "%s, %s, %s and %s deleted, %s; step %d is the first that can be restored\n", plural(done.Tables, "table"),
+		plural(done.Segments, "segment"), plural(done.Steps+done.States, "step"), plural(done.Pins, "pin"), base.FormatBytes(done.Bytes), max(done.Floor, 1))
+	return found, nil
+}

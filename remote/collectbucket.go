@@ -1,0 +1,83 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// Collect deletes from a bucket what nobody needs any more, instead of the store's writer: that has no right to delete then, so
+// that whoever has its machine can't delete the backup. The writer says what may go, with the floor that it raises
+// each hour; this call needs no directory, claims nothing, and may be made at any time, next to the writer and readers.
+//
+// It deletes only tables that a step has named: the writer may be uploading the others. Those that it has uploaded and never
+// named, because it had ended before, stay.
+func Collect(ctx context.Context, b Bucket) (Collected, error) {
+	b = retrying(b)
+	storeID, err := storeOf(ctx, b)
+	for try := 1; err == nil; try++ {
+		var done Collected
+		done, err = collectFor(ctx, b, storeID)
+		if changed := errors.Is(err, ErrFenced) || errors.Is(err, ErrSnapshotGone); !changed || try == chainTries {
+			return done, err
+		}
+		err = nil // the writer has published a step meanwhile, or raised the floor
+	}
+	return Collected{}, err
+}
+
+// collectFor is one attempt of Collect. A table that was named, and that no step at the floor or above needs, is never named
+// again. What names it below the floor is deleted behind it.
+func collectFor(ctx context.Context, b Bucket, storeID uint64) (Collected, error) {
+	c, err := loadChain(ctx, b, storeID, 0)
+	if err != nil || c.state.Floor == 0 {
+		return Collected{}, err
+	}
+	c.epoch = c.step.Epoch
+	named := make(map[uint64]bool)
+	for _, folder := range []string{stateFolder, stepFolder} {
+		for info, err := range b.List(ctx, folder, "") {
+			name, ok := ParseName(info.Name)
+			if err == nil && ok && name.Num < c.state.Floor {
+				err = c.namedBy(ctx, b, name, named)
+			}
+			if err != nil {
+				return Collected{}, fmt.Errorf("remote: collection: %w", err)
+			}
+			if ok && name.Num >= c.state.Floor {
+				break
+			}
+		}
+	}
+	spare, err := c.spareFiles(ctx, b, func(num uint64) bool { return !named[num] })
+	if err != nil {
+		return Collected{}, err
+	}
+	k, err := c.choose(ctx, b, spare, nil, deletesAtOnce)
+	if err != nil {
+		return Collected{}, err
+	}
+	return k.delete(ctx, time.Now())
+}
+
+// namedBy adds the tables and sidecars that a state or step names.
+func (c *chain) namedBy(ctx context.Context, b Bucket, name Name, named map[uint64]bool) error {
+	if name.Kind == KindStep {
+		step, err := readStep(ctx, b, c.storeID, name.Num)
+		if err != nil {
+			return ignoreAbsence(err)
+		}
+		for _, num := range needsOf(step).files {
+			named[num] = true
+		}
+		return nil
+	}
+	state, err := readState(ctx, b, c.storeID, name.Num)
+	if err != nil {
+		return ignoreAbsence(err)
+	}
+	maps.Copy(named, numsOf(state.Tables.Version))
+	return nil
+}

@@ -1,0 +1,92 @@
+package remote
+
+import (
+	"github.com/shaledb/shale/vfs"
+)
+
+// Logs wait on the local disk until the bucket has them. If it does not answer for long, they would fill the disk and
+// stop the store that they back up. So there is a bound, Options.MaxKept. Beyond it, all logs are let go whose writes are
+// in tables. The bucket then lacks a part of the log, whose writes come with the tables of the next step: restores can
+// go to any point before the gap, and to any point from that step up.
+
+// tooMuch returns how many bytes of logs wait for the bucket although their writes are in tables, and whether that is more
+// than MaxKept, or more than the disk has left.
+func (s *Store) tooMuch() (kept int64, yes bool) {
+	kept = s.db.HeldLogBytes()
+	if s.opts.MaxKept < 0 || kept > s.opts.MaxKept {
+		return kept, s.opts.MaxKept >= 0
+	}
+	free, ok := vfs.FreeRoom(s.dir)
+	return kept, s.fs == vfs.Default && ok && kept > free
+}
+
+// keepLogs keeps the logs from a number up. Requires: ship.mu, or the Store has not started.
+func (s *Store) keepLogs(from uint64) {
+	s.ship.held = from
+	s.db.HoldLogs(from)
+}
+
+// letGo lets go of the logs that wait for the bucket, if they take too much room.
+func (s *Store) letGo() error {
+	if err := s.ship.mu.take(s.loops); err != nil {
+		return nil // Close has begun
+	}
+	defer s.ship.mu.release()
+	kept, yes := s.tooMuch()
+	if !yes {
+		return nil
+	}
+	state, err := s.db.Hold()
+	if err != nil {
+		return local(err)
+	}
+	h, live := &s.ship, uint64(state.State().MinLog) // what is in the logs before that is in tables
+	state.Release()
+	if h.held >= live {
+		return nil
+	}
+	// A later Open must not look for what is let go. A segment that is not known to be in the bucket may be there.
+	at, seq := h.at, h.lastSeq
+	if p := h.pending; p != nil {
+		at, seq = place{p.Log, p.End()}, max(seq, p.LastSeq)
+	}
+	if err := s.note(func(n *notes) { n.Shipped, n.LastSeq = at, max(n.LastSeq, seq) }); err != nil {
+		return err
+	}
+	s.keepLogs(live)
+	if h.at.before(place{log: live}) { // else the bucket has them, and only Salvage would need them
+		s.ledger.letGo(kept)
+		s.emit(Event{Kind: EventLetGo, Bytes: kept})
+	}
+	return nil
+}
+
+// letGoUnopened is letGo for an attached store whose Store could not be opened: the next Attach goes on without these logs.
+func (s *Store) letGoUnopened() error {
+	if !s.attached {
+		return nil // the local store is closed, and keeps them
+	}
+	kept, yes := s.tooMuch()
+	if !yes {
+		return nil
+	}
+	h, err := s.db.Hold()
+	if err != nil {
+		return err
+	}
+	live, last := uint64(h.State().MinLog), uint64(h.State().LastSeq)
+	h.Release()
+	n, err := readNotes(s.fs, s.dir)
+	// A directory that does not go on in its bucket has no use for what is noted there; nor does one that takes a store over
+	// look for its logs.
+	if err == nil && n != nil && !n.Fenced && !n.Restored && n.Shipped.before(place{log: live}) {
+		n.Shipped, n.LastSeq = place{log: live}, max(n.LastSeq, last) // the bucket may have a part of what is let go
+		err = writeNotes(s.fs, s.dir, n)
+	}
+	if err != nil {
+		return err
+	}
+	s.keepLogs(live)
+	s.emit(Event{Kind: EventLetGo, Bytes: kept})
+	return nil
+}

@@ -1,0 +1,162 @@
+package remote
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// pinnedLife is a store in a bucket with a step for each of n publications, of which those in pinned have a pin "at-N", and
+// some a state. It returns what the store had at each step. Then all but the newest is collected.
+func pinnedLife(t *testing.T, b Bucket, n int, pinned func(step uint64) bool) (s *Store, had map[uint64]map[string]string) {
+	t.Helper()
+	o := manual(vfs.NewMem())
+	o.Retain, o.testing.states = 1, 5
+	s, model := openStore(t, "db", b, o), map[string]string{}
+	had = make(map[uint64]map[string]string)
+	for range n {
+		put(t, s, model, "k", 3)
+		mustNil(t, s.DB().Flush(t.Context()))
+		mustNil(t, s.Publish(t.Context()))
+		step := s.Status().Step
+		had[step] = contents(t, s.DB())
+		if pinned(step) {
+			_, err := s.Pin(t.Context(), "at-"+string(rune('a'+step)), PinOptions{Step: step})
+			mustNil(t, err)
+		}
+		time.Sleep(time.Millisecond) // states have to be older than Retain
+	}
+	return s, had
+}
+
+// collectAll collects until nothing more goes.
+func collectAll(t *testing.T, s *Store) {
+	t.Helper()
+	for range 20 {
+		_, err := s.Collect(t.Context())
+		mustNil(t, err)
+	}
+}
+
+// TestPin_BelowFloor pins steps with and without a state of their own, and collects all that is not pinned, several times and
+// from a process that has just begun. Each pin can be restored, and what goes with the last pin is nothing but its own.
+func TestPin_BelowFloor(t *testing.T) {
+	b := NewMem()
+	s, had := pinnedLife(t, b, 23, func(step uint64) bool { return step%4 == 3 || step == 10 })
+	collectAll(t, s)
+	floor := s.publish.chain.state.Floor
+	check := func(what string) {
+		t.Helper()
+		report, err := Verify(t.Context(), b, true)
+		mustNil(t, err)
+		if len(report.Findings) > 0 || len(report.Leftovers) > 0 {
+			t.Errorf("%s: %v, left over %v", what, report.Findings, report.Leftovers)
+		}
+		pins, err := Pins(t.Context(), s.bucket)
+		mustNil(t, err)
+		for _, p := range pins {
+			name, _, _ := splitLabel(p.Label)
+			sameMap(t, what+": "+p.Label, restoredPin(t, b, name), had[p.N])
+		}
+	}
+	if floor < 20 {
+		t.Fatalf("the floor is step %d", floor)
+	}
+	check("after collections")
+	pins, err := Pins(t.Context(), s.bucket)
+	mustNil(t, err)
+	for _, p := range pins {
+		src, err := p.Encode(nil)
+		if mustNil(t, err); len(src) > 200 {
+			t.Errorf("pin %s has %d bytes", p.Label, len(src))
+		}
+		mustNil(t, RemovePin(t.Context(), s.bucket, p.Label))
+		collectAll(t, s)
+		check("without " + p.Label)
+	}
+}
+
+// TestPin_Whole has a pin of an earlier version, with the state in it. It is kept, found and restored.
+func TestPin_Whole(t *testing.T) {
+	b := NewMem()
+	s, had := pinnedLife(t, b, 12, func(step uint64) bool { return step == 7 })
+	p, err := findPin(t.Context(), b, s.id, "at-h")
+	mustNil(t, err)
+	state, _, err := p.state(t.Context(), b)
+	mustNil(t, err)
+	whole := *p
+	copied := *state
+	copied.Floor = 0
+	whole.Epoch, whole.Writer, whole.Whole = 0, 0, &copied
+	mustNil(t, unpin(t.Context(), b, p.Label))
+	mustNil(t, whole.put(t.Context(), b))
+	collectAll(t, s)
+	if n := s.publish.chain.state.Floor; n < 8 {
+		t.Fatalf("the floor is step %d", n)
+	}
+	report, err := Verify(t.Context(), b, true)
+	mustNil(t, err)
+	if len(report.Findings) > 0 || len(report.Leftovers) > 0 || report.Pins != 1 {
+		t.Errorf("%+v", report)
+	}
+	sameMap(t, "restored", restoredPin(t, b, "at-h"), had[7])
+	r := openTestReader(t, b, ReaderOptions{Pin: "at-h"})
+	if _, err := r.Get([]byte("k0000")); err != nil {
+		t.Error(err)
+	}
+	mustNil(t, r.Close())
+}
+
+// TestPin_OfAStray has pins whose step is gone: one that was PUT again late, and one whose step was created again by a stopped
+// writer. Nothing is restored from them; Verify names them. A collection passes over one that expires, and ends with an error
+// at one that does not.
+func TestPin_OfAStray(t *testing.T) {
+	b := NewMem()
+	s, _ := pinnedLife(t, b, 12, func(step uint64) bool { return step == 7 })
+	p, err := findPin(t.Context(), b, s.id, "at-h")
+	mustNil(t, err)
+	step, err := readStep(t.Context(), b, s.id, 7)
+	mustNil(t, err)
+	state, _, err := p.state(t.Context(), b)
+	mustNil(t, err)
+	mustNil(t, unpin(t.Context(), b, p.Label))
+	collectAll(t, s)
+	check := func(what string) {
+		t.Helper()
+		if _, _, err := p.state(t.Context(), b); !errors.Is(err, ErrSnapshotGone) {
+			t.Errorf("%s: %v", what, err)
+		}
+		report, err := Verify(t.Context(), b, false)
+		if mustNil(t, err); len(report.Findings) != 1 || report.Findings[0].Object != p.Name() {
+			t.Errorf("%s: %v", what, report.Findings)
+		}
+	}
+	mustNil(t, p.put(t.Context(), b))
+	check("late")
+	if _, err := s.Collect(t.Context()); !errors.Is(err, ErrSnapshotGone) {
+		t.Errorf("a collection: %v", err)
+	}
+	mustNil(t, unpin(t.Context(), b, p.Label))
+	p.Expires = time.Now().Add(time.Hour)
+	mustNil(t, p.put(t.Context(), b))
+	collectAll(t, s)
+	// What stands there now is another writer's.
+	other := *step
+	other.Writer++
+	for _, o := range []interface {
+		Name() string
+		Encode([]byte) ([]byte, error)
+	}{&other, state} {
+		src, err := o.Encode(nil)
+		mustNil(t, err)
+		mustNil(t, PutObject(t.Context(), b, o.Name(), src, true))
+	}
+	check("a stray")
+	collectAll(t, s)
+	if names := namesOf(t, b, stepFolder); slices.Contains(names, StepName(7)) {
+		t.Errorf("the stray stays: %q", names)
+	}
+}

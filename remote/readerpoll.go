@@ -1,0 +1,142 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/shaledb/shale"
+)
+
+// run looks for something new at each interval, and when it is asked to, until Close.
+func (r *Reader) run() {
+	var tick <-chan time.Time
+	if r.opts.Interval > 0 {
+		t := time.NewTicker(r.opts.Interval)
+		defer t.Stop()
+		tick = t.C
+	}
+	renew := time.NewTicker(SessionPin / 3)
+	defer renew.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-renew.C:
+			if err := r.renew(); err != nil {
+				r.emit(Event{Kind: EventAway, Time: time.Now(), Err: err})
+			}
+			continue
+		case <-tick:
+		case <-r.ask:
+		case _, open := <-r.opts.Wake:
+			if !open {
+				r.opts.Wake = nil // a closed channel would always be ready
+			}
+		}
+		_ = r.poll(r.ctx) // Lag and the event report it
+	}
+}
+
+// renew moves the Reader's own pin to the state that is shown, and makes those of snapshots last longer.
+func (r *Reader) renew() error {
+	if r.session == nil {
+		return nil
+	}
+	if err := r.polling.take(r.ctx); err != nil {
+		return shale.ErrClosed
+	}
+	defer r.polling.release()
+	return errors.Join(r.movePin(), r.session.renew(r.ctx))
+}
+
+// movePin moves the Reader's own pin to the newest state. Requires: polling is held.
+func (r *Reader) movePin() error {
+	now := r.follow.chain
+	if now.n() == r.held {
+		return nil
+	}
+	next, err := r.session.hold(r.ctx, now)
+	if err != nil {
+		return err
+	}
+	r.session.release(r.ctx, r.held)
+	r.held = next
+	return nil
+}
+
+// untilClose returns a context that ends with ctx, and when the Reader is closed. The caller must call cancel.
+func (r *Reader) untilClose(ctx context.Context) (_ context.Context, cancel func()) {
+	ctx, end := context.WithCancel(ctx)
+	stop := context.AfterFunc(r.ctx, end)
+	return ctx, func() {
+		stop()
+		end()
+	}
+}
+
+// lockPolls takes the lock polling, and returns shale.ErrClosed if the Reader is closed.
+func (r *Reader) lockPolls(ctx context.Context) error {
+	err := r.polling.take(ctx)
+	switch {
+	case r.ctx.Err() == nil:
+		return err
+	case err == nil:
+		r.polling.release()
+	}
+	return shale.ErrClosed
+}
+
+// poll takes in what has come, and notes how it went. If ctx ends before that is known, there is nothing to note.
+func (r *Reader) poll(ctx context.Context) error {
+	ctx, cancel := r.untilClose(ctx)
+	defer cancel()
+	begun := time.Now()
+	if err := r.lockPolls(ctx); err != nil {
+		return err
+	}
+	err := r.take(ctx)
+	seen := r.follow.seen
+	r.polling.release()
+	if r.ctx.Err() != nil {
+		return shale.ErrClosed
+	}
+	if ctx.Err() == nil {
+		r.note(begun, seen, err)
+	}
+	return err
+}
+
+// take takes in what has come. Requires: polling is held.
+func (r *Reader) take(ctx context.Context) error {
+	changed, err := r.follow.poll(ctx)
+	r.advance = r.advance || changed
+	return errors.Join(err, r.showNew(ctx))
+}
+
+// showNew makes the handle show what the follower has. If it fails, the next call does it. Requires: polling is held.
+func (r *Reader) showNew(ctx context.Context) error {
+	if !r.advance {
+		return nil
+	}
+	if _, err := r.db.Load().Advance(ctx); err != nil {
+		return err
+	}
+	if err := r.shown(); err != nil {
+		return err
+	}
+	r.advance = false
+	return nil
+}
+
+// Refresh looks for something new now, and returns when the Reader shows all that the bucket had when the call
+// began.
+func (r *Reader) Refresh(ctx context.Context) error {
+	if r.pinned != nil {
+		return nil
+	}
+	if err := r.poll(ctx); err != nil {
+		return readerError("refresh", err)
+	}
+	return nil
+}

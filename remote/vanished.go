@@ -1,0 +1,63 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/shaledb/shale/manifest"
+)
+
+// lookForTables looks each hour whether the bucket still has the tables and sidecars of the newest step, with their
+// sizes. Somebody may have deleted some, and may go on: that is reported up to the next look, although those that the
+// directory has are uploaded again at once.
+func (s *Store) lookForTables(ctx context.Context) error {
+	p := &s.publish
+	if err := p.mu.take(ctx); err != nil {
+		return err
+	}
+	defer p.mu.release()
+	if time.Since(p.lookedForTables) < s.opts.testing.collect {
+		return nil
+	}
+	state, gone := p.chain.state, make(map[string]int64) // sizes
+	for f := range filesOf(state.Tables.Version) {
+		gone[f.name()] = f.size
+	}
+	for info, err := range s.bucket.List(ctx, tableFolder, "") {
+		if err != nil {
+			return fmt.Errorf("remote: look for tables: %w", err)
+		}
+		if gone[info.Name] == info.Size {
+			delete(gone, info.Name)
+		}
+	}
+	var found error
+	if len(gone) > 0 {
+		if err := s.uploadAgain(ctx, gone); err != nil {
+			return err
+		}
+		found = local(fmt.Errorf("remote: the bucket had lost %q of step %d; those that %s has were uploaded again: find out who deletes there, such as a lifecycle rule, and run Verify",
+			slices.Sorted(maps.Keys(gone)), state.N, s.dir))
+	}
+	p.lookedForTables = time.Now()
+	s.report("tables", found)
+	return nil
+}
+
+// uploadAgain uploads those tables and sidecars of gone that the store has. Requires: publish.mu.
+func (s *Store) uploadAgain(ctx context.Context, gone map[string]int64) error {
+	h, err := s.db.Hold()
+	if err != nil {
+		return fmt.Errorf("remote: upload again: %w", local(err))
+	}
+	defer h.Release()
+	tables := slices.DeleteFunc(slices.Collect(placedTables(h.State().Version)), func(a manifest.Added) bool {
+		return gone[TableName(uint64(a.Table.Num))] == 0 && (a.Table.Sidecar == nil || gone[FilterName(uint64(a.Table.Sidecar.Num))] == 0)
+	})
+	s.publish.uploaded = nil // some of these may be gone as well
+	_, err = s.upload(ctx, new(manifest.Version), tables)
+	return err
+}

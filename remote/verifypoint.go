@@ -1,0 +1,54 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+)
+
+// point finds the newest point that can be restored, as far as the findings show: the newest step without one, and the
+// segments behind it up to one with a finding. Only a restore reads whether an ingestion is missing in between.
+func (v *verification) point(ctx context.Context) error {
+	r := newRestore(v.b, "", At{}, nil)
+	r.bad = make(map[string]error)
+	for _, f := range v.report.Findings {
+		r.bad[f.Object] = f.Err
+	}
+	var none *PointError
+	switch err := r.choose(ctx); {
+	case errors.As(err, &none), isDamage(err), errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	good := func(at place) bool {
+		_, there := v.segments[at]
+		return there && r.bad[at.String()] == nil
+	}
+	p := r.moment.point()
+	_, err := v.walk(ctx, r.start(), good, func(place, int64) {}, func(s *Segment) {
+		p.Seq, p.Time = max(p.Seq, s.LastSeq), later(p.Time, s.Written)
+	})
+	if err != nil && !isDamage(err) && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	v.report.Point = p
+	return nil
+}
+
+// lastStep returns the newest step that can be read, from step n down, or nil. Those that can't are findings.
+func (v *verification) lastStep(ctx context.Context, n uint64) (*Step, error) {
+	for ; n > 0; n-- {
+		if !v.steps[n] {
+			continue // it was collected, or readSteps finds it
+		}
+		step, err := readStep(ctx, v.b, v.report.StoreID, n)
+		if err == nil {
+			return step, nil
+		}
+		if err := v.findOr(StepName(n), err); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
