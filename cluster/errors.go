@@ -32,11 +32,18 @@ var (
 	// member. Err returns the cause. Close it, look after the disk, and open it again.
 	ErrFailed = errors.New("cluster: the member has failed")
 
-	// ErrBootstrapped is wrapped by the error of Open with Options.Bootstrap when the
-	// directory belongs to a group already. Open it without Bootstrap.
-	ErrBootstrapped = errors.New("cluster: the directory belongs to a group already")
+	// ErrLost is wrapped by the error of Open when the member's log is damaged or missing, or has
+	// less than what the member has acknowledged. Under its name it could help to elect a leader that lacks acknowledged
+	// writes, or vote twice in a term. Remove the member at the leader, put its directory aside, and let it join again
+	// with an empty one.
+	ErrLost = errors.New("cluster: the member has lost what it had acknowledged")
 
-	// ErrIDTaken is wrapped when a member can't join because another directory has its
+	// ErrDiffers is wrapped by Err when the member has come to another state than the majority of
+	// its group, and by Open of its directory afterwards. Remove the member at the leader, put its
+	// directory aside, and let it join again with an empty one.
+	ErrDiffers = errors.New("cluster: the member's state differs from that of the other members")
+
+	// ErrIDTaken is wrapped when a member can't join, or found a group, because another directory has its
 	// id, or because a member with its directory's identity runs somewhere else. Use
 	// another id, or Remove the old member first.
 	ErrIDTaken = errors.New("cluster: the id belongs to another directory")

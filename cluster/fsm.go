@@ -34,7 +34,7 @@ func (s *state) ApplyBatch(entries []*raft.Log) []any {
 	a := applier{state: s, store: s.current.Load()}
 	for i, entry := range entries {
 		r := result{}
-		if entry.Type == raft.LogCommand && entry.Index > s.applied() {
+		if entry.Type == raft.LogCommand && entry.Index > a.store.index.Load() {
 			var err error
 			if r, err = a.add(entry); err != nil {
 				s.die(entry, err)
@@ -64,6 +64,7 @@ type applier struct {
 	state *state
 	store *stateStore
 	at    position // of the last command in the batch
+	sum   digesting
 
 	// present has the keys that the batch puts (true) or deletes (false), from the first command on
 	// that asks for one.
@@ -79,14 +80,29 @@ func (a *applier) add(entry *raft.Log) (r result, err error) {
 	batch := &a.state.batch
 	if a.at.index == 0 {
 		batch.Reset()
+		a.sum = a.store.digests.begin()
 	}
 	a.at = position{entry.Index, entry.Term}
+	if r, err = a.addOps(kind, command); err != nil {
+		return result{}, err
+	}
+	a.store.digests.add(&a.sum, entry, r)
+	if batch.Size() > maxApplyBytes {
+		err = a.write()
+	}
+	return r, err
+}
+
+// addOps puts the operations of a command into the batch.
+func (a *applier) addOps(kind byte, command *shale.Batch) (r result, err error) {
+	if kind != kindWrite {
+		if err := a.look(command); err != nil {
+			return result{}, err
+		}
+	}
 	for op := range command.Ops() {
 		if kind != kindWrite {
-			there, err := a.has(op.Key)
-			if err != nil {
-				return result{}, err
-			}
+			there := a.present[string(op.Key)]
 			if kind == kindPutIfAbsent {
 				if there {
 					return result{}, nil
@@ -100,10 +116,7 @@ func (a *applier) add(entry *raft.Log) (r result, err error) {
 			return result{}, err
 		}
 	}
-	if batch.Size() > maxApplyBytes {
-		err = a.write()
-	}
-	return r, err
+	return r, nil
 }
 
 func (a *applier) addOp(op shale.Op) (err error) {
@@ -118,18 +131,25 @@ func (a *applier) addOp(op shale.Op) (err error) {
 	return err
 }
 
-// has reports whether the key is there after all commands before.
-func (a *applier) has(key []byte) (bool, error) {
+// look finds out which keys of a command are there after all commands before. It asks for all of them at once, so that the
+// group does not wait for one read after the other.
+func (a *applier) look(command *shale.Batch) error {
 	if a.present == nil {
 		a.present = map[string]bool{}
 		for op := range a.state.batch.Ops() {
 			a.present[string(op.Key)] = op.Kind == shale.OpPut
 		}
 	}
-	if there, known := a.present[string(key)]; known {
-		return there, nil
+	var keys [][]byte
+	for op := range command.Ops() {
+		if _, known := a.present[string(op.Key)]; !known {
+			keys = append(keys, op.Key)
+		}
 	}
-	return a.store.db.Has(key)
+	return a.store.db.GetMany(keys, func(i int, _ []byte, found bool) error {
+		a.present[string(keys[i])] = found
+		return nil
+	})
 }
 
 // write writes the batch, if there is one.
@@ -142,9 +162,14 @@ func (a *applier) write() error {
 	if err := batch.Put(reservedKey, a.at.appendTo(value[:0])); err != nil {
 		return err
 	}
+	if err := batch.Put(digestKey, a.sum.now.appendTo(nil)); err != nil {
+		return err
+	}
 	if err := a.store.db.Write(context.Background(), batch); err != nil {
 		return err
 	}
+	a.store.at = a.at
+	a.store.digests.end(a.sum)
 	a.at, a.present = position{}, nil
 	return nil
 }
@@ -152,21 +177,27 @@ func (a *applier) write() error {
 // Snapshot implements raft.FSM. It makes the checkpoint at once, on the state machine's goroutine:
 // a link for each table, while the writes to come wait.
 func (s *state) Snapshot() (raft.FSMSnapshot, error) {
+	db := s.current.Load().db
 	dir, err := s.snaps.tempDir()
+	var at position
 	if err == nil {
-		err = s.current.Load().db.Checkpoint(filepath.Join(dir, storeName))
+		at, err = readPosition(db)
+	}
+	if err == nil {
+		err = db.Checkpoint(filepath.Join(dir, storeName))
 	}
 	if err != nil {
 		s.noteDamage(err)
 		return nil, errors.Join(fmt.Errorf("cluster: snapshot: %w", err), removeTree(s.fs, dir))
 	}
-	return &stateSnapshot{state: s, dir: dir}, nil
+	return &stateSnapshot{state: s, dir: dir, at: at}, nil
 }
 
 // A stateSnapshot is a checkpoint that is no snapshot yet.
 type stateSnapshot struct {
 	state *state
 	dir   string // from snapshots.tempDir; "" once the sink has it
+	at    position
 }
 
 // Persist implements raft.FSMSnapshot: the sink adopts the checkpoint, and nothing is copied.
@@ -175,7 +206,7 @@ func (c *stateSnapshot) Persist(sink raft.SnapshotSink) error {
 	if !ok {
 		return fmt.Errorf("cluster: a snapshot can't be written to a %T", sink)
 	}
-	own.adopt(c.dir)
+	own.adopt(c.dir, c.at)
 	c.dir = ""
 	if err := own.Close(); err != nil {
 		c.state.noteDamage(err)
@@ -196,8 +227,7 @@ func (c *stateSnapshot) Release() {
 
 // Restore implements raft.FSM: it replaces the state by a snapshot that this member has received.
 // Until the new state is there, readers see the old one, and if it can't be made, that stays. A
-// state that is further than the snapshot stays as well: both are on the group's one way, and
-// readers must not see it go back.
+// state that has all of the snapshot stays as well, so that readers do not see it go back.
 func (s *state) Restore(stream io.ReadCloser) error {
 	r := stream
 	for {
@@ -212,15 +242,14 @@ func (s *state) Restore(stream io.ReadCloser) error {
 		return fmt.Errorf("cluster: restore from a %T, which is no snapshot of this member", r)
 	}
 	snap := reader.snap
-	if snap.meta.Index <= s.applied() {
+	if s.current.Load().at.has(snap) {
+		s.advance(snap.meta.Index) // what lies between the two was no command
 		return nil
 	}
 	made, err := s.build(snap)
 	if err != nil {
 		return fmt.Errorf("cluster: restore: %w", err)
 	}
-	old := s.current.Swap(made)
-	s.advance(snap.meta.Index)
-	s.retire(old)
+	s.replace(made, snap.meta.Index)
 	return nil
 }

@@ -71,7 +71,7 @@ func (g *testGroup) add() *testMember {
 	g.t.Helper()
 	m := &testMember{dir: "member", opts: Options{ID: fmt.Sprintf("m%d", len(g.members)), FS: vfs.NewMem(), Raft: fastRaft}}
 	if len(g.members) == 0 {
-		m.opts.Bootstrap = true
+		m.opts.Bootstrap, m.opts.foundAfter = true, time.Millisecond
 	} else {
 		m.opts.Join = []string{g.members[0].opts.Listen}
 	}

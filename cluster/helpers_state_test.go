@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -210,6 +213,9 @@ func (m *machine) fetch(from *machine) (id string, err error) {
 		return "", err
 	}
 	defer stream.Close()
+	if _, err := transfer(stream, m.snaps, nil); err != nil {
+		return "", err
+	}
 	sink, err := m.snaps.Create(meta.Version, meta.Index, meta.Term, meta.Configuration, meta.ConfigurationIndex, nil)
 	if err != nil {
 		return "", err
@@ -222,6 +228,23 @@ func (m *machine) fetch(from *machine) (id string, err error) {
 		return "", errors.Join(err, sink.Cancel())
 	}
 	return sink.ID(), sink.Close()
+}
+
+// transfer sends the files of an open snapshot, over a connection that wrap may change, and returns how many bytes of
+// content were sent.
+func transfer(stream io.ReadCloser, to *snapshots, wrap func(net.Conn) net.Conn) (sent int64, err error) {
+	r := stream.(*snapshotReader)
+	a, b := net.Pipe()
+	var conn net.Conn = stallingConn{a, 10 * time.Second}
+	if wrap != nil {
+		conn = wrap(conn)
+	}
+	received := make(chan error, 1)
+	go func() { received <- errors.Join(to.receive(stallingConn{b, 10 * time.Second}), b.Close()) }()
+	s := fileSender{fs: r.snaps.fs, dir: r.snap.store(), conn: conn, pace: func(int) error { return nil }}
+	err = s.send(r.list)
+	_ = conn.Close()
+	return s.sent, errors.Join(<-received, err)
 }
 
 // receive fetches a snapshot and restores the state from it.
@@ -291,4 +314,18 @@ func (m *machine) mustBe(h history, index uint64) {
 	if err := m.check(h); err != nil {
 		m.t.Fatal(err)
 	}
+}
+
+// crashesOf returns what a power cut leaves of a disk before each of the operations that fn makes.
+func crashesOf(disk *vfs.Mem, fn func()) (images []*vfs.Mem) {
+	var mu sync.Mutex
+	disk.OnOp(func(vfs.Op, string) {
+		image := disk.Crash(vfs.CrashConfig{})
+		mu.Lock()
+		defer mu.Unlock()
+		images = append(images, image)
+	})
+	defer disk.OnOp(nil)
+	fn()
+	return images
 }

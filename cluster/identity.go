@@ -27,16 +27,27 @@ const memberFile = "MEMBER"
 // comes back under its old name would otherwise vote a second time in a term, or miss what it had
 // acknowledged. group is drawn by the member that makes the group, and others learn it when they
 // join. Members with different groups refuse to talk to each other.
-//
-// A member that has lost what it had acknowledged, because its log is damaged, must not go on under its
-// name. It gets another dir, and replaces has the names that it had before: see renew.go.
 type identity struct {
-	ID       string          `json:"id"`
-	Dir      string          `json:"dir"`
-	Group    string          `json:"group,omitempty"`
-	Joined   bool            `json:"joined,omitempty"`   // a leader has said that it is in
-	Replaces []raft.ServerID `json:"replaces,omitempty"` // from the oldest to the newest
-	Renewing bool            `json:"renewing,omitempty"` // the stores of the old name may still be there
+	ID     string `json:"id"`
+	Dir    string `json:"dir"`
+	Group  string `json:"group,omitempty"`
+	Joined bool   `json:"joined,omitempty"` // a leader has said that it is in
+
+	// Differs says why the member has stopped for good: see differ.go.
+	Differs string `json:"differs,omitempty"`
+
+	// Was is the group out of which Recover has made this one. Recovering says that the log is still the old one's.
+	Was        string `json:"was,omitempty"`
+	Recovering bool   `json:"recovering,omitempty"`
+
+	// What Open compares with the log: see promise.go.
+	Log   string `json:"log,omitempty"`
+	Term  uint64 `json:"term,omitempty"`
+	Index uint64 `json:"index,omitempty"`
+
+	// Renewing is set by earlier versions, which gave a member with a damaged log another dir: the stores of the old one
+	// are still there.
+	Renewing bool `json:"renewing,omitempty"`
 }
 
 // server returns the name by which raft knows the member.
@@ -57,8 +68,7 @@ func randomName() string {
 
 // loadIdentity reads the identity of dir, or makes one for a new directory.
 func loadIdentity(fsys vfs.FS, dir, id string) (identity, error) {
-	name := filepath.Join(dir, memberFile)
-	data, err := readWhole(fsys, name)
+	i, err := readIdentity(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		// A directory with a log but without an identity is none of ours, or a damaged one.
 		// A new identity for it would make another member of it, with the old one's votes.
@@ -69,15 +79,27 @@ func loadIdentity(fsys vfs.FS, dir, id string) (identity, error) {
 		i := identity{ID: id, Dir: randomName()}
 		return i, storeIdentity(fsys, dir, i)
 	}
+	if err == nil && i.Differs != "" {
+		err = fmt.Errorf("%w: %s", ErrDiffers, i.Differs)
+	}
+	if err == nil && i.ID != id {
+		err = fmt.Errorf("%s is the directory of member %q, not of %q", dir, i.ID, id)
+	}
+	return i, err
+}
+
+// readIdentity reads the identity of dir.
+func readIdentity(fsys vfs.FS, dir string) (i identity, err error) {
+	name := filepath.Join(dir, memberFile)
+	data, err := readWhole(fsys, name)
 	if err != nil {
 		return identity{}, err
 	}
-	var i identity
 	if err := json.Unmarshal(data, &i); err != nil || !validID(i.ID) || i.Dir == "" {
 		return identity{}, fmt.Errorf("%s is damaged: it should name a member, a directory and a group in JSON", name)
 	}
-	if i.ID != id {
-		return identity{}, fmt.Errorf("%s is the directory of member %q, not of %q", dir, i.ID, id)
+	if i.Renewing {
+		return identity{}, fmt.Errorf("%w: its log is damaged", ErrLost)
 	}
 	return i, nil
 }
@@ -100,35 +122,30 @@ func storeIdentity(fsys vfs.FS, dir string, i identity) error {
 
 // adopt notes the group's name for good.
 func (n *Node) adopt(group string) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.id.Group == group {
-		return nil
+	err := n.changeIdentity(func(i *identity) {
+		if i.Group == "" {
+			i.Group = group
+		}
+	})
+	if own := n.group(); err == nil && own != group {
+		err = fmt.Errorf("%w: this one is of %s, the other of %s", ErrOtherGroup, own, group)
 	}
-	if n.id.Group != "" {
-		return fmt.Errorf("%w: this one is of %s, the other of %s", ErrOtherGroup, n.id.Group, group)
-	}
-	id := n.id
-	id.Group = group
-	if err := storeIdentity(n.opts.FS, n.dir, id); err != nil {
-		return err
-	}
-	n.id = id
-	return nil
+	return err
 }
 
 // changeIdentity writes MEMBER again if fn changes something.
 func (n *Node) changeIdentity(fn func(*identity)) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	n.identityMu.Lock()
+	defer n.identityMu.Unlock()
 	id := n.id
-	fn(&id)
-	if id.Group == n.id.Group && id.Joined == n.id.Joined && id.Renewing == n.id.Renewing {
+	if fn(&id); id == n.id {
 		return nil
 	}
 	if err := storeIdentity(n.opts.FS, n.dir, id); err != nil {
 		return err
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	n.id = id
 	return nil
 }

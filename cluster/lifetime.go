@@ -103,6 +103,9 @@ func (n *Node) close() error {
 	case <-time.After(closeGrace):
 	}
 	n.stopRaft()
+	if last, err := n.logEnd(); err == nil && n.Err() == nil {
+		n.notePromise(last)
+	}
 	n.cancel()
 	<-done
 	return n.release()

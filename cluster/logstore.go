@@ -281,20 +281,58 @@ func (s *LogStore) deleteFront(log span, from uint64) error {
 	s.stray, s.unsure = nil, false
 	s.dead = addSpan(s.dead, span{log.from, from})
 	s.bounds.Store(&span{from, log.to})
-	for s.countDead() > s.limits.dead {
+	s.purge(s.limits.dead)
+	return nil
+}
+
+// purge deletes dead entries until at most most of them are left. If the store has failed, it does
+// nothing, and the next call says so.
+func (s *LogStore) purge(most uint64) {
+	for s.countDead() > most {
 		s.begin()
 		// They are not in the log any more, so it does not matter when they go.
 		s.batch.SetDurability(shale.SyncManual)
-		dead, err := s.deleteDead(min(s.countDead()-s.limits.dead, s.limits.batchDelete))
+		dead, err := s.deleteDead(min(s.countDead()-most, s.limits.batchDelete))
 		if err == nil {
 			err = s.write()
 		}
 		if err != nil {
-			break // the log is truncated all the same. If the store has failed, the next call says so
+			return // the log is truncated all the same
 		}
 		s.dead = dead
 	}
-	return nil
+}
+
+// reclaim takes back the room of all entries that are not in the log any more.
+func (s *LogStore) reclaim(ctx context.Context) error {
+	s.mu.Lock()
+	log, err := s.readBounds()
+	for err == nil && s.countDead() > 0 && ctx.Err() == nil {
+		n := s.countDead()
+		if s.purge(n - min(n, s.limits.dead)); s.countDead() == n {
+			break // the store has failed
+		}
+		s.mu.Unlock() // for whoever appends
+		s.mu.Lock()
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.db.Compact(ctx, shale.Range{Lower: appendEntryKey(nil, 0), Upper: appendEntryKey(nil, log.from)})
+}
+
+// stored returns how many bytes the store has in its tables and memtables, and how many of them each entry of the log takes.
+func (s *LogStore) stored() (bytes int64, each float64) {
+	m := s.db.Metrics()
+	bytes = m.MemtableBytes
+	for _, l := range m.Levels {
+		bytes += l.Bytes
+	}
+	if log, err := s.log(); err == nil && !log.empty() {
+		each = float64(bytes) / float64(log.len())
+	}
+	return bytes, each
 }
 
 // deleteBack cuts the log off at to. It deletes the newest entries first. So if not all of them go,

@@ -3,11 +3,8 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -226,9 +223,6 @@ func (n *Node) takeIn(ctx context.Context, req joinRequest) (joinAnswer, error) 
 	if err := n.caller.call(ctx, req.Address, req.Server, opWho, struct{}{}, &w); err != nil {
 		return joinAnswer{}, fmt.Errorf("the leader does not find the member at its address: %w", err)
 	}
-	if err := n.removeReplaced(ctx, req); err != nil {
-		return joinAnswer{}, err
-	}
 	err := n.change(ctx, func(c raft.ConfigurationFuture) (raft.IndexFuture, error) {
 		for _, s := range c.Configuration().Servers {
 			switch {
@@ -266,40 +260,11 @@ func (n *Node) runsAt(ctx context.Context, s raft.Server, newAddress string) boo
 	return err == nil && old.Address != newAddress
 }
 
-// removeReplaced removes the servers that a member was before its log was damaged.
-func (n *Node) removeReplaced(ctx context.Context, req joinRequest) error {
-	for range req.Replaces {
-		err := n.change(ctx, func(c raft.ConfigurationFuture) (raft.IndexFuture, error) {
-			for _, s := range c.Configuration().Servers {
-				if memberID(s.ID) != memberID(req.Server) || s.ID == req.Server || !slices.Contains(req.Replaces, s.ID) {
-					continue
-				}
-				if n.runsAt(ctx, s, "") {
-					return nil, fmt.Errorf("%w: %s still runs at %s", ErrIDTaken, s.ID, s.Address)
-				}
-				return n.raft().RemoveServer(s.ID, 0, changeTimeout), nil
-			}
-			return nil, nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // joined reports whether this member is in the group for good: it comes back only as long as it is in.
 func (n *Node) joined() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.id.Joined
-}
-
-// replaces returns the names that this member had before its log was damaged.
-func (n *Node) replaces() []raft.ServerID {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.id.Replaces
 }
 
 // errBehind is wrapped when a learner is too far behind for a vote.
@@ -332,10 +297,14 @@ func (n *Node) promote(ctx context.Context, server raft.ServerID) error {
 
 // who answers a who call.
 func (n *Node) who() whoAnswer {
-	return whoAnswer{
+	w := whoAnswer{
 		Server: n.server, Group: n.group(), Address: n.network.advertise,
 		State: n.raft().State().String(), Last: n.raft().LastIndex(), Applied: n.applied(),
 	}
+	if n.opts.About != nil {
+		w.About = n.opts.About()
+	}
+	return w
 }
 
 // maintain looks after the member's own place in the group until it stops: it joins, tells its new
@@ -383,7 +352,7 @@ func (n *Node) lookAfterPlace() bool {
 	case !n.joined() && len(n.opts.Join) > 0:
 		// A configuration that has this member is not enough: the leader that has sent it may have lost
 		// its place before it was committed, and the next one does not know of it.
-		req.New, req.Replaces = true, n.replaces()
+		req.New = true
 		var a joinAnswer
 		if n.askLeader(ctx, servers, opJoin, req, &a) == nil {
 			err := n.adopt(a.Group)
@@ -444,56 +413,4 @@ func (n *Node) askLeader(ctx context.Context, servers []raft.Server, op byte, re
 		}
 	}
 	return err
-}
-
-// peersFile is the name of the file by which a lost majority is replaced by hand.
-const peersFile = "peers.json"
-
-// A peer is an entry of that file, with raft's names of the fields.
-type peer struct {
-	ID       string `json:"id"`
-	Address  string `json:"address"`
-	NonVoter bool   `json:"non_voter"`
-}
-
-// recover makes the members in the file peers.json, if there is one, the group's only ones, and
-// everything in this member's log committed. It renames the file when that is done, and reports it.
-func (n *Node) recover(trans raft.Transport) (done bool, err error) {
-	name := filepath.Join(n.dir, peersFile)
-	data, err := readWhole(n.opts.FS, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	var peers []peer
-	if err := json.Unmarshal(data, &peers); err != nil {
-		return false, fmt.Errorf("%s: it should be a list like [{\"id\": \"a\", \"address\": \"10.0.0.1:7000\"}]: %w", name, err)
-	}
-	static := *n.config // GetConfiguration changes its argument
-	known, err := raft.GetConfiguration(&static, n.state, n.log, n.log, n.snapshots, trans)
-	if err != nil {
-		return false, fmt.Errorf("%s: %w", name, err)
-	}
-	var c raft.Configuration
-	for _, p := range peers {
-		s := raft.Server{ID: raft.ServerID(p.ID), Address: raft.ServerAddress(p.Address)}
-		if p.NonVoter {
-			s.Suffrage = raft.Nonvoter
-		}
-		i := slices.IndexFunc(known.Servers, func(k raft.Server) bool { return k.ID == s.ID || memberID(k.ID) == p.ID })
-		if i < 0 {
-			return false, fmt.Errorf("%s: %q was no member of the group. New members join once the group runs again", name, p.ID)
-		}
-		s.ID = known.Servers[i].ID
-		c.Servers = append(c.Servers, s)
-	}
-	if err := raft.RecoverCluster(n.config, n.state, n.log, n.log, n.snapshots, trans, c); err != nil {
-		return false, fmt.Errorf("%s: %w", name, err)
-	}
-	if err := n.opts.FS.Rename(name, name+".done"); err != nil {
-		return false, err
-	}
-	return true, n.opts.FS.SyncDir(n.dir)
 }

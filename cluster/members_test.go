@@ -302,47 +302,6 @@ func TestMembers_Transfer(t *testing.T) {
 	g.write("k", "w")
 }
 
-// Two of three members are lost for good, and the third goes on alone.
-func TestMembers_LostMajority(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
-	g.write("k", "v")
-	g.agree()
-	for _, m := range g.members {
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m := g.members[2]
-	g.members = []*testMember{m}
-	peers := func(text string) {
-		t.Helper()
-		if err := writeWhole(m.opts.FS, m.dir+"/peers.json", []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, bad := range []string{"{", `[{"id": "stranger", "address": "127.0.0.1:1"}]`, `[]`} {
-		peers(bad)
-		if _, err := Open(m.dir, &m.opts); err == nil || !strings.Contains(err.Error(), "peers.json") {
-			t.Errorf("peers.json with %s: %v", bad, err)
-		}
-	}
-	peers(fmt.Sprintf(`[{"id": "m2", "address": %q}]`, m.opts.Listen))
-	g.open(m)
-	if v, err := m.get(short(t), "k"); v != "v" || err != nil {
-		t.Errorf("read on the survivor = %q, %v", v, err)
-	}
-	g.write("k", "w")
-	if _, err := m.opts.FS.Stat(m.dir + "/peers.json.done"); err != nil {
-		t.Error(err)
-	}
-	m.opts.Join = nil
-	next := &testMember{dir: "d", opts: Options{ID: "m3", FS: vfs.NewMem(), Raft: fastRaft, Join: []string{m.Address()}}}
-	g.open(next)
-	g.members = append(g.members, next)
-	g.waitVoters(2)
-	g.agree()
-}
-
 func TestMembers_TLS(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

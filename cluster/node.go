@@ -32,7 +32,9 @@ type Node struct {
 	network   *network
 	caller    *caller
 	logDB     *shale.DB
-	log       *LogStore // raft has it guarded
+	log       *LogStore // raft has it as logs
+	logs      trailedLog
+	trail     *trail
 	snapshots *snapshots
 	state     *state
 	lock      io.Closer
@@ -51,17 +53,20 @@ type Node struct {
 	stopping   chan struct{} // closed when Close begins or the member has failed
 	stopOnce   sync.Once     // for stopping
 	raftOnce   sync.Once     // for stopRaft
+	claimed    chan hello    // has a greeting of another group's member to one that had this id; see found
 	stopped    chan struct{} // closed when raft has stopped: what it has not answered it never will
 	closeOnce  sync.Once
 	closeErr   error
 
 	raftNow      atomic.Pointer[raft.Raft] // nil while Open has not got so far; see restartRaft
-	caughtUp     atomic.Uint64             // the state has all commands up to this index, or more
+	differing    atomic.Pointer[[]string]  // members that this leader differs from
 	ownEntryTerm atomic.Uint64             // the last term in which this leader has committed an entry
+
+	identityMu sync.Mutex // held while MEMBER is written; held as well for changes of id
 
 	// Protected by mu.
 	mu      sync.Mutex
-	id      identity // only Group changes, once
+	id      identity
 	probers map[raft.ServerID]*prober
 	closed  bool
 	calls   sync.WaitGroup // those that began before closed was set
@@ -75,28 +80,22 @@ type Node struct {
 // copied to become two members.
 func Open(dir string, o *Options) (*Node, error) {
 	o = o.withDefaults()
-	n, err := open(dir, o, false)
-	if err != nil && renews(err) && len(o.Join) > 0 {
-		n, err = open(dir, o, true)
-	}
-	if err != nil && renews(err) {
-		err = fmt.Errorf("%w. To make a new member of it, open it with Options.Join, or remove the member at the leader and "+
-			"its directory here, and let it join again", err)
-	}
+	n, err := open(dir, o)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: open %s: %w", dir, err)
 	}
 	return n, nil
 }
 
-func open(dir string, o *Options, renew bool) (_ *Node, err error) {
+func open(dir string, o *Options) (_ *Node, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
 	n := &Node{
 		opts: o, dir: dir, probers: map[raft.ServerID]*prober{},
-		failed: make(chan struct{}), stopping: make(chan struct{}), stopped: make(chan struct{}),
+		claimed: make(chan hello, 1), failed: make(chan struct{}), stopping: make(chan struct{}), stopped: make(chan struct{}),
 	}
+	n.differing.Store(new([]string))
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.reads = rounds{node: n, fn: func(ctx context.Context) (uint64, error) { return 0, n.readRound(ctx) }}
 	n.indexes = rounds{node: n, fn: n.confirmedIndex}
@@ -114,39 +113,39 @@ func open(dir string, o *Options, renew bool) (_ *Node, err error) {
 	if n.id, err = loadIdentity(o.FS, dir, o.ID); err != nil {
 		return nil, err
 	}
-	if o.Bootstrap && n.id.Group != "" {
-		return nil, fmt.Errorf("%w: %s", ErrBootstrapped, n.id.Group)
-	}
-	if renew {
-		if err := n.renew(); err != nil {
-			return nil, err
-		}
-	}
-	if n.id.Renewing {
-		if err := n.moveOldStores(); err != nil {
-			return nil, err
-		}
+	if _, err := o.FS.Stat(filepath.Join(dir, "peers.json")); err == nil {
+		return nil, errors.New("peers.json is not read any more: remove it, and call Recover (shaled recover) to go on without a majority")
 	}
 	n.server = n.id.server()
 	if n.config, err = o.raftConfig(n.server); err != nil {
 		return nil, err
 	}
+	if o.foundAfter == 0 {
+		o.foundAfter = 2 * (n.config.HeartbeatTimeout + n.config.ElectionTimeout)
+	}
 	if n.network, err = listen(o); err != nil {
 		return nil, err
 	}
-	n.network.welcome, n.network.serve, n.network.greet = n.welcome, n.serveCalls, n.hello
+	n.network.welcome, n.network.serve, n.network.receive, n.network.greet = n.welcome, n.serveCalls, n.receiveFiles, n.hello
 	n.caller = &caller{network: n.network, idle: map[callee][]*callConn{}}
 	if err := n.openStores(); err != nil {
-		return nil, err
-	}
-	if err := n.endRenewal(); err != nil {
 		return nil, err
 	}
 	if err := n.startRaft(); err != nil {
 		return nil, err
 	}
 	n.network.start()
+	defer func() {
+		if err != nil {
+			n.stopRaft()
+		}
+	}()
+	if err := n.found(); err != nil {
+		return nil, err
+	}
 	n.wg.Go(n.maintain)
+	n.wg.Go(n.lookAfterLog)
+	n.wg.Go(n.watch)
 	return n, nil
 }
 
@@ -160,46 +159,48 @@ func lockDir(fsys vfs.FS, dir string) (io.Closer, error) {
 }
 
 // openStores opens the stores of the log, the snapshots and the state, and makes or repairs the
-// group if the options or the file peers.json say so.
+// group if the options or the identity say so.
 func (n *Node) openStores() error {
-	if err := n.checkLog(); err != nil {
-		return err
-	}
 	o := LogStoreOptions()
 	o.FS, o.Logger = n.opts.FS, n.opts.Store.Logger
+	o.MustExist = n.id.Group != "" || n.id.Log != ""
 	var err error
 	if n.logDB, err = shale.Open(filepath.Join(n.dir, logDir), o); err != nil {
 		if isDamage(err) {
-			return fmt.Errorf("%w: %w", errDamagedLog, err)
+			return fmt.Errorf("%w: its log is missing or damaged: %w", ErrLost, err)
 		}
 		return err
 	}
 	n.log = NewLogStore(n.logDB)
+	n.trail = newTrail(n.log, n.opts, n.config)
+	n.config.TrailingLogs = raftTrailingLogs
 	snaps, err := openSnapshots(n.opts.FS, filepath.Join(n.dir, snapshotsDir), n.opts.SnapshotsKept)
 	if err != nil {
 		return err
 	}
 	n.snapshots = snaps
+	if err := n.checkLog(); err != nil {
+		return err
+	}
 	if n.state, err = openState(n.opts.FS, n.dir, n.opts.Store, snaps, n.fail, n.opts.OpenStore); err != nil {
 		return err
 	}
-	// What the operator says in peers.json goes before what the member has lost.
-	lost := settle(n.log, n.state)
-	if lost != nil && !errors.Is(lost, errLost) {
-		return lost
+	// What the operator says to Recover goes before what the member has lost.
+	err = settle(n.log, n.state)
+	if err != nil && (!n.id.Recovering || !errors.Is(err, ErrLost)) {
+		return err
 	}
 	trans := n.newTransport()
 	err = guarded(n.fail, func() error { // the state machine ends the goroutine that meets an error
-		recovered, err := n.recover(trans)
-		switch {
-		case err != nil:
-			return err
-		case recovered:
-			return settle(n.log, n.state)
-		case lost != nil:
-			return lost
+		if n.id.Recovering {
+			if err := errors.Join(n.recover(), settle(n.log, n.state)); err != nil {
+				return err
+			}
 		}
-		return n.bootstrap(trans)
+		if err := n.nameLog(); err != nil {
+			return err
+		}
+		return n.nameBegunGroup()
 	})
 	return errors.Join(err, trans.Close())
 }
@@ -214,6 +215,12 @@ func (n *Node) hello() hello {
 // welcome checks the greeting of another member.
 func (n *Node) welcome(kind byte, h hello) (code byte, why string) {
 	if h.To != "" && h.To != n.server {
+		if h.Group != "" && memberID(h.To) == n.opts.ID {
+			select {
+			case n.claimed <- h:
+			default:
+			}
+		}
 		return codeOther, fmt.Sprintf("member %q (%s) lives here, not %s", n.opts.ID, n.server, h.To)
 	}
 	group := n.group()

@@ -238,7 +238,6 @@ func TestOpen_Refusals(t *testing.T) {
 	}{
 		"no id":           {func(o *Options) { o.ID = "" }, "Options.ID"},
 		"bad id":          {func(o *Options) { o.ID = "a/b" }, "Options.ID"},
-		"join and found":  {func(o *Options) { o.Bootstrap, o.Join = true, []string{"127.0.0.1:1"} }, "Options.Bootstrap"},
 		"join nobody":     {func(o *Options) { o.Join = []string{":7000"} }, "Options.Join"},
 		"no host":         {func(o *Options) { o.Listen = ":0" }, "Options.Advertise"},
 		"no port":         {func(o *Options) { o.Listen = "localhost" }, "Options.Listen"},
@@ -271,11 +270,7 @@ func TestOpen_Refusals(t *testing.T) {
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again.Bootstrap = true
-	if _, err := Open(m.dir, &again); !errors.Is(err, ErrBootstrapped) {
-		t.Errorf("founding a group twice: %v", err)
-	}
-	again.Bootstrap, again.ID = false, "other"
+	again.ID = "other"
 	if _, err := Open(m.dir, &again); err == nil || !strings.Contains(err.Error(), `"m0"`) {
 		t.Errorf("a directory of another id: %v", err)
 	}

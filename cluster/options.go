@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,8 +22,10 @@ type Options struct {
 	// "_" and "-". A directory keeps the id that it was opened with first.
 	ID string
 
-	// Bootstrap makes a new group with this member alone. It is for the first Open of
-	// the first member: a directory that has a group is refused (ErrBootstrapped).
+	// Bootstrap makes a new group with this member alone. It is for the first member. A directory
+	// that has a group stays in it, so a program may always set it. A new directory asks the members
+	// at Join first, and joins their group if they have one. Then it listens for some seconds
+	// whether a group looks for a member of its id, which has lost its disk: Open fails then (ErrIDTaken).
 	Bootstrap bool
 
 	// Join has the addresses of members of a group that this member shall join, any of
@@ -72,8 +75,34 @@ type Options struct {
 	// tables of their time, which cost room only once the state has moved on.
 	SnapshotsKept int
 
+	// SnapshotRate limits with how many bytes a second a leader sends the files of a snapshot
+	// to each member that needs one, so that they leave some of the network and the disk to
+	// others. 0: as fast as it goes, else at least 64 KiB.
+	SnapshotRate int64
+
+	// LogSize is how many bytes of entries may be applied since the last snapshot before the
+	// member makes another one, default 256 MiB, at least 1 MiB. A quarter of it stays in the
+	// log behind a snapshot, as far as raft's TrailingLogs allow. More spares members that were
+	// away for a while a snapshot. On disk, the log takes up to twice as much.
+	LogSize int64
+
+	// LogSizeBehind is how many bytes of entries the leader keeps for a member that is receiving
+	// a snapshot, or the log behind one, default 4 GiB, at least LogSize. It should be more than
+	// what is written while a snapshot is sent: else the member needs another one, of which only
+	// the files are sent that it lacks.
+	LogSizeBehind int64
+
 	// Dial opens connections to other members, default a net.Dialer's DialContext.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	// stallTimeout is the constant of this name outside of tests.
+	stallTimeout time.Duration
+
+	// foundAfter is how long a new directory listens before it founds a group.
+	foundAfter time.Duration
+
+	// About, if not nil, returns what Survey tells of this member on all members, such as a version. It must return soon.
+	About func() map[string]string
 
 	// wrapFSM lets tests delay what the state machine does.
 	wrapFSM func(raft.BatchingFSM) raft.BatchingFSM
@@ -82,6 +111,8 @@ type Options struct {
 const (
 	defaultListen        = "127.0.0.1:0"
 	defaultSnapshotsKept = 2
+	defaultLogSize       = 256 << 20
+	defaultLogSizeBehind = 4 << 30
 
 	// defaultCommitTimeout is raft's 50 ms cut down: after a write it takes so long until
 	// the followers hear, without further writes, that it is committed. Reads on them wait for that.
@@ -107,6 +138,9 @@ func (o *Options) withDefaults() *Options {
 	if c.SnapshotsKept == 0 {
 		c.SnapshotsKept = defaultSnapshotsKept
 	}
+	c.LogSize = cmp.Or(c.LogSize, defaultLogSize)
+	c.LogSizeBehind = cmp.Or(c.LogSizeBehind, max(defaultLogSizeBehind, c.LogSize))
+	c.stallTimeout = cmp.Or(c.stallTimeout, stallTimeout)
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
@@ -124,12 +158,16 @@ func (o *Options) validate() error {
 	switch {
 	case !validID(o.ID):
 		return fmt.Errorf("Options.ID is %q: it takes 1 to 64 letters, digits, \".\", \"_\" or \"-\"", o.ID)
-	case o.Bootstrap && len(o.Join) > 0:
-		return errors.New("Options.Bootstrap makes a new group and Options.Join enters another: set one of them")
 	case o.Bootstrap && o.Learner:
 		return errors.New("Options.Learner: the first member of a group needs a vote")
 	case o.SnapshotsKept < 1:
 		return fmt.Errorf("Options.SnapshotsKept is %d: it takes at least 1", o.SnapshotsKept)
+	case o.SnapshotRate != 0 && o.SnapshotRate < streamPiece:
+		return fmt.Errorf("Options.SnapshotRate is %d: it takes 0 or at least %d bytes a second", o.SnapshotRate, streamPiece)
+	case o.LogSize < 1<<20:
+		return fmt.Errorf("Options.LogSize is %d: it takes at least 1 MiB", o.LogSize)
+	case o.LogSizeBehind < o.LogSize:
+		return fmt.Errorf("Options.LogSizeBehind is %d: it takes at least Options.LogSize, which is %d", o.LogSizeBehind, o.LogSize)
 	case o.Store.ReadOnly:
 		return errors.New("Options.Store.ReadOnly: a member must be able to write")
 	case o.Store.CommitGate != nil:

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -12,15 +13,21 @@ import (
 
 const (
 	transportTimeout = 10 * time.Second // for raft's messages, an fsync and a stalled state included
-	transportConns   = 3                // kept to each member: heartbeats, entries, votes
+	installTimeouts  = 24               // the timeouts that a member has to install a snapshot, at most
+	installScale     = (noticeSize + installTimeouts - 1) / installTimeouts
+	transportConns   = 3 // kept to each member: heartbeats, entries, votes
 )
 
 // newTransport returns a transport of raft over the member's network.
 func (n *Node) newTransport() transport {
-	return transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+	t := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: streamLayer{n.network, make(chan struct{})}, MaxPool: transportConns, Timeout: transportTimeout,
 		Logger: n.config.Logger,
-	})}
+	})
+	// A member that installs a snapshot makes a state of its files before it answers. Raft waits for transportTimeout once
+	// for each TimeoutScale bytes of the notice.
+	t.TimeoutScale = installScale
+	return transport{t, n}
 }
 
 // startRaft starts raft on the stores.
@@ -29,10 +36,11 @@ func (n *Node) startRaft() error {
 	if n.opts.wrapFSM != nil {
 		fsm = n.opts.wrapFSM(n.state)
 	}
-	logs, stable := guard(n.log, n.failLog)
+	logs, stable := guard(n.log, n.fail)
+	n.logs = trailedLog{logs, n.trail}
 	trans := n.newTransport()
 	err := guarded(n.fail, func() error {
-		r, err := raft.NewRaft(n.config, fsm, logs, stable, n.snapshots, trans)
+		r, err := raft.NewRaft(n.config, fsm, n.logs, stable, n.snapshots, trans)
 		if err == nil {
 			n.raftNow.Store(r)
 		}
@@ -40,7 +48,7 @@ func (n *Node) startRaft() error {
 	})
 	if err != nil {
 		if isDamage(n.Err()) {
-			err = errDamagedLog
+			err = ErrLost
 		}
 		return errors.Join(n.Err(), err, trans.Close())
 	}
@@ -86,28 +94,50 @@ func (n *Node) lostEnd() (raftsEnd uint64, lost bool) {
 	return raftsEnd, raftsEnd > end
 }
 
-// bootstrap makes a new group with this member alone, if the options say so. The group's name is
-// written last. After a crash in between, the next Open goes on, with Bootstrap or without: a log
-// without a group can come from nothing else, since others only write to this log after they
-// have told their group.
-func (n *Node) bootstrap(trans raft.Transport) error {
+// A new group is founded when raft runs: by its configuration with this member alone in the log, and then by the
+// group's name in MEMBER. After a crash in between, the next Open goes on, with Bootstrap or without: a log without a
+// group can come from nothing else, since others only write to this log after they have told their group.
+
+// nameBegunGroup draws the name of a group that was founded before a crash.
+func (n *Node) nameBegunGroup() error {
 	begun, err := raft.HasExistingState(n.log, n.log, n.snapshots)
+	if err != nil || !begun || n.id.Group != "" {
+		return err
+	}
+	return n.changeIdentity(func(i *identity) { i.Group, i.Joined = randomName(), true })
+}
+
+// found founds a group, if Options.Bootstrap says so and the directory is new. It is not if only its disk is: then the
+// group is still there, and would never hear of this one. So the members at Options.Join are asked first. And the
+// leader looks for the member that had this id here, twice in a heartbeat's time, or a candidate twice in an election's.
+func (n *Node) found() error {
+	if !n.opts.Bootstrap || n.group() != "" {
+		return nil
+	}
+	for _, address := range n.opts.Join {
+		var w whoAnswer
+		ctx, cancel := context.WithTimeout(n.ctx, dialTimeout)
+		err := n.caller.call(ctx, address, "", opWho, struct{}{}, &w)
+		if cancel(); err == nil && w.Group != "" {
+			return nil // maintain joins it
+		}
+	}
+	select {
+	case h := <-n.claimed:
+		return fmt.Errorf("%w: %s of group %s looks for %s here. If its disk is lost, remove the member at the leader, and open an "+
+			"empty directory with Options.Join instead of Bootstrap", ErrIDTaken, h.From, h.Group, h.To)
+	case <-time.After(n.opts.foundAfter):
+	}
+	if n.group() != "" {
+		return nil // a leader has taken it in
+	}
+	err := n.raft().BootstrapCluster(raft.Configuration{Servers: []raft.Server{
+		{Suffrage: raft.Voter, ID: n.server, Address: raft.ServerAddress(n.network.advertise)},
+	}}).Error()
 	if err != nil {
 		return err
 	}
-	if n.opts.Bootstrap && !begun {
-		err := raft.BootstrapCluster(n.config, n.log, n.log, n.snapshots, trans, raft.Configuration{Servers: []raft.Server{
-			{Suffrage: raft.Voter, ID: n.server, Address: trans.LocalAddr()},
-		}})
-		if err != nil {
-			return err
-		}
-		begun = true
-	}
-	if begun && n.id.Group == "" {
-		return n.changeIdentity(func(i *identity) { i.Group, i.Joined = randomName(), true })
-	}
-	return nil
+	return n.nameBegunGroup()
 }
 
 // await runs a call of raft that knows no context, until it or ctx ends or raft stops.

@@ -182,7 +182,7 @@ func (n *Node) entryTerm(index uint64) uint64 {
 	case err == nil:
 		return entry.Term
 	case !errors.Is(err, raft.ErrLogNotFound):
-		n.failLog(err)
+		n.fail(err)
 		return 0
 	}
 	if metas, err := n.snapshots.List(); err == nil && len(metas) > 0 && metas[0].Index == index {
@@ -305,22 +305,20 @@ func (p *prober) confirm(q *probe) error {
 // waitState waits until the state has all commands up to index, which is committed.
 func (n *Node) waitState(ctx context.Context, index uint64) error {
 	for {
-		applied := n.state.applied()
-		if max(applied, n.caughtUp.Load()) >= index {
+		st := n.state.current.Load()
+		if st.has() >= index {
 			return nil
 		}
 		if n.raft().CommitIndex() >= index {
-			command, known := n.lastCommand(applied, index)
-			if known && command == 0 {
-				n.noteCaughtUp(index)
-				return nil
-			}
+			command, known := n.lastCommand(st.has(), index)
 			if known {
 				if err := n.state.waitFor(ctx, command); err != nil {
 					return err
 				}
-				n.noteCaughtUp(index)
-				return nil
+				if st.noteCaughtUp(index); st == n.state.current.Load() {
+					return nil
+				}
+				continue // a snapshot has replaced the store, and may have replaced the history
 			}
 		}
 		// The leader has not told yet that index is committed, or a snapshot that holds it is being
@@ -337,12 +335,11 @@ func (n *Node) waitState(ctx context.Context, index uint64) error {
 // lastCommand returns the index of the last command above after and up to index, or 0 if there is
 // none. known is false when the log does not reach down to it.
 func (n *Node) lastCommand(after, index uint64) (command uint64, known bool) {
-	after = max(after, n.caughtUp.Load())
 	for i := index; i > after; i-- {
 		var entry raft.Log
 		if err := n.log.GetLog(i, &entry); err != nil {
 			if !errors.Is(err, raft.ErrLogNotFound) {
-				n.failLog(err)
+				n.fail(err)
 			}
 			return 0, false
 		}
@@ -356,25 +353,27 @@ func (n *Node) lastCommand(after, index uint64) (command uint64, known bool) {
 // applied returns an index up to which this member's state has all commands that are known to be committed: the
 // commit index, if what lies between that and the state's own is no command.
 func (n *Node) applied() uint64 {
+	st := n.state.current.Load()
 	done, err := n.begin()
 	if err != nil {
-		return n.state.applied() // the log may be closed
+		return st.index.Load() // the log may be closed
 	}
 	defer done()
-	applied := max(n.state.applied(), n.caughtUp.Load())
 	commit := n.raft().CommitIndex()
-	if command, known := n.lastCommand(applied, commit); known && command == 0 {
-		n.noteCaughtUp(commit)
-		return max(applied, commit)
+	if command, known := n.lastCommand(st.has(), commit); known && command == 0 {
+		st.noteCaughtUp(commit)
 	}
-	return applied
+	return st.has()
 }
 
-// noteCaughtUp notes that the state has all commands up to index.
-func (n *Node) noteCaughtUp(index uint64) {
+// has returns an index up to which the store has all commands.
+func (st *stateStore) has() uint64 { return max(st.index.Load(), st.caughtUp.Load()) }
+
+// noteCaughtUp notes that the store has all commands up to index.
+func (st *stateStore) noteCaughtUp(index uint64) {
 	for {
-		old := n.caughtUp.Load()
-		if old >= index || n.caughtUp.CompareAndSwap(old, index) {
+		old := st.caughtUp.Load()
+		if old >= index || st.caughtUp.CompareAndSwap(old, index) {
 			return
 		}
 	}

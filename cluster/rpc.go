@@ -29,7 +29,10 @@ const (
 	opVote  = 'v' // leader, I have caught up: give me a vote
 	opWrite = 'x' // leader, write this
 
+	opDigest = 'd' // I lead: what is your digest?
+
 	maxCall      = 1 << 30            // bytes, above shale's largest batch
+	maxStranger  = 64 << 10           // bytes of a call by who does not know the group
 	maxForwarded = maxCommandSize + 1 // bytes of a command with its kind
 
 	// termTimeout is how long the leader waits for a member's term. Then a round of
@@ -45,15 +48,14 @@ type whoAnswer struct {
 	State   string        `json:"state"`   // raft's: Leader, Follower, Candidate, Shutdown
 	Last    uint64        `json:"last"`    // index of the last entry of its log
 	Applied uint64        `json:"applied"` // how far its state is
+
+	About map[string]string `json:"about,omitempty"` // of Options.About
 }
 
 type joinRequest struct {
 	Server  raft.ServerID `json:"server"`
 	Address string        `json:"address"`
 	New     bool          `json:"new"` // not a member yet, as far as it knows
-
-	// Replaces are the names that it had before its log was damaged: members that it takes the place of.
-	Replaces []raft.ServerID `json:"replaces,omitempty"`
 }
 
 type joinAnswer struct {
@@ -141,6 +143,7 @@ type caller struct {
 type callee struct {
 	address string
 	server  raft.ServerID
+	group   string // the caller's, when it calls: a greeting without it is good for who and join only
 }
 
 type callConn struct {
@@ -163,18 +166,19 @@ func (c *caller) call(ctx context.Context, address string, to raft.ServerID, op 
 			return err
 		}
 	}
-	conn, old, err := c.connect(ctx, callee{address, to}, true)
+	at := callee{address, to, c.network.greet().Group}
+	conn, old, err := c.connect(ctx, at, true)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotSent, err)
 	}
-	err = c.exchange(ctx, conn, callee{address, to}, op, payload, answer)
+	err = c.exchange(ctx, conn, at, op, payload, answer)
 	if err == nil || !old || op == opWrite || ctx.Err() != nil || errors.As(err, new(*remoteError)) {
 		return err
 	}
-	if conn, _, err = c.connect(ctx, callee{address, to}, false); err != nil {
+	if conn, _, err = c.connect(ctx, at, false); err != nil {
 		return err
 	}
-	return c.exchange(ctx, conn, callee{address, to}, op, payload, answer)
+	return c.exchange(ctx, conn, at, op, payload, answer)
 }
 
 // connect returns a kept connection, if kept is set and there is one, or a new one.
@@ -263,7 +267,7 @@ func (c *caller) exchange(ctx context.Context, conn *callConn, to callee, op byt
 	var status byte
 	var text []byte
 	if err == nil {
-		status, text, err = readFrame(conn.r)
+		status, text, err = readFrame(conn.r, maxCall)
 	}
 	if !stop() || err != nil {
 		_ = conn.Close() // the error is told below
@@ -298,14 +302,15 @@ func writeFrame(w io.Writer, b byte, payload []byte) error {
 	return err
 }
 
-func readFrame(r *bufio.Reader) (b byte, payload []byte, err error) {
+// readFrame reads what writeFrame has written. A payload of more than most bytes is an error.
+func readFrame(r *bufio.Reader, most uint32) (b byte, payload []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
 	}
 	size := binary.BigEndian.Uint32(head[1:])
-	if size > maxCall {
-		return 0, nil, fmt.Errorf("a message of %d bytes, more than %d", size, maxCall)
+	if size > most {
+		return 0, nil, fmt.Errorf("a message of %d bytes, more than %d", size, most)
 	}
 	// A peer that only claims a size shall not cost the memory.
 	payload, err = io.ReadAll(io.LimitReader(r, int64(size)))
@@ -315,15 +320,30 @@ func readFrame(r *bufio.Reader) (b byte, payload []byte, err error) {
 	return head[0], payload, err
 }
 
-// serveCalls answers the calls of a connection until it ends.
-func (n *Node) serveCalls(conn net.Conn) {
+// isStranger reports whether a caller does not know this member's group.
+func (n *Node) isStranger(from hello) bool {
+	group := n.group()
+	return group == "" || from.Group != group
+}
+
+// serveCalls answers the calls of a connection, which began with a greeting, until it ends.
+func (n *Node) serveCalls(conn net.Conn, from hello) {
 	r := bufio.NewReader(conn)
 	for {
-		op, payload, err := readFrame(r)
+		most := uint32(maxCall)
+		if n.isStranger(from) {
+			most = maxStranger
+		}
+		op, payload, err := readFrame(r, most)
 		if err != nil {
 			return
 		}
-		answer, err := n.answerCall(op, payload)
+		var answer any
+		if op != opWho && op != opJoin && n.isStranger(from) {
+			err = fmt.Errorf("%w: the caller does not name this member's group, which only members know", ErrOtherGroup)
+		} else {
+			answer, err = n.answerCall(op, payload)
+		}
 		status := byte(0)
 		if err != nil {
 			status, answer = 1, toCallError(err)
@@ -366,6 +386,12 @@ func (n *Node) answerCall(op byte, payload []byte) (any, error) {
 			return nil, err
 		}
 		return struct{}{}, n.promote(n.ctx, req.Server)
+	case opDigest:
+		var req digestRequest
+		if err := json.Unmarshal(payload, &req); err != nil {
+			return nil, err
+		}
+		return n.answerDigest(req), nil
 	case opWrite:
 		// What is in the log is applied on all members or ends them, so it has to be a command that this
 		// program knows. A member with a newer one may have sent another.

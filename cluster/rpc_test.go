@@ -78,7 +78,7 @@ func TestForward_LeaderCameBack(t *testing.T) {
 	}
 	wg.Wait()
 	f.caller.mu.Lock()
-	kept := len(f.caller.idle[callee{l.Address(), l.server}])
+	kept := len(f.caller.idle[callee{l.Address(), l.server, l.group()}])
 	f.caller.mu.Unlock()
 	if kept < 2 {
 		t.Skipf("%d connections were used at the same time", kept)
@@ -89,7 +89,7 @@ func TestForward_LeaderCameBack(t *testing.T) {
 	g.eventually("the ended connections are closed", func() error {
 		f.caller.mu.Lock()
 		defer f.caller.mu.Unlock()
-		if n := len(f.caller.idle[callee{l.Address(), l.server}]); n > 0 {
+		if n := len(f.caller.idle[callee{l.Address(), l.server, l.group()}]); n > 0 {
 			return fmt.Errorf("%d are kept", n)
 		}
 		return nil
@@ -134,4 +134,153 @@ type countedConn struct {
 func (c *countedConn) Close() error {
 	c.once.Do(func() { c.open.Add(-1) })
 	return c.Conn.Close()
+}
+
+// A caller that belongs to no group may ask who a member is, and to be let in. Everything else is refused.
+func TestCalls_Stranger(t *testing.T) {
+	g := newGroup(t, 2, nil)
+	l := g.leader()
+	g.write("k", "v")
+	for _, group := range []string{"", "another"} {
+		for op, refused := range map[byte]bool{opWho: group != "", opTerm: true, opIndex: true, opVote: true, opWrite: true} {
+			stranger := &caller{idle: map[callee][]*callConn{}, network: &network{
+				opts: l.Node.opts, conns: map[net.Conn]struct{}{}, greet: func() hello { return hello{Group: group, From: "nobody/0"} },
+			}}
+			b := new(shale.Batch)
+			if err := b.Put([]byte("stranger"), nil); err != nil {
+				t.Fatal(err)
+			}
+			cmd, err := encodeWrite(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = stranger.call(short(t), l.Address(), "", op, cmd, new(struct{}))
+			if (err != nil) != refused || refused && !errors.Is(err, ErrOtherGroup) {
+				t.Errorf("group %q, call %q: %v", group, op, err)
+			}
+			stranger.network.mu.Lock()
+			for c := range stranger.network.conns {
+				defer c.Close()
+			}
+			stranger.network.mu.Unlock()
+		}
+	}
+	large := &caller{idle: map[callee][]*callConn{}, network: &network{
+		opts: l.Node.opts, conns: map[net.Conn]struct{}{}, greet: func() hello { return hello{From: "nobody/0"} },
+	}}
+	if err := large.call(short(t), l.Address(), "", opWho, make([]byte, maxStranger+1), new(struct{})); err == nil {
+		t.Error("a call of many bytes is taken from a stranger")
+	}
+	if has, err := l.Local().Has([]byte("stranger")); has || err != nil {
+		t.Errorf("what the stranger wrote is there: %v, %v", has, err)
+	}
+	g.agree()
+}
+
+// Survey shows how all members are, on each of them, and which can't be reached.
+func TestSurvey(t *testing.T) {
+	g := newGroup(t, 3, func(o *Options) {
+		id := o.ID
+		o.About = func() map[string]string { return map[string]string{"name": id} }
+	})
+	g.write("k", "v")
+	g.agree()
+	for round, up := range []int{3, 2} {
+		f := g.leader()
+		list, err := f.Survey(short(t))
+		if err != nil || len(list) != 3 {
+			t.Fatalf("Survey = %+v, %v", list, err)
+		}
+		n := 0
+		for _, s := range list {
+			if s.Err == nil {
+				n++
+				if s.About["name"] != s.ID || s.Applied == 0 || s.Last < s.Applied {
+					t.Errorf("round %d: %+v", round, s)
+				}
+			}
+		}
+		if n != up {
+			t.Errorf("%d members have answered, want %d", n, up)
+		}
+		if round == 0 {
+			if err := g.follower().Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A write that was forwarded to a leader that hangs is answered as soon as another leads, with ErrUnknown, and not only
+// when its time is over.
+func TestForward_LeaderHangs(t *testing.T) {
+	gates := map[string]*sync.RWMutex{}
+	g := newGroup(t, 3, func(o *Options) {
+		gated(gates)(o)
+		o.Forward = true
+	})
+	g.write("k", "1")
+	l, f := g.leader(), g.follower()
+	gate := gates[l.opts.ID]
+	gate.Lock()
+	defer gate.Unlock()
+	written := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		written <- f.Put(ctx, []byte("k"), []byte("2"))
+	}()
+	g.eventually("the leader has the write", func() error {
+		if s := l.Stats(); s.Last == s.Applied {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	select {
+	case err := <-written:
+		t.Fatalf("before another leads: %v", err)
+	case <-time.After(3 * termLook):
+	}
+	if err := l.TransferLeadership(short(t), ""); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-written:
+		if !errors.Is(err, ErrUnknown) {
+			t.Errorf("after another leads: %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("it is not answered although another leads")
+	}
+}
+
+// A write that was forwarded to a leader that is replaced, but lives, is answered by that one.
+func TestForward_LeaderIsReplaced(t *testing.T) {
+	gates := map[string]*sync.RWMutex{}
+	g := newGroup(t, 3, func(o *Options) {
+		gated(gates)(o)
+		o.Forward = true
+	})
+	g.write("k", "1")
+	l, f := g.leader(), g.follower()
+	gate := gates[l.opts.ID]
+	gate.Lock()
+	open := sync.OnceFunc(gate.Unlock)
+	defer open()
+	written := make(chan error, 1)
+	go func() { written <- f.Put(short(t), []byte("k"), []byte("2")) }()
+	g.eventually("the write is committed", func() error {
+		if s := f.Stats(); s.Applied < l.Stats().Last || l.Stats().Applied == s.Applied {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if err := l.TransferLeadership(short(t), ""); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * termLook) // the member has seen the later term
+	open()
+	if err := <-written; err != nil {
+		t.Errorf("the leader has applied it, but: %v", err)
+	}
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -119,7 +120,7 @@ func seedSnapshot(dir, from string, o *Options, server raft.ServerID) error {
 	if err != nil {
 		return err
 	}
-	sink.(*snapshotSink).adopt(temp)
+	sink.(*snapshotSink).adopt(temp, seedPosition)
 	return sink.Close()
 }
 
@@ -131,11 +132,16 @@ func seedState(store string, fsys vfs.FS) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	for e, err := range db.Scan(shale.Range{Lower: append(reservedKey[:len(reservedKey):len(reservedKey)], 0), KeysOnly: true, Limit: 1}) {
+	for e, err := range db.Scan(shale.Range{Lower: append(reservedKey[:len(reservedKey):len(reservedKey)], 0), KeysOnly: true, Limit: 2}) {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("%w, and the store has one of %d bytes", ErrReservedKey, len(e.Key))
+		if !bytes.Equal(e.Key, digestKey) {
+			return fmt.Errorf("%w, and the store has one of %d bytes", ErrReservedKey, len(e.Key))
+		}
+	}
+	if err := db.Delete(digestKey); err != nil {
+		return err
 	}
 	return db.Put(reservedKey, seedPosition.appendTo(nil))
 }

@@ -8,11 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// errLost is wrapped when a member can't go on from what its disk has: see settle.
-var errLost = errors.New("cluster: the member has lost entries that it had acknowledged")
-
 // settle makes the log fit to the newest snapshot, before raft starts, and reports whether the member
-// may go on. It may not, with errLost, in these cases. What a member has acknowledged counts for
+// may go on. It may not, with ErrLost, in these cases. What a member has acknowledged counts for
 // majorities, so with less than that it could help to elect a leader that lacks acknowledged
 // writes, or vote twice in a term.
 //
@@ -24,46 +21,53 @@ var errLost = errors.New("cluster: the member has lost entries that it had ackno
 // them for committed ones. So the log is emptied then, as raft would have done next. Nothing is
 // lost with it: what follows an entry that another leader has replaced is replaced as well.
 func settle(log raft.LogStore, s *state) error {
-	first, err := log.FirstIndex()
+	snap := s.snaps.newest()
+	first, last, stale, err := logBounds(log, snap)
 	if err != nil {
 		return err
 	}
-	last, err := log.LastIndex()
-	if err != nil {
-		return err
-	}
-	var snapIndex, snapTerm uint64
-	if snap := s.snaps.newest(); snap != nil {
-		snapIndex, snapTerm = snap.meta.Index, snap.meta.Term
+	var snapIndex uint64
+	if snap != nil {
+		snapIndex = snap.meta.Index
 	}
 	if last > 0 && first > snapIndex+1 {
-		return fmt.Errorf("%w: its log begins with entry %d, and its newest whole snapshot ends with %d", errLost, first, snapIndex)
+		return fmt.Errorf("%w: its log begins with entry %d, and its newest whole snapshot ends with %d", ErrLost, first, snapIndex)
 	}
-	if last > 0 && snapIndex > 0 && first <= snapIndex {
-		stale := last < snapIndex
-		if !stale {
-			var entry raft.Log
-			if err := log.GetLog(snapIndex, &entry); err != nil {
-				return err
-			}
-			stale = entry.Term != snapTerm
+	if stale {
+		if err := log.DeleteRange(first, last); err != nil {
+			return err
 		}
-		if stale {
-			if err := log.DeleteRange(first, last); err != nil {
-				return err
-			}
-			last = 0
-		}
+		last = 0
 	}
 	had := max(s.snaps.lost, s.applied())
 	if end := max(snapIndex, last); end < had {
-		return fmt.Errorf("%w: it had them up to %d, and has them up to %d", errLost, had, end)
+		return fmt.Errorf("%w: it had them up to %d, and has them up to %d", ErrLost, had, end)
 	}
 	if s.settled {
 		return nil // raft is started again, and readers may have a store that was replaced
 	}
 	s.settled = true
 	return s.tidy()
+}
+
+// logBounds returns the first and the last index of the log, and whether the log is from before the snapshot and not
+// on its history.
+func logBounds(log raft.LogStore, snap *snapshot) (first, last uint64, stale bool, err error) {
+	if first, err = log.FirstIndex(); err != nil {
+		return 0, 0, false, err
+	}
+	if last, err = log.LastIndex(); err != nil {
+		return 0, 0, false, err
+	}
+	if last == 0 || snap == nil || first > snap.meta.Index {
+		return first, last, false, nil
+	}
+	if last < snap.meta.Index {
+		return first, last, true, nil
+	}
+	var entry raft.Log
+	err = log.GetLog(snap.meta.Index, &entry)
+	return first, last, entry.Term != snap.meta.Term, err
 }
 
 // tidy removes the states and the snapshots that were replaced or dropped. Until settle has called

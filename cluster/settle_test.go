@@ -79,7 +79,7 @@ func TestSettle(t *testing.T) {
 	} {
 		m := mustStart(t, diskAt80(t, h))
 		err := settle(c.log, m.state)
-		if errors.Is(err, errLost) != c.lost || !c.lost && err != nil {
+		if errors.Is(err, ErrLost) != c.lost || !c.lost && err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		first, _ := c.log.FirstIndex()
@@ -211,7 +211,7 @@ func TestState_Damaged(t *testing.T) {
 		for range 2 {
 			m := mustStart(t, disk)
 			err := settle(logOf(t, h, c.first, 100), m.state)
-			if errors.Is(err, errLost) != c.lost || !c.lost && err != nil {
+			if errors.Is(err, ErrLost) != c.lost || !c.lost && err != nil {
 				t.Fatalf("%s: %v", c.name, err)
 			}
 			if !c.lost {
@@ -339,7 +339,7 @@ func TestState_DamageKept(t *testing.T) {
 	putFile(t, disk, filepath.Join(machineDir, "state-1"+damageSuffix), "")
 	for range 2 {
 		m = mustStart(t, disk)
-		if err := settle(logOf(t, h, 101, 150), m.state); !errors.Is(err, errLost) {
+		if err := settle(logOf(t, h, 101, 150), m.state); !errors.Is(err, ErrLost) {
 			t.Fatalf("settle with a damaged state: %v", err)
 		}
 		m.close()

@@ -1,29 +1,24 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/hashicorp/raft"
-
-	"github.com/shaledb/shale/vfs"
 )
 
 // A snapshotSink is a snapshot in the making. The state machine's own one adopts a checkpoint that is
-// there. One that raft receives from the leader gets the stream by Write. Either counts once Close
-// has returned nil; after an error of Close, or after Cancel, nothing is left of it. It is for one
-// goroutine, as raft uses it.
+// there. One that raft receives from the leader gets the notice by Write; its files have arrived before. Either
+// counts once Close has returned nil; after an error of Close, or after Cancel, nothing is left of it but files that have
+// arrived. It is for one goroutine, as raft uses it.
 type snapshotSink struct {
-	snaps *snapshots
-	meta  raft.SnapshotMeta
-	dir   string // the directory in the making; "" before the first Write or adopt
-
-	// A stream is decoded by a goroutine of its own, which reads what Write writes, and ends when
-	// Close or Cancel close the pipe.
-	pipe *io.PipeWriter
-	done chan error // gets decodeStream's result
+	snaps  *snapshots
+	meta   raft.SnapshotMeta
+	dir    string   // the directory in the making; "" before adopt or finish
+	state  position // of the checkpoint in it
+	notice []byte
 
 	ended bool
 	err   error // of Close
@@ -34,49 +29,18 @@ var errNoSnapshot = errors.New("cluster: the snapshot is empty")
 // ID implements raft.SnapshotSink.
 func (s *snapshotSink) ID() string { return s.meta.ID }
 
-// adopt makes the checkpoint in the directory dir, from tempDir, the content.
-func (s *snapshotSink) adopt(dir string) { s.dir = dir }
+// adopt makes the checkpoint in the directory dir, from tempDir, the content. Its state is at a position.
+func (s *snapshotSink) adopt(dir string, state position) { s.dir, s.state = dir, state }
 
 // Write implements raft.SnapshotSink.
 func (s *snapshotSink) Write(p []byte) (int, error) {
-	if s.pipe == nil {
-		if err := s.receive(); err != nil {
-			return 0, err
-		}
+	if len(s.notice)+len(p) > noticeSize {
+		// A leader of an older version sends the files themselves.
+		return 0, cmp.Or(checkNotice(append(s.notice, p...), nil), errStream)
 	}
-	return s.pipe.Write(p)
+	s.notice = append(s.notice, p...)
+	return len(p), nil
 }
-
-// receive begins to decode a stream.
-func (s *snapshotSink) receive() (err error) {
-	if s.dir, err = s.snaps.tempDir(); err != nil {
-		return err
-	}
-	store := filepath.Join(s.dir, storeName)
-	if err := s.snaps.fs.MkdirAll(store); err != nil {
-		return err
-	}
-	r, w := io.Pipe()
-	s.pipe, s.done = w, make(chan error, 1)
-	go func() {
-		err := decodeStream(r, func(f streamFile) (streamSink, error) {
-			file, err := s.snaps.fs.Create(filepath.Join(store, f.name))
-			if err != nil {
-				return nil, err
-			}
-			return fileSink{file}, nil
-		})
-		r.CloseWithError(err) // nil: bytes that follow are an error as well
-		s.done <- err
-	}()
-	return nil
-}
-
-// A fileSink is a file that Close makes durable.
-type fileSink struct{ vfs.File }
-
-func (f fileSink) Close() error { return errors.Join(f.Sync(), f.File.Close()) }
-func (f fileSink) Abort()       { _ = f.File.Close() } // the file is removed
 
 // Close implements raft.SnapshotSink. Calls after the first return what that did.
 func (s *snapshotSink) Close() error {
@@ -84,14 +48,7 @@ func (s *snapshotSink) Close() error {
 		return s.err
 	}
 	s.ended = true
-	if s.pipe != nil {
-		_ = s.pipe.Close() // never fails
-		s.err = <-s.done
-	}
-	if s.err == nil {
-		s.err = s.finish()
-	}
-	if s.err != nil {
+	if s.err = s.finish(); s.err != nil {
 		s.remove()
 	}
 	return s.err
@@ -103,10 +60,6 @@ func (s *snapshotSink) Cancel() error {
 		return nil
 	}
 	s.ended, s.err = true, errors.New("cluster: the snapshot was cancelled")
-	if s.pipe != nil {
-		_ = s.pipe.CloseWithError(s.err) // never fails
-		<-s.done
-	}
 	s.remove()
 	return nil
 }
@@ -122,45 +75,57 @@ func (s *snapshotSink) remove() {
 	}
 }
 
-// finish checks the store, makes all durable and gives the directory its name.
+// finish checks the store in the directory, makes its files durable, and gives the directory its name. After an error the
+// files that were received stay, for the next attempt.
 func (s *snapshotSink) finish() error {
-	if s.dir == "" {
-		return errNoSnapshot
+	own := s.dir != ""
+	if !own {
+		if len(s.notice) == 0 {
+			return errNoSnapshot
+		}
+		s.snaps.receiving.Lock()
+		defer s.snaps.receiving.Unlock()
+		list := s.snaps.arrived
+		if err := checkNotice(s.notice, list); err != nil {
+			return err
+		}
+		s.state = position{list.Index, list.Term}
+		s.snaps.arrived = nil
 	}
-	fsys, store := s.snaps.fs, filepath.Join(s.dir, storeName)
-	if err := fsys.SyncDir(store); err != nil {
-		return err
-	}
-	state, err := checkStore(fsys, store, false)
-	if err != nil {
+	dir := cmp.Or(s.dir, s.snaps.incoming())
+	fsys, store := s.snaps.fs, filepath.Join(dir, storeName)
+	if err := checkFiles(fsys, store); err != nil {
 		return fmt.Errorf("cluster: the snapshot's store: %w", err)
 	}
-	if state.index > s.meta.Index || state.term > s.meta.Term {
-		return fmt.Errorf("cluster: snapshot %s holds entry %d of term %d", s.meta.ID, state.index, state.term)
+	if s.state.index > s.meta.Index || s.state.term > s.meta.Term {
+		return fmt.Errorf("cluster: snapshot %s holds entry %d of term %d", s.meta.ID, s.state.index, s.state.term)
 	}
-	files, err := streamFiles(fsys, store)
+	list, err := listFiles(fsys, store, s.state)
 	if err != nil {
 		return err
 	}
-	s.meta.Size = streamSize(files)
-	snap := &snapshot{meta: s.meta, state: state, dir: filepath.Join(s.snaps.dir, s.meta.ID)}
+	s.meta.Size = list.size()
+	snap := &snapshot{meta: s.meta, state: s.state, dir: filepath.Join(s.snaps.dir, s.meta.ID)}
 	data, err := encodeMeta(snap)
 	if err != nil {
 		return err
 	}
-	if err := writeWhole(fsys, filepath.Join(s.dir, metaName), append(data, '\n')); err != nil {
+	if err := writeWhole(fsys, filepath.Join(dir, metaName), append(data, '\n')); err != nil {
 		return err
 	}
-	if err := fsys.SyncDir(s.dir); err != nil {
+	if err := errors.Join(fsys.SyncDir(store), fsys.SyncDir(dir)); err != nil {
 		return err
 	}
-	if err := fsys.Rename(s.dir, snap.dir); err != nil {
+	if err := fsys.Rename(dir, snap.dir); err != nil {
 		return err
 	}
 	s.dir = snap.dir
 	if err := fsys.SyncDir(s.snaps.dir); err != nil {
 		return err
 	}
-	_ = s.snaps.add(snap) // it counts; old ones that could not be removed are swept or tried by the next start
+	_ = s.snaps.add(snap, own) // it counts; old ones that could not be removed are swept or tried by the next start
+	if own {
+		s.snaps.dropIncoming(s.meta.Index)
+	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -25,7 +26,8 @@ import (
 //
 //	2-8192-1700000000000/meta.json   what raft wants to know, and the position of the state
 //	2-8192-1700000000000/store/      the checkpoint
-//	7.tmp/                           one that is being made, received or removed
+//	7.tmp/                           one that is being made or removed
+//	incoming/                        files of one that is being received: see receive.go
 //
 // A snapshot counts from the moment when its directory has its name. Before that, all that is in it is
 // durable and was checked. Names that end in ".tmp" are swept when the member starts. The store
@@ -52,10 +54,14 @@ type snapshots struct {
 	lost uint64   // their highest index
 	junk []string // their directories, which clear removes
 
-	// mu protects all below, and is not held while files are made or removed.
-	mu    sync.Mutex
-	list  []*snapshot // newest first
-	temps int         // the number of the last directory in the making
+	// mu protects what follows, and is not held while files are made or removed, but for links to old tables.
+	mu     sync.Mutex
+	list   []*snapshot // newest first
+	temps  int         // the number of the last directory in the making
+	sender io.Closer   // the connection of the last transfer to this member
+
+	receiving sync.Mutex // held by who uses the directory incoming. It comes before mu
+	arrived   *fileList  // whose files are all there, or nil. Guarded by receiving
 }
 
 // A snapshot is one that counts.
@@ -108,10 +114,10 @@ func openSnapshots(fsys vfs.FS, dir string, keep int) (*snapshots, error) {
 	return s, nil
 }
 
-// newer orders snapshots from the newest to the oldest. Of two of one index, which have the same
-// content, the one that was made later is the newer one.
+// newer orders snapshots from the newest to the oldest, as raft orders the ends of logs: by term, then by
+// index. Of two of one index, which have the same content, the one that was made later is the newer one.
 func newer(a, b *snapshot) int {
-	return cmp.Or(cmp.Compare(b.meta.Index, a.meta.Index), cmp.Compare(b.meta.Term, a.meta.Term),
+	return cmp.Or(cmp.Compare(b.meta.Term, a.meta.Term), cmp.Compare(b.meta.Index, a.meta.Index),
 		cmp.Compare(len(b.meta.ID), len(a.meta.ID)), cmp.Compare(b.meta.ID, a.meta.ID))
 }
 
@@ -159,6 +165,8 @@ type metaServer struct {
 }
 
 const metaFormat = 1
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func encodeMeta(s *snapshot) ([]byte, error) {
 	m := s.meta
@@ -235,17 +243,17 @@ func (s *snapshots) newest() *snapshot {
 	return s.list[0]
 }
 
-// Open implements raft.SnapshotStore: it returns the stream of a snapshot's files. Restore of the
-// state machine asks the result for the snapshot itself, and reads nothing.
+// Open implements raft.SnapshotStore: it returns the notice that raft sends of a snapshot. Restore of the
+// state machine and transport.InstallSnapshot ask the result for the snapshot itself.
 func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	snap := s.acquire(id)
 	if snap == nil {
 		return nil, nil, fmt.Errorf("cluster: there is no snapshot %q", id)
 	}
-	files, err := streamFiles(s.fs, snap.store())
-	if size := streamSize(files); err == nil && size != snap.meta.Size {
+	list, err := listFiles(s.fs, snap.store(), snap.state)
+	if err == nil && list.size() != snap.meta.Size {
 		err = base.Corruption(filepath.Join(id, storeName), -1, "snapshot",
-			fmt.Errorf("its files take %d bytes in a stream instead of %d", size, snap.meta.Size))
+			fmt.Errorf("its files have %d bytes with their names instead of %d", list.size(), snap.meta.Size))
 	}
 	if err != nil {
 		if isDamage(err) {
@@ -254,7 +262,8 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 		return nil, nil, errors.Join(err, s.release(snap))
 	}
 	meta := snap.meta
-	return &meta, &snapshotReader{streamReader: newStreamReader(s.fs, snap.store(), files), snaps: s, snap: snap}, nil
+	meta.Size = noticeSize
+	return &meta, &snapshotReader{Reader: bytes.NewReader(list.notice()), list: list, snaps: s, snap: snap}, nil
 }
 
 // acquire returns the snapshot, whose files stay until release, or nil.
@@ -289,27 +298,18 @@ func (s *snapshots) want() {
 	}
 }
 
-// A snapshotReader is an open snapshot. It keeps the snapshot's files until Close.
+// A snapshotReader is an open snapshot, whose notice it reads. It keeps the snapshot's files until Close.
 type snapshotReader struct {
-	*streamReader
+	io.Reader
+	list  *fileList
 	snaps *snapshots
 	snap  *snapshot
 	once  sync.Once
 }
 
-// Read implements io.Reader.
-func (r *snapshotReader) Read(p []byte) (int, error) {
-	n, err := r.streamReader.Read(p)
-	if err != nil && isDamage(err) {
-		r.snaps.want()
-	}
-	return n, err
-}
-
 // Close implements io.Closer.
-func (r *snapshotReader) Close() error {
-	err := r.streamReader.Close()
-	r.once.Do(func() { err = errors.Join(err, r.snaps.release(r.snap)) })
+func (r *snapshotReader) Close() (err error) {
+	r.once.Do(func() { err = r.snaps.release(r.snap) })
 	return err
 }
 
@@ -359,10 +359,15 @@ func (s *snapshots) remove(dir string) error {
 	return removeTree(s.fs, temp)
 }
 
-// add makes a finished snapshot count, and removes the oldest ones.
-func (s *snapshots) add(snap *snapshot) error {
+// add makes a finished snapshot count, and removes the oldest ones. Those before a snapshot that was received are of no
+// use: the log does not reach back to them, and they keep tables of a state that is replaced.
+func (s *snapshots) add(snap *snapshot, own bool) error {
+	keep := s.keep
+	if !own {
+		keep = 1
+	}
 	var errs []error
-	for _, old := range s.replace(snap) {
+	for _, old := range s.replace(snap, keep) {
 		errs = append(errs, s.remove(old.dir))
 	}
 	return errors.Join(errs...)
@@ -370,12 +375,12 @@ func (s *snapshots) add(snap *snapshot) error {
 
 // replace puts a snapshot into the list, and returns those that are to be removed now. Others that are
 // too many go with their last reader.
-func (s *snapshots) replace(snap *snapshot) (unused []*snapshot) {
+func (s *snapshots) replace(snap *snapshot, keep int) (unused []*snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.list = append(s.list, snap)
 	slices.SortFunc(s.list, newer)
-	kept := min(s.keep, len(s.list))
+	kept := min(keep, len(s.list))
 	for _, old := range s.list[kept:] {
 		if old.dropped = true; old.users == 0 {
 			unused = append(unused, old)

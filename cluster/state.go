@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -52,9 +53,7 @@ type state struct {
 	// current is what readers read. Only the state machine's goroutine replaces it.
 	current atomic.Pointer[stateStore]
 
-	index atomic.Uint64 // all commands up to this index are in the state; never falls
-
-	mu    sync.Mutex    // protects moved and ended, and changes of index
+	mu    sync.Mutex    // protects moved and ended, and changes of current and its index
 	moved chan struct{} // closed when index has changed; nil while nobody waits
 	ended error         // why the index does not change any more
 
@@ -84,6 +83,12 @@ type stateStore struct {
 	close  func() error // closes db
 	number int
 	path   string
+	at     position // of the last command; owned by the state machine's goroutine
+
+	digests digests // of the commands
+
+	index    atomic.Uint64 // all commands up to this index are in the store
+	caughtUp atomic.Uint64 // likewise, and the log has shown that entries above index are no commands
 
 	pins atomic.Int64  // readers, and one of the state's own until it has another store
 	idle chan struct{} // closed with the last pin
@@ -124,9 +129,8 @@ func openState(fsys vfs.FS, dir string, o *shale.Options, snaps *snapshots, fail
 	}
 	s.next = number + 1
 	var have *stateStore
-	var at position
 	if number > 0 && !damaged {
-		have, at, err = s.openAt(number)
+		have, err = s.openStore(number)
 		switch {
 		case isDamage(err):
 			damaged = true
@@ -140,17 +144,27 @@ func openState(fsys vfs.FS, dir string, o *shale.Options, snaps *snapshots, fail
 			return nil, err
 		}
 	}
-	if err := s.begin(have, at, damaged); err != nil {
+	if err := s.begin(have, damaged); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// begin chooses the state to start with: have, if it is not nil and not behind the newest snapshot,
+// has reports whether a state at this position has all that a snapshot has. It must not be behind the
+// snapshot, and both must lie on one history: one that goes on behind the snapshot does not go back to an
+// earlier term, and one that ends within it ends with the snapshot's own last command.
+func (p position) has(snap *snapshot) bool {
+	return p == snap.state || p.index > snap.meta.Index && p.term >= snap.meta.Term
+}
+
+// begin chooses the state to start with: have, if it is not nil and has all of the newest snapshot,
 // else the newest snapshot that is whole, else an empty one.
-func (s *state) begin(have *stateStore, at position, damaged bool) error {
-	for snap := s.snaps.newest(); snap != nil && (have == nil || at.index < snap.state.index); snap = s.snaps.newest() {
-		_, err := checkStore(s.fs, snap.store(), damaged)
+func (s *state) begin(have *stateStore, damaged bool) error {
+	for snap := s.snaps.newest(); snap != nil && (have == nil || !have.at.has(snap)); snap = s.snaps.newest() {
+		var err error
+		if damaged {
+			_, err = checkStore(s.fs, snap.store())
+		}
 		var made *stateStore
 		if err == nil {
 			made, err = s.build(snap)
@@ -158,7 +172,7 @@ func (s *state) begin(have *stateStore, at position, damaged bool) error {
 		switch {
 		case err == nil:
 			old := have
-			have, at = made, snap.state
+			have = made
 			if old != nil {
 				if err := old.close(); err != nil {
 					return errors.Join(err, made.close())
@@ -181,7 +195,6 @@ func (s *state) begin(have *stateStore, at position, damaged bool) error {
 		s.next++
 	}
 	s.current.Store(have)
-	s.index.Store(at.index)
 	if snap := s.snaps.newest(); snap != nil {
 		s.advance(snap.meta.Index) // what lies between the two was no command
 	}
@@ -242,7 +255,11 @@ func (s *state) sweepOthers(number int) error {
 // discard removes a state in a way that it stops counting in one step.
 func (s *state) discard(path string) error {
 	temp := path + tempSuffix
-	if err := s.fs.Rename(path, temp); err != nil {
+	err := s.fs.Rename(path, temp)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a state that was replaced goes beside all others, as soon as nobody reads it
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.fs.SyncDir(s.dir); err != nil {
@@ -256,7 +273,7 @@ func (s *state) path(number int) string {
 	return filepath.Join(s.dir, statePrefix+strconv.Itoa(number))
 }
 
-// openStore opens state-K, or makes it.
+// openStore opens state-K, or makes it, and reads its position.
 func (s *state) openStore(number int) (*stateStore, error) {
 	o := s.opts
 	db, closeDB, err := s.open(s.path(number), &o)
@@ -265,20 +282,14 @@ func (s *state) openStore(number int) (*stateStore, error) {
 	}
 	st := &stateStore{db: db, close: closeDB, number: number, path: s.path(number), idle: make(chan struct{})}
 	st.pins.Store(1)
+	if st.at, err = readPosition(db); err == nil {
+		st.digests.now, err = readDigest(db, st.at)
+	}
+	if err != nil {
+		return nil, errors.Join(err, closeDB())
+	}
+	st.index.Store(st.at.index)
 	return st, nil
-}
-
-// openAt opens state-K and returns its position as well.
-func (s *state) openAt(number int) (*stateStore, position, error) {
-	st, err := s.openStore(number)
-	if err != nil {
-		return nil, position{}, err
-	}
-	at, err := readPosition(st.db)
-	if err != nil {
-		return nil, position{}, errors.Join(err, st.close())
-	}
-	return st, at, nil
 }
 
 // build makes the next state-K out of a snapshot, and opens it. Nothing is left of it after an error.
@@ -296,12 +307,11 @@ func (s *state) build(snap *snapshot) (*stateStore, error) {
 		err = s.fs.SyncDir(s.dir)
 	}
 	var st *stateStore
-	var at position
 	if err == nil {
-		st, at, err = s.openAt(s.next)
+		st, err = s.openStore(s.next)
 	}
-	if err == nil && at != snap.state {
-		err = base.Corruption(snap.meta.ID, -1, "snapshot", fmt.Errorf("it holds entry %d instead of %d", at.index, snap.state.index))
+	if err == nil && st.at != snap.state {
+		err = base.Corruption(snap.meta.ID, -1, "snapshot", fmt.Errorf("it holds entry %d instead of %d", st.at.index, snap.state.index))
 		err = errors.Join(err, st.close())
 	}
 	if err != nil {
@@ -356,16 +366,30 @@ func (s *state) withDB(fn func(*shale.DB) error) error {
 }
 
 // applied returns an index up to which all commands are in the state.
-func (s *state) applied() uint64 { return s.index.Load() }
+func (s *state) applied() uint64 { return s.current.Load().index.Load() }
 
 // advance notes that all commands up to index are in the state.
 func (s *state) advance(index uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if index <= s.index.Load() {
-		return
+	if st := s.current.Load(); index > st.index.Load() {
+		st.index.Store(index)
+		s.wakeLocked()
 	}
-	s.index.Store(index)
+}
+
+// replace makes another store the current one, which has all commands up to index.
+func (s *state) replace(made *stateStore, index uint64) {
+	made.index.Store(index)
+	s.mu.Lock()
+	old := s.current.Swap(made)
+	s.wakeLocked()
+	s.mu.Unlock()
+	s.retire(old)
+}
+
+// wakeLocked lets all that wait in waitFor look again.
+func (s *state) wakeLocked() {
 	if s.moved != nil {
 		close(s.moved)
 		s.moved = nil
@@ -379,17 +403,14 @@ func (s *state) end(err error) {
 	if s.ended == nil {
 		s.ended = err
 	}
-	if s.moved != nil {
-		close(s.moved)
-		s.moved = nil
-	}
+	s.wakeLocked()
 }
 
 // waitFor waits until all commands up to index are in the state.
 func (s *state) waitFor(ctx context.Context, index uint64) error {
 	for {
 		s.mu.Lock()
-		if s.index.Load() >= index {
+		if s.applied() >= index {
 			s.mu.Unlock()
 			return nil
 		}

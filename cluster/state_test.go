@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -301,4 +302,53 @@ func states(t testing.TB, fsys vfs.FS) string {
 		t.Fatal(err)
 	}
 	return strings.Join(slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, statePrefix) }), " ")
+}
+
+// TestState_ManyDeletes deletes many keys by one command while the disk is slow. The group waits for some reads
+// at a time, and not for one after the other.
+func TestState_ManyDeletes(t *testing.T) {
+	disk := vfs.NewFault(vfs.NewMem(), nil)
+	o := stateOptions()
+	o.CacheSize = -1
+	m, err := startMachineOf(t, disk, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.close()
+	h, _ := bigHistory(t, 300)
+	if _, err := m.apply(h, 0, 300, 50); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.state.current.Load().db.Compact(t.Context(), shale.Range{}); err != nil {
+		t.Fatal(err)
+	}
+	var keys [][]byte
+	for i := range 600 {
+		keys = append(keys, fmt.Appendf(nil, "key %08d", i/2)) // each twice
+	}
+	data, err := encodeDelete(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h = append(h, &raft.Log{Index: 301, Term: 1, Data: data})
+	var now, most atomic.Int64
+	disk.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpRead && strings.HasSuffix(name, ".sst") {
+			for n, m := now.Add(1), most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(time.Millisecond)
+			now.Add(-1)
+		}
+		return nil
+	})
+	got, err := m.apply(h, 300, 301, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, want := h.at(301); !reflect.DeepEqual(got[300], want[300]) {
+		t.Errorf("answers %+v, want %+v", got[300], want[300])
+	}
+	if most.Load() < 4 {
+		t.Errorf("%d reads at a time", most.Load())
+	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -40,10 +41,39 @@ func readPosition(db *shale.DB) (position, error) {
 	return position{binary.LittleEndian.Uint64(v), binary.LittleEndian.Uint64(v[8:])}, nil
 }
 
-// checkStore opens the store in dir for reading, and returns its position. That checks the manifest, the
-// logs up to their ends, and that every table is there with its size, its footer and its index. With
-// deep it checks all blocks as well. It writes nothing.
-func checkStore(fsys vfs.FS, dir string, deep bool) (p position, err error) {
+// checkFiles checks that the manifest of the store in dir is whole, and that every table and every sealed log in it is
+// there with its size. It opens none of them, however many there are.
+func checkFiles(fsys vfs.FS, dir string) error {
+	s, err := manifest.Load(fsys, dir)
+	if err != nil {
+		return err
+	}
+	check := func(name string, size int64, exact bool) error {
+		info, err := fsys.Stat(filepath.Join(dir, name))
+		if err == nil && (info.Size < size || exact && info.Size > size) {
+			err = base.Corruption(name, -1, "file", fmt.Errorf("it has %d bytes, and the manifest says %d", info.Size, size))
+		}
+		return err
+	}
+	for t := range s.Version.Tables() {
+		if err := check(base.TableName(t.Num), int64(t.Size), true); err != nil {
+			return err
+		}
+	}
+	for _, l := range s.Logs {
+		if err := check(base.LogName(l.Num), l.Length, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkStore returns the position of the store in dir, after it has checked all blocks of all tables, too.
+func checkStore(fsys vfs.FS, dir string) (position, error) { return positionIn(fsys, dir, true) }
+
+// positionIn opens the store in dir for reading, and returns its position. That checks the manifest, and the logs up to
+// their ends. With deep it checks all blocks of all tables as well. It writes nothing.
+func positionIn(fsys vfs.FS, dir string, deep bool) (p position, err error) {
 	db, err := shale.Open(dir, &shale.Options{FS: fsys, ReadOnly: true, MustExist: true, FilterBits: -1, CacheSize: -1,
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

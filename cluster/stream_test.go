@@ -4,19 +4,16 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
-	"path/filepath"
+	"reflect"
 	"strings"
-	"syscall"
 	"testing"
-	"testing/iotest"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
 )
 
-// put makes a file.
+// putFile makes a file.
 func putFile(t testing.TB, fsys vfs.FS, name, content string) {
 	t.Helper()
 	f, err := fsys.Create(name)
@@ -29,158 +26,109 @@ func putFile(t testing.TB, fsys vfs.FS, name, content string) {
 	}
 }
 
-// A bufferSink keeps a file of a stream.
-type bufferSink struct {
-	bytes.Buffer
-	done func(content string)
-}
-
-func (b *bufferSink) Close() error { b.done(b.String()); return nil }
-func (b *bufferSink) Abort()       {}
-
-// received decodes a stream into a text with a line for each file.
-func received(data []byte) (string, error) {
-	var text strings.Builder
-	err := decodeStream(bytes.NewReader(data), func(f streamFile) (streamSink, error) {
-		return &bufferSink{done: func(content string) { fmt.Fprintf(&text, "%s=%s\n", f.name, content) }}, nil
-	})
-	return text.String(), err
-}
-
-// streamOf returns the stream of a directory with these files.
-func streamOf(t testing.TB, files map[string]string) []byte {
-	t.Helper()
-	fsys := vfs.NewMem()
-	if err := fsys.MkdirAll("store"); err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range files {
-		putFile(t, fsys, filepath.Join("store", name), content)
-	}
-	list, err := streamFiles(fsys, "store")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newStreamReader(fsys, "store", list)
-	data, err := io.ReadAll(iotest.OneByteReader(r))
-	if err != nil || int64(len(data)) != streamSize(list) {
-		t.Fatalf("stream of %d bytes, %v; want %d", len(data), err, streamSize(list))
-	}
-	if err := r.Close(); err != nil || fsys.OpenFiles() != 0 {
-		t.Fatalf("%d files are open: %v", fsys.OpenFiles(), err)
-	}
-	return data
-}
-
 func TestStream_Bytes(t *testing.T) {
-	got := hex.EncodeToString(streamOf(t, map[string]string{"CURRENT": "x", "LOCK": "1", "000001.tmp": "t", "notes": "n"}))
-	const want = "7368616c65534e50" + "01000000" + "01000000" + "0100000000000000" + "8cdb2ff5" +
-		"0700" + "0100000000000000" + "43555252454e54" + "9cce3322" + "78" + "935f3ca9"
-	if got != want {
-		t.Errorf("stream is\n%s, want\n%s", got, want)
+	l := &fileList{streamVersion, 7, 2, []streamFile{{"CURRENT", 1}}}
+	const want = `{"version":2,"index":7,"term":2,"files":[{"name":"CURRENT","size":1}]}`
+	if got := string(l.encode()); got != want {
+		t.Errorf("list is\n%s, want\n%s", got, want)
+	}
+	const notice = "7368616c65534e50" + "02000000" + "8e0cef1fb7a9cd52ba8b5d3d7f0ddc1aee9d1460e49a6d239dd898307de992c7"
+	if got := hex.EncodeToString(l.notice()); got != notice || len(got) != 2*noticeSize {
+		t.Errorf("notice is\n%s, want\n%s", got, notice)
 	}
 }
 
-func TestStream_RoundTrip(t *testing.T) {
-	data := streamOf(t, map[string]string{
-		"CURRENT": "c", "MANIFEST-000007": "", "000001.sst": strings.Repeat("table ", 100), "000003.wal": "w", "000002.flt": "f"})
-	got, err := received(data)
-	if want := "000001.sst=" + strings.Repeat("table ", 100) + "\n000002.flt=f\n000003.wal=w\nCURRENT=c\nMANIFEST-000007=\n"; err != nil || got != want {
-		t.Errorf("received %q, %v", got, err)
-	}
-	if got, err := received(streamOf(t, nil)); err != nil || got != "" {
-		t.Errorf("empty stream: %q, %v", got, err)
-	}
+// someList is a list with several files.
+func someList() *fileList {
+	return &fileList{streamVersion, 1 << 40, 3, []streamFile{{"000001.sst", 5}, {"000002.flt", 0}, {"000003.wal", 1 << 40}, {"CURRENT", 7}}}
 }
 
-// TestStream_Damage flips every bit, cuts at every byte and adds a byte.
+// TestStream_Damage flips every bit of a notice, cuts it at every byte and adds a byte.
 func TestStream_Damage(t *testing.T) {
-	data := streamOf(t, map[string]string{"000001.sst": "table", "CURRENT": "current"})
+	l := someList()
+	data := l.notice()
+	if err := checkNotice(data, l); err != nil {
+		t.Fatal(err)
+	}
 	for i := range data {
 		for bit := range 8 {
 			bad := bytes.Clone(data)
 			bad[i] ^= 1 << bit
-			_, err := received(bad)
-			if !errors.Is(err, errStream) && !(8 <= i && i < 12 && errors.Is(err, shale.ErrFormatTooNew)) {
-				t.Fatalf("bit %d of byte %d flipped: %v", bit, i, err)
+			if checkNotice(bad, l) == nil {
+				t.Fatalf("bit %d of byte %d flipped, and nobody sees it", bit, i)
 			}
 		}
-		if _, err := received(data[:i]); !errors.Is(err, errStream) {
-			t.Fatalf("cut at %d: %v", i, err)
+		if checkNotice(data[:i], l) == nil {
+			t.Fatalf("cut at %d, and nobody sees it", i)
 		}
 	}
-	if _, err := received(append(data, 0)); !errors.Is(err, errStream) {
-		t.Errorf("with a byte more: %v", err)
+	if checkNotice(append(bytes.Clone(data), 0), l) == nil || checkNotice(data, nil) == nil || checkNotice(data, new(fileList)) == nil {
+		t.Error("the notice of another snapshot is taken")
 	}
 }
 
-// TestStream_Names sends names that a store's file can't have, with right checksums.
+// TestStream_Versions meets what other versions send.
+func TestStream_Versions(t *testing.T) {
+	for version, want := range map[byte]string{1: "update the leader's program", 3: "update this member's program"} {
+		l := someList()
+		l.Version = int(version)
+		_, err := decodeFileList(l.encode())
+		sent := append(l.notice(), make([]byte, 1000)...) // version 1 sent the files by raft
+		sent[8] = version
+		_, serr := io.Copy(new(snapshotSink), bytes.NewReader(sent))
+		for _, err := range []error{err, serr} {
+			if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, shale.ErrFormatTooNew) != (version == 3) {
+				t.Errorf("version %d: %v", version, err)
+			}
+		}
+	}
+}
+
+// TestStream_Names sends names that a store's file can't have.
 func TestStream_Names(t *testing.T) {
-	send := func(names ...string) error {
-		var files []streamFile
+	send := func(size int64, names ...string) error {
+		l := &fileList{Version: streamVersion}
 		for _, name := range names {
-			files = append(files, streamFile{name, 0})
+			l.Files = append(l.Files, streamFile{name, size})
 		}
-		data := appendStreamHeader(nil, files)
-		for _, f := range files {
-			data = append(appendStreamFile(data, f), 0, 0, 0, 0)
-		}
-		_, err := received(data)
+		_, err := decodeFileList(l.encode())
 		return err
 	}
-	if err := send("000001.sst", "000002.sst"); err != nil {
+	if err := send(0, "000001.sst", "000002.sst"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"", ".", "..", "../CURRENT", "a/CURRENT", "/CURRENT", `..\CURRENT`, "LOCK", "000001.tmp",
-		"1.sst", "000001.SST", "000001.sst/", "CURRENT\x00", "x", strings.Repeat("0", 61) + ".sst"} {
-		if err := send(name); !errors.Is(err, errStream) {
+		"1.sst", "000001.SST", "000001.sst/", "000001.sst.part", "CURRENT\x00", "x", strings.Repeat("0", 61) + ".sst"} {
+		if err := send(0, name); !errors.Is(err, errStream) {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}
 	for _, names := range [][]string{{"000001.sst", "000001.sst"}, {"000002.sst", "000001.sst"}} {
-		if err := send(names...); !errors.Is(err, errStream) {
+		if err := send(0, names...); !errors.Is(err, errStream) {
 			t.Errorf("names %q: %v", names, err)
 		}
 	}
-}
-
-// TestStream_FileShrinks sends a file that has lost its end since the stream began.
-func TestStream_FileShrinks(t *testing.T) {
-	fsys := vfs.NewMem()
-	putFile(t, fsys, "000001.sst", "table")
-	_, err := io.ReadAll(newStreamReader(fsys, "", []streamFile{{"000001.sst", 6}}))
-	if damage := (*shale.CorruptionError)(nil); !errors.As(err, &damage) {
-		t.Errorf("read of a short file: %v", err)
-	}
-}
-
-// A lateSink fails after it has written, as a disk may.
-type lateSink struct{ bufferSink }
-
-func (*lateSink) Write(p []byte) (int, error) { return len(p), syscall.EIO }
-
-// TestStream_WriteError gets the error of the disk, also if all bytes were written.
-func TestStream_WriteError(t *testing.T) {
-	data := streamOf(t, map[string]string{"000001.sst": "table"})
-	err := decodeStream(bytes.NewReader(data), func(streamFile) (streamSink, error) { return new(lateSink), nil })
-	if !errors.Is(err, syscall.EIO) {
-		t.Errorf("decodeStream = %v, want EIO", err)
+	if err := send(-1, "000001.sst"); !errors.Is(err, errStream) {
+		t.Errorf("a size of -1: %v", err)
 	}
 }
 
 func FuzzStream(f *testing.F) {
-	f.Add(streamOf(f, map[string]string{"000001.sst": "table", "CURRENT": "current"}))
-	f.Add(streamOf(f, nil))
+	f.Add(someList().encode())
+	f.Add((&fileList{Version: streamVersion}).encode())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		files := map[string]string{}
-		err := decodeStream(bytes.NewReader(data), func(f streamFile) (streamSink, error) {
-			if strings.ContainsAny(f.name, `/\`) || f.name == ".." {
-				t.Fatalf("name %q", f.name)
+		l, err := decodeFileList(data)
+		if err != nil {
+			return
+		}
+		for _, f := range l.Files {
+			if strings.ContainsAny(f.Name, `/\`) || f.Name == ".." {
+				t.Fatalf("name %q", f.Name)
 			}
-			return &bufferSink{done: func(content string) { files[f.name] = content }}, nil
-		})
-		if err == nil && !bytes.Equal(streamOf(t, files), data) {
-			t.Errorf("%x is sent again as %x", data, streamOf(t, files))
+		}
+		again, err := decodeFileList(l.encode())
+		if err != nil || !reflect.DeepEqual(again, l) {
+			t.Errorf("%+v is sent again as %+v, %v", l, again, err)
 		}
 	})
 }

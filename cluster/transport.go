@@ -19,18 +19,21 @@ import (
 // All connections between members go to one listener. Each begins with a greeting, which says
 // what the connection is for and who talks to whom, and an answer to it:
 //
-//	greeting: "SHC1" | kind (1 byte, 'r' or 'c') | length (2 bytes) | a hello in JSON
+//	greeting: "SHC1" | kind (1 byte: 'r', 'c' or 'f') | length (2 bytes) | a hello in JSON
 //	answer:   code (1 byte, 0: welcome) | length (2 bytes) | a refusal's text
 //
-// After it a connection of kind 'r' belongs to raft's own transport, and one of kind 'c' carries
-// the calls of rpc.go. Integers are big-endian. The greeting costs one round trip for each
-// connection, and connections are kept. Raft itself finds members by address alone: if two of them
-// change places, it would count what one has on disk for the other. The greeting names whom it is
-// meant for, so that such a connection is refused.
+// After it a connection of kind 'r' belongs to raft's own transport, one of kind 'c' carries
+// the calls of rpc.go, and one of kind 'f' the files of a snapshot (stream.go). Integers are
+// big-endian. The greeting costs one round trip for each connection, and connections are kept. Raft
+// itself finds members by address alone: if two of them change places, it would count what one has on
+// disk for the other. The greeting names whom it is meant for, so that such a connection is refused.
 const (
 	greetingMagic = "SHC1"
 	kindRaft      = 'r'
 	kindCalls     = 'c'
+	kindFiles     = 'f'
+
+	kinds = "rcf"
 
 	greetingTimeout = 10 * time.Second
 	dialTimeout     = 2 * time.Second
@@ -57,9 +60,10 @@ type network struct {
 	listener  net.Listener
 	advertise string
 
-	// welcome checks a greeting, serve owns a connection of calls until it ends.
+	// welcome checks a greeting, serve owns a connection of calls until it ends, and receive one of files.
 	welcome func(kind byte, h hello) (code byte, why string)
-	serve   func(net.Conn)
+	serve   func(net.Conn, hello)
+	receive func(net.Conn)
 	greet   func() hello // with Group and From of this member
 
 	raftConns chan net.Conn // accepted for raft's transport
@@ -119,14 +123,18 @@ func (n *network) accepted(raw net.Conn) {
 		return
 	}
 	_ = conn.SetDeadline(time.Now().Add(greetingTimeout)) // a closed connection fails below
-	kind, err := n.answer(conn)
+	kind, from, err := n.answer(conn)
 	if err != nil {
 		_ = conn.Close() // the caller has gone, or knows why from the answer
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	if kind == kindCalls {
-		n.serve(conn)
+	if kind == kindCalls || kind == kindFiles {
+		if kind == kindCalls {
+			n.serve(conn, from)
+		} else {
+			n.receive(conn)
+		}
 		_ = conn.Close()
 		return
 	}
@@ -138,15 +146,15 @@ func (n *network) accepted(raw net.Conn) {
 }
 
 // answer reads a greeting, checks it and answers it.
-func (n *network) answer(conn net.Conn) (kind byte, err error) {
+func (n *network) answer(conn net.Conn) (kind byte, from hello, err error) {
 	head := make([]byte, len(greetingMagic)+3)
 	if _, err := io.ReadFull(conn, head); err != nil {
-		return 0, err
+		return 0, from, err
 	}
-	refuse := func(code byte, why string) (byte, error) {
+	refuse := func(code byte, why string) (byte, hello, error) {
 		msg := append([]byte{code}, binary.BigEndian.AppendUint16(nil, uint16(len(why)))...)
 		_, _ = conn.Write(append(msg, why...)) // the connection ends in any case
-		return 0, errors.New(why)
+		return 0, from, errors.New(why)
 	}
 	size := int(binary.BigEndian.Uint16(head[len(head)-2:]))
 	if string(head[:len(greetingMagic)]) != greetingMagic || size > maxGreeting {
@@ -154,18 +162,17 @@ func (n *network) answer(conn net.Conn) (kind byte, err error) {
 	}
 	text := make([]byte, size)
 	if _, err := io.ReadFull(conn, text); err != nil {
-		return 0, err
+		return 0, from, err
 	}
 	kind = head[len(greetingMagic)]
-	var h hello
-	if err := json.Unmarshal(text, &h); err != nil || kind != kindRaft && kind != kindCalls {
+	if err := json.Unmarshal(text, &from); err != nil || !strings.ContainsRune(kinds, rune(kind)) {
 		return refuse(codeOther, "the greeting can't be read")
 	}
-	if code, why := n.welcome(kind, h); code != codeWelcome {
+	if code, why := n.welcome(kind, from); code != codeWelcome {
 		return refuse(code, why)
 	}
 	_, err = conn.Write([]byte{codeWelcome, 0, 0})
-	return kind, err
+	return kind, from, err
 }
 
 // dial opens a connection of one kind to the member called to, or to any member if to is "".
@@ -324,8 +331,12 @@ func (a memberAddr) String() string { return string(a) }
 // targetSep stands between name and address in a target. Neither has it.
 const targetSep = "\x00"
 
-// A transport is raft's network transport, but its connections know whom they are for.
-type transport struct{ *raft.NetworkTransport }
+// A transport is raft's network transport, but its connections know whom they are for, and the files of snapshots have
+// arrived before raft speaks of them.
+type transport struct {
+	*raft.NetworkTransport
+	node *Node
+}
 
 func target(id raft.ServerID, a raft.ServerAddress) raft.ServerAddress {
 	return raft.ServerAddress(string(id) + targetSep + string(a))
@@ -336,7 +347,7 @@ func (t transport) AppendEntriesPipeline(id raft.ServerID, a raft.ServerAddress)
 	if err != nil {
 		return nil, err
 	}
-	return newPipeline(p), nil
+	return newPipeline(t.node, id, p), nil
 }
 
 // A pipeline keeps the answers that raft has not taken yet. Raft stops taking them as soon as one of
@@ -346,13 +357,15 @@ func (t transport) AppendEntriesPipeline(id raft.ServerID, a raft.ServerAddress)
 // forever (raft v1.8.0).
 type pipeline struct {
 	raft.AppendPipeline
+	node    *Node
+	id      raft.ServerID
 	answers chan raft.AppendFuture
 	closed  chan struct{}
 	once    sync.Once
 }
 
-func newPipeline(p raft.AppendPipeline) *pipeline {
-	q := &pipeline{AppendPipeline: p, answers: make(chan raft.AppendFuture), closed: make(chan struct{})}
+func newPipeline(n *Node, id raft.ServerID, p raft.AppendPipeline) *pipeline {
+	q := &pipeline{AppendPipeline: p, node: n, id: id, answers: make(chan raft.AppendFuture), closed: make(chan struct{})}
 	go q.pass(p.Consumer())
 	return q
 }
@@ -368,6 +381,9 @@ func (p *pipeline) pass(from <-chan raft.AppendFuture) {
 		}
 		select {
 		case f := <-from:
+			if f.Response().Success && lastOf(f.Request()) > 0 {
+				_ = p.node.trail.acked(p.id, lastOf(f.Request())) // nothing is kept for most members
+			}
 			kept = append(kept, f)
 		case to <- next:
 			kept = kept[1:]
@@ -386,30 +402,35 @@ func (p *pipeline) Close() error {
 
 // maxMessage is how many bytes of entries a message has, unless a single one has more. Raft limits only
 // the number of entries, and a message with 128 of several megabytes would not arrive within
-// transportTimeout: a member that missed them would never catch up.
-const maxMessage = 16 << 20
-
-// limit cuts entries off that are too many for a message. Raft takes from the request itself how far it
-// has sent, and goes on from there.
-func limit(req *raft.AppendEntriesRequest) {
-	size := 0
-	for i, e := range req.Entries {
-		if size += len(e.Data) + len(e.Extensions); size > maxMessage && i > 0 {
-			req.Entries = req.Entries[:i:i]
-			return
-		}
-	}
-}
+// transportTimeout: a member that missed them would never catch up. It also limits the memory for
+// a member that is behind, of whose messages a few are under way.
+const maxMessage = 4 << 20
 
 func (p *pipeline) AppendEntries(req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
-	limit(req)
+	if err := p.node.logs.load(req); err != nil {
+		return nil, err
+	}
 	return p.AppendPipeline.AppendEntries(req, resp)
 }
 
 func (t transport) AppendEntries(id raft.ServerID, a raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	limit(req)
-	return t.NetworkTransport.AppendEntries(id, target(id, a), req, resp)
+	if err := t.node.logs.load(req); err != nil {
+		return err
+	}
+	err := t.NetworkTransport.AppendEntries(id, target(id, a), req, resp)
+	if err == nil && resp.Success && lastOf(req) > 0 {
+		_ = t.node.trail.acked(id, lastOf(req)) // nothing is kept for most members
+	}
+	return err
+}
+
+// lastOf returns the index up to which a member has the log when it has accepted req, or 0 for a heartbeat.
+func lastOf(req *raft.AppendEntriesRequest) uint64 {
+	if n := len(req.Entries); n > 0 {
+		return req.Entries[n-1].Index
+	}
+	return req.PrevLogEntry
 }
 
 func (t transport) RequestVote(id raft.ServerID, a raft.ServerAddress,
@@ -424,6 +445,9 @@ func (t transport) RequestPreVote(id raft.ServerID, a raft.ServerAddress,
 
 func (t transport) InstallSnapshot(id raft.ServerID, a raft.ServerAddress,
 	req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+	if err := t.node.sendSnapshot(id, a, req.Term, data.(*snapshotReader)); err != nil {
+		return err
+	}
 	return t.NetworkTransport.InstallSnapshot(id, target(id, a), req, resp, data)
 }
 

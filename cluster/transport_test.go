@@ -17,7 +17,7 @@ func TestTransport_AnswersThatNobodyTakes(t *testing.T) {
 	to := g.members[0]
 	from := transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: streamLayer{to.network, make(chan struct{})}, MaxPool: 1, Timeout: time.Second, Logger: to.config.Logger,
-	})}
+	}), to.Node}
 	defer func() { _ = from.Close() }()
 	p, err := from.AppendEntriesPipeline(to.server, raft.ServerAddress(to.Address()))
 	if err != nil {
@@ -51,6 +51,7 @@ func TestTransport_AnswersThatNobodyTakes(t *testing.T) {
 func TestTransport_MessagesAreBounded(t *testing.T) {
 	var largest atomic.Int64
 	g := newGroup(t, 3, func(o *Options) {
+		o.Raft = nil // raft's defaults: sending megabytes takes a busy machine longer than the lease of fastRaft
 		d := new(net.Dialer)
 		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := d.DialContext(ctx, network, address)
@@ -62,7 +63,7 @@ func TestTransport_MessagesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	const size = maxMessage / 4
-	for i := range 11 {
+	for i := range 24 {
 		g.write(fmt.Sprint(i), string(make([]byte, size)))
 	}
 	largest.Store(0)

@@ -22,6 +22,9 @@ type Stats struct {
 	Applied uint64 // index up to which this member's state has all commands; Commit once it has caught up
 	Voters  int    // members with a vote
 	Members int
+	// Differing are the members whose state is not the leader's, as far as this member leads. A majority decides which of
+	// them stop, with ErrDiffers.
+	Differing []string
 	// Contact is when this member last heard of a leader; zero: never, or it leads.
 	Contact time.Time
 }
@@ -30,7 +33,7 @@ type Stats struct {
 func (n *Node) Stats() Stats {
 	s := Stats{
 		State: n.raft().State().String(), Term: n.raft().CurrentTerm(), Last: n.raft().LastIndex(),
-		Commit: n.raft().CommitIndex(), Applied: n.applied(),
+		Commit: n.raft().CommitIndex(), Applied: n.applied(), Differing: *n.differing.Load(),
 	}
 	_, id := n.leader()
 	s.Leader = memberID(id)

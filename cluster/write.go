@@ -98,6 +98,10 @@ func (n *Node) submit(ctx context.Context, cmd []byte) (result, error) {
 	if address == "" {
 		return res, l
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	term := n.raft().CurrentTerm()
+	defer time.AfterFunc(termLook, func() { n.endWithTerm(ctx, term, cancel) }).Stop()
 	var answer writeAnswer
 	err = n.caller.call(ctx, string(address), server, opWrite, cmd, &answer)
 	switch {
@@ -111,6 +115,29 @@ func (n *Node) submit(ctx context.Context, cmd []byte) (result, error) {
 		return result{}, &NotLeaderError{} // it was so before it took the write
 	}
 	return result{}, err
+}
+
+// termLook is how often a member looks whether a leader that has not answered has been replaced.
+const termLook = 100 * time.Millisecond
+
+// termGrace is how long a leader that was replaced still has for its answer. If it lives, it answers soon, and often that the write
+// has not happened, so that it can be sent to the next one: after a transfer, or when the write came too late on a busy machine.
+const termGrace = time.Second
+
+// endWithTerm cancels a call of the leader a while after there is a later term: a leader that hangs may never answer.
+func (n *Node) endWithTerm(ctx context.Context, term uint64, cancel func()) {
+	for n.raft().CurrentTerm() == term {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(termLook):
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(termGrace):
+		cancel()
+	}
 }
 
 // propose hands a command to raft and waits until it is applied here.

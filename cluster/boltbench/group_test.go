@@ -5,8 +5,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,41 +18,74 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	raftwal "github.com/hashicorp/raft-wal"
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cluster"
 )
 
-// BenchmarkGroup_Write is BenchmarkNode_Write of module cluster, on raft-boltdb for the log and bbolt
-// for the state: three members in one process over loopback, with the same settings of raft. The state
-// machine writes all entries at hand in one transaction, and does not sync, because the log does.
+// A logStore is a log of raft's, with raft's own values.
+type logStore interface {
+	raft.LogStore
+	raft.StableStore
+}
+
+// logStores open the logs to compare, in a directory that is there.
+var logStores = map[string]func(dir string) (logStore, io.Closer, error){
+	"shale": func(dir string) (logStore, io.Closer, error) {
+		db, err := shale.Open(filepath.Join(dir, "log"), cluster.LogStoreOptions())
+		if err != nil {
+			return nil, nil, err
+		}
+		return cluster.NewLogStore(db), db, nil
+	},
+	"raft-boltdb": func(dir string) (logStore, io.Closer, error) {
+		s, err := raftboltdb.NewBoltStore(filepath.Join(dir, "raft.db"))
+		return s, s, err
+	},
+	"raft-wal": func(dir string) (logStore, io.Closer, error) {
+		s, err := raftwal.Open(dir)
+		return s, s, err
+	},
+}
+
+// BenchmarkGroup_Write is BenchmarkNode_Write of module cluster with other logs, and with bbolt for the state: three
+// members in one process over loopback, with the same settings of raft. The state machine writes all entries at hand in
+// one transaction, and does not sync, because the log does.
 func BenchmarkGroup_Write(b *testing.B) {
-	leader := boltGroup(b, 3)
 	for _, writers := range []int{1, 64, 1000} {
-		b.Run(fmt.Sprint(writers), func(b *testing.B) {
-			value := make([]byte, 256)
-			var next atomic.Int64
-			var wg sync.WaitGroup
-			b.ResetTimer()
-			for range writers {
-				wg.Go(func() {
-					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-						key := fmt.Appendf(nil, "key%09d", i)
-						cmd := binary.AppendUvarint(nil, uint64(len(key)))
-						cmd = append(append(cmd, key...), value...)
-						if err := leader.Apply(cmd, 0).Error(); err != nil {
-							b.Error(err)
-							return
-						}
-					}
-				})
-			}
-			wg.Wait()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
-		})
+		for _, log := range slices.Sorted(maps.Keys(logStores)) {
+			b.Run(fmt.Sprintf("writers=%d/log=%s", writers, log), func(b *testing.B) { writeTo(b, logGroup(b, 3, logStores[log]), writers) })
+		}
 	}
 }
 
-// boltGroup starts n members and returns the leader.
-func boltGroup(b *testing.B, n int) *raft.Raft {
+// writeTo writes by a number of writers at the same time.
+func writeTo(b *testing.B, leader *raft.Raft, writers int) {
+	value := make([]byte, 256)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for range writers {
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				key := fmt.Appendf(nil, "key%09d", i)
+				cmd := binary.AppendUvarint(nil, uint64(len(key)))
+				cmd = append(append(cmd, key...), value...)
+				if err := leader.Apply(cmd, 0).Error(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+}
+
+// logGroup starts n members and returns the leader.
+func logGroup(b *testing.B, n int, open func(dir string) (logStore, io.Closer, error)) *raft.Raft {
 	dir := b.TempDir()
 	var servers []raft.Server
 	var members []*raft.Raft
@@ -63,7 +99,11 @@ func boltGroup(b *testing.B, n int) *raft.Raft {
 		if err != nil {
 			b.Fatal(err)
 		}
-		log, err := raftboltdb.NewBoltStore(filepath.Join(dir, id+".log"))
+		logDir := filepath.Join(dir, id+".log")
+		if err := os.Mkdir(logDir, 0o777); err != nil {
+			b.Fatal(err)
+		}
+		log, closer, err := open(logDir)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -85,7 +125,7 @@ func boltGroup(b *testing.B, n int) *raft.Raft {
 				b.Error(err)
 			}
 			_ = trans.Close()
-			_ = log.Close()
+			_ = closer.Close()
 			_ = state.Close()
 		})
 		servers = append(servers, raft.Server{ID: c.LocalID, Address: trans.LocalAddr()})

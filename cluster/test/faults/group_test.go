@@ -454,7 +454,7 @@ func (p *process) checkSnapshots() {
 	root := filepath.Join(p.config.Dir, "snapshots")
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			if d != nil && d.IsDir() && strings.HasSuffix(path, ".tmp") {
+			if d != nil && d.IsDir() && (strings.HasSuffix(path, ".tmp") || filepath.Base(path) == "incoming") {
 				return fs.SkipDir
 			}
 			if errors.Is(err, fs.ErrNotExist) {

@@ -119,10 +119,6 @@ func (m *Member) open() error {
 	}
 	for attempt := 0; ; attempt++ {
 		n, err := cluster.Open(c.Dir, o)
-		if errors.Is(err, cluster.ErrBootstrapped) {
-			o.Bootstrap = false
-			continue
-		}
 		var op *net.OpError
 		if errors.As(err, &op) && op.Op == "listen" && attempt < 100 {
 			time.Sleep(50 * time.Millisecond)

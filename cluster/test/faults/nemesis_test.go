@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -18,26 +17,26 @@ import (
 
 // Figures are what a run has done.
 type figures struct {
-	writes, gets, refused, unknown                                  atomic.Int64 // operations by outcome
-	checkedKeys, undecided                                          atomic.Int64
-	illegal, lost, panics                                           atomic.Int64
-	starts, kills, leaderKills, stops                               atomic.Int64
-	partitions, oneWay, diskFaults, fullDisks                       atomic.Int64
-	slowDisks, nodesFailed, reopened, transfers                     atomic.Int64
-	joins, joinsLost, leaves, emptied, damaged, damagedLogs, hashed atomic.Int64
-	groups, epochs, comparedKeys, comparedStates                    atomic.Int64
+	writes, gets, refused, unknown                                              atomic.Int64 // operations by outcome
+	checkedKeys, undecided                                                      atomic.Int64
+	illegal, lost, panics                                                       atomic.Int64
+	starts, kills, leaderKills, stops                                           atomic.Int64
+	partitions, oneWay, diskFaults, fullDisks                                   atomic.Int64
+	slowDisks, nodesFailed, reopened, transfers                                 atomic.Int64
+	joins, joinsLost, leaves, emptied, damaged, damagedLogs, hashed, recoveries atomic.Int64
+	groups, epochs, comparedKeys, comparedStates                                atomic.Int64
 }
 
 func (f *figures) String() string {
 	n := func(v *atomic.Int64) int64 { return v.Load() }
 	return fmt.Sprintf("operations %d (writes %d, gets %d), unknown %d, refused %d; illegal %d of %d keys, undecided %d, lost %d, panics %d; "+
 		"leader kills %d, other kills %d, stops %d, partitions %d (one-way %d), disk faults %d (full %d), slow disks %d, "+
-		"failed nodes %d (opened again in the process %d), transfers %d, joins %d (lost %d), leaves %d, emptied directories %d, damaged states %d, damaged logs %d; "+
+		"failed nodes %d (opened again in the process %d), transfers %d, joins %d (lost %d), leaves %d, emptied directories %d, damaged states %d, damaged logs %d, recoveries %d; "+
 		"groups %d, epochs %d, processes %d, %d states compared with %d keys in all, %d files of snapshots unchanged",
 		n(&f.writes)+n(&f.gets), n(&f.writes), n(&f.gets), n(&f.unknown), n(&f.refused), n(&f.illegal), n(&f.checkedKeys), n(&f.undecided),
 		n(&f.lost), n(&f.panics), n(&f.leaderKills), n(&f.kills)-n(&f.leaderKills), n(&f.stops), n(&f.partitions), n(&f.oneWay),
 		n(&f.diskFaults), n(&f.fullDisks), n(&f.slowDisks), n(&f.nodesFailed), n(&f.reopened), n(&f.transfers), n(&f.joins), n(&f.joinsLost), n(&f.leaves),
-		n(&f.emptied), n(&f.damaged), n(&f.damagedLogs), n(&f.groups), n(&f.epochs), n(&f.starts), n(&f.comparedStates), n(&f.comparedKeys), n(&f.hashed))
+		n(&f.emptied), n(&f.damaged), n(&f.damagedLogs), n(&f.recoveries), n(&f.groups), n(&f.epochs), n(&f.starts), n(&f.comparedStates), n(&f.comparedKeys), n(&f.hashed))
 }
 
 // A nemesis chooses what fails. Each of its lanes does one thing after the other, all lanes at the same time.
@@ -309,6 +308,7 @@ func (n *nemesis) membership() []deed {
 		{3, n.empty},
 		{3, n.damage},
 		{2, n.damageLog},
+		{2, n.recover},
 	}
 }
 
@@ -390,6 +390,13 @@ func (n *nemesis) empty(r *rand.Rand) {
 		n.sleep(time.Duration(r.IntN(1500)) * time.Millisecond)
 		n.takeAway(p)
 	}
+	if n.rejoin(p) {
+		n.f.emptied.Add(1)
+	}
+}
+
+// rejoin removes a member whose directory is empty, and lets it join again.
+func (n *nemesis) rejoin(p *process) bool {
 	// A request to remove it whose answer was lost is made again, and may then meet the new member.
 	for range 3 {
 		if !n.askLeader("Remove", p.id, "remove "+p.id) {
@@ -397,14 +404,14 @@ func (n *nemesis) empty(r *rand.Rand) {
 		}
 		p.setWanted(true)
 		if n.isMember(p, true, comeBack/2) {
-			n.f.emptied.Add(1)
-			return
+			return true
 		}
 		n.f.joinsLost.Add(1)
 		n.takeAway(p)
 	}
 	p.setWanted(true)
 	n.g.fail("%s has not got into the group with an empty directory:\n%s", p.id, p.tail(20))
+	return false
 }
 
 // takeAway kills a member and removes its directory.
@@ -432,23 +439,6 @@ func (n *nemesis) damage(r *rand.Rand) {
 	p.setWanted(true)
 	if what != "" && n.awaitMember(p, true) {
 		n.f.damaged.Add(1)
-	}
-}
-
-// damageLog spoils the log of a member that does not run. What the member has acknowledged is lost with it, so it
-// must not go on under its name: it becomes another member of the same id, by itself, as an empty one.
-func (n *nemesis) damageLog(*rand.Rand) {
-	p := n.g.any()
-	p.setWanted(false)
-	p.kill()
-	p.joinBy(n.g.all())
-	p.forgetSnapshots()
-	err := os.Remove(filepath.Join(p.config.Dir, "log", "CURRENT"))
-	p.setWanted(true)
-	if err == nil && n.awaitMember(p, true) {
-		n.f.damagedLogs.Add(1)
-	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-		n.g.fail("%v", err)
 	}
 }
 

@@ -117,7 +117,7 @@ func transferCommand(env Environment) *cobra.Command {
 // print prints the members.
 func (a *asker) print(list []memberJSON) error {
 	w := tabwriter.NewWriter(a.env.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "member\taddress\tvote\t")
+	fmt.Fprintln(w, "member\taddress\tvote\t\tbehind\tdisk free\tversion\tbackup")
 	for _, m := range list {
 		vote, lead := "yes", ""
 		if !m.Voter {
@@ -126,7 +126,12 @@ func (a *asker) print(list []memberJSON) error {
 		if m.Leader {
 			lead = "leads"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", m.ID, m.Address, vote, lead)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t", m.ID, m.Address, vote, lead)
+		if m.Why != "" {
+			fmt.Fprintf(w, "unreachable: %s\n", m.Why)
+			continue
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", m.Behind, m.About["disk free"], m.About["version"], m.About["backup"])
 	}
 	return w.Flush()
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,8 +25,11 @@ const (
 	// backupFile is the file in a member's folder that has the name of its backups.
 	backupFile = "BACKUP"
 
-	// bucketPatience is how long the start of a backup may take. The member does not serve meanwhile.
-	bucketPatience = 20 * time.Second
+	// firstPatience is how long the very first start with a backup waits to find out whether the bucket is right.
+	firstPatience = 5 * time.Second
+
+	// attachPatience is how long one attempt to begin a backup may take.
+	attachPatience = 10 * time.Minute
 
 	// mostBuckets is how many buckets a state may have, one after the other.
 	mostBuckets = 20
@@ -35,6 +39,7 @@ func (c *config) backupFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.backup, "backup", "", "keep this member's state in a `BUCKET` too: a folder, or s3://HOST[:PORT]/BUCKET/PREFIX")
 	f.DurationVar(&c.retain, "backup-retain", 24*time.Hour, "how far back states can be restored")
+	f.Int64Var(&c.keep, "backup-keep", 10<<30, "bytes of logs that wait on this disk for a bucket that is away, and never more than the disk has left")
 }
 
 // backups keeps the state of a member in a bucket, by package remote: the log each second, tables each minute.
@@ -43,20 +48,19 @@ func (c *config) backupFlags(cmd *cobra.Command) {
 // a new one, with another K. So each has a bucket of its own, PLACE/ID-RANDOM/state-K, which one writer owns and
 // nobody else claims. RANDOM is drawn for a member's folder.
 //
-// The member goes before its backup: if the bucket does not answer when a state is opened, the state is opened
-// without, and when it does not answer later, writes go on. Backup and member meet again at the next start. What was
-// written in between may be such that the bucket refuses the folder then, as after a crash. Then the state gets
-// another bucket, state-K-2 and so on.
+// The member goes before its backup, which never stops it: the backup of an open state begins in the background, and is
+// tried again until the bucket is there. If the bucket refuses the folder, or another program takes it over, the state
+// gets another bucket, state-K-2 and so on. Logs that wait too long for it are let go.
 type backups struct {
-	at     place
-	name   string
-	retain time.Duration
-	logf   func(string, ...any)
+	at           place
+	name         string
+	retain       time.Duration
+	keep         int64
+	logf         func(string, ...any)
+	letGo, ended atomic.Int64 // how often logs were let go, and buckets given up
 
-	mu    sync.Mutex
-	store *remote.Store // of the state that is open; nil: it has no backup
-	to    place         // its bucket
-	err   error         // why there is none
+	mu  sync.Mutex
+	now *backup // of the state that is open; nil: none was opened yet
 }
 
 // openBackups lets the member's state be opened with a backup, if there shall be one.
@@ -69,107 +73,183 @@ func (m *member) openBackups(o *cluster.Options) error {
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)
 	}
-	name, err := backupName(c.dir, c.id)
-	if err != nil {
+	m.backups = &backups{at: at, retain: c.retain, keep: c.keep, logf: m.logf}
+	if err := m.backups.identify(c.dir, c.id); err != nil {
 		return fmt.Errorf("--backup: %w", err)
 	}
-	m.backups = &backups{at: at, name: name, retain: c.retain, logf: m.logf, err: errors.New("it has not begun")}
 	o.OpenStore = m.backups.open
 	return nil
 }
 
-// backupName returns the name of a member's backups. It is drawn when a folder has its first one.
-func backupName(dir, id string) (string, error) {
+// identify finds the name of a member's backups. It is drawn when a folder has its first one. Then it also tries
+// whether the bucket is right, as far as that is known at once: what is wrong with it later stops no member.
+func (b *backups) identify(dir, id string) error {
+	prefix := strings.TrimLeft(strings.ToLower(id), ".") + "-" // as names of objects are
 	file := filepath.Join(dir, backupFile)
 	data, err := os.ReadFile(file)
-	if name := strings.TrimSpace(string(data)); err == nil && strings.HasPrefix(name, id+"-") && !strings.ContainsAny(name, "/\\\n") {
-		return name, nil
-	} else if err == nil {
-		return "", fmt.Errorf("%s should have the name of this member's backups, which begins with %s-: remove the file to begin a new backup", file, id)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+	b.name = strings.TrimSpace(string(data))
+	switch {
+	case err == nil && strings.HasPrefix(strings.ToLower(b.name), prefix) && !strings.ContainsAny(b.name, "/\\\n"):
+		return nil
+	case err == nil:
+		return fmt.Errorf("%s should have the name of this member's backups, which begins with %s: remove the file to begin a new backup", file, prefix)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
-	name := id + "-" + hex.EncodeToString(random[:])
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return "", err
-	}
-	return name, os.WriteFile(file, []byte(name+"\n"), 0o666)
-}
-
-// open opens a state's store, with a backup if that is possible.
-func (b *backups) open(dir string, o *shale.Options) (*shale.DB, func() error, error) {
-	state := filepath.Base(dir)
-	to := b.at.sub(b.name, state)
-	store, err := b.openRemote(dir, to, o)
-	for n := 2; n <= mostBuckets && (errors.Is(err, remote.ErrFenced) || errors.Is(err, remote.ErrOtherStore)); n++ {
-		b.logf("backup: %s is not used any more: %s", to, message(err))
-		to = b.at.sub(b.name, fmt.Sprintf("%s-%d", state, n))
-		store, err = b.openRemote(dir, to, o)
-	}
-	b.mu.Lock()
-	b.store, b.to, b.err = store, to, err
-	b.mu.Unlock()
-	if err == nil {
-		b.logf("backup to %s", to)
-		return store.DB(), func() error { return b.close(store) }, nil
-	}
-	db, plainErr := shale.Open(dir, o)
-	if plainErr != nil {
-		return nil, nil, plainErr
-	}
-	b.logf("warning: there is no backup until the next start: %s", message(err))
-	return db, db.Close, nil
-}
-
-func (b *backups) openRemote(dir string, to place, o *shale.Options) (*remote.Store, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), bucketPatience)
+	b.name = prefix + hex.EncodeToString(random[:])
+	ctx, cancel := context.WithTimeout(context.Background(), firstPatience)
 	defer cancel()
+	at := b.at
+	if at.dir == "" {
+		at = at.sub(b.name)
+	}
+	var wrong interface{ Permanent() bool }
+	if _, err := at.open(ctx); err != nil && (b.at.dir != "" || errors.As(err, &wrong) && wrong.Permanent()) {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(b.name+"\n"), 0o666)
+}
+
+// A backup is that of one state.
+type backup struct {
+	*backups
+	dir    string
+	db     *shale.DB
+	fenced chan struct{} // has one when another program has taken the bucket over
+
+	mu    sync.Mutex
+	store *remote.Store // nil: it has not begun
+	to    place         // its bucket
+	err   error         // why it has not begun
+}
+
+// open opens a state's store, and begins its backup in the background.
+func (b *backups) open(dir string, o *shale.Options) (*shale.DB, func() error, error) {
+	plain := *o
+	plain.HoldLogs = remote.LogsToHold(o.FS, dir)
+	db, err := shale.Open(dir, &plain)
+	if err != nil {
+		return nil, nil, err
+	}
+	one := &backup{backups: b, dir: dir, db: db, fenced: make(chan struct{}, 1), err: errors.New("it has not begun")}
+	b.mu.Lock()
+	b.now = one
+	b.mu.Unlock()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		one.run(ctx)
+	}()
+	return db, func() error {
+		cancel()
+		<-ended // what could not be shipped is shipped after the next start, so that is no error of the member's
+		return db.Close()
+	}, nil
+}
+
+// run keeps the state in a bucket until ctx is done. It tries again and again, later each time, and goes to another bucket if
+// the state's own is another program's now.
+func (b *backup) run(ctx context.Context) {
+	said, pause := "", time.Second
+	for n := 1; ctx.Err() == nil; {
+		store, to, err := b.attach(ctx, n)
+		b.set(store, to, err)
+		switch {
+		case err == nil:
+			b.logf("backup to %s", to)
+			said, pause = "", time.Second
+			select {
+			case <-ctx.Done():
+			case <-b.fenced:
+				b.ended.Add(1)
+			}
+			err := store.Close()
+			b.set(nil, to, errors.New("it has ended"))
+			if err != nil {
+				b.logf("warning: backup: %s", message(err))
+			}
+			continue
+		case (errors.Is(err, remote.ErrFenced) || errors.Is(err, remote.ErrOtherStore)) && n < mostBuckets:
+			b.logf("backup: %s is not used any more: %s", to, message(err))
+			n++
+			continue
+		case ctx.Err() == nil && err.Error() != said:
+			said = err.Error()
+			b.logf("warning: backup: there is none yet, and it is tried again: %s", message(err))
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, time.Minute)
+	}
+}
+
+// attach begins to keep the state in its n-th bucket.
+func (b *backup) attach(ctx context.Context, n int) (*remote.Store, place, error) {
+	ctx, cancel := context.WithTimeout(ctx, attachPatience)
+	defer cancel()
+	state := filepath.Base(b.dir)
+	if n > 1 {
+		state = fmt.Sprintf("%s-%d", state, n)
+	}
+	to := b.at.sub(b.name, state)
 	bucket, err := to.open(ctx)
 	if err != nil {
-		return nil, err
+		return nil, to, err
 	}
-	return remote.Open(ctx, dir, bucket, &remote.Options{
-		Store: *o, Retain: b.retain, MaxKept: -1, // the group must not wait for a bucket
-		OnEvent: func(e remote.Event) {
-			switch e.Kind {
-			case remote.EventAway, remote.EventBackground:
-				b.logf("warning: backup: %v: %s; it is tried again", e.Kind, message(e.Err))
-			case remote.EventBack:
-				b.logf("backup: %v after %v", e.Kind, e.Duration.Round(time.Second))
-			case remote.EventFenced:
-				b.logf("warning: backup: another program has taken over %s: %s", to, message(e.Err))
-			}
-		},
-	})
+	store, err := remote.Attach(ctx, b.db, b.dir, bucket, &remote.Options{Retain: b.retain, MaxKept: b.keep, OnEvent: b.hear})
+	return store, to, err
 }
 
-// close closes a state's store. What could not be shipped is shipped at the next start, so that is no error of the
-// member's.
-func (b *backups) close(store *remote.Store) error {
-	b.mu.Lock()
-	if b.store == store {
-		b.store, b.err = nil, errors.New("the state is closed")
-	}
-	b.mu.Unlock()
-	err := store.Close()
-	if err != nil {
-		b.logf("warning: backup: %s", message(err))
-	}
-	return nil
-}
-
-// status returns how far the backup is behind; nil: there is none now, because of err.
-func (b *backups) status() (*remote.Status, error) {
+func (b *backup) set(store *remote.Store, to place, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.store == nil {
-		return nil, b.err
+	b.store, b.to, b.err = store, to, err
+}
+
+// hear is called for what happens to the backup.
+func (b *backup) hear(e remote.Event) {
+	switch e.Kind {
+	case remote.EventAway, remote.EventBackground:
+		b.logf("warning: backup: %v: %s; it is tried again", e.Kind, message(e.Err))
+	case remote.EventBack:
+		b.logf("backup: %v after %v", e.Kind, e.Duration.Round(time.Second))
+	case remote.EventLetGo:
+		b.letGo.Add(1)
+		b.logf("warning: backup: %d bytes of logs waited for the bucket, and were let go to spare the disk (--backup-keep): no restore can go to that time", e.Bytes)
+	case remote.EventFenced:
+		b.logf("warning: backup: another program has taken over the bucket, or removed its newest objects; another bucket is begun: %s", message(e.Err))
+		select {
+		case b.fenced <- struct{}{}:
+		default:
+		}
 	}
-	s := b.store.Status()
-	return &s, nil
+}
+
+// status returns how far the backup is behind; nil: there is none now, because of err. kept is how many bytes of logs
+// wait for the bucket.
+func (b *backups) status() (s *remote.Status, kept int64, err error) {
+	b.mu.Lock()
+	now := b.now
+	b.mu.Unlock()
+	if now == nil {
+		return nil, 0, errors.New("the state is not open")
+	}
+	kept = now.db.HeldLogBytes()
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	if now.store == nil {
+		return nil, kept, now.err
+	}
+	status := now.store.Status()
+	return &status, kept, nil
 }
 
 // backupLine is what the page says about the backup.
@@ -177,12 +257,16 @@ func (m *member) backupLine() string {
 	if m.backups == nil {
 		return "none"
 	}
-	s, err := m.backups.status()
+	s, _, err := m.backups.status()
 	switch {
 	case err != nil:
-		return "off until the next start: " + message(err)
+		return "not yet: " + message(err)
+	case s.Err != nil:
+		return "ended: " + message(s.Err)
 	case s.Away != nil:
 		return fmt.Sprintf("the bucket is away for %v: %s", time.Since(s.Since).Round(time.Second), message(s.Away))
+	case s.Failing != nil:
+		return "fails: " + message(s.Failing)
 	case s.Lag.Seq > s.Lag.Shipped:
 		return fmt.Sprintf("behind by %v", s.Lag.Time.Round(100*time.Millisecond))
 	}
@@ -194,12 +278,18 @@ func (m *member) backupMetrics(one func(name, kind, help string, v float64)) {
 	if m.backups == nil {
 		return
 	}
-	s, err := m.backups.status()
-	one("shaled_backup_up", "gauge", "1 if the state has a backup and its bucket answers.", oneIf(err == nil && s.Away == nil && s.Err == nil))
+	s, kept, err := m.backups.status()
+	one("shaled_backup_up", "gauge", "1 if the state has a backup, its bucket answers, and nothing else keeps writes from it.",
+		oneIf(err == nil && s.Away == nil && s.Failing == nil && s.Err == nil))
+	one("shaled_backup_kept_bytes", "gauge", "Bytes of logs that wait for the bucket.", float64(kept))
+	one("shaled_backup_keep_limit_bytes", "gauge", "How many of them may wait (--backup-keep).", float64(m.backups.keep))
+	one("shaled_backup_let_go_total", "counter", "How often more waited, and logs were let go: no restore can go to that time.", float64(m.backups.letGo.Load()))
+	one("shaled_backup_ended_total", "counter", "How often another program took the bucket over, and another was begun.", float64(m.backups.ended.Load()))
 	if err != nil {
 		return
 	}
+	one("shaled_backup_step_age_seconds", "gauge", "Age of the newest step in the bucket. It grows while nothing is written.", time.Since(s.Time).Seconds())
 	one("shaled_backup_lag_seconds", "gauge", "Age of the oldest write that the backup lacks.", s.Lag.Time.Seconds())
 	one("shaled_backup_lag_bytes", "gauge", "Bytes of logs that the backup lacks.", float64(s.Lag.Bytes))
-	one("shaled_backup_sent_bytes_total", "counter", "Bytes that were put into the bucket since the state was opened.", float64(s.Sent))
+	one("shaled_backup_sent_bytes_total", "counter", "Bytes that were put into the bucket since the backup began.", float64(s.Sent))
 }

@@ -25,6 +25,15 @@ func backedUp(t *testing.T, r *running) {
 	testenv.WaitFor(t, "the backup has all writes", func() bool { return r.backupLine() == "has all writes" })
 }
 
+// bucket returns the bucket of a member's state.
+func (r *running) bucket() string {
+	r.backups.mu.Lock()
+	defer r.backups.mu.Unlock()
+	r.backups.now.mu.Lock()
+	defer r.backups.now.mu.Unlock()
+	return r.backups.now.to.String()
+}
+
 // restored restores the only backup in a bucket as a plain store, and returns its value of key.
 func restored(t *testing.T, bucket, key string) string {
 	t.Helper()
@@ -36,7 +45,13 @@ func restored(t *testing.T, bucket, key string) string {
 	if err != nil || len(below) != 1 {
 		t.Fatalf("the bucket has %q, %v", below, err)
 	}
-	b, err := remote.NewDir(nil, below[0])
+	return storeIn(t, below[0], key)
+}
+
+// storeIn restores a store from its bucket, a folder, and returns its value of key.
+func storeIn(t *testing.T, bucket, key string) string {
+	t.Helper()
+	b, err := remote.NewDir(nil, bucket)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +71,24 @@ func restored(t *testing.T, bucket, key string) string {
 	return string(value)
 }
 
+// away puts a file in the place of a bucket, until back is called.
+func away(t *testing.T, bucket string) (back func()) {
+	t.Helper()
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Rename(bucket, bucket+".away"))
+	must(os.WriteFile(bucket, nil, 0o600))
+	return func() {
+		must(os.Remove(bucket))
+		must(os.Rename(bucket+".away", bucket))
+	}
+}
+
 // A member's writes are in the bucket soon, also those of later starts, and those of a start at which the bucket was
-// away, as soon as it is back at a start.
+// away, as soon as it is back: the member does not wait for it, and needs no other start.
 func TestBackup_Lives(t *testing.T) {
 	dir, bucket := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "bucket")
 	ctx := t.Context()
@@ -70,41 +101,31 @@ func TestBackup_Lives(t *testing.T) {
 		if life == 0 {
 			args = append(args, "--bootstrap")
 		}
-		away := life == 2
-		if away {
-			if err := os.Rename(bucket, bucket+".away"); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(bucket, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+		var back func()
+		if life == 2 {
+			back = away(t, bucket)
 		}
 		r := start(t, args...)
 		key := fmt.Sprint("life", life)
 		if err := dial(t, r.addr).Set(ctx, key, life, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
-		if away {
-			if line := r.backupLine(); !strings.HasPrefix(line, "off until the next start") || !strings.Contains(r.notes.String(), "there is no backup until the next start") {
-				t.Errorf("without a bucket: %q, %s", line, r.notes)
+		if back != nil {
+			if line := r.backupLine(); !strings.HasPrefix(line, "not yet: ") {
+				t.Errorf("without a bucket: %q", line)
 			}
-			if _, metrics := get(t, "GET", "http://"+r.http+"/metrics"); !strings.Contains(metrics, "\nshaled_backup_up 0\n") {
+			testenv.WaitFor(t, "the log says so", func() bool { return strings.Contains(r.notes.String(), "there is none yet, and it is tried again") })
+			if _, metrics := get(t, "GET", "http://"+r.http+"/metrics"); !strings.Contains(metrics, "\nshaled_backup_up 0\n") || !strings.Contains(metrics, "\nshaled_backup_kept_bytes ") {
 				t.Error("the metrics do not show that there is no backup")
 			}
-		} else {
-			backedUp(t, r)
+			back()
+		}
+		backedUp(t, r)
+		if _, metrics := get(t, "GET", "http://"+r.http+"/metrics"); !strings.Contains(metrics, "\nshaled_backup_up 1\n") {
+			t.Error("the metrics do not show that there is a backup")
 		}
 		if status := r.stop(); status != done {
 			t.Fatalf("status %d: %s", status, r.notes)
-		}
-		if away {
-			if err := os.Remove(bucket); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Rename(bucket+".away", bucket); err != nil {
-				t.Fatal(err)
-			}
-			continue
 		}
 		for i := range life + 1 {
 			if got := restored(t, bucket, fmt.Sprint("life", i)); got != fmt.Sprint(i) {
@@ -137,7 +158,7 @@ func TestBackup_Refused(t *testing.T) {
 		if life >= 2 {
 			want = "state-1-2"
 		}
-		if got := filepath.Base(r.backups.to.String()); got != want {
+		if got := filepath.Base(r.bucket()); got != want {
 			t.Errorf("life %d is backed up to %s, want %s: %s", life, got, want, r.notes)
 		}
 		if status := r.stop(); status != done {
@@ -198,12 +219,7 @@ func TestBackup_BucketAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	backedUp(t, r)
-	if err := os.Rename(bucket, bucket+".away"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(bucket, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	back := away(t, bucket)
 	for i := range 20 {
 		if err := client.Set(ctx, fmt.Sprint("away", i), i, 0).Err(); err != nil {
 			t.Fatal(err)
@@ -214,16 +230,75 @@ func TestBackup_BucketAway(t *testing.T) {
 	if err := client.Set(ctx, "while", 1, 0).Err(); err != nil || time.Since(begin) > 5*time.Second {
 		t.Errorf("a write without the bucket: %v, after %v", err, time.Since(begin))
 	}
-	if err := os.Remove(bucket); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(bucket+".away", bucket); err != nil {
-		t.Fatal(err)
-	}
+	back()
 	backedUp(t, r)
 	r.stop()
 	if got := restored(t, bucket, "while"); got != "1" {
 		t.Errorf("the backup has %q", got)
+	}
+}
+
+// Another program that takes a member's bucket over, or a rule that removes its newest objects, ends that bucket and not the
+// member, which begins another one by itself.
+func TestBackup_TakenOver(t *testing.T) {
+	dir, bucket := filepath.Join(t.TempDir(), "A.B"), filepath.Join(t.TempDir(), "bucket")
+	args := solo(dir, bucket)
+	args[2] = "A.B" // a name of a member that no object can have
+	r := start(t, append(args, "--bootstrap")...)
+	client := dial(t, r.addr)
+	if err := client.Set(t.Context(), "before", 1, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	backedUp(t, r)
+	first := r.bucket()
+	b, err := remote.NewDir(nil, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen := filepath.Join(t.TempDir(), "stolen")
+	if _, err := remote.Restore(t.Context(), b, stolen, remote.At{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	thief, err := remote.Open(t.Context(), stolen, b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer thief.Close()
+	if err := client.Set(t.Context(), "after", 2, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	testenv.WaitFor(t, "another bucket", func() bool { return r.bucket() != first })
+	backedUp(t, r)
+	if err := client.Set(t.Context(), "later", 3, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	backedUp(t, r)
+	if _, metrics := get(t, "GET", "http://"+r.http+"/metrics"); !strings.Contains(metrics, "\nshaled_backup_ended_total 1\n") {
+		t.Error("the metrics do not show that a bucket was taken over")
+	}
+	second := r.bucket()
+	r.stop()
+	if got := storeIn(t, second, "later"); got != "3" || filepath.Base(second) != "state-1-2" || !strings.HasPrefix(filepath.Base(filepath.Dir(second)), "a.b-") {
+		t.Errorf("the second bucket is %s, and has %q", second, got)
+	}
+}
+
+// A backup that can't work ends the first start that asks for it. Later ones go on without.
+func TestBackup_WrongAtFirst(t *testing.T) {
+	dir, bucket := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "bucket")
+	if err := os.WriteFile(bucket, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := append(solo(dir, bucket), "--bootstrap")
+	if _, notes, status := run(t.Context(), append([]string{"serve"}, args...)...); status != failed || !strings.Contains(notes, "--backup: ") {
+		t.Errorf("with a file in the place of the bucket: status %d, %s", status, notes)
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(t.TempDir(), "none"))
+	args[len(args)-2] = "s3+http://127.0.0.1:1/backups"
+	if _, notes, status := run(t.Context(), append([]string{"serve"}, args...)...); status != failed || !strings.Contains(notes, "no credentials") {
+		t.Errorf("without credentials: status %d, %s", status, notes)
 	}
 }
 
@@ -239,7 +314,7 @@ func TestRestore_BadWords(t *testing.T) {
 		{[]string{"restore", filepath.Join(dir, "none"), filepath.Join(dir, "y"), "--id", "a"}, "there is no bucket"},
 		{[]string{"restore", dir, filepath.Join(dir, "y"), "--id", "a"}, "there is no backup in"},
 		{[]string{"restore", "ftp://x/y", filepath.Join(dir, "y"), "--id", "a"}, "ftp://x/y is not a bucket"},
-		{[]string{"restore", dir, filepath.Join(dir, "y"), "--id", "a", "--at", "yesterday"}, "--at yesterday is no point"},
+		{[]string{"restore", dir, filepath.Join(dir, "y"), "--id", "a", "--at", "yesterday"}, "--at yesterday is not a point"},
 		{[]string{"serve", filepath.Join(dir, "y"), "--id", "a", "--backup", "ftp://x/y"}, "--backup: ftp://x/y is not a bucket"},
 	} {
 		_, notes, status := run(t.Context(), test.args...)
@@ -318,7 +393,7 @@ func TestRestore_Group(t *testing.T) {
 		backedUp(t, x)
 		// Member y has got the state as a snapshot, and so has begun a second one.
 		backedUp(t, y)
-		if to := y.backups.to.String(); filepath.Base(to) != "state-2" {
+		if to := y.bucket(); filepath.Base(to) != "state-2" {
 			t.Errorf("member y is backed up to %s: %s", to, y.notes)
 		}
 		y.stop()
@@ -344,13 +419,17 @@ func TestBackup_S3(t *testing.T) {
 		t.Fatal(err)
 	}
 	backedUp(t, r)
+	to := r.bucket()
 	r.stop()
 	folder := filepath.Join(dir, "new")
 	_, notes, status := run(t.Context(), "restore", c.String(), folder, "--id", "b")
-	_, list, _ := strings.Cut(notes, "choose one of\n")
-	from := strings.TrimSpace(list)
-	if status != failed || from != r.backups.to.String() {
-		t.Fatalf("restore of the bucket above: status %d, %s; want %s", status, notes, r.backups.to)
+	_, list, _ := strings.Cut(notes, "choose one of")
+	from, about, _ := strings.Cut(strings.TrimSpace(list), "  ")
+	if !strings.HasPrefix(about, "last written "+time.Now().Format("2006-01-02 ")) || !strings.HasSuffix(about, "B") {
+		t.Errorf("the state is listed with %q", about)
+	}
+	if status != failed || from != to {
+		t.Fatalf("restore of the bucket above: status %d, %s; want %s", status, notes, to)
 	}
 	must(t, "restore", from, folder, "--id", "b")
 	b := start(t, folder, "--id", "b", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "none")

@@ -37,12 +37,15 @@ type config struct {
 	values     bool
 	cache      int64
 
+	snapshotRate, logSize, logSizeBehind int64
+
 	unprotected bool
 	secrets     secrets
 	tlsClients  bool
 
 	backup string
 	retain time.Duration
+	keep   int64
 }
 
 // The values of --reads.
@@ -62,7 +65,7 @@ const (
 func (c *config) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.id, "id", "", "name of this member in its group, for good (letters, digits, '.', '_', '-')")
-	f.BoolVar(&c.bootstrap, "bootstrap", false, "make a new group with this member alone; for its first start only")
+	f.BoolVar(&c.bootstrap, "bootstrap", false, "make a new group with this member alone, unless DIR has one, or a member at --join has")
 	f.StringSliceVar(&c.join, "join", nil, "enter the group that the member at this `HOST:PORT` (its --listen) is in; several with commas")
 	f.BoolVar(&c.learner, "learner", false, "enter without a vote: get all writes, serve reads, count for no majority")
 	f.StringVar(&c.listen, "listen", defaultListen, "`HOST:PORT` for other members")
@@ -71,11 +74,14 @@ func (c *config) flags(cmd *cobra.Command) {
 	f.StringVar(&c.http, "http", defaultHTTP, "`HOST:PORT` for pages, metrics and the commands join, leave and transfer; none: no pages")
 	f.StringVar(&c.reads, "reads", readsLinear, "linear: a read sees all writes that were answered before; local: this member's state, which may be older")
 	f.BoolVar(&c.forward, "forward", true, "send writes to the leader; --forward=false: answer MOVED or READONLY with the leader's name instead")
-	f.StringToStringVar(&c.clients, "clients", nil, "where clients find the members, for MOVED: `ID=HOST:PORT`,...")
+	f.StringToStringVar(&c.clients, "clients", nil, "where clients find the members, for MOVED and CLUSTER: `ID=HOST:PORT`,...")
 	f.DurationVar(&c.timeout, "timeout", 5*time.Second, "how long a command may wait for the group, such as for the election of a leader")
 	f.Int64Var(&c.maxCommand, "max-command", 16<<20, "bytes of a command with its arguments; a larger one ends the connection")
 	f.IntVar(&c.maxClients, "max-clients", 1000, "connections of clients at a time")
 	f.Int64Var(&c.cache, "cache", 0, "bytes of the block cache; 0: the store's default")
+	f.Int64Var(&c.snapshotRate, "snapshot-rate", 0, "bytes a second with which a leader sends its state to a member that needs all of it; 0: as fast as it goes")
+	f.Int64Var(&c.logSize, "log-size", 256<<20, "bytes of writes after which a snapshot is made and the log cut off; a quarter of them stays")
+	f.Int64Var(&c.logSizeBehind, "log-size-behind", 4<<30, "bytes of writes that the leader keeps for a member that is getting the state")
 	f.BoolVar(&c.values, "values", false, "show values on the pages, not only keys")
 	f.DurationVar(&c.heartbeat, "heartbeat", time.Second, "how long a member hears nothing from its leader before it asks to be elected")
 	f.StringVar(&c.raftLog, "raft-log", "warn", "what to print of raft: off, error, warn, info or debug")
@@ -89,8 +95,6 @@ func (c *config) check() error {
 	switch {
 	case c.id == "":
 		return errors.New("--id is missing: name the member, such as --id a")
-	case c.bootstrap && len(c.join) > 0:
-		return errors.New("--bootstrap makes a new group and --join enters another: give one of them")
 	case c.bootstrap && c.learner:
 		return errors.New("--learner: the first member of a group needs a vote; leave out one of --learner and --bootstrap")
 	case c.reads != readsLinear && c.reads != readsLocal:
@@ -105,12 +109,14 @@ func (c *config) check() error {
 		return fmt.Errorf("--cache %d: write a number of bytes", c.cache)
 	case c.retain < 0:
 		return fmt.Errorf("--backup-retain %v: write a time such as 24h", c.retain)
+	case c.backup != "" && c.keep < 1:
+		return fmt.Errorf("--backup-keep %d: write a number of bytes", c.keep)
 	case c.heartbeat < 20*time.Millisecond:
 		return fmt.Errorf("--heartbeat %v is too short: 20ms is the shortest", c.heartbeat)
-	case len(c.clients) > 0 && c.forward:
-		return errors.New("--clients is for --forward=false: leave it out, or add that")
-	case c.tlsClients && c.secrets.ca == "":
-		return errors.New("--tls-clients needs --tls-ca, which signs the certificates of clients")
+	case c.tlsClients && (c.secrets.ca == "" || c.secrets.membersCA == ""):
+		return errors.New("--tls-clients needs --tls-ca, which signs the certificates of clients, and --tls-members-ca: with one authority for both, each client could become a member")
+	case c.secrets.membersCA != "" && c.secrets.cert == "":
+		return errors.New("--tls-members-ca needs --tls-cert and --tls-key")
 	}
 	if _, ok := raftLevels[c.raftLog]; !ok {
 		return fmt.Errorf("--raft-log %s: write off, error, warn, info or debug", c.raftLog)
@@ -194,7 +200,9 @@ func isOwn(addr string) bool {
 // member share.
 type secrets struct {
 	passwordFile, password string
+	adminFile, admin       string
 	cert, key, ca          string
+	membersCA              string
 }
 
 // passwordVariable has the password where a file is inconvenient.
@@ -202,11 +210,13 @@ const passwordVariable = "SHALED_PASSWORD"
 
 func (s *secrets) flags(cmd *cobra.Command, serves bool) {
 	f := cmd.Flags()
-	f.StringVar(&s.passwordFile, "password-file", "", "`FILE` whose first line is the password for clients and pages; or set "+passwordVariable)
+	f.StringVar(&s.passwordFile, "password-file", "", "`FILE` whose first line is the password for clients and pages (for changes from another machine, of --admin-password-file); or set "+passwordVariable)
 	if serves {
+		f.StringVar(&s.adminFile, "admin-password-file", "", "`FILE` whose first line is the password for changes of the group from other machines; from this one, that of --password-file does")
 		f.StringVar(&s.cert, "tls-cert", "", "`FILE` with this member's certificate (PEM): clients, pages and members then talk TLS")
 		f.StringVar(&s.key, "tls-key", "", "`FILE` with its key")
-		f.StringVar(&s.ca, "tls-ca", "", "`FILE` with the authority that signs the certificates of all members")
+		f.StringVar(&s.ca, "tls-ca", "", "`FILE` with the authority that signs the certificates of members and clients")
+		f.StringVar(&s.membersCA, "tls-members-ca", "", "`FILE` with the authority that signs those of members, and no client's; needed with --tls-clients")
 		return
 	}
 	f.StringVar(&s.ca, "tls-ca", "", "talk TLS; `FILE` with the authority that signs the members' certificates")
@@ -217,15 +227,20 @@ func (s *secrets) flags(cmd *cobra.Command, serves bool) {
 // read reads the password, and checks that the options belong together.
 func (s *secrets) read(getenv func(string) string) error {
 	s.password = getenv(passwordVariable)
-	if s.passwordFile != "" {
-		data, err := os.ReadFile(s.passwordFile)
-		if err != nil {
-			return fmt.Errorf("--password-file: %w", err)
+	for option, of := range map[string]struct {
+		file string
+		text *string
+	}{"password-file": {s.passwordFile, &s.password}, "admin-password-file": {s.adminFile, &s.admin}} {
+		if of.file == "" {
+			continue
 		}
-		s.password, _, _ = strings.Cut(string(data), "\n")
-		s.password = strings.TrimSuffix(s.password, "\r")
-		if s.password == "" {
-			return fmt.Errorf("--password-file %s: its first line is empty: write a password there", s.passwordFile)
+		data, err := os.ReadFile(of.file)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", option, err)
+		}
+		line, _, _ := strings.Cut(string(data), "\n")
+		if *of.text = strings.TrimSuffix(line, "\r"); *of.text == "" {
+			return fmt.Errorf("--%s %s: its first line is empty: write a password there", option, of.file)
 		}
 	}
 	if (s.cert == "") != (s.key == "") {

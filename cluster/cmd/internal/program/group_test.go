@@ -2,6 +2,8 @@ package program
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -197,6 +199,7 @@ func TestGroup_Members(t *testing.T) {
 		t.Errorf("after leave:\n%s", list)
 	}
 	waitVoters(t, others[0], 2)
+	testenv.WaitFor(t, "the member says that it was removed", func() bool { return strings.Contains(gone.notes.String(), "was removed from its group") })
 
 	fresh := start(t, filepath.Join(t.TempDir(), "d"), "--id", "d", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 	if ok, why := fresh.health(); ok || why != "no leader is known" {
@@ -229,7 +232,7 @@ func TestGroup_Members(t *testing.T) {
 		{[]string{"members", "more"}, "usage: shaled members"},
 		{[]string{"join", "d"}, "usage: shaled join ID HOST:PORT"},
 		{[]string{"join", "e", "127.0.0.1", "--at", at}, "127.0.0.1 is not an address"},
-		{[]string{"join", "e", fresh.node.Address(), "--at", lead.http}, `member "d" lives at`},
+		{[]string{"join", "e", fresh.node.Address(), "--at", at}, `member "d" lives at`},
 		{[]string{"leave", "nobody", "--at", lead.http}, "nobody"},
 		{[]string{"leave"}, "usage: shaled leave ID"},
 		{[]string{"what"}, `unknown command "what"`},
@@ -267,6 +270,27 @@ func TestGroup_MinorityAnswers(t *testing.T) {
 	}
 	if got, err := client.Get(ctx, "k").Result(); err != nil || got != "v" {
 		t.Errorf("a local read = %q, %v", got, err)
+	}
+}
+
+// The command members, and the page of any member, show how all of them are.
+func TestGroup_Survey(t *testing.T) {
+	group := three(t, "--backup", filepath.Join(t.TempDir(), "bucket"))
+	for _, r := range group {
+		backedUp(t, r)
+	}
+	_, others := leader(t, group)
+	list := must(t, "members", "--at", others[0].http)
+	if strings.Count(list, "has all writes") != 3 || strings.Count(list, version()) != 3 || !strings.Contains(list, "disk free") {
+		t.Errorf("members:\n%s", list)
+	}
+	others[1].stop()
+	list = must(t, "members", "--at", others[0].http)
+	if strings.Count(list, "has all writes") != 2 || strings.Count(list, "unreachable: ") != 1 {
+		t.Errorf("members, when one is down:\n%s", list)
+	}
+	if _, page := get(t, "GET", "http://"+others[0].http+"/"); strings.Count(page, "unreachable: ") != 1 || !strings.Contains(page, "has all writes") {
+		t.Errorf("the page does not show that one is down:\n%s", page)
 	}
 }
 
@@ -327,8 +351,8 @@ func TestGroup_TLS(t *testing.T) {
 
 // With --tls-clients a client needs a certificate of its own.
 func TestServe_TLSClients(t *testing.T) {
-	a := newAuthority(t)
-	r := start(t, append(a.options(t, "member"), filepath.Join(t.TempDir(), "a"), "--id", "a", "--bootstrap", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--tls-clients")...)
+	a, members := newAuthority(t), newAuthority(t)
+	r := start(t, append(a.options(t, "member"), filepath.Join(t.TempDir(), "a"), "--id", "a", "--bootstrap", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--tls-clients", "--tls-members-ca", members.file("ca.crt"))...)
 	a.options(t, "client")
 	with := secrets{ca: a.file("ca.crt"), cert: a.file("client.crt"), key: a.file("client.key")}
 	without := secrets{ca: a.file("ca.crt")}
@@ -348,6 +372,66 @@ func TestServe_TLSClients(t *testing.T) {
 		if _, notes, status := run(t.Context(), args...); (status == done) != want {
 			t.Errorf("members with a certificate %v: %d, %s", want, status, notes)
 		}
+	}
+}
+
+// A client's certificate is no member's: who has one can neither join nor write at the address for members. New
+// certificates and passwords count without another start.
+func TestServe_MembersAuthority(t *testing.T) {
+	a, clients := newAuthority(t), newAuthority(t)
+	password := filepath.Join(t.TempDir(), "password")
+	write := func(text string) {
+		if err := os.WriteFile(password, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("first")
+	options := a.options(t, "member")
+	options[5] = clients.file("ca.crt")
+	options = append(options, "--tls-clients", "--tls-members-ca", a.file("ca.crt"), "--password-file", password, "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "none")
+	r := start(t, append([]string{filepath.Join(t.TempDir(), "a"), "--id", "a", "--bootstrap"}, options...)...)
+	clients.options(t, "client")
+	thief := []string{filepath.Join(t.TempDir(), "x"), "--id", "x", "--tls-cert", clients.file("client.crt"), "--tls-key", clients.file("client.key"), "--tls-ca", a.file("ca.crt"), "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "none", "--join", r.node.Address()}
+	x := start(t, thief...)
+	time.Sleep(time.Second) // it tries all the time
+	if x.node.Stats().Members != 0 || r.node.Stats().Members != 1 {
+		t.Error("a client's certificate has made a member")
+	}
+	config, err := (&secrets{ca: a.file("ca.crt"), cert: clients.file("client.crt"), key: clients.file("client.key")}).caller()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := tls.Dial("tcp", r.node.Address(), config); err == nil {
+		_, _ = conn.Write(make([]byte, 100)) // it may be refused by now
+		if n, err := conn.Read(make([]byte, 100)); n > 0 {
+			t.Errorf("a client's certificate is answered at the address for members: %v", err)
+		}
+		conn.Close()
+	}
+	ask := func(password string) (serial string, err error) {
+		config, cerr := (&secrets{ca: a.file("ca.crt"), cert: clients.file("client.crt"), key: clients.file("client.key")}).caller()
+		if cerr != nil {
+			t.Fatal(cerr)
+		}
+		config.VerifyConnection = func(c tls.ConnectionState) error {
+			serial = c.PeerCertificates[0].SerialNumber.String()
+			return nil
+		}
+		err = dial(t, r.addr, func(o *redis.Options) { o.TLSConfig, o.Password = config, password }).Ping(t.Context()).Err()
+		return serial, err
+	}
+	before, err := ask("first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.sign(t, "member", &x509.Certificate{})
+	write("second")
+	testenv.WaitFor(t, "the new certificate and password count", func() bool {
+		serial, err := ask("second")
+		return err == nil && serial != before
+	})
+	if _, err := ask("first"); err == nil {
+		t.Error("the old password still counts")
 	}
 }
 

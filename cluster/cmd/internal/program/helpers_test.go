@@ -56,7 +56,7 @@ func must(t *testing.T, args ...string) string {
 // A running member is one in this process.
 type running struct {
 	*member
-	args   []string // without those of the first start
+	args   []string
 	cancel context.CancelFunc
 	ended  chan int
 	notes  *lockedBuffer

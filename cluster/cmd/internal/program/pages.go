@@ -1,6 +1,7 @@
 package program
 
 import (
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,10 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cluster"
+	"github.com/shaledb/shale/cluster/cmd/internal/server"
 	"github.com/shaledb/shale/debug"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/vfs"
 )
 
 // pages are the debug pages of the store, which a snapshot from the leader may replace.
@@ -73,7 +77,7 @@ func (m *member) protect(next http.Handler) http.Handler {
 			return
 		}
 		if m.config.secrets.password != "" {
-			if _, given, ok := r.BasicAuth(); !ok || !m.server.Knows(given) {
+			if _, given, ok := r.BasicAuth(); !ok || !m.server.Knows(given, m.admin.Load()) {
 				h.Set("WWW-Authenticate", `Basic realm="shaled", charset="UTF-8"`)
 				http.Error(w, "the password of this member is needed, with any user name", http.StatusUnauthorized)
 				return
@@ -141,23 +145,67 @@ func (m *member) withStore(fn func(http.Handler)) error {
 
 // A memberJSON is a member as the pages show it to programs.
 type memberJSON struct {
-	ID      string `json:"id"`
-	Address string `json:"address"`
-	Voter   bool   `json:"voter"`
-	Leader  bool   `json:"leader"`
+	ID      string            `json:"id"`
+	Address string            `json:"address"`
+	Voter   bool              `json:"voter"`
+	Leader  bool              `json:"leader"`
+	Why     string            `json:"unreachable,omitempty"` // why it has not answered this one
+	Behind  uint64            `json:"behind"`                // entries of the log that others have and its state lacks
+	About   map[string]string `json:"about,omitempty"`
 }
 
-func (m *member) members() ([]memberJSON, error) {
-	all, err := m.node.Members()
-	list := make([]memberJSON, len(all))
+// surveyTime is how long a member may take to say how it is.
+const surveyTime = 2 * time.Second
+
+// members asks all members how they are.
+func (m *member) members(ctx context.Context) ([]memberJSON, error) {
+	ctx, cancel := context.WithTimeout(ctx, surveyTime)
+	defer cancel()
+	all, err := m.node.Survey(ctx)
+	list, last := make([]memberJSON, len(all)), uint64(0)
+	for _, one := range all {
+		last = max(last, one.Applied)
+	}
 	for i, one := range all {
-		list[i] = memberJSON{one.ID, one.Address, one.Voter, one.Leader}
+		list[i] = memberJSON{ID: one.ID, Address: one.Address, Voter: one.Voter, Leader: one.Leader, Behind: last - one.Applied, About: one.About}
+		if one.Err != nil {
+			list[i].Why, list[i].Behind = message(one.Err), 0
+		}
 	}
 	return list, err
 }
 
-func (m *member) serveMembers(w http.ResponseWriter, _ *http.Request) {
-	list, err := m.members()
+// clientMembers returns the members that answer, and where clients find them: at the address of --clients, or else where the
+// member says that it listens. One that listens on all addresses is found at the host at which other members find it.
+func (m *member) clientMembers(ctx context.Context) (found []server.Member) {
+	all, _ := m.members(ctx) // none of a member that has stopped
+	for _, one := range all {
+		addr := m.config.clients[one.ID]
+		if addr == "" {
+			addr = one.About["clients"]
+			if host, port, err := net.SplitHostPort(addr); err == nil && net.ParseIP(host).IsUnspecified() {
+				host, _, _ = net.SplitHostPort(one.Address)
+				addr = net.JoinHostPort(host, port)
+			}
+		}
+		if one.Why == "" && addr != "" {
+			found = append(found, server.Member{ID: one.ID, Addr: addr, Leader: one.Leader})
+		}
+	}
+	return found
+}
+
+// about is what this member says of itself on all members.
+func (m *member) about() map[string]string {
+	about := map[string]string{"version": version(), "clients": m.addr, "backup": m.backupLine()}
+	if free, ok := vfs.FreeRoom(m.config.dir); ok {
+		about["disk free"] = base.FormatBytes(free)
+	}
+	return about
+}
+
+func (m *member) serveMembers(w http.ResponseWriter, r *http.Request) {
+	list, err := m.members(r.Context())
 	if err != nil {
 		serveError(w, err)
 		return
@@ -177,6 +225,10 @@ type changeRequest struct {
 func (m *member) change(do func(r *http.Request, c changeRequest) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var c changeRequest
+		if !m.mayChange(r) {
+			http.Error(w, "changes of the group from another machine need the password of --admin-password-file; on this machine the password of clients does", http.StatusForbidden)
+			return
+		}
 		body := http.MaxBytesReader(w, r.Body, 64<<10)
 		if r.Header.Get("Content-Type") != "application/json" {
 			http.Error(w, "the Content-Type has to be application/json", http.StatusUnsupportedMediaType)
@@ -192,6 +244,14 @@ func (m *member) change(do func(r *http.Request, c changeRequest) error) http.Ha
 		}
 		m.serveMembers(w, r)
 	}
+}
+
+// mayChange reports whether a request may change the group: it comes from this machine, or has the password for that. That
+// of clients is for their data.
+func (m *member) mayChange(r *http.Request) bool {
+	_, given, _ := r.BasicAuth()
+	admin := m.admin.Load()
+	return isOwn(r.RemoteAddr) || admin.Is([]byte(given)) || admin == nil && m.config.unprotected
 }
 
 func (m *member) addMember(r *http.Request, c changeRequest) error {
@@ -252,8 +312,8 @@ func serveStyle(w http.ResponseWriter, _ *http.Request) {
 }
 
 // servePage shows the group to people.
-func (m *member) servePage(w http.ResponseWriter, _ *http.Request) {
-	members, err := m.members()
+func (m *member) servePage(w http.ResponseWriter, r *http.Request) {
+	members, err := m.members(r.Context())
 	ok, why := m.health()
 	stats, counts := m.node.Stats(), m.server.Counts()
 	data := map[string]any{

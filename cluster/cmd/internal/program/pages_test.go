@@ -1,13 +1,17 @@
 package program
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/cluster/cmd/internal/server"
 )
 
 // get asks for a page.
@@ -128,5 +132,33 @@ func TestPages_Password(t *testing.T) {
 	}
 	if status, body := get(t, "GET", at+"/health"); status != http.StatusOK {
 		t.Errorf("/health: %d, %s", status, body)
+	}
+}
+
+// Changes of the group need a password of their own, unless they come from this machine.
+func TestPages_Admin(t *testing.T) {
+	for _, test := range []struct {
+		from, given, admin string
+		unprotected, want  bool
+	}{
+		{"127.0.0.1:5", "", "", false, true}, {"[::1]:5", "data", "root", false, true}, {"10.0.0.1:5", "data", "", false, false},
+		{"10.0.0.1:5", "data", "root", false, false}, {"10.0.0.1:5", "root", "root", false, true}, {"10.0.0.1:5", "", "", true, true},
+		{"10.0.0.1:5", "data", "root", true, false}, {"10.0.0.1:5", "", "", false, false},
+	} {
+		m := &member{config: config{unprotected: test.unprotected}}
+		m.admin.Store(server.NewPassword(test.admin))
+		r := httptest.NewRequest("DELETE", "/members/b", nil)
+		r.RemoteAddr = test.from
+		r.Header.Set("Content-Type", "application/json")
+		r.SetBasicAuth("any", test.given)
+		did := false
+		w := httptest.NewRecorder()
+		m.change(func(*http.Request, changeRequest) error {
+			did = true
+			return errors.New("enough")
+		})(w, r)
+		if did != test.want || !did && w.Code != http.StatusForbidden {
+			t.Errorf("%+v: done %v, status %d", test, did, w.Code)
+		}
 	}
 }

@@ -112,7 +112,7 @@ func leading(t *testing.T, group []*child) int {
 				continue
 			}
 			for line := range strings.Lines(out) {
-				if words := strings.Fields(line); words[len(words)-1] == "leads" && words[0] == c.id {
+				if words := strings.Fields(line); len(words) > 3 && words[3] == "leads" && words[0] == c.id {
 					found = i
 					return true
 				}

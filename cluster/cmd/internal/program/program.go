@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/shaledb/shale/cluster"
 )
 
 // The exit statuses.
@@ -40,11 +42,11 @@ Clients of Redis can talk to any member.`
 func Run(ctx context.Context, env Environment) int {
 	root := &cobra.Command{
 		Use: "shaled", Short: "a member of a replicated group of stores, for clients of Redis", Long: strings.TrimSpace(long),
-		SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
+		Version: version(), SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
 		RunE: func(root *cobra.Command, _ []string) error { return root.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(serveCommand(env), membersCommand(env), joinCommand(env), leaveCommand(env), transferCommand(env), restoreCommand(env))
+	root.AddCommand(serveCommand(env), membersCommand(env), joinCommand(env), leaveCommand(env), transferCommand(env), restoreCommand(env), recoverCommand(env))
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}
@@ -69,6 +71,9 @@ func message(err error) string {
 		return "interrupted"
 	case errors.Is(err, syscall.EADDRINUSE):
 		return text + "\nAnother program listens there: end it, or choose another port."
+	case errors.Is(err, cluster.ErrLost), errors.Is(err, cluster.ErrDiffers):
+		return text + "\nIf only a disk is not mounted, mount it. Otherwise remove the member at another one (shaled leave ID), move the folder away, " +
+			"and start with --join and an empty folder."
 	case errors.Is(err, syscall.ENOSPC):
 		return text + "\nThe disk is full: free space, and start the member again."
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shaledb/shale/cluster"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote"
 )
 
@@ -25,38 +26,23 @@ func restoreCommand(env Environment) *cobra.Command {
 Makes the folder DIR, which must be empty or not exist, the folder of member ID: the first member of a new group that
 begins with the state in BUCKET. That is one state of one member of the old group, as the log of serve --backup names it,
 such as backups/a-5d3f01c2/state-1. Given the bucket above these, the command lists them. Afterwards start the member
-as ever, with --bootstrap or without, and the others with --join and empty folders.
+with serve, without --bootstrap and --join, and the others with --join and empty folders.
 
 Nothing in the bucket changes. The members of the old group must not come back: they would be another group.`),
 		RunE: func(cmd *cobra.Command, words []string) error {
 			if id == "" {
 				return errors.New("--id is missing: name the member, such as --id a")
 			}
-			target, err := parsePoint(at, time.Now())
+			target, err := remote.ParsePoint(at, time.Now())
 			if err != nil {
-				return err
+				return fmt.Errorf("--at %w", err)
 			}
 			return restore(cmd.Context(), env, words[0], words[1], id, target)
 		},
 	}
 	cmd.Flags().StringVar(&id, "id", "", "name of the member in the new group")
-	cmd.Flags().StringVar(&at, "at", "", "a `POINT`: a time (2026-11-25T04:05:06Z), or 15m for a quarter of an hour ago; without it, the newest")
+	cmd.Flags().StringVar(&at, "at", "", "a `POINT`: a time (\"2026-11-25 04:05\" is local time, 2026-11-25T04:05:06Z is not), 15m for a quarter of an hour ago, seq:N or step:N; without it, the newest")
 	return cmd
-}
-
-// parsePoint reads the argument of --at.
-func parsePoint(text string, now time.Time) (remote.At, error) {
-	if text == "" {
-		return remote.At{}, nil
-	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		return remote.At{Time: now.Add(-ago)}, nil
-	}
-	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		return remote.At{}, fmt.Errorf("--at %s is no point: write a time such as 2026-11-25T04:05:06Z, or 15m for a quarter of an hour ago", text)
-	}
-	return remote.At{Time: t}, nil
 }
 
 // restore restores a state and makes it that of a new group.
@@ -82,7 +68,19 @@ func restore(ctx context.Context, env Environment, bucket, dir, id string, at re
 		case len(below) == 0:
 			return fmt.Errorf("there is no backup in %s: correct the name", from)
 		}
-		return fmt.Errorf("%s has backups below it: choose one of\n%s", from, strings.Join(below, "\n"))
+		var list strings.Builder
+		for _, text := range below {
+			state, err := parsePlace(text)
+			if err != nil {
+				return err
+			}
+			size, last, err := state.describe(ctx)
+			if err != nil {
+				return fmt.Errorf("%s: %w", text, err)
+			}
+			fmt.Fprintf(&list, "\n%s  last written %s, %s", text, last.Local().Format("2006-01-02 15:04:05"), base.FormatBytes(size))
+		}
+		return fmt.Errorf("%s has backups below it, of each state of each member: choose one of%s", from, &list)
 	}
 	names, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -103,6 +101,12 @@ func restore(ctx context.Context, env Environment, bucket, dir, id string, at re
 	}
 	if err := os.RemoveAll(store); err != nil {
 		return err
+	}
+	for _, f := range made.Damage {
+		fmt.Fprintln(env.Out, f.Err)
+	}
+	if made.Left.Why != "" {
+		fmt.Fprintf(env.Out, "The state is not the newest of the backup: %s.\n", made.Left.Why)
 	}
 	_, err = fmt.Fprintf(env.Out, "%s is member %s of a new group, with the state of %v.\nStart it with shaled serve %s --id %s, and others with --join and empty folders.\n",
 		dir, id, made.At.Time.UTC().Format(time.RFC3339), dir, id)

@@ -8,8 +8,10 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -28,8 +30,8 @@ func serveCommand(env Environment) *cobra.Command {
 		Use: usage, Short: "run a member of a group", DisableFlagsInUseLine: true, Args: words(usage, 1, 1),
 		Long: strings.TrimSpace(`
 Runs the member whose files are in the folder DIR, which it makes if there is none. The first member of a group is
-started once with --bootstrap, the others with --join and the --listen address of a member that runs. Later starts need
-neither; --join does no harm. SIGTERM and Ctrl-C end it.
+started with --bootstrap, the others with --join and the --listen address of a member that runs. Later starts need
+neither, and both do no harm. SIGTERM and Ctrl-C end it.
 
 Clients of Redis connect to --addr of any member. Writes go to the member that leads. --http shows the group in a
 browser, and has /metrics for Prometheus and /health for load balancers.
@@ -65,6 +67,8 @@ type member struct {
 	logf    func(string, ...any)
 	started time.Time
 	backups *backups // nil: none
+	admin   atomic.Pointer[server.Password]
+	tls     security
 
 	addr, http string // where it listens
 	pages      pages
@@ -101,6 +105,8 @@ func (c *config) serve(ctx context.Context, env Environment) (err error) {
 		m.http = web.Addr().String()
 	}
 	m.addr = clients.Addr().String()
+	m.tls = tlsConfigs
+	m.admin.Store(server.NewPassword(c.secrets.admin))
 	if err := m.open(env, tlsConfigs); err != nil {
 		err = errors.Join(err, clients.Close())
 		if web != nil {
@@ -128,8 +134,9 @@ func listen(addr string, t *tls.Config) (net.Listener, error) {
 func (m *member) open(env Environment, t security) error {
 	c := &m.config
 	o := &cluster.Options{
-		ID: c.id, Bootstrap: c.bootstrap, Join: c.join, Learner: c.learner, Forward: c.forward,
+		ID: c.id, About: m.about, Bootstrap: c.bootstrap, Join: c.join, Learner: c.learner, Forward: c.forward,
 		Listen: c.listen, Advertise: c.advertise, TLS: t.members,
+		SnapshotRate: c.snapshotRate, LogSize: c.logSize, LogSizeBehind: c.logSizeBehind,
 		Store: &shale.Options{CacheSize: c.cache, FilterHash: shale.SipHash}, // clients choose the keys
 		Raft: func(r *raft.Config) {
 			r.HeartbeatTimeout, r.ElectionTimeout, r.LeaderLeaseTimeout = c.heartbeat, c.heartbeat, c.heartbeat/2
@@ -142,15 +149,13 @@ func (m *member) open(env Environment, t security) error {
 	}
 	node, err := cluster.Open(c.dir, o)
 	if err != nil {
-		if errors.Is(err, cluster.ErrBootstrapped) {
-			err = fmt.Errorf("%w: leave out --bootstrap, which is for the first start of a group", err)
-		}
 		return err
 	}
 	m.node = node
 	m.server = server.New(server.Config{
 		Group: node, Explain: m.explain, Again: m.again, Local: c.reads == readsLocal, Timeout: c.timeout,
-		Password: c.secrets.password, MaxCommand: c.maxCommand, MaxClients: c.maxClients, Info: m.info, Logf: m.logf,
+		Password: c.secrets.password, MaxCommand: c.maxCommand, MaxClients: c.maxClients,
+		Info: m.info, Members: m.clientMembers, Logf: m.logf,
 	})
 	return nil
 }
@@ -165,12 +170,13 @@ func (m *member) run(ctx context.Context, clients, web net.Listener) error {
 	var site *http.Server
 	if web != nil {
 		site = &http.Server{
-			Handler: m.handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(logWriter{m.logf}, "pages: ", 0),
+			Handler: m.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, ErrorLog: log.New(logWriter{m.logf}, "pages: ", 0),
 		}
 		go func() { webEnd <- site.Serve(web) }()
 	}
 	var alone sync.WaitGroup
 	alone.Go(func() { m.sayAlone(serving) })
+	alone.Go(func() { m.reread(serving, m.tls) })
 	var err error
 	ended := false // the server for clients has
 	select {
@@ -205,19 +211,34 @@ func (m *member) run(ctx context.Context, clients, web net.Listener) error {
 	return err
 }
 
-// aloneEvery is how often a member says that it is in no group.
-const aloneEvery = 10 * time.Second
+// aloneLook is how often a member looks whether it is in a group: it may be in one for a moment only. aloneEvery is how
+// often it says that it is in none.
+const (
+	aloneLook  = 100 * time.Millisecond
+	aloneEvery = 10 * time.Second
+)
 
-// sayAlone says what to do as long as the member is in no group, until ctx is done.
+// sayAlone says what to do when the member is in no group, or in none any more, until ctx is done.
 func (m *member) sayAlone(ctx context.Context) {
-	for wait := time.Second; m.node.Stats().Members == 0; wait = aloneEvery {
+	next, was, said := time.Now().Add(time.Second), false, false
+	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(aloneLook):
 		}
+		all, _ := m.node.Members() // none of a member that has stopped
+		is := slices.ContainsFunc(all, func(one cluster.Member) bool { return one.ID == m.config.id })
+		was, said = was || is, said && !is
+		if is || said || !was && time.Now().Before(next) {
+			continue
+		}
+		next = time.Now().Add(aloneEvery)
 		switch c := &m.config; {
-		case m.node.Stats().Members > 0:
+		case was:
+			said = true
+			m.logf("warning: this member was removed from its group: end it; to take it in again, start it with --join and an empty folder")
+		case len(all) > 0:
 		case len(c.join) > 0:
 			m.logf("not in a group yet: the members at %s have not let it in; see that one of them runs, has a leader, and does not know another member %s (shaled members)",
 				strings.Join(c.join, ", "), c.id)

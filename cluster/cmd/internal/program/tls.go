@@ -1,17 +1,23 @@
 package program
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/shaledb/shale/cluster/cmd/internal/server"
 )
 
 // A security has the configurations of TLS that a member uses; nil fields: without TLS.
 type security struct {
 	clients *tls.Config // for clients of Redis, and for pages
 	members *tls.Config // for other members, in both directions: each must show a certificate
+	pair    *atomic.Pointer[tls.Certificate]
 }
 
 // security reads the certificates.
@@ -26,36 +32,91 @@ func (c *config) security() (security, error) {
 	if s.ca == "" {
 		return security{}, errors.New("--tls-cert needs --tls-ca, by which members know each other")
 	}
-	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
-	if err != nil {
-		return security{}, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", s.cert, s.key, err)
-	}
-	authority, err := s.authority()
+	p, err := s.readPair()
 	if err != nil {
 		return security{}, err
 	}
-	clients := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	authority, err := authorityOf("--tls-ca", s.ca)
+	if err != nil {
+		return security{}, err
+	}
+	pair := new(atomic.Pointer[tls.Certificate])
+	pair.Store(p)
+	base := &tls.Config{
+		MinVersion:           tls.VersionTLS12,
+		GetCertificate:       func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return pair.Load(), nil },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.Load(), nil },
+		RootCAs:              authority, ClientCAs: authority,
+	}
+	clients, members := base, base.Clone()
+	members.ClientAuth = tls.RequireAndVerifyClientCert
 	if c.tlsClients {
-		clients.ClientCAs, clients.ClientAuth = authority, tls.RequireAndVerifyClientCert
+		clients.ClientAuth = tls.RequireAndVerifyClientCert
 	}
-	members := &tls.Config{
-		MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, RootCAs: authority,
-		ClientCAs: authority, ClientAuth: tls.RequireAndVerifyClientCert,
+	if s.membersCA != "" {
+		if members.RootCAs, err = authorityOf("--tls-members-ca", s.membersCA); err != nil {
+			return security{}, err
+		}
+		members.ClientCAs = members.RootCAs
 	}
-	return security{clients, members}, nil
+	return security{clients, members, pair}, nil
 }
 
-// authority reads the certificates of --tls-ca.
-func (s *secrets) authority() (*x509.CertPool, error) {
-	data, err := os.ReadFile(s.ca)
+// readPair reads the certificate and its key.
+func (s *secrets) readPair() (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
 	if err != nil {
-		return nil, fmt.Errorf("--tls-ca: %w", err)
+		return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", s.cert, s.key, err)
+	}
+	return &pair, nil
+}
+
+// authorityOf reads the certificates of an authority.
+func authorityOf(option, file string) (*x509.CertPool, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", option, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("--tls-ca %s: there is no certificate in it; it has to be in PEM form", s.ca)
+		return nil, fmt.Errorf("%s %s: there is no certificate in it; it has to be in PEM form", option, file)
 	}
 	return pool, nil
+}
+
+// rereadEvery is how often passwords and certificates are read again.
+const rereadEvery = time.Second
+
+// reread reads passwords and certificates again and again until ctx is done, so that new ones need no restart. What
+// can't be read, such as a certificate without its key yet, does not count.
+func (m *member) reread(ctx context.Context, t security) {
+	have := m.config.secrets
+	for said := ""; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rereadEvery):
+		}
+		s := have
+		err := s.read(func(string) string { return s.password })
+		if err == nil && s.password != have.password {
+			m.server.SetPassword(s.password)
+		}
+		if err == nil && s.admin != have.admin {
+			m.admin.Store(server.NewPassword(s.admin))
+		}
+		if pair, perr := s.readPair(); s.cert != "" && perr == nil {
+			t.pair.Store(pair)
+		} else if s.cert != "" {
+			err = errors.Join(err, perr)
+		}
+		if err == nil {
+			have, said = s, ""
+		} else if err.Error() != said {
+			said = err.Error()
+			m.logf("warning: the passwords and certificates from before stay: %s", said)
+		}
+	}
 }
 
 // caller returns the configuration for calls to a member's pages; nil: without TLS.
@@ -66,17 +127,17 @@ func (s *secrets) caller() (*tls.Config, error) {
 		}
 		return nil, nil
 	}
-	authority, err := s.authority()
+	authority, err := authorityOf("--tls-ca", s.ca)
 	if err != nil {
 		return nil, err
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authority}
 	if s.cert != "" {
-		pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+		pair, err := s.readPair()
 		if err != nil {
-			return nil, fmt.Errorf("--tls-cert %s, --tls-key %s: %w", s.cert, s.key, err)
+			return nil, err
 		}
-		c.Certificates = []tls.Certificate{pair}
+		c.Certificates = []tls.Certificate{*pair}
 	}
 	return c, nil
 }

@@ -41,6 +41,9 @@ func init() {
 		{Name: "COMMAND", Arity: -1, Do: do((*client).command)},
 		{Name: "CONFIG", Arity: -2, Do: do((*client).configGet)},
 		{Name: "INFO", Arity: -1, Do: do((*client).info)},
+		{Name: "CLUSTER", Arity: -2, Do: do((*client).cluster)},
+		{Name: "READONLY", Arity: 1, Flags: "fast", Do: do((*client).readAnywhere)},
+		{Name: "READWRITE", Arity: 1, Flags: "fast", Do: do((*client).readAnywhere)},
 
 		{Name: "GET", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).get)},
 		{Name: "MGET", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).mget)},

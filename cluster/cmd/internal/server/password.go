@@ -13,53 +13,72 @@ import (
 // userName is the only user, as in a Redis without access lists.
 const userName = "default"
 
-// wrongPause is how long a connection waits after a wrong password.
+// wrongPause is how long a wrong password is answered. One at a time is, so a guesser has ten tries a second, with any number
+// of connections.
 const wrongPause = 100 * time.Millisecond
 
-// A password is kept as a salted hash. So comparing takes the same time for all candidates, also of
+// A Password is kept as a salted hash. So comparing takes the same time for all candidates, also of
 // another length.
-type password struct{ salt, sum [sha256.Size]byte }
+type Password struct{ salt, sum [sha256.Size]byte }
 
-// newPassword returns nil for "".
-func newPassword(text string) *password {
+// NewPassword returns nil for "".
+func NewPassword(text string) *Password {
 	if text == "" {
 		return nil
 	}
-	p := new(password)
+	p := new(Password)
 	_, _ = rand.Read(p.salt[:]) // never fails
 	p.sum = p.hash([]byte(text))
 	return p
 }
 
-func (p *password) hash(text []byte) [sha256.Size]byte {
+func (p *Password) hash(text []byte) [sha256.Size]byte {
 	return sha256.Sum256(append(p.salt[:], text...))
 }
 
-// is reports whether text is the password.
-func (p *password) is(text []byte) bool {
+// Is reports whether text is the password. nil is none that can be said.
+func (p *Password) Is(text []byte) bool {
+	if p == nil {
+		return false
+	}
 	sum := p.hash(text)
 	return subtle.ConstantTimeCompare(sum[:], p.sum[:]) == 1
 }
 
-// Knows reports whether a text is the password, in the same time for all texts. It is true for all if there is none.
-func (s *Server) Knows(text string) bool { return s.password == nil || s.password.is([]byte(text)) }
+// Knows reports whether a text is the password, or that of others. It is true for all if there is none. If it is
+// wrong, that takes a while.
+func (s *Server) Knows(text string, others *Password) bool {
+	p := s.password.Load()
+	if p == nil || p.Is([]byte(text)) || others.Is([]byte(text)) {
+		return true
+	}
+	s.refuse()
+	return false
+}
+
+// refuse counts a wrong password, and waits for its turn to be answered.
+func (s *Server) refuse() {
+	s.counts.wrongPasswords.Add(1)
+	s.wrong.Lock()
+	defer s.wrong.Unlock()
+	time.Sleep(wrongPause)
+}
 
 // login takes a user and a password. It returns false after it has replied that they are wrong.
 func (c *client) login(user, text []byte) bool {
-	switch {
-	case c.s.password == nil && string(user) == userName:
+	switch password := c.s.password.Load(); {
+	case password == nil && string(user) == userName:
 		// A client that sends a password to a server without one is on the wrong server, or the server was
 		// started without the flag. Redis refuses that too.
 		c.Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 		return false
-	case c.s.password == nil || !c.s.password.is(text) || string(user) != userName:
-		c.s.counts.wrongPasswords.Add(1)
-		time.Sleep(wrongPause)
+	case !password.Is(text) || string(user) != userName:
+		c.s.refuse()
 		c.Error("WRONGPASS invalid username-password pair or user is disabled.")
 		return false
 	}
 	c.known = true
-	c.limit(c.s.config.MaxCommand)
+	c.limit(c.s.config.MaxCommand, false)
 	return true
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -44,6 +45,9 @@ type Config struct {
 	// Info returns further sections for INFO.
 	Info func() []Section
 
+	// Members returns the members that answer, for CLUSTER.
+	Members func(ctx context.Context) []Member
+
 	Logf func(format string, args ...any)
 }
 
@@ -53,7 +57,8 @@ type Section = resp.Section
 // A Server serves the connections of clients. Each has a goroutine.
 type Server struct {
 	config   Config
-	password *password // nil: clients need none
+	password atomic.Pointer[Password] // nil: clients need none
+	wrong    sync.Mutex               // held while a wrong password is answered: one at a time is, of all clients
 	started  time.Time
 
 	timeout atomic.Int64 // of a command's work in the group
@@ -75,14 +80,21 @@ func New(c Config) *Server {
 	if c.Info == nil {
 		c.Info = func() []Section { return nil }
 	}
+	if c.Members == nil {
+		c.Members = func(context.Context) []Member { return nil }
+	}
 	if c.Logf == nil {
 		c.Logf = func(string, ...any) {}
 	}
-	s := &Server{config: c, password: newPassword(c.Password), started: time.Now(), scans: newScans(), counts: newCounts()}
+	s := &Server{config: c, started: time.Now(), scans: newScans(), counts: newCounts()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.SetTimeout(c.Timeout)
+	s.SetPassword(c.Password)
 	return s
 }
+
+// SetPassword sets the password that later clients have to say; "": none.
+func (s *Server) SetPassword(text string) { s.password.Store(NewPassword(text)) }
 
 // SetTimeout sets how long the work of each later command in the group may take.
 func (s *Server) SetTimeout(d time.Duration) { s.timeout.Store(int64(d)) }
@@ -123,7 +135,7 @@ type client struct {
 }
 
 func (s *Server) newClient() *client {
-	c := &client{s: s, known: s.password == nil}
+	c := &client{s: s, known: s.password.Load() == nil}
 	c.ID, c.Show, c.Errors = s.lastID.Add(1), printable, &s.counts.errors
 	return c
 }
@@ -136,7 +148,7 @@ func (s *Server) accept(conn redcon.Conn) bool {
 	c.conn = conn
 	conn.SetContext(c)
 	if !c.known {
-		c.limit(min(strangersLimit, s.config.MaxCommand))
+		c.limit(min(strangersLimit, s.config.MaxCommand), true)
 	}
 	s.counts.clients.Add(1)
 	s.counts.accepted.Add(1)
@@ -145,10 +157,10 @@ func (s *Server) accept(conn redcon.Conn) bool {
 
 func (s *Server) closed(redcon.Conn, error) { s.counts.clients.Add(-1) }
 
-// limit sets how large the next commands may be.
-func (c *client) limit(command int64) {
+// limit sets how large the next commands may be, and whether the client still has to say its password.
+func (c *client) limit(command int64, stranger bool) {
 	if c.conn != nil {
-		c.conn.NetConn().(*resp.Conn).Limit(command)
+		c.conn.NetConn().(*resp.Conn).Limit(command, stranger)
 	}
 }
 

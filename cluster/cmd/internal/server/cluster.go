@@ -1,0 +1,104 @@
+package server
+
+import (
+	"net"
+	"strconv"
+
+	"github.com/shaledb/shale/internal/resp"
+)
+
+// A Member is a member of the group as clients find it.
+type Member struct {
+	ID     string
+	Addr   string // HOST:PORT for clients
+	Leader bool
+}
+
+// slots is how many slots Redis Cluster has keys in. All are the leader's here.
+const slots = 16384
+
+// cluster is CLUSTER, as far as clients of a Redis Cluster use it to find the members: the leader is the master of all slots, and
+// the others are its replicas. So such a client needs the address of one member only, and finds the next leader by itself.
+func (c *client) cluster(args [][]byte) {
+	switch {
+	case resp.Is(args[0], "SLOTS") && len(args) == 1:
+		if members := c.membersLeaderFirst(); members != nil {
+			c.Array(1)
+			c.Array(2 + len(members))
+			c.Integer(0)
+			c.Integer(slots - 1)
+			for _, m := range members {
+				host, port := m.split()
+				c.Array(3)
+				c.BulkString(host)
+				c.Integer(port)
+				c.BulkString(m.ID)
+			}
+		}
+	case resp.Is(args[0], "SHARDS") && len(args) == 1:
+		if members := c.membersLeaderFirst(); members != nil {
+			c.Array(1)
+			c.Map(2)
+			c.BulkString("slots")
+			c.Array(2)
+			c.Integer(0)
+			c.Integer(slots - 1)
+			c.BulkString("nodes")
+			c.Array(len(members))
+			for i, m := range members {
+				c.node(m, i == 0)
+			}
+		}
+	default:
+		c.Error("ERR unknown subcommand or wrong number of arguments for '" + printable(args[0]) + "'. There are CLUSTER SLOTS and CLUSTER SHARDS")
+	}
+}
+
+// node replies with a member as CLUSTER SHARDS shows it.
+func (c *client) node(m Member, master bool) {
+	host, port := m.split()
+	role := "replica"
+	if master {
+		role = "master"
+	}
+	c.Map(6)
+	for _, line := range [][2]string{{"id", m.ID}, {"ip", host}, {"endpoint", host}, {"role", role}, {"health", "online"}} {
+		c.BulkString(line[0])
+		c.BulkString(line[1])
+	}
+	c.BulkString("port")
+	c.Integer(port)
+}
+
+// membersLeaderFirst returns the members that answer, the leader first. It returns nil after it has replied that none leads.
+func (c *client) membersLeaderFirst() []Member {
+	ctx, cancel := c.s.within()
+	defer cancel()
+	var leader, others []Member
+	for _, m := range c.s.config.Members(ctx) {
+		if m.Leader {
+			leader = append(leader, m)
+		} else {
+			others = append(others, m)
+		}
+	}
+	if leader == nil {
+		c.Error("CLUSTERDOWN no member leads the group at the moment")
+		return nil
+	}
+	return append(leader, others...)
+}
+
+// split returns the host and the port of a member.
+func (m Member) split() (host string, port int64) {
+	host, text, err := net.SplitHostPort(m.Addr)
+	if err != nil {
+		return m.Addr, 0
+	}
+	port, _ = strconv.ParseInt(text, 10, 64)
+	return host, port
+}
+
+// readAnywhere is READONLY and READWRITE, which clients of a Redis Cluster send before they read from a replica: all members
+// answer reads here.
+func (c *client) readAnywhere([][]byte) { c.OK() }

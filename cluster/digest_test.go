@@ -1,0 +1,297 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+)
+
+// forgetDigest makes the state of a machine or member that of an earlier version.
+func forgetDigest(t testing.TB, st *stateStore) {
+	t.Helper()
+	if err := st.db.Delete(digestKey); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Members that take the same commands in batches of any size, through restarts, by snapshots, and from states of an
+// earlier version have the same sums wherever they can be compared, and they can. One command of another content shows
+// in all sums that follow.
+func TestDigest_SameCommandsSameSums(t *testing.T) {
+	seed := testenv.Seed(t)
+	r := rand.New(rand.NewPCG(seed, 0))
+	const entries = 1000
+	h := newHistory(t, entries, seed)
+	other := append(history(nil), h...)
+	changed := uint64(200 + r.IntN(100))
+	for h[changed-1].Type != raft.LogCommand {
+		changed++
+	}
+	e := *h[changed-1]
+	b := new(shale.Batch)
+	if err := b.Put([]byte("key 00"), []byte("another")); err != nil {
+		t.Fatal(err)
+	}
+	e.Data, _ = encodeWrite(b)
+	other[changed-1] = &e
+	// run takes all entries, and remembers what it could tell after each piece.
+	run := func(h history, old bool) (told [][]digest, m *machine) {
+		disk := vfs.NewMem()
+		m = mustStart(t, disk)
+		for at := uint64(0); at < entries; {
+			next := min(at+1+uint64(r.IntN(40)), entries)
+			if _, err := m.apply(h, at, next, 1+r.IntN(10)); err != nil {
+				t.Fatal(err)
+			}
+			at = next
+			told = append(told, m.state.current.Load().digests.last())
+			switch r.IntN(8) {
+			case 0:
+				if old && at > entries/3 {
+					forgetDigest(t, m.state.current.Load())
+					old = false
+				}
+				m.close()
+				m = mustStart(t, disk)
+			case 1:
+				if err := m.snapshot(h, at); err != nil {
+					t.Fatal(err)
+				}
+				fresh := mustStart(t, vfs.NewMem())
+				if err := fresh.receive(m); err != nil {
+					t.Fatal(err)
+				}
+				m.close()
+				m, disk = fresh, fresh.snaps.fs.(*vfs.Mem)
+			}
+			if _, err := m.apply(h, m.state.current.Load().at.index, at, 5); err != nil { // what raft sends again
+				t.Fatal(err)
+			}
+		}
+		return told, m
+	}
+	for _, c := range []struct {
+		h    history
+		old  bool
+		same bool
+	}{{h, false, true}, {h, true, true}, {other, false, false}} {
+		told, m := run(h, false)
+		again, m2 := run(c.h, c.old)
+		known := 0
+		for _, a := range told {
+			for _, b := range again {
+				for _, x := range a {
+					for _, y := range b {
+						if x.Index != y.Index || x.Since != y.Since {
+							continue
+						}
+						known++
+						if want := c.same || x.Index < changed; (x.Sum == y.Sum) != want {
+							t.Fatalf("sums at %d: %+v and %+v, the same command at %d: %v", x.Index, x, y, changed, c.same)
+						}
+					}
+				}
+			}
+		}
+		d, d2 := &m.state.current.Load().digests, &m2.state.current.Load().digests
+		d2.compare(d.last()) // takes over
+		if same, ok := d.compare(d2.last()); !ok || same != c.same {
+			t.Errorf("in the end: same %v, known %v", same, ok)
+		}
+		if d.now.Index < entries-10 || known < 20 {
+			t.Errorf("%d comparisons, the last of %+v", known, d.now)
+		}
+		m.close()
+		m2.close()
+	}
+}
+
+// A member takes over the beginning of another's sum while it applies a batch.
+func TestDigest_TakesOverInABatch(t *testing.T) {
+	h := newHistory(t, 300, 3)
+	var early, late digests
+	feed := func(d *digests, from, to uint64, meanwhile func()) {
+		g := d.begin()
+		for _, e := range h[from:to] {
+			if e.Type == raft.LogCommand {
+				d.add(&g, e, result{})
+			}
+		}
+		meanwhile()
+		d.end(g)
+	}
+	feed(&early, 0, 100, func() {})
+	late.now = digest{Since: h.lastCommand(20), Index: h.lastCommand(20)}
+	feed(&late, 20, 100, func() {})
+	feed(&late, 100, 250, func() { late.compare(early.last()) })
+	feed(&early, 100, 250, func() {})
+	if same, known := late.compare(early.last()); !same || !known || late.now != early.now {
+		t.Errorf("same %v, known %v: %+v and %+v", same, known, late.now, early.now)
+	}
+	for _, m := range late.marks {
+		if same, known := early.compare([]digest{m}); known && !same {
+			t.Errorf("they differ at %d", m.Index)
+		}
+	}
+}
+
+// spoilState changes the state of a running member beneath it, and lets all members find out: the answers to deletions differ.
+func spoilState(t *testing.T, g *testGroup, m *testMember) {
+	t.Helper()
+	g.write("spoiled", "v")
+	g.agree()
+	if err := m.state.current.Load().db.Delete([]byte("spoiled")); err != nil {
+		t.Fatal(err)
+	}
+	g.led("a deletion", func() error {
+		_, err := g.leader().DeletePresent(short(t), []byte("spoiled"))
+		return err
+	})
+}
+
+// mustDiffer waits until a member has stopped, and only that one.
+func (g *testGroup) mustDiffer(bad *testMember) {
+	g.t.Helper()
+	g.eventually(bad.opts.ID+" stops", func() error {
+		if !errors.Is(bad.Err(), ErrDiffers) {
+			return fmt.Errorf("Err = %v", bad.Err())
+		}
+		return nil
+	})
+	for _, m := range g.members {
+		if m != bad && m.Node != nil && m.Err() != nil {
+			g.t.Errorf("%s has stopped too: %v", m.opts.ID, m.Err())
+		}
+	}
+	if err := bad.Close(); err != nil {
+		g.t.Error(err)
+	}
+	if n, err := Open(bad.dir, &bad.opts); !errors.Is(err, ErrDiffers) {
+		g.t.Errorf("Open of a member that differs = %v, %v", n, err)
+	}
+}
+
+// A member of three that has come to another state stops, also if it leads, and the others go on. It comes back by the
+// documented procedure.
+func TestDiffer_MajorityDecides(t *testing.T) {
+	for _, leads := range []bool{false, true} {
+		t.Run(fmt.Sprint("it leads: ", leads), func(t *testing.T) {
+			g := newGroup(t, 3, nil)
+			bad := g.follower()
+			if leads {
+				bad = g.leader()
+			}
+			spoilState(t, g, bad)
+			g.mustDiffer(bad)
+			bad.opts.Join = nil
+			for _, m := range g.members {
+				if m != bad {
+					bad.opts.Join = append(bad.opts.Join, m.opts.Listen)
+				}
+			}
+			g.led("it is removed", func() error { return g.leader().Remove(short(t), bad.opts.ID) })
+			bad.opts.FS = vfs.NewMem()
+			g.open(bad)
+			g.waitVoters(3)
+			g.agree()
+		})
+	}
+}
+
+// With one of three down, nobody can tell which of two is right: the leader says that they differ, until the third comes back.
+func TestDiffer_UndecidedUntilAMajorityAnswers(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	down := g.follower()
+	if err := down.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l := g.leader()
+	var bad *testMember
+	for _, m := range g.members {
+		if m != down && m != l {
+			bad = m
+		}
+	}
+	all := g.members
+	g.members = []*testMember{l, bad}
+	spoilState(t, g, bad)
+	g.eventually("the difference is known", func() error {
+		for _, m := range g.members {
+			if s := m.Stats(); len(s.Differing) == 1 {
+				return nil
+			}
+		}
+		return errors.New("to nobody")
+	})
+	if err := errors.Join(l.Err(), bad.Err()); err != nil {
+		t.Fatalf("one has stopped: %v", err)
+	}
+	g.open(down)
+	g.members = all
+	g.mustDiffer(bad)
+}
+
+// Of two members that differ the leader goes on, as far as it can.
+func TestDiffer_OfTwo(t *testing.T) {
+	g := newGroup(t, 2, nil)
+	l, f := g.leader(), g.follower()
+	spoilState(t, g, f)
+	g.eventually("one stops", func() error {
+		if l.Err() == nil && f.Err() == nil {
+			return errors.New("none does")
+		}
+		return nil
+	})
+	for _, m := range g.members {
+		if err := m.Err(); err != nil && (!errors.Is(err, ErrDiffers) || !strings.Contains(err.Error(), "1 of 2 voters")) {
+			t.Errorf("%s: %v", m.opts.ID, err)
+		}
+	}
+}
+
+// Members of an earlier version have no sums. They are updated one after the other, no two at the same index, and a
+// difference that comes later is found.
+func TestDiffer_AfterAnUpdate(t *testing.T) {
+	g := newGroup(t, 3, nil)
+	for i, m := range g.members {
+		for k := range 100 {
+			g.write(fmt.Sprint("k", k), fmt.Sprint(i))
+		}
+		g.agree()
+		forgetDigest(t, m.state.current.Load())
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+		g.open(m)
+		g.waitVoters(3)
+	}
+	for k := range 200 {
+		g.write(fmt.Sprint("k", k), "after")
+	}
+	g.agree()
+	g.eventually("the sums have one beginning", func() error {
+		for _, m := range g.members[1:] {
+			a, b := m.state.current.Load().digests.last()[0], g.members[0].state.current.Load().digests.last()[0]
+			if a.Since != b.Since {
+				return fmt.Errorf("%+v and %+v", a, b)
+			}
+		}
+		return nil
+	})
+	for _, m := range g.members {
+		if err := m.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad := g.follower()
+	spoilState(t, g, bad)
+	g.mustDiffer(bad)
+}

@@ -1,0 +1,170 @@
+package cluster
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/shaledb/shale/vfs"
+)
+
+// copyLog puts the log of one member's directory in the place of another's.
+func copyLog(t testing.TB, from vfs.FS, fromDir string, to vfs.FS, toDir string) {
+	t.Helper()
+	err := errors.Join(removeTree(to, filepath.Join(toDir, logDir)), to.MkdirAll(filepath.Join(toDir, logDir)))
+	names, e := from.List(filepath.Join(fromDir, logDir))
+	if !errors.Is(e, fs.ErrNotExist) {
+		err = errors.Join(err, e)
+	}
+	for _, name := range names {
+		data, e := readWhole(from, filepath.Join(fromDir, logDir, name))
+		err = errors.Join(err, e, writeWhole(to, filepath.Join(toDir, logDir, name), data))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A member does not start on a log that is not the one it had last, and nothing of it is changed. It comes back by the
+// documented procedure.
+func TestOpen_LostLog(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		closed bool // the member was closed in an orderly way, and has not lost its power
+		damage func(t *testing.T, m, other *testMember, earlier *vfs.Mem)
+	}{
+		{"damaged", true, func(t *testing.T, m, _ *testMember, _ *vfs.Mem) {
+			names, err := m.opts.FS.List(m.dir + "/log")
+			for _, name := range names {
+				err = errors.Join(err, writeWhole(m.opts.FS, m.dir+"/log/"+name, []byte("damage")))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"gone", false, func(t *testing.T, m, _ *testMember, _ *vfs.Mem) {
+			if err := removeTree(m.opts.FS, m.dir+"/log"); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"empty, as the folder where a disk is not mounted", false, func(t *testing.T, m, _ *testMember, _ *vfs.Mem) {
+			copyLog(t, vfs.NewMem(), m.dir, m.opts.FS, m.dir)
+		}},
+		{"another member's", false, func(t *testing.T, m, other *testMember, _ *vfs.Mem) {
+			copyLog(t, other.opts.FS, other.dir, m.opts.FS, m.dir)
+		}},
+		{"of before the last start, and the state is gone", false, func(t *testing.T, m, _ *testMember, earlier *vfs.Mem) {
+			copyLog(t, earlier, m.dir, m.opts.FS, m.dir)
+			if err := errors.Join(removeTree(m.opts.FS, m.dir+"/state-1"), removeTree(m.opts.FS, m.dir+"/snapshots")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"of this life, and the state is gone", true, func(t *testing.T, m, _ *testMember, earlier *vfs.Mem) {
+			copyLog(t, earlier, m.dir, m.opts.FS, m.dir)
+			if err := errors.Join(removeTree(m.opts.FS, m.dir+"/state-1"), removeTree(m.opts.FS, m.dir+"/snapshots")); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := newGroup(t, 3, nil)
+			m, other := g.members[1], g.members[2]
+			g.write("k", "v")
+			g.agree()
+			earlier := m.opts.FS.(*vfs.Mem).Crash(vfs.CrashConfig{})
+			if !c.closed {
+				if err := m.Close(); err != nil {
+					t.Fatal(err)
+				}
+				g.open(m)
+			}
+			for range 20 {
+				g.write("k", "v")
+			}
+			g.agree()
+			disk := m.opts.FS.(*vfs.Mem).Crash(vfs.CrashConfig{})
+			if err := m.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if !c.closed {
+				m.opts.FS = disk
+			}
+			c.damage(t, m, other, earlier)
+			before := files(t, m.opts.FS, m.dir)
+			for range 2 {
+				if n, err := Open(m.dir, &m.opts); !errors.Is(err, ErrLost) {
+					t.Fatalf("Open = %v, %v, want ErrLost", n, err)
+				}
+			}
+			for name := range before {
+				if _, err := m.opts.FS.Stat(name); err != nil && !strings.Contains(name, "/log/") {
+					t.Errorf("after Open: %v", err)
+				}
+			}
+			g.led("it is removed", func() error { return g.leader().Remove(short(t), m.opts.ID) })
+			m.opts.FS = vfs.NewMem()
+			m.opts.Join = []string{g.members[0].opts.Listen, other.opts.Listen}
+			g.open(m)
+			g.waitVoters(3)
+			g.agree()
+		})
+	}
+}
+
+// A member that has lost its power at any moment of its start finds its log again.
+func TestOpen_LogNamedThroughCrashes(t *testing.T) {
+	g := newGroup(t, 1, nil)
+	m := g.members[0]
+	g.write("k", "v")
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	disk := m.opts.FS.(*vfs.Mem)
+	disks := crashesOf(disk, func() { g.open(m) })
+	t.Logf("%d operations", len(disks))
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range disks {
+		for range 2 {
+			m.opts.FS = d
+			n, err := Open(m.dir, &m.opts)
+			if err != nil {
+				t.Fatalf("after a crash at operation %d: %v", i, err)
+			}
+			if err := n.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m.opts.FS = disk
+	g.open(m)
+}
+
+// A directory of an earlier version has no name of its log, and gets one.
+func TestOpen_LogWithoutName(t *testing.T) {
+	g := newGroup(t, 1, nil)
+	m := g.members[0]
+	g.write("k", "v")
+	if err := errors.Join(m.log.db.Delete(stableKey(logNameKey)), m.Close()); err != nil {
+		t.Fatal(err)
+	}
+	id := m.id
+	id.Log, id.Term, id.Index = "", 0, 0
+	if err := storeIdentity(m.opts.FS, m.dir, id); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		g.open(m)
+		g.write("k", "w")
+		if m.id.Log == "" {
+			t.Error("the log has no name")
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.open(m)
+}
