@@ -299,7 +299,7 @@ func TestAdvance_LookupNeedsAFileThatIsGone(t *testing.T) {
 	if err := db.Compact(context.Background(), Range{}); err != nil {
 		t.Fatal(err)
 	}
-	db.awaitDeletions(context.Background())
+	awaitRemovals(t, db)
 	wantGet(t, follower, "k007", "new", true)
 	wantGet(t, follower, "k009", "old", true)
 	if follower.commits.Visible() != db.commits.Visible() {
@@ -309,7 +309,7 @@ func TestAdvance_LookupNeedsAFileThatIsGone(t *testing.T) {
 	if err := db.Compact(context.Background(), Range{}); err != nil {
 		t.Fatal(err)
 	}
-	db.awaitDeletions(context.Background())
+	awaitRemovals(t, db)
 	if x, err := follower.Explain([]byte("k011")); err != nil || string(x.Value) != "newer" {
 		t.Errorf("Explain: %q, %v", x.Value, err)
 	}

@@ -36,7 +36,7 @@ func overwriteAll(t testing.TB, db *DB, value string) {
 	if err := db.Compact(context.Background(), Range{}); err != nil {
 		t.Fatal(err)
 	}
-	db.awaitDeletions(context.Background())
+	awaitRemovals(t, db)
 }
 
 // A read-only handle has no more tables open than MaxOpenFiles says. What begins to read advances by itself if the

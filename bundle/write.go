@@ -50,8 +50,8 @@ func Write(w io.Writer, s *Spec, filter func(run, table int) ([]byte, error)) (i
 	if err != nil {
 		return 0, err
 	}
-	if _, err := w.Write(head); err != nil {
-		return 0, fmt.Errorf("bundle: write: %w", err)
+	if err := writeAll(w, head); err != nil {
+		return 0, err
 	}
 	at := uint64(len(head))
 	var padding [alignment]byte
@@ -67,13 +67,29 @@ func Write(w io.Writer, s *Spec, filter func(run, table int) ([]byte, error)) (i
 			return 0, fmt.Errorf("bundle: write: table %d of run %d has another filter than before", e.table, e.run)
 		}
 		for _, part := range [][]byte{padding[:e.offset-at], b} {
-			if _, err := w.Write(part); err != nil {
-				return 0, fmt.Errorf("bundle: write: %w", err)
+			if err := writeAll(w, part); err != nil {
+				return 0, err
 			}
 		}
 		at = e.offset + e.length
 	}
 	return int64(at), nil
+}
+
+// writeAll writes p to w, and holds w to the contract of io.Writer: what is written is all of p,
+// or there is an error.
+func writeAll(w io.Writer, p []byte) error {
+	n, err := w.Write(p)
+	switch {
+	case err != nil:
+	case n < 0 || n > len(p):
+		err = fmt.Errorf("the writer says that it has written %d of %d bytes", n, len(p))
+	case n < len(p):
+		err = io.ErrShortWrite
+	default:
+		return nil
+	}
+	return fmt.Errorf("bundle: write: %w", err)
 }
 
 // A plan is the layout of a bundle to be written. measure fills it, head encodes
