@@ -94,6 +94,7 @@ func newBadStoreOf(t testing.TB, id, seed uint64, end badEnd) *badStore {
 // make lives the life of the store.
 func (b *badStore) make(id uint64) error {
 	l := harness.NewLife(b.seed)
+	l.Trusting = true // after a refusal the store goes on in another log than b.log
 	filterHash, workers, sessions := shale.FilterHash(0), 1, id<<32
 	l.Options = func(int) shale.Options {
 		o := harness.DrawSeeded(nil, b.seed, 0)

@@ -111,6 +111,9 @@ func (f *following) life(run uint64, long time.Duration) {
 		t.Fatalf("life %d: the child ended by itself: %v: %s; %s", run, err, stderr.String(), harness.OptionsText(&o))
 	}
 	f.advance()
+	if t.Failed() { // a write that failed, say for lack of memory, may have been shown before it was undone
+		t.Logf("life %d: the child said: %s", run, stderr.String())
+	}
 }
 
 // advance advances the handle and checks what it shows. The first time it opens it, if there is a store.
