@@ -417,6 +417,7 @@ func TestAdvance_LogsBeforeTheManifest(t *testing.T) {
 // A log that was broken and replaced, and one whose successor the manifest does not name because it can't be
 // written: the handle follows the writer through both, and through what Resume undoes.
 func TestAdvance_BrokenLogsAndManifests(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, what := range []string{"sync of the log", "write of the manifest"} {
 		t.Run(what, func(t *testing.T) {
 			mem := vfs.NewMem()

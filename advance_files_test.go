@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -42,6 +43,7 @@ func overwriteAll(t testing.TB, db *DB, value string) {
 // A read-only handle has no more tables open than MaxOpenFiles says. What begins to read advances by itself if the
 // writer has removed a table that was closed; what reads an older state says why it can't.
 func TestAdvance_FewOpenFiles(t *testing.T) {
+	testenv.SkipRace(t)
 	db, mem, o := fewFiles(t)
 	value := strings.Repeat("v", 900)
 	key := []byte("k00123")

@@ -169,6 +169,7 @@ func TestAdvance_SlowOpensBesideABusyWriter(t *testing.T) {
 // flushed its logs, renewed its manifest, or compacted, between any two of its steps. It gets through once it is let,
 // however often that was.
 func TestAdvance_StarvedReader(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, kind := range []string{".wal", ".sst", "MANIFEST", ".flt"} {
 		t.Run(kind, func(t *testing.T) {
 			mem := vfs.NewMem()

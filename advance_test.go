@@ -193,6 +193,7 @@ func (f *followed) check(r Reader, seq uint64) {
 // A handle that advances shows what the writer has done, whatever becomes of the writer's logs, tables
 // and manifests, and its snapshots and iterators stay as they are. With a mapped log and without.
 func TestAdvance_ShowsWhatTheWriterHasDone(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, noMap := range []bool{false, true} {
 		for seed := range uint64(4) {
 			t.Run(fmt.Sprintf("noMap=%v/%d", noMap, seed), func(t *testing.T) {

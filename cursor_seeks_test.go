@@ -109,6 +109,7 @@ func seekWith(t *testing.T, it *Iterator, n int) {
 // although it has few runs. It is not compacted before. First, Last, SeekGE and SeekLT count as
 // seeks; Next and Prev do not.
 func TestSeeks_CompactLevel0(t *testing.T) {
+	testenv.SkipRace(t)
 	s := newSeekStore(t, 8<<20)
 	n := 0
 	for range s.Scan(Range{}) {
@@ -165,6 +166,7 @@ func TestSeeks_CompactLevel0(t *testing.T) {
 
 // A seek that reads a block from the file earns as much as many that find it in the cache.
 func TestSeeks_Uncached(t *testing.T) {
+	testenv.SkipRace(t)
 	s := newSeekStore(t, 1)
 	if price := s.price(); price > 4*seeksAtOnce*compaction.SeekCost || price < 4*seeksAtOnce*cachedSeekCost {
 		t.Fatalf("the price is %d, so the test shows nothing", price)
@@ -177,6 +179,7 @@ func TestSeeks_Uncached(t *testing.T) {
 // Seeks of an iterator that is older than the newest run of level 0 earn nothing: a compaction
 // would not help it.
 func TestSeeks_OldIterator(t *testing.T) {
+	testenv.SkipRace(t)
 	s := newSeekStore(t, 1)
 	it := s.NewIterator(Range{})
 	defer it.Close()
@@ -191,6 +194,7 @@ func TestSeeks_OldIterator(t *testing.T) {
 
 // No compaction for seeks begins while a memtable waits to be flushed.
 func TestSeeks_FlushUnderWay(t *testing.T) {
+	testenv.SkipRace(t)
 	s := newSeekStore(t, 1)
 	s.price()
 	s.flusher.mu.Lock()
@@ -214,6 +218,7 @@ func TestSeeks_FlushUnderWay(t *testing.T) {
 // compactions write as much as without seeks: the credit is forgotten when the runs are compacted
 // for another reason. If the seeks earn the price, compactions for them take at most what was earned.
 func TestSeeks_WritesBetween(t *testing.T) {
+	testenv.SkipRace(t)
 	const rounds = 12
 	written := func(seeks int) (s *seekStore, bytes uint64) {
 		s = newSeekStore(t, 8<<20)
@@ -244,6 +249,7 @@ func TestSeeks_WritesBetween(t *testing.T) {
 // A level that may hold several runs keeps one of them if there are enough seeks: each looks into
 // all runs. The entries stay the same.
 func TestSeeks_SpareRuns(t *testing.T) {
+	testenv.SkipRace(t)
 	opts := tinyStore(vfs.NewMem())
 	opts.CacheSize = 1
 	opts.testing.baseSize, opts.testing.runs = 2<<10, 3
@@ -295,6 +301,7 @@ func TestSeeks_SpareRuns(t *testing.T) {
 // compactions together take no more than the seeks have earned. While nobody seeks, nothing happens,
 // and nobody looks whether lookups pay.
 func TestSeeks_OneRunIsLeft(t *testing.T) {
+	testenv.SkipRace(t)
 	opts := tinyStore(vfs.NewMem())
 	opts.CacheSize = 1
 	opts.testing.baseSize, opts.testing.runs = 16<<10, 1

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -96,6 +97,7 @@ func wantContextError(t *testing.T, call string, got, err, cause error) {
 
 // A call whose context is done does nothing. Its error is that of the context, and wraps the cause.
 func TestContexts_DoneBefore(t *testing.T) {
+	testenv.SkipRace(t)
 	cause := errors.New("lunch")
 	for name, call := range contextCalls {
 		for _, filled := range []bool{false, true} {
@@ -119,6 +121,7 @@ func TestContexts_DoneBefore(t *testing.T) {
 // A context that ends amid a call, at any operation of the disk, ends the call in the same way, or
 // comes too late.
 func TestContexts_DoneAmid(t *testing.T) {
+	testenv.SkipRace(t)
 	cause := errors.New("lunch")
 	for name, call := range contextCalls {
 		ended, ops := 0, int64(0)

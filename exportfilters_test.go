@@ -122,6 +122,7 @@ func (o *exportOracle) life(n int) {
 // A bundle of a store's filters never denies a key of the store. Without memtables in it, it denies
 // every absent key that the store denies, and if all filters are in memory, their answers are equal.
 func TestExportFilters_Stores(t *testing.T) {
+	testenv.SkipRace(t)
 	testenv.CheckLeaks(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)
 	o := &exportOracle{filterOracle: filterOracle{t: t, rng: rand.New(rand.NewPCG(seed, 3)), kinds: allKinds(t)}}

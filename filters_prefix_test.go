@@ -256,6 +256,7 @@ func TestPrefix_RuleChanges(t *testing.T) {
 
 // Random ranges over random keys give what a sorted list of the keys gives.
 func TestPrefix_Random(t *testing.T) {
+	testenv.SkipRace(t)
 	seed := testenv.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 1))
 	passed := uint64(0)

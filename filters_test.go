@@ -57,6 +57,7 @@ func TestFilterMemory_IsALimit(t *testing.T) {
 // Filters that FilterMemory has no room for come back into memory when others go, and tables are
 // not rewritten for that. Filters of level 0 have priority over those of the last level.
 func TestFilterMemory_ComesBack(t *testing.T) {
+	testenv.SkipRace(t)
 	opts := small()
 	opts.FS, opts.FilterBits, opts.CompactionWorkers = vfs.NewMem(), 16, -1
 	db := openTest(t, opts)
@@ -175,6 +176,7 @@ func TestFilterBits_SequentialLoad(t *testing.T) {
 // A run carries a sum over its filters in memory from one version to the next. While filters are
 // released and come back, each known sum equals the sum over the run's tables.
 func TestFilterSum_IsThatOfTheTables(t *testing.T) {
+	testenv.SkipRace(t)
 	opts := small()
 	opts.FS, opts.FilterBits, opts.FilterMemory = vfs.NewMem(), 16, 8<<10
 	db := openTest(t, opts)

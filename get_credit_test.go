@@ -13,6 +13,7 @@ import (
 // Lookups of absent keys ask each run of level 0. When that has cost as much as a compaction of
 // it, level 0 is compacted although it has few runs, and not before. So it is with GetMany.
 func TestLookups_CompactLevel0(t *testing.T) {
+	testenv.SkipRace(t)
 	for name, lookUp := range map[string]func(s *seekStore, keys [][]byte) error{
 		"Has": func(s *seekStore, keys [][]byte) error {
 			for _, key := range keys {
@@ -86,6 +87,7 @@ func TestLookups_WithoutFilters(t *testing.T) {
 // Beside a writer that leaves reads no time to earn the price of a compaction, level 0 holds four
 // runs while there are many lookups, and twelve again after them.
 func TestLookups_BesideAWriter(t *testing.T) {
+	testenv.SkipRace(t)
 	var oftenRead atomic.Int64
 	db := openTest(t, &Options{MemtableSize: 1 << 20, Durability: SyncManual, Compression: NoCompression, OnEvent: func(e Event) {
 		if e.Kind == EventCompaction && e.Reason == "often read" {

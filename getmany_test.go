@@ -48,6 +48,7 @@ func TestGetMany(t *testing.T) {
 // answer, not even for a key that it looks up later than others: the first five are not in the cache, and
 // the values of the others fill a batch.
 func TestGetMany_ErrNotFoundOfFn(t *testing.T) {
+	testenv.SkipRace(t)
 	db := openTest(t, &Options{FS: vfs.NewMem(), CacheSize: -1})
 	var keys [][]byte
 	for i := range 10 {
@@ -343,6 +344,7 @@ func mixedStore(t *testing.T, manyTables bool) (db *DB, keys [][]byte) {
 // MayContainMany has the answers of MayContain, whatever the tables, the filters and the number of
 // keys, and says maybe where there is no key.
 func TestMayContainMany(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, manyTables := range []bool{false, true} {
 		db, keys := mixedStore(t, manyTables)
 		widest := 0
@@ -379,6 +381,7 @@ func TestMayContainMany(t *testing.T) {
 
 // GetMany finds what Get finds, and the metrics count the same.
 func TestGetMany_CountsLikeGet(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, manyTables := range []bool{false, true} {
 		db, keys := mixedStore(t, manyTables)
 		for _, n := range []int{1, 300, len(keys)} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/vfs"
 )
@@ -170,6 +171,7 @@ func (warmFile) WillNeed(int64, int64) {}
 
 // Metrics estimates the space amplification. Compact shows what is right.
 func TestMetrics_SpaceAmp(t *testing.T) {
+	testenv.SkipRace(t)
 	const n = 6000
 	put := func(db *DB, every, rest, end int) {
 		for i := rest; i < end; i += every {

@@ -70,7 +70,7 @@ func createsMerged(op vfs.Op, name string) bool {
 // event reports its beginning and one its end.
 func TestRecovery_ByItself(t *testing.T) {
 	for i, l := range lacks {
-		if testenv.Race && i%3 != 0 {
+		if testenv.Race && i%6 != 0 {
 			continue // the other cases have the same goroutines
 		}
 		t.Run(l.name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { recoverFrom(t, l) }) })
