@@ -142,6 +142,7 @@ func TestDamage_EveryByte(t *testing.T) {
 
 // TestDamage_Truncated cuts a table at every length, and also makes it longer.
 func TestDamage_Truncated(t *testing.T) {
+	testenv.SkipRace(t)
 	list := damageEntries()
 	for name, o := range damageTables(t) {
 		b, info := writeFile(t, o, list)
@@ -165,6 +166,7 @@ func TestDamage_Truncated(t *testing.T) {
 
 // TestDamage_Zeroed overwrites stretches with zeros, as a lost sector does.
 func TestDamage_Zeroed(t *testing.T) {
+	testenv.SkipRace(t)
 	list := damageEntries()
 	for name, o := range damageTables(t) {
 		b, info := writeFile(t, o, list)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // AppendFilter appends the filter as the file has it, whatever is in memory, to what dst has
@@ -44,6 +45,7 @@ func TestReader_AppendFilter(t *testing.T) {
 
 // A damaged filter is an error, and nothing is appended.
 func TestReader_AppendFilter_Damaged(t *testing.T) {
+	testenv.SkipRace(t)
 	b, info := writeFile(t, WriterOptions{FilterBits: 10}, shapes()["many"])
 	r, err := openFile(b, info)
 	if err != nil {

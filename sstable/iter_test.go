@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // A modelIter does what an Iterator does, over a slice.
@@ -85,6 +86,7 @@ func (m *modelIter) nearKey(rng *rand.Rand) []byte {
 // seeks near and far, against a slice. The index leaves memory and comes back meanwhile.
 // Of every other table, the source now and then can't read without waiting, or not at all.
 func TestIterator_Model(t *testing.T) {
+	testenv.SkipRace(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 1))

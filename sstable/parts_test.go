@@ -32,6 +32,7 @@ func partsOf(t *testing.T, what string, b []byte, o SalvageOptions) (list []Part
 // TestParts checks that a flipped byte is reported in the part that contains it. The footer
 // is an exception: without it, everything behind the data blocks is one part.
 func TestParts(t *testing.T) {
+	testenv.SkipRace(t)
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 1))
 	list := damageEntries()
 	flips := 0

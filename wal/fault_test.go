@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -206,6 +207,7 @@ func TestCreate_Recycle(t *testing.T) {
 // batches are written from where they lie. The first error is returned, and by each later call too.
 // What was appended before it is still there.
 func TestAppend_EveryFault(t *testing.T) {
+	testenv.SkipRace(t)
 	for _, mode := range modes {
 		for k := int64(1); ; k++ {
 			mem := vfs.NewMem()

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
 // A log that grows byte by byte, into zeros or into the remains of an older log, gives each record once, when it
 // is whole. Follow then is where Read of the whole log ends.
 func TestFollow_ByteByByte(t *testing.T) {
+	testenv.SkipRace(t)
 	mem := vfs.NewMem()
 	ends, payloads := writeRanges(t, mem, []int{10, 500, 33 << 10, 20, 5})
 	name := "d/" + base.LogName(9)

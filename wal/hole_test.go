@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -15,6 +16,7 @@ import (
 // numbers 0 to 9, and the hole is in record 4. That record or later ones may say that the log
 // was synced up to the end of some record.
 func TestRead_Hole(t *testing.T) {
+	testenv.SkipRace(t)
 	size := 300
 	for _, tt := range []struct {
 		name   string
@@ -134,6 +136,7 @@ func TestRead_NoEvidenceInPadding(t *testing.T) {
 // one that a crash could leave. No record of the older log comes back, even if the newer one
 // ends exactly where one of them begins.
 func TestRead_RecycledFile(t *testing.T) {
+	testenv.SkipRace(t)
 	fs := vfs.NewMem()
 	o := Options{FS: fs, Prealloc: 128 << 10}
 	w := mustCreate(t, Header{Num: 6, StoreID: testStore}, o)
@@ -219,6 +222,7 @@ func isCorrupt(err error) bool {
 
 // TestRead_Salvage checks that Read passes on all records that are whole.
 func TestRead_Salvage(t *testing.T) {
+	testenv.SkipRace(t)
 	const seed = 1
 	rng := rand.New(rand.NewPCG(seed, 0))
 	payloads := append(testPayloads(30), testPayload(30, 3*blockSize))

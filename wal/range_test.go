@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -154,6 +155,7 @@ func checkRanges(t *testing.T, mem *vfs.Mem, ends []int64, payloads [][]byte) {
 // A range whose ends are not those of records is an error that names the log, and so is any damage
 // within it. The log may have anything behind it.
 func TestReadRange_Damage(t *testing.T) {
+	testenv.SkipRace(t)
 	mem := vfs.NewMem()
 	ends, payloads := writeRanges(t, mem, []int{10, 700, 40 << 10, 9})
 	read := func(from, to int64) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -35,6 +36,7 @@ func (plainFile) Preallocate(int64) error { return vfs.ErrUnsupported }
 // TestAppend_RoundTrip writes the same records in all modes, on all file systems, alone and
 // in groups, and far more than was preallocated.
 func TestAppend_RoundTrip(t *testing.T) {
+	testenv.SkipRace(t)
 	const seed = 1
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var payloads []string

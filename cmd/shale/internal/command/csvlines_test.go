@@ -110,6 +110,7 @@ func checkCSVLines(t *testing.T, text string) {
 }
 
 func TestCSVLines_Random(t *testing.T) {
+	testenv.SkipRace(t)
 	const letters = "aab,,\"\"\"\n\n\r"
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 3))
 	for range 20_000 {
@@ -124,6 +125,7 @@ func TestCSVLines_Random(t *testing.T) {
 // A quote that is never closed costs only its line, wherever it is. No other line is lost with
 // --on-error skip, or with --from-line after it.
 func TestImport_QuoteNeverClosed(t *testing.T) {
+	testenv.SkipRace(t)
 	const n = 3000
 	for _, bad := range []int{1, 2, 1001, n} {
 		dir := t.TempDir()

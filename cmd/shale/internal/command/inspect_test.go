@@ -45,6 +45,7 @@ func fill(t *testing.T, dir string, rnd *rand.Rand, n int, key func(i int) strin
 // find and get agree on which version of a key is seen, or that there is none. They do so next to
 // the program that writes, and after it has closed the store.
 func TestFindAgreesWithGet(t *testing.T) {
+	testenv.SkipRace(t)
 	rnd := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	dir := filepath.Join(t.TempDir(), "db")
 	db := fill(t, dir, rnd, 3000, func(i int) string { return fmt.Sprintf("key%04d", i) })

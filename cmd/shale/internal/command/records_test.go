@@ -47,6 +47,7 @@ func hostileField(r *rand.Rand) string {
 // Import of an export gives the same store, whatever bytes are in it, in every
 // format and both ways to write.
 func TestImportOfExport(t *testing.T) {
+	testenv.SkipRace(t)
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 1))
 	for _, format := range fileFormats {
 		dir := t.TempDir()
