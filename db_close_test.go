@@ -108,14 +108,10 @@ func linger(r *rand.Rand) {
 
 // closingRounds returns how many stores a test opens and closes in each of its cases.
 func closingRounds(t testing.TB) int {
-	switch {
-	case testenv.Long(t) > 0:
+	if testenv.Long(t) > 0 {
 		return 15
-	case testing.Short() || testenv.Race:
-		return 1
-	default:
-		return 2
 	}
+	return 1
 }
 
 // Each call runs during Close, next to a busy writer, alone and together with some others.
