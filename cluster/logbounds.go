@@ -16,8 +16,8 @@ func (s span) empty() bool             { return s.from >= s.to }
 func (s span) contains(i uint64) bool  { return s.from <= i && i < s.to }
 func (s span) len() uint64             { return s.to - s.from }
 func (s span) String() string          { return fmt.Sprintf("[%d, %d)", s.from, s.to) }
-func (s span) last() (i uint64)        { return s.to - 1 }
 func (s span) touches(other span) bool { return s.from <= other.to && other.from <= s.to }
+func (s span) last() (i uint64)        { return s.to - 1 }
 
 // log returns the bounds of the log, and reads them first if nobody has.
 func (s *LogStore) log() (span, error) {
@@ -34,26 +34,25 @@ func (s *LogStore) readBounds() (span, error) {
 	if log := s.bounds.Load(); log != nil {
 		return *log, nil
 	}
-	log, dead, err := findBounds(s.db)
+	log, err := findBounds(s.db)
 	if err != nil {
 		return span{}, err
 	}
-	s.dead = dead
 	s.bounds.Store(&log)
 	return log, nil
 }
 
 // findBounds finds the bounds of the log in its store: the first index is the one that DeleteRange has
-// written, or else that of the first entry. It lists dead entries, but none that are in the log.
-func findBounds(db *shale.DB) (log span, dead []span, err error) {
+// written, or else that of the first entry.
+func findBounds(db *shale.DB) (log span, err error) {
 	value, err := db.Get([]byte(firstKey))
 	switch {
 	case err == nil:
 		if log.from, err = decodeFirst(value); err != nil {
-			return span{}, nil, err
+			return span{}, err
 		}
 	case !errors.Is(err, shale.ErrNotFound):
-		return span{}, nil, fmt.Errorf("cluster: read the first index of the log: %w", err)
+		return span{}, fmt.Errorf("cluster: read the first index of the log: %w", err)
 	}
 	entries := shale.Prefix([]byte{entryPrefix})
 	entries.KeysOnly = true
@@ -62,7 +61,7 @@ func findBounds(db *shale.DB) (log span, dead []span, err error) {
 	log.to = log.from
 	for i, err := range indexes(db, ends) {
 		if err != nil {
-			return span{}, nil, err
+			return span{}, err
 		}
 		log.to = max(log.from, i+1)
 	}
@@ -70,19 +69,11 @@ func findBounds(db *shale.DB) (log span, dead []span, err error) {
 	ends.Lower, ends.Limit = appendEntryKey(nil, log.from), 1
 	for i, err := range indexes(db, ends) {
 		if err != nil {
-			return span{}, nil, err
+			return span{}, err
 		}
 		log.from = i
 	}
-	below := entries
-	below.Upper = appendEntryKey(nil, log.from)
-	for i, err := range indexes(db, below) {
-		if err != nil {
-			return span{}, nil, err
-		}
-		dead = addSpan(dead, span{i, i + 1})
-	}
-	return log, dead, nil
+	return log, nil
 }
 
 // indexes walks the indexes of the entries in a range of the store.

@@ -36,8 +36,7 @@ func LogStoreOptions() *shale.Options {
 //  1. What StoreLogs, Set and SetUint64 have acknowledged survives a power cut.
 //  2. The log has no hole, at any time: its entries are those from FirstIndex to LastIndex. A crash
 //     during StoreLogs leaves all of the new entries or none, or the first ones if they are larger
-//     than 64 MiB together. A crash during DeleteRange leaves the log as it was or truncated; if more
-//     than a million entries at the end were to go, it may be in between.
+//     than 64 MiB together. A crash during DeleteRange leaves the log as it was or truncated.
 //  3. FirstIndex and LastIndex are kept in memory, and read from the store once.
 //  4. After an error the log is as it was before the call, also when the store takes writes again: entries
 //     of a failed StoreLogs do not come back behind others. Only a crash may bring back those of the
@@ -45,18 +44,16 @@ func LogStoreOptions() *shale.Options {
 //
 // # How entries go
 //
-// DeleteRange of the oldest entries writes one key, which says what the first index is, and returns
-// when it is on disk. The entries themselves are deleted by the following calls of StoreLogs, two for
-// each new one, in the same write. So a snapshot of raft's does not hold up those who write. The
-// store has at most 16,384 such entries when DeleteRange returns: it deletes what is more itself. Most
-// entries are still in the memtable then, and never reach a table.
+// DeleteRange of the oldest entries writes one key, which says what the first index is, and syncs it.
+// Then it deletes the entries themselves, without a sync, a few thousand at a time, so that others write
+// in between. Most are still in the memtable then, and never reach a table.
 //
 // # What is refused
 //
 // raft appends to the end of the log, and deletes from an end of it. A LogStore relies on that:
 //
-//   - Entries that follow the log with a gap replace it: nothing before the gap stays. raft leaves
-//     a gap only behind a snapshot.
+//   - The entries of a StoreLogs follow each other without a gap. If they follow the log with a gap, they
+//     replace it: nothing before the gap stays. raft leaves a gap only behind a snapshot.
 //   - An entry below FirstIndex, and a DeleteRange that would leave a hole, are errors. An entry that
 //     is in the log is replaced, and those behind it stay.
 //
@@ -69,8 +66,8 @@ type LogStore struct {
 	mu sync.Mutex // one StoreLogs or DeleteRange at a time
 
 	// Guarded by mu.
-	dead    []span      // deleted entries below the log that the store still has, ascending
-	stray   []span      // entries of failed writes, which the store may have
+	low     uint64      // the store may still have deleted entries from here up to the log
+	stray   []span      // entries of failed writes, which the store may have; they are behind the log
 	unsure  bool        // a write has failed: the next one repeats the first index and deletes the stray
 	batch   shale.Batch // of the call under way
 	entries int         // in batch
@@ -80,13 +77,11 @@ type LogStore struct {
 
 // logLimits are constants outside of tests.
 type logLimits struct {
-	batchBytes  int    // a batch is written when it has reached this size
-	batchDelete uint64 // the most entries that one batch deletes
-	dead        uint64 // the most dead entries that DeleteRange leaves
-	purge       uint64 // the dead entries that are deleted with each new one
+	batchBytes  int // a batch is written when it has reached this size
+	batchDelete int // the most entries below the log that one batch deletes
 }
 
-var defaultLogLimits = logLimits{batchBytes: 64 << 20, batchDelete: 1 << 20, dead: 16 << 10, purge: 2}
+var defaultLogLimits = logLimits{batchBytes: 64 << 20, batchDelete: 8 << 10}
 
 var _ interface {
 	raft.LogStore
@@ -163,20 +158,20 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 	if err != nil {
 		return err
 	}
-	a := appending{log: log}
-	for _, l := range logs {
-		if err := a.add(l); err != nil {
-			return err
-		}
+	put, err := appended(log, logs)
+	if err != nil {
+		return err
+	}
+	next := span{log.from, max(log.to, put.to)}
+	if log.empty() || put.from > log.to {
+		next = put
+	}
+	for more := next.from < log.from; more && err == nil; { // what is left of an older log would be in the new one
+		more, err = s.deleteSome(log.from)
 	}
 	s.begin()
-	purge := s.limits.purge * uint64(len(logs))
-	if a.restarts {
-		purge = math.MaxUint64 // what is left of an older log would be in the new one
-	}
-	dead, err := s.deleteDead(purge)
-	if err == nil && (a.restarts || len(a.replaced) > 0 || s.unsure) {
-		err = s.putFirst(a.log.from)
+	if err == nil {
+		err = s.repair(next.from, next.from != log.from)
 	}
 	for _, l := range logs {
 		if err != nil {
@@ -189,133 +184,134 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 	}
 	if err != nil {
 		// Some of it may be in the store, which the next write puts right.
-		s.unsure = true
-		for _, put := range a.put {
-			if !log.empty() {
-				put.from = max(put.from, log.to) // an entry that was to be replaced is still in the log
-			}
-			s.stray = addSpan(s.stray, put)
+		stray := put
+		if !log.empty() {
+			stray.from = max(put.from, log.to) // an entry that was to be replaced is still in the log
 		}
-		return fmt.Errorf("cluster: store entries %d to %d of the log: %w", logs[0].Index, logs[len(logs)-1].Index, err)
+		s.failed(stray)
+		return fmt.Errorf("cluster: store entries %d to %d of the log: %w", put.from, put.last(), err)
 	}
-	for _, replaced := range a.replaced {
-		dead = addSpan(dead, replaced)
-	}
-	s.dead, s.stray, s.unsure = dead, nil, false
-	s.bounds.Store(&a.log)
+	s.written(next)
+	s.low = min(s.low, next.from)
 	return nil
 }
 
-// An appending is what StoreLogs is about to do to the bounds of the log.
-type appending struct {
-	log      span
-	put      []span // the entries
-	replaced []span // what was the log in front of a gap
-	restarts bool   // an empty log goes on below where it was
-}
-
-// add takes one more entry.
-func (a *appending) add(l *raft.Log) error {
-	i, size := l.Index, len(l.Data)+len(l.Extensions)
-	switch {
-	case i == math.MaxUint64:
-		return fmt.Errorf("cluster: no entry of the log can have index %d", i)
-	case size > MaxEntrySize:
-		return fmt.Errorf("cluster: entry %d of the log has %d bytes, limit %d: %w", i, size, MaxEntrySize, shale.ErrValueTooLarge)
-	case a.log.empty():
-		a.restarts = a.restarts || i < a.log.from
-		a.log = span{i, i + 1}
-	case i < a.log.from:
-		return fmt.Errorf("cluster: entry %d is below the log, which has %v: delete that first", i, a.log)
-	case i < a.log.to:
-	case i == a.log.to:
-		a.log.to++
-	default:
-		a.replaced = append(a.replaced, a.log)
-		a.log = span{i, i + 1}
+// appended returns the indexes of logs, which are about to be stored in log.
+func appended(log span, logs []*raft.Log) (put span, err error) {
+	put.from = logs[0].Index
+	for i, l := range logs {
+		size := len(l.Data) + len(l.Extensions)
+		switch put.to = l.Index + 1; {
+		case l.Index == math.MaxUint64:
+			return put, fmt.Errorf("cluster: no entry of the log can have index %d", l.Index)
+		case size > MaxEntrySize:
+			return put, fmt.Errorf("cluster: entry %d of the log has %d bytes, limit %d: %w", l.Index, size, MaxEntrySize, shale.ErrValueTooLarge)
+		case l.Index != put.from+uint64(i):
+			return put, fmt.Errorf("cluster: entry %d does not follow entry %d in what is to be stored", l.Index, logs[i-1].Index)
+		}
 	}
-	a.put = addSpan(a.put, span{i, i + 1})
-	return nil
+	if !log.empty() && put.from < log.from {
+		return put, fmt.Errorf("cluster: entry %d is below the log, which has %v: delete that first", put.from, log)
+	}
+	return put, nil
 }
 
 // DeleteRange deletes the entries from first to last, both included. They must reach to an end of the
 // log, or not be in it. When it returns, they will not come back.
 func (s *LogStore) DeleteRange(first, last uint64) error {
+	if err := s.cut(first, last); err != nil {
+		return err
+	}
+	_ = s.deleteDead() // the log is truncated all the same, and a later call goes on
+	return nil
+}
+
+// cut takes the entries from first to last out of the log.
+func (s *LogStore) cut(first, last uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	log, err := s.readBounds()
 	if err != nil {
 		return err
 	}
+	next := log
 	switch {
 	case first > last || log.empty() || last < log.from || first >= log.to:
 		return nil // nothing of it is in the log
 	case first <= log.from:
-		err = s.deleteFront(log, min(last, log.last())+1)
+		next.from = min(last, log.last()) + 1
 	case last >= log.last():
-		err = s.deleteBack(log, first)
+		next.to = first
 	default:
 		return fmt.Errorf("cluster: to delete entries %d to %d would leave a hole in the log, which has %v", first, last, log)
 	}
-	if err != nil {
-		return fmt.Errorf("cluster: delete entries %d to %d of the log: %w", first, last, err)
-	}
-	return nil
-}
-
-// deleteFront makes from the first index of the log. It is one small write. Afterwards, it deletes
-// dead entries until there are not too many.
-func (s *LogStore) deleteFront(log span, from uint64) error {
+	// Of the oldest entries only the first index is written. The newest ones go at once, because nothing else says that they
+	// are not in the log.
 	s.begin()
-	_, err := s.deleteDead(0)
+	err = s.repair(next.from, next.from != log.from)
 	if err == nil {
-		err = s.putFirst(from)
+		err = s.deleteEntries(span{next.to, log.to})
 	}
 	if err == nil {
 		err = s.write()
 	}
 	if err != nil {
-		s.unsure = true
-		return err
+		s.failed(span{})
+		return fmt.Errorf("cluster: delete entries %d to %d of the log: %w", first, last, err)
 	}
-	s.stray, s.unsure = nil, false
-	s.dead = addSpan(s.dead, span{log.from, from})
-	s.bounds.Store(&span{from, log.to})
-	s.purge(s.limits.dead)
+	s.written(next)
 	return nil
 }
 
-// purge deletes dead entries until at most most of them are left. If the store has failed, it does
-// nothing, and the next call says so.
-func (s *LogStore) purge(most uint64) {
-	for s.countDead() > most {
-		s.begin()
-		// They are not in the log any more, so it does not matter when they go.
-		s.batch.SetDurability(shale.SyncManual)
-		dead, err := s.deleteDead(min(s.countDead()-most, s.limits.batchDelete))
+// deleteSome deletes some of the entries that the store still has below from, which is the first index. It reports whether
+// there may be more.
+func (s *LogStore) deleteSome(from uint64) (more bool, err error) {
+	dead := shale.Range{Lower: appendEntryKey(nil, s.low), Upper: appendEntryKey(nil, from), KeysOnly: true, Limit: s.limits.batchDelete}
+	s.begin()
+	// They are not in the log any more, so it does not matter when they go.
+	s.batch.SetDurability(shale.SyncManual)
+	next := from
+	for i, err := range indexes(s.db, dead) {
 		if err == nil {
-			err = s.write()
+			err = s.deleteEntries(span{i, i + 1})
 		}
 		if err != nil {
-			return // the log is truncated all the same
+			return false, err
 		}
-		s.dead = dead
+		next = i + 1
 	}
+	if more = s.batch.Len() == s.limits.batchDelete; !more {
+		next = from
+	}
+	if err := s.write(); err != nil {
+		return false, err
+	}
+	s.low = max(s.low, next)
+	return more, nil
+}
+
+// deleteDead deletes the entries that the store still has below the log. Others may write in between.
+func (s *LogStore) deleteDead() error {
+	for more := true; more; {
+		s.mu.Lock()
+		log, err := s.readBounds()
+		if err == nil {
+			more, err = s.deleteSome(log.from)
+		}
+		s.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reclaim takes back the room of all entries that are not in the log any more.
 func (s *LogStore) reclaim(ctx context.Context) error {
-	s.mu.Lock()
-	log, err := s.readBounds()
-	for err == nil && s.countDead() > 0 && ctx.Err() == nil {
-		n := s.countDead()
-		if s.purge(n - min(n, s.limits.dead)); s.countDead() == n {
-			break // the store has failed
-		}
-		s.mu.Unlock() // for whoever appends
-		s.mu.Lock()
+	log, err := s.log()
+	if err == nil {
+		err = s.deleteDead()
 	}
-	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -333,33 +329,6 @@ func (s *LogStore) stored() (bytes int64, each float64) {
 		each = float64(bytes) / float64(log.len())
 	}
 	return bytes, each
-}
-
-// deleteBack cuts the log off at to. It deletes the newest entries first. So if not all of them go,
-// there is still no hole.
-func (s *LogStore) deleteBack(log span, to uint64) error {
-	for log.to > to {
-		cut := span{max(to, log.to-min(log.len(), s.limits.batchDelete)), log.to}
-		s.begin()
-		_, err := s.deleteDead(0)
-		if err == nil && s.unsure {
-			err = s.putFirst(log.from)
-		}
-		if err == nil {
-			err = s.deleteEntries(cut)
-		}
-		if err == nil {
-			err = s.write()
-		}
-		if err != nil {
-			s.unsure = true
-			return err
-		}
-		s.stray, s.unsure = nil, false
-		log.to = cut.from
-		s.bounds.Store(&span{log.from, log.to})
-	}
-	return nil
 }
 
 // begin begins a batch.
@@ -402,35 +371,32 @@ func (s *LogStore) putEntry(l *raft.Log) error {
 	return s.batch.Put(appendEntryKey(key[:0], l.Index), s.buf)
 }
 
-// putFirst adds the first index to the batch.
-func (s *LogStore) putFirst(first uint64) error {
-	var value [8]byte
-	return s.batch.Put([]byte(firstKey), appendFirst(value[:0], first))
-}
-
-// deleteDead adds to the batch the deletion of stray entries, and of n dead ones at most. It returns
-// the dead entries that are left when the batch has been written.
-func (s *LogStore) deleteDead(n uint64) (left []span, err error) {
+// repair adds to the batch what is to be put right after a failed write, and the first index of the log if that has
+// changed.
+func (s *LogStore) repair(first uint64, changed bool) error {
+	if changed || s.unsure {
+		var value [8]byte
+		if err := s.batch.Put([]byte(firstKey), appendFirst(value[:0], first)); err != nil {
+			return err
+		}
+	}
 	for _, stray := range s.stray {
 		if err := s.deleteEntries(stray); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	left = s.dead
-	for n > 0 && len(left) > 0 {
-		first := left[0]
-		first.to = first.from + min(n, first.len())
-		if err := s.deleteEntries(first); err != nil {
-			return nil, err
-		}
-		n -= first.len()
-		if first.to == left[0].to {
-			left = left[1:]
-		} else {
-			left = append([]span{{first.to, left[0].to}}, left[1:]...)
-		}
-	}
-	return left, nil
+	return nil
+}
+
+// failed notes that a write has failed which had entries behind the log.
+func (s *LogStore) failed(stray span) {
+	s.stray, s.unsure = addSpan(s.stray, stray), true
+}
+
+// written notes what the log is after a write.
+func (s *LogStore) written(log span) {
+	s.stray, s.unsure = nil, false
+	s.bounds.Store(&log)
 }
 
 // deleteEntries adds the deletion of entries to the batch.
@@ -442,12 +408,4 @@ func (s *LogStore) deleteEntries(entries span) error {
 		}
 	}
 	return nil
-}
-
-// countDead returns the number of dead entries.
-func (s *LogStore) countDead() (n uint64) {
-	for _, d := range s.dead {
-		n += d.len()
-	}
-	return n
 }

@@ -41,15 +41,12 @@ func (m *logMoment) check(s *LogStore) (now logModel, err error) {
 	return now, nil
 }
 
-// between lists the logs that a crash may leave between two: with batches, a call may have done a part.
+// between lists the logs that a crash may leave between two: with batches, a StoreLogs may have done a part.
 func between(before, after logModel, batches bool) []logModel {
 	all := []logModel{before}
 	if batches && len(before) > 0 && len(after) > 0 && before[0].Index == after[0].Index {
 		for n := len(before) + 1; n < len(after); n++ {
 			all = append(all, after[:n])
-		}
-		for n := len(before) - 1; n > len(after); n-- {
-			all = append(all, before[:n])
 		}
 	} else if batches {
 		for n := 1; n < len(after); n++ { // behind a gap, or in an empty log
@@ -72,7 +69,7 @@ func TestLogStore_PowerCut(t *testing.T) {
 		limits := defaultLogLimits
 		batches := life%2 == 1
 		if batches {
-			limits = logLimits{batchBytes: 300, batchDelete: 4, dead: 20, purge: 2}
+			limits = logLimits{batchBytes: 300, batchDelete: 4}
 		}
 		mem := vfs.NewMem()
 		var mu sync.Mutex
@@ -191,7 +188,7 @@ func failing(t *testing.T, k int64) (*LogStore, *vfs.Mem, *vfs.FaultFS) {
 	mem := vfs.NewMem()
 	fsys := vfs.NewFault(mem, nil)
 	s := openLog(t, fsys)
-	s.limits = logLimits{batchBytes: 600, batchDelete: 5, dead: 20, purge: 2}
+	s.limits = logLimits{batchBytes: 600, batchDelete: 5}
 	mustStore(t, s, entries(1, 50, 1)...)
 	fsys.Inject(vfs.FailAt(k, syscall.EIO, vfs.OpSync))
 	return s, mem, fsys
@@ -226,26 +223,27 @@ func TestLogStore_FailedPartStaysUndone(t *testing.T) {
 	}
 }
 
-// TestLogStore_CutOffFromTheEnd fails one of the batches that cut off the end of a log. There is no hole.
-func TestLogStore_CutOffFromTheEnd(t *testing.T) {
-	for k := int64(1); k < 5; k++ {
-		s, mem, fsys := failing(t, k)
-		if err := s.DeleteRange(21, 50); !errors.Is(err, syscall.EIO) {
+// TestLogStore_FailedCut fails the write that cuts off an end of the log. The log stays as it is, and
+// it can be cut later.
+func TestLogStore_FailedCut(t *testing.T) {
+	for _, c := range []struct{ first, last, leftFrom, leftTo uint64 }{{21, 50, 1, 20}, {1, 20, 21, 50}} {
+		s, mem, fsys := failing(t, 1)
+		if err := s.DeleteRange(c.first, c.last); !errors.Is(err, syscall.EIO) {
 			t.Fatalf("DeleteRange = %v, want EIO", err)
 		}
-		mustHave(t, s, entries(1, 50-uint64(k-1)*5, 1)...)
+		mustHave(t, s, entries(1, 50, 1)...)
 		cut := mem.Crash(vfs.CrashConfig{Policy: vfs.DropAll})
 		fsys.Inject(nil)
 		if err := s.db.Resume(); err != nil {
 			t.Fatal(err)
 		}
-		mustDelete(t, s, 21, 50)
-		mustHave(t, s, entries(1, 20, 1)...)
+		mustDelete(t, s, c.first, c.last)
+		mustHave(t, s, entries(c.leftFrom, c.leftTo, 1)...)
 		s = reopened(t, s, fsys)
-		mustHave(t, s, entries(1, 20, 1)...)
+		mustHave(t, s, entries(c.leftFrom, c.leftTo, 1)...)
 		mustCloseLog(t, s)
 		s = openLog(t, cut)
-		mustHave(t, s, entries(1, 50-uint64(k-1)*5, 1)...)
+		mustHave(t, s, entries(1, 50, 1)...)
 		mustCloseLog(t, s)
 	}
 }
@@ -281,7 +279,7 @@ func TestLogStore_FailedWriteStaysUndone(t *testing.T) {
 			return err
 		}
 		if c.life%2 == 1 {
-			s.limits = logLimits{batchBytes: 300, batchDelete: 1 << 20, dead: 20, purge: 2}
+			s.limits = logLimits{batchBytes: 300, batchDelete: 1 << 20}
 		}
 		fsys.Inject(vfs.FailAt(c.k, c.err, vfs.OpWrite, vfs.OpMapWrite, vfs.OpSync, vfs.OpCreate, vfs.OpRename, vfs.OpPreallocate))
 		rnd := rand.New(rand.NewPCG(seed, c.life))

@@ -165,9 +165,7 @@ func TestLogStore_Bounds(t *testing.T) {
 		{"it goes on", func() error { return s.StoreLogs(entries(1004, 1100, 3)) }, entries(1004, 1100, 3)},
 		{"more than all goes", func() error { return s.DeleteRange(0, math.MaxUint64) }, nil},
 		{"it begins again below", func() error { return s.StoreLogs(entries(1050, 1051, 9)) }, entries(1050, 1051, 9)},
-		{"a gap within a call", func() error { return s.StoreLogs(append(entries(1052, 1053, 9), entries(1060, 1061, 9)...)) },
-			entries(1060, 1061, 9)},
-		{"index 0", func() error { return errors.Join(s.DeleteRange(0, 1061), s.StoreLog(entry(0, 1))) }, entries(0, 0, 1)},
+		{"index 0", func() error { return errors.Join(s.DeleteRange(0, 1051), s.StoreLog(entry(0, 1))) }, entries(0, 0, 1)},
 	} {
 		if err := step.do(); err != nil {
 			t.Fatalf("%s: %v", step.name, err)
@@ -193,7 +191,8 @@ func TestLogStore_RefusesHoles(t *testing.T) {
 	}{
 		{s.DeleteRange(12, 18), "would leave a hole in the log, which has [10, 21)"},
 		{s.StoreLog(entry(9, 1)), "entry 9 is below the log, which has [10, 21)"},
-		{s.StoreLogs(append(entries(21, 22, 1), entry(5, 1))), "entry 5 is below the log"},
+		{s.StoreLogs(append(entries(21, 22, 1), entry(5, 1))), "entry 5 does not follow entry 22"},
+		{s.StoreLogs(append(entries(21, 22, 1), entries(30, 31, 1)...)), "entry 30 does not follow entry 22"},
 		{s.StoreLog(&raft.Log{Index: math.MaxUint64}), "no entry of the log can have index"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
@@ -254,35 +253,58 @@ func TestLogStore_DeadEntriesGo(t *testing.T) {
 	fsys := vfs.NewMem()
 	s := openLog(t, fsys)
 	defer func() { mustCloseLog(t, s) }()
-	s.limits.dead = 300
-	stored := func() (n uint64) {
+	s.limits.batchDelete = 7
+	want := func(when string, want int) {
+		t.Helper()
+		n := 0
 		for _, err := range indexes(s.db, shale.Prefix([]byte{entryPrefix})) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			n++
 		}
-		return n
+		if n != want {
+			t.Errorf("%s the store has %d entries, want %d", when, n, want)
+		}
 	}
-	next, first := uint64(1), uint64(1)
+	first, next := uint64(1), uint64(1)
 	for range 20 {
 		mustStore(t, s, entries(next, next+199, 1)...)
 		next += 200
 		mustDelete(t, s, first, next-51)
 		first = next - 50
-		if n := stored(); n > 50+300 {
-			t.Errorf("after DeleteRange up to %d the store has %d entries, want 50 and at most 300 dead ones", next-51, n)
-		}
+		want("after DeleteRange", 50)
 		mustHave(t, s, entries(first, next-1, 1)...)
 	}
-	s = reopened(t, s, fsys) // the dead are found again
-	mustStore(t, s, entries(next, next+199, 1)...)
-	if n := stored(); n != 250 {
-		t.Errorf("after 200 more entries the store has %d, want the 250 of the log", n)
+	// The power was cut before the entries went.
+	for i := range uint64(30) {
+		if err := s.db.Put(appendEntryKey(nil, 100*i+1), nil); err != nil {
+			t.Fatal(err)
+		}
 	}
-	mustDelete(t, s, first, next+99)
-	if n := stored(); n != 250 {
-		t.Errorf("DeleteRange has deleted entries: the store has %d, want 250", n)
+	s = reopened(t, s, fsys)
+	mustHave(t, s, entries(first, next-1, 1)...)
+	want("opened again", 80)
+	mustDelete(t, s, first, first)
+	want("after the next DeleteRange", 49)
+	mustStore(t, s, entries(next+1000, next+1001, 1)...) // a gap
+	mustDelete(t, s, next+1000, next+1000)
+	want("behind a gap", 1)
+	// All of the log goes, and the power is cut before the entries have gone. Then it begins again below.
+	mustStore(t, s, entries(next+1002, next+1099, 1)...)
+	if err := s.db.Put([]byte(firstKey), appendFirst(nil, next+1100)); err != nil {
+		t.Fatal(err)
+	}
+	s = reopened(t, s, fsys)
+	mustHave(t, s)
+	for range 2 {
+		mustStore(t, s, entries(next+1050, next+1051, 2)...)
+		want("when the log has begun again", 2)
+		mustDelete(t, s, next+1050, next+1050)
+		want("when its first entry has gone", 1)
+		s = reopened(t, s, fsys)
+		mustHave(t, s, entries(next+1051, next+1051, 2)...)
+		mustDelete(t, s, 0, next+1051)
 	}
 }
 
@@ -291,14 +313,11 @@ func TestLogStore_SplitBatches(t *testing.T) {
 	fsys := vfs.NewMem()
 	s := openLog(t, fsys)
 	defer func() { mustCloseLog(t, s) }()
-	s.limits = logLimits{batchBytes: 500, batchDelete: 3, dead: 5, purge: 2}
+	s.limits = logLimits{batchBytes: 500, batchDelete: 3}
 	mustStore(t, s, entries(1, 100, 1)...)
 	mustDelete(t, s, 72, 100)
 	mustHave(t, s, entries(1, 71, 1)...)
 	mustDelete(t, s, 1, 50)
-	if n := s.countDead(); n > 5 {
-		t.Errorf("%d dead entries, want at most 5", n)
-	}
 	mustHave(t, s, entries(51, 71, 1)...)
 	s = reopened(t, s, fsys)
 	mustHave(t, s, entries(51, 71, 1)...)
@@ -381,7 +400,7 @@ func TestLogStore_ReadOnly(t *testing.T) {
 func TestLogStore_Concurrent(t *testing.T) {
 	s := openLog(t, vfs.NewMem())
 	defer mustCloseLog(t, s)
-	s.limits.dead = 50
+	s.limits.batchDelete = 7
 	mustStore(t, s, entry(1, 1))
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -481,7 +500,7 @@ func TestLogStore_Model(t *testing.T) {
 		var m logModel
 		limits := defaultLogLimits
 		if life%2 == 0 {
-			limits = logLimits{batchBytes: 300, batchDelete: 4, dead: 20, purge: 2}
+			limits = logLimits{batchBytes: 300, batchDelete: 4}
 		}
 		s.limits = limits
 		for step := range uint64(120) {
