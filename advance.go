@@ -401,15 +401,22 @@ func (f *follower) startOver() {
 	f.db.logs.StartOver()
 }
 
-// dropFlushed takes memtables out of the next view that have only writes of obsolete logs.
+// dropFlushed takes memtables out of the next view that have only writes of obsolete logs, or only writes that tables have.
+// The first does not say the second, since tables drop their last writes in compactions. The second does not say the first: the
+// manifest may keep a log whose writes are in tables (see readState.logAfter and replaceLog). If only the first part of it was
+// read before the tables came, the memtable of that part would hide newer versions in the tables.
 func (f *follower) dropFlushed() {
+	flushed := func(mem *memtable.Memtable, newest base.FileNum) bool {
+		return newest < f.minLog || mem.LastSeq() <= f.flushed
+	}
 	f.imms = slices.DeleteFunc(slices.Clone(f.imms), func(imm *immutable) bool {
-		if imm.newest < f.minLog {
+		is := flushed(imm.mem, imm.newest)
+		if is {
 			f.giveUp(imm.mem)
 		}
-		return imm.newest < f.minLog
+		return is
 	})
-	if !f.mem.Empty() && f.newest < f.minLog {
+	if !f.mem.Empty() && flushed(f.mem, f.newest) {
 		f.giveUp(f.mem)
 		f.mem = f.db.newMemtable()
 	}
