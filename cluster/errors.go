@@ -28,8 +28,8 @@ var (
 	// ErrClosed is returned by every call after Close.
 	ErrClosed = errors.New("cluster: the member is closed")
 
-	// ErrFailed is wrapped by every call after an error of the disk has stopped the
-	// member. Err returns the cause. Close it, look after the disk, and open it again.
+	// ErrFailed is wrapped by every call after an error of the disk, or a fault of raft, has stopped
+	// the member. Err returns the cause. Close it, look after the disk if that is the cause, and open it again.
 	ErrFailed = errors.New("cluster: the member has failed")
 
 	// ErrLost is wrapped by the error of Open when the member's log is damaged or missing, or has

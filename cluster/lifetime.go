@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// How a member ends: by an error of its disk, or by Close, which waits for calls that are under way.
+// How a member ends: by an error of its disk or a fault of raft, or by Close, which waits for calls that are under way.
 
 // closeGrace is how long Close waits for writes that are under way.
 const closeGrace = 5 * time.Second
@@ -22,7 +22,7 @@ func (n *Node) fail(err error) {
 	})
 }
 
-// Failed is closed when an error of the disk has stopped the member. Err has the error. The member
+// Failed is closed when an error has stopped the member. Err has the error. The member
 // takes part no more, and all calls but those of Local's reader fail.
 func (n *Node) Failed() <-chan struct{} { return n.failed }
 
@@ -66,8 +66,6 @@ func (n *Node) begin() (done func(), err error) {
 // stopRaft stops raft and all connections.
 func (n *Node) stopRaft() {
 	n.raftOnce.Do(func() {
-		n.restartMu.Lock() // a restart ends first, or does not begin
-		defer n.restartMu.Unlock()
 		if r := n.raft(); r != nil {
 			stopped := r.Shutdown()
 			n.network.close() // so that raft waits for no answer

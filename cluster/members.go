@@ -323,11 +323,8 @@ func (n *Node) maintain() {
 		}
 		end, lost := n.lostEnd()
 		if lost && end == lostAt {
-			if err := n.restartRaft(); err != nil {
-				n.fail(err)
-				return
-			}
-			lost = false
+			n.fail(errLostEnd)
+			return
 		}
 		if lostAt = 0; lost {
 			lostAt, wait = end, maintainSoon

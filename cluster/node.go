@@ -41,11 +41,10 @@ type Node struct {
 	reads     rounds // of steps 1 to 3 of a read
 	indexes   rounds // of steps 1 and 2, on the leader
 
-	ctx       context.Context // ends when the member has stopped
-	cancel    context.CancelFunc
-	wg        sync.WaitGroup // goroutines of this package; Close waits
-	restartMu sync.Mutex     // held while raft is started again, or stopped for good
-	changeMu  sync.Mutex     // held while the leader changes the members, one change at a time
+	ctx      context.Context // ends when the member has stopped
+	cancel   context.CancelFunc
+	wg       sync.WaitGroup // goroutines of this package; Close waits
+	changeMu sync.Mutex     // held while the leader changes the members, one change at a time
 
 	failedOnce sync.Once
 	failed     chan struct{} // closed after failure is set
@@ -58,7 +57,7 @@ type Node struct {
 	closeOnce  sync.Once
 	closeErr   error
 
-	raftNow      atomic.Pointer[raft.Raft] // nil while Open has not got so far; see restartRaft
+	raftNow      atomic.Pointer[raft.Raft] // nil while Open has not got so far
 	differing    atomic.Pointer[[]string]  // members that this leader differs from
 	ownEntryTerm atomic.Uint64             // the last term in which this leader has committed an entry
 
@@ -190,8 +189,7 @@ func (n *Node) openStores() error {
 	if err != nil && (!n.id.Recovering || !errors.Is(err, ErrLost)) {
 		return err
 	}
-	trans := n.newTransport()
-	err = guarded(n.fail, func() error { // the state machine ends the goroutine that meets an error
+	return guarded(n.fail, func() error { // the state machine ends the goroutine that meets an error
 		if n.id.Recovering {
 			if err := errors.Join(n.recover(), settle(n.log, n.state)); err != nil {
 				return err
@@ -202,7 +200,6 @@ func (n *Node) openStores() error {
 		}
 		return n.nameBegunGroup()
 	})
-	return errors.Join(err, trans.Close())
 }
 
 // hello is what this member says in greetings.

@@ -297,8 +297,8 @@ func (c brokenConn) Write(p []byte) (int, error) {
 }
 
 // A leader is cut off with writes that are never committed, and comes back when the others have fewer
-// entries and have cut their log off. It gets a snapshot, and raft has to be started again.
-func TestNode_RestartsRaft(t *testing.T) {
+// entries and have cut their log off. It gets a snapshot, and ends, because raft has to be started again.
+func TestNode_LostEnd(t *testing.T) {
 	var cut sync.Map // ids and addresses
 	g := parallelGroup(t, 3, func(o *Options) {
 		id, d := o.ID, new(net.Dialer)
@@ -329,7 +329,6 @@ func TestNode_RestartsRaft(t *testing.T) {
 		wg.Go(func() { _ = old.Put(short(t), fmt.Append(nil, i), nil) }) // unknown, and never there
 	}
 	wg.Wait()
-	before := old.raft()
 	var leader *testMember
 	g.eventually("another leader", func() error {
 		for _, m := range g.members {
@@ -348,16 +347,22 @@ func TestNode_RestartsRaft(t *testing.T) {
 			}
 		}
 	}
-	if a, b := before.LastIndex(), leader.Stats().Last; a <= b {
+	if a, b := old.raft().LastIndex(), leader.Stats().Last; a <= b {
 		t.Skipf("the one that was cut off has %d entries, the others %d", a, b)
 	}
 	cut.Clear()
-	g.eventually("raft is started again", func() error {
-		if old.raft() == before {
-			return errors.New("not yet")
-		}
-		return nil
-	})
+	select {
+	case <-old.Failed():
+	case <-time.After(20 * time.Second):
+		t.Fatal("the member goes on")
+	}
+	if err := old.Err(); !errors.Is(err, ErrFailed) || !errors.Is(err, errLostEnd) {
+		t.Fatalf("the member has ended with %v", err)
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	g.open(old)
 	if v, err := old.get(short(t), "k"); v != "2" || err != nil {
 		t.Errorf("read on the member = %q, %v", v, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Raft on the stores of a member: how it is started, and started again, and how a group begins.
+// Raft on the stores of a member: how it is started, and how a group begins.
 
 const (
 	transportTimeout = 10 * time.Second // for raft's messages, an fsync and a stalled state included
@@ -18,19 +18,7 @@ const (
 	transportConns   = 3 // kept to each member: heartbeats, entries, votes
 )
 
-// newTransport returns a transport of raft over the member's network.
-func (n *Node) newTransport() transport {
-	t := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: streamLayer{n.network, make(chan struct{})}, MaxPool: transportConns, Timeout: transportTimeout,
-		Logger: n.config.Logger,
-	})
-	// A member that installs a snapshot makes a state of its files before it answers. Raft waits for transportTimeout once
-	// for each TimeoutScale bytes of the notice.
-	t.TimeoutScale = installScale
-	return transport{t, n}
-}
-
-// startRaft starts raft on the stores.
+// startRaft starts raft on the stores, and on a transport over the member's network.
 func (n *Node) startRaft() error {
 	var fsm raft.FSM = n.state
 	if n.opts.wrapFSM != nil {
@@ -38,7 +26,12 @@ func (n *Node) startRaft() error {
 	}
 	logs, stable := guard(n.log, n.fail)
 	n.logs = trailedLog{logs, n.trail}
-	trans := n.newTransport()
+	trans := transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: streamLayer{n.network}, MaxPool: transportConns, Timeout: transportTimeout, Logger: n.config.Logger,
+	}), n}
+	// A member that installs a snapshot makes a state of its files before it answers. Raft waits for transportTimeout once
+	// for each TimeoutScale bytes of the notice.
+	trans.TimeoutScale = installScale
 	err := guarded(n.fail, func() error {
 		r, err := raft.NewRaft(n.config, fsm, n.logs, stable, n.snapshots, trans)
 		if err == nil {
@@ -61,37 +54,19 @@ func (n *Node) startRaft() error {
 // raft returns raft as it runs now.
 func (n *Node) raft() *raft.Raft { return n.raftNow.Load() }
 
-// restartRaft starts raft again on the same stores, once raft no longer knows how its log ends. Raft
-// v1.8.0 forgets to note it when it installs a snapshot on a member whose own log, without being
-// committed, reached further (hashicorp/raft issue 697): the log on disk is empty then, but raft answers
-// the leader by the old end, and gets the same snapshot again and again.
-func (n *Node) restartRaft() error {
-	n.restartMu.Lock()
-	defer n.restartMu.Unlock()
-	if n.usable() != nil {
-		return nil
-	}
-	if err := n.raft().Shutdown().Error(); err != nil {
-		return err
-	}
-	if err := settle(n.log, n.state); err != nil {
-		return err
-	}
-	return n.startRaft()
-}
+// errLostEnd is why a member ends whose raft takes its log for longer than it is.
+var errLostEnd = errors.New("cluster: raft does not know any more where its log ends: open the member again (hashicorp/raft issue 697)")
 
 // lostEnd reports whether raft takes its log for longer than it is on disk, and for how long it
 // takes it. It can be so for a moment while raft cuts the log off.
+//
+// Raft v1.8.0 forgets to note the end when it installs a snapshot on a member whose own log, without being committed, reached
+// further (issue 697): the log on disk is empty then, but raft answers the leader by the old end, and gets the same snapshot
+// again and again. Only another start of raft helps.
 func (n *Node) lostEnd() (raftsEnd uint64, lost bool) {
 	raftsEnd = n.raft().LastIndex()
-	end, err := n.log.LastIndex()
-	if err != nil {
-		return raftsEnd, false
-	}
-	if metas, err := n.snapshots.List(); err == nil && len(metas) > 0 {
-		end = max(end, metas[0].Index)
-	}
-	return raftsEnd, raftsEnd > end
+	end, err := n.logEnd()
+	return raftsEnd, err == nil && raftsEnd > end
 }
 
 // A new group is founded when raft runs: by its configuration with this member alone in the log, and then by the

@@ -43,10 +43,6 @@ func settle(log raft.LogStore, s *state) error {
 	if end := max(snapIndex, last); end < had {
 		return fmt.Errorf("%w: it had them up to %d, and has them up to %d", ErrLost, had, end)
 	}
-	if s.settled {
-		return nil // raft is started again, and readers may have a store that was replaced
-	}
-	s.settled = true
 	return s.tidy()
 }
 

@@ -46,9 +46,8 @@ type state struct {
 	open  openFunc
 
 	// Owned by raft's goroutine of the state machine, and before raft starts by the caller of settle.
-	batch   shale.Batch
-	next    int  // the number of the next state-K
-	settled bool // tidy was called
+	batch shale.Batch
+	next  int // the number of the next state-K
 
 	// current is what readers read. Only the state machine's goroutine replaces it.
 	current atomic.Pointer[stateStore]

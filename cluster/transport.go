@@ -277,33 +277,20 @@ func (c *trackedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// A streamLayer gives a transport of raft its connections. The network outlives it.
-type streamLayer struct {
-	*network
-	closed chan struct{}
-}
+// A streamLayer gives raft's transport its connections.
+type streamLayer struct{ *network }
 
 func (s streamLayer) Accept() (net.Conn, error) {
 	select {
-	case <-s.closed:
-		return nil, net.ErrClosed
-	default:
-	}
-	select {
 	case c := <-s.raftConns:
 		return c, nil
-	case <-s.closed:
-		return nil, net.ErrClosed
 	case <-s.closing:
 		return nil, net.ErrClosed
 	}
 }
 
-// Close ends Accept. A transport closes its layer once.
-func (s streamLayer) Close() error {
-	close(s.closed)
-	return nil
-}
+// Close leaves the network to the member, which closes it.
+func (s streamLayer) Close() error { return nil }
 
 func (s streamLayer) Addr() net.Addr { return memberAddr(s.advertise) }
 

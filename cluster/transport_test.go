@@ -16,7 +16,7 @@ func TestTransport_AnswersThatNobodyTakes(t *testing.T) {
 	g := newGroup(t, 1, nil)
 	to := g.members[0]
 	from := transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: streamLayer{to.network, make(chan struct{})}, MaxPool: 1, Timeout: time.Second, Logger: to.config.Logger,
+		Stream: streamLayer{to.network}, MaxPool: 1, Timeout: time.Second, Logger: to.config.Logger,
 	}), to.Node}
 	defer func() { _ = from.Close() }()
 	p, err := from.AppendEntriesPipeline(to.server, raft.ServerAddress(to.Address()))

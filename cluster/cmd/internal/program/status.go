@@ -77,7 +77,7 @@ func (m *member) metrics() string {
 	_, hasLeader := m.node.Leader()
 	one("shaled_leads", "gauge", "1 if this member leads the group as far as it knows.", oneIf(m.node.IsLeader()))
 	one("shaled_has_leader", "gauge", "1 if this member knows a leader.", oneIf(hasLeader))
-	one("shaled_failed", "gauge", "1 if an error of the disk has stopped this member.", oneIf(m.node.Err() != nil))
+	one("shaled_failed", "gauge", "1 if an error of the disk, or of raft, has stopped this member.", oneIf(m.node.Err() != nil))
 	one("shaled_differing_members", "gauge", "Members whose state is not this leader's. Look at their logs, and at this one's.", float64(len(s.Differing)))
 	one("shaled_members", "gauge", "Members of the group.", float64(s.Members))
 	one("shaled_voters", "gauge", "Members with a vote.", float64(s.Voters))
