@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 
 	"github.com/shaledb/shale/vfs"
 )
@@ -51,6 +52,22 @@ func removeTree(fsys vfs.FS, name string) error {
 		return nil
 	}
 	return err
+}
+
+// sweepTemps removes what is unfinished in a directory: the names that begin with prefix and end with tempSuffix.
+func sweepTemps(fsys vfs.FS, dir, prefix string) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) && strings.HasSuffix(name, tempSuffix) {
+			if err := removeTree(fsys, filepath.Join(dir, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // readWhole reads a file.

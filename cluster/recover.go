@@ -120,21 +120,20 @@ func readSurvivor(fsys vfs.FS, dir string, id identity) (s Survivor, err error) 
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	log := NewLogStore(db)
-	snaps, err := openSnapshots(fsys, filepath.Join(dir, snapshotsDir), 1)
+	snaps, err := readSnapshots(fsys, filepath.Join(dir, snapshotsDir), 1)
 	if err != nil {
 		return s, err
 	}
 	if err := (&Node{id: id, log: log, snapshots: snaps}).checkLog(); err != nil {
 		return s, err
 	}
-	st := &state{fs: fsys, dir: dir, snaps: snaps}
-	number, damaged, err := st.sweep()
+	number, damaged, err := newestState(fsys, dir)
 	if err != nil {
 		return s, err
 	}
 	var at position
 	if number > 0 && !damaged {
-		if at, err = positionIn(fsys, st.path(number), false); err != nil && !isDamage(err) {
+		if at, err = positionIn(fsys, statePath(dir, number), false); err != nil && !isDamage(err) {
 			return s, err
 		}
 	}
@@ -277,6 +276,10 @@ func (n *Node) recover() error {
 	if err := snap.Persist(sink); err != nil {
 		return err
 	}
+	// Snapshots that were further, but are damaged, do not count any more: the next start would miss what they had.
+	if err := n.snapshots.clear(); err != nil {
+		return err
+	}
 	first, last, _, err := logBounds(n.log, nil)
 	if err == nil {
 		err = n.log.DeleteRange(first, last)
@@ -284,5 +287,5 @@ func (n *Node) recover() error {
 	if err != nil {
 		return err
 	}
-	return n.changeIdentity(func(i *identity) { i.Recovering = false })
+	return n.changeIdentity(func(i *identity) { i.Recovering, i.Index = false, end.index })
 }

@@ -3,6 +3,8 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -313,5 +315,77 @@ func TestRecover_CrashAnywhere(t *testing.T) {
 		if slices.Contains(names, logDir) || slices.Contains(names, memberFile) || !slices.Contains(names, lostDir) || err != nil {
 			t.Errorf("after a crash at operation %d: the directory has %v, %v", i, names, err)
 		}
+	}
+}
+
+// The newest snapshot of the survivor is damaged, and the log behind it does not reach as far: it goes on with what is left, also
+// when it is opened again.
+func TestRecover_DamagedSnapshot(t *testing.T) {
+	g := newGroup(t, 1, nil)
+	m := g.members[0]
+	for _, value := range []string{"1", "2"} {
+		g.write("k", value)
+		if err := errors.Join(m.View(func(db *shale.DB) error { return db.Flush(t.Context()) }), m.Snapshot(short(t))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newest, older := m.snapshots.list[0].store(), m.snapshots.list[1].store()
+	first, err := m.log.FirstIndex()
+	last, e := m.log.LastIndex()
+	// As after the leader has sent the snapshot.
+	if err = errors.Join(err, e, m.Close()); err != nil {
+		t.Fatal(err)
+	}
+	o := LogStoreOptions()
+	o.FS = m.opts.FS
+	db, err := shale.Open(filepath.Join(m.dir, logDir), o)
+	if err == nil {
+		err = errors.Join(NewLogStore(db).DeleteRange(first, last), db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range files(t, m.opts.FS, newest) {
+		_, err := m.opts.FS.Stat(filepath.Join(older, filepath.Base(name)))
+		if strings.HasSuffix(name, ".sst") && err != nil { // the older one does not have it
+			damage(t, m.opts.FS, name)
+		}
+	}
+	if err := m.opts.FS.Remove(filepath.Join(m.dir, "state-1", "CURRENT")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(m.dir, &m.opts); !errors.Is(err, ErrLost) {
+		t.Fatalf("Open before the recovery: %v", err)
+	}
+	if leads, err := Recover(m.dir, survivorsOf(t, m), &m.opts); !leads || err != nil {
+		t.Fatalf("Recover = %v, %v", leads, err)
+	}
+	for range 3 {
+		g.open(m)
+		g.eventually("it leads", func() error { _, err := m.get(short(t), "k"); return err })
+		if v, err := m.get(short(t), "k"); v != "1" || err != nil {
+			t.Errorf("k = %q, %v", v, err)
+		}
+		if err := m.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ReadSurvivor changes nothing, not even what an interrupted member has left behind.
+func TestReadSurvivor_ChangesNothing(t *testing.T) {
+	g := lostMajority(t, 1)
+	m := g.members[0]
+	for _, name := range []string{"state-2.tmp/000001.sst", "snapshots/7.tmp/store/CURRENT", "MEMBER.tmp"} {
+		name = filepath.Join(m.dir, name)
+		if err := m.opts.FS.MkdirAll(filepath.Dir(name)); err != nil {
+			t.Fatal(err)
+		}
+		putFile(t, m.opts.FS, name, "half")
+	}
+	before := files(t, m.opts.FS, m.dir)
+	survivorsOf(t, m)
+	if after := files(t, m.opts.FS, m.dir); !maps.Equal(after, before) {
+		t.Errorf("the directory has %q, and had %q", slices.Sorted(maps.Keys(after)), slices.Sorted(maps.Keys(before)))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -80,25 +81,27 @@ func (s *snapshot) store() string { return filepath.Join(s.dir, storeName) }
 // openSnapshots returns the snapshots in dir, and sweeps what a crash has left of others. Of the
 // newest ones, keep will stay.
 func openSnapshots(fsys vfs.FS, dir string, keep int) (*snapshots, error) {
-	s := &snapshots{fs: fsys, dir: dir, keep: keep, now: time.Now, wanted: make(chan struct{}, 1)}
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, err
 	}
+	if err := sweepTemps(fsys, dir, ""); err != nil {
+		return nil, err
+	}
+	return readSnapshots(fsys, dir, keep)
+}
+
+// readSnapshots is openSnapshots, but changes nothing.
+func readSnapshots(fsys vfs.FS, dir string, keep int) (*snapshots, error) {
+	s := &snapshots{fs: fsys, dir: dir, keep: keep, now: time.Now, wanted: make(chan struct{}, 1)}
 	names, err := fsys.List(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		index, ok := parseSnapshotName(name)
-		switch {
-		case strings.HasSuffix(name, tempSuffix):
-			if err := removeTree(fsys, path); err != nil {
-				return nil, err
-			}
-			continue
-		case !ok:
-			continue // somebody else's
+		if !ok {
+			continue // unfinished, or somebody else's
 		}
 		snap, err := readSnapshot(fsys, path)
 		switch {

@@ -122,7 +122,10 @@ func openState(fsys vfs.FS, dir string, o *shale.Options, snaps *snapshots, fail
 		s.opts = *o
 	}
 	s.opts.FS, s.opts.Durability = fsys, shale.SyncManual
-	number, damaged, err := s.sweep()
+	if err := sweepTemps(fsys, dir, statePrefix); err != nil {
+		return nil, err
+	}
+	number, damaged, err := newestState(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +142,7 @@ func openState(fsys vfs.FS, dir string, o *shale.Options, snaps *snapshots, fail
 	}
 	if damaged {
 		// Until settle has found the replacement good enough, the next start has to look as closely.
-		if err := s.mark(s.path(s.next)); err != nil {
+		if err := s.mark(statePath(s.dir, s.next)); err != nil {
 			return nil, err
 		}
 	}
@@ -200,29 +203,20 @@ func (s *state) begin(have *stateStore, damaged bool) error {
 	return nil
 }
 
-// sweep removes what is unfinished, and returns the number of the state that counts, 0 if there is
-// none, and whether it was found damaged in an earlier life.
-func (s *state) sweep() (number int, damaged bool, err error) {
-	names, err := s.fs.List(s.dir)
+// newestState returns the number of the state that counts, 0 if there is none, and whether it was
+// found damaged in an earlier life.
+func newestState(fsys vfs.FS, dir string) (number int, damaged bool, err error) {
+	names, err := fsys.List(dir)
 	if err != nil {
 		return 0, false, err
 	}
 	marked := 0
 	for _, name := range names {
 		text, ok := strings.CutPrefix(name, statePrefix)
-		if !ok {
-			continue
-		}
-		if strings.HasSuffix(text, tempSuffix) {
-			if err := removeTree(s.fs, filepath.Join(s.dir, name)); err != nil {
-				return 0, false, err
-			}
-			continue
-		}
 		text, mark := strings.CutSuffix(text, damageSuffix)
 		n, err := strconv.Atoi(text)
 		switch {
-		case err != nil || n < 1:
+		case !ok || err != nil || n < 1:
 		case mark:
 			marked = max(marked, n)
 		default:
@@ -267,19 +261,19 @@ func (s *state) discard(path string) error {
 	return removeTree(s.fs, temp)
 }
 
-// path returns the directory of state-K.
-func (s *state) path(number int) string {
-	return filepath.Join(s.dir, statePrefix+strconv.Itoa(number))
+// statePath returns the directory of a member's state-K.
+func statePath(dir string, number int) string {
+	return filepath.Join(dir, statePrefix+strconv.Itoa(number))
 }
 
 // openStore opens state-K, or makes it, and reads its position.
 func (s *state) openStore(number int) (*stateStore, error) {
-	o := s.opts
-	db, closeDB, err := s.open(s.path(number), &o)
+	o, path := s.opts, statePath(s.dir, number)
+	db, closeDB, err := s.open(path, &o)
 	if err != nil {
 		return nil, err
 	}
-	st := &stateStore{db: db, close: closeDB, number: number, path: s.path(number), idle: make(chan struct{})}
+	st := &stateStore{db: db, close: closeDB, number: number, path: path, idle: make(chan struct{})}
 	st.pins.Store(1)
 	if st.at, err = readPosition(db); err == nil {
 		st.digests.now, err = readDigest(db, st.at)
@@ -293,7 +287,7 @@ func (s *state) openStore(number int) (*stateStore, error) {
 
 // build makes the next state-K out of a snapshot, and opens it. Nothing is left of it after an error.
 func (s *state) build(snap *snapshot) (*stateStore, error) {
-	path := s.path(s.next)
+	path := statePath(s.dir, s.next)
 	temp := path + tempSuffix
 	if err := removeTree(s.fs, temp); err != nil {
 		return nil, err
