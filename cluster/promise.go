@@ -70,7 +70,8 @@ func (n *Node) notePromise(index uint64) {
 	_ = n.changeIdentity(func(i *identity) { i.Term, i.Index = max(i.Term, term), max(i.Index, index) })
 }
 
-// watch calls notePromise now and then, a term within a second, and compares the members, until this one stops.
+// watch compares the members and calls notePromise now and then, a term within a few seconds, until this member stops. A member
+// that does not answer holds it up for termTimeout, which does no harm: an older note is true as well.
 func (n *Node) watch() {
 	noted := time.Now()
 	for term := uint64(0); ; {
