@@ -123,5 +123,4 @@ func decodeCommand(data []byte) (kind byte, b *shale.Batch, err error) {
 type result struct {
 	inserted bool   // of kindPutIfAbsent: the key was not there
 	present  []bool // of kindDelete: for each operation, whether the key was there before it
-	err      error  // nil: a command that can't be applied ends the state machine instead
 }

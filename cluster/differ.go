@@ -65,7 +65,7 @@ func (n *Node) compareMembers() {
 		return
 	}
 	own := &n.state.current.Load().digests
-	servers := n.raft().GetConfiguration().Configuration().Servers
+	servers := n.servers()
 	answers := make([]compared, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {

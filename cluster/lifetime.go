@@ -114,7 +114,7 @@ func (n *Node) release() error {
 	n.cancel()
 	if n.network != nil {
 		n.network.close()
-		n.network.wait()
+		n.network.wg.Wait()
 	}
 	n.wg.Wait()
 	var errs []error

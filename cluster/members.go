@@ -42,7 +42,7 @@ func (n *Node) Members() ([]Member, error) {
 	defer done()
 	_, leader := n.leader()
 	var members []Member
-	for _, s := range n.raft().GetConfiguration().Configuration().Servers {
+	for _, s := range n.servers() {
 		members = append(members, Member{
 			ID: memberID(s.ID), Address: string(s.Address), Voter: s.Suffrage == raft.Voter, Leader: s.ID == leader,
 		})
@@ -69,6 +69,9 @@ func (n *Node) Address() string { return n.network.advertise }
 
 // ID returns the member's id.
 func (n *Node) ID() string { return n.opts.ID }
+
+// servers returns the members as raft knows them, in its newest configuration.
+func (n *Node) servers() []raft.Server { return n.raft().GetConfiguration().Configuration().Servers }
 
 func (n *Node) leader() (raft.ServerAddress, raft.ServerID) { return n.raft().LeaderWithID() }
 
@@ -134,13 +137,12 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	defer done()
-	err = n.change(ctx, func(c raft.ConfigurationFuture) (raft.IndexFuture, error) {
-		for _, s := range c.Configuration().Servers {
-			if memberID(s.ID) == id {
-				return n.raft().RemoveServer(s.ID, 0, changeTimeout), nil
-			}
+	err = n.change(ctx, func(servers []raft.Server) (raft.IndexFuture, error) {
+		s, ok := find(servers, func(s raft.Server) bool { return memberID(s.ID) == id })
+		if !ok {
+			return nil, fmt.Errorf("no member %q", id)
 		}
-		return nil, fmt.Errorf("no member %q", id)
+		return n.raft().RemoveServer(s.ID, 0, changeTimeout), nil
 	})
 	if err != nil {
 		return fmt.Errorf("cluster: remove %q: %w", id, err)
@@ -165,13 +167,10 @@ func (n *Node) TransferLeadership(ctx context.Context, id string) error {
 	}
 	call := n.raft().LeadershipTransfer
 	if id != "" {
-		i := slices.IndexFunc(n.raft().GetConfiguration().Configuration().Servers, func(s raft.Server) bool {
-			return memberID(s.ID) == id && s.Suffrage == raft.Voter
-		})
-		if i < 0 {
+		s, ok := find(n.servers(), func(s raft.Server) bool { return memberID(s.ID) == id && s.Suffrage == raft.Voter })
+		if !ok {
 			return fmt.Errorf("cluster: transfer the leadership: no member %q with a vote", id)
 		}
-		s := n.raft().GetConfiguration().Configuration().Servers[i]
 		call = func() raft.Future { return n.raft().LeadershipTransferToServer(s.ID, s.Address) }
 	}
 	err = n.await(ctx, func() error { return call().Error() })
@@ -184,15 +183,24 @@ func (n *Node) TransferLeadership(ctx context.Context, id string) error {
 	return nil
 }
 
-// change makes one change of the members and waits until it is committed.
-func (n *Node) change(ctx context.Context, request func(raft.ConfigurationFuture) (raft.IndexFuture, error)) error {
+// find returns the server for which is holds, and whether there is one.
+func find(servers []raft.Server, is func(raft.Server) bool) (raft.Server, bool) {
+	i := slices.IndexFunc(servers, is)
+	if i < 0 {
+		return raft.Server{}, false
+	}
+	return servers[i], true
+}
+
+// change makes one change of the members and waits until it is committed. A request without a result needs none.
+func (n *Node) change(ctx context.Context, request func([]raft.Server) (raft.IndexFuture, error)) error {
 	n.changeMu.Lock()
 	defer n.changeMu.Unlock()
 	if n.raft().State() != raft.Leader {
 		return n.notLeader()
 	}
 	err := n.await(ctx, func() error {
-		f, err := request(n.raft().GetConfiguration())
+		f, err := request(n.servers())
 		if err != nil || f == nil {
 			return err
 		}
@@ -223,27 +231,21 @@ func (n *Node) takeIn(ctx context.Context, req joinRequest) (joinAnswer, error) 
 	if err := n.caller.call(ctx, req.Address, req.Server, opWho, struct{}{}, &w); err != nil {
 		return joinAnswer{}, fmt.Errorf("the leader does not find the member at its address: %w", err)
 	}
-	err := n.change(ctx, func(c raft.ConfigurationFuture) (raft.IndexFuture, error) {
-		for _, s := range c.Configuration().Servers {
-			switch {
-			case memberID(s.ID) != memberID(req.Server):
-				continue
-			case s.ID != req.Server:
-				return nil, fmt.Errorf("%w: %q is %s at %s", ErrIDTaken, memberID(s.ID), s.ID, s.Address)
-			case string(s.Address) == req.Address:
-				// What the leader knows may not be committed yet. What follows it then is not either.
-				return nil, n.raft().Barrier(changeTimeout).Error()
-			}
-			if n.runsAt(ctx, s, req.Address) {
-				return nil, fmt.Errorf("%w: %q runs at %s too, from a copy of the directory", ErrIDTaken, memberID(s.ID), s.Address)
-			}
-			if s.Suffrage == raft.Voter {
-				return n.raft().AddVoter(s.ID, raft.ServerAddress(req.Address), 0, changeTimeout), nil
-			}
-			return n.raft().AddNonvoter(s.ID, raft.ServerAddress(req.Address), 0, changeTimeout), nil
-		}
-		if !req.New {
-			return nil, fmt.Errorf("%q is no member: it has been removed", memberID(req.Server))
+	err := n.change(ctx, func(servers []raft.Server) (raft.IndexFuture, error) {
+		id := memberID(req.Server)
+		s, there := find(servers, func(s raft.Server) bool { return memberID(s.ID) == id })
+		switch {
+		case !there && !req.New:
+			return nil, fmt.Errorf("%q is no member: it has been removed", id)
+		case there && s.ID != req.Server:
+			return nil, fmt.Errorf("%w: %q is %s at %s", ErrIDTaken, id, s.ID, s.Address)
+		case there && string(s.Address) == req.Address:
+			// What the leader knows may not be committed yet. What follows it then is not either.
+			return nil, n.raft().Barrier(changeTimeout).Error()
+		case there && n.runsAt(ctx, s, req.Address):
+			return nil, fmt.Errorf("%w: %q runs at %s too, from a copy of the directory", ErrIDTaken, id, s.Address)
+		case there && s.Suffrage == raft.Voter:
+			return n.raft().AddVoter(s.ID, raft.ServerAddress(req.Address), 0, changeTimeout), nil
 		}
 		return n.raft().AddNonvoter(req.Server, raft.ServerAddress(req.Address), 0, changeTimeout), nil
 	})
@@ -253,11 +255,16 @@ func (n *Node) takeIn(ctx context.Context, req joinRequest) (joinAnswer, error) 
 // runsAt reports whether a member runs where the group knows it, and not at its new address: two
 // copies of one directory could vote twice.
 func (n *Node) runsAt(ctx context.Context, s raft.Server, newAddress string) bool {
+	old, err := n.askWho(ctx, s)
+	return err == nil && old.Address != newAddress
+}
+
+// askWho asks a member at the address that the group knows, for as long as a live one needs.
+func (n *Node) askWho(ctx context.Context, s raft.Server) (w whoAnswer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	var old whoAnswer
-	err := n.caller.call(ctx, string(s.Address), s.ID, opWho, struct{}{}, &old)
-	return err == nil && old.Address != newAddress
+	err = n.caller.call(ctx, string(s.Address), s.ID, opWho, struct{}{}, &w)
+	return w, err
 }
 
 // joined reports whether this member is in the group for good: it comes back only as long as it is in.
@@ -272,26 +279,22 @@ var errBehind = errors.New("the learner is behind")
 
 // promote gives a learner a vote if it has caught up.
 func (n *Node) promote(ctx context.Context, server raft.ServerID) error {
-	return n.change(ctx, func(c raft.ConfigurationFuture) (raft.IndexFuture, error) {
-		for _, s := range c.Configuration().Servers {
-			if s.ID != server {
-				continue
-			}
-			if s.Suffrage == raft.Voter {
-				return nil, nil
-			}
-			call, cancel := context.WithTimeout(ctx, dialTimeout)
-			defer cancel()
-			var w whoAnswer
-			if err := n.caller.call(call, string(s.Address), s.ID, opWho, struct{}{}, &w); err != nil {
-				return nil, fmt.Errorf("%w: it does not answer: %w", errBehind, err)
-			}
-			if last := n.raft().LastIndex(); w.Last+promoteWithin < last {
-				return nil, fmt.Errorf("%w by %d entries", errBehind, last-w.Last)
-			}
-			return n.raft().AddVoter(s.ID, s.Address, 0, changeTimeout), nil
+	return n.change(ctx, func(servers []raft.Server) (raft.IndexFuture, error) {
+		s, ok := find(servers, func(s raft.Server) bool { return s.ID == server })
+		if !ok {
+			return nil, fmt.Errorf("%s is no member", server)
 		}
-		return nil, fmt.Errorf("%s is no member", server)
+		if s.Suffrage == raft.Voter {
+			return nil, nil
+		}
+		w, err := n.askWho(ctx, s)
+		if err != nil {
+			return nil, fmt.Errorf("%w: it does not answer: %w", errBehind, err)
+		}
+		if last := n.raft().LastIndex(); w.Last+promoteWithin < last {
+			return nil, fmt.Errorf("%w by %d entries", errBehind, last-w.Last)
+		}
+		return n.raft().AddVoter(s.ID, s.Address, 0, changeTimeout), nil
 	})
 }
 
@@ -315,9 +318,6 @@ func (n *Node) maintain() {
 	for {
 		select {
 		case <-time.After(wait):
-		case <-n.snapshots.wanted: // one that was to be sent is damaged
-			n.wg.Go(func() { _ = n.await(n.ctx, func() error { return n.raft().Snapshot().Error() }) }) // else the next one asks
-			continue
 		case <-n.stopping:
 			return
 		}
@@ -340,8 +340,8 @@ func (n *Node) maintain() {
 
 // lookAfterPlace takes one step and reports whether nothing is left to do.
 func (n *Node) lookAfterPlace() bool {
-	servers := n.raft().GetConfiguration().Configuration().Servers
-	i := slices.IndexFunc(servers, func(s raft.Server) bool { return s.ID == n.server })
+	servers := n.servers()
+	own, in := find(servers, func(s raft.Server) bool { return s.ID == n.server })
 	ctx, cancel := context.WithTimeout(n.ctx, 2*changeTimeout)
 	defer cancel()
 	req := joinRequest{Server: n.server, Address: n.network.advertise}
@@ -361,9 +361,9 @@ func (n *Node) lookAfterPlace() bool {
 			}
 		}
 		return false
-	case i < 0:
+	case !in:
 		return true // removed, or waiting for AddVoter
-	case string(servers[i].Address) != n.network.advertise:
+	case string(own.Address) != n.network.advertise:
 		// A leader cannot be told by itself where it is: others look for it at the old
 		// address, and as it leads they answer it, which is all that is needed to change it.
 		if n.raft().State() == raft.Leader {
@@ -371,7 +371,7 @@ func (n *Node) lookAfterPlace() bool {
 			return err == nil
 		}
 		return n.askLeader(ctx, servers, opJoin, req, new(joinAnswer)) == nil
-	case servers[i].Suffrage != raft.Voter && len(n.opts.Join) > 0 && !n.opts.Learner:
+	case own.Suffrage != raft.Voter && len(n.opts.Join) > 0 && !n.opts.Learner:
 		return n.askLeader(ctx, servers, opVote, req, new(struct{})) == nil
 	}
 	return true

@@ -122,10 +122,9 @@ func open(dir string, o *Options) (_ *Node, err error) {
 	if o.foundAfter == 0 {
 		o.foundAfter = 2 * (n.config.HeartbeatTimeout + n.config.ElectionTimeout)
 	}
-	if n.network, err = listen(o); err != nil {
+	if n.network, err = listen(n); err != nil {
 		return nil, err
 	}
-	n.network.welcome, n.network.serve, n.network.receive, n.network.greet = n.welcome, n.serveCalls, n.receiveFiles, n.hello
 	n.caller = &caller{network: n.network, idle: map[callee][]*callConn{}}
 	if err := n.openStores(); err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (n *Node) Read(ctx context.Context, fn func(shale.Reader) error) error {
 		return err
 	}
 	defer done()
-	if err := n.reads.wait(ctx); err != nil {
+	if err := n.reads.await(ctx, n.reads.join()); err != nil {
 		return n.readError(ctx, err)
 	}
 	return fn(n.state.reader())
@@ -185,8 +185,8 @@ func (n *Node) entryTerm(index uint64) uint64 {
 		n.fail(err)
 		return 0
 	}
-	if metas, err := n.snapshots.List(); err == nil && len(metas) > 0 && metas[0].Index == index {
-		return metas[0].Term
+	if snap := n.snapshots.newest(); snap != nil && snap.meta.Index == index {
+		return snap.meta.Term
 	}
 	return 0
 }
@@ -194,7 +194,7 @@ func (n *Node) entryTerm(index uint64) uint64 {
 // confirmTerm makes sure that no other member has been elected in a later term: a majority of the
 // voters, this member among them, is in term now.
 func (n *Node) confirmTerm(ctx context.Context, term uint64) error {
-	servers := n.raft().GetConfiguration().Configuration().Servers
+	servers := n.servers()
 	voters, agreed := 0, 0
 	answers := make(chan error, len(servers))
 	asked := 0
@@ -397,8 +397,6 @@ type round struct {
 	index   uint64
 	err     error
 }
-
-func (r *rounds) wait(ctx context.Context) error { return r.await(ctx, r.join()) }
 
 // join enters the round that begins next.
 func (r *rounds) join() *round {

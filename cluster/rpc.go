@@ -166,7 +166,7 @@ func (c *caller) call(ctx context.Context, address string, to raft.ServerID, op 
 			return err
 		}
 	}
-	at := callee{address, to, c.network.greet().Group}
+	at := callee{address, to, c.network.node.hello().Group}
 	conn, old, err := c.connect(ctx, at, true)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotSent, err)

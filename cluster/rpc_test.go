@@ -144,7 +144,7 @@ func TestCalls_Stranger(t *testing.T) {
 	for _, group := range []string{"", "another"} {
 		for op, refused := range map[byte]bool{opWho: group != "", opTerm: true, opIndex: true, opVote: true, opWrite: true} {
 			stranger := &caller{idle: map[callee][]*callConn{}, network: &network{
-				opts: l.Node.opts, conns: map[net.Conn]struct{}{}, greet: func() hello { return hello{Group: group, From: "nobody/0"} },
+				opts: l.Node.opts, conns: map[net.Conn]struct{}{}, node: &Node{server: "nobody/0", id: identity{Group: group}},
 			}}
 			b := new(shale.Batch)
 			if err := b.Put([]byte("stranger"), nil); err != nil {
@@ -166,7 +166,7 @@ func TestCalls_Stranger(t *testing.T) {
 		}
 	}
 	large := &caller{idle: map[callee][]*callConn{}, network: &network{
-		opts: l.Node.opts, conns: map[net.Conn]struct{}{}, greet: func() hello { return hello{From: "nobody/0"} },
+		opts: l.Node.opts, conns: map[net.Conn]struct{}{}, node: &Node{server: "nobody/0"},
 	}}
 	if err := large.call(short(t), l.Address(), "", opWho, make([]byte, maxStranger+1), new(struct{})); err == nil {
 		t.Error("a call of many bytes is taken from a stranger")

@@ -189,24 +189,29 @@ func gathering() bool {
 var callers sync.Map // what gathering has found out: uintptr → bool
 
 // lookAfterLog keeps the log small on the disk until the member stops: it asks for a snapshot when many bytes were applied
-// since the last one, and takes the room of deleted entries back.
+// since the last one, or when that is damaged, and takes the room of deleted entries back.
 func (n *Node) lookAfterLog() {
 	for {
+		snapshot := false
 		select {
 		case <-time.After(logLook):
 			snap, applied := uint64(0), n.state.applied()
 			if s := n.snapshots.newest(); s != nil {
 				snap = s.meta.Index
 			}
-			if _, each := n.log.stored(); applied > snap && each*float64(applied-snap) > float64(n.opts.LogSize) {
-				_ = n.await(n.ctx, func() error { return n.raft().Snapshot().Error() }) // else the next look asks again
-			}
+			_, each := n.log.stored()
+			snapshot = applied > snap && each*float64(applied-snap) > float64(n.opts.LogSize)
+		case <-n.snapshots.wanted: // one that was to be sent is damaged
+			snapshot = true
 		case <-n.trail.reclaim:
 			if err := n.log.reclaim(n.ctx); err != nil && n.usable() == nil {
 				n.config.Logger.Warn("the room of deleted entries of the log could not be taken back", "error", err)
 			}
 		case <-n.stopping:
 			return
+		}
+		if snapshot {
+			_ = n.await(n.ctx, func() error { return n.raft().Snapshot().Error() }) // else the next look asks again
 		}
 	}
 }

@@ -56,15 +56,10 @@ type hello struct {
 
 // A network owns the listener and all connections of a member.
 type network struct {
+	node      *Node
 	opts      *Options
 	listener  net.Listener
 	advertise string
-
-	// welcome checks a greeting, serve owns a connection of calls until it ends, and receive one of files.
-	welcome func(kind byte, h hello) (code byte, why string)
-	serve   func(net.Conn, hello)
-	receive func(net.Conn)
-	greet   func() hello // with Group and From of this member
 
 	raftConns chan net.Conn // accepted for raft's transport
 	closing   chan struct{}
@@ -76,13 +71,14 @@ type network struct {
 }
 
 // listen opens the listener. Nothing is accepted before start.
-func listen(o *Options) (*network, error) {
+func listen(node *Node) (*network, error) {
+	o := node.opts
 	l, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return nil, err
 	}
 	n := &network{
-		opts: o, listener: l, advertise: o.Advertise,
+		node: node, opts: o, listener: l, advertise: o.Advertise,
 		raftConns: make(chan net.Conn), closing: make(chan struct{}), conns: map[net.Conn]struct{}{},
 	}
 	if n.advertise == "" {
@@ -129,20 +125,19 @@ func (n *network) accepted(raw net.Conn) {
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	if kind == kindCalls || kind == kindFiles {
-		if kind == kindCalls {
-			n.serve(conn, from)
-		} else {
-			n.receive(conn)
+	switch kind {
+	case kindCalls:
+		n.node.serveCalls(conn, from)
+	case kindFiles:
+		n.node.receiveFiles(conn)
+	case kindRaft:
+		select {
+		case n.raftConns <- conn:
+			return
+		case <-n.closing:
 		}
-		_ = conn.Close()
-		return
 	}
-	select {
-	case n.raftConns <- conn:
-	case <-n.closing:
-		_ = conn.Close()
-	}
+	_ = conn.Close()
 }
 
 // answer reads a greeting, checks it and answers it.
@@ -168,7 +163,7 @@ func (n *network) answer(conn net.Conn) (kind byte, from hello, err error) {
 	if err := json.Unmarshal(text, &from); err != nil || !strings.ContainsRune(kinds, rune(kind)) {
 		return refuse(codeOther, "the greeting can't be read")
 	}
-	if code, why := n.welcome(kind, from); code != codeWelcome {
+	if code, why := n.node.welcome(kind, from); code != codeWelcome {
 		return refuse(code, why)
 	}
 	_, err = conn.Write([]byte{codeWelcome, 0, 0})
@@ -197,7 +192,7 @@ func (n *network) dial(ctx context.Context, kind byte, address string, to raft.S
 	}
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline) // a closed connection fails below
-	h := n.greet()
+	h := n.node.hello()
 	h.To = to
 	if err := greet(conn, kind, h); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", address, err), conn.Close())
@@ -247,7 +242,7 @@ func (n *network) track(conn net.Conn) (net.Conn, bool) {
 	return t, true
 }
 
-// close stops listening and ends all connections. Calls that are being served go on; wait waits for them.
+// close stops listening and ends all connections. Calls that are being served go on; wg has them.
 func (n *network) close() {
 	n.closeOnce.Do(func() {
 		close(n.closing)
@@ -261,8 +256,6 @@ func (n *network) close() {
 		}
 	})
 }
-
-func (n *network) wait() { n.wg.Wait() }
 
 // A trackedConn forgets itself when it is closed.
 type trackedConn struct {

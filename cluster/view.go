@@ -40,7 +40,7 @@ func (n *Node) Stats() Stats {
 	if n.raft().State() != raft.Leader {
 		s.Contact = n.raft().LastContact()
 	}
-	for _, m := range n.raft().GetConfiguration().Configuration().Servers {
+	for _, m := range n.servers() {
 		s.Members++
 		if m.Suffrage == raft.Voter {
 			s.Voters++

@@ -83,10 +83,7 @@ func (n *Node) DeletePresent(ctx context.Context, keys ...[]byte) (present []boo
 func (n *Node) submit(ctx context.Context, cmd []byte) (result, error) {
 	res, err := n.propose(ctx, cmd)
 	l := (*NotLeaderError)(nil)
-	if !n.opts.Forward || !errors.As(err, &l) {
-		return res, err
-	}
-	if l.ID == "" || l.ID == n.opts.ID {
+	if !n.opts.Forward || !errors.As(err, &l) || l.ID == "" || l.ID == n.opts.ID {
 		return res, err
 	}
 	done, err := n.begin()
@@ -191,12 +188,7 @@ func (n *Node) proposeOnce(ctx context.Context, cmd []byte) (result, error) {
 			answered <- outcome{err: n.writeError(err)}
 			return
 		}
-		res, ok := f.Response().(result)
-		if !ok {
-			answered <- outcome{err: unknown(fmt.Errorf("the state machine answered %v", f.Response()))}
-			return
-		}
-		answered <- outcome{res, res.err}
+		answered <- outcome{res: f.Response().(result)}
 	}()
 	select {
 	case o := <-answered:
