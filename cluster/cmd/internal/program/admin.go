@@ -24,93 +24,61 @@ type asker struct {
 	wait    time.Duration
 }
 
-func (a *asker) flags(cmd *cobra.Command) {
+// groupCommands are the commands that ask a running member, and print the members of its group.
+func groupCommands(env Environment) []*cobra.Command {
+	var learner bool
+	join := askCommand(env, "join ID HOST:PORT", "take a member into a group", `
+Takes in the member ID, which runs and listens for members at HOST:PORT. A member that was started with --join enters by
+itself and needs no such command. It gets a vote as soon as it has nearly all that the others have.`, 2, 2,
+		func(words []string) (request, error) {
+			if err := checkAddr("", words[1]); err != nil {
+				return request{}, fmt.Errorf("%s is not an address: write the HOST:PORT of the member's --listen", words[1])
+			}
+			return request{http.MethodPost, "members", changeRequest{words[0], words[1], learner}}, nil
+		})
+	join.Flags().BoolVar(&learner, "learner", false, "without a vote")
+	return []*cobra.Command{
+		askCommand(env, "members", "list the members of a group", "", 0, 0, func([]string) (request, error) {
+			return request{http.MethodGet, "members", nil}, nil
+		}),
+		join,
+		askCommand(env, "leave ID", "remove a member from a group", `
+Removes the member ID, which may be down. Its folder is of no use afterwards: to bring it back, start it with --join and
+an empty folder.`, 1, 1, func(words []string) (request, error) {
+			return request{http.MethodDelete, "members/" + url.PathEscape(words[0]), changeRequest{}}, nil
+		}),
+		askCommand(env, "transfer [ID]", "hand the lead of a group to another member",
+			"Hands the lead to the member ID, or to the one that is best prepared. Clients of the old leader need do nothing.", 0, 1,
+			func(words []string) (request, error) {
+				return request{http.MethodPost, "leader", changeRequest{ID: strings.Join(words, "")}}, nil
+			}),
+	}
+}
+
+// A request is what a member's pages are asked.
+type request struct {
+	method, path string
+	body         any
+}
+
+// askCommand returns a command that makes a request of its words.
+func askCommand(env Environment, usage, short, long string, least, most int, of func(words []string) (request, error)) *cobra.Command {
+	a := &asker{env: env}
+	cmd := newCommand(usage, short, long, least, most, func(ctx context.Context, words []string) error {
+		r, err := of(words)
+		if err != nil {
+			return err
+		}
+		list, err := a.ask(ctx, r)
+		if err != nil {
+			return err
+		}
+		return a.print(list)
+	})
 	f := cmd.Flags()
 	f.StringSliceVar(&a.at, "at", []string{defaultHTTP}, "`HOST:PORT` of a member's --http; several with commas, of which the one that leads is used")
 	f.DurationVar(&a.wait, "wait", time.Minute, "how long to wait for an answer")
 	a.secrets.flags(cmd, false)
-}
-
-func membersCommand(env Environment) *cobra.Command {
-	a := &asker{env: env}
-	cmd := &cobra.Command{
-		Use: "members", Short: "list the members of a group", Args: words("members", 0, 0), DisableFlagsInUseLine: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := a.ask(cmd.Context(), http.MethodGet, "members", nil)
-			if err != nil {
-				return err
-			}
-			return a.print(list)
-		},
-	}
-	a.flags(cmd)
-	return cmd
-}
-
-func joinCommand(env Environment) *cobra.Command {
-	a := &asker{env: env}
-	var learner bool
-	usage := "join ID HOST:PORT"
-	cmd := &cobra.Command{
-		Use: usage, Short: "take a member into a group", Args: words(usage, 2, 2), DisableFlagsInUseLine: true,
-		Long: strings.TrimSpace(`
-Takes in the member ID, which runs and listens for members at HOST:PORT. A member that was started with --join enters by
-itself and needs no such command. It gets a vote as soon as it has nearly all that the others have.`),
-		RunE: func(cmd *cobra.Command, words []string) error {
-			if err := checkAddr("", words[1]); err != nil {
-				return fmt.Errorf("%s is not an address: write the HOST:PORT of the member's --listen", words[1])
-			}
-			list, err := a.ask(cmd.Context(), http.MethodPost, "members", changeRequest{words[0], words[1], learner})
-			if err != nil {
-				return err
-			}
-			return a.print(list)
-		},
-	}
-	cmd.Flags().BoolVar(&learner, "learner", false, "without a vote")
-	a.flags(cmd)
-	return cmd
-}
-
-func leaveCommand(env Environment) *cobra.Command {
-	a := &asker{env: env}
-	usage := "leave ID"
-	cmd := &cobra.Command{
-		Use: usage, Short: "remove a member from a group", Args: words(usage, 1, 1), DisableFlagsInUseLine: true,
-		Long: strings.TrimSpace(`
-Removes the member ID, which may be down. Its folder is of no use afterwards: to bring it back, start it with --join and
-an empty folder.`),
-		RunE: func(cmd *cobra.Command, words []string) error {
-			list, err := a.ask(cmd.Context(), http.MethodDelete, "members/"+url.PathEscape(words[0]), changeRequest{})
-			if err != nil {
-				return err
-			}
-			return a.print(list)
-		},
-	}
-	a.flags(cmd)
-	return cmd
-}
-
-func transferCommand(env Environment) *cobra.Command {
-	a := &asker{env: env}
-	usage := "transfer [ID]"
-	cmd := &cobra.Command{
-		Use: usage, Short: "hand the lead of a group to another member", Args: words(usage, 0, 1), DisableFlagsInUseLine: true,
-		Long: "Hands the lead to the member ID, or to the one that is best prepared. Clients of the old leader need do nothing.",
-		RunE: func(cmd *cobra.Command, words []string) error {
-			var c changeRequest
-			if len(words) > 0 {
-				c.ID = words[0]
-			}
-			list, err := a.ask(cmd.Context(), http.MethodPost, "leader", c)
-			if err != nil {
-				return err
-			}
-			return a.print(list)
-		},
-	}
-	a.flags(cmd)
 	return cmd
 }
 
@@ -138,7 +106,7 @@ func (a *asker) print(list []memberJSON) error {
 
 // ask sends a request to one of the members. If that can't be reached, or does not lead and the request needs the
 // leader, it asks the others.
-func (a *asker) ask(ctx context.Context, method, path string, body any) ([]memberJSON, error) {
+func (a *asker) ask(ctx context.Context, r request) ([]memberJSON, error) {
 	if err := a.secrets.read(a.env.Getenv); err != nil {
 		return nil, err
 	}
@@ -159,7 +127,7 @@ func (a *asker) ask(ctx context.Context, method, path string, body any) ([]membe
 		if err := checkAddr("at ", at); err != nil {
 			return nil, err
 		}
-		list, err := a.askOne(ctx, client, method, scheme+"://"+at+"/"+path, body)
+		list, err := a.askOne(ctx, client, scheme+"://"+at+"/"+r.path, r)
 		if err == nil {
 			return list, nil
 		}
@@ -171,12 +139,12 @@ func (a *asker) ask(ctx context.Context, method, path string, body any) ([]membe
 	return nil, errors.Join(errs...)
 }
 
-func (a *asker) askOne(ctx context.Context, client *http.Client, method, target string, body any) ([]memberJSON, error) {
-	data, err := json.Marshal(body)
+func (a *asker) askOne(ctx context.Context, client *http.Client, target string, of request) ([]memberJSON, error) {
+	data, err := json.Marshal(of.body)
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(data))
+	r, err := http.NewRequestWithContext(ctx, of.method, target, bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}

@@ -189,11 +189,13 @@ func checkAddr(option, addr string) error {
 	return nil
 }
 
-// isOwn reports whether only this machine can reach an address.
+// isOwn reports whether only this machine can reach an address, whose port may be missing.
 func isOwn(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		addr = host
+	}
+	addr = strings.Trim(addr, "[]")
+	return addr == "localhost" || net.ParseIP(addr).IsLoopback()
 }
 
 // secrets are the options for passwords and certificates, which serve and the commands that talk to a

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -8,10 +9,8 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -66,7 +65,7 @@ func (m *member) protect(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
-		if isOwn(m.config.http) && !ownName(r.Host) {
+		if isOwn(m.config.http) && !isOwn(r.Host) {
 			// A web site could give its own name the address 127.0.0.1, and read these pages in the browser
 			// of somebody on this machine.
 			http.Error(w, "ask for localhost or 127.0.0.1", http.StatusForbidden)
@@ -87,25 +86,11 @@ func (m *member) protect(next http.Handler) http.Handler {
 	})
 }
 
-// ownName reports whether a Host header names this machine.
-func ownName(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 func (m *member) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	ok, why := m.health()
-	answer := map[string]any{"member": m.config.id, "ok": ok}
+	status, answer := http.StatusOK, map[string]any{"member": m.config.id, "ok": ok}
 	if !ok {
-		answer["why"] = why
-	}
-	status := http.StatusOK
-	if !ok {
-		status = http.StatusServiceUnavailable
+		status, answer["why"] = http.StatusServiceUnavailable, why
 	}
 	serveJSON(w, status, answer)
 }
@@ -268,7 +253,7 @@ func (m *member) removeMember(r *http.Request, _ changeRequest) error {
 }
 
 func (m *member) moveLead(r *http.Request, c changeRequest) error {
-	m.logf("asked to hand the lead to %s", cmpOr(c.ID, "another member"))
+	m.logf("asked to hand the lead to %s", cmp.Or(c.ID, "another member"))
 	return m.node.TransferLeadership(r.Context(), c.ID)
 }
 
@@ -346,13 +331,4 @@ func (m *member) pagesURL() string {
 		scheme = "https"
 	}
 	return scheme + "://" + m.http + "/"
-}
-
-func sortedKeys(m map[string]int64) []string { return slices.Sorted(maps.Keys(m)) }
-
-func cmpOr(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

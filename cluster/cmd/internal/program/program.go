@@ -46,7 +46,9 @@ func Run(ctx context.Context, env Environment) int {
 		RunE: func(root *cobra.Command, _ []string) error { return root.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(serveCommand(env), membersCommand(env), joinCommand(env), leaveCommand(env), transferCommand(env), restoreCommand(env), recoverCommand(env))
+	root.AddCommand(serveCommand(env))
+	root.AddCommand(groupCommands(env)...)
+	root.AddCommand(restoreCommand(env), recoverCommand(env))
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}
@@ -54,8 +56,7 @@ func Run(ctx context.Context, env Environment) int {
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
 	err := root.ExecuteContext(ctx)
-	switch {
-	case err == nil, errors.Is(err, syscall.EPIPE):
+	if err == nil || errors.Is(err, syscall.EPIPE) {
 		return done
 	}
 	fmt.Fprintf(env.Err, "shaled: %s\n", message(err))
@@ -80,13 +81,17 @@ func message(err error) string {
 	return text
 }
 
-// words returns a check that a command gets its words.
-func words(usage string, least, most int) cobra.PositionalArgs {
-	return func(_ *cobra.Command, words []string) error {
-		if len(words) < least || len(words) > most {
-			return fmt.Errorf("usage: shaled %s; shaled help %s says more", usage, strings.Fields(usage)[0])
-		}
-		return nil
+// newCommand returns a command with from least to most words, which run gets.
+func newCommand(usage, short, long string, least, most int, run func(ctx context.Context, words []string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: usage, Short: short, Long: strings.TrimSpace(long), DisableFlagsInUseLine: true,
+		Args: func(_ *cobra.Command, words []string) error {
+			if len(words) < least || len(words) > most {
+				return fmt.Errorf("usage: shaled %s; shaled help %s says more", usage, strings.Fields(usage)[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, words []string) error { return run(cmd.Context(), words) },
 	}
 }
 

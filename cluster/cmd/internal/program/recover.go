@@ -1,8 +1,8 @@
 package program
 
 import (
+	"context"
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -12,10 +12,7 @@ import (
 
 func recoverCommand(env Environment) *cobra.Command {
 	var names []string
-	usage := "recover DIR... [--survivors NAME,NAME...]"
-	cmd := &cobra.Command{
-		Use: usage, Short: "go on with a group that has lost its majority for good", DisableFlagsInUseLine: true,
-		Long: strings.TrimSpace(`
+	cmd := newCommand("recover DIR... [--survivors NAME,NAME...]", "go on with a group that has lost its majority for good", `
 When the disks of a majority are lost for good, the members that are left can't know what the lost ones had
 acknowledged. The one that is furthest goes on alone, as a new group, and the others join it with empty folders.
 
@@ -26,15 +23,12 @@ acknowledged. The one that is furthest goes on alone, as a new group, and the ot
    this member goes on, or whether another is further; the files of such a one are put aside, in the folder lost.
 4. Start the member that goes on as ever, and the others with --join and its --listen address.
 
-Each step may be interrupted and repeated.`),
-		Args: words(usage, 1, 1<<10),
-		RunE: func(cmd *cobra.Command, dirs []string) error {
-			if !cmd.Flags().Changed("survivors") {
-				return showSurvivors(env, dirs)
-			}
-			return recoverMembers(env, dirs, names)
-		},
-	}
+Each step may be interrupted and repeated.`, 1, 1<<10, func(_ context.Context, dirs []string) error {
+		if names == nil {
+			return showSurvivors(env, dirs)
+		}
+		return recoverMembers(env, dirs, names)
+	})
 	cmd.Flags().StringSliceVar(&names, "survivors", nil, "the `NAMES` of all survivors, as shaled recover DIR prints them on their machines")
 	return cmd
 }

@@ -19,27 +19,22 @@ import (
 
 func restoreCommand(env Environment) *cobra.Command {
 	var id, at string
-	usage := "restore BUCKET DIR --id ID"
-	cmd := &cobra.Command{
-		Use: usage, Short: "make the first member of a new group from a backup", DisableFlagsInUseLine: true, Args: words(usage, 2, 2),
-		Long: strings.TrimSpace(`
+	cmd := newCommand("restore BUCKET DIR --id ID", "make the first member of a new group from a backup", `
 Makes the folder DIR, which must be empty or not exist, the folder of member ID: the first member of a new group that
 begins with the state in BUCKET. That is one state of one member of the old group, as the log of serve --backup names it,
 such as backups/a-5d3f01c2/state-1. Given the bucket above these, the command lists them. Afterwards start the member
 with serve, without --bootstrap and --join, and the others with --join and empty folders.
 
-Nothing in the bucket changes. The members of the old group must not come back: they would be another group.`),
-		RunE: func(cmd *cobra.Command, words []string) error {
-			if id == "" {
-				return errors.New("--id is missing: name the member, such as --id a")
-			}
-			target, err := remote.ParsePoint(at, time.Now())
-			if err != nil {
-				return fmt.Errorf("--at %w", err)
-			}
-			return restore(cmd.Context(), env, words[0], words[1], id, target)
-		},
-	}
+Nothing in the bucket changes. The members of the old group must not come back: they would be another group.`, 2, 2, func(ctx context.Context, words []string) error {
+		if id == "" {
+			return errors.New("--id is missing: name the member, such as --id a")
+		}
+		target, err := remote.ParsePoint(at, time.Now())
+		if err != nil {
+			return fmt.Errorf("--at %w", err)
+		}
+		return restore(ctx, env, words[0], words[1], id, target)
+	})
 	cmd.Flags().StringVar(&id, "id", "", "name of the member in the new group")
 	cmd.Flags().StringVar(&at, "at", "", "a `POINT`: a time (\"2026-11-25 04:05\" is local time, 2026-11-25T04:05:06Z is not), 15m for a quarter of an hour ago, seq:N or step:N; without it, the newest")
 	return cmd

@@ -25,10 +25,7 @@ import (
 
 func serveCommand(env Environment) *cobra.Command {
 	var c config
-	usage := "serve DIR --id ID [--bootstrap | --join HOST:PORT]"
-	cmd := &cobra.Command{
-		Use: usage, Short: "run a member of a group", DisableFlagsInUseLine: true, Args: words(usage, 1, 1),
-		Long: strings.TrimSpace(`
+	cmd := newCommand("serve DIR --id ID [--bootstrap | --join HOST:PORT]", "run a member of a group", `
 Runs the member whose files are in the folder DIR, which it makes if there is none. The first member of a group is
 started with --bootstrap, the others with --join and the --listen address of a member that runs. Later starts need
 neither, and both do no harm. SIGTERM and Ctrl-C end it.
@@ -36,12 +33,10 @@ neither, and both do no harm. SIGTERM and Ctrl-C end it.
 Clients of Redis connect to --addr of any member. Writes go to the member that leads. --http shows the group in a
 browser, and has /metrics for Prometheus and /health for load balancers.
 
-Without TLS and a password a member listens on loopback only.`),
-		RunE: func(cmd *cobra.Command, words []string) error {
-			c.dir = words[0]
-			return c.serve(cmd.Context(), env)
-		},
-	}
+Without TLS and a password a member listens on loopback only.`, 1, 1, func(ctx context.Context, words []string) error {
+		c.dir = words[0]
+		return c.serve(ctx, env)
+	})
 	c.flags(cmd)
 	c.backupFlags(cmd)
 	return cmd
@@ -155,7 +150,7 @@ func (m *member) open(env Environment, t security) error {
 	m.server = server.New(server.Config{
 		Group: node, Explain: m.explain, Again: m.again, Local: c.reads == readsLocal, Timeout: c.timeout,
 		Password: c.secrets.password, MaxCommand: c.maxCommand, MaxClients: c.maxClients,
-		Info: m.info, Members: m.clientMembers, Logf: m.logf,
+		Info: m.info, Members: m.clientMembers,
 	})
 	return nil
 }

@@ -2,13 +2,16 @@ package program
 
 import (
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cluster/cmd/internal/server"
+	"github.com/shaledb/shale/internal/resp"
 )
 
 // version returns what the build knows of itself.
@@ -27,28 +30,20 @@ func (m *member) info() []server.Section {
 	if !m.config.forward && !m.node.IsLeader() {
 		role = "slave"
 	}
-	group := [][2]string{
-		{"member", m.config.id}, {"state", strings.ToLower(s.State)}, {"leader", s.Leader}, {"term", number(s.Term)},
-		{"members", strconv.Itoa(s.Members)}, {"voters", strconv.Itoa(s.Voters)}, {"last_index", number(s.Last)},
-		{"commit_index", number(s.Commit)}, {"applied_index", number(s.Applied)}, {"reads", m.config.reads},
-	}
 	sections := []server.Section{
-		{Name: "Replication", Lines: [][2]string{{"role", role}}},
-		{Name: "Group", Lines: group},
+		resp.NewSection("Replication", "role", role),
+		resp.NewSection("Group", "member", m.config.id, "state", strings.ToLower(s.State), "leader", s.Leader, "term", s.Term,
+			"members", s.Members, "voters", s.Voters, "last_index", s.Last, "commit_index", s.Commit, "applied_index", s.Applied, "reads", m.config.reads),
 	}
 	_ = m.node.View(func(db *shale.DB) error { // a member that has stopped has no such section
 		x := db.Metrics()
-		sections = append(sections, server.Section{Name: "Store", Lines: [][2]string{
-			{"memtable_bytes", number(x.MemtableMemory)}, {"cache_bytes", number(x.CacheMemory)}, {"filter_bytes", number(x.FilterMemory)},
-			{"flushes", number(x.Flushes)}, {"compactions", number(x.Compactions)}, {"filter_negatives", number(x.FilterNegative)},
-			{"block_reads", number(x.BlockReads)},
-		}})
+		sections = append(sections, resp.NewSection("Store", "memtable_bytes", x.MemtableMemory, "cache_bytes", x.CacheMemory,
+			"filter_bytes", x.FilterMemory, "flushes", x.Flushes, "compactions", x.Compactions, "filter_negatives", x.FilterNegative,
+			"block_reads", x.BlockReads))
 		return nil
 	})
 	return sections
 }
-
-func number[N ~int | ~int64 | ~uint64](n N) string { return fmt.Sprint(n) }
 
 // health says whether the member can serve, and why not.
 func (m *member) health() (ok bool, why string) {
@@ -94,7 +89,7 @@ func (m *member) metrics() string {
 	one("shaled_error_replies_total", "counter", "Replies to clients that were errors.", float64(c.Errors))
 	one("shaled_wrong_passwords_total", "counter", "Wrong passwords of clients.", float64(c.WrongPasswords))
 	head("shaled_commands_total", "counter", "Commands done, by name.")
-	for _, name := range sortedKeys(c.Commands) {
+	for _, name := range slices.Sorted(maps.Keys(c.Commands)) {
 		value("shaled_commands_total", fmt.Sprintf(`{command="%s"}`, strings.ToLower(name)), float64(c.Commands[name]))
 	}
 	head("shaled_group_calls_total", "counter", "Calls to the group: a command, or a run of commands in a pipeline that went together.")

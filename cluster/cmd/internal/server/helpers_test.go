@@ -122,7 +122,7 @@ func setup(t testing.TB, change ...func(*Config)) (*Server, *fake) {
 	t.Helper()
 	f := newFake(t)
 	c := Config{
-		Group: f, Logf: t.Logf, Timeout: 2 * time.Second,
+		Group: f, Timeout: 2 * time.Second,
 		Explain: func(err error) string {
 			if errors.Is(err, errUnknown) {
 				return "UNKNOWN " + err.Error()

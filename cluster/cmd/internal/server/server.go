@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -47,8 +48,6 @@ type Config struct {
 
 	// Members returns the members that answer, for CLUSTER.
 	Members func(ctx context.Context) []Member
-
-	Logf func(format string, args ...any)
 }
 
 // A Section is a part of the text that INFO returns: lines of name and value.
@@ -73,18 +72,15 @@ type Server struct {
 
 // New returns a server that serves nothing yet.
 func New(c Config) *Server {
-	setDefault(&c.Timeout, 5*time.Second)
-	setDefault(&c.MaxCommand, 16<<20)
-	setDefault(&c.MaxReply, 64<<20)
-	setDefault(&c.MaxClients, 1000)
+	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
+	c.MaxCommand = cmp.Or(c.MaxCommand, 16<<20)
+	c.MaxReply = cmp.Or(c.MaxReply, 64<<20)
+	c.MaxClients = cmp.Or(c.MaxClients, 1000)
 	if c.Info == nil {
 		c.Info = func() []Section { return nil }
 	}
 	if c.Members == nil {
 		c.Members = func(context.Context) []Member { return nil }
-	}
-	if c.Logf == nil {
-		c.Logf = func(string, ...any) {}
 	}
 	s := &Server{config: c, started: time.Now(), scans: newScans(), counts: newCounts()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -98,13 +94,6 @@ func (s *Server) SetPassword(text string) { s.password.Store(NewPassword(text)) 
 
 // SetTimeout sets how long the work of each later command in the group may take.
 func (s *Server) SetTimeout(d time.Duration) { s.timeout.Store(int64(d)) }
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
 
 // Serve serves the connections of inner until ctx is done. Commands that have begun are then answered; those that
 // take longer than grace end with an error. It closes inner.
