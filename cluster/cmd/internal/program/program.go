@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -95,20 +96,14 @@ func newCommand(usage, short, long string, least, most int, run func(ctx context
 	}
 }
 
-// UntilSignal returns a context that the first signal ends. A second one ends the process.
+// UntilSignal returns a context that the first signal ends. A second one ends the process. A signal that the parent of the
+// process has made it ignore, as nohup does, stays ignored.
 func UntilSignal() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 1)
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) {
-			signal.Notify(signals, sig)
-		}
+	signals := slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
+	if len(signals) == 0 {
+		return context.WithCancel(context.Background()) // without signals, NotifyContext would take all of them
 	}
-	go func() { // for the life of the process
-		<-signals
-		cancel()
-		<-signals
-		os.Exit(failed)
-	}()
-	return ctx, cancel
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }

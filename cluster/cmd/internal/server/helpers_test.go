@@ -29,11 +29,7 @@ type fake struct {
 	mu            sync.Mutex // one write at a time, as in a group
 	reads, writes atomic.Int64
 	fail          atomic.Pointer[func(write bool) error] // asked before each call
-	many          bool                                   // Local and Read give a reader that has GetMany
 }
-
-// noMany is a reader without GetMany.
-type noMany struct{ shale.Reader }
 
 func newFake(t testing.TB) *fake {
 	t.Helper()
@@ -46,7 +42,7 @@ func newFake(t testing.TB) *fake {
 			t.Error(err)
 		}
 	})
-	return &fake{db: db, many: true}
+	return &fake{db: db}
 }
 
 func (f *fake) begin(write bool) error {
@@ -110,12 +106,7 @@ func (f *fake) Read(_ context.Context, fn func(shale.Reader) error) error {
 	return fn(f.Local())
 }
 
-func (f *fake) Local() shale.Reader {
-	if f.many {
-		return f.db
-	}
-	return noMany{f.db}
-}
+func (f *fake) Local() shale.Reader { return f.db }
 
 // setup returns a server of a fake group.
 func setup(t testing.TB, change ...func(*Config)) (*Server, *fake) {

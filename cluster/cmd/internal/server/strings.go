@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/resp"
 )
 
-// A manyReader looks up many keys at one moment.
+// A manyReader looks up many keys at one moment. The readers of a Group are such.
 type manyReader interface {
 	GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error
 }
@@ -61,22 +61,7 @@ func (c *client) mget(r shale.Reader, args [][]byte) {
 
 // getMany looks up keys at one moment.
 func getMany(r shale.Reader, keys [][]byte, fn func(value []byte, found bool) error) error {
-	if m, ok := r.(manyReader); ok {
-		return m.GetMany(keys, func(_ int, value []byte, found bool) error { return fn(value, found) })
-	}
-	// An iterator shows one moment too. It costs more, because it does without filters.
-	iter := r.NewIterator(shale.Range{})
-	for _, key := range keys {
-		found := iter.SeekGE(key) && string(iter.Key()) == string(key)
-		var value []byte
-		if found {
-			value = iter.Value()
-		}
-		if err := errors.Join(iter.Err(), fn(value, found)); err != nil {
-			return errors.Join(err, iter.Close())
-		}
-	}
-	return iter.Close()
+	return r.(manyReader).GetMany(keys, func(_ int, value []byte, found bool) error { return fn(value, found) })
 }
 
 // exists is EXISTS. A key that is named twice counts twice.
