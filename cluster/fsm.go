@@ -229,17 +229,12 @@ func (c *stateSnapshot) Release() {
 // Until the new state is there, readers see the old one, and if it can't be made, that stays. A
 // state that has all of the snapshot stays as well, so that readers do not see it go back.
 func (s *state) Restore(stream io.ReadCloser) error {
-	r := stream
-	for {
-		w, ok := r.(raft.ReadCloserWrapper)
-		if !ok {
-			break
-		}
-		r = w.WrappedReadCloser()
+	if w, ok := stream.(raft.ReadCloserWrapper); ok { // raft counts what is read
+		stream = w.WrappedReadCloser()
 	}
-	reader, ok := r.(*snapshotReader)
+	reader, ok := stream.(*snapshotReader)
 	if !ok {
-		return fmt.Errorf("cluster: restore from a %T, which is no snapshot of this member", r)
+		return fmt.Errorf("cluster: restore from a %T, which is no snapshot of this member", stream)
 	}
 	snap := reader.snap
 	if s.current.Load().at.has(snap) {

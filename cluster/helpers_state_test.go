@@ -258,7 +258,7 @@ func (m *machine) receive(from *machine) error {
 		return err
 	}
 	defer own.Close()
-	return m.state.Restore(wrapped{wrapped{own}})
+	return m.state.Restore(wrapped{own})
 }
 
 // wrapped is a wrapper like raft's.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,9 +120,7 @@ func open(dir string, o *Options) (_ *Node, err error) {
 	if n.config, err = o.raftConfig(n.server); err != nil {
 		return nil, err
 	}
-	if o.foundAfter == 0 {
-		o.foundAfter = 2 * (n.config.HeartbeatTimeout + n.config.ElectionTimeout)
-	}
+	o.foundAfter = cmp.Or(o.foundAfter, 2*(n.config.HeartbeatTimeout+n.config.ElectionTimeout))
 	if n.network, err = listen(n); err != nil {
 		return nil, err
 	}

@@ -129,15 +129,11 @@ func (o *Options) withDefaults() *Options {
 	if o != nil {
 		c = *o
 	}
-	if c.Listen == "" {
-		c.Listen = defaultListen
-	}
+	c.Listen = cmp.Or(c.Listen, defaultListen)
 	if c.FS == nil {
 		c.FS = vfs.Default
 	}
-	if c.SnapshotsKept == 0 {
-		c.SnapshotsKept = defaultSnapshotsKept
-	}
+	c.SnapshotsKept = cmp.Or(c.SnapshotsKept, defaultSnapshotsKept)
 	c.LogSize = cmp.Or(c.LogSize, defaultLogSize)
 	c.LogSizeBehind = cmp.Or(c.LogSizeBehind, max(defaultLogSizeBehind, c.LogSize))
 	c.stallTimeout = cmp.Or(c.stallTimeout, stallTimeout)

@@ -20,7 +20,7 @@ import (
 // Calls between members, over connections of kind 'c'. A connection carries one call at a time:
 //
 //	request: op (1 byte)     | length (4 bytes, big-endian) | JSON, or a command's bytes for opWrite
-//	answer:  status (1 byte) | length (4 bytes, big-endian) | JSON, of a callError if status is not 0
+//	answer:  status (1 byte) | length (4 bytes, big-endian) | JSON, of a remoteError if status is not 0
 const (
 	opWho   = 'w' // who are you, and how far?
 	opTerm  = 't' // what is your term?
@@ -75,8 +75,8 @@ type writeAnswer struct {
 	Present  []bool `json:"present,omitempty"`
 }
 
-// A callError is an error that travels. The sentinels that callers ask for survive the journey.
-type callError struct {
+// A remoteError is an error that travels. The sentinels that callers ask for survive the journey.
+type remoteError struct {
 	Text     string   `json:"text"`
 	Kinds    []string `json:"kinds,omitempty"` // names in wireErrors
 	LeaderID string   `json:"leaderID,omitempty"`
@@ -93,8 +93,8 @@ var wireErrors = map[string]error{
 	"other group": ErrOtherGroup,
 }
 
-func toCallError(err error) callError {
-	c := callError{Text: err.Error()}
+func toRemoteError(err error) *remoteError {
+	c := &remoteError{Text: err.Error()}
 	for name, e := range wireErrors {
 		if errors.Is(err, e) {
 			c.Kinds = append(c.Kinds, name)
@@ -105,9 +105,6 @@ func toCallError(err error) callError {
 	}
 	return c
 }
-
-// A remoteError is what a callError becomes at the caller.
-type remoteError struct{ callError }
 
 func (e *remoteError) Error() string { return e.Text }
 
@@ -282,7 +279,7 @@ func (c *caller) exchange(ctx context.Context, conn *callConn, to callee, op byt
 	}
 	if status != 0 {
 		e := new(remoteError)
-		if err := json.Unmarshal(text, &e.callError); err != nil {
+		if err := json.Unmarshal(text, e); err != nil {
 			return fmt.Errorf("%s: the answer can't be read: %w", to.address, err)
 		}
 		return e
@@ -346,7 +343,7 @@ func (n *Node) serveCalls(conn net.Conn, from hello) {
 		}
 		status := byte(0)
 		if err != nil {
-			status, answer = 1, toCallError(err)
+			status, answer = 1, toRemoteError(err)
 		}
 		text, err := json.Marshal(answer)
 		if err != nil {
@@ -374,18 +371,15 @@ func (n *Node) answerCall(op byte, payload []byte) (any, error) {
 		defer cancel()
 		index, err := n.leaderIndex(ctx)
 		return indexAnswer{index}, err
-	case opJoin:
+	case opJoin, opVote:
 		var req joinRequest
 		if err := json.Unmarshal(payload, &req); err != nil {
 			return nil, err
+		}
+		if op == opVote {
+			return struct{}{}, n.promote(n.ctx, req.Server)
 		}
 		return n.takeIn(n.ctx, req)
-	case opVote:
-		var req joinRequest
-		if err := json.Unmarshal(payload, &req); err != nil {
-			return nil, err
-		}
-		return struct{}{}, n.promote(n.ctx, req.Server)
 	case opDigest:
 		var req digestRequest
 		if err := json.Unmarshal(payload, &req); err != nil {

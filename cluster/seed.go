@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -110,10 +111,7 @@ func seedSnapshot(dir, from string, o *Options, server raft.ServerID) error {
 	if err := seedState(store, o.FS); err != nil {
 		return err
 	}
-	address := o.Advertise
-	if address == "" {
-		address = o.Listen
-	}
+	address := cmp.Or(o.Advertise, o.Listen)
 	sink, err := snaps.Create(raft.SnapshotVersionMax, seedPosition.index, seedPosition.term, raft.Configuration{Servers: []raft.Server{
 		{Suffrage: raft.Voter, ID: server, Address: raft.ServerAddress(address)},
 	}}, seedPosition.index, nil)

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -99,7 +98,7 @@ func readSnapshots(fsys vfs.FS, dir string, keep int) (*snapshots, error) {
 	}
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		index, ok := parseSnapshotName(name)
+		index, _, ok := parseSnapshotName(name)
 		if !ok {
 			continue // unfinished, or somebody else's
 		}
@@ -124,22 +123,15 @@ func newer(a, b *snapshot) int {
 		cmp.Compare(len(b.meta.ID), len(a.meta.ID)), cmp.Compare(b.meta.ID, a.meta.ID))
 }
 
-// parseSnapshotName returns the index in the name of a snapshot's directory.
-func parseSnapshotName(name string) (index uint64, ok bool) {
-	parts := strings.Split(name, "-")
-	if len(parts) != 3 {
-		return 0, false
-	}
-	for i, p := range parts {
-		v, err := strconv.ParseUint(p, 10, 64)
-		if err != nil {
-			return 0, false
-		}
-		if i == 1 {
-			index = v
-		}
-	}
-	return index, true
+// parseSnapshotName returns the index and the time in the name of a snapshot's directory.
+func parseSnapshotName(name string) (index uint64, ms int64, ok bool) {
+	var term uint64
+	n, err := fmt.Sscanf(name, "%d-%d-%d", &term, &index, &ms)
+	return index, ms, n == 3 && err == nil && name == snapshotName(term, index, ms)
+}
+
+func snapshotName(term, index uint64, ms int64) string {
+	return fmt.Sprintf("%d-%d-%d", term, index, ms)
 }
 
 // The file meta.json is {"crc32c": ..., "snapshot": {...}}. The checksum is of the bytes of the
@@ -161,10 +153,11 @@ type metaBody struct {
 	StateTerm          uint64       `json:"state_term"`
 }
 
+// A metaServer is a raft.Server as meta.json has it.
 type metaServer struct {
-	ID       string `json:"id"`
-	Address  string `json:"address"`
-	Suffrage int    `json:"suffrage"` // raft.ServerSuffrage
+	Suffrage raft.ServerSuffrage `json:"suffrage"`
+	ID       raft.ServerID       `json:"id"`
+	Address  raft.ServerAddress  `json:"address"`
 }
 
 const metaFormat = 1
@@ -176,7 +169,7 @@ func encodeMeta(s *snapshot) ([]byte, error) {
 	b := metaBody{Format: metaFormat, ID: m.ID, Index: m.Index, Term: m.Term, ConfigurationIndex: m.ConfigurationIndex, Size: m.Size,
 		StateIndex: s.state.index, StateTerm: s.state.term}
 	for _, server := range m.Configuration.Servers {
-		b.Servers = append(b.Servers, metaServer{string(server.ID), string(server.Address), int(server.Suffrage)})
+		b.Servers = append(b.Servers, metaServer(server))
 	}
 	body, err := json.Marshal(b)
 	if err != nil {
@@ -204,8 +197,7 @@ func decodeMeta(data []byte) (*snapshot, error) {
 	s := &snapshot{state: position{b.StateIndex, b.StateTerm}, meta: raft.SnapshotMeta{Version: raft.SnapshotVersionMax, ID: b.ID,
 		Index: b.Index, Term: b.Term, ConfigurationIndex: b.ConfigurationIndex, Size: b.Size}}
 	for _, server := range b.Servers {
-		s.meta.Configuration.Servers = append(s.meta.Configuration.Servers, raft.Server{
-			ID: raft.ServerID(server.ID), Address: raft.ServerAddress(server.Address), Suffrage: raft.ServerSuffrage(server.Suffrage)})
+		s.meta.Configuration.Servers = append(s.meta.Configuration.Servers, raft.Server(server))
 	}
 	return s, nil
 }
@@ -326,13 +318,11 @@ func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, ser
 	defer s.mu.Unlock()
 	ms := s.now().UnixMilli()
 	for _, snap := range s.list { // the clock may have been set back, and may be coarse
-		_, text, _ := strings.Cut(snap.meta.ID, "-")
-		_, text, _ = strings.Cut(text, "-")
-		if last, err := strconv.ParseInt(text, 10, 64); err == nil && snap.meta.Index == index {
+		if at, last, _ := parseSnapshotName(snap.meta.ID); at == index {
 			ms = max(ms, last+1)
 		}
 	}
-	return &snapshotSink{snaps: s, meta: raft.SnapshotMeta{Version: version, ID: fmt.Sprintf("%d-%d-%d", term, index, ms),
+	return &snapshotSink{snaps: s, meta: raft.SnapshotMeta{Version: version, ID: snapshotName(term, index, ms),
 		Index: index, Term: term, Configuration: servers.Clone(), ConfigurationIndex: serversIndex}}, nil
 }
 

@@ -89,8 +89,7 @@ type stateStore struct {
 	index    atomic.Uint64 // all commands up to this index are in the store
 	caughtUp atomic.Uint64 // likewise, and the log has shown that entries above index are no commands
 
-	pins atomic.Int64  // readers, and one of the state's own until it has another store
-	idle chan struct{} // closed with the last pin
+	pins atomic.Int64 // readers, and one of the state's own until it has another store
 }
 
 func (s *stateStore) pin() bool {
@@ -105,11 +104,7 @@ func (s *stateStore) pin() bool {
 	}
 }
 
-func (s *stateStore) unpin() {
-	if s.pins.Add(-1) == 0 {
-		close(s.idle)
-	}
-}
+func (s *stateStore) unpin() { s.pins.Add(-1) }
 
 // openState opens the state of the member in dir, or makes an empty one. fail is called, once, when
 // a command could not be applied. open, if not nil, opens each store of the state.
@@ -273,7 +268,7 @@ func (s *state) openStore(number int) (*stateStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &stateStore{db: db, close: closeDB, number: number, path: path, idle: make(chan struct{})}
+	st := &stateStore{db: db, close: closeDB, number: number, path: path}
 	st.pins.Store(1)
 	if st.at, err = readPosition(db); err == nil {
 		st.digests.now, err = readDigest(db, st.at)
@@ -320,16 +315,12 @@ func (s *state) build(snap *snapshot) (*stateStore, error) {
 }
 
 // retire closes a store that has been replaced, once its readers are done, and removes it. Iterators
-// do not pin it, so their number is asked for; a reader that has pinned the store counts before it
-// lets go.
+// do not pin it, so their number is asked for, after that of the pins: what makes an iterator pins the
+// store meanwhile.
 func (s *state) retire(old *stateStore) {
 	old.unpin()
 	s.wg.Go(func() {
-		select {
-		case <-old.idle:
-		case <-s.closing:
-		}
-		for wait := time.Millisecond; old.db.Metrics().OpenIterators > 0; wait = min(2*wait, time.Second) {
+		for wait := time.Millisecond; old.pins.Load() > 0 || old.db.Metrics().OpenIterators > 0; wait = min(2*wait, time.Second) {
 			select {
 			case <-time.After(wait):
 				continue
@@ -439,18 +430,10 @@ func (s *state) mark(path string) error {
 	return s.fs.SyncDir(s.dir)
 }
 
-// Close closes the store. Raft must have stopped.
+// Close closes the store. Raft must have stopped. It is called once.
 func (s *state) Close() error {
 	s.end(ErrClosed)
-	s.mu.Lock()
-	select {
-	case <-s.closing:
-		s.mu.Unlock()
-		return ErrClosed
-	default:
-		close(s.closing)
-		s.mu.Unlock()
-	}
+	close(s.closing)
 	s.wg.Wait()
 	st := s.current.Load()
 	damaged := st.db.Metrics().CorruptionsMet > 0

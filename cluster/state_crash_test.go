@@ -78,7 +78,10 @@ func (l *stateLife) run(disk vfs.FS) error {
 		}
 		return err
 	}
-	stop := func() error { return m.state.Close() }
+	stop := func() error {
+		defer func() { m = nil }()
+		return m.state.Close()
+	}
 	for _, step := range []func() error{start, apply(25), snapshot, apply(60), snapshot, apply(80), stop,
 		start, apply(100), snapshot, receive, apply(180), stop, start, apply(lifeEnd), stop} {
 		if err := step(); err != nil {

@@ -80,9 +80,6 @@ func TestState_WaitFor(t *testing.T) {
 	if err := <-results; !errors.Is(err, ErrClosed) {
 		t.Errorf("waitFor beyond it, closed: %v", err)
 	}
-	if err := m.state.Close(); !errors.Is(err, ErrClosed) {
-		t.Errorf("second Close: %v", err)
-	}
 }
 
 // TestState_ReservedKeysHidden looks for the group's own key in every way.

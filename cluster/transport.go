@@ -295,11 +295,7 @@ func (s streamLayer) Dial(target raft.ServerAddress, timeout time.Duration) (net
 	if !ok {
 		to, address = "", string(target)
 	}
-	conn, err := s.dial(ctx, kindRaft, address, raft.ServerID(to))
-	if err != nil {
-		return nil, err
-	}
-	return conn, nil
+	return s.dial(ctx, kindRaft, address, raft.ServerID(to))
 }
 
 // memberAddr is the net.Addr of an advertised address, which may have a host's name.
