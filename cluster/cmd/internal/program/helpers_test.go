@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -93,7 +94,7 @@ func start(t testing.TB, args ...string) *running {
 	ready := make(chan *member, 1)
 	go func() {
 		r.ended <- Run(ctx, Environment{
-			Args: append(append([]string{"serve"}, args...), quick...), Err: r.notes, Getenv: func(string) string { return "" },
+			Args: slices.Concat([]string{"serve"}, quick, args), Err: r.notes, Getenv: func(string) string { return "" },
 			Ready: func(m *member) { ready <- m },
 		})
 	}()

@@ -59,7 +59,7 @@ type member struct {
 	config  config
 	node    *cluster.Node
 	server  *server.Server
-	logf    func(string, ...any)
+	log     *log.Logger
 	started time.Time
 	backups *backups // nil: none
 	admin   atomic.Pointer[server.Password]
@@ -69,8 +69,12 @@ type member struct {
 	pages      pages
 }
 
+const logFlags = log.LstdFlags | log.Lmsgprefix
+
+func (m *member) logf(format string, args ...any) { m.log.Printf(format, args...) }
+
 // serve runs the member until ctx is done, or the member fails.
-func (c *config) serve(ctx context.Context, env Environment) (err error) {
+func (c *config) serve(ctx context.Context, env Environment) error {
 	if c.http == "none" {
 		c.http = ""
 	}
@@ -80,33 +84,30 @@ func (c *config) serve(ctx context.Context, env Environment) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
-	tlsConfigs, err := c.security()
+	security, err := c.security()
 	if err != nil {
 		return err
 	}
-	m := &member{config: *c, logf: log.New(env.Err, "", log.LstdFlags|log.Lmsgprefix).Printf, started: time.Now()}
+	m := &member{config: *c, tls: security, log: log.New(env.Err, "", logFlags), started: time.Now()}
 	for _, w := range c.warnings() {
 		m.logf("warning: %s", w)
 	}
-	clients, err := listen(c.addr, tlsConfigs.clients)
+	clients, err := listen(c.addr, m.tls.clients)
 	if err != nil {
 		return fmt.Errorf("--addr: %w", err)
 	}
+	defer clients.Close() // run has closed it, if it came so far
 	var web net.Listener
 	if c.http != "" {
-		if web, err = listen(c.http, tlsConfigs.clients); err != nil {
-			return errors.Join(fmt.Errorf("--http: %w", err), clients.Close())
+		if web, err = listen(c.http, m.tls.clients); err != nil {
+			return fmt.Errorf("--http: %w", err)
 		}
+		defer web.Close() // likewise
 		m.http = web.Addr().String()
 	}
 	m.addr = clients.Addr().String()
-	m.tls = tlsConfigs
 	m.admin.Store(server.NewPassword(c.secrets.admin))
-	if err := m.open(env, tlsConfigs); err != nil {
-		err = errors.Join(err, clients.Close())
-		if web != nil {
-			err = errors.Join(err, web.Close())
-		}
+	if err := m.open(env); err != nil {
 		return err
 	}
 	m.logf("member %s serves clients on %s, members on %s, pages on %s", c.id, m.addr, m.node.Address(), m.pagesURL())
@@ -126,11 +127,11 @@ func listen(addr string, t *tls.Config) (net.Listener, error) {
 }
 
 // open opens the member and makes its server.
-func (m *member) open(env Environment, t security) error {
+func (m *member) open(env Environment) error {
 	c := &m.config
 	o := &cluster.Options{
 		ID: c.id, About: m.about, Bootstrap: c.bootstrap, Join: c.join, Learner: c.learner, Forward: c.forward,
-		Listen: c.listen, Advertise: c.advertise, TLS: t.members,
+		Listen: c.listen, Advertise: c.advertise, TLS: m.tls.members,
 		SnapshotRate: c.snapshotRate, LogSize: c.logSize, LogSizeBehind: c.logSizeBehind,
 		Store: &shale.Options{CacheSize: c.cache, FilterHash: shale.SipHash}, // clients choose the keys
 		Raft: func(r *raft.Config) {
@@ -165,13 +166,13 @@ func (m *member) run(ctx context.Context, clients, web net.Listener) error {
 	var site *http.Server
 	if web != nil {
 		site = &http.Server{
-			Handler: m.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, ErrorLog: log.New(logWriter{m.logf}, "pages: ", 0),
+			Handler: m.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, ErrorLog: log.New(m.log.Writer(), "pages: ", logFlags),
 		}
 		go func() { webEnd <- site.Serve(web) }()
 	}
 	var alone sync.WaitGroup
 	alone.Go(func() { m.sayAlone(serving) })
-	alone.Go(func() { m.reread(serving, m.tls) })
+	alone.Go(func() { m.reread(serving) })
 	var err error
 	ended := false // the server for clients has
 	select {
@@ -257,14 +258,6 @@ func (m *member) handOver() {
 		return
 	}
 	m.logf("handed over the lead")
-}
-
-// A logWriter writes lines to a log function.
-type logWriter struct{ logf func(string, ...any) }
-
-func (w logWriter) Write(p []byte) (int, error) {
-	w.logf("%s", strings.TrimSuffix(string(p), "\n"))
-	return len(p), nil
 }
 
 // explain returns an error of the group in the words of Redis.

@@ -89,7 +89,7 @@ const rereadEvery = time.Second
 
 // reread reads passwords and certificates again and again until ctx is done, so that new ones need no restart. What
 // can't be read, such as a certificate without its key yet, does not count.
-func (m *member) reread(ctx context.Context, t security) {
+func (m *member) reread(ctx context.Context) {
 	have := m.config.secrets
 	for said := ""; ; {
 		select {
@@ -106,7 +106,7 @@ func (m *member) reread(ctx context.Context, t security) {
 			m.admin.Store(server.NewPassword(s.admin))
 		}
 		if pair, perr := s.readPair(); s.cert != "" && perr == nil {
-			t.pair.Store(pair)
+			m.tls.pair.Store(pair)
 		} else if s.cert != "" {
 			err = errors.Join(err, perr)
 		}

@@ -120,7 +120,9 @@ func setup(t testing.TB, change ...func(*Config)) (*Server, *fake) {
 			}
 			return "ERR " + err.Error()
 		},
-		Again: func(err error) bool { return errors.Is(err, errElection) },
+		Again:   func(err error) bool { return errors.Is(err, errElection) },
+		Info:    func() []Section { return nil },
+		Members: func(context.Context) []Member { return nil },
 	}
 	for _, change := range change {
 		change(&c)

@@ -24,7 +24,7 @@ type Group interface {
 	Local() shale.Reader
 }
 
-// A Config says how a Server answers. Group, Explain and Again are needed.
+// A Config says how a Server answers. All functions are needed, and the Group.
 type Config struct {
 	Group Group
 
@@ -60,8 +60,6 @@ type Server struct {
 	wrong    sync.Mutex               // held while a wrong password is answered: one at a time is, of all clients
 	started  time.Time
 
-	timeout atomic.Int64 // of a command's work in the group
-
 	ctx  context.Context // done when commands under way must end
 	stop context.CancelFunc
 
@@ -76,24 +74,14 @@ func New(c Config) *Server {
 	c.MaxCommand = cmp.Or(c.MaxCommand, 16<<20)
 	c.MaxReply = cmp.Or(c.MaxReply, 64<<20)
 	c.MaxClients = cmp.Or(c.MaxClients, 1000)
-	if c.Info == nil {
-		c.Info = func() []Section { return nil }
-	}
-	if c.Members == nil {
-		c.Members = func(context.Context) []Member { return nil }
-	}
 	s := &Server{config: c, started: time.Now(), scans: newScans(), counts: newCounts()}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.SetTimeout(c.Timeout)
 	s.SetPassword(c.Password)
 	return s
 }
 
 // SetPassword sets the password that later clients have to say; "": none.
 func (s *Server) SetPassword(text string) { s.password.Store(NewPassword(text)) }
-
-// SetTimeout sets how long the work of each later command in the group may take.
-func (s *Server) SetTimeout(d time.Duration) { s.timeout.Store(int64(d)) }
 
 // Serve serves the connections of inner until ctx is done. Commands that have begun are then answered; those that
 // take longer than grace end with an error. It closes inner.
@@ -183,7 +171,7 @@ func (c *client) send() bool {
 
 // within returns the context of a command's work in the group.
 func (s *Server) within() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(s.ctx, time.Duration(s.timeout.Load()))
+	return context.WithTimeout(s.ctx, s.config.Timeout)
 }
 
 // Pauses before a write is tried again that has not happened: the first one, and the longest.

@@ -223,7 +223,7 @@ func TestWrite_Again(t *testing.T) {
 	f.fail.Store(&lines)
 	c.want(t, "GET a", "-ERR one; two ; three")
 
-	s.SetTimeout(50 * time.Millisecond)
+	s.config.Timeout = 50 * time.Millisecond
 	always := func(bool) error { return errElection }
 	f.fail.Store(&always)
 	begin := time.Now()
