@@ -24,10 +24,7 @@ import (
 // guard returns s as raft gets it. fail is called with the first error; it must not wait for raft's
 // goroutines, since it runs on one of them. From then on, no call succeeds: a store that works again does
 // not bring a failed member back.
-func guard(s *LogStore, fail func(error)) (raft.LogStore, raft.StableStore) {
-	g := &guarding{store: s, fail: fail}
-	return g, g
-}
+func guard(s *LogStore, fail func(error)) *guarding { return &guarding{store: s, fail: fail} }
 
 // errGuarded is what guarded returns when a guarded store has ended the goroutine. The cause went to fail.
 var errGuarded = errors.New("cluster: the log's store has failed")
@@ -73,6 +70,12 @@ func (g *guarding) call(fn func() error) error {
 	return endUnlessAwaited(err)
 }
 
+// value runs one call of raft's that has a result.
+func value[T any](g *guarding, fn func() (T, error)) (v T, err error) {
+	err = g.call(func() error { v, err = fn(); return err })
+	return v, err
+}
+
 // endUnlessAwaited ends the goroutine, or returns err if others of raft's wait for it.
 func endUnlessAwaited(err error) error {
 	if !awaited() {
@@ -105,15 +108,8 @@ func awaited() bool {
 
 func (g *guarding) IsMonotonic() bool { return g.store.IsMonotonic() }
 
-func (g *guarding) FirstIndex() (i uint64, err error) {
-	err = g.call(func() error { i, err = g.store.FirstIndex(); return err })
-	return i, err
-}
-
-func (g *guarding) LastIndex() (i uint64, err error) {
-	err = g.call(func() error { i, err = g.store.LastIndex(); return err })
-	return i, err
-}
+func (g *guarding) FirstIndex() (uint64, error) { return value(g, g.store.FirstIndex) }
+func (g *guarding) LastIndex() (uint64, error)  { return value(g, g.store.LastIndex) }
 
 func (g *guarding) GetLog(index uint64, log *raft.Log) error {
 	return g.call(func() error { return g.store.GetLog(index, log) })
@@ -135,16 +131,14 @@ func (g *guarding) Set(key, value []byte) error {
 	return g.call(func() error { return g.store.Set(key, value) })
 }
 
-func (g *guarding) Get(key []byte) (value []byte, err error) {
-	err = g.call(func() error { value, err = g.store.Get(key); return err })
-	return value, err
+func (g *guarding) Get(key []byte) ([]byte, error) {
+	return value(g, func() ([]byte, error) { return g.store.Get(key) })
 }
 
 func (g *guarding) SetUint64(key []byte, value uint64) error {
 	return g.call(func() error { return g.store.SetUint64(key, value) })
 }
 
-func (g *guarding) GetUint64(key []byte) (value uint64, err error) {
-	err = g.call(func() error { value, err = g.store.GetUint64(key); return err })
-	return value, err
+func (g *guarding) GetUint64(key []byte) (uint64, error) {
+	return value(g, func() (uint64, error) { return g.store.GetUint64(key) })
 }

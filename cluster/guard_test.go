@@ -89,9 +89,9 @@ func (m *guardedMember) start(id string, transport raft.Transport) error {
 			m.shutdown()
 		}
 	}
-	logs, stable := guard(m.store, fail)
+	log := guard(m.store, fail)
 	return guarded(fail, func() error {
-		r, err := raft.NewRaft(raftConfig(id), m.fsm, logs, stable, raft.NewInmemSnapshotStore(), transport)
+		r, err := raft.NewRaft(raftConfig(id), m.fsm, log, log, raft.NewInmemSnapshotStore(), transport)
 		mu.Lock()
 		defer mu.Unlock()
 		if m.raft = r; r != nil && failed {

@@ -51,13 +51,10 @@ func (n *Node) usable() error {
 
 // begin notes a call, which Close waits for until done is called.
 func (n *Node) begin() (done func(), err error) {
-	if err := n.Err(); err != nil {
-		return nil, err
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
-		return nil, ErrClosed
+	if err := n.usable(); err != nil {
+		return nil, err
 	}
 	n.calls.Add(1)
 	return n.calls.Done, nil
@@ -73,7 +70,6 @@ func (n *Node) stopRaft() {
 		}
 		close(n.stopped)
 	})
-	<-n.stopped
 }
 
 // Close stops the member and closes its stores. Writes that are under way get a few seconds to end,
@@ -87,9 +83,8 @@ func (n *Node) Close() error {
 
 func (n *Node) close() error {
 	n.mu.Lock()
-	n.closed = true
-	n.mu.Unlock()
 	n.stopOnce.Do(func() { close(n.stopping) })
+	n.mu.Unlock() // no call begins any more
 	done := make(chan struct{})
 	go func() {
 		n.calls.Wait()

@@ -68,8 +68,7 @@ type Node struct {
 	mu      sync.Mutex
 	id      identity
 	probers map[raft.ServerID]*prober
-	closed  bool
-	calls   sync.WaitGroup // those that began before closed was set
+	calls   sync.WaitGroup // those that began before stopping was closed
 }
 
 // Open opens the member whose files are in dir, or makes a new one there. The member begins to take

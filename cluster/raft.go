@@ -24,8 +24,8 @@ func (n *Node) startRaft() error {
 	if n.opts.wrapFSM != nil {
 		fsm = n.opts.wrapFSM(n.state)
 	}
-	logs, stable := guard(n.log, n.fail)
-	n.logs = trailedLog{logs, n.trail}
+	log := guard(n.log, n.fail)
+	n.logs = trailedLog{log, n.trail}
 	trans := transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: streamLayer{n.network}, MaxPool: transportConns, Timeout: transportTimeout, Logger: n.config.Logger,
 	}), n}
@@ -33,7 +33,7 @@ func (n *Node) startRaft() error {
 	// for each TimeoutScale bytes of the notice.
 	trans.TimeoutScale = installScale
 	err := guarded(n.fail, func() error {
-		r, err := raft.NewRaft(n.config, fsm, n.logs, stable, n.snapshots, trans)
+		r, err := raft.NewRaft(n.config, fsm, n.logs, log, n.snapshots, trans)
 		if err == nil {
 			n.raftNow.Store(r)
 		}
