@@ -301,8 +301,7 @@ func (n *Node) promote(ctx context.Context, server raft.ServerID) error {
 // who answers a who call.
 func (n *Node) who() whoAnswer {
 	w := whoAnswer{
-		Server: n.server, Group: n.group(), Address: n.network.advertise,
-		State: n.raft().State().String(), Last: n.raft().LastIndex(), Applied: n.applied(),
+		Server: n.server, Group: n.group(), Address: n.network.advertise, Last: n.raft().LastIndex(), Applied: n.applied(),
 	}
 	if n.opts.About != nil {
 		w.About = n.opts.About()

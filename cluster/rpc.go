@@ -45,7 +45,6 @@ type whoAnswer struct {
 	Server  raft.ServerID `json:"server"`
 	Group   string        `json:"group"`
 	Address string        `json:"address"`
-	State   string        `json:"state"`   // raft's: Leader, Follower, Candidate, Shutdown
 	Last    uint64        `json:"last"`    // index of the last entry of its log
 	Applied uint64        `json:"applied"` // how far its state is
 
@@ -164,18 +163,16 @@ func (c *caller) call(ctx context.Context, address string, to raft.ServerID, op 
 		}
 	}
 	at := callee{address, to, c.network.node.hello().Group}
-	conn, old, err := c.connect(ctx, at, true)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errNotSent, err)
+	for kept := true; ; kept = false {
+		conn, old, err := c.connect(ctx, at, kept)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNotSent, err)
+		}
+		err = c.exchange(ctx, conn, at, op, payload, answer)
+		if err == nil || !old || op == opWrite || ctx.Err() != nil || errors.As(err, new(*remoteError)) {
+			return err
+		}
 	}
-	err = c.exchange(ctx, conn, at, op, payload, answer)
-	if err == nil || !old || op == opWrite || ctx.Err() != nil || errors.As(err, new(*remoteError)) {
-		return err
-	}
-	if conn, _, err = c.connect(ctx, at, false); err != nil {
-		return err
-	}
-	return c.exchange(ctx, conn, at, op, payload, answer)
 }
 
 // connect returns a kept connection, if kept is set and there is one, or a new one.

@@ -24,8 +24,6 @@ type snapshotSink struct {
 	err   error // of Close
 }
 
-var errNoSnapshot = errors.New("cluster: the snapshot is empty")
-
 // ID implements raft.SnapshotSink.
 func (s *snapshotSink) ID() string { return s.meta.ID }
 
@@ -80,9 +78,6 @@ func (s *snapshotSink) remove() {
 func (s *snapshotSink) finish() error {
 	own := s.dir != ""
 	if !own {
-		if len(s.notice) == 0 {
-			return errNoSnapshot
-		}
 		s.snaps.receiving.Lock()
 		defer s.snaps.receiving.Unlock()
 		list := s.snaps.arrived
