@@ -202,10 +202,7 @@ type stateSnapshot struct {
 
 // Persist implements raft.FSMSnapshot: the sink adopts the checkpoint, and nothing is copied.
 func (c *stateSnapshot) Persist(sink raft.SnapshotSink) error {
-	own, ok := sink.(*snapshotSink)
-	if !ok {
-		return fmt.Errorf("cluster: a snapshot can't be written to a %T", sink)
-	}
+	own := sink.(*snapshotSink) // raft has it from snapshots
 	own.adopt(c.dir, c.at)
 	c.dir = ""
 	if err := own.Close(); err != nil {
@@ -232,11 +229,7 @@ func (s *state) Restore(stream io.ReadCloser) error {
 	if w, ok := stream.(raft.ReadCloserWrapper); ok { // raft counts what is read
 		stream = w.WrappedReadCloser()
 	}
-	reader, ok := stream.(*snapshotReader)
-	if !ok {
-		return fmt.Errorf("cluster: restore from a %T, which is no snapshot of this member", stream)
-	}
-	snap := reader.snap
+	snap := stream.(*snapshotReader).snap // raft has it from snapshots
 	if s.current.Load().at.has(snap) {
 		s.advance(snap.meta.Index) // what lies between the two was no command
 		return nil

@@ -140,12 +140,9 @@ func (o *Options) withDefaults() *Options {
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
-	store := shale.Options{}
-	if c.Store != nil {
-		store = *c.Store
+	if c.Store == nil {
+		c.Store = new(shale.Options)
 	}
-	store.FS = c.FS
-	c.Store = &store
 	return &c
 }
 

@@ -125,7 +125,7 @@ func (e *remoteError) As(target any) bool {
 	return true
 }
 
-// errNotSent is wrapped when the other side can't have seen a call.
+// errNotSent is wrapped when the other side can't have seen a call, or only one that may be repeated.
 var errNotSent = errors.New("not sent")
 
 // A caller keeps connections for calls to other members.

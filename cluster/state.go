@@ -109,12 +109,9 @@ func (s *stateStore) unpin() { s.pins.Add(-1) }
 // openState opens the state of the member in dir, or makes an empty one. fail is called, once, when
 // a command could not be applied. open, if not nil, opens each store of the state.
 func openState(fsys vfs.FS, dir string, o *shale.Options, snaps *snapshots, fail func(error), open openFunc) (*state, error) {
-	s := &state{fs: fsys, dir: dir, snaps: snaps, fail: fail, open: open, closing: make(chan struct{})}
+	s := &state{fs: fsys, dir: dir, opts: *o, snaps: snaps, fail: fail, open: open, closing: make(chan struct{})}
 	if open == nil {
 		s.open = openPlainly
-	}
-	if o != nil {
-		s.opts = *o
 	}
 	s.opts.FS, s.opts.Durability = fsys, shale.SyncManual
 	if err := sweepTemps(fsys, dir, statePrefix); err != nil {
