@@ -65,10 +65,10 @@ type Node struct {
 	identityMu sync.Mutex // held while MEMBER is written; held as well for changes of id
 
 	// Protected by mu.
-	mu      sync.Mutex
-	id      identity
-	probers map[raft.ServerID]*prober
-	calls   sync.WaitGroup // those that began before stopping was closed
+	mu    sync.Mutex
+	id    identity
+	terms map[raft.ServerID]*rounds // see confirmTerm
+	calls sync.WaitGroup            // those that began before stopping was closed
 }
 
 // Open opens the member whose files are in dir, or makes a new one there. The member begins to take
@@ -91,7 +91,7 @@ func open(dir string, o *Options) (_ *Node, err error) {
 		return nil, err
 	}
 	n := &Node{
-		opts: o, dir: dir, probers: map[raft.ServerID]*prober{},
+		opts: o, dir: dir, terms: map[raft.ServerID]*rounds{},
 		claimed: make(chan hello, 1), failed: make(chan struct{}), stopping: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	n.differing.Store(new([]string))

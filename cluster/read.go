@@ -132,7 +132,7 @@ func (n *Node) leaderIndex(ctx context.Context) (uint64, error) {
 	if err := n.indexes.await(ctx, r); err != nil {
 		return 0, err
 	}
-	return r.index, nil
+	return r.value, nil
 }
 
 // confirmedIndex is steps 1 and 2 for all that wait on the leader.
@@ -194,6 +194,8 @@ func (n *Node) entryTerm(index uint64) uint64 {
 // confirmTerm makes sure that no other member has been elected in a later term: a majority of the
 // voters, this member among them, is in term now.
 func (n *Node) confirmTerm(ctx context.Context, term uint64) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // nobody waits for the others
 	servers := n.servers()
 	voters, agreed := 0, 0
 	answers := make(chan error, len(servers))
@@ -208,7 +210,15 @@ func (n *Node) confirmTerm(ctx context.Context, term uint64) error {
 			continue
 		}
 		asked++
-		n.prober(s.ID).ask(probe{term, s.Address, answers})
+		terms := n.termsOf(s.ID)
+		r := terms.join()
+		n.wg.Go(func() {
+			err := terms.await(ctx, r)
+			if err == nil && r.value != term {
+				err = fmt.Errorf("member %q is in term %d, not in %d", memberID(s.ID), r.value, term)
+			}
+			answers <- err
+		})
 	}
 	need := voters/2 + 1
 	var last error
@@ -234,72 +244,30 @@ func (n *Node) confirmTerm(ctx context.Context, term uint64) error {
 	return nil
 }
 
-// A prober asks one member for its term. A call that is under way when a probe comes tells
-// nothing about the time after it, so the probe waits for the next one. The probe of an
-// earlier round that still waits is dropped: its round is over.
-type prober struct {
-	node   *Node
-	server raft.ServerID
-
-	mu      sync.Mutex // protects all below
-	next    *probe
-	running bool
-}
-
-type probe struct {
-	term    uint64
-	address raft.ServerAddress
-	answer  chan<- error // has room
-}
-
-// prober returns the one for a member.
-func (n *Node) prober(id raft.ServerID) *prober {
+// termsOf returns the rounds in which a member is asked for its term.
+func (n *Node) termsOf(id raft.ServerID) *rounds {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := n.probers[id]
-	if p == nil {
-		p = &prober{node: n, server: id}
-		n.probers[id] = p
+	r := n.terms[id]
+	if r == nil {
+		r = &rounds{node: n, fn: func(context.Context) (uint64, error) { return n.askTerm(id) }}
+		n.terms[id] = r
 	}
-	return p
+	return r
 }
 
-func (p *prober) ask(q probe) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.next = &q
-	if !p.running {
-		p.running = true
-		p.node.wg.Go(p.run)
+// askTerm asks a member for its term. A call goes on when nobody waits for it any more, so that its connection can be
+// used again.
+func (n *Node) askTerm(id raft.ServerID) (uint64, error) {
+	s, ok := find(n.servers(), func(s raft.Server) bool { return s.ID == id })
+	if !ok {
+		return 0, fmt.Errorf("%q is no member any more", memberID(id))
 	}
-}
-
-// run asks until no probe waits.
-func (p *prober) run() {
-	for {
-		p.mu.Lock()
-		q := p.next
-		p.next = nil
-		p.running = q != nil
-		p.mu.Unlock()
-		if q == nil {
-			return
-		}
-		q.answer <- p.confirm(q)
-	}
-}
-
-func (p *prober) confirm(q *probe) error {
-	ctx, cancel := context.WithTimeout(p.node.ctx, termTimeout)
+	ctx, cancel := context.WithTimeout(n.ctx, termTimeout)
 	defer cancel()
 	var a termAnswer
-	if err := p.node.caller.call(ctx, string(q.address), p.server, opTerm, struct{}{}, &a); err != nil {
-		return err
-	}
-	if a.Term != q.term {
-		return fmt.Errorf("member %q is in term %d, not in %d", memberID(p.server), a.Term, q.term)
-	}
-	return nil
+	err := n.caller.call(ctx, string(s.Address), id, opTerm, struct{}{}, &a)
+	return a.Term, err
 }
 
 // waitState waits until the state has all commands up to index, which is committed.
@@ -393,8 +361,8 @@ type rounds struct {
 type round struct {
 	waiters int
 	cancel  context.CancelFunc // of a round that has begun
-	done    chan struct{}      // closed when index and err are set
-	index   uint64
+	done    chan struct{}      // closed when value and err are set
+	value   uint64             // an index, or a term
 	err     error
 }
 
@@ -448,7 +416,7 @@ func (r *rounds) run() {
 			cancel()
 		}
 		r.mu.Unlock()
-		round.index, round.err = r.fn(ctx)
+		round.value, round.err = r.fn(ctx)
 		cancel()
 		close(round.done)
 	}

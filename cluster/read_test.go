@@ -215,10 +215,10 @@ func TestRead_CallUnderWay(t *testing.T) {
 		o.Raft = nil // raft's defaults: no election while the valves are shut
 	})
 	asker, other := g.members[0], g.members[1]
-	p := &prober{node: asker.Node, server: other.server}
+	p := &rounds{node: asker.Node, fn: func(context.Context) (uint64, error) { return asker.askTerm(other.server) }}
 	ask := func() chan error {
-		answer := make(chan error, 1)
-		p.ask(probe{other.raft().CurrentTerm(), raft.ServerAddress(other.Address()), answer})
+		answer, r := make(chan error, 1), p.join()
+		go func() { answer <- p.await(t.Context(), r) }()
 		return answer
 	}
 	t.Cleanup(questions.open)
