@@ -119,9 +119,12 @@ func TestForward_LeaderCameBack(t *testing.T) {
 	for _, m := range g.members {
 		m.Node = nil
 	}
-	if n := open.Load(); n != 0 {
-		t.Errorf("%d connections are open after all members were closed", n)
-	}
+	g.eventually("no connection is open", func() error {
+		if n := open.Load(); n != 0 {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
 }
 
 // A countedConn counts the connections that are open.
@@ -141,10 +144,12 @@ func TestCalls_Stranger(t *testing.T) {
 	g := newGroup(t, 2, nil)
 	l := g.leader()
 	g.write("k", "v")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	for _, group := range []string{"", "another"} {
 		for op, refused := range map[byte]bool{opWho: group != "", opTerm: true, opIndex: true, opVote: true, opWrite: true} {
 			stranger := &caller{idle: map[callee][]*callConn{}, network: &network{
-				opts: l.Node.opts, conns: map[net.Conn]struct{}{}, node: &Node{server: "nobody/0", id: identity{Group: group}},
+				opts: l.Node.opts, ctx: ctx, node: &Node{server: "nobody/0", id: identity{Group: group}},
 			}}
 			b := new(shale.Batch)
 			if err := b.Put([]byte("stranger"), nil); err != nil {
@@ -158,15 +163,10 @@ func TestCalls_Stranger(t *testing.T) {
 			if (err != nil) != refused || refused && !errors.Is(err, ErrOtherGroup) {
 				t.Errorf("group %q, call %q: %v", group, op, err)
 			}
-			stranger.network.mu.Lock()
-			for c := range stranger.network.conns {
-				defer c.Close()
-			}
-			stranger.network.mu.Unlock()
 		}
 	}
 	large := &caller{idle: map[callee][]*callConn{}, network: &network{
-		opts: l.Node.opts, conns: map[net.Conn]struct{}{}, node: &Node{server: "nobody/0"},
+		opts: l.Node.opts, ctx: ctx, node: &Node{server: "nobody/0"},
 	}}
 	if err := large.call(short(t), l.Address(), "", opWho, make([]byte, maxStranger+1), new(struct{})); err == nil {
 		t.Error("a call of many bytes is taken from a stranger")

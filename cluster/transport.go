@@ -62,12 +62,10 @@ type network struct {
 	advertise string
 
 	raftConns chan net.Conn // accepted for raft's transport
-	closing   chan struct{}
-	closeOnce sync.Once
 	wg        sync.WaitGroup
 
-	mu    sync.Mutex // protects conns
-	conns map[net.Conn]struct{}
+	ctx    context.Context // ends all connections
+	cancel context.CancelFunc
 }
 
 // listen opens the listener. Nothing is accepted before start.
@@ -77,10 +75,8 @@ func listen(node *Node) (*network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &network{
-		node: node, opts: o, listener: l, advertise: o.Advertise,
-		raftConns: make(chan net.Conn), closing: make(chan struct{}), conns: map[net.Conn]struct{}{},
-	}
+	n := &network{node: node, opts: o, listener: l, advertise: o.Advertise, raftConns: make(chan net.Conn)}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
 	if n.advertise == "" {
 		n.advertise = l.Addr().String()
 		if err := validAddress(n.advertise); err != nil {
@@ -97,7 +93,7 @@ func (n *network) start() {
 			conn, err := n.listener.Accept()
 			if err != nil {
 				select {
-				case <-n.closing:
+				case <-n.ctx.Done():
 					return
 				case <-time.After(10 * time.Millisecond): // out of descriptors, for example
 					continue
@@ -114,10 +110,7 @@ func (n *network) accepted(raw net.Conn) {
 	if n.opts.TLS != nil {
 		conn = tls.Server(raw, n.opts.TLS)
 	}
-	conn, ok := n.track(conn)
-	if !ok {
-		return
-	}
+	conn = n.track(conn)
 	_ = conn.SetDeadline(time.Now().Add(greetingTimeout)) // a closed connection fails below
 	kind, from, err := n.answer(conn)
 	if err != nil {
@@ -134,7 +127,7 @@ func (n *network) accepted(raw net.Conn) {
 		select {
 		case n.raftConns <- conn:
 			return
-		case <-n.closing:
+		case <-n.ctx.Done():
 		}
 	}
 	_ = conn.Close()
@@ -186,10 +179,7 @@ func (n *network) dial(ctx context.Context, kind byte, address string, to raft.S
 		}
 		conn = tls.Client(conn, c)
 	}
-	conn, ok := n.track(conn)
-	if !ok {
-		return nil, net.ErrClosed
-	}
+	conn = n.track(conn)
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline) // a closed connection fails below
 	h := n.node.hello()
@@ -229,44 +219,25 @@ func greet(conn net.Conn, kind byte, h hello) error {
 	return errors.New(string(why))
 }
 
-// track notes a connection, so that close can end it. It closes conn when the network is closed.
-func (n *network) track(conn net.Conn) (net.Conn, bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.conns == nil {
-		_ = conn.Close()
-		return nil, false
-	}
-	t := &trackedConn{Conn: conn, n: n}
-	n.conns[t] = struct{}{}
-	return t, true
+// track lets close end a connection.
+func (n *network) track(conn net.Conn) net.Conn {
+	return trackedConn{conn, context.AfterFunc(n.ctx, func() { _ = conn.Close() })} // whoever waits at it gets the error
 }
 
 // close stops listening and ends all connections. Calls that are being served go on; wg has them.
 func (n *network) close() {
-	n.closeOnce.Do(func() {
-		close(n.closing)
-		_ = n.listener.Close() // nothing was written
-		n.mu.Lock()
-		conns := n.conns
-		n.conns = nil
-		n.mu.Unlock()
-		for c := range conns {
-			_ = c.(*trackedConn).Conn.Close() // whoever waits at it gets the error
-		}
-	})
+	n.cancel()
+	_ = n.listener.Close() // nothing was written
 }
 
-// A trackedConn forgets itself when it is closed.
+// A trackedConn is not tracked any more when it is closed.
 type trackedConn struct {
 	net.Conn
-	n *network
+	untrack func() bool
 }
 
-func (c *trackedConn) Close() error {
-	c.n.mu.Lock()
-	delete(c.n.conns, c)
-	c.n.mu.Unlock()
+func (c trackedConn) Close() error {
+	c.untrack()
 	return c.Conn.Close()
 }
 
@@ -277,7 +248,7 @@ func (s streamLayer) Accept() (net.Conn, error) {
 	select {
 	case c := <-s.raftConns:
 		return c, nil
-	case <-s.closing:
+	case <-s.ctx.Done():
 		return nil, net.ErrClosed
 	}
 }
