@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -59,8 +58,7 @@ type backups struct {
 	logf         func(string, ...any)
 	letGo, ended atomic.Int64 // how often logs were let go, and buckets given up
 
-	mu  sync.Mutex
-	now *backup // of the state that is open; nil: none was opened yet
+	now atomic.Pointer[backup] // of the state that is open; nil: none was opened yet
 }
 
 // openBackups lets the member's state be opened with a backup, if there shall be one.
@@ -121,11 +119,14 @@ type backup struct {
 	dir    string
 	db     *shale.DB
 	fenced chan struct{} // has one when another program has taken the bucket over
+	is     atomic.Pointer[attached]
+}
 
-	mu    sync.Mutex
-	store *remote.Store // nil: it has not begun
+// An attached is how a backup is at a moment.
+type attached struct {
+	store *remote.Store // nil: there is none
 	to    place         // its bucket
-	err   error         // why it has not begun
+	err   error         // why there is none
 }
 
 // open opens a state's store, and begins its backup in the background.
@@ -136,10 +137,9 @@ func (b *backups) open(dir string, o *shale.Options) (*shale.DB, func() error, e
 	if err != nil {
 		return nil, nil, err
 	}
-	one := &backup{backups: b, dir: dir, db: db, fenced: make(chan struct{}, 1), err: errors.New("it has not begun")}
-	b.mu.Lock()
-	b.now = one
-	b.mu.Unlock()
+	one := &backup{backups: b, dir: dir, db: db, fenced: make(chan struct{}, 1)}
+	one.is.Store(&attached{err: errors.New("it has not begun")})
+	b.now.Store(one)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
@@ -159,7 +159,7 @@ func (b *backup) run(ctx context.Context) {
 	said, pause := "", time.Second
 	for n := 1; ctx.Err() == nil; {
 		store, to, err := b.attach(ctx, n)
-		b.set(store, to, err)
+		b.is.Store(&attached{store, to, err})
 		switch {
 		case err == nil:
 			b.logf("backup to %s", to)
@@ -170,7 +170,7 @@ func (b *backup) run(ctx context.Context) {
 				b.ended.Add(1)
 			}
 			err := store.Close()
-			b.set(nil, to, errors.New("it has ended"))
+			b.is.Store(&attached{to: to, err: errors.New("it has ended")})
 			if err != nil {
 				b.logf("warning: backup: %s", message(err))
 			}
@@ -208,12 +208,6 @@ func (b *backup) attach(ctx context.Context, n int) (*remote.Store, place, error
 	return store, to, err
 }
 
-func (b *backup) set(store *remote.Store, to place, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.store, b.to, b.err = store, to, err
-}
-
 // hear is called for what happens to the backup.
 func (b *backup) hear(e remote.Event) {
 	switch e.Kind {
@@ -236,19 +230,16 @@ func (b *backup) hear(e remote.Event) {
 // status returns how far the backup is behind; nil: there is none now, because of err. kept is how many bytes of logs
 // wait for the bucket.
 func (b *backups) status() (s *remote.Status, kept int64, err error) {
-	b.mu.Lock()
-	now := b.now
-	b.mu.Unlock()
+	now := b.now.Load()
 	if now == nil {
 		return nil, 0, errors.New("the state is not open")
 	}
+	is := now.is.Load()
 	kept = now.db.HeldLogBytes()
-	now.mu.Lock()
-	defer now.mu.Unlock()
-	if now.store == nil {
-		return nil, kept, now.err
+	if is.store == nil {
+		return nil, kept, is.err
 	}
-	status := now.store.Status()
+	status := is.store.Status()
 	return &status, kept, nil
 }
 

@@ -27,11 +27,7 @@ func backedUp(t *testing.T, r *running) {
 
 // bucket returns the bucket of a member's state.
 func (r *running) bucket() string {
-	r.backups.mu.Lock()
-	defer r.backups.mu.Unlock()
-	r.backups.now.mu.Lock()
-	defer r.backups.now.mu.Unlock()
-	return r.backups.now.to.String()
+	return r.backups.now.Load().is.Load().to.String()
 }
 
 // restored restores the only backup in a bucket as a plain store, and returns its value of key.
