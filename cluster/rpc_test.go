@@ -19,11 +19,13 @@ import (
 func TestForward_NoCommand(t *testing.T) {
 	g := newGroup(t, 2, nil)
 	l, f := g.leader(), g.follower()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the race detector makes large messages slow
+	defer cancel()
 	for name, payload := range map[string][]byte{
 		"nothing": {}, "a newer kind": {kindDelete + 1, 1, 1, 1, 1, 'k', 1, 'v'}, "half a batch": {kindWrite, 1, 1, 1, 9, 'k'},
 		"too much": make([]byte, maxCommandSize+2),
 	} {
-		err := f.caller.call(short(t), l.Address(), l.server, opWrite, payload, new(writeAnswer))
+		err := f.caller.call(ctx, l.Address(), l.server, opWrite, payload, new(writeAnswer))
 		if err == nil || !strings.Contains(err.Error(), "forwarded") || errors.Is(err, ErrUnknown) {
 			t.Errorf("%s: %v", name, err)
 		}
