@@ -369,9 +369,7 @@ func (k *collection) needPin(ctx context.Context, p *Pin) error {
 	for _, e := range state.Extents {
 		k.logs[e.Log] = true
 	}
-	if p.Whole == nil {
-		k.pinned = append(k.pinned, [2]uint64{from, p.N})
-	}
+	k.pinned = append(k.pinned, [2]uint64{from, p.N})
 	return nil
 }
 

@@ -19,12 +19,11 @@ import (
 const (
 	tagKind         = 2  // of steps
 	tagEdit         = 4  // of steps
-	tagExtent       = 6  // of all three, repeated; of pins only in those of earlier versions
+	tagExtent       = 6  // of steps and states, repeated
 	tagFloor        = 8  // of steps and states
 	tagLastTableSeq = 10 // of steps
-	tagParent       = 12 // of clones, which earlier versions made; no longer read
 	tagLabel        = 14 // of pins
-	tagTables       = 16 // of states; likewise
+	tagTables       = 16 // of states
 	tagExpires      = 18 // of pins
 	tagOwner        = 19 // of pins; odd: it is for people only
 	tagPinned       = 20 // of pins
@@ -34,7 +33,6 @@ var (
 	errShort    = errors.New("it ends within a field")
 	errTrailing = errors.New("the field is longer than its content")
 	errRepeated = errors.New("the field stands twice")
-	errClone    = errors.New("it is of a clone, which only earlier versions read: restore it with one of these, and ship that to another bucket")
 )
 
 // appendField appends a field.
@@ -72,8 +70,6 @@ func decodeFields(src []byte, fn func(tag uint64, d *decoder) (known bool)) erro
 		src = d.src
 		known := fn(tag, &content)
 		switch {
-		case tag == tagParent:
-			return errClone
 		case !known && tag%2 == 0:
 			return fmt.Errorf("field %d is unknown: %w", tag, base.ErrFormatTooNew)
 		case !known:

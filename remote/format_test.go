@@ -83,7 +83,7 @@ func TestFormat_EveryBitCounts(t *testing.T) {
 // stands under another name, or is of another kind.
 func TestFormat_OtherStoreOrPlace(t *testing.T) {
 	elsewhere := map[string]string{
-		"identity": "id2", "segment": SegmentName(12, 0x1001), "step": StepName(8), "state": StateName(8), "pin": "p/after-upgrade", "whole pin": "p/after-upgrade",
+		"identity": "id2", "segment": SegmentName(12, 0x1001), "step": StepName(8), "state": StateName(8), "pin": "p/after-upgrade",
 	}
 	all := examples()
 	for i, o := range all {
@@ -149,7 +149,7 @@ func TestFormat_UnknownFields(t *testing.T) {
 
 // TestFormat_RepeatedFields adds each field of an object to it once more. Only lists may have two.
 func TestFormat_RepeatedFields(t *testing.T) {
-	fixed := map[string]int{"step": leastStep - sumSize, "state": leastState - sumSize, "pin": leastState - sumSize, "whole pin": leastState - sumSize}
+	fixed := map[string]int{"step": leastStep - sumSize, "state": leastState - sumSize, "pin": leastState - sumSize}
 	for _, o := range examples() {
 		begin, ok := fixed[o.kind]
 		if !ok {

@@ -110,7 +110,7 @@ func damage(name, part string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, base.ErrFormatTooNew), errors.Is(err, errClone):
+	case errors.Is(err, base.ErrFormatTooNew):
 		return fmt.Errorf("remote: %s %s: %w", part, name, err)
 	}
 	return base.Corruption(name, -1, part, err)

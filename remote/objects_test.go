@@ -64,14 +64,13 @@ func identityOf(name string, storeID uint64, src []byte) (*Identity, error) {
 // examples are the objects of docs/REMOTE.md.
 func examples() []object {
 	id := &Identity{StoreID: exampleStore, Created: exampleTime}
-	segment, step, state, pin, whole := exampleSegment(), exampleStep(), exampleState(), examplePin(), exampleWholePin()
+	segment, step, state, pin := exampleSegment(), exampleStep(), exampleState(), examplePin()
 	return []object{
 		{"identity", IdentityName, id.Encode, again(identityOf)},
 		{"segment", segment.Name(), segment.Encode, again(DecodeSegment)},
 		{"step", step.Name(), step.Encode, again(DecodeStep)},
 		{"state", state.Name(), state.Encode, again(DecodeState)},
 		{"pin", pin.Name(), pin.Encode, again(DecodePin)},
-		{"whole pin", whole.Name(), whole.Encode, again(DecodePin)},
 	}
 }
 
@@ -116,14 +115,6 @@ func examplePin() *Pin {
 		StoreID: exampleStore, N: 7, Written: exampleTime, Epoch: 1, Writer: 0xfeedfacecafef00d,
 		Label: "before-upgrade", Owner: "ann", Expires: exampleTime.Add(time.Hour),
 	}
-}
-
-// exampleWholePin is a pin of an earlier version.
-func exampleWholePin() *Pin {
-	p := examplePin()
-	p.Epoch, p.Writer, p.Whole = 0, 0, exampleState()
-	p.Whole.Floor = 0
-	return p
 }
 
 // documented returns the bytes of an example in docs/REMOTE.md: the hexadecimal digits of its

@@ -24,8 +24,6 @@ type Pin struct {
 	Owner string
 	// Expires is when the pin may be removed, to the millisecond. The zero Time means never.
 	Expires time.Time
-	// Whole is set in a pin of an earlier version, which has the state itself. Epoch and Writer are 0 then, and Floor is.
-	Whole *State
 }
 
 // maxOwner is the largest length of Pin.Owner, in bytes.
@@ -37,20 +35,14 @@ func (p *Pin) Name() string { return pinFolder + p.Label }
 // Encode appends the object to dst, which belongs to the caller. It begins like a state, with another magic:
 //
 // head 24 · number · Unix ms (u64 each) · field* · crc32c u32
-func (p *Pin) Encode(dst []byte) (out []byte, err error) {
+func (p *Pin) Encode(dst []byte) ([]byte, error) {
 	if err := p.check(); err != nil {
 		return dst, encodeError(p.Name(), err)
 	}
-	if p.Whole != nil {
-		if out, err = p.Whole.appendTo(dst, pinMagic); err != nil {
-			return dst, encodeError(p.Name(), err)
-		}
-	} else {
-		out = appendHead(dst, pinMagic, p.StoreID)
-		out = binary.LittleEndian.AppendUint64(out, p.N)
-		out = binary.LittleEndian.AppendUint64(out, uint64(p.Written.UnixMilli()))
-		out = appendField(out, tagPinned, appendUvarints(nil, p.Epoch, p.Writer))
-	}
+	out := appendHead(dst, pinMagic, p.StoreID)
+	out = binary.LittleEndian.AppendUint64(out, p.N)
+	out = binary.LittleEndian.AppendUint64(out, uint64(p.Written.UnixMilli()))
+	out = appendField(out, tagPinned, appendUvarints(nil, p.Epoch, p.Writer))
 	out = appendField(out, tagLabel, []byte(p.Label))
 	if !p.Expires.IsZero() {
 		out = appendField(out, tagExpires, appendUvarints(nil, uint64(p.Expires.UnixMilli())))
@@ -99,11 +91,6 @@ func (p *Pin) decodeField(tag uint64, d *decoder) (known bool) {
 		}
 	case tagPinned:
 		p.Epoch, p.Writer = d.uvarint(), d.uvarint()
-	case tagExtent, tagTables: // a floor is for the chain of steps, and no pin has one
-		if p.Whole == nil {
-			p.Whole = &State{StoreID: p.StoreID, N: p.N, Written: p.Written}
-		}
-		return p.Whole.decodeField(tag, d)
 	default:
 		return false
 	}
@@ -119,12 +106,7 @@ func (p *Pin) check() error {
 	if !p.Expires.IsZero() {
 		err = errors.Join(err, checkTime(p.Expires))
 	}
-	if w := p.Whole; w != nil && err == nil {
-		err = w.check()
-		if w.Floor != 0 || w.StoreID != p.StoreID || w.N != p.N || !w.Written.Equal(p.Written) || p.Epoch|p.Writer != 0 {
-			err = errors.Join(err, fmt.Errorf("it names a step, and has the state of step %d with floor %d", w.N, w.Floor))
-		}
-	} else if err == nil && (p.Epoch == 0 || p.Epoch > MaxEpoch || p.Writer == 0) {
+	if err == nil && (p.Epoch == 0 || p.Epoch > MaxEpoch || p.Writer == 0) {
 		err = fmt.Errorf("it names step %d of epoch %d, writer %d", p.N, p.Epoch, p.Writer)
 	}
 	return err
@@ -133,9 +115,6 @@ func (p *Pin) check() error {
 // state returns the state that a pin keeps, and the number of the state in the bucket that it is made from. If something of it
 // is gone, the error wraps ErrSnapshotGone: the pin was removed, has expired, or was written too late and protects nothing.
 func (p *Pin) state(ctx context.Context, b Bucket) (state *State, from uint64, err error) {
-	if p.Whole != nil {
-		return p.Whole, p.N, nil
-	}
 	for range chainTries { // a collection may find a newer state meanwhile, and let an earlier one go
 		var c *chain
 		if c, from, err = readChain(ctx, b, p.StoreID, p.N); err == nil {

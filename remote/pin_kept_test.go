@@ -79,37 +79,6 @@ func TestPin_BelowFloor(t *testing.T) {
 	}
 }
 
-// TestPin_Whole has a pin of an earlier version, with the state in it. It is kept, found and restored.
-func TestPin_Whole(t *testing.T) {
-	b := NewMem()
-	s, had := pinnedLife(t, b, 12, func(step uint64) bool { return step == 7 })
-	p, err := findPin(t.Context(), b, s.id, "at-h")
-	mustNil(t, err)
-	state, _, err := p.state(t.Context(), b)
-	mustNil(t, err)
-	whole := *p
-	copied := *state
-	copied.Floor = 0
-	whole.Epoch, whole.Writer, whole.Whole = 0, 0, &copied
-	mustNil(t, unpin(t.Context(), b, p.Label))
-	mustNil(t, whole.put(t.Context(), b))
-	collectAll(t, s)
-	if n := s.publish.chain.state.Floor; n < 8 {
-		t.Fatalf("the floor is step %d", n)
-	}
-	report, err := Verify(t.Context(), b, true)
-	mustNil(t, err)
-	if len(report.Findings) > 0 || len(report.Leftovers) > 0 || report.Pins != 1 {
-		t.Errorf("%+v", report)
-	}
-	sameMap(t, "restored", restoredPin(t, b, "at-h"), had[7])
-	r := openTestReader(t, b, ReaderOptions{Pin: "at-h"})
-	if _, err := r.Get([]byte("k0000")); err != nil {
-		t.Error(err)
-	}
-	mustNil(t, r.Close())
-}
-
 // TestPin_OfAStray has pins whose step is gone: one that was PUT again late, and one whose step was created again by a stopped
 // writer. Nothing is restored from them; Verify names them. A collection passes over one that expires, and ends with an error
 // at one that does not.

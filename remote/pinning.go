@@ -26,7 +26,7 @@ type PinOptions struct {
 // SessionPin is how long the pin of a reader lasts. Readers renew theirs each third of that.
 const SessionPin = time.Hour
 
-// pinGuess is how many bytes are asked for first, when a pin is read. Only pins of earlier versions have more.
+// pinGuess is how many bytes are asked for first, when a pin is read. No pin has more.
 const pinGuess = 4 << 10
 
 // The label of a pin is a name that people choose, a '.', and a number of 16 hexadecimal digits, drawn at random.

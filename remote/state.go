@@ -33,10 +33,19 @@ func (s *State) Name() string { return StateName(s.N) }
 //
 // head 24 · number · Unix ms (u64 each) · field* · crc32c u32
 func (s *State) Encode(dst []byte) ([]byte, error) {
-	out, err := s.appendTo(dst, stateMagic)
+	if err := s.check(); err != nil {
+		return dst, encodeError(s.Name(), err)
+	}
+	tables, err := s.Tables.Encode(nil, base.FileNum(s.N))
 	if err != nil {
 		return dst, encodeError(s.Name(), err)
 	}
+	out := appendHead(dst, stateMagic, s.StoreID)
+	out = binary.LittleEndian.AppendUint64(out, s.N)
+	out = binary.LittleEndian.AppendUint64(out, uint64(s.Written.UnixMilli()))
+	out = appendExtents(out, s.Extents)
+	out = appendNumber(out, tagFloor, s.Floor)
+	out = appendField(out, tagTables, tables)
 	return appendSum(out, len(dst)), nil
 }
 
@@ -62,23 +71,6 @@ func DecodeState(name string, storeID uint64, src []byte) (*State, error) {
 		return nil, damage(name, "state", err)
 	}
 	return s, nil
-}
-
-// appendTo appends a state, without its checksum. A pin of an earlier version begins in the same way.
-func (s *State) appendTo(dst []byte, magic string) ([]byte, error) {
-	if err := s.check(); err != nil {
-		return dst, err
-	}
-	tables, err := s.Tables.Encode(nil, base.FileNum(s.N))
-	if err != nil {
-		return dst, err
-	}
-	dst = appendHead(dst, magic, s.StoreID)
-	dst = binary.LittleEndian.AppendUint64(dst, s.N)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(s.Written.UnixMilli()))
-	dst = appendExtents(dst, s.Extents)
-	dst = appendNumber(dst, tagFloor, s.Floor)
-	return appendField(dst, tagTables, tables), nil
 }
 
 // decodeField decodes the content of one field into s. known is false if states of this version do

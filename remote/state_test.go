@@ -63,16 +63,13 @@ func TestState_RoundTrip(t *testing.T) {
 func TestPin_RoundTrip(t *testing.T) {
 	forever := examplePin()
 	forever.Owner, forever.Expires = "", time.Time{}
-	for _, p := range []*Pin{examplePin(), forever, exampleWholePin()} {
+	for _, p := range []*Pin{examplePin(), forever} {
 		b, err := p.Encode(nil)
 		mustNil(t, err)
 		got, err := DecodePin(p.Name(), p.StoreID, b)
 		mustNil(t, err)
-		if (got.Whole == nil) != (p.Whole == nil) || got.N != p.N || got.Epoch != p.Epoch || got.Writer != p.Writer {
+		if got.N != p.N || got.Epoch != p.Epoch || got.Writer != p.Writer {
 			t.Errorf("decoded %+v, want %+v", got, p)
-		}
-		if p.Whole != nil {
-			checkSame(t, got.Whole, p.Whole)
 		}
 		if got.Label != p.Label || got.Owner != p.Owner || got.Expires != p.Expires {
 			t.Errorf("decoded %q %q %v, want %q %q %v", got.Label, got.Owner, got.Expires, p.Label, p.Owner, p.Expires)
@@ -101,17 +98,9 @@ func TestPin_RefusesWhatCannotBe(t *testing.T) {
 		"no step":                func(p *Pin) { p.N = 0 },
 		"no epoch":               func(p *Pin) { p.Epoch = 0 },
 		"no writer":              func(p *Pin) { p.Writer = 0 },
-		"a state too":            func(p *Pin) { p.Whole = exampleWholePin().Whole },
 		"an owner too long":      func(p *Pin) { p.Owner = strings.Repeat("o", maxOwner+1) },
 		"an owner with controls": func(p *Pin) { p.Owner = "a\n" },
 		"an early end":           func(p *Pin) { p.Expires = time.UnixMilli(-1) },
-	})
-	tryRefusals(t, exampleWholePin, encodePin, refusals[Pin]{
-		"a floor":         func(p *Pin) { p.Whole.Floor = 1 },
-		"no tables":       func(p *Pin) { p.Whole.Tables = nil },
-		"another step":    func(p *Pin) { p.Whole.N++ },
-		"an epoch":        func(p *Pin) { p.Epoch = 1 },
-		"a table too few": func(p *Pin) { p.Whole.Tables.StoreID++ },
 	})
 }
 
@@ -120,7 +109,7 @@ func TestPin_RefusesWhatCannotBe(t *testing.T) {
 func TestState_DecoderChecksFields(t *testing.T) {
 	state, err := exampleState().Encode(nil)
 	mustNil(t, err)
-	pin, err := exampleWholePin().Encode(nil)
+	pin, err := examplePin().Encode(nil)
 	mustNil(t, err)
 	replaced := func(b []byte, tag uint64, content ...byte) []byte {
 		out := append([]byte{}, b[:leastState-sumSize]...)
@@ -165,6 +154,7 @@ func TestState_DecoderChecksFields(t *testing.T) {
 		{replaced(pin, tagOwner, 0), "field 19: owner"},
 		{replaced(pin, tagExpires, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f), "field 18: "},
 		{replaced(pin, tagFloor, 0), "field 8 is unknown: written by a newer"},
+		{replaced(pin, tagTables, tables...), "field 16 is unknown: written by a newer"},
 		{replaced(pin, tagKind, 1), "field 2 is unknown: written by a newer"},
 	} {
 		var name string

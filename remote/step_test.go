@@ -103,14 +103,3 @@ func TestStep_DecoderChecksFields(t *testing.T) {
 		}
 	}
 }
-
-// TestStep_OfAClone has the step of a clone, which an earlier version made. It is refused, and not taken for damage that an
-// earlier step leads past.
-func TestStep_OfAClone(t *testing.T) {
-	b, err := exampleStep().Encode(nil)
-	mustNil(t, err)
-	b = appendSum(appendField(b[:len(b)-sumSize], tagParent, []byte("\x0a\x07prod/db\x05daily")), 0)
-	if _, err := DecodeStep(exampleStep().Name(), exampleStore, b); !errors.Is(err, errClone) || isDamage(err) {
-		t.Errorf("DecodeStep: %v", err)
-	}
-}

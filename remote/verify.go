@@ -347,7 +347,7 @@ func (v *verification) pinned(ctx context.Context) error {
 		} else if state != nil {
 			v.need(name, state)
 		}
-		for n := from; state != nil && p.Whole == nil && n <= p.N; n++ {
+		for n := from; state != nil && n <= p.N; n++ {
 			delete(v.steps, n)
 			delete(v.states, n)
 		}
