@@ -78,7 +78,7 @@ func TestAttach_Fenced(t *testing.T) {
 		"another writer": func(t *testing.T, b Bucket, s *Store) {
 			c, err := claim(t.Context(), b, claimant{storeID: s.id, writer: 99, now: modelNow, note: func(*Step, uint64) error { return nil }})
 			mustNil(t, err)
-			_, err = c.fence(t.Context(), b)
+			_, err = c.fence(t.Context(), b, place{})
 			mustNil(t, err)
 		},
 		"a step that is removed": func(t *testing.T, b Bucket, s *Store) {

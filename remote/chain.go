@@ -31,6 +31,7 @@ type chain struct {
 	epoch, writer uint64
 	now           func() time.Time
 	needs         []stepNeeds // of its own steps above the floor: collections need not read these again
+	atOnce        int         // how many requests its fence and collection make at the same time; 0: as many as are good
 
 	misses int // how often in a row next has found nothing
 }

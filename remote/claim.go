@@ -79,11 +79,11 @@ func tryClaim(ctx context.Context, b Bucket, w claimant) (*chain, error) {
 
 // fence ends the list of segments for every earlier writer, and returns the place where it ended: every
 // segment before it is kept, and none can be appended there any more. The list goes on at the anchor of c's
-// epoch, where the owner appends next.
+// epoch, where the owner appends next. from is a place of the list that the caller has come to, or the zero place.
 //
 // If a later writer has claimed the store, the error wraps ErrFenced.
-func (c *chain) fence(ctx context.Context, b Bucket) (end place, err error) {
-	end, err = c.appendFence(ctx, b)
+func (c *chain) fence(ctx context.Context, b Bucket, from place) (end place, err error) {
+	end, err = c.appendFence(ctx, b, from)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		// Parts of the list that are missing were needed by no step any more, so there are later ones. The fence may also
 		// stand at such a place, where it keeps nobody from anything.
@@ -93,22 +93,23 @@ func (c *chain) fence(ctx context.Context, b Bucket) (end place, err error) {
 }
 
 // appendFence appends the fence.
-func (c *chain) appendFence(ctx context.Context, b Bucket) (end place, err error) {
-	at, err := listEnd(ctx, b, c.storeID, c.state.Extents)
-	if err != nil {
-		return place{}, err
+func (c *chain) appendFence(ctx context.Context, b Bucket, at place) (end place, err error) {
+	if at == (place{}) {
+		if at, err = listEnd(ctx, b, c.storeID, c.state.Extents); err != nil {
+			return place{}, err
+		}
 	}
 	mine := anchorPlace(c.epoch)
 	end = at
 	for at != mine {
-		for info, err := range walkSegments(ctx, b, c.storeID, at) {
+		for s, err := range (segmentList{b: b, storeID: c.storeID, heads: true, atOnce: c.atOnce}).from(ctx, at) {
 			if err != nil {
 				return place{}, err
 			}
-			if info.at == mine {
+			if s.at() == mine {
 				break // an earlier call has come as far, and the owner further
 			}
-			end, at = info.at, info.next
+			end, at = s.at(), s.after()
 		}
 		if at == mine {
 			break // end is the place of the fence

@@ -117,7 +117,7 @@ func TestFence_EndsTheList(t *testing.T) {
 		c, err := claim(ctx, b, w)
 		mustNil(t, err)
 		for range 2 { // the second time it was fenced before
-			got, err := c.fence(ctx, b)
+			got, err := c.fence(ctx, b, place{})
 			if err != nil || got != at {
 				t.Errorf("%d segments end at %v, %v; want %v", n, got, err, at)
 			}
@@ -138,11 +138,11 @@ func TestFence_FirstOwnerHasNobodyToFence(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	c := claimAs(t, b, 5)
-	if at, err := c.fence(ctx, b); err != nil || at != rootPlace {
+	if at, err := c.fence(ctx, b, place{}); err != nil || at != rootPlace {
 		t.Errorf("%v, %v", at, err)
 	}
 	putList(t, b, []*Segment{c.anchor(logOf(1, 1), 0)})
-	if got, err := walked(b, rootPlace); err != nil || len(got) != 1 {
+	if got, err := walked(t, b, rootPlace); err != nil || len(got) != 1 {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -153,14 +153,14 @@ func TestFence_Superseded(t *testing.T) {
 	b := NewMem()
 	late := claimAs(t, b, 5)
 	next := claimAs(t, b, 6)
-	_, err := next.fence(ctx, b)
+	_, err := next.fence(ctx, b, place{})
 	mustNil(t, err)
-	before, err := walked(b, rootPlace)
+	before, err := walked(t, b, rootPlace)
 	mustNil(t, err)
-	if at, err := late.fence(ctx, b); !errors.Is(err, ErrFenced) {
+	if at, err := late.fence(ctx, b, place{}); !errors.Is(err, ErrFenced) {
 		t.Errorf("an owner that was replaced fences at %v, %v", at, err)
 	}
-	if after, err := walked(b, rootPlace); err != nil || !slices.Equal(before, after) {
+	if after, err := walked(t, b, rootPlace); err != nil || !slices.Equal(before, after) {
 		t.Errorf("the list was %v and is %v, %v", before, after, err)
 	}
 	if _, err := putSegment(ctx, b, late.anchor(logOf(1, 1), 0)); !errors.Is(err, ErrFenced) {

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -99,6 +100,9 @@ func (c *chain) spareFiles(ctx context.Context, b Bucket, keep func(num uint64) 
 // deletesAtOnce is how many objects a collection deletes, and how many steps it reads, at the same time.
 const deletesAtOnce = 16
 
+// many returns how many requests a collection makes at the same time.
+func (c *chain) many() int { return cmp.Or(c.atOnce, deletesAtOnce) }
+
 // A collection is what one owner deletes: choose finds out what steps need, and delete deletes the rest.
 //
 // An owner may be stopped between the two, or in the midst of delete, for any time, and go on when it is not the owner any
@@ -117,12 +121,11 @@ const deletesAtOnce = 16
 //  5. Steps and states below the floor are never needed again but by pins, because floors never sink.
 //  6. Fences stay. Without them, a writer that was fenced could append again.
 type collection struct {
-	b      Bucket
-	c      *chain
-	spare  []Info
-	known  map[string]bool // fences
-	next   *Step           // see chooseFloor
-	atOnce int
+	b     Bucket
+	c     *chain
+	spare []Info
+	known map[string]bool // fences
+	next  *Step           // see chooseFloor
 
 	files    map[uint64]bool // tables and sidecars that are needed
 	logs     map[uint64]bool // logs that are needed by pins
@@ -148,9 +151,9 @@ type garbage struct {
 // it, after the step with the floor is published. spare are the tables and sidecars that may be deleted. They were listed
 // by spareFiles, and after that a step was published whose number this directory had not noted before. fences are segments
 // that are known to be fences. Nothing is uploaded, and no step published, until it returns.
-func (c *chain) choose(ctx context.Context, b Bucket, spare []Info, fences map[string]bool, atOnce int) (*collection, error) {
+func (c *chain) choose(ctx context.Context, b Bucket, spare []Info, fences map[string]bool) (*collection, error) {
 	k := &collection{
-		b: b, c: c, spare: spare, known: fences, atOnce: atOnce,
+		b: b, c: c, spare: spare, known: fences,
 		done: Collected{Floor: c.state.Floor}, files: make(map[uint64]bool), logs: make(map[uint64]bool),
 	}
 	if err := k.needOfSteps(ctx); err != nil {
@@ -166,7 +169,7 @@ func (k *collection) delete(ctx context.Context, now time.Time) (Collected, erro
 		err = k.list(ctx)
 	}
 	if err == nil {
-		err = together(ctx, k.atOnce, len(k.garbage), k.deleteOne)
+		err = together(ctx, k.c.many(), len(k.garbage), k.deleteOne)
 	}
 	if err != nil {
 		err = fmt.Errorf("remote: collection: %w", err)
@@ -208,7 +211,7 @@ func (k *collection) list(ctx context.Context) error {
 func (k *collection) deleteOne(ctx context.Context, i int) error {
 	g := k.garbage[i]
 	if g.name.Kind == KindSegment && g.Size == segmentHeader {
-		switch s, _, err := readSegmentHeader(ctx, k.b, k.c.storeID, place{g.name.Num, g.name.Offset}); {
+		switch s, err := readHead(ctx, k.b, k.c.storeID, place{g.name.Num, g.name.Offset}); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
@@ -251,7 +254,7 @@ func (k *collection) needOfSteps(ctx context.Context) error {
 		if len(known) > 0 {
 			until = known[0].n - 1
 		}
-		if err := c.advance(ctx, k.b, min(until, c.n()+stepsAtOnce), k.atOnce, k.need); err != nil {
+		if err := c.advance(ctx, k.b, min(until, c.n()+stepsAtOnce), k.c.many(), k.need); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,8 @@ func spareOf(t *testing.T, b Bucket, c *chain) []Info {
 
 // collect chooses and deletes, one call after the other.
 func collect(ctx context.Context, b Bucket, c *chain, now time.Time, spare []Info) (Collected, error) {
-	k, err := c.choose(ctx, b, spare, nil, 1)
+	c.atOnce = 1
+	k, err := c.choose(ctx, b, spare, nil)
 	if err != nil {
 		return Collected{}, err
 	}

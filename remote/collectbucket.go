@@ -55,7 +55,7 @@ func collectFor(ctx context.Context, b Bucket, storeID uint64) (Collected, error
 	if err != nil {
 		return Collected{}, err
 	}
-	k, err := c.choose(ctx, b, spare, nil, deletesAtOnce)
+	k, err := c.choose(ctx, b, spare, nil)
 	if err != nil {
 		return Collected{}, err
 	}

@@ -182,7 +182,7 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 	if c.fences == nil {
 		c.fences = make(map[string]bool)
 	}
-	k, err := p.chain.choose(ctx, s.bucket, spare, c.fences, deletesAtOnce)
+	k, err := p.chain.choose(ctx, s.bucket, spare, c.fences)
 	if err != nil {
 		return nil, s.superseded(ctx, err)
 	}

@@ -59,7 +59,7 @@ func TestStore_Once(t *testing.T) {
 		// Only a process that was not closed leaves a fence, which stays for ever.
 		for info := range b.b.List(t.Context(), segmentFolder, "") {
 			name, _ := ParseName(info.Name)
-			seg, _, err := readSegmentHeader(t.Context(), b.b, storeID, place{name.Num, name.Offset})
+			seg, err := readHead(t.Context(), b.b, storeID, place{name.Num, name.Offset})
 			if err == nil && seg.Kind == SegmentFence {
 				t.Errorf("%s is a fence", info.Name)
 			}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -67,8 +66,8 @@ type heldSegment struct {
 	written time.Time
 }
 
-// parallelSegments is how many segments are read at the same time when many are to be read.
-const parallelSegments = 16
+// fullEvery is after how many segments, when many are read, a follower looks whether there are too many.
+const fullEvery = 16
 
 func newFollower(b Bucket, storeID uint64, mem *vfs.Mem, files *bucketFiles, most int64) *follower {
 	return &follower{b: b, storeID: storeID, mem: mem, files: files, most: most}
@@ -190,11 +189,7 @@ func (f *follower) readAhead(ctx context.Context) error {
 	if !f.at.before(end) {
 		return nil
 	}
-	until := place{log: maxNum}
-	if f.pinned {
-		until = end
-	}
-	if err := f.readList(ctx, until); err != nil {
+	if err := f.readList(ctx); err != nil {
 		return err
 	}
 	if f.at.before(end) {
@@ -236,37 +231,19 @@ func (f *follower) full() bool {
 	return sum >= f.most
 }
 
-// readList reads the segments from f.at up to a place, or less if there are too many.
-func (f *follower) readList(ctx context.Context, until place) error {
-	var infos []segmentInfo
-	var ended error
-	for info, err := range walkSegments(ctx, f.b, f.storeID, f.at) {
-		if ended = err; err != nil || !info.at.before(until) {
-			break
+// readList reads the segments from f.at up to the end of what may be shown, or less if there are too many.
+func (f *follower) readList(ctx context.Context) error {
+	n := 0
+	for s, err := range (segmentList{b: f.b, storeID: f.storeID}).from(ctx, f.at) {
+		if err != nil {
+			return f.segmentGone(ctx, err) // what is before it can be shown
 		}
-		infos = append(infos, info)
-	}
-	for some := range slices.Chunk(infos, parallelSegments) {
-		if f.full() {
+		f.hold(s.Segment)
+		if n++; n%fullEvery == 0 && f.full() || f.pinned && !f.at.before(f.end()) {
 			return nil
 		}
-		read, errs := make([]*Segment, len(some)), make([]error, len(some))
-		err := together(ctx, parallelSegments, len(some), func(ctx context.Context, i int) error {
-			read[i], errs[i] = readSegment(ctx, f.b, f.storeID, some[i].at)
-			return nil // the others go on
-		})
-		err = errors.Join(err, errors.Join(errs...))
-		for _, s := range read {
-			if s == nil {
-				break // what is before the damage can be shown
-			}
-			f.hold(s)
-		}
-		if err != nil {
-			return f.segmentGone(ctx, err)
-		}
 	}
-	return f.segmentGone(ctx, ended)
+	return nil
 }
 
 // segmentGone returns the error for a segment of the newest state that is not there: damage, or ErrSnapshotGone if the
@@ -282,7 +259,7 @@ func (f *follower) segmentGone(ctx context.Context, err error) error {
 }
 
 // takeSegments reads the segments that have come, and writes to the logs what may be shown. It reads none while
-// some wait for a step. If there are more than a few, it reads the rest of their log many at a time.
+// some wait for a step. If there are more than a few, it reads the rest many at a time.
 func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 	before := f.last
 	for n := 1; len(f.held) == 0; n++ {
@@ -301,7 +278,7 @@ func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 		}
 		f.hold(s)
 		if n >= 4 {
-			err = f.readList(ctx, place{log: f.at.log + 1})
+			err = f.readList(ctx)
 		}
 		if errors.Is(err, ErrSnapshotGone) {
 			err = nil // the next look decides about a segment that was listed and is not there

@@ -324,9 +324,7 @@ func (s *shipped) upload(file, name string) {
 // extents returns the extents of the logs from minLog on, or the last one that there is.
 func (s *shipped) extents(minLog uint64) (all []Extent) {
 	var last *Extent
-	for info, err := range walkSegments(context.Background(), s.b, s.storeID, rootPlace) {
-		mustNil(s.t, err)
-		seg, err := readSegment(context.Background(), s.b, s.storeID, info.at)
+	for seg, err := range (segmentList{b: s.b, storeID: s.storeID}).from(context.Background(), rootPlace) {
 		mustNil(s.t, err)
 		if seg.End() < logHeader {
 			if last != nil && last.Log == seg.Log {

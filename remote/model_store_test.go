@@ -121,11 +121,7 @@ func recordsOf(b Bucket, s *State) ([]string, error) {
 	if len(s.Extents) > 0 {
 		from = place{log: s.Extents[0].Log}
 	}
-	for info, err := range walkSegments(ctxModel, b, exampleStore, from) {
-		if err != nil {
-			return nil, err
-		}
-		segment, err := readSegment(ctxModel, b, exampleStore, info.at)
+	for segment, err := range modelList(b).from(ctxModel, from) {
 		if err != nil {
 			return nil, err
 		}
@@ -138,6 +134,9 @@ func recordsOf(b Bucket, s *State) ([]string, error) {
 	return all, nil
 }
 
+// modelList is the list of segments, which the goroutine of the caller reads: an actor has no other.
+func modelList(b Bucket) segmentList { return segmentList{b: b, storeID: exampleStore, atOnce: 1} }
+
 // checkNeeded returns an error if something is missing that a restore of s reads.
 func checkNeeded(b Bucket, s *State, pinned bool) error {
 	for t := range s.Tables.Version.Tables() {
@@ -149,11 +148,11 @@ func checkNeeded(b Bucket, s *State, pinned bool) error {
 	for _, e := range s.Extents {
 		at := place{log: e.Log}
 		for at.off < e.Length {
-			_, length, err := readSegmentHeader(ctxModel, b, exampleStore, at)
+			s, err := readHead(ctxModel, b, exampleStore, at)
 			if err != nil {
 				return err
 			}
-			at.off += length
+			at.off += s.length
 		}
 	}
 	if pinned {
@@ -189,13 +188,13 @@ func findOwner(b *memBucket) *modelWriter {
 	if e := w.c.state.Extents; len(e) > 0 {
 		w.at = place{log: e[0].Log}
 	}
-	for info, err := range walkSegments(ctxModel, b, exampleStore, w.at) {
+	for s, err := range modelList(b).from(ctxModel, w.at) {
 		if err != nil {
 			panic(err)
 		}
-		w.at = info.next
-		if info.size > 0 {
-			w.logs = []Extent{{Log: info.at.log, Length: info.at.off + info.size}}
+		w.at = s.after()
+		if s.length > 0 {
+			w.logs = []Extent{{Log: s.Log, Length: s.end().off}}
 		}
 	}
 	w.file, w.noted = w.c.epoch<<EpochShift+1000, w.c.n()
@@ -385,7 +384,8 @@ func (w *modelWriter) acknowledge(records ...string) {
 
 // take fences the others, reads what they have left, and writes the anchor.
 func (w *modelWriter) take() bool {
-	if _, err := w.c.fence(ctxModel, w.b); err != nil {
+	w.c.atOnce = 1
+	if _, err := w.c.fence(ctxModel, w.b, place{}); err != nil {
 		if !errors.Is(err, ErrFenced) {
 			w.m.fail("%s fences: %w", w.name, err)
 		}
@@ -405,14 +405,11 @@ func (w *modelWriter) take() bool {
 // takeWarm is take of a reader that has read everything before, and after the fence only what has come since.
 func (w *modelWriter) takeWarm() bool {
 	last := w.at // resume has found it, with the records
-	if _, err := w.c.fence(ctxModel, w.b); err != nil {
+	w.c.atOnce = 1
+	if _, err := w.c.fence(ctxModel, w.b, place{}); err != nil {
 		return false
 	}
-	for info, err := range walkSegments(ctxModel, w.b, exampleStore, last) {
-		if err != nil {
-			return false
-		}
-		s, err := readSegment(ctxModel, w.b, exampleStore, info.at)
+	for s, err := range modelList(w.b).from(ctxModel, last) {
 		if err != nil {
 			return false
 		}

@@ -241,63 +241,37 @@ func (o *opening) walk() error {
 	return nil
 }
 
-// pass takes in the segments from the next place up. It reads the headers of many at the same time.
+// pass takes in the segments from the next place up.
 func (o *opening) pass() error {
-	var batch []segmentInfo
-	for info, err := range walkSegments(o.ctx, o.b, o.id, o.ship.at) {
-		if err != nil {
-			return err
+	for s, err := range (segmentList{b: o.b, storeID: o.id, heads: true}).from(o.ctx, o.ship.at) {
+		if err == nil {
+			err = o.passOne(s)
 		}
-		if batch = append(batch, info); len(batch) == parallelSegments {
-			if err := o.passMany(batch); err != nil || o.more > 0 { // a writer that ships all the time would keep us here
-				return err
-			}
-			batch = batch[:0]
-		}
-	}
-	return o.passMany(batch)
-}
-
-// passMany takes in some segments.
-func (o *opening) passMany(batch []segmentInfo) error {
-	err := together(o.ctx, parallelSegments, len(batch), func(ctx context.Context, i int) (err error) {
-		if info := &batch[i]; info.header == nil {
-			info.header, info.size, info.sum, err = readSegmentSum(ctx, o.b, o.id, info.at)
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, info := range batch {
-		if err := o.passOne(info.at, info.header, info.size, info.sum); err != nil {
+		if err != nil || o.more > 0 { // a writer that ships all the time would keep us here
 			return err
 		}
 	}
 	return nil
 }
 
-// passOne takes in the segment at a place, whose body has a length and a checksum.
-func (o *opening) passOne(at place, seg *Segment, length int64, sum uint32) error {
+// passOne takes in the segment at the next place.
+func (o *opening) passOne(s listed) error {
 	if o.found.Restored {
-		if !at.before(o.found.Shipped) {
-			o.more += length
+		if !s.at().before(o.found.Shipped) {
+			o.more += s.length
 		}
-	} else if err := o.isOurs(seg, length, sum); err != nil {
+	} else if err := o.isOurs(s); err != nil {
 		return err
 	}
-	o.noteLost(place{at.log, at.off + length}, seg.LastSeq)
+	o.noteLost(s.end(), s.LastSeq)
 	h := &o.ship
 	h.passed++
-	if seg.FirstSeq > h.lastSeq+1 {
-		h.missing.Store(max(h.missing.Load(), seg.FirstSeq-1))
+	if s.FirstSeq > h.lastSeq+1 {
+		h.missing.Store(max(h.missing.Load(), s.FirstSeq-1))
 	}
-	h.extents = extended(h.extents, seg, at.off+length)
-	h.lastSeq = max(h.lastSeq, seg.LastSeq)
-	h.at = place{at.log, at.off + length}
-	if seg.Kind != SegmentData {
-		h.at = place{log: seg.Next}
-	}
+	h.extents = extended(h.extents, s.Segment, s.end().off)
+	h.lastSeq = max(h.lastSeq, s.LastSeq)
+	h.at = s.after()
 	return nil
 }
 
@@ -312,19 +286,19 @@ func (o *opening) noteLost(end place, seq uint64) {
 }
 
 // isOurs returns an error unless the directory has the bytes of a segment, or has had them.
-func (o *opening) isOurs(seg *Segment, length int64, sum uint32) error {
-	noted := place{seg.Log, seg.Offset}.before(o.found.Shipped)
-	if seg.Kind == SegmentFence && !noted && seg.Next != anchorPlace(o.found.Epoch).log && seg.Next != anchorPlace(o.epoch).log { // the last two are its own
+func (o *opening) isOurs(s listed) error {
+	noted := s.at().before(o.found.Shipped)
+	if s.Kind == SegmentFence && !noted && s.Next != anchorPlace(o.found.Epoch).log && s.Next != anchorPlace(o.epoch).log { // the last two are its own
 		return fmt.Errorf("%w: its fence %s ends the logs of this directory; restore into a new one, and see with Salvage what this one had not shipped",
-			ErrFenced, seg.Name())
+			ErrFenced, s.Name())
 	}
-	if end := (place{seg.Log, seg.Offset + length}); length == 0 || !o.found.Shipped.before(end) {
+	if s.length == 0 || !o.found.Shipped.before(s.end()) {
 		return nil // the directory has noted it, and may have let go of the log
 	}
-	have, ok, err := o.logs.sum(seg.Log, seg.Offset, seg.Offset+length)
-	if err == nil && (!ok || have != sum) {
+	have, ok, err := o.logs.sum(s.Log, s.Offset, s.end().off)
+	if err == nil && (!ok || have != s.sum) {
 		err = fmt.Errorf("%w: the directory does not have the writes of %s; it is an older copy, or its logs were removed: restore into a new directory, and see with Salvage what this one had not shipped",
-			ErrFenced, seg.Name())
+			ErrFenced, s.Name())
 	}
 	return err
 }
@@ -394,7 +368,7 @@ func (o *opening) takeOver() error {
 	if o.first = o.ship.at; o.found.Shipped.before(o.first) {
 		o.first = o.found.Shipped // the list may go on in this epoch already: see handOver
 	}
-	if _, err := o.publish.chain.fence(o.ctx, o.b); err != nil {
+	if _, err := o.publish.chain.fence(o.ctx, o.b, o.ship.at); err != nil {
 		return err
 	}
 	if err := o.pass(); err != nil { // up to the fence

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 )
 
 // A place is where a segment stands or may stand: an offset of a log, in bytes.
@@ -54,121 +53,33 @@ const segmentGuess = 64 << 10
 // readSegment reads the segment at a place, which must belong to the store. If there is none, the error
 // wraps fs.ErrNotExist. The records in the body are not checked.
 func readSegment(ctx context.Context, b Bucket, storeID uint64, at place) (*Segment, error) {
-	src, err := readChecked(ctx, b, at.String(), segmentGuess, segmentHeader+maxBody)
+	return readGuessed(ctx, b, storeID, at, segmentGuess)
+}
+
+// readGuessed is readSegment that takes one request if the object has fewer than guess bytes.
+func readGuessed(ctx context.Context, b Bucket, storeID uint64, at place, guess int) (*Segment, error) {
+	src, err := readChecked(ctx, b, at.String(), guess, segmentHeader+maxBody)
 	if err != nil {
 		return nil, err
 	}
 	return DecodeSegment(at.String(), storeID, src)
 }
 
-// readSegmentHeader is readSegment without the body, whose length it returns.
-func readSegmentHeader(ctx context.Context, b Bucket, storeID uint64, at place) (s *Segment, length int64, err error) {
-	s, length, _, err = readSegmentSum(ctx, b, storeID, at)
-	return s, length, err
-}
-
-// readSegmentSum is readSegmentHeader that also returns the crc32c of the body, as the header states it.
-func readSegmentSum(ctx context.Context, b Bucket, storeID uint64, at place) (s *Segment, length int64, sum uint32, err error) {
+// readHead is readSegment without the body.
+func readHead(ctx context.Context, b Bucket, storeID uint64, at place) (listed, error) {
 	src := make([]byte, segmentHeader)
 	n, err := b.ReadAt(ctx, at.String(), src, 0)
 	if err != nil && err != io.EOF {
-		return nil, 0, 0, err
+		return listed{}, err
 	}
-	s, length, err = decodeSegmentHeader(src[:n])
+	s, length, err := decodeSegmentHeader(src[:n])
 	if err == nil {
 		err = checkWhere(s, s.StoreID, at.String(), storeID)
 	}
 	if err != nil {
-		return nil, 0, 0, damage(at.String(), "segment", err)
+		return listed{}, damage(at.String(), "segment", err)
 	}
-	return s, length, binary.LittleEndian.Uint32(src[bodySumOffset:]), nil
-}
-
-// A segmentInfo describes a segment of the list.
-type segmentInfo struct {
-	at   place
-	size int64 // of the body, in bytes
-	next place // where the list goes on
-	// header is the segment without its body, whose checksum is sum, if it was read on the way; nil: it was not.
-	header *Segment
-	sum    uint32
-}
-
-// walkSegments goes through the list of segments from a place to the end. It asks for lists of names, and for the
-// header of the last segment of each log. If a segment is missing that another one follows, the error
-// wraps fs.ErrNotExist: it was collected, or the bucket has lost it.
-func walkSegments(ctx context.Context, b Bucket, storeID uint64, from place) iter.Seq2[segmentInfo, error] {
-	return func(yield func(segmentInfo, error) bool) {
-		at := from
-		for {
-			next, err := walkLog(ctx, b, storeID, at, yield)
-			if err != nil {
-				yield(segmentInfo{}, err)
-				return
-			}
-			if next == at || next == (place{}) {
-				return
-			}
-			at = next
-		}
-	}
-}
-
-// walkLog goes through the segments of one log from a place. It returns where the list goes on: at
-// itself if it ends there, and the zero place if yield has ended the walk.
-func walkLog(ctx context.Context, b Bucket, storeID uint64, at place, yield func(segmentInfo, error) bool) (place, error) {
-	// A segment may turn out to be the last of its log, so one is always held back.
-	var held *segmentInfo
-	for info, err := range b.List(ctx, logFolder(at.log), justBefore(at)) {
-		if err != nil {
-			return place{}, err
-		}
-		name, ok := ParseName(info.Name)
-		if !ok {
-			continue
-		}
-		if want := at.orBehind(held); name.Offset != want.off {
-			// A list may leave out what is made meanwhile. What it shows is there, so what stands before
-			// it must be there too.
-			s, length, sum, err := readSegmentSum(ctx, b, storeID, want)
-			if err != nil {
-				return place{}, fmt.Errorf("remote: segment %s stands behind one that is missing: %w", info.Name, err)
-			}
-			if held != nil && !yield(*held, nil) {
-				return place{}, nil
-			}
-			found := segmentInfo{want, length, s.behind(length), s, sum}
-			if !yield(found, nil) {
-				return place{}, nil
-			}
-			return found.next, nil
-		}
-		if held != nil && !yield(*held, nil) {
-			return place{}, nil
-		}
-		size := info.Size - segmentHeader
-		held = &segmentInfo{at: place{at.log, name.Offset}, size: size, next: place{at.log, name.Offset + size}}
-	}
-	if held == nil {
-		return at, nil
-	}
-	s, length, sum, err := readSegmentSum(ctx, b, storeID, held.at)
-	if err != nil {
-		return place{}, err
-	}
-	*held = segmentInfo{held.at, length, s.behind(length), s, sum}
-	if !yield(*held, nil) {
-		return place{}, nil
-	}
-	return held.next, nil
-}
-
-// orBehind returns the place behind held, or p if there is none.
-func (p place) orBehind(held *segmentInfo) place {
-	if held == nil {
-		return p
-	}
-	return held.next
+	return listed{s, length, binary.LittleEndian.Uint32(src[bodySumOffset:])}, nil
 }
 
 // logFolder returns the prefix of the names of all segments of a log.
@@ -178,7 +89,7 @@ func logFolder(log uint64) string { return fmt.Sprintf("%s%016x/", segmentFolder
 // any before it.
 func justBefore(p place) string {
 	if p.off == 0 {
-		return ""
+		return logFolder(p.log)
 	}
 	return SegmentName(p.log, p.off-1)
 }
@@ -212,14 +123,14 @@ func listEnd(ctx context.Context, b Bucket, storeID uint64, extents []Extent) (p
 	if !ok {
 		return place{}, fmt.Errorf("remote: log %016x has no segments: %w", last.Log, fs.ErrNotExist)
 	}
-	s, length, err := readSegmentHeader(ctx, b, storeID, place{n.Num, n.Offset})
+	s, err := readHead(ctx, b, storeID, place{n.Num, n.Offset})
 	if err != nil {
 		return place{}, err
 	}
-	if s.Kind == SegmentData || s.Offset+length != last.Length {
+	if s.Kind == SegmentData || s.end() != end {
 		return place{}, fmt.Errorf("remote: log %016x has ended at offset %d, but %s is not its end: %w", last.Log, last.Length, name, fs.ErrNotExist)
 	}
-	return s.behind(length), nil
+	return s.after(), nil
 }
 
 // putSegment appends a segment to the list, and returns the segment that stands at its place then. That is s,

@@ -67,18 +67,26 @@ func putList(t testing.TB, b Bucket, list []*Segment) {
 	}
 }
 
-// walked returns what walkSegments finds, in notation.
-func walked(b Bucket, from place) (list []string, err error) {
-	for info, err := range walkSegments(context.Background(), b, exampleStore, from) {
-		if err != nil {
-			return list, err
+// walked returns what a segmentList finds, in notation: with bodies or without, several at a time or not.
+func walked(t *testing.T, b Bucket, from place) (list []string, err error) {
+	t.Helper()
+	for i, l := range []segmentList{{}, {heads: true}, {atOnce: 1}, {heads: true, atOnce: 1}} {
+		l.b, l.storeID = b, exampleStore
+		found, failed := []string(nil), error(nil)
+		for s, err := range l.from(context.Background(), from) {
+			if failed = err; err == nil {
+				found = append(found, fmt.Sprintf("%v+%d>%v", s.at(), s.length, s.after()))
+			}
 		}
-		list = append(list, fmt.Sprintf("%v+%d>%v", info.at, info.size, info.next))
+		if i > 0 && (!slices.Equal(found, list) || fmt.Sprint(failed) != fmt.Sprint(err)) {
+			t.Errorf("%+v finds\n%s\n%v, and another\n%s\n%v", l, strings.Join(found, "\n"), failed, strings.Join(list, "\n"), err)
+		}
+		list, err = found, failed
 	}
-	return list, nil
+	return list, err
 }
 
-func TestWalkSegments_FromEachPlace(t *testing.T) {
+func TestSegmentList_FromEachPlace(t *testing.T) {
 	b := NewMem()
 	list, end := theList()
 	putList(t, b, list)
@@ -87,7 +95,7 @@ func TestWalkSegments_FromEachPlace(t *testing.T) {
 		want = append(want, fmt.Sprintf("%v+%d>%v", place{s.Log, s.Offset}, len(s.Body), s.after()))
 	}
 	for i, s := range list {
-		got, err := walked(b, place{s.Log, s.Offset})
+		got, err := walked(t, b, place{s.Log, s.Offset})
 		if err != nil || !slices.Equal(got, want[i:]) {
 			t.Errorf("from %s:\n%s\n%v, want\n%s", s.Name(), strings.Join(got, "\n"), err, strings.Join(want[i:], "\n"))
 		}
@@ -96,23 +104,23 @@ func TestWalkSegments_FromEachPlace(t *testing.T) {
 			t.Errorf("%s reads back as %v, %v", s.Name(), back, err)
 		}
 	}
-	if got, err := walked(b, end); err != nil || len(got) > 0 {
+	if got, err := walked(t, b, end); err != nil || len(got) > 0 {
 		t.Errorf("from the end: %v, %v", got, err)
 	}
-	for range walkSegments(context.Background(), b, exampleStore, rootPlace) {
+	for range (segmentList{b: b, storeID: exampleStore}).from(context.Background(), rootPlace) {
 		break // a caller may stop
 	}
 }
 
-// TestWalkSegments_Missing leaves out each segment that another one of the same log follows.
-func TestWalkSegments_Missing(t *testing.T) {
+// TestSegmentList_Missing leaves out each segment that another one follows.
+func TestSegmentList_Missing(t *testing.T) {
 	ctx := context.Background()
-	for _, i := range []int{1, 2, 4} {
+	for i := range 9 {
 		b := NewMem()
 		list, _ := theList()
 		putList(t, b, list)
 		mustNil(t, b.Delete(ctx, list[i].Name()))
-		if got, err := walked(b, rootPlace); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), list[i].Name()) {
+		if got, err := walked(t, b, rootPlace); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), list[i].Name()) {
 			t.Errorf("without %s: %v, %v", list[i].Name(), got, err)
 		}
 	}
@@ -134,15 +142,15 @@ func (f forgetful) List(ctx context.Context, prefix, after string) iter.Seq2[Inf
 	}
 }
 
-// TestWalkSegments_ListLacksOne checks that the walk finds a segment that a list has left out.
-func TestWalkSegments_ListLacksOne(t *testing.T) {
+// TestSegmentList_ListLacksOne checks that the walk finds a segment that a list has left out.
+func TestSegmentList_ListLacksOne(t *testing.T) {
 	b := NewMem()
 	list, _ := theList()
 	putList(t, b, list)
-	want, err := walked(b, rootPlace)
+	want, err := walked(t, b, rootPlace)
 	mustNil(t, err)
 	for i := 1; i <= 2; i++ {
-		got, err := walked(forgetful{b, list[i].Name()}, rootPlace)
+		got, err := walked(t, forgetful{b, list[i].Name()}, rootPlace)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("lists without %s:\n%s\n%v", list[i].Name(), strings.Join(got, "\n"), err)
 		}
@@ -215,16 +223,16 @@ func TestReadSegment_OfAnotherPlace(t *testing.T) {
 	mustNil(t, PutObject(ctx, b, wrong.String(), src, true))
 	_, err = readSegment(ctx, b, exampleStore, wrong)
 	mustBeDamage(t, wrong.String(), err)
-	_, _, err = readSegmentHeader(ctx, b, exampleStore, wrong)
+	_, err = readHead(ctx, b, exampleStore, wrong)
 	mustBeDamage(t, wrong.String(), err)
 	mustNil(t, PutObject(ctx, b, at.String(), src[:50], true))
-	_, _, err = readSegmentHeader(ctx, b, exampleStore, at)
+	_, err = readHead(ctx, b, exampleStore, at)
 	mustBeDamage(t, at.String(), err)
 }
 
-// TestReadSegmentSum_EveryBit flips each bit of what is read of a segment, to compare it with a local log. None may
+// TestReadHead_EveryBit flips each bit of what is read of a segment, to compare it with a local log. None may
 // pass: a directory with other bytes counts as a copy.
-func TestReadSegmentSum_EveryBit(t *testing.T) {
+func TestReadHead_EveryBit(t *testing.T) {
 	b := countRequests(NewMem())
 	at := place{logOf(1, 3), 4096}
 	s := segmentAt(at, 50)
@@ -237,13 +245,13 @@ func TestReadSegmentSum_EveryBit(t *testing.T) {
 				p[i] ^= 1 << (bit % 8)
 			}
 		}
-		if _, _, sum, err := readSegmentSum(t.Context(), b, exampleStore, at); !isDamage(err) && !errors.Is(err, shale.ErrFormatTooNew) {
-			t.Fatalf("bit %d: sum %08x, %v", bit, sum, err)
+		if head, err := readHead(t.Context(), b, exampleStore, at); !isDamage(err) && !errors.Is(err, shale.ErrFormatTooNew) {
+			t.Fatalf("bit %d: sum %08x, %v", bit, head.sum, err)
 		}
 	}
 	b.after = nil
 	gets := b.gets[segmentFolder]
-	if _, length, sum, err := readSegmentSum(t.Context(), b, exampleStore, at); length != 50 || sum != Checksum(s.Body) || err != nil || b.gets[segmentFolder] != gets+1 {
-		t.Errorf("length %d, sum %08x, %v, %d GETs", length, sum, err, b.gets[segmentFolder]-gets)
+	if head, err := readHead(t.Context(), b, exampleStore, at); head.length != 50 || head.sum != Checksum(s.Body) || err != nil || b.gets[segmentFolder] != gets+1 {
+		t.Errorf("length %d, sum %08x, %v, %d GETs", head.length, head.sum, err, b.gets[segmentFolder]-gets)
 	}
 }

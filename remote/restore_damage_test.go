@@ -68,9 +68,9 @@ func newSwept(t testing.TB, seed uint64) *swept {
 	h.states = nil
 	_, err = h.walk(t.Context(), h.newest, func(m moment) error { s.states = append(s.states, m.clone()); return nil })
 	mustNil(t, err)
-	for seg, err := range (segmentList{s.b, s.storeID}).from(t.Context(), rootPlace) {
+	for seg, err := range (segmentList{b: s.b, storeID: s.storeID}).from(t.Context(), rootPlace) {
 		mustNil(t, err)
-		s.segments = append(s.segments, seg)
+		s.segments = append(s.segments, seg.Segment)
 	}
 	return s
 }

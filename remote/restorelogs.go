@@ -73,13 +73,14 @@ func (r *restore) start() place {
 
 // segments calls add for each segment from a place on, until add returns false.
 func (r *restore) segments(ctx context.Context, at place, add func(*Segment) (bool, error)) error {
-	for s, err := range (segmentList{r.b, r.done.StoreID}).from(ctx, at) {
+	for s, err := range (segmentList{b: r.b, storeID: r.done.StoreID}).from(ctx, at) {
 		if err != nil {
+			return missing(err, at.String(), "segment")
+		}
+		if more, err := add(s.Segment); err != nil || !more {
 			return err
 		}
-		if more, err := add(s); err != nil || !more {
-			return err
-		}
+		at = s.after()
 	}
 	return nil
 }
@@ -139,12 +140,8 @@ func (r *restore) leave(ctx context.Context) error {
 	if l.rest > 0 {
 		left.Segments, left.Bytes, left.LastSeq = 1, l.rest, l.toSeq
 	}
-	after := logFolder(l.at.log)
-	if l.at.off > 0 {
-		after = justBefore(l.at)
-	}
-	var last []place
-	for info, err := range r.b.List(ctx, segmentFolder, after) {
+	var last place
+	for info, err := range r.b.List(ctx, segmentFolder, justBefore(l.at)) {
 		if err != nil {
 			return err
 		}
@@ -154,14 +151,13 @@ func (r *restore) leave(ctx context.Context) error {
 		}
 		left.Segments++
 		left.Bytes += info.Size - segmentHeader
-		last = []place{{name.Num, name.Offset}}
+		last = place{name.Num, name.Offset}
 	}
-	for _, at := range last {
-		s, _, err := readSegmentHeader(ctx, r.b, r.done.StoreID, at)
-		if err == nil {
+	if last != (place{}) {
+		// A segment that can't be read is behind the point, so this restore does without it.
+		if s, err := readHead(ctx, r.b, r.done.StoreID, last); err == nil {
 			left.LastSeq = s.LastSeq
 		}
-		// A segment that can't be read is behind the point, so this restore does without it.
 	}
 	if reach := r.goal.reach(); reach > l.seq {
 		left.LastSeq = max(left.LastSeq, reach)
@@ -177,14 +173,14 @@ func (r *restore) giveUp(ctx context.Context) error {
 		return nil
 	}
 	end := l.next
-	for info, err := range walkSegments(ctx, r.b, r.done.StoreID, l.next) {
+	for s, err := range (segmentList{b: r.b, storeID: r.done.StoreID, heads: true}).from(ctx, l.next) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // a later owner has collected meanwhile, and Open refuses this directory
 		}
 		if err != nil {
 			return err
 		}
-		end = info.next
+		end = s.after()
 	}
 	r.behind = end
 	r.done.Left.Lost = true

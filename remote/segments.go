@@ -3,15 +3,14 @@ package remote
 import (
 	"context"
 	"fmt"
-	"io"
 	"iter"
 
 	"github.com/shaledb/shale/internal/base"
 )
 
 const (
-	// segmentsAhead is how many segments a restore and Verify fetch at the same time. A strict store may have tens of
-	// thousands of small ones, and the time goes into the way to the bucket and back.
+	// segmentsAhead is how many segments are fetched at the same time. A strict store may have tens of thousands of
+	// small ones, and the time goes into the way to the bucket and back.
 	segmentsAhead = 64
 	// aheadBytes is how many bytes these have together, unless one is longer.
 	aheadBytes = 64 << 20
@@ -21,33 +20,50 @@ const (
 type segmentList struct {
 	b       Bucket
 	storeID uint64
+	heads   bool // only the headers are read
+	atOnce  int  // 0: segmentsAhead; 1: the caller's goroutine reads them
 }
 
+// A listed segment is one of the list, which may have been read without its body.
+type listed struct {
+	*Segment
+	length int64  // of the body, in bytes
+	sum    uint32 // the crc32c of the body, as the header states it
+}
+
+// at returns where the segment stands.
+func (s listed) at() place { return place{s.Log, s.Offset} }
+
+// end returns where the body ends in the log.
+func (s listed) end() place { return place{s.Log, s.Offset + s.length} }
+
+// after returns the place where the list goes on behind s.
+func (s listed) after() place { return s.behind(s.length) }
+
 // from yields the segments from a place on. Each one says where the next one stands, and those that a
-// LIST names are fetched ahead. It ends where the list of segments does. An error, which ends it too,
-// is damage that names the object, if a segment does not check, or is missing although others follow.
-func (l segmentList) from(ctx context.Context, at place) iter.Seq2[*Segment, error] {
-	return func(yield func(*Segment, error) bool) {
+// LIST names are fetched ahead. It ends where the list of segments does, or with an error. That wraps fs.ErrNotExist if a
+// segment is missing although others follow: it was collected, or the bucket has lost it.
+func (l segmentList) from(ctx context.Context, at place) iter.Seq2[listed, error] {
+	return func(yield func(listed, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		next, stop := iter.Pull(l.ahead(ctx, at))
-		defer stop()
-		for c, more := next(); more; {
-			var s *Segment
-			err := c.err
-			switch found := (place{c.name.Num, c.name.Offset}); {
-			case err != nil:
-			case found.before(at):
-				c, more = next() // not in the list: nothing of shale's leaves such an object
-				continue
-			case found == at:
-				s, err = c.get()
-				c, more = next()
-			default:
-				// A LIST may leave out what was made meanwhile, although it has what follows that.
-				s, err = twice(func() (*Segment, error) { return readSegment(ctx, l.b, l.storeID, at) })
-				err = missing(err, at.String(), "segment before "+c.name.String())
+		for c, err := range l.ahead(ctx, at) {
+			if err != nil {
+				yield(listed{}, err)
+				return
 			}
+			// A LIST may leave out what was made meanwhile, although it has what follows that.
+			for at.before(c.at) {
+				s, err := l.read(ctx, at, -1)
+				if !yield(s, err) || err != nil {
+					return
+				}
+				at = s.after()
+			}
+			if c.at.before(at) {
+				continue // not in the list: nothing of shale's leaves such an object
+			}
+			s, err := c.get()
 			if !yield(s, err) || err != nil {
 				return
 			}
@@ -56,82 +72,89 @@ func (l segmentList) from(ctx context.Context, at place) iter.Seq2[*Segment, err
 	}
 }
 
-// A coming is a segment that is being fetched, or an error of the LIST.
+// A coming is a segment that is being fetched.
 type coming struct {
-	name Name
-	size int64
-	err  error
-	get  func() (*Segment, error) // waits for it
+	at   place
+	size int64                  // of what is fetched, in bytes
+	get  func() (listed, error) // waits for it
 }
 
 // ahead yields the segments that a LIST has from a place on, and fetches them meanwhile.
-func (l segmentList) ahead(ctx context.Context, at place) iter.Seq[coming] {
-	return func(yield func(coming) bool) {
+func (l segmentList) ahead(ctx context.Context, from place) iter.Seq2[coming, error] {
+	if l.atOnce == 0 {
+		l.atOnce = segmentsAhead
+	}
+	return func(yield func(coming, error) bool) {
 		var queue []coming
+		var failed error
 		size := int64(0) // of those in the queue
-		after := logFolder(at.log)
-		if at.off > 0 {
-			after = justBefore(at)
-		}
-		for info, err := range l.b.List(ctx, segmentFolder, after) {
+		for info, err := range l.b.List(ctx, segmentFolder, justBefore(from)) {
+			if failed = err; err != nil {
+				break
+			}
 			name, ok := ParseName(info.Name)
-			if err == nil && (!ok || name.Kind != KindSegment) {
+			if !ok {
 				continue
 			}
-			c := coming{name: name, size: info.Size, err: err}
-			for size += c.size; len(queue) == segmentsAhead || len(queue) > 0 && size > aheadBytes; queue = queue[1:] {
-				if !yield(queue[0]) {
+			c := coming{at: place{name.Num, name.Offset}, size: info.Size}
+			if l.heads {
+				c.size = segmentHeader
+			}
+			for size += c.size; len(queue) == l.atOnce || len(queue) > 0 && size > aheadBytes; queue = queue[1:] {
+				if !yield(queue[0], nil) {
 					return
 				}
 				size -= queue[0].size
 			}
-			if err == nil {
-				c.get = l.fetch(ctx, info)
-			}
+			c.get = l.fetch(ctx, c.at, info.Size)
 			queue = append(queue, c)
 		}
 		for _, c := range queue {
-			if !yield(c) {
+			if !yield(c, nil) {
 				return
 			}
+		}
+		if failed != nil {
+			yield(coming{}, failed)
 		}
 	}
 }
 
 // fetch begins to read a segment that a LIST has named. The result waits for it.
-func (l segmentList) fetch(ctx context.Context, info Info) func() (*Segment, error) {
-	type result struct {
-		s   *Segment
-		err error
+func (l segmentList) fetch(ctx context.Context, at place, size int64) func() (listed, error) {
+	if l.atOnce == 1 {
+		return func() (listed, error) { return l.read(ctx, at, size) }
 	}
-	done := make(chan result, 1)
+	var s listed
+	var err error
+	done := make(chan struct{})
 	// It ends by itself, or when the caller's context is done.
 	go func() {
-		s, err := twice(func() (*Segment, error) {
-			src, err := readWhole(ctx, l.b, info)
-			if err != nil {
-				return nil, err
-			}
-			return DecodeSegment(info.Name, l.storeID, src)
-		})
-		done <- result{s, missing(err, info.Name, "segment")}
+		s, err = l.read(ctx, at, size)
+		close(done)
 	}()
-	return func() (*Segment, error) {
-		r := <-done
-		return r.s, r.err
+	return func() (listed, error) {
+		<-done
+		return s, err
 	}
 }
 
-// readWhole reads an object whose size a LIST has stated, by one call. The caller checks the bytes
-// against the checksums in them.
-func readWhole(ctx context.Context, b Bucket, info Info) ([]byte, error) {
-	if info.Size <= 0 || info.Size > segmentHeader+maxBody {
-		return nil, base.Corruption(info.Name, -1, "segment", fmt.Errorf("it has %d bytes", info.Size))
-	}
-	src := make([]byte, info.Size)
-	n, err := b.ReadAt(ctx, info.Name, src, 0)
-	if err == io.EOF {
-		src, err = src[:n], nil // the decoder says that it is too short
-	}
-	return src, err
+// read reads the segment at a place. size is that of the object as a LIST states it, or negative if it is not known.
+func (l segmentList) read(ctx context.Context, at place, size int64) (listed, error) {
+	return twice(func() (listed, error) {
+		guess := segmentGuess
+		switch {
+		case l.heads:
+			return readHead(ctx, l.b, l.storeID, at)
+		case size > segmentHeader+maxBody:
+			return listed{}, base.Corruption(at.String(), -1, "segment", fmt.Errorf("it has %d bytes", size))
+		case size >= 0:
+			guess = int(size) + 1 // all of it, and its end, with one request
+		}
+		s, err := readGuessed(ctx, l.b, l.storeID, at, guess)
+		if err != nil {
+			return listed{}, err
+		}
+		return listed{Segment: s, length: int64(len(s.Body))}, nil
+	})
 }

@@ -53,9 +53,7 @@ func shippedWrites(t testing.TB, b Bucket) (map[string]string, uint64) {
 	lastSeq := uint64(0)
 	scratch := vfs.NewMem()
 	mustNil(t, scratch.MkdirAll("logs"))
-	for info, err := range walkSegments(ctx, b, id.StoreID, rootPlace) {
-		mustNil(t, err)
-		seg, err := readSegment(ctx, b, id.StoreID, info.at)
+	for seg, err := range (segmentList{b: b, storeID: id.StoreID}).from(ctx, rootPlace) {
 		mustNil(t, err)
 		if len(seg.Body) == 0 {
 			continue

@@ -386,15 +386,15 @@ func (v *verification) walk(ctx context.Context, at place, good func(place) bool
 			at = next
 			continue
 		}
-		s, stated, err := readSegmentHeader(ctx, v.b, v.report.StoreID, at)
-		if err == nil && stated != length {
-			err = base.Corruption(at.String(), -1, "segment", fmt.Errorf("it has a body of %d bytes, its header says %d", length, stated))
+		s, err := readHead(ctx, v.b, v.report.StoreID, at)
+		if err == nil && s.length != length {
+			err = base.Corruption(at.String(), -1, "segment", fmt.Errorf("it has a body of %d bytes, its header says %d", length, s.length))
 		}
 		if err != nil {
 			return at, err
 		}
-		last(s)
-		at = s.behind(length)
+		last(s.Segment)
+		at = s.after()
 	}
 	return at, nil
 }

@@ -40,12 +40,12 @@ func (v *verification) logBehind(log uint64) (first place) {
 func (v *verification) readList(ctx context.Context, at place) (damaged place, err error) {
 	mem := vfs.NewMem()
 	var l *laying
-	for s, err := range (segmentList{v.b, v.report.StoreID}).from(ctx, at) {
+	for s, err := range (segmentList{b: v.b, storeID: v.report.StoreID}).from(ctx, at) {
 		if err != nil {
 			return at, v.findOr(at.String(), err)
 		}
-		v.passSegment(place{s.Log, s.Offset}, int64(len(s.Body)))
-		v.checkEnd(s)
+		v.passSegment(s.at(), s.length)
+		v.checkEnd(s.Segment)
 		at = s.after()
 		if l == nil || s.Offset == 0 {
 			// A log at a time is in memory.
@@ -55,7 +55,7 @@ func (v *verification) readList(ctx context.Context, at place) (damaged place, e
 		if len(s.Body) == 0 {
 			continue
 		}
-		_, err = l.add(s)
+		_, err = l.add(s.Segment)
 		if err := v.findOr(s.Name(), err); err != nil {
 			return place{}, err
 		}
