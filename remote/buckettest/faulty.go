@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote"
-	"github.com/shaledb/shale/remote/buckettest/internal/chance"
 )
 
 // A Fault says what goes wrong with one call of a Faulty.
@@ -86,7 +85,7 @@ type Faulty struct {
 	n      int64
 	counts map[Call]int64
 	held   []func(ctx context.Context) error // the calls that Replay makes
-	random chance.Numbers                    // which bit, and how many bytes
+	random uint64                            // which bit, and how many bytes; the same each time
 }
 
 // NewFaulty returns a Faulty over b. decide chooses the fault of each call; it is called under a
@@ -127,7 +126,8 @@ func (f *Faulty) next(call Call, name string, absent bool) (Fault, uint64) {
 	f.n++
 	f.counts[call]++
 	fault := f.decide(Op{f.n, call, name, absent})
-	return fault, f.random.Next()
+	f.random = f.random*6364136223846793005 + 1442695040888963407
+	return fault, f.random >> 33
 }
 
 // hold keeps something for Replay.
@@ -146,6 +146,18 @@ func failed(call Call, name string, err error) error {
 func hang(ctx context.Context, call Call, name string) error {
 	<-ctx.Done()
 	return failed(call, name, ctx.Err())
+}
+
+// delay waits as long as a Delay takes, or for the end of ctx, whose error it returns.
+func (f *Faulty) delay(ctx context.Context) error {
+	timer := time.NewTimer(f.wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // change makes a call that changes the bucket, with the faults that are alike for all of them.
@@ -167,7 +179,7 @@ func (f *Faulty) change(ctx context.Context, fault Fault, call Call, name string
 	case Duplicate:
 		f.hold(do)
 	case Delay:
-		if err := chance.Wait(ctx, f.wait); err != nil {
+		if err := f.delay(ctx); err != nil {
 			return failed(call, name, err)
 		}
 	}
@@ -197,11 +209,14 @@ func (f *Faulty) Put(ctx context.Context, name string, body io.ReaderAt, size in
 
 // spoil returns data as it arrives: Cut ends it early, and Flip changes a bit of a copy.
 func spoil(data []byte, fault Fault, random uint64) []byte {
-	switch fault {
-	case Cut:
-		return chance.Cut(data, random)
-	case Flip:
-		return chance.Flip(data, random)
+	n := uint64(len(data))
+	switch {
+	case n == 0:
+	case fault == Cut:
+		return data[:random%n]
+	case fault == Flip:
+		data = bytes.Clone(data)
+		data[random/8%n] ^= 1 << (random % 8)
 	}
 	return data
 }
@@ -247,7 +262,7 @@ func (f *Faulty) ask(ctx context.Context, fault Fault, call Call, name string) e
 	case HangBefore, HangAfter:
 		return hang(ctx, call, name)
 	case Delay:
-		if err := chance.Wait(ctx, f.wait); err != nil {
+		if err := f.delay(ctx); err != nil {
 			return failed(call, name, err)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/shaledb/shale/remote"
 	"github.com/shaledb/shale/remote/buckettest"
-	"github.com/shaledb/shale/remote/buckettest/internal/chance"
 )
 
 var allFaults = []buckettest.Fault{
@@ -217,7 +216,13 @@ func TestFaulty_Hang(t *testing.T) {
 }
 
 // answered is All without the faults that hang, which need deadlines.
-func answered(part float64) buckettest.Rates { return chance.Even(buckettest.Flip, part) }
+func answered(part float64) buckettest.Rates {
+	rates := buckettest.Rates{}
+	for f := buckettest.None + 1; f <= buckettest.Flip; f++ {
+		rates[f] = part / float64(buckettest.Flip)
+	}
+	return rates
+}
 
 // TestBySeed checks that seeds repeat, that they differ, and that faults are as frequent as asked.
 func TestBySeed(t *testing.T) {

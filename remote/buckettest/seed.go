@@ -1,18 +1,33 @@
 package buckettest
 
-import "github.com/shaledb/shale/remote/buckettest/internal/chance"
+import "math/rand/v2"
 
 // Rates says how often each fault happens, from 0 to 1. Together they are at most 1.
 type Rates map[Fault]float64
 
 // All returns rates with which each fault happens equally often, and all together to a part of the
 // calls, from 0 to 1.
-func All(part float64) Rates { return chance.Even(numFaults-1, part) }
+func All(part float64) Rates {
+	rates := make(Rates)
+	for f := None + 1; f < numFaults; f++ {
+		rates[f] = part / float64(numFaults-1)
+	}
+	return rates
+}
 
 // BySeed returns a function for NewFaulty that chooses faults by chance. The same seed and rates
 // choose the same faults for the same numbers of calls, whatever the calls are.
 func BySeed(seed uint64, rates Rates) func(Op) Fault {
-	return func(op Op) Fault { return chance.Choose(seed, op.N, numFaults-1, rates) }
+	return func(op Op) Fault {
+		x := rand.New(rand.NewPCG(seed, uint64(op.N))).Float64()
+		for f := None + 1; f < numFaults; f++ {
+			if x < rates[f] {
+				return f
+			}
+			x -= rates[f]
+		}
+		return None
+	}
 }
 
 // At returns a function for NewFaulty with which one call has a fault: the n-th of a method, from 1.

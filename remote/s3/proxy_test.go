@@ -11,16 +11,15 @@ import (
 
 	"github.com/shaledb/shale/remote"
 	"github.com/shaledb/shale/remote/buckettest"
-	"github.com/shaledb/shale/remote/buckettest/httpproxy"
 	"github.com/shaledb/shale/remote/s3"
 	"github.com/shaledb/shale/remote/s3/s3test"
 )
 
 // through returns the bucket that c names, behind a proxy that makes faults, with the repetitions that package
 // remote makes.
-func through(t *testing.T, c s3.Config, decide func(httpproxy.Request) httpproxy.Fault) (remote.Bucket, *httpproxy.Proxy) {
+func through(t *testing.T, c s3.Config, decide func(proxyRequest) proxyFault) (remote.Bucket, *faultProxy) {
 	t.Helper()
-	p := httpproxy.New(t, c.Endpoint, decide)
+	p := newProxy(t, c.Endpoint, decide)
 	p.Wait = 5 * time.Millisecond
 	c.Endpoint = p.Addr()
 	for range 100 {
@@ -48,9 +47,9 @@ func TestProxy_Suite(t *testing.T) {
 	buckettest.Run(t, func(t *testing.T) remote.Bucket {
 		c := c
 		c.Prefix = fmt.Sprint(n.Add(1))
-		rates := httpproxy.All(0.05)
-		delete(rates, httpproxy.FlipAnswer)
-		b, _ := through(t, c, httpproxy.BySeed(uint64(n.Load()), rates))
+		rates := evenly(0.05)
+		delete(rates, FlipAnswer)
+		b, _ := through(t, c, bySeed(uint64(n.Load()), rates))
 		return b
 	})
 }
@@ -65,10 +64,10 @@ func TestProxy_Creators(t *testing.T) {
 	}
 	server := s3test.Start(t)
 	c := server.Make(t, "raced")
-	happened := map[httpproxy.Fault]int64{}
+	happened := map[proxyFault]int64{}
 	for seed := range uint64(seeds) {
 		c.Prefix = fmt.Sprint(seed)
-		b, proxy := through(t, c, httpproxy.BySeed(seed, httpproxy.All(0.4)))
+		b, proxy := through(t, c, bySeed(seed, evenly(0.4)))
 		believers := make([][]int, objects)
 		var mu sync.Mutex
 		var wg sync.WaitGroup
@@ -98,11 +97,11 @@ func TestProxy_Creators(t *testing.T) {
 			}
 			proxy.Replay(t.Context())
 		}
-		for _, f := range httpproxy.Faults() {
+		for _, f := range allFaults() {
 			happened[f] += proxy.Happened(f)
 		}
 	}
-	for _, f := range httpproxy.Faults() {
+	for _, f := range allFaults() {
 		if happened[f] == 0 {
 			t.Errorf("%v has not happened: the test shows nothing about it", f)
 		}

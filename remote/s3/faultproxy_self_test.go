@@ -1,4 +1,4 @@
-package httpproxy_test
+package s3_test
 
 import (
 	"bytes"
@@ -11,19 +11,17 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/shaledb/shale/remote/buckettest/httpproxy"
 )
 
-// A server keeps what it gets under the path, and what it has seen.
-type server struct {
+// A keeper is a server that keeps what it gets under the path, and what it has seen.
+type keeper struct {
 	mu   sync.Mutex
 	kept map[string]string
 	seen []string // method and body of each request; + after a body that ended early
 	host string
 }
 
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *keeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,27 +41,27 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *server) has(path string) (string, bool) {
+func (s *keeper) has(path string) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	text, there := s.kept[path]
 	return text, there
 }
 
-const old = "the bytes of the old object"
+const oldBytes = "the bytes of the old object"
 
-// start returns a proxy that makes one fault with every request, and the server behind it.
-func start(t *testing.T, fault httpproxy.Fault) (*httpproxy.Proxy, *server) {
+// startProxy returns a proxy that makes one fault with every request, and the server behind it.
+func startProxy(t *testing.T, fault proxyFault) (*faultProxy, *keeper) {
 	t.Helper()
-	s := &server{kept: map[string]string{"/b/old": old}}
+	s := &keeper{kept: map[string]string{"/b/old": oldBytes}}
 	behind := httptest.NewServer(s)
 	t.Cleanup(behind.Close)
-	p := httpproxy.New(t, behind.Listener.Addr().String(), func(httpproxy.Request) httpproxy.Fault { return fault })
+	p := newProxy(t, behind.Listener.Addr().String(), func(proxyRequest) proxyFault { return fault })
 	return p, s
 }
 
-// do makes a request. It returns the status, or 0 if there was no answer, and the body.
-func do(t *testing.T, p *httpproxy.Proxy, method, path, body string) (status int, got string, err error) {
+// ask makes a request. It returns the status, or 0 if there was no answer, and the body.
+func ask(t *testing.T, p *faultProxy, method, path, body string) (status int, got string, err error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.Addr()+path, strings.NewReader(body))
 	if err != nil {
@@ -87,27 +85,27 @@ func do(t *testing.T, p *httpproxy.Proxy, method, path, body string) (status int
 // then, and after Replay.
 func TestProxy_Changes(t *testing.T) {
 	for _, c := range []struct {
-		fault        httpproxy.Fault
+		fault        proxyFault
 		put, delete  int  // the status; 0: no answer
 		now, deleted bool // it has happened
 		late         int  // what Replay sends
 		then         bool // both have happened after that
 	}{
-		{httpproxy.None, 200, 200, true, true, 0, true},
-		{httpproxy.DropBefore, 0, 0, false, false, 0, false},
-		{httpproxy.DropAfter, 0, 0, true, true, 0, true},
-		{httpproxy.Late, 0, 0, false, false, 2, true},
-		{httpproxy.Duplicate, 200, 200, true, true, 2, true},
-		{httpproxy.Delay, 200, 200, true, true, 0, true},
-		{httpproxy.Conflict, 409, 200, false, true, 0, false},
-		{httpproxy.Busy, 503, 503, false, false, 0, false},
-		{httpproxy.CutBody, 0, 200, false, true, 0, false},
-		{httpproxy.CutAnswer, 200, 200, true, true, 0, true},
-		{httpproxy.FlipAnswer, 200, 200, true, true, 0, true},
+		{None, 200, 200, true, true, 0, true},
+		{DropBefore, 0, 0, false, false, 0, false},
+		{DropAfter, 0, 0, true, true, 0, true},
+		{Late, 0, 0, false, false, 2, true},
+		{Duplicate, 200, 200, true, true, 2, true},
+		{Delay, 200, 200, true, true, 0, true},
+		{Conflict, 409, 200, false, true, 0, false},
+		{Busy, 503, 503, false, false, 0, false},
+		{CutBody, 0, 200, false, true, 0, false},
+		{CutAnswer, 200, 200, true, true, 0, true},
+		{FlipAnswer, 200, 200, true, true, 0, true},
 	} {
-		p, s := start(t, c.fault)
-		put, _, _ := do(t, p, http.MethodPut, "/b/a%2Fnew", "new bytes")
-		del, _, _ := do(t, p, http.MethodDelete, "/b/old", "")
+		p, s := startProxy(t, c.fault)
+		put, _, _ := ask(t, p, http.MethodPut, "/b/a%2Fnew", "new bytes")
+		del, _, _ := ask(t, p, http.MethodDelete, "/b/old", "")
 		_, now := s.has("/b/a%2Fnew")
 		_, kept := s.has("/b/old")
 		if put != c.put || del != c.delete || now != c.now || kept == c.deleted {
@@ -129,29 +127,29 @@ func TestProxy_Changes(t *testing.T) {
 
 // TestProxy_Bodies damages bodies on the way, in both directions.
 func TestProxy_Bodies(t *testing.T) {
-	p, s := start(t, httpproxy.FlipBody)
-	if status, _, err := do(t, p, http.MethodPut, "/b/new", "new bytes"); status != 200 || err != nil {
+	p, s := startProxy(t, FlipBody)
+	if status, _, err := ask(t, p, http.MethodPut, "/b/new", "new bytes"); status != 200 || err != nil {
 		t.Errorf("PUT: %d, %v", status, err)
 	}
 	if got, _ := s.has("/b/new"); difference(got, "new bytes") != 1 {
 		t.Errorf("the server has %q, want one bit of another", got)
 	}
-	p, s = start(t, httpproxy.CutBody)
-	_, _, _ = do(t, p, http.MethodPut, "/b/new", "new bytes")
-	if _, there := s.has("/b/new"); there || p.Happened(httpproxy.CutBody) != 1 {
+	p, s = startProxy(t, CutBody)
+	_, _, _ = ask(t, p, http.MethodPut, "/b/new", "new bytes")
+	if _, there := s.has("/b/new"); there || p.Happened(CutBody) != 1 {
 		t.Error("the server has taken a cut body")
 	}
-	p, _ = start(t, httpproxy.FlipAnswer)
-	if status, got, err := do(t, p, http.MethodGet, "/b/old", ""); status != 200 || err != nil || difference(got, old) != 1 {
+	p, _ = startProxy(t, FlipAnswer)
+	if status, got, err := ask(t, p, http.MethodGet, "/b/old", ""); status != 200 || err != nil || difference(got, oldBytes) != 1 {
 		t.Errorf("GET: %d, %q, %v; want one bit of another", status, got, err)
 	}
-	p, _ = start(t, httpproxy.CutAnswer)
-	if status, got, err := do(t, p, http.MethodGet, "/b/old", ""); status != 200 || err == nil || len(got) >= len(old) || !strings.HasPrefix(old, got) {
+	p, _ = startProxy(t, CutAnswer)
+	if status, got, err := ask(t, p, http.MethodGet, "/b/old", ""); status != 200 || err == nil || len(got) >= len(oldBytes) || !strings.HasPrefix(oldBytes, got) {
 		t.Errorf("GET: %d, %q, %v; want a part of it and an error", status, got, err)
 	}
-	for _, fault := range []httpproxy.Fault{httpproxy.FlipAnswer, httpproxy.CutAnswer} {
-		p, _ = start(t, fault)
-		if status, _, err := do(t, p, http.MethodGet, "/b?list-type=2", ""); status != 200 || err != nil {
+	for _, fault := range []proxyFault{FlipAnswer, CutAnswer} {
+		p, _ = startProxy(t, fault)
+		if status, _, err := ask(t, p, http.MethodGet, "/b?list-type=2", ""); status != 200 || err != nil {
 			t.Errorf("%v of a list: %d, %v", fault, status, err)
 		}
 	}
@@ -170,10 +168,10 @@ func difference(a, b string) (n int) {
 
 // TestProxy_Delay checks that a delayed request arrives all the same.
 func TestProxy_Delay(t *testing.T) {
-	p, s := start(t, httpproxy.Delay)
+	p, s := startProxy(t, Delay)
 	p.Wait = 50 * time.Millisecond
 	begin := time.Now()
-	if status, _, err := do(t, p, http.MethodPut, "/b/new", "x"); status != 200 || err != nil || time.Since(begin) < p.Wait {
+	if status, _, err := ask(t, p, http.MethodPut, "/b/new", "x"); status != 200 || err != nil || time.Since(begin) < p.Wait {
 		t.Errorf("%d, %v after %v", status, err, time.Since(begin))
 	}
 	if got, _ := s.has("/b/new"); got != "x" {
@@ -183,9 +181,9 @@ func TestProxy_Delay(t *testing.T) {
 
 // TestProxy_LateBodyIsItsOwn checks that a late request has the bytes of its time.
 func TestProxy_LateBodyIsItsOwn(t *testing.T) {
-	p, s := start(t, httpproxy.Late)
+	p, s := startProxy(t, Late)
 	for i := range 3 {
-		_, _, _ = do(t, p, http.MethodPut, fmt.Sprint("/b/", i), string(bytes.Repeat([]byte{byte('a' + i)}, 1000*i)))
+		_, _, _ = ask(t, p, http.MethodPut, fmt.Sprint("/b/", i), string(bytes.Repeat([]byte{byte('a' + i)}, 1000*i)))
 	}
 	if n := p.Replay(t.Context()); n != 3 {
 		t.Fatalf("Replay = %d", n)
@@ -197,31 +195,31 @@ func TestProxy_LateBodyIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestBySeed checks that the same seed chooses the same faults, about as often as the rates say.
-func TestBySeed(t *testing.T) {
-	rates := httpproxy.All(0.5)
-	one, again, other := httpproxy.BySeed(1, rates), httpproxy.BySeed(1, rates), httpproxy.BySeed(2, rates)
-	counts, same := map[httpproxy.Fault]int{}, 0
+// TestProxy_BySeed checks that the same seed chooses the same faults, about as often as the rates say.
+func TestProxy_BySeed(t *testing.T) {
+	rates := evenly(0.5)
+	one, again, other := bySeed(1, rates), bySeed(1, rates), bySeed(2, rates)
+	counts, same := map[proxyFault]int{}, 0
 	const n = 20000
 	for i := range int64(n) {
-		f := one(httpproxy.Request{N: i})
+		f := one(proxyRequest{N: i})
 		counts[f]++
-		if f != again(httpproxy.Request{N: i, Method: "PUT"}) {
+		if f != again(proxyRequest{N: i, Method: "PUT"}) {
 			t.Fatalf("request %d has two faults with one seed", i)
 		}
-		if f == other(httpproxy.Request{N: i}) {
+		if f == other(proxyRequest{N: i}) {
 			same++
 		}
 	}
 	if same > n/2 {
 		t.Errorf("two seeds choose the same for %d of %d requests", same, n)
 	}
-	for _, f := range httpproxy.Faults() {
-		if want := n / 2 / len(httpproxy.Faults()); counts[f] < want*8/10 || counts[f] > want*12/10 {
+	for _, f := range allFaults() {
+		if want := n / 2 / len(allFaults()); counts[f] < want*8/10 || counts[f] > want*12/10 {
 			t.Errorf("%v happens %d times, want about %d", f, counts[f], want)
 		}
 	}
-	if httpproxy.Fault(99).String() != "Fault(99)" || httpproxy.FlipAnswer.String() != "FlipAnswer" {
+	if proxyFault(99).String() != "Fault(99)" || FlipAnswer.String() != "FlipAnswer" {
 		t.Error("wrong names")
 	}
 }
