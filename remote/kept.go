@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -32,33 +33,14 @@ func (s *Store) letGo() error {
 		return nil // Close has begun
 	}
 	defer s.ship.mu.release()
-	kept, yes := s.tooMuch()
-	if !yes {
-		return nil
-	}
-	state, err := s.db.Hold()
-	if err != nil {
-		return local(err)
-	}
-	h, live := &s.ship, uint64(state.State().MinLog) // what is in the logs before that is in tables
-	state.Release()
-	if h.held >= live {
-		return nil
-	}
-	// A later Open must not look for what is let go. A segment that is not known to be in the bucket may be there.
-	at, seq := h.at, h.lastSeq
-	if p := h.pending; p != nil {
-		at, seq = place{p.Log, p.End()}, max(seq, p.LastSeq)
-	}
-	if err := s.note(func(n *notes) { n.Shipped, n.LastSeq = at, max(n.LastSeq, seq) }); err != nil {
-		return err
-	}
-	s.keepLogs(live)
-	if h.at.before(place{log: live}) { // else the bucket has them, and only Salvage would need them
-		s.ledger.letGo(kept)
-		s.emit(Event{Kind: EventLetGo, Bytes: kept})
-	}
-	return nil
+	return s.letGoLocked(func(*manifest.State) error {
+		// A segment that is not known to be in the bucket may be there.
+		at, seq := s.ship.at, s.ship.lastSeq
+		if p := s.ship.pending; p != nil {
+			at, seq = place{p.Log, p.End()}, max(seq, p.LastSeq)
+		}
+		return s.note(func(n *notes) { n.Shipped, n.LastSeq = at, max(n.LastSeq, seq) })
+	})
 }
 
 // letGoUnopened is letGo for an attached store whose Store could not be opened: the next Attach goes on without these logs.
@@ -66,27 +48,43 @@ func (s *Store) letGoUnopened() error {
 	if !s.attached {
 		return nil // the local store is closed, and keeps them
 	}
+	return s.letGoLocked(func(state *manifest.State) error {
+		n, err := readNotes(s.fs, s.dir)
+		live := place{log: uint64(state.MinLog)}
+		// A directory that does not go on in its bucket has no use for what is noted there; nor does one that takes a store over
+		// look for its logs.
+		if err != nil || n == nil || n.Fenced || n.Restored || !n.Shipped.before(live) {
+			return err
+		}
+		n.Shipped, n.LastSeq = live, max(n.LastSeq, uint64(state.LastSeq)) // the bucket may have a part of what is let go
+		return writeNotes(s.fs, s.dir, n)
+	})
+}
+
+// letGoLocked lets go of the logs whose writes are in tables, if they take too much room. Before that, note notes it: a later
+// Open must not look for what is let go. Requires: ship.mu, or the Store has not started.
+func (s *Store) letGoLocked(note func(*manifest.State) error) error {
 	kept, yes := s.tooMuch()
 	if !yes {
 		return nil
 	}
 	h, err := s.db.Hold()
 	if err != nil {
-		return err
+		return local(err)
 	}
-	live, last := uint64(h.State().MinLog), uint64(h.State().LastSeq)
+	state := h.State()
 	h.Release()
-	n, err := readNotes(s.fs, s.dir)
-	// A directory that does not go on in its bucket has no use for what is noted there; nor does one that takes a store over
-	// look for its logs.
-	if err == nil && n != nil && !n.Fenced && !n.Restored && n.Shipped.before(place{log: live}) {
-		n.Shipped, n.LastSeq = place{log: live}, max(n.LastSeq, last) // the bucket may have a part of what is let go
-		err = writeNotes(s.fs, s.dir, n)
+	live := uint64(state.MinLog) // what is in the logs before that is in tables
+	if s.ship.held >= live {
+		return nil
 	}
-	if err != nil {
+	if err := note(state); err != nil {
 		return err
 	}
 	s.keepLogs(live)
-	s.emit(Event{Kind: EventLetGo, Bytes: kept})
+	if s.ship.at.before(place{log: live}) { // else the bucket has them, and only Salvage would need them
+		s.ledger.letGo(kept)
+		s.emit(Event{Kind: EventLetGo, Bytes: kept})
+	}
 	return nil
 }
