@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -421,5 +423,47 @@ func TestAttach_LetsGoWhileAway(t *testing.T) {
 	mustNil(t, err)
 	mustNil(t, s.Publish(t.Context()))
 	sameMap(t, "the bucket", restoredContents(t, b), model)
+	mustNil(t, s.Close())
+}
+
+// TestStore_LetsGoAndEndsTwice lets logs go while the PUT of a segment is on its way. The next Open ends too, when it has
+// claimed the store, and the PUT arrives after that. The directory is not taken for a copy that lacks these writes.
+func TestStore_LetsGoAndEndsTwice(t *testing.T) {
+	mem, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+	s := openStore(t, "db", b, manual(mem))
+	fill(t, s.DB(), model, "a", 100)
+	mustNil(t, s.Publish(t.Context()))
+	fill(t, s.DB(), model, "b", 100)
+	noSegments := func(call, name string) error {
+		if call == "put" && strings.HasPrefix(name, segmentFolder) {
+			return refusal{errors.New("the request is late")}
+		}
+		return nil
+	}
+	b.hook(noSegments, nil)
+	if err := s.Ship(t.Context()); err == nil || s.ship.pending == nil {
+		t.Fatalf("Ship: %v", err)
+	}
+	late := s.ship.pending
+	src, err := late.Encode(nil)
+	mustNil(t, err)
+	fill(t, s.DB(), model, "c", 5000)
+	mustNil(t, s.DB().Flush(t.Context()))
+	s.opts.MaxKept = 20 << 10
+	mustNil(t, s.letGo())
+	mem = copyOf(mem)
+	_ = s.Close() // it can't ship the rest
+	if err := mem.Remove("db/" + base.LogName(base.FileNum(late.Log))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err) // the local store removes it in the background
+	}
+
+	if _, err := Open(t.Context(), "db", b, manual(mem)); err == nil || errors.Is(err, ErrFenced) {
+		t.Fatalf("Open that can't PUT its fence: %v", err)
+	}
+	mustNil(t, PutObject(t.Context(), b.b, late.Name(), src, true))
+	b.hook(nil, nil)
+	s = openStore(t, "db", b, manual(mem))
+	mustNil(t, s.Publish(t.Context()))
+	sameMap(t, "at the end", restoredContents(t, b.b), model)
 	mustNil(t, s.Close())
 }

@@ -319,10 +319,12 @@ func (o *opening) noteClaim(newest *Step, epoch uint64) error {
 	if n := o.found; n != nil && n.Before == o.notes.Before && n.BeforeWriter == o.notes.BeforeWriter {
 		o.notes.Tried = n.try()
 	}
-	if o.notes.Restored {
+	// The logs may have been let go behind the end of the list: a PUT that is still on its way may bring what was in them.
+	noted := before != nil && (o.found.Restored || o.ship.at.before(o.found.Shipped))
+	if noted {
 		o.notes.Shipped = o.found.Shipped
 	}
-	if o.notes.Restored || o.lost {
+	if noted || o.lost {
 		o.notes.LastSeq = o.found.LastSeq
 	}
 	return writeNotes(o.fs, o.dir, &o.notes)
