@@ -103,14 +103,14 @@ func TestPin_OfAStray(t *testing.T) {
 			t.Errorf("%s: %v", what, report.Findings)
 		}
 	}
-	mustNil(t, p.put(t.Context(), b))
+	mustNil(t, p.put(t.Context(), b, true))
 	check("late")
 	if _, err := s.Collect(t.Context()); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a collection: %v", err)
 	}
 	mustNil(t, unpin(t.Context(), b, p.Label))
 	p.Expires = time.Now().Add(time.Hour)
-	mustNil(t, p.put(t.Context(), b))
+	mustNil(t, p.put(t.Context(), b, true))
 	collectAll(t, s)
 	// What stands there now is another writer's.
 	other := *step
@@ -127,5 +127,32 @@ func TestPin_OfAStray(t *testing.T) {
 	collectAll(t, s)
 	if names := namesOf(t, b, stepFolder); slices.Contains(names, StepName(7)) {
 		t.Errorf("the stray stays: %q", names)
+	}
+}
+
+// TestPin_LeftByAShipper has a writer that may not delete, and whose pin comes too late. The pin stays, and another process
+// goes on to collect: it removes the pin.
+func TestPin_LeftByAShipper(t *testing.T) {
+	b := newHooked(NewMem())
+	s, _ := pinnedLife(t, b, 12, func(uint64) bool { return false })
+	c, err := loadChain(t.Context(), b, s.id, 7)
+	mustNil(t, err)
+	collectAll(t, s)
+	b.hook(func(call, _ string) error {
+		if call == "delete" {
+			return refusal{errors.New("403: access denied")}
+		}
+		return nil
+	}, nil)
+	if _, err := c.pin(t.Context(), b, "late", PinOptions{}); !errors.Is(err, ErrSnapshotGone) {
+		t.Fatalf("a pin below the floor: %v", err)
+	}
+	if names := namesOf(t, b.b, pinFolder); len(names) != 1 {
+		t.Fatalf("the pins are %q, want the one that nobody could remove", names)
+	}
+	_, err = Collect(t.Context(), b.b)
+	mustNil(t, err)
+	if names := namesOf(t, b.b, pinFolder); len(names) > 0 {
+		t.Errorf("%q stays", names)
 	}
 }

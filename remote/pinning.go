@@ -91,7 +91,7 @@ func (c *chain) pin(ctx context.Context, b Bucket, name string, o PinOptions) (*
 	if o.Lasts > 0 {
 		p.Expires = o.now().Add(o.Lasts)
 	}
-	if err := p.put(ctx, b); err != nil {
+	if err := p.put(ctx, b, true); err != nil {
 		return nil, err
 	}
 	return p, p.keepIf(ctx, b, c.checkFloor(ctx, b))
@@ -102,13 +102,13 @@ func (c *chain) checkFloor(ctx context.Context, b Bucket) error {
 	return checkFloorOf(ctx, b, c.storeID, c.n(), c.n())
 }
 
-// put creates the object of a pin.
-func (p *Pin) put(ctx context.Context, b Bucket) error {
+// put makes the object of a pin. absent is that of Bucket.Put.
+func (p *Pin) put(ctx context.Context, b Bucket, absent bool) error {
 	src, err := p.Encode(nil)
 	if err != nil {
 		return err
 	}
-	return PutObject(ctx, b, p.Name(), src, true)
+	return PutObject(ctx, b, p.Name(), src, absent)
 }
 
 // keepIf returns nil if err is nil. Otherwise it withdraws the pin, and returns err.
@@ -116,8 +116,15 @@ func (p *Pin) keepIf(ctx context.Context, b Bucket, err error) error {
 	if err == nil {
 		return nil
 	}
-	if deleteErr := b.Delete(ctx, p.Name()); deleteErr != nil {
-		return fmt.Errorf("%w (and pin %s, which protects nothing, is left: %w)", err, p.Label, deleteErr)
+	withdrawErr := b.Delete(ctx, p.Name())
+	if mayNot(withdrawErr) {
+		// Whoever may not delete makes it one that has expired. Collections would end with an error at one that lasts.
+		expired := *p
+		expired.Expires = p.Written
+		withdrawErr = expired.put(ctx, b, false)
+	}
+	if withdrawErr != nil {
+		return fmt.Errorf("%w (and pin %s, which protects nothing, is left: %w)", err, p.Label, withdrawErr)
 	}
 	return err
 }
@@ -136,7 +143,7 @@ func (p *Pin) renew(ctx context.Context, b Bucket, lasts time.Duration, now time
 	}
 	next := *p
 	next.Label, next.Expires = pinLabel(name, num+1), now.Add(lasts)
-	if err := next.put(ctx, b); err != nil {
+	if err := next.put(ctx, b, true); err != nil {
 		return nil, err
 	}
 	_, err := b.Stat(ctx, p.Name())
