@@ -132,12 +132,3 @@ func (c *chain) appendFence(ctx context.Context, b Bucket, at place) (end place,
 	}
 	return end, nil
 }
-
-// anchor returns the segment that the owner appends after fence: it says that its first log is log.
-// lastSeq is the last sequence number before the log.
-func (c *chain) anchor(log, lastSeq uint64) *Segment {
-	return &Segment{
-		StoreID: c.storeID, Log: anchorPlace(c.epoch).log, FirstSeq: lastSeq + 1, LastSeq: lastSeq, Written: c.now(),
-		Next: log, Kind: SegmentSeal,
-	}
-}

@@ -99,6 +99,15 @@ func TestClaim_LostAnswer(t *testing.T) {
 	}
 }
 
+// anchor returns the segment that the owner appends after fence: it says that its first log is log.
+// lastSeq is the last sequence number before the log.
+func (c *chain) anchor(log, lastSeq uint64) *Segment {
+	return &Segment{
+		StoreID: c.storeID, Log: anchorPlace(c.epoch).log, FirstSeq: lastSeq + 1, LastSeq: lastSeq, Written: c.now(),
+		Next: log, Kind: SegmentSeal,
+	}
+}
+
 // TestFence_EndsTheList fences the writers of a list that is empty, that goes on, and that was fenced before.
 func TestFence_EndsTheList(t *testing.T) {
 	ctx := context.Background()

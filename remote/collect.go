@@ -347,16 +347,23 @@ func (k *collection) need(needs stepNeeds) {
 // needOfPins finds out what the pins need, one after the other, and chooses those that have expired. An expired pin keeps what
 // it needs this once: while it is there, its reader may put another one in its place, which the list has not seen.
 func (k *collection) needOfPins(ctx context.Context, now time.Time) error {
-	return allPins(ctx, k.b, k.c.storeID, func() { k.garbage = nil }, func(p *Pin) error {
+	pins, err := listPins(ctx, k.b, k.c.storeID)
+	if err != nil {
+		return err
+	}
+	for _, p := range pins {
 		if !p.Expires.IsZero() && !now.Before(p.Expires) {
 			k.garbage = append(k.garbage, garbage{Info{Name: p.Name()}, Name{Kind: KindPin}, &k.done.Pins})
 		}
 		err := k.needPin(ctx, p)
 		if errors.Is(err, ErrSnapshotGone) && !p.Expires.IsZero() {
-			return nil // whoever wrote it was told so, or has ended before that
+			continue // whoever wrote it was told so, or has ended before that
 		}
-		return err
-	})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // needPin marks what a pin needs. What steps at the floor and above need is marked already.

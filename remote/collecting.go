@@ -83,10 +83,10 @@ func (s *Store) collectLoop(ctx context.Context, first time.Duration) {
 		if ctx.Err() != nil {
 			return
 		}
-		if s.report("collect", err); err == nil {
-			retry, wait = backoff{}, s.opts.testing.collect
+		s.report("collect", err)
+		if retry.tried(err); err == nil {
+			wait = s.opts.testing.collect
 		} else {
-			retry.tries++
 			wait = retry.delay()
 		}
 	}

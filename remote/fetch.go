@@ -120,7 +120,6 @@ const mostCached = 4 * pageSize
 // fly makes the GET of a flight.
 func (s *tableState) fly(f *flight) {
 	b := make([]byte, f.to-f.from)
-	s.all.counts.pages.Add(1)
 	err := s.all.get(s.all.ctx, s.storedFile, b, f.from)
 	if err == nil && len(b) <= mostCached {
 		s.fill(f.from, b)

@@ -23,12 +23,6 @@ type tableFS struct {
 	files *bucketFiles
 }
 
-// Abs implements vfs.PathFS.
-func (t *tableFS) Abs(name string) (string, error) { return vfs.Abs(t.FS, name) }
-
-// Within implements vfs.PathFS.
-func (t *tableFS) Within(name, dir string) (bool, error) { return vfs.Within(t.FS, name, dir) }
-
 // LockShared implements vfs.SharedLocker.
 func (t *tableFS) LockShared(name string) (io.Closer, error) {
 	if l, ok := t.FS.(vfs.SharedLocker); ok {
@@ -105,8 +99,6 @@ type bucketFiles struct {
 	background sync.WaitGroup // fetches that nobody waits for
 	permits    chan struct{}  // one for each of them
 
-	counts fetchCounts
-
 	mu     sync.Mutex // protects the following fields
 	known  map[fileName]storedFile
 	opened map[fileID]*tableState
@@ -119,9 +111,6 @@ type fileName struct {
 	kind Kind
 	num  uint64
 }
-
-// A fetchCounts counts GETs of tables, by what they were for.
-type fetchCounts struct{ pages, streams atomic.Int64 }
 
 // maxBackground is the number of fetches under way that nobody waits for, and of tails at the beginning.
 const maxBackground = 64

@@ -69,7 +69,7 @@ func (s *Store) gateStrict(pos shale.LogPosition) error {
 			return s.gateError()
 		}
 		s.report("strict", err)
-		retry.tries++
+		retry.tried(err)
 		if !s.sleep(s.gates, retry.delay(), nil) {
 			return s.gateError()
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 
 	"github.com/shaledb/shale/vfs"
 )
@@ -24,8 +23,6 @@ type pageCache struct {
 	storeID uint64
 	file    vfs.File // nil: in memory
 	memory  [][]byte // the pages in memory; each is allocated when it is first used
-
-	damaged atomic.Int64 // pages that did not check
 
 	mu    sync.Mutex // protects the following fields; not held during I/O
 	slots []slot
@@ -163,7 +160,6 @@ func (c *pageCache) loadPage(i int32, info pageInfo, p []byte, from uint32) erro
 		return err
 	}
 	if Checksum(b) != info.sum {
-		c.damaged.Add(1)
 		return errPageDamaged
 	}
 	copy(p, buf[from:])

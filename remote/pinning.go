@@ -211,33 +211,23 @@ func findPin(ctx context.Context, b Bucket, storeID uint64, name string) (*Pin, 
 	return found, nil
 }
 
-// listPins returns all pins, in the order of their labels.
-func listPins(ctx context.Context, b Bucket, storeID uint64) (pins []*Pin, err error) {
-	err = allPins(ctx, b, storeID, func() { pins = nil }, func(p *Pin) error {
-		pins = append(pins, p)
-		return nil
-	})
-	return pins, err
-}
-
-// allPins calls fn for all pins, after begin, and begins again if it has to.
-func allPins(ctx context.Context, b Bucket, storeID uint64, begin func(), fn func(*Pin) error) error {
+// listPins returns all pins, in the order of their labels. It begins again if it has to.
+func listPins(ctx context.Context, b Bucket, storeID uint64) ([]*Pin, error) {
 	for range chainTries {
-		begin()
-		if complete, err := eachPin(ctx, b, storeID, fn); err != nil || complete {
-			return err
+		if pins, complete, err := tryListPins(ctx, b, storeID); err != nil || complete {
+			return pins, err
 		}
 	}
-	return fmt.Errorf("remote: the pins of the store change all the time: they were listed %d times", chainTries)
+	return nil, fmt.Errorf("remote: the pins of the store change all the time: they were listed %d times", chainTries)
 }
 
-// eachPin calls fn for all pins, in the order of their labels. If complete is true, fn has got every pin that was there before
-// the call, or one that has taken its place, unless it was given up. It is false if a pin vanishes between the list and
-// the read: another one may have taken its place that was not there yet when the list was made. Then the caller begins again.
-func eachPin(ctx context.Context, b Bucket, storeID uint64, fn func(*Pin) error) (complete bool, err error) {
+// tryListPins is one attempt of listPins. If complete is true, it has every pin that was there before the call, or one that has
+// taken its place, unless it was given up. It is false if a pin vanishes between the list and the read: another one may have
+// taken its place that was not there yet when the list was made.
+func tryListPins(ctx context.Context, b Bucket, storeID uint64) (pins []*Pin, complete bool, err error) {
 	for info, err := range b.List(ctx, pinFolder, "") {
 		if err != nil {
-			return false, err
+			return nil, false, err
 		}
 		name, ok := ParseName(info.Name)
 		if !ok {
@@ -245,14 +235,12 @@ func eachPin(ctx context.Context, b Bucket, storeID uint64, fn func(*Pin) error)
 		}
 		p, err := readPin(ctx, b, storeID, name.Pin)
 		if errors.Is(err, fs.ErrNotExist) {
-			return false, nil
-		}
-		if err == nil {
-			err = fn(p)
+			return nil, false, nil
 		}
 		if err != nil {
-			return false, err
+			return nil, false, err
 		}
+		pins = append(pins, p)
 	}
-	return true, nil
+	return pins, true, nil
 }

@@ -347,11 +347,8 @@ func (s *Store) publishLoop(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if s.report("publish", err); err == nil {
-			retry = backoff{}
-		} else {
-			retry.tries++
-		}
+		s.report("publish", err)
+		retry.tried(err)
 	}
 }
 

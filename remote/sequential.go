@@ -123,7 +123,6 @@ func (s *tableState) growLocked(st *stream, at int64) {
 	}
 	st.pieces = append(st.pieces, f)
 	s.all.background.Go(func() {
-		s.all.counts.streams.Add(1)
 		f.b = make([]byte, f.to-f.from)
 		f.err = s.all.get(st.ctx, s.storedFile, f.b, f.from)
 		close(f.done)

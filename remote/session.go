@@ -135,14 +135,12 @@ func (s *session) replace(step uint64, old, next *Pin) string {
 func (s *session) close(ctx context.Context) {
 	_ = s.requests.take(context.Background()) // the others end soon
 	defer s.requests.release()
-	for step := range s.held() {
-		s.mu.Lock()
-		p := s.pins[step]
-		delete(s.pins, step)
-		s.mu.Unlock()
-		if p != nil {
-			_ = unpin(ctx, s.b, p.Label) // it expires
-		}
+	s.mu.Lock()
+	pins := s.pins
+	s.pins = make(map[uint64]*sessionPin)
+	s.mu.Unlock()
+	for _, p := range pins {
+		_ = unpin(ctx, s.b, p.Label) // it expires
 	}
 }
 

@@ -295,10 +295,7 @@ func (s *Store) shipLoop(ctx context.Context) {
 		if err != nil || s.lacksTables() {
 			s.report("let logs go", s.letGo())
 		}
-		if s.report("ship", err); err == nil {
-			retry = backoff{}
-		} else {
-			retry.tries++
-		}
+		s.report("ship", err)
+		retry.tried(err)
 	}
 }

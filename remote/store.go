@@ -387,6 +387,13 @@ func (l lock) release() { <-l }
 // A backoff says how long to wait before something is tried again.
 type backoff struct{ tries int }
 
+// tried takes in how a try went.
+func (b *backoff) tried(err error) {
+	if b.tries++; err == nil {
+		b.tries = 0
+	}
+}
+
 // delay returns 100 ms for the first try, twice as much for each later one, and at most 30 s.
 func (b backoff) delay() time.Duration {
 	return min(100*time.Millisecond<<min(max(b.tries-1, 0), 10), 30*time.Second)

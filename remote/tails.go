@@ -24,8 +24,6 @@ type tails struct {
 	storeID uint64
 	fetch   func(ctx context.Context, f storedFile, p []byte, off int64) error // from the bucket
 
-	fetched atomic.Int64 // how many GETs were made
-
 	mu  sync.Mutex // protects the following field; not held during I/O
 	all map[fileID]*tailEntry
 }
@@ -162,7 +160,6 @@ func (t *tails) fill(ctx context.Context, f storedFile, w *wanted) error {
 		if len(w.b) == 0 {
 			off = -1 // the last bytes: an object of another size then has another footer
 		}
-		t.fetched.Add(1)
 		if err := t.fetch(ctx, f, missing, off); err != nil {
 			return err
 		}

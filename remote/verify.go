@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/shaledb/shale/internal/base"
@@ -322,13 +323,9 @@ func (v *verification) needLog(owner string, e Extent) {
 func (v *verification) pinned(ctx context.Context) error {
 	v.report.Pins = len(v.pins)
 	for _, name := range v.pins {
-		src, err := readChecked(ctx, v.b, name, stepGuess, maxObject)
+		p, err := readPin(ctx, v.b, v.report.StoreID, strings.TrimPrefix(name, pinFolder))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was removed meanwhile
-		}
-		var p *Pin
-		if err == nil {
-			p, err = DecodePin(name, v.report.StoreID, src)
 		}
 		if err != nil {
 			if err := v.findOr(name, err); err != nil {
