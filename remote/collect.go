@@ -317,9 +317,8 @@ func needsOf(step *Step) stepNeeds {
 		return needs
 	}
 	for _, a := range step.Edit.Added {
-		needs.files = append(needs.files, uint64(a.Table.Num))
-		if a.Table.Sidecar != nil {
-			needs.files = append(needs.files, uint64(a.Table.Sidecar.Num))
+		for f := range filesOfTable(a.Table) {
+			needs.files = append(needs.files, f.num)
 		}
 	}
 	for _, s := range step.Edit.Sidecars {

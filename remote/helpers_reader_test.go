@@ -154,15 +154,7 @@ func testValue(random *rand.Rand) []byte {
 // putFile copies a table or a sidecar of a store into a bucket.
 func putFile(t testing.TB, fsys vfs.FS, dir string, b Bucket, f storedFile) {
 	t.Helper()
-	mustNil(t, PutObject(t.Context(), b, f.name(), readAll(t, fsys, filepath.Join(dir, localName(f))), false))
-}
-
-// localName returns the name of the file of a table or sidecar in a store.
-func localName(f storedFile) string {
-	if f.kind == KindFilter {
-		return base.FilterName(base.FileNum(f.num))
-	}
-	return base.TableName(base.FileNum(f.num))
+	mustNil(t, PutObject(t.Context(), b, f.name(), readAll(t, fsys, filepath.Join(dir, f.file())), false))
 }
 
 // get fetches bytes of an object.

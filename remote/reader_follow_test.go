@@ -227,7 +227,7 @@ func TestReader_Missing(t *testing.T) {
 			good, goodKey = bad, key
 			bad, key = tableFile(table), table.Smallest
 		}
-		data := readAll(t, w.mem, "db/"+localName(bad))
+		data := readAll(t, w.mem, "db/"+bad.file())
 		mustNil(t, b.Delete(t.Context(), bad.name()))
 		if damaged {
 			for i := range data[:3000] {

@@ -92,11 +92,8 @@ func (r *restore) sweep() error {
 		return err
 	}
 	needed := map[string]bool{restoringName: true, base.LockName: true}
-	for t := range r.moment.state.Tables.Version.Tables() {
-		needed[base.TableName(t.Num)] = true
-		if t.Sidecar != nil {
-			needed[base.FilterName(t.Sidecar.Num)] = true
-		}
+	for f := range filesOf(r.moment.state.Tables.Version) {
+		needed[f.file()] = true
 	}
 	for _, name := range names {
 		if !needed[name] {

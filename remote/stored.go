@@ -34,6 +34,14 @@ type fileID struct {
 // name returns the name of the object.
 func (f fileID) name() string { return Name{Kind: f.kind, Num: f.num}.String() }
 
+// file returns the name of the file in the directory of a store.
+func (f fileID) file() string {
+	if f.kind == KindFilter {
+		return base.FilterName(base.FileNum(f.num))
+	}
+	return base.TableName(base.FileNum(f.num))
+}
+
 // tableFile describes the object of a table.
 func tableFile(t *manifest.Table) storedFile {
 	return storedFile{fileID: fileID{KindTable, uint64(t.Num), t.Checksum}, size: t.Size, filter: t.FilterBytes}
@@ -50,9 +58,20 @@ func sidecarFile(t *manifest.Table) storedFile {
 func filesOf(v *manifest.Version) iter.Seq[storedFile] {
 	return func(yield func(storedFile) bool) {
 		for t := range v.Tables() {
-			if !yield(tableFile(t)) || t.Sidecar != nil && !yield(sidecarFile(t)) {
-				return
+			for f := range filesOfTable(t) {
+				if !yield(f) {
+					return
+				}
 			}
+		}
+	}
+}
+
+// filesOfTable yields a table and its sidecar, if it has one.
+func filesOfTable(t *manifest.Table) iter.Seq[storedFile] {
+	return func(yield func(storedFile) bool) {
+		if yield(tableFile(t)) && t.Sidecar != nil {
+			yield(sidecarFile(t))
 		}
 	}
 }

@@ -69,7 +69,7 @@ func TestTails_EveryByte(t *testing.T) {
 	p := publishTables(t, 60, shale.Options{CompactionWorkers: -1})
 	local := vfs.NewMem()
 	f := slices.Collect(filesOf(p.version))[0]
-	want := readAll(t, p.mem, "db/"+localName(f))
+	want := readAll(t, p.mem, "db/"+f.file())
 	fetched := 0
 	get := func(ctx context.Context, f storedFile, b []byte, off int64) error {
 		fetched++

@@ -16,17 +16,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// An upload is one file of the store that goes to the bucket.
-type upload struct {
-	num   uint64
-	table bool
-	name  string // of the object
-	file  string // in the directory
-	size  int64  // bytes, as the manifest states it
-	// sum returns the crc32c of the file.
-	sum func(ctx context.Context, f vfs.File) (uint32, error)
-}
-
 // tableFooter is the length of the footer of a table in bytes (docs/FORMAT.md, section 4).
 const tableFooter = 108
 
@@ -57,39 +46,33 @@ func (s *Store) upload(ctx context.Context, before *manifest.Version, added []ma
 }
 
 // missing returns the files that the bucket lacks. Requires: publish.mu.
-func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo []upload) {
+func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo []storedFile) {
 	p := &s.publish
 	if p.uploaded == nil {
 		p.uploaded = make(map[uint64]bool)
 	}
 	had := numsOf(before)
-	add := func(u upload) {
-		if !had[u.num] && !p.uploaded[u.num] {
-			todo = append(todo, u)
-		}
-	}
 	for _, a := range added {
-		t := a.Table
-		add(upload{uint64(t.Num), true, TableName(uint64(t.Num)), base.TableName(t.Num), t.Size, func(ctx context.Context, f vfs.File) (uint32, error) {
-			return tableSum(ctx, f, t)
-		}})
-		if b := t.Sidecar; b != nil {
-			add(upload{uint64(b.Num), false, FilterName(uint64(b.Num)), base.FilterName(b.Num), b.Size, func(ctx context.Context, f vfs.File) (uint32, error) {
-				return sumOf(ctx, f, 0, 0, b.Size)
-			}})
+		for f := range filesOfTable(a.Table) {
+			if !had[f.num] && !p.uploaded[f.num] {
+				todo = append(todo, f)
+			}
 		}
 	}
 	return todo
 }
 
-// tableSum returns the crc32c of a table's file. The manifest has that of all bytes before the
+// fileSum returns the crc32c of the file. The manifest has that of all bytes of a table before the
 // footer, since they were written. So damage on the local disk is noticed by the bucket, and the
 // table need not be read twice.
-func tableSum(ctx context.Context, f vfs.File, t *manifest.Table) (uint32, error) {
-	if t.Size < tableFooter {
-		return 0, fmt.Errorf("table of %d bytes", t.Size)
+func (f storedFile) fileSum(ctx context.Context, src io.ReaderAt) (uint32, error) {
+	switch {
+	case f.kind == KindFilter:
+		return sumOf(ctx, src, 0, 0, f.size)
+	case f.size < tableFooter:
+		return 0, fmt.Errorf("table of %d bytes", f.size)
 	}
-	return sumOf(ctx, f, t.Checksum, t.Size-tableFooter, t.Size)
+	return sumOf(ctx, src, f.sum, f.size-tableFooter, f.size)
 }
 
 // sumOf returns the crc32c of the first to bytes of src, if sum is that of the first from bytes.
@@ -112,33 +95,33 @@ func sumOf(ctx context.Context, src io.ReaderAt, sum uint32, from, to int64) (ui
 
 // put puts one file into the bucket, unless an earlier process has done so, and checks that the bucket has all of it: a step
 // names only objects that were seen with the right size.
-func (s *Store) put(ctx context.Context, u upload) (sent bool, err error) {
-	f, err := s.fs.Open(filepath.Join(s.dir, u.file))
+func (s *Store) put(ctx context.Context, u storedFile) (sent bool, err error) {
+	f, err := s.fs.Open(filepath.Join(s.dir, u.file()))
 	if err != nil {
 		return false, local(err)
 	}
 	defer f.Close() // only read: nothing to lose
 	size, err := f.Size()
 	if err == nil && size != u.size {
-		err = base.Corruption(u.file, -1, "file", fmt.Errorf("%d bytes, the manifest says %d", size, u.size))
+		err = base.Corruption(u.file(), -1, "file", fmt.Errorf("%d bytes, the manifest says %d", size, u.size))
 	}
 	if err != nil {
 		return false, local(err)
 	}
-	sum, err := u.sum(ctx, f)
+	sum, err := u.fileSum(ctx, f)
 	if err != nil {
-		return false, local(fmt.Errorf("read %s: %w", u.file, err))
+		return false, local(fmt.Errorf("read %s: %w", u.file(), err))
 	}
 	if there, err := s.isThere(ctx, u, f, sum); err != nil || there {
 		return false, err
 	}
-	if err := s.bucket.Put(ctx, u.name, f, size, sum, false); err != nil {
+	if err := s.bucket.Put(ctx, u.name(), f, size, sum, false); err != nil {
 		return false, s.putError(ctx, u, f, sum, err)
 	}
-	info, err := s.bucket.Stat(ctx, u.name)
+	info, err := s.bucket.Stat(ctx, u.name())
 	if err == nil && (info.Size != size || info.CRC32C != sum) {
 		err = fmt.Errorf("%w (%s was PUT with %d bytes and crc32c %08x, and has %d and %08x)",
-			ErrInconsistent, u.name, size, sum, info.Size, info.CRC32C)
+			ErrInconsistent, u.name(), size, sum, info.Size, info.CRC32C)
 	}
 	return true, err
 }
@@ -156,15 +139,15 @@ const sameEnd = 4096
 // of the whole depends on little more than the lengths. The ends of the files say it. A sidecar ends with a checksum of
 // its contents. A table has the random number of its session before the footer, and a session gives a number out
 // once. A table without a session, of an earlier program, is put again.
-func (s *Store) isThere(ctx context.Context, u upload, f vfs.File, sum uint32) (bool, error) {
+func (s *Store) isThere(ctx context.Context, u storedFile, f vfs.File, sum uint32) (bool, error) {
 	if u.num>>EpochShift >= s.epoch {
 		return false, nil
 	}
-	info, err := s.bucket.Stat(ctx, u.name)
+	info, err := s.bucket.Stat(ctx, u.name())
 	if err != nil || info.Size != u.size || info.CRC32C != sum {
 		return false, ignoreAbsence(err)
 	}
-	if u.table {
+	if u.kind == KindTable {
 		if session, err := sstable.Session(f, u.size); err != nil || session == 0 {
 			return false, nil // if the table is damaged, its PUT says so
 		}
@@ -173,17 +156,17 @@ func (s *Store) isThere(ctx context.Context, u upload, f vfs.File, sum uint32) (
 	if n, err := f.ReadAt(ours, u.size-int64(len(ours))); n < len(ours) {
 		return false, local(early(err))
 	}
-	_, err = s.bucket.ReadAt(ctx, u.name, theirs, -1)
+	_, err = s.bucket.ReadAt(ctx, u.name(), theirs, -1)
 	return err == nil && bytes.Equal(ours, theirs), ignoreAbsence(err)
 }
 
 // putError finds out whether the local file is to blame for a wrong checksum.
-func (s *Store) putError(ctx context.Context, u upload, f io.ReaderAt, sum uint32, err error) error {
+func (s *Store) putError(ctx context.Context, u storedFile, f io.ReaderAt, sum uint32, err error) error {
 	if !errors.Is(err, ErrChecksum) {
 		return err
 	}
 	if now, rerr := sumOf(ctx, f, 0, 0, u.size); rerr == nil && now != sum {
-		return local(base.Corruption(u.file, -1, "file",
+		return local(base.Corruption(u.file(), -1, "file",
 			fmt.Errorf("crc32c %08x, it was written with %08x: run Verify, and repair the local store", now, sum)))
 	}
 	return err

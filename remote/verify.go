@@ -271,9 +271,8 @@ func (v *verification) need(owner string, s *State) {
 
 // needTable notes a table and its sidecar.
 func (v *verification) needTable(owner string, t *manifest.Table) {
-	v.needFile(owner, TableName(uint64(t.Num)), t.Size, t)
-	if t.Sidecar != nil {
-		v.needFile(owner, FilterName(uint64(t.Sidecar.Num)), t.Sidecar.Size, t)
+	for f := range filesOfTable(t) {
+		v.needFile(owner, f.name(), f.size, t)
 	}
 }
 
