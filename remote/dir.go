@@ -48,9 +48,7 @@ const (
 // without objects is removed, except for dir itself. Files that are not objects of the bucket must
 // not be put there.
 func NewDir(fsys vfs.FS, dir string) (Bucket, error) {
-	if fsys == nil {
-		fsys = vfs.Default
-	}
+	setDefault(&fsys, vfs.Default)
 	root, err := vfs.Abs(fsys, dir) // the program may change its working directory
 	if err != nil {
 		return nil, fmt.Errorf("remote: make a bucket: %w", err)

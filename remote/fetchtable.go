@@ -32,13 +32,10 @@ func fetchTable(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, path
 	name := TableName(uint64(want.Num))
 	return fetchChecked(name, func() error {
 		sum, err := fetchFile(ctx, b, name, fsys, path, want.Size, want.Size-tableFooter)
-		if err == nil {
-			err = checkSums(want, sum)
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			err = openTable(fsys, path, storeID, want)
-		}
-		return err
+		return checkTable(fsys, path, storeID, want, func(vfs.File) (uint32, error) { return sum, nil })
 	})
 }
 
@@ -121,47 +118,25 @@ func copyObject(ctx context.Context, b Bucket, name string, f vfs.File, size, su
 	return sum, nil
 }
 
-// checkTable checks the file of a table as fetchTable does. It reads the whole file.
-func checkTable(ctx context.Context, fsys vfs.FS, path string, storeID uint64, want *manifest.Table) error {
-	f, err := fsys.Open(path)
-	if err != nil {
-		return err
-	}
-	sum, err := sumOf(ctx, f, 0, 0, want.Size-tableFooter)
-	_ = f.Close() // opened for reading
-	if err == nil {
-		err = checkSums(want, sum)
-	}
-	if err == nil {
-		err = openTable(fsys, path, storeID, want)
-	}
-	return err
-}
-
-// checkSums compares the checksum of the bytes of a table with the one that the manifest states.
-func checkSums(want *manifest.Table, sum uint32) error {
-	if sum == want.Checksum {
-		return nil
-	}
-	return base.Corruption(base.TableName(want.Num), -1, "file", fmt.Errorf("checksum %08x, the manifest states %08x", sum, want.Checksum))
-}
-
-// openTable checks the footer and the properties of the file of a table, and that it ends where it
-// should.
-func openTable(fsys vfs.FS, path string, storeID uint64, want *manifest.Table) error {
+// checkTable checks the file of a table: the checksum of its bytes before the footer, which sum returns, the footer and
+// the properties, and that it ends where it should.
+func checkTable(fsys vfs.FS, path string, storeID uint64, want *manifest.Table, sum func(f vfs.File) (uint32, error)) error {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close() // opened for reading
-	_, err = sstable.Open(f, tableOptions(storeID, want))
+	got, err := sum(f)
+	if err == nil && got != want.Checksum {
+		err = base.Corruption(base.TableName(want.Num), -1, "file", fmt.Errorf("checksum %08x, the manifest states %08x", got, want.Checksum))
+	}
+	if err != nil {
+		return err
+	}
+	// Nobody is going to ask it for keys.
+	_, err = sstable.Open(f, sstable.ReaderOptions{Num: want.Num, StoreID: storeID, Size: want.Size, Checksum: want.Checksum, Seq: want.MaxSeq,
+		NoFilter: true, NoIndex: true})
 	return err
-}
-
-// tableOptions are those with which a table is opened that nobody is going to ask for keys.
-func tableOptions(storeID uint64, t *manifest.Table) sstable.ReaderOptions {
-	return sstable.ReaderOptions{Num: t.Num, StoreID: storeID, Size: t.Size, Checksum: t.Checksum, Seq: t.MaxSeq,
-		NoFilter: true, NoIndex: true}
 }
 
 // checkFilter checks the file of a table's sidecar. It reads the whole file.

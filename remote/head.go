@@ -42,9 +42,9 @@ func appendSum(dst []byte, start int) []byte {
 	return binary.LittleEndian.AppendUint32(dst, Checksum(dst[start:]))
 }
 
-// checkHead checks the head of an object of a version up to newest, except for the store id, which it returns. size is
+// checkHead checks the head of an object, except for the store id, which it returns. size is
 // the least number of bytes of such an object. The error names no object.
-func checkHead(src []byte, magic string, size int, newest uint32) (storeID uint64, err error) {
+func checkHead(src []byte, magic string, size int) (storeID uint64, err error) {
 	if len(src) < size {
 		return 0, fmt.Errorf("%d bytes, it has %d at least", len(src), size)
 	}
@@ -55,7 +55,7 @@ func checkHead(src []byte, magic string, size int, newest uint32) (storeID uint6
 		return 0, fmt.Errorf("version: %w", err)
 	}
 	switch v := binary.LittleEndian.Uint32(src[8:]); {
-	case v > newest:
+	case v > FormatVersion:
 		return 0, fmt.Errorf("version %d: %w", v, base.ErrFormatTooNew)
 	case v == 0:
 		return 0, errors.New("version 0")
@@ -71,10 +71,10 @@ func checkStored(b, stored []byte) error {
 	return nil
 }
 
-// unseal checks the head of an object of a version up to newest and the checksum at its end, and returns the bytes between
+// unseal checks the head of an object and the checksum at its end, and returns the bytes between
 // the two. size is the least number of bytes of such an object.
-func unseal(src []byte, magic string, size int, newest uint32) (storeID uint64, content []byte, err error) {
-	storeID, err = checkHead(src, magic, size, newest)
+func unseal(src []byte, magic string, size int) (storeID uint64, content []byte, err error) {
+	storeID, err = checkHead(src, magic, size)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -33,7 +33,7 @@ func (i *Identity) Encode(dst []byte) ([]byte, error) {
 // *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodeIdentity(src []byte) (*Identity, error) {
 	i := new(Identity)
-	id, content, err := unseal(src, identityMagic, identitySize, FormatVersion)
+	id, content, err := unseal(src, identityMagic, identitySize)
 	if err == nil {
 		d := decoder{src: content}
 		i.StoreID, i.Created = id, d.time(d.uint64())

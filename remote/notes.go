@@ -21,8 +21,6 @@ const (
 	notesMagic = "shaleNOT"
 	// notesSize is the length of the file in bytes. Part of the format.
 	notesSize = headSize + 8*8 + 4 + sumSize
-	// notesVersion is the highest version of the file.
-	notesVersion = 2
 	// maxTried is how many writers notes.Tried has at most: the newest. Part of the format.
 	maxTried = 1000
 )
@@ -63,14 +61,8 @@ type notes struct {
 //
 //	head 24 · step · its writer · step before · its writer · log · offset · last sequence number · epoch (u64 each)
 //	· restored u8 · fenced u8 · zero 2 · [tried u64]* · crc32c u32
-//
-// With tried writers it has version 2.
 func (n *notes) encode() []byte {
 	dst := appendHead(nil, notesMagic, n.StoreID)
-	if len(n.Tried) > 0 {
-		binary.LittleEndian.PutUint32(dst[8:], notesVersion)
-		binary.LittleEndian.PutUint32(dst[12:], Checksum(dst[:12]))
-	}
 	for _, v := range []uint64{n.Step, n.Writer, n.Before, n.BeforeWriter, n.Shipped.log, uint64(n.Shipped.off), n.LastSeq, n.Epoch} {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
@@ -99,7 +91,7 @@ func (n *notes) wrote(s *Step) bool {
 
 // decodeNotes decodes the file. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func decodeNotes(src []byte) (*notes, error) {
-	id, content, err := unseal(src, notesMagic, notesSize, notesVersion)
+	id, content, err := unseal(src, notesMagic, notesSize)
 	if err != nil {
 		return nil, damage(notesName, "notes", err)
 	}

@@ -104,9 +104,7 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&c.testing.patience, backgroundPatience)
 	setDefault(&c.testing.closeWait, closeWait)
 	setDefault(&c.testing.collect, collectEvery)
-	if c.Store.FS == nil {
-		c.Store.FS = vfs.Default
-	}
+	setDefault(&c.Store.FS, vfs.Default)
 	if c.Strict {
 		c.Store.Durability = shale.SyncEach
 	}

@@ -52,7 +52,7 @@ func appendPageHeader(dst []byte, storeID uint64, pages int64) []byte {
 // checkPageHeader returns an error unless src is the header of a cache for this store with as many pages.
 func checkPageHeader(src []byte, storeID uint64, pages int64) error {
 	const size = headSize + 8 + sumSize
-	id, err := checkHead(src, pageMagic, size, FormatVersion)
+	id, err := checkHead(src, pageMagic, size)
 	if err != nil {
 		return err
 	}

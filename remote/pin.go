@@ -56,7 +56,7 @@ func (p *Pin) Encode(dst []byte) ([]byte, error) {
 // DecodePin decodes the object with the given name, which must be a pin of the store. It keeps no
 // part of src. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodePin(name string, storeID uint64, src []byte) (*Pin, error) {
-	id, content, err := unseal(src, pinMagic, leastState, FormatVersion)
+	id, content, err := unseal(src, pinMagic, leastState)
 	if err != nil {
 		return nil, damage(name, "pin", err)
 	}

@@ -61,9 +61,7 @@ func promote(ctx context.Context, b Bucket, dir string, o *Options, warm *warmth
 	if o != nil {
 		opts = *o
 	}
-	if opts.Store.FS == nil {
-		opts.Store.FS = vfs.Default
-	}
+	setDefault(&opts.Store.FS, vfs.Default)
 	for attempt := 1; ; attempt++ {
 		r, err := Restore(ctx, b, dir, At{}, &RestoreOptions{FS: opts.Store.FS, warm: warm})
 		if err != nil {
@@ -107,9 +105,6 @@ func fenceAll(ctx context.Context, b Bucket, storeID uint64) error {
 func (r *Reader) Warm(ctx context.Context, dir string, fsys vfs.FS) error {
 	if r.pinned != nil {
 		return fmt.Errorf("remote: warm: the reader is at pin %q and can't be promoted: open a reader without a pin", r.opts.Pin)
-	}
-	if fsys == nil {
-		fsys = vfs.Default
 	}
 	w := newRestore(r.b, dir, At{}, &RestoreOptions{FS: fsys, warm: &r.warm})
 	err := w.within(ctx, w.fetch)

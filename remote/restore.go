@@ -111,9 +111,7 @@ func newRestore(b Bucket, dir string, at At, o *RestoreOptions) *restore {
 	if o != nil {
 		r.opts = *o
 	}
-	if r.opts.FS == nil {
-		r.opts.FS = vfs.Default
-	}
+	setDefault(&r.opts.FS, vfs.Default)
 	if r.opts.Fetches <= 0 {
 		r.opts.Fetches = fetchesDefault
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
 )
 
 // fetch brings the tables and sidecars, several at the same time.
@@ -49,13 +50,17 @@ func (r *restore) fetch(ctx context.Context) error {
 // fetchOne fetches one table, unless an interrupted restore has left it in the directory: then kept is its size.
 func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) (kept int64, err error) {
 	path := r.path(base.TableName(t.Num))
-	if info, err := r.fs.Stat(path); err == nil && r.opts.warm.has(path, t) && info.Size == t.Size {
-		r.arrive(t.Size, total)
-		return t.Size, nil
-	} else if err == nil && checkTable(ctx, r.fs, path, r.done.StoreID, t) == nil {
-		r.opts.warm.add(path, t)
-		r.arrive(t.Size, total)
-		return t.Size, nil
+	if info, err := r.fs.Stat(path); err == nil {
+		whole := r.opts.warm.has(path, t) && info.Size == t.Size
+		if !whole {
+			sum := func(f vfs.File) (uint32, error) { return sumOf(ctx, f, 0, 0, t.Size-tableFooter) }
+			whole = checkTable(r.fs, path, r.done.StoreID, t, sum) == nil
+		}
+		if whole {
+			r.opts.warm.add(path, t)
+			r.arrive(t.Size, total)
+			return t.Size, nil
+		}
 	}
 	b := arriving{r.b, func(n int64) { r.arrive(n, total) }}
 	if err := fetchTable(ctx, b, r.done.StoreID, r.fs, path, t); err != nil {

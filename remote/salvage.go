@@ -32,9 +32,7 @@ type Unshipped struct {
 //
 // After an error, which comes with an empty Unshipped, the list ends.
 func Salvage(fsys vfs.FS, dir string) iter.Seq2[Unshipped, error] {
-	if fsys == nil {
-		fsys = vfs.Default
-	}
+	setDefault(&fsys, vfs.Default)
 	return func(yield func(Unshipped, error) bool) {
 		err := salvage(fsys, dir, func(u Unshipped) bool { return yield(u, nil) })
 		if err != nil && !errors.Is(err, errStopped) {

@@ -119,7 +119,7 @@ func decodeSegment(src []byte) (*Segment, error) {
 // decodeSegmentHeader decodes and checks the header that src begins with. The segment has no body;
 // length is the number of bytes that it has.
 func decodeSegmentHeader(src []byte) (s *Segment, length int64, err error) {
-	id, err := checkHead(src, segmentMagic, segmentHeader, FormatVersion)
+	id, err := checkHead(src, segmentMagic, segmentHeader)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -52,7 +52,7 @@ func (s *State) Encode(dst []byte) ([]byte, error) {
 // DecodeState decodes the object with the given name, which must be a state of the store. It keeps
 // no part of src. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodeState(name string, storeID uint64, src []byte) (*State, error) {
-	id, content, err := unseal(src, stateMagic, leastState, FormatVersion)
+	id, content, err := unseal(src, stateMagic, leastState)
 	if err != nil {
 		return nil, damage(name, "state", err)
 	}

@@ -98,7 +98,7 @@ func DecodeStep(name string, storeID uint64, src []byte) (*Step, error) {
 
 // decodeStep decodes and checks a step of any store.
 func decodeStep(src []byte) (*Step, error) {
-	id, content, err := unseal(src, stepMagic, leastStep, FormatVersion)
+	id, content, err := unseal(src, stepMagic, leastStep)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func chunkSums(tail []byte) []uint32 {
 // decodeTailHeader decodes and checks the header at the beginning of src. It keeps no part of src, and
 // allocates no more than src has.
 func decodeTailHeader(src []byte) (*tailHeader, error) {
-	storeID, err := checkHead(src, tailMagic, tailFixed+sumSize, FormatVersion)
+	storeID, err := checkHead(src, tailMagic, tailFixed+sumSize)
 	if err != nil {
 		return nil, err
 	}
