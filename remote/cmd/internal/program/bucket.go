@@ -101,23 +101,21 @@ func (p place) checkApart(dir string) error {
 }
 
 // bucket opens the bucket that a word names.
-func (c *call) bucket(word string, make bool) (place, remote.Bucket, error) {
+func (c *call) bucket(word string) (remote.Bucket, error) {
 	p, err := parsePlace(word)
 	if err != nil {
-		return p, nil, err
+		return nil, err
 	}
-	b, err := p.open(c.ctx, make)
-	return p, b, err
+	return p.open(c.ctx, false)
 }
 
-// bucketFor is bucket for a store in dir.
-func (c *call) bucketFor(dir, word string, make bool) (place, remote.Bucket, error) {
-	p, err := parsePlace(word)
-	if err == nil {
+// bucketFor opens the bucket that a word names for a store in dir.
+func (c *call) bucketFor(dir, word string, make bool) (p place, b remote.Bucket, err error) {
+	if p, err = parsePlace(word); err == nil {
 		err = p.checkApart(dir)
 	}
-	if err != nil {
-		return p, nil, err
+	if err == nil {
+		b, err = p.open(c.ctx, make)
 	}
-	return c.bucket(word, make)
+	return p, b, err
 }

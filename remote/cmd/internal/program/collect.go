@@ -9,7 +9,7 @@ import (
 
 // collect deletes what nobody needs any more.
 func collect(c *call) (int, error) {
-	_, b, err := c.bucket(c.words[0], false)
+	b, err := c.bucket(c.words[0])
 	if err != nil {
 		return failed, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // pins lists the pins of a bucket.
 func pins(c *call) (int, error) {
-	_, b, err := c.bucket(c.words[0], false)
+	b, err := c.bucket(c.words[0])
 	if err != nil {
 		return failed, err
 	}
@@ -49,7 +49,7 @@ func pin(c *call) (int, error) {
 		}
 		o.Step = n
 	}
-	_, b, err := c.bucket(c.words[0], false)
+	b, err := c.bucket(c.words[0])
 	if err != nil {
 		return failed, err
 	}
@@ -63,7 +63,7 @@ func pin(c *call) (int, error) {
 
 // unpin lets a state go.
 func unpin(c *call) (int, error) {
-	_, b, err := c.bucket(c.words[0], false)
+	b, err := c.bucket(c.words[0])
 	if err != nil {
 		return failed, err
 	}

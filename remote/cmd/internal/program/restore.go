@@ -19,11 +19,7 @@ func restore(c *call) (int, error) {
 	if c.has("at") && c.has("pin") {
 		return failed, errors.New("--at and --pin name two points: give one of them")
 	}
-	dir := c.words[1]
-	if dir == "" {
-		return failed, errors.New("the folder to restore into has an empty name: write a new or an empty one")
-	}
-	from, b, err := c.bucketFor(dir, c.words[0], false)
+	dir, from, b, err := c.restoreFrom()
 	if err != nil {
 		return failed, err
 	}
@@ -50,13 +46,18 @@ func restore(c *call) (int, error) {
 	return found, nil
 }
 
+// restoreFrom returns the folder to restore into, and opens the bucket.
+func (c *call) restoreFrom() (dir string, from place, b remote.Bucket, err error) {
+	if dir = c.words[1]; dir == "" {
+		return dir, from, b, errors.New("the folder to restore into has an empty name: write a new or an empty one")
+	}
+	from, b, err = c.bucketFor(dir, c.words[0], false)
+	return dir, from, b, err
+}
+
 // promote makes a folder the owner of a store in a bucket.
 func promote(c *call) (int, error) {
-	dir := c.words[1]
-	if dir == "" {
-		return failed, errors.New("the folder to restore into has an empty name: write a new or an empty one")
-	}
-	from, b, err := c.bucketFor(dir, c.words[0], false)
+	dir, from, b, err := c.restoreFrom()
 	if err != nil {
 		return failed, err
 	}

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -150,8 +149,6 @@ func openError(dir string, to place, err error) error {
 		return fmt.Errorf("%s has %s open for writing. Only that program can ship the store: let it open the store with remote.Open instead of shale.Open, or end it and run this again", owner, dir)
 	case errors.Is(err, remote.ErrOtherStore):
 		return fmt.Errorf("%w: ship %s to another bucket or prefix than %s", err, dir, to.text)
-	case errors.Is(err, context.Canceled):
-		return err
 	}
 	return err
 }

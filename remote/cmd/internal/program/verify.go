@@ -20,7 +20,7 @@ func verify(c *call) (int, error) {
 	case name == "":
 		return failed, errors.New("no bucket is named: write --bucket BUCKET; `shale check` reads a store in a folder")
 	}
-	_, b, err := c.bucket(name, false)
+	b, err := c.bucket(name)
 	if err != nil {
 		return failed, err
 	}
