@@ -361,7 +361,7 @@ func checkProgress(last, next []Extent) error {
 		return errors.New("it has no extents, the step before has some")
 	}
 	before, now := last[len(last)-1], next[len(next)-1]
-	if (place{now.Log, now.Length}).before(place{before.Log, before.Length}) {
+	if now.end().before(before.end()) {
 		return fmt.Errorf("the logs go up to %d bytes of log %d, and in the step before to %d bytes of log %d", now.Length, now.Log, before.Length, before.Log)
 	}
 	return nil

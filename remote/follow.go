@@ -185,7 +185,7 @@ func (f *follower) inTables() uint64 {
 // readAhead reads the segments up to the end of the newest state's extents, many at a time. What follows is
 // read by takeSegments.
 func (f *follower) readAhead(ctx context.Context) error {
-	end := f.end()
+	end := f.chain.state.shipped()
 	if !f.at.before(end) {
 		return nil
 	}
@@ -198,33 +198,21 @@ func (f *follower) readAhead(ctx context.Context) error {
 	return nil
 }
 
-// end returns the place up to which the newest state needs segments.
-func (f *follower) end() place {
-	extents := f.chain.state.Extents
-	if len(extents) == 0 {
-		return place{}
-	}
-	return extents[len(extents)-1].end()
-}
-
 var errManyLogs = errors.New("remote: the logs behind the newest step have more bytes than ReaderOptions.MaxLogs: " +
 	"nothing newer is shown until the writer publishes a step")
 
 // full reports whether there are too many logs in memory to read more than the newest state needs.
 func (f *follower) full() bool {
-	if f.at.before(f.end()) {
+	if f.at.before(f.chain.state.shipped()) {
 		return false
 	}
 	sum := int64(0)
 	for _, h := range f.held {
 		sum += int64(len(h.body))
 	}
-	names, _ := f.mem.List(followDir) // it is there
-	for _, name := range names {
-		if kind, _, ok := base.ParseFileName(name); !ok || kind != base.FileLog {
-			continue
-		}
-		if info, err := f.mem.Stat(filepath.Join(followDir, name)); err == nil {
+	logs, _ := logsIn(f.mem, followDir) // it is there
+	for _, num := range logs {
+		if info, err := f.mem.Stat(filepath.Join(followDir, base.LogName(num))); err == nil {
 			sum += info.Size
 		}
 	}
@@ -239,7 +227,7 @@ func (f *follower) readList(ctx context.Context) error {
 			return f.segmentGone(ctx, err) // what is before it can be shown
 		}
 		f.hold(s.Segment)
-		if n++; n%fullEvery == 0 && f.full() || f.pinned && !f.at.before(f.end()) {
+		if n++; n%fullEvery == 0 && f.full() || f.pinned && !f.at.before(f.chain.state.shipped()) {
 			return nil
 		}
 	}
@@ -265,7 +253,7 @@ func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 	for n := 1; len(f.held) == 0; n++ {
 		s, err := readSegment(ctx, f.b, f.storeID, f.at)
 		if errors.Is(err, fs.ErrNotExist) {
-			if !f.at.before(f.end()) {
+			if !f.at.before(f.chain.state.shipped()) {
 				break
 			}
 			err = f.segmentGone(ctx, err)

@@ -80,18 +80,14 @@ func (l *localLogs) next(log, current uint64) (successor, error) {
 
 // before returns the number of the newest log between two others that was ever used, or 0.
 func (l *localLogs) before(low, high uint64) (uint64, error) {
-	names, err := l.fs.List(l.dir)
+	nums, err := logsIn(l.fs, l.dir)
 	if err != nil {
 		return 0, err
 	}
-	var nums []base.FileNum
-	for _, name := range names {
-		if t, num, ok := base.ParseFileName(name); ok && t == base.FileLog && uint64(num) > low && uint64(num) < high {
-			nums = append(nums, num)
-		}
-	}
-	slices.Sort(nums)
 	for _, num := range slices.Backward(nums) {
+		if uint64(num) <= low || uint64(num) >= high {
+			continue
+		}
 		_, err := wal.ReadHeader(l.fs, l.dir, num, l.storeID, 0)
 		if err == nil {
 			return uint64(num), nil
@@ -101,6 +97,18 @@ func (l *localLogs) before(low, high uint64) (uint64, error) {
 		}
 	}
 	return 0, nil
+}
+
+// logsIn returns the numbers of the logs in a directory, in ascending order.
+func logsIn(fsys vfs.FS, dir string) (nums []base.FileNum, err error) {
+	names, err := fsys.List(dir)
+	for _, name := range names {
+		if t, num, ok := base.ParseFileName(name); ok && t == base.FileLog {
+			nums = append(nums, num)
+		}
+	}
+	slices.Sort(nums)
+	return nums, err
 }
 
 // errCut ends the reading of a log when a segment is full.

@@ -101,7 +101,7 @@ func listEnd(ctx context.Context, b Bucket, storeID uint64, extents []Extent) (p
 		return rootPlace, nil
 	}
 	last := extents[len(extents)-1]
-	end := place{last.Log, last.Length}
+	end := last.end()
 	if !last.Sealed {
 		return end, nil
 	}

@@ -374,18 +374,8 @@ func (r *restore) setLimit() {
 
 // limitToStep makes the logs end where they had been shipped to when the step was written.
 func (r *restore) limitToStep() {
-	r.limit.at = r.shipped()
+	r.limit.at = r.goal.state.shipped()
 	r.limit.none = r.limit.at == place{}
-}
-
-// shipped returns the place up to which the logs of the goal were shipped: the zero place if none was.
-func (r *restore) shipped() place {
-	extents := r.goal.state.Extents
-	if len(extents) == 0 {
-		return place{}
-	}
-	last := extents[len(extents)-1]
-	return place{last.Log, last.Length}
 }
 
 // choosePin chooses what a pin keeps.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -46,7 +45,7 @@ var errStopped = errors.New("the loop has ended")
 
 // salvage passes on the batches of the logs whose numbers are above the last one that was shipped.
 func salvage(fsys vfs.FS, dir string, yield func(Unshipped) bool) error {
-	names, err := fsys.List(dir)
+	logs, err := logsIn(fsys, dir)
 	if err != nil {
 		return err
 	}
@@ -57,13 +56,6 @@ func salvage(fsys vfs.FS, dir string, yield func(Unshipped) bool) error {
 	if n == nil {
 		return errors.New("the directory has no notes about a bucket: it was never kept in one, so there is nothing that a bucket lacks")
 	}
-	var logs []base.FileNum
-	for _, name := range names {
-		if t, num, ok := base.ParseFileName(name); ok && t == base.FileLog {
-			logs = append(logs, num)
-		}
-	}
-	slices.Sort(logs)
 	for _, num := range logs {
 		_, err := wal.Read(fsys, dir, num, n.StoreID, wal.ReadOptions{Known: -1}, func(payload []byte) error {
 			seq, b, err := shale.DecodeBatch(payload)

@@ -29,6 +29,14 @@ const leastState = headSize + 2*8 + sumSize
 // Name returns the name of the object.
 func (s *State) Name() string { return StateName(s.N) }
 
+// shipped returns the place up to which the logs were in the bucket, and the zero place if none was.
+func (s *State) shipped() place {
+	if len(s.Extents) == 0 {
+		return place{}
+	}
+	return s.Extents[len(s.Extents)-1].end()
+}
+
 // Encode appends the object to dst, which belongs to the caller:
 //
 // head 24 · number · Unix ms (u64 each) · field* · crc32c u32
