@@ -24,8 +24,8 @@ import (
 //  1. load reads what was appended to the manifest. If the writer has begun another manifest, it
 //     reads that one.
 //  2. prepare opens the tables and sidecars that are new, unless an attempt before has opened them.
-//  3. replay drops memtables whose logs are obsolete, because all their writes are in tables, and
-//     puts what was appended to the logs into memtables. It goes on where it has stopped before.
+//  3. replay drops memtables whose writes are all in tables, and puts what was appended to the
+//     logs into memtables. It goes on where it has stopped before.
 //  4. publish makes memtables and tables the current view, together with the sequence number.
 //
 // What the handle shows is a prefix of the writer's commits after each step. The manifest is read
@@ -45,7 +45,7 @@ import (
 // handle shows then. It includes what was acknowledged before Advance began, on the same machine.
 // What the handle shows is a prefix of the writer's commits, whole batches only, and never goes
 // back. A write is shown as soon as it is in the log: so it may be one that its writer never sees
-// acknowledged, because a sync fails, and that Resume undoes.
+// acknowledged, because a sync fails or the CommitGate refuses it, and that Resume undoes.
 //
 // Iterators and snapshots from before stay as they are, and valid: the files that they need stay
 // open, also if the writer has removed them, as long as there are no more than
