@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/shaledb/shale/internal/base"
 )
@@ -45,9 +46,11 @@ func (s listed) after() place { return s.behind(s.length) }
 // segment is missing although others follow: it was collected, or the bucket has lost it.
 func (l segmentList) from(ctx context.Context, at place) iter.Seq2[listed, error] {
 	return func(yield func(listed, error) bool) {
+		var fetches sync.WaitGroup
+		defer fetches.Wait()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		for c, err := range l.ahead(ctx, at) {
+		for c, err := range l.ahead(ctx, at, &fetches) {
 			if err != nil {
 				yield(listed{}, err)
 				return
@@ -79,8 +82,8 @@ type coming struct {
 	get  func() (listed, error) // waits for it
 }
 
-// ahead yields the segments that a LIST has from a place on, and fetches them meanwhile.
-func (l segmentList) ahead(ctx context.Context, from place) iter.Seq2[coming, error] {
+// ahead yields the segments that a LIST has from a place on, and fetches them meanwhile, which the caller waits for.
+func (l segmentList) ahead(ctx context.Context, from place, fetches *sync.WaitGroup) iter.Seq2[coming, error] {
 	if l.atOnce == 0 {
 		l.atOnce = segmentsAhead
 	}
@@ -106,7 +109,7 @@ func (l segmentList) ahead(ctx context.Context, from place) iter.Seq2[coming, er
 				}
 				size -= queue[0].size
 			}
-			c.get = l.fetch(ctx, c.at, info.Size)
+			c.get = l.fetch(ctx, c.at, info.Size, fetches)
 			queue = append(queue, c)
 		}
 		for _, c := range queue {
@@ -121,18 +124,17 @@ func (l segmentList) ahead(ctx context.Context, from place) iter.Seq2[coming, er
 }
 
 // fetch begins to read a segment that a LIST has named. The result waits for it.
-func (l segmentList) fetch(ctx context.Context, at place, size int64) func() (listed, error) {
+func (l segmentList) fetch(ctx context.Context, at place, size int64, fetches *sync.WaitGroup) func() (listed, error) {
 	if l.atOnce == 1 {
 		return func() (listed, error) { return l.read(ctx, at, size) }
 	}
 	var s listed
 	var err error
 	done := make(chan struct{})
-	// It ends by itself, or when the caller's context is done.
-	go func() {
+	fetches.Go(func() {
 		s, err = l.read(ctx, at, size)
 		close(done)
-	}()
+	})
 	return func() (listed, error) {
 		<-done
 		return s, err
