@@ -83,8 +83,8 @@ func (c faultCase) quiet() bool {
 		return true
 	case vfs.OpRename, vfs.OpOpenReadWrite:
 		return true // those of a log to be used again; others are reported
-	case vfs.OpOpen, vfs.OpStat, vfs.OpRead:
-		return c.mode == "after it happened" // a file is not there, or all bytes are
+	case vfs.OpOpen, vfs.OpStat, vfs.OpList, vfs.OpRead:
+		return c.mode == "after it happened" // a file or a directory is not there, or all bytes are
 	}
 	return false
 }

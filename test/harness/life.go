@@ -156,6 +156,7 @@ func (l *Life) failed() {
 	}
 	switch seen, err := l.DB.Has([]byte(marker)); {
 	case err != nil:
+		_ = l.Excuses(err) // this call has said it
 		l.Blind = true
 	case seen:
 		l.Model.Seen(marker)
