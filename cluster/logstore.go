@@ -52,10 +52,10 @@ func LogStoreOptions() *shale.Options {
 //
 // raft appends to the end of the log, and deletes from an end of it. A LogStore relies on that:
 //
-//   - The entries of a StoreLogs follow each other without a gap. If they follow the log with a gap, they
-//     replace it: nothing before the gap stays. raft leaves a gap only behind a snapshot.
-//   - An entry below FirstIndex, and a DeleteRange that would leave a hole, are errors. An entry that
-//     is in the log is replaced, and those behind it stay.
+//   - Entries that follow the log, or others of the same StoreLogs, with a gap replace them: nothing before the gap
+//     stays. raft leaves a gap only behind a snapshot.
+//   - An entry below FirstIndex, entries of a StoreLogs in another order, and a DeleteRange that would
+//     leave a hole, are errors. An entry that is in the log is replaced, and those behind it stay.
 //
 // A LogStore may be used by several goroutines at once. There must be only one for a store, and
 // nobody else may write to that.
@@ -158,7 +158,7 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 	if err != nil {
 		return err
 	}
-	put, err := appended(log, logs)
+	logs, put, err := appended(log, logs)
 	if err != nil {
 		return err
 	}
@@ -196,24 +196,27 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// appended returns the indexes of logs, which are about to be stored in log.
-func appended(log span, logs []*raft.Log) (put span, err error) {
-	put.from = logs[0].Index
+// appended returns which of the logs will be in the log when they are stored, those behind the last gap, and their indexes.
+func appended(log span, logs []*raft.Log) (stay []*raft.Log, put span, err error) {
+	stay, put = logs, span{logs[0].Index, logs[0].Index}
 	for i, l := range logs {
 		size := len(l.Data) + len(l.Extensions)
-		switch put.to = l.Index + 1; {
+		switch {
 		case l.Index == math.MaxUint64:
-			return put, fmt.Errorf("cluster: no entry of the log can have index %d", l.Index)
+			return nil, put, fmt.Errorf("cluster: no entry of the log can have index %d", l.Index)
 		case size > MaxEntrySize:
-			return put, fmt.Errorf("cluster: entry %d of the log has %d bytes, limit %d: %w", l.Index, size, MaxEntrySize, shale.ErrValueTooLarge)
-		case l.Index != put.from+uint64(i):
-			return put, fmt.Errorf("cluster: entry %d does not follow entry %d in what is to be stored", l.Index, logs[i-1].Index)
+			return nil, put, fmt.Errorf("cluster: entry %d of the log has %d bytes, limit %d: %w", l.Index, size, MaxEntrySize, shale.ErrValueTooLarge)
+		case l.Index < put.to:
+			return nil, put, fmt.Errorf("cluster: entry %d comes behind entry %d in what is to be stored", l.Index, put.last())
+		case l.Index > put.to:
+			stay, put.from = logs[i:], l.Index
 		}
+		put.to = l.Index + 1
 	}
 	if !log.empty() && put.from < log.from {
-		return put, fmt.Errorf("cluster: entry %d is below the log, which has %v: delete that first", put.from, log)
+		return nil, put, fmt.Errorf("cluster: entry %d is below the log, which has %v: delete that first", put.from, log)
 	}
-	return put, nil
+	return stay, put, nil
 }
 
 // DeleteRange deletes the entries from first to last, both included. They must reach to an end of the
