@@ -99,8 +99,8 @@ func (f *follower) apply(num base.FileNum, payload []byte) error {
 	if _, _, mark := b.Ingested(); mark {
 		return f.passMark(seq)
 	}
-	// With Advance each log has a memtable of its own. It can go as soon as the writer has flushed
-	// its own, since the writer also begins another log with each memtable.
+	// With Advance each log has a memtable of its own. It can go as soon as tables have its writes. Mostly
+	// that is for the whole log at once, since the writer begins another log with each memtable.
 	if !f.mem.Empty() && (f.shown != nil && f.newest != num || f.mem.Taken() >= f.db.opts.MemtableSize && f.mem.Taken() >= f.room()) {
 		f.freeze()
 	}

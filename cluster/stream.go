@@ -20,7 +20,7 @@ import (
 //
 //	sender:   a frame as in rpc.go, with the list of the files in JSON
 //	receiver: for each file: have u64 · sha256 of the first "have" bytes of what it has of the file
-//	sender:   for each file: from u64 · the content from that offset on · sha256 of the whole file
+//	sender:   for each file: from u64 · the bytes of the file from that offset on · sha256 of the whole file
 //	receiver: 1 u8, once all files are durable
 //
 // "have" is how many bytes the receiver has of a file. "from" is the same number if these bytes are the sender's, too,

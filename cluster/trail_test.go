@@ -56,8 +56,8 @@ func TestTrail_Keeps(t *testing.T) {
 		name   string
 		change func(*Options, *raft.Config)
 		before func(trailedLog)
-		first  uint64 // afterwards
-		about  uint64 // may be so many more
+		first  uint64 // the first index afterwards
+		about  uint64 // by how much the first index may be higher
 		logged string
 	}{
 		{"raft's number of entries", func(o *Options, c *raft.Config) { c.TrailingLogs, o.LogSize = 300, 16<<20 }, nil, 701, 0, ""},

@@ -122,7 +122,8 @@ func (c *badConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(bad)
 }
 
-// TestTransfer_GoesOn ends transfers at many places, and restarts either side. What has arrived is not sent again.
+// TestTransfer_GoesOn cuts transfers off at many places, and restarts the sender or the receiver. The next attempt does
+// not send again what has arrived.
 func TestTransfer_GoesOn(t *testing.T) {
 	disk := vfs.NewMem()
 	o := stateOptions()

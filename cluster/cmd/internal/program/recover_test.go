@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The majority of a group of three is lost. The other two are told to go on by what the help says, each command given
-// twice, and a third member joins them.
+// A group of three loses its majority for good. The test gives the commands that the help names for this case, each of
+// them twice. Then the group takes writes again, and a third member joins it.
 func TestRecover_LostMajority(t *testing.T) {
 	group := three(t)
 	if err := dial(t, group[1].addr).Set(t.Context(), "k", "v", 0).Err(); err != nil {
