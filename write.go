@@ -269,8 +269,15 @@ func (db *DB) commitGate() func(last base.Seq) error {
 // syncFailed handles a failed sync of w outside the queue: it makes the store refuse writes, and
 // returns what the caller gets. If w is not the current log any more, it returns nil: w was
 // synced when it was sealed, or is not needed because Resume made its writes safe in tables.
+//
+// If writes are refused already because a gate has refused a commit, they stay refused for that.
+// Nobody would hear of the disk then, so there is an event.
 func (db *DB) syncFailed(w *wal.Writer, err error) error {
-	return db.health.SyncFailed(err, func() bool { return w == db.logs.Current() })
+	refused := db.health.SyncFailed(err, func() bool { return w == db.logs.Current() })
+	if f := db.health.Current(); refused != nil && f != nil && f.Foreign {
+		db.events.emit(Event{Kind: EventBackgroundError, Reason: "sync log", Err: err})
+	}
+	return refused
 }
 
 // writtenSince reports whether key may have been written after seq. PutIfAbsent has read the

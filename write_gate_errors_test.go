@@ -263,3 +263,46 @@ func TestIngest_InDoubt(t *testing.T) {
 	wantHas(t, db, "b", true)
 	closeTest(t, db)
 }
+
+// The sync in the background fails after a gate has refused a commit. An event says so, since writes
+// stay refused for the other reason.
+func TestCommitGate_SyncFailsToo(t *testing.T) {
+	var armed atomic.Bool
+	refused := make(chan struct{})
+	told := make(chan error, 1)
+	faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+		if armed.Load() && op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
+			<-refused
+			return syscall.EIO
+		}
+		return nil
+	})
+	errGate := errors.New("no")
+	db := openTest(t, &Options{FS: faults, Durability: SyncPeriodic, SyncEvery: time.Millisecond,
+		CommitGate: func(LogPosition) error { return errGate },
+		OnEvent: func(e Event) {
+			if e.Kind == EventBackgroundError {
+				told <- e.Err
+			}
+		},
+		testing: testOptions{noMap: true}})
+	armed.Store(true)
+	if err := db.Put([]byte("k"), []byte("v")); !errors.Is(err, errGate) {
+		t.Fatalf("Put = %v", err)
+	}
+	close(refused)
+	select {
+	case err := <-told:
+		if !errors.Is(err, syscall.EIO) || errors.Is(err, errGate) {
+			t.Errorf("the event tells of %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("no event tells of the disk")
+	}
+	if err := db.Err(); !errors.Is(err, errGate) {
+		t.Errorf("writes are refused because of %v", err)
+	}
+	if err := db.Close(); !errors.Is(err, errGate) {
+		t.Errorf("Close = %v", err)
+	}
+}
