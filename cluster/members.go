@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -259,12 +260,49 @@ func (n *Node) runsAt(ctx context.Context, s raft.Server, newAddress string) boo
 	return err == nil && old.Address != newAddress
 }
 
-// askWho asks a member at the address that the group knows, for as long as a live one needs.
+// askWho asks a member at the address that the group knows, for as long as a live one needs. The
+// answer also says where that member knows this one.
 func (n *Node) askWho(ctx context.Context, s raft.Server) (w whoAnswer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	err = n.caller.call(ctx, string(s.Address), s.ID, opWho, struct{}{}, &w)
+	err = n.caller.call(ctx, string(s.Address), s.ID, opWho, whoRequest{n.server}, &w)
 	return w, err
+}
+
+// takePlace returns ErrIDTaken if this member runs elsewhere too: one of the two directories is a copy of
+// the other, and together they could vote twice in a term. It asks where this member's own log says that
+// it lives, and where the others know it, which is another place if a copy has moved in meanwhile. Raft
+// neither asks for votes nor hears of others before that (transport.RequestVote, welcome).
+//
+// A member that does not answer within dialTimeout is as one that does not run.
+func (n *Node) takePlace() error {
+	var mu sync.Mutex
+	known := map[string]bool{}
+	var asked sync.WaitGroup
+	servers := n.servers()
+	for _, s := range servers {
+		if s.ID == n.server {
+			known[string(s.Address)] = true
+			continue
+		}
+		asked.Go(func() {
+			w, err := n.askWho(n.ctx, s)
+			if mu.Lock(); err == nil && w.Known != "" {
+				known[w.Known] = true
+			}
+			mu.Unlock()
+		})
+	}
+	asked.Wait()
+	delete(known, n.network.advertise)
+	for address := range known {
+		if n.runsAt(n.ctx, raft.Server{ID: n.server, Address: raft.ServerAddress(address)}, n.network.advertise) {
+			return fmt.Errorf("%w: %q runs at %s; this directory is a copy of that one's, or that one's of this. Remove one of the two, "+
+				"and never start it again", ErrIDTaken, n.opts.ID, address)
+		}
+	}
+	n.placed.Store(true)
+	return nil
 }
 
 // joined reports whether this member is in the group for good: it comes back only as long as it is in.
@@ -369,7 +407,11 @@ func (n *Node) lookAfterPlace() bool {
 			_, err := n.takeIn(ctx, req)
 			return err == nil
 		}
-		return n.askLeader(ctx, servers, opJoin, req, new(joinAnswer)) == nil
+		err := n.askLeader(ctx, servers, opJoin, req, new(joinAnswer))
+		if errors.Is(err, ErrIDTaken) { // Open has not found the other
+			n.fail(err)
+		}
+		return err == nil
 	case own.Suffrage != raft.Voter && len(n.opts.Join) > 0 && !n.opts.Learner:
 		return n.askLeader(ctx, servers, opVote, req, new(struct{})) == nil
 	}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -237,37 +238,76 @@ func TestMembers_IDTaken(t *testing.T) {
 	g.agree()
 }
 
-// A copy of a directory does not take the place of the original while that runs.
+// A member does not run in two places. One of the two directories is a copy of the other.
 func TestMembers_Copy(t *testing.T) {
 	g := parallelGroup(t, 3, nil)
 	f := g.follower()
-	o := f.opts
-	o.FS, o.Listen, o.Join = f.opts.FS.(*vfs.Mem).Crash(vfs.CrashConfig{}), "", nil
-	o.Raft = func(c *raft.Config) { // else it may lead while this machine holds the leader up
-		fastRaft(c)
-		c.HeartbeatTimeout, c.ElectionTimeout = time.Hour, time.Hour
+	var cut atomic.Bool
+	copied := func() (*Node, error) {
+		o := f.opts
+		o.FS, o.Listen, o.Join = f.opts.FS.(*vfs.Mem).Crash(vfs.CrashConfig{}), "", nil
+		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			if cut.Load() {
+				return nil, errors.New("cut off")
+			}
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}
+		return Open(f.dir, &o)
 	}
-	n, err := Open(f.dir, &o)
-	if err != nil {
+	refused := func(what string, n *Node, err error) {
+		t.Helper()
+		if !errors.Is(err, ErrIDTaken) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err == nil {
+			_ = n.Close() // it should not be there
+		}
+	}
+	n, err := copied()
+	refused("a copy of a running member", n, err)
+
+	// Cut off, it finds nobody. It ends when it finds the leader.
+	cut.Store(true)
+	if n, err = copied(); err != nil {
+		t.Fatal(err)
+	}
+	cut.Store(false)
+	select {
+	case <-n.Failed():
+		if err := n.Err(); !errors.Is(err, ErrIDTaken) {
+			t.Errorf("a copy that was cut off: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("a copy that was cut off goes on")
+	}
+	_ = n.Close() // it has failed
+
+	// The leader is gone, and nobody leads who could refuse the copy.
+	l := g.leader()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n, err = copied()
+	refused("a copy while the leader is gone", n, err)
+	g.open(l)
+
+	// The copy has moved in while the original was closed.
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err = copied(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = n.Close() }()
-	g.eventually("a copy that tells its address is refused", func() error {
-		_, err := g.leader().takeIn(short(t), joinRequest{Server: n.server, Address: n.Address()})
-		if errors.Is(err, ErrIDTaken) {
-			return nil
+	g.eventually("the member has moved", func() error {
+		members, err := l.Members() // whoever leads: it may be the copy
+		if err == nil && !slices.ContainsFunc(members, func(m Member) bool { return m.Address == n.Address() }) {
+			err = fmt.Errorf("it is not at %s: %v", n.Address(), members)
 		}
-		return fmt.Errorf("takeIn: %v", err)
+		return err
 	})
-	members, err := g.leader().Members()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range members {
-		if m.Address == n.Address() {
-			t.Error("the copy has taken the place of the original")
-		}
-	}
+	o, err := Open(f.dir, &f.opts)
+	refused("the original of a copy that has moved in", o, err)
 }
 
 func TestMembers_OtherGroup(t *testing.T) {

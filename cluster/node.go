@@ -59,6 +59,7 @@ type Node struct {
 	closeErr   error
 
 	raftNow      atomic.Pointer[raft.Raft] // nil while Open has not got so far
+	placed       atomic.Bool               // see takePlace
 	differing    atomic.Pointer[[]string]  // members that this leader differs from
 	ownEntryTerm atomic.Uint64             // the last term in which this leader has committed an entry
 
@@ -76,7 +77,8 @@ type Node struct {
 // does not wait for a leader; calls wait for it, as far as their contexts let them.
 //
 // A directory belongs to one running member. It may be moved to another machine, but must never be
-// copied to become two members.
+// copied to become two members. Open returns ErrIDTaken if the member runs elsewhere: it asks the others, and waits for
+// 2 s for each answer that does not come.
 func Open(dir string, o *Options) (*Node, error) {
 	o = o.withDefaults()
 	n, err := open(dir, o)
@@ -136,6 +138,9 @@ func open(dir string, o *Options) (_ *Node, err error) {
 			n.stopRaft()
 		}
 	}()
+	if err := n.takePlace(); err != nil {
+		return nil, err
+	}
 	if err := n.found(); err != nil {
 		return nil, err
 	}
@@ -223,6 +228,8 @@ func (n *Node) welcome(kind byte, h hello) (code byte, why string) {
 		return codeOtherGroup, fmt.Sprintf("%q is of group %s, the caller of %s", n.opts.ID, group, h.Group)
 	case kind == kindCalls:
 		return codeWelcome, ""
+	case !n.placed.Load():
+		return codeOther, fmt.Sprintf("member %q is starting", n.opts.ID)
 	case h.Group == "" || h.To == "":
 		return codeOther, "the caller has no group"
 	case group == "":

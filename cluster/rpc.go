@@ -40,13 +40,19 @@ const (
 	termTimeout = time.Second
 )
 
+// What a who call asks: also where the member knows this server.
+type whoRequest struct {
+	Server raft.ServerID `json:"server,omitempty"`
+}
+
 // What a who call tells.
 type whoAnswer struct {
 	Server  raft.ServerID `json:"server"`
 	Group   string        `json:"group"`
 	Address string        `json:"address"`
-	Last    uint64        `json:"last"`    // index of the last entry of its log
-	Applied uint64        `json:"applied"` // how far its state is
+	Last    uint64        `json:"last"`            // index of the last entry of its log
+	Applied uint64        `json:"applied"`         // how far its state is
+	Known   string        `json:"known,omitempty"` // the address of the server that was asked for
 
 	About map[string]string `json:"about,omitempty"` // of Options.About
 }
@@ -359,7 +365,15 @@ func (n *Node) answerCall(op byte, payload []byte) (any, error) {
 	}
 	switch op {
 	case opWho:
-		return n.who(), nil
+		var req whoRequest
+		if err := json.Unmarshal(payload, &req); err != nil {
+			return nil, err
+		}
+		w := n.who()
+		if s, ok := find(n.servers(), func(s raft.Server) bool { return s.ID == req.Server }); ok {
+			w.Known = string(s.Address)
+		}
+		return w, nil
 	case opTerm:
 		return termAnswer{n.raft().CurrentTerm()}, nil
 	case opIndex:

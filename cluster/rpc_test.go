@@ -161,7 +161,11 @@ func TestCalls_Stranger(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = stranger.call(short(t), l.Address(), "", op, cmd, new(struct{}))
+			var req any = cmd
+			if op == opWho {
+				req = whoRequest{}
+			}
+			err = stranger.call(short(t), l.Address(), "", op, req, new(struct{}))
 			if (err != nil) != refused || refused && !errors.Is(err, ErrOtherGroup) {
 				t.Errorf("group %q, call %q: %v", group, op, err)
 			}

@@ -380,13 +380,22 @@ func lastOf(req *raft.AppendEntriesRequest) uint64 {
 	return req.PrevLogEntry
 }
 
+// errNotPlaced keeps a member that has not found its place from asking for votes.
+var errNotPlaced = errors.New("the member is starting")
+
 func (t transport) RequestVote(id raft.ServerID, a raft.ServerAddress,
 	req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if !t.node.placed.Load() {
+		return errNotPlaced
+	}
 	return t.NetworkTransport.RequestVote(id, target(id, a), req, resp)
 }
 
 func (t transport) RequestPreVote(id raft.ServerID, a raft.ServerAddress,
 	req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if !t.node.placed.Load() {
+		return errNotPlaced
+	}
 	return t.NetworkTransport.RequestPreVote(id, target(id, a), req, resp)
 }
 
