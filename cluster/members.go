@@ -279,14 +279,12 @@ func (n *Node) takePlace() error {
 	var mu sync.Mutex
 	known := map[string]bool{}
 	var asked sync.WaitGroup
-	servers := n.servers()
-	for _, s := range servers {
-		if s.ID == n.server {
-			known[string(s.Address)] = true
-			continue
-		}
+	for _, s := range n.servers() {
 		asked.Go(func() {
-			w, err := n.askWho(n.ctx, s)
+			w, err := whoAnswer{Known: string(s.Address)}, error(nil)
+			if s.ID != n.server {
+				w, err = n.askWho(n.ctx, s)
+			}
 			if mu.Lock(); err == nil && w.Known != "" {
 				known[w.Known] = true
 			}
