@@ -74,6 +74,7 @@ func BenchmarkNode_Write(b *testing.B) {
 
 // TestNode_FailoverTime measures how long a group takes no writes when its leader dies.
 func TestNode_FailoverTime(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		raft  func(*raft.Config)

@@ -29,6 +29,7 @@ func batchOf(t testing.TB, ops ...string) *shale.Batch {
 }
 
 func TestCommand_Bytes(t *testing.T) {
+	t.Parallel()
 	data, err := encodePutIfAbsent([]byte("k"), []byte("v"))
 	if got, want := fmt.Sprintf("%x", data), "020101"+"01016b0176"; err != nil || got != want {
 		t.Errorf("encodePutIfAbsent = %s, %v; want %s", got, err, want)
@@ -51,6 +52,7 @@ func TestCommand_Bytes(t *testing.T) {
 }
 
 func TestCommand_Refused(t *testing.T) {
+	t.Parallel()
 	last := append(bytes.Repeat([]byte{0xff}, 31), 0xfe) // the last key that is free, but for longer ones
 	for _, key := range [][]byte{{}, {0xff}, reservedKey[:31], last, append(last, 0xff, 0xff)} {
 		if _, err := encodePutIfAbsent(key, nil); err != nil {

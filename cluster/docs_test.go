@@ -8,6 +8,7 @@ import (
 
 // docs/GROUP.md shows the same program twice, and both are compiled as examples.
 func TestExamples_AreInTheDocument(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../docs/GROUP.md")
 	if err != nil {
 		t.Fatal(err)

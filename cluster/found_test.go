@@ -9,6 +9,7 @@ import (
 
 // A program that always sets Bootstrap stays in the group that it has founded.
 func TestFound_Again(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 1, nil)
 	m := g.members[0]
 	m.opts.Bootstrap = true
@@ -28,6 +29,7 @@ func TestFound_Again(t *testing.T) {
 // The founder of a group has lost its disk, and its program still sets Bootstrap. It does not found a second group, at its old
 // address or, if it knows other members, at another one.
 func TestFound_LostDisk(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ moved, alone bool }{
 		"at its address":                   {},
 		"at its address, without a leader": {alone: true},
@@ -74,6 +76,7 @@ func TestFound_LostDisk(t *testing.T) {
 
 // Bootstrap with members at Join that have no group yet, or don't run, founds one.
 func TestFound_KnowsOthers(t *testing.T) {
+	t.Parallel()
 	other := &testMember{dir: "d", opts: Options{ID: "other", FS: vfs.NewMem(), Raft: fastRaft}}
 	g := newGroup(t, 1, func(o *Options) {
 		if o.Bootstrap {

@@ -283,6 +283,7 @@ func TestGuard_UnreadableEntry(t *testing.T) {
 
 // TestGuarded_Panic runs a call that panics.
 func TestGuarded_Panic(t *testing.T) {
+	t.Parallel()
 	var failed error
 	err := guarded(func(err error) { failed = err }, func() error { panic("at the disco") })
 	if err == nil || err != failed || !strings.Contains(err.Error(), "at the disco") {

@@ -41,21 +41,10 @@ func fastRaft(c *raft.Config) {
 	c.CommitTimeout = 5 * time.Millisecond
 }
 
-// newGroup starts a group of n members with a vote.
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// newGroup starts a group of n members with a vote. Tests mostly wait for elections, so they do that at the same time.
 func newGroup(t testing.TB, n int, setup func(*Options)) *testGroup {
-	t.Helper()
-	testenv.CheckLeaks(t)
-	return startGroup(t, n, setup)
-}
-
-// parallelGroup is newGroup for tests that mostly wait for elections, and may do so at the same time.
-func parallelGroup(t *testing.T, n int, setup func(*Options)) *testGroup {
-	t.Helper()
-	t.Parallel()
-	return startGroup(t, n, setup)
-}
-
-func startGroup(t testing.TB, n int, setup func(*Options)) *testGroup {
 	t.Helper()
 	g := &testGroup{t: t, setup: setup, disk: t.TempDir()}
 	t.Cleanup(g.close)

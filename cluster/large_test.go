@@ -150,6 +150,7 @@ func (l large) write(t *testing.T, m *testMember) (stop func() int64) {
 // TestLarge_TakesIn takes a member into a group that writes all the time, over a link that needs several times as long
 // for the state as the leader takes to make a snapshot and to cut its log. Half way the link breaks, and the member is restarted.
 func TestLarge_TakesIn(t *testing.T) {
+	t.Parallel()
 	l := large{fromEnv(t, "STATE", 1500_000), fromEnv(t, "LINK", 500_000), int(fromEnv(t, "WRITES", 200))}
 	g, link := newLarge(t, l)
 	leader := g.members[0]
@@ -205,6 +206,7 @@ func TestLarge_TakesIn(t *testing.T) {
 
 // TestLarge_Rate takes a member in over a fast link, with a limit of the rate.
 func TestLarge_Rate(t *testing.T) {
+	t.Parallel()
 	l := large{state: 500_000, link: 1 << 30}
 	g, _ := newLarge(t, l)
 	leader := g.members[0]

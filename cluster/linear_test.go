@@ -326,13 +326,16 @@ func (lt linearTest) run(t *testing.T) {
 }
 
 func TestNode_LinearizableTransfers(t *testing.T) {
+	t.Parallel()
 	linearTest{members: 3, transfers: 100 * time.Millisecond, length: 2 * time.Second}.run(t)
 }
 
 func TestNode_LinearizableKills(t *testing.T) {
+	t.Parallel()
 	linearTest{members: 5, kills: 500 * time.Millisecond, length: 3 * time.Second}.run(t)
 }
 
 func TestNode_LinearizableJoins(t *testing.T) {
+	t.Parallel()
 	linearTest{members: 3, joining: 1, transfers: 300 * time.Millisecond, length: 3 * time.Second}.run(t)
 }

@@ -30,6 +30,7 @@ var seedEntries = []raft.Log{
 
 // TestEntry_RoundTrip takes all fields there and back, nil and empty slices too.
 func TestEntry_RoundTrip(t *testing.T) {
+	t.Parallel()
 	for _, l := range seedEntries {
 		got, err := decodeEntry(appendEntry([]byte("before"), &l)[len("before"):], l.Index)
 		if err != nil || !reflect.DeepEqual(got, l) {
@@ -45,6 +46,7 @@ func TestEntry_RoundTrip(t *testing.T) {
 
 // TestEntry_Golden has the bytes of docs/LOGSTORE.md, which never change.
 func TestEntry_Golden(t *testing.T) {
+	t.Parallel()
 	want := strings.ReplaceAll("07 01 ac02 00f1536500000000 15cd5b07 03 657874 64617461", " ", "")
 	if got := hex.EncodeToString(appendEntry(nil, &seedEntries[1])); got != want {
 		t.Errorf("entry = %s, want %s", got, want)
@@ -59,6 +61,7 @@ func TestEntry_Golden(t *testing.T) {
 
 // TestEntry_KeepsNothing changes the bytes after they were decoded.
 func TestEntry_KeepsNothing(t *testing.T) {
+	t.Parallel()
 	src := appendEntry(nil, &seedEntries[1])
 	got, err := decodeEntry(src, 7)
 	clear(src)
@@ -69,6 +72,7 @@ func TestEntry_KeepsNothing(t *testing.T) {
 
 // TestEntry_CutOff cuts an entry off at each byte before its data, and gives it unknown flags.
 func TestEntry_CutOff(t *testing.T) {
+	t.Parallel()
 	src := appendEntry(nil, &seedEntries[1])
 	for n := range len(src) - len("data") {
 		if got, err := decodeEntry(src[:n], 7); err == nil {

@@ -60,6 +60,7 @@ func between(before, after logModel, batches bool) []logModel {
 // acknowledged is there, a call that was under way has happened or not, and there is no hole. Then the
 // store goes on, and its power is cut again.
 func TestLogStore_PowerCut(t *testing.T) {
+	t.Parallel()
 	seed := testenv.Seed(t)
 	share := testenv.ShareOf(t, seed, 0.02)
 	t.Log(share)
@@ -161,6 +162,7 @@ func goOnAfter(disk *vfs.Mem, moment *logMoment, seed uint64) error {
 
 // TestLogStore_Acknowledged cuts the power after each call of random lives, of a disk that has only what was synced.
 func TestLogStore_Acknowledged(t *testing.T) {
+	t.Parallel()
 	seed := testenv.Seed(t)
 	for life := range uint64(4) {
 		rnd := rand.New(rand.NewPCG(seed, life))
@@ -197,6 +199,7 @@ func failing(t *testing.T, k int64) (*LogStore, *vfs.Mem, *vfs.FaultFS) {
 // TestLogStore_FailedPartStaysUndone fails one of the batches of a call that has several. The parts before it are in
 // the store, and must not come back behind the entries that are stored next.
 func TestLogStore_FailedPartStaysUndone(t *testing.T) {
+	t.Parallel()
 	for k := int64(2); k < 6; k++ {
 		for _, first := range []uint64{51, 1001} { // the second with a gap
 			s, mem, fsys := failing(t, k)
@@ -226,6 +229,7 @@ func TestLogStore_FailedPartStaysUndone(t *testing.T) {
 // TestLogStore_FailedCut fails the write that cuts off an end of the log. The log stays as it is, and
 // it can be cut later.
 func TestLogStore_FailedCut(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ first, last, leftFrom, leftTo uint64 }{{21, 50, 1, 20}, {1, 20, 21, 50}} {
 		s, mem, fsys := failing(t, 1)
 		if err := s.DeleteRange(c.first, c.last); !errors.Is(err, syscall.EIO) {
@@ -252,6 +256,7 @@ func TestLogStore_FailedCut(t *testing.T) {
 // error, and the log is as it was before. When the store takes writes again, the log goes on with other
 // entries. Those of the failed call do not come back: not behind the new ones, and not after a crash.
 func TestLogStore_FailedWriteStaysUndone(t *testing.T) {
+	t.Parallel()
 	seed := testenv.Seed(t)
 	share := testenv.ShareOf(t, seed, 0.02)
 	t.Log(share)

@@ -139,6 +139,7 @@ func reopened(t testing.TB, s *LogStore, fsys vfs.FS) *LogStore {
 
 // TestLogStore_Bounds follows the log through the calls that raft makes, and opens it again after each.
 func TestLogStore_Bounds(t *testing.T) {
+	t.Parallel()
 	fsys := vfs.NewMem()
 	s := openLog(t, fsys)
 	defer func() { mustCloseLog(t, s) }()
@@ -184,6 +185,7 @@ func TestLogStore_Bounds(t *testing.T) {
 
 // TestLogStore_RefusesHoles makes the calls that would leave a hole, or could never be read again.
 func TestLogStore_RefusesHoles(t *testing.T) {
+	t.Parallel()
 	s := openLog(t, vfs.NewMem())
 	defer mustCloseLog(t, s)
 	mustStore(t, s, entries(10, 20, 1)...)
@@ -205,6 +207,7 @@ func TestLogStore_RefusesHoles(t *testing.T) {
 
 // TestLogStore_TooLargeEntry stores an entry that has one byte too many.
 func TestLogStore_TooLargeEntry(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes a quarter of a gigabyte")
 	}
@@ -219,6 +222,7 @@ func TestLogStore_TooLargeEntry(t *testing.T) {
 
 // TestLogStore_MissingEntry takes an entry out of the store behind the log's back.
 func TestLogStore_MissingEntry(t *testing.T) {
+	t.Parallel()
 	s := openLog(t, vfs.NewMem())
 	defer mustCloseLog(t, s)
 	mustStore(t, s, entries(1, 9, 1)...)
@@ -233,6 +237,7 @@ func TestLogStore_MissingEntry(t *testing.T) {
 
 // TestLogStore_ForeignKeys opens stores that no LogStore has written.
 func TestLogStore_ForeignKeys(t *testing.T) {
+	t.Parallel()
 	for key, value := range map[string]string{"Lx": "", "L": "", "F": "seven", "L12345678": ""} {
 		s := openLog(t, vfs.NewMem())
 		if err := s.db.Put([]byte(key), []byte(value)); err != nil {
@@ -251,6 +256,7 @@ func TestLogStore_ForeignKeys(t *testing.T) {
 
 // TestLogStore_DeadEntriesGo truncates again and again, and counts what the store still has.
 func TestLogStore_DeadEntriesGo(t *testing.T) {
+	t.Parallel()
 	fsys := vfs.NewMem()
 	s := openLog(t, fsys)
 	defer func() { mustCloseLog(t, s) }()
@@ -311,6 +317,7 @@ func TestLogStore_DeadEntriesGo(t *testing.T) {
 
 // TestLogStore_SplitBatches stores and deletes more than goes into one batch.
 func TestLogStore_SplitBatches(t *testing.T) {
+	t.Parallel()
 	fsys := vfs.NewMem()
 	s := openLog(t, fsys)
 	defer func() { mustCloseLog(t, s) }()
@@ -326,6 +333,7 @@ func TestLogStore_SplitBatches(t *testing.T) {
 
 // TestLogStore_Stable sets and gets values, with the errors that raft compares by their text.
 func TestLogStore_Stable(t *testing.T) {
+	t.Parallel()
 	fsys := vfs.NewMem()
 	s := openLog(t, fsys)
 	defer func() { mustCloseLog(t, s) }()
@@ -361,6 +369,7 @@ func TestLogStore_Stable(t *testing.T) {
 
 // TestLogStore_Closed calls a log store whose store is closed.
 func TestLogStore_Closed(t *testing.T) {
+	t.Parallel()
 	s := openLog(t, vfs.NewMem())
 	mustCloseLog(t, s)
 	_, first := s.FirstIndex()
@@ -376,6 +385,7 @@ func TestLogStore_Closed(t *testing.T) {
 
 // TestLogStore_ReadOnly opens a log for looking at it, as TestBoltOptionsReadOnly of raft-boltdb does.
 func TestLogStore_ReadOnly(t *testing.T) {
+	t.Parallel()
 	fsys := vfs.NewMem()
 	s := openLog(t, fsys)
 	mustStore(t, s, entries(1, 9, 1)...)
@@ -399,6 +409,7 @@ func TestLogStore_ReadOnly(t *testing.T) {
 
 // TestLogStore_Concurrent has readers look at a log that grows at one end and is truncated at the other.
 func TestLogStore_Concurrent(t *testing.T) {
+	t.Parallel()
 	s := openLog(t, vfs.NewMem())
 	defer mustCloseLog(t, s)
 	s.limits.batchDelete = 7
@@ -493,6 +504,7 @@ func (m logModel) next(rnd *rand.Rand, term uint64) (call func(*LogStore) error,
 
 // TestLogStore_Model compares random lives with a slice, with reopens in between.
 func TestLogStore_Model(t *testing.T) {
+	t.Parallel()
 	seed := testenv.Seed(t)
 	for life := range uint64(30) {
 		rnd := rand.New(rand.NewPCG(seed, life))

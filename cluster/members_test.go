@@ -24,7 +24,8 @@ import (
 )
 
 func TestMembers_Learner(t *testing.T) {
-	g := parallelGroup(t, 1, nil)
+	t.Parallel()
+	g := newGroup(t, 1, nil)
 	g.write("k", "v")
 	g.setup = func(o *Options) { o.Learner = true }
 	l := g.add()
@@ -43,7 +44,8 @@ func TestMembers_Learner(t *testing.T) {
 }
 
 func TestMembers_AddByHand(t *testing.T) {
-	g := parallelGroup(t, 1, nil)
+	t.Parallel()
+	g := newGroup(t, 1, nil)
 	m := &testMember{dir: "d", opts: Options{ID: "x", FS: vfs.NewMem(), Raft: fastRaft}}
 	g.open(m)
 	g.members = append(g.members, m)
@@ -65,7 +67,8 @@ func TestMembers_AddByHand(t *testing.T) {
 }
 
 func TestMembers_Remove(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
+	t.Parallel()
+	g := newGroup(t, 3, nil)
 	g.write("k", "v")
 	g.agree()
 	l, f := g.leader(), g.follower()
@@ -118,9 +121,10 @@ func TestMembers_Remove(t *testing.T) {
 // A leader takes a member in and sends it the change, but is cut off before the change is committed. The
 // member knows itself as one, the next leader does not know it: it has to ask again.
 func TestMembers_JoinsTwice(t *testing.T) {
+	t.Parallel()
 	var cut sync.Map // addresses that the leader can't reach
 	var cutOff atomic.Pointer[string]
-	g := parallelGroup(t, 3, func(o *Options) {
+	g := newGroup(t, 3, func(o *Options) {
 		id, d := o.ID, new(net.Dialer)
 		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			broken := func() bool {
@@ -156,7 +160,8 @@ func TestMembers_JoinsTwice(t *testing.T) {
 // The founder of a group that is opened with Join later, as a program does that opens all members alike, is not
 // taken in again after it was removed.
 func TestMembers_RemovedFounder(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
+	t.Parallel()
+	g := newGroup(t, 3, nil)
 	founder := g.members[0]
 	if err := founder.Close(); err != nil {
 		t.Fatal(err)
@@ -177,7 +182,8 @@ func TestMembers_RemovedFounder(t *testing.T) {
 
 // The founder of a group has a new address and Join. Nobody else could tell the members that come where it is.
 func TestMembers_FounderMoves(t *testing.T) {
-	g := parallelGroup(t, 1, nil)
+	t.Parallel()
+	g := newGroup(t, 1, nil)
 	founder := g.members[0]
 	if err := founder.Close(); err != nil {
 		t.Fatal(err)
@@ -198,7 +204,8 @@ func TestMembers_FounderMoves(t *testing.T) {
 
 // A change of the members that can't be committed for now may be made later.
 func TestMembers_ChangeUnknown(t *testing.T) {
-	g := parallelGroup(t, 2, nil)
+	t.Parallel()
+	g := newGroup(t, 2, nil)
 	l, f := g.leader(), g.follower()
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
@@ -216,7 +223,8 @@ func TestMembers_ChangeUnknown(t *testing.T) {
 
 // An empty directory under a member's id is refused until that is removed.
 func TestMembers_IDTaken(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
+	t.Parallel()
+	g := newGroup(t, 3, nil)
 	f := g.follower()
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
@@ -240,7 +248,8 @@ func TestMembers_IDTaken(t *testing.T) {
 
 // A member does not run in two places. One of the two directories is a copy of the other.
 func TestMembers_Copy(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
+	t.Parallel()
+	g := newGroup(t, 3, nil)
 	f := g.follower()
 	var cut atomic.Bool
 	copied := func() (*Node, error) {
@@ -311,6 +320,7 @@ func TestMembers_Copy(t *testing.T) {
 }
 
 func TestMembers_OtherGroup(t *testing.T) {
+	t.Parallel()
 	a, b := newGroup(t, 1, nil), newGroup(t, 1, nil)
 	var w whoAnswer
 	err := a.members[0].caller.call(short(t), b.members[0].Address(), "", opWho, struct{}{}, &w)
@@ -330,7 +340,8 @@ func TestMembers_OtherGroup(t *testing.T) {
 }
 
 func TestMembers_Transfer(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
+	t.Parallel()
+	g := newGroup(t, 3, nil)
 	g.write("k", "v")
 	l, f := g.leader(), g.follower()
 	if err := f.TransferLeadership(short(t), l.opts.ID); !errors.Is(err, ErrNotLeader) {
@@ -352,6 +363,7 @@ func TestMembers_Transfer(t *testing.T) {
 }
 
 func TestMembers_TLS(t *testing.T) {
+	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -375,7 +387,7 @@ func TestMembers_TLS(t *testing.T) {
 		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
 		RootCAs:      pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
 	}
-	g := parallelGroup(t, 3, func(o *Options) {
+	g := newGroup(t, 3, func(o *Options) {
 		o.TLS, o.Forward = secure, true
 		o.Raft = nil // raft's defaults: the leader shall stay, so that the outcome of each write is known
 	})
@@ -401,8 +413,9 @@ func TestMembers_TLS(t *testing.T) {
 // A disk fails under the leader, then under a follower: the others go on, nothing panics, and the
 // member comes back when its disk does.
 func TestNode_DiskFaults(t *testing.T) {
+	t.Parallel()
 	faults := map[string]*vfs.FaultFS{}
-	g := parallelGroup(t, 3, func(o *Options) {
+	g := newGroup(t, 3, func(o *Options) {
 		f := vfs.NewFault(o.FS, nil)
 		faults[o.ID], o.FS = f, f
 	})

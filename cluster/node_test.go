@@ -17,6 +17,7 @@ import (
 )
 
 func TestNode_WritesAndReads(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 3, nil)
 	g.write("k", "v")
 	for _, m := range g.members {
@@ -53,7 +54,8 @@ func TestNode_WritesAndReads(t *testing.T) {
 }
 
 func TestNode_FollowersRefuseWrites(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
+	t.Parallel()
+	g := newGroup(t, 3, nil)
 	f := g.follower()
 	err := f.Put(short(t), []byte("k"), []byte("v"))
 	l := (*NotLeaderError)(nil)
@@ -69,7 +71,8 @@ func TestNode_FollowersRefuseWrites(t *testing.T) {
 }
 
 func TestNode_Forward(t *testing.T) {
-	g := parallelGroup(t, 3, func(o *Options) {
+	t.Parallel()
+	g := newGroup(t, 3, func(o *Options) {
 		o.Forward = true
 		o.Raft = nil // raft's defaults: the leader shall stay, so that the outcome of each write is known
 	})
@@ -103,7 +106,8 @@ func TestNode_Forward(t *testing.T) {
 }
 
 func TestNode_RestartsFindEachOther(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
+	t.Parallel()
+	g := newGroup(t, 3, nil)
 	g.write("k", "v")
 	for _, m := range g.members {
 		if err := m.Close(); err != nil {
@@ -125,7 +129,8 @@ func TestNode_RestartsFindEachOther(t *testing.T) {
 // A member that comes back under another address tells it to the others, also if it is not asked to
 // join.
 func TestNode_NewAddress(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
+	t.Parallel()
+	g := newGroup(t, 3, nil)
 	f := g.follower()
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
@@ -149,7 +154,8 @@ func TestNode_NewAddress(t *testing.T) {
 }
 
 func TestNode_Failover(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
+	t.Parallel()
+	g := newGroup(t, 3, nil)
 	g.write("k", "1")
 	l := g.leader()
 	if err := l.Close(); err != nil {
@@ -164,7 +170,8 @@ func TestNode_Failover(t *testing.T) {
 }
 
 func TestNode_NoMajority(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
+	t.Parallel()
+	g := newGroup(t, 3, nil)
 	g.write("k", "v")
 	l := g.leader()
 	for _, m := range g.members {
@@ -189,6 +196,7 @@ func TestNode_NoMajority(t *testing.T) {
 }
 
 func TestNode_Close(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 1, nil)
 	n := g.members[0]
 	g.write("k", "v")
@@ -230,6 +238,7 @@ func TestNode_Close(t *testing.T) {
 }
 
 func TestOpen_Refusals(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 1, nil)
 	m := g.members[0]
 	for name, c := range map[string]struct {
@@ -299,8 +308,9 @@ func (c brokenConn) Write(p []byte) (int, error) {
 // A leader is cut off with writes that are never committed, and comes back when the others have fewer
 // entries and have cut their log off. It gets a snapshot, and ends, because raft has to be started again.
 func TestNode_LostEnd(t *testing.T) {
+	t.Parallel()
 	var cut sync.Map // ids and addresses
-	g := parallelGroup(t, 3, func(o *Options) {
+	g := newGroup(t, 3, func(o *Options) {
 		id, d := o.ID, new(net.Dialer)
 		o.Raft = func(c *raft.Config) {
 			fastRaft(c)

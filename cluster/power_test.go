@@ -20,6 +20,7 @@ import (
 // Nothing that was acknowledged is lost, and the members agree afterwards, whatever
 // their disks have kept.
 func TestNode_PowerCuts(t *testing.T) {
+	t.Parallel()
 	seed := testenv.Seed(t)
 	configs := vfs.CrashConfigs(seed)
 	lives := len(configs)

@@ -30,6 +30,7 @@ func copyLog(t testing.TB, from vfs.FS, fromDir string, to vfs.FS, toDir string)
 // A member does not start on a log that is not the one it had last, and nothing of it is changed. It comes back by the
 // documented procedure.
 func TestOpen_LostLog(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		closed bool // the member was closed in an orderly way, and has not lost its power
@@ -115,6 +116,7 @@ func TestOpen_LostLog(t *testing.T) {
 
 // A member that has lost its power at any moment of its start finds its log again.
 func TestOpen_LogNamedThroughCrashes(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 1, nil)
 	m := g.members[0]
 	g.write("k", "v")
@@ -145,6 +147,7 @@ func TestOpen_LogNamedThroughCrashes(t *testing.T) {
 
 // A directory of an earlier version has no name of its log, and gets one.
 func TestOpen_LogWithoutName(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 1, nil)
 	m := g.members[0]
 	g.write("k", "v")

@@ -81,9 +81,10 @@ func (c valveConn) Read(p []byte) (int, error) {
 // sockets are answers of the others from before, which say that it leads. A read that begins then
 // must see the write.
 func TestRead_OldAnswers(t *testing.T) {
+	t.Parallel()
 	var questions, answers valve // what the first member sends, and what comes back
 	var cut sync.Map             // addresses that the others can't reach
-	g := parallelGroup(t, 3, func(o *Options) {
+	g := newGroup(t, 3, func(o *Options) {
 		d := new(net.Dialer)
 		first := o.ID == "m0"
 		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -203,8 +204,9 @@ func TestRead_OldAnswers(t *testing.T) {
 // A probe that comes while a call is under way needs a call of its own: the answer on its way may be
 // from before the probe.
 func TestRead_CallUnderWay(t *testing.T) {
+	t.Parallel()
 	var questions, answers valve // what the first member sends, and what comes back
-	g := parallelGroup(t, 3, func(o *Options) {
+	g := newGroup(t, 3, func(o *Options) {
 		if o.ID == "m0" {
 			d := new(net.Dialer)
 			o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -301,8 +303,9 @@ func gated(gates map[string]*sync.RWMutex) func(*Options) {
 
 // A member whose log has a write but whose state does not answers a read when its state has it too.
 func TestRead_WaitsForTheState(t *testing.T) {
+	t.Parallel()
 	gates := map[string]*sync.RWMutex{}
-	g := parallelGroup(t, 3, gated(gates))
+	g := newGroup(t, 3, gated(gates))
 	g.write("k", "1")
 	f := g.follower()
 	if _, err := f.get(short(t), "k"); err != nil {
@@ -341,7 +344,8 @@ func TestRead_WaitsForTheState(t *testing.T) {
 
 // An idle member that has everything says so: its log ends with entries that are no commands, as after an election.
 func TestStats_AppliedReachesCommit(t *testing.T) {
-	g := parallelGroup(t, 3, nil)
+	t.Parallel()
+	g := newGroup(t, 3, nil)
 	reached := func() {
 		t.Helper()
 		g.eventually("all have all", func() error {
@@ -374,8 +378,9 @@ func TestStats_AppliedReachesCommit(t *testing.T) {
 
 // What Write returned for can be read from the leader's own state.
 func TestWrite_AppliedOnTheLeader(t *testing.T) {
+	t.Parallel()
 	gates := map[string]*sync.RWMutex{}
-	g := parallelGroup(t, 3, gated(gates))
+	g := newGroup(t, 3, gated(gates))
 	g.write("k", "1")
 	l := g.leader()
 	gates[l.opts.ID].Lock()
@@ -414,8 +419,9 @@ func (c pausedConn) Write(p []byte) (int, error) {
 
 // A new leader does not know yet how far the old one has committed. A read on it waits until it does.
 func TestRead_NewLeader(t *testing.T) {
+	t.Parallel()
 	var entries sync.RWMutex // locked: no entries and no heartbeats come through
-	g := parallelGroup(t, 3, func(o *Options) {
+	g := newGroup(t, 3, func(o *Options) {
 		d := new(net.Dialer)
 		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := d.DialContext(ctx, network, address)

@@ -73,6 +73,7 @@ func survivorsOf(t *testing.T, members ...*testMember) (list []Survivor) {
 // Two survivors of any relation of term and index come to one state: that of the one which is further. Whoever is
 // told twice does no harm.
 func TestRecover_AnyTwoSurvivors(t *testing.T) {
+	t.Parallel()
 	type tail struct {
 		terms   uint64
 		entries int
@@ -159,6 +160,7 @@ func TestRecover_AnyTwoSurvivors(t *testing.T) {
 
 // A member that was lost and comes back, or a survivor that was not told, is of another group.
 func TestRecover_OldMembersStayOut(t *testing.T) {
+	t.Parallel()
 	g := lostMajority(t, 2)
 	m, old := g.members[0], g.members[1]
 	if yes, err := Recover(m.dir, survivorsOf(t, m), &m.opts); !yes || err != nil {
@@ -180,6 +182,7 @@ func TestRecover_OldMembersStayOut(t *testing.T) {
 
 // What does not fit together changes nothing.
 func TestRecover_Refusals(t *testing.T) {
+	t.Parallel()
 	g := lostMajority(t, 2)
 	m := g.members[0]
 	list := survivorsOf(t, g.members...)
@@ -228,6 +231,7 @@ func TestRecover_Refusals(t *testing.T) {
 
 // Two survivors have the same log, and the state of one of them differs. The other one goes on, whatever their names are.
 func TestRecover_NotTheOneThatDiffers(t *testing.T) {
+	t.Parallel()
 	for differs := range 2 {
 		g := lostMajority(t, 2)
 		m := g.members[differs]
@@ -258,6 +262,7 @@ func TestRecover_NotTheOneThatDiffers(t *testing.T) {
 // The machine of the survivor that leads, or of one that does not, loses its power at any moment. The same commands again
 // lead to the same end.
 func TestRecover_CrashAnywhere(t *testing.T) {
+	t.Parallel()
 	g := lostMajority(t, 2)
 	first, second := g.members[1], g.members[0]
 	addTail(t, first, 1, 3)
@@ -321,6 +326,7 @@ func TestRecover_CrashAnywhere(t *testing.T) {
 // The newest snapshot of the survivor is damaged, and the log behind it does not reach as far: it goes on with what is left, also
 // when it is opened again.
 func TestRecover_DamagedSnapshot(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 1, nil)
 	m := g.members[0]
 	for _, value := range []string{"1", "2"} {
@@ -374,6 +380,7 @@ func TestRecover_DamagedSnapshot(t *testing.T) {
 
 // ReadSurvivor changes nothing, not even what an interrupted member has left behind.
 func TestReadSurvivor_ChangesNothing(t *testing.T) {
+	t.Parallel()
 	g := lostMajority(t, 1)
 	m := g.members[0]
 	for _, name := range []string{"state-2.tmp/000001.sst", "snapshots/7.tmp/store/CURRENT", "MEMBER.tmp"} {

@@ -22,6 +22,7 @@ func fork(t testing.TB, h history, index int) history {
 // it has the snapshot's history afterwards, if the two differ, and takes the entries behind it. A member that stops
 // before it has replaced its state does so when it starts.
 func TestState_RestoreOfAnyHistory(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 100, 9)
 	for _, own := range []uint64{5, 40, 45, 70, 90} {
 		for _, at := range []uint64{30, 45, 70, 80} {

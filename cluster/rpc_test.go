@@ -17,6 +17,7 @@ import (
 // A leader that gets a write which is no command, such as one of a newer program, refuses it. In the log it would
 // end every member, for good.
 func TestForward_NoCommand(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 2, nil)
 	l, f := g.leader(), g.follower()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the race detector makes large messages slow
@@ -36,6 +37,7 @@ func TestForward_NoCommand(t *testing.T) {
 
 // The largest write that a member takes is one that it can forward.
 func TestForward_Largest(t *testing.T) {
+	t.Parallel()
 	b := new(shale.Batch)
 	if err := b.Put([]byte("k"), make([]byte, maxCommandSize-32)); err != nil {
 		t.Fatal(err)
@@ -56,6 +58,7 @@ func TestForward_Largest(t *testing.T) {
 // A member that was started again gets the writes of others, although their connections to it have
 // ended: a write that was certainly not sent must not be reported as unknown. The ended ones are closed.
 func TestForward_LeaderCameBack(t *testing.T) {
+	t.Parallel()
 	var open atomic.Int64
 	g := newGroup(t, 3, func(o *Options) {
 		o.Forward = true
@@ -143,6 +146,7 @@ func (c *countedConn) Close() error {
 
 // A caller that belongs to no group may ask who a member is, and to be let in. Everything else is refused.
 func TestCalls_Stranger(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 2, nil)
 	l := g.leader()
 	g.write("k", "v")
@@ -185,6 +189,7 @@ func TestCalls_Stranger(t *testing.T) {
 
 // Survey shows how all members are, on each of them, and which can't be reached.
 func TestSurvey(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 3, func(o *Options) {
 		id := o.ID
 		o.About = func() map[string]string { return map[string]string{"name": id} }
@@ -220,6 +225,7 @@ func TestSurvey(t *testing.T) {
 // A write that was forwarded to a leader that hangs is answered as soon as another leads, with ErrUnknown, and not only
 // when its time is over.
 func TestForward_LeaderHangs(t *testing.T) {
+	t.Parallel()
 	gates := map[string]*sync.RWMutex{}
 	g := newGroup(t, 3, func(o *Options) {
 		gated(gates)(o)
@@ -262,6 +268,7 @@ func TestForward_LeaderHangs(t *testing.T) {
 
 // A write that was forwarded to a leader that is replaced, but lives, is answered by that one.
 func TestForward_LeaderIsReplaced(t *testing.T) {
+	t.Parallel()
 	gates := map[string]*sync.RWMutex{}
 	g := newGroup(t, 3, func(o *Options) {
 		gated(gates)(o)

@@ -14,6 +14,7 @@ import (
 // A group that was seeded has the store's keys on all members, also on those that join later, and
 // skips none of its own first writes, although the store was that of a longer log.
 func TestSeed_Group(t *testing.T) {
+	t.Parallel()
 	old := newGroup(t, 1, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -74,6 +75,7 @@ func TestSeed_Group(t *testing.T) {
 
 // Any store can be the seed, but for one with keys of the group's own.
 func TestSeed_AnyStore(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 1, nil)
 	fsys := g.members[0].opts.FS
 	for name, key := range map[string]string{"plain": "k", "reserved": string(reservedKey) + "x"} {

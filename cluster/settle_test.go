@@ -55,6 +55,7 @@ func diskAt80(t testing.TB, h history) *vfs.Mem {
 }
 
 func TestSettle(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 100, 9)
 	other := slices.Clone(h) // another leader's entries from 55 on
 	for i := 54; i < 100; i++ {
@@ -93,6 +94,7 @@ func TestSettle(t *testing.T) {
 // TestSettle_StaleLog begins where raft was stopped while it installed a snapshot: the log before it,
 // whose end nobody else has, must not be taken for committed.
 func TestSettle_StaleLog(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 100, 9)
 	for _, c := range []struct {
 		name string
@@ -165,6 +167,7 @@ func damageAt(t testing.TB, disk vfs.FS, name string, offset int64) {
 // back far enough the member comes back by itself, in one start. Else it must not go on, also
 // when it is started again.
 func TestState_Damaged(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 100, 9)
 	tables := func(dir string) []string {
 		return []string{dir + "/*.sst"}
@@ -238,6 +241,7 @@ func TestState_Damaged(t *testing.T) {
 // TestState_DamageMet meets a damaged block while a command is applied, or while a reader reads. The
 // next start replaces the state.
 func TestState_DamageMet(t *testing.T) {
+	t.Parallel()
 	for _, reading := range []bool{true, false} {
 		h, _ := bigHistory(t, 200)
 		again, _ := bigHistory(t, 200) // commands that look for keys that are there
@@ -286,6 +290,7 @@ func TestState_DamageMet(t *testing.T) {
 // TestState_BehindSnapshot starts a member that was stopped after it had received a snapshot and before
 // its state was replaced. Raft goes on behind the snapshot, so the state has to be there.
 func TestState_BehindSnapshot(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 100, 9)
 	source := mustStart(t, vfs.NewMem())
 	if _, err := source.apply(h, 0, 60, 10); err != nil {
@@ -318,6 +323,7 @@ func TestState_BehindSnapshot(t *testing.T) {
 // TestState_DamageKept takes the marks of damage away, for a group of one whose snapshots share the
 // damaged table with the state: it goes on, and all but the damaged block can be read.
 func TestState_DamageKept(t *testing.T) {
+	t.Parallel()
 	h, _ := bigHistory(t, 200)
 	disk := vfs.NewMem()
 	m := mustStart(t, disk)

@@ -56,6 +56,7 @@ func files(t testing.TB, fsys vfs.FS, dir string) map[string]string {
 // TestSnapshots_NotWrittenThrough compares the files of snapshots before and after lives that were
 // made out of them: hard links make it easy to change a snapshot with the state.
 func TestSnapshots_NotWrittenThrough(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 1200, 21)
 	disk := vfs.NewMem()
 	before := map[string]string{}
@@ -113,6 +114,7 @@ func TestSnapshots_NotWrittenThrough(t *testing.T) {
 // TestSnapshots_LinkAnswersLost replaces a state while each link is made and reported as failed: the copy
 // that is made instead must not be written through the link.
 func TestSnapshots_LinkAnswersLost(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 300, 5)
 	source := mustStart(t, vfs.NewMem())
 	defer source.close()
@@ -149,6 +151,7 @@ func TestSnapshots_LinkAnswersLost(t *testing.T) {
 
 // TestSnapshots_Kept makes more of them than are kept, while one is sent.
 func TestSnapshots_Kept(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 50, 2)
 	disk := vfs.NewMem()
 	m := mustStart(t, disk)
@@ -208,6 +211,7 @@ func TestSnapshots_Kept(t *testing.T) {
 // TestSnapshots_SameIndex makes two of one state. The later one is the newer one, also if the
 // clock has been set back.
 func TestSnapshots_SameIndex(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 10, 2)
 	m := mustStart(t, vfs.NewMem())
 	defer m.close()
@@ -230,6 +234,7 @@ func TestSnapshots_SameIndex(t *testing.T) {
 // TestSnapshots_CostLinks counts what a snapshot of a store with many tables writes, and what a
 // second one does.
 func TestSnapshots_CostLinks(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMem()
 	m := mustStart(t, disk)
 	defer m.close()
@@ -296,6 +301,7 @@ func bigHistory(t testing.TB, n int) (history, int64) {
 
 // TestSnapshots_WireBytes sends a store: at most 1.2 times the data travel.
 func TestSnapshots_WireBytes(t *testing.T) {
+	t.Parallel()
 	for _, flushed := range []bool{true, false} {
 		n := 4000
 		if testing.Short() {
@@ -339,6 +345,7 @@ func TestSnapshots_WireBytes(t *testing.T) {
 
 // TestSnapshots_MetaDamage flips every bit of meta.json.
 func TestSnapshots_MetaDamage(t *testing.T) {
+	t.Parallel()
 	snap := &snapshot{state: position{7, 2}, meta: raft.SnapshotMeta{Version: 1, ID: "3-9-1700000000000", Index: 9, Term: 3,
 		Configuration: someServers, ConfigurationIndex: 4, Size: 12345}}
 	data, err := encodeMeta(snap)
@@ -362,6 +369,7 @@ func TestSnapshots_MetaDamage(t *testing.T) {
 
 // TestSnapshots_MissingFile can't be sent, and asks for another one.
 func TestSnapshots_MissingFile(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 40, 2)
 	disk := vfs.NewMem()
 	m := mustStart(t, disk)

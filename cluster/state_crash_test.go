@@ -177,6 +177,7 @@ func long() bool { return os.Getenv("SHALE_LONG") != "" }
 // applied, snapshots are made, one is received, and the state is replaced by it. By default it crashes
 // once at every fourth operation or so, in a way that changes; with SHALE_LONG at each, in all ways.
 func TestState_CrashAtEveryOperation(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMem()
 	l := newStateLife(t, 11)
 	var mu sync.Mutex // background work calls, too
@@ -226,6 +227,7 @@ func TestState_CrashAtEveryOperation(t *testing.T) {
 // TestState_FaultAtEveryOperation makes operations of a life fail, before or after they have happened. The
 // life may end with the error; what it leaves on the disk is a member that goes on.
 func TestState_FaultAtEveryOperation(t *testing.T) {
+	t.Parallel()
 	counting := vfs.NewFault(vfs.NewMem(), nil)
 	if err := newStateLife(t, 12).run(counting); err != nil {
 		t.Fatal(err)

@@ -82,6 +82,7 @@ func await(t testing.TB, what string, done func() bool) {
 // TestState_UnderRaft lets raft make snapshots and send them: to a member that is empty, to one that is
 // behind, and to one whose state and snapshots are gone.
 func TestState_UnderRaft(t *testing.T) {
+	t.Parallel()
 	leader := &raftMember{id: "a", disk: vfs.NewMem(), log: raft.NewInmemStore()}
 	leader.start(t, "127.0.0.1:0")
 	defer leader.stop(t)

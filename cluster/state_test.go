@@ -22,6 +22,7 @@ import (
 
 // TestState_Answers compares states and answers with a model, for pieces of all sizes.
 func TestState_Answers(t *testing.T) {
+	t.Parallel()
 	for _, piece := range []int{1, 3, 64, 1000} {
 		h := newHistory(t, 400, 7)
 		m := mustStart(t, vfs.NewMem())
@@ -43,6 +44,7 @@ func TestState_Answers(t *testing.T) {
 
 // TestState_RestartSkips applies entries again that the state has, as raft does after a restart.
 func TestState_RestartSkips(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 200, 1)
 	disk := vfs.NewMem()
 	for at := uint64(0); at < 200; at += 20 {
@@ -59,6 +61,7 @@ func TestState_RestartSkips(t *testing.T) {
 }
 
 func TestState_WaitFor(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 30, 1)
 	m := mustStart(t, vfs.NewMem())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -84,6 +87,7 @@ func TestState_WaitFor(t *testing.T) {
 
 // TestState_ReservedKeysHidden looks for the group's own key in every way.
 func TestState_ReservedKeysHidden(t *testing.T) {
+	t.Parallel()
 	m := mustStart(t, vfs.NewMem())
 	defer m.close()
 	last := string(reservedKey[:31]) + "\xfe"
@@ -155,6 +159,7 @@ func TestState_ReservedKeysHidden(t *testing.T) {
 // TestState_FailedApply makes the disk fail: nothing is acknowledged, and the state can be closed and
 // goes on where it was.
 func TestState_FailedApply(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 60, 3)
 	disk := vfs.NewMem()
 	faults := vfs.NewFault(disk, nil)
@@ -190,6 +195,7 @@ func TestState_FailedApply(t *testing.T) {
 
 // TestState_UnknownCommand meets a command of a newer program, which must not be passed over.
 func TestState_UnknownCommand(t *testing.T) {
+	t.Parallel()
 	m := mustStart(t, vfs.NewMem())
 	defer m.close()
 	for _, data := range []string{"", "\x63\x01\x01\x01\x01k\x01v", "\x01\x01\x02\x00"} {
@@ -206,6 +212,7 @@ func TestState_UnknownCommand(t *testing.T) {
 
 // TestState_LargeBatches applies more at once than fits into one batch of the store.
 func TestState_LargeBatches(t *testing.T) {
+	t.Parallel()
 	var h history
 	value := bytes.Repeat([]byte("v"), 1<<20)
 	for i := range uint64(12) {
@@ -230,6 +237,7 @@ func TestState_LargeBatches(t *testing.T) {
 // TestState_RestoreBesideReaders replaces the state while readers are at work: those that began
 // before end with what they began with, and then the old store goes.
 func TestState_RestoreBesideReaders(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 300, 5)
 	source := mustStart(t, vfs.NewMem())
 	if _, err := source.apply(h, 0, 300, 50); err != nil {
@@ -304,6 +312,7 @@ func states(t testing.TB, fsys vfs.FS) string {
 // TestState_ManyDeletes deletes many keys by one command while the disk is slow. The group waits for some reads
 // at a time, and not for one after the other.
 func TestState_ManyDeletes(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewFault(vfs.NewMem(), nil)
 	o := stateOptions()
 	o.CacheSize = -1

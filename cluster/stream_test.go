@@ -27,6 +27,7 @@ func putFile(t testing.TB, fsys vfs.FS, name, content string) {
 }
 
 func TestStream_Bytes(t *testing.T) {
+	t.Parallel()
 	l := &fileList{streamVersion, 7, 2, []streamFile{{"CURRENT", 1}}}
 	const want = `{"version":2,"index":7,"term":2,"files":[{"name":"CURRENT","size":1}]}`
 	if got := string(l.encode()); got != want {
@@ -45,6 +46,7 @@ func someList() *fileList {
 
 // TestStream_Damage flips every bit of a notice, cuts it at every byte and adds a byte.
 func TestStream_Damage(t *testing.T) {
+	t.Parallel()
 	l := someList()
 	data := l.notice()
 	if err := checkNotice(data, l); err != nil {
@@ -69,6 +71,7 @@ func TestStream_Damage(t *testing.T) {
 
 // TestStream_Versions meets what other versions send.
 func TestStream_Versions(t *testing.T) {
+	t.Parallel()
 	for version, want := range map[byte]string{1: "update the leader's program", 3: "update this member's program"} {
 		l := someList()
 		l.Version = int(version)
@@ -86,6 +89,7 @@ func TestStream_Versions(t *testing.T) {
 
 // TestStream_Names sends names that a store's file can't have.
 func TestStream_Names(t *testing.T) {
+	t.Parallel()
 	send := func(size int64, names ...string) error {
 		l := &fileList{Version: streamVersion}
 		for _, name := range names {

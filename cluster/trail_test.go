@@ -52,6 +52,7 @@ func largeEntries(first, last uint64) (logs []*raft.Log) {
 
 // TestTrail_Keeps cuts a log in which raft needs nothing up to entry 900.
 func TestTrail_Keeps(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(*Options, *raft.Config)
@@ -98,6 +99,7 @@ func TestTrail_Keeps(t *testing.T) {
 
 // TestTrail_Outrun ends a transfer whose log was cut off.
 func TestTrail_Outrun(t *testing.T) {
+	t.Parallel()
 	l, _ := newTestTrail(t, nil)
 	if err := errors.Join(l.trail.hold("m", 300), l.trail.acked("m", 0)); err != nil {
 		t.Fatal(err)
@@ -118,6 +120,7 @@ func TestTrail_Outrun(t *testing.T) {
 
 // TestTrail_CaughtUp keeps nothing for a member that has caught up.
 func TestTrail_CaughtUp(t *testing.T) {
+	t.Parallel()
 	l, _ := newTestTrail(t, nil)
 	if err := l.trail.hold("m", 0); err != nil {
 		t.Fatal(err)
@@ -132,6 +135,7 @@ func TestTrail_CaughtUp(t *testing.T) {
 
 // TestTrail_OtherDeletions passes on what raft deletes for other reasons than a snapshot: all of the log, and its end.
 func TestTrail_OtherDeletions(t *testing.T) {
+	t.Parallel()
 	l, _ := newTestTrail(t, nil)
 	if err := errors.Join(l.trail.hold("m", 100), l.DeleteRange(950, 1000)); err != nil {
 		t.Fatal(err)
@@ -154,6 +158,7 @@ func bytesOf(s *LogStore) int64 {
 
 // TestTrail_Room deletes most of a log that lies in tables. Without another write its room is taken back.
 func TestTrail_Room(t *testing.T) {
+	t.Parallel()
 	for _, reopened := range []bool{false, true} {
 		l, _ := newTestTrail(t, nil)
 		s := l.trail.log
@@ -199,6 +204,7 @@ func (c *countedLog) GetLog(index uint64, log *raft.Log) error {
 
 // TestTrail_Message reads no more of the log for a message than fits into it, and one entry.
 func TestTrail_Message(t *testing.T) {
+	t.Parallel()
 	l, _ := newTestTrail(t, nil)
 	counted := &countedLog{LogStore: l.LogStore}
 	l.LogStore = counted
@@ -227,6 +233,7 @@ func TestTrail_Message(t *testing.T) {
 
 // TestTrail_KnowsRaft sends entries in a group. Package raft has the function that gathers them, and its others get whole entries.
 func TestTrail_KnowsRaft(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 2, nil)
 	g.write("k", "v")
 	g.agree()
@@ -245,7 +252,8 @@ func TestTrail_KnowsRaft(t *testing.T) {
 // TestTrail_LimitsDisk writes large values to a member that raft would let keep all of them. The log stays small, also when
 // nobody writes any more.
 func TestTrail_LimitsDisk(t *testing.T) {
-	g := parallelGroup(t, 1, func(o *Options) {
+	t.Parallel()
+	g := newGroup(t, 1, func(o *Options) {
 		o.LogSize = 1 << 20
 		o.Raft = func(c *raft.Config) { fastRaft(c); c.SnapshotInterval = time.Hour }
 	})

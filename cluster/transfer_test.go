@@ -125,6 +125,7 @@ func (c *badConn) Write(p []byte) (int, error) {
 // TestTransfer_GoesOn cuts transfers off at many places, and restarts the sender or the receiver. The next attempt does
 // not send again what has arrived.
 func TestTransfer_GoesOn(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMem()
 	o := stateOptions()
 	o.MemtableSize = 2 << 20 // for a table of many pieces
@@ -183,6 +184,7 @@ func TestTransfer_GoesOn(t *testing.T) {
 
 // TestTransfer_Damage changes bytes on the way. Either somebody notices, or the change does not matter.
 func TestTransfer_Damage(t *testing.T) {
+	t.Parallel()
 	source, stream := sourceOf(t, vfs.NewMem(), 3)
 	total := sizeOf(stream) + int64(len(stream.(*snapshotReader).list.encode()))
 	for at := int64(5); at < total; at += 997 { // behind the length of the list
@@ -212,6 +214,7 @@ func TestTransfer_Damage(t *testing.T) {
 
 // TestTransfer_Crashes cuts the receiver's power during a transfer, and then sends again.
 func TestTransfer_Crashes(t *testing.T) {
+	t.Parallel()
 	source, stream := sourceOf(t, vfs.NewMem(), 3)
 	total := sizeOf(stream)
 	for i, c := range vfs.CrashConfigs(11) {
@@ -237,6 +240,7 @@ func TestTransfer_Crashes(t *testing.T) {
 // TestTransfer_OtherSender begins with what another member has sent, whose files have the same names, and with a
 // snapshot from before, whose files are links. Nothing is written through these.
 func TestTransfer_OtherSender(t *testing.T) {
+	t.Parallel()
 	_, first := sourceOf(t, vfs.NewMem(), 3)
 	other, second := sourceOf(t, vfs.NewMem(), 4)
 	total := sizeOf(second)
@@ -290,6 +294,7 @@ func TestTransfer_OtherSender(t *testing.T) {
 
 // TestTransfer_SharesTables sends the next snapshot of the same sender: only what is new in it.
 func TestTransfer_SharesTables(t *testing.T) {
+	t.Parallel()
 	h, _ := bigHistory(t, 600)
 	source := mustStart(t, vfs.NewMem())
 	defer source.close()
@@ -327,6 +332,7 @@ func TestTransfer_SharesTables(t *testing.T) {
 
 // TestTransfer_ShortFile sends a snapshot whose table has lost its end: another snapshot is asked for.
 func TestTransfer_ShortFile(t *testing.T) {
+	t.Parallel()
 	disk := vfs.NewMem()
 	source, stream := sourceOf(t, disk, 3)
 	name := filepath.Join(source.snaps.newest().store(), stream.(*snapshotReader).list.Files[0].Name)
@@ -345,6 +351,7 @@ func TestTransfer_ShortFile(t *testing.T) {
 
 // TestTransfer_DiskFull fills the receiver's disk in the middle. When there is room the next attempt goes on.
 func TestTransfer_DiskFull(t *testing.T) {
+	t.Parallel()
 	source, stream := sourceOf(t, vfs.NewMem(), 3)
 	total := sizeOf(stream)
 	disk := vfs.NewFault(vfs.NewMem(), nil)
@@ -383,6 +390,7 @@ func TestTransfer_DiskFull(t *testing.T) {
 // TestTransfer_Hangs lets the other side stop in the middle: a receiver that does not read, a sender that sends no more.
 // Both end, and the transfer of a hanging sender is ended by the next one.
 func TestTransfer_Hangs(t *testing.T) {
+	t.Parallel()
 	source, stream := sourceOf(t, vfs.NewMem(), 3)
 	r := stream.(*snapshotReader)
 	send := func(conn net.Conn) error {
@@ -423,6 +431,7 @@ func TestTransfer_Hangs(t *testing.T) {
 // TestSnapshots_OpenNoTable counts the tables that are opened while a snapshot is made and received: none, whatever their
 // number, but for sending them.
 func TestSnapshots_OpenNoTable(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{50, 400} {
 		var opened atomic.Int64
 		count := func(op vfs.Op, name string, _ int64) error {
@@ -469,6 +478,7 @@ func TestSnapshots_OpenNoTable(t *testing.T) {
 
 // TestSnapshots_FilesChecked makes a snapshot whose store lacks a table, has a short one, or a short log.
 func TestSnapshots_FilesChecked(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ suffix, what string }{{".sst", "gone"}, {".sst", "short"}, {".sst", "long"}, {".wal", "short"}, {".wal", "gone"}} {
 		disk := vfs.NewMem()
 		source, _ := sourceOf(t, disk, 3)
@@ -515,6 +525,7 @@ func TestSnapshots_FilesChecked(t *testing.T) {
 // The files of a snapshot have arrived, and its notice never comes: another member leads, and the log leads on. They go
 // with the next snapshot of the member's own that is as far.
 func TestTransfer_NoticeNeverComes(t *testing.T) {
+	t.Parallel()
 	h := newHistory(t, 400, 9)
 	from, to := mustStart(t, vfs.NewMem()), mustStart(t, vfs.NewMem())
 	defer from.close()
@@ -552,6 +563,7 @@ func TestTransfer_NoticeNeverComes(t *testing.T) {
 
 // Raft waits for a member that installs a snapshot for less time than the log is held for it.
 func TestTransport_InstallEndsBeforeTheHold(t *testing.T) {
+	t.Parallel()
 	if most := noticeSize / installScale * transportTimeout; most >= holdPatience {
 		t.Errorf("raft waits for %v, the log is held for %v", most, holdPatience)
 	}

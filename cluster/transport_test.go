@@ -13,6 +13,7 @@ import (
 
 // Whoever sends entries to a member goes on when nobody takes the answers any more.
 func TestTransport_AnswersThatNobodyTakes(t *testing.T) {
+	t.Parallel()
 	g := newGroup(t, 1, nil)
 	to := g.members[0]
 	from := transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
@@ -49,6 +50,7 @@ func TestTransport_AnswersThatNobodyTakes(t *testing.T) {
 // A member that has missed large writes gets them in messages of bounded size. All in one would not
 // arrive within the time that raft gives a message, and the member would never catch up.
 func TestTransport_MessagesAreBounded(t *testing.T) {
+	t.Parallel()
 	var largest atomic.Int64
 	g := newGroup(t, 3, func(o *Options) {
 		o.Raft = nil // raft's defaults: sending megabytes takes a busy machine longer than the lease of fastRaft

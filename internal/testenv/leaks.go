@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -18,28 +19,54 @@ const module = "github.com/shaledb/shale"
 // before.
 func CheckLeaks(t testing.TB) {
 	t.Helper()
-	time.Sleep(time.Nanosecond) // the first timer makes Go open two descriptors for itself
-	before, files := ourGoroutines(), OpenDescriptors()
+	left := leaks()
 	t.Cleanup(func() {
 		if t.Failed() {
 			return // what was found already says more, and may have left all open
 		}
+		for _, what := range left() {
+			t.Error(what)
+		}
+	})
+}
+
+// Main is the TestMain of packages whose tests run at the same time: it does what CheckLeaks does for all of
+// them together.
+func Main(m *testing.M) {
+	left := leaks()
+	code := m.Run()
+	if code == 0 {
+		for _, what := range left() {
+			fmt.Fprintln(os.Stderr, what)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// leaks returns a function that returns what is left that was not there when leaks was called, as texts. It
+// waits for what is about to end.
+func leaks() func() []string {
+	time.Sleep(time.Nanosecond) // the first timer makes Go open two descriptors for itself
+	before, files := ourGoroutines(), OpenDescriptors()
+	return func() (texts []string) {
 		var left map[string]string
 		for wait := time.Millisecond; wait < 4*time.Second; wait *= 2 {
 			left = ourGoroutines()
 			maps.DeleteFunc(left, func(id, _ string) bool { _, old := before[id]; return old })
 			if len(left) == 0 && OpenDescriptors() <= files {
-				return
+				return nil
 			}
 			time.Sleep(wait)
 		}
 		for _, stack := range left {
-			t.Errorf("a goroutine is left:\n%s", stack)
+			texts = append(texts, "a goroutine is left:\n"+stack)
 		}
 		if n := OpenDescriptors(); n > files {
-			t.Errorf("%d descriptors are open, %d before the test", n, files)
+			texts = append(texts, fmt.Sprintf("%d descriptors are open, %d before", n, files))
 		}
-	})
+		return texts
+	}
 }
 
 // ourGoroutines returns the stacks of the goroutines that run code of this
