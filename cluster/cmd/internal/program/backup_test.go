@@ -86,6 +86,7 @@ func away(t *testing.T, bucket string) (back func()) {
 // A member's writes are in the bucket soon, also those of later starts, and those of a start at which the bucket was
 // away, as soon as it is back: the member does not wait for it, and needs no other start.
 func TestBackup_Lives(t *testing.T) {
+	t.Parallel()
 	dir, bucket := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "bucket")
 	ctx := t.Context()
 	lives := 5
@@ -134,6 +135,7 @@ func TestBackup_Lives(t *testing.T) {
 // If the bucket refuses the state's folder, as it may after a crash of a start without the bucket, the state is
 // backed up again, to another bucket, which later starts go on with.
 func TestBackup_Refused(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes several lives of a member")
 	}
@@ -204,6 +206,7 @@ func TestBackup_Refused(t *testing.T) {
 
 // A bucket that is away while a member runs does not hold up its writes, and gets all of them later.
 func TestBackup_BucketAway(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes several lives of a member")
 	}
@@ -237,6 +240,7 @@ func TestBackup_BucketAway(t *testing.T) {
 // Another program that takes a member's bucket over, or a rule that removes its newest objects, ends that bucket and not the
 // member, which begins another one by itself.
 func TestBackup_TakenOver(t *testing.T) {
+	t.Parallel()
 	dir, bucket := filepath.Join(t.TempDir(), "A.B"), filepath.Join(t.TempDir(), "bucket")
 	args := solo(dir, bucket)
 	args[2] = "A.B" // a name of a member that no object can have
@@ -300,6 +304,7 @@ func TestBackup_WrongAtFirst(t *testing.T) {
 
 // Whatever is wrong with a backup's name or a point is said before anything is made.
 func TestRestore_BadWords(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, test := range []struct {
 		args []string
@@ -326,6 +331,7 @@ func TestRestore_BadWords(t *testing.T) {
 // From a member's backup a new group can be made, as it is now or as it was at a time. Other members join it, and it
 // takes writes, which are backed up again.
 func TestRestore_Group(t *testing.T) {
+	t.Parallel()
 	bucket := filepath.Join(t.TempDir(), "bucket")
 	group := three(t, "--backup", bucket)
 	ctx := t.Context()

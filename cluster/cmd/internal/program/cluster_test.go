@@ -15,6 +15,7 @@ import (
 // A client of a Redis Cluster that knows one member finds the others, and goes on when the leader is gone, although that is the
 // one that it knows.
 func TestCluster_Client(t *testing.T) {
+	t.Parallel()
 	for _, more := range [][]string{nil, {"--forward=false"}} {
 		t.Run(fmt.Sprint(more), func(t *testing.T) {
 			group := three(t, more...)
@@ -57,6 +58,7 @@ func TestCluster_Client(t *testing.T) {
 
 // A client that reads from replicas says READONLY to them.
 func TestCluster_ReadOnlyClient(t *testing.T) {
+	t.Parallel()
 	group := three(t)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{group[0].addr}, ReadOnly: true, RouteRandomly: true})
 	t.Cleanup(func() { client.Close() })

@@ -9,6 +9,7 @@ import (
 
 // Options that make no sense are refused before anything is made, with the option and the next step in the error.
 func TestServe_BadOptions(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a")
 	empty := filepath.Join(t.TempDir(), "empty")
 	if err := os.WriteFile(empty, []byte("\nsecret\n"), 0o600); err != nil {
@@ -60,6 +61,7 @@ func TestServe_BadOptions(t *testing.T) {
 
 // A password lets a member listen where others reach it, but not without a warning when there is no TLS.
 func TestServe_Reach(t *testing.T) {
+	t.Parallel()
 	with := func(change func(*config)) *config {
 		c := &config{id: "a", addr: "0.0.0.0:1", listen: "127.0.0.1:1", http: "127.0.0.1:1", reads: readsLinear, timeout: 1, maxCommand: 1 << 20, maxClients: 1, heartbeat: 1e9, raftLog: "off"}
 		change(c)

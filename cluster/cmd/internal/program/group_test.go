@@ -20,6 +20,7 @@ import (
 
 // Clients of any member write and read the same keys, whoever leads.
 func TestGroup_AnyMember(t *testing.T) {
+	t.Parallel()
 	group := three(t)
 	ctx := t.Context()
 	for round := range 4 {
@@ -45,6 +46,7 @@ func TestGroup_AnyMember(t *testing.T) {
 
 // The answers of SET NX and DEL are those of one order, when clients of all members ask at the same time.
 func TestGroup_Conditions(t *testing.T) {
+	t.Parallel()
 	group := three(t)
 	ctx := t.Context()
 	for round := range 20 {
@@ -80,6 +82,7 @@ func TestGroup_Conditions(t *testing.T) {
 
 // A SCAN goes on through changes of the leader, on every member.
 func TestGroup_ScanThroughElections(t *testing.T) {
+	t.Parallel()
 	group := three(t)
 	ctx := t.Context()
 	client := dial(t, group[0].addr)
@@ -120,6 +123,7 @@ func TestGroup_ScanThroughElections(t *testing.T) {
 
 // With --forward=false, a member that does not lead names the leader: its address for clients, if it knows that.
 func TestGroup_WithoutForwarding(t *testing.T) {
+	t.Parallel()
 	group := three(t, "--forward=false", "--clients", "a=127.0.0.1:1,b=127.0.0.1:2")
 	ctx := t.Context()
 	for to, addr := range map[string]string{"a": "MOVED 0 127.0.0.1:1", "b": "MOVED 0 127.0.0.1:2", "c": "READONLY this member does not lead: write to member c"} {
@@ -149,6 +153,7 @@ func TestGroup_WithoutForwarding(t *testing.T) {
 // A leader that is told to end hands over the lead first, so that a client of another member hardly waits. What was
 // acknowledged is there when it comes back.
 func TestGroup_LeaderEnds(t *testing.T) {
+	t.Parallel()
 	group := three(t)
 	ctx := t.Context()
 	lead, others := leader(t, group)
@@ -183,6 +188,7 @@ func TestGroup_LeaderEnds(t *testing.T) {
 
 // Members are listed, leave, and come in by hand. A request that needs the leader finds it among the addresses.
 func TestGroup_Members(t *testing.T) {
+	t.Parallel()
 	group := three(t)
 	lead, others := leader(t, group)
 	at := others[0].http + "," + others[1].http + "," + lead.http
@@ -246,6 +252,7 @@ func TestGroup_Members(t *testing.T) {
 
 // Without a majority a member says so, keeps answering local reads, and nothing hangs for longer than --timeout.
 func TestGroup_MinorityAnswers(t *testing.T) {
+	t.Parallel()
 	group := three(t, "--reads", "local", "--timeout", "5s")
 	ctx := t.Context()
 	if err := dial(t, group[0].addr).Set(ctx, "k", "v", 0).Err(); err != nil {
@@ -274,6 +281,7 @@ func TestGroup_MinorityAnswers(t *testing.T) {
 
 // The command members, and the page of any member, show how all of them are.
 func TestGroup_Survey(t *testing.T) {
+	t.Parallel()
 	group := three(t, "--backup", filepath.Join(t.TempDir(), "bucket"))
 	for _, r := range group {
 		backedUp(t, r)
@@ -295,6 +303,7 @@ func TestGroup_Survey(t *testing.T) {
 
 // With TLS, clients and members must know the authority, and nobody else gets in.
 func TestGroup_TLS(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	password := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
@@ -350,6 +359,7 @@ func TestGroup_TLS(t *testing.T) {
 
 // With --tls-clients a client needs a certificate of its own.
 func TestServe_TLSClients(t *testing.T) {
+	t.Parallel()
 	a, members := newAuthority(t), newAuthority(t)
 	r := start(t, append(a.options(t, "member"), filepath.Join(t.TempDir(), "a"), "--id", "a", "--bootstrap", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--tls-clients", "--tls-members-ca", members.file("ca.crt"))...)
 	a.options(t, "client")
@@ -377,6 +387,7 @@ func TestServe_TLSClients(t *testing.T) {
 // A client's certificate is no member's: who has one can neither join nor write at the address for members. New
 // certificates and passwords count without another start.
 func TestServe_MembersAuthority(t *testing.T) {
+	t.Parallel()
 	a, clients := newAuthority(t), newAuthority(t)
 	password := filepath.Join(t.TempDir(), "password")
 	write := func(text string) {
@@ -436,6 +447,7 @@ func TestServe_MembersAuthority(t *testing.T) {
 
 // A port that is taken is an error that says what to do.
 func TestServe_PortTaken(t *testing.T) {
+	t.Parallel()
 	r := start(t, filepath.Join(t.TempDir(), "a"), "--id", "a", "--bootstrap", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 	free := []string{"--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}
 	for i, taken := range []string{r.addr, r.node.Address(), r.http} {

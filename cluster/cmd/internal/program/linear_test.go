@@ -62,6 +62,7 @@ var oneKey = porcupine.Model{
 
 // What clients of all members see, while the lead goes from member to member, has one order.
 func TestGroup_Linearizable(t *testing.T) {
+	t.Parallel()
 	seed := testenv.Seed(t)
 	group := three(t)
 	var clock atomic.Int64

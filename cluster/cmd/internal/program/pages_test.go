@@ -39,6 +39,7 @@ func get(t *testing.T, method, url string, change ...func(*http.Request)) (statu
 // Every page is there, on the leader and on others, and the metrics are in the form that Prometheus reads, each name
 // declared once.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	group := three(t)
 	if err := dial(t, group[1].addr).Set(t.Context(), "a", "<b>", 0).Err(); err != nil {
 		t.Fatal(err)
@@ -90,6 +91,7 @@ func TestPages(t *testing.T) {
 
 // A web page of another site can neither read nor change anything.
 func TestPages_OtherSites(t *testing.T) {
+	t.Parallel()
 	r := start(t, filepath.Join(t.TempDir(), "a"), "--id", "a", "--bootstrap", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0")
 	at := "http://" + r.http
 	for name, change := range map[string]func(*http.Request){
@@ -108,6 +110,7 @@ func TestPages_OtherSites(t *testing.T) {
 
 // With a password, only /health is there for all.
 func TestPages_Password(t *testing.T) {
+	t.Parallel()
 	password := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -137,6 +140,7 @@ func TestPages_Password(t *testing.T) {
 
 // Changes of the group need a password of their own, unless they come from this machine.
 func TestPages_Admin(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		from, given, admin string
 		unprotected, want  bool

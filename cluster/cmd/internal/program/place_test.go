@@ -4,6 +4,7 @@ import "testing"
 
 // A bucket below another one has a longer path, or a longer prefix on the same server.
 func TestPlace_Sub(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ text, want string }{
 		{"backups", "backups/a-1/state-2"},
 		{"file:///srv/backups", "/srv/backups/a-1/state-2"},

@@ -126,6 +126,7 @@ func leading(t *testing.T, group []*child) int {
 // Whatever the group has acknowledged is there after kill -9 of a member, the leader or another, and the clients of the
 // others go on. Clients write alone and in pipelines. At the end, each member's backup has all of it too.
 func TestProcesses_KillMinus9(t *testing.T) {
+	t.Parallel()
 	bucket := filepath.Join(testenv.QuickDir(t), "bucket")
 	group := children(t, "--backup", bucket)
 	rounds := 4
@@ -276,6 +277,7 @@ func checkBackups(t *testing.T, bucket string, group []*child, acknowledged []at
 
 // redis-cli shows what docs/SHALED.md shows.
 func TestDocs_Session(t *testing.T) {
+	t.Parallel()
 	cli := resptest.Tool(t, "redis-cli")
 	page, err := os.ReadFile("../../../../docs/SHALED.md")
 	if err != nil {
@@ -286,6 +288,7 @@ func TestDocs_Session(t *testing.T) {
 
 // redis-benchmark runs against a member that does not lead, alone and in pipelines, and gets no error.
 func TestTools_RedisBenchmark(t *testing.T) {
+	t.Parallel()
 	tool := resptest.Tool(t, "redis-benchmark")
 	_, others := leader(t, three(t))
 	resptest.Benchmark(t, tool, others[0].addr, "500", "-t ping,set,get,mset", "mget key:__rand_int__ key:__rand_int__", "del key:__rand_int__")

@@ -11,6 +11,7 @@ import (
 // A group of three loses its majority for good. The test gives the commands that the help names for this case, each of
 // them twice. Then the group takes writes again, and a third member joins it.
 func TestRecover_LostMajority(t *testing.T) {
+	t.Parallel()
 	group := three(t)
 	if err := dial(t, group[1].addr).Set(t.Context(), "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 // Clients learn from the first word of an error whether the write may have happened, and a write is repeated only if it
 // certainly has not.
 func TestServe_ErrorsInWordsOfRedis(t *testing.T) {
+	t.Parallel()
 	known, nobody := &cluster.NotLeaderError{ID: "b", Address: "10.0.0.2:7380"}, &cluster.NotLeaderError{}
 	for _, test := range []struct {
 		err        error
