@@ -105,6 +105,9 @@ func (s *Store) collect(ctx context.Context, always bool) (Collected, error) {
 	}
 	defer c.mu.release()
 	k, err := s.choose(ctx, always)
+	for errors.Is(err, errOtherStep) { // it is the newest step now, and may need other objects
+		k, err = s.choose(ctx, always)
+	}
 	if err != nil || k == nil {
 		return Collected{}, err
 	}
@@ -252,16 +255,41 @@ func (s *Store) localFiles() (map[uint64]bool, error) {
 	return numsOf(h.State().Version), nil
 }
 
-// superseded returns err, the error of a call that has not found something. If another writer owns the
-// store, that one has deleted it, and this one is fenced. Requires: publish.mu.
+// superseded returns err, the error of a call that has not found something, or has found steps behind the newest one. If
+// another writer owns the store, this one is fenced. If it is an own step, the error wraps errOtherStep. Requires: publish.mu.
 func (s *Store) superseded(ctx context.Context, err error) error {
-	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrSnapshotGone) {
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrSnapshotGone) && !errors.Is(err, ErrFenced) || s.Err() != nil {
 		return err
 	}
-	if behind := s.publish.chain.lookBehind(ctx, s.bucket, s.publish.chain.n()); errors.Is(behind, ErrFenced) {
-		return s.fenced(behind)
+	c := s.publish.chain
+	behind := c.lookBehind(ctx, s.bucket, c.n())
+	if behind == nil {
+		return err
 	}
-	return err
+	if !errors.Is(behind, ErrFenced) {
+		return behind
+	}
+	// A PUT may arrive after all attempts to publish a step were given up.
+	switch step, rerr := readStep(ctx, s.bucket, s.id, c.n()+1); {
+	case rerr != nil && !errors.Is(rerr, fs.ErrNotExist):
+		return rerr
+	case rerr != nil || step.Epoch != c.epoch || step.Writer != c.writer:
+		return s.fenced(behind)
+	default:
+		if aerr := c.apply(step); aerr != nil {
+			return aerr
+		}
+		s.tellNewest()
+		return fmt.Errorf("%w: %w", errOtherStep, err)
+	}
+}
+
+// tellNewest tells all who wait for it which step is the newest one. Requires: publish.mu.
+func (s *Store) tellNewest() {
+	now := s.publish.chain.step
+	s.publishedSeq.Store(now.LastTableSeq)
+	s.ledger.published(now.LastTableSeq)
+	s.published(now, s.publish.chain.state.Tables.Version.NumTables())
 }
 
 // notedStep returns the number of the last step that the directory has noted. It may not have been PUT.
@@ -271,7 +299,7 @@ func (s *Store) notedStep() uint64 {
 	return s.notes.Step
 }
 
-// publishFloor publishes a step that says nothing but the floor. Requires: publish.mu.
+// publishFloor publishes a step that says nothing but the floor. Its errors are those of chain.publish. Requires: publish.mu.
 func (s *Store) publishFloor(ctx context.Context, floor uint64) error {
 	p := &s.publish
 	step := &Step{Written: time.Now(), Kind: StepPublish, Floor: floor, LastTableSeq: p.chain.step.LastTableSeq}
@@ -279,10 +307,11 @@ func (s *Store) publishFloor(ctx context.Context, floor uint64) error {
 	switch {
 	case errors.Is(err, ErrFenced):
 		return s.fenced(err)
-	case err != nil:
-		return fmt.Errorf("remote: collection: %w", err) // of an earlier attempt too: it is tried again
+	case err == nil:
+		p.collector.floor = step.N
+	case !errors.Is(err, errOtherStep):
+		return fmt.Errorf("remote: collection: %w", err)
 	}
-	p.collector.floor = step.N
-	s.published(step, p.chain.state.Tables.Version.NumTables())
-	return nil
+	s.tellNewest()
+	return err
 }

@@ -2,6 +2,8 @@ package remote
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -129,6 +131,53 @@ func TestStore_CollectKeepsUnpublished(t *testing.T) {
 	}
 	mustNil(t, s.Publish(t.Context()))
 	sameMap(t, "restored", restoredContents(t, b), model)
+}
+
+// TestStore_CollectsBehindALateStep collects when a step stands in the bucket whose publisher was told that it has failed. That
+// is its own step, and not another writer's, whatever shows it.
+func TestStore_CollectsBehindALateStep(t *testing.T) {
+	for _, shows := range []string{"the floor is raised", "nothing is to be done", "the step that it reads is not there"} {
+		t.Run(shows, func(t *testing.T) {
+			gone := shows == "the step that it reads is not there"
+			b, model, o := newHooked(NewMem()), map[string]string{}, manual(vfs.NewMem())
+			o.Retain = time.Hour
+			if shows == "the floor is raised" {
+				o.Retain = 1
+			}
+			s := openStore(t, "db", b, o)
+			put(t, s, model, "a", 10)
+			mustNil(t, s.Publish(t.Context()))
+			put(t, s, model, "b", 10)
+			mustNil(t, s.DB().Flush(t.Context()))
+			lost := refusal{errors.New("the answer is lost")}
+			b.hook(nil, func(call, name string) error {
+				if call == "put" && strings.HasPrefix(name, stepFolder) {
+					return lost
+				}
+				return nil
+			})
+			if err := s.Publish(t.Context()); !errors.Is(err, lost) {
+				t.Fatal(err)
+			}
+			last := s.Status().Step
+			var read atomic.Bool
+			b.hook(func(call, name string) error {
+				if gone && call == "read" && strings.HasPrefix(name, stepFolder) && !read.Swap(true) {
+					return fmt.Errorf("read %s: %w", name, fs.ErrNotExist)
+				}
+				return nil
+			}, nil)
+			if _, err := s.Collect(t.Context()); err != nil {
+				t.Fatalf("Collect: %v", err)
+			}
+			if now := s.Status().Step; now <= last || s.Err() != nil || read.Load() != gone {
+				t.Errorf("step %d after step %d, the store's error: %v", now, last, s.Err())
+			}
+			put(t, s, model, "c", 10)
+			mustNil(t, s.Publish(t.Context()))
+			sameMap(t, "restored", restoredContents(t, b), model)
+		})
+	}
 }
 
 // TestStore_ShortLives restarts a process that lives for less than Options.Retain, for some days. The floor follows: each life

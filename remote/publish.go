@@ -289,12 +289,9 @@ func (s *Store) putStep(ctx context.Context, step *Step, sent transfer, passed u
 	if err == nil {
 		p.uploaded, p.named = nil, passed // the step names them
 	}
-	now := p.chain.step
-	s.publishedSeq.Store(now.LastTableSeq)
-	s.ledger.published(now.LastTableSeq)
+	s.tellNewest()
 	s.sent(sent.bytes)
-	s.published(now, p.chain.state.Tables.Version.NumTables())
-	s.emit(Event{Kind: EventPublished, Step: now.N, Tables: sent.objects, Bytes: sent.bytes})
+	s.emit(Event{Kind: EventPublished, Step: p.chain.n(), Tables: sent.objects, Bytes: sent.bytes})
 	if perr := s.putState(ctx); perr != nil {
 		return perr
 	}
