@@ -222,7 +222,7 @@ func (l *faultyLife) may(err error) {
 	case err == nil:
 	case l.calm.Load():
 		l.fatal("without faults: %v", err)
-	case passes(err), errors.Is(err, remote.ErrChecksum), errors.As(err, new(deadError)):
+	case passes(err), errors.As(err, new(deadError)):
 	case errors.Is(err, remote.ErrInconsistent), errors.Is(err, remote.ErrIgnoresConditions), errors.Is(err, remote.ErrIgnoresChecksums):
 		// Probe compares what it reads, and has nothing to check that with.
 	default:
