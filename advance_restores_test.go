@@ -375,7 +375,11 @@ func (r *restores) some(inside bool) {
 // and is written: in one step, or file by file.
 func TestAdvance_RestoreAtEachOperation(t *testing.T) {
 	testenv.SkipRace(t)
+	drawn, all := testenv.Seed(t), testenv.Long(t) > 0
 	for seed := range uint64(4) {
+		if !all && seed%2 != drawn%2 {
+			continue
+		}
 		for _, overwrite := range []bool{false, true} {
 			for _, open := range []bool{false, true} {
 				for at, last := 1, 0; at <= max(last, 1); at++ {

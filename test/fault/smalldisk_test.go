@@ -24,7 +24,7 @@ import (
 // nothing behind.
 func TestSmallDisk_EverySize(t *testing.T) {
 	testenv.SkipRace(t)
-	every := int64(9)
+	every := int64(18)
 	switch {
 	case testenv.Long(t) > 0:
 		every = 1

@@ -113,7 +113,7 @@ func TestCSVLines_Random(t *testing.T) {
 	testenv.SkipRace(t)
 	const letters = "aab,,\"\"\"\n\n\r"
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 3))
-	for range 20_000 {
+	for range 6_000 {
 		text := make([]byte, r.IntN(40))
 		for i := range text {
 			text[i] = letters[r.IntN(len(letters))]
