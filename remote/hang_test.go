@@ -193,6 +193,57 @@ func (d *dead) Delete(ctx context.Context, name string) error {
 	return d.Bucket.Delete(ctx, name)
 }
 
+// A deaf bucket does not look at contexts, as a directory on a mount that hangs.
+type deaf struct {
+	remote.Bucket
+	hung atomic.Pointer[chan struct{}] // calls wait until it is closed; nil: they do not
+}
+
+func (b *deaf) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
+	if c := b.hung.Load(); c != nil {
+		<-*c
+	}
+	return b.Bucket.Put(context.WithoutCancel(ctx), name, body, size, crc32c, absent)
+}
+
+// TestStore_BucketIsDeaf: an event tells of a bucket that does not return, and another one when it does.
+func TestStore_BucketIsDeaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var events []remote.EventKind
+		b := &deaf{Bucket: remote.NewMem()}
+		s, err := remote.Open(t.Context(), "db", b, &remote.Options{Store: shale.Options{FS: vfs.NewMem()}, OnEvent: func(e remote.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Kind == remote.EventAway || e.Kind == remote.EventBack {
+				events = append(events, e.Kind)
+			}
+		}})
+		mustNot(t, err)
+		defer s.Close()
+		mustNot(t, s.DB().Put([]byte("a"), nil))
+		time.Sleep(time.Minute)
+		hung := make(chan struct{})
+		b.hung.Store(&hung)
+		mustNot(t, s.DB().Put([]byte("b"), nil))
+		time.Sleep(15 * time.Second)
+		if now := s.Status(); !errors.Is(now.Away, os.ErrDeadlineExceeded) {
+			t.Errorf("after 15 s: away %v", now.Away)
+		}
+		b.hung.Store(nil)
+		close(hung)
+		time.Sleep(time.Minute)
+		if now := s.Status(); now.Away != nil || now.Lag.Shipped != now.Lag.Seq {
+			t.Errorf("at the end: %+v", now)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []remote.EventKind{remote.EventAway, remote.EventBack}; !slices.Equal(events, want) {
+			t.Errorf("events %v, want %v", events, want)
+		}
+	})
+}
+
 // TestStore_BucketHangs has a bucket that hangs for two seconds, and for ten minutes. A strict write takes some seconds more
 // than that, and what hangs counts as away, until an answer has come.
 func TestStore_BucketHangs(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -110,7 +111,7 @@ type patience struct {
 	clock    *time.Timer   // ends the attempt then
 	attempts int
 	failed   func(waited time.Duration, err error) bool // that of the context, or nil
-	late     bool                                       // its last answer
+	late     atomic.Bool                                // its last answer
 }
 
 // renew gives the call its whole patience.
@@ -130,7 +131,12 @@ func (p *patience) try(ctx context.Context, fn func(ctx context.Context, p *pati
 	begun := p.r.now()
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, progressKey{}, p))
 	defer cancel(nil)
-	p.clock = time.AfterFunc(p.limit(p.size), func() { cancel(hung) })
+	var ended atomic.Bool
+	defer ended.Store(true)
+	p.clock = time.AfterFunc(p.limit(p.size), func() {
+		cancel(hung)
+		p.tellDeaf(begun, &ended, hung)
+	})
 	defer p.clock.Stop()
 	err := fn(ctx, p)
 	if err != nil && err != io.EOF && context.Cause(ctx) == hung {
@@ -138,6 +144,24 @@ func (p *patience) try(ctx context.Context, fn func(ctx context.Context, p *pati
 	}
 	p.left -= min(p.r.now().Sub(begun), p.hung)
 	return err
+}
+
+// tellDeaf tells of an attempt that goes on although its context has ended, until that is told or the attempt has ended: no
+// bucket can end a call of the file system on a mount that hangs.
+func (p *patience) tellDeaf(begun time.Time, ended *atomic.Bool, hung error) {
+	if p.failed == nil {
+		return
+	}
+	time.AfterFunc(lateAfter, func() {
+		if ended.Load() {
+			return
+		}
+		if p.failed(p.r.now().Sub(begun), hung) {
+			p.late.Store(true)
+		} else {
+			p.tellDeaf(begun, ended, hung)
+		}
+	})
 }
 
 // The keys of contexts. That of failedKey is a function that is told, after each attempt that has failed, for how long
@@ -167,7 +191,7 @@ func (p *patience) again(ctx context.Context, err error) error {
 		return fmt.Errorf("%w (the last attempt: %w)", ctxErr, err)
 	}
 	if p.failed != nil {
-		p.late = p.failed(p.r.patience-p.left, err)
+		p.late.Store(p.failed(p.r.patience-p.left, err))
 	}
 	if p.left -= p.wait; p.left < 0 {
 		return fmt.Errorf("%w (attempt %d, %v after the first)", err, p.attempts, p.r.now().Sub(p.begun).Round(time.Millisecond))
@@ -187,7 +211,7 @@ func (r *retryBucket) do(ctx context.Context, call, name string, size int64, fn 
 	for {
 		err := p.try(ctx, fn)
 		if err == nil || err == io.EOF {
-			if p.late {
+			if p.late.Load() {
 				p.failed(0, nil)
 			}
 			return err
