@@ -10,9 +10,9 @@ import (
 )
 
 // collectedStore is a bucket with the life of one owner, which has written three logs and three tables.
-func collectedStore(t *testing.T) (*modelWriter, *memBucket) {
+func collectedStore(t *testing.T) (*modelWriter, Bucket) {
 	t.Helper()
-	b := NewMem().(*memBucket)
+	b := NewMem()
 	modelHistory(b, 3)
 	return newModel(b, findOwner(b)).resume(b, "A"), b
 }

@@ -64,6 +64,20 @@ func NewDir(fsys vfs.FS, dir string) (Bucket, error) {
 	return b, nil
 }
 
+// NewMem returns an empty bucket in memory, for tests. Nothing of it survives the process.
+func NewMem() Bucket {
+	b, _ := NewDir(settled{vfs.NewMem()}, "bucket") // a new file system in memory never fails
+	return b
+}
+
+// A settled is a file system in memory that keeps no account of names that a crash could bring back: they pile up
+// in unfinished, which no Put syncs.
+type settled struct{ *vfs.Mem }
+
+func (s settled) Remove(name string) error {
+	return errors.Join(s.Mem.Remove(name), s.SyncDir(filepath.Dir(name)))
+}
+
 // sweep removes files that processes have left behind in the middle of a Put.
 func (b *dirBucket) sweep(temps string) error {
 	names, err := b.fs.List(temps)

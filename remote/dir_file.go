@@ -80,6 +80,14 @@ func copyBody(ctx context.Context, f vfs.File, body io.ReaderAt, size int64) (su
 	return sum, nil
 }
 
+// checkSum returns an error that wraps ErrChecksum if a body has another checksum than stated.
+func checkSum(sum, stated uint32) error {
+	if sum != stated {
+		return fmt.Errorf("%w: the body has crc32c %08x, %08x was stated", ErrChecksum, sum, stated)
+	}
+	return nil
+}
+
 // early returns the error of a read that has given less than must be there: if that was the end, it
 // is not one that a caller may take for the end of an object.
 func early(err error) error {

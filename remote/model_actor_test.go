@@ -107,7 +107,7 @@ type actor struct {
 	part     part
 	slow     bool // its lists take a call for each object
 	plain    bool // its states are not merged
-	prepared *memBucket
+	prepared Bucket
 	owner    *modelWriter // what resume finds in prepared
 	stores   *stores
 	reaches  *reaches
@@ -203,7 +203,7 @@ func (a *actor) stands(r *running, l *actorState) *actorState {
 		return l
 	}
 	if k.object != nil {
-		k.object = a.stores.entry(k.name, k.object.memObject)
+		k.object = a.stores.entry(k.name, k.object.data, k.object.sum)
 		k.id = k.object.id
 	}
 	k.id = mix(mix(hashOf(k.method), hashOf(k.name)), k.id)

@@ -14,7 +14,8 @@ import (
 
 // An entry is an object in contents. Equal ones are one entry.
 type entry struct {
-	memObject
+	data  []byte
+	sum   uint32
 	name  string
 	bytes uint64 // a hash of the bytes. Their crc32c does not tell them apart: it is the same for all objects that end with one
 	id    uint64 // a hash of the name and the bytes
@@ -57,15 +58,63 @@ func (c *bucketState) listed(prefix, after string) []*entry {
 	return c.entries[from:to]
 }
 
-// mem returns a bucket with these objects.
-func (c *bucketState) mem() *memBucket {
-	b := NewMem().(*memBucket)
-	for _, o := range c.entries {
-		b.names = append(b.names, o.name)
-		b.objects[o.name] = o.memObject
-	}
-	return b
+// A stillBucket is a bucket that has what a bucketState has. It can only be read.
+type stillBucket struct {
+	Bucket
+	c *bucketState
 }
+
+func (b stillBucket) find(name string) (*entry, error) {
+	if o := b.c.find(name); o != nil {
+		return o, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (b stillBucket) ReadAt(_ context.Context, name string, p []byte, off int64) (int, error) {
+	o, err := b.find(name)
+	if err != nil {
+		return 0, err
+	}
+	return o.readAt(p, off)
+}
+
+func (b stillBucket) Stat(_ context.Context, name string) (Info, error) {
+	o, err := b.find(name)
+	if err != nil {
+		return Info{}, err
+	}
+	return o.info(), nil
+}
+
+func (b stillBucket) List(_ context.Context, prefix, after string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		for _, o := range b.c.listed(prefix, after) {
+			if !yield(Info{Name: o.name, Size: int64(len(o.data))}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// mem returns a bucket with these objects.
+func (c *bucketState) mem() Bucket { return stillBucket{c: c} }
+
+// readAt reads from the object as Bucket.ReadAt does.
+func (e *entry) readAt(p []byte, off int64) (int, error) {
+	from, length := window(int64(len(e.data)), off, len(p))
+	if length == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, e.data[from:from+length])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// info describes the object.
+func (e *entry) info() Info { return Info{Name: e.name, Size: int64(len(e.data)), CRC32C: e.sum} }
 
 // stores has all contents and entries that an exploration has met.
 
@@ -79,23 +128,30 @@ func newStores() *stores {
 }
 
 // of returns what is in a bucket.
-func (s *stores) of(b *memBucket) *bucketState {
+func (s *stores) of(b Bucket) *bucketState {
 	c := new(bucketState)
-	for _, name := range b.names {
-		c.entries = append(c.entries, s.entry(name, b.objects[name]))
+	for info, err := range b.List(ctxModel, "", "") {
+		var data []byte
+		if err == nil {
+			data, err = ReadObject(ctxModel, b, info.Name, info.Size)
+		}
+		if err != nil {
+			panic(err)
+		}
+		c.entries = append(c.entries, s.entry(info.Name, data, Checksum(data)))
 		c.sum += c.entries[len(c.entries)-1].id
 	}
 	return s.same(c.sum, func() *bucketState { return c })
 }
 
 // entry returns the entry of an object.
-func (s *stores) entry(name string, o memObject) *entry {
-	shown := mix(hashOf(name), uint64(len(o.data)))
-	bytes := hashOf(string(o.data))
+func (s *stores) entry(name string, data []byte, sum uint32) *entry {
+	shown := mix(hashOf(name), uint64(len(data)))
+	bytes := hashOf(string(data))
 	id := mix(shown, bytes)
 	e := s.entries[id]
 	if e == nil {
-		e = &entry{memObject: o, name: name, bytes: bytes, id: id, shown: shown}
+		e = &entry{data: data, sum: sum, name: name, bytes: bytes, id: id, shown: shown}
 		s.entries[id] = e
 	}
 	return e
@@ -262,11 +318,11 @@ func (b *modelBucket) one(k call) (*entry, error) {
 }
 
 func (b *modelBucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	data, err := readBody(body, size, crc32c)
-	if err != nil {
+	data, err := io.ReadAll(io.NewSectionReader(body, 0, size))
+	if err = errors.Join(err, checkSum(Checksum(data), crc32c)); err != nil {
 		return err
 	}
-	k := call{method: "put", name: name, object: &entry{memObject: memObject{data, crc32c}, name: name}}
+	k := call{method: "put", name: name, object: &entry{data: data, sum: crc32c, name: name}}
 	if absent {
 		k.method = "create"
 	}
@@ -282,11 +338,7 @@ func (b *modelBucket) ReadAt(ctx context.Context, name string, p []byte, off int
 	if err != nil {
 		return 0, err
 	}
-	from, length := window(int64(len(o.data)), off, len(p))
-	if length < int64(len(p)) {
-		err = io.EOF
-	}
-	return copy(p, o.data[from:from+length]), err
+	return o.readAt(p, off)
 }
 
 func (b *modelBucket) Stat(ctx context.Context, name string) (Info, error) {
@@ -294,7 +346,7 @@ func (b *modelBucket) Stat(ctx context.Context, name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	return Info{Name: name, Size: int64(len(o.data)), CRC32C: o.sum}, nil
+	return o.info(), nil
 }
 
 func (b *modelBucket) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {

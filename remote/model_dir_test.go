@@ -110,7 +110,7 @@ func TestModel_Directory(t *testing.T) {
 	const orphan, flushed, merged = 1<<EpochShift + 500, 1<<EpochShift + 501, 1<<EpochShift + 502
 	// orphan is a table of the directory that was uploaded, and no step names it. Nothing but what is in the segments too
 	// is in these tables, so their bodies may be those of any table.
-	prepare := func(b *memBucket) {
+	prepare := func(b Bucket) {
 		modelHistory(b, 1)
 		w := newModel(b, findOwner(b)).resume(b, "A")
 		dir := modelDir{b}

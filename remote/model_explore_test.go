@@ -61,7 +61,7 @@ type scenario struct {
 	name    string
 	faults  int                // faults in one execution
 	slow    bool               // lists take a call for each object
-	prepare func(b *memBucket) // fills the bucket
+	prepare func(b Bucket)     // fills the bucket
 	parts   []part             // what the actors do
 	allow   func(f fault) bool // which faults are tried; nil: all
 	plain   bool               // every order is followed to the end: see TestExplore_LosesNothing
@@ -110,7 +110,7 @@ const maxStates = 100_000_000
 // newExploration prepares an exploration.
 func newExploration(sc *scenario, seed uint64) *exploration {
 	e := &exploration{sc: sc, stores: newStores(), reaches: newReaches(), ends: make(map[uint64]bool), random: rand.New(rand.NewPCG(seed, 0))}
-	b := NewMem().(*memBucket)
+	b := NewMem()
 	sc.prepare(b)
 	e.begin = e.stores.of(b)
 	for _, o := range e.begin.entries {

@@ -27,7 +27,7 @@ func TestExplore_LosesNothing(t *testing.T) {
 		}},
 	} {
 		t.Run(sc.name, func(t *testing.T) {
-			sc.prepare = func(b *memBucket) { modelHistory(b, 1) }
+			sc.prepare = func(b Bucket) { modelHistory(b, 1) }
 			e := newExploration(sc, 1)
 			reduced, err := e.explore(patience)
 			mustNil(t, err)

@@ -34,7 +34,7 @@ type modelWriter struct {
 
 // A model is what an actor knows to be done, and what the explorer checks.
 type model struct {
-	prepared *memBucket // before anything happens
+	prepared Bucket // before anything happens
 	owner    *modelWriter
 	acked    []string // records whose segment was appended
 	pins     []*Pin   // that were acknowledged and not given up
@@ -54,7 +54,7 @@ type belief struct {
 var ctxModel = context.Background()
 
 // newModel returns the model of an actor in a bucket, with the owner that findOwner has found there.
-func newModel(prepared *memBucket, owner *modelWriter) *model {
+func newModel(prepared Bucket, owner *modelWriter) *model {
 	return &model{prepared: prepared, owner: owner}
 }
 
@@ -172,7 +172,7 @@ func (m *model) resume(b Bucket, name string) *modelWriter {
 }
 
 // findOwner looks for the owner's place before anything happens.
-func findOwner(b *memBucket) *modelWriter {
+func findOwner(b Bucket) *modelWriter {
 	w := new(modelWriter)
 	var err error
 	w.c, err = loadChain(ctxModel, b, exampleStore, 0)
@@ -542,7 +542,7 @@ func (r *modelReader) load() *chain {
 }
 
 // modelHistory fills a bucket with the life of a first owner: n times it ships a log and publishes a table.
-func modelHistory(b *memBucket, n int) {
+func modelHistory(b Bucket, n int) {
 	m := newModel(b, nil)
 	a := &modelWriter{m: m, b: b, name: "h"}
 	if !a.claim(11) || !a.take() {

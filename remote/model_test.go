@@ -91,7 +91,7 @@ func TestModel_HandsOver(t *testing.T) {
 			"another claims, and one collects": {takes("B", 31), collects},
 		} {
 			t.Run(fmt.Sprint(name, ", faults: ", faults), func(t *testing.T) {
-				runScenario(t, &scenario{name: name, faults: faults, parts: parts, prepare: func(b *memBucket) {
+				runScenario(t, &scenario{name: name, faults: faults, parts: parts, prepare: func(b Bucket) {
 					modelHistory(b, 2)
 					m := newModel(b, findOwner(b))
 					m.resume(b, "h").handOver()
@@ -175,7 +175,7 @@ func play(t *testing.T, name string, n, faults int, slow bool, share float64, pa
 	t.Run(name, func(t *testing.T) {
 		runScenario(t, &scenario{
 			name: name, faults: faults, slow: slow, parts: parts,
-			prepare: func(b *memBucket) {
+			prepare: func(b Bucket) {
 				modelHistory(b, max(n, 1))
 				if a := (&modelWriter{m: newModel(b, nil), b: b}); n == claimed && !a.claim(21) {
 					panic(a.m.broken)

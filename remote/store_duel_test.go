@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,10 +14,17 @@ import (
 
 // cloneOf returns a copy of a bucket in memory.
 func cloneOf(b Bucket) Bucket {
-	m := b.(*memBucket)
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return &memBucket{names: slices.Clone(m.names), objects: maps.Clone(m.objects)}
+	c := NewMem()
+	for info, err := range b.List(context.Background(), "", "") {
+		var data []byte
+		if err == nil {
+			data, err = ReadObject(context.Background(), b, info.Name, info.Size)
+		}
+		if err = errors.Join(err, PutObject(context.Background(), c, info.Name, data, true)); err != nil {
+			panic(err)
+		}
+	}
+	return c
 }
 
 // A duelist is one of two processes with the same directory, or copies of it.
