@@ -75,7 +75,11 @@ var layers = map[string]int{
 
 	"vfs":            0,
 	"internal/cache": 0,
-	"internal/base":  -1,
+
+	// What manifests and the objects of buckets consist of.
+	"internal/fields": 0,
+
+	"internal/base": -1,
 
 	// Memory outside the Go heap.
 	"internal/offheap": -1,

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // A Session is one life of a writer: from an Open for writing to its end. Its id is a random
@@ -74,14 +75,14 @@ func (s *State) Extends(was *State, seen base.Seq) bool {
 // appendSession appends the content of a field for a session: id u64 · from · log.
 func appendSession(dst []byte, s Session) []byte {
 	dst = appendUint64(dst, s.ID)
-	return appendUvarints(dst, uint64(s.From), uint64(s.Log))
+	return fields.AppendUvarints(dst, uint64(s.From), uint64(s.Log))
 }
 
 // session decodes what appendSession has encoded.
-func (d *decoder) session() Session {
-	s := Session{ID: d.uint64(), From: d.seq(), Log: base.FileNum(d.uvarint())}
+func (d decoder) session() Session {
+	s := Session{ID: d.Uint64(), From: d.seq(), Log: base.FileNum(d.Uvarint())}
 	if s.ID == 0 {
-		d.fail(errors.New("a session has the id 0"))
+		d.Fail(errors.New("a session has the id 0"))
 	}
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // A Sidecar describes a file with a filter that is used instead of the one in the table. It
@@ -48,19 +49,19 @@ func (s *Sidecar) check() error {
 //
 // level · table · number · size · checksum u32 · filter bytes · filter bits f64
 func appendBeside(dst []byte, level int, table base.FileNum, s *Sidecar) []byte {
-	dst = appendUvarints(dst, uint64(level), uint64(table), uint64(s.Num), uint64(s.Size))
+	dst = fields.AppendUvarints(dst, uint64(level), uint64(table), uint64(s.Num), uint64(s.Size))
 	dst = appendUint32(dst, s.Checksum)
-	dst = appendUvarints(dst, uint64(s.FilterBytes))
+	dst = fields.AppendUvarints(dst, uint64(s.FilterBytes))
 	return appendFloat(dst, s.FilterBits)
 }
 
 // beside decodes what appendBeside has encoded, and checks the sidecar.
-func (d *decoder) beside() Beside {
-	b := Beside{Level: d.level(), Num: base.FileNum(d.uvarint())}
-	s := &Sidecar{Num: base.FileNum(d.uvarint()), Size: d.int64(), Checksum: d.uint32()}
-	s.FilterBytes, s.FilterBits = d.int64(), math.Float64frombits(d.uint64())
-	if d.err == nil {
-		d.err = s.check()
+func (d decoder) beside() Beside {
+	b := Beside{Level: d.level(), Num: base.FileNum(d.Uvarint())}
+	s := &Sidecar{Num: base.FileNum(d.Uvarint()), Size: d.Int64(), Checksum: d.Uint32()}
+	s.FilterBytes, s.FilterBits = d.Int64(), math.Float64frombits(d.Uint64())
+	if d.Err == nil {
+		d.Err = s.check()
 	}
 	b.Sidecar = s
 	return b

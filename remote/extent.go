@@ -3,6 +3,8 @@ package remote
 import (
 	"errors"
 	"fmt"
+
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // An Extent says how much of a log is in the bucket, in segments that follow each other from the
@@ -26,17 +28,17 @@ func appendExtents(dst []byte, extents []Extent) []byte {
 		if e.Sealed {
 			sealed = 1
 		}
-		dst = appendField(dst, tagExtent, appendUvarints(nil, e.Log, uint64(e.Length), e.LastSeq, sealed))
+		dst = fields.Append(dst, tagExtent, fields.AppendUvarints(nil, e.Log, uint64(e.Length), e.LastSeq, sealed))
 	}
 	return dst
 }
 
 // extent decodes one field of appendExtents.
-func (d *decoder) extent() Extent {
-	e := Extent{Log: d.uvarint(), Length: d.int64(), LastSeq: d.uvarint()}
-	sealed := d.uvarint()
+func decodeExtent(d *fields.Decoder) Extent {
+	e := Extent{Log: d.Uvarint(), Length: d.Int64(), LastSeq: d.Uvarint()}
+	sealed := d.Uvarint()
 	if sealed > 1 {
-		d.fail(fmt.Errorf("a log is sealed, 1, or not, 0, but this says %d", sealed))
+		d.Fail(fmt.Errorf("a log is sealed, 1, or not, 0, but this says %d", sealed))
 	}
 	e.Sealed = sealed == 1
 	return e

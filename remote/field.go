@@ -1,16 +1,14 @@
 package remote
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // Steps, states and pins consist of fields: a tag and a length as varints, and the content. A
@@ -29,121 +27,9 @@ const (
 	tagPinned       = 20 // of pins
 )
 
-var (
-	errShort    = errors.New("it ends within a field")
-	errTrailing = errors.New("the field is longer than its content")
-	errRepeated = errors.New("the field stands twice")
-)
-
-// appendField appends a field.
-func appendField(dst []byte, tag uint64, content []byte) []byte {
-	return append(appendUvarints(dst, tag, uint64(len(content))), content...)
-}
-
-// appendNumber appends a field with the number v. It appends nothing for 0.
-func appendNumber(dst []byte, tag, v uint64) []byte {
-	if v == 0 {
-		return dst
-	}
-	return appendField(dst, tag, binary.AppendUvarint(nil, v))
-}
-
-// appendUvarints appends varints.
-func appendUvarints(dst []byte, values ...uint64) []byte {
-	for _, v := range values {
-		dst = binary.AppendUvarint(dst, v)
-	}
-	return dst
-}
-
-// decodeFields calls fn for each field of src. fn decodes the content and reports whether it knows
-// the tag. Extents may be repeated, the others may not.
-func decodeFields(src []byte, fn func(tag uint64, d *decoder) (known bool)) error {
-	seen := uint64(0) // bit t is set if there was a field of tag t
-	for len(src) > 0 {
-		d := decoder{src: src}
-		tag := d.uvarint()
-		content := decoder{src: d.next(d.uvarint())}
-		if d.err != nil {
-			return d.err
-		}
-		src = d.src
-		known := fn(tag, &content)
-		switch {
-		case !known && tag%2 == 0:
-			return fmt.Errorf("field %d is unknown: %w", tag, base.ErrFormatTooNew)
-		case !known:
-			continue
-		case content.err != nil:
-			return fmt.Errorf("field %d: %w", tag, content.err)
-		case len(content.src) > 0:
-			return fmt.Errorf("field %d: %w", tag, errTrailing)
-		case seen&(1<<tag) != 0 && tag != tagExtent:
-			return fmt.Errorf("field %d: %w", tag, errRepeated)
-		}
-		seen |= 1 << tag
-	}
-	return nil
-}
-
-// A decoder decodes values from the front of src and cuts them off. Its first error stays, and
-// every later value is zero. So callers check err once, at the end.
-type decoder struct {
-	src []byte
-	err error
-}
-
-// fail sets the first error, and empties src.
-func (d *decoder) fail(err error) {
-	if d.err == nil {
-		d.err = err
-	}
-	d.src = nil
-}
-
-// next returns the next n bytes, which are a part of src.
-func (d *decoder) next(n uint64) []byte {
-	if n > uint64(len(d.src)) {
-		d.fail(errShort)
-		return nil
-	}
-	b := d.src[:n]
-	d.src = d.src[n:]
-	return b
-}
-
-// rest returns all bytes that are left, which are a part of src.
-func (d *decoder) rest() []byte { return d.next(uint64(len(d.src))) }
-
-// uvarint decodes a varint.
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.src)
-	if n <= 0 {
-		d.fail(errShort)
-		return 0
-	}
-	d.src = d.src[n:]
-	return v
-}
-
-// uint64 decodes 8 bytes, little-endian.
-func (d *decoder) uint64() uint64 {
-	if b := d.next(8); len(b) == 8 {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-// int64 decodes a varint that must fit into an int64: a length or an offset.
-func (d *decoder) int64() int64 { return d.signed(d.uvarint()) }
-
-// signed returns v, which must fit into an int64.
-func (d *decoder) signed(v uint64) int64 {
-	if v > math.MaxInt64 {
-		d.fail(fmt.Errorf("%d is too large", v))
-		return 0
-	}
-	return int64(v)
+// decodeFields calls fn for each field of src, as fields.Decode does. Only extents may be repeated.
+func decodeFields(src []byte, fn func(tag uint64, d *fields.Decoder) (known bool)) error {
+	return fields.Decode(src, func(tag uint64) bool { return tag == tagExtent }, fn)
 }
 
 // Times are in milliseconds since the beginning of 1970. maxMilli is the end of the year 9999: time.Time
@@ -158,10 +44,10 @@ func checkTime(t time.Time) error {
 	return nil
 }
 
-// time returns the time of ms, which must be one that checkTime accepts.
-func (d *decoder) time(ms uint64) time.Time {
+// timeOf returns the time of ms, which must be one that checkTime accepts.
+func timeOf(d *fields.Decoder, ms uint64) time.Time {
 	if ms > maxMilli {
-		d.fail(fmt.Errorf("%d milliseconds are after the year 9999", ms))
+		d.Fail(fmt.Errorf("%d milliseconds are after the year 9999", ms))
 		return time.Time{}
 	}
 	return time.UnixMilli(int64(ms)).UTC()

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // TestFormat_WorkedExamples checks that each object is written as docs/REMOTE.md shows it, and
@@ -156,18 +157,18 @@ func TestFormat_RepeatedFields(t *testing.T) {
 			continue
 		}
 		good := o.bytes(t)
-		fields := good[begin : len(good)-sumSize]
-		for rest := fields; len(rest) > 0; {
-			d := decoder{src: rest}
-			tag := d.uvarint()
-			content := d.next(d.uvarint())
-			mustNil(t, d.err)
-			rest = d.src
-			b := resealed(append(appendField(bytes.Clone(good[:len(good)-sumSize]), tag, content), 0, 0, 0, 0))
+		all := good[begin : len(good)-sumSize]
+		for rest := all; len(rest) > 0; {
+			d := fields.Decoder{Src: rest}
+			tag := d.Uvarint()
+			content := d.Next(d.Uvarint())
+			mustNil(t, d.Err)
+			rest = d.Src
+			b := resealed(append(fields.Append(bytes.Clone(good[:len(good)-sumSize]), tag, content), 0, 0, 0, 0))
 			if _, err := o.decode(o.name, exampleStore, b); err == nil {
 				t.Errorf("%s with two fields %d is accepted", o.kind, tag)
 			}
-			longer := resealed(append(appendField(bytes.Clone(good[:begin]), tag, append(bytes.Clone(content), 0)), 0, 0, 0, 0))
+			longer := resealed(append(fields.Append(bytes.Clone(good[:begin]), tag, append(bytes.Clone(content), 0)), 0, 0, 0, 0))
 			if _, err := o.decode(o.name, exampleStore, longer); err == nil {
 				t.Errorf("%s with one field %d, a byte too long, is accepted", o.kind, tag)
 			}
@@ -208,11 +209,11 @@ func TestFormat_FieldsAreDocumented(t *testing.T) {
 		documented[row[1]] = row[2]
 	}
 	for tag := range uint64(64) {
-		for kind, field := range map[string]func(uint64, *decoder) bool{
+		for kind, field := range map[string]func(uint64, *fields.Decoder) bool{
 			"step": new(Step).decodeField, "state": new(State).decodeField, "pin": new(Pin).decodeField,
 		} {
 			says := documented[strconv.FormatUint(tag, 10)]
-			if known, want := field(tag, new(decoder)), strings.Contains(says, kind); known != want {
+			if known, want := field(tag, new(fields.Decoder)), strings.Contains(says, kind); known != want {
 				t.Errorf("a %s knows field %d: %v, but documented is %q", kind, tag, known, says)
 			}
 		}

@@ -3,6 +3,8 @@ package remote
 import (
 	"encoding/binary"
 	"time"
+
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // An Identity says which store a bucket has. It is the first object, made if it is absent, so that
@@ -35,10 +37,10 @@ func DecodeIdentity(src []byte) (*Identity, error) {
 	i := new(Identity)
 	id, content, err := unseal(src, identityMagic, identitySize)
 	if err == nil {
-		d := decoder{src: content}
-		i.StoreID, i.Created = id, d.time(d.uint64())
-		if err = d.err; err == nil && len(d.src) > 0 {
-			err = errTrailing
+		d := fields.Decoder{Src: content}
+		i.StoreID, i.Created = id, timeOf(&d, d.Uint64())
+		if err = d.Err; err == nil && len(d.Src) > 0 {
+			err = fields.ErrTrailing
 		}
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -95,22 +96,22 @@ func decodeNotes(src []byte) (*notes, error) {
 	if err != nil {
 		return nil, damage(notesName, "notes", err)
 	}
-	d := decoder{src: content}
-	n := &notes{StoreID: id, Step: d.uint64(), Writer: d.uint64(), Before: d.uint64(), BeforeWriter: d.uint64()}
-	n.Shipped.log, n.Shipped.off = d.uint64(), d.signed(d.uint64())
-	n.LastSeq, n.Epoch = d.uint64(), d.uint64()
-	flags := d.next(4)
+	d := fields.Decoder{Src: content}
+	n := &notes{StoreID: id, Step: d.Uint64(), Writer: d.Uint64(), Before: d.Uint64(), BeforeWriter: d.Uint64()}
+	n.Shipped.log, n.Shipped.off = d.Uint64(), d.Signed(d.Uint64())
+	n.LastSeq, n.Epoch = d.Uint64(), d.Uint64()
+	flags := d.Next(4)
 	switch {
-	case d.err != nil:
-		err = d.err
-	case len(d.src)%8 > 0 || len(d.src) > 8*maxTried:
-		err = errTrailing
+	case d.Err != nil:
+		err = d.Err
+	case len(d.Src)%8 > 0 || len(d.Src) > 8*maxTried:
+		err = fields.ErrTrailing
 	case flags[0] > 1 || flags[1] > 1 || flags[2]|flags[3] != 0:
 		err = fmt.Errorf("flags %x", flags)
 	default:
 		n.Restored, n.Fenced = flags[0] == 1, flags[1] == 1
-		for len(d.src) > 0 {
-			n.Tried = append(n.Tried, d.uint64())
+		for len(d.Src) > 0 {
+			n.Tried = append(n.Tried, d.Uint64())
 		}
 		err = errors.Join(checkSeq(n.LastSeq), n.check())
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // The file of a page cache has room for n pages. It begins with a header of 4,096 bytes:
@@ -79,15 +81,15 @@ func appendPageEntry(dst []byte, p pageInfo) []byte {
 // written, all zeros, is an error too.
 func decodePageEntry(src []byte) (pageInfo, error) {
 	if len(src) < pageEntry {
-		return pageInfo{}, errShort
+		return pageInfo{}, fields.ErrShort
 	}
 	if err := checkStored(src[:pageEntry-sumSize], src[pageEntry-sumSize:]); err != nil {
 		return pageInfo{}, err
 	}
-	d := decoder{src: src[:pageEntry]}
+	d := fields.Decoder{Src: src[:pageEntry]}
 	var p pageInfo
-	p.kind, p.num = KindTable, d.uint64()
-	p.pageID.sum, p.page, p.from, p.to, p.sum = d.uint32(), d.uint32(), d.uint32(), d.uint32(), d.uint32()
+	p.kind, p.num = KindTable, d.Uint64()
+	p.pageID.sum, p.page, p.from, p.to, p.sum = d.Uint32(), d.Uint32(), d.Uint32(), d.Uint32(), d.Uint32()
 	if p.from >= p.to || p.to > pageSize {
 		return pageInfo{}, fmt.Errorf("bytes %d to %d of a page", p.from, p.to)
 	}

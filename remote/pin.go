@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
+
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // A Pin keeps the objects of a step from being deleted, after the step is below the floor. It names the step. What a
@@ -42,13 +44,13 @@ func (p *Pin) Encode(dst []byte) ([]byte, error) {
 	out := appendHead(dst, pinMagic, p.StoreID)
 	out = binary.LittleEndian.AppendUint64(out, p.N)
 	out = binary.LittleEndian.AppendUint64(out, uint64(p.Written.UnixMilli()))
-	out = appendField(out, tagPinned, appendUvarints(nil, p.Epoch, p.Writer))
-	out = appendField(out, tagLabel, []byte(p.Label))
+	out = fields.Append(out, tagPinned, fields.AppendUvarints(nil, p.Epoch, p.Writer))
+	out = fields.Append(out, tagLabel, []byte(p.Label))
 	if !p.Expires.IsZero() {
-		out = appendField(out, tagExpires, appendUvarints(nil, uint64(p.Expires.UnixMilli())))
+		out = fields.Append(out, tagExpires, fields.AppendUvarints(nil, uint64(p.Expires.UnixMilli())))
 	}
 	if p.Owner != "" {
-		out = appendField(out, tagOwner, []byte(p.Owner))
+		out = fields.Append(out, tagOwner, []byte(p.Owner))
 	}
 	return appendSum(out, len(dst)), nil
 }
@@ -60,10 +62,10 @@ func DecodePin(name string, storeID uint64, src []byte) (*Pin, error) {
 	if err != nil {
 		return nil, damage(name, "pin", err)
 	}
-	d := decoder{src: content}
-	p := &Pin{StoreID: id, N: d.uint64(), Written: d.time(d.uint64())}
-	if err = errors.Join(d.err, checkNum("step", p.N)); err == nil {
-		err = decodeFields(d.src, p.decodeField)
+	d := fields.Decoder{Src: content}
+	p := &Pin{StoreID: id, N: d.Uint64(), Written: timeOf(&d, d.Uint64())}
+	if err = errors.Join(d.Err, checkNum("step", p.N)); err == nil {
+		err = decodeFields(d.Src, p.decodeField)
 	}
 	if err == nil {
 		err = p.check()
@@ -78,19 +80,19 @@ func DecodePin(name string, storeID uint64, src []byte) (*Pin, error) {
 }
 
 // decodeField decodes the content of one field into p, as State.decodeField does.
-func (p *Pin) decodeField(tag uint64, d *decoder) (known bool) {
+func (p *Pin) decodeField(tag uint64, d *fields.Decoder) (known bool) {
 	switch tag {
 	case tagLabel:
-		p.Label = string(d.rest())
+		p.Label = string(d.Rest())
 	case tagExpires:
-		p.Expires = d.time(d.uvarint())
+		p.Expires = timeOf(d, d.Uvarint())
 	case tagOwner:
-		p.Owner = string(d.rest())
+		p.Owner = string(d.Rest())
 		if err := checkText("owner", p.Owner, maxOwner); err != nil {
-			d.fail(err)
+			d.Fail(err)
 		}
 	case tagPinned:
-		p.Epoch, p.Writer = d.uvarint(), d.uvarint()
+		p.Epoch, p.Writer = d.Uvarint(), d.Uvarint()
 	default:
 		return false
 	}

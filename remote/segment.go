@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // A Segment is a stretch of a write-ahead log. The first segment of a log begins at offset 0, with
@@ -126,15 +127,15 @@ func decodeSegmentHeader(src []byte) (s *Segment, length int64, err error) {
 	if err := checkStored(src[:segmentHeader-sumSize], src[segmentHeader-sumSize:]); err != nil {
 		return nil, 0, fmt.Errorf("header: %w", err)
 	}
-	d := decoder{src: src[headSize:segmentHeader]}
-	s = &Segment{StoreID: id, Log: d.uint64(), Offset: d.signed(d.uint64())}
-	length = d.signed(d.uint64())
-	s.FirstSeq, s.LastSeq, s.Written, s.Next = d.uint64(), d.uint64(), d.time(d.uint64()), d.uint64()
+	d := fields.Decoder{Src: src[headSize:segmentHeader]}
+	s = &Segment{StoreID: id, Log: d.Uint64(), Offset: d.Signed(d.Uint64())}
+	length = d.Signed(d.Uint64())
+	s.FirstSeq, s.LastSeq, s.Written, s.Next = d.Uint64(), d.Uint64(), timeOf(&d, d.Uint64()), d.Uint64()
 	s.Kind = SegmentKind(src[kindOffset])
 	zeros := src[kindOffset+1 : bodySumOffset]
 	switch {
-	case d.err != nil:
-		return nil, 0, d.err
+	case d.Err != nil:
+		return nil, 0, d.Err
 	case zeros[0]|zeros[1]|zeros[2] != 0:
 		return nil, 0, fmt.Errorf("bytes 81 to 83 are %x, want zeros", zeros)
 	}

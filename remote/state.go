@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -52,8 +53,8 @@ func (s *State) Encode(dst []byte) ([]byte, error) {
 	out = binary.LittleEndian.AppendUint64(out, s.N)
 	out = binary.LittleEndian.AppendUint64(out, uint64(s.Written.UnixMilli()))
 	out = appendExtents(out, s.Extents)
-	out = appendNumber(out, tagFloor, s.Floor)
-	out = appendField(out, tagTables, tables)
+	out = fields.AppendNumber(out, tagFloor, s.Floor)
+	out = fields.Append(out, tagTables, tables)
 	return appendSum(out, len(dst)), nil
 }
 
@@ -64,10 +65,10 @@ func DecodeState(name string, storeID uint64, src []byte) (*State, error) {
 	if err != nil {
 		return nil, damage(name, "state", err)
 	}
-	d := decoder{src: content}
-	s := &State{StoreID: id, N: d.uint64(), Written: d.time(d.uint64())}
-	if err = errors.Join(d.err, checkNum("step", s.N)); err == nil {
-		err = decodeFields(d.src, s.decodeField)
+	d := fields.Decoder{Src: content}
+	s := &State{StoreID: id, N: d.Uint64(), Written: timeOf(&d, d.Uint64())}
+	if err = errors.Join(d.Err, checkNum("step", s.N)); err == nil {
+		err = decodeFields(d.Src, s.decodeField)
 	}
 	if err == nil {
 		err = s.check()
@@ -83,16 +84,16 @@ func DecodeState(name string, storeID uint64, src []byte) (*State, error) {
 
 // decodeField decodes the content of one field into s. known is false if states of this version do
 // not have the tag. Requires: s.N is set.
-func (s *State) decodeField(tag uint64, d *decoder) (known bool) {
+func (s *State) decodeField(tag uint64, d *fields.Decoder) (known bool) {
 	switch tag {
 	case tagExtent:
-		s.Extents = append(s.Extents, d.extent())
+		s.Extents = append(s.Extents, decodeExtent(d))
 	case tagFloor:
-		s.Floor = d.uvarint()
+		s.Floor = d.Uvarint()
 	case tagTables:
-		tables, err := manifest.DecodeState(d.rest(), base.FileNum(s.N))
+		tables, err := manifest.DecodeState(d.Rest(), base.FileNum(s.N))
 		if err != nil {
-			d.fail(err)
+			d.Fail(err)
 		}
 		s.Tables = tables
 	default:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -114,15 +115,15 @@ func TestState_DecoderChecksFields(t *testing.T) {
 	replaced := func(b []byte, tag uint64, content ...byte) []byte {
 		out := append([]byte{}, b[:leastState-sumSize]...)
 		for rest := b[leastState-sumSize : len(b)-sumSize]; len(rest) > 0; {
-			d := decoder{src: rest}
-			this := d.uvarint()
-			old := d.next(d.uvarint())
-			if rest = d.src; this != tag {
-				out = appendField(out, this, old)
+			d := fields.Decoder{Src: rest}
+			this := d.Uvarint()
+			old := d.Next(d.Uvarint())
+			if rest = d.Src; this != tag {
+				out = fields.Append(out, this, old)
 			}
 		}
 		if content != nil {
-			out = appendField(out, tag, content)
+			out = fields.Append(out, tag, content)
 		}
 		return append(out, 0, 0, 0, 0)
 	}

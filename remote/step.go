@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -68,17 +69,17 @@ func (s *Step) Encode(dst []byte) ([]byte, error) {
 	for _, v := range []uint64{s.N, s.Epoch, s.Writer, uint64(s.Written.UnixMilli())} {
 		out = binary.LittleEndian.AppendUint64(out, v)
 	}
-	out = appendField(out, tagKind, appendUvarints(nil, uint64(s.Kind)))
+	out = fields.Append(out, tagKind, fields.AppendUvarints(nil, uint64(s.Kind)))
 	if s.Edit != nil {
 		edit, err := s.Edit.Encode(nil)
 		if err != nil {
 			return dst, encodeError(s.Name(), err)
 		}
-		out = appendField(out, tagEdit, edit)
+		out = fields.Append(out, tagEdit, edit)
 	}
 	out = appendExtents(out, s.Extents)
-	out = appendNumber(out, tagFloor, s.Floor)
-	out = appendNumber(out, tagLastTableSeq, s.LastTableSeq)
+	out = fields.AppendNumber(out, tagFloor, s.Floor)
+	out = fields.AppendNumber(out, tagLastTableSeq, s.LastTableSeq)
 	return appendSum(out, len(dst)), nil
 }
 
@@ -102,13 +103,13 @@ func decodeStep(src []byte) (*Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := decoder{src: content}
-	s := &Step{StoreID: id, N: d.uint64(), Epoch: d.uint64(), Writer: d.uint64(), Written: d.time(d.uint64())}
-	if d.err != nil {
-		return nil, d.err
+	d := fields.Decoder{Src: content}
+	s := &Step{StoreID: id, N: d.Uint64(), Epoch: d.Uint64(), Writer: d.Uint64(), Written: timeOf(&d, d.Uint64())}
+	if d.Err != nil {
+		return nil, d.Err
 	}
 	hasKind := false
-	err = decodeFields(d.src, func(tag uint64, d *decoder) bool {
+	err = decodeFields(d.Src, func(tag uint64, d *fields.Decoder) bool {
 		hasKind = hasKind || tag == tagKind
 		return s.decodeField(tag, d)
 	})
@@ -123,22 +124,22 @@ func decodeStep(src []byte) (*Step, error) {
 
 // decodeField decodes the content of one field into s. known is false if steps of this version do
 // not have the tag.
-func (s *Step) decodeField(tag uint64, d *decoder) (known bool) {
+func (s *Step) decodeField(tag uint64, d *fields.Decoder) (known bool) {
 	switch tag {
 	case tagKind:
-		s.Kind = StepKind(d.uvarint())
+		s.Kind = StepKind(d.Uvarint())
 	case tagEdit:
-		edit, err := manifest.DecodeEdit(d.rest())
+		edit, err := manifest.DecodeEdit(d.Rest())
 		if err != nil {
-			d.fail(err)
+			d.Fail(err)
 		}
 		s.Edit = edit
 	case tagExtent:
-		s.Extents = append(s.Extents, d.extent())
+		s.Extents = append(s.Extents, decodeExtent(d))
 	case tagFloor:
-		s.Floor = d.uvarint()
+		s.Floor = d.Uvarint()
 	case tagLastTableSeq:
-		s.LastTableSeq = d.uvarint()
+		s.LastTableSeq = d.Uvarint()
 	default:
 		return false
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -68,7 +69,7 @@ func TestStep_DecoderChecksFields(t *testing.T) {
 		return func(b []byte) []byte { return slices.Concat(b[:leastStep-sumSize], fields, make([]byte, sumSize)) }
 	}
 	field := func(tag uint64, content ...byte) func(b []byte) []byte {
-		return bare(appendField([]byte{tagKind, 1, 0}, tag, content)...)
+		return bare(fields.Append([]byte{tagKind, 1, 0}, tag, content)...)
 	}
 	number := func(at int, v uint64) func(b []byte) []byte {
 		return func(b []byte) []byte { binary.LittleEndian.PutUint64(b[at:], v); return b }
@@ -84,7 +85,7 @@ func TestStep_DecoderChecksFields(t *testing.T) {
 		{bare(), "it has no kind"},
 		{bare(tagFloor, 1, 1), "it has no kind"},
 		{bare(tagKind, 1, 2), "kind 2: written by a newer"},
-		{field(tagEdit, 2, 1), "field 4: manifest: decode edit: edit ends within a field"},
+		{field(tagEdit, 2, 1), "field 4: manifest: decode edit: it ends within a field"},
 		{field(tagEdit, 16, 0), "field 16 is unknown: written by a newer"},
 		{field(tagExtent, 12, 0x80, 0x40, 1, 2), "field 6: a log is sealed"},
 		{field(tagExtent, 12, 0x80, 0x40), "field 6: it ends within a field"},

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // The tail of a table is everything behind its data blocks: the filter, the index, the properties and the
@@ -68,30 +70,22 @@ func decodeTailHeader(src []byte) (*tailHeader, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := decoder{src: src[headSize:]}
+	d := fields.Decoder{Src: src[headSize:]}
 	h := &tailHeader{storeID: storeID}
-	h.num, h.size, h.at = d.uint64(), d.signed(d.uint64()), d.signed(d.uint64())
-	h.sum, h.kind = d.uint32(), Kind(d.uint32())
+	h.num, h.size, h.at = d.Uint64(), d.Signed(d.Uint64()), d.Signed(d.Uint64())
+	h.sum, h.kind = d.Uint32(), Kind(d.Uint32())
 	switch {
-	case d.err != nil:
-		return nil, d.err
+	case d.Err != nil:
+		return nil, d.Err
 	case h.kind != KindTable && h.kind != KindFilter:
 		return nil, fmt.Errorf("a tail of kind %d", h.kind)
 	case h.size <= 0 || h.at < 0 || h.at >= h.size:
 		return nil, fmt.Errorf("a tail from %d of %d bytes", h.at, h.size)
-	case chunks(h.size-h.at) > int64(len(d.src)-sumSize)/4:
+	case chunks(h.size-h.at) > int64(len(d.Src)-sumSize)/4:
 		return nil, errors.New("it ends within the header")
 	}
 	for range chunks(h.size - h.at) {
-		h.sums = append(h.sums, d.uint32())
+		h.sums = append(h.sums, d.Uint32())
 	}
-	return h, checkStored(src[:len(src)-len(d.src)], d.src)
-}
-
-// uint32 decodes 4 bytes, little-endian.
-func (d *decoder) uint32() uint32 {
-	if b := d.next(4); len(b) == 4 {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
+	return h, checkStored(src[:len(src)-len(d.Src)], d.Src)
 }
