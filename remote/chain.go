@@ -281,42 +281,28 @@ func readState(ctx context.Context, b Bucket, storeID, n uint64) (*State, error)
 	return DecodeState(StateName(n), storeID, src)
 }
 
-// apply makes step the newest one of c.
+// apply makes step the newest one of c. If it returns an error, c has not changed.
 func (c *chain) apply(step *Step) error {
-	if c.step != nil {
-		var err error
+	next, err := c.state.after(step)
+	if c.step != nil && err == nil {
 		switch claim := step.Kind == StepClaim; {
 		case claim && step.Epoch <= c.step.Epoch:
 			err = fmt.Errorf("it claims epoch %d after epoch %d", step.Epoch, c.step.Epoch)
 		case !claim && (step.Epoch != c.step.Epoch || step.Writer != c.step.Writer):
 			err = fmt.Errorf("it is of epoch %d, writer %016x, after epoch %d, writer %016x, without a claim", step.Epoch, step.Writer, c.step.Epoch, c.step.Writer)
 		}
-		if err != nil {
-			return damage(step.Name(), "step", err)
-		}
 	}
-	if err := c.state.apply(step); err != nil {
-		return err
+	if err != nil {
+		return damage(step.Name(), "step", err)
 	}
-	c.step, c.misses = step, 0
+	c.step, c.state, c.misses = step, next, 0
 	if c.writer != 0 {
 		c.keepNeeds(step)
 	}
 	return nil
 }
 
-// apply makes s the state after step, which must be the one after s. If it returns an error, s has not
-// changed.
-func (s *State) apply(step *Step) error {
-	next, err := s.after(step)
-	if err != nil {
-		return damage(step.Name(), "step", err)
-	}
-	*s = *next
-	return nil
-}
-
-// after returns the state after step.
+// after returns the state after step, which must be the one after s. s does not change.
 func (s *State) after(step *Step) (*State, error) {
 	if err := checkStore(step.StoreID, s.StoreID); err != nil {
 		return nil, err

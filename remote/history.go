@@ -151,8 +151,7 @@ type moment struct {
 }
 
 // walk calls fn for each step from the one that a state was written for, or from the step after that
-// if there is none, up to step n, or up to one that is damaged, or until fn returns an error. fn must not keep a moment's
-// state beyond the call without a copy: see moment.clone.
+// if there is none, up to step n, or up to one that is damaged, or until fn returns an error.
 func (h *history) walk(ctx context.Context, n uint64, fn func(m moment) error) (from uint64, err error) {
 	state, err := h.base(ctx, n)
 	if err != nil {
@@ -175,8 +174,8 @@ func (h *history) walk(ctx context.Context, n uint64, fn func(m moment) error) (
 				if step == nil {
 					return from, nil // a later state goes on behind it
 				}
-				if err := m.state.apply(step); err != nil {
-					return from, h.pass(err)
+				if m.state, err = m.state.after(step); err != nil {
+					return from, h.pass(damage(step.Name(), "step", err))
 				}
 			}
 			if m.step = step; step != nil {
@@ -188,17 +187,6 @@ func (h *history) walk(ctx context.Context, n uint64, fn func(m moment) error) (
 		}
 	}
 	return from, nil
-}
-
-// clone returns a copy of m that stays as it is while a walk goes on.
-func (m moment) clone() *moment {
-	state := *m.state
-	tables := *m.state.Tables
-	tables.Logs = slices.Clone(tables.Logs)
-	state.Tables = &tables
-	state.Extents = slices.Clone(state.Extents)
-	m.state = &state
-	return &m
 }
 
 // tableSeq returns the highest sequence number of an entry in the tables of m. A store does not replay

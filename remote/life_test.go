@@ -357,7 +357,8 @@ func (s *shipped) step(step *Step) {
 	src, err := step.Encode(nil)
 	mustNil(s.t, err)
 	mustNil(s.t, PutObject(context.Background(), s.b, step.Name(), src, true))
-	mustNil(s.t, s.state.apply(step))
+	s.state, err = s.state.after(step)
+	mustNil(s.t, err)
 	if step.N%5 == 0 {
 		src, err := s.state.Encode(nil)
 		mustNil(s.t, err)

@@ -336,9 +336,10 @@ const mostClaims = 64
 
 // claim makes this writer the owner.
 func (o *opening) claim() error {
+	newest := *o.before
 	w := claimant{
 		storeID: o.id, writer: o.writer, now: time.Now, note: o.noteClaim,
-		least: uint64(o.local.NextFileNum-1)>>EpochShift + 1, newest: o.before.clone(),
+		least: uint64(o.local.NextFileNum-1)>>EpochShift + 1, newest: &newest,
 	}
 	if o.before.state.Tables.MinLog == 0 {
 		// No tables are published yet, which may take many lives of the writer. The next one need not read what this one

@@ -257,14 +257,14 @@ func (r *restore) pick(ctx context.Context) error {
 		from, err := h.walk(ctx, to, func(m moment) error {
 			n, fits, whole := m.state.N, r.fits(m), r.whole(m)
 			if n >= h.floor && fits && (r.goal == nil || r.goal.state.N < n) {
-				r.goal = m.clone()
+				r.goal = &m
 			}
 			switch {
 			case n < h.floor || !whole:
 			case fits:
-				r.moment, r.later = m.clone(), nil
+				r.moment, r.later = &m, nil
 			case r.later == nil || r.later.state.N > n:
-				r.later = m.clone()
+				r.later = &m
 			}
 			return nil
 		})

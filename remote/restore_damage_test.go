@@ -66,7 +66,7 @@ func newSwept(t testing.TB, seed uint64) *swept {
 	h, err := openHistory(t.Context(), s.b)
 	mustNil(t, err)
 	h.states = nil
-	_, err = h.walk(t.Context(), h.newest, func(m moment) error { s.states = append(s.states, m.clone()); return nil })
+	_, err = h.walk(t.Context(), h.newest, func(m moment) error { s.states = append(s.states, &m); return nil })
 	mustNil(t, err)
 	for seg, err := range (segmentList{b: s.b, storeID: s.storeID}).from(t.Context(), rootPlace) {
 		mustNil(t, err)

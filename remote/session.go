@@ -196,7 +196,8 @@ func (r *Reader) shownState(ctx context.Context) (*shale.Snapshot, *chain, error
 		return nil, nil, err
 	}
 	inner, err := r.db.Load().Snapshot()
-	return inner, r.follow.chain.clone(), err
+	c := *r.follow.chain // that goes on
+	return inner, &c, err
 }
 
 // Close gives the state up. A second Close returns shale.ErrClosed. If the bucket does not answer within some seconds,
@@ -211,11 +212,4 @@ func (s *Snapshot) Close() error {
 		s.r.session.release(ctx, s.step)
 	}
 	return nil
-}
-
-// clone returns a chain that does not change when c does.
-func (c *chain) clone() *chain {
-	next, state := *c, *c.state
-	next.state = &state
-	return &next
 }
