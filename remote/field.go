@@ -62,6 +62,15 @@ func checkNum(what string, num uint64) error {
 	return nil
 }
 
+// numOf decodes the number of a step.
+func numOf(d *fields.Decoder) uint64 {
+	n := d.Uint64()
+	if err := checkNum("step", n); err != nil {
+		d.Fail(err)
+	}
+	return n
+}
+
 // maxNum is the largest number of a file of a store, and of a step.
 const maxNum = 1 << 60
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // FormatVersion is the version of the objects that this package writes.
@@ -28,13 +29,16 @@ const (
 	sumSize  = 4
 )
 
-// appendHead appends the head of an object.
-func appendHead(dst []byte, magic string, storeID uint64) []byte {
+// appendHead appends the head of an object, and the numbers that follow it.
+func appendHead(dst []byte, magic string, storeID uint64, numbers ...uint64) []byte {
 	start := len(dst)
 	dst = append(dst, magic...)
 	dst = binary.LittleEndian.AppendUint32(dst, FormatVersion)
-	dst = appendSum(dst, start)
-	return binary.LittleEndian.AppendUint64(dst, storeID)
+	dst = binary.LittleEndian.AppendUint64(appendSum(dst, start), storeID)
+	for _, v := range numbers {
+		dst = binary.LittleEndian.AppendUint64(dst, v)
+	}
+	return dst
 }
 
 // appendSum appends the crc32c of dst[start:].
@@ -83,6 +87,39 @@ func unseal(src []byte, magic string, size int) (storeID uint64, content []byte,
 		return 0, nil, err
 	}
 	return storeID, src[headSize:end], nil
+}
+
+// A decodable is a step, a state or a pin: a head, some numbers, fields, and a checksum.
+type decodable interface {
+	Name() string
+	decodeField(tag uint64, d *fields.Decoder) (known bool)
+	check() error
+}
+
+// decodeObject decodes the object with the given name, which must belong to the store. begin decodes what is before the
+// fields. size is the least number of bytes of such an object, and part says what it is.
+func decodeObject[T decodable](
+	name, magic, part string, size int, storeID uint64, src []byte, begin func(storeID uint64, d *fields.Decoder) T,
+) (o T, err error) {
+	id, content, err := unseal(src, magic, size)
+	if err == nil {
+		d := fields.Decoder{Src: content}
+		o = begin(id, &d)
+		if err = d.Err; err == nil {
+			err = decodeFields(d.Src, o.decodeField)
+		}
+	}
+	if err == nil {
+		err = o.check()
+	}
+	if err == nil {
+		err = checkWhere(o, id, name, storeID)
+	}
+	if err != nil {
+		var none T
+		return none, damage(name, part, err)
+	}
+	return o, nil
 }
 
 // checkStore returns an error if an object is of another store.

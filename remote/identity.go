@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/shaledb/shale/internal/fields"
@@ -26,9 +25,7 @@ func (i *Identity) Encode(dst []byte) ([]byte, error) {
 		return dst, encodeError(IdentityName, err)
 	}
 	start := len(dst)
-	dst = appendHead(dst, identityMagic, i.StoreID)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(i.Created.UnixMilli()))
-	return appendSum(dst, start), nil
+	return appendSum(appendHead(dst, identityMagic, i.StoreID, uint64(i.Created.UnixMilli())), start), nil
 }
 
 // DecodeIdentity decodes the object IdentityName. It keeps no part of src. An error wraps a

@@ -63,10 +63,8 @@ type notes struct {
 //	head 24 · step · its writer · step before · its writer · log · offset · last sequence number · epoch (u64 each)
 //	· restored u8 · fenced u8 · zero 2 · [tried u64]* · crc32c u32
 func (n *notes) encode() []byte {
-	dst := appendHead(nil, notesMagic, n.StoreID)
-	for _, v := range []uint64{n.Step, n.Writer, n.Before, n.BeforeWriter, n.Shipped.log, uint64(n.Shipped.off), n.LastSeq, n.Epoch} {
-		dst = binary.LittleEndian.AppendUint64(dst, v)
-	}
+	dst := appendHead(nil, notesMagic, n.StoreID,
+		n.Step, n.Writer, n.Before, n.BeforeWriter, n.Shipped.log, uint64(n.Shipped.off), n.LastSeq, n.Epoch)
 	flag := map[bool]byte{true: 1}
 	dst = append(dst, flag[n.Restored], flag[n.Fenced], 0, 0)
 	for _, w := range n.Tried {

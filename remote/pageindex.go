@@ -46,9 +46,7 @@ type pageInfo struct {
 // appendPageHeader appends the header, without the zeros.
 func appendPageHeader(dst []byte, storeID uint64, pages int64) []byte {
 	start := len(dst)
-	dst = appendHead(dst, pageMagic, storeID)
-	dst = binary.LittleEndian.AppendUint64(dst, uint64(pages))
-	return appendSum(dst, start)
+	return appendSum(appendHead(dst, pageMagic, storeID, uint64(pages)), start)
 }
 
 // checkPageHeader returns an error unless src is the header of a cache for this store with as many pages.

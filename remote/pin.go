@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -41,9 +40,7 @@ func (p *Pin) Encode(dst []byte) ([]byte, error) {
 	if err := p.check(); err != nil {
 		return dst, encodeError(p.Name(), err)
 	}
-	out := appendHead(dst, pinMagic, p.StoreID)
-	out = binary.LittleEndian.AppendUint64(out, p.N)
-	out = binary.LittleEndian.AppendUint64(out, uint64(p.Written.UnixMilli()))
+	out := appendHead(dst, pinMagic, p.StoreID, p.N, uint64(p.Written.UnixMilli()))
 	out = fields.Append(out, tagPinned, fields.AppendUvarints(nil, p.Epoch, p.Writer))
 	out = fields.Append(out, tagLabel, []byte(p.Label))
 	if !p.Expires.IsZero() {
@@ -58,25 +55,9 @@ func (p *Pin) Encode(dst []byte) ([]byte, error) {
 // DecodePin decodes the object with the given name, which must be a pin of the store. It keeps no
 // part of src. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodePin(name string, storeID uint64, src []byte) (*Pin, error) {
-	id, content, err := unseal(src, pinMagic, leastState)
-	if err != nil {
-		return nil, damage(name, "pin", err)
-	}
-	d := fields.Decoder{Src: content}
-	p := &Pin{StoreID: id, N: d.Uint64(), Written: timeOf(&d, d.Uint64())}
-	if err = errors.Join(d.Err, checkNum("step", p.N)); err == nil {
-		err = decodeFields(d.Src, p.decodeField)
-	}
-	if err == nil {
-		err = p.check()
-	}
-	if err == nil {
-		err = checkWhere(p, p.StoreID, name, storeID)
-	}
-	if err != nil {
-		return nil, damage(name, "pin", err)
-	}
-	return p, nil
+	return decodeObject(name, pinMagic, "pin", leastState, storeID, src, func(id uint64, d *fields.Decoder) *Pin {
+		return &Pin{StoreID: id, N: numOf(d), Written: timeOf(d, d.Uint64())}
+	})
 }
 
 // decodeField decodes the content of one field into p, as State.decodeField does.

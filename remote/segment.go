@@ -77,10 +77,8 @@ func (s *Segment) encodeHeader(dst []byte) (header []byte, sum uint32, err error
 		return dst, 0, encodeError(s.Name(), err)
 	}
 	start, body := len(dst), Checksum(s.Body)
-	dst = appendHead(dst, segmentMagic, s.StoreID)
-	for _, v := range []uint64{s.Log, uint64(s.Offset), uint64(len(s.Body)), s.FirstSeq, s.LastSeq, uint64(s.Written.UnixMilli()), s.Next} {
-		dst = binary.LittleEndian.AppendUint64(dst, v)
-	}
+	dst = appendHead(dst, segmentMagic, s.StoreID,
+		s.Log, uint64(s.Offset), uint64(len(s.Body)), s.FirstSeq, s.LastSeq, uint64(s.Written.UnixMilli()), s.Next)
 	dst = append(dst, byte(s.Kind), 0, 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, body)
 	dst = appendSum(dst, start)
@@ -91,28 +89,19 @@ func (s *Segment) encodeHeader(dst []byte) (header []byte, sum uint32, err error
 // body of the result is a part of src. The records in it are not checked here. An error
 // wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodeSegment(name string, storeID uint64, src []byte) (*Segment, error) {
-	s, err := decodeSegment(src)
+	s, length, err := decodeSegmentHeader(src)
 	if err == nil {
 		err = checkWhere(s, s.StoreID, name, storeID)
 	}
+	if err == nil {
+		if s.Body = src[segmentHeader:]; length != int64(len(s.Body)) {
+			err = fmt.Errorf("a body of %d bytes, the header says %d", len(s.Body), length)
+		} else if err = checkStored(s.Body, src[bodySumOffset:]); err != nil {
+			err = fmt.Errorf("body: %w", err)
+		}
+	}
 	if err != nil {
 		return nil, damage(name, "segment", err)
-	}
-	return s, nil
-}
-
-// decodeSegment decodes and checks a segment of any store.
-func decodeSegment(src []byte) (*Segment, error) {
-	s, length, err := decodeSegmentHeader(src)
-	if err != nil {
-		return nil, err
-	}
-	s.Body = src[segmentHeader:]
-	if length != int64(len(s.Body)) {
-		return nil, fmt.Errorf("a body of %d bytes, the header says %d", len(s.Body), length)
-	}
-	if err := checkStored(s.Body, src[bodySumOffset:]); err != nil {
-		return nil, fmt.Errorf("body: %w", err)
 	}
 	return s, nil
 }

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
@@ -49,9 +48,7 @@ func (s *State) Encode(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, encodeError(s.Name(), err)
 	}
-	out := appendHead(dst, stateMagic, s.StoreID)
-	out = binary.LittleEndian.AppendUint64(out, s.N)
-	out = binary.LittleEndian.AppendUint64(out, uint64(s.Written.UnixMilli()))
+	out := appendHead(dst, stateMagic, s.StoreID, s.N, uint64(s.Written.UnixMilli()))
 	out = appendExtents(out, s.Extents)
 	out = fields.AppendNumber(out, tagFloor, s.Floor)
 	out = fields.Append(out, tagTables, tables)
@@ -61,25 +58,9 @@ func (s *State) Encode(dst []byte) ([]byte, error) {
 // DecodeState decodes the object with the given name, which must be a state of the store. It keeps
 // no part of src. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodeState(name string, storeID uint64, src []byte) (*State, error) {
-	id, content, err := unseal(src, stateMagic, leastState)
-	if err != nil {
-		return nil, damage(name, "state", err)
-	}
-	d := fields.Decoder{Src: content}
-	s := &State{StoreID: id, N: d.Uint64(), Written: timeOf(&d, d.Uint64())}
-	if err = errors.Join(d.Err, checkNum("step", s.N)); err == nil {
-		err = decodeFields(d.Src, s.decodeField)
-	}
-	if err == nil {
-		err = s.check()
-	}
-	if err == nil {
-		err = checkWhere(s, s.StoreID, name, storeID)
-	}
-	if err != nil {
-		return nil, damage(name, "state", err)
-	}
-	return s, nil
+	return decodeObject(name, stateMagic, "state", leastState, storeID, src, func(id uint64, d *fields.Decoder) *State {
+		return &State{StoreID: id, N: numOf(d), Written: timeOf(d, d.Uint64())}
+	})
 }
 
 // decodeField decodes the content of one field into s. known is false if states of this version do

@@ -1,9 +1,9 @@
 package remote
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
@@ -44,6 +44,8 @@ const (
 )
 
 const (
+	// noKind is the kind of a step that does not say which it has.
+	noKind StepKind = math.MaxUint64
 	// EpochShift is the number of bits for the file numbers of one epoch. The numbers of an epoch begin
 	// at epoch << EpochShift, so no two writers give the same number to a file.
 	EpochShift = 36
@@ -65,10 +67,7 @@ func (s *Step) Encode(dst []byte) ([]byte, error) {
 	if err := s.check(); err != nil {
 		return dst, encodeError(s.Name(), err)
 	}
-	out := appendHead(dst, stepMagic, s.StoreID)
-	for _, v := range []uint64{s.N, s.Epoch, s.Writer, uint64(s.Written.UnixMilli())} {
-		out = binary.LittleEndian.AppendUint64(out, v)
-	}
+	out := appendHead(dst, stepMagic, s.StoreID, s.N, s.Epoch, s.Writer, uint64(s.Written.UnixMilli()))
 	out = fields.Append(out, tagKind, fields.AppendUvarints(nil, uint64(s.Kind)))
 	if s.Edit != nil {
 		edit, err := s.Edit.Encode(nil)
@@ -87,39 +86,9 @@ func (s *Step) Encode(dst []byte) ([]byte, error) {
 // no part of src. Whether the edit fits to the steps before is not checked here. An error wraps a
 // *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodeStep(name string, storeID uint64, src []byte) (*Step, error) {
-	s, err := decodeStep(src)
-	if err == nil {
-		err = checkWhere(s, s.StoreID, name, storeID)
-	}
-	if err != nil {
-		return nil, damage(name, "step", err)
-	}
-	return s, nil
-}
-
-// decodeStep decodes and checks a step of any store.
-func decodeStep(src []byte) (*Step, error) {
-	id, content, err := unseal(src, stepMagic, leastStep)
-	if err != nil {
-		return nil, err
-	}
-	d := fields.Decoder{Src: content}
-	s := &Step{StoreID: id, N: d.Uint64(), Epoch: d.Uint64(), Writer: d.Uint64(), Written: timeOf(&d, d.Uint64())}
-	if d.Err != nil {
-		return nil, d.Err
-	}
-	hasKind := false
-	err = decodeFields(d.Src, func(tag uint64, d *fields.Decoder) bool {
-		hasKind = hasKind || tag == tagKind
-		return s.decodeField(tag, d)
+	return decodeObject(name, stepMagic, "step", leastStep, storeID, src, func(id uint64, d *fields.Decoder) *Step {
+		return &Step{StoreID: id, N: numOf(d), Epoch: d.Uint64(), Writer: d.Uint64(), Written: timeOf(d, d.Uint64()), Kind: noKind}
 	})
-	if err == nil && !hasKind {
-		err = errors.New("it has no kind")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s, s.check()
 }
 
 // decodeField decodes the content of one field into s. known is false if steps of this version do
@@ -153,6 +122,8 @@ func (s *Step) check() error {
 	switch {
 	case err != nil:
 		return err
+	case s.Kind == noKind:
+		return errors.New("it has no kind")
 	case s.Kind > StepClaim:
 		return fmt.Errorf("kind %d: %w", s.Kind, base.ErrFormatTooNew)
 	case s.Epoch == 0 || s.Epoch > MaxEpoch:

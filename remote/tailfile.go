@@ -40,10 +40,7 @@ func tailHeaderSize(length int64) int64 { return tailFixed + 4*chunks(length) + 
 // appendTail appends a whole file.
 func appendTail(dst []byte, storeID uint64, f storedFile, at int64, tail []byte) []byte {
 	start := len(dst)
-	dst = appendHead(dst, tailMagic, storeID)
-	for _, v := range []uint64{f.num, uint64(f.size), uint64(at)} {
-		dst = binary.LittleEndian.AppendUint64(dst, v)
-	}
+	dst = appendHead(dst, tailMagic, storeID, f.num, uint64(f.size), uint64(at))
 	dst = binary.LittleEndian.AppendUint32(dst, f.sum)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(f.kind))
 	for _, sum := range chunkSums(tail) {
