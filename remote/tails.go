@@ -25,27 +25,23 @@ type tails struct {
 	fetch   func(ctx context.Context, f storedFile, p []byte, off int64) error // from the bucket
 
 	mu  sync.Mutex // protects the following field; not held during I/O
-	all map[fileID]*tailEntry
+	all map[fileID]*tail
 }
 
-// A tailEntry is a tail that is there, or that one goroutine is getting while others wait.
-type tailEntry struct {
-	done chan struct{} // closed when tail and err are set
-	tail *tail
-	err  error
-}
-
-// A tail is the end of an object, from the offset at up to size.
+// A tail is the end of an object, from an offset on. One goroutine gets it while others wait.
 type tail struct {
-	file     storedFile
-	at, size int64
-	memory   []byte   // nil: it is in a file
-	sums     []uint32 // of the chunks in the file
-	bad      atomic.Bool
+	file storedFile
+	done chan struct{} // closed when the following fields are set
+
+	err    error
+	at     int64
+	memory []byte   // nil: it is in a file
+	sums   []uint32 // of the chunks in the file
+	bad    atomic.Bool
 }
 
 func newTails(fsys vfs.FS, dir string, storeID uint64, fetch func(context.Context, storedFile, []byte, int64) error) *tails {
-	return &tails{fs: fsys, dir: dir, storeID: storeID, fetch: fetch, all: make(map[fileID]*tailEntry)}
+	return &tails{fs: fsys, dir: dir, storeID: storeID, fetch: fetch, all: make(map[fileID]*tail)}
 }
 
 // path returns the name of the file with a tail. Like the object it is in a folder with the low byte of its
@@ -53,80 +49,57 @@ func newTails(fsys vfs.FS, dir string, storeID uint64, fetch func(context.Contex
 func (t *tails) path(id fileID) string { return filepath.Join(t.dir, filepath.FromSlash(id.name())) }
 
 // get returns the tail of f: the one that is there, or else that of the local file, or else that of the
-// bucket. One goroutine gets it, however many ask for it at the same time.
+// bucket. One goroutine gets it, however many ask for it at the same time. After an error the next get tries again.
 func (t *tails) get(ctx context.Context, f storedFile) (*tail, error) {
 	t.mu.Lock()
-	e := t.all[f.fileID]
-	if e != nil {
+	l := t.all[f.fileID]
+	if l != nil && !l.bad.Load() {
 		t.mu.Unlock()
-		<-e.done
-		if e.err != nil || !e.tail.bad.Load() {
-			return e.tail, e.err
-		}
-		return t.replace(ctx, f, e)
+		<-l.done
+		return l, l.err
 	}
-	e = &tailEntry{done: make(chan struct{})}
-	t.all[f.fileID] = e
+	local := l == nil // the local file of a bad one is bad
+	l = &tail{file: f, done: make(chan struct{})}
+	t.all[f.fileID] = l
 	t.mu.Unlock()
-	return t.finish(ctx, f, e, true)
-}
-
-// replace gets the tail of a bad entry again, unless another goroutine has done so.
-func (t *tails) replace(ctx context.Context, f storedFile, bad *tailEntry) (*tail, error) {
-	t.mu.Lock()
-	if t.all[f.fileID] != bad {
-		t.mu.Unlock()
-		return t.get(ctx, f)
+	if !local || !t.load(l) {
+		l.err = t.download(ctx, l)
 	}
-	e := &tailEntry{done: make(chan struct{})}
-	t.all[f.fileID] = e
-	t.mu.Unlock()
-	return t.finish(ctx, f, e, false)
-}
-
-// finish gets the tail for an entry that the caller has made. After an error the entry is gone, and the
-// next get tries again.
-func (t *tails) finish(ctx context.Context, f storedFile, e *tailEntry, local bool) (*tail, error) {
-	if local {
-		e.tail = t.load(f)
-	}
-	if e.tail == nil {
-		e.tail, e.err = t.download(ctx, f)
-	}
-	if e.err != nil {
+	if l.err != nil {
 		t.mu.Lock()
 		delete(t.all, f.fileID)
 		t.mu.Unlock()
 	}
-	close(e.done)
-	return e.tail, e.err
+	close(l.done)
+	return l, l.err
 }
 
-// load returns the tail in the local file, or nil if there is none that can be used.
-func (t *tails) load(f storedFile) *tail {
+// load takes the tail from the local file. It returns false if there is none that can be used.
+func (t *tails) load(l *tail) bool {
 	if t.fs == nil {
-		return nil
+		return false
 	}
-	file, err := t.fs.Open(t.path(f.fileID))
+	file, err := t.fs.Open(t.path(l.file.fileID))
 	if err != nil {
-		return nil
+		return false
 	}
 	defer file.Close()
 	size, err := file.Size()
 	if err != nil {
-		return nil
+		return false
 	}
 	// The header is longer the longer the tail is, and the tail is in the file too.
 	head := make([]byte, min(size, tailHeaderSize(size)))
 	if n, err := file.ReadAt(head, 0); n < len(head) && err != nil {
-		return nil
+		return false
 	}
 	h, err := decodeTailHeader(head)
-	if err != nil || h.fileID != f.fileID || h.storeID != t.storeID || h.size != f.size ||
+	if err != nil || h.fileID != l.file.fileID || h.storeID != t.storeID || h.size != l.file.size ||
 		size != tailHeaderSize(h.size-h.at)+h.size-h.at {
-		return nil
+		return false
 	}
-	return &tail{file: f, at: h.at, size: h.size, sums: h.sums}
+	l.at, l.sums = h.at, h.sums
+	return true
 }
 
 // maxTries is how often an object is fetched again whose bytes do not check: they may have changed on the
@@ -134,18 +107,18 @@ func (t *tails) load(f storedFile) *tail {
 const maxTries = 3
 
 // download gets the tail from the bucket, checks it, and keeps it.
-func (t *tails) download(ctx context.Context, f storedFile) (*tail, error) {
-	var err error
+func (t *tails) download(ctx context.Context, l *tail) (err error) {
 	for range maxTries {
-		w := &wanted{end: f.size, least: f.size}
-		if err = t.fill(ctx, f, w); err == nil {
-			return t.keep(f, w), nil
+		w := &wanted{end: l.file.size, least: l.file.size}
+		if err = t.fill(ctx, l.file, w); err == nil {
+			t.keep(l, w)
+			return nil
 		}
 		if !isDamage(err) || errors.Is(err, errNoObject) {
 			break
 		}
 	}
-	return nil, err
+	return err
 }
 
 // beforeFilter is more than what an index, which a check reads first, has between it and the filter in most tables.
@@ -180,17 +153,15 @@ func isDamage(err error) bool {
 // keep makes the tail of what was fetched, from the first byte that a check has read. A table without a filter keeps
 // all, because the partitions of its index may lie before that byte. If the file
 // can't be written, the tail is in memory: the disk may be full, and readers can do without it.
-func (t *tails) keep(f storedFile, w *wanted) *tail {
-	at := w.end - int64(len(w.b))
-	if f.filter > 0 && w.least > at {
-		w.b, at = w.b[w.least-at:], w.least
+func (t *tails) keep(l *tail, w *wanted) {
+	if l.at = w.end - int64(len(w.b)); l.file.filter > 0 && w.least > l.at {
+		w.b, l.at = w.b[w.least-l.at:], w.least
 	}
-	made := &tail{file: f, at: at, size: f.size, memory: slices.Clone(w.b)}
-	if t.fs == nil || t.write(f, at, w.b) != nil {
-		return made
+	if t.fs == nil || t.write(l.file, l.at, w.b) != nil {
+		l.memory = slices.Clone(w.b)
+	} else {
+		l.sums = chunkSums(w.b)
 	}
-	made.memory, made.sums = nil, chunkSums(w.b)
-	return made
 }
 
 // write writes the file of a tail. It is not synced: what a crash leaves of it is checked.
@@ -234,9 +205,9 @@ func (t *tails) readFile(l *tail, p []byte, off int64) error {
 	}
 	defer file.Close()
 	from := off / tailChunk * tailChunk
-	to := min(chunks(off+int64(len(p)))*tailChunk, l.size-l.at)
+	to := min(chunks(off+int64(len(p)))*tailChunk, l.file.size-l.at)
 	b := make([]byte, to-from)
-	if n, err := file.ReadAt(b, tailHeaderSize(l.size-l.at)+from); n < len(b) {
+	if n, err := file.ReadAt(b, tailHeaderSize(l.file.size-l.at)+from); n < len(b) {
 		return err
 	}
 	for i, sum := range chunkSums(b) {
@@ -251,10 +222,10 @@ func (t *tails) readFile(l *tail, p []byte, off int64) error {
 // forget removes a tail that nobody needs any more.
 func (t *tails) forget(id fileID) {
 	t.mu.Lock()
-	e := t.all[id]
+	l := t.all[id]
 	delete(t.all, id)
 	t.mu.Unlock()
-	if e != nil && t.fs != nil {
+	if l != nil && t.fs != nil {
 		_ = t.fs.Remove(t.path(id)) // if it stays, sweep removes it
 	}
 }
@@ -264,15 +235,13 @@ func (t *tails) forget(id fileID) {
 func (t *tails) spoil(id fileID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.all[id]
-	if e == nil {
+	l := t.all[id]
+	if l == nil {
 		return
 	}
 	select {
-	case <-e.done:
-		if e.err == nil {
-			e.tail.bad.Store(true)
-		}
+	case <-l.done:
+		l.bad.Store(true)
 	default: // it is just being fetched
 	}
 }

@@ -81,7 +81,7 @@ func TestTails_EveryByte(t *testing.T) {
 	path := make1().path(f.fileID)
 	good := readAll(t, local, path)
 	check := func(t *testing.T, ts *tails, l *tail) error {
-		b := make([]byte, l.size-l.at)
+		b := make([]byte, l.file.size-l.at)
 		if err := ts.readAt(l, b, l.at); err != nil {
 			return err
 		}
@@ -158,7 +158,7 @@ func TestTails_DiskFull(t *testing.T) {
 	ts := newTails(faults, "cache", p.storeID, p.get)
 	l, err := ts.get(t.Context(), f)
 	mustNil(t, err)
-	b := make([]byte, l.size-l.at)
+	b := make([]byte, l.file.size-l.at)
 	mustNil(t, ts.readAt(l, b, l.at))
 }
 
@@ -174,8 +174,8 @@ func TestTails_Sweep(t *testing.T) {
 	ts := newTails(local, "cache", p.storeID, p.get)
 	mustNil(t, ts.sweep(map[fileID]bool{all[0].fileID: true}))
 	for i, f := range all {
-		if l := ts.load(f); (l != nil) != (i == 0) {
-			t.Errorf("tail %d is there: %v", i, l != nil)
+		if there := ts.load(&tail{file: f}); there != (i == 0) {
+			t.Errorf("tail %d is there: %v", i, there)
 		}
 	}
 	if _, err := local.Stat("cache/t/notes.txt"); err != nil {
