@@ -72,15 +72,11 @@ func begin(ctx context.Context, name string) error {
 	return nil
 }
 
-func (b *bucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	err := begin(ctx, name)
-	if err == nil {
-		err = b.put(ctx, name, body, size, crc32c, absent)
+func (b *bucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) (err error) {
+	defer b.explain(ctx, "put", name, &err)
+	if err := begin(ctx, name); err != nil {
+		return err
 	}
-	return b.callError("put", name, b.contextError(ctx, err))
-}
-
-func (b *bucket) put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
 	switch {
 	case size < 0:
 		return &RefusedError{fmt.Errorf("size %d", size)}
@@ -109,20 +105,16 @@ func (b *bucket) put(ctx context.Context, name string, body io.ReaderAt, size in
 	return err
 }
 
-func (b *bucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
-	err := begin(ctx, name)
-	n := 0
-	if err == nil {
-		n, err = b.read(ctx, name, p, off)
+// ReadAt returns io.EOF itself only if the object ends.
+func (b *bucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
+	defer func() {
+		if err != io.EOF {
+			b.explain(ctx, "read", name, &err)
+		}
+	}()
+	if err := begin(ctx, name); err != nil {
+		return 0, err
 	}
-	if err == io.EOF {
-		return n, err
-	}
-	return n, b.callError("read", name, b.contextError(ctx, err))
-}
-
-// read is ReadAt for a valid name. It returns io.EOF itself only if the object ends.
-func (b *bucket) read(ctx context.Context, name string, p []byte, off int64) (int, error) {
 	remote.Progress(ctx)
 	var o minio.GetObjectOptions
 	if off < 0 {
@@ -146,7 +138,7 @@ func (b *bucket) read(ctx context.Context, name string, p []byte, off int64) (in
 		return 0, err
 	}
 	want := int(part.end - part.from)
-	n, err := io.ReadFull(&contextReader{ctx, body}, p[:want])
+	n, err = io.ReadFull(&contextReader{ctx, body}, p[:want])
 	switch {
 	case err == io.EOF, err == io.ErrUnexpectedEOF:
 		return n, fmt.Errorf("the answer ends after %d of %d bytes: %w", n, want, io.ErrUnexpectedEOF)
@@ -186,16 +178,11 @@ func (p part) fits(off int64, n int) error {
 	return nil
 }
 
-func (b *bucket) Stat(ctx context.Context, name string) (remote.Info, error) {
-	err := begin(ctx, name)
-	var info remote.Info
-	if err == nil {
-		info, err = b.stat(ctx, name)
+func (b *bucket) Stat(ctx context.Context, name string) (_ remote.Info, err error) {
+	defer b.explain(ctx, "stat", name, &err)
+	if err := begin(ctx, name); err != nil {
+		return remote.Info{}, err
 	}
-	return info, b.callError("stat", name, b.contextError(ctx, err))
-}
-
-func (b *bucket) stat(ctx context.Context, name string) (remote.Info, error) {
 	o, err := b.core.StatObject(ctx, b.c.Bucket, b.prefix+name, minio.StatObjectOptions{Checksum: true})
 	if err != nil {
 		return remote.Info{}, err
@@ -223,8 +210,9 @@ func checksumOf(o *minio.ObjectInfo) (uint32, error) {
 
 func (b *bucket) List(ctx context.Context, prefix, after string) iter.Seq2[remote.Info, error] {
 	return func(yield func(remote.Info, error) bool) {
-		if err := b.list(ctx, prefix, after, yield); err != nil {
-			yield(remote.Info{}, b.callError("list", prefix, b.contextError(ctx, err)))
+		err := b.list(ctx, prefix, after, yield)
+		if b.explain(ctx, "list", prefix, &err); err != nil {
+			yield(remote.Info{}, err)
 		}
 	}
 }
@@ -272,8 +260,7 @@ func (b *bucket) Delete(ctx context.Context, name string) error {
 	if err == nil {
 		err = b.core.RemoveObject(ctx, b.c.Bucket, b.prefix+name, minio.RemoveObjectOptions{})
 	}
-	err = b.callError("delete", name, b.contextError(ctx, err))
-	if errors.Is(err, fs.ErrNotExist) {
+	if b.explain(ctx, "delete", name, &err); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err

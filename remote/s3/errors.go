@@ -32,12 +32,11 @@ func (e *RefusedError) Permanent() bool { return true }
 // name was under way. It is not the answer that the name is taken.
 var errBusy = errors.New("the server is busy with another call for this object and asks to repeat this one")
 
-// callError adds the call and the object to the translation of an error. It returns nil for nil.
-func (b *bucket) callError(call, name string, err error) error {
-	if err == nil {
-		return nil
+// explain translates the error of a call, and adds the call and the object to it. nil stays nil.
+func (b *bucket) explain(ctx context.Context, call, name string, err *error) {
+	if *err != nil {
+		*err = fmt.Errorf("s3: %s %q: %w", call, name, b.translate(b.contextError(ctx, *err)))
 	}
-	return fmt.Errorf("s3: %s %q: %w", call, name, b.translate(err))
 }
 
 // translate returns an error of minio-go in the words of package remote, or with advice.
