@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"strings"
 )
 
 // A Bucket holds objects: names with bytes. It is strongly consistent: once Put or Delete has
@@ -94,16 +95,11 @@ func CheckName(name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("object name of %d bytes, at most %d are allowed", len(name), maxName)
 	}
-	start := 0
-	for i := 0; i <= len(name); i++ {
-		if i < len(name) && name[i] != '/' {
-			continue
-		}
-		if !isElement(name[start:i]) {
+	for part := range strings.SplitSeq(name, "/") {
+		if !isElement(part) {
 			return fmt.Errorf("%q is not the name of an object: the part %q must have 1 to %d lower-case letters, digits, '.', '-' or '_', and no '.' at either end",
-				name, name[start:i], maxElement)
+				name, part, maxElement)
 		}
-		start = i + 1
 	}
 	return nil
 }

@@ -32,9 +32,6 @@ type writtenState struct {
 	made time.Time // when its step was made, by the monotonic clock of this process
 }
 
-// goOn notes when an earlier process last collected the bucket, as far as that is known.
-func (c *collector) goOn(last time.Time) { c.looked = last }
-
 // collected returns about when the bucket was collected last, or its first step was written: then the floor became older
 // than Options.Retain.
 func (o *opening) collected(c *chain) time.Time {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 )
 
 // gate is the local store's CommitGate: the leader of the commit queue asks it before a group of writes
@@ -20,7 +21,7 @@ func (s *Store) gate(pos shale.LogPosition) error {
 		return s.gateStrict(pos)
 	}
 	if rotated && (s.opts.Ship > 0 || s.opts.MaxKept >= 0 && lacking > s.opts.MaxKept) {
-		wake(s.shipNow)
+		base.Wake(s.shipNow)
 	}
 	if s.opts.MaxLag == 0 {
 		return nil
@@ -44,9 +45,9 @@ func (s *Store) awaitShipping() error {
 		if !s.behind() {
 			return nil
 		}
-		wake(s.shipNow)
+		base.Wake(s.shipNow)
 		if s.lacksTables() {
-			wake(s.publishNow)
+			base.Wake(s.publishNow)
 		}
 		select {
 		case <-changed:

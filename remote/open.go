@@ -354,7 +354,7 @@ func (o *opening) claim() error {
 		return err
 	}
 	o.publish.chain, o.epoch = c, c.epoch
-	o.publish.collector.goOn(o.collected(c))
+	o.publish.collector.looked = o.collected(c)
 	o.publish.state = c.n()-c.stated >= mostClaims
 	o.publishedSeq.Store(c.step.LastTableSeq)
 	return nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"path/filepath"
 	"sync"
 	"time"
@@ -116,10 +115,7 @@ func (r *Reader) Warm(ctx context.Context, dir string, fsys vfs.FS) error {
 
 // A warmth knows which tables this process has fetched into directories and checked. They are durable but for their
 // names. A nil warmth knows none.
-type warmth struct {
-	mu     sync.Mutex // protects the following field
-	tables map[string]warmTable
-}
+type warmth struct{ tables sync.Map } // what the manifest says of a table, by the path of its file
 
 // A warmTable is what the manifest says of a table.
 type warmTable struct {
@@ -132,30 +128,25 @@ func (w *warmth) has(path string, t *manifest.Table) bool {
 	if w == nil {
 		return false
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	have, ok := w.tables[path]
-	return ok && have == warmTable{t.Size, t.Checksum}
+	have, _ := w.tables.Load(path)
+	return have == warmTable{t.Size, t.Checksum}
 }
 
 // add says that the file with a path is the table.
 func (w *warmth) add(path string, t *manifest.Table) {
-	if w == nil {
-		return
+	if w != nil {
+		w.tables.Store(path, warmTable{t.Size, t.Checksum})
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.tables == nil {
-		w.tables = make(map[string]warmTable)
-	}
-	w.tables[path] = warmTable{t.Size, t.Checksum}
 }
 
 // clear forgets the tables in a directory.
 func (w *warmth) clear(dir string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	maps.DeleteFunc(w.tables, func(path string, _ warmTable) bool { return filepath.Dir(path) == filepath.Clean(dir) })
+	w.tables.Range(func(path, _ any) bool {
+		if filepath.Dir(path.(string)) == filepath.Clean(dir) {
+			w.tables.Delete(path)
+		}
+		return true
+	})
 }
 
 // reopen makes a restored directory one in which a restore was interrupted: its tables stay for the next attempt.

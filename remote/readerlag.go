@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 )
 
 // Seq returns the sequence number of the last commit that the Reader shows.
@@ -31,7 +32,7 @@ func (r *Reader) WaitFor(ctx context.Context, seq uint64) error {
 			return fmt.Errorf("remote: wait for %d: a reader at a pin never moves, and shows %d", seq, r.Seq())
 		}
 		if ask {
-			wake(r.ask)
+			base.Wake(r.ask)
 		}
 		select {
 		case <-changed:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 )
 
 // A shipper copies the logs of a store into the bucket, as segments. It goes one segment at a time, in
@@ -216,7 +217,7 @@ func (s *Store) shipped(seg *Segment) error {
 	if h.marks > h.missing.Load() {
 		h.missing.Store(h.marks)
 		if s.opts.Publish > 0 {
-			wake(s.publishNow)
+			base.Wake(s.publishNow)
 		}
 	}
 	h.at.off = seg.End()

@@ -358,14 +358,6 @@ func (s *Store) sleep(ctx context.Context, d time.Duration, now chan struct{}) b
 	return true
 }
 
-// wake makes the one that waits for c go on, now or when it next waits.
-func wake(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // A lock is a mutex for long work: whoever waits for it can give up.
 type lock chan struct{}
 

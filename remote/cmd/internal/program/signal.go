@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -15,29 +16,13 @@ const again = 2 * time.Second
 // UntilSignal returns a context that the first signal ends. A later one ends the process. A signal that the
 // parent of the process has made it ignore, as nohup does, stays ignored.
 func UntilSignal() (context.Context, context.CancelFunc) {
-	var heard []os.Signal
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) {
-			heard = append(heard, sig)
-		}
+	signals := slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
+	if len(signals) == 0 {
+		return context.WithCancel(context.Background()) // without signals, NotifyContext would take all of them
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	if len(heard) == 0 {
-		return ctx, cancel // without signals, Notify would take all of them
-	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, heard...)
-	go func() { // for the life of the process
-		<-signals
-		first := time.Now()
-		cancel()
-		for range signals {
-			if time.Since(first) >= again {
-				os.Exit(failed)
-			}
-		}
-	}()
-	return ctx, cancel
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	context.AfterFunc(ctx, func() { time.AfterFunc(again, stop) })
+	return ctx, stop
 }
 
 // IsTerminal reports whether f is a character device, which is taken for a terminal, and not the null device.
