@@ -21,9 +21,6 @@ import (
 // format of the directory and never changes.
 const trailerSize = 8
 
-// chunk is how many bytes of a body are in memory at a time.
-const chunk = 1 << 20
-
 // appendTrailer appends the trailer of an object.
 func appendTrailer(dst []byte, sum uint32, size int64) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, sum)
@@ -47,8 +44,10 @@ func (b *dirBucket) write(ctx context.Context, temp string, body io.ReaderAt, si
 	if err != nil {
 		return err
 	}
-	sum, err := copyBody(ctx, f, body, size)
-	if err == nil {
+	sum, err := sumOf(ctx, body, f, 0, 0, size)
+	if err != nil {
+		err = fmt.Errorf("copy the body: %w", err)
+	} else {
 		err = checkSum(sum, crc32c)
 	}
 	if err == nil {
@@ -58,26 +57,6 @@ func (b *dirBucket) write(ctx context.Context, temp string, body io.ReaderAt, si
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-// copyBody writes the first size bytes of body to f and returns their checksum.
-func copyBody(ctx context.Context, f vfs.File, body io.ReaderAt, size int64) (sum uint32, err error) {
-	buf := make([]byte, min(size, chunk))
-	for off := int64(0); off < size; off += int64(len(buf)) {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		buf = buf[:min(int64(len(buf)), size-off)]
-		n, err := body.ReadAt(buf, off)
-		if n < len(buf) {
-			return 0, fmt.Errorf("read the body: %w", early(err))
-		}
-		sum = crc32.Update(sum, castagnoli, buf)
-		if err := writeAll(f, buf); err != nil {
-			return 0, err
-		}
-	}
-	return sum, nil
 }
 
 // checkSum returns an error that wraps ErrChecksum if a body has another checksum than stated.

@@ -32,21 +32,21 @@ func (t *tableFS) LockShared(name string) (io.Closer, error) {
 }
 
 // objectOf returns which object a file is. ok is false if it is none.
-func objectOf(name string) (object fileName, ok bool) {
+func objectOf(name string) (object Name, ok bool) {
 	kind, num, ok := base.ParseFileName(filepath.Base(name))
 	switch {
 	case ok && kind == base.FileTable:
-		return fileName{KindTable, uint64(num)}, true
+		return Name{Kind: KindTable, Num: uint64(num)}, true
 	case ok && kind == base.FileFilter:
-		return fileName{KindFilter, uint64(num)}, true
+		return Name{Kind: KindFilter, Num: uint64(num)}, true
 	}
-	return fileName{}, false
+	return Name{}, false
 }
 
 // ErrorName returns the name of the object that a file is, which is its name in errors, or "".
 func (t *tableFS) ErrorName(name string) string {
 	if object, ok := objectOf(name); ok {
-		return Name{Kind: object.kind, Num: object.num}.String()
+		return object.String()
 	}
 	return ""
 }
@@ -58,7 +58,7 @@ func (t *tableFS) Open(name string) (vfs.File, error) {
 		return file, err
 	}
 	if object, ok := objectOf(name); ok {
-		return t.files.open(name, object.kind, object.num)
+		return t.files.open(name, object)
 	}
 	return nil, err
 }
@@ -70,7 +70,7 @@ func (t *tableFS) Stat(name string) (vfs.FileInfo, error) {
 		return info, err
 	}
 	if object, ok := objectOf(name); ok {
-		if f, there := t.files.find(object.kind, object.num); there {
+		if f, there := t.files.find(object); there {
 			return vfs.FileInfo{Size: f.size}, nil
 		}
 	}
@@ -100,16 +100,10 @@ type bucketFiles struct {
 	permits    chan struct{}  // one for each of them
 
 	mu     sync.Mutex // protects the following fields
-	known  map[fileName]storedFile
+	known  map[Name]storedFile
 	opened map[fileID]*tableState
 	clock  int64 // counts reads of streams
 	live   []*stream
-}
-
-// A fileName is what the name of a file says.
-type fileName struct {
-	kind Kind
-	num  uint64
 }
 
 // maxBackground is the number of fetches under way that nobody waits for, and of tails at the beginning.
@@ -122,7 +116,7 @@ func newBucketFiles(bucket Bucket, storeID uint64, local vfs.FS, dir string, pag
 		ctx: ctx, cancel: cancel, bucket: bucket, pages: pages,
 		missing: func(_ storedFile, err error) error { return err },
 		permits: make(chan struct{}, maxBackground),
-		known:   make(map[fileName]storedFile), opened: make(map[fileID]*tableState),
+		known:   make(map[Name]storedFile), opened: make(map[fileID]*tableState),
 	}
 	b.tails = newTails(local, dir, storeID, b.get)
 	return b
@@ -146,9 +140,9 @@ func (b *bucketFiles) get(ctx context.Context, f storedFile, p []byte, off int64
 
 // know makes the files of a version those that can be opened. The tails of others go, unless they are open.
 func (b *bucketFiles) know(v *manifest.Version) {
-	next := make(map[fileName]storedFile)
+	next := make(map[Name]storedFile)
 	for f := range filesOf(v) {
-		next[fileName{f.kind, f.num}] = f
+		next[f.object()] = f
 	}
 	b.mu.Lock()
 	var gone []fileID
@@ -169,7 +163,7 @@ func (b *bucketFiles) learn(ctx context.Context, v *manifest.Version) error {
 	files := slices.Collect(filesOf(v))
 	b.mu.Lock()
 	for _, f := range files {
-		b.known[fileName{f.kind, f.num}] = f
+		b.known[f.object()] = f
 	}
 	b.mu.Unlock()
 	return together(ctx, maxBackground, len(files), func(ctx context.Context, i int) error {
@@ -182,16 +176,16 @@ func (b *bucketFiles) learn(ctx context.Context, v *manifest.Version) error {
 }
 
 // find returns the file with a name, if it is known.
-func (b *bucketFiles) find(kind Kind, num uint64) (storedFile, bool) {
+func (b *bucketFiles) find(object Name) (storedFile, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f, there := b.known[fileName{kind, num}]
+	f, there := b.known[object]
 	return f, there
 }
 
 // open opens a table or a sidecar. name is that of the file, for the error.
-func (b *bucketFiles) open(name string, kind Kind, num uint64) (vfs.File, error) {
-	f, there := b.find(kind, num)
+func (b *bucketFiles) open(name string, object Name) (vfs.File, error) {
+	f, there := b.find(object)
 	if !there {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
@@ -218,7 +212,7 @@ func (b *bucketFiles) release(s *tableState) {
 	b.mu.Lock()
 	s.refs--
 	last := s.refs == 0
-	gone := last && b.known[fileName{s.kind, s.num}].fileID != s.fileID
+	gone := last && b.known[s.object()].fileID != s.fileID
 	if last {
 		delete(b.opened, s.fileID)
 	}
@@ -233,7 +227,7 @@ func (b *bucketFiles) release(s *tableState) {
 
 // forget drops what was fetched of a table, because it does not check. The next reads fetch it again.
 func (b *bucketFiles) forget(num uint64) {
-	f, there := b.find(KindTable, num)
+	f, there := b.find(Name{Kind: KindTable, Num: num})
 	if !there {
 		return
 	}

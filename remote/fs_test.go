@@ -65,7 +65,7 @@ func TestTableFS_ReadAt(t *testing.T) {
 	files := p.files(nil, "")
 	for f := range filesOf(p.version) {
 		want := readAll(t, p.mem, fmt.Sprintf("db/%06d.sst", f.num))
-		file, err := files.open("", f.kind, f.num)
+		file, err := files.open("", f.object())
 		mustNil(t, err)
 		random := rand.New(rand.NewPCG(3, 4))
 		for range 2000 {
@@ -103,7 +103,7 @@ func TestTableFS_OneFetch(t *testing.T) {
 	p := publishTables(t, 20_000, shale.Options{CompactionWorkers: -1})
 	files := p.files(nil, "")
 	f := tableFile(p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables[0])
-	file, err := files.open("", f.kind, f.num)
+	file, err := files.open("", f.object())
 	mustNil(t, err)
 	defer file.Close()
 	const readers = 50
@@ -239,7 +239,7 @@ func TestTableFS_Faults(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
-			file, err := files.open("", f.kind, f.num)
+			file, err := files.open("", f.object())
 			if err != nil {
 				t.Error(err)
 				return

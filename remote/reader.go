@@ -184,7 +184,7 @@ func (r *Reader) open(ctx context.Context) error {
 			return r.lag.err // behind damage there may be more, which is shown when it is mended
 		}
 	}
-	if err := r.sweep(); err != nil {
+	if err := r.files.tails.sweep(filesOf(r.follow.chain.state.Tables.Version)); err != nil {
 		return err
 	}
 	return r.openHandle()
@@ -270,15 +270,6 @@ func (r *Reader) openCopies() error {
 	r.files = newBucketFiles(r.b, r.storeID, local, r.opts.Dir, pages)
 	r.files.missing = r.missing
 	return nil
-}
-
-// sweep removes the tails that an earlier reader of the directory has left.
-func (r *Reader) sweep() error {
-	keep := make(map[fileID]bool)
-	for f := range filesOf(r.follow.chain.state.Tables.Version) {
-		keep[f.fileID] = true
-	}
-	return r.files.tails.sweep(keep)
 }
 
 // openHandle opens the read-only handle of the follower's directory.

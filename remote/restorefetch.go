@@ -53,7 +53,7 @@ func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) 
 	if info, err := r.fs.Stat(path); err == nil {
 		whole := r.opts.warm.has(path, t) && info.Size == t.Size
 		if !whole {
-			sum := func(f vfs.File) (uint32, error) { return sumOf(ctx, f, 0, 0, t.Size-tableFooter) }
+			sum := func(f vfs.File) (uint32, error) { return sumOf(ctx, f, nil, 0, 0, t.Size-tableFooter) }
 			whole = checkTable(r.fs, path, r.done.StoreID, t, sum) == nil
 		}
 		if whole {

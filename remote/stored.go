@@ -31,8 +31,9 @@ type fileID struct {
 	sum  uint32 // the checksum that the manifest states
 }
 
-// name returns the name of the object.
-func (f fileID) name() string { return Name{Kind: f.kind, Num: f.num}.String() }
+// object returns which object it is, and name that object's name.
+func (f fileID) object() Name { return Name{Kind: f.kind, Num: f.num} }
+func (f fileID) name() string { return f.object().String() }
 
 // file returns the name of the file in the directory of a store.
 func (f fileID) file() string {

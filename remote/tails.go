@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -248,13 +249,13 @@ func (t *tails) spoil(id fileID) {
 
 // sweep removes the files of tails that are not in keep. It is for the beginning: an earlier reader
 // of the directory has left them.
-func (t *tails) sweep(keep map[fileID]bool) error {
+func (t *tails) sweep(keep iter.Seq[storedFile]) error {
 	if t.fs == nil {
 		return nil
 	}
-	named := make(map[string]bool, len(keep))
-	for id := range keep {
-		named[t.path(id)] = true
+	named := make(map[string]bool)
+	for f := range keep {
+		named[t.path(f.fileID)] = true
 	}
 	top := filepath.Join(t.dir, filepath.FromSlash(tableFolder))
 	folders, err := t.fs.List(top)

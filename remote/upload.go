@@ -68,16 +68,20 @@ func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo 
 func (f storedFile) fileSum(ctx context.Context, src io.ReaderAt) (uint32, error) {
 	switch {
 	case f.kind == KindFilter:
-		return sumOf(ctx, src, 0, 0, f.size)
+		return sumOf(ctx, src, nil, 0, 0, f.size)
 	case f.size < tableFooter:
 		return 0, fmt.Errorf("table of %d bytes", f.size)
 	}
-	return sumOf(ctx, src, f.sum, f.size-tableFooter, f.size)
+	return sumOf(ctx, src, nil, f.sum, f.size-tableFooter, f.size)
 }
 
-// sumOf returns the crc32c of the first to bytes of src, if sum is that of the first from bytes.
-func sumOf(ctx context.Context, src io.ReaderAt, sum uint32, from, to int64) (uint32, error) {
-	buf := make([]byte, max(0, min(to-from, 256<<10)))
+// chunk is how many bytes of a file or a body are in memory at a time.
+const chunk = 256 << 10
+
+// sumOf returns the crc32c of the first to bytes of src, if sum is that of the first from bytes. It writes those that it
+// reads to dst, if that is not nil.
+func sumOf(ctx context.Context, src io.ReaderAt, dst vfs.File, sum uint32, from, to int64) (uint32, error) {
+	buf := make([]byte, max(0, min(to-from, chunk)))
 	for from < to {
 		if err := ctx.Err(); err != nil {
 			return 0, err
@@ -86,6 +90,11 @@ func sumOf(ctx context.Context, src io.ReaderAt, sum uint32, from, to int64) (ui
 		n, err := src.ReadAt(buf, from)
 		if n < len(buf) {
 			return 0, early(err)
+		}
+		if dst != nil {
+			if err := writeAll(dst, buf); err != nil {
+				return 0, err
+			}
 		}
 		sum = crc32.Update(sum, castagnoli, buf)
 		from += int64(n)
@@ -165,7 +174,7 @@ func (s *Store) putError(ctx context.Context, u storedFile, f io.ReaderAt, sum u
 	if !errors.Is(err, ErrChecksum) {
 		return err
 	}
-	if now, rerr := sumOf(ctx, f, 0, 0, u.size); rerr == nil && now != sum {
+	if now, rerr := sumOf(ctx, f, nil, 0, 0, u.size); rerr == nil && now != sum {
 		return local(base.Corruption(u.file(), -1, "file",
 			fmt.Errorf("crc32c %08x, it was written with %08x: run Verify, and repair the local store", now, sum)))
 	}
