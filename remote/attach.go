@@ -56,6 +56,6 @@ func (o *opening) lookAt() error {
 // look takes in how far the log of an attached store is. A store that Open has opened says so in the gate.
 func (s *Store) look() {
 	if s.attached {
-		s.ledger.saw(s.db.LogPosition())
+		s.ledger.wrote(s.db.LogPosition())
 	}
 }

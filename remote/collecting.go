@@ -73,7 +73,7 @@ func (s *Store) CollectDue(ctx context.Context) (Collected, error) {
 func (s *Store) collectLoop(ctx context.Context, first time.Duration) {
 	retry, wait := backoff{}, first
 	for {
-		if !s.sleep(ctx, wait, nil) {
+		if !waitFor(ctx, wait, nil) {
 			return
 		}
 		_, err := s.collect(ctx, false)

@@ -51,7 +51,7 @@ func (b *dirBucket) write(ctx context.Context, temp string, body io.ReaderAt, si
 		err = checkSum(sum, crc32c)
 	}
 	if err == nil {
-		err = writeAll(f, appendTrailer(nil, sum, size))
+		_, err = f.Write(appendTrailer(nil, sum, size))
 	}
 	if err == nil {
 		err = f.Sync()
@@ -72,15 +72,6 @@ func checkSum(sum, stated uint32) error {
 func early(err error) error {
 	if err == nil || err == io.EOF {
 		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// writeAll writes b to f. A short write is an error.
-func writeAll(f vfs.File, b []byte) error {
-	n, err := f.Write(b)
-	if err == nil && n < len(b) {
-		err = io.ErrShortWrite
 	}
 	return err
 }

@@ -41,13 +41,17 @@ func fetchTable(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, path
 
 // fetchFilter makes a file of the sidecar of a table, as fetchTable does of a table.
 func fetchFilter(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, path string, of *manifest.Table) error {
-	name := FilterName(uint64(of.Sidecar.Num))
-	return fetchChecked(name, func() error {
-		_, err := fetchFile(ctx, b, name, fsys, path, of.Sidecar.Size, 0)
-		if err == nil {
-			err = checkFilter(fsys, path, storeID, of)
+	side := sidecarFile(of)
+	return fetchChecked(side.name(), func() error {
+		if _, err := fetchFile(ctx, b, side.name(), fsys, path, side.size, 0); err != nil {
+			return err
 		}
-		return err
+		f, err := fsys.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close() // opened for reading
+		return side.check(f, storeID)
 	})
 }
 
@@ -107,7 +111,7 @@ func copyObject(ctx context.Context, b Bucket, name string, f vfs.File, size, su
 		if end > size || end < size && n < len(p) {
 			return 0, base.Corruption(name, -1, "size", fmt.Errorf("the object ends at %d or later, its step states %d bytes", end, size))
 		}
-		if err := writeAll(f, p[:n]); err != nil {
+		if _, err := f.Write(p[:n]); err != nil {
 			return 0, err
 		}
 		sum = crc32.Update(sum, castagnoli, p[:max(0, min(int64(n), summed-off))])
@@ -137,14 +141,4 @@ func checkTable(fsys vfs.FS, path string, storeID uint64, want *manifest.Table, 
 	_, err = sstable.Open(f, sstable.ReaderOptions{Num: want.Num, StoreID: storeID, Size: want.Size, Checksum: want.Checksum, Seq: want.MaxSeq,
 		NoFilter: true, NoIndex: true})
 	return err
-}
-
-// checkFilter checks the file of a table's sidecar. It reads the whole file.
-func checkFilter(fsys vfs.FS, path string, storeID uint64, of *manifest.Table) error {
-	f, err := fsys.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close() // opened for reading
-	return sidecarFile(of).check(f, storeID)
 }

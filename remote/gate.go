@@ -71,7 +71,7 @@ func (s *Store) gateStrict(pos shale.LogPosition) error {
 		}
 		s.report("strict", err)
 		retry.tried(err)
-		if !s.sleep(s.gates, retry.delay(), nil) {
+		if !waitFor(s.gates, retry.delay(), nil) {
 			return s.gateError()
 		}
 	}

@@ -165,7 +165,7 @@ func (l *laying) write(s *Segment) (int64, error) {
 	if l.file == nil || uint64(l.log().Num) != s.Log || l.log().Length != s.Offset {
 		return 0, base.Corruption(s.Name(), -1, "segment", errors.New("it does not follow the one before it"))
 	}
-	if err := writeAll(l.file, s.Body); err != nil {
+	if _, err := l.file.Write(s.Body); err != nil {
 		return 0, err
 	}
 	l.log().Length = max(s.Offset, logHeader)

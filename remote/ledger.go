@@ -32,31 +32,14 @@ type ledger struct {
 	changed    chan struct{} // closed when the shipper has got further; nil: nobody waits
 }
 
-// wrote takes in a group that was committed. It returns how many bytes of logs the bucket lacks now, and
-// whether the group is the first one of a log after another.
+// wrote takes in the position of the log behind a group that was committed, which others may have overtaken. It returns
+// how many bytes of logs the bucket lacks now, and whether the group is the first one of a log after another.
 func (l *ledger) wrote(pos shale.LogPosition) (lacking int64, rotated bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.wroteLocked(pos)
-}
-
-// saw is wrote for a position that was asked for, and that others may have overtaken.
-func (l *ledger) saw(pos shale.LogPosition) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if pos.LastSeq > l.lastSeq || pos.Log > l.log {
-		l.wroteLocked(pos)
+	if pos.Log < l.log || pos.Log == l.log && pos.Written <= l.written && pos.LastSeq <= l.lastSeq {
+		return l.bytes, false
 	}
-}
-
-// letGo says that n bytes of logs never come to the bucket.
-func (l *ledger) letGo(n int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.bytes = max(0, l.bytes-n)
-}
-
-func (l *ledger) wroteLocked(pos shale.LogPosition) (lacking int64, rotated bool) {
 	from := l.written
 	if pos.Log != l.log {
 		from, rotated = logHeader, l.log != 0
@@ -67,6 +50,13 @@ func (l *ledger) wroteLocked(pos shale.LogPosition) (lacking int64, rotated bool
 		l.oldest = time.Now()
 	}
 	return l.bytes, rotated
+}
+
+// letGo says that n bytes of logs never come to the bucket.
+func (l *ledger) letGo(n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bytes = max(0, l.bytes-n)
 }
 
 // cut says that the shipper begins to look at the log: all writes up to now are in what it sees.

@@ -101,8 +101,6 @@ func (m *localManifest) announce(log uint64) error {
 	return m.append(&manifest.Edit{NewLog: base.FileNum(log)})
 }
 
-var errNoLog = errors.New("a log ends that has not begun")
-
 // end says how long a log is to which nothing more is written.
 func (m *localManifest) end(log uint64, length int64, lastSeq uint64) error {
 	for i := range m.open {
@@ -114,5 +112,5 @@ func (m *localManifest) end(log uint64, length int64, lastSeq uint64) error {
 	if base.FileNum(log) < m.minLog {
 		return nil
 	}
-	return errNoLog
+	return errors.New("a log ends that has not begun")
 }

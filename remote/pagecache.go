@@ -160,7 +160,7 @@ func (c *pageCache) loadPage(i int32, info pageInfo, p []byte, from uint32) erro
 		return err
 	}
 	if Checksum(b) != info.sum {
-		return errPageDamaged
+		return ErrChecksum
 	}
 	copy(p, buf[from:])
 	return nil

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/shaledb/shale/internal/fields"
@@ -121,5 +120,3 @@ func pagesIn(bytes int64) int64 {
 	}
 	return n
 }
-
-var errPageDamaged = errors.New("a cached page is damaged")

@@ -324,10 +324,10 @@ func (s *Store) publishLoop(ctx context.Context) {
 		if retry.tries > 0 {
 			wait = retry.delay()
 		}
-		if !first && !s.sleep(ctx, wait, s.publishNow) {
+		if !first && !waitFor(ctx, wait, s.publishNow) {
 			return
 		}
-		if rest := s.leastPublish() - time.Since(last); rest > 0 && !s.sleep(ctx, rest, nil) {
+		if rest := s.leastPublish() - time.Since(last); rest > 0 && !waitFor(ctx, rest, nil) {
 			return
 		}
 		last = time.Now()

@@ -73,14 +73,8 @@ func retryingFor(b Bucket, patience time.Duration) *retryBucket {
 
 // sleep waits, and returns early with the error of ctx if that is done.
 func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	waitFor(ctx, d, nil)
+	return ctx.Err()
 }
 
 // canPass reports whether a call that failed with err may succeed when it is made again. An error that has a

@@ -286,7 +286,7 @@ func (s *Store) shipLoop(ctx context.Context) {
 		if retry.tries > 0 {
 			wait = max(wait, retry.delay())
 		}
-		if !s.sleep(ctx, wait, s.shipNow) {
+		if !waitFor(ctx, wait, s.shipNow) {
 			return
 		}
 		err := s.shipAll(ctx)

@@ -341,8 +341,8 @@ func (s *Store) emit(e Event) {
 	s.opts.OnEvent(e)
 }
 
-// sleep waits for d, or until now is woken. It returns false if ctx is done.
-func (s *Store) sleep(ctx context.Context, d time.Duration, now chan struct{}) bool {
+// waitFor waits for d, for ever if that is negative, or until now is woken. It returns false if ctx is done.
+func waitFor(ctx context.Context, d time.Duration, now chan struct{}) bool {
 	var over <-chan time.Time
 	if d >= 0 {
 		timer := time.NewTimer(d)

@@ -10,15 +10,6 @@ import (
 // have begun is done. It returns the first error once all calls have returned. With a limit of 1 the
 // caller's goroutine makes the calls.
 func together(ctx context.Context, limit, n int, fn func(ctx context.Context, i int) error) error {
-	if limit == 1 {
-		err := ctx.Err()
-		for i := 0; i < n && err == nil; i++ {
-			if err = fn(ctx, i); err == nil {
-				err = ctx.Err()
-			}
-		}
-		return err
-	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var calls sync.WaitGroup
@@ -31,12 +22,17 @@ func together(ctx context.Context, limit, n int, fn func(ctx context.Context, i 
 		if ctx.Err() != nil {
 			break
 		}
-		calls.Go(func() {
+		call := func() {
 			defer func() { <-room }()
 			if err := fn(ctx, i); err != nil {
 				cancel(err)
 			}
-		})
+		}
+		if limit == 1 {
+			call()
+		} else {
+			calls.Go(call)
+		}
 	}
 	calls.Wait()
 	if ctx.Err() != nil {

@@ -80,7 +80,7 @@ const chunk = 256 << 10
 
 // sumOf returns the crc32c of the first to bytes of src, if sum is that of the first from bytes. It writes those that it
 // reads to dst, if that is not nil.
-func sumOf(ctx context.Context, src io.ReaderAt, dst vfs.File, sum uint32, from, to int64) (uint32, error) {
+func sumOf(ctx context.Context, src io.ReaderAt, dst io.Writer, sum uint32, from, to int64) (uint32, error) {
 	buf := make([]byte, max(0, min(to-from, chunk)))
 	for from < to {
 		if err := ctx.Err(); err != nil {
@@ -92,7 +92,7 @@ func sumOf(ctx context.Context, src io.ReaderAt, dst vfs.File, sum uint32, from,
 			return 0, early(err)
 		}
 		if dst != nil {
-			if err := writeAll(dst, buf); err != nil {
+			if _, err := dst.Write(buf); err != nil {
 				return 0, err
 			}
 		}

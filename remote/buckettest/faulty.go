@@ -14,36 +14,28 @@ import (
 )
 
 // A Fault says what goes wrong with one call of a Faulty.
-type Fault int
+type Fault string
 
 // The faults. A call that a fault does not fit to is done as usual: only Put and Delete can be late
 // or duplicated, only a Put with absent can conflict, and only Put, ReadAt and List have a body. A call that hangs ends
 // with its context, and has the error of that.
 const (
-	None       Fault = iota
-	DropBefore       // the call is lost: nothing happens, and the caller gets ErrDropped
-	DropAfter        // the answer is lost: it happens, and the caller gets ErrDropped
-	Late             // the caller gets ErrDropped, and it happens only when Replay is called
-	Duplicate        // it happens, and happens again when Replay is called
-	Delay            // it takes Faulty.Wait longer
-	Conflict         // the server asks to try again: nothing happens, and the caller gets ErrConflict
-	Cut              // the body ends early: at the bucket, or at the caller with io.ErrUnexpectedEOF or ErrDropped
-	Flip             // a bit of the body changes on the way; after a ReadAt only a checksum shows it
-	HangBefore       // it hangs, and nothing happens
-	HangBody         // it hangs after a part of the body; a Put has made nothing then
-	HangAfter        // it happens, and hangs
-	numFaults
+	None       Fault = ""
+	DropBefore Fault = "DropBefore" // the call is lost: nothing happens, and the caller gets ErrDropped
+	DropAfter  Fault = "DropAfter"  // the answer is lost: it happens, and the caller gets ErrDropped
+	Late       Fault = "Late"       // the caller gets ErrDropped, and it happens only when Replay is called
+	Duplicate  Fault = "Duplicate"  // it happens, and happens again when Replay is called
+	Delay      Fault = "Delay"      // it takes Faulty.Wait longer
+	Conflict   Fault = "Conflict"   // the server asks to try again: nothing happens, and the caller gets ErrConflict
+	Cut        Fault = "Cut"        // the body ends early: at the bucket, or at the caller with io.ErrUnexpectedEOF or ErrDropped
+	Flip       Fault = "Flip"       // a bit of the body changes on the way; after a ReadAt only a checksum shows it
+	HangBefore Fault = "HangBefore" // it hangs, and nothing happens
+	HangBody   Fault = "HangBody"   // it hangs after a part of the body; a Put has made nothing then
+	HangAfter  Fault = "HangAfter"  // it happens, and hangs
 )
 
-var faultNames = [numFaults]string{"None", "DropBefore", "DropAfter", "Late", "Duplicate", "Delay", "Conflict", "Cut", "Flip", "HangBefore", "HangBody", "HangAfter"}
-
-// String returns the name of the constant.
-func (f Fault) String() string {
-	if f < 0 || f >= numFaults {
-		return fmt.Sprintf("Fault(%d)", int(f))
-	}
-	return faultNames[f]
-}
+// faults are those that happen by chance. A seed stands for the same faults as long as their order stays.
+var faults = []Fault{DropBefore, DropAfter, Late, Duplicate, Delay, Conflict, Cut, Flip, HangBefore, HangBody, HangAfter}
 
 var (
 	// ErrDropped is wrapped by the error of a call whose request or answer was lost. The caller

@@ -9,8 +9,8 @@ type Rates map[Fault]float64
 // calls, from 0 to 1.
 func All(part float64) Rates {
 	rates := make(Rates)
-	for f := None + 1; f < numFaults; f++ {
-		rates[f] = part / float64(numFaults-1)
+	for _, f := range faults {
+		rates[f] = part / float64(len(faults))
 	}
 	return rates
 }
@@ -20,7 +20,7 @@ func All(part float64) Rates {
 func BySeed(seed uint64, rates Rates) func(Op) Fault {
 	return func(op Op) Fault {
 		x := rand.New(rand.NewPCG(seed, uint64(op.N))).Float64()
-		for f := None + 1; f < numFaults; f++ {
+		for _, f := range faults {
 			if x < rates[f] {
 				return f
 			}

@@ -43,7 +43,7 @@ func (b *bucket) explain(ctx context.Context, call, name string, err *error) {
 func (b *bucket) translate(err error) error {
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) {
-		if b.c.Insecure || !plainHTTP(err) {
+		if b.c.Insecure || !errors.Is(err, http.ErrSchemeMismatch) {
 			return err
 		}
 		return &RefusedError{fmt.Errorf("%s speaks plain HTTP and not TLS: write s3+http:// instead of s3://, or set Insecure: %w", b.c.Endpoint, err)}
@@ -77,11 +77,6 @@ func (b *bucket) away(err error) error {
 		return fmt.Errorf("%s does not answer: look at its name, and whether it runs: %w", b.c.Endpoint, err)
 	}
 	return err
-}
-
-// plainHTTP reports whether err says that a server does not speak TLS.
-func plainHTTP(err error) bool {
-	return errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // advice returns what has to be changed before the server gives another answer, or "" if it may give one by
