@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -39,18 +40,19 @@ func (o *opening) take() error {
 	if err := o.db.RaiseFileNum(o.ctx, anchorPlace(o.epoch).log+1); err != nil {
 		return err
 	}
-	return o.lookAt()
+	var err error
+	o.local, err = o.state()
+	return err
 }
 
-// lookAt reads what an attached store has. Its files are of a store that is written, so they are not read.
-func (o *opening) lookAt() error {
-	h, err := o.db.Hold()
+// state returns what the local store has now.
+func (s *Store) state() (*manifest.State, error) {
+	h, err := s.db.Hold()
 	if err != nil {
-		return err
+		return nil, local(err)
 	}
-	o.local = h.State()
-	h.Release()
-	return nil
+	defer h.Release()
+	return h.State(), nil
 }
 
 // look takes in how far the log of an attached store is. A store that Open has opened says so in the gate.

@@ -244,12 +244,11 @@ func (s *Store) stateNewest(ctx context.Context) error {
 // earlier process may have uploaded some of them: they must not be deleted and PUT again, because a call that deletes may
 // also be done late. Files that are made meanwhile are not among them, and are not in the bucket.
 func (s *Store) localFiles() (map[uint64]bool, error) {
-	h, err := s.db.Hold()
+	state, err := s.state()
 	if err != nil {
-		return nil, fmt.Errorf("remote: collection: %w", local(err))
+		return nil, fmt.Errorf("remote: collection: %w", err)
 	}
-	defer h.Release()
-	return numsOf(h.State().Version), nil
+	return numsOf(state.Version), nil
 }
 
 // superseded returns err, the error of a call that has not found something, or has found steps behind the newest one. If

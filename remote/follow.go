@@ -167,13 +167,8 @@ func (f *follower) takeStep(ctx context.Context) error {
 // inTables returns a sequence number up to which the tables of the newest state have everything. That of the entries
 // alone does not say it, because a compaction sets the numbers of old entries to 0.
 func (f *follower) inTables() uint64 {
-	seq, s := uint64(0), f.chain.state
-	if f.chain.step != nil {
-		seq = f.chain.step.LastTableSeq
-	}
-	for t := range s.Tables.Version.Tables() {
-		seq = max(seq, uint64(t.MaxSeq))
-	}
+	s := f.chain.state
+	seq := (&moment{state: s, step: f.chain.step}).reach()
 	for _, e := range s.Extents {
 		if e.Log < uint64(s.Tables.MinLog) {
 			seq = max(seq, e.LastSeq)

@@ -36,14 +36,11 @@ type history struct {
 // openHistory reads which steps and states a bucket has. Its error wraps fs.ErrNotExist if the bucket
 // has no store, or no step yet.
 func openHistory(ctx context.Context, b Bucket) (*history, error) {
-	id, err := readIdentity(ctx, b)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("remote: the bucket has no store: look at its name and prefix: %w", err)
-	}
+	id, err := storeIn(ctx, b)
 	if err != nil {
 		return nil, err
 	}
-	h := &history{b: b, storeID: id.StoreID}
+	h := &history{b: b, storeID: id}
 	if h.newest, err = newestStep(ctx, b, 0); err != nil {
 		return nil, err
 	}
@@ -71,6 +68,18 @@ func openHistory(ctx context.Context, b Bucket) (*history, error) {
 		}
 	}
 	return h, nil
+}
+
+// storeIn returns the id of the store in a bucket. If there is none, the error wraps fs.ErrNotExist.
+func storeIn(ctx context.Context, b Bucket) (uint64, error) {
+	id, err := readIdentity(ctx, b)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("remote: the bucket has no store: look at its name and prefix: %w", err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return id.StoreID, nil
 }
 
 // step reads step n, and returns nil if it is damaged. A step that is missing is damage: all at the floor and above

@@ -68,12 +68,10 @@ func (s *Store) letGoLocked(note func(*manifest.State) error) error {
 	if !yes {
 		return nil
 	}
-	h, err := s.db.Hold()
+	state, err := s.state()
 	if err != nil {
-		return local(err)
+		return err
 	}
-	state := h.State()
-	h.Release()
 	live := uint64(state.MinLog) // what is in the logs before that is in tables
 	if s.ship.held >= live {
 		return nil

@@ -132,22 +132,16 @@ func (o *opening) identify() error {
 
 // loadLocal locks the directory and reads what it has. If it has no store, it does nothing.
 func (o *opening) loadLocal() error {
-	if o.attached { // the program's store has the lock
-		err := o.lookAt()
-		if err == nil {
-			o.found, err = readNotes(o.fs, o.dir)
-		}
-		return err
+	var err error
+	if o.attached { // the program's store has the lock, and writes its files
+		o.local, err = o.state()
+	} else if err = o.lock.take(o.ctx, o.opts.Store.LockTimeout); err == nil && o.lock.lock != nil {
+		o.local, err = manifest.Load(o.fs, o.dir)
 	}
-	err := o.lock.take(o.ctx, o.opts.Store.LockTimeout)
-	if err != nil || o.lock.lock == nil {
-		return err
-	}
-	o.local, err = manifest.Load(o.fs, o.dir)
 	switch {
-	case err != nil:
+	case err != nil || o.local == nil:
 		return err
-	case o.opts.Store.ErrorIfExists:
+	case o.opts.Store.ErrorIfExists && !o.attached:
 		return fmt.Errorf("there is a store already: %w", fs.ErrExist)
 	}
 	o.found, err = readNotes(o.fs, o.dir)
@@ -452,14 +446,8 @@ func (o *opening) beginList() error {
 	if err := o.db.Flush(o.ctx); err != nil {
 		return err
 	}
-	h, err := o.db.Hold()
-	if err != nil {
+	if state, err := o.state(); err != nil || state.Version.NumTables() > 0 {
 		return err
-	}
-	tables := h.State().Version.NumTables()
-	h.Release()
-	if tables > 0 {
-		return nil
 	}
 	o.bucket = o.b
 	return o.publishAll(o.ctx)

@@ -134,14 +134,10 @@ func (v *verification) findOr(object string, err error) error {
 //  6. If it is deep, all bytes of tables and segments are read.
 //  7. point finds the newest point that can be restored.
 func (v *verification) run(ctx context.Context) error {
-	id, err := readIdentity(ctx, v.b)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the bucket has no store: look at its name and prefix: %w", err)
-	}
-	if err != nil {
+	var err error
+	if v.report.StoreID, err = storeIn(ctx, v.b); err != nil {
 		return err
 	}
-	v.report.StoreID = id.StoreID
 	v.needed = make(map[string]*manifest.Table)
 	v.listed, v.used = make(map[place]bool), make(map[place]bool)
 	for _, part := range []func(context.Context) error{v.list, v.chain, v.pinned, v.readTables, v.readSegments, v.point} {
