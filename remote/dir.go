@@ -123,6 +123,8 @@ func (b *dirBucket) publish(temp, path string, absent bool) error {
 	for range publishTries {
 		if err = b.fs.MkdirAll(dir); err == nil {
 			err = b.give(temp, path, absent)
+		} else if errors.Is(err, fs.ErrExist) {
+			err = fs.ErrNotExist // it was there, and a Delete has removed it since
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			break
