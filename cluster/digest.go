@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash"
 	"slices"
@@ -19,17 +20,14 @@ import (
 // 2^64, of 64 bits of SHA-256 of each. It is in the state, set by the batch that has the commands. Two members that
 // have applied the same commands up to an index have the same sum there. A difference stays in all later sums, so members can
 // be compared at any index that both remember, as seldom as one likes.
-//
-// A state of an earlier version has no sum. Its member begins with 0 where it is, and then takes over the sum of one that
-// has begun earlier: two sums grow by the same amount from one index to the next.
 type digest struct {
-	Since uint64 `json:"since"` // the index behind which the sum begins
+	Since uint64 `json:"since"` // the index behind which the sum begins: where the group's state was first
 	Index uint64 `json:"index"` // of the last command in it
 	Sum   uint64 `json:"sum"`
 }
 
 // digestKey is the key of the digest in the state: since, index and sum, three integers of 64 bits, little-endian.
-// Earlier versions do not look at it, and leave it behind when they go on with a state. Part of the format of the state.
+// Part of the format of the state.
 var digestKey = append(reservedKey[:len(reservedKey):len(reservedKey)], 1)
 
 const digestSize = 24
@@ -44,19 +42,15 @@ func (d digest) appendTo(dst []byte) []byte {
 // readDigest returns the digest of the state in db, which is at this position.
 func readDigest(db *shale.DB, at position) (digest, error) {
 	v, err := db.AppendValue(nil, digestKey)
-	if err == nil && len(v) != digestSize {
-		err = base.Corruption("", -1, "digest of the state", fmt.Errorf("%d bytes instead of %d", len(v), digestSize))
-	}
-	if err != nil && err != shale.ErrNotFound {
+	switch {
+	case errors.Is(err, shale.ErrNotFound): // no command yet
+		return digest{Since: at.index, Index: at.index}, nil
+	case err != nil:
 		return digest{}, err
+	case len(v) != digestSize:
+		return digest{}, base.Corruption("", -1, "digest of the state", fmt.Errorf("%d bytes instead of %d", len(v), digestSize))
 	}
-	if err == nil {
-		d := digest{binary.LittleEndian.Uint64(v), binary.LittleEndian.Uint64(v[8:]), binary.LittleEndian.Uint64(v[16:])}
-		if d.Index == at.index {
-			return d, nil
-		}
-	}
-	return digest{Since: at.index, Index: at.index}, nil // of an earlier version
+	return digest{binary.LittleEndian.Uint64(v), binary.LittleEndian.Uint64(v[8:]), binary.LittleEndian.Uint64(v[16:])}, nil
 }
 
 const (
@@ -64,33 +58,18 @@ const (
 	marksKept = 1024 // the most that one remembers
 )
 
-// digests are what a store of the state remembers of its digest.
+// digests are what a store of the state remembers of its digest. The commands of a batch count before it is written: if
+// that fails, the member ends.
 type digests struct {
 	hash hash.Hash // owned by the state machine's goroutine
 
-	mu    sync.Mutex // protects all below
+	mu    sync.Mutex // protects all below; the state machine's goroutine alone changes them
 	now   digest
 	marks []digest // ascending; at multiples of markEvery, with the sums of the commands up to there
 }
 
-// A digesting is the digest of a batch in the making.
-type digesting struct {
-	from, now digest
-	marks     []digest
-}
-
-// begin begins a batch.
-func (d *digests) begin() digesting {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return digesting{from: d.now, now: d.now}
-}
-
 // add adds a command and the answer to it.
-func (d *digests) add(g *digesting, entry *raft.Log, r result) {
-	if mark := (entry.Index - 1) / markEvery * markEvery; mark >= g.now.Index {
-		g.marks = append(g.marks, digest{g.now.Since, mark, g.now.Sum})
-	}
+func (d *digests) add(entry *raft.Log, r result) {
 	if d.hash == nil {
 		d.hash = sha256.New()
 	}
@@ -104,24 +83,16 @@ func (d *digests) add(g *digesting, entry *raft.Log, r result) {
 	d.hash.Reset()
 	_, _ = d.hash.Write(head) // a hash never fails
 	_, _ = d.hash.Write(entry.Data)
-	g.now.Index = entry.Index
-	g.now.Sum += binary.LittleEndian.Uint64(d.hash.Sum(head[:0]))
-}
-
-// end notes that a batch is in the store. The sum may have got another beginning meanwhile.
-func (d *digests) end(g digesting) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	since, more := d.now.Since, d.now.Sum-g.from.Sum
-	for _, m := range append(g.marks, g.now) {
-		m.Since, m.Sum = since, m.Sum+more
-		d.marks = append(d.marks, m)
+	if mark := (entry.Index - 1) / markEvery * markEvery; mark >= d.now.Index {
+		d.marks = append(d.marks, digest{d.now.Since, mark, d.now.Sum})
+		if len(d.marks) > marksKept {
+			d.marks = append(d.marks[:0], d.marks[marksKept/2:]...)
+		}
 	}
-	d.now = d.marks[len(d.marks)-1]
-	d.marks = d.marks[:len(d.marks)-1]
-	if n := len(d.marks) - marksKept; n > 0 {
-		d.marks = append(d.marks[:0], d.marks[n+marksKept/2:]...)
-	}
+	d.now.Index = entry.Index
+	d.now.Sum += binary.LittleEndian.Uint64(d.hash.Sum(head[:0]))
 }
 
 // last returns the digest as it is, and the newest mark.
@@ -132,7 +103,7 @@ func (d *digests) last() []digest {
 }
 
 // compare compares the sums with those of another member, at an index that both remember; known reports whether
-// there is one. Of two sums with different beginnings this one takes over the other's, if that is earlier.
+// there is one.
 func (d *digests) compare(others []digest) (same, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -147,12 +118,6 @@ func (d *digests) compare(others []digest) (same, known bool) {
 		}
 		if own.Since == other.Since {
 			return own.Sum == other.Sum, true
-		}
-		if other.Since < own.Since {
-			for i := range d.marks {
-				d.marks[i].Since, d.marks[i].Sum = other.Since, d.marks[i].Sum+other.Sum-own.Sum
-			}
-			d.now.Since, d.now.Sum = other.Since, d.now.Sum+other.Sum-own.Sum
 		}
 	}
 	return false, false

@@ -14,17 +14,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// forgetDigest makes the state of a machine or member that of an earlier version.
-func forgetDigest(t testing.TB, st *stateStore) {
-	t.Helper()
-	if err := st.db.Delete(digestKey); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// Members that take the same commands in batches of any size, through restarts, by snapshots, and from states of an
-// earlier version have the same sums wherever they can be compared, and they can. One command of another content shows
-// in all sums that follow.
+// Members that take the same commands in batches of any size, through restarts and by snapshots have the same sums
+// wherever they can be compared, and they can. One command of another content shows in all sums that follow.
 func TestDigest_SameCommandsSameSums(t *testing.T) {
 	t.Parallel()
 	seed := testenv.Seed(t)
@@ -44,7 +35,7 @@ func TestDigest_SameCommandsSameSums(t *testing.T) {
 	e.Data, _ = encodeWrite(b)
 	other[changed-1] = &e
 	// run takes all entries, and remembers what it could tell after each piece.
-	run := func(h history, old bool) (told [][]digest, m *machine) {
+	run := func(h history) (told [][]digest, m *machine) {
 		disk := vfs.NewMem()
 		m = mustStart(t, disk)
 		for at := uint64(0); at < entries; {
@@ -56,10 +47,6 @@ func TestDigest_SameCommandsSameSums(t *testing.T) {
 			told = append(told, m.state.current.Load().digests.last())
 			switch r.IntN(8) {
 			case 0:
-				if old && at > entries/3 {
-					forgetDigest(t, m.state.current.Load())
-					old = false
-				}
 				m.close()
 				m = mustStart(t, disk)
 			case 1:
@@ -81,17 +68,16 @@ func TestDigest_SameCommandsSameSums(t *testing.T) {
 	}
 	for _, c := range []struct {
 		h    history
-		old  bool
 		same bool
-	}{{h, false, true}, {h, true, true}, {other, false, false}} {
-		told, m := run(h, false)
-		again, m2 := run(c.h, c.old)
+	}{{h, true}, {other, false}} {
+		told, m := run(h)
+		again, m2 := run(c.h)
 		known := 0
 		for _, a := range told {
 			for _, b := range again {
 				for _, x := range a {
 					for _, y := range b {
-						if x.Index != y.Index || x.Since != y.Since {
+						if x.Index != y.Index {
 							continue
 						}
 						known++
@@ -103,7 +89,6 @@ func TestDigest_SameCommandsSameSums(t *testing.T) {
 			}
 		}
 		d, d2 := &m.state.current.Load().digests, &m2.state.current.Load().digests
-		d2.compare(d.last()) // takes over
 		if same, ok := d.compare(d2.last()); !ok || same != c.same {
 			t.Errorf("in the end: same %v, known %v", same, ok)
 		}
@@ -112,36 +97,6 @@ func TestDigest_SameCommandsSameSums(t *testing.T) {
 		}
 		m.close()
 		m2.close()
-	}
-}
-
-// A member takes over the beginning of another's sum while it applies a batch.
-func TestDigest_TakesOverInABatch(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t, 300, 3)
-	var early, late digests
-	feed := func(d *digests, from, to uint64, meanwhile func()) {
-		g := d.begin()
-		for _, e := range h[from:to] {
-			if e.Type == raft.LogCommand {
-				d.add(&g, e, result{})
-			}
-		}
-		meanwhile()
-		d.end(g)
-	}
-	feed(&early, 0, 100, func() {})
-	late.now = digest{Since: h.lastCommand(20), Index: h.lastCommand(20)}
-	feed(&late, 20, 100, func() {})
-	feed(&late, 100, 250, func() { late.compare(early.last()) })
-	feed(&early, 100, 250, func() {})
-	if same, known := late.compare(early.last()); !same || !known || late.now != early.now {
-		t.Errorf("same %v, known %v: %+v and %+v", same, known, late.now, early.now)
-	}
-	for _, m := range late.marks {
-		if same, known := early.compare([]digest{m}); known && !same {
-			t.Errorf("they differ at %d", m.Index)
-		}
 	}
 }
 
@@ -260,44 +215,4 @@ func TestDiffer_OfTwo(t *testing.T) {
 			t.Errorf("%s: %v", m.opts.ID, err)
 		}
 	}
-}
-
-// Members of an earlier version have no sums. They are updated one after the other, no two at the same index, and a
-// difference that comes later is found.
-func TestDiffer_AfterAnUpdate(t *testing.T) {
-	t.Parallel()
-	g := newGroup(t, 3, nil)
-	for i, m := range g.members {
-		for k := range 100 {
-			g.write(fmt.Sprint("k", k), fmt.Sprint(i))
-		}
-		g.agree()
-		forgetDigest(t, m.state.current.Load())
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
-		g.open(m)
-		g.waitVoters(3)
-	}
-	for k := range 200 {
-		g.write(fmt.Sprint("k", k), "after")
-	}
-	g.agree()
-	g.eventually("the sums have one beginning", func() error {
-		for _, m := range g.members[1:] {
-			a, b := m.state.current.Load().digests.last()[0], g.members[0].state.current.Load().digests.last()[0]
-			if a.Since != b.Since {
-				return fmt.Errorf("%+v and %+v", a, b)
-			}
-		}
-		return nil
-	})
-	for _, m := range g.members {
-		if err := m.Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	bad := g.follower()
-	spoilState(t, g, bad)
-	g.mustDiffer(bad)
 }

@@ -64,7 +64,6 @@ type applier struct {
 	state *state
 	store *stateStore
 	at    position // of the last command in the batch
-	sum   digesting
 
 	// present has the keys that the batch puts (true) or deletes (false), from the first command on
 	// that asks for one.
@@ -80,13 +79,12 @@ func (a *applier) add(entry *raft.Log) (r result, err error) {
 	batch := &a.state.batch
 	if a.at.index == 0 {
 		batch.Reset()
-		a.sum = a.store.digests.begin()
 	}
 	a.at = position{entry.Index, entry.Term}
 	if r, err = a.addOps(kind, command); err != nil {
 		return result{}, err
 	}
-	a.store.digests.add(&a.sum, entry, r)
+	a.store.digests.add(entry, r)
 	if batch.Size() > maxApplyBytes {
 		err = a.write()
 	}
@@ -162,14 +160,13 @@ func (a *applier) write() error {
 	if err := batch.Put(reservedKey, a.at.appendTo(value[:0])); err != nil {
 		return err
 	}
-	if err := batch.Put(digestKey, a.sum.now.appendTo(nil)); err != nil {
+	if err := batch.Put(digestKey, a.store.digests.now.appendTo(nil)); err != nil {
 		return err
 	}
 	if err := a.store.db.Write(context.Background(), batch); err != nil {
 		return err
 	}
 	a.store.at = a.at
-	a.store.digests.end(a.sum)
 	a.at, a.present = position{}, nil
 	return nil
 }
