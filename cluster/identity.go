@@ -44,10 +44,6 @@ type identity struct {
 	Log   string `json:"log,omitempty"`
 	Term  uint64 `json:"term,omitempty"`
 	Index uint64 `json:"index,omitempty"`
-
-	// Renewing is set by earlier versions, which gave a member with a damaged log another dir: the stores of the old one
-	// are still there.
-	Renewing bool `json:"renewing,omitempty"`
 }
 
 // server returns the name by which raft knows the member.
@@ -97,9 +93,6 @@ func readIdentity(fsys vfs.FS, dir string) (i identity, err error) {
 	}
 	if err := json.Unmarshal(data, &i); err != nil || !validID(i.ID) || i.Dir == "" {
 		return identity{}, fmt.Errorf("%s is damaged: it should name a member, a directory and a group in JSON", name)
-	}
-	if i.Renewing {
-		return identity{}, fmt.Errorf("%w: its log is damaged", ErrLost)
 	}
 	return i, nil
 }

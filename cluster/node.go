@@ -114,9 +114,6 @@ func open(dir string, o *Options) (_ *Node, err error) {
 	if n.id, err = loadIdentity(o.FS, dir, o.ID); err != nil {
 		return nil, err
 	}
-	if _, err := o.FS.Stat(filepath.Join(dir, "peers.json")); err == nil {
-		return nil, errors.New("peers.json is not read any more: remove it, and call Recover (shaled recover) to go on without a majority")
-	}
 	n.server = n.id.server()
 	if n.config, err = o.raftConfig(n.server); err != nil {
 		return nil, err

@@ -211,15 +211,6 @@ func TestRecover_Refusals(t *testing.T) {
 	if s, err := ReadSurvivor("nowhere", &m.opts); err == nil {
 		t.Errorf("ReadSurvivor of nothing = %v", s)
 	}
-	if err := writeWhole(m.opts.FS, m.dir+"/peers.json", nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(m.dir, &m.opts); err == nil || !strings.Contains(err.Error(), "shaled recover") {
-		t.Errorf("Open with peers.json: %v", err)
-	}
-	if err := m.opts.FS.Remove(m.dir + "/peers.json"); err != nil {
-		t.Fatal(err)
-	}
 	if got := survivorsOf(t, g.members...); fmt.Sprint(got) != fmt.Sprint(list) {
 		t.Errorf("survivors = %v, want %v", got, list)
 	}

@@ -33,8 +33,7 @@ func (s *snapshotSink) adopt(dir string, state position) { s.dir, s.state = dir,
 // Write implements raft.SnapshotSink.
 func (s *snapshotSink) Write(p []byte) (int, error) {
 	if len(s.notice)+len(p) > noticeSize {
-		// A leader of an older version sends the files themselves.
-		return 0, cmp.Or(checkNotice(append(s.notice, p...), nil), errStream)
+		return 0, streamError("a notice of more than %d bytes", noticeSize)
 	}
 	s.notice = append(s.notice, p...)
 	return len(p), nil

@@ -29,7 +29,7 @@ import (
 //	notice  = "shaleSNP" version u32 · sha256 of the list
 //
 // Integers are little-endian. A checksum of 32 bits would not tell two tables apart: that of a whole table depends on
-// the lengths of its blocks alone, since each block ends with its own. In version 1 raft sent the files.
+// the lengths of its blocks alone, since each block ends with its own.
 const (
 	streamMagic   = "shaleSNP"
 	streamVersion = 2
@@ -77,7 +77,7 @@ func listFiles(fsys vfs.FS, dir string, state position) (*fileList, error) {
 	return l, nil
 }
 
-// size returns the size of the files as meta.json has it: the length of a stream of version 1.
+// size returns the size of the files and their names as meta.json has it: 28 bytes, and 18 more for each file.
 func (l *fileList) size() int64 {
 	n := int64(28)
 	for _, f := range l.Files {
@@ -105,24 +105,14 @@ func streamError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errStream, fmt.Sprintf(format, args...))
 }
 
-func checkVersion(v int) error {
-	switch {
-	case v < streamVersion:
-		return fmt.Errorf("cluster: a snapshot in version %d: update the leader's program, or let another member lead", v)
-	case v > streamVersion:
-		return fmt.Errorf("cluster: a snapshot in version %d: %w; update this member's program", v, shale.ErrFormatTooNew)
-	}
-	return nil
-}
-
 // decodeFileList decodes a list. Its names are those of a store's files, each once, so that it can name no file elsewhere.
 func decodeFileList(b []byte) (*fileList, error) {
 	l := new(fileList)
 	if err := json.Unmarshal(b, l); err != nil {
 		return nil, streamError("list: %v", err)
 	}
-	if err := checkVersion(l.Version); err != nil {
-		return nil, err
+	if l.Version != streamVersion {
+		return nil, fmt.Errorf("cluster: a snapshot in version %d: %w; update this member's program", l.Version, shale.ErrFormatTooNew)
 	}
 	last := ""
 	for _, f := range l.Files {
@@ -136,12 +126,8 @@ func decodeFileList(b []byte) (*fileList, error) {
 
 // checkNotice returns an error unless b is the notice of the list l, which may be nil.
 func checkNotice(b []byte, l *fileList) error {
-	switch {
-	case len(b) < 12 || string(b[:8]) != streamMagic:
-		return streamError("a notice of %d bytes", len(b))
-	case l == nil || !bytes.Equal(b, l.notice()):
-		return errors.Join(checkVersion(int(binary.LittleEndian.Uint32(b[8:]))),
-			errors.New("cluster: the files of the snapshot have not arrived, or those of another one came after them"))
+	if l == nil || !bytes.Equal(b, l.notice()) {
+		return errors.New("cluster: the files of the snapshot have not arrived, or those of another one came after them")
 	}
 	return nil
 }
