@@ -34,7 +34,7 @@ func (s *state) ApplyBatch(entries []*raft.Log) []any {
 	a := applier{state: s, store: s.current.Load()}
 	for i, entry := range entries {
 		r := result{}
-		if entry.Type == raft.LogCommand && entry.Index > a.store.index.Load() {
+		if entry.Type == raft.LogCommand && entry.Index > a.store.at.index {
 			var err error
 			if r, err = a.add(entry); err != nil {
 				s.die(entry, err)
@@ -46,7 +46,7 @@ func (s *state) ApplyBatch(entries []*raft.Log) []any {
 	if err := a.write(); err != nil {
 		s.die(last, err)
 	}
-	s.advance(last.Index)
+	s.advance(a.store, last.Index)
 	return responses
 }
 
@@ -174,25 +174,22 @@ func (a *applier) write() error {
 // Snapshot implements raft.FSM. It makes the checkpoint at once, on the state machine's goroutine:
 // a link for each table, while the writes to come wait.
 func (s *state) Snapshot() (raft.FSMSnapshot, error) {
-	db := s.current.Load().db
+	st := s.current.Load()
 	dir, err := s.snaps.tempDir()
-	var at position
 	if err == nil {
-		at, err = readPosition(db)
-	}
-	if err == nil {
-		err = db.Checkpoint(filepath.Join(dir, storeName))
+		err = st.db.Checkpoint(filepath.Join(dir, storeName))
 	}
 	if err != nil {
 		s.noteDamage(err)
 		return nil, errors.Join(fmt.Errorf("cluster: snapshot: %w", err), removeTree(s.fs, dir))
 	}
-	return &stateSnapshot{state: s, dir: dir, at: at}, nil
+	return &stateSnapshot{state: s, store: st, dir: dir, at: st.at}, nil
 }
 
 // A stateSnapshot is a checkpoint that is no snapshot yet.
 type stateSnapshot struct {
 	state *state
+	store *stateStore
 	dir   string // from snapshots.tempDir; "" once the sink has it
 	at    position
 }
@@ -208,7 +205,7 @@ func (c *stateSnapshot) Persist(sink raft.SnapshotSink) error {
 	}
 	// Raft is about to cut the log off here. Entries behind the last command are none that the state
 	// lacks, but soon nobody can look them up any more.
-	c.state.advance(own.meta.Index)
+	c.state.advance(c.store, own.meta.Index)
 	return nil
 }
 
@@ -227,8 +224,8 @@ func (s *state) Restore(stream io.ReadCloser) error {
 		stream = w.WrappedReadCloser()
 	}
 	snap := stream.(*snapshotReader).snap // raft has it from snapshots
-	if s.current.Load().at.has(snap) {
-		s.advance(snap.meta.Index) // what lies between the two was no command
+	if st := s.current.Load(); st.at.has(snap) {
+		s.advance(st, snap.meta.Index) // what lies between the two was no command
 		return nil
 	}
 	made, err := s.build(snap)

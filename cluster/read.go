@@ -274,16 +274,15 @@ func (n *Node) askTerm(id raft.ServerID) (uint64, error) {
 func (n *Node) waitState(ctx context.Context, index uint64) error {
 	for {
 		st := n.state.current.Load()
-		if st.has() >= index {
+		if st.index.Load() >= index {
 			return nil
 		}
 		if n.raft().CommitIndex() >= index {
-			command, known := n.lastCommand(st.has(), index)
-			if known {
+			if command, known := n.lastCommand(st.index.Load(), index); known {
 				if err := n.state.waitFor(ctx, command); err != nil {
 					return err
 				}
-				if st.noteCaughtUp(index); st == n.state.current.Load() {
+				if n.state.advance(st, index) {
 					return nil
 				}
 				continue // a snapshot has replaced the store, and may have replaced the history
@@ -321,30 +320,14 @@ func (n *Node) lastCommand(after, index uint64) (command uint64, known bool) {
 // applied returns an index up to which this member's state has all commands that are known to be committed: the
 // commit index, if what lies between that and the state's own is no command.
 func (n *Node) applied() uint64 {
-	st := n.state.current.Load()
-	done, err := n.begin()
-	if err != nil {
-		return st.index.Load() // the log may be closed
-	}
-	defer done()
-	commit := n.raft().CommitIndex()
-	if command, known := n.lastCommand(st.has(), commit); known && command == 0 {
-		st.noteCaughtUp(commit)
-	}
-	return st.has()
-}
-
-// has returns an index up to which the store has all commands.
-func (st *stateStore) has() uint64 { return max(st.index.Load(), st.caughtUp.Load()) }
-
-// noteCaughtUp notes that the store has all commands up to index.
-func (st *stateStore) noteCaughtUp(index uint64) {
-	for {
-		old := st.caughtUp.Load()
-		if old >= index || st.caughtUp.CompareAndSwap(old, index) {
-			return
+	if done, err := n.begin(); err == nil { // else the log may be closed
+		defer done()
+		st, commit := n.state.current.Load(), n.raft().CommitIndex()
+		if command, known := n.lastCommand(st.index.Load(), commit); known && command == 0 {
+			n.state.advance(st, commit)
 		}
 	}
+	return n.state.applied()
 }
 
 // Rounds run a function again and again while somebody waits. Whoever joins waits for a call that

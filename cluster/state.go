@@ -86,8 +86,7 @@ type stateStore struct {
 
 	digests digests // of the commands
 
-	index    atomic.Uint64 // all commands up to this index are in the store
-	caughtUp atomic.Uint64 // likewise, and the log has shown that entries above index are no commands
+	index atomic.Uint64 // all commands up to this index are in the store, whose last one may be lower
 
 	pins atomic.Int64 // readers, and one of the state's own until it has another store
 }
@@ -190,7 +189,7 @@ func (s *state) begin(have *stateStore, damaged bool) error {
 	}
 	s.current.Store(have)
 	if snap := s.snaps.newest(); snap != nil {
-		s.advance(snap.meta.Index) // what lies between the two was no command
+		s.advance(have, snap.meta.Index) // what lies between the two was no command
 	}
 	return nil
 }
@@ -349,14 +348,15 @@ func (s *state) withDB(fn func(*shale.DB) error) error {
 // applied returns an index up to which all commands are in the state.
 func (s *state) applied() uint64 { return s.current.Load().index.Load() }
 
-// advance notes that all commands up to index are in the state.
-func (s *state) advance(index uint64) {
+// advance notes that all commands up to index are in a store, and reports whether that is still the current one.
+func (s *state) advance(st *stateStore, index uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if st := s.current.Load(); index > st.index.Load() {
+	if index > st.index.Load() {
 		st.index.Store(index)
 		s.wakeLocked()
 	}
+	return st == s.current.Load()
 }
 
 // replace makes another store the current one, which has all commands up to index.
