@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 )
 
@@ -118,7 +119,7 @@ func (c *config) check() error {
 	case c.secrets.membersCA != "" && c.secrets.cert == "":
 		return errors.New("--tls-members-ca needs --tls-cert and --tls-key")
 	}
-	if _, ok := raftLevels[c.raftLog]; !ok {
+	if hclog.LevelFromString(c.raftLog) == hclog.NoLevel {
 		return fmt.Errorf("--raft-log %s: write off, error, warn, info or debug", c.raftLog)
 	}
 	for id, addr := range c.clients {

@@ -42,11 +42,6 @@ Without TLS and a password a member listens on loopback only.`, 1, 1, func(ctx c
 	return cmd
 }
 
-// raftLevels are the values of --raft-log.
-var raftLevels = map[string]hclog.Level{
-	"off": hclog.Off, "error": hclog.Error, "warn": hclog.Warn, "info": hclog.Info, "debug": hclog.Debug,
-}
-
 // Times that the end of a member takes at most.
 const (
 	transferGrace = 5 * time.Second // for handing over the lead
@@ -137,7 +132,7 @@ func (m *member) open(env Environment) error {
 		Raft: func(r *raft.Config) {
 			r.HeartbeatTimeout, r.ElectionTimeout, r.LeaderLeaseTimeout = c.heartbeat, c.heartbeat, c.heartbeat/2
 			r.CommitTimeout = min(r.CommitTimeout, c.heartbeat/4)
-			r.Logger = hclog.New(&hclog.LoggerOptions{Name: "raft", Level: raftLevels[c.raftLog], Output: env.Err})
+			r.Logger = hclog.New(&hclog.LoggerOptions{Name: "raft", Level: hclog.LevelFromString(c.raftLog), Output: env.Err})
 		},
 	}
 	if err := m.openBackups(o); err != nil {

@@ -29,6 +29,9 @@ const noExpiry = "ERR keys do not expire in this server: shale has no expiry yet
 func init() {
 	do := func(fn func(*client, [][]byte)) action { return action{do: fn} }
 	read := func(fn func(*client, shale.Reader, [][]byte)) action { return action{read: fn} }
+	// There are strings only, and a key that is there does not expire.
+	typeOf := read(ifThere(func(c *client) { c.Simple("string") }, func(c *client) { c.Simple("none") }))
+	ttl := read(ifThere(func(c *client) { c.Integer(-1) }, func(c *client) { c.Integer(-2) }))
 	refuse := do(func(c *client, _ [][]byte) { c.Error(noExpiry) })
 	commands = resp.NewTable([]command{
 		{Name: "PING", Arity: -1, Flags: "fast", Do: do((*client).Ping)},
@@ -49,9 +52,9 @@ func init() {
 		{Name: "MGET", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).mget)},
 		{Name: "EXISTS", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).exists)},
 		{Name: "STRLEN", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).strlen)},
-		{Name: "TYPE", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).typeOf)},
-		{Name: "TTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).ttl)},
-		{Name: "PTTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).ttl)},
+		{Name: "TYPE", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: typeOf},
+		{Name: "TTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: ttl},
+		{Name: "PTTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: ttl},
 		{Name: "SCAN", Arity: -2, Flags: "readonly", Do: read((*client).scan)},
 		{Name: "DBSIZE", Arity: 1, Flags: "readonly", Do: read((*client).dbSize)},
 

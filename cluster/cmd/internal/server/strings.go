@@ -102,27 +102,17 @@ func (c *client) strlen(r shale.Reader, args [][]byte) {
 	c.Integer(int64(n))
 }
 
-// typeOf is TYPE: there are strings only.
-func (c *client) typeOf(r shale.Reader, args [][]byte) {
-	switch has, err := r.Has(args[0]); {
-	case err != nil:
-		c.fail(err)
-	case has:
-		c.Simple("string")
-	default:
-		c.Simple("none")
-	}
-}
-
-// ttl is TTL and PTTL: a key that is there does not expire.
-func (c *client) ttl(r shale.Reader, args [][]byte) {
-	switch has, err := r.Has(args[0]); {
-	case err != nil:
-		c.fail(err)
-	case has:
-		c.Integer(-1)
-	default:
-		c.Integer(-2)
+// ifThere returns a command that answers in one way for a key that is there, and in another if it is not.
+func ifThere(there, absent func(*client)) func(*client, shale.Reader, [][]byte) {
+	return func(c *client, r shale.Reader, args [][]byte) {
+		switch has, err := r.Has(args[0]); {
+		case err != nil:
+			c.fail(err)
+		case has:
+			there(c)
+		default:
+			absent(c)
+		}
 	}
 }
 
