@@ -121,6 +121,6 @@ func decodeCommand(data []byte) (kind byte, b *shale.Batch, err error) {
 
 // A result is what the state machine answers to a command: the response of raft's future.
 type result struct {
-	inserted bool   // of kindPutIfAbsent: the key was not there
-	present  []bool // of kindDelete: for each operation, whether the key was there before it
+	Inserted bool   `json:"inserted"`          // of kindPutIfAbsent: the key was not there
+	Present  []bool `json:"present,omitempty"` // of kindDelete: for each operation, whether the key was there before it
 }

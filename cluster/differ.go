@@ -27,14 +27,14 @@ type digestAnswer struct {
 }
 
 // answerDigest answers the leader, and stops this member if the leader says that it differs.
-func (n *Node) answerDigest(req digestRequest) digestAnswer {
+func (n *Node) answerDigest(req digestRequest) (digestAnswer, error) {
 	d := &n.state.current.Load().digests
 	same, known := d.compare(req.Digests)
 	differs := known && !same
 	if differs && req.Differs != "" {
 		n.stopDiffering(req.Differs)
 	}
-	return digestAnswer{d.last(), differs}
+	return digestAnswer{d.last(), differs}, nil
 }
 
 // stopDiffering stops this member for good.

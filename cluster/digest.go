@@ -73,9 +73,9 @@ func (d *digests) add(entry *raft.Log, r result) {
 	if d.hash == nil {
 		d.hash = sha256.New()
 	}
-	head := binary.LittleEndian.AppendUint64(make([]byte, 0, 17+len(r.present)), entry.Index)
+	head := binary.LittleEndian.AppendUint64(make([]byte, 0, 17+len(r.Present)), entry.Index)
 	head = binary.LittleEndian.AppendUint64(head, entry.Term)
-	for _, yes := range append(r.present, r.inserted) {
+	for _, yes := range append(r.Present, r.Inserted) {
 		if head = append(head, 0); yes {
 			head[len(head)-1] = 1
 		}

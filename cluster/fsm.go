@@ -105,9 +105,9 @@ func (a *applier) addOps(kind byte, command *shale.Batch) (r result, err error) 
 				if there {
 					return result{}, nil
 				}
-				r.inserted = true
+				r.Inserted = true
 			} else {
-				r.present = append(r.present, there)
+				r.Present = append(r.Present, there)
 			}
 		}
 		if err := a.addOp(op); err != nil {

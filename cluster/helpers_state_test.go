@@ -80,9 +80,9 @@ func (h history) at(index uint64) (map[string]string, []result) {
 				if there {
 					continue
 				}
-				answers[i].inserted = true
+				answers[i].Inserted = true
 			case kindDelete:
-				answers[i].present = append(answers[i].present, there)
+				answers[i].Present = append(answers[i].Present, there)
 			}
 			if op.Kind == shale.OpDelete {
 				delete(state, string(op.Key))

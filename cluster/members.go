@@ -93,8 +93,8 @@ func (n *Node) add(ctx context.Context, id, address string) (raft.ServerID, erro
 	if n.raft().State() != raft.Leader {
 		return "", n.notLeader()
 	}
-	var w whoAnswer
-	if err := n.caller.call(ctx, address, "", opWho, struct{}{}, &w); err != nil {
+	w, err := n.askWho(ctx, address, "")
+	if err != nil {
 		return "", fmt.Errorf("cluster: add %q: %w", id, err)
 	}
 	if memberID(w.Server) != id {
@@ -223,16 +223,15 @@ func (n *Node) change(ctx context.Context, request func([]raft.Server) (raft.Ind
 }
 
 // takeIn lets a member in as a learner, or notes the new address of one that is in.
-func (n *Node) takeIn(ctx context.Context, req joinRequest) (joinAnswer, error) {
+func (n *Node) takeIn(ctx context.Context, req joinRequest) (group string, err error) {
 	if n.raft().State() != raft.Leader {
-		return joinAnswer{}, n.notLeader()
+		return "", n.notLeader()
 	}
 	// The member must be where it says, or the group would look for it in vain.
-	var w whoAnswer
-	if err := n.caller.call(ctx, req.Address, req.Server, opWho, struct{}{}, &w); err != nil {
-		return joinAnswer{}, fmt.Errorf("the leader does not find the member at its address: %w", err)
+	if _, err := n.askWho(ctx, req.Address, req.Server); err != nil {
+		return "", fmt.Errorf("the leader does not find the member at its address: %w", err)
 	}
-	err := n.change(ctx, func(servers []raft.Server) (raft.IndexFuture, error) {
+	err = n.change(ctx, func(servers []raft.Server) (raft.IndexFuture, error) {
 		id := memberID(req.Server)
 		s, there := find(servers, func(s raft.Server) bool { return memberID(s.ID) == id })
 		switch {
@@ -250,22 +249,26 @@ func (n *Node) takeIn(ctx context.Context, req joinRequest) (joinAnswer, error) 
 		}
 		return n.raft().AddNonvoter(req.Server, raft.ServerAddress(req.Address), 0, changeTimeout), nil
 	})
-	return joinAnswer{Group: n.group()}, err
+	return n.group(), err
 }
 
 // runsAt reports whether a member runs where the group knows it, and not at its new address: two
 // copies of one directory could vote twice.
 func (n *Node) runsAt(ctx context.Context, s raft.Server, newAddress string) bool {
-	old, err := n.askWho(ctx, s)
+	old, err := n.askSoon(ctx, s)
 	return err == nil && old.Address != newAddress
 }
 
-// askWho asks a member at the address that the group knows, for as long as a live one needs. The
-// answer also says where that member knows this one.
-func (n *Node) askWho(ctx context.Context, s raft.Server) (w whoAnswer, err error) {
+// askSoon asks a member at the address that the group knows, for as long as a live one needs.
+func (n *Node) askSoon(ctx context.Context, s raft.Server) (whoAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	err = n.caller.call(ctx, string(s.Address), s.ID, opWho, whoRequest{n.server}, &w)
+	return n.askWho(ctx, string(s.Address), s.ID)
+}
+
+// askWho asks the member at an address who it is, how far, and where it knows this one.
+func (n *Node) askWho(ctx context.Context, address string, to raft.ServerID) (w whoAnswer, err error) {
+	err = n.caller.call(ctx, address, to, opWho, n.server, &w)
 	return w, err
 }
 
@@ -283,7 +286,7 @@ func (n *Node) takePlace() error {
 		asked.Go(func() {
 			w, err := whoAnswer{Known: string(s.Address)}, error(nil)
 			if s.ID != n.server {
-				w, err = n.askWho(n.ctx, s)
+				w, err = n.askSoon(n.ctx, s)
 			}
 			if mu.Lock(); err == nil && w.Known != "" {
 				known[w.Known] = true
@@ -323,7 +326,7 @@ func (n *Node) promote(ctx context.Context, server raft.ServerID) error {
 		if s.Suffrage == raft.Voter {
 			return nil, nil
 		}
-		w, err := n.askWho(ctx, s)
+		w, err := n.askSoon(ctx, s)
 		if err != nil {
 			return nil, fmt.Errorf("%w: it does not answer: %w", errBehind, err)
 		}
@@ -334,15 +337,18 @@ func (n *Node) promote(ctx context.Context, server raft.ServerID) error {
 	})
 }
 
-// who answers a who call.
-func (n *Node) who() whoAnswer {
+// who answers a who call of a server.
+func (n *Node) who(caller raft.ServerID) (whoAnswer, error) {
 	w := whoAnswer{
 		Server: n.server, Group: n.group(), Address: n.network.advertise, Last: n.raft().LastIndex(), Applied: n.applied(),
+	}
+	if s, ok := find(n.servers(), func(s raft.Server) bool { return s.ID == caller }); ok {
+		w.Known = string(s.Address)
 	}
 	if n.opts.About != nil {
 		w.About = n.opts.About()
 	}
-	return w
+	return w, nil
 }
 
 // maintain looks after the member's own place in the group until it stops: it joins, tells its new
@@ -385,9 +391,9 @@ func (n *Node) lookAfterPlace() bool {
 		// A configuration that has this member is not enough: the leader that has sent it may have lost
 		// its place before it was committed, and the next one does not know of it.
 		req.New = true
-		var a joinAnswer
-		if n.askLeader(ctx, servers, opJoin, req, &a) == nil {
-			err := n.adopt(a.Group)
+		var group string
+		if n.askLeader(ctx, servers, opJoin, req, &group) == nil {
+			err := n.adopt(group)
 			if err == nil {
 				err = n.changeIdentity(func(i *identity) { i.Joined = true })
 			}
@@ -405,13 +411,13 @@ func (n *Node) lookAfterPlace() bool {
 			_, err := n.takeIn(ctx, req)
 			return err == nil
 		}
-		err := n.askLeader(ctx, servers, opJoin, req, new(joinAnswer))
+		err := n.askLeader(ctx, servers, opJoin, req, new(string))
 		if errors.Is(err, ErrIDTaken) { // Open has not found the other
 			n.fail(err)
 		}
 		return err == nil
 	case own.Suffrage != raft.Voter && len(n.opts.Join) > 0 && !n.opts.Learner:
-		return n.askLeader(ctx, servers, opVote, req, new(struct{})) == nil
+		return n.askLeader(ctx, servers, opVote, n.server, new(struct{})) == nil
 	}
 	return true
 }

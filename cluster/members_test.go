@@ -405,7 +405,7 @@ func TestMembers_TLS(t *testing.T) {
 	defer func() { _ = n.Close() }()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if err := n.askLeader(ctx, nil, opWho, struct{}{}, new(whoAnswer)); err == nil {
+	if err := n.askLeader(ctx, nil, opWho, nil, new(whoAnswer)); err == nil {
 		t.Error("a member without TLS was answered")
 	}
 }

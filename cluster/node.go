@@ -209,7 +209,7 @@ func (n *Node) hello() hello {
 }
 
 // welcome checks the greeting of another member.
-func (n *Node) welcome(kind byte, h hello) (code byte, why string) {
+func (n *Node) welcome(kind byte, h hello) error {
 	if h.To != "" && h.To != n.server {
 		if h.Group != "" && memberID(h.To) == n.opts.ID {
 			select {
@@ -217,24 +217,24 @@ func (n *Node) welcome(kind byte, h hello) (code byte, why string) {
 			default:
 			}
 		}
-		return codeOther, fmt.Sprintf("member %q (%s) lives here, not %s", n.opts.ID, n.server, h.To)
+		return fmt.Errorf("member %q (%s) lives here, not %s", n.opts.ID, n.server, h.To)
 	}
 	group := n.group()
 	switch {
+	case kind != kindCalls && kind != kindRaft && kind != kindFiles:
+		return fmt.Errorf("a connection of kind %q, which this member does not know", kind)
 	case h.Group != "" && group != "" && h.Group != group:
-		return codeOtherGroup, fmt.Sprintf("%q is of group %s, the caller of %s", n.opts.ID, group, h.Group)
+		return fmt.Errorf("%w: %q is of group %s, the caller of %s", ErrOtherGroup, n.opts.ID, group, h.Group)
 	case kind == kindCalls:
-		return codeWelcome, ""
+		return nil
 	case !n.placed.Load():
-		return codeOther, fmt.Sprintf("member %q is starting", n.opts.ID)
+		return fmt.Errorf("member %q is starting", n.opts.ID)
 	case h.Group == "" || h.To == "":
-		return codeOther, "the caller has no group"
+		return errors.New("the caller has no group")
 	case group == "":
 		// The leader writes to a member that it has just taken in, before that has the answer. It
 		// knows the directory's random name from the member's own request, so it is the right one.
-		if err := n.adopt(h.Group); err != nil {
-			return codeOther, err.Error()
-		}
+		return n.adopt(h.Group)
 	}
-	return codeWelcome, ""
+	return nil
 }

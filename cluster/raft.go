@@ -90,9 +90,8 @@ func (n *Node) found() error {
 		return nil
 	}
 	for _, address := range n.opts.Join {
-		var w whoAnswer
 		ctx, cancel := context.WithTimeout(n.ctx, dialTimeout)
-		err := n.caller.call(ctx, address, "", opWho, struct{}{}, &w)
+		w, err := n.askWho(ctx, address, "")
 		if cancel(); err == nil && w.Group != "" {
 			return nil // maintain joins it
 		}

@@ -114,13 +114,13 @@ func (n *Node) readIndex(ctx context.Context) (uint64, error) {
 	if id == "" || id == n.server {
 		return 0, errNoLeader
 	}
-	var answer indexAnswer
+	var index uint64
 	ctx, cancel := context.WithTimeout(ctx, 2*termTimeout) // then another may lead
 	defer cancel()
-	if err := n.caller.call(ctx, string(address), id, opIndex, struct{}{}, &answer); err != nil {
+	if err := n.caller.call(ctx, string(address), id, opIndex, nil, &index); err != nil {
 		return 0, fmt.Errorf("leader %q: %v", memberID(id), err) // its ErrClosed is not this member's
 	}
-	return answer.Index, nil
+	return index, nil
 }
 
 // errNoLeader is why a read waits during an election.
@@ -258,16 +258,15 @@ func (n *Node) termsOf(id raft.ServerID) *rounds {
 
 // askTerm asks a member for its term. A call goes on when nobody waits for it any more, so that its connection can be
 // used again.
-func (n *Node) askTerm(id raft.ServerID) (uint64, error) {
+func (n *Node) askTerm(id raft.ServerID) (term uint64, err error) {
 	s, ok := find(n.servers(), func(s raft.Server) bool { return s.ID == id })
 	if !ok {
 		return 0, fmt.Errorf("%q is no member any more", memberID(id))
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, termTimeout)
 	defer cancel()
-	var a termAnswer
-	err := n.caller.call(ctx, string(s.Address), id, opTerm, struct{}{}, &a)
-	return a.Term, err
+	err = n.caller.call(ctx, string(s.Address), id, opTerm, nil, &term)
+	return term, err
 }
 
 // waitState waits until the state has all commands up to index, which is committed.

@@ -22,13 +22,12 @@ import (
 //	request: op (1 byte)     | length (4 bytes, big-endian) | JSON, or a command's bytes for opWrite
 //	answer:  status (1 byte) | length (4 bytes, big-endian) | JSON, of a remoteError if status is not 0
 const (
-	opWho   = 'w' // who are you, and how far?
-	opTerm  = 't' // what is your term?
-	opIndex = 'i' // leader, up to where must a read that begins now have seen the log?
-	opJoin  = 'j' // leader, take me in, or note my new address
-	opVote  = 'v' // leader, I have caught up: give me a vote
-	opWrite = 'x' // leader, write this
-
+	opWho    = 'w' // who are you, how far, and where do you know the server that I name? A whoAnswer
+	opTerm   = 't' // what is your term? A number
+	opIndex  = 'i' // leader, up to where must a read that begins now have seen the log? A number
+	opJoin   = 'j' // leader, take me in, or note my new address. The group's name
+	opVote   = 'v' // leader, I have caught up: give me a vote
+	opWrite  = 'x' // leader, write this. A result
 	opDigest = 'd' // I lead: what is your digest?
 
 	maxCall      = 1 << 30            // bytes, above shale's largest batch
@@ -39,11 +38,6 @@ const (
 	// reads has failed, and another is tried.
 	termTimeout = time.Second
 )
-
-// What a who call asks: also where the member knows this server.
-type whoRequest struct {
-	Server raft.ServerID `json:"server,omitempty"`
-}
 
 // What a who call tells.
 type whoAnswer struct {
@@ -61,23 +55,6 @@ type joinRequest struct {
 	Server  raft.ServerID `json:"server"`
 	Address string        `json:"address"`
 	New     bool          `json:"new"` // not a member yet, as far as it knows
-}
-
-type joinAnswer struct {
-	Group string `json:"group"`
-}
-
-type termAnswer struct {
-	Term uint64 `json:"term"`
-}
-
-type indexAnswer struct {
-	Index uint64 `json:"index"`
-}
-
-type writeAnswer struct {
-	Inserted bool   `json:"inserted"`
-	Present  []bool `json:"present,omitempty"`
 }
 
 // A remoteError is an error that travels. The sentinels that callers ask for survive the journey.
@@ -207,11 +184,8 @@ func (c *caller) take(to callee) *callConn {
 	if len(l) == 0 {
 		return nil
 	}
-	conn := l[len(l)-1]
-	if c.idle[to] = l[:len(l)-1]; len(l) == 1 {
-		delete(c.idle, to)
-	}
-	return conn
+	c.idle[to] = l[:len(l)-1]
+	return l[len(l)-1]
 }
 
 // keep keeps a connection for the next call, unless there are enough.
@@ -238,16 +212,9 @@ func (c *caller) watch(to callee, conn *callConn) {
 		return // wake
 	}
 	c.mu.Lock()
-	i := slices.Index(c.idle[to], conn)
-	if i >= 0 {
-		if c.idle[to] = slices.Delete(c.idle[to], i, i+1); len(c.idle[to]) == 0 {
-			delete(c.idle, to)
-		}
-	}
+	c.idle[to] = slices.DeleteFunc(c.idle[to], func(other *callConn) bool { return other == conn })
 	c.mu.Unlock()
-	if i >= 0 {
-		_ = conn.Close() // it has ended
-	}
+	_ = conn.Close() // it has ended
 }
 
 // wake ends watch, and reports whether the connection is alive. If not, it is closed.
@@ -263,47 +230,65 @@ func (c *callConn) wake() bool {
 // exchange sends a call and reads the answer. It keeps the connection if all went well.
 func (c *caller) exchange(ctx context.Context, conn *callConn, to callee, op byte, payload []byte, answer any) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // reads and writes fail at once
-	err := writeFrame(conn, op, payload)
-	var status byte
-	var text []byte
+	_, err := conn.Write(appendFrame(nil, op, payload))
 	if err == nil {
-		status, text, err = readFrame(conn.r, maxCall)
+		err = readAnswer(conn.r, maxCall, answer)
 	}
-	if !stop() || err != nil {
-		_ = conn.Close() // the error is told below
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", to.address, err)
-		}
-	} else {
+	answered := err == nil || errors.As(err, new(*remoteError))
+	if stop() && answered {
 		c.keep(to, conn)
+	} else {
+		_ = conn.Close() // the error is told below
 	}
+	switch {
+	case answered:
+		return err
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	}
+	return fmt.Errorf("%s: %w", to.address, err)
+}
+
+// answerCall sends an answer to a call, or the error why there is none.
+func answerCall(w io.Writer, answer any, err error) error {
+	status := byte(0)
+	if err != nil {
+		status, answer = 1, toRemoteError(err)
+	}
+	text, err := json.Marshal(answer)
+	if err == nil {
+		_, err = w.Write(appendFrame(nil, status, text))
+	}
+	return err
+}
+
+// readAnswer reads what answerCall has sent: an answer of no more than most bytes, or a remoteError.
+func readAnswer(r io.Reader, most uint32, answer any) error {
+	status, text, err := readFrame(r, most)
+	if err != nil {
+		return err
+	}
+	remote := new(remoteError)
 	if status != 0 {
-		e := new(remoteError)
-		if err := json.Unmarshal(text, e); err != nil {
-			return fmt.Errorf("%s: the answer can't be read: %w", to.address, err)
-		}
-		return e
+		answer = remote
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
-		return fmt.Errorf("%s: the answer can't be read: %w", to.address, err)
+		return fmt.Errorf("the answer can't be read: %w", err)
+	}
+	if status != 0 {
+		return remote
 	}
 	return nil
 }
 
-// writeFrame sends a byte and a payload in one write, so that they travel in one packet.
-func writeFrame(w io.Writer, b byte, payload []byte) error {
-	msg := make([]byte, 5, 5+len(payload))
-	msg[0] = b
-	binary.BigEndian.PutUint32(msg[1:], uint32(len(payload)))
-	_, err := w.Write(append(msg, payload...))
-	return err
+// appendFrame appends a byte and a payload. They are sent in one write, so that they travel in one packet.
+func appendFrame(dst []byte, b byte, payload []byte) []byte {
+	dst = slices.Grow(dst, 5+len(payload))
+	return append(binary.BigEndian.AppendUint32(append(dst, b), uint32(len(payload))), payload...)
 }
 
-// readFrame reads what writeFrame has written. A payload of more than most bytes is an error.
-func readFrame(r *bufio.Reader, most uint32) (b byte, payload []byte, err error) {
+// readFrame reads what appendFrame has made. A payload of more than most bytes is an error.
+func readFrame(r io.Reader, most uint32) (b byte, payload []byte, err error) {
 	var head [5]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, nil, err
@@ -342,61 +327,35 @@ func (n *Node) serveCalls(conn net.Conn, from hello) {
 		if op != opWho && op != opJoin && n.isStranger(from) {
 			err = fmt.Errorf("%w: the caller does not name this member's group, which only members know", ErrOtherGroup)
 		} else {
-			answer, err = n.answerCall(op, payload)
+			answer, err = n.called(op, payload)
 		}
-		status := byte(0)
-		if err != nil {
-			status, answer = 1, toRemoteError(err)
-		}
-		text, err := json.Marshal(answer)
-		if err != nil {
-			return
-		}
-		if err := writeFrame(conn, status, text); err != nil {
+		if answerCall(conn, answer, err) != nil {
 			return
 		}
 	}
 }
 
-// answerCall does what a call asks for.
-func (n *Node) answerCall(op byte, payload []byte) (any, error) {
+// called does what a call asks for.
+func (n *Node) called(op byte, payload []byte) (any, error) {
 	if err := n.usable(); err != nil {
 		return nil, err
 	}
 	switch op {
 	case opWho:
-		var req whoRequest
-		if err := json.Unmarshal(payload, &req); err != nil {
-			return nil, err
-		}
-		w := n.who()
-		if s, ok := find(n.servers(), func(s raft.Server) bool { return s.ID == req.Server }); ok {
-			w.Known = string(s.Address)
-		}
-		return w, nil
+		return decoded(payload, n.who)
 	case opTerm:
-		return termAnswer{n.raft().CurrentTerm()}, nil
+		return n.raft().CurrentTerm(), nil
 	case opIndex:
 		// The caller gives up when its reads do. This limit is for callers that are gone.
 		ctx, cancel := context.WithTimeout(n.ctx, 5*termTimeout)
 		defer cancel()
-		index, err := n.leaderIndex(ctx)
-		return indexAnswer{index}, err
-	case opJoin, opVote:
-		var req joinRequest
-		if err := json.Unmarshal(payload, &req); err != nil {
-			return nil, err
-		}
-		if op == opVote {
-			return struct{}{}, n.promote(n.ctx, req.Server)
-		}
-		return n.takeIn(n.ctx, req)
+		return n.leaderIndex(ctx)
+	case opJoin:
+		return decoded(payload, func(req joinRequest) (string, error) { return n.takeIn(n.ctx, req) })
+	case opVote:
+		return decoded(payload, func(server raft.ServerID) (any, error) { return nil, n.promote(n.ctx, server) })
 	case opDigest:
-		var req digestRequest
-		if err := json.Unmarshal(payload, &req); err != nil {
-			return nil, err
-		}
-		return n.answerDigest(req), nil
+		return decoded(payload, n.answerDigest)
 	case opWrite:
 		// What is in the log is applied on all members or ends them, so it has to be a command that this
 		// program knows. A member with a newer one may have sent another.
@@ -408,8 +367,16 @@ func (n *Node) answerCall(op byte, payload []byte) (any, error) {
 		}
 		ctx, cancel := context.WithTimeout(n.ctx, forwardTimeout)
 		defer cancel()
-		res, err := n.propose(ctx, payload)
-		return writeAnswer{res.inserted, res.present}, err
+		return n.propose(ctx, payload)
 	}
 	return nil, fmt.Errorf("this member does not know the call %q: it may run an older version", op)
+}
+
+// decoded decodes what a call says, and does it.
+func decoded[T, A any](payload []byte, do func(T) (A, error)) (any, error) {
+	var req T
+	if err := json.Unmarshal(payload, &req); err != nil {
+		return nil, err
+	}
+	return do(req)
 }

@@ -26,7 +26,7 @@ func TestForward_NoCommand(t *testing.T) {
 		"nothing": {}, "a newer kind": {kindDelete + 1, 1, 1, 1, 1, 'k', 1, 'v'}, "half a batch": {kindWrite, 1, 1, 1, 9, 'k'},
 		"too much": make([]byte, maxCommandSize+2),
 	} {
-		err := f.caller.call(ctx, l.Address(), l.server, opWrite, payload, new(writeAnswer))
+		err := f.caller.call(ctx, l.Address(), l.server, opWrite, payload, new(result))
 		if err == nil || !strings.Contains(err.Error(), "forwarded") || errors.Is(err, ErrUnknown) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -167,9 +167,9 @@ func TestCalls_Stranger(t *testing.T) {
 			}
 			var req any = cmd
 			if op == opWho {
-				req = whoRequest{}
+				req = ""
 			}
-			err = stranger.call(short(t), l.Address(), "", op, req, new(struct{}))
+			err = stranger.call(short(t), l.Address(), "", op, req, new(any))
 			if (err != nil) != refused || refused && !errors.Is(err, ErrOtherGroup) {
 				t.Errorf("group %q, call %q: %v", group, op, err)
 			}
@@ -178,7 +178,7 @@ func TestCalls_Stranger(t *testing.T) {
 	large := &caller{idle: map[callee][]*callConn{}, network: &network{
 		opts: l.Node.opts, ctx: ctx, node: &Node{server: "nobody/0"},
 	}}
-	if err := large.call(short(t), l.Address(), "", opWho, make([]byte, maxStranger+1), new(struct{})); err == nil {
+	if err := large.call(short(t), l.Address(), "", opWho, strings.Repeat("x", maxStranger), new(struct{})); err == nil {
 		t.Error("a call of many bytes is taken from a stranger")
 	}
 	if has, err := l.Local().Has([]byte("stranger")); has || err != nil {

@@ -102,7 +102,7 @@ type fileSender struct {
 
 // send sends all that the receiver lacks, and waits until that has made it durable.
 func (s *fileSender) send(list *fileList) error {
-	if err := writeFrame(s.conn, kindFiles, list.encode()); err != nil {
+	if _, err := s.conn.Write(appendFrame(nil, kindFiles, list.encode())); err != nil {
 		return err
 	}
 	for _, f := range list.Files {

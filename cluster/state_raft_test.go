@@ -104,7 +104,7 @@ func TestState_UnderRaft(t *testing.T) {
 			if err := f.Error(); err != nil {
 				t.Fatal(err)
 			}
-			if got := f.Response().(result); got.inserted != (n <= 40) {
+			if got := f.Response().(result); got.Inserted != (n <= 40) {
 				t.Fatalf("write %d: %+v", n, got)
 			}
 		}

@@ -173,7 +173,7 @@ func TestState_FailedApply(t *testing.T) {
 		t.Fatalf("apply with a broken disk: %v", err)
 	}
 	for i, a := range answers[30:] {
-		if a.inserted || a.present != nil {
+		if a.Inserted || a.Present != nil {
 			t.Errorf("entry %d was answered: %+v", 31+i, a)
 		}
 	}

@@ -23,10 +23,9 @@ func (n *Node) Survey(ctx context.Context) ([]MemberState, error) {
 	var wg sync.WaitGroup
 	for i, m := range members {
 		wg.Go(func() {
-			w, err := n.who(), error(nil)
+			w, err := n.who(n.server)
 			if m.ID != n.opts.ID {
-				w = whoAnswer{}
-				err = n.caller.call(ctx, m.Address, "", opWho, struct{}{}, &w)
+				w, err = n.askWho(ctx, m.Address, "")
 			}
 			states[i] = MemberState{Member: m, Err: err, Last: w.Last, Applied: w.Applied, About: w.About}
 		})

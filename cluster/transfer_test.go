@@ -409,7 +409,7 @@ func TestTransfer_Hangs(t *testing.T) {
 		a, b = net.Pipe()
 		defer a.Close()
 		go func() { received <- to.receive(stallingConn{b, patience}) }()
-		if err := writeFrame(a, kindFiles, r.list.encode()); err != nil {
+		if _, err := a.Write(appendFrame(nil, kindFiles, r.list.encode())); err != nil {
 			t.Fatal(err)
 		}
 		if patience == time.Hour {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,12 +18,12 @@ import (
 // All connections between members go to one listener. Each begins with a greeting, which says
 // what the connection is for and who talks to whom, and an answer to it:
 //
-//	greeting: "SHC1" | kind (1 byte: 'r', 'c' or 'f') | length (2 bytes) | a hello in JSON
-//	answer:   code (1 byte, 0: welcome) | length (2 bytes) | a refusal's text
+//	greeting: "SHC1" | a call as in rpc.go, whose op is the kind 'r', 'c' or 'f', and whose JSON is a hello
+//	answer:   as to a call
 //
 // After it a connection of kind 'r' belongs to raft's own transport, one of kind 'c' carries
-// the calls of rpc.go, and one of kind 'f' the files of a snapshot (stream.go). Integers are
-// big-endian. The greeting costs one round trip for each connection, and connections are kept. Raft
+// the calls of rpc.go, and one of kind 'f' the files of a snapshot (stream.go).
+// The greeting costs one round trip for each connection, and connections are kept. Raft
 // itself finds members by address alone: if two of them change places, it would count what one has on
 // disk for the other. The greeting names whom it is meant for, so that such a connection is refused.
 const (
@@ -33,18 +32,9 @@ const (
 	kindCalls     = 'c'
 	kindFiles     = 'f'
 
-	kinds = "rcf"
-
 	greetingTimeout = 10 * time.Second
 	dialTimeout     = 2 * time.Second
 	maxGreeting     = 4096
-)
-
-// Codes of an answer.
-const (
-	codeWelcome    = 0
-	codeOtherGroup = 1
-	codeOther      = 2 // another member lives here, or the greeting is not understood
 )
 
 // A hello is the JSON of a greeting.
@@ -135,32 +125,20 @@ func (n *network) accepted(raw net.Conn) {
 
 // answer reads a greeting, checks it and answers it.
 func (n *network) answer(conn net.Conn) (kind byte, from hello, err error) {
-	head := make([]byte, len(greetingMagic)+3)
-	if _, err := io.ReadFull(conn, head); err != nil {
+	var magic [len(greetingMagic)]byte
+	if _, err := io.ReadFull(conn, magic[:]); err != nil {
 		return 0, from, err
 	}
-	refuse := func(code byte, why string) (byte, hello, error) {
-		msg := append([]byte{code}, binary.BigEndian.AppendUint16(nil, uint16(len(why)))...)
-		_, _ = conn.Write(append(msg, why...)) // the connection ends in any case
-		return 0, from, errors.New(why)
+	var text []byte
+	if string(magic[:]) != greetingMagic {
+		err = errors.New("this is the port of a shale group's members, and the greeting is not theirs")
+	} else if kind, text, err = readFrame(conn, maxGreeting); err == nil {
+		err = json.Unmarshal(text, &from)
 	}
-	size := int(binary.BigEndian.Uint16(head[len(head)-2:]))
-	if string(head[:len(greetingMagic)]) != greetingMagic || size > maxGreeting {
-		return refuse(codeOther, "this is the port of a shale group's members, and the greeting is not theirs")
+	if err == nil {
+		err = n.node.welcome(kind, from)
 	}
-	text := make([]byte, size)
-	if _, err := io.ReadFull(conn, text); err != nil {
-		return 0, from, err
-	}
-	kind = head[len(greetingMagic)]
-	if err := json.Unmarshal(text, &from); err != nil || !strings.ContainsRune(kinds, rune(kind)) {
-		return refuse(codeOther, "the greeting can't be read")
-	}
-	if code, why := n.node.welcome(kind, from); code != codeWelcome {
-		return refuse(code, why)
-	}
-	_, err = conn.Write([]byte{codeWelcome, 0, 0})
-	return kind, from, err
+	return kind, from, errors.Join(err, answerCall(conn, struct{}{}, err))
 }
 
 // dial opens a connection of one kind to the member called to, or to any member if to is "".
@@ -197,26 +175,10 @@ func greet(conn net.Conn, kind byte, h hello) error {
 	if err != nil {
 		return err
 	}
-	msg := append([]byte(greetingMagic), kind)
-	msg = binary.BigEndian.AppendUint16(msg, uint16(len(text)))
-	if _, err := conn.Write(append(msg, text...)); err != nil {
+	if _, err := conn.Write(appendFrame([]byte(greetingMagic), kind, text)); err != nil {
 		return err
 	}
-	head := make([]byte, 3)
-	if _, err := io.ReadFull(conn, head); err != nil {
-		return err
-	}
-	if head[0] == codeWelcome {
-		return nil
-	}
-	why := make([]byte, min(int(binary.BigEndian.Uint16(head[1:])), maxGreeting))
-	if _, err := io.ReadFull(conn, why); err != nil {
-		return err
-	}
-	if head[0] == codeOtherGroup {
-		return fmt.Errorf("%w: %s", ErrOtherGroup, why)
-	}
-	return errors.New(string(why))
+	return readAnswer(conn, maxGreeting, new(struct{}))
 }
 
 // track lets close end a connection.

@@ -64,7 +64,7 @@ func (n *Node) PutIfAbsent(ctx context.Context, key, value []byte) (inserted boo
 		return false, err
 	}
 	res, err := n.submit(ctx, cmd)
-	return res.inserted, err
+	return res.Inserted, err
 }
 
 // DeletePresent removes keys, all of them or none, and reports for each whether it was there before.
@@ -76,7 +76,7 @@ func (n *Node) DeletePresent(ctx context.Context, keys ...[]byte) (present []boo
 		return nil, err
 	}
 	res, err := n.submit(ctx, cmd)
-	return res.present, err
+	return res.Present, err
 }
 
 // submit proposes a command here, or at the leader if Options.Forward says so.
@@ -99,11 +99,10 @@ func (n *Node) submit(ctx context.Context, cmd []byte) (result, error) {
 	defer cancel()
 	term := n.raft().CurrentTerm()
 	defer time.AfterFunc(termLook, func() { n.endWithTerm(ctx, term, cancel) }).Stop()
-	var answer writeAnswer
-	err = n.caller.call(ctx, string(address), server, opWrite, cmd, &answer)
+	err = n.caller.call(ctx, string(address), server, opWrite, cmd, &res)
 	switch {
 	case err == nil:
-		return result{inserted: answer.Inserted, present: answer.Present}, nil
+		return res, nil
 	case errors.Is(err, errNotSent):
 		return result{}, fmt.Errorf("%w: %w", l, err)
 	case !errors.As(err, new(*remoteError)), errors.Is(err, ErrUnknown):
