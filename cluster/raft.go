@@ -114,7 +114,8 @@ func (n *Node) found() error {
 	return n.nameBegunGroup()
 }
 
-// await runs a call of raft that knows no context, until it or ctx ends or raft stops.
+// await runs a call of raft on a goroutine of its own, and waits until it or ctx ends or raft stops: raft's futures know no
+// context, and some are never answered when raft stops.
 func (n *Node) await(ctx context.Context, call func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- call() }()
@@ -124,6 +125,11 @@ func (n *Node) await(ctx context.Context, call func() error) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-n.stopped:
-		return n.usable()
+		select {
+		case err := <-done: // it has come at the same time
+			return err
+		default:
+			return n.usable()
+		}
 	}
 }

@@ -173,39 +173,19 @@ func (n *Node) proposeOnce(ctx context.Context, cmd []byte) (result, error) {
 			return result{}, context.DeadlineExceeded
 		}
 	}
-	type outcome struct {
-		res result
-		err error
+	// The goroutine of await also lets raft batch: of those that stand at its door, it takes all that there are.
+	var f raft.ApplyFuture
+	err := n.await(ctx, func() error {
+		f = n.raft().ApplyLog(raft.Log{Data: cmd}, timeout)
+		return f.Error()
+	})
+	if err != nil {
+		return result{}, n.writeError(err)
 	}
-	// Raft's futures know no context, and some are never answered when raft stops, so a goroutine
-	// waits for them. It also is what lets raft batch: of the goroutines that stand at its door,
-	// it takes all that there are.
-	answered := make(chan outcome, 1)
-	go func() {
-		f := n.raft().ApplyLog(raft.Log{Data: cmd}, timeout)
-		if err := f.Error(); err != nil {
-			answered <- outcome{err: n.writeError(err)}
-			return
-		}
-		answered <- outcome{res: f.Response().(result)}
-	}()
-	select {
-	case o := <-answered:
-		return o.res, o.err
-	case <-ctx.Done():
-		return result{}, unknown(ctx.Err())
-	case <-n.stopped:
-		// The answer may have come at the same time.
-		select {
-		case o := <-answered:
-			return o.res, o.err
-		default:
-		}
-		return result{}, unknown(n.usable())
-	}
+	return f.Response().(result), nil
 }
 
-// writeError turns raft's error into one that says whether the write may have happened.
+// writeError turns raft's error, or that of await, into one that says whether the write may have happened.
 func (n *Node) writeError(err error) error {
 	switch {
 	case errors.Is(err, raft.ErrNotLeader):
