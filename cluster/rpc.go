@@ -57,16 +57,14 @@ type joinRequest struct {
 	New     bool          `json:"new"` // not a member yet, as far as it knows
 }
 
-// A remoteError is an error that travels. The sentinels that callers ask for survive the journey.
+// A remoteError is an error that travels. What callers ask for with errors.Is and errors.As survives the journey.
 type remoteError struct {
-	Text     string   `json:"text"`
-	Kinds    []string `json:"kinds,omitempty"` // names in wireErrors
-	LeaderID string   `json:"leaderID,omitempty"`
-	Leader   string   `json:"leader,omitempty"`
+	Text   string          `json:"text"`
+	Kinds  []string        `json:"kinds,omitempty"` // names in wireErrors
+	Leader *NotLeaderError `json:"leader,omitempty"`
 }
 
 var wireErrors = map[string]error{
-	"not leader":  ErrNotLeader,
 	"unknown":     ErrUnknown,
 	"reserved":    ErrReservedKey,
 	"closed":      ErrClosed,
@@ -82,30 +80,20 @@ func toRemoteError(err error) *remoteError {
 			c.Kinds = append(c.Kinds, name)
 		}
 	}
-	if l := (*NotLeaderError)(nil); errors.As(err, &l) {
-		c.LeaderID, c.Leader = l.ID, l.Address
-	}
+	errors.As(err, &c.Leader)
 	return c
 }
 
 func (e *remoteError) Error() string { return e.Text }
 
-func (e *remoteError) Is(target error) bool {
+func (e *remoteError) Unwrap() (errs []error) {
 	for _, k := range e.Kinds {
-		if wireErrors[k] == target {
-			return true
-		}
+		errs = append(errs, wireErrors[k]) // nil, if a newer member has sent it, is passed over
 	}
-	return false
-}
-
-func (e *remoteError) As(target any) bool {
-	l, ok := target.(**NotLeaderError)
-	if !ok || !e.Is(ErrNotLeader) {
-		return false
+	if e.Leader != nil {
+		errs = append(errs, e.Leader)
 	}
-	*l = &NotLeaderError{ID: e.LeaderID, Address: e.Leader}
-	return true
+	return errs
 }
 
 // errNotSent is wrapped when the other side can't have seen a call, or only one that may be repeated.
