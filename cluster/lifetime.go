@@ -76,10 +76,7 @@ func (n *Node) stopRaft() {
 // reads as long as they take; new calls get ErrClosed. A leader that closes leaves the
 // group without one for an election: call TransferLeadership before to avoid that. Close returns the
 // errors of closing the stores, and not that of a member that had failed before.
-func (n *Node) Close() error {
-	n.closeOnce.Do(func() { n.closeErr = n.close() })
-	return n.closeErr
-}
+func (n *Node) Close() error { return n.closing() }
 
 func (n *Node) close() error {
 	n.mu.Lock()

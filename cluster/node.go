@@ -55,8 +55,7 @@ type Node struct {
 	raftOnce   sync.Once     // for stopRaft
 	claimed    chan hello    // has a greeting of another group's member to one that had this id; see found
 	stopped    chan struct{} // closed when raft has stopped: what it has not answered it never will
-	closeOnce  sync.Once
-	closeErr   error
+	closing    func() error  // close, once
 
 	raftNow      atomic.Pointer[raft.Raft] // nil while Open has not got so far
 	placed       atomic.Bool               // see takePlace
@@ -96,6 +95,7 @@ func open(dir string, o *Options) (_ *Node, err error) {
 		opts: o, dir: dir, terms: map[raft.ServerID]*rounds{},
 		claimed: make(chan hello, 1), failed: make(chan struct{}), stopping: make(chan struct{}), stopped: make(chan struct{}),
 	}
+	n.closing = sync.OnceValue(n.close)
 	n.differing.Store(new([]string))
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.reads = rounds{node: n, fn: func(ctx context.Context) (uint64, error) { return 0, n.readRound(ctx) }}
@@ -180,7 +180,7 @@ func (n *Node) openStores() error {
 	if err := n.checkLog(); err != nil {
 		return err
 	}
-	if n.state, err = openState(n.opts.FS, n.dir, n.opts.Store, snaps, n.fail, n.opts.OpenStore); err != nil {
+	if n.state, err = openState(n.dir, n.opts, snaps, n.fail); err != nil {
 		return err
 	}
 	// What the operator says to Recover goes before what the member has lost.

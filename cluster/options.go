@@ -109,11 +109,6 @@ type Options struct {
 }
 
 const (
-	defaultListen        = "127.0.0.1:0"
-	defaultSnapshotsKept = 2
-	defaultLogSize       = 256 << 20
-	defaultLogSizeBehind = 4 << 30
-
 	// defaultCommitTimeout is raft's 50 ms cut down: after a write it takes so long until
 	// the followers hear, without further writes, that it is committed. Reads on them wait for that.
 	defaultCommitTimeout = 10 * time.Millisecond
@@ -129,20 +124,22 @@ func (o *Options) withDefaults() *Options {
 	if o != nil {
 		c = *o
 	}
-	c.Listen = cmp.Or(c.Listen, defaultListen)
-	if c.FS == nil {
-		c.FS = vfs.Default
-	}
-	c.SnapshotsKept = cmp.Or(c.SnapshotsKept, defaultSnapshotsKept)
-	c.LogSize = cmp.Or(c.LogSize, defaultLogSize)
-	c.LogSizeBehind = cmp.Or(c.LogSizeBehind, max(defaultLogSizeBehind, c.LogSize))
+	c.Listen = cmp.Or(c.Listen, "127.0.0.1:0")
+	c.FS = cmp.Or(c.FS, vfs.Default)
+	c.SnapshotsKept = cmp.Or(c.SnapshotsKept, 2)
+	c.LogSize = cmp.Or(c.LogSize, 256<<20)
+	c.LogSizeBehind = cmp.Or(c.LogSizeBehind, max(4<<30, c.LogSize))
 	c.stallTimeout = cmp.Or(c.stallTimeout, stallTimeout)
 	if c.Dial == nil {
 		c.Dial = new(net.Dialer).DialContext
 	}
-	if c.Store == nil {
-		c.Store = new(shale.Options)
+	if c.OpenStore == nil {
+		c.OpenStore = func(dir string, o *shale.Options) (*shale.DB, func() error, error) {
+			db, err := shale.Open(dir, o)
+			return db, db.Close, err
+		}
 	}
+	c.Store = cmp.Or(c.Store, new(shale.Options))
 	return &c
 }
 

@@ -43,7 +43,7 @@ type state struct {
 	opts  shale.Options
 	snaps *snapshots
 	fail  func(error)
-	open  openFunc
+	open  func(dir string, o *shale.Options) (*shale.DB, func() error, error) // see Options.OpenStore
 
 	// Owned by raft's goroutine of the state machine, and before raft starts by the caller of settle.
 	batch shale.Batch
@@ -64,17 +64,6 @@ const (
 	statePrefix  = "state-"
 	damageSuffix = ".damaged" // state-K.damaged says that state-K is to be replaced
 )
-
-// An openFunc opens a store, as shale.Open does. close closes it, and whatever else was opened with it.
-type openFunc func(dir string, o *shale.Options) (db *shale.DB, close func() error, err error)
-
-func openPlainly(dir string, o *shale.Options) (*shale.DB, func() error, error) {
-	db, err := shale.Open(dir, o)
-	if err != nil {
-		return nil, nil, err
-	}
-	return db, db.Close, nil
-}
 
 // A stateStore is one store of the state. Readers pin it while they use it.
 type stateStore struct {
@@ -106,12 +95,10 @@ func (s *stateStore) pin() bool {
 func (s *stateStore) unpin() { s.pins.Add(-1) }
 
 // openState opens the state of the member in dir, or makes an empty one. fail is called, once, when
-// a command could not be applied. open, if not nil, opens each store of the state.
-func openState(fsys vfs.FS, dir string, o *shale.Options, snaps *snapshots, fail func(error), open openFunc) (*state, error) {
-	s := &state{fs: fsys, dir: dir, opts: *o, snaps: snaps, fail: fail, open: open, closing: make(chan struct{})}
-	if open == nil {
-		s.open = openPlainly
-	}
+// a command could not be applied.
+func openState(dir string, o *Options, snaps *snapshots, fail func(error)) (*state, error) {
+	fsys := o.FS
+	s := &state{fs: fsys, dir: dir, opts: *o.Store, snaps: snaps, fail: fail, open: o.OpenStore, closing: make(chan struct{})}
 	s.opts.FS, s.opts.Durability = fsys, shale.SyncManual
 	if err := sweepTemps(fsys, dir, statePrefix); err != nil {
 		return nil, err
