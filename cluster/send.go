@@ -73,7 +73,7 @@ func (n *Node) sendSnapshot(to raft.ServerID, address raft.ServerAddress, term u
 	s := fileSender{fs: n.opts.FS, dir: r.snap.store(), conn: stallingConn{conn, n.opts.stallTimeout}, pace: pace}
 	err = s.send(r.list)
 	if isDamage(err) {
-		n.snapshots.want()
+		base.Wake(n.snapshots.wanted)
 	}
 	log := n.config.Logger.With("peer", to, "id", r.snap.meta.ID, "sent", s.sent, "of", r.list.size(), "took", time.Since(begin))
 	if err != nil {

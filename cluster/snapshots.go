@@ -252,7 +252,7 @@ func (s *snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	}
 	if err != nil {
 		if isDamage(err) {
-			s.want()
+			base.Wake(s.wanted)
 		}
 		return nil, nil, errors.Join(err, s.release(snap))
 	}
@@ -283,14 +283,6 @@ func (s *snapshots) release(snap *snapshot) error {
 		return nil
 	}
 	return s.remove(snap.dir)
-}
-
-// want asks for another snapshot.
-func (s *snapshots) want() {
-	select {
-	case s.wanted <- struct{}{}:
-	default:
-	}
 }
 
 // A snapshotReader is an open snapshot, whose notice it reads. It keeps the snapshot's files until Close.
@@ -359,28 +351,21 @@ func (s *snapshots) add(snap *snapshot, own bool) error {
 	if !own {
 		keep = 1
 	}
-	var errs []error
-	for _, old := range s.replace(snap, keep) {
-		errs = append(errs, s.remove(old.dir))
-	}
-	return errors.Join(errs...)
-}
-
-// replace puts a snapshot into the list, and returns those that are to be removed now. Others that are
-// too many go with their last reader.
-func (s *snapshots) replace(snap *snapshot, keep int) (unused []*snapshot) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.list = append(s.list, snap)
 	slices.SortFunc(s.list, newer)
 	kept := min(keep, len(s.list))
-	for _, old := range s.list[kept:] {
-		if old.dropped = true; old.users == 0 {
-			unused = append(unused, old)
-		}
-	}
+	unused := slices.DeleteFunc(slices.Clone(s.list[kept:]), func(old *snapshot) bool {
+		old.dropped = true
+		return old.users > 0 // it goes with its last reader
+	})
 	s.list = slices.Clone(s.list[:kept])
-	return unused
+	s.mu.Unlock()
+	var errs []error
+	for _, old := range unused {
+		errs = append(errs, s.remove(old.dir))
+	}
+	return errors.Join(errs...)
 }
 
 // clear removes the snapshots that are damaged. It is for the time before raft starts.

@@ -12,6 +12,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale/internal/base"
 )
 
 // A trail decides which entries stay in the log behind a snapshot, for members that are behind. Raft asks to delete
@@ -86,6 +88,17 @@ func (t *trail) acked(id raft.ServerID, index uint64) error {
 	return nil
 }
 
+// answered notes what a member has answered to a message.
+func (t *trail) answered(id raft.ServerID, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+	last := req.PrevLogEntry // 0 in a heartbeat
+	if n := len(req.Entries); n > 0 {
+		last = req.Entries[n-1].Index
+	}
+	if resp.Success && last > 0 {
+		_ = t.acked(id, last) // nothing is kept for most members
+	}
+}
+
 // first returns the lowest index that stays when the log is cut. Bytes are those of an average entry.
 func (t *trail) first() (uint64, error) {
 	last, err := t.log.LastIndex()
@@ -141,10 +154,7 @@ func (l trailedLog) DeleteRange(first, last uint64) error {
 	if err := l.LogStore.DeleteRange(first, last); err != nil || bytes < t.opts.LogSize/4 {
 		return err
 	}
-	select {
-	case t.reclaim <- struct{}{}:
-	default:
-	}
+	base.Wake(t.reclaim)
 	return nil
 }
 

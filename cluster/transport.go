@@ -224,10 +224,7 @@ func (s streamLayer) Addr() net.Addr { return memberAddr(s.advertise) }
 func (s streamLayer) Dial(target raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	to, address, ok := strings.Cut(string(target), targetSep)
-	if !ok {
-		to, address = "", string(target)
-	}
+	to, address, _ := strings.Cut(string(target), targetSep)
 	return s.dial(ctx, kindRaft, address, raft.ServerID(to))
 }
 
@@ -290,9 +287,7 @@ func (p *pipeline) pass(from <-chan raft.AppendFuture) {
 		}
 		select {
 		case f := <-from:
-			if f.Response().Success && lastOf(f.Request()) > 0 {
-				_ = p.node.trail.acked(p.id, lastOf(f.Request())) // nothing is kept for most members
-			}
+			p.node.trail.answered(p.id, f.Request(), f.Response())
 			kept = append(kept, f)
 		case to <- next:
 			kept = kept[1:]
@@ -328,18 +323,10 @@ func (t transport) AppendEntries(id raft.ServerID, a raft.ServerAddress,
 		return err
 	}
 	err := t.NetworkTransport.AppendEntries(id, target(id, a), req, resp)
-	if err == nil && resp.Success && lastOf(req) > 0 {
-		_ = t.node.trail.acked(id, lastOf(req)) // nothing is kept for most members
+	if err == nil {
+		t.node.trail.answered(id, req, resp)
 	}
 	return err
-}
-
-// lastOf returns the index up to which a member has the log when it has accepted req, or 0 for a heartbeat.
-func lastOf(req *raft.AppendEntriesRequest) uint64 {
-	if n := len(req.Entries); n > 0 {
-		return req.Entries[n-1].Index
-	}
-	return req.PrevLogEntry
 }
 
 // errNotPlaced keeps a member that has not found its place from asking for votes.

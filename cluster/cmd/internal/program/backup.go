@@ -17,6 +17,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cluster"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote"
 )
 
@@ -220,10 +221,7 @@ func (b *backup) hear(e remote.Event) {
 		b.logf("warning: backup: %d bytes of logs waited for the bucket, and were let go to spare the disk (--backup-keep): no restore can go to that time", e.Bytes)
 	case remote.EventFenced:
 		b.logf("warning: backup: another program has taken over the bucket, or removed its newest objects; another bucket is begun: %s", message(e.Err))
-		select {
-		case b.fenced <- struct{}{}:
-		default:
-		}
+		base.Wake(b.fenced)
 	}
 }
 
