@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func (n *Node) Read(ctx context.Context, fn func(shale.Reader) error) error {
 		return err
 	}
 	defer done()
-	if err := n.reads.await(ctx, n.reads.join()); err != nil {
+	if _, err := n.reads.await(ctx, n.reads.join()); err != nil {
 		return n.readError(ctx, err)
 	}
 	return fn(n.state.reader())
@@ -108,7 +109,7 @@ func (n *Node) readRound(ctx context.Context) error {
 // readIndex is steps 1 and 2, here or at the leader.
 func (n *Node) readIndex(ctx context.Context) (uint64, error) {
 	if n.raft().State() == raft.Leader {
-		return n.leaderIndex(ctx)
+		return n.indexes.await(ctx, n.indexes.join())
 	}
 	address, id := n.leader()
 	if id == "" || id == n.server {
@@ -125,15 +126,6 @@ func (n *Node) readIndex(ctx context.Context) (uint64, error) {
 
 // errNoLeader is why a read waits during an election.
 var errNoLeader = errors.New("no leader is known")
-
-// leaderIndex joins the leader's next round of steps 1 and 2.
-func (n *Node) leaderIndex(ctx context.Context) (uint64, error) {
-	r := n.indexes.join()
-	if err := n.indexes.await(ctx, r); err != nil {
-		return 0, err
-	}
-	return r.value, nil
-}
 
 // confirmedIndex is steps 1 and 2 for all that wait on the leader.
 func (n *Node) confirmedIndex(ctx context.Context) (uint64, error) {
@@ -174,21 +166,22 @@ func (n *Node) awaitOwnEntry(ctx context.Context, term uint64) error {
 
 // entryTerm returns the term of the entry at index, in the log or as the last of a snapshot, or 0.
 func (n *Node) entryTerm(index uint64) uint64 {
-	var entry raft.Log
-	if index == 0 {
-		return 0
-	}
-	switch err := n.log.GetLog(index, &entry); {
-	case err == nil:
+	if entry, ok := n.entry(index); ok {
 		return entry.Term
-	case !errors.Is(err, raft.ErrLogNotFound):
-		n.fail(err)
-		return 0
 	}
 	if snap := n.snapshots.newest(); snap != nil && snap.meta.Index == index {
 		return snap.meta.Term
 	}
 	return 0
+}
+
+// entry returns the entry at index, and whether the log has it.
+func (n *Node) entry(index uint64) (entry raft.Log, ok bool) {
+	err := n.log.GetLog(index, &entry)
+	if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+		n.fail(err)
+	}
+	return entry, err == nil
 }
 
 // confirmTerm makes sure that no other member has been elected in a later term: a majority of the
@@ -213,9 +206,9 @@ func (n *Node) confirmTerm(ctx context.Context, term uint64) error {
 		terms := n.termsOf(s.ID)
 		r := terms.join()
 		n.wg.Go(func() {
-			err := terms.await(ctx, r)
-			if err == nil && r.value != term {
-				err = fmt.Errorf("member %q is in term %d, not in %d", memberID(s.ID), r.value, term)
+			its, err := terms.await(ctx, r)
+			if err == nil && its != term {
+				err = fmt.Errorf("member %q is in term %d, not in %d", memberID(s.ID), its, term)
 			}
 			answers <- err
 		})
@@ -302,11 +295,8 @@ func (n *Node) waitState(ctx context.Context, index uint64) error {
 // none. known is false when the log does not reach down to it.
 func (n *Node) lastCommand(after, index uint64) (command uint64, known bool) {
 	for i := index; i > after; i-- {
-		var entry raft.Log
-		if err := n.log.GetLog(i, &entry); err != nil {
-			if !errors.Is(err, raft.ErrLogNotFound) {
-				n.fail(err)
-			}
+		entry, ok := n.entry(i)
+		if !ok {
 			return 0, false
 		}
 		if entry.Type == raft.LogCommand {
@@ -363,11 +353,11 @@ func (r *rounds) join() *round {
 	return r.next
 }
 
-// await waits for the end of a round. The last one to lose patience ends the round.
-func (r *rounds) await(ctx context.Context, round *round) error {
+// await waits for the end of a round, and returns its value. The last one to lose patience ends the round.
+func (r *rounds) await(ctx context.Context, round *round) (uint64, error) {
 	select {
 	case <-round.done:
-		return round.err
+		return round.value, round.err
 	case <-ctx.Done():
 	case <-r.node.stopping:
 	}
@@ -376,10 +366,7 @@ func (r *rounds) await(ctx context.Context, round *round) error {
 	if round.waiters--; round.waiters == 0 && round.cancel != nil {
 		round.cancel()
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return r.node.usable()
+	return 0, cmp.Or(ctx.Err(), r.node.usable())
 }
 
 func (r *rounds) run() {

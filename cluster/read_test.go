@@ -220,7 +220,10 @@ func TestRead_CallUnderWay(t *testing.T) {
 	p := &rounds{node: asker.Node, fn: func(context.Context) (uint64, error) { return asker.askTerm(other.server) }}
 	ask := func() chan error {
 		answer, r := make(chan error, 1), p.join()
-		go func() { answer <- p.await(t.Context(), r) }()
+		go func() {
+			_, err := p.await(t.Context(), r)
+			answer <- err
+		}()
 		return answer
 	}
 	t.Cleanup(questions.open)

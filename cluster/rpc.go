@@ -337,7 +337,7 @@ func (n *Node) called(op byte, payload []byte) (any, error) {
 		// The caller gives up when its reads do. This limit is for callers that are gone.
 		ctx, cancel := context.WithTimeout(n.ctx, 5*termTimeout)
 		defer cancel()
-		return n.leaderIndex(ctx)
+		return n.indexes.await(ctx, n.indexes.join())
 	case opJoin:
 		return decoded(payload, func(req joinRequest) (string, error) { return n.takeIn(n.ctx, req) })
 	case opVote:
