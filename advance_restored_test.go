@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -18,7 +19,7 @@ func copyDir(t testing.TB, fsys vfs.FS, from, to string) {
 	}
 	for _, name := range names {
 		if err == nil && name != base.LockName {
-			err = copyFile(fsys, from+"/"+name, to+"/"+name)
+			err = durable.Copy(fsys, from+"/"+name, to+"/"+name)
 		}
 	}
 	if err != nil {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -268,47 +268,9 @@ func (c *checkpoint) write() error {
 	return disk.SyncDir(filepath.Dir(c.dir))
 }
 
-// link gives a file of the store a second name in the checkpoint, or copies it where that
-// can't be done. A copy is of no use if the file is missing or the name is taken: then link
-// returns that error.
+// link gives a file of the store a second name in the checkpoint, or copies it where that can't be done.
 func (c *checkpoint) link(name string) error {
-	from, to := c.db.path(name), filepath.Join(c.dir, name)
-	err := c.db.fs.Link(from, to)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
-		err = c.copyInstead(from, to)
-	}
-	return err
-}
-
-// copyInstead copies a file that could not be linked. The link may have been made although
-// the call failed. Then to is the store's own file, and to create it would empty that. So
-// the name is removed first.
-func (c *checkpoint) copyInstead(from, to string) error {
-	if err := c.db.fs.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return copyFile(c.db.fs, from, to)
-}
-
-// copyFile copies a file and makes the copy durable, but not its name.
-func copyFile(fsys vfs.FS, from, to string) error {
-	src, err := fsys.Open(from)
-	if err != nil {
-		return err
-	}
-	defer src.Close() // opened for reading
-	size, err := src.Size()
-	if err != nil {
-		return err
-	}
-	dst, err := fsys.Create(to)
-	if err != nil {
-		return err
-	}
-	if _, err = io.Copy(dst, io.NewSectionReader(src, 0, size)); err == nil {
-		err = dst.Sync()
-	}
-	return errors.Join(err, dst.Close())
+	return durable.LinkOrCopy(c.db.fs, c.db.path(name), filepath.Join(c.dir, name))
 }
 
 // remove removes the files of a failed checkpoint in the opposite order of their making:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
@@ -62,7 +63,7 @@ func TestHold_CopyIsAStore(t *testing.T) {
 	}
 	for m := range state.Version.Tables() {
 		name := base.TableName(m.Num)
-		if err := copyFile(mem, filepath.Join("db", name), filepath.Join("copy", name)); err != nil {
+		if err := durable.Copy(mem, filepath.Join("db", name), filepath.Join("copy", name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +72,7 @@ func TestHold_CopyIsAStore(t *testing.T) {
 	for _, l := range logs {
 		if l.Sealed {
 			name := base.LogName(l.Num)
-			if err := copyFile(mem, filepath.Join("db", name), filepath.Join("copy", name)); err != nil {
+			if err := durable.Copy(mem, filepath.Join("db", name), filepath.Join("copy", name)); err != nil {
 				t.Fatal(err)
 			}
 			state.Logs = append(state.Logs, l)

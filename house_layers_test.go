@@ -106,6 +106,9 @@ var layers = map[string]int{
 	// Commands that another program does.
 	"internal/companion": -1,
 
+	// Files that are durable.
+	"internal/durable": 1,
+
 	// Files that commands write.
 	"internal/outfile": 1,
 

@@ -10,27 +10,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// copyFile copies a file and makes the copy durable, but not its name.
-func copyFile(fsys vfs.FS, from, to string) (err error) {
-	src, err := fsys.Open(from)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, src.Close()) }()
-	size, err := src.Size()
-	if err != nil {
-		return err
-	}
-	dst, err := fsys.Create(to)
-	if err != nil {
-		return err
-	}
-	if _, err = io.Copy(dst, io.NewSectionReader(src, 0, size)); err == nil {
-		err = dst.Sync()
-	}
-	return errors.Join(err, dst.Close())
-}
-
 // removeTree removes a directory with all that is in it, or a file. It is no error if it is absent.
 func removeTree(fsys vfs.FS, name string) error {
 	info, err := fsys.Stat(name)
@@ -82,17 +61,4 @@ func readWhole(fsys vfs.FS, name string) (data []byte, err error) {
 		return nil, err
 	}
 	return io.ReadAll(io.NewSectionReader(f, 0, size))
-}
-
-// writeWhole makes a file and makes its bytes durable, but not its name.
-func writeWhole(fsys vfs.FS, name string, data []byte) error {
-	f, err := fsys.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }

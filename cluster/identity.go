@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -104,7 +105,7 @@ func storeIdentity(fsys vfs.FS, dir string, i identity) error {
 		return err
 	}
 	name := filepath.Join(dir, memberFile)
-	if err := writeWhole(fsys, name+".tmp", append(data, '\n')); err != nil {
+	if err := durable.Write(fsys, name+".tmp", append(data, '\n')); err != nil {
 		return err
 	}
 	if err := fsys.Rename(name+".tmp", name); err != nil {

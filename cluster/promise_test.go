@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -20,7 +21,7 @@ func copyLog(t testing.TB, from vfs.FS, fromDir string, to vfs.FS, toDir string)
 	}
 	for _, name := range names {
 		data, e := readWhole(from, filepath.Join(fromDir, logDir, name))
-		err = errors.Join(err, e, writeWhole(to, filepath.Join(toDir, logDir, name), data))
+		err = errors.Join(err, e, durable.Write(to, filepath.Join(toDir, logDir, name), data))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +40,7 @@ func TestOpen_LostLog(t *testing.T) {
 		{"damaged", true, func(t *testing.T, m, _ *testMember, _ *vfs.Mem) {
 			names, err := m.opts.FS.List(m.dir + "/log")
 			for _, name := range names {
-				err = errors.Join(err, writeWhole(m.opts.FS, m.dir+"/log/"+name, []byte("damage")))
+				err = errors.Join(err, durable.Write(m.opts.FS, m.dir+"/log/"+name, []byte("damage")))
 			}
 			if err != nil {
 				t.Fatal(err)

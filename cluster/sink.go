@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale/internal/durable"
 )
 
 // A snapshotSink is a snapshot in the making. The state machine's own one adopts a checkpoint that is
@@ -104,7 +106,7 @@ func (s *snapshotSink) finish() error {
 	if err != nil {
 		return err
 	}
-	if err := writeWhole(fsys, filepath.Join(dir, metaName), append(data, '\n')); err != nil {
+	if err := durable.Write(fsys, filepath.Join(dir, metaName), append(data, '\n')); err != nil {
 		return err
 	}
 	if err := errors.Join(fsys.SyncDir(store), fsys.SyncDir(dir)); err != nil {

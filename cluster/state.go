@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -408,7 +409,7 @@ func (s *state) noteDamage(err error) {
 
 // mark makes the next start look closely at what it takes in place of a state.
 func (s *state) mark(path string) error {
-	if err := writeWhole(s.fs, path+damageSuffix, nil); err != nil {
+	if err := durable.Write(s.fs, path+damageSuffix, nil); err != nil {
 		return err
 	}
 	return s.fs.SyncDir(s.dir)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -112,17 +113,11 @@ func cloneStore(fsys vfs.FS, from, to string) error {
 		}
 		src, dst := filepath.Join(from, name), filepath.Join(to, name)
 		t, _, _ := base.ParseFileName(name)
+		make := durable.Copy
 		if t == base.FileTable || t == base.FileFilter {
-			err := fsys.Link(src, dst)
-			if err == nil {
-				continue
-			}
-			// The link may have been made although the call failed, and a copy would write through it.
-			if err := fsys.Remove(dst); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+			make = durable.LinkOrCopy
 		}
-		if err := copyFile(fsys, src, dst); err != nil {
+		if err := make(fsys, src, dst); err != nil {
 			return err
 		}
 	}

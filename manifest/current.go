@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -143,7 +144,7 @@ func decodeLine(b []byte) (current, error) {
 // the rename may leave the new line in force.
 func writeCurrent(fs vfs.FS, dir string, c current) (tried bool, err error) {
 	temp := filepath.Join(dir, base.TempName(c.manifest))
-	err = writeFile(fs, temp, c.appendTo(nil))
+	err = durable.Write(fs, temp, c.appendTo(nil))
 	if err != nil {
 		// err says what happened. If the temporary file stays, the next Open of the store
 		// removes it.
@@ -154,19 +155,6 @@ func writeCurrent(fs vfs.FS, dir string, c current) (tried bool, err error) {
 		return true, err
 	}
 	return true, fs.SyncDir(dir)
-}
-
-// writeFile makes a file with the content b and syncs it. Its name is not durable.
-func writeFile(fs vfs.FS, name string, b []byte) error {
-	f, err := fs.Create(name)
-	if err != nil {
-		return err
-	}
-	err = writeAll(f, b)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // writeAll writes b to f. A short write is an error.

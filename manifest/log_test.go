@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -106,7 +107,7 @@ func readFile(t testing.TB, fsys vfs.FS, name string) []byte {
 
 func putFile(t testing.TB, fsys vfs.FS, name string, b []byte) {
 	t.Helper()
-	mustNil(t, writeFile(fsys, filepath.Join(dir, name), b))
+	mustNil(t, durable.Write(fsys, filepath.Join(dir, name), b))
 }
 
 func TestLoad_EveryState(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -123,7 +124,7 @@ func (s *State) Encode(dst []byte, num base.FileNum) ([]byte, error) {
 // base.ErrFormatTooNew.
 func DecodeState(src []byte, num base.FileNum) (*State, error) {
 	mem := vfs.NewMem()
-	if err := writeFile(mem, base.ManifestName(num), src); err != nil {
+	if err := durable.Write(mem, base.ManifestName(num), src); err != nil {
 		return nil, fmt.Errorf("manifest: decode state: %w", err)
 	}
 	s, err := load(mem, "", current{manifest: num, durable: int64(len(src))})
