@@ -38,8 +38,8 @@ const (
 func (c *config) backupFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.backup, "backup", "", "keep this member's state in a `BUCKET` too: a folder, or s3://HOST[:PORT]/BUCKET/PREFIX")
-	f.DurationVar(&c.retain, "backup-retain", 24*time.Hour, "how far back states can be restored")
-	f.Int64Var(&c.keep, "backup-keep", 10<<30, "bytes of logs that wait on this disk for a bucket that is away, and never more than the disk has left")
+	f.DurationVar(&c.shipping.Retain, "backup-retain", 24*time.Hour, "how far back states can be restored")
+	f.Int64Var(&c.shipping.MaxKept, "backup-keep", 10<<30, "bytes of logs that wait on this disk for a bucket that is away, and never more than the disk has left")
 }
 
 // backups keeps the state of a member in a bucket, by package remote: the log each second, tables each minute.
@@ -54,8 +54,7 @@ func (c *config) backupFlags(cmd *cobra.Command) {
 type backups struct {
 	at           place
 	name         string
-	retain       time.Duration
-	keep         int64
+	options      remote.Options
 	logf         func(string, ...any)
 	letGo, ended atomic.Int64 // how often logs were let go, and buckets given up
 
@@ -72,8 +71,8 @@ func (m *member) openBackups(o *cluster.Options) error {
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)
 	}
-	m.backups = &backups{at: at, retain: c.retain, keep: c.keep, logf: m.logf}
-	if err := m.backups.identify(c.dir, c.id); err != nil {
+	m.backups = &backups{at: at, options: c.shipping, logf: m.logf}
+	if err := m.backups.identify(c.dir, c.ID); err != nil {
 		return fmt.Errorf("--backup: %w", err)
 	}
 	o.OpenStore = m.backups.open
@@ -205,7 +204,9 @@ func (b *backup) attach(ctx context.Context, n int) (*remote.Store, place, error
 	if err != nil {
 		return nil, to, err
 	}
-	store, err := remote.Attach(ctx, b.db, b.dir, bucket, &remote.Options{Retain: b.retain, MaxKept: b.keep, OnEvent: b.hear})
+	o := b.options
+	o.OnEvent = b.hear
+	store, err := remote.Attach(ctx, b.db, b.dir, bucket, &o)
 	return store, to, err
 }
 
@@ -271,7 +272,7 @@ func (m *member) backupMetrics(one func(name, kind, help string, v float64)) {
 	one("shaled_backup_up", "gauge", "1 if the state has a backup, its bucket answers, and nothing else keeps writes from it.",
 		oneIf(err == nil && s.Away == nil && s.Failing == nil && s.Err == nil))
 	one("shaled_backup_kept_bytes", "gauge", "Bytes of logs that wait for the bucket.", float64(kept))
-	one("shaled_backup_keep_limit_bytes", "gauge", "How many of them may wait (--backup-keep).", float64(m.backups.keep))
+	one("shaled_backup_keep_limit_bytes", "gauge", "How many of them may wait (--backup-keep).", float64(m.backups.options.MaxKept))
 	one("shaled_backup_let_go_total", "counter", "How often more waited, and logs were let go: no restore can go to that time.", float64(m.backups.letGo.Load()))
 	one("shaled_backup_ended_total", "counter", "How often another program took the bucket over, and another was begun.", float64(m.backups.ended.Load()))
 	if err != nil {

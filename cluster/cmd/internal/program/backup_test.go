@@ -41,7 +41,7 @@ func restored(t *testing.T, bucket, key string) string {
 	if err != nil || len(below) != 1 {
 		t.Fatalf("the bucket has %q, %v", below, err)
 	}
-	return storeIn(t, below[0], key)
+	return storeIn(t, below[0].String(), key)
 }
 
 // storeIn restores a store from its bucket, a folder, and returns its value of key.
@@ -184,7 +184,7 @@ func TestBackup_Refused(t *testing.T) {
 	if err != nil || len(below) != 2 {
 		t.Fatalf("the bucket has %q, %v", below, err)
 	}
-	b, err := remote.NewDir(nil, below[1])
+	b, err := remote.NewDir(nil, below[1].dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,8 +36,8 @@ func TestCluster_Client(t *testing.T) {
 					t.Fatalf("CLUSTER SHARDS = %+v, %v", shards, err)
 				}
 				first := shards[0].Nodes[0]
-				if addr := net.JoinHostPort(first.IP, fmt.Sprint(first.Port)); first.Role != "master" || first.ID != lead.config.id || addr != lead.addr {
-					t.Errorf("the first node of CLUSTER SHARDS is %+v, while %s leads", first, lead.config.id)
+				if addr := net.JoinHostPort(first.IP, fmt.Sprint(first.Port)); first.Role != "master" || first.ID != lead.config.ID || addr != lead.addr {
+					t.Errorf("the first node of CLUSTER SHARDS is %+v, while %s leads", first, lead.config.ID)
 				}
 			}
 			lead.stop()

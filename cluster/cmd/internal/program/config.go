@@ -11,42 +11,34 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
+
+	"github.com/shaledb/shale/cluster"
+	"github.com/shaledb/shale/cluster/cmd/internal/server"
+	"github.com/shaledb/shale/remote"
 )
 
 // A config is what the options of serve set.
 type config struct {
-	dir string
-	id  string
+	cluster.Options // as far as options of serve set them; so are these two
+	server.Config
+	shipping remote.Options
 
-	bootstrap bool
-	join      []string
-	learner   bool
-	listen    string // for members
-	advertise string
+	dir       string
 	heartbeat time.Duration
 	raftLog   string
+	cache     int64
 
 	addr    string // for clients
 	http    string // "": no pages
 	reads   string
-	forward bool
 	clients map[string]string // where clients find each member
-
-	timeout    time.Duration
-	maxCommand int64
-	maxClients int
-	values     bool
-	cache      int64
-
-	snapshotRate, logSize, logSizeBehind int64
+	values  bool
 
 	unprotected bool
 	secrets     secrets
 	tlsClients  bool
 
 	backup string
-	retain time.Duration
-	keep   int64
 }
 
 // The values of --reads.
@@ -65,24 +57,24 @@ const (
 // flags adds the options of serve to a command.
 func (c *config) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&c.id, "id", "", "name of this member in its group, for good (letters, digits, '.', '_', '-')")
-	f.BoolVar(&c.bootstrap, "bootstrap", false, "make a new group with this member alone, unless DIR has one, or a member at --join has")
-	f.StringSliceVar(&c.join, "join", nil, "enter the group that the member at this `HOST:PORT` (its --listen) is in; several with commas")
-	f.BoolVar(&c.learner, "learner", false, "enter without a vote: get all writes, serve reads, count for no majority")
-	f.StringVar(&c.listen, "listen", defaultListen, "`HOST:PORT` for other members")
-	f.StringVar(&c.advertise, "advertise", "", "`HOST:PORT` where other members find this one, if it is not --listen")
+	f.StringVar(&c.ID, "id", "", "name of this member in its group, for good (letters, digits, '.', '_', '-')")
+	f.BoolVar(&c.Bootstrap, "bootstrap", false, "make a new group with this member alone, unless DIR has one, or a member at --join has")
+	f.StringSliceVar(&c.Join, "join", nil, "enter the group that the member at this `HOST:PORT` (its --listen) is in; several with commas")
+	f.BoolVar(&c.Learner, "learner", false, "enter without a vote: get all writes, serve reads, count for no majority")
+	f.StringVar(&c.Listen, "listen", defaultListen, "`HOST:PORT` for other members")
+	f.StringVar(&c.Advertise, "advertise", "", "`HOST:PORT` where other members find this one, if it is not --listen")
 	f.StringVar(&c.addr, "addr", defaultAddr, "`HOST:PORT` for clients of Redis")
 	f.StringVar(&c.http, "http", defaultHTTP, "`HOST:PORT` for pages, metrics and the commands join, leave and transfer; none: no pages")
 	f.StringVar(&c.reads, "reads", readsLinear, "linear: a read sees all writes that were answered before; local: this member's state, which may be older")
-	f.BoolVar(&c.forward, "forward", true, "send writes to the leader; --forward=false: answer MOVED or READONLY with the leader's name instead")
+	f.BoolVar(&c.Forward, "forward", true, "send writes to the leader; --forward=false: answer MOVED or READONLY with the leader's name instead")
 	f.StringToStringVar(&c.clients, "clients", nil, "where clients find the members, for MOVED and CLUSTER: `ID=HOST:PORT`,...")
-	f.DurationVar(&c.timeout, "timeout", 5*time.Second, "how long a command may wait for the group, such as for the election of a leader")
-	f.Int64Var(&c.maxCommand, "max-command", 16<<20, "bytes of a command with its arguments; a larger one ends the connection")
-	f.IntVar(&c.maxClients, "max-clients", 1000, "connections of clients at a time")
+	f.DurationVar(&c.Timeout, "timeout", 5*time.Second, "how long a command may wait for the group, such as for the election of a leader")
+	f.Int64Var(&c.MaxCommand, "max-command", 16<<20, "bytes of a command with its arguments; a larger one ends the connection")
+	f.IntVar(&c.MaxClients, "max-clients", 1000, "connections of clients at a time")
 	f.Int64Var(&c.cache, "cache", 0, "bytes of the block cache; 0: the store's default")
-	f.Int64Var(&c.snapshotRate, "snapshot-rate", 0, "bytes a second with which a leader sends its state to a member that needs all of it; 0: as fast as it goes")
-	f.Int64Var(&c.logSize, "log-size", 256<<20, "bytes of writes after which a snapshot is made and the log cut off; a quarter of them stays")
-	f.Int64Var(&c.logSizeBehind, "log-size-behind", 4<<30, "bytes of writes that the leader keeps for a member that is getting the state")
+	f.Int64Var(&c.SnapshotRate, "snapshot-rate", 0, "bytes a second with which a leader sends its state to a member that needs all of it; 0: as fast as it goes")
+	f.Int64Var(&c.LogSize, "log-size", 256<<20, "bytes of writes after which a snapshot is made and the log cut off; a quarter of them stays")
+	f.Int64Var(&c.LogSizeBehind, "log-size-behind", 4<<30, "bytes of writes that the leader keeps for a member that is getting the state")
 	f.BoolVar(&c.values, "values", false, "show values on the pages, not only keys")
 	f.DurationVar(&c.heartbeat, "heartbeat", time.Second, "how long a member hears nothing from its leader before it asks to be elected")
 	f.StringVar(&c.raftLog, "raft-log", "warn", "what to print of raft: off, error, warn, info or debug")
@@ -94,24 +86,24 @@ func (c *config) flags(cmd *cobra.Command) {
 // check returns an error for options that make no sense. It names the option and the next step.
 func (c *config) check() error {
 	switch {
-	case c.id == "":
+	case c.ID == "":
 		return errors.New("--id is missing: name the member, such as --id a")
-	case c.bootstrap && c.learner:
+	case c.Bootstrap && c.Learner:
 		return errors.New("--learner: the first member of a group needs a vote; leave out one of --learner and --bootstrap")
 	case c.reads != readsLinear && c.reads != readsLocal:
 		return fmt.Errorf("--reads %s: write linear or local", c.reads)
-	case c.timeout <= 0:
-		return fmt.Errorf("--timeout %v: write a time above 0, such as 5s", c.timeout)
-	case c.maxCommand < 1<<10 || c.maxCommand > 64<<20:
-		return fmt.Errorf("--max-command %d: write a number of bytes from 1024 to %d", c.maxCommand, 64<<20)
-	case c.maxClients < 1:
-		return fmt.Errorf("--max-clients %d: write a number from 1 up", c.maxClients)
+	case c.Timeout <= 0:
+		return fmt.Errorf("--timeout %v: write a time above 0, such as 5s", c.Timeout)
+	case c.MaxCommand < 1<<10 || c.MaxCommand > 64<<20:
+		return fmt.Errorf("--max-command %d: write a number of bytes from 1024 to %d", c.MaxCommand, 64<<20)
+	case c.MaxClients < 1:
+		return fmt.Errorf("--max-clients %d: write a number from 1 up", c.MaxClients)
 	case c.cache < 0:
 		return fmt.Errorf("--cache %d: write a number of bytes", c.cache)
-	case c.retain < 0:
-		return fmt.Errorf("--backup-retain %v: write a time such as 24h", c.retain)
-	case c.backup != "" && c.keep < 1:
-		return fmt.Errorf("--backup-keep %d: write a number of bytes", c.keep)
+	case c.shipping.Retain < 0:
+		return fmt.Errorf("--backup-retain %v: write a time such as 24h", c.shipping.Retain)
+	case c.backup != "" && c.shipping.MaxKept < 1:
+		return fmt.Errorf("--backup-keep %d: write a number of bytes", c.shipping.MaxKept)
 	case c.heartbeat < 20*time.Millisecond:
 		return fmt.Errorf("--heartbeat %v is too short: 20ms is the shortest", c.heartbeat)
 	case c.tlsClients && (c.secrets.ca == "" || c.secrets.membersCA == ""):
@@ -130,7 +122,7 @@ func (c *config) check() error {
 	for _, a := range []struct {
 		option, addr string
 		needed       bool
-	}{{"addr", c.addr, true}, {"listen", c.listen, true}, {"advertise", c.advertise, false}, {"http", c.http, false}} {
+	}{{"addr", c.addr, true}, {"listen", c.Listen, true}, {"advertise", c.Advertise, false}, {"http", c.http, false}} {
 		if a.addr == "" && !a.needed {
 			continue
 		}
@@ -138,7 +130,7 @@ func (c *config) check() error {
 			return err
 		}
 	}
-	for _, a := range c.join {
+	for _, a := range c.Join {
 		if err := checkAddr("join ", a); err != nil {
 			return err
 		}
@@ -157,8 +149,8 @@ func (c *config) checkReach() error {
 		return fmt.Errorf("--addr %s: other machines can reach it, and could read and write everything. Set a password (--password-file), or %s", c.addr, or)
 	case c.http != "" && !isOwn(c.http) && !password && !c.tlsClients:
 		return fmt.Errorf("--http %s: other machines can reach it, and could change the group. Set a password (--password-file), or %s", c.http, or)
-	case !isOwn(c.listen) && !hasTLS:
-		return fmt.Errorf("--listen %s: other machines can reach it, and could become members. Give --tls-cert, --tls-key and --tls-ca, or %s", c.listen, or)
+	case !isOwn(c.Listen) && !hasTLS:
+		return fmt.Errorf("--listen %s: other machines can reach it, and could become members. Give --tls-cert, --tls-key and --tls-ca, or %s", c.Listen, or)
 	}
 	return nil
 }
@@ -169,7 +161,7 @@ func (c *config) warnings() []string {
 	if c.secrets.cert == "" && c.secrets.password != "" && !isOwn(c.addr) {
 		w = append(w, fmt.Sprintf("--addr %s has no TLS: the password and all data travel readable for others; --tls-cert, --tls-key and --tls-ca change that", c.addr))
 	}
-	if c.unprotected && (!isOwn(c.addr) || !isOwn(c.listen) || c.http != "" && !isOwn(c.http)) {
+	if c.unprotected && (!isOwn(c.addr) || !isOwn(c.Listen) || c.http != "" && !isOwn(c.http)) {
 		w = append(w, "--unprotected: whoever can reach this machine can read and write everything, and change the group")
 	}
 	if c.reads == readsLocal {

@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/cluster"
+	"github.com/shaledb/shale/cluster/cmd/internal/server"
 )
 
 // Options that make no sense are refused before anything is made, with the option and the next step in the error.
@@ -63,7 +66,8 @@ func TestServe_BadOptions(t *testing.T) {
 func TestServe_Reach(t *testing.T) {
 	t.Parallel()
 	with := func(change func(*config)) *config {
-		c := &config{id: "a", addr: "0.0.0.0:1", listen: "127.0.0.1:1", http: "127.0.0.1:1", reads: readsLinear, timeout: 1, maxCommand: 1 << 20, maxClients: 1, heartbeat: 1e9, raftLog: "off"}
+		c := &config{Options: cluster.Options{ID: "a", Listen: "127.0.0.1:1"}, Config: server.Config{Timeout: 1, MaxCommand: 1 << 20, MaxClients: 1},
+			addr: "0.0.0.0:1", http: "127.0.0.1:1", reads: readsLinear, heartbeat: 1e9, raftLog: "off"}
 		change(c)
 		return c
 	}
@@ -81,7 +85,7 @@ func TestServe_Reach(t *testing.T) {
 		{"its own risk", with(func(c *config) { c.unprotected = true }), true, "whoever can reach"},
 		{"loopback", with(func(c *config) { c.addr = "localhost:1" }), true, ""},
 		{"IPv6 loopback", with(func(c *config) { c.addr = "[::1]:1" }), true, ""},
-		{"members", with(func(c *config) { c.addr, c.listen, c.secrets.password = "127.0.0.1:1", "10.0.0.1:1", "x" }), false, ""},
+		{"members", with(func(c *config) { c.addr, c.Listen, c.secrets.password = "127.0.0.1:1", "10.0.0.1:1", "x" }), false, ""},
 		{"local reads", with(func(c *config) { c.addr, c.reads = "127.0.0.1:1", readsLocal }), true, "--reads local"},
 	} {
 		if err := test.c.check(); (err == nil) != test.allowed {

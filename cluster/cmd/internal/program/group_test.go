@@ -32,7 +32,7 @@ func TestGroup_AnyMember(t *testing.T) {
 			}
 			for _, other := range group {
 				if got, err := dial(t, other.addr).Get(ctx, key).Result(); err != nil || got != fmt.Sprint(round) {
-					t.Fatalf("member %s gives %q, %v for what %s has written", other.config.id, got, err, r.config.id)
+					t.Fatalf("member %s gives %q, %v for what %s has written", other.config.ID, got, err, r.config.ID)
 				}
 			}
 		}
@@ -116,7 +116,7 @@ func TestGroup_ScanThroughElections(t *testing.T) {
 			}
 		}
 		if len(seen) != 500 {
-			t.Errorf("SCAN on member %s found %d keys of 500", r.config.id, len(seen))
+			t.Errorf("SCAN on member %s found %d keys of 500", r.config.ID, len(seen))
 		}
 	}
 }
@@ -127,12 +127,12 @@ func TestGroup_WithoutForwarding(t *testing.T) {
 	group := three(t, "--forward=false", "--clients", "a=127.0.0.1:1,b=127.0.0.1:2")
 	ctx := t.Context()
 	for to, addr := range map[string]string{"a": "MOVED 0 127.0.0.1:1", "b": "MOVED 0 127.0.0.1:2", "c": "READONLY this member does not lead: write to member c"} {
-		if lead, _ := leader(t, group); lead.config.id != to {
+		if lead, _ := leader(t, group); lead.config.ID != to {
 			must(t, "transfer", to, "--at", lead.http)
 		}
 		lead, others := leader(t, group)
-		if lead.config.id != to {
-			t.Fatalf("member %s leads, not %s", lead.config.id, to)
+		if lead.config.ID != to {
+			t.Fatalf("member %s leads, not %s", lead.config.ID, to)
 		}
 		if err := dial(t, lead.addr).Set(ctx, "k", to, 0).Err(); err != nil {
 			t.Errorf("the leader: %v", err)
@@ -141,10 +141,10 @@ func TestGroup_WithoutForwarding(t *testing.T) {
 			testenv.WaitFor(t, "the new leader is known", func() bool { return r.node.Stats().Leader == to })
 			err := dial(t, r.addr).Set(ctx, "k", "x", 0).Err()
 			if err == nil || !strings.HasPrefix(err.Error(), addr) {
-				t.Errorf("member %s, while %s leads: %v, want %s", r.config.id, to, err, addr)
+				t.Errorf("member %s, while %s leads: %v, want %s", r.config.ID, to, err, addr)
 			}
 			if got, err := dial(t, r.addr).Get(ctx, "k").Result(); err != nil || got != to {
-				t.Errorf("GET on member %s = %q, %v", r.config.id, got, err)
+				t.Errorf("GET on member %s = %q, %v", r.config.ID, got, err)
 			}
 		}
 	}
@@ -173,14 +173,14 @@ func TestGroup_LeaderEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("the first write after the end of the leader took %v", time.Since(begin))
-	again := start(t, lead.args[0], "--id", lead.config.id, "--addr", "127.0.0.1:0", "--http", "none", "--listen", listens)
+	again := start(t, lead.args[0], "--id", lead.config.ID, "--addr", "127.0.0.1:0", "--http", "none", "--listen", listens)
 	for _, key := range []string{"before", "after"} {
 		if n, err := dial(t, again.addr).Exists(ctx, key).Result(); err != nil || n != 1 {
 			t.Errorf("%s on the member that came back: %d, %v", key, n, err)
 		}
 	}
 	// The same directory can't make another group.
-	_, notes, status := run(ctx, "serve", others[1].args[0], "--id", others[1].config.id, "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "none", "--bootstrap")
+	_, notes, status := run(ctx, "serve", others[1].args[0], "--id", others[1].config.ID, "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "none", "--bootstrap")
 	if status != failed || !strings.Contains(notes, "open already") {
 		t.Errorf("a second start of a member: %d, %s", status, notes)
 	}
@@ -197,11 +197,11 @@ func TestGroup_Members(t *testing.T) {
 		t.Errorf("members:\n%s", list)
 	}
 	gone := others[1]
-	_, notes, status := run(t.Context(), "leave", gone.config.id, "--at", others[0].http)
-	if status != failed || !strings.Contains(notes, `it is "`+lead.config.id+`"`) || !strings.Contains(notes, "ask that one with --at") {
+	_, notes, status := run(t.Context(), "leave", gone.config.ID, "--at", others[0].http)
+	if status != failed || !strings.Contains(notes, `it is "`+lead.config.ID+`"`) || !strings.Contains(notes, "ask that one with --at") {
 		t.Errorf("leave at a follower: %d, %s", status, notes)
 	}
-	if list := must(t, "leave", gone.config.id, "--at", at); strings.Contains(list, gone.node.Address()) {
+	if list := must(t, "leave", gone.config.ID, "--at", at); strings.Contains(list, gone.node.Address()) {
 		t.Errorf("after leave:\n%s", list)
 	}
 	waitVoters(t, others[0], 2)
@@ -318,7 +318,7 @@ func TestGroup_TLS(t *testing.T) {
 	}
 	for _, r := range group {
 		client := dial(t, r.addr, func(o *redis.Options) { o.TLSConfig, o.Password = config, "secret" })
-		if err := client.Set(ctx, "k", r.config.id, 0).Err(); err != nil {
+		if err := client.Set(ctx, "k", r.config.ID, 0).Err(); err != nil {
 			t.Errorf("with TLS: %v", err)
 		}
 		for name, change := range map[string]func(o *redis.Options){

@@ -88,7 +88,7 @@ func (m *member) protect(next http.Handler) http.Handler {
 
 func (m *member) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	ok, why := m.health()
-	status, answer := http.StatusOK, map[string]any{"member": m.config.id, "ok": ok}
+	status, answer := http.StatusOK, map[string]any{"member": m.config.ID, "ok": ok}
 	if !ok {
 		status, answer["why"] = http.StatusServiceUnavailable, why
 	}
@@ -115,7 +115,7 @@ func (m *member) withStore(fn func(http.Handler)) error {
 		p := &m.pages
 		p.mu.Lock()
 		if p.of != db {
-			options := []debug.Option{debug.Title("member " + m.config.id)}
+			options := []debug.Option{debug.Title("member " + m.config.ID)}
 			if m.config.values {
 				options = append(options, debug.ShowValues())
 			}
@@ -302,7 +302,7 @@ func (m *member) servePage(w http.ResponseWriter, r *http.Request) {
 	ok, why := m.health()
 	stats, counts := m.node.Stats(), m.server.Counts()
 	data := map[string]any{
-		"ID": m.config.id, "OK": ok, "Why": why, "Members": members, "Stats": stats, "Counts": counts, "Reads": m.config.reads, "Forward": m.config.forward,
+		"ID": m.config.ID, "OK": ok, "Why": why, "Members": members, "Stats": stats, "Counts": counts, "Reads": m.config.reads, "Forward": m.config.Forward,
 		"State": strings.ToLower(stats.State), "Addr": m.addr, "Address": m.node.Address(), "Behind": stats.Commit - min(stats.Commit, stats.Applied),
 		"Uptime": time.Since(m.started).Round(time.Second), "Backup": m.backupLine(), "Version": version(),
 		"ReadMean": mean(counts.Reads.Time, counts.Reads.N), "WriteMean": mean(counts.Writes.Time, counts.Writes.N),

@@ -47,7 +47,7 @@ func TestPages(t *testing.T) {
 	for _, r := range group {
 		at := "http://" + r.http
 		for path, want := range map[string]string{
-			"/": "Member " + r.config.id, "/style.css": "--line", "/health": `"ok":true`, "/members": `"leader":true`, "/store/": "<html",
+			"/": "Member " + r.config.ID, "/style.css": "--line", "/health": `"ok":true`, "/members": `"leader":true`, "/store/": "<html",
 			"/store/api/": "[", "/store/?format=json": "{",
 		} {
 			if status, body := get(t, "GET", at+path); status != http.StatusOK || !strings.Contains(body, want) {

@@ -63,21 +63,21 @@ func (p place) String() string {
 }
 
 // below returns the buckets of stores below this one, in order.
-func (p place) below(ctx context.Context) ([]string, error) {
+func (p place) below(ctx context.Context) ([]place, error) {
 	b, err := p.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var found []string
+	var found []place
 	for info, err := range b.List(ctx, "", "") {
 		if err != nil {
 			return nil, err
 		}
 		if prefix, ok := strings.CutSuffix(info.Name, "/"+remote.IdentityName); ok {
-			found = append(found, p.sub(strings.Split(prefix, "/")...).String())
+			found = append(found, p.sub(strings.Split(prefix, "/")...))
 		}
 	}
-	slices.Sort(found)
+	slices.SortFunc(found, func(a, b place) int { return strings.Compare(a.String(), b.String()) })
 	return found, nil
 }
 

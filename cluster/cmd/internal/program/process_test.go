@@ -238,7 +238,7 @@ func checkBackups(t *testing.T, bucket string, group []*child, acknowledged []at
 	}
 	whole := make(map[string]bool) // by the member's id
 	for _, dir := range below {
-		b, err := remote.NewDir(nil, dir)
+		b, err := remote.NewDir(nil, dir.dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +265,7 @@ func checkBackups(t *testing.T, bucket string, group []*child, acknowledged []at
 			t.Fatal(err)
 		}
 		t.Logf("backup %s lacks %d writes", dir, missing)
-		id, _, _ := strings.Cut(filepath.Base(filepath.Dir(dir)), "-")
+		id, _, _ := strings.Cut(filepath.Base(filepath.Dir(dir.dir)), "-")
 		whole[id] = whole[id] || missing == 0
 	}
 	for _, c := range group {

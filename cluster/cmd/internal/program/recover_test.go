@@ -61,7 +61,7 @@ func TestRecover_LostMajority(t *testing.T) {
 	}
 	serve := func(i int, more ...string) *running {
 		c := group[i].config
-		return start(t, append([]string{c.dir, "--id", c.id, "--addr", "127.0.0.1:0", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0"}, more...)...)
+		return start(t, append([]string{c.dir, "--id", c.ID, "--addr", "127.0.0.1:0", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0"}, more...)...)
 	}
 	first := serve(lead)
 	second := serve(1-lead, "--join", first.node.Address())

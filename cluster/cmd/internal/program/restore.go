@@ -64,16 +64,12 @@ func restore(ctx context.Context, env Environment, bucket, dir, id string, at re
 			return fmt.Errorf("there is no backup in %s: correct the name", from)
 		}
 		var list strings.Builder
-		for _, text := range below {
-			state, err := parsePlace(text)
-			if err != nil {
-				return err
-			}
+		for _, state := range below {
 			size, last, err := state.describe(ctx)
 			if err != nil {
-				return fmt.Errorf("%s: %w", text, err)
+				return fmt.Errorf("%s: %w", state, err)
 			}
-			fmt.Fprintf(&list, "\n%s  last written %s, %s", text, last.Local().Format("2006-01-02 15:04:05"), base.FormatBytes(size))
+			fmt.Fprintf(&list, "\n%s  last written %s, %s", state, last.Local().Format("2006-01-02 15:04:05"), base.FormatBytes(size))
 		}
 		return fmt.Errorf("%s has backups below it, of each state of each member: choose one of%s", from, &list)
 	}

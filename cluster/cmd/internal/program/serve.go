@@ -105,7 +105,7 @@ func (c *config) serve(ctx context.Context, env Environment) error {
 	if err := m.open(env); err != nil {
 		return err
 	}
-	m.logf("member %s serves clients on %s, members on %s, pages on %s", c.id, m.addr, m.node.Address(), m.pagesURL())
+	m.logf("member %s serves clients on %s, members on %s, pages on %s", c.ID, m.addr, m.node.Address(), m.pagesURL())
 	if env.Ready != nil {
 		env.Ready(m)
 	}
@@ -124,30 +124,26 @@ func listen(addr string, t *tls.Config) (net.Listener, error) {
 // open opens the member and makes its server.
 func (m *member) open(env Environment) error {
 	c := &m.config
-	o := &cluster.Options{
-		ID: c.id, About: m.about, Bootstrap: c.bootstrap, Join: c.join, Learner: c.learner, Forward: c.forward,
-		Listen: c.listen, Advertise: c.advertise, TLS: m.tls.members,
-		SnapshotRate: c.snapshotRate, LogSize: c.logSize, LogSizeBehind: c.logSizeBehind,
-		Store: &shale.Options{CacheSize: c.cache, FilterHash: shale.SipHash}, // clients choose the keys
-		Raft: func(r *raft.Config) {
-			r.HeartbeatTimeout, r.ElectionTimeout, r.LeaderLeaseTimeout = c.heartbeat, c.heartbeat, c.heartbeat/2
-			r.CommitTimeout = min(r.CommitTimeout, c.heartbeat/4)
-			r.Logger = hclog.New(&hclog.LoggerOptions{Name: "raft", Level: hclog.LevelFromString(c.raftLog), Output: env.Err})
-		},
+	o := c.Options
+	o.About, o.TLS = m.about, m.tls.members
+	o.Store = &shale.Options{CacheSize: c.cache, FilterHash: shale.SipHash} // clients choose the keys
+	o.Raft = func(r *raft.Config) {
+		r.HeartbeatTimeout, r.ElectionTimeout, r.LeaderLeaseTimeout = c.heartbeat, c.heartbeat, c.heartbeat/2
+		r.CommitTimeout = min(r.CommitTimeout, c.heartbeat/4)
+		r.Logger = hclog.New(&hclog.LoggerOptions{Name: "raft", Level: hclog.LevelFromString(c.raftLog), Output: env.Err})
 	}
-	if err := m.openBackups(o); err != nil {
+	if err := m.openBackups(&o); err != nil {
 		return err
 	}
-	node, err := cluster.Open(c.dir, o)
+	node, err := cluster.Open(c.dir, &o)
 	if err != nil {
 		return err
 	}
 	m.node = node
-	m.server = server.New(server.Config{
-		Group: node, Explain: m.explain, Again: m.again, Local: c.reads == readsLocal, Timeout: c.timeout,
-		Password: c.secrets.password, MaxCommand: c.maxCommand, MaxClients: c.maxClients,
-		Info: m.info, Members: m.clientMembers,
-	})
+	s := c.Config
+	s.Group, s.Explain, s.Again, s.Info, s.Members = node, m.explain, m.again, m.info, m.clientMembers
+	s.Local, s.Password = c.reads == readsLocal, c.secrets.password
+	m.server = server.New(s)
 	return nil
 }
 
@@ -198,7 +194,7 @@ func (m *member) run(ctx context.Context, clients, web net.Listener) error {
 	if cerr := m.node.Close(); err == nil {
 		err = cerr
 	}
-	m.logf("member %s stopped after %d commands", m.config.id, counts.All)
+	m.logf("member %s stopped after %d commands", m.config.ID, counts.All)
 	return err
 }
 
@@ -219,7 +215,7 @@ func (m *member) sayAlone(ctx context.Context) {
 		case <-time.After(aloneLook):
 		}
 		all, _ := m.node.Members() // none of a member that has stopped
-		is := slices.ContainsFunc(all, func(one cluster.Member) bool { return one.ID == m.config.id })
+		is := slices.ContainsFunc(all, func(one cluster.Member) bool { return one.ID == m.config.ID })
 		was, said = was || is, said && !is
 		if is || said || !was && time.Now().Before(next) {
 			continue
@@ -230,11 +226,11 @@ func (m *member) sayAlone(ctx context.Context) {
 			said = true
 			m.logf("warning: this member was removed from its group: end it; to take it in again, start it with --join and an empty folder")
 		case len(all) > 0:
-		case len(c.join) > 0:
+		case len(c.Join) > 0:
 			m.logf("not in a group yet: the members at %s have not let it in; see that one of them runs, has a leader, and does not know another member %s (shaled members)",
-				strings.Join(c.join, ", "), c.id)
+				strings.Join(c.Join, ", "), c.ID)
 		default:
-			m.logf("not in a group yet: take it in with shaled join %s %s, or start it with --join or --bootstrap", c.id, m.node.Address())
+			m.logf("not in a group yet: take it in with shaled join %s %s, or start it with --join or --bootstrap", c.ID, m.node.Address())
 		}
 	}
 }
@@ -265,7 +261,7 @@ func (m *member) explain(err error) string {
 		return "CLUSTERDOWN the group does not answer in time; nothing was written: " + message(err)
 	case errors.As(err, &other) && other.ID == "":
 		return "CLUSTERDOWN no member leads the group at the moment; nothing was written"
-	case errors.As(err, &other) && m.config.forward:
+	case errors.As(err, &other) && m.config.Forward:
 		return fmt.Sprintf("CLUSTERDOWN member %s leads and could not be reached in time; nothing was written", other.ID)
 	case errors.As(err, &other):
 		if addr := m.config.clients[other.ID]; addr != "" {
@@ -284,5 +280,5 @@ func (m *member) explain(err error) string {
 // elected.
 func (m *member) again(err error) bool {
 	var other *cluster.NotLeaderError
-	return errors.As(err, &other) && !errors.Is(err, cluster.ErrUnknown) && (m.config.forward || other.ID == "")
+	return errors.As(err, &other) && !errors.Is(err, cluster.ErrUnknown) && (m.config.Forward || other.ID == "")
 }

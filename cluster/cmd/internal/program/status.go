@@ -27,12 +27,12 @@ func version() string {
 func (m *member) info() []server.Section {
 	s := m.node.Stats()
 	role := "master" // of which a client thinks that it takes writes
-	if !m.config.forward && !m.node.IsLeader() {
+	if !m.config.Forward && !m.node.IsLeader() {
 		role = "slave"
 	}
 	sections := []server.Section{
 		resp.NewSection("Replication", "role", role),
-		resp.NewSection("Group", "member", m.config.id, "state", strings.ToLower(s.State), "leader", s.Leader, "term", s.Term,
+		resp.NewSection("Group", "member", m.config.ID, "state", strings.ToLower(s.State), "leader", s.Leader, "term", s.Term,
 			"members", s.Members, "voters", s.Voters, "last_index", s.Last, "commit_index", s.Commit, "applied_index", s.Applied, "reads", m.config.reads),
 	}
 	_ = m.node.View(func(db *shale.DB) error { // a member that has stopped has no such section
