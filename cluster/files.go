@@ -33,6 +33,18 @@ func removeTree(fsys vfs.FS, name string) error {
 	return err
 }
 
+// removeAs removes a directory or a file that counts by its name, in one step: what is left of it under the name temp, if
+// that is interrupted, is swept by the next start.
+func removeAs(fsys vfs.FS, name, temp string) error {
+	if err := fsys.Rename(name, temp); err != nil {
+		return err
+	}
+	if err := fsys.SyncDir(filepath.Dir(name)); err != nil {
+		return err
+	}
+	return removeTree(fsys, temp)
+}
+
 // sweepTemps removes what is unfinished in a directory: the names that begin with prefix and end with tempSuffix.
 func sweepTemps(fsys vfs.FS, dir, prefix string) error {
 	names, err := fsys.List(dir)

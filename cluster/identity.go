@@ -144,9 +144,12 @@ func (n *Node) changeIdentity(fn func(*identity)) error {
 	return nil
 }
 
-// group returns the group's name, "" before the member has one.
-func (n *Node) group() string {
+// identity returns what MEMBER says.
+func (n *Node) identity() identity {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.id.Group
+	return n.id
 }
+
+// group returns the group's name, "" before the member has one.
+func (n *Node) group() string { return n.identity().Group }

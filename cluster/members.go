@@ -306,13 +306,6 @@ func (n *Node) takePlace() error {
 	return nil
 }
 
-// joined reports whether this member is in the group for good: it comes back only as long as it is in.
-func (n *Node) joined() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.id.Joined
-}
-
 // errBehind is wrapped when a learner is too far behind for a vote.
 var errBehind = errors.New("the learner is behind")
 
@@ -387,7 +380,7 @@ func (n *Node) lookAfterPlace() bool {
 	defer cancel()
 	req := joinRequest{Server: n.server, Address: n.network.advertise}
 	switch {
-	case !n.joined() && len(n.opts.Join) > 0:
+	case !n.identity().Joined && len(n.opts.Join) > 0:
 		// A configuration that has this member is not enough: the leader that has sent it may have lost
 		// its place before it was committed, and the next one does not know of it.
 		req.New = true

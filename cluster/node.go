@@ -202,11 +202,7 @@ func (n *Node) openStores() error {
 }
 
 // hello is what this member says in greetings.
-func (n *Node) hello() hello {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return hello{Group: n.id.Group, From: n.server}
-}
+func (n *Node) hello() hello { return hello{Group: n.group(), From: n.server} }
 
 // welcome checks the greeting of another member.
 func (n *Node) welcome(kind byte, h hello) error {

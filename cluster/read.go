@@ -190,19 +190,16 @@ func (n *Node) confirmTerm(ctx context.Context, term uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // nobody waits for the others
 	servers := n.servers()
-	voters, agreed := 0, 0
 	answers := make(chan error, len(servers))
-	asked := 0
+	voters, agreed := 0, 0
 	for _, s := range servers {
 		if s.Suffrage != raft.Voter {
 			continue
 		}
-		voters++
-		if s.ID == n.server {
-			agreed++
+		if voters++; s.ID == n.server {
+			answers <- nil
 			continue
 		}
-		asked++
 		terms := n.termsOf(s.ID)
 		r := terms.join()
 		n.wg.Go(func() {
@@ -213,23 +210,21 @@ func (n *Node) confirmTerm(ctx context.Context, term uint64) error {
 			answers <- err
 		})
 	}
-	need := voters/2 + 1
-	var last error
-	for agreed < need && asked > 0 {
+	var err error
+	for i := 0; i < voters && agreed <= voters/2; i++ {
 		select {
-		case err := <-answers:
-			asked--
-			if err == nil {
+		case e := <-answers:
+			if e == nil {
 				agreed++
 			} else {
-				last = err
+				err = e
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d members confirm that this one leads: %w", agreed, voters, ctx.Err())
+			err = ctx.Err()
 		}
 	}
-	if agreed < need {
-		return fmt.Errorf("%d of %d members confirm that this one leads: %w", agreed, voters, last)
+	if agreed <= voters/2 {
+		return fmt.Errorf("%d of %d members confirm that this one leads: %w", agreed, voters, err)
 	}
 	if n.raft().CurrentTerm() != term {
 		return n.notLeader()

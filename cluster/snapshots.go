@@ -334,14 +334,7 @@ func (s *snapshots) tempName() string {
 
 // remove removes a directory, which stops counting in one step. Requires: mu is not held.
 func (s *snapshots) remove(dir string) error {
-	temp := s.tempName()
-	if err := s.fs.Rename(dir, temp); err != nil {
-		return err
-	}
-	if err := s.fs.SyncDir(s.dir); err != nil {
-		return err
-	}
-	return removeTree(s.fs, temp)
+	return removeAs(s.fs, dir, s.tempName())
 }
 
 // add makes a finished snapshot count, and removes the oldest ones. Those before a snapshot that was received are of no

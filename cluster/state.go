@@ -191,18 +191,21 @@ func newestState(fsys vfs.FS, dir string) (number int, damaged bool, err error) 
 	}
 	marked := 0
 	for _, name := range names {
-		text, ok := strings.CutPrefix(name, statePrefix)
-		text, mark := strings.CutSuffix(text, damageSuffix)
-		n, err := strconv.Atoi(text)
-		switch {
-		case !ok || err != nil || n < 1:
-		case mark:
+		if n, mark, ok := parseStateName(name); ok && mark {
 			marked = max(marked, n)
-		default:
+		} else if ok {
 			number = max(number, n)
 		}
 	}
 	return number, marked > 0 && marked >= number, nil
+}
+
+// parseStateName returns K of state-K and state-K.damaged, and whether it is the latter.
+func parseStateName(name string) (number int, mark, ok bool) {
+	text, ok := strings.CutPrefix(name, statePrefix)
+	text, mark = strings.CutSuffix(text, damageSuffix)
+	number, err := strconv.Atoi(text)
+	return number, mark, ok && err == nil && number > 0
 }
 
 // sweepOthers removes all states but one.
@@ -212,9 +215,7 @@ func (s *state) sweepOthers(number int) error {
 		return err
 	}
 	for _, name := range names {
-		text, ok := strings.CutPrefix(name, statePrefix)
-		text, _ = strings.CutSuffix(text, damageSuffix)
-		if n, err := strconv.Atoi(text); !ok || err != nil || n == number {
+		if n, _, ok := parseStateName(name); !ok || n == number {
 			continue
 		}
 		if err := s.discard(filepath.Join(s.dir, name)); err != nil {
@@ -226,18 +227,11 @@ func (s *state) sweepOthers(number int) error {
 
 // discard removes a state in a way that it stops counting in one step.
 func (s *state) discard(path string) error {
-	temp := path + tempSuffix
-	err := s.fs.Rename(path, temp)
+	err := removeAs(s.fs, path, path+tempSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // a state that was replaced goes beside all others, as soon as nobody reads it
 	}
-	if err != nil {
-		return err
-	}
-	if err := s.fs.SyncDir(s.dir); err != nil {
-		return err
-	}
-	return removeTree(s.fs, temp)
+	return err
 }
 
 // statePath returns the directory of a member's state-K.

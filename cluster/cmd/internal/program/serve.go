@@ -151,8 +151,15 @@ func (m *member) open(env Environment) error {
 func (m *member) run(ctx context.Context, clients, web net.Listener) error {
 	serving, stopServing := context.WithCancel(context.Background())
 	defer stopServing()
-	clientsEnd := make(chan error, 1)
-	go func() { clientsEnd <- m.server.Serve(serving, clients, clientsGrace) }()
+	var err, clientsErr error
+	var running sync.WaitGroup
+	clientsEnd := make(chan struct{})
+	running.Go(func() {
+		defer close(clientsEnd)
+		clientsErr = m.server.Serve(serving, clients, clientsGrace)
+	})
+	running.Go(func() { m.sayAlone(serving) })
+	running.Go(func() { m.reread(serving) })
 	webEnd := make(chan error, 1)
 	var site *http.Server
 	if web != nil {
@@ -161,28 +168,18 @@ func (m *member) run(ctx context.Context, clients, web net.Listener) error {
 		}
 		go func() { webEnd <- site.Serve(web) }()
 	}
-	var alone sync.WaitGroup
-	alone.Go(func() { m.sayAlone(serving) })
-	alone.Go(func() { m.reread(serving) })
-	var err error
-	ended := false // the server for clients has
 	select {
 	case <-ctx.Done():
+		m.handOver()
 	case <-m.node.Failed():
 		err = m.node.Err()
-	case err = <-clientsEnd:
-		ended = true
+	case <-clientsEnd:
 	case err = <-webEnd:
 		err = fmt.Errorf("the server for pages ended: %w", err)
 	}
-	if err == nil {
-		m.handOver()
-	}
 	stopServing()
-	alone.Wait()
-	if !ended {
-		err = errors.Join(err, <-clientsEnd)
-	}
+	running.Wait()
+	err = errors.Join(err, clientsErr)
 	if site != nil {
 		grace, cancel := context.WithTimeout(context.Background(), pagesGrace)
 		defer cancel()

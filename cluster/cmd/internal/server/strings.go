@@ -37,7 +37,7 @@ var errReply = errors.New("the reply is too large")
 func (c *client) mget(r shale.Reader, args [][]byte) {
 	begin := len(c.Out)
 	c.Array(len(args))
-	err := getMany(r, args, func(value []byte, found bool) error {
+	err := r.(manyReader).GetMany(args, func(_ int, value []byte, found bool) error {
 		if !found {
 			c.Null()
 			return nil
@@ -59,11 +59,6 @@ func (c *client) mget(r shale.Reader, args [][]byte) {
 	c.fail(err)
 }
 
-// getMany looks up keys at one moment.
-func getMany(r shale.Reader, keys [][]byte, fn func(value []byte, found bool) error) error {
-	return r.(manyReader).GetMany(keys, func(_ int, value []byte, found bool) error { return fn(value, found) })
-}
-
 // exists is EXISTS. A key that is named twice counts twice.
 func (c *client) exists(r shale.Reader, args [][]byte) {
 	n := int64(0)
@@ -76,7 +71,7 @@ func (c *client) exists(r shale.Reader, args [][]byte) {
 		c.Truth(has)
 		return
 	}
-	err := getMany(r, args, func(_ []byte, found bool) error {
+	err := r.(manyReader).GetMany(args, func(_ int, _ []byte, found bool) error {
 		if found {
 			n++
 		}
