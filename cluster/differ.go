@@ -24,6 +24,8 @@ type digestRequest struct {
 type digestAnswer struct {
 	Digests []digest `json:"digests"`
 	Differs bool     `json:"differs"`
+
+	server raft.Server // which has answered, or should have
 }
 
 // answerDigest answers the leader, and stops this member if the leader says that it differs.
@@ -34,7 +36,7 @@ func (n *Node) answerDigest(req digestRequest) (digestAnswer, error) {
 	if differs && req.Differs != "" {
 		n.stopDiffering(req.Differs)
 	}
-	return digestAnswer{d.last(), differs}, nil
+	return digestAnswer{Digests: d.last(), Differs: differs}, nil
 }
 
 // stopDiffering stops this member for good.
@@ -43,19 +45,13 @@ func (n *Node) stopDiffering(why string) {
 	n.fail(errors.Join(fmt.Errorf("%w: %s", ErrDiffers, why), err))
 }
 
-// A compared is what another member has answered, if it has.
-type compared struct {
-	server raft.Server
-	digestAnswer
-}
-
 // askDigest asks another member. One that does not answer, or knows no digests, is as good as one with nothing in common.
-func (n *Node) askDigest(s raft.Server, req digestRequest) (c compared) {
+func (n *Node) askDigest(s raft.Server, req digestRequest) (a digestAnswer) {
 	ctx, cancel := context.WithTimeout(n.ctx, termTimeout)
 	defer cancel()
-	c.server = s
-	_ = n.caller.call(ctx, string(s.Address), s.ID, opDigest, req, &c.digestAnswer)
-	return c
+	a.server = s
+	_ = n.caller.call(ctx, string(s.Address), s.ID, opDigest, req, &a)
+	return a
 }
 
 // compareMembers compares the members once, if this one leads.
@@ -66,7 +62,7 @@ func (n *Node) compareMembers() {
 	}
 	own := &n.state.current.Load().digests
 	servers := n.servers()
-	answers := make([]compared, len(servers))
+	answers := make([]digestAnswer, len(servers))
 	var wg sync.WaitGroup
 	for i, s := range servers {
 		if s.ID != n.server {
@@ -78,9 +74,9 @@ func (n *Node) compareMembers() {
 }
 
 // judge decides who stops.
-func (n *Node) judge(own *digests, servers []raft.Server, answers []compared) {
+func (n *Node) judge(own *digests, servers []raft.Server, answers []digestAnswer) {
 	voters, agree, silent := 0, 0, 0
-	var differ []compared
+	var differ []digestAnswer
 	var ids []string
 	for i, s := range servers {
 		vote := 0

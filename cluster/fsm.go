@@ -110,23 +110,19 @@ func (a *applier) addOps(kind byte, command *shale.Batch) (r result, err error) 
 				r.Present = append(r.Present, there)
 			}
 		}
-		if err := a.addOp(op); err != nil {
+		if op.Kind == shale.OpDelete {
+			err = a.state.batch.Delete(op.Key)
+		} else {
+			err = a.state.batch.Put(op.Key, op.Value)
+		}
+		if err != nil {
 			return result{}, err
+		}
+		if a.present != nil {
+			a.present[string(op.Key)] = op.Kind == shale.OpPut
 		}
 	}
 	return r, nil
-}
-
-func (a *applier) addOp(op shale.Op) (err error) {
-	if op.Kind == shale.OpDelete {
-		err = a.state.batch.Delete(op.Key)
-	} else {
-		err = a.state.batch.Put(op.Key, op.Value)
-	}
-	if a.present != nil {
-		a.present[string(op.Key)] = op.Kind == shale.OpPut
-	}
-	return err
 }
 
 // look finds out which keys of a command are there after all commands before. It asks for all of them at once, so that the

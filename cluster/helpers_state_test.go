@@ -280,11 +280,7 @@ func contents(r shale.Reader) (map[string]string, error) {
 
 // check compares the state with the history. The state is at the position that its store says.
 func (m *machine) check(h history) error {
-	var at position
-	err := m.state.withDB(func(db *shale.DB) (err error) {
-		at, err = readPosition(db)
-		return err
-	})
+	at, err := readPosition(m.state.current.Load().db)
 	if err != nil {
 		return err
 	}

@@ -59,27 +59,22 @@ func (n *Node) Read(ctx context.Context, fn func(shale.Reader) error) error {
 		return err
 	}
 	defer done()
-	if _, err := n.reads.await(ctx, n.reads.join()); err != nil {
-		return n.readError(ctx, err)
+	switch _, err := n.reads.await(ctx, n.reads.join()); {
+	case err == nil:
+		return fn(n.state.reader())
+	case n.usable() != nil:
+		return n.usable()
+	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+		return fmt.Errorf("cluster: read: %w: %w", ctx.Err(), err)
+	default:
+		return fmt.Errorf("cluster: read: %w", err)
 	}
-	return fn(n.state.reader())
 }
 
 // Local returns a reader of this member's own state, which may be behind the group's: on a member
 // that is cut off from the others, by any time. Each member's state is a prefix of the group's
 // order and never goes back while the member runs.
 func (n *Node) Local() shale.Reader { return n.state.reader() }
-
-// readError says why a read was not made.
-func (n *Node) readError(ctx context.Context, err error) error {
-	if e := n.usable(); e != nil {
-		return e
-	}
-	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		return fmt.Errorf("cluster: read: %w: %w", ctx.Err(), err)
-	}
-	return fmt.Errorf("cluster: read: %w", err)
-}
 
 // readRetry is how long a round waits before it asks for an index again.
 const readRetry = 5 * time.Millisecond

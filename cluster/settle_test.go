@@ -42,7 +42,7 @@ func diskAt80(t testing.TB, h history) *vfs.Mem {
 		}
 		if i == 20 || i == 40 {
 			// With the flush, and without compactions, the state shares tables with both snapshots.
-			if err := m.state.withDB(func(db *shale.DB) error { return db.Flush(t.Context()) }); err != nil {
+			if err := m.state.current.Load().db.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if err := m.snapshot(h, i+20); err != nil {

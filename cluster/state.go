@@ -320,13 +320,6 @@ func (s *state) hold() *stateStore {
 	}
 }
 
-// withDB calls fn with the current store, which stays open meanwhile. fn must not write.
-func (s *state) withDB(fn func(*shale.DB) error) error {
-	st := s.hold()
-	defer st.unpin()
-	return fn(st.db)
-}
-
 // applied returns an index up to which all commands are in the state.
 func (s *state) applied() uint64 { return s.current.Load().index.Load() }
 

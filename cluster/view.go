@@ -59,7 +59,9 @@ func (n *Node) View(fn func(*shale.DB) error) error {
 		return err
 	}
 	defer done()
-	return n.state.withDB(fn)
+	st := n.state.hold()
+	defer st.unpin()
+	return fn(st.db)
 }
 
 // Checkpoint makes a copy of this member's state in dir, a new directory on the same file system,

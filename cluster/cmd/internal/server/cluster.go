@@ -2,6 +2,7 @@ package server
 
 import (
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/shaledb/shale/internal/resp"
@@ -74,19 +75,14 @@ func (c *client) node(m Member, master bool) {
 func (c *client) membersLeaderFirst() []Member {
 	ctx, cancel := c.s.within()
 	defer cancel()
-	var leader, others []Member
-	for _, m := range c.s.config.Members(ctx) {
-		if m.Leader {
-			leader = append(leader, m)
-		} else {
-			others = append(others, m)
-		}
-	}
-	if leader == nil {
+	members := c.s.config.Members(ctx)
+	i := slices.IndexFunc(members, func(m Member) bool { return m.Leader })
+	if i < 0 {
 		c.Error("CLUSTERDOWN no member leads the group at the moment")
 		return nil
 	}
-	return append(leader, others...)
+	leader := members[i]
+	return slices.Insert(slices.Delete(members, i, i+1), 0, leader)
 }
 
 // split returns the host and the port of a member.
