@@ -105,7 +105,7 @@ func TestSnapshots_NotWrittenThrough(t *testing.T) {
 	m.mustBe(h, 1000)
 	compare("last start")
 	for _, snap := range m.snaps.list {
-		if at, err := checkStore(disk, snap.store()); err != nil || at != snap.state {
+		if at, err := positionIn(disk, snap.store(), true); err != nil || at != snap.state {
 			t.Errorf("snapshot %s is at %v: %v", snap.meta.ID, at, err)
 		}
 	}

@@ -82,15 +82,12 @@ type stateStore struct {
 }
 
 func (s *stateStore) pin() bool {
-	for {
-		n := s.pins.Load()
-		if n == 0 {
-			return false
-		}
+	for n := s.pins.Load(); n > 0; n = s.pins.Load() {
 		if s.pins.CompareAndSwap(n, n+1) {
 			return true
 		}
 	}
+	return false
 }
 
 func (s *stateStore) unpin() { s.pins.Add(-1) }
@@ -144,7 +141,7 @@ func (s *state) begin(have *stateStore, damaged bool) error {
 	for snap := s.snaps.newest(); snap != nil && (have == nil || !have.at.has(snap)); snap = s.snaps.newest() {
 		var err error
 		if damaged {
-			_, err = checkStore(s.fs, snap.store())
+			_, err = positionIn(s.fs, snap.store(), true)
 		}
 		var made *stateStore
 		if err == nil {

@@ -152,7 +152,7 @@ func (l *stateLife) judgeStarted(disk vfs.FS, m *machine) error {
 
 // judgeSnapshot compares a snapshot with the history.
 func (l *stateLife) judgeSnapshot(disk vfs.FS, snap *snapshot) (err error) {
-	at, err := checkStore(disk, snap.store())
+	at, err := positionIn(disk, snap.store(), true)
 	if err != nil || at != snap.state || l.h.lastCommand(snap.meta.Index) != at.index {
 		return fmt.Errorf("it is at %v instead of %v: %w", at, snap.state, err)
 	}

@@ -69,9 +69,6 @@ func checkFiles(fsys vfs.FS, dir string) error {
 	return nil
 }
 
-// checkStore returns the position of the store in dir, after it has checked all blocks of all tables, too.
-func checkStore(fsys vfs.FS, dir string) (position, error) { return positionIn(fsys, dir, true) }
-
 // positionIn opens the store in dir for reading, and returns its position. That checks the manifest, and the logs up to
 // their ends. With deep it checks all blocks of all tables as well. It writes nothing.
 func positionIn(fsys vfs.FS, dir string, deep bool) (p position, err error) {

@@ -88,7 +88,7 @@ func checkInstalled(t testing.TB, from, to *snapshots) {
 	if want := relative(from); !maps.Equal(relative(to), want) {
 		t.Fatal("the files of the snapshot differ from those that were sent")
 	}
-	if at, err := checkStore(to.fs, to.newest().store()); err != nil || at != from.newest().state {
+	if at, err := positionIn(to.fs, to.newest().store(), true); err != nil || at != from.newest().state {
 		t.Fatalf("the store that was received is at %v, %v", at, err)
 	}
 }
@@ -469,7 +469,7 @@ func TestSnapshots_OpenNoTable(t *testing.T) {
 		if tables := len(m.state.current.Load().db.Tables()); opened.Load() > 0 || tables < n/10 {
 			t.Errorf("%d tables, %d opened", tables, opened.Load())
 		}
-		if _, err := checkStore(there, to.newest().store()); err != nil || opened.Load() == 0 {
+		if _, err := positionIn(there, to.newest().store(), true); err != nil || opened.Load() == 0 {
 			t.Errorf("%v; the test counts %d tables of a store that is opened", err, opened.Load())
 		}
 		m.close()

@@ -3,7 +3,7 @@ package program
 import (
 	"cmp"
 	"context"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,7 +43,7 @@ type pages struct {
 func (m *member) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", m.servePage)
-	mux.HandleFunc("GET /style.css", serveStyle)
+	mux.Handle("GET /style.css", http.FileServerFS(style))
 	mux.HandleFunc("GET /metrics", m.serveMetrics)
 	mux.HandleFunc("GET /members", m.serveMembers)
 	mux.HandleFunc("POST /members", m.change(m.addMember))
@@ -287,14 +287,9 @@ func serveJSON(w http.ResponseWriter, status int, v any) {
 var pageText string
 
 //go:embed style.css
-var styleText string
+var style embed.FS
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
-
-func serveStyle(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/css; charset=utf-8")
-	_, _ = io.WriteString(w, styleText) // the client may be gone
-}
 
 // servePage shows the group to people.
 func (m *member) servePage(w http.ResponseWriter, r *http.Request) {

@@ -190,11 +190,9 @@ func (s *Server) write(do func(ctx context.Context) error) error {
 		if err == nil || !s.config.Again(err) {
 			return err
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			timer.Stop()
 			return err
 		}
 	}
