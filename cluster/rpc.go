@@ -226,7 +226,7 @@ func (c *caller) exchange(ctx context.Context, conn *callConn, to callee, op byt
 	if stop() && answered {
 		c.keep(to, conn)
 	} else {
-		_ = conn.Close() // the error is told below
+		_ = conn.Close() // what is returned says more
 	}
 	switch {
 	case answered:

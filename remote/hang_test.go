@@ -193,6 +193,26 @@ func (d *dead) Delete(ctx context.Context, name string) error {
 	return d.Bucket.Delete(ctx, name)
 }
 
+// awayEvents are the events that say that a bucket is away, or back.
+type awayEvents struct {
+	mu   sync.Mutex
+	told []remote.EventKind
+}
+
+func (a *awayEvents) hear(e remote.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e.Kind == remote.EventAway || e.Kind == remote.EventBack {
+		a.told = append(a.told, e.Kind)
+	}
+}
+
+func (a *awayEvents) kinds() []remote.EventKind {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.told)
+}
+
 // A deaf bucket does not look at contexts, as a directory on a mount that hangs.
 type deaf struct {
 	remote.Bucket
@@ -209,16 +229,9 @@ func (b *deaf) Put(ctx context.Context, name string, body io.ReaderAt, size int6
 // TestStore_BucketIsDeaf: an event tells of a bucket that does not return, and another one when it does.
 func TestStore_BucketIsDeaf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var events []remote.EventKind
+		var told awayEvents
 		b := &deaf{Bucket: remote.NewMem()}
-		s, err := remote.Open(t.Context(), "db", b, &remote.Options{Store: shale.Options{FS: vfs.NewMem()}, OnEvent: func(e remote.Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			if e.Kind == remote.EventAway || e.Kind == remote.EventBack {
-				events = append(events, e.Kind)
-			}
-		}})
+		s, err := remote.Open(t.Context(), "db", b, &remote.Options{Store: shale.Options{FS: vfs.NewMem()}, OnEvent: told.hear})
 		mustNot(t, err)
 		defer s.Close()
 		mustNot(t, s.DB().Put([]byte("a"), nil))
@@ -236,9 +249,7 @@ func TestStore_BucketIsDeaf(t *testing.T) {
 		if now := s.Status(); now.Away != nil || now.Lag.Shipped != now.Lag.Seq {
 			t.Errorf("at the end: %+v", now)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		if want := []remote.EventKind{remote.EventAway, remote.EventBack}; !slices.Equal(events, want) {
+		if events, want := told.kinds(), []remote.EventKind{remote.EventAway, remote.EventBack}; !slices.Equal(events, want) {
 			t.Errorf("events %v, want %v", events, want)
 		}
 	})
@@ -250,17 +261,10 @@ func TestStore_BucketHangs(t *testing.T) {
 	for _, strict := range []bool{true, false} {
 		for _, hung := range []time.Duration{2 * time.Second, 10 * time.Minute} {
 			synctest.Test(t, func(t *testing.T) {
-				var mu sync.Mutex
-				var events []remote.EventKind
+				var told awayEvents
 				b := &dead{Bucket: remote.NewMem()}
 				s, err := remote.Open(t.Context(), "db", b, &remote.Options{Strict: strict, Store: shale.Options{FS: vfs.NewMem()},
-					OnEvent: func(e remote.Event) {
-						mu.Lock()
-						defer mu.Unlock()
-						if e.Kind == remote.EventAway || e.Kind == remote.EventBack {
-							events = append(events, e.Kind)
-						}
-					}})
+					OnEvent: told.hear})
 				mustNot(t, err)
 				defer s.Close()
 				mustNot(t, s.DB().Put([]byte("a"), nil))
@@ -291,9 +295,7 @@ func TestStore_BucketHangs(t *testing.T) {
 				if now := s.Status(); now.Away != nil || now.Lag.Shipped != now.Lag.Seq {
 					t.Errorf("strict %v, hung for %v: at the end: %+v", strict, hung, now)
 				}
-				mu.Lock()
-				defer mu.Unlock()
-				if want := []remote.EventKind{remote.EventAway, remote.EventBack}; !slices.Equal(events, want) {
+				if events, want := told.kinds(), []remote.EventKind{remote.EventAway, remote.EventBack}; !slices.Equal(events, want) {
 					t.Errorf("strict %v, hung for %v: events %v, want %v", strict, hung, events, want)
 				}
 			})

@@ -140,8 +140,9 @@ func (p *patience) try(ctx context.Context, fn func(ctx context.Context, p *pati
 	return err
 }
 
-// tellDeaf tells of an attempt that goes on although its context has ended, until that is told or the attempt has ended: no
-// bucket can end a call of the file system on a mount that hangs.
+// tellDeaf reports an attempt that has not returned although its context has ended. A call of the file system on a mount
+// that hangs is such an attempt: no bucket can end it. It looks every lateAfter, until the report is taken or the attempt
+// has returned.
 func (p *patience) tellDeaf(begun time.Time, ended *atomic.Bool, hung error) {
 	if p.failed == nil {
 		return

@@ -29,7 +29,7 @@ type tails struct {
 	all map[fileID]*tail
 }
 
-// A tail is the end of an object, from an offset on. One goroutine gets it while others wait.
+// A tail holds the last bytes of an object, from an offset on. One goroutine fetches it, and others wait for done.
 type tail struct {
 	file storedFile
 	done chan struct{} // closed when the following fields are set
