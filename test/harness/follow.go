@@ -77,10 +77,15 @@ func (f *follower) advance() (has State, seq uint64, err error) {
 	return has, seq, nil
 }
 
-// gone reports whether err says that the store has removed a file, and the follower has closed it before because it
-// had as many files open as it may.
+// gone reports whether err is Gone, and the follower had as many files open as it may.
 func (f *follower) gone(err error) bool {
-	return f.limit > 0 && f.fs.most.Load() >= int64(f.limit) && errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "MaxOpenFiles")
+	return f.limit > 0 && f.fs.most.Load() >= int64(f.limit) && Gone(err)
+}
+
+// Gone reports whether err says that a read of a read-only handle lacks a file: the handle has closed it because it had
+// as many open as Options.MaxOpenFiles says, and the owner has removed it since.
+func Gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "Options.MaxOpenFiles")
 }
 
 // checkSnapshots checks that the snapshots show what they have shown before. It closes the oldest if there are many,

@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -204,7 +202,7 @@ func (f *following) advance() {
 // gone reports, and counts, whether err is that of a read for which a file was missing: the handle has few open, and the
 // writer has removed it.
 func (f *following) gone(err error) bool {
-	gone := f.few && errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "MaxOpenFiles")
+	gone := f.few && harness.Gone(err)
 	if gone {
 		f.removed++
 	}
@@ -263,9 +261,9 @@ func (b *beside) advance(k int64) (met bool, err error) {
 		}
 		return nil
 	})
-	check := harness.NewStream("a", b.seed, 120)
+	s := harness.NewStream("a", b.seed, 120)
 	if _, err = ro.Advance(context.Background()); err == nil {
-		err = check.Check(ro, b.before, b.all)
+		err = check(s, ro, reader.MaxOpenFiles > 0, b.before, b.all)
 	}
 	mu.Lock() // waits for the owner, in case it was the background that met the operation
 	armed = false
@@ -274,7 +272,7 @@ func (b *beside) advance(k int64) (met bool, err error) {
 		_, err = ro.Advance(context.Background())
 	}
 	if err == nil && met {
-		err = check.Check(ro, b.all, b.all)
+		err = check(s, ro, reader.MaxOpenFiles > 0, b.all, b.all)
 	}
 	err = errors.Join(err, ro.Close())
 	if failed != nil {
