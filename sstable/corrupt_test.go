@@ -47,7 +47,12 @@ func checkDamagedWith(t *testing.T, what string, b []byte, o ReaderOptions, list
 	r, err := Open(src, o)
 	if err != nil {
 		checkDamage(t, what, err, size)
-		return 1
+		bad++
+		r = OpenLost(src, o, uint64(len(list)), err)
+		if _, _, found, err := get(r, list[0].key.UserKey, base.MaxSeq); err == nil {
+			t.Fatalf("%s: a lost table finds an entry: %v", what, found)
+		}
+		_, _ = r.LoadIndex(), r.Rank(list[len(list)/2].key.UserKey)
 	}
 	if err := r.FilterErr(); err != nil {
 		checkDamage(t, what, err, size)

@@ -110,14 +110,7 @@ var tails = sync.Pool{New: func() any { return new([tailRead + 1]byte) }}
 //
 // src must stay open as long as the Reader is used. The caller closes it.
 func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
-	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, rules: o.Rules, retried: o.Retried, num: o.Num, size: o.Size, name: nameOf(src, base.TableName(o.Num))}
-	r.try, _ = src.(tryReader)
-	if r.cache == nil {
-		r.cache = cache.New(0)
-	}
-	if r.stats == nil {
-		r.stats = new(Stats)
-	}
+	r := newReader(src, o)
 	if err := r.findSize(); err != nil {
 		return nil, err
 	}
@@ -143,6 +136,34 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	}
 	r.loadForOpen(t, o)
 	return r, nil
+}
+
+// newReader returns a Reader that has read nothing.
+func newReader(src io.ReaderAt, o ReaderOptions) *Reader {
+	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, rules: o.Rules, retried: o.Retried, num: o.Num, size: o.Size, name: nameOf(src, base.TableName(o.Num))}
+	r.try, _ = src.(tryReader)
+	if r.cache == nil {
+		r.cache = cache.New(0)
+	}
+	if r.stats == nil {
+		r.stats = new(Stats)
+	}
+	return r
+}
+
+// OpenLost returns a Reader of a table of which Open has returned err, which lasts. Whatever needs an entry reads from the
+// file and fails, as long as that is damaged. A sidecar is used as ever: keys says how many its filter must have.
+func OpenLost(src io.ReaderAt, o ReaderOptions, keys uint64, err error) *Reader {
+	r := newReader(src, o)
+	r.seed = checksumSeed(o.StoreID, o.Num)
+	r.props.Keys = keys
+	// The index is taken for what stands where the footer should be. That has never the checksum of an index.
+	n := min(r.size, footerSize) - blockTail
+	r.foot = footer{num: o.Num, storeID: o.StoreID, levels: 1, index: handle{offset: max(r.size-footerSize, 0), stored: int(max(n, 1)), raw: int(max(n, 1))}}
+	r.filterErr.Store(&err)
+	r.indexErr.Store(&err)
+	r.loadForOpen(tail{}, o)
+	return r
 }
 
 // openIndex loads the index for Open, unless the options leave it for later.

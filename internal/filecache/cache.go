@@ -111,6 +111,13 @@ func (f *File) ErrorName() string {
 	return ""
 }
 
+// Lost reports whether the file system says that the file is damaged or missing for good, and that its table is to be
+// opened all the same: only what needs it fails then.
+func (f *File) Lost() bool {
+	l, ok := f.cache.fs.(interface{ Lost(path string) bool })
+	return ok && l.Lost(f.path)
+}
+
 // ReadAt reads from the file and opens it if needed. It returns
 // base.ErrClosed if the cache is closed, and ErrGone if the File is.
 func (f *File) ReadAt(p []byte, off int64) (n int, err error) {

@@ -52,6 +52,9 @@ func (t *Tree) openTable(meta *manifest.Table, opts sstable.ReaderOptions) (*Tab
 	opts.Rules, opts.Sidecar = &t.rules, beside.forReader()
 	opts.Num, opts.Size, opts.Checksum, opts.Seq = meta.Num, meta.Size, meta.Checksum, meta.MaxSeq
 	reader, err := sstable.Open(file, opts)
+	if base.Lasts(err) && file.Lost() {
+		reader, err = sstable.OpenLost(file, opts, meta.Keys, err), nil
+	}
 	if err != nil {
 		file.Close()
 		beside.Close()
