@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -49,6 +50,12 @@ func (t *tableFS) ErrorName(name string) string {
 		return object.String()
 	}
 	return ""
+}
+
+// Lost reports whether the store is to open the table without its object: see bucketFiles.lost.
+func (t *tableFS) Lost(name string) bool {
+	object, ok := objectOf(name)
+	return ok && t.files.isLost(object)
 }
 
 // Open opens the local file, or else the published object.
@@ -104,6 +111,9 @@ type bucketFiles struct {
 	opened map[fileID]*tableState
 	clock  int64 // counts reads of streams
 	live   []*stream
+	lost   map[fileID]error // the tables that the store does without, and what is wrong with their objects
+
+	around atomic.Bool // learn does without all tables whose objects are damaged
 }
 
 // maxBackground is the number of fetches under way that nobody waits for, and of tails at the beginning.
@@ -116,7 +126,7 @@ func newBucketFiles(bucket Bucket, storeID uint64, local vfs.FS, dir string, pag
 		ctx: ctx, cancel: cancel, bucket: bucket, pages: pages,
 		missing: func(_ storedFile, err error) error { return err },
 		permits: make(chan struct{}, maxBackground),
-		known:   make(map[Name]storedFile), opened: make(map[fileID]*tableState),
+		known:   make(map[Name]storedFile), opened: make(map[fileID]*tableState), lost: make(map[fileID]error),
 	}
 	b.tails = newTails(local, dir, storeID, b.get)
 	return b
@@ -152,6 +162,7 @@ func (b *bucketFiles) know(v *manifest.Version) {
 		}
 	}
 	b.known = next
+	maps.DeleteFunc(b.lost, func(id fileID, _ error) bool { return next[id.object()].fileID != id })
 	b.mu.Unlock()
 	for _, id := range gone {
 		b.tails.forget(id)
@@ -168,11 +179,54 @@ func (b *bucketFiles) learn(ctx context.Context, v *manifest.Version) error {
 	b.mu.Unlock()
 	return together(ctx, maxBackground, len(files), func(ctx context.Context, i int) error {
 		_, err := b.tails.get(ctx, files[i])
-		if files[i].kind != KindTable && isDamage(err) {
+		if isDamage(err) && (files[i].kind != KindTable || b.doWithout(files[i], err)) {
 			err = nil // a store does without a damaged sidecar
 		}
 		return err
 	})
+}
+
+// doWithout reports whether the store does without a table whose object is damaged, and notes what is wrong with it.
+func (b *bucketFiles) doWithout(f storedFile, err error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.around.Load() || b.lost[f.fileID] != nil {
+		b.lost[f.fileID] = err
+		return true
+	}
+	return false
+}
+
+// isLost reports whether the store does without a table.
+func (b *bucketFiles) isLost(object Name) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lost[b.known[object].fileID] != nil
+}
+
+// damage returns what is wrong with one of the tables that the store does without, and which it is.
+func (b *bucketFiles) damage() (f storedFile, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, err := range b.lost {
+		return b.known[id.object()], err
+	}
+	return f, nil
+}
+
+// mended looks whether one of the tables that the store does without is whole again, and reports that.
+func (b *bucketFiles) mended(ctx context.Context) bool {
+	f, err := b.damage()
+	if err == nil {
+		return false
+	}
+	if _, err = b.tails.get(ctx, f); err != nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.lost, f.fileID)
+	return true
 }
 
 // find returns the file with a name, if it is known.

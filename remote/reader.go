@@ -76,8 +76,9 @@ type ReaderOptions struct {
 //
 // A request that fails is tried again for Patience; then the read returns its error, and the next read asks again. An
 // object that is missing or damaged is a *shale.CorruptionError with its name, and other reads go on. If it is a table
-// of the newest state, a Reader that is opened shows an earlier state and the logs behind it; if it is a segment, what is
-// before it. ReaderLag.Err names it, and the Reader goes on when it is mended.
+// of the newest state, a Reader that is opened shows an earlier state and the logs behind it, or if no state is whole,
+// the newest one: reads that need the table fail. If it is a segment, it shows what is before it. ReaderLag.Err names
+// it, and the Reader goes on when it is mended.
 type Reader struct {
 	// Constant after OpenReader.
 	opts    ReaderOptions
@@ -100,8 +101,10 @@ type Reader struct {
 
 	polling lock // held during a poll; protects the following fields
 	follow  *follower
-	advance bool   // the follower has more than the handle shows
-	held    uint64 // the step of the Reader's own pin
+	advance bool        // the follower has more than the handle shows
+	reopen  bool        // a table that the handle does without is whole again
+	held    uint64      // the step of the Reader's own pin
+	old     []*shale.DB // handles before db, which snapshots and iterators may use until Close
 
 	mu      sync.Mutex    // protects the following fields
 	changed chan struct{} // closed when seq grows or a poll fails
@@ -224,7 +227,7 @@ func (r *Reader) firstState(ctx context.Context) (*chain, error) {
 }
 
 // begin makes the follower begin with c. If tables of that are damaged, it begins with an earlier state, as a restore
-// does: the logs behind that lead as far.
+// does: the logs behind that lead as far. If no state is whole, it begins with c all the same, without these tables.
 func (r *Reader) begin(ctx context.Context, c *chain) error {
 	err := r.follow.begin(ctx, c)
 	var damage *base.CorruptionError
@@ -232,9 +235,14 @@ func (r *Reader) begin(ctx context.Context, c *chain) error {
 		bad[damage.File] = damage
 		earlier, wholeErr := wholeChain(ctx, r.b, bad)
 		if wholeErr != nil || earlier.state.Tables.MinLog == 0 {
-			return err // a state before the first upload has nothing, which is no answer
+			break // a state before the first upload has nothing, which is no answer
 		}
 		err = r.follow.begin(ctx, earlier)
+	}
+	if isDamage(err) {
+		r.files.around.Store(true)
+		err = r.follow.begin(ctx, c)
+		r.files.around.Store(false)
 	}
 	if err != nil || r.session == nil {
 		return err
@@ -363,6 +371,9 @@ func (r *Reader) release() error {
 	}
 	if db := r.db.Load(); db != nil {
 		err = db.Close()
+	}
+	for _, db := range r.old {
+		err = errors.Join(err, db.Close())
 	}
 	if r.files != nil {
 		err = errors.Join(err, r.files.close())

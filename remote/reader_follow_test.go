@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -758,22 +759,103 @@ func TestReader_MaxLogs(t *testing.T) {
 	}
 }
 
-// TestReader_FirstTableMissing opens a bucket that lacks a table of its first upload. No earlier state has anything, and a
-// reader that shows nothing would say of every key that it is absent: it does not open, and the error names the table.
-func TestReader_FirstTableMissing(t *testing.T) {
+// TestReader_AroundATable opens a bucket in which a table of the first upload, which all states need, is missing or
+// damaged. The reader shows the newest state and follows the writer; what needs the table fails and names it. When the
+// object is mended, all is there again.
+func TestReader_AroundATable(t *testing.T) {
+	for what, damage := range map[string]func(object []byte) []byte{
+		"missing":   nil,
+		"footer":    func(o []byte) []byte { o[len(o)-20]++; return o },
+		"index":     func(o []byte) []byte { clear(o[len(o)/2:]); return o },
+		"truncated": func(o []byte) []byte { return o[:len(o)/3] },
+	} {
+		for _, dir := range []string{"", "copies"} {
+			for _, pin := range []string{"", "here"} {
+				t.Run(what+" "+dir+pin, func(t *testing.T) { aroundATable(t, damage, dir, pin) })
+			}
+		}
+	}
+}
+
+func aroundATable(t *testing.T, damage func(object []byte) []byte, dir, pin string) {
 	mem, b := vfs.NewMem(), NewMem()
 	model := manyTables(t, mem, 20)
 	s := openStore(t, "db", b, manual(mem))
 	put(t, s, model, "x", 5)
 	mustNil(t, s.Publish(t.Context()))
-	mustNil(t, s.Close())
+	if pin != "" {
+		_, err := s.Pin(t.Context(), pin, PinOptions{})
+		mustNil(t, err)
+	}
+	put(t, s, model, "z", 1) // behind the state with the pin
+	mustNil(t, s.Ship(t.Context()))
 	name := namesOf(t, b, tableFolder)[3]
+	object, err := ReadObject(t.Context(), b, name, 1<<20)
+	mustNil(t, err)
 	mustNil(t, b.Delete(t.Context(), name))
-	r, err := OpenReader(t.Context(), b, &ReaderOptions{Interval: -1, Store: quiet(t)})
-	if err == nil {
-		t.Errorf("the reader shows %d of %d keys", len(readerContents(t, r)), len(model))
-		mustNil(t, r.Close())
-	} else if !isDamage(err) || !strings.Contains(err.Error(), name) {
-		t.Errorf("OpenReader = %v", err)
+	if damage != nil {
+		mustNil(t, PutObject(t.Context(), b, name, damage(slices.Clone(object)), true))
+	}
+	r := openTestReader(t, b, ReaderOptions{Interval: -1, FS: vfs.NewMem(), Dir: dir, Pin: pin, Store: shale.Options{OnEvent: func(shale.Event) {}}})
+	isLost := func(err error) bool {
+		var c *shale.CorruptionError
+		return errors.As(err, &c) && c.File == name
+	}
+	look := func() (lost int) {
+		for k, v := range model {
+			if pin != "" && strings.HasPrefix(k, "z") {
+				continue
+			}
+			switch got, err := r.Get([]byte(k)); {
+			case isLost(err):
+				lost++
+			case err != nil || string(got) != v:
+				t.Fatalf("Get(%s) = %.20q, %v", k, got, err)
+			}
+		}
+		if _, err := r.Get([]byte("y")); err != shale.ErrNotFound {
+			t.Errorf("Get of an absent key: %v", err)
+		}
+		return lost
+	}
+	if lost := look(); lost == 0 || lost > 16 {
+		t.Errorf("%d of %d keys can't be read", lost, len(model))
+	}
+	if !isLost(r.Lag().Err) {
+		t.Errorf("the lag names %v", r.Lag().Err)
+	}
+	n, failed := 0, error(nil)
+	for _, err := range r.Scan(shale.Range{}) {
+		if failed = err; err == nil {
+			n++
+		}
+	}
+	if n == 0 || !isLost(failed) {
+		t.Errorf("a scan shows %d entries, and then %v", n, failed)
+	}
+	keys := [][]byte{[]byte("key000000"), []byte("x0000"), []byte("y")}
+	mustNil(t, r.GetMany(keys, func(int, []byte, bool) error { return nil }))
+	snap, err := r.Snapshot(t.Context())
+	mustNil(t, err)
+	defer snap.Close()
+	if pin != "" {
+		return // it follows nobody
+	}
+	put(t, s, model, "w", 3)
+	mustNil(t, s.Publish(t.Context()))
+	put(t, s, model, "v", 3)
+	mustNil(t, s.Ship(t.Context()))
+	mustNil(t, r.Refresh(t.Context()))
+	if lost := look(); lost == 0 || !isLost(r.Lag().Err) {
+		t.Errorf("after a step %d keys can't be read; %v", lost, r.Lag().Err)
+	}
+	mustNil(t, PutObject(t.Context(), b, name, object, false))
+	mustNil(t, r.Refresh(t.Context()))
+	if lost := look(); lost > 0 || r.Lag().Err != nil {
+		t.Errorf("of the mended table %d keys can't be read; %v", lost, r.Lag().Err)
+	}
+	sameMap(t, "mended", readerContents(t, r), model)
+	if _, err := snap.Get([]byte("x0000")); err != nil && err != shale.ErrNotFound {
+		t.Errorf("an older snapshot: %v", err)
 	}
 }

@@ -55,7 +55,7 @@ type ReaderLag struct {
 	Seq uint64
 	// Written is when the newest segment or step that is shown was written, by the writer's clock.
 	Written time.Time
-	// Err is the error of the last look, or nil.
+	// Err is the error of the last look. If there is none, it says which table the Reader has to do without, or is nil.
 	Err error
 }
 
@@ -64,6 +64,9 @@ func (r *Reader) Lag() ReaderLag {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := ReaderLag{Written: r.lag.written, Err: r.lag.err}
+	if l.Err == nil {
+		_, l.Err = r.files.damage()
+	}
 	if r.pinned == nil {
 		l.Time = time.Since(r.lag.checked)
 		l.Seq = r.lag.seen - min(r.lag.seen, r.Seq())

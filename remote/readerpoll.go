@@ -111,7 +111,18 @@ func (r *Reader) poll(ctx context.Context) error {
 func (r *Reader) take(ctx context.Context) error {
 	changed, err := r.follow.poll(ctx)
 	r.advance = r.advance || changed
-	return errors.Join(err, r.showNew(ctx))
+	err = errors.Join(err, r.showNew(ctx))
+	r.reopen = r.reopen || r.files.mended(ctx)
+	if !r.reopen {
+		return err
+	}
+	// A table that was opened without its object stays so in its handle.
+	was := r.db.Load()
+	if openErr := r.openHandle(); openErr != nil {
+		return errors.Join(err, openErr)
+	}
+	r.reopen, r.old = false, append(r.old, was)
+	return err
 }
 
 // showNew makes the handle show what the follower has. If it fails, the next call does it. Requires: polling is held.
