@@ -104,6 +104,9 @@ func (a *asker) print(list []memberJSON) error {
 	return w.Flush()
 }
 
+// electing is how long ask waits until one of several members leads: the one that did may have just stopped.
+const electing = 10 * time.Second
+
 // ask sends a request to one of the members. If that can't be reached, or does not lead and the request needs the
 // leader, it asks the others.
 func (a *asker) ask(ctx context.Context, r request) ([]memberJSON, error) {
@@ -122,21 +125,27 @@ func (a *asker) ask(ctx context.Context, r request) ([]memberJSON, error) {
 	if t != nil {
 		scheme = "https"
 	}
-	var errs []error
-	for _, at := range a.at {
-		if err := checkAddr("at ", at); err != nil {
-			return nil, err
+	for begin := time.Now(); ; time.Sleep(200 * time.Millisecond) {
+		var errs []error
+		var refused *refusal
+		for _, at := range a.at {
+			if err := checkAddr("at ", at); err != nil {
+				return nil, err
+			}
+			list, err := a.askOne(ctx, client, scheme+"://"+at+"/"+r.path, r)
+			if err == nil {
+				return list, nil
+			}
+			err = fmt.Errorf("%s: %w", at, err)
+			if errors.As(err, &refused) && !refused.elsewhere {
+				return nil, err // the others would only say that they do not lead
+			}
+			errs = append(errs, err)
 		}
-		list, err := a.askOne(ctx, client, scheme+"://"+at+"/"+r.path, r)
-		if err == nil {
-			return list, nil
+		if len(a.at) == 1 || refused == nil || ctx.Err() != nil || time.Since(begin) > electing {
+			return nil, errors.Join(errs...)
 		}
-		if errors.As(err, new(*refusal)) {
-			return nil, fmt.Errorf("%s: %w", at, err) // the others would only say that they do not lead
-		}
-		errs = append(errs, fmt.Errorf("%s: %w", at, err))
 	}
-	return nil, errors.Join(errs...)
 }
 
 func (a *asker) askOne(ctx context.Context, client *http.Client, target string, of request) ([]memberJSON, error) {
@@ -177,14 +186,15 @@ func (a *asker) askOne(ctx context.Context, client *http.Client, target string, 
 	case json.Unmarshal(text, &refused) != nil || refused.Error == "":
 		return nil, errors.New(strings.TrimSpace(string(text)))
 	case refused.Leader != "":
-		return nil, fmt.Errorf("%s; ask that one with --at", refused.Error)
-	case answer.StatusCode == http.StatusMisdirectedRequest:
-		return nil, errors.New(refused.Error)
+		refused.Error += "; ask that one with --at"
 	}
-	return nil, &refusal{refused.Error}
+	return nil, &refusal{refused.Error, answer.StatusCode == http.StatusMisdirectedRequest}
 }
 
-// A refusal is the error of a member that could have done what it was asked for.
-type refusal struct{ text string }
+// A refusal is the error of a member that was asked.
+type refusal struct {
+	text      string
+	elsewhere bool // the member does not lead
+}
 
 func (r *refusal) Error() string { return r.text }

@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -459,5 +461,27 @@ func TestServe_PortTaken(t *testing.T) {
 		if status != failed || !strings.Contains(notes, "Another program listens there") {
 			t.Errorf("%s %s: %d, %s", args[4+2*i], taken, status, notes)
 		}
+	}
+}
+
+// The member that leads has just stopped, and the others do not know it yet: a request waits until one of them leads.
+func TestGroup_LeaderJustStopped(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	follower := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked < 4 {
+			serveJSON(w, http.StatusMisdirectedRequest, errorJSON{"not the leader", "c"})
+			return
+		}
+		serveJSON(w, http.StatusOK, []memberJSON{{ID: "a", Address: "here:1", Leader: true}})
+	}))
+	defer follower.Close()
+	at := strings.TrimPrefix(follower.URL, "http://")
+	if list := must(t, "leave", "c", "--at", at+",127.0.0.1:1"); !strings.Contains(list, "leads") || asked != 4 {
+		t.Errorf("asked %d times:\n%s", asked, list)
+	}
+	asked = 0
+	if _, notes, status := run(t.Context(), "leave", "c", "--at", at); status != failed || asked != 1 {
+		t.Errorf("with one address: status %d, asked %d times: %s", status, asked, notes)
 	}
 }
