@@ -220,13 +220,12 @@ func (b *bucketFiles) mended(ctx context.Context) bool {
 	if err == nil {
 		return false
 	}
-	if _, err = b.tails.get(ctx, f); err != nil {
-		return false
+	if _, err = b.tails.get(ctx, f); err == nil {
+		b.mu.Lock()
+		delete(b.lost, f.fileID)
+		b.mu.Unlock()
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.lost, f.fileID)
-	return true
+	return err == nil
 }
 
 // find returns the file with a name, if it is known.

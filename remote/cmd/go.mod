@@ -10,6 +10,7 @@ replace (
 
 require (
 	github.com/cheggaaa/pb/v3 v3.1.7
+	github.com/mattn/go-isatty v0.0.22
 	github.com/shaledb/shale v0.0.0
 	github.com/shaledb/shale/remote v0.0.0
 	github.com/shaledb/shale/remote/s3 v0.0.0
@@ -30,7 +31,6 @@ require (
 	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/klauspost/crc32 v1.3.0 // indirect
 	github.com/mattn/go-colorable v0.1.15 // indirect
-	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/mattn/go-runewidth v0.0.24 // indirect
 	github.com/minio/crc64nvme v1.1.1 // indirect
 	github.com/minio/md5-simd v1.1.2 // indirect

@@ -17,12 +17,13 @@ import (
 	"syscall"
 
 	"github.com/shaledb/shale/cluster/cmd/internal/program"
+	"github.com/shaledb/shale/internal/signals"
 )
 
 func main() {
 	// If the reader of the output closes it, a write fails. Without this, a signal would end the program.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := program.UntilSignal()
+	ctx, stop := signals.Until(0)
 	defer stop()
 	os.Exit(program.Run(ctx, program.Environment{Args: os.Args[1:], Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
 }

@@ -17,20 +17,28 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
+	"github.com/mattn/go-isatty"
+
+	"github.com/shaledb/shale/internal/signals"
 	"github.com/shaledb/shale/remote/cmd/internal/program"
 )
+
+// again is how much later a second signal has to come to be meant as one. A terminal sends Ctrl-C to shale and to
+// the program that it has started, and shale passes it on, so that the program gets it twice.
+const again = 2 * time.Second
 
 func main() {
 	// If the reader of the output closes it, a write fails. Without this, a signal would end the program.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := program.UntilSignal()
+	ctx, stop := signals.Until(again)
 	defer stop()
 	os.Exit(program.Run(ctx, program.Environment{
 		Args:     os.Args[1:],
 		Out:      os.Stdout,
 		Err:      os.Stderr,
 		Getenv:   os.Getenv,
-		Terminal: program.IsTerminal(os.Stderr),
+		Terminal: isatty.IsTerminal(os.Stderr.Fd()),
 	}))
 }

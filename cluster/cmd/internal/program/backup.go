@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/cluster"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/s3"
 )
 
 const (
@@ -52,7 +53,7 @@ func (c *config) backupFlags(cmd *cobra.Command) {
 // tried again until the bucket is there. If the bucket refuses the folder, or another program takes it over, the state
 // gets another bucket, state-K-2 and so on. Logs that wait too long for it are let go.
 type backups struct {
-	at           place
+	at           s3.Place
 	name         string
 	options      remote.Options
 	logf         func(string, ...any)
@@ -67,7 +68,7 @@ func (m *member) openBackups(o *cluster.Options) error {
 	if c.backup == "" {
 		return nil
 	}
-	at, err := parsePlace(c.backup)
+	at, err := s3.ParsePlace(c.backup)
 	if err != nil {
 		return fmt.Errorf("--backup: %w", err)
 	}
@@ -100,11 +101,11 @@ func (b *backups) identify(dir, id string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), firstPatience)
 	defer cancel()
 	at := b.at
-	if at.dir == "" {
-		at = at.sub(b.name)
+	if at.Dir == "" {
+		at = at.Below(b.name)
 	}
 	var wrong interface{ Permanent() bool }
-	if _, err := at.open(ctx); err != nil && (b.at.dir != "" || errors.As(err, &wrong) && wrong.Permanent()) {
+	if _, err := at.Open(ctx); err != nil && (b.at.Dir != "" || errors.As(err, &wrong) && wrong.Permanent()) {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -125,7 +126,7 @@ type backup struct {
 // An attached is how a backup is at a moment.
 type attached struct {
 	store *remote.Store // nil: there is none
-	to    place         // its bucket
+	to    s3.Place      // its bucket
 	err   error         // why there is none
 }
 
@@ -192,15 +193,15 @@ func (b *backup) run(ctx context.Context) {
 }
 
 // attach begins to keep the state in its n-th bucket.
-func (b *backup) attach(ctx context.Context, n int) (*remote.Store, place, error) {
+func (b *backup) attach(ctx context.Context, n int) (*remote.Store, s3.Place, error) {
 	ctx, cancel := context.WithTimeout(ctx, attachPatience)
 	defer cancel()
 	state := filepath.Base(b.dir)
 	if n > 1 {
 		state = fmt.Sprintf("%s-%d", state, n)
 	}
-	to := b.at.sub(b.name, state)
-	bucket, err := to.open(ctx)
+	to := b.at.Below(b.name, state)
+	bucket, err := to.Open(ctx)
 	if err != nil {
 		return nil, to, err
 	}

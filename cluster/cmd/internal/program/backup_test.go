@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/s3"
 	"github.com/shaledb/shale/remote/s3/s3test"
 )
 
@@ -33,11 +34,11 @@ func (r *running) bucket() string {
 // restored restores the only backup in a bucket as a plain store, and returns its value of key.
 func restored(t *testing.T, bucket, key string) string {
 	t.Helper()
-	at, err := parsePlace(bucket)
+	at, err := s3.ParsePlace(bucket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	below, err := at.below(t.Context())
+	below, err := storesBelow(t.Context(), at)
 	if err != nil || len(below) != 1 {
 		t.Fatalf("the bucket has %q, %v", below, err)
 	}
@@ -176,15 +177,15 @@ func TestBackup_Refused(t *testing.T) {
 			}
 		}
 	}
-	at, err := parsePlace(bucket)
+	at, err := s3.ParsePlace(bucket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	below, err := at.below(ctx)
+	below, err := storesBelow(ctx, at)
 	if err != nil || len(below) != 2 {
 		t.Fatalf("the bucket has %q, %v", below, err)
 	}
-	b, err := remote.NewDir(nil, below[1].dir)
+	b, err := remote.NewDir(nil, below[1].Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +361,7 @@ func TestRestore_Group(t *testing.T) {
 	if status != failed || strings.Count(notes, "state-1") != 3 {
 		t.Fatalf("restore of the bucket above: status %d, %s", status, notes)
 	}
-	from := group[0].backups.at.sub(group[0].backups.name, "state-1").String()
+	from := group[0].backups.at.Below(group[0].backups.name, "state-1").String()
 	for name, test := range map[string]struct {
 		at   []string
 		want string

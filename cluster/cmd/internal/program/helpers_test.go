@@ -22,6 +22,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/shaledb/shale/internal/signals"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -30,7 +31,7 @@ const childArgs = "SHALED_TEST_ARGS"
 
 func TestMain(m *testing.M) {
 	if args, child := os.LookupEnv(childArgs); child {
-		ctx, stop := UntilSignal()
+		ctx, stop := signals.Until(0)
 		defer stop()
 		os.Exit(Run(ctx, Environment{Args: strings.Split(args, "\x1f"), Out: os.Stdout, Err: os.Stderr, Getenv: func(string) string { return "" }}))
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/shaledb/shale/internal/resp/resptest"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/s3"
 )
 
 // A child is a member in a process of its own.
@@ -232,13 +233,13 @@ func TestProcesses_KillMinus9(t *testing.T) {
 // checkBackups checks that each member has a backup with all writes that were acknowledged.
 func checkBackups(t *testing.T, bucket string, group []*child, acknowledged []atomic.Int64) {
 	t.Helper()
-	below, err := place{dir: bucket}.below(t.Context())
+	below, err := storesBelow(t.Context(), s3.Place{Dir: bucket})
 	if err != nil {
 		t.Fatal(err)
 	}
 	whole := make(map[string]bool) // by the member's id
 	for _, dir := range below {
-		b, err := remote.NewDir(nil, dir.dir)
+		b, err := remote.NewDir(nil, dir.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -265,7 +266,7 @@ func checkBackups(t *testing.T, bucket string, group []*child, acknowledged []at
 			t.Fatal(err)
 		}
 		t.Logf("backup %s lacks %d writes", dir, missing)
-		id, _, _ := strings.Cut(filepath.Base(filepath.Dir(dir.dir)), "-")
+		id, _, _ := strings.Cut(filepath.Base(filepath.Dir(dir.Dir)), "-")
 		whole[id] = whole[id] || missing == 0
 	}
 	for _, c := range group {

@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -94,16 +91,4 @@ func newCommand(usage, short, long string, least, most int, run func(ctx context
 		},
 		RunE: func(cmd *cobra.Command, words []string) error { return run(cmd.Context(), words) },
 	}
-}
-
-// UntilSignal returns a context that the first signal ends. A second one ends the process. A signal that the parent of the
-// process has made it ignore, as nohup does, stays ignored.
-func UntilSignal() (context.Context, context.CancelFunc) {
-	signals := slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
-	if len(signals) == 0 {
-		return context.WithCancel(context.Background()) // without signals, NotifyContext would take all of them
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/cluster"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/s3"
 )
 
 func restoreCommand(env Environment) *cobra.Command {
@@ -42,21 +43,21 @@ Nothing in the bucket changes. The members of the old group must not come back: 
 
 // restore restores a state and makes it that of a new group.
 func restore(ctx context.Context, env Environment, bucket, dir, id string, at remote.At) error {
-	from, err := parsePlace(bucket)
+	from, err := s3.ParsePlace(bucket)
 	if err != nil {
 		return err
 	}
-	if from.dir != "" {
-		if _, err := os.Stat(from.dir); errors.Is(err, fs.ErrNotExist) {
+	if from.Dir != "" {
+		if _, err := os.Stat(from.Dir); errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("there is no bucket %s: correct the name", from)
 		}
 	}
-	b, err := from.open(ctx)
+	b, err := from.Open(ctx)
 	if err != nil {
 		return err
 	}
 	if _, err := b.Stat(ctx, remote.IdentityName); errors.Is(err, fs.ErrNotExist) {
-		below, err := from.below(ctx)
+		below, err := storesBelow(ctx, from)
 		switch {
 		case err != nil:
 			return err
@@ -65,7 +66,7 @@ func restore(ctx context.Context, env Environment, bucket, dir, id string, at re
 		}
 		var list strings.Builder
 		for _, state := range below {
-			size, last, err := state.describe(ctx)
+			size, last, err := describe(ctx, state)
 			if err != nil {
 				return fmt.Errorf("%s: %w", state, err)
 			}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -177,13 +176,4 @@ func message(err error) string {
 		return text + "\n`shale verify --deep` lists all damage of a bucket, and `shale check` that of a folder."
 	}
 	return text
-}
-
-// isStore reports whether dir has a store.
-func isStore(dir string) (bool, error) {
-	_, err := os.Stat(dir + string(os.PathSeparator) + "CURRENT")
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
 }

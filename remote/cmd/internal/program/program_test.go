@@ -385,7 +385,7 @@ func TestMistakes(t *testing.T) {
 		{"ship nowhere bucket", "there is no store in nowhere"},
 		{"ship bucket", "no store is named"},
 		{"ship other bucket", "ship other to another bucket or prefix than bucket"},
-		{"ship db http://host/bucket", "http://host/bucket is not a bucket: write a directory, s3://HOST/BUCKET/PREFIX"},
+		{"ship db http://host/bucket", "http://host/bucket is not a bucket: write a folder, s3://HOST/BUCKET/PREFIX"},
 		{"ship db s3://host", "write s3://HOST/BUCKET/PREFIX"},
 		{"ship db bucket --every soon", "--every soon is not a time: write 500ms"},
 		{"ship db bucket --every -1s", "--every -1s is not a time"},

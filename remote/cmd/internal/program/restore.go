@@ -8,6 +8,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/s3"
 )
 
 // restore makes a store from a bucket.
@@ -34,7 +35,7 @@ func restore(c *call) (int, error) {
 	switch {
 	case errors.As(err, &point):
 		c.note("%s", message(err))
-		c.suggest(point, from.text, dir)
+		c.suggest(point, from.String(), dir)
 		return absent, nil
 	case err != nil:
 		return failed, err
@@ -47,7 +48,7 @@ func restore(c *call) (int, error) {
 }
 
 // restoreFrom returns the folder to restore into, and opens the bucket.
-func (c *call) restoreFrom() (dir string, from place, b remote.Bucket, err error) {
+func (c *call) restoreFrom() (dir string, from s3.Place, b remote.Bucket, err error) {
 	if dir = c.words[1]; dir == "" {
 		return dir, from, b, errors.New("the folder to restore into has an empty name: write a new or an empty one")
 	}
@@ -71,7 +72,7 @@ func promote(c *call) (int, error) {
 		return failed, err
 	}
 	fmt.Fprintf(c.out, "%s: restored to sequence number %d in %s, and now the owner of %s\n"+
-		"No other program can write there. `shale ship %s %s` goes on.\n", dir, seq, ago(time.Since(begin)), from.text, dir, from.text)
+		"No other program can write there. `shale ship %s %s` goes on.\n", dir, seq, ago(time.Since(begin)), from, dir, from)
 	return found, nil
 }
 

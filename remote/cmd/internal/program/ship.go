@@ -3,12 +3,16 @@ package program
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/s3"
 )
 
 // ship keeps a store in a bucket until the command is ended.
@@ -17,9 +21,7 @@ func ship(c *call) (int, error) {
 	if err != nil {
 		return failed, err
 	}
-	if there, err := isStore(dir); err != nil {
-		return failed, err
-	} else if !there {
+	if _, err := os.Stat(filepath.Join(dir, "CURRENT")); errors.Is(err, fs.ErrNotExist) { // Open reports other errors
 		return failed, fmt.Errorf("there is no store in %s: correct the name; `shale restore` makes a store from a bucket, and `shale -C %s import` from a file", dir, dir)
 	}
 	o, err := c.shipOptions()
@@ -41,7 +43,7 @@ func ship(c *call) (int, error) {
 			_, err = store.CollectDue(c.ctx)
 		}
 	} else {
-		c.note("%s is shipped to %s; Ctrl-C ends it", dir, to.text)
+		c.note("%s is shipped to %s; Ctrl-C ends it", dir, to)
 		err = c.watch(store, d)
 	}
 	d.clear()
@@ -139,7 +141,7 @@ func (c *call) event(d *display, e remote.Event) {
 var ownerPattern = regexp.MustCompile(`owned by (process \d+)`)
 
 // openError returns in plain words why a store can't be shipped.
-func openError(dir string, to place, err error) error {
+func openError(dir string, to s3.Place, err error) error {
 	switch {
 	case errors.Is(err, shale.ErrLocked):
 		owner := "another process"
@@ -148,7 +150,7 @@ func openError(dir string, to place, err error) error {
 		}
 		return fmt.Errorf("%s has %s open for writing. Only that program can ship the store: let it open the store with remote.Open instead of shale.Open, or end it and run this again", owner, dir)
 	case errors.Is(err, remote.ErrOtherStore):
-		return fmt.Errorf("%w: ship %s to another bucket or prefix than %s", err, dir, to.text)
+		return fmt.Errorf("%w: ship %s to another bucket or prefix than %s", err, dir, to)
 	}
 	return err
 }
