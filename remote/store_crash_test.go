@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/shaledb/shale"
@@ -17,8 +18,17 @@ type crashLife struct {
 	lazy   bool // writes are not synced one by one
 	fsys   *vfs.Mem
 	bucket Bucket
-	synced map[string]string // what must be there after a power cut
-	all    map[string]string // what may be there
+	all    map[string]string // what may be there after a power cut
+
+	mu     sync.Mutex        // protects synced
+	synced map[string]string // what must be there
+}
+
+// sync notes what must be there.
+func (l *crashLife) sync(key, value string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.synced[key] = value
 }
 
 // run lives: it opens the store twice, writes, flushes, ships and publishes.
@@ -36,7 +46,7 @@ func (l *crashLife) run(t *testing.T) {
 			l.all[key] = value
 			mustNil(t, s.DB().Put([]byte(key), []byte(value)))
 			if !l.lazy {
-				l.synced[key] = value
+				l.sync(key, value)
 			}
 			switch i {
 			case 0, 4:
@@ -46,7 +56,7 @@ func (l *crashLife) run(t *testing.T) {
 			case 2, 5:
 				mustNil(t, s.Publish(ctx))
 			}
-			l.synced[key] = value // Ship, Flush and Publish sync
+			l.sync(key, value) // Ship, Flush and Publish sync
 		}
 		if life == 0 {
 			mustNil(t, s.Close())
@@ -82,15 +92,19 @@ func powerCuts(t *testing.T, lazy bool) {
 		synced map[string]string
 	}
 	var cuts []cut
-	l := crashLife{lazy, vfs.NewMem(), NewMem(), map[string]string{}, map[string]string{}}
+	l := crashLife{lazy: lazy, fsys: vfs.NewMem(), bucket: NewMem(), all: map[string]string{}, synced: map[string]string{}}
 	l.fsys.OnOp(func(vfs.Op, string) {
+		// The operation may be one of the background, beside which the life goes on: so what must be there comes first. The
+		// lock is for two of them at once.
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		n := l.fsys.Ops()
 		if n%step != 0 {
 			return
 		}
 		for i, c := range vfs.CrashConfigs(uint64(n)) {
 			if step == 1 || i == int(n/step)%24 {
-				cuts = append(cuts, cut{n, l.fsys.Crash(c), cloneOf(l.bucket), maps.Clone(l.synced)})
+				cuts = append(cuts, cut{synced: maps.Clone(l.synced), bucket: cloneOf(l.bucket), at: n, fsys: l.fsys.Crash(c)})
 			}
 		}
 	})
