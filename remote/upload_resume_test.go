@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -188,6 +189,10 @@ func TestUpload_OtherTable(t *testing.T) {
 // TestUpload_OthersArrive lets one PUT of four fail while the others are on their way: these arrive, and are not sent again.
 func TestUpload_OthersArrive(t *testing.T) {
 	testenv.CheckLeaks(t)
+	synctest.Test(t, othersArrive)
+}
+
+func othersArrive(t *testing.T) {
 	mem, bucket := vfs.NewMem(), newHooked(NewMem())
 	model := manyTables(t, mem, 20)
 	s := openStore(t, "db", bucket, manual(mem))
@@ -203,7 +208,7 @@ func TestUpload_OthersArrive(t *testing.T) {
 			for range 3 {
 				<-waiting
 			}
-			time.AfterFunc(10*time.Millisecond, func() { close(failed) }) // by then the error has come back
+			time.AfterFunc(time.Millisecond, func() { close(failed) }) // when all wait: the error has come back by then
 			return refusal{errors.New("no")}
 		}
 		select {

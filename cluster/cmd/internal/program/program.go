@@ -50,7 +50,7 @@ func Run(ctx context.Context, env Environment) int {
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}
-	root.SetArgs(env.Args)
+	root.SetArgs(append([]string{}, env.Args...)) // not nil: cobra would take those of the process
 	root.SetOut(env.Out)
 	root.SetErr(env.Err)
 	err := root.ExecuteContext(ctx)

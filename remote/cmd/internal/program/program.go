@@ -78,7 +78,7 @@ func Run(ctx context.Context, env Environment) int {
 			return err
 		}))
 	}
-	root.SetArgs(env.Args)
+	root.SetArgs(append([]string{}, env.Args...)) // not nil: cobra would take those of the process
 	root.SetOut(out)
 	root.SetErr(env.Err)
 	err := root.ExecuteContext(ctx)
