@@ -12,7 +12,6 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/logset"
-	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
@@ -459,29 +458,27 @@ func (f *follower) publish() error {
 		}
 		return nil
 	}
-	swap := func(v *tree.Version) {
-		db.view.replace(v, func(v *view) { v.mem, v.imms = f.mem, f.imms }, func(v *view) {
-			// The number comes first: see the beginning of this file.
-			db.snapshots.Publish(func() {
-				db.commits.Publish(seq)
-				db.view.Store(v)
-			})
-		})
-	}
-	if next == nil {
-		swap(old.Version)
-	} else {
+	e := db.tree.Begin()
+	defer e.End()
+	tables := old.Version
+	if next != nil {
 		f.next = nil
-		db.tree.Take(next, &tree.Change{
-			Epoch: db.filters.Epoch,
-			Publish: func(v *tree.Version) {
-				done := db.filters.Changing()
-				next.UseFilters()
-				done()
-				swap(v)
-			},
-			Installed: func(_, v *tree.Version) { db.filters.FitSoon(v) },
-		})
+		e.Take(next, db.filters.Epoch)
+		tables = e.Next
+		done := db.filters.Changing()
+		next.UseFilters()
+		done()
+	}
+	v := db.view.begin(tables)
+	v.mem, v.imms = f.mem, f.imms
+	db.snapshots.Publish(func() {
+		// The number comes first: see the beginning of this file.
+		db.commits.Publish(seq)
+		db.view.end(v)
+	})
+	e.End()
+	if next != nil {
+		db.filters.FitSoon(tables)
 		for _, t := range next.Opened {
 			db.reportFilter(t)
 		}

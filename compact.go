@@ -28,8 +28,8 @@ import (
 //  3. compactInBackground, on a goroutine for each plan, calls runPlan. If the plan is to
 //     merge, merge writes new tables and makes them durable. A plan that moves or drops
 //     tables writes none.
-//  4. install makes the edit durable in the manifest, and then shows the next version to
-//     readers.
+//  4. installPlan makes the edit durable in the manifest, and then shows the next version to
+//     readers (see DB.installed).
 //  5. Done gives the reservation back, and nudges the scheduler.
 //
 // Compact carries out plans of its own in steps 3 to 5, one after the other, on the
@@ -155,13 +155,7 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	opened := out.tables()
 	if err == nil {
 		edit = plan.Edit(addedTables(plan.To, plan.OutputRun(), opened)...)
-		// The counters grow before readers see the version. Metrics loads the view first,
-		// so it never shows tables of a compaction that it does not count.
-		err = db.install(edit, opened, func(*view) {
-			db.counters.compactions.Add(1)
-			db.counters.compactBytes.Add(uint64(e.BytesOut))
-			db.counters.compactReadBytes.Add(uint64(e.BytesIn))
-		})
+		err = db.installPlan(edit, opened, &e)
 	}
 	if err != nil {
 		out.discard()
@@ -177,6 +171,24 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	}
 	e.Duration = time.Since(begin)
 	db.events.emit(e)
+	return nil
+}
+
+// installPlan makes the edit of a plan durable and visible. e says what the plan has read and written.
+func (db *DB) installPlan(edit *manifest.Edit, opened []*tree.Table, e *Event) error {
+	c := db.tree.Begin()
+	defer c.End()
+	if err := c.Log(edit, opened, nil, db.filters.Epoch); err != nil {
+		return err
+	}
+	// The counters grow before readers see the version. Metrics loads the view first,
+	// so it never shows tables of a compaction that it does not count.
+	db.counters.compactions.Add(1)
+	db.counters.compactBytes.Add(uint64(e.BytesOut))
+	db.counters.compactReadBytes.Add(uint64(e.BytesIn))
+	old := db.view.end(db.view.begin(c.Next))
+	c.End()
+	db.installed(c, old)
 	return nil
 }
 

@@ -244,14 +244,21 @@ func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
 	// the view changes: else writtenSince could find neither the memtable in the view nor a
 	// number which says that the memtable is in tables, and PutIfAbsent would overwrite a key.
 	db.flusher.raise(imm.mem.LastSeq())
-	return db.install(edit, out, func(v *view) {
-		// All of this is done before Flush returns, which waits for the view only. The caller
-		// runs the deleter.
-		db.obsolete(db.logs.DropBelow(minLog)...)
-		v.imms = v.imms[: len(v.imms)-1 : len(v.imms)-1]
-		db.counters.flushes.Add(1)
-		db.counters.flushBytes.Add(uint64(bytes))
-	})
+	e := db.tree.Begin()
+	defer e.End()
+	if err := e.Log(edit, out, nil, db.filters.Epoch); err != nil {
+		return err
+	}
+	// This is done before Flush returns, which waits for the view only. The caller runs the deleter.
+	db.obsolete(db.logs.DropBelow(minLog)...)
+	db.counters.flushes.Add(1)
+	db.counters.flushBytes.Add(uint64(bytes))
+	v := db.view.begin(e.Next)
+	v.imms = v.imms[: len(v.imms)-1 : len(v.imms)-1]
+	old := db.view.end(v)
+	e.End()
+	db.installed(e, old)
+	return nil
 }
 
 // Flush writes the memtables to tables, and waits until that is done or until ctx is done. If

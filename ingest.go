@@ -234,17 +234,27 @@ func (g *ingestion) install() (level int, err error) {
 	// writes, replayed, would hide it.
 	minLog := db.logs.CurrentNum()
 	edit := &manifest.Edit{MinLog: minLog, LastSeq: seq, Added: addedTables(plan.To, run, g.sink.tables)}
-	empty := db.view.Load().mem
-	err = db.installWrites(edit, g.sink.tables, seq, func(v *view) {
-		g.done = true
-		db.obsolete(db.logs.DropBelow(minLog)...)
-		// A reader that still has the view before, but the number of a later
-		// write, must not find that write without these entries.
-		v.mem = db.newMemtable()
-	})
-	if err != nil {
+	e := db.tree.Begin()
+	defer e.End()
+	if err := e.Log(edit, g.sink.tables, nil, db.filters.Epoch); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrIngestInDoubt, err) // the torn manifest may have the edit
 	}
+	g.done = true
+	db.obsolete(db.logs.DropBelow(minLog)...)
+	v := db.view.begin(e.Next)
+	// A reader that still has the view before, but the number of a later
+	// write, must not find that write without these entries.
+	empty := v.mem
+	v.mem = db.newMemtable()
+	var old *view
+	db.snapshots.Publish(func() {
+		// The number comes after the view. PutIfAbsent loads the number and then the view: if it
+		// got the new number with the old view, it would overwrite a key of the new tables.
+		old = db.view.end(v)
+		db.commits.Publish(seq)
+	})
+	e.End()
+	db.installed(e, old)
 	// The old memtable is empty, and the current view has it no longer. Readers may have pinned it.
 	empty.Freeze()
 	empty.Release()

@@ -328,36 +328,41 @@ func (r *rebuild) install() error {
 // installFilters puts filters beside those of their tables that are still there, in one
 // edit, and returns these filters. After an error lookups go on with the old filters.
 func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
-	err = db.tree.Install(func(current *manifest.Version) *tree.Change {
-		edit := new(manifest.Edit)
-		var beside []*tree.Sidecar
-		for _, m := range made {
-			now, there := current.Current(m.table.Meta)
-			if !there {
-				continue
-			}
-			edit.Sidecars = append(edit.Sidecars, manifest.Beside{Level: now.Level, Num: now.Table.Num, Sidecar: m.sidecar.Meta, Table: now.Table})
-			beside = append(beside, m.sidecar)
-			done = append(done, m)
+	e := db.tree.Begin()
+	defer e.End()
+	edit := new(manifest.Edit)
+	var beside []*tree.Sidecar
+	for _, m := range made {
+		now, there := e.Old.Meta.Current(m.table.Meta)
+		if !there {
+			continue
 		}
-		if len(done) == 0 {
-			return nil
-		}
-		// The tables stay the same, so lookups under way may ask the one filter or the
-		// other. Both know all keys of the table.
-		return db.newChange(edit, nil, beside, 0, func(*view) {
-			defer db.filters.Changing()()
-			for _, m := range done {
-				m.table.UseSidecar(m.sidecar, m.filter)
-			}
-		})
-	})
-	return done, err
+		edit.Sidecars = append(edit.Sidecars, manifest.Beside{Level: now.Level, Num: now.Table.Num, Sidecar: m.sidecar.Meta, Table: now.Table})
+		beside = append(beside, m.sidecar)
+		done = append(done, m)
+	}
+	if len(done) == 0 {
+		return nil, nil
+	}
+	if err := e.Log(edit, nil, beside, db.filters.Epoch); err != nil {
+		return nil, err
+	}
+	// The tables stay the same, so lookups under way may ask the one filter or the
+	// other. Both know all keys of the table.
+	changed := db.filters.Changing()
+	for _, m := range done {
+		m.table.UseSidecar(m.sidecar, m.filter)
+	}
+	changed()
+	old := db.view.end(db.view.begin(e.Next))
+	e.End()
+	db.installed(e, old)
+	return done, nil
 }
 
 // discard empties r.made, and removes the files of filters that did not come into use. It
 // leaves alone those that the manifest may name, because appending the edit failed: these
-// are not pending any more (see tree.Tree.Install).
+// are not pending any more (see tree.Change.Log).
 func (r *rebuild) discard() {
 	for _, m := range r.made {
 		num := m.sidecar.Meta.Num

@@ -119,7 +119,7 @@ func whyUnusable(t *tree.Table, kind string) string {
 //  1. newOutput numbers and creates a file. The caller adds entries to the output.
 //  2. output.Finish makes the bytes of the table durable and closes the file.
 //  3. open syncs the directory, once for all tables, and opens them.
-//  4. The caller installs the tables (DB.install), which appends them to the manifest and then
+//  4. The caller installs the tables (see DB.installed): it appends them to the manifest and then
 //     to the view.
 //
 // This is the order of invariant 6. If the manifest named a table before its bytes and its
@@ -237,7 +237,7 @@ func (s *sink) open() error {
 
 // discard closes the tables and removes their files, so that a full disk is not made fuller by
 // each attempt. It leaves the files that the manifest may name because appending the edit has
-// failed: the next Open may need them. They are not pending any more: see tree.Tree.Install.
+// failed: the next Open may need them. They are not pending any more: see tree.Change.Log.
 func (s *sink) discard() {
 	for _, t := range s.tables {
 		t.Close()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/tree"
-	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 )
 
@@ -147,9 +146,9 @@ func (v *view) releaseMemtables() {
 // once the store is closed.
 //
 // Once the store is open, the view changes in three ways: the leader of the commit queue makes
-// the memtable immutable (freeze), an edit of the tables brings the next version (replace), and
-// Close takes the view away (close). That of a read-only handle changes by Advance, which calls
-// replace. The first two make a new view from the current one. They do
+// the memtable immutable (freeze), an edit of the tables brings the next version (begin and end),
+// and Close takes the view away (close). That of a read-only handle changes by Advance, which calls
+// begin and end. The first two make a new view from the current one. They do
 // so under mu, so that neither undoes a change of the other. All three return the view before,
 // which holds what its readers need. The caller passes it to releaseAll when it has no lock.
 type readState struct {
@@ -224,21 +223,22 @@ func (s *readState) logAfter(imm *immutable) base.FileNum {
 	return log
 }
 
-// replace makes next the version that reads see, and returns the view before. change, if not nil,
-// changes the new view further. store makes it the current one, in one step for readers: so a
-// table comes and its memtable goes at once. Requires: the caller holds Tree.editing and Tree.mu;
-// the store is not closed.
-func (s *readState) replace(next *tree.Version, change func(*view), store func(*view)) (old *view) {
+// begin returns a view of next and of the memtables of the current view. The caller may change
+// it, and makes it the current one with end: so a table comes and its memtable goes in one step for
+// readers. In between no other goroutine changes the view. Requires: the store is not closed.
+func (s *readState) begin(next *tree.Version) *view {
 	s.mu.Lock()
+	old := s.Load()
+	return newView(old.mem, old.imms, next)
+}
+
+// end makes v the current view, and returns the view before.
+func (s *readState) end(v *view) (old *view) {
 	defer s.mu.Unlock()
-	old = s.Load()
-	v := newView(old.mem, old.imms, next)
-	if change != nil {
-		change(v)
-	}
 	v.share()
+	old = s.Load()
 	old.hold()
-	store(v)
+	s.Store(v)
 	return old
 }
 
@@ -252,67 +252,23 @@ func (s *readState) close() (last *view) {
 	return last
 }
 
-// install makes an edit of the tables durable and then visible. Flushes and compactions call it
-// on their own goroutines; Ingest and RebuildFilters use the functions below.
+// installed follows each change of the tables, which takes these steps. Flushes, compactions,
+// ingestions and rebuilt filters make one each.
 //
-//  1. Tree.Install applies the edit to the current version, appends it to the manifest and syncs
-//     that. It holds Tree.editing, so one edit is made at a time.
-//  2. Publish (newChange) replaces the view, under Tree.mu and readState.mu. change, if not nil,
-//     changes the new view further, so readers see both changes in one step.
-//  3. Installed wakes those that wait for a change of the tables.
-//  4. The tree releases the old version. Files that no version has go to the deleter, which calls
-//     dropFile.
+//  1. Tree.Begin: one change is made at a time.
+//  2. Change.Log makes the edit durable in the manifest. The tables that it adds are durable
+//     before. If that fails, the view stays as it is, but the manifest may have the edit: the
+//     caller closes the tables and leaves their files to the tree (sink.discard).
+//  3. readState.begin and end replace the view.
+//  4. Change.End gives up the version before.
+//  5. installed gives up the view before, and wakes those that wait for a change of the tables.
 //
-// opened holds the tables that the edit adds; they must be durable. If install fails, the view
-// is as before and change was not called, but the manifest may have the edit: the caller closes
-// the tables and leaves their files to the tree (sink.discard). Requires: the caller holds
-// neither Tree.editing nor a lock that comes after it.
-func (db *DB) install(edit *manifest.Edit, opened []*tree.Table, change func(*view)) error {
-	return db.installWrites(edit, opened, 0, change)
-}
-
-// installWrites is install for tables whose entries nobody has seen yet. Together with the view
-// it publishes seq, their sequence number. Requires: the caller leads the commit queue, if seq is
-// not 0.
-func (db *DB) installWrites(edit *manifest.Edit, opened []*tree.Table, seq base.Seq, changeView func(*view)) error {
-	return db.tree.Install(func(current *manifest.Version) *tree.Change {
-		edit.Rebase(current) // filters may have come beside tables that it moves
-		return db.newChange(edit, opened, nil, seq, changeView)
-	})
-}
-
-// newChange returns the change that an edit makes to the tree and to what readers see. opened and
-// sidecars are the tables and the filters beside tables that the edit adds. seq is the sequence
-// number to be published with them; 0: there is none.
-func (db *DB) newChange(edit *manifest.Edit, opened []*tree.Table, sidecars []*tree.Sidecar, seq base.Seq, changeView func(*view)) *tree.Change {
-	var replaced *view
-	return &tree.Change{
-		Edit: edit, Opened: opened, Sidecars: sidecars, Epoch: db.filters.Epoch,
-		Publish: func(next *tree.Version) {
-			replaced = db.view.replace(next, changeView, func(v *view) { db.publish(v, seq) })
-		},
-		Installed: func(old, next *tree.Version) {
-			db.releaseAll(replaced)
-			db.scheduler.Level0Changed(old.Meta, next.Meta)
-			db.changes.broadcast()
-			db.filters.FitSoon(next)
-		},
-	}
-}
-
-// publish makes v the current view, and then seq visible, if it is not 0. No snapshot is taken
-// between the two steps: see commit.Snapshots.Publish. Requires: readState.mu is held.
-func (db *DB) publish(v *view, seq base.Seq) {
-	if seq == 0 {
-		db.view.Store(v)
-		return
-	}
-	db.snapshots.Publish(func() {
-		// The number comes after the view. PutIfAbsent loads the number and then the view: if it
-		// got the new number with the old view, it would overwrite a key of the new tables.
-		db.view.Store(v)
-		db.commits.Publish(seq)
-	})
+// Requires: the caller holds no lock of the tree or of the view.
+func (db *DB) installed(e *tree.Change, old *view) {
+	db.releaseAll(old)
+	db.scheduler.Level0Changed(e.Old.Meta, e.Next.Meta)
+	db.changes.broadcast()
+	db.filters.FitSoon(e.Next)
 }
 
 // dropFile removes a file that nothing needs any more, and what the store remembers of it. The

@@ -66,15 +66,15 @@ func (t *bigTree) table(from, to uint64) *Table {
 
 func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*Table, beside ...*Sidecar) {
 	tb.Helper()
-	old := t.tree.version
-	meta, err := old.Meta.Apply(e)
+	c := t.tree.Begin()
+	meta, err := c.Old.Meta.Apply(e)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	next, left := nextVersion(old, meta, t.tree.added(e, opened), 0)
-	t.tree.publish(&Change{Edit: e, Opened: opened, Sidecars: beside, Publish: func(*Version) {}}, next, left)
+	next, left := nextVersion(c.Old, meta, t.tree.added(e, opened), 0)
+	c.add(next, left, opened, beside)
 	next.FilterMemory(0) // as whoever keeps them within their budget does
-	t.tree.Release(old)
+	c.End()
 }
 
 // A flush allocates the same, however many tables the store has: it copies no list of them.

@@ -9,8 +9,7 @@ import (
 )
 
 // A Step leads the tree of a read-only store to a later version, which the store's writer has
-// made. Its files are open, and nobody reads them yet. Take makes it the current version, and
-// Drop gives it up.
+// made. Its files are open, and nobody reads them yet. Change.Take takes it, and Drop gives it up.
 type Step struct {
 	Opened   []*Table // the tables that were not open before
 	Complete bool     // no filter or index of them is left for later
@@ -165,24 +164,19 @@ func closeFiles(tables map[base.FileNum]*Table, sidecars map[base.FileNum]newSid
 // Drop closes what Step has opened. The current version stays. It does nothing if s is nil.
 func (s *Step) Drop() { closeFiles(s.files()) }
 
-// Take makes the version of s the current one. Of c it needs Epoch, Publish and Installed.
-func (t *Tree) Take(s *Step, c *Change) {
-	t.editing.Lock()
-	defer t.editing.Unlock()
-	old := t.current()
-	next, left := nextVersion(old, s.meta, s.come, c.Epoch())
-	c.Opened = s.Opened
+// Take makes the version of s that of the change.
+func (c *Change) Take(s *Step, epoch func() uint64) {
+	next, left := nextVersion(c.Old, s.meta, s.come, epoch())
+	var sidecars []*Sidecar
 	for _, n := range s.got {
-		c.Sidecars = append(c.Sidecars, n.sidecar)
+		sidecars = append(sidecars, n.sidecar)
 	}
 	for _, table := range s.Opened {
 		if table.opened != nil {
-			c.Sidecars = append(c.Sidecars, table.opened)
+			sidecars = append(sidecars, table.opened)
 		}
 	}
-	t.publish(c, next, left)
-	c.Installed(old, next)
-	t.Release(old)
+	c.add(next, left, s.Opened, sidecars)
 }
 
 // UseFilters makes the filters that tables have got beside them the ones that lookups ask.

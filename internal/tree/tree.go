@@ -124,76 +124,87 @@ func (t *Tree) Close() {
 	t.version = nil
 }
 
-// A Change is an edit of the tables, with the open tables and sidecars that it adds.
+// A Change takes the tree from one version to the next. One is made at a time:
+//
+//  1. Begin waits for the end of the one before.
+//  2. Log makes the edit durable. If that fails, Old stays the current version. A handle that is
+//     read-only has nothing to make durable, and calls Take.
+//  3. The caller shows Next to readers.
+//  4. End makes Next the current version, from which compactions are planned. So none of them
+//     reads a table that readers may not see yet. Old loses the reference that it had for being
+//     current. Tables that no version needs any more are removed.
 type Change struct {
-	Edit     *manifest.Edit
-	Opened   []*Table   // the tables that the edit adds
-	Sidecars []*Sidecar // sidecars that the edit adds
-	// Epoch returns the epoch of the resident filters: see FilterSum. It is called when the
-	// next version is built, because filters may change while the edit is made durable.
-	Epoch func() uint64
-	// Publish makes the version after the edit visible to
-	// readers. It is called under mu, after the edit is durable.
-	Publish func(next *Version)
-	// Installed is called after Publish and before the next change, without mu.
-	Installed func(old, next *Version)
+	Old, Next *Version // Next is nil before Log and Take, and if they fail
+
+	tree  *Tree
+	ended bool
 }
 
-// Install makes a change durable and then visible.
-// One change is made at a time, in these steps:
-//
-//  1. prepare gets the current version and returns the
-//     change. If it returns nil, there is nothing to do.
-//  2. The edit is appended to the manifest and synced. If that fails, the current version
-//     stays, and the files of the new tables are kept: the manifest may name them.
-//  3. The next version is built, without mu, and becomes the current one.
-//  4. The old version loses the reference that it had for being
-//     current. Tables that no version needs any more are removed.
-func (t *Tree) Install(prepare func(current *manifest.Version) *Change) error {
+// Begin begins a change, which the caller must end.
+func (t *Tree) Begin() *Change {
 	t.editing.Lock()
-	defer t.editing.Unlock()
-	old := t.version // mu is not needed: it is written under editing too
-	c := prepare(old.Meta)
-	if c == nil {
-		return nil
-	}
-	meta, err := old.Meta.Apply(c.Edit)
+	return &Change{tree: t, Old: t.version} // mu is not needed: version is written under editing too
+}
+
+// Log appends the edit to the manifest, syncs that, and makes the version after it. opened and
+// sidecars are those that the edit adds. If it fails, their files are kept: the manifest may name
+// them. epoch returns the epoch of the resident filters (see FilterSum). It is called at the end,
+// because filters may change meanwhile.
+func (c *Change) Log(edit *manifest.Edit, opened []*Table, sidecars []*Sidecar, epoch func() uint64) error {
+	t := c.tree
+	edit.Rebase(c.Old.Meta) // filters may have come beside tables that it moves
+	meta, err := c.Old.Meta.Apply(edit)
 	if err != nil {
 		return fmt.Errorf("shale: apply version edit: %w", err)
 	}
 	appended := false
 	defer func() {
 		if !appended { // also if the file system has panicked
-			t.keepDoubtful(c.Opened, c.Sidecars)
+			t.keepDoubtful(opened, sidecars)
 		}
 	}()
-	if err := t.append(c.Edit, meta, true); err != nil {
+	if err := t.append(edit, meta, true); err != nil {
 		return err
 	}
 	appended = true
-	next, left := nextVersion(old, meta, t.added(c.Edit, c.Opened), c.Epoch())
-	t.publish(c, next, left)
-	c.Installed(old, next)
-	t.Release(old)
+	next, left := nextVersion(c.Old, meta, t.added(edit, opened), epoch())
+	c.add(next, left, opened, sidecars)
 	return nil
 }
 
-// publish makes next the current version and takes the new files
-// out of pending. left is what the version before it has, and next
-// has not. The current version has a reference until the caller
-// releases it, so nothing that has left is removed before.
-func (t *Tree) publish(c *Change, next *Version, left []departure) {
+// add makes next the version of the change, and takes the new files out of pending. left is what
+// the version before it has, and next has not. That version has a reference until End, so nothing
+// that has left is removed before.
+func (c *Change) add(next *Version, left []departure, opened []*Table, sidecars []*Sidecar) {
+	t := c.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.appendLocked(next, c.Opened, c.Sidecars, left)
-	for _, table := range c.Opened {
+	t.appendLocked(next, opened, sidecars, left)
+	for _, table := range opened {
 		delete(t.pending, table.Meta.Num)
 	}
-	for _, s := range c.Sidecars {
+	for _, s := range sidecars {
 		delete(t.pending, s.Meta.Num)
 	}
-	t.version = next
-	c.Publish(next)
+	c.Next = next
+}
+
+// End ends the change. It does nothing if the change has ended. Requires: the caller does not hold mu.
+func (c *Change) End() {
+	if c.ended {
+		return
+	}
+	c.ended = true
+	t := c.tree
+	if c.Next != nil {
+		t.mu.Lock()
+		t.version = c.Next
+		t.mu.Unlock()
+	}
+	t.editing.Unlock()
+	if c.Next != nil {
+		t.Release(c.Old)
+	}
 }
 
 // added returns the tables that are new in their runs: those

@@ -85,20 +85,18 @@ func (w *treeWorld) flush() (*Table, error) {
 }
 
 func (w *treeWorld) edit(edit *manifest.Edit, opened ...*Table) error {
-	var published, current *Version
-	err := w.Install(func(*manifest.Version) *Change {
-		return &Change{
-			Epoch: func() uint64 { return 0 },
-			Edit:  edit, Opened: opened,
-			Publish:   func(v *Version) { published = v },
-			Installed: func(_, next *Version) { current = next },
-		}
-	})
+	c := w.Begin()
+	defer c.End()
+	err := c.Log(edit, opened, nil, func() uint64 { return 0 })
+	if w.current() != c.Old {
+		w.t.Error("a version is current before the change ends")
+	}
+	c.End()
 	switch {
-	case err != nil && published != nil:
-		w.t.Error("a version is visible whose edit is not durable")
-	case err == nil && (published == nil || published != w.version || current != published):
-		w.t.Error("the version that was published is not the current one")
+	case err != nil && (c.Next != nil || w.current() != c.Old):
+		w.t.Error("a version is current whose edit is not durable")
+	case err == nil && (c.Next == nil || w.current() != c.Next):
+		w.t.Error("the next version is not the current one")
 	}
 	return err
 }
