@@ -56,11 +56,6 @@ var layers = map[string]int{
 	"bloom/hashes":               1,
 	"bloom/compat/parquet":       1,
 	"bloom/compat/redisbloom":    1,
-	"bloom/compat/blobloom":      1,
-	"bloom/compat/holiman":       7, // heavy: encoding/json
-	"bloom/compat/xorfilter":     1,
-
-	"bloom/compat/internal/pieces": 0, // what codecs share
 
 	// What the filters share.
 	"bloom/internal/bitarray":   -1,
@@ -140,8 +135,6 @@ var onlyImports = map[string][]string{
 	"bloom/sketch":         {"bloom", "bloom/internal/bitarray", "bloom/internal/form"},
 	"bloom/compat/bip37":   {"bloom"}, "bloom/compat/bitsandblooms": {"bloom"}, "bloom/compat/guava": {"bloom", "bloom/internal/form"}, "bloom/compat/parquet": {"bloom", "bloom/internal/lines"},
 	"bloom/compat/redisbloom": {"bloom"}, "bloom/hashes": {"bloom"}, "vfs": nil, "bundle": {"bloom", "internal/keys"},
-	"bloom/compat/blobloom": {"bloom", "bloom/compat/internal/pieces"}, "bloom/compat/internal/pieces": nil,
-	"bloom/compat/holiman": {"bloom", "bloom/compat/internal/pieces"}, "bloom/compat/xorfilter": {"bloom", "bloom/compat/internal/pieces"},
 	"filterplan": {"bloom", "internal/base"},
 }
 

@@ -8,12 +8,9 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/compat/bip37"
 	"github.com/shaledb/shale/bloom/compat/bitsandblooms"
-	"github.com/shaledb/shale/bloom/compat/blobloom"
 	"github.com/shaledb/shale/bloom/compat/guava"
-	"github.com/shaledb/shale/bloom/compat/holiman"
 	"github.com/shaledb/shale/bloom/compat/parquet"
 	"github.com/shaledb/shale/bloom/compat/redisbloom"
-	"github.com/shaledb/shale/bloom/compat/xorfilter"
 	"github.com/shaledb/shale/bloom/sketch"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/testkeys"
@@ -48,25 +45,9 @@ var filled = map[string]func(keys [][]byte) rateSet{
 		return adding(get(bip37.New(bip37Keys, 0.01, 7, bip37.UpdateNone)), keys[:bip37Keys])
 	},
 	"bitsandblooms.Filter": func(keys [][]byte) rateSet { return adding(get(bitsandblooms.New(uint64(10*len(keys)), 7)), keys) },
-	"blobloom.Filter": func(keys [][]byte) rateSet {
-		return adding(get(blobloom.New(uint64(len(keys)), 0.01, bloom.Hash)), keys)
-	},
-	"guava.Filter": func(keys [][]byte) rateSet { return adding(get(guava.New(uint64(len(keys)), 0.01)), keys) },
-	"holiman.Filter": func(keys [][]byte) rateSet {
-		return adding(get(holiman.New(uint64(len(keys)), 0.01, bloom.Hash)), keys)
-	},
-	"parquet.Filter":    func(keys [][]byte) rateSet { return adding(get(parquet.New(uint64(len(keys)), 0.01)), keys) },
-	"redisbloom.Filter": func(keys [][]byte) rateSet { return adding(get(redisbloom.New(uint64(len(keys)/4), 0.01)), keys) },
-	"xorfilter.Fuse": func(keys [][]byte) rateSet {
-		f := get(xorfilter.NewFuse[uint8](hashed(keys)))
-		f.SetHash(bloom.Hash)
-		return f
-	},
-	"xorfilter.Xor8": func(keys [][]byte) rateSet {
-		f := get(xorfilter.NewXor8(hashed(keys)))
-		f.SetHash(bloom.Hash)
-		return f
-	},
+	"guava.Filter":         func(keys [][]byte) rateSet { return adding(get(guava.New(uint64(len(keys)), 0.01)), keys) },
+	"parquet.Filter":       func(keys [][]byte) rateSet { return adding(get(parquet.New(uint64(len(keys)), 0.01)), keys) },
+	"redisbloom.Filter":    func(keys [][]byte) rateSet { return adding(get(redisbloom.New(uint64(len(keys)/4), 0.01)), keys) },
 	"bloom.AtomicBlocked": func(keys [][]byte) rateSet {
 		return adding(get(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: uint64(len(keys)), BitsPerKey: 10})), keys)
 	},

@@ -23,12 +23,9 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/compat/bip37"
 	"github.com/shaledb/shale/bloom/compat/bitsandblooms"
-	"github.com/shaledb/shale/bloom/compat/blobloom"
 	"github.com/shaledb/shale/bloom/compat/guava"
-	"github.com/shaledb/shale/bloom/compat/holiman"
 	"github.com/shaledb/shale/bloom/compat/parquet"
 	"github.com/shaledb/shale/bloom/compat/redisbloom"
-	"github.com/shaledb/shale/bloom/compat/xorfilter"
 	"github.com/shaledb/shale/bloom/sketch"
 	"github.com/shaledb/shale/bundle"
 )
@@ -113,21 +110,6 @@ var every = []filterType{
 	}),
 	typeOf("bip37.Filter", func() *bip37.Filter { return withKey(get(bip37.New(100, 0.01, 7, bip37.UpdateAll))) }),
 	typeOf("bitsandblooms.Filter", func() *bitsandblooms.Filter { return withKey(get(bitsandblooms.New(1000, 7))) }),
-	typeOf("blobloom.Filter", func() *blobloom.Filter {
-		f := get(blobloom.New(100, 0.01, nil))
-		f.AddHash(12345)
-		return f
-	}),
-	typeOf("holiman.Filter", func() *holiman.Filter {
-		f := get(holiman.New(100, 0.01, nil))
-		f.AddHash(12345)
-		return f
-	}),
-	typeOf("xorfilter.Fuse", func() *xorfilter.Fuse[uint8] {
-		b := get(get(xorfilter.NewFuse[uint8]([]uint64{1, 2, 3 << 60})).MarshalBinary()) // which does not have the number of keys
-		return get(xorfilter.OpenFuse[uint8](b))
-	}),
-	typeOf("xorfilter.Xor8", func() *xorfilter.Xor8 { return get(xorfilter.NewXor8([]uint64{1, 2, 3 << 60})) }),
 	typeOf("guava.Filter", func() *guava.Filter {
 		f := get(guava.New(100, 0.01))
 		must(f.AddString("key"))
@@ -151,23 +133,17 @@ var every = []filterType{
 	})),
 }
 
-// hashless are filters whose hash function is not a part of their form. Those of the list
-// above have none, because two functions are never equal: they take hashes only.
-var hashless = map[string]bool{"blobloom.Filter": true, "holiman.Filter": true, "xorfilter.Fuse": true, "xorfilter.Xor8": true}
-
 // others are the exported types with methods that are not filters.
 var others = map[string]string{
-	"bloom.HashFunc":       "the function of a filter",
-	"bloom.HashID":         "a number",
-	"bloom.Hasher":         "TestHasher_Text",
-	"bloom.Kind":           "a number",
-	"bloom.StaticBuilder":  "memory for building",
-	"sketch.Sink":          "a buffer",
-	"guava.Strategy":       "a number",
-	"guava.Sink":           "a buffer",
-	"xorfilter.FuseFields": "the fields of a filter of the peer",
-	"xorfilter.Xor8Fields": "the fields of a filter of the peer",
-	"redisbloom.Loader":    "the state of a load",
+	"bloom.HashFunc":      "the function of a filter",
+	"bloom.HashID":        "a number",
+	"bloom.Hasher":        "TestHasher_Text",
+	"bloom.Kind":          "a number",
+	"bloom.StaticBuilder": "memory for building",
+	"sketch.Sink":         "a buffer",
+	"guava.Strategy":      "a number",
+	"guava.Sink":          "a buffer",
+	"redisbloom.Loader":   "the state of a load",
 }
 
 // funnel makes a key of a string.
@@ -493,7 +469,7 @@ func TestOf_EveryFilter(t *testing.T) {
 	ofs := 0
 	for _, f := range every {
 		below, ok := f.full().(bloom.Adder)
-		if !ok || hashless[f.name] {
+		if !ok {
 			continue
 		}
 		ofs++
