@@ -134,7 +134,7 @@ var onlyImports = map[string][]string{
 	"bloom/internal/lines": {"bloom/internal/form"},
 	"bloom/sketch":         {"bloom", "bloom/internal/bitarray", "bloom/internal/form"},
 	"bloom/compat/bip37":   {"bloom"}, "bloom/compat/bitsandblooms": {"bloom"}, "bloom/compat/guava": {"bloom", "bloom/internal/form"}, "bloom/compat/parquet": {"bloom", "bloom/internal/lines"},
-	"bloom/compat/redisbloom": {"bloom"}, "bloom/hashes": {"bloom"}, "vfs": nil, "bundle": {"bloom", "internal/keys"},
+	"bloom/compat/redisbloom": {"bloom"}, "bloom/hashes": {"bloom", "bloom/internal/form"}, "vfs": nil, "bundle": {"bloom", "internal/keys"},
 	"filterplan": {"bloom", "internal/base"},
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/fnv"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/hashes"
@@ -80,7 +81,7 @@ func ExampleFilter_Union() {
 
 // A filter can use any hash function of 128 bits. With an id it can be written.
 func ExampleNewFilter() {
-	filter, err := bloom.NewFilter(bloom.FilterOptions{Keys: 1000, FPR: 1e-4, Hash: hashes.XXH3, HashID: hashes.IDXXH3})
+	filter, err := bloom.NewFilter(bloom.FilterOptions{Keys: 1000, FPR: 1e-4, Hash: hashes.Of(fnv.New128a), HashID: bloom.FirstOwnHashID})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -11,7 +11,7 @@ import (
 // number of probes from them. The function must mix every bit of the key into the highest
 // bits of both words, as Murmur3 does, because these choose the bits of the filter. It must
 // return the same words for the same bytes. Several goroutines may call it at once. The key
-// is only lent: the function must not keep it. Package hashes has more such functions.
+// is only lent: the function must not keep it. Package hashes makes some of hash.Hash.
 type Hash128 func(key []byte) (h1, h2 uint64)
 
 // Murmur3 is MurmurHash3 x64 128 with seed 0. h1 is Hash(key). It keeps nothing
@@ -60,8 +60,7 @@ func (h Hasher) Hash128(key []byte) (h1, h2 uint64) {
 }
 
 // FirstOwnHashID is the first HashID that this package will never give to a
-// function of its own. Ids from 64 to 127 belong to package hashes. Ids from 128
-// to 255 are free for callers.
+// function of its own. It and the ids up to 255 are free for callers.
 const FirstOwnHashID HashID = 64
 
 // HashIDOf returns the id of the hash function of a serialized filter, of any type of

@@ -2,13 +2,19 @@ package hashes
 
 import "iter"
 
-// DoubleFNV returns FNV-1 and FNV-1a of the key, of 64 bits each, as hash/fnv computes them:
-// what FNV returns before it mixes. This is the pair that programs with small Bloom filters
-// of their own take, among them github.com/riobard/go-bloom in its tests and go-shadowsocks2,
-// which uses it. Positions makes their positions of it.
+// The constants of FNV.
+const (
+	offset64 = 0xcbf29ce484222325
+	prime64  = 0x100000001b3
+)
+
+// DoubleFNV returns FNV-1 and FNV-1a of the key, of 64 bits each, as hash/fnv computes them. This
+// is the pair that programs with small Bloom filters of their own take, among them
+// github.com/riobard/go-bloom in its tests and go-shadowsocks2, which uses it. Positions makes
+// their positions of it.
 //
 // It is not for bloom.FilterOptions. There the highest bits of both words choose the
-// positions, and the last bytes of a key hardly change those. Use FNV for that.
+// positions, and the last bytes of a key hardly change those. Use Of for that.
 func DoubleFNV(key []byte) (h1, h2 uint64) {
 	h1, h2 = offset64, offset64
 	for _, b := range key {

@@ -55,17 +55,6 @@ func TestDoubleFNV_Locked(t *testing.T) {
 	}
 }
 
-// FNV is DoubleFNV, mixed.
-func TestDoubleFNV_IsFNVBeforeItMixes(t *testing.T) {
-	for _, key := range []string{"", "a", "some key"} {
-		h1, h2 := DoubleFNV([]byte(key))
-		m1, m2 := FNV([]byte(key))
-		if m1 != mix(h1) || m2 != mix(h2) {
-			t.Errorf("FNV of %q is not DoubleFNV mixed", key)
-		}
-	}
-}
-
 func TestPositions_Ends(t *testing.T) {
 	if got := slices.Collect(Positions(1, 2, 0, 3)); got != nil {
 		t.Errorf("positions among no bits: %d", got)

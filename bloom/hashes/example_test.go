@@ -1,32 +1,18 @@
 package hashes_test
 
 import (
+	"crypto/md5"
 	"fmt"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/hashes"
 )
 
-// open returns a filter of any hash function that this program has.
-func open(b []byte) (*bloom.Filter, error) {
-	id, err := bloom.HashIDOf(b)
-	if err != nil {
-		return nil, err
-	}
-	f := new(bloom.Filter)
-	if hash := hashes.ByID(id); hash != nil {
-		f, err = bloom.NewFilter(bloom.FilterOptions{Keys: 1, Hash: hash, HashID: id})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return f, f.UnmarshalBinary(b)
-}
-
-// The serialized form has the id of the function. So a program that reads it need not know
-// beforehand with which function it was made.
-func ExampleByID() {
-	f, err := bloom.NewFilter(bloom.FilterOptions{Keys: 1000, Hash: hashes.CRC, HashID: hashes.IDCRC})
+// The serialized form has the id of the function, so that a filter is never asked with another
+// one. Programs that exchange filters agree about the ids.
+func ExampleOf() {
+	options := bloom.FilterOptions{Keys: 1000, Hash: hashes.Of(md5.New), HashID: bloom.FirstOwnHashID}
+	f, err := bloom.NewFilter(options)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -38,8 +24,12 @@ func ExampleByID() {
 		return
 	}
 
-	read, err := open(b)
+	read, err := bloom.NewFilter(options)
 	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if err := read.UnmarshalBinary(b); err != nil {
 		fmt.Println(err)
 		return
 	}

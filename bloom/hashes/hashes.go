@@ -1,152 +1,66 @@
-// Package hashes has more hash functions for bloom.FilterOptions, and their ids. They are
-// not in package bloom itself, so that a program that imports bloom does not link them.
+// Package hashes makes hash functions for bloom.FilterOptions of those of the standard library.
+// It is not in package bloom itself, so that a program that imports bloom does not link it.
 //
 //	f, err := bloom.NewFilter(bloom.FilterOptions{
-//		Keys: 1e6, Hash: hashes.XXH3, HashID: hashes.IDXXH3,
+//		Keys: 1e6, Hash: hashes.Of(fnv.New128a), HashID: bloom.FirstOwnHashID,
 //	})
 //
-// Most programs need none of them. bloom.Murmur3 is the default, and bloom.HashXXH3,
-// with 64 bits, is as fast as any for short keys. Use this package if you have such
-// digests already, if another program has to ask the filter with the same function,
-// or if a rule prescribes one.
-//
-// Times in nanoseconds, for keys of
-//
-//	            8     16    100   1000 bytes
-//	XXH3      3.6    3.8    7.2     29
-//	Murmur3   3.7    4.3     14    107
-//	FNV       5.6     10     88    947
-//	FNVa      7.0     15    110   1229
-//	CRC        22     42     92    913
-//	SHA1       65     63     96    506
-//	MD5        83     80    142   1115
-//
-// A Filter copies the key for a function that is not of package bloom, which
-// takes another 7.
+// Most programs need none of them. bloom.Murmur3 is the default, and bloom.HashXXH3 is as fast
+// as any. Use this package if another program has to ask the filter with the same function, or
+// if a rule prescribes one.
 //
 // DoubleFNV and Positions are for bit arrays of other programs, and not for
 // bloom.FilterOptions.
 //
-// None of the functions allocates or keeps the key. None has a seed, so someone who chooses
-// the keys can choose keys that pass. Use bloom.HashSipHash with a secret seed against
-// that. MD5 and SHA1 do not help, because they have no secret either.
+// None of the functions has a seed, so someone who chooses the keys can choose keys that pass.
+// Use bloom.HashSipHash with a secret seed against that. MD5 and SHA-1 do not help, because they
+// have no secret either.
 package hashes
 
 import (
-	"crypto/md5"
-	"crypto/sha1"
 	"encoding/binary"
-	"hash/crc64"
-	"math/bits"
+	"fmt"
+	"hash"
+	"sync"
 
 	"github.com/shaledb/shale/bloom"
-	"github.com/zeebo/xxh3"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
-// The ids of the functions, for FilterOptions.HashID. They are written into
-// serialized filters and never change.
-const (
-	IDFNV  bloom.HashID = bloom.FirstOwnHashID + iota // FNV
-	IDFNVa                                            // FNVa
-	IDCRC                                             // CRC
-	IDXXH3                                            // XXH3
-	IDMD5                                             // MD5
-	IDSHA1                                            // SHA1
-)
+// second is what the second word is computed with where a digest has only one.
+const second = 0x9e3779b97f4a7c15
 
-// ByID returns the function with this id, or nil if it is not one of this package.
-// bloom.HashIDOf reads the id of a serialized filter.
-func ByID(id bloom.HashID) bloom.Hash128 {
-	switch id {
-	case IDFNV:
-		return FNV
-	case IDFNVa:
-		return FNVa
-	case IDCRC:
-		return CRC
-	case IDXXH3:
-		return XXH3
-	case IDMD5:
-		return MD5
-	case IDSHA1:
-		return SHA1
+// Of returns a function for filters that hashes with the hash.Hash that newHash makes, such as
+// fnv.New64a, md5.New or sha1.New. Its words are the first 16 bytes of the digest as two
+// little-endian words, each mixed: a filter takes positions from the highest bits, which the
+// last bytes of a key hardly change in FNV and CRC-64. A digest of less than 16 bytes has one
+// word, and the second is computed from it: see bloom.Hasher.Hash128. Of panics if a digest has
+// less than 8 bytes, which are too few for a filter.
+//
+// The function keeps nothing of the key, and any number of goroutines may call it.
+//
+// Filters contain what it returns, so that never changes.
+func Of[H hash.Hash](newHash func() H) bloom.Hash128 {
+	if n := newHash().Size(); n < 8 {
+		panic(fmt.Sprintf("hashes: a digest of %d bytes", n))
 	}
-	return nil
-}
-
-// The constants of FNV.
-const (
-	offset64  = 0xcbf29ce484222325
-	prime64   = 0x100000001b3
-	offset128 = 0x6c62272e07bb0142 // the upper half
-	low128    = 0x62b821756295c58d // the lower half of it
-	shift128  = 24                 // the prime is 2^88 + prime128
-	prime128  = 0x13b
-)
-
-// FNV returns FNV-1 and FNV-1a of the key, of 64 bits each, both mixed. It needs no tables.
-// It goes byte by byte, so it is fast only for keys of up to 8 bytes.
-func FNV(key []byte) (h1, h2 uint64) {
-	h1, h2 = offset64, offset64
-	for _, b := range key {
-		h1 = h1*prime64 ^ uint64(b)
-		h2 = (h2 ^ uint64(b)) * prime64
+	type state struct {
+		h   H
+		sum []byte
 	}
-	return mix(h1), mix(h2)
-}
-
-// FNVa returns the two halves of FNV-1a of 128 bits, both mixed, the upper half
-// first. It is slower than FNV. Use it if you need one digest of 128 bits that is
-// easy to write in another program.
-func FNVa(key []byte) (h1, h2 uint64) {
-	h1, h2 = offset128, low128
-	for _, b := range key {
-		h2 ^= uint64(b)
-		// h1 and h2 times the prime, 2^88 + prime128.
-		over, low := bits.Mul64(h2, prime128)
-		h1 = h1*prime128 + over + h2<<shift128
-		h2 = low
+	pool := sync.Pool{New: func() any { return &state{h: newHash()} }}
+	return func(key []byte) (h1, h2 uint64) {
+		s := pool.Get().(*state)
+		s.h.Reset()
+		_, _ = s.h.Write(key) // it never fails: see hash.Hash
+		s.sum = s.h.Sum(s.sum[:0])
+		h1 = form.Finish(binary.LittleEndian.Uint64(s.sum))
+		if len(s.sum) < 16 {
+			h2 = form.Finish(h1 + second)
+		} else {
+			h2 = form.Finish(binary.LittleEndian.Uint64(s.sum[8:]))
+		}
+		pool.Put(s)
+		return h1, h2
 	}
-	return mix(h1), mix(h2)
-}
-
-var iso, ecma = crc64.MakeTable(crc64.ISO), crc64.MakeTable(crc64.ECMA)
-
-// CRC returns CRC-64 ISO and CRC-64 ECMA of the key, both mixed. Checksums are made to find
-// damage, and they are linear: someone who knows the form of the keys can write down any
-// number of keys with the same checksum. Use it only if you have the checksums already.
-func CRC(key []byte) (h1, h2 uint64) {
-	return mix(crc64.Checksum(key, iso)), mix(crc64.Checksum(key, ecma))
-}
-
-// XXH3 returns the two halves of XXH3 of 128 bits, the lower half first. It is the fastest
-// by far for keys of more than about 100 bytes.
-func XXH3(key []byte) (h1, h2 uint64) {
-	h := xxh3.Hash128(key)
-	return h.Lo, h.Hi
-}
-
-// MD5 returns the digest as two little-endian words. It is not secure any more, and slow.
-// Use it if you have the MD5 of the keys already, or for filters of other programs.
-func MD5(key []byte) (h1, h2 uint64) {
-	d := md5.Sum(key)
-	return binary.LittleEndian.Uint64(d[:]), binary.LittleEndian.Uint64(d[8:])
-}
-
-// SHA1 returns the first 16 bytes of the digest as two little-endian words. What MD5
-// says of its use holds here too.
-func SHA1(key []byte) (h1, h2 uint64) {
-	d := sha1.Sum(key)
-	return binary.LittleEndian.Uint64(d[:]), binary.LittleEndian.Uint64(d[8:])
-}
-
-// mix spreads every bit of h over the whole word, and maps different words to different
-// words. A filter takes positions from the highest bits, which the last bytes of a key
-// hardly change in FNV and CRC. It is the finalizer of murmur3.
-func mix(h uint64) uint64 {
-	h ^= h >> 33
-	h *= 0xff51afd7ed558ccd
-	h ^= h >> 33
-	h *= 0xc4ceb9fe1a85ec53
-	return h ^ h>>33
 }

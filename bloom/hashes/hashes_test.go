@@ -6,9 +6,12 @@ import (
 	"crypto/sha1"
 	"encoding/binary"
 	"fmt"
+	"hash"
+	"hash/adler32"
 	"hash/crc64"
 	"hash/fnv"
 	"math"
+	"sync"
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
@@ -18,13 +21,19 @@ import (
 
 var all = []struct {
 	name string
-	id   bloom.HashID
 	hash bloom.Hash128
+	of   func() hash.Hash
 }{
-	{"FNV", IDFNV, FNV}, {"FNVa", IDFNVa, FNVa}, {"CRC", IDCRC, CRC}, {"XXH3", IDXXH3, XXH3}, {"MD5", IDMD5, MD5}, {"SHA1", IDSHA1, SHA1},
+	{"FNV-1a of 64 bits", Of(fnv.New64a), func() hash.Hash { return fnv.New64a() }},
+	{"FNV-1a of 128 bits", Of(fnv.New128a), fnv.New128a},
+	{"CRC-64", Of(ecma), func() hash.Hash { return ecma() }},
+	{"MD5", Of(md5.New), md5.New},
+	{"SHA-1", Of(sha1.New), sha1.New},
 }
 
-// unmix is the inverse of mix.
+func ecma() hash.Hash64 { return crc64.New(crc64.MakeTable(crc64.ECMA)) }
+
+// unmix is the inverse of form.Finish.
 func unmix(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0x9cb4b2f8129337db
@@ -33,64 +42,59 @@ func unmix(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// Without mix they are the functions of the standard library.
-func TestDigests(t *testing.T) {
-	for n := range 300 {
-		key := make([]byte, n)
-		for i := range key {
-			key[i] = byte(n*31 + i*17)
-		}
-		one, a, wide := fnv.New64(), fnv.New64a(), fnv.New128a()
-		for _, h := range []interface{ Write([]byte) (int, error) }{one, a, wide} {
-			if _, err := h.Write(key); err != nil {
-				t.Fatal(err)
+// Without the mixing they are the digests of the standard library, whoever asks at the same time.
+func TestOf_Digests(t *testing.T) {
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for n := range 300 {
+				key := make([]byte, n)
+				for i := range key {
+					key[i] = byte(n*31 + i*17)
+				}
+				for _, c := range all {
+					digest := c.of()
+					if _, err := digest.Write(key); err != nil {
+						t.Error(err)
+					}
+					sum := digest.Sum(nil)
+					h1, h2 := c.hash(key)
+					want1, want2 := binary.LittleEndian.Uint64(sum), h1+0x9e3779b97f4a7c15
+					if len(sum) >= 16 {
+						want2 = binary.LittleEndian.Uint64(sum[8:])
+					}
+					if unmix(h1) != want1 || unmix(h2) != want2 {
+						t.Errorf("%s of %d bytes = %016x %016x, want %016x %016x", c.name, n, unmix(h1), unmix(h2), want1, want2)
+					}
+				}
 			}
-		}
-		sum := wide.Sum(nil)
-		m, s := md5.Sum(key), sha1.Sum(key)
-		for _, c := range []struct {
-			name   string
-			hash   bloom.Hash128
-			mixed  bool
-			w1, w2 uint64
-		}{
-			{"FNV", FNV, true, one.Sum64(), a.Sum64()},
-			{"FNVa", FNVa, true, binary.BigEndian.Uint64(sum), binary.BigEndian.Uint64(sum[8:])},
-			{"CRC", CRC, true, crc64.Checksum(key, iso), crc64.Checksum(key, ecma)},
-			{"MD5", MD5, false, binary.LittleEndian.Uint64(m[:]), binary.LittleEndian.Uint64(m[8:])},
-			{"SHA1", SHA1, false, binary.LittleEndian.Uint64(s[:]), binary.LittleEndian.Uint64(s[8:])},
-		} {
-			h1, h2 := c.hash(key)
-			if c.mixed {
-				h1, h2 = unmix(h1), unmix(h2)
-			}
-			if h1 != c.w1 || h2 != c.w2 {
-				t.Errorf("%s of %d bytes = %016x %016x, want %016x %016x", c.name, n, h1, h2, c.w1, c.w2)
-			}
+		})
+	}
+	group.Wait()
+}
+
+// Filters contain what these functions return, so it never changes.
+func TestOf_Locked(t *testing.T) {
+	for i, want := range [][2]uint64{
+		{0xbabec1b75c09fd56, 0xa43f3ff036c819ab},
+		{0xa7871270b6236c4c, 0x5811c849f4d452e0},
+		{0x89101c186e4b1b52, 0x5002e791206a41a9},
+		{0x3f9d6801e18575f5, 0xae34948f3c0f1c23},
+		{0x27ac77e9e138019c, 0x6d8736f4f4614b04},
+	} {
+		if h1, h2 := all[i].hash([]byte("key-0")); h1 != want[0] || h2 != want[1] {
+			t.Errorf("%s = %#016x, %#016x", all[i].name, h1, h2)
 		}
 	}
 }
 
-// Filters contain what these functions return, so it never changes. XXH3's hash of the
-// empty key is in the test suite of its specification.
-func TestDigests_Locked(t *testing.T) {
-	if h1, h2 := XXH3(nil); h1 != 0x6001c324468d497f || h2 != 0x99aa06d3014798d8 {
-		t.Errorf("XXH3 of nothing = %016x %016x", h1, h2)
-	}
-	for i, c := range all {
-		if c.id != bloom.HashID(64+i) {
-			t.Errorf("the id of %s is %d", c.name, c.id)
+func TestOf_TooShort(t *testing.T) {
+	defer func() {
+		if got := fmt.Sprint(recover()); got != "hashes: a digest of 4 bytes" {
+			t.Errorf("it panics with %q", got)
 		}
-		h1, h2 := c.hash([]byte("key-0"))
-		if got := ByID(c.id); got == nil {
-			t.Errorf("ByID(%d) = nil", c.id)
-		} else if g1, g2 := got([]byte("key-0")); g1 != h1 || g2 != h2 {
-			t.Errorf("ByID(%d) is not %s", c.id, c.name)
-		}
-	}
-	if ByID(1) != nil || ByID(IDSHA1+1) != nil {
-		t.Error("ByID of no function of this package")
-	}
+	}()
+	Of(adler32.New)
 }
 
 // Filters over them let pass what theory says, whatever the keys are like.
@@ -105,7 +109,7 @@ func TestRates(t *testing.T) {
 	for _, kind := range testkeys.Made() {
 		present, absent := kind.Make(1, n, asked)
 		for _, c := range all {
-			f, err := bloom.NewFilter(bloom.FilterOptions{Keys: uint64(len(present)), Hash: c.hash, HashID: c.id})
+			f, err := bloom.NewFilter(bloom.FilterOptions{Keys: uint64(len(present)), Hash: c.hash})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,8 +145,8 @@ func TestRates(t *testing.T) {
 
 // A filter over one of them can be read by a program that provides the function again.
 func TestSerialized(t *testing.T) {
-	for _, c := range all {
-		o := bloom.FilterOptions{Keys: 100, Hash: c.hash, HashID: c.id}
+	for i, c := range all {
+		o := bloom.FilterOptions{Keys: 100, Hash: c.hash, HashID: bloom.FirstOwnHashID + bloom.HashID(i)}
 		f, err := bloom.NewFilter(o)
 		if err != nil {
 			t.Fatal(err)
@@ -182,11 +186,7 @@ var sink uint64
 func BenchmarkHash(b *testing.B) {
 	for _, n := range []int{8, 16, 100, 1000} {
 		key := make([]byte, n)
-		for _, c := range append(all, struct {
-			name string
-			id   bloom.HashID
-			hash bloom.Hash128
-		}{"Murmur3", 0, bloom.Murmur3}) {
+		for _, c := range all {
 			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

@@ -7,10 +7,4 @@ require (
 	github.com/shaledb/shale v0.0.0
 )
 
-require (
-	github.com/klauspost/cpuid/v2 v2.2.10 // indirect
-	github.com/zeebo/xxh3 v1.1.0 // indirect
-	golang.org/x/sys v0.30.0 // indirect
-)
-
 replace github.com/shaledb/shale => ../../..
