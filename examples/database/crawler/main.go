@@ -1,239 +1,204 @@
-// Command crawler answers the question that a crawler has at each link: has it seen the
-// URL before? It gives each URL one spelling (package weburl), answers in several ways, and
-// compares them: with a set of the URLs, a set of their MD5 digests, a bitmap of one hash, a
-// Bloom filter alone, a table of a SQL database (SQLite), and shale, with and without its
-// filters.
-//
-// # Run it
+// Command crawler answers the question that a crawler has at each link: has it seen the URL
+// before? It answers in four ways and compares them: with a set in memory, with a Bloom filter
+// alone, with a table of a SQL database (SQLite), and with shale.
 //
 //	cd examples/database
-//	go run ./crawler                          2,000,000 URLs of made-up hosts
-//	go run ./crawler -urls urls.txt           of the URLs of a file, with page numbers
-//	go run ./crawler -urls urls.txt -n 0      the file as it is, repetitions and order too
-//	go run ./crawler -only 'shale; SQLite'    -help tells the rest
+//	go run ./crawler            1,000,000 links to made-up pages
+//	go run ./crawler urls.txt   those of a file, one a line
 //
-// It prints, for 2,000,000 links to 430,809 different URLs, which take 15.9 MB:
+// The first prints
 //
-//	                 way  time a URL   memory  at most     disk  taken for seen    a kill leaves
-//	      set of strings     0.20 µs  37.8 MB  72.6 MB     0 kB               0          nothing
-//	  set of MD5 digests     0.29 µs  10.0 MB  28.1 MB     0 kB               0          nothing
-//	  bitmap of one hash     0.09 µs   1.1 MB  10.6 MB     0 kB           21035          nothing
-//	        filter alone     0.09 µs   467 kB  10.6 MB     0 kB             860          nothing
-//	              SQLite     8.44 µs  16.6 MB  25.6 MB  20.3 MB               0  all but a batch
-//	               shale     0.94 µs  12.6 MB  32.0 MB   5.0 MB               0              all
-//	   shale, no filters     1.26 µs  11.4 MB  25.4 MB   4.3 MB               0              all
+//	  set in memory    0.45 µs a URL   18.3 MB   1000000 links to 226174 URLs
+//	   filter alone    0.17 µs a URL    0.3 MB   407 URLs lost
+//	         SQLite   21.20 µs a URL    8.4 MB   0 URLs lost
+//	          shale    1.91 µs a URL    9.7 MB   0 URLs lost
+//	The filters of shale saved 1896264 of 2652924 searches of tables.
 //
-//	If each spelling counted as a URL of its own, a crawler would make 62763 fetches more.
-//	The bitmap of one hash is 539 kB and lost 21035 URLs, that is one in 20 (predicted: 20840).
-//	The filter alone is 539 kB and lost 860 URLs, that is one in 500 (predicted: 815): they
-//	would never be crawled. ...
-//
-// # What it says
-//
-// If all URLs fit into memory and need not outlive the process, a set is the fastest way
-// that is never wrong. A filter takes a sixtieth of the memory of a set, and loses a few
-// URLs; with one probe instead of six it loses twenty-five times as many. A store loses
-// none and keeps what it has seen. It needs memory for filters and caches only. Its filters
-// answer for most new URLs without a look at a table.
-//
-// # How it is measured
-//
-// Each way runs in a process of its own, on the same stream. One link in five spells its URL
-// differently: with capitals in the host, or with a fragment. The time is that of the
-// questions and of the close, without the time to make the URLs and to normalize them. The
-// memory is what the operating system reports (Linux only), less what there was before. It
-// is taken once after a garbage collection, and once as the maximum on the way, which
-// includes some 15 MB of garbage from making the URLs. Every answer is compared with the
-// right one. If any way but the filter and the bitmap gives a wrong answer, the command
-// fails.
+// If all URLs fit into memory and need not outlive the process, a set is the fastest way that
+// is never wrong. A filter takes little memory and loses a few URLs: it takes them for seen, so
+// they are never crawled. A store loses none and keeps what it has seen, and its own filters
+// answer for most new URLs without a look at a table. The memory of SQLite is that of its
+// cache, and the memory of shale is that of its cache, its memtable and its filters.
 package main
 
 import (
-	"context"
-	"encoding/json"
+	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"log"
+	"math/rand/v2"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
-	"syscall"
+	"runtime"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/bloom"
 )
 
-// A config is what the flags set.
-type config struct {
-	urls  string
-	hosts int
-	n     int
-	zipf  float64
-	seed  uint64
-	bits  float64
-	batch int
-	dir   string
-	only  []string
-
-	way string // set in a process that measures one way
+// A way remembers which URLs were seen.
+type way interface {
+	// visit reports whether url was seen before, and remembers it.
+	visit(url []byte) (seen bool, err error)
+	memory() int64 // bytes
+	close() error
 }
 
-// parseFlags returns the config, or an error that names the flag that is wrong.
-func parseFlags(args []string, messages io.Writer) (config, error) {
-	var c config
-	f := flag.NewFlagSet("crawler", flag.ContinueOnError)
-	f.SetOutput(messages)
-	f.StringVar(&c.urls, "urls", "", "`file` of URLs, one a line, to which page numbers are added (default: made-up hosts)")
-	f.IntVar(&c.hosts, "hosts", 100_000, "made-up `hosts`, if there is no file")
-	f.IntVar(&c.n, "n", 2_000_000, "number of `URLs` in the stream; 0: the URLs of the file as they are, in its order")
-	f.Float64Var(&c.zipf, "zipf", 1.05, "`exponent` of Zipf's law, above 1; a higher one gives more repetitions")
-	f.Uint64Var(&c.seed, "seed", 1, "`number` that chooses the stream")
-	f.Float64Var(&c.bits, "bits", 10, "`bits` of the filter for each URL, from 4 to 26")
-	f.IntVar(&c.batch, "batch", 100, "number of `URLs` in a transaction of SQLite")
-	f.StringVar(&c.dir, "dir", "", "`directory` for the files, which are kept (default: a temporary one)")
-	only := f.String("only", "", "`ways` to measure, with semicolons between them: "+strings.Join(names(), "; ")+" (default: all)")
-	f.StringVar(&c.way, "way", "", "measure only this `way`, in this process, and print JSON; the command calls itself with this flag")
-	if err := f.Parse(args); err != nil {
-		return c, err
+// A set is a set of the URLs themselves. It is never wrong, and large.
+type set struct {
+	urls   map[string]struct{}
+	before int64 // bytes of the heap without the set
+}
+
+func (s *set) visit(url []byte) (bool, error) {
+	_, seen := s.urls[string(url)]
+	if !seen {
+		s.urls[string(url)] = struct{}{}
 	}
-	for name := range strings.SplitSeq(*only, ";") {
-		if name = strings.TrimSpace(name); name != "" {
-			c.only = append(c.only, name)
+	return seen, nil
+}
+
+func (s *set) memory() int64 { return max(heap()-s.before, 0) }
+func (s *set) close() error  { return nil }
+
+// heap returns the bytes of all objects on the heap that are in use.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A filter is a Bloom filter alone. Strangers choose the URLs, so its hash function has a secret:
+// otherwise they could hide a page behind another one from the crawler.
+type filter struct{ *bloom.AtomicBlocked }
+
+func newFilter(urls int) (way, error) {
+	hasher := bloom.Must(bloom.NewHasher(bloom.HashSipHash, rand.Uint64()))
+	f, err := bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: uint64(urls), BitsPerKey: 10, Hasher: hasher})
+	return filter{f}, err
+}
+
+func (f filter) visit(url []byte) (bool, error) { return f.CheckAndAdd(url), nil }
+func (f filter) memory() int64                  { return int64(f.SizeBytes()) }
+func (f filter) close() error                   { return nil }
+
+// A store is shale as a way.
+type store struct{ db *shale.DB }
+
+const (
+	cacheBytes    = 8 << 20 // of the block cache, for SQLite and for shale
+	memtableBytes = 1 << 20 // small, so that the URLs fill tables
+)
+
+func openStore(dir string) (store, error) {
+	db, err := shale.Open(filepath.Join(dir, "shale"), &shale.Options{
+		Durability:   shale.SyncManual, // a write survives a kill of the process, without an fsync
+		MemtableSize: memtableBytes,
+		CacheSize:    cacheBytes,
+		FilterHash:   shale.SipHash, // strangers choose the URLs
+	})
+	return store{db}, err
+}
+
+// visit is one call, which asks the filters itself. If several goroutines come with the same
+// URL, exactly one of them learns that it is new.
+func (s store) visit(url []byte) (bool, error) {
+	inserted, err := s.db.PutIfAbsent(url, nil)
+	return !inserted, err
+}
+
+func (s store) memory() int64 { return cacheBytes + memtableBytes + s.db.Metrics().FilterMemory }
+func (s store) close() error  { return s.db.Close() }
+
+// madeUp returns n links to made-up pages. Few pages are linked to often, by Zipf's law, and
+// many once.
+func madeUp(n int) [][]byte {
+	page := rand.NewZipf(rand.New(rand.NewPCG(1, 2)), 1.05, 1, uint64(4*n))
+	urls := make([][]byte, n)
+	for i := range urls {
+		rank := page.Uint64()
+		urls[i] = fmt.Appendf(nil, "https://www.site-%05d.example/%d", rank%100_000, rank/100_000)
+	}
+	return urls
+}
+
+// measure lets a way visit all URLs, prints what that takes, and returns the answers.
+func measure(out io.Writer, name string, w way, urls [][]byte) (seen []bool, err error) {
+	defer func() { err = errors.Join(err, w.close()) }()
+	seen = make([]bool, len(urls))
+	begin := time.Now()
+	for i, url := range urls {
+		if seen[i], err = w.visit(url); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return c, c.validate(f.NArg())
+	took := time.Since(begin).Seconds() * 1e6 / float64(len(urls))
+	fmt.Fprintf(out, "%15s %7.2f µs a URL %6.1f MB", name, took, float64(w.memory())/1e6)
+	return seen, nil
 }
 
-func (c config) validate(extra int) error {
-	for _, name := range c.only {
-		if opener(name) == nil {
-			return fmt.Errorf("-only: %q is not one of %s", name, strings.Join(names(), "; "))
+// compare returns how many new URLs were taken for seen. The opposite is an error.
+func compare(seen, right []bool) (lost int, err error) {
+	for i := range seen {
+		if !seen[i] && right[i] {
+			return 0, fmt.Errorf("URL %d was seen, and is taken for new", i)
+		}
+		if seen[i] && !right[i] {
+			lost++
 		}
 	}
-	switch {
-	case extra > 0:
-		return errors.New("there are only flags, and no arguments")
-	case c.n < 0 || c.n == 0 && c.urls == "":
-		return errors.New("-n has to be above 0, or 0 with a file of URLs")
-	case c.hosts < 1 || c.batch < 1:
-		return errors.New("-hosts and -batch have to be above 0")
-	case !(c.zipf > 1 && c.zipf <= 10):
-		return errors.New("-zipf has to be above 1, and at most 10")
-	case !(c.bits >= 4 && c.bits <= 26):
-		return errors.New("-bits has to be from 4 to 26")
-	}
-	return nil
+	return lost, nil
 }
 
-// args returns the flags for a process that measures one way in dir.
-func (c config) args(way, dir string) []string {
-	return []string{
-		"-urls", c.urls, "-hosts", strconv.Itoa(c.hosts), "-n", strconv.Itoa(c.n),
-		"-zipf", strconv.FormatFloat(c.zipf, 'g', -1, 64), "-seed", strconv.FormatUint(c.seed, 10),
-		"-bits", strconv.FormatFloat(c.bits, 'g', -1, 64), "-batch", strconv.Itoa(c.batch),
-		"-way", way, "-dir", dir,
-	}
-}
-
-// names returns the names of all ways.
-func names() (all []string) {
-	for _, w := range ways {
-		all = append(all, w.name)
-	}
-	return all
-}
-
-func main() {
-	c, err := parseFlags(os.Args[1:], os.Stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err == nil {
-		err = run(ctx, c, os.Stdout)
-	}
-	if err != nil && ctx.Err() != nil { // the interrupt may have caused any error
-		err = errors.New("interrupted")
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "crawler:", err)
-		os.Exit(1)
-	}
-}
-
-// run measures one way in this process, or all ways, each in a process of its own.
-// Otherwise the memory of one way would be taken for that of another.
-func run(ctx context.Context, c config, out io.Writer) error {
-	if c.way != "" {
-		r, err := measure(ctx, c, c.way, c.dir)
-		if err != nil {
-			return err
-		}
-		return json.NewEncoder(out).Encode(r)
-	}
-	if _, err := newStream(c); err != nil {
-		return err // reported once, and not by each process
-	}
-	results, err := measureAll(ctx, c)
+// run measures all ways, with files in dir. No way but the filter may be wrong.
+func run(urls [][]byte, dir string, out io.Writer) error {
+	exact := &set{make(map[string]struct{}), heap()}
+	right, err := measure(out, "set in memory", exact, urls)
 	if err != nil {
 		return err
 	}
-	return report(out, c, results)
-}
-
-// measureAll measures the ways one after the other, each in a directory of its own. It
-// removes the directories unless -dir is set.
-func measureAll(ctx context.Context, c config) (results []*result, err error) {
-	dir := c.dir
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "crawler-"); err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	fmt.Fprintf(out, "   %d links to %d URLs\n", len(urls), len(exact.urls))
+	alone, err := newFilter(len(exact.urls))
+	table, err2 := openTable(dir)
+	db, err3 := openStore(dir)
+	if err := errors.Join(err, err2, err3); err != nil {
+		return err
 	}
-	for _, name := range names() {
-		if len(c.only) > 0 && !slices.Contains(c.only, name) {
-			continue
-		}
-		sub := filepath.Join(dir, strings.NewReplacer(" ", "-", ",", "").Replace(name))
-		if err := os.MkdirAll(filepath.Dir(sub), 0o777); err != nil {
-			return nil, err
-		}
-		if err := os.Mkdir(sub, 0o777); err != nil {
-			return nil, err // also if it exists: another run may have left URLs there
-		}
-		r, err := measureApart(ctx, c, name, sub)
+	for i, w := range []way{alone, table, db} {
+		name := []string{"filter alone", "SQLite", "shale"}[i]
+		seen, err := measure(out, name, w, urls)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return err
 		}
-		results = append(results, r)
+		lost, err := compare(seen, right)
+		if _, mayLose := w.(filter); err != nil || lost > 0 && !mayLose {
+			return fmt.Errorf("%s lost %d URLs: %w", name, lost, err)
+		}
+		fmt.Fprintf(out, "   %d URLs lost\n", lost)
 	}
-	return results, nil
+	m := db.db.Metrics()
+	asked := m.FilterTruePositive + m.FilterFalsePositive + m.FilterNegative
+	fmt.Fprintf(out, "The filters of shale saved %d of %d searches of tables.\n", m.FilterNegative, asked)
+	return nil
 }
 
-// measureApart measures one way in a process of its own. The process is killed
-// when ctx is done.
-func measureApart(ctx context.Context, c config, name, dir string) (*result, error) {
-	self, err := os.Executable()
+func main() {
+	log.SetFlags(0)
+	urls := madeUp(1_000_000)
+	if len(os.Args) > 1 {
+		text, err := os.ReadFile(os.Args[1])
+		if err != nil {
+			log.Fatal(err)
+		}
+		urls = bytes.Fields(text)
+	}
+	dir, err := os.MkdirTemp("", "crawler")
+	if err == nil {
+		err = errors.Join(run(urls, dir, os.Stdout), os.RemoveAll(dir))
+	}
 	if err != nil {
-		return nil, err
+		log.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, self, c.args(name, dir)...)
-	var failure strings.Builder
-	cmd.Stderr = &failure
-	data, err := cmd.Output()
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, strings.TrimSpace(failure.String()))
-	}
-	r := new(result)
-	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("its figures: %w", err)
-	}
-	return r, nil
 }
