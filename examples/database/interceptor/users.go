@@ -4,9 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"iter"
-	"net/url"
 	"path/filepath"
 	"sync/atomic"
 
@@ -19,36 +16,18 @@ type users struct {
 	queries atomic.Int64 // calls of find
 }
 
-const schema = "CREATE TABLE IF NOT EXISTS users (id TEXT PRIMARY KEY, profile TEXT NOT NULL) WITHOUT ROWID"
-
-// openUsers opens the database in a file. It creates the file if there is none.
-func openUsers(ctx context.Context, file string) (*users, error) {
-	name := url.URL{Scheme: "file", Opaque: filepath.ToSlash(file), RawQuery: "_txlock=immediate" +
-		"&_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)"}
-	db, err := sql.Open("sqlite", name.String())
+// newUsers makes a table of n users, user0 and so on, in a new file.
+func newUsers(ctx context.Context, file string, n int) (*users, error) {
+	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(file)+"?_pragma=busy_timeout(30000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)")
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(4)
-	if _, err := db.ExecContext(ctx, schema); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", file, err), db.Close())
+	_, err = db.ExecContext(ctx, `CREATE TABLE users (id TEXT PRIMARY KEY, profile TEXT NOT NULL) WITHOUT ROWID;
+		WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n LIMIT ?) INSERT INTO users SELECT 'user' || i, 'made up' FROM n`, n)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	return &users{db: db}, nil
-}
-
-// fill inserts n users, user0 and so on, in one transaction.
-func (u *users) fill(ctx context.Context, n int) error {
-	tx, err := u.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // does nothing after the commit
-	for i := range n {
-		if _, err := tx.ExecContext(ctx, "INSERT INTO users VALUES (?, ?)", fmt.Sprint("user", i), "made up"); err != nil {
-			return err
-		}
-	}
-	return tx.Commit()
 }
 
 // find returns the profile of a user, and sql.ErrNoRows if there is none.
@@ -64,34 +43,17 @@ func (u *users) put(ctx context.Context, id, profile string) error {
 	return err
 }
 
-func (u *users) remove(ctx context.Context, id string) error {
-	_, err := u.db.ExecContext(ctx, "DELETE FROM users WHERE id = ?", id)
-	return err
-}
-
-// count returns the number of users.
-func (u *users) count(ctx context.Context) (n int, err error) {
-	err = u.db.QueryRowContext(ctx, "SELECT count(*) FROM users").Scan(&n)
-	return n, err
-}
-
-// ids yields the ids of all users.
-func (u *users) ids(ctx context.Context) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		rows, err := u.db.QueryContext(ctx, "SELECT id FROM users")
-		if err != nil {
-			yield("", err)
-			return
-		}
-		defer rows.Close() // rows.Err has the error
-		for rows.Next() {
-			var id string
-			if err := rows.Scan(&id); !yield(id, err) || err != nil {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield("", err)
+func (u *users) each(ctx context.Context, fn func(id string) error) error {
+	rows, err := u.db.QueryContext(ctx, "SELECT id FROM users")
+	if err != nil {
+		return err
+	}
+	defer rows.Close() // rows.Err has the error
+	for rows.Next() && err == nil {
+		var id string
+		if err = rows.Scan(&id); err == nil {
+			err = fn(id)
 		}
 	}
+	return errors.Join(err, rows.Err())
 }
