@@ -113,8 +113,7 @@ var layers = map[string]int{
 	"internal/resp/resptest": -1, // for tests only
 
 	// For the examples.
-	"internal/input":  -1,
-	"internal/weburl": -1,
+	"internal/input": -1,
 
 	// For tests only.
 	"internal/testkeys":    -1,
