@@ -1,191 +1,76 @@
 // Command spellcheck finds words of a text that are certainly wrong. It has a filter of a
-// dictionary in place of the dictionary: 370,000 English words in 440 kB. It is a complete
-// example of a bloom.Static in a file.
+// dictionary in place of the dictionary: 370,000 English words in 426 kB. It is an example of a
+// bloom.Static in a file.
 //
-// # Try it
+// With a list of words, one a line, in words.txt:
 //
-// In a clone, with a sorted list of words, one a line, in words.txt:
+//	go run ./examples/spellcheck build words.txt words.filter
+//	echo 'We recieve thier lettres, don’t we?' | go run ./examples/spellcheck check words.filter
+//	go run ./examples/spellcheck measure words.txt words.filter
 //
-//	go run ./examples/spellcheck -words words.txt -filter words.filter -build
-//	echo 'We recieve thier lettres' | go run ./examples/spellcheck -filter words.filter
-//	echo 'We recieve thier lettres' | go run ./examples/spellcheck -filter words.filter -words words.txt
-//	go run ./examples/spellcheck -filter words.filter -words words.txt -measure
+// print
 //
-// The second has the filter only, and prints
-//
+//	370099 words in 426024 bytes; 0.39 % of misspellings will pass
 //	1:4: recieve
 //	1:12: thier
 //	1:18: lettres
-//	4 words, 3 of them wrong. 0.39 % of wrong words pass unseen.
-//	The filter answered from 426024 bytes, and saved a list of the 370099 words that it is made from.
+//	6 words, 3 of them wrong
+//	a map of the words takes 18562784 bytes, the filter 426024
+//	1397 of 358496 misspellings pass: 0.390 %
 //
-// The third has the list on disk too, and so can offer other words:
-//
-//	1:4: recieve: receive, relieve
-//	1:12: thier: their, tier, thir, shier, trier
-//	1:18: lettres: letters
-//	4 words, 3 of them wrong; 827 candidates for suggestions.
-//	The list proved 4 of 13 words wrong that the filter had let pass (predicted 3).
-//	The filter answered 818 of 831 questions alone, which saved as many searches of the list; 13 searches took 18.4 reads each.
-//
-// The fourth prints
-//
-//	memory: 370099 words in a filter of 426024 bytes, in a map of 18568424: 44 times as much
-//	misspellings: 358752, 1397 passed: 0.389 %, predicted 0.391 %
-//	suggestions: of 519 candidates for a misspelling 3.8 pass, 2.0 by chance (predicted 2.0); the right word is among them for 100.0 %
-//	The filter saves 98 % of the map's memory.
-//
-// # What the answers mean
-//
-// A word that is reported is certainly not in the list. A word that is not reported may
-// still be wrong: one misspelling in 256 passes. A filter alone is not good at suggestions.
-// It is asked for about 500 candidates, so that two pass by chance that are no words. So
-// suggestions need -words: whatever passes the filter is looked up in the list, which stays
-// on disk.
+// A word that is reported is certainly not in the list. A word that is not reported may still
+// be wrong: one misspelling in 256 passes.
 package main
 
 import (
 	"bufio"
-	"context"
+	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
+	"log"
+	"math/rand/v2"
 	"os"
-	"os/signal"
-	"syscall"
+	"runtime"
+	"strings"
+	"unicode"
 
 	"github.com/shaledb/shale/bloom"
 )
 
-// A config is what the flags and arguments set.
-type config struct {
-	words, filter  string
-	build, measure bool
-	bits           float64
-	suggest        int
-	texts          []string
-}
-
-// parseFlags returns the config. It prints the usage to out if the arguments are wrong.
-func parseFlags(args []string, out io.Writer) (config, error) {
-	var c config
-	set := flag.NewFlagSet("spellcheck", flag.ContinueOnError)
-	set.SetOutput(out)
-	set.StringVar(&c.words, "words", "", "the sorted list of words, one a line; the filter is made from it, or answers are checked with it")
-	set.StringVar(&c.filter, "filter", "", "the file of the filter")
-	set.BoolVar(&c.build, "build", false, "write the filter of -words to -filter")
-	set.BoolVar(&c.measure, "measure", false, "misspell each word of -words, and print how many pass and how much memory is saved")
-	set.Float64Var(&c.bits, "bits", 10, "with -build: bits a word")
-	set.IntVar(&c.suggest, "suggest", 5, "the most suggestions for a word, which need -words")
-	if err := set.Parse(args); err != nil {
-		return c, err
-	}
-	c.texts = set.Args()
-	bad := ""
-	switch {
-	case c.filter == "":
-		bad = "-filter names a file"
-	case (c.build || c.measure) && c.words == "":
-		bad = "-build and -measure need -words"
-	case c.build && c.measure:
-		bad = "-build or -measure, one at a time"
-	case (c.build || c.measure) && len(c.texts) > 0:
-		bad = "no text is read with -build and -measure"
-	case !(c.bits >= bloom.MinBits && c.bits <= bloom.MaxBits):
-		bad = fmt.Sprintf("-bits is from %g to %g", bloom.MinBits, bloom.MaxBits)
-	case c.suggest < 0:
-		bad = "-suggest is 0 or more"
-	}
-	if bad != "" {
-		set.Usage()
-		return c, errors.New(bad)
-	}
-	return c, nil
-}
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	c, err := parseFlags(os.Args[1:], os.Stderr)
-	if err == nil {
-		err = run(ctx, c, os.Stdin, os.Stdout)
-	}
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "spellcheck:", err)
-		os.Exit(1)
-	}
-}
-
-// run does what c says. When ctx is done, it prints the summary of what it has
-// checked until then.
-func run(ctx context.Context, c config, stdin io.Reader, stdout io.Writer) (err error) {
-	out := bufio.NewWriter(stdout)
-	defer func() { err = errors.Join(err, out.Flush()) }()
-	if c.build {
-		return build(c, out)
-	}
-	f, err := openFilter(c.filter)
+// build writes the filter of a list. It makes a fuse filter, which takes longer to build than a
+// blocked one and has fewer false positives. That is the better choice for a filter that is
+// built once.
+func build(words, filter string, out io.Writer) error {
+	text, err := os.ReadFile(words)
 	if err != nil {
 		return err
 	}
-	var l *list
-	if c.words != "" {
-		if l, err = openList(c.words); err != nil {
-			return err
-		}
-		defer l.Close() // opened for reading
-	}
-	if c.measure {
-		return measure(ctx, f, l, out)
-	}
-	k := &checker{filter: f, list: l, most: c.suggest, out: out}
-	if err := k.texts(ctx, c.texts, stdin); err != nil && ctx.Err() == nil {
-		return err
-	}
-	k.summary()
-	return nil
-}
-
-// build writes the filter of a list. It makes a fuse filter, which takes longer to
-// build than a blocked one and has fewer false positives. That is the better choice for
-// a filter that is built once.
-func build(c config, out io.Writer) error {
-	l, err := openList(c.words)
-	if err != nil {
-		return err
-	}
-	defer l.Close() // opened for reading
 	var hashes []uint64
-	for word, err := range l.all() {
-		if err != nil {
-			return err
-		}
+	for word := range bytes.FieldsSeq(text) {
 		hashes = append(hashes, bloom.Hash(word))
 	}
-	b, err := bloom.AppendStatic(nil, hashes, bloom.StaticOptions{Kind: bloom.KindFuse, BitsPerKey: c.bits})
+	b, err := bloom.AppendStatic(nil, hashes, bloom.StaticOptions{Kind: bloom.KindFuse, BitsPerKey: 10})
 	if err != nil {
 		return err
 	}
 	// The rename makes sure that a reader of the file gets the old filter or the new one.
-	if err := os.WriteFile(c.filter+".tmp", b, 0o644); err != nil {
+	if err := os.WriteFile(filter+".tmp", b, 0o644); err != nil {
 		return err
 	}
-	if err := os.Rename(c.filter+".tmp", c.filter); err != nil {
+	if err := os.Rename(filter+".tmp", filter); err != nil {
 		return err
 	}
-	f, err := bloom.OpenStatic(b)
+	f, err := open(filter)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s: %d words in %d bytes, %.2f bits each; %.2f %% of misspellings will pass.\n",
-		c.filter, f.Count(), f.SizeBytes(), f.BitsPerKey(), 100*f.FPR())
-	fmt.Fprintf(out, "The filter saves %.0f %% of the list's %d bytes.\n", 100-100*float64(f.SizeBytes())/float64(l.size), l.size)
+	fmt.Fprintf(out, "%d words in %d bytes; %.2f %% of misspellings will pass\n", f.Count(), f.SizeBytes(), 100*f.FPR())
 	return nil
 }
 
-// openFilter reads the filter file, which may be of any kind and hash function.
-func openFilter(name string) (*bloom.Static, error) {
+// open reads the filter file, which may be of any kind and hash function.
+func open(name string) (*bloom.Static, error) {
 	b, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
@@ -195,4 +80,128 @@ func openFilter(name string) (*bloom.Static, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return f, nil
+}
+
+// check prints the words of a text that are certainly wrong, with their lines and columns.
+func check(f *bloom.Static, text io.Reader, out io.Writer) error {
+	words, wrong := 0, 0
+	s := bufio.NewScanner(text)
+	for line := 1; s.Scan(); line++ {
+		for at, word := range wordsOf(s.Text()) {
+			words++
+			if !f.MayContainString(strings.ToLower(apostrophes.Replace(word))) {
+				wrong++
+				fmt.Fprintf(out, "%d:%d: %s\n", line, at+1, word)
+			}
+		}
+	}
+	fmt.Fprintf(out, "%d words, %d of them wrong\n", words, wrong)
+	return s.Err()
+}
+
+// apostrophes removes apostrophes, because the list has "dont" for "don't".
+var apostrophes = strings.NewReplacer("'", "", "’", "")
+
+// wordsOf yields the words of a line and their offsets. A word consists of letters, and may
+// have apostrophes inside. What has digits is left out.
+func wordsOf(line string) func(yield func(int, string) bool) {
+	inWord := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '\'' || r == '’' }
+	return func(yield func(int, string) bool) {
+		at := 0
+		for at < len(line) {
+			begin := strings.IndexFunc(line[at:], inWord)
+			if begin < 0 {
+				return
+			}
+			at += begin
+			word := line[at:]
+			if end := strings.IndexFunc(word, func(r rune) bool { return !inWord(r) }); end >= 0 {
+				word = word[:end]
+			}
+			letters := strings.Trim(word, "'’")
+			if letters != "" && !strings.ContainsFunc(letters, unicode.IsDigit) && !yield(at+strings.Index(word, letters), letters) {
+				return
+			}
+			at += len(word)
+		}
+	}
+}
+
+// measure misspells each word of the list once, and prints how many misspellings pass the
+// filter, and what a map of the words takes. It leaves out misspellings that are words.
+func measure(words string, f *bloom.Static, out io.Writer) error {
+	text, err := os.ReadFile(words)
+	if err != nil {
+		return err
+	}
+	before := heap()
+	right := make(map[string]struct{})
+	for word := range bytes.FieldsSeq(text) {
+		right[string(word)] = struct{}{}
+	}
+	memory := heap() - before
+	fmt.Fprintf(out, "a map of the words takes %d bytes, the filter %d\n", memory, f.SizeBytes())
+	rng := rand.New(rand.NewPCG(1, 2))
+	asked, passed := 0, 0
+	for word := range bytes.FieldsSeq(text) {
+		wrong := misspell(rng, word)
+		if _, ok := right[string(wrong)]; ok {
+			continue
+		}
+		if asked++; f.MayContain(wrong) {
+			passed++
+		}
+	}
+	fmt.Fprintf(out, "%d of %d misspellings pass: %.3f %%\n", passed, asked, 100*float64(passed)/float64(max(asked, 1)))
+	return nil
+}
+
+// heap returns the bytes of all objects on the heap that are in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// misspell returns a copy of the word with one letter changed, removed or doubled, or with two
+// letters swapped. If the two are equal, the result is the word itself.
+func misspell(rng *rand.Rand, word []byte) []byte {
+	i, wrong := rng.IntN(len(word)), bytes.Clone(word)
+	switch kind := rng.IntN(4); {
+	case kind == 0 && len(word) > 1:
+		return append(wrong[:i], word[i+1:]...)
+	case kind == 1:
+		return append(append(wrong[:i], word[i]), word[i:]...)
+	case kind == 2 && i > 0:
+		wrong[i-1], wrong[i] = word[i], word[i-1]
+		return wrong
+	}
+	wrong[i] = 'a' + (wrong[i]-'a'+1+byte(rng.IntN(25)))%26
+	return wrong
+}
+
+// run does what the arguments say.
+func run(args []string, stdin io.Reader, out io.Writer) error {
+	switch {
+	case len(args) == 3 && args[0] == "build":
+		return build(args[1], args[2], out)
+	case len(args) == 2 && args[0] == "check" || len(args) == 3 && args[0] == "measure":
+		f, err := open(args[len(args)-1])
+		if err != nil {
+			return err
+		}
+		if args[0] == "check" {
+			return check(f, stdin, out)
+		}
+		return measure(args[1], f, out)
+	}
+	return errors.New("usage: spellcheck build WORDS FILTER, check FILTER < TEXT, or measure WORDS FILTER")
+}
+
+func main() {
+	log.SetFlags(0)
+	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		log.Fatal(err)
+	}
 }
