@@ -149,7 +149,8 @@ func compare(visits int, out io.Writer) error {
 			missed++
 		}
 	}
-	both, n := heap(), len(seen)
+	both := heap()
+	n := len(seen)
 	seen = nil
 	fmt.Fprintf(out, "A map of the %d visitors takes %d bytes. %d first visits by IPv6 were missed.\n", n, both-heap(), missed)
 	k.report(out)
