@@ -112,9 +112,6 @@ var layers = map[string]int{
 	"internal/resp":          -1,
 	"internal/resp/resptest": -1, // for tests only
 
-	// For the examples.
-	"internal/input": -1,
-
 	// For tests only.
 	"internal/testkeys":    -1,
 	"internal/fuzzing":     -1,
