@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/shaledb/shale/bundle"
 )
@@ -23,7 +21,7 @@ func (s *server) load() error {
 		return err
 	}
 	s.loaded = info // also if it can't be used: it is tried again only when it changes
-	b, err := bundle.Read(f, s.maxBundle)
+	b, err := bundle.Read(f, maxBundle)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.file, err)
 	}
@@ -41,27 +39,5 @@ func (s *server) changed() bool {
 	if err != nil {
 		return false // it may be gone for a moment only
 	}
-	was := s.loaded
-	return !os.SameFile(info, was) || info.Size() != was.Size() || !info.ModTime().Equal(was.ModTime())
-}
-
-// watch loads the file again when it has changed, and when a signal comes on hangup.
-// It returns when ctx is done.
-func (s *server) watch(ctx context.Context, hangup <-chan os.Signal) {
-	tick := time.NewTicker(s.poll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-		case <-tick.C:
-			if !s.changed() {
-				continue
-			}
-		}
-		if err := s.load(); err != nil {
-			s.logf("the bundle that was served stays: %v", err)
-		}
-	}
+	return !os.SameFile(info, s.loaded) || info.Size() != s.loaded.Size() || !info.ModTime().Equal(s.loaded.ModTime())
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,13 +15,18 @@ import (
 // A server answers with the newest bundle that it could load. Handlers run on goroutines of
 // their own: they load current once, and use that bundle to the end.
 type server struct {
-	config
+	file    string
 	logf    func(string, ...any)
 	current atomic.Pointer[bundle.Bundle] // set before the first request
 	loaded  os.FileInfo                   // file of the last load; only load and watch use it
 
 	asked, absent atomic.Int64 // keys asked for; keys answered with absent
 }
+
+const (
+	maxBundle = 1 << 30 // bytes of a bundle
+	maxBody   = 1 << 20 // bytes of a request
+)
 
 // handler returns the routes. The mux answers other methods with 405.
 func (s *server) handler() http.Handler {
@@ -60,14 +64,9 @@ func (s *server) mayOne(w http.ResponseWriter, r *http.Request) {
 
 // mayMany answers for each line of the body. All answers come from one bundle.
 func (s *server) mayMany(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		http.Error(w, fmt.Sprintf("more than %d bytes", tooLarge.Limit), http.StatusRequestEntityTooLarge)
-		return
-	case err != nil:
-		http.Error(w, "the request did not arrive whole", http.StatusBadRequest)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil { // it is too large, or the client is gone
+		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
 		return
 	}
 	b := s.current.Load()
@@ -92,9 +91,8 @@ func (s *server) mayMany(w http.ResponseWriter, r *http.Request) {
 // info describes the bundle that is served.
 func (s *server) info(w http.ResponseWriter, _ *http.Request) {
 	b := s.current.Load()
-	text := fmt.Appendf(nil, "store %016x at sequence number %d, exported %s\n", b.StoreID(), b.Seq(), b.Created().UTC().Format("2006-01-02 15:04:05 UTC"))
-	text = fmt.Appendf(text, "%d keys in %d tables of %d runs, %d bytes, %.3g %% false positives predicted\n",
-		b.Keys(), b.Tables(), b.Runs(), b.SizeBytes(), 100*b.PredictedFPR())
+	text := fmt.Appendf(nil, "store %016x at sequence number %d, exported %s\n%d keys in %d tables of %d runs, %d bytes, %.3g %% false positives predicted\n",
+		b.StoreID(), b.Seq(), b.Created().UTC().Format("2006-01-02 15:04:05 UTC"), b.Keys(), b.Tables(), b.Runs(), b.SizeBytes(), 100*b.PredictedFPR())
 	if err := b.Err(); err != nil {
 		text = fmt.Appendln(text, err)
 	}

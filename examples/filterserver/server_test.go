@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -69,7 +68,7 @@ func newServer(t testing.TB, keys ...[]byte) (s *server, url string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "filters")
 	export(t, file, keys)
-	s = &server{config: config{file: file, maxBundle: 1 << 30, maxBody: 1 << 16}, logf: t.Logf}
+	s = &server{file: file, logf: t.Logf}
 	if err := s.load(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +115,8 @@ func TestMay(t *testing.T) {
 		{"POST", "/may", "apple\nbanana\r\nmelon", 200, maybe + no + maybe},
 		{"POST", "/may", "apple\n\nbanana\n", 200, maybe + maybe + no},
 		{"POST", "/may", "", 200, ""},
-		{"POST", "/may", strings.Repeat("x", 1<<16), 200, no},
-		{"POST", "/may", strings.Repeat("x", 1<<16+1), 413, ""},
+		{"POST", "/may", strings.Repeat("x", maxBody), 200, no},
+		{"POST", "/may", strings.Repeat("x", maxBody+1), 413, ""},
 		{"PUT", "/may?key=apple", "", 405, ""},
 		{"DELETE", "/may?key=apple", "", 405, ""},
 		{"POST", "/info", "", 405, ""},
@@ -154,7 +153,6 @@ func TestMay_RealHosts(t *testing.T) {
 		}
 	}
 	s, base := newServer(t, lists["malicious-hosts"]...)
-	s.maxBody = 1 << 24
 	for name, list := range lists {
 		s.asked.Store(0)
 		s.absent.Store(0)
@@ -192,11 +190,6 @@ func TestReload(t *testing.T) {
 	if !s.changed() || s.load() == nil || ask("new") != maybe || s.changed() {
 		t.Errorf("after a file that is no bundle: new %q, changed %v", ask("new"), s.changed())
 	}
-	s.maxBundle = 100
-	export(t, s.file, [][]byte{[]byte("newest")})
-	if err := s.load(); err == nil || ask("new") != maybe {
-		t.Errorf("a bundle above the limit: %v, new %q", err, ask("new"))
-	}
 	if err := os.Remove(s.file); err != nil {
 		t.Fatal(err)
 	}
@@ -205,44 +198,33 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// The whole program: it serves, reloads on the signal and when it sees another
-// file, and ends.
+// The whole program: it serves, reloads when it sees another file, and ends.
 func TestRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "filters")
 	export(t, file, [][]byte{[]byte("first")})
-	for _, poll := range []time.Duration{time.Hour, time.Millisecond} {
-		listener, err := net.Listen("tcp", "localhost:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		hangup := make(chan os.Signal, 1)
-		loaded := make(chan string, 100)
-		ended := make(chan error, 1)
-		logf := func(format string, args ...any) {
-			if text := fmt.Sprintf(format, args...); strings.HasPrefix(text, "serving") {
-				loaded <- text
-			}
-		}
-		go func() {
-			ended <- run(ctx, config{file: file, poll: poll, maxBundle: 1 << 20, maxBody: 1 << 10}, listener, hangup, logf)
-		}()
-		<-loaded
-		key := fmt.Sprintf("key of %v", poll)
-		export(t, file, [][]byte{[]byte(key), bytes.Repeat([]byte("o"), 1+int(poll.Minutes()))}) // another length each time
-		if poll == time.Hour {
-			hangup <- os.Interrupt // any signal: main chooses which
-		}
-		<-loaded
-		if _, text, _ := request(t, "GET", "http://"+listener.Addr().String()+"/may?key="+url.QueryEscape(key), ""); text != maybe {
-			t.Errorf("poll %v: %q after the reload", poll, text)
-		}
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("poll %v: run = %v", poll, err)
-		}
-		http.DefaultClient.CloseIdleConnections()
+	listener, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
 	}
+	ctx, stop := context.WithCancel(t.Context())
+	loaded, ended := make(chan string, 100), make(chan error, 1)
+	logf := func(format string, args ...any) {
+		if text := fmt.Sprintf(format, args...); strings.HasPrefix(text, "serving") {
+			loaded <- text
+		}
+	}
+	go func() { ended <- run(ctx, file, time.Millisecond, listener, logf) }()
+	<-loaded
+	export(t, file, [][]byte{[]byte("second"), []byte("of another length")})
+	<-loaded
+	if _, text, _ := request(t, "GET", "http://"+listener.Addr().String()+"/may?key=second", ""); text != maybe {
+		t.Errorf("%q after the reload", text)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("run = %v", err)
+	}
+	http.DefaultClient.CloseIdleConnections()
 }
 
 func TestRun_Fails(t *testing.T) {
@@ -250,26 +232,10 @@ func TestRun_Fails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := config{file: filepath.Join(t.TempDir(), "none"), poll: time.Hour}
-	if err := run(t.Context(), c, listener, nil, t.Logf); !errors.Is(err, os.ErrNotExist) {
+	if err := run(t.Context(), filepath.Join(t.TempDir(), "none"), time.Hour, listener, t.Logf); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("run without a file = %v", err)
 	}
 	if _, err := listener.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the listener is left open: %v", err)
-	}
-}
-
-func TestParseFlags(t *testing.T) {
-	c, err := parseFlags([]string{"-bundle", "f", "-poll", "5s"}, io.Discard)
-	if err != nil || c.file != "f" || c.poll != 5*time.Second || c.listen != "localhost:8080" {
-		t.Errorf("%+v, %v", c, err)
-	}
-	for _, args := range [][]string{{}, {"-bundle", "f", "more"}, {"-bundle", "f", "-poll", "0"}, {"-nonsense"}} {
-		if _, err := parseFlags(args, io.Discard); err == nil {
-			t.Errorf("%v: no error", args)
-		}
-	}
-	if _, err := parseFlags([]string{"-h"}, io.Discard); !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("-h: %v", err)
 	}
 }
