@@ -36,10 +36,13 @@ func TestRun(t *testing.T) {
 // Wrong answers are noticed.
 func TestCompare(t *testing.T) {
 	right := []bool{false, true, false}
-	if lost, err := compare([]bool{true, true, true}, right); lost != 2 || err != nil {
+	if lost, err := compare([]bool{true, true, true}, right, true); lost != 2 || err != nil {
 		t.Errorf("%d lost, %v; want 2", lost, err)
 	}
-	if _, err := compare([]bool{false, false, false}, right); err == nil {
+	if _, err := compare([]bool{true, true, true}, right, false); err == nil {
+		t.Error("no error of a way that may not lose a URL")
+	}
+	if _, err := compare([]bool{false, false, false}, right, true); err == nil {
 		t.Error("no error of a way that forgets")
 	}
 }
