@@ -127,12 +127,11 @@ func (t *Tree) Close() {
 // A Change takes the tree from one version to the next. One is made at a time:
 //
 //  1. Begin waits for the end of the one before.
-//  2. Log makes the edit durable. If that fails, Old stays the current version. A handle that is
-//     read-only has nothing to make durable, and calls Take.
+//  2. Log makes the edit durable, and Next the current version. If that fails, Old stays it. A
+//     handle that is read-only has nothing to make durable, and calls Take.
 //  3. The caller shows Next to readers.
-//  4. End makes Next the current version, from which compactions are planned. So none of them
-//     reads a table that readers may not see yet. Old loses the reference that it had for being
-//     current. Tables that no version needs any more are removed.
+//  4. End gives up the reference that Old had for being current, and lets the next change begin.
+//     Tables that no version needs any more are removed.
 type Change struct {
 	Old, Next *Version // Next is nil before Log and Take, and if they fail
 
@@ -172,9 +171,9 @@ func (c *Change) Log(edit *manifest.Edit, opened []*Table, sidecars []*Sidecar, 
 	return nil
 }
 
-// add makes next the version of the change, and takes the new files out of pending. left is what
-// the version before it has, and next has not. That version has a reference until End, so nothing
-// that has left is removed before.
+// add makes next the current version, and takes the new files out of pending. left is what the
+// version before it has, and next has not. That version has a reference until End, so nothing that
+// has left is removed before.
 func (c *Change) add(next *Version, left []departure, opened []*Table, sidecars []*Sidecar) {
 	t := c.tree
 	t.mu.Lock()
@@ -186,7 +185,7 @@ func (c *Change) add(next *Version, left []departure, opened []*Table, sidecars 
 	for _, s := range sidecars {
 		delete(t.pending, s.Meta.Num)
 	}
-	c.Next = next
+	t.version, c.Next = next, next
 }
 
 // End ends the change. It does nothing if the change has ended. Requires: the caller does not hold mu.
@@ -195,15 +194,9 @@ func (c *Change) End() {
 		return
 	}
 	c.ended = true
-	t := c.tree
+	c.tree.editing.Unlock()
 	if c.Next != nil {
-		t.mu.Lock()
-		t.version = c.Next
-		t.mu.Unlock()
-	}
-	t.editing.Unlock()
-	if c.Next != nil {
-		t.Release(c.Old)
+		c.tree.Release(c.Old)
 	}
 }
 
