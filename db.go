@@ -60,7 +60,7 @@ import (
 // Each piece of state that changes has one owner, a type with a lock of its own.
 // Locks, in the order in which they are taken: leading the commit queue, flusher.mu,
 // logset.Set.giving, Tree.editing, residency.Filters.mu, changes.mu, Scheduler.mu, Tree.mu, readState.mu,
-// commit.Snapshots.mu, and then those of other packages.
+// commit.Snapshots.mu, and then those of other packages. Package lockorder checks that in tests.
 type DB struct {
 	// The owners. The pointers are constant after connect.
 	*lifetime

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/shaledb/shale/internal/lockorder"
 )
 
 // What happens in the background becomes an Event. emit remembers it for RecentEvents, and
@@ -199,7 +200,7 @@ func (db *DB) RecentEvents() []Event { return db.events.recent.list() }
 
 // A recentLog remembers the last events. The zero value is ready. mu guards the rings.
 type recentLog struct {
-	mu          sync.Mutex
+	mu          lockorder.Mutex[lockorder.Leaf]
 	work, other eventRing
 }
 

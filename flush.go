@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 )
@@ -28,9 +28,9 @@ import (
 // hold newer data, and because the manifest says with one number which logs are still needed.
 type flusher struct {
 	flusherEnv
-	wake  chan struct{} // to loop: there may be something to flush
-	mu    sync.Mutex    // one flush at a time: loop's, or that of a caller of flushAll
-	speed flushSpeed    // has a lock of its own
+	wake  chan struct{}                      // to loop: there may be something to flush
+	mu    lockorder.Mutex[lockorder.Flusher] // one flush at a time: loop's, or that of a caller of flushAll
+	speed flushSpeed                         // has a lock of its own
 
 	// flushedSeq is the highest sequence number that is in a table, or about to be. raise writes
 	// it. A flush raises it before the memtable leaves the view: see installFlush.

@@ -72,8 +72,9 @@ var layers = map[string]int{
 	"internal/cache": 0,
 
 	// What manifests and the objects of buckets consist of.
-	"internal/fields":  0,
-	"internal/signals": 0,
+	"internal/fields":    0,
+	"internal/lockorder": 0,
+	"internal/signals":   0,
 
 	"internal/base": -1,
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/guard"
+	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -22,7 +23,7 @@ type lifetime struct {
 
 	// mu keeps begin from adding to calls after Close has begun to wait for them: such a call
 	// would use a store that is closed.
-	mu    sync.Mutex
+	mu    lockorder.Mutex[lockorder.Leaf]
 	calls sync.WaitGroup // Flush, Compact, Verify and others that are under way
 }
 
@@ -90,7 +91,7 @@ func retryDelay(n int) time.Duration {
 // A goroutine that changes such a thing calls broadcast afterwards. At that time it holds none of
 // the locks that conditions take: those after changes.mu in the order at DB.
 type changes struct {
-	mu   sync.Mutex
+	mu   lockorder.Mutex[lockorder.Changes]
 	cond *sync.Cond
 }
 

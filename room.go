@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
 )
@@ -403,7 +403,7 @@ func (db *DB) endHold() {
 // A flushSpeed knows how fast memtables are flushed. The flusher calls started and ended,
 // and the leader of the commit queue calls rate. Its lock guards all fields.
 type flushSpeed struct {
-	mu    sync.Mutex
+	mu    lockorder.Mutex[lockorder.Leaf]
 	past  float64   // bytes a second; the last flush counts half
 	bytes int64     // of the memtable that is being flushed; 0: none is
 	begin time.Time // of its flush

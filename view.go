@@ -5,10 +5,10 @@ import (
 	"errors"
 	"io/fs"
 	"iter"
-	"sync"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 )
@@ -156,7 +156,7 @@ type readState struct {
 
 	// mu makes changes of the view one at a time, and guards memLog. Readers never take it.
 	// Under it only commit.Snapshots.mu is taken, and locks that come later in the order at DB.
-	mu     sync.Mutex
+	mu     lockorder.Mutex[lockorder.View]
 	memLog base.FileNum // the oldest log with writes of the memtable; 0: it is empty and has no log yet
 }
 

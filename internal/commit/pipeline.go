@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
 )
@@ -44,7 +45,7 @@ type Pipeline struct {
 	visible atomic.Uint64
 	_       [64]byte
 
-	mu      sync.Mutex
+	mu      lockorder.Mutex[lockorder.Leaf]
 	pending []*Request // the requests that wait, oldest first
 	led     bool       // somebody is the leader
 	closed  bool
@@ -285,6 +286,7 @@ func (q *Pipeline) withdraw(r *Request) bool {
 // in the queue. If not, r did not have to wait and is the group already.
 func (q *Pipeline) lead(ctx context.Context, r *Request, queued bool) error {
 	finished := false
+	lockorder.Enter[lockorder.Lead]()
 	// handOver must run however the turn ends, even by a panic. Otherwise no
 	// later write would ever get its turn, and Close neither. leaderFailed runs
 	// before it, because it sets the results that handOver gives to the group.
@@ -332,6 +334,7 @@ func (q *Pipeline) leaderFailed() {
 // It wakes the writers without the lock, which each of them takes to write again. If it held
 // the lock meanwhile, thousands of writers would block on it, and be woken once more, one by one.
 func (q *Pipeline) handOver(r *Request) {
+	lockorder.Leave[lockorder.Lead]()
 	if r.Sync {
 		q.together = len(q.group) + q.Waiting() // before the writers of the group come back
 	}

@@ -2,14 +2,14 @@ package commit
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lockorder"
 )
 
 // Snapshots holds the sequence numbers of open snapshots.
 type Snapshots struct {
-	mu   sync.Mutex
+	mu   lockorder.Mutex[lockorder.Snapshots]
 	seqs []base.Seq // ascending; a number is in it once for each snapshot
 }
 

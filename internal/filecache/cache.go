@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -34,7 +35,7 @@ type Cache struct {
 
 	// mu protects the following fields. It is never held while a file is opened or closed, so
 	// that a slow disk delays only those who read that file.
-	mu      sync.Mutex
+	mu      lockorder.Mutex[lockorder.Leaf]
 	idle    sync.Cond // signalled when an open file is closed
 	ring    []*File   // the open files
 	hand    int       // index in ring of the file to look at next

@@ -12,10 +12,10 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
@@ -48,9 +48,9 @@ type Set struct {
 
 	tail tail // how far Replay and Follow have read; their caller owns it
 
-	giving sync.Mutex // one GiveUp at a time: when it returns, all that it found is free; before mu
+	giving lockorder.Mutex[lockorder.Giving] // one GiveUp at a time: when it returns, all that it found is free; before mu
 
-	mu         sync.Mutex
+	mu         lockorder.Mutex[lockorder.Leaf]
 	live       []logFile            // oldest first, the current one last
 	wanted     bool                 // the next log is to be prepared, or is: set by Ask, until a rotation or GiveUp
 	preparing  chan struct{}        // closed when the file in the making is prepared, or removed; nil: none is in the making

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/sstable"
 )
@@ -33,8 +34,8 @@ type Filters struct {
 	// is constant after Open; nil: Open has left nothing.
 	loaded    chan struct{}
 	endOfLoad sync.Once
-	mu        sync.Mutex    // held during each change of what is resident
-	epoch     atomic.Uint64 // incremented before and after each change: see tree.FilterSum
+	mu        lockorder.Mutex[lockorder.Filters] // held during each change of what is resident
+	epoch     atomic.Uint64                      // incremented before and after each change: see tree.FilterSum
 
 	// unread has the tables whose filters, and those whose indexes, could not be read, each with
 	// the round in which that was tried last. A round ends when nothing is left that was not

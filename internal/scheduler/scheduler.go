@@ -6,10 +6,10 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -28,7 +28,7 @@ type Scheduler struct {
 	Reads ReadCredit
 	_     [64]byte // readers count seeks: this keeps mu in another cache line
 
-	mu         sync.Mutex // protects the following fields
+	mu         lockorder.Mutex[lockorder.Scheduler] // protects the following fields
 	inFlight   compaction.InFlight
 	running    int                  // busy workers: automatic compactions, and sub-ranges of all compactions
 	requests   []*compaction.Manual // calls of Compact that wait for their next step

@@ -2,10 +2,10 @@ package tree
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lockorder"
 )
 
 // An Obsolete is a file that nothing needs any more, or
@@ -31,10 +31,10 @@ type Deleter struct {
 
 	freed atomic.Uint64 // see Freed
 
-	mu       sync.Mutex // protects the following fields
-	files    []Obsolete // to be removed
-	loops    bool       // Loop removes the files; otherwise the caller of Run does
-	removing int        // calls of removeAll in progress
+	mu       lockorder.Mutex[lockorder.Leaf] // protects the following fields
+	files    []Obsolete                      // to be removed
+	loops    bool                            // Loop removes the files; otherwise the caller of Run does
+	removing int                             // calls of removeAll in progress
 }
 
 // NewDeleter returns a Deleter that calls remove for each file. After some

@@ -9,10 +9,10 @@ package tree
 import (
 	"fmt"
 	"path/filepath"
-	"sync"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/filecache"
+	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
@@ -30,12 +30,12 @@ import (
 type Tree struct {
 	env Env
 
-	editing sync.Mutex
+	editing lockorder.Mutex[lockorder.Editing]
 	journal journal // the manifest; guarded by editing
 
 	rules sstable.RulesInUse // of the filters of all tables; has a lock of its own
 
-	mu          sync.Mutex
+	mu          lockorder.Mutex[lockorder.Tree]
 	version     *Version                  // the current one; written under editing and mu; nil: the store is closed
 	newest      *Version                  // of the list of versions in use: see lifespan.go
 	tables      map[base.FileNum]*Table   // tables of all versions that are in use

@@ -1,0 +1,65 @@
+//go:build invariants
+
+package lockorder
+
+import (
+	"strings"
+	"testing"
+)
+
+func init() { fail = func(text string) { panic(text) } }
+
+// panics returns what fn panics with, or "".
+func panics(fn func()) (text string) {
+	defer func() {
+		if p := recover(); p != nil {
+			text = p.(string)
+		}
+	}()
+	fn()
+	return ""
+}
+
+// A lock is taken after those before it in the order, and not under itself or a later one. A TryLock may.
+func TestMutex_Order(t *testing.T) {
+	var editing Mutex[Editing]
+	var tree, other Mutex[Tree]
+	var leaf, leaf2 Mutex[Leaf]
+	if p := panics(func() {
+		for range 2 {
+			editing.Lock()
+			tree.Lock()
+			leaf.Lock()
+			leaf2.Lock()
+			editing.Unlock() // in any order
+			leaf2.Unlock()
+			leaf.Unlock()
+			tree.Unlock()
+		}
+	}); p != "" {
+		t.Fatal(p)
+	}
+	tree.Lock()
+	for what, fn := range map[string]func(){"Editing": editing.Lock, "Tree": other.Lock, "Lead": Enter[Lead]} {
+		if p := panics(fn); !strings.Contains(p, "lockorder."+what+" is taken under lockorder.Tree") {
+			t.Errorf("%s: %q", what, p)
+		}
+	}
+	if !editing.TryLock() {
+		t.Error("TryLock fails")
+	}
+	editing.Unlock()
+	done := make(chan string)
+	go func() {
+		defer func() { done <- recover().(string) }()
+		Leave[Tree]()
+	}()
+	if p := <-done; !strings.Contains(p, "has not taken it") {
+		t.Errorf("given up by another goroutine: %q", p)
+	}
+	tree.Unlock()
+	leaf.Lock()
+	if p := panics(tree.Lock); p == "" {
+		t.Error("a lock is taken under a leaf")
+	}
+}
