@@ -94,25 +94,6 @@ func (c *started) signal(t *testing.T, s os.Signal) {
 	}
 }
 
-// A dedup that a signal ends has remembered everything that it printed.
-func TestSignal_Dedup(t *testing.T) {
-	for _, sig := range endingSignals(t) {
-		dir := filepath.Join(t.TempDir(), "db")
-		c := start(t, "", "-C", dir, "dedup")
-		c.send(t, "a\nb\n")
-		c.wantLine(t, "a")
-		c.wantLine(t, "b")
-		c.signal(t, sig)
-		if out, st := c.end(t); out != "" || st != int(command.Interrupted) || !strings.Contains(c.notes.String(), "2 lines: 2 new") ||
-			!strings.Contains(c.notes.String(), "dedup: interrupted") {
-			t.Errorf("%v: status %d, %q, %s", sig, st, out, &c.notes)
-		}
-		if out, _, _ := call("a\nb\nc\n", "-C", dir, "dedup", "--quiet"); out != "c\n" {
-			t.Errorf("%v: the next run prints %q, want c alone", sig, out)
-		}
-	}
-}
-
 // An import that a signal ends says how far it has come.
 func TestSignal_Import(t *testing.T) {
 	for _, sig := range endingSignals(t) {
@@ -166,12 +147,12 @@ func TestSignal_Script(t *testing.T) {
 // Signals that nohup or a shell made the program ignore stay ignored.
 func TestSignal_Ignored(t *testing.T) {
 	for sig, name := range map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGINT: "INT"} {
-		c := start(t, `trap "" `+name+`; exec "$0"`, "-C", filepath.Join(t.TempDir(), "db"), "dedup", "--quiet")
-		c.send(t, "a\n")
-		c.wantLine(t, "a")
+		c := start(t, `trap "" `+name+`; exec "$0"`, "-C", filepath.Join(t.TempDir(), "db"))
+		c.send(t, "put a v\ncount\n")
+		c.wantLine(t, "1")
 		c.signal(t, sig)
-		c.send(t, "b\n")
-		c.wantLine(t, "b")
+		c.send(t, "put b v\ncount\n")
+		c.wantLine(t, "2")
 		c.in.Close()
 		if out, st := c.end(t); st != 0 || out != "" {
 			t.Errorf("%s: status %d, %q, %s", name, st, out, &c.notes)

@@ -21,7 +21,6 @@ func ownGroups() []Group {
 	return []Group{
 		{"Data", []func() *Command{getCommand, putCommand, delCommand, hasCommand, mayCommand, scanCommand, countCommand, firstCommand, lastCommand, batchCommand}},
 		{"Files", []func() *Command{importCommand, exportCommand}},
-		{"Jobs", []func() *Command{dedupCommand, filterCommand}},
 		{"Insight", []func() *Command{
 			explainCommand, explainGetCommand, levelsCommand, tablesCommand, filtersCommand, exportFiltersCommand, mayFiltersCommand, metricsCommand,
 			tableCommand, walCommand, manifestCommand, findCommand, spaceCommand, treeCommand, serveCommand,

@@ -43,7 +43,7 @@ func TestFileIsNoStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"get", "k"}, {"put", "k", "v"}, {"dedup"}, {"filter"}, {"levels"}, {"space"}, {"check"}, {"repair", "into"}, {"serve"}, {"filters", "rebuild"},
+		{"get", "k"}, {"put", "k", "v"}, {"levels"}, {"space"}, {"check"}, {"repair", "into"}, {"serve"}, {"filters", "rebuild"},
 		{"filters", "export", file, "out"},
 	} {
 		if _, notes, st := call("", append([]string{"-C", file}, args...)...); st != Failed || !strings.HasPrefix(notes, "shale: "+file+" is a file, not a store\n") {
@@ -68,7 +68,7 @@ func TestStoreInUse(t *testing.T) {
 		!strings.Contains(notes, "export") {
 		t.Errorf("checkpoint: status %d, %s", st, notes)
 	}
-	for _, args := range [][]string{{"put", "k", "v"}, {"del", "k"}, {"flush"}, {"dedup"}, {"filters", "rebuild"}, {"repair", dir + "2"}} {
+	for _, args := range [][]string{{"put", "k", "v"}, {"del", "k"}, {"flush"}, {"filters", "rebuild"}, {"repair", dir + "2"}} {
 		if _, notes, st := call("", append([]string{"-C", dir}, args...)...); st != Failed || !strings.HasPrefix(notes, want) {
 			t.Errorf("%v: status %d, %s", args, st, notes)
 		}

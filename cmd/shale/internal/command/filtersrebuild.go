@@ -31,7 +31,7 @@ those programs get filters according to their own options.`)
 		[]string{"murmur3", "xxh3", "siphash"}, shale.Murmur3, shale.XXH3, shale.SipHash)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		opts.MustExist, opts.OnEvent = true, s.onEvent
-		db, err := s.openOwn(c, words, shale.Open, &opts)
+		db, err := s.openOwn(c, words, &opts)
 		if err != nil {
 			return Failed, err
 		}

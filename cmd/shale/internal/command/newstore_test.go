@@ -10,7 +10,7 @@ import (
 // A store is made in a folder that is empty or missing. In a folder with other files it is made
 // only with --new.
 func TestNewStore(t *testing.T) {
-	commands := [][]string{{"put", "k", "v"}, {"batch", "-"}, {"import", "-"}, {"dedup", "--quiet"}, {"-e", "put k v"}}
+	commands := [][]string{{"put", "k", "v"}, {"batch", "-"}, {"import", "-"}, {"-e", "put k v"}}
 	for _, args := range commands {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "letter.txt")
@@ -18,7 +18,7 @@ func TestNewStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		input := ""
-		if args[0] == "dedup" || args[0] == "import" {
+		if args[0] == "import" {
 			input = "k\n"
 		}
 		_, notes, st := call(input, append([]string{"-C", dir}, args...)...)

@@ -16,8 +16,8 @@ import (
 // the rest will take. On a terminal it draws a bar; otherwise it prints a line from time to
 // time. It is also a reader of the command's input, and counts the bytes.
 type progress struct {
-	in          io.Reader       // nil: the user of the progress counts
-	w           io.Writer       // nil: it shows nothing
+	in          io.Reader // nil: the user of the progress counts
+	w           io.Writer
 	bar         *pb.ProgressBar // nil: it shows a line each time
 	done, total int64           // in bytes; total is 0 if it is unknown
 	begin, last time.Time
@@ -57,22 +57,6 @@ func newBar(total int64, columns int) *pb.ProgressBar {
 	return bar.Start()
 }
 
-// newLineProgress is newProgress for a command that prints lines of standard input. It shows
-// nothing if the lines are printed to a terminal.
-func (s *Session) newLineProgress() *progress {
-	total := int64(0)
-	if in, ok := s.in.(*os.File); ok {
-		if info, err := in.Stat(); err == nil && info.Mode().IsRegular() {
-			total = info.Size()
-		}
-	}
-	p := s.newProgress(nil, total)
-	if p.bar == nil || isTerminal(os.Stdout) {
-		p.w = nil
-	}
-	return p
-}
-
 // Read implements io.Reader.
 func (p *progress) Read(b []byte) (int, error) {
 	n, err := p.in.Read(b)
@@ -86,7 +70,7 @@ func (p *progress) show(n int, things string) {
 	if p.bar == nil {
 		every = progressLines
 	}
-	if p.w == nil || time.Since(p.last) < every {
+	if time.Since(p.last) < every {
 		return
 	}
 	p.last = time.Now()
@@ -116,7 +100,7 @@ func (p *progress) left(took time.Duration) string {
 
 // clear removes the bar, so that other text can be printed.
 func (p *progress) clear() {
-	if p.w != nil && p.bar != nil && p.last != p.begin {
+	if p.bar != nil && p.last != p.begin {
 		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }

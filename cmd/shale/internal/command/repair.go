@@ -189,7 +189,7 @@ func (s *Session) folder(words []Word) (string, error) {
 // openOwn opens the store that words name, or that of the session, for writing by c with the given
 // options. The session may have the store open with other options. If so, its next command opens
 // the store again.
-func (s *Session) openOwn(c *Command, words []Word, open func(string, *shale.Options) (*shale.DB, error), o *shale.Options) (*shale.DB, error) {
+func (s *Session) openOwn(c *Command, words []Word, o *shale.Options) (*shale.DB, error) {
 	dir, err := s.folder(words)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (s *Session) openOwn(c *Command, words []Word, open func(string, *shale.Opt
 			return nil, err
 		}
 	}
-	db, err := open(dir, o)
+	db, err := shale.Open(dir, o)
 	if err != nil {
 		return nil, openError(dir, err)
 	}

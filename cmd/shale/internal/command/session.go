@@ -48,8 +48,7 @@ type Session struct {
 
 	Sources int // number of nested .source commands that are running
 
-	unread     bool         // the reader of Out has closed it, and that was reported
-	syncOutput func() error // makes the output durable, if Out writes to a file
+	unread bool // the reader of Out has closed it, and that was reported
 
 	DB       *shale.DB // nil: not open
 	writable bool      // DB is open for writing

@@ -35,18 +35,13 @@ func Took(d time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
-func Since(begin time.Time) time.Duration { return RoundTime(time.Since(begin)) }
-
-func RoundTime(d time.Duration) time.Duration {
+// Since returns the time since begin, without digits that nobody reads.
+func Since(begin time.Time) time.Duration {
+	d := time.Since(begin)
 	if d > time.Second {
 		return d.Round(10 * time.Millisecond)
 	}
 	return d.Round(10 * time.Microsecond)
-}
-
-// Rate returns how many things a second n things in this time are.
-func Rate(n int, took time.Duration) string {
-	return Number(int(float64(n) / max(took.Seconds(), 1e-6)))
 }
 
 // Entries returns n and the word entry or entries.
@@ -58,7 +53,7 @@ func Entries(n int) string {
 }
 
 // WasWere returns was or were, for n things.
-func WasWere[N int | uint64](n N) string {
+func WasWere(n int) string {
 	if n == 1 {
 		return "was"
 	}
