@@ -9,7 +9,7 @@ import (
 )
 
 // TestStore_Once opens a store every five minutes for some days, publishes and closes it, as a timetable does with
-// shale ship --once. The bucket has as many objects at the end as after a day and a half, and each time costs some requests.
+// shale-remote ship --once. The bucket has as many objects at the end as after a day and a half, and each time costs some requests.
 func TestStore_Once(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a thousand rounds")

@@ -111,5 +111,5 @@ func (p *Pin) state(ctx context.Context, b Bucket) (state *State, from uint64, e
 			return nil, 0, err
 		}
 	}
-	return nil, 0, fmt.Errorf("remote: pin %s keeps step %d, of which not all is there (shale unpin removes the pin): %w (%w)", p.Label, p.N, ErrSnapshotGone, err)
+	return nil, 0, fmt.Errorf("remote: pin %s keeps step %d, of which not all is there (shale-remote unpin removes the pin): %w (%w)", p.Label, p.N, ErrSnapshotGone, err)
 }

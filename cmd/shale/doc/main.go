@@ -29,8 +29,6 @@ import (
 	"regexp"
 	"strings"
 	"time"
-
-	"github.com/shaledb/shale/internal/companion"
 )
 
 func main() {
@@ -155,32 +153,12 @@ func newMaker(data string) (*maker, error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return m, errors.Join(fmt.Errorf("build shale: %w\n%s", err, out), os.RemoveAll(dir))
 	}
-	if err := m.buildCompanion(); err != nil {
-		return m, errors.Join(err, os.RemoveAll(dir))
-	}
 	for name, from := range map[string]string{"hosts.txt": "malicious-hosts.txt", "visited.txt": "benign-hosts.txt"} {
 		if err := thin(filepath.Join(dir, name), filepath.Join(data, from)); err != nil {
 			return m, errors.Join(err, os.RemoveAll(dir))
 		}
 	}
 	return m, nil
-}
-
-// errNoCompanion says that the program for buckets can't be built, as without a network: it is a module of its own.
-var errNoCompanion = errors.New("build " + companion.Program)
-
-// buildCompanion builds the program that does the commands for buckets, next to shale.
-func (m *maker) buildCompanion() error {
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/shaledb/shale").Output()
-	if err != nil {
-		return fmt.Errorf("find the source: %w", err)
-	}
-	build := exec.Command("go", "build", "-o", filepath.Join(m.dir, ".bin", companion.Program), "./"+companion.Program)
-	build.Dir = filepath.Join(strings.TrimSpace(string(root)), filepath.FromSlash(companion.Module))
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %w\n%s", errNoCompanion, err, out)
-	}
-	return nil
 }
 
 // thin copies one of every so many lines, beginning with the first.
@@ -312,7 +290,6 @@ var masks = []struct {
 	{regexp.MustCompile(`\d[\d,.]*( (B|KiB|MiB|GiB|MB|\w+s))/s`), "<rate>$1/s"},
 	{regexp.MustCompile(`(?m)^memory: .*$`), "memory: <sizes>"},
 	{regexp.MustCompile(`process \d+`), "process <number>"},
-	{regexp.MustCompile(`\.[0-9a-f]{16}\b`), ".<number>"}, // of a pin
 	{regexp.MustCompile(`\d\d:\d\d:\d\d(\.\d+)?`), "<clock>"},
 	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d`), "<date>"},
 }

@@ -77,7 +77,7 @@ func TestShaled(t *testing.T) {
 		g.a.waitVotes(3)
 		g.a.says(redis(2, "SET color red"), "OK")
 		g.chooseBucket("a-*")
-		g.a.waitFor("shale verify "+backups+"/"+bucketOfPage, "Everything is there")
+		g.a.waitFor("shale-remote verify "+backups+"/"+bucketOfPage, "Everything is there")
 		if out := g.a.run("verify"); !strings.Contains(out, "No damage") {
 			g.t.Errorf("verify: %s", out)
 		}
@@ -150,7 +150,7 @@ func TestShaled(t *testing.T) {
 		g.a.waitHealthy()
 		g.a.says(redis(1, "SET color blue"), "OK")
 		g.chooseBucket("a-*")
-		g.a.waitFor("shale verify "+backups+"/"+bucketOfPage, "Everything is there")
+		g.a.waitFor("shale-remote verify "+backups+"/"+bucketOfPage, "Everything is there")
 	})
 	g.step("a fourth member", func() {
 		g.office.run("secrets", "a=10.0.0.1 b=10.0.0.2 c=10.0.0.3", "d=10.0.0.4")

@@ -26,9 +26,9 @@ func TestStore(t *testing.T) {
 		m.says("shale -C /srv/hosts.db count; ! shale -C /srv/hosts.db get late", "3000")
 	})
 	s.step("a bucket", func() {
-		m.command("shale ship --once /srv/hosts.db $BUCKET")
+		m.command("shale-remote ship --once /srv/hosts.db $BUCKET")
 		m.sh("shale -C /srv/hosts.db put late yes")
-		m.command("shale ship --once /srv/hosts.db $BUCKET")
+		m.command("shale-remote ship --once /srv/hosts.db $BUCKET")
 		m.run("verify a bucket")
 		m.run("restore a store", " --at 15m ", " --at 1ms ")
 		m.says("shale -C /srv/newest.db count; shale -C /srv/earlier.db get late; shale -C /srv/exact.db count", "3001\nyes\n3000\n")
@@ -38,7 +38,7 @@ func TestStore(t *testing.T) {
 	s.step("a lost machine", func() {
 		m.sh("shale -C /srv/hosts.db put lost maybe")
 		other.run("go on elsewhere")
-		if out, err := m.try("shale ship --once /srv/hosts.db $BUCKET"); err == nil {
+		if out, err := m.try("shale-remote ship --once /srv/hosts.db $BUCKET"); err == nil {
 			s.t.Errorf("the old machine can write:\n%s", out)
 		}
 		m.run("salvage")
@@ -53,23 +53,23 @@ func TestStore(t *testing.T) {
 		other.says("shale -C /srv/hosts.db get lost; shale -C /srv/hosts.db count", "maybe\n3002")
 	})
 	s.step("a damaged bucket", func() {
-		other.command("shale ship --once /srv/hosts.db $BUCKET")
-		other.command("shale collect $BUCKET")
+		other.command("shale-remote ship --once /srv/hosts.db $BUCKET")
+		other.command("shale-remote collect $BUCKET")
 		other.sh("for f in $BUCKET/t/*/*.sst; do printf x | dd of=$f bs=1 seek=3 conv=notrunc status=none; done; rm -r $BUCKET/w")
-		if out, err := other.try("shale verify $BUCKET --deep"); err == nil || !strings.Contains(out, "DAMAGED") {
+		if out, err := other.try("shale-remote verify $BUCKET --deep"); err == nil || !strings.Contains(out, "DAMAGED") {
 			s.t.Errorf("%v\n%s", err, out)
 		}
 		if out := other.finds("restore from a damaged bucket"); !strings.Contains(out, "keys saved") {
 			s.t.Error(out)
 		}
-		other.command("shale ship --once /srv/hosts.db $BUCKET-2")
-		other.sh("shale verify $BUCKET-2 --deep; rm -r /srv/hosts.db; shale restore $BUCKET-2 /srv/hosts.db")
+		other.command("shale-remote ship --once /srv/hosts.db $BUCKET-2")
+		other.sh("shale-remote verify $BUCKET-2 --deep; rm -r /srv/hosts.db; shale-remote restore $BUCKET-2 /srv/hosts.db")
 		other.says("shale -C /srv/hosts.db count", "3002")
 	})
 	s.step("a copy that takes over", func() {
-		other.sh("cp -r /srv/hosts.db /srv/copy.db; shale ship --once /srv/hosts.db $BUCKET-2; rm -r /srv/copy.db")
-		other.sh("cp -r /srv/hosts.db /srv/copy.db; shale ship --once /srv/copy.db $BUCKET-2")
-		if out, err := other.try("shale ship --once /srv/hosts.db $BUCKET-2"); err == nil {
+		other.sh("cp -r /srv/hosts.db /srv/copy.db; shale-remote ship --once /srv/hosts.db $BUCKET-2; rm -r /srv/copy.db")
+		other.sh("cp -r /srv/hosts.db /srv/copy.db; shale-remote ship --once /srv/copy.db $BUCKET-2")
+		if out, err := other.try("shale-remote ship --once /srv/hosts.db $BUCKET-2"); err == nil {
 			s.t.Errorf("the store goes on although a copy has taken its bucket over:\n%s", out)
 		}
 		other.sh("shale -C /srv/copy.db count | grep 3002")

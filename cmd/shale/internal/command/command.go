@@ -66,12 +66,11 @@ type Command struct {
 	Words string // what follows the name, for help: "KEY VALUE"
 
 	access Access
-	late   bool                               // the command opens the store itself, once it has its input
-	Nested bool                               // the command runs other commands: options among its words belong to them
-	keys   int                                // how many of the first words are keys; -1: all
-	files  int                                // how many of the first words may be @FILE, if more than keys
-	Values []string                           // the possible values of the first word
-	passes []func() (option, argument string) // options for another program (companion.go)
+	late   bool     // the command opens the store itself, once it has its input
+	Nested bool     // the command runs other commands: options among its words belong to them
+	keys   int      // how many of the first words are keys; -1: all
+	files  int      // how many of the first words may be @FILE, if more than keys
+	Values []string // the possible values of the first word
 
 	run      run
 	mode     *output.Display // the value of --mode; nil: it was not given

@@ -26,7 +26,6 @@ func ownGroups() []Group {
 			tableCommand, walCommand, manifestCommand, findCommand, spaceCommand, treeCommand, serveCommand,
 		}},
 		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand, benchCommand}},
-		{"Buckets", companionCommands()},
 		{"This program", []func() *Command{reopenCommand, helpCommand, completionCommand, versionCommand, quitCommand, exitCommand}},
 	}
 }

@@ -74,7 +74,7 @@ func Run(env Environment) Status {
 	s := &Session{
 		Ctx: ctx, Dir: f.dir, readOnly: f.readOnly, newStore: f.newStore, Timer: f.timer, More: env.More,
 		Printer:  output.Printer{Out: out, Display: f.display, Format: f.format, Columns: env.Columns},
-		toScreen: env.ToScreen, rawOut: env.Out, Notes: &LockedWriter{W: env.Err},
+		toScreen: env.ToScreen, Notes: &LockedWriter{W: env.Err},
 	}
 	var st Status
 	switch {

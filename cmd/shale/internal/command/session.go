@@ -37,7 +37,6 @@ type Session struct {
 	Mode     mode
 	in       io.Reader // the input that a bare - stands for; nil: none
 	toScreen bool      // the output is a terminal
-	rawOut   io.Writer // what Out writes to; nil: nobody but Out may write
 	Notes    *LockedWriter
 	Timer    bool    // print how long commands took
 	Explain  bool    // print for each get what it did

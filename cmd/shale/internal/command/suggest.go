@@ -10,7 +10,9 @@ import (
 // synonyms maps names from other programs to names of commands.
 var synonyms = map[string]string{
 	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan",
-	"q": "quit", "bye": "quit", "keys": "scan --keys", "?": "help", "info": "metrics", "backup": "ship", "stats": "metrics",
+	"q": "quit", "bye": "quit", "keys": "scan --keys", "?": "help", "info": "metrics", "backup": "checkpoint", "stats": "metrics",
+	"ship": "shale-remote ship", "restore": "shale-remote restore", "promote": "shale-remote promote", "pin": "shale-remote pin", "pins": "shale-remote pins",
+	"unpin": "shale-remote unpin", "collect": "shale-remote collect", "salvage": "shale-remote salvage", "verify": "check, or shale-remote verify",
 }
 
 // unknownCommand returns the message that w is not a command, and which command may be meant.

@@ -69,7 +69,7 @@ func unpin(c *call) (int, error) {
 	}
 	err = remote.RemovePin(c.ctx, b, c.words[1])
 	if errors.Is(err, fs.ErrNotExist) {
-		c.note("there is no pin %s; `shale pins` lists them", c.words[1])
+		c.note("there is no pin %s; `shale-remote pins` lists them", c.words[1])
 		return absent, nil
 	}
 	if err != nil {

@@ -71,7 +71,6 @@ func Run(ctx context.Context, env Environment) int {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		root.Version = info.Main.Version
 	}
-	root.CompletionOptions.DisableDefaultCmd = true // shale completes these commands
 	for _, entry := range companion.Commands() {
 		root.AddCommand(command(&entry, func(words []string, options map[string]string) (err error) {
 			status, err = runs[entry.Name](&call{ctx, env, out, words, options})
@@ -170,10 +169,10 @@ func message(err error) string {
 	case errors.Is(err, shale.ErrFormatTooNew):
 		return text + "\nA newer shale wrote this: use that one. Nothing was changed."
 	case errors.Is(err, remote.ErrFenced):
-		return text + "\nAnother program owns the store in the bucket now. `shale salvage` lists what this folder had not shipped; " +
-			"`shale restore` makes a new folder from the bucket."
+		return text + "\nAnother program owns the store in the bucket now. `shale-remote salvage` lists what this folder had not shipped; " +
+			"`shale-remote restore` makes a new folder from the bucket."
 	case errors.As(err, &damage):
-		return text + "\n`shale verify --deep` lists all damage of a bucket, and `shale check` that of a folder."
+		return text + "\n`shale-remote verify --deep` lists all damage of a bucket, and `shale check` that of a folder."
 	}
 	return text
 }

@@ -175,7 +175,7 @@ func TestRestore_ImpossiblePoint(t *testing.T) {
 	write(t, "db", "a", "b")
 	must(t, "ship", "--once", "db", "bucket")
 	_, notes, status := run(t, "restore", "bucket", "copy", "--at", "seq:99")
-	m := regexp.MustCompile(`shale (restore bucket copy --at step:\d+\+seq:\d+)`).FindStringSubmatch(notes)
+	m := regexp.MustCompile(`shale-remote (restore bucket copy --at step:\d+\+seq:\d+)`).FindStringSubmatch(notes)
 	if status != absent || m == nil {
 		t.Fatalf("status %d, %s", status, notes)
 	}
@@ -332,7 +332,7 @@ func TestShip_TakenOver(t *testing.T) {
 	must(t, "ship", "--once", "second", "bucket")
 	write(t, "db", "c 1", "d")
 	_, notes, status := run(t, "ship", "--once", "db", "bucket")
-	if status != failed || !strings.Contains(notes, "`shale salvage` lists") {
+	if status != failed || !strings.Contains(notes, "`shale-remote salvage` lists") {
 		t.Errorf("status %d, %s", status, notes)
 	}
 	out, notes, status := run(t, "salvage", "db")
@@ -346,10 +346,10 @@ func TestPromote(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "db", "a", "b")
 	must(t, "ship", "--once", "db", "bucket")
-	if out := must(t, "promote", "bucket", "second"); !strings.Contains(out, "`shale ship second bucket` goes on") {
+	if out := must(t, "promote", "bucket", "second"); !strings.Contains(out, "`shale-remote ship second bucket` goes on") {
 		t.Error(out)
 	}
-	if _, notes, status := run(t, "ship", "--once", "db", "bucket"); status != failed || !strings.Contains(notes, "`shale salvage` lists") {
+	if _, notes, status := run(t, "ship", "--once", "db", "bucket"); status != failed || !strings.Contains(notes, "`shale-remote salvage` lists") {
 		t.Errorf("status %d, %s", status, notes)
 	}
 	write(t, "second", "c")

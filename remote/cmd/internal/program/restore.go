@@ -72,7 +72,7 @@ func promote(c *call) (int, error) {
 		return failed, err
 	}
 	fmt.Fprintf(c.out, "%s: restored to sequence number %d in %s, and now the owner of %s\n"+
-		"No other program can write there. `shale ship %s %s` goes on.\n", dir, seq, ago(time.Since(begin)), from, dir, from)
+		"No other program can write there. `shale-remote ship %s %s` goes on.\n", dir, seq, ago(time.Since(begin)), from, dir, from)
 	return found, nil
 }
 
@@ -83,7 +83,7 @@ func (c *call) suggest(point *remote.PointError, bucket, dir string) {
 		at   *remote.At
 	}{{"before", point.Before}, {"after", point.After}} {
 		if near.at != nil && near.at.Seq > 0 {
-			c.note("the nearest point %s: shale restore %s %s --at step:%d+seq:%d", near.what, bucket, dir, near.at.Step, near.at.Seq)
+			c.note("the nearest point %s: shale-remote restore %s %s --at step:%d+seq:%d", near.what, bucket, dir, near.at.Step, near.at.Seq)
 		}
 	}
 }
@@ -148,6 +148,6 @@ func (c *call) writeDamage(dir string, r *remote.Restored) {
 		fmt.Fprintf(c.out, "`shale repair %s INTO` saves what is provably correct of it into another folder.\n", dir)
 		return
 	}
-	fmt.Fprintln(c.out, "`shale restore --salvage` into another folder gets what is readable of the damaged tables. This store can't be shipped\n"+
+	fmt.Fprintln(c.out, "`shale-remote restore --salvage` into another folder gets what is readable of the damaged tables. This store can't be shipped\n"+
 		"to the same place any more: ship it to another one.")
 }

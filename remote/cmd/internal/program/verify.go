@@ -45,7 +45,7 @@ func verify(c *call) (int, error) {
 			r.Point.Seq, clock(r.Point.Time), ago(time.Since(r.Point.Time)))
 	}
 	if len(r.Findings) > 0 {
-		fmt.Fprintf(c.out, "DAMAGED. Ship the store to another place while its folder is whole, or restore the newest point: shale restore %s DIR\n", name)
+		fmt.Fprintf(c.out, "DAMAGED. Ship the store to another place while its folder is whole, or restore the newest point: shale-remote restore %s DIR\n", name)
 		return absent, nil
 	}
 	if c.has("deep") {
