@@ -100,9 +100,6 @@ var layers = map[string]int{
 	// Words in and out of the command and of its pages.
 	"internal/quoting": -1,
 
-	// Commands that another program does.
-	"internal/companion": -1,
-
 	// Files that are durable.
 	"internal/durable": 1,
 

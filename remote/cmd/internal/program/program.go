@@ -1,5 +1,4 @@
-// Package program is the command shale-remote. Its commands, their words and their options are those of
-// package internal/companion, which shale reads as well.
+// Package program is the command shale-remote.
 package program
 
 import (
@@ -15,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/companion"
 	"github.com/shaledb/shale/remote"
 )
 
@@ -51,7 +49,7 @@ func (c *call) has(option string) bool {
 
 // note prints a line on standard error.
 func (c *call) note(text string, args ...any) {
-	fmt.Fprintf(c.env.Err, companion.Program+": "+text+"\n", args...)
+	fmt.Fprintf(c.env.Err, programName+": "+text+"\n", args...)
 }
 
 // runs has the functions of the commands. Each returns an exit status, or an error, whose status is failed.
@@ -64,14 +62,14 @@ func Run(ctx context.Context, env Environment) int {
 	out := bufio.NewWriter(env.Out)
 	status := found
 	root := &cobra.Command{
-		Use: companion.Program, Short: "keeps stores in buckets, and makes stores from buckets", SilenceErrors: true, SilenceUsage: true,
+		Use: programName, Short: "keeps stores in buckets, and makes stores from buckets", SilenceErrors: true, SilenceUsage: true,
 		Args: cobra.NoArgs,
 		RunE: func(root *cobra.Command, _ []string) error { return root.Help() },
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		root.Version = info.Main.Version
 	}
-	for _, entry := range companion.Commands() {
+	for _, entry := range commands {
 		root.AddCommand(command(&entry, func(words []string, options map[string]string) (err error) {
 			status, err = runs[entry.Name](&call{ctx, env, out, words, options})
 			return err
@@ -90,12 +88,12 @@ func Run(ctx context.Context, env Environment) int {
 	case err == nil:
 		return status
 	}
-	fmt.Fprintf(env.Err, "%s: %s\n", companion.Program, message(err))
+	fmt.Fprintf(env.Err, "%s: %s\n", programName, message(err))
 	return failed
 }
 
 // command returns the command of package cobra for an entry of the table.
-func command(entry *companion.Command, run func(words []string, options map[string]string) error) *cobra.Command {
+func command(entry *entry, run func(words []string, options map[string]string) error) *cobra.Command {
 	least, most := 0, 0
 	for w := range strings.FieldsSeq(entry.Words) {
 		most++
@@ -108,7 +106,7 @@ func command(entry *companion.Command, run func(words []string, options map[stri
 		Use: usage, Short: entry.Short, Long: strings.TrimSpace(entry.Short + "\n" + entry.Long), DisableFlagsInUseLine: len(entry.Options) == 0,
 		Args: func(_ *cobra.Command, words []string) error {
 			if len(words) < least || len(words) > most {
-				return fmt.Errorf("usage: %s; %s help %s says more", usage, companion.Program, entry.Name)
+				return fmt.Errorf("usage: %s; %s help %s says more", usage, programName, entry.Name)
 			}
 			return nil
 		},

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/companion"
 	"github.com/shaledb/shale/remote"
 	"github.com/shaledb/shale/remote/s3/s3test"
 )
@@ -79,7 +78,7 @@ func keys(t *testing.T, dir string) string {
 
 // TestTable checks that the program has a command for each entry of the table that shale shows, and no other.
 func TestTable(t *testing.T) {
-	for _, entry := range companion.Commands() {
+	for _, entry := range commands {
 		if runs[entry.Name] == nil {
 			t.Errorf("there is no command %s", entry.Name)
 		}
@@ -93,8 +92,8 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s with too many words: status %d, %s", entry.Name, status, notes)
 		}
 	}
-	if len(runs) != len(companion.Commands()) {
-		t.Errorf("%d commands, and the table has %d", len(runs), len(companion.Commands()))
+	if len(runs) != len(commands) {
+		t.Errorf("%d commands, and the table has %d", len(runs), len(commands))
 	}
 	if out := must(t); !strings.Contains(out, "restore") {
 		t.Errorf("without a command it prints %s", out)

@@ -1,49 +1,40 @@
-// Package companion has the table of the commands that shale leaves to another program, shale-remote. That
-// program keeps stores in buckets and so needs much code that shale does not: it is a module of its own,
-// remote/cmd. shale explains and completes these commands and starts the program; the program has the
-// same words and options, because both read this table.
-package companion
+package program
 
-import "slices"
+// programName is the name of the program.
+const programName = "shale-remote"
 
-// Program is the name of the program.
-const Program = "shale-remote"
-
-// Module is the directory in which `go install ./shale-remote` makes it.
-const Module = "remote/cmd"
-
-// A Command is a command of the program.
-type Command struct {
+// An entry is a command of the program.
+type entry struct {
 	Name    string
 	Words   string // what follows the name, for help; words in brackets may be left out
 	Short   string // a line
 	Long    string // paragraphs
-	Options []Option
+	Options []option
 }
 
-// An Option is an option of a command.
-type Option struct {
+// An option is an option of a command.
+type option struct {
 	Name string
 	Kind string // what help calls its argument; empty: it takes none
 	Help string
 }
 
-// Buckets is the paragraph that says how a bucket is named.
-const Buckets = `
+// buckets is the paragraph that says how a bucket is named.
+const buckets = `
 BUCKET is a directory, or s3://HOST[:PORT]/BUCKET/PREFIX for a bucket on a server that speaks S3 (s3+http:// without
 TLS; ?region=REGION at the end if the server can't tell). Its keys come from AWS_ACCESS_KEY_ID and
 AWS_SECRET_ACCESS_KEY, or from ~/.aws/credentials, never from the command line.`
 
 // commands is the table, in the order of help.
-var commands = []Command{
+var commands = []entry{
 	{
 		"ship", "[DIR] BUCKET", "keep a store in a bucket while it is written: a backup that is never older than a second", `
 Opens the store DIR for writing, and copies what is new into the bucket: the log each second, tables each minute. It
 goes on until Ctrl-C or SIGTERM, and then ships the rest. Only one program at a time can have a store open. A program
 that writes to its store by itself ships it by itself too, with remote.Open of module remote instead of shale.Open.
 With --once it brings the bucket up to date and ends.
-` + Buckets,
-		[]Option{
+` + buckets,
+		[]option{
 			{"once", "", "ship everything that is new, and end"},
 			{"every", "TIME", "ship the log this often (1s)"},
 			{"publish", "TIME", "publish tables this often (1m)"},
@@ -58,8 +49,8 @@ on with what is there. The command says to which point the store was restored, a
 The store in the bucket stays as it is. Status 1 if that point can't be restored; then the nearest ones that can be are
 named. If a table is damaged or missing, an earlier step and more of the logs lead to the same point, where the bucket
 has them; the newest point is then the best that can be reached, and status 1 says that something is left out.
-` + Buckets,
-		[]Option{
+` + buckets,
+		[]option{
 			{"at", "POINT", "a time (2026-11-25T04:05:06Z, without Z or a zone local time, or 15m for a quarter of an hour ago), seq:N for a sequence number, step:N for a step"},
 			{"pin", "NAME", "restore the state that a pin keeps"},
 			{"salvage", "", "fetch damaged tables too, as they are: the command repair then saves what is provably correct"},
@@ -71,7 +62,7 @@ Makes a store in the folder DIR as restore does, and makes it the owner of BUCKE
 can't any more: with --strict it acknowledges no write from then on, otherwise none that BUCKET will ever have. All that
 it had shipped is in DIR. To end a program that writes all the time takes as long as its tables take to be fetched.
 Ship DIR to BUCKET afterwards. If it was interrupted, run it again; if it then says that DIR has a store, remove DIR first.
-` + Buckets,
+` + buckets,
 		nil,
 	},
 	{
@@ -79,8 +70,8 @@ Ship DIR to BUCKET afterwards. If it was interrupted, run it again; if it then s
 Compares the names and sizes of all objects with what the steps and pins need. That takes a request for 1,000 objects,
 and changes nothing. It names the newest point that can be restored, and how old that is. Status 1 if something is
 missing or damaged. The command check does the same for a store in a folder.
-` + Buckets,
-		[]Option{
+` + buckets,
+		[]option{
 			{"bucket", "BUCKET", "the bucket, if it is not given as a word"},
 			{"deep", "", "also read every table and every log, and check all of their bytes"},
 		},
@@ -89,8 +80,8 @@ missing or damaged. The command check does the same for a store in a folder.
 		"pin", "BUCKET NAME", "keep the newest state of a store in a bucket from being deleted", `
 A restore with --pin NAME then works until unpin, however old the state is. It costs the room of the tables that the
 store itself does not need any more. NAME has lower-case letters, digits, '.', '-' and '_'.
-` + Buckets,
-		[]Option{
+` + buckets,
+		[]option{
 			{"step", "N", "keep the state of this step instead of the newest"},
 			{"lasts", "TIME", "keep it for this long; without this option, until unpin"},
 			{"owner", "TEXT", "who wants it, for people"},
@@ -99,7 +90,7 @@ store itself does not need any more. NAME has lower-case letters, digits, '.', '
 	{
 		"pins", "BUCKET", "list what keeps old states of a store in a bucket", `
 Readers have pins too, which expire.
-` + Buckets,
+` + buckets,
 		nil,
 	},
 	{
@@ -107,12 +98,12 @@ Readers have pins too, which expire.
 A program that ships a store deletes old objects by itself, each hour. If its keys have no right to delete, so that whoever
 gets hold of them can't delete the backup, this command does it, with other keys, from time to time. The writer goes on
 meanwhile. What can be restored stays as the writer says (--retain).
-` + Buckets,
+` + buckets,
 		nil,
 	},
 	{"unpin", "BUCKET NAME", "let a pinned state go", `
 Status 1 if there is no such pin.
-` + Buckets, nil},
+` + buckets, nil},
 	{
 		"salvage", "[DIR]", "list the writes of a fenced store that its bucket does not have", `
 If another program has taken a store over, the old one can't write any more. What it had not shipped by then is only in
@@ -120,17 +111,4 @@ its folder. This prints it as a script for shale: one line put or del for each w
 listed as comments. It changes nothing. Status 1 if there is nothing.`,
 		nil,
 	},
-}
-
-// Commands returns the table.
-func Commands() []Command { return slices.Clone(commands) }
-
-// ByName returns a command of the table. It returns false if there is none.
-func ByName(name string) (Command, bool) {
-	for _, c := range commands {
-		if c.Name == name {
-			return c, true
-		}
-	}
-	return Command{}, false
 }
