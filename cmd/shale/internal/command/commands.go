@@ -19,14 +19,14 @@ type Group struct {
 // help is one of them and lists all of them: the variable would depend on itself.
 func ownGroups() []Group {
 	return []Group{
-		{"Data", []func() *Command{getCommand, putCommand, delCommand, hasCommand, mayCommand, scanCommand, countCommand, firstCommand, lastCommand, batchCommand}},
+		{"Data", []func() *Command{getCommand, putCommand, delCommand, hasCommand, scanCommand, countCommand, batchCommand}},
 		{"Files", []func() *Command{importCommand, exportCommand}},
 		{"Insight", []func() *Command{
-			explainCommand, explainGetCommand, levelsCommand, tablesCommand, filtersCommand, exportFiltersCommand, mayFiltersCommand, metricsCommand,
+			explainCommand, levelsCommand, tablesCommand, filtersCommand, exportFiltersCommand, metricsCommand,
 			tableCommand, walCommand, manifestCommand, findCommand, spaceCommand, treeCommand, serveCommand,
 		}},
 		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand, benchCommand}},
-		{"This program", []func() *Command{reopenCommand, helpCommand, completionCommand, versionCommand, quitCommand, exitCommand}},
+		{"This program", []func() *Command{reopenCommand, helpCommand, completionCommand, quitCommand}},
 	}
 }
 
@@ -43,9 +43,11 @@ func (s *Session) commands() *table {
 		s.table = &table{makes: map[string]func() *Command{}}
 		for _, g := range s.Groups() {
 			for _, makes := range g.Commands {
-				name := makes().Title
-				s.table.names = append(s.table.names, name)
-				s.table.makes[name] = makes
+				c := makes()
+				s.table.names = append(s.table.names, c.Title)
+				for _, name := range append(c.Aliases, c.Title) {
+					s.table.makes[name] = makes
+				}
 			}
 		}
 	}

@@ -3,11 +3,9 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/bundle"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/outfile"
@@ -19,8 +17,8 @@ import (
 func exportFiltersCommand() *Command {
 	c := New("filters export [DIR] FILE", NeedsNothing, "write all filters into one file, which answers without the store", `
 Writes a bundle of the filters of the store in DIR or of -C, as it is at this moment. The bundle answers maybe
-to every key that the store has. The file is replaced as a whole. filters may asks a bundle, a program asks it
-with package bundle, and go run ./examples/filterserver serves it. The store may be open in another program.`)
+to every key that the store has. The file is replaced as a whole. has --bundle asks a bundle, a program asks
+it with package bundle, and go run ./examples/filterserver serves it. The store may be open in another program.`)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		last := len(words) - 1
 		file := words[last].Text
@@ -44,23 +42,6 @@ with package bundle, and go run ./examples/filterserver serves it. The store may
 	})
 }
 
-// mayFiltersCommand looks up keys, the other words, in the bundle that the first word names.
-func mayFiltersCommand() *Command {
-	c := New("filters may FILE KEY...", NeedsNothing, "ask a file of filters, without the store", `
-Prints each key with maybe or absent, as may does, from the bundle in FILE alone. absent is certain for the
-state of the store when the bundle was made. Status 0 if all keys may be there, 1 if any is absent.`)
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		b, err := readBundle(vfs.Default, words[0].Text)
-		if err != nil {
-			return Failed, err
-		}
-		if err := b.Err(); err != nil {
-			fmt.Fprintf(s.Notes, "shale: %s\n", message(err))
-		}
-		return s.ask(ctx, words[1:], "maybe", func(key []byte) (bool, error) { return b.MayContain(key), nil })
-	})
-}
-
 // storeFor returns the store that words name, opened read-only. If they name none, it returns
 // the store of the session. The caller must call the function that it returns when it does
 // not need the store any more.
@@ -75,21 +56,4 @@ func (s *Session) storeFor(c *Command, words []Word) (*shale.DB, func() error, e
 		return nil, nil, openError(dir, err)
 	}
 	return db, db.Close, nil
-}
-
-func readBundle(fs vfs.FS, name string) (*bundle.Bundle, error) {
-	f, err := fs.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // opened for reading
-	size, err := f.Size()
-	if err != nil {
-		return nil, err
-	}
-	b, err := bundle.Read(io.NewSectionReader(f, 0, size), size)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", output.Quote(name), err)
-	}
-	return b, nil
 }

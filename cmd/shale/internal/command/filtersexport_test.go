@@ -25,8 +25,8 @@ func TestFiltersExport_BesideAWriter(t *testing.T) {
 	if out, notes, st := call("", "filters", "export", filepath.Join(dir, "db"), file); st != Found || !strings.Contains(out, "2 keys") {
 		t.Fatalf("export: status %d, %s%s", st, out, notes)
 	}
-	if out, notes, st := call("", "filters", "may", file, "k", "flushed"); st != Found || out != "k\tmaybe\nflushed\tmaybe\n" {
-		t.Errorf("may: status %d, %s%s", st, out, notes)
+	if out, notes, st := call("", "has", "--bundle", file, "k", "flushed"); st != Found || out != "k\tmaybe\nflushed\tmaybe\n" {
+		t.Errorf("has: status %d, %s%s", st, out, notes)
 	}
 	_, notes, st := call("", "filters", "export", filepath.Join(dir, "db"), filepath.Join(dir, "none", "filters"))
 	if st != Failed || !strings.Contains(notes, "none") {

@@ -21,13 +21,6 @@ as they are and a newline; with --raw no newline follows. Status 1 if the key is
 		if err != nil {
 			return Failed, err
 		}
-		if s.Explain {
-			line, err := s.explainGet(words[0].bytes())
-			if err != nil {
-				return Failed, err
-			}
-			defer func() { s.note("%s", line) }()
-		}
 		value, err := s.DB.Get(words[0].bytes())
 		gone := errors.Is(err, shale.ErrNotFound)
 		switch {

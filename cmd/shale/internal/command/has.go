@@ -2,26 +2,43 @@ package command
 
 import (
 	"context"
+	"fmt"
+	"io"
 
+	"github.com/shaledb/shale/bundle"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/vfs"
 )
 
+// hasCommand asks the store about keys, or only its filters, or a file of filters.
 func hasCommand() *Command {
-	c := New("has KEY...", Reads, "print which keys are there",
-		"Prints each key with present or absent. Status 0 if all are present, 1 if any is absent.")
-	c.keys = -1
+	var filters bool
+	var file string
+	c := New("has KEY...", Reads, "print which keys are there, or what the filters say about them", `
+Prints each key with present or absent. --filters asks only the filters in memory, and --bundle a file that
+filters export has written: absent is certain then, and maybe is wrong as often as the false positive rate of
+the filters says. Status 0 if all keys are present, or may be, and 1 if any is absent.`)
+	c.keys, c.late = -1, true
+	c.flag(&filters, "filters", "ask only the filters: maybe or absent, without a read")
+	c.text(&file, "bundle", "FILE", "ask a file of filters, without the store")
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		if file != "" {
+			b, err := readBundle(vfs.Default, file)
+			if err != nil {
+				return Failed, err
+			}
+			if err := b.Err(); err != nil {
+				fmt.Fprintf(s.Notes, "shale: %s\n", message(err))
+			}
+			return s.ask(ctx, words, "maybe", func(key []byte) (bool, error) { return b.MayContain(key), nil })
+		}
+		if err := s.openLate(c); err != nil {
+			return Failed, err
+		}
+		if filters {
+			return s.ask(ctx, words, "maybe", func(key []byte) (bool, error) { return s.DB.MayContain(key), nil })
+		}
 		return s.ask(ctx, words, "present", s.DB.Has)
-	})
-}
-
-func mayCommand() *Command {
-	c := New("may KEY...", Reads, "ask only the filters which keys may be there", `
-Prints each key with maybe or absent, and reads nothing from disk. absent is certain; maybe is wrong as often
-as the filters' false positive rate says. Status 0 if all keys may be there, 1 if any is absent.`)
-	c.keys = -1
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		return s.ask(ctx, words, "maybe", func(key []byte) (bool, error) { return s.DB.MayContain(key), nil })
 	})
 }
 
@@ -46,4 +63,21 @@ func (s *Session) ask(ctx context.Context, keys []Word, yes string, question fun
 		}
 	}
 	return foundIf(all), l.End()
+}
+
+func readBundle(fs vfs.FS, name string) (*bundle.Bundle, error) {
+	f, err := fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // opened for reading
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	b, err := bundle.Read(io.NewSectionReader(f, 0, size), size)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", output.Quote(name), err)
+	}
+	return b, nil
 }

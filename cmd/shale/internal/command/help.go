@@ -27,11 +27,10 @@ error, and 130 for Ctrl-C. It is 1 for damage if the command looks for damage, a
 help COMMAND explains a command. --mode MODE and --timer can follow any command.
 `
 
-func helpCommand() *Command { return NewHelp("help", "list the commands, or explain one") }
-
-// NewHelp returns a command that lists all commands, or explains one.
-func NewHelp(name, short string) *Command {
-	c := New(name+" [COMMAND] [SUBCOMMAND]", NeedsNothing, short, "")
+// helpCommand lists all commands, or explains one.
+func helpCommand() *Command {
+	c := New("help [COMMAND] [SUBCOMMAND]", NeedsNothing, "list the commands, or explain one", "")
+	c.Aliases = []string{".help"}
 	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		switch {
 		case len(words) == 0 && !s.AsText():

@@ -2,10 +2,9 @@ package command
 
 import "context"
 
-func quitCommand() *Command { return NewQuit("quit", "leave; Ctrl-D does the same") }
-func exitCommand() *Command { return NewQuit("exit", "the same as quit") }
-
-// NewQuit returns a command that ends a script or a prompt.
-func NewQuit(name, short string) *Command {
-	return New(name, NeedsNothing, short, "").Does(func(context.Context, *Session, []Word) (Status, error) { return Found, ErrQuit })
+// quitCommand ends a script or a prompt.
+func quitCommand() *Command {
+	c := New("quit", NeedsNothing, "leave; exit and Ctrl-D do the same", "")
+	c.Aliases = []string{"exit", ".quit"}
+	return c.Does(func(context.Context, *Session, []Word) (Status, error) { return Found, ErrQuit })
 }

@@ -62,7 +62,7 @@ func (f *flags) options(set *pflag.FlagSet) {
 		return err
 	})
 	set.BoolVar(&f.timer, "timer", false, "print how long each command took")
-	set.BoolVar(&f.version, "version", false, "the same as the command version")
+	set.BoolVar(&f.version, "version", false, "print the version of this program, and of the files that it writes")
 }
 
 // Run runs the program and returns its exit status.
@@ -84,6 +84,10 @@ func Run(env Environment) Status {
 		s.writeHelp(out)
 	case err != nil:
 		return s.Complain(err)
+	case f.version:
+		if err := s.showVersion(); err != nil {
+			return s.Complain(err)
+		}
 	default:
 		st = s.runMode(env, f)
 	}
@@ -139,9 +143,6 @@ func parseFlags(env Environment) (flags, error) {
 		return f, fmt.Errorf("%w; -h lists the options", err)
 	}
 	f.command = set.Args()
-	if f.version {
-		f.command = []string{"version"}
-	}
 	if len(f.command) > 0 && len(f.script) > 0 {
 		return f, fmt.Errorf("-e gives a script, so the command %s can't follow; leave out one of the two", f.command[0])
 	}

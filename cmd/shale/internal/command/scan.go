@@ -22,32 +22,14 @@ there are no entries.`)
 	c.flag(&r.KeysOnly, "keys", "print no values")
 	f.options(c)
 	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		return s.scanRange(ctx, r, b.of(words), &f)
+		within := b.of(words)
+		r.Lower, r.Upper = within.Lower, within.Upper
+		return s.scan(ctx, r, &f)
 	})
 }
 
-func firstCommand() *Command { return endCommand("first", false) }
-func lastCommand() *Command  { return endCommand("last", true) }
-
-// endCommand returns a command that prints the entry at one end of a range.
-func endCommand(which string, reverse bool) *Command {
-	var b bounds
-	var f form
-	r := shale.Range{Reverse: reverse, Limit: 1}
-	c := New(which+" [PREFIX]", Reads, "print the "+which+" key, and its value",
-		"Prints the "+which+" entry whose key starts with PREFIX and lies between --from and --to. Status 1 if there is none.")
-	c.keys = 1
-	b.options(c)
-	c.flag(&r.KeysOnly, "keys", "print no value")
-	f.options(c)
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		return s.scanRange(ctx, r, b.of(words), &f)
-	})
-}
-
-// scanRange prints the entries of a range of keys. The options of r say how.
-func (s *Session) scanRange(ctx context.Context, r, within shale.Range, f *form) (Status, error) {
-	r.Lower, r.Upper = within.Lower, within.Upper
+// scan prints the entries of r.
+func (s *Session) scan(ctx context.Context, r shale.Range, f *form) (Status, error) {
 	format, err := f.format(s)
 	if err != nil {
 		return Failed, err

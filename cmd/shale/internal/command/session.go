@@ -39,7 +39,6 @@ type Session struct {
 	toScreen bool      // the output is a terminal
 	Notes    *LockedWriter
 	Timer    bool    // print how long commands took
-	Explain  bool    // print for each get what it did
 	More     []Group // commands of other packages
 	table    *table
 

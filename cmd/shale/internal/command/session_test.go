@@ -45,7 +45,7 @@ func TestReadingBesideAWriter(t *testing.T) {
 		t.Errorf("scan beside a writer = %q, %s", out, notes)
 	}
 	for _, args := range [][]string{
-		{"get", "k"}, {"has", "k", "flushed"}, {"may", "k"}, {"count"}, {"explain", "flushed"},
+		{"get", "k"}, {"has", "k", "flushed"}, {"has", "--filters", "k"}, {"count"}, {"explain", "flushed"},
 		{"levels"}, {"tables"}, {"filters"}, {"metrics"}, {"check"},
 	} {
 		if out, notes, st := call("", append([]string{"-C", dir}, args...)...); st != Found {

@@ -6,9 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
-	"github.com/shaledb/shale/internal/base"
 )
 
 // setFor applies the options of one command to the session. It returns a function that restores
@@ -47,44 +45,6 @@ func (s *Session) remarks() io.Writer {
 		return s.Notes
 	}
 	return s.Out
-}
-
-// explainGet says in one line what a get of key does. It does the same work before the get. So
-// the get finds the blocks in the cache.
-func (s *Session) explainGet(key []byte) (line string, err error) {
-	x, err := s.DB.Explain(key)
-	if err != nil {
-		return "", err
-	}
-	levels := map[int]bool{}
-	places, no, yes, wrong, cached := 0, 0, 0, 0, 0
-	for _, step := range x.Steps {
-		switch step.Verdict {
-		case shale.OutOfRange, shale.Skipped:
-			continue
-		}
-		places++
-		if step.Level < 0 {
-			continue // filters are those of tables, as in explain and metrics
-		}
-		switch step.Verdict {
-		case shale.FilterNegative:
-			no++
-		case shale.FalsePositive, shale.Remembered:
-			wrong++
-		case shale.Found, shale.Tombstone:
-			yes++
-		}
-		levels[step.Level] = true
-		for _, b := range step.Blocks {
-			if b.Cached {
-				cached++
-			}
-		}
-	}
-	blocks, bytes := x.BlocksRead()
-	return fmt.Sprintf("asked: %s, %s; filters: %d no, %d maybe (%d wrong); blocks: %d read (%s), %d cached; %v",
-		output.Plural(len(levels), "level"), output.Plural(places, "place"), no, yes+wrong, wrong, blocks, base.FormatBytes(bytes), cached, output.Took(x.Duration)), nil
 }
 
 // DisplayOf returns the mode with this name. Its error continues a sentence that begins with the

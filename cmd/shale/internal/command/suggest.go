@@ -10,7 +10,7 @@ import (
 // synonyms maps names from other programs to names of commands.
 var synonyms = map[string]string{
 	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan",
-	"q": "quit", "bye": "quit", "keys": "scan --keys", "?": "help", "info": "metrics", "backup": "checkpoint", "stats": "metrics",
+	"q": "quit", "bye": "quit", "keys": "scan --keys", "?": "help", "info": "metrics", "first": "scan --limit 1", "last": "scan --reverse --limit 1", "may": "has --filters", "version": "shale --version", "backup": "checkpoint", "stats": "metrics",
 	"ship": "shale-remote ship", "restore": "shale-remote restore", "promote": "shale-remote promote", "pin": "shale-remote pin", "pins": "shale-remote pins",
 	"unpin": "shale-remote unpin", "collect": "shale-remote collect", "salvage": "shale-remote salvage", "verify": "check, or shale-remote verify",
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -10,18 +9,15 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-func versionCommand() *Command {
-	c := New("version", NeedsNothing, "print the version of this program, and of the files that it writes",
-		"Prints the commit, the version of Go that built the program, and the version of the store's files.")
-	return c.Does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
-		g := output.NewGrid("what", "version")
-		version, commit := built()
-		g.Row("shale", version)
-		g.Row("commit", commit)
-		g.Row("Go", fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
-		g.Row("files of a store", fmt.Sprint(manifest.FormatVersion))
-		return Found, s.Show(g)
-	})
+// showVersion prints the version of this program, and of the files that it writes.
+func (s *Session) showVersion() error {
+	version, commit := built()
+	g := output.NewGrid("what", "version")
+	g.Row("shale", version)
+	g.Row("commit", commit)
+	g.Row("Go", fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	g.Row("files of a store", fmt.Sprint(manifest.FormatVersion))
+	return s.Show(g)
 }
 
 // built returns the version and the commit from which the program was built.

@@ -13,9 +13,7 @@ import (
 // commands.
 func Commands() []command.Group {
 	return []command.Group{{Title: "Prompt and scripts", Commands: []func() *command.Command{
-		modeCommand, timerCommand, explainCommand, watchCommand, sourceCommand,
-		func() *command.Command { return command.NewHelp(".help", "the same as help") },
-		func() *command.Command { return command.NewQuit(".quit", "the same as quit") },
+		modeCommand, timerCommand, watchCommand, sourceCommand,
 	}}}
 }
 
@@ -50,34 +48,19 @@ be seen is a quoted word; any other is as it is.
 }
 
 func timerCommand() *command.Command {
-	return toggle(".timer", "print how long each command took",
-		"Prints the time after each command, on standard error. --timer does the same for one command.",
-		func(s *command.Session) *bool { return &s.Timer })
-}
-
-func explainCommand() *command.Command {
-	return toggle(".explain", "print in a line how each get went", `
-Prints after each get, on standard error, how many places and levels were asked, what their filters said,
-the blocks read, and the time. explain KEY shows it place by place.`,
-		func(s *command.Session) *bool { return &s.Explain })
-}
-
-// toggle returns a command that turns a setting on or off. Without a word it prints the setting.
-func toggle(name, short, long string, of func(s *command.Session) *bool) *command.Command {
-	states := []string{"off", "on"}
-	c := command.New(name+" [on|off]", command.NeedsNothing, short, long)
+	c := command.New(".timer [on|off]", command.NeedsNothing, "print how long each command took",
+		"Prints the time after each command, on standard error. --timer does the same for one command.")
 	c.Values = []string{"on", "off"}
 	return c.Does(func(_ context.Context, s *command.Session, words []command.Word) (command.Status, error) {
-		set := of(s)
 		switch {
-		case len(words) == 0 && *set:
-			fmt.Fprintln(s.Out, states[1])
+		case len(words) == 0 && s.Timer:
+			fmt.Fprintln(s.Out, "on")
 		case len(words) == 0:
-			fmt.Fprintln(s.Out, states[0])
-		case !slices.Contains(states, words[0].Text):
+			fmt.Fprintln(s.Out, "off")
+		case !slices.Contains(c.Values, words[0].Text):
 			return command.Failed, fmt.Errorf("%s is neither on nor off", output.Quote(words[0].Text))
 		default:
-			*set = words[0].Text == states[1]
+			s.Timer = words[0].Text == "on"
 		}
 		return command.Found, nil
 	})
