@@ -67,7 +67,6 @@ type Command struct {
 
 	access Access
 	late   bool     // the command opens the store itself, once it has its input
-	Nested bool     // the command runs other commands: options among its words belong to them
 	keys   int      // how many of the first words are keys; -1: all
 	files  int      // how many of the first words may be @FILE, if more than keys
 	Values []string // the possible values of the first word
@@ -148,7 +147,6 @@ func (c *Command) number() (least, most int) {
 func (c *Command) parse(given []Word) ([]Word, error) {
 	c.given = given
 	flags := c.Flags()
-	flags.SetInterspersed(!c.Nested)
 	if err := flags.Parse(c.tokens()); err != nil {
 		return nil, c.optionMistake(err)
 	}
@@ -200,7 +198,7 @@ func (c *Command) tokens() []string {
 func (c *Command) words(tokens []string) []Word {
 	words := make([]Word, len(tokens))
 	for i, token := range tokens {
-		at := len(c.given) - len(tokens) + i // options are words, too, after -- and in commands that run others
+		at := len(c.given) - len(tokens) + i // options are words, too, after --
 		if n, ok := strings.CutPrefix(token, wordMark); ok {
 			at, _ = strconv.Atoi(n) // tokens wrote this number
 		}

@@ -82,8 +82,6 @@ func (s *Session) Complete(words []Word, partial string) ([]string, cobra.ShellC
 		switch {
 		case c == nil:
 			return nil, cobra.ShellCompDirectiveNoFileComp
-		case len(words) > 1 && strings.HasSuffix(c.Words, " COMMAND..."):
-			return s.Complete(words[2:], partial)
 		}
 		named = c.Title
 	}

@@ -28,8 +28,7 @@ func (m *Mistake) Unwrap() error { return m.err }
 // "--limit x is not a number". That word caused the error.
 func (s *Session) blame(c *Command, err error) error {
 	var known *Mistake
-	var sourced *SourceError
-	if errors.As(err, &known) || errors.As(err, &sourced) {
+	if errors.As(err, &known) {
 		return err
 	}
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), c.Title+": "), "unknown command ")
@@ -83,18 +82,6 @@ func (s *Session) ComplainOf(line string, err error) Status {
 	fmt.Fprintf(s.Notes, "%s\n", shown)
 	return s.Complain(m.err)
 }
-
-// A SourceError is an error in a line of a file.
-type SourceError struct {
-	Name string
-	Line int
-	Err  error
-}
-
-func (e *SourceError) Error() string {
-	return fmt.Sprintf("%s:%d: %v", output.Quote(e.Name), e.Line, e.Err)
-}
-func (e *SourceError) Unwrap() error { return e.Err }
 
 // PromptText returns the text in front of a line at a prompt.
 func (s *Session) PromptText() string {

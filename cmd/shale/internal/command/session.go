@@ -44,8 +44,6 @@ type Session struct {
 
 	beforeKeys func() bool // opens the store to complete a key; nil: keys are completed only if it is open
 
-	Sources int // number of nested .source commands that are running
-
 	unread bool // the reader of Out has closed it, and that was reported
 
 	DB       *shale.DB // nil: not open
@@ -156,7 +154,7 @@ func (s *Session) RunLine(line string) (Status, error) {
 
 // run runs a command. A signal can end it.
 func (s *Session) run(words []Word) (Status, error) {
-	c, list, err := s.Prepare(words)
+	c, list, err := s.prepare(words)
 	if err != nil {
 		return Failed, err
 	}
@@ -173,18 +171,9 @@ func (s *Session) Life() context.Context {
 	return s.Ctx
 }
 
-// RunIn runs a command as a part of another command, whose context is ctx.
-func (s *Session) RunIn(ctx context.Context, words []Word) (Status, error) {
-	c, list, err := s.Prepare(words)
-	if err != nil {
-		return Failed, err
-	}
-	return s.do(ctx, c, list)
-}
-
-// Prepare finds the command that words name, parses its options, and opens the store for it. It
+// prepare finds the command that words name, parses its options, and opens the store for it. It
 // returns the command and the words that are not options.
-func (s *Session) Prepare(words []Word) (*Command, []Word, error) {
+func (s *Session) prepare(words []Word) (*Command, []Word, error) {
 	c, rest := s.commandOf(words)
 	if c == nil {
 		return nil, nil, &Mistake{from: words[0].from, to: words[0].to, err: errors.New(s.unknownCommand(words[0]))}
@@ -208,19 +197,15 @@ func (s *Session) Prepare(words []Word) (*Command, []Word, error) {
 // do runs c with the settings of its options.
 func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, error) {
 	defer s.setFor(c)()
-	timed := s.Timer && !c.Nested // .timer on is not timed
+	timed := s.Timer // .timer on is not timed
 	begin := time.Now()
-	if !c.Nested {
-		s.damage.begin()
-	}
+	s.damage.begin()
 	st, err := c.run(ctx, s, words)
-	if !c.Nested {
-		s.noteDamage(err)
-	}
+	s.noteDamage(err)
 	if timed && s.Timer && err == nil {
 		s.note("time: %s", output.Took(time.Since(begin)))
 	}
-	if m := new(Mistake); !c.Nested && errors.As(err, &m) {
+	if m := new(Mistake); errors.As(err, &m) {
 		err = errors.New(err.Error()) // it is about a line of a file, so its columns do not fit this line
 	}
 	switch {

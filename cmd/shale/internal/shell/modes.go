@@ -9,12 +9,9 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// Commands are the commands that begin with a dot. They change how commands run, or run other
-// commands.
+// Commands are the commands that begin with a dot. They change how commands run.
 func Commands() []command.Group {
-	return []command.Group{{Title: "Prompt and scripts", Commands: []func() *command.Command{
-		modeCommand, timerCommand, watchCommand, sourceCommand,
-	}}}
+	return []command.Group{{Title: "Prompt and scripts", Commands: []func() *command.Command{modeCommand, timerCommand}}}
 }
 
 func modeCommand() *command.Command {

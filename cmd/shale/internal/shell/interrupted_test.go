@@ -5,7 +5,7 @@ package shell
 import (
 	"bufio"
 	"bytes"
-	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"strings"
@@ -37,9 +37,7 @@ func TestPromptInterrupted(t *testing.T) {
 	defer signal.Stop(heard)
 	dir := cmdtest.NewStore(t, 2000)
 	for _, c := range []struct{ line, until, want string }{
-		{".watch 1ms get k1", "v\nv\nv\n", ""},
-		{".watch 1ms count", "2000\n2000\n", ""},
-		{".watch 5m get k1", "v\n", ""},
+		{"metrics --watch 10ms", "writes/s", ""},
 		{"scan", "k1\t", "shale: scan: interrupted\n"},
 	} {
 		sent := false
@@ -70,44 +68,28 @@ func TestPromptInterrupted(t *testing.T) {
 	}
 }
 
-// A watch that only reads shows what another program writes.
-func TestWatchBesideAWriter(t *testing.T) {
-	if testing.Short() {
-		t.Skip("opening a log of a writer takes a second under the race detector")
-	}
+// A command that only reads shows what another program has written until then.
+func TestReadsBesideAWriter(t *testing.T) {
 	dir := cmdtest.NewStore(t, 1)
 	db, err := shale.Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	rounds := 0
-	w := &watcher{}
-	w.seen = func(all string) {
-		rounds++
-		if strings.HasSuffix(all, "new\n") || rounds > 1000 {
-			cancel()
+	var seen bytes.Buffer
+	s := &command.Session{Dir: dir, Printer: output.Printer{Out: bufio.NewWriter(&seen)}, Notes: &command.LockedWriter{W: &seen}}
+	for _, value := range []string{"v", "new"} {
+		if err := db.Put([]byte("k0"), []byte(value)); err != nil {
+			t.Fatal(err)
 		}
-		if rounds == 1 {
-			if err := db.Put([]byte("k0"), []byte("new")); err != nil {
-				t.Error(err)
-			}
+		if st, err := s.RunLine("get k0"); st != command.Found || err != nil {
+			t.Errorf("status %d, %v", st, err)
 		}
 	}
-	s := &command.Session{Dir: dir, More: Commands(), Printer: output.Printer{Out: bufio.NewWriter(w)}, Notes: &command.LockedWriter{W: w}}
-	words, err := command.ParseLine(".watch 1ms get k0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if st, err := s.RunIn(ctx, words); st != command.Found || err != nil {
-		t.Errorf("status %d, %v", st, err)
-	}
-	if got := w.String(); !strings.HasPrefix(got, "v\n") || !strings.HasSuffix(got, "new\n") {
-		t.Errorf("seen %q", got)
-	}
-	if err := s.Close(); err != nil {
+	if err := errors.Join(s.Out.Flush(), s.Close()); err != nil {
 		t.Error(err)
+	}
+	if got := seen.String(); got != "v\nnew\n" {
+		t.Errorf("seen %q", got)
 	}
 }
