@@ -58,8 +58,8 @@ type run func(ctx context.Context, s *Session, words []Word) (Status, error)
 // it. They have the values of that line once the line is parsed.
 //
 // Package cobra holds the options, and completes them in shells. The session itself finds
-// the command and runs it, because a Word knows its place in the line and whether it was
-// quoted, and a word of cobra does not.
+// the command and runs it, because a Word knows whether it was quoted, and a word of cobra does
+// not.
 type Command struct {
 	*cobra.Command
 	Title string // the name, one word or two
@@ -146,49 +146,42 @@ func (c *Command) number() (least, most int) {
 // words that are not options.
 func (c *Command) parse(given []Word) ([]Word, error) {
 	c.given = given
-	flags := c.Flags()
-	if err := flags.Parse(c.tokens()); err != nil {
-		return nil, c.optionMistake(err)
+	if err := c.Flags().Parse(c.tokens()); err != nil {
+		return nil, c.optionError(err)
 	}
 	if c.helpOnly {
 		return nil, nil
 	}
-	words := c.words(flags.Args())
+	words := c.words(c.Flags().Args())
 	if err := c.readFiles(words); err != nil {
 		return nil, err
 	}
-	least, most := c.number()
-	usage := fmt.Errorf("usage: %s; help %s says more", c.usage(), c.Title)
-	switch {
-	case len(words) < least && len(given) > 0:
-		end := given[len(given)-1].to + 1
-		return nil, &Mistake{from: end, to: end, err: usage}
-	case len(words) < least:
-		return nil, usage
-	case most >= 0 && len(words) > most:
-		return nil, &Mistake{from: words[most].from, to: words[most].to, err: usage}
+	if least, most := c.number(); len(words) < least || most >= 0 && len(words) > most {
+		return nil, fmt.Errorf("usage: %s; help %s says more", c.usage(), c.Title)
 	}
 	return words, nil
 }
 
-// wordMark is the first byte of a token that refers to a word by its number in the line.
-const wordMark = "\x00"
+const (
+	wordMark = "\x00" // the first byte of a token that refers to a word by its number in the line
+	joinMark = "\x01" // the first byte of an argument that is joined to its option, as in --from=a
+)
 
 // tokens returns the words of the line in the form for package pflag. Options stay as they are. Other
 // words are replaced by their numbers, so that pflag takes none of them for an option.
 func (c *Command) tokens() []string {
 	list := make([]string, len(c.given))
 	for i, w := range c.given {
-		name, _, joined := strings.Cut(w.Text, "=")
-		f := c.optionOf(w)
+		list[i] = wordMark + strconv.Itoa(i) // this includes keys that begin with a dash
 		short := len(w.Text) == 2 && w.Text[0] == '-' && c.Flags().ShorthandLookup(w.Text[1:]) != nil
-		switch {
-		case f != nil && joined && f.NoOptDefVal == "":
-			list[i] = name + "=" + wordMark + strconv.Itoa(i)
-		case !w.Literal && (short || strings.HasPrefix(w.Text, "--")):
+		if w.Literal || !short && !strings.HasPrefix(w.Text, "--") {
+			continue
+		}
+		name, argument, joined := strings.Cut(w.Text, "=")
+		if f := c.Flags().Lookup(name[min(2, len(name)):]); joined && f != nil && f.NoOptDefVal == "" {
+			list[i] = name + "=" + joinMark + argument
+		} else {
 			list[i] = w.Text
-		default:
-			list[i] = wordMark + strconv.Itoa(i) // this includes keys that begin with a dash
 		}
 	}
 	return list
@@ -198,71 +191,54 @@ func (c *Command) tokens() []string {
 func (c *Command) words(tokens []string) []Word {
 	words := make([]Word, len(tokens))
 	for i, token := range tokens {
-		at := len(c.given) - len(tokens) + i // options are words, too, after --
 		if n, ok := strings.CutPrefix(token, wordMark); ok {
-			at, _ = strconv.Atoi(n) // tokens wrote this number
+			at, _ := strconv.Atoi(n) // tokens wrote this number
+			words[i] = c.given[at]
+		} else {
+			words[i] = Word{Text: token} // after --
 		}
-		words[i] = c.given[at]
 	}
 	return words
 }
 
-// optionOf returns the option that w names, or nil.
-func (c *Command) optionOf(w Word) *pflag.Flag {
-	name, isOption := strings.CutPrefix(w.Text, "--")
-	if !isOption || w.Literal {
-		return nil
+// optionError turns an error of pflag about an option of c into one in the words of this program.
+func (c *Command) optionError(err error) error {
+	said, meant := optionError(c.Flags(), err)
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && !meant {
+		write := fmt.Sprintf("\"--%s\"", unknown.GetSpecifiedName())
+		if c.given[0].argument { // a shell takes away quotes
+			write = "-- before it"
+		}
+		said = fmt.Errorf("%w; write %s if it is a word (see help %s)", said, write, c.Title)
 	}
-	name, _, _ = strings.Cut(name, "=")
-	return c.Flags().Lookup(name)
+	return fmt.Errorf("%s: %w", c.Title, said)
 }
 
-// optionMistake turns an error of pflag about an option into one in the words of this program.
-func (c *Command) optionMistake(err error) error {
+// optionError turns an error of pflag into one in the words of this program. If the option is unknown, it
+// asks whether another one is meant, and returns true if there is one.
+func optionError(set *pflag.FlagSet, err error) (said error, meant bool) {
 	var unknown *pflag.NotExistError
 	var bad *pflag.InvalidValueError
 	var empty *pflag.ValueRequiredError
-	name := ""
 	switch {
 	case errors.As(err, &unknown):
-		name = unknown.GetSpecifiedName()
-		if meant := flagMeant(c.Flags(), name); meant != "" {
-			err = fmt.Errorf("unknown option --%s%s", name, meant)
-		} else {
-			write := fmt.Sprintf("\"--%s\"", name)
-			if c.given[0].argument { // a shell takes away quotes
-				write = "-- before it"
-			}
-			err = fmt.Errorf("unknown option --%s; write %s if it is a word (see help %s)", name, write, c.Title)
+		name := "--" + unknown.GetSpecifiedName()
+		if short := unknown.GetSpecifiedShortnames(); short != "" {
+			name = "-" + short
 		}
+		var names []string
+		set.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		names = slices.DeleteFunc(names, func(n string) bool { return n == "--help" })
+		question := didYouMean("--"+strings.TrimLeft(name, "-"), names)
+		return fmt.Errorf("unknown option %s%s", name, question), question != ""
 	case errors.As(err, &bad) && bad.GetFlag().NoOptDefVal != "":
-		name = bad.GetFlag().Name
-		err = fmt.Errorf("option --%s takes no argument", name)
+		err = fmt.Errorf("option --%s takes no argument", bad.GetFlag().Name)
 	case errors.As(err, &bad):
-		name, err = bad.GetFlag().Name, errors.Unwrap(err)
+		err = bad.Unwrap()
 	case errors.As(err, &empty):
-		name = empty.GetSpecifiedName()
+		name := empty.GetSpecifiedName()
 		err = fmt.Errorf("option --%s needs an argument: --%s %s", name, name, empty.GetFlag().Value.Type())
 	}
-	err = fmt.Errorf("%s: %w", c.Title, err)
-	from, to := c.placeOf(name)
-	if to == 0 {
-		return err
-	}
-	return &Mistake{from: from, to: to, err: err}
-}
-
-// placeOf returns the place of an option and its argument in the line, or 0 if it is not there.
-func (c *Command) placeOf(option string) (from, to int) {
-	for i, w := range c.given {
-		name, _, joined := strings.Cut(w.Text, "=")
-		if w.Literal || name != "--"+option {
-			continue
-		}
-		from, to = w.from, w.to
-		if f := c.Flags().Lookup(option); f != nil && f.NoOptDefVal == "" && !joined && i+1 < len(c.given) {
-			to = c.given[i+1].to
-		}
-	}
-	return from, to
+	return err, false
 }

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -45,7 +44,7 @@ func helpCommand() *Command {
 		}
 		of, rest := s.commandOf(words)
 		if of == nil || len(rest) > 0 {
-			return Failed, errors.New(s.unknownCommand(words[len(words)-1]))
+			return Failed, s.unknownCommand(words[len(words)-1])
 		}
 		return Found, s.explainCommand(of)
 	})
@@ -56,9 +55,7 @@ func (s *Session) writeHelp(w io.Writer) {
 	fmt.Fprint(w, synopsis)
 	set := pflag.NewFlagSet("shale", pflag.ContinueOnError)
 	new(flags).options(set)
-	var options []*pflag.Flag
-	set.VisitAll(func(f *pflag.Flag) { options = append(options, f) })
-	fmt.Fprint(w, listed(options, s.TextWidth()))
+	fmt.Fprint(w, set.FlagUsagesWrapped(s.TextWidth()))
 	s.writeCommands(w)
 	fmt.Fprint(w, notation)
 }
@@ -93,10 +90,11 @@ func (s *Session) explainCommand(c *Command) error {
 	if long := strings.TrimSpace(c.Long); long != "" {
 		text += "\n" + output.Wrap("", long, width)
 	}
-	var options []*pflag.Flag
-	c.own(func(f *pflag.Flag) { options = append(options, f) })
-	if len(options) > 0 {
-		text += "\n" + listed(options, width)
+	for _, name := range ofAll {
+		c.Flags().Lookup(name).Hidden = true // help itself lists them
+	}
+	if options := c.Flags().FlagUsagesWrapped(width); options != "" {
+		text += "\n" + options
 	}
 	_, err := s.Out.WriteString(text)
 	return err
@@ -108,26 +106,4 @@ func optionUsage(f *pflag.Flag) string {
 		return "--" + f.Name
 	}
 	return "--" + f.Name + " " + f.Value.Type()
-}
-
-// listed returns a line for each option. Long lines are wrapped.
-func listed(options []*pflag.Flag, width int) string {
-	names, widest := make([]string, len(options)), 0
-	for i, f := range options {
-		names[i] = optionUsage(f)
-		if f.Shorthand != "" {
-			names[i] = "-" + f.Shorthand + ", " + names[i]
-		}
-		widest = max(widest, len(names[i]))
-	}
-	text := ""
-	for i, f := range options {
-		lead := fmt.Sprintf("  %-*s   ", widest, names[i])
-		if len(lead) > width/2 { // there is hardly any space to the right of it
-			text += "  " + names[i] + "\n"
-			lead = "      "
-		}
-		text += output.Wrap(lead, f.Usage, width)
-	}
-	return text
 }

@@ -38,18 +38,13 @@ func (a *argument) Set(token string) error {
 	return nil
 }
 
-// word returns the word of the line for token. The word may be joined to the option, as in
-// --from="a b".
+// word returns the word for a token, which for an option of the program is the argument itself.
 func (a *argument) word(token string) (Word, error) {
-	i, err := strconv.Atoi(strings.TrimPrefix(token, wordMark))
-	if err != nil || a.of == nil || i >= len(a.of.given) || !strings.HasPrefix(token, wordMark) {
-		return parseArg(token)
-	}
-	w := a.of.given[i]
-	if text, joined := strings.CutPrefix(w.Text, "--"+a.name+"="); joined && !w.Literal {
+	text, joined := strings.CutPrefix(token, joinMark)
+	if joined || a.of == nil {
 		return parseArg(text)
 	}
-	return w, nil
+	return a.of.words([]string{token})[0], nil
 }
 
 // flag adds an option that takes no argument.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -125,34 +124,21 @@ func parseFlags(env Environment) (flags, error) {
 	set := pflag.NewFlagSet("shale", pflag.ContinueOnError)
 	set.Usage = func() {} // Run prints the help
 	f.options(set)
-	err := set.Parse(env.Args)
-	var unknown *pflag.NotExistError
 	var bad *pflag.InvalidValueError
-	switch {
+	switch err := set.Parse(env.Args); {
 	case errors.Is(err, pflag.ErrHelp):
 		return f, err
-	case errors.As(err, &unknown):
-		name := "-" + unknown.GetSpecifiedShortnames()
-		if name == "-" {
-			name = "--" + unknown.GetSpecifiedName()
-		}
-		return f, fmt.Errorf("unknown option %s%s; -h lists the options", name, strings.TrimSuffix(flagMeant(set, name), "?"))
 	case errors.As(err, &bad):
 		return f, bad.Unwrap()
 	case err != nil:
-		return f, fmt.Errorf("%w; -h lists the options", err)
+		said, _ := optionError(set, err)
+		return f, fmt.Errorf("%s; -h lists the options", strings.TrimSuffix(said.Error(), "?"))
 	}
 	f.command = set.Args()
 	if len(f.command) > 0 && len(f.script) > 0 {
 		return f, fmt.Errorf("-e gives a script, so the command %s can't follow; leave out one of the two", f.command[0])
 	}
+	var err error
 	f.format, err = output.FormatOf(f.form.hex, f.form.raw)
 	return f, err
-}
-
-// flagMeant returns a question whether an option with a similar name is meant, or "".
-func flagMeant(set *pflag.FlagSet, name string) string {
-	var names []string
-	set.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return didYouMean("--"+strings.TrimLeft(name, "-"), slices.DeleteFunc(names, func(n string) bool { return n == "--help" }))
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/outfile"
-	"github.com/shaledb/shale/internal/quoting"
 )
 
 // A mode is how commands reach the program.
@@ -81,29 +80,15 @@ func (s *Session) Say(text string, args ...any) {
 // runArgs runs one command that a shell has split into words.
 func (s *Session) runArgs(args []string) Status {
 	words := make([]Word, len(args))
-	line := ""
-	var wrong error
 	for i, arg := range args {
-		w, err := parseArg(arg)
-		shown := output.Quote(arg)
-		if strings.HasPrefix(arg, "--") && !strings.Contains(arg, " ") || quoting.IsHex(arg) || strings.HasPrefix(arg, "@") || err != nil {
-			shown = output.Seen(arg)
+		var err error
+		if words[i], err = parseArg(arg); err != nil {
+			return s.Complain(err)
 		}
-		w.from = len(line)
-		line += shown
-		w.to = len(line)
-		line += " "
-		if words[i] = w; err != nil && wrong == nil {
-			wrong = &Mistake{from: w.from, to: w.to, err: err}
-		}
-	}
-	line = strings.TrimSuffix(line, " ")
-	if wrong != nil {
-		return s.ComplainOf(line, wrong)
 	}
 	st, err := s.run(words)
 	if err != nil && !errors.Is(err, ErrQuit) {
-		return s.ComplainOf(line+" ", err)
+		return s.Complain(err)
 	}
 	return st
 }
@@ -176,7 +161,7 @@ func (s *Session) Life() context.Context {
 func (s *Session) prepare(words []Word) (*Command, []Word, error) {
 	c, rest := s.commandOf(words)
 	if c == nil {
-		return nil, nil, &Mistake{from: words[0].from, to: words[0].to, err: errors.New(s.unknownCommand(words[0]))}
+		return nil, nil, s.unknownCommand(words[0])
 	}
 	list, err := c.parse(rest)
 	switch {
@@ -184,12 +169,6 @@ func (s *Session) prepare(words []Word) (*Command, []Word, error) {
 		c.run = func(context.Context, *Session, []Word) (Status, error) { return Found, s.explainCommand(c) }
 	case err == nil && !c.late:
 		err = s.OpenFor(c.Title, c.access)
-	case err == nil:
-	case len(rest) == 0:
-		end := words[len(words)-1].to + 1
-		err = &Mistake{from: end, to: end, err: err}
-	case s.goesOn(c, rest[0]) != "":
-		err = &Mistake{from: rest[0].from, to: rest[0].to, err: fmt.Errorf("%w%s", err, s.goesOn(c, rest[0]))}
 	}
 	return c, list, err
 }
@@ -205,16 +184,10 @@ func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, err
 	if timed && s.Timer && err == nil {
 		s.note("time: %s", output.Took(time.Since(begin)))
 	}
-	if m := new(Mistake); errors.As(err, &m) {
-		err = errors.New(err.Error()) // it is about a line of a file, so its columns do not fit this line
+	if errors.Is(err, context.Canceled) {
+		return st, fmt.Errorf("%s: %w", c.Title, errInterrupted)
 	}
-	switch {
-	case errors.Is(err, context.Canceled):
-		err = fmt.Errorf("%s: %w", c.Title, errInterrupted)
-	case err != nil:
-		err = s.blame(c, plainly(err))
-	}
-	return st, err
+	return st, plainly(err)
 }
 
 // openLate opens the store for a command with the field late.
@@ -354,4 +327,12 @@ func (s *Session) follow() error {
 		s.Say("(what was written since could not be read: %s)", plain(err))
 	}
 	return nil
+}
+
+// PromptText returns the text in front of a line at a prompt.
+func (s *Session) PromptText() string {
+	if s.DB != nil && !s.writable {
+		return "shale (read-only)> "
+	}
+	return "shale> "
 }

@@ -22,7 +22,6 @@ type Word struct {
 	Literal bool
 
 	argument bool // a shell has split it off, and has taken away one pair of quotes
-	from, to int  // its place in the line, in bytes
 }
 
 // ParseLine splits a line into words, as the documentation of the program says. A comment has no
@@ -35,9 +34,8 @@ func ParseLine(line string) ([]Word, error) {
 		}
 		w, n, err := parseWord(line[i:])
 		if err != nil {
-			return nil, &Mistake{from: i, to: i + WordEnd(line[i:]), column: utf8.RuneCountInString(line[:i]) + 1, err: err}
+			return nil, fmt.Errorf("column %d: %w", utf8.RuneCountInString(line[:i])+1, err)
 		}
-		w.from, w.to = i, i+n
 		words = append(words, w)
 		i += n
 	}
@@ -113,11 +111,10 @@ func (c *Command) readFiles(words []Word) error {
 		n = len(words)
 	}
 	for i := range min(n, len(words)) {
-		w, err := readFile(words[i])
-		if err != nil {
-			return &Mistake{from: w.from, to: w.to, err: err}
+		var err error
+		if words[i], err = readFile(words[i]); err != nil {
+			return err
 		}
-		words[i] = w
 	}
 	return nil
 }
@@ -131,7 +128,7 @@ func readFile(w Word) (Word, error) {
 	if err != nil {
 		return w, fmt.Errorf("%s: %w; write %s for the word", w.Text, err, inQuotes(w.Text, w.argument))
 	}
-	return Word{Text: string(b), Literal: true, from: w.from, to: w.to}, nil
+	return Word{Text: string(b), Literal: true}, nil
 }
 
 const maxValue = shale.MaxValueSize

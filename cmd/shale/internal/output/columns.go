@@ -29,11 +29,3 @@ func cut(text string, most int) string {
 	}
 	return terminal.Truncate(text, most, "…")
 }
-
-// cutLeft is like cut, but keeps the end of text.
-func cutLeft(text string, most int) string {
-	if most = columns(text) - most; most <= 0 {
-		return text
-	}
-	return terminal.TruncateLeft(text, most+1, "…")
-}

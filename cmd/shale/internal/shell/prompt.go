@@ -88,7 +88,7 @@ func promptLoop(s *command.Session, line lineEditor) command.Status {
 		if _, err := s.RunLine(text); errors.Is(err, command.ErrQuit) {
 			return command.Found
 		} else if err != nil {
-			s.ComplainOf(text+" ", err)
+			s.Complain(err)
 		}
 	}
 }
