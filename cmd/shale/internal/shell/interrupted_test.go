@@ -35,7 +35,7 @@ func TestPromptInterrupted(t *testing.T) {
 	heard := make(chan os.Signal, 100) // so that a signal too many does not end the test
 	signal.Notify(heard, os.Interrupt)
 	defer signal.Stop(heard)
-	dir := cmdtest.NewStore(t, 2000)
+	dir := cmdtest.NewStore(t, 50_000)
 	for _, c := range []struct{ line, until, want string }{
 		{"metrics --watch 10ms", "writes/s", ""},
 		{"scan", "k1\t", "shale: scan: interrupted\n"},
