@@ -23,7 +23,7 @@ func ownGroups() []Group {
 		{"Files", []func() *Command{importCommand, exportCommand}},
 		{"Insight", []func() *Command{
 			explainCommand, levelsCommand, tablesCommand, filtersCommand, exportFiltersCommand, metricsCommand,
-			tableCommand, walCommand, manifestCommand, findCommand, spaceCommand, treeCommand, serveCommand,
+			tableCommand, walCommand, manifestCommand, findCommand, spaceCommand, serveCommand,
 		}},
 		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand, benchCommand}},
 		{"This program", []func() *Command{reopenCommand, helpCommand, completionCommand, quitCommand}},

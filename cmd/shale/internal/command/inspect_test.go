@@ -1,22 +1,16 @@
 package command
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/svg/svgtest"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -100,7 +94,6 @@ func TestInspectBesideAWriter(t *testing.T) {
 			{"table", table}, {"table", table, "layout"}, {"table", table, "blocks"}, {"table", table, "keys"}, {"wal"},
 			{"manifest"}, {"space"}, {"levels"}, {"tables"}, {"filters", "--worst", "10", "--probe", "1000"}, {"metrics"},
 			{"metrics", "--watch", "10ms", "--times", "2"}, {"metrics", "--watch", "10ms", "--times", "2", "--mode", "csv"},
-			{"tree", filepath.Join(t.TempDir(), "t.svg")}, {"tree", "-o", filepath.Join(t.TempDir(), "t.html"), "--last", "3"},
 		} {
 			out, notes, st := call("", append([]string{"-C", dir}, args...)...)
 			if st != Found || strings.Count(out, "\n") < 1 || strings.Contains(notes, "shale:") {
@@ -133,195 +126,13 @@ func TestInspectWithoutAStore(t *testing.T) {
 	}
 	for _, at := range []string{filepath.Join(dir, "nowhere"), dir, file} {
 		for _, args := range [][]string{
-			{"table", "1"}, {"wal"}, {"wal", "1"}, {"manifest"}, {"find", "k"}, {"space"}, {"tree", "t.svg"}, {"levels"}, {"tables"},
+			{"table", "1"}, {"wal"}, {"wal", "1"}, {"manifest"}, {"find", "k"}, {"space"}, {"levels"}, {"tables"},
 			{"metrics"}, {"metrics", "--watch", "1s"},
 		} {
 			out, notes, st := call("", append([]string{"-C", at}, args...)...)
 			if st != Failed || out != "" || !strings.Contains(notes, filepath.Base(at)) || strings.Count(notes, "\n") != 1 {
 				t.Errorf("-C %s %v: status %d, %q, %q; want one line that names it", at, args, st, out, notes)
 			}
-		}
-	}
-}
-
-// pageOf returns what the page's script gets, and the bars of its picture: the number of
-// each table by its ID.
-func pageOf(t *testing.T, file string) (page string, data pageData, bars map[int]uint64) {
-	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	page = string(b)
-	_, text, _ := strings.Cut(page, `<script type="application/json" id="data">`)
-	text, _, _ = strings.Cut(text, "</script>")
-	if err := json.Unmarshal([]byte(text), &data); err != nil {
-		t.Fatalf("%v in %.200s", err, text)
-	}
-	_, picture, _ := strings.Cut(page, "<svg")
-	picture, _, _ = strings.Cut(picture, "</svg>")
-	svgtest.Parse(t, "<svg"+picture+"</svg>")
-	bars = map[int]uint64{}
-	for _, m := range regexp.MustCompile(`data-table="(\d+)" id="t(\d+)"`).FindAllStringSubmatch(picture, -1) {
-		id, _ := strconv.Atoi(m[2])
-		if _, twice := bars[id]; twice {
-			t.Fatalf("two bars are t%d", id)
-		}
-		bars[id], _ = strconv.ParseUint(m[1], 10, 64)
-	}
-	for _, s := range data.Steps {
-		for row := range s.Sums {
-			if !strings.Contains(picture, `data-row="`+row+`"`) {
-				t.Fatalf("there is no row %s", row)
-			}
-		}
-	}
-	return page, data, bars
-}
-
-// replay returns the numbers of the tables after all steps, each of which has to fit, and
-// the sums of the rows that have tables then.
-func replay(t *testing.T, data *pageData, bars map[int]uint64) (numbers []uint64, sums map[string]string) {
-	t.Helper()
-	there := map[int]bool{}
-	sums = map[string]string{}
-	for i, s := range data.Steps {
-		for _, id := range s.Removed {
-			if !there[id] {
-				t.Fatalf("step %d, %s: table %d goes, and was not there", i, s.What, bars[id])
-			}
-			delete(there, id)
-		}
-		for _, id := range s.Added {
-			if there[id] || bars[id] == 0 {
-				t.Fatalf("step %d, %s: table %d comes twice, or has no bar", i, s.What, bars[id])
-			}
-			there[id] = true
-		}
-		maps.Copy(sums, s.Sums)
-	}
-	maps.DeleteFunc(sums, func(_, sum string) bool { return sum == "all went" })
-	for id := range there {
-		numbers = append(numbers, bars[id])
-	}
-	return numbers, sums
-}
-
-// Whatever the keys are, the page has only its own scripts, and its steps lead to the tables that
-// exist.
-func TestTreePage(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(testenv.Seed(t), 3))
-	hostile := []string{
-		"<script>alert(1)</script>", "</script><b>", "<!--", `"'&` + "`${x}", "\xff\xfe", "\u2028\x00\x1b[31m", "", strings.Repeat("k", 60_000),
-	}
-	for _, keep := range []int{0, 1, 5, 1000} {
-		dir := filepath.Join(t.TempDir(), "<b>db")
-		db := fill(t, dir, rnd, 1500, func(i int) string {
-			if i%100 == 0 {
-				return hostile[i/100%len(hostile)] + fmt.Sprint(i)[1:]
-			}
-			return fmt.Sprintf("%s%04d", hostile[i%7], i)
-		})
-		tables := map[uint64]bool{}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		db, err := shale.Open(dir, &shale.Options{ReadOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, table := range db.Tables() {
-			tables[table.Number] = true
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(t.TempDir(), "tree.html")
-		args := []string{"-C", dir, "tree", file}
-		if keep > 0 {
-			args = append(args, "--last", fmt.Sprint(keep))
-		}
-		if out, notes, st := call("", args...); st != Found {
-			t.Fatalf("status %d, %s%s", st, out, notes)
-		}
-		page, data, bars := pageOf(t, file)
-		if n := strings.Count(strings.ToLower(page), "<script"); n != 2 {
-			t.Errorf("%d scripts", n)
-		}
-		if strings.Contains(page, "<b>db") || strings.Contains(page, "alert(1)</script>") {
-			t.Error("a name stands in the page as it is")
-		}
-		if len(page) > 1<<20 {
-			t.Errorf("%d bytes", len(page))
-		}
-		there, sums := replay(t, &data, bars)
-		for _, number := range there {
-			if !tables[number] {
-				t.Errorf("table %d is not there any more", number)
-			}
-		}
-		many := 0
-		for _, sum := range sums {
-			n, _, _ := strings.Cut(sum, ":")
-			count, _ := strconv.Atoi(n)
-			many += count
-		}
-		if many != len(tables) {
-			t.Errorf("the rows have %d tables, the store %d: %q", many, len(tables), sums)
-		}
-		if len(there) != len(tables) || len(tables) < 2 {
-			t.Errorf("%d tables, the store has %d", len(there), len(tables))
-		}
-		if keep > 0 && len(data.Steps) > keep+1 {
-			t.Errorf("%d steps of %d", len(data.Steps), keep)
-		}
-	}
-}
-
-// The script shows the tables of a step, with the sums of their rows, also after a later
-// step and with other colours.
-func TestTreePage_InABrowser(t *testing.T) {
-	browser, err := exec.LookPath("chromium")
-	if testing.Short() || err != nil {
-		t.Skip("takes Chromium, and seconds: not with -short")
-	}
-	dir := filepath.Join(t.TempDir(), "db")
-	db := fill(t, dir, rand.New(rand.NewPCG(testenv.Seed(t), 4)), 3000, func(i int) string { return fmt.Sprintf("key%04d", i) })
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "tree.html")
-	if _, notes, st := call("", "-C", dir, "tree", file); st != Found {
-		t.Fatal(notes)
-	}
-	page, data, bars := pageOf(t, file)
-	last := len(data.Steps) - 1
-	steps := fmt.Sprintf(`<script>go(0); go(%d); go(%d); $("by").value = 2; $("by").onchange()</script></body>`, last, last/2)
-	if err := os.WriteFile(file, []byte(strings.Replace(page, "</body>", steps, 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	dom, err := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--dump-dom", "file://"+file).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data.Steps = data.Steps[:last/2+1]
-	there, sums := replay(t, &data, bars)
-	var shown []uint64
-	for _, m := range regexp.MustCompile(`class="table[^"]* there[^"]*" data-table="(\d+)" id="t\d+" data-colours="\S+ \S+ (\S+)"><title>[^<]*</title><rect [^>]*fill="([^"]*)"`).FindAllSubmatch(dom, -1) {
-		number, _ := strconv.ParseUint(string(m[1]), 10, 64)
-		shown = append(shown, number)
-		if !bytes.Equal(m[2], m[3]) {
-			t.Errorf("the bar of table %d is %s, want %s", number, m[3], m[2])
-		}
-	}
-	slices.Sort(shown)
-	slices.Sort(there)
-	if !slices.Equal(shown, there) || len(there) < 2 {
-		t.Errorf("step %d shows tables %d, want %d", last/2, shown, there)
-	}
-	for row, sum := range sums {
-		if !bytes.Contains(dom, []byte(">"+sum+"</text>")) {
-			t.Errorf("row %s: there is no %q", row, sum)
 		}
 	}
 }

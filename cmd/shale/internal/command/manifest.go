@@ -120,6 +120,12 @@ func (f *folder) written(ctx context.Context, num base.FileNum) (w tableWrites, 
 	return w, err
 }
 
+// endsHistory reports whether err is damage of a manifest, whose steps before it can be read.
+func endsHistory(err error) bool {
+	var torn *tornManifest
+	return isDamage(err) || errors.As(err, &torn)
+}
+
 // A tornManifest is the error for a torn edit at the end of a manifest.
 type tornManifest struct {
 	name   string
