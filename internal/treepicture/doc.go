@@ -47,10 +47,6 @@ type Table struct {
 	// Rank returns about which share of the entries lies before a key. If it is nil, the keys
 	// are taken for spread evenly.
 	Rank func(key []byte) float64
-	// Gone says that the table is in the store no more. It does not count for places.
-	Gone bool
-
-	ID int // with Options.Every, its bar has the id "t" and this
 }
 
 // A Colouring says what colours stand for.
@@ -80,12 +76,6 @@ func ParseColouring(name string) (Colouring, bool) {
 type Options struct {
 	Width int // in pixels; default 1200
 	By    Colouring
-	// Title stands above the picture. Empty: none does.
-	Title string
 	// Key returns a key as text. Default: quoting.Short of 48 characters.
 	Key func(key []byte) string
-	// Every has the picture hold the colours and the legends of all colourings, for a
-	// script that shows some of the tables, in one of the colourings. The rows are of
-	// class row and end in their sums; keys and legends are of class foot.
-	Every bool
 }

@@ -54,7 +54,7 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 		Options: o, levels: slices.SortedFunc(slices.Values(levels), func(a, b Level) int { return cmp.Compare(a.Number, b.Number) }),
 		scale: newScale(levels), colours: coloursOf(levels), inner: float64(o.Width - left - right),
 	}
-	height := 80.0 // of title, keys and legend
+	height := 80.0 // of keys and legend
 	for _, l := range d.levels {
 		if n := len(rows(l.Tables)); n > 0 {
 			height += float64(rowHeight*n + levelGap)
@@ -62,32 +62,19 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 	}
 	d.Drawing = svg.New(float64(o.Width), height, "tables over the keys, a row for each run",
 		`font-family="system-ui, sans-serif" font-size="12" fill="currentColor"`)
-	d.title()
+	d.y = 8
+	if !slices.ContainsFunc(d.levels, func(l Level) bool { return len(l.Tables) > 0 }) {
+		d.Text(left, d.y+14, "", "no tables")
+	}
 	for _, l := range d.levels {
 		d.level(l)
 	}
 	d.Add("<g class=\"foot\" transform=\"translate(0 %v)\">\n", d.y)
 	d.keys()
-	for by := range Colouring(len(Colourings)) {
-		if by == d.By || d.Every {
-			d.legend(by)
-		}
-	}
+	d.legend()
 	d.Add("</g>\n")
 	_, err := w.Write(d.End())
 	return err
-}
-
-func (d *drawing) title() {
-	d.y = 8
-	if d.Title != "" {
-		d.Add("<title>%v</title>", d.Title)
-		d.Text(left, 20, `font-size="14" font-weight="600"`, d.Title)
-		d.y = 32
-	}
-	if !slices.ContainsFunc(d.levels, func(l Level) bool { return len(l.Tables) > 0 }) {
-		d.Text(left, d.y+14, "", "no tables")
-	}
 }
 
 // rows returns the tables run by run, the newest run first.
@@ -119,13 +106,13 @@ func (d *drawing) level(l Level) {
 }
 
 func (d *drawing) row(level int, name string, row []Table) {
-	var sum Sum
-	d.Add("<g class=\"row\" data-row=\"%v\" transform=\"translate(0 %v)\">\n", RowName(level, row[0].Run), d.y)
+	var sum sum
+	d.Add("<g class=\"row\" transform=\"translate(0 %v)\">\n", d.y)
 	d.Text(left-6, baseLine, `text-anchor="end"`, name)
 	d.Add(`<rect x="%v" y="%v" width="%v" height="%v" fill-opacity="0.05"/>`+"\n", left, barTop, d.inner, barHeight)
 	for i := range row {
 		d.bar(level, &row[i])
-		sum.Add(&row[i], 1)
+		sum.add(&row[i])
 	}
 	d.Text(left+d.inner+6, baseLine, "", sum.String())
 	d.Add("</g>\n")
@@ -143,9 +130,6 @@ func (d *drawing) bar(level int, t *Table) {
 		outline = ` stroke="#fff" stroke-width="1"`
 	}
 	d.Add(`<g class="%v" data-table="%v"`, class, t.Number)
-	if d.Every {
-		d.Add(` id="t%v" data-colours="%v %v %v"`, t.ID, d.colours.of(t, ByBits), d.colours.of(t, ByFPR), d.colours.of(t, BySize))
-	}
 	d.Add(`><title>%v</title>`, t.describe(level, d.Key))
 	colour := d.colours.of(t, d.By)
 	d.Add(`<rect x="%v" y="%v" width="%v" height="%v" fill="%v"%v/>`, x, barTop, width, barHeight, colour, outline)
@@ -173,10 +157,10 @@ func (d *drawing) keys() {
 }
 
 // legend says what the colours mean.
-func (d *drawing) legend(by Colouring) {
+func (d *drawing) legend() {
 	const steps, wide = 24, 8
 	from, to, what := "0", strconv.Itoa(bitsAtDark)+"+", "filter bits a key; grey: no filter"
-	switch by {
+	switch d.By {
 	case ByFPR:
 		from, to, what = fmt.Sprintf("1/%d", ratioAtEnd), strconv.Itoa(ratioAtEnd), "false positives, measured to predicted; grey: not measured"
 	case BySize:
@@ -185,7 +169,7 @@ func (d *drawing) legend(by Colouring) {
 	d.Add("<g class=\"legend\">\n")
 	d.Text(left-6, 35, `text-anchor="end"`, from)
 	for i := range steps {
-		d.Add(`<rect x="%v" y="24" width="%v" height="12" fill="%v"/>`, left+i*wide, wide, colourAt(float64(i)/(steps-1), by))
+		d.Add(`<rect x="%v" y="24" width="%v" height="12" fill="%v"/>`, left+i*wide, wide, colourAt(float64(i)/(steps-1), d.By))
 	}
 	d.Text(left+steps*wide+6, 35, "", to+"   "+what)
 	d.Add("</g>\n")
@@ -211,25 +195,21 @@ func (t *Table) describe(level int, key func([]byte) string) string {
 	return b.String()
 }
 
-// RowName names a row among those of a picture.
-func RowName(level, run int) string { return fmt.Sprintf("%d/%d", level, run) }
+// A sum is what stands behind a row: its tables, bytes and entries.
+type sum struct{ tables, size, entries int64 }
 
-// A Sum is what stands behind a row: its tables, bytes and entries.
-type Sum struct{ Tables, size, entries int64 }
-
-// Add adds t n times; -1 takes it away.
-func (s *Sum) Add(t *Table, n int64) {
-	s.Tables += n
-	s.size += n * t.Size
-	s.entries += n * int64(t.Entries)
+func (s *sum) add(t *Table) {
+	s.tables++
+	s.size += t.Size
+	s.entries += int64(t.Entries)
 }
 
-func (s Sum) String() string {
+func (s sum) String() string {
 	entries := strconv.FormatInt(s.entries, 10)
 	if s.entries >= 1e4 {
 		entries = svg.Short(float64(s.entries))
 	}
-	return fmt.Sprintf("%d: %s, %s entries", s.Tables, base.FormatBytes(s.size), entries)
+	return fmt.Sprintf("%d: %s, %s entries", s.tables, base.FormatBytes(s.size), entries)
 }
 
 func count(entries uint64) string {

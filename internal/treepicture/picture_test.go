@@ -32,7 +32,7 @@ func TestHostileKeys(t *testing.T) {
 					continue
 				}
 				levels := []Level{{Number: 6, Tables: []Table{{Number: 1, Smallest: []byte(a), Largest: []byte(b), Size: 1, Entries: 2, Filter: "<b>"}}}}
-				svg := draw(t, levels, Options{By: by, Title: a[:min(len(a), 100)]})
+				svg := draw(t, levels, Options{By: by})
 				_, elements := svgtest.Parse(t, svg)
 				if elements["script"]+elements["b"] > 0 || elements["svg"] != 1 {
 					t.Fatalf("elements %v of keys %.20q, %.20q", elements, a, b)
@@ -126,23 +126,6 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// The places of a store whose tables are gone are those of the tables that it had.
-func TestScale_NothingIsLeft(t *testing.T) {
-	table := func(smallest, largest string, entries uint64, gone bool) Table {
-		return Table{Smallest: []byte(smallest), Largest: []byte(largest), Entries: entries, Gone: gone}
-	}
-	levels := []Level{{Tables: []Table{table("a", "b", 100, true), table("c", "d", 300, true)}}}
-	s := newScale(levels)
-	if from, to := s.span(&levels[0].Tables[1]); from < 0.24 || from > 0.27 || to < 0.99 {
-		t.Errorf("three quarters of what was there are from %v to %v", from, to)
-	}
-	levels = append(levels, Level{Number: 1, Tables: []Table{table("a", "a", 1, false), table("x", "z", 1, false)}})
-	s = newScale(levels)
-	if from, to := s.span(&levels[0].Tables[1]); from < 0.48 || to > 0.52 {
-		t.Errorf("what was between two entries is from %v to %v", from, to)
-	}
-}
-
 // What has more entries is wider.
 func TestWidthGoesWithEntries(t *testing.T) {
 	levels := []Level{{Tables: []Table{
@@ -180,45 +163,36 @@ func TestColours(t *testing.T) {
 	}
 }
 
-// A picture of every colouring holds what a script needs: each bar under its ID with
-// all its colours, each row under its name, and a legend for each colouring.
-func TestEvery(t *testing.T) {
-	table := Table{ID: 7, Number: 12, Run: -3, Smallest: []byte("a"), Largest: []byte("b"), Size: 5, Entries: 20_000, Filter: "blocked", FilterBits: 16}
-	other := Table{ID: 8, Number: 12, Run: -2, Smallest: []byte("a"), Largest: []byte("b")}
-	levels := []Level{{Number: 4, Tables: []Table{other, table}}}
-	svg := string(draw(t, levels, Options{By: BySize, Every: true}))
-	for _, want := range []string{
-		`data-table="12" id="t7" data-colours="` + deep.String() + " " + none.String() + " " + deep.String() + `"><title>#000012, L4`, `id="t8"`,
-		`data-row="4/-3"`, `data-row="4/-2"`, "1: 5 B, 20k entries</text>\n</g>", `<g class="foot"`,
-	} {
+// The newest run is on top, each row ends in its sum, and there is one legend.
+func TestRows(t *testing.T) {
+	levels := []Level{{Number: 4, Tables: []Table{
+		{Number: 13, Run: -2, Smallest: []byte("a"), Largest: []byte("b")},
+		{Number: 12, Run: -3, Smallest: []byte("a"), Largest: []byte("b"), Size: 5, Entries: 20_000, Filter: "blocked", FilterBits: 16},
+	}}}
+	svg := string(draw(t, levels, Options{By: BySize}))
+	for _, want := range []string{`data-table="12"><title>#000012, L4`, "1: 5 B, 20k entries</text>\n</g>", `<g class="foot"`, "bytes of the table"} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("there is no %s in\n%s", want, svg)
 		}
 	}
-	if strings.Index(svg, "4/-3") > strings.Index(svg, "4/-2") {
+	if newer := strings.Index(svg, "run -3"); newer < 0 || newer > strings.Index(svg, "run -2") {
 		t.Error("the newer run is not above the older")
 	}
-	if n := strings.Count(svg, `class="legend"`); n != len(Colourings) {
+	if n := strings.Count(svg, `class="legend"`); n != 1 {
 		t.Errorf("%d legends", n)
-	}
-	one := string(draw(t, levels, Options{By: BySize}))
-	if n := strings.Count(one, `class="legend"`); n != 1 || strings.Contains(one, ` id=`) || !strings.Contains(one, "bytes of the table") {
-		t.Errorf("%d legends in\n%s", n, one)
 	}
 }
 
 func TestSum(t *testing.T) {
-	var s Sum
-	a, b := Table{Size: 3 << 20, Entries: 9999}, Table{Size: 1, Entries: 1}
-	for _, tt := range []struct {
-		table *Table
-		n     int64
+	var s sum
+	for _, c := range []struct {
+		table Table
 		want  string
 	}{
-		{&a, 1, "1: 3.0 MiB, 9999 entries"}, {&b, 1, "2: 3.0 MiB, 10k entries"}, {&a, -1, "1: 1 B, 1 entries"}, {&b, -1, "0: 0 B, 0 entries"},
+		{Table{Size: 3 << 20, Entries: 9999}, "1: 3.0 MiB, 9999 entries"}, {Table{Size: 1, Entries: 1}, "2: 3.0 MiB, 10k entries"},
 	} {
-		if s.Add(tt.table, tt.n); s.String() != tt.want {
-			t.Errorf("%s, want %s", s, tt.want)
+		if s.add(&c.table); s.String() != c.want {
+			t.Errorf("%s, want %s", s, c.want)
 		}
 	}
 }

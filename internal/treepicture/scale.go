@@ -30,33 +30,24 @@ const (
 // newScale returns the scale for tables of any levels.
 func newScale(levels []Level) *scale {
 	s := &scale{}
-	all, gone := 0.0, 0.0
+	all := 0.0
 	for t := range tables(levels) {
 		s.bounds = append(s.bounds, t.Smallest, t.Largest)
-		if t.Gone {
-			gone += float64(t.Entries)
-		} else {
-			all += float64(t.Entries)
-		}
+		all += float64(t.Entries)
 	}
 	slices.SortFunc(s.bounds, bytes.Compare)
 	s.bounds = slices.CompactFunc(s.bounds, bytes.Equal)
 	if len(s.bounds) == 0 {
 		return s
 	}
-	empty := all == 0 // then the tables that were there before have to do
-	if empty {
-		all = max(gone, 1)
-	}
+	all = max(all, 1)
 	own := make([]float64, len(s.bounds))      // entries at each bound
 	change := make([]float64, len(s.bounds)+1) // of the entries in a gap, from the one before
 	for t := range tables(levels) {
 		from, to := s.rank(t.Smallest), s.rank(t.Largest)
-		switch {
-		case t.Gone != empty:
-		case from == to:
+		if from == to {
 			own[from] += float64(t.Entries)
-		default:
+		} else {
 			s.spread(t, change, all, from, to, 0, 1)
 		}
 	}
