@@ -25,7 +25,7 @@ func ownGroups() []Group {
 			explainCommand, levelsCommand, tablesCommand, filtersCommand, exportFiltersCommand, metricsCommand,
 			tableCommand, walCommand, manifestCommand, findCommand, spaceCommand, serveCommand,
 		}},
-		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand, benchCommand}},
+		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand}},
 		{"This program", []func() *Command{reopenCommand, helpCommand, completionCommand, quitCommand}},
 	}
 }
