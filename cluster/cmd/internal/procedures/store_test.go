@@ -75,7 +75,7 @@ func TestStore(t *testing.T) {
 		other.sh("shale -C /srv/copy.db count | grep 3002")
 	})
 	s.step("room", func() {
-		if out := other.run("free space"); !strings.Contains(out, "tables") {
+		if out := other.run("free space"); !strings.Contains(out, "in all") {
 			s.t.Error(out)
 		}
 	})

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -133,50 +132,6 @@ func TestInspectWithoutAStore(t *testing.T) {
 			if st != Failed || out != "" || !strings.Contains(notes, filepath.Base(at)) || strings.Count(notes, "\n") != 1 {
 				t.Errorf("-C %s %v: status %d, %q, %q; want one line that names it", at, args, st, out, notes)
 			}
-		}
-	}
-}
-
-// The estimate of dead entries is good enough.
-func TestSpaceEstimate(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "db")
-	db, err := shale.Open(dir, &shale.Options{MemtableSize: 1 << 20, Durability: shale.SyncManual})
-	if err != nil {
-		t.Fatal(err)
-	}
-	put := func(from, to int) {
-		for i := from; i < to; i++ {
-			if err := db.Put(fmt.Appendf(nil, "key%06d", i), []byte("value")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := db.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put(0, 8000)
-	if err := db.Compact(t.Context(), shale.Range{}); err != nil {
-		t.Fatal(err)
-	}
-	put(2000, 4000) // a quarter of the last level
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	out, notes, st := call("", "-C", dir, "space", "--mode", "jsonl")
-	if st != Found {
-		t.Fatal(notes)
-	}
-	for line := range strings.Lines(out) {
-		var row struct {
-			What string
-			Dead *float64
-		}
-		if err := json.Unmarshal([]byte(line), &row); err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]float64{"L0": 0, "L6": 0.25}
-		if w, ok := want[row.What]; ok && (row.Dead == nil || *row.Dead < w-0.05 || *row.Dead > w+0.05) {
-			t.Errorf("%s: want %v: %s", row.What, w, line)
 		}
 	}
 }
