@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/cmd/shale/internal/command"
-	"github.com/shaledb/shale/cmd/shale/internal/shell"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -91,8 +90,7 @@ func TestCompletion_Scripts(t *testing.T) {
 
 // The help of every command can be called in three ways, and needs no store.
 func TestHelp_OfEveryCommand(t *testing.T) {
-	s := command.Session{More: shell.Commands()}
-	for _, g := range s.Groups() {
+	for _, g := range command.Groups() {
 		for _, makes := range g.Commands {
 			c := makes()
 			name := strings.Fields(c.Title)

@@ -76,7 +76,6 @@ func main() {
 		ToScreen: command.IsCharDevice(os.Stdout),
 		Getenv:   os.Getenv,
 		Columns:  func() int { return output.TerminalWidth(os.Stdout) },
-		More:     shell.Commands(),
 		Prompt:   shell.RunPrompt,
 	})))
 }

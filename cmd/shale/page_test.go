@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/cmd/shale/internal/command"
-	"github.com/shaledb/shale/cmd/shale/internal/shell"
 )
 
 // docs/COMMAND.md has examples for each command: doc/sections has a heading for it and a line to run.
@@ -31,7 +30,7 @@ func TestEveryCommandHasASection(t *testing.T) {
 			}
 		}
 	}
-	for _, g := range (&command.Session{More: shell.Commands()}).Groups() {
+	for _, g := range command.Groups() {
 		for _, makes := range g.Commands {
 			if name := makes().Title; examples[name] == 0 {
 				t.Errorf("%s has no example in doc/sections: write `== %s` and lines `$ shale ...`", name, name)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
 	"github.com/shaledb/shale/cmd/shale/internal/command"
-	"github.com/shaledb/shale/cmd/shale/internal/shell"
 )
 
 // export and import agree on the format, whatever the file's name says, or standard output: the
@@ -81,7 +80,7 @@ func TestGet_ForProgramsAndPeople(t *testing.T) {
 			}
 			var out, notes bytes.Buffer
 			st := command.Run(command.Environment{Args: append([]string{"-C", dir}, tt.args...), Out: &out, Err: &notes, ToScreen: screen,
-				Getenv: func(string) string { return "" }, More: shell.Commands()})
+				Getenv: func(string) string { return "" }})
 			if out.String() != want || st != command.Found {
 				t.Errorf("%q prints %q to a screen: %v, want %q; %s", tt.args, out.String(), screen, want, &notes)
 			}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
 	"github.com/shaledb/shale/cmd/shale/internal/command"
-	"github.com/shaledb/shale/cmd/shale/internal/shell"
 )
 
 // call runs the program as main would.
@@ -21,7 +20,7 @@ func call(in string, args ...string) (out, notes string, st command.Status) {
 	var o, e bytes.Buffer
 	st = command.Run(command.Environment{
 		Args: args, In: strings.NewReader(in), Out: &o, Err: &e,
-		Getenv: func(string) string { return "" }, More: shell.Commands(),
+		Getenv: func(string) string { return "" },
 	})
 	return o.String(), e.String(), st
 }

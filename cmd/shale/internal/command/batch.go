@@ -14,12 +14,12 @@ import (
 )
 
 func batchCommand() *Command {
-	c := New("batch FILE", creates, "apply a file of put and del lines, atomically", `
+	c := newCommand("batch FILE", creates, "apply a file of put and del lines, atomically", `
 Each line is "put KEY VALUE" or "del KEY...". Empty lines and lines that begin with # are skipped. If a line
 has an error, nothing is applied. A bare - stands for standard input. A batch of many lines is much faster
 than a put for each line. Creates the store as put does.`)
 	c.late = true
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		in, _, err := s.openInput(ctx, words[0])
 		if err != nil {
 			return Failed, err

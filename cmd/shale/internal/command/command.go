@@ -45,7 +45,7 @@ type Access int
 
 // What a command may need.
 const (
-	NeedsNothing Access = iota
+	needsNothing Access = iota
 	Reads               // opened for reading or writing
 	writes              // opened for writing; it must exist
 	creates             // opened for writing, and created if it does not exist
@@ -69,7 +69,7 @@ type Command struct {
 	late   bool     // the command opens the store itself, once it has its input
 	keys   int      // how many of the first words are keys; -1: all
 	files  int      // how many of the first words may be @FILE, if more than keys
-	Values []string // the possible values of the first word
+	values []string // the possible values of the first word
 
 	run      run
 	mode     *output.Display // the value of --mode; nil: it was not given
@@ -78,9 +78,9 @@ type Command struct {
 	given    []Word // all words of the line after the name, including options
 }
 
-// New returns a command. use is its name, followed by the names of its words for help. These
+// newCommand returns a command. use is its name, followed by the names of its words for help. These
 // are in capitals or brackets, as in "filters export [DIR] FILE".
-func New(use string, access Access, short, long string) *Command {
+func newCommand(use string, access Access, short, long string) *Command {
 	fields := strings.Fields(use)
 	n := max(1, slices.IndexFunc(append(fields, "["), func(f string) bool { return f[0] == '[' || f[0] >= 'A' && f[0] <= 'Z' }))
 	c := &Command{Title: strings.Join(fields[:n], " "), Words: strings.Join(fields[n:], " "), access: access}
@@ -88,7 +88,7 @@ func New(use string, access Access, short, long string) *Command {
 	c.Flags().SortFlags = false
 	c.Flags().BoolVarP(&c.helpOnly, "help", "h", false, "explain the command")
 	c.option("mode", "MODE", "lay out what is printed", func(w Word) error {
-		mode, err := DisplayOf(w.Text)
+		mode, err := displayOf(w.Text)
 		c.mode = &mode
 		return err
 	}, output.DisplayNames...)
@@ -96,8 +96,8 @@ func New(use string, access Access, short, long string) *Command {
 	return c
 }
 
-// Does sets the function of c, and returns c.
-func (c *Command) Does(fn run) *Command {
+// does sets the function of c, and returns c.
+func (c *Command) does(fn run) *Command {
 	c.run = fn
 	return c
 }

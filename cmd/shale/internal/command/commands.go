@@ -2,7 +2,6 @@ package command
 
 import (
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,9 +14,9 @@ type Group struct {
 	Commands []func() *Command
 }
 
-// ownGroups returns the commands of this package. It is not a variable, because the command
-// help is one of them and lists all of them: the variable would depend on itself.
-func ownGroups() []Group {
+// Groups returns all commands. It is not a variable, because the command help is one of them and
+// lists all of them: the variable would depend on itself.
+func Groups() []Group {
 	return []Group{
 		{"Data", []func() *Command{getCommand, putCommand, delCommand, hasCommand, scanCommand, countCommand, batchCommand}},
 		{"Files", []func() *Command{importCommand, exportCommand}},
@@ -27,6 +26,7 @@ func ownGroups() []Group {
 		}},
 		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand}},
 		{"This program", []func() *Command{reopenCommand, helpCommand, completionCommand, quitCommand}},
+		{"Prompt and scripts", []func() *Command{modeCommand, timerCommand}},
 	}
 }
 
@@ -41,7 +41,7 @@ type table struct {
 func (s *Session) commands() *table {
 	if s.table == nil {
 		s.table = &table{makes: map[string]func() *Command{}}
-		for _, g := range s.Groups() {
+		for _, g := range Groups() {
 			for _, makes := range g.Commands {
 				c := makes()
 				s.table.names = append(s.table.names, c.Title)
@@ -53,9 +53,6 @@ func (s *Session) commands() *table {
 	}
 	return s.table
 }
-
-// Groups returns all commands.
-func (s *Session) Groups() []Group { return slices.Concat(ownGroups(), s.More) }
 
 // command returns a new command of that name, or nil.
 func (s *Session) command(name string) *Command {

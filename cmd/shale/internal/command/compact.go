@@ -10,8 +10,8 @@ import (
 )
 
 func flushCommand() *Command {
-	c := New("flush", writes, "write the memtables to tables", "Writes the entries that are only in memtables and logs to tables.")
-	return c.Does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+	c := newCommand("flush", writes, "write the memtables to tables", "Writes the entries that are only in memtables and logs to tables.")
+	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		begin := time.Now()
 		if err := s.DB.Flush(ctx); err != nil {
 			return Failed, err
@@ -23,12 +23,12 @@ func flushCommand() *Command {
 
 func compactCommand() *Command {
 	var b bounds
-	c := New("compact [PREFIX]", writes, "merge tables down to the last level", `
+	c := newCommand("compact [PREFIX]", writes, "merge tables down to the last level", `
 Merges all tables, or those that overlap the given keys, down to the last level. That frees the space of deleted
 and overwritten entries.`)
 	c.keys = 1
 	b.options(c)
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		begin, before := time.Now(), tableBytes(s.DB)
 		if err := s.DB.Compact(ctx, b.of(words)); err != nil {
 			return Failed, err

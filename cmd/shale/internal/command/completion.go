@@ -29,12 +29,12 @@ fi
 
 func completionCommand() *Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
-	c := New("completion SHELL", NeedsNothing, "print a script that makes a shell complete commands, options and keys", `
+	c := newCommand("completion SHELL", needsNothing, "print a script that makes a shell complete commands, options and keys", `
 SHELL is bash, zsh, fish or powershell. For bash, write source <(shale completion bash) into ~/.bashrc. For zsh,
 write the script to a file _shale in a folder of $fpath. For fish, write it to
 ~/.config/fish/completions/shale.fish.`)
-	c.Values = shells
-	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+	c.values = shells
+	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		root := s.tree("")
 		switch words[0].Text {
 		case "bash":
@@ -136,8 +136,8 @@ func (s *Session) wordChoices(c *Command, before []string, partial string) ([]st
 		return s.nameChoices(before, partial), cobra.ShellCompDirectiveNoFileComp
 	case c.keys < 0 || n < c.keys || name == "KEY":
 		return s.keyChoices(partial), cobra.ShellCompDirectiveNoFileComp
-	case n == 0 && c.Values != nil:
-		return beginningWith(partial, c.Values), cobra.ShellCompDirectiveNoFileComp
+	case n == 0 && c.values != nil:
+		return beginningWith(partial, c.values), cobra.ShellCompDirectiveNoFileComp
 	case strings.Contains(name, "|"):
 		return beginningWith(partial, strings.Split(name, "|")), cobra.ShellCompDirectiveNoFileComp
 	}

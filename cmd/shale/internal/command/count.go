@@ -10,11 +10,11 @@ import (
 
 func countCommand() *Command {
 	var b bounds
-	c := New("count [PREFIX]", Reads, "count keys",
+	c := newCommand("count [PREFIX]", Reads, "count keys",
 		"Prints how many keys start with PREFIX and lie between --from and --to. Status 1 if there are none.")
 	c.keys = 1
 	b.options(c)
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		r := b.of(words)
 		r.KeysOnly = true
 		n := 0

@@ -7,10 +7,10 @@ import (
 )
 
 func delCommand() *Command {
-	c := New("del KEY...", writes, "delete keys, all at once",
+	c := newCommand("del KEY...", writes, "delete keys, all at once",
 		"Deletes the keys in one atomic batch. A key that is absent is no error.")
 	c.keys = -1
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		var b shale.Batch
 		for _, w := range words {
 			if err := b.Delete(w.bytes()); err != nil {

@@ -16,12 +16,12 @@ import (
 
 // explainCommand performs a get and shows each place where it looked.
 func explainCommand() *Command {
-	c := New("explain KEY", Reads, "print how a get of a key goes: filters, blocks, time", `
+	c := newCommand("explain KEY", Reads, "print how a get of a key goes: filters, blocks, time", `
 Performs the get and prints each memtable, run and table that it looked at or passed over, what the
 filter said there, and the blocks that were read. Below: what was read in all, the false positives that were
 to be expected, and what reading the same tables without filters takes. Status 1 if the key is absent.`)
 	c.keys = 1
-	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		x, err := s.DB.Explain(words[0].bytes())
 		if err != nil {
 			return Failed, err

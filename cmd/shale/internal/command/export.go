@@ -21,14 +21,14 @@ import (
 func exportCommand() *Command {
 	var b bounds
 	var given fileFormat
-	c := New("export [PREFIX] FILE", Reads, "write entries to a file that import reads", `
+	c := newCommand("export [PREFIX] FILE", Reads, "write entries to a file that import reads", `
 Writes the entries whose keys start with PREFIX and lie between --from and --to, as they are at one moment,
 in a format that import reads. import of the file gives the same entries, whatever bytes they have. The
 format lines has only keys, so it refuses entries with different values. The file is replaced as a whole or
 not at all; - stands for standard output. Status 1 if there are no entries.`)
 	b.options(c)
 	choice(c, &given, "format", "the format; else the file's name says it, by .tsv, .csv, .jsonl or .json; - and names without an ending or with .txt get tsv", fileFormats...)
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		last := len(words) - 1
 		file := words[last]
 		r, format := b.of(words[:last]), formatOfFile(given, file.Text)

@@ -31,7 +31,7 @@ func (r *filterRow) ratio() float64 {
 // filtersCommand shows the predicted and the measured false positive rates of filters.
 func filtersCommand() *Command {
 	var worst, probes int
-	c := New("filters [LEVEL]", Reads, "the filters: bits, false positives, memory", `
+	c := newCommand("filters [LEVEL]", Reads, "the filters: bits, false positives, memory", `
 Prints a line for each level, and then one for each table: the kind of the filter, its hash function, the file
 that it is in, the bits a key, its memory, and the predicted and the measured false positive rate. The measured
 rate is that of the lookups since this program opened the store. So it needs lookups at the same prompt or in
@@ -39,7 +39,7 @@ the same script, or --probe; - stands for none. The ratio is the measured rate d
 should be 1.`)
 	c.count(&worst, "worst", "only the N filters with the highest ratio")
 	c.count(&probes, "probe", "measure now, with N absent keys for each filter")
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		if err := s.awaitLoaded(ctx); err != nil {
 			return Failed, err
 		}

@@ -15,11 +15,11 @@ import (
 // exportFiltersCommand writes the filters of the store that the first of two words
 // names, or of the session's, into the file that the last one names.
 func exportFiltersCommand() *Command {
-	c := New("filters export [DIR] FILE", NeedsNothing, "write all filters into one file, which answers without the store", `
+	c := newCommand("filters export [DIR] FILE", needsNothing, "write all filters into one file, which answers without the store", `
 Writes a bundle of the filters of the store in DIR or of -C, as it is at this moment. The bundle answers maybe
 to every key that the store has. The file is replaced as a whole. has --bundle asks a bundle, a program asks
 it with package bundle, and go run ./examples/filterserver serves it. The store may be open in another program.`)
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		last := len(words) - 1
 		file := words[last].Text
 		if _, err := outfile.Path(file); err != nil {

@@ -14,7 +14,7 @@ import (
 // there is none, it is the store of the session.
 func rebuildCommand() *Command {
 	var opts shale.Options
-	c := New("filters rebuild [DIR]", NeedsNothing, "give tables the filters that the options ask for", `
+	c := newCommand("filters rebuild [DIR]", needsNothing, "give tables the filters that the options ask for", `
 Makes new filters for tables whose filters are missing or damaged, have another kind or hash function, or have
 fewer bits a key than the options ask for. It puts them into files next to the tables, and writes no data
 again. Programs that open the store later use these filters, whatever their own options are. New tables of
@@ -29,7 +29,7 @@ those programs get filters according to their own options.`)
 		[]string{"blocked", "fuse"}, shale.BlockedFilter, shale.FuseFilter)
 	named(c, &opts.FilterHash, "hash", "the hash function; siphash is for keys that strangers choose",
 		[]string{"murmur3", "xxh3", "siphash"}, shale.Murmur3, shale.XXH3, shale.SipHash)
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		opts.MustExist, opts.OnEvent = true, s.onEvent
 		db, err := s.openOwn(c, words, &opts)
 		if err != nil {

@@ -43,11 +43,11 @@ type finder struct {
 // findCommand shows all versions of a key in all files, even those that a lookup would not
 // see.
 func findCommand() *Command {
-	c := New("find KEY", NeedsNothing, "all versions of a key in all files, and which of them a get sees", `
+	c := newCommand("find KEY", needsNothing, "all versions of a key in all files, and which of them a get sees", `
 Searches every log and table, even those that the manifest does not name. It searches tables whatever their
 filters say, and counts what they would say. Status 1 if a get would not find the key.`)
 	c.keys = 1
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		var x finder
 		err := s.settled(func(f *folder) error {
 			x = finder{f: f, key: words[0].bytes(), note: s.note}

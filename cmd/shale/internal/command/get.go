@@ -10,13 +10,13 @@ import (
 
 func getCommand() *Command {
 	var f form
-	c := New("get KEY", Reads, "print the value of a key",
+	c := newCommand("get KEY", Reads, "print the value of a key",
 		`
 Prints the value as a word, in quotes if it needs them. Into a file or a pipe, a single command prints its bytes
 as they are and a newline; with --raw no newline follows. Status 1 if the key is absent.`)
 	c.keys = 1
 	f.options(c)
-	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		format, err := f.format(s)
 		if err != nil {
 			return Failed, err

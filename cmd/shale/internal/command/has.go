@@ -14,14 +14,14 @@ import (
 func hasCommand() *Command {
 	var filters bool
 	var file string
-	c := New("has KEY...", Reads, "print which keys are there, or what the filters say about them", `
+	c := newCommand("has KEY...", Reads, "print which keys are there, or what the filters say about them", `
 Prints each key with present or absent. --filters asks only the filters in memory, and --bundle a file that
 filters export has written: absent is certain then, and maybe is wrong as often as the false positive rate of
 the filters says. Status 0 if all keys are present, or may be, and 1 if any is absent.`)
 	c.keys, c.late = -1, true
 	c.flag(&filters, "filters", "ask only the filters: maybe or absent, without a read")
 	c.text(&file, "bundle", "FILE", "ask a file of filters, without the store")
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		if file != "" {
 			b, err := readBundle(vfs.Default, file)
 			if err != nil {

@@ -28,9 +28,9 @@ help COMMAND explains a command. --mode MODE and --timer can follow any command.
 
 // helpCommand lists all commands, or explains one.
 func helpCommand() *Command {
-	c := New("help [COMMAND] [SUBCOMMAND]", NeedsNothing, "list the commands, or explain one", "")
+	c := newCommand("help [COMMAND] [SUBCOMMAND]", needsNothing, "list the commands, or explain one", "")
 	c.Aliases = []string{".help"}
-	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		switch {
 		case len(words) == 0 && !s.AsText():
 			return Found, s.tableOfCommands()
@@ -62,7 +62,7 @@ func (s *Session) writeHelp(w io.Writer) {
 
 func (s *Session) tableOfCommands() error {
 	g := output.NewGrid("group", "command", "words", "what it does")
-	for _, group := range s.Groups() {
+	for _, group := range Groups() {
 		for _, makes := range group.Commands {
 			c := makes()
 			g.Row(group.Title, c.Title, c.Words, c.Short)
@@ -74,7 +74,7 @@ func (s *Session) tableOfCommands() error {
 func (s *Session) writeCommands(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	defer w.Flush()
-	for _, group := range s.Groups() {
+	for _, group := range Groups() {
 		fmt.Fprintf(w, "\n%s\n", group.Title)
 		for _, makes := range group.Commands {
 			c := makes()

@@ -49,7 +49,7 @@ func importCommand() *Command {
 	var given fileFormat
 	var value []byte
 	var onError string
-	c := New("import FILE", creates, "put the entries of a file of lines, tsv, csv or jsonl", `
+	c := newCommand("import FILE", creates, "put the entries of a file of lines, tsv, csv or jsonl", `
 - lines: each line is a key. Its value is empty, or that of --value.
 - tsv: each line is a key, a tab and a value.
 - csv: as in RFC 4180. Key and value are in the first two columns, or in those of --key and --value.
@@ -76,7 +76,7 @@ Creates the store as put does, after it has opened the file.`)
 	choice(c, &onError, "on-error", "what to do with a line that is wrong; stop if not given", "stop", "skip")
 	c.count(&i.fromLine, "from-line", "begin at line N")
 	c.count(&i.limit, "limit", "stop after N entries")
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		file := words[0]
 		i.skip = onError == "skip"
 		i.s, i.name = s, inputName(file)

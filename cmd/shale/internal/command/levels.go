@@ -23,8 +23,8 @@ func (s *Session) openOrRead(c *Command) (*folder, error) {
 }
 
 func levelsCommand() *Command {
-	c := New("levels", NeedsNothing, "the levels of the tree", "Prints a line for each level that has tables, and one for the memtables.")
-	return c.Does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
+	c := newCommand("levels", needsNothing, "the levels of the tree", "Prints a line for each level that has tables, and one for the memtables.")
+	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
 		f, err := s.openOrRead(c)
 		if err != nil {
 			return Failed, err
@@ -52,9 +52,9 @@ func levelsCommand() *Command {
 }
 
 func tablesCommand() *Command {
-	c := New("tables [LEVEL]", NeedsNothing, "the tables, with their key ranges",
+	c := newCommand("tables [LEVEL]", needsNothing, "the tables, with their key ranges",
 		"Prints a line for each table, or for each table of one level. The newest run of a level is run 0, and comes first.")
-	return c.Does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		f, err := s.openOrRead(c)
 		if err != nil {
 			return Failed, err

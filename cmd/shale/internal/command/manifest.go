@@ -153,12 +153,12 @@ func (f *folder) manifestNum(words []Word) (base.FileNum, error) {
 
 func manifestCommand() *Command {
 	var last int
-	c := New("manifest [NUMBER]", NeedsNothing, "the changes of the store: flushes, compactions, logs", `
+	c := newCommand("manifest [NUMBER]", needsNothing, "the changes of the store: flushes, compactions, logs", `
 Prints the edits of the manifest in force, or of manifest NUMBER, in order: which tables were removed and
 added, and which logs began or ended. A manifest begins with a snapshot, so it covers only what happened since
 the store was last opened for writing. Status 1 if it is damaged.`)
 	c.count(&last, "last", "only the last N edits")
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		f, err := s.lookInto()
 		if err != nil {
 			return Failed, err

@@ -17,13 +17,13 @@ import (
 // program that writes to the store does.
 func metricsCommand() *Command {
 	every, times := time.Second, -1
-	c := New("metrics", NeedsNothing, "the counters since the store was opened; --watch: what is written now", `
+	c := newCommand("metrics", needsNothing, "the counters since the store was opened; --watch: what is written now", `
 Prints what was counted since this program opened the store: lookups, answers of filters, blocks, writes and
 memory. --watch looks at the files instead, so it shows what any program writes: writes and bytes of the log
 in a second, flushes, compactions, and the tree after them.`)
 	c.duration(&every, "watch", 10*time.Millisecond, "print what changes in the store's files every TIME, as 1s")
 	c.count(&times, "times", "end after N times; by default Ctrl-C ends it")
-	return c.Does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		if c.has("watch") || c.has("times") {
 			return watchStore(ctx, s, every, times)
 		}

@@ -10,13 +10,13 @@ import (
 )
 
 func putCommand() *Command {
-	c := New("put KEY VALUE", creates, "set the value of a key", `
+	c := newCommand("put KEY VALUE", creates, "set the value of a key", `
 Creates the store if its folder is empty or does not exist. shale --new also creates it in a folder that
 has other files. A bare - as the value stands for all of standard input, byte for byte; it can't be used
 at the prompt, or in a script that is read from standard input. Wherever a command takes a key or a
 value, @FILE stands for the bytes of that file; write "@x" for the word @x.`)
 	c.keys, c.files, c.late = 1, 2, true
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		value := []byte(words[1].Text)
 		if in, err := s.input(ctx, words[1]); err != nil {
 			return Failed, err

@@ -4,7 +4,7 @@ import "context"
 
 // quitCommand ends a script or a prompt.
 func quitCommand() *Command {
-	c := New("quit", NeedsNothing, "leave; exit and Ctrl-D do the same", "")
+	c := newCommand("quit", needsNothing, "leave; exit and Ctrl-D do the same", "")
 	c.Aliases = []string{"exit", ".quit"}
-	return c.Does(func(context.Context, *Session, []Word) (Status, error) { return Found, ErrQuit })
+	return c.does(func(context.Context, *Session, []Word) (Status, error) { return Found, ErrQuit })
 }

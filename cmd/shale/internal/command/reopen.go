@@ -3,10 +3,10 @@ package command
 import "context"
 
 func reopenCommand() *Command {
-	c := New("reopen", NeedsNothing, "open the store again", `
+	c := newCommand("reopen", needsNothing, "open the store again", `
 If another program has the store open for writing, a prompt is read-only, and each command sees what that
 program has written until then. reopen opens the store for writing if that is possible now.`)
-	return c.Does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
+	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
 		if err := s.Close(); err != nil {
 			return Failed, err
 		}

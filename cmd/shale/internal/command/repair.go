@@ -18,12 +18,12 @@ import (
 
 // checkCommand reads the folder that the first word names, or that of the session.
 func checkCommand() *Command {
-	c := New("check [DIR]", NeedsNothing, "read and check everything, and list all damage", `
+	c := newCommand("check [DIR]", needsNothing, "read and check everything, and list all damage", `
 Reads every block of every table, every log and the manifest, and changes nothing. It checks checksums, order,
 levels and counts, that every filter knows every key of its table, and that the files are those of the
 manifest. It goes on after damage, and works on a store that can't be opened. If another program is writing to
 the store, the log that it is writing is not read. Status 1 if anything is damaged.`)
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		dir, err := s.folder(words)
 		if err != nil {
 			return Failed, err
@@ -58,13 +58,13 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 // repairCommand saves what is provably correct in one folder into another one.
 func repairCommand() *Command {
 	var doubtful bool
-	c := New("repair [DIR] INTO", NeedsNothing, "save what is provably correct into a new folder", `
+	c := newCommand("repair [DIR] INTO", needsNothing, "save what is provably correct into a new folder", `
 Makes a new store in the folder INTO, which must be empty or not exist. It has every entry of DIR that is provably
 correct: the entry has a correct checksum, and no newer version of it can be lost. The command lists what is
 damaged, and what it left out. It builds new filters, and only reads DIR. Status 1 if anything is lost or left
 out.`)
 	c.flag(&doubtful, "doubtful", "also save entries that may be out of date: deleted keys and overwritten values may come back")
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		last := len(words) - 1
 		dir, err := s.folder(words[:last])
 		if err != nil {

@@ -26,7 +26,6 @@ type Environment struct {
 	Getenv   func(string) string
 	Columns  func() int // width of the terminal; 0 or nil: unknown
 
-	More   []Group                                  // commands of other packages
 	Prompt func(s *Session, env Environment) Status // reads commands from the terminal
 }
 
@@ -57,7 +56,7 @@ func (f *flags) options(set *pflag.FlagSet) {
 	set.BoolVar(&f.form.hex, "hex", false, "print keys and values in hexadecimal")
 	set.BoolVar(&f.form.raw, "raw", false, "print keys and values as they are")
 	with("mode", "", "MODE", "lay out what is printed: "+strings.Join(output.DisplayNames, ", "), func(w Word) (err error) {
-		f.display, err = DisplayOf(w.Text)
+		f.display, err = displayOf(w.Text)
 		return err
 	})
 	set.BoolVar(&f.timer, "timer", false, "print how long each command took")
@@ -71,7 +70,7 @@ func Run(env Environment) Status {
 	ctx, stop := untilSignal(context.Background(), programSignals)
 	defer stop()
 	s := &Session{
-		Ctx: ctx, Dir: f.dir, readOnly: f.readOnly, newStore: f.newStore, Timer: f.timer, More: env.More,
+		Ctx: ctx, Dir: f.dir, readOnly: f.readOnly, newStore: f.newStore, Timer: f.timer,
 		Printer:  output.Printer{Out: out, Display: f.display, Format: f.format, Columns: env.Columns},
 		toScreen: env.ToScreen, Notes: &LockedWriter{W: env.Err},
 	}

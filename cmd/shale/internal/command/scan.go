@@ -11,7 +11,7 @@ func scanCommand() *Command {
 	var b bounds
 	var f form
 	var r shale.Range
-	c := New("scan [PREFIX]", Reads, "print keys and values in order", `
+	c := newCommand("scan [PREFIX]", Reads, "print keys and values in order", `
 Prints the entries whose keys start with PREFIX and lie between --from and --to. Each line is a key, a tab
 and a value. If you put the word put and a space before each line, batch can read the lines. Status 1 if
 there are no entries.`)
@@ -21,7 +21,7 @@ there are no entries.`)
 	c.count(&r.Limit, "limit", "stop after N entries")
 	c.flag(&r.KeysOnly, "keys", "print no values")
 	f.options(c)
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		within := b.of(words)
 		r.Lower, r.Upper = within.Lower, within.Upper
 		return s.scan(ctx, r, &f)

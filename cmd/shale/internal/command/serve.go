@@ -25,7 +25,7 @@ const (
 func serveCommand() *Command {
 	addr, every := serveAddr, serveEvery
 	var values, public bool
-	c := New("serve [DIR]", NeedsNothing, "show the store as a page for a browser", `
+	c := newCommand("serve [DIR]", needsNothing, "show the store as a page for a browser", `
 Shows the store in DIR or of -C until Ctrl-C: the tree, its filters, its memory, and what a lookup of any
 key does. It only reads, so the store may be open in another program. While somebody looks at the page, it
 follows what that program writes. If a backup is put in the place of DIR, it shows that. Only the program
@@ -35,7 +35,7 @@ address can see keys, but values only with --values.`)
 	c.duration(&every, "every", time.Millisecond, "how often, at most, to read what was written; default 1s")
 	c.flag(&values, "values", "show values too")
 	c.flag(&public, "public", "listen where other machines can reach it")
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		if err := checkAddr(addr, public); err != nil {
 			return Failed, err
 		}

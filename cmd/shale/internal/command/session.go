@@ -37,8 +37,7 @@ type Session struct {
 	in       io.Reader // the input that a bare - stands for; nil: none
 	toScreen bool      // the output is a terminal
 	Notes    *LockedWriter
-	Timer    bool    // print how long commands took
-	More     []Group // commands of other packages
+	Timer    bool // print how long commands took
 	table    *table
 
 	beforeKeys func() bool // opens the store to complete a key; nil: keys are completed only if it is open
@@ -197,7 +196,7 @@ func (s *Session) openLate(c *Command) error { return s.OpenFor(c.Title, c.acces
 func (s *Session) OpenFor(name string, need Access) error {
 	write := need == writes || need == creates
 	switch {
-	case need == NeedsNothing:
+	case need == needsNothing:
 		return nil
 	case write && s.readOnly:
 		return fmt.Errorf("%s writes, and --readonly was given", name)

@@ -47,9 +47,9 @@ func (s *Session) remarks() io.Writer {
 	return s.Out
 }
 
-// DisplayOf returns the mode with this name. Its error continues a sentence that begins with the
+// displayOf returns the mode with this name. Its error continues a sentence that begins with the
 // name.
-func DisplayOf(name string) (output.Display, error) {
+func displayOf(name string) (output.Display, error) {
 	if i := slices.Index(output.DisplayNames, name); i >= 0 {
 		return output.Display(i), nil
 	}

@@ -18,10 +18,10 @@ type spaceRow struct {
 
 // spaceCommand shows what the bytes of the folder are used for.
 func spaceCommand() *Command {
-	c := New("space", NeedsNothing, "where the bytes are: in levels, in logs, in files that are not needed", `
+	c := newCommand("space", needsNothing, "where the bytes are: in levels, in logs, in files that are not needed", `
 Prints how many files there are for each purpose, and their sizes. Write amplification is counted since the
 manifest in force began. metrics has the space amplification.`)
-	return c.Does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		f, err := s.lookInto()
 		if err != nil {
 			return Failed, err

@@ -18,7 +18,7 @@ func tableCommand() *Command {
 	views := []string{"properties", "layout", "blocks", "keys"}
 	var b bounds
 	limit := -1
-	c := New("table NUMBER [properties|layout|blocks|keys]", NeedsNothing, "look into a table: its properties, parts, blocks or entries", `
+	c := newCommand("table NUMBER [properties|layout|blocks|keys]", needsNothing, "look into a table: its properties, parts, blocks or entries", `
 - properties, the default: counts, bounds, sequence numbers, filter
 - layout: the parts of the file; each is read and checked
 - blocks: the data blocks, with their place, sizes, first key and separator. No key of a block is above its
@@ -30,7 +30,7 @@ table is damaged; then the command shows what is readable.`)
 	c.key(&b.from, "from", "of keys: begin here")
 	c.key(&b.to, "to", "of keys: end before this one")
 	c.count(&limit, "limit", "of keys: stop after N entries")
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		num, err := parseNumber(words[0].Text, base.FileTable, "table")
 		if err != nil {
 			return Failed, err

@@ -132,12 +132,12 @@ func (f *folder) liveLogs() []base.FileNum {
 
 func walCommand() *Command {
 	var last int
-	c := New("wal [NUMBER]", NeedsNothing, "the logs, or the operations in one", `
+	c := newCommand("wal [NUMBER]", needsNothing, "the logs, or the operations in one", `
 Prints a line for each log: whether it is needed, its records, operations and sequence numbers, and how it
 ends. With a NUMBER it prints the operations of that log. A crash can leave a log with a torn end; what is torn
 was never promised, and is not damage. Status 1 if something is damaged.`)
 	c.count(&last, "last", "with NUMBER: only the last N operations")
-	return c.Does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		f, err := s.lookInto()
 		if err != nil {
 			return Failed, err

@@ -116,7 +116,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b bounds
-	c := New("scan", Reads, "", "")
+	c := newCommand("scan", Reads, "", "")
 	b.options(c)
 	if _, err := c.parse(words[1:]); err != nil || string(b.from) != "\x00qa=\x00" || string(b.to) != "\x00bb" {
 		t.Errorf("from %q to %q, %v", b.from, b.to, err)

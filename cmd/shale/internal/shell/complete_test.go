@@ -84,7 +84,7 @@ func TestComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &command.Session{DB: db, More: Commands(), Printer: output.Printer{Out: bufio.NewWriter(io.Discard)}}
+	s := &command.Session{DB: db, Printer: output.Printer{Out: bufio.NewWriter(io.Discard)}}
 	for _, c := range completions {
 		pos := len(c.line)
 		for i := range c.line {
@@ -103,7 +103,7 @@ func TestComplete(t *testing.T) {
 	}
 	// For an empty line these are all commands except those that begin with a dot.
 	var all []string
-	for _, g := range s.Groups() {
+	for _, g := range command.Groups() {
 		for _, makes := range g.Commands {
 			if c := makes(); !strings.ContainsAny(c.Title, ". ") {
 				all = append(all, c.Title+" ")

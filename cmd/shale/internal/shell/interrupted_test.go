@@ -51,7 +51,7 @@ func TestPromptInterrupted(t *testing.T) {
 				<-heard // the signal has reached all listeners
 			}
 		}
-		s := &command.Session{Dir: dir, Mode: command.AtPrompt, More: Commands(), Printer: output.Printer{Out: bufio.NewWriterSize(w, 64)}, Notes: &command.LockedWriter{W: w}}
+		s := &command.Session{Dir: dir, Mode: command.AtPrompt, Printer: output.Printer{Out: bufio.NewWriterSize(w, 64)}, Notes: &command.LockedWriter{W: w}}
 		y := &typist{lines: []string{c.line, "has k2"}, transcript: &bytes.Buffer{}}
 		if st := promptLoop(s, y); st != command.Found {
 			t.Errorf("%s: status %d", c.line, st)

@@ -1,5 +1,5 @@
-// Package shell is the prompt: it reads lines from a terminal, keeps their history,
-// completes commands, options and keys, and adds the commands that begin with a dot.
+// Package shell is the prompt: it reads lines from a terminal, keeps their history, and completes
+// commands, options and keys.
 package shell
 
 import (

@@ -57,7 +57,7 @@ func atPrompt(t *testing.T, dir string, lines ...string) string {
 func typed(t *testing.T, dir string, columns func() int, lines ...string) string {
 	t.Helper()
 	var seen bytes.Buffer
-	s := &command.Session{Dir: dir, Mode: command.AtPrompt, More: Commands(), Printer: output.Printer{Columns: columns, Out: bufio.NewWriter(&seen)}, Notes: &command.LockedWriter{W: &seen}}
+	s := &command.Session{Dir: dir, Mode: command.AtPrompt, Printer: output.Printer{Columns: columns, Out: bufio.NewWriter(&seen)}, Notes: &command.LockedWriter{W: &seen}}
 	y := &typist{lines: lines, transcript: &seen}
 	if st := promptLoop(s, y); st != command.Found {
 		t.Errorf("status %d, want 0", st)
@@ -129,7 +129,7 @@ func TestPromptEnds(t *testing.T) {
 	dir := cmdtest.NewStore(t, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s := &command.Session{Ctx: ctx, Dir: dir, Mode: command.AtPrompt, More: Commands(), Printer: output.Printer{Out: bufio.NewWriter(io.Discard)}, Notes: &command.LockedWriter{W: io.Discard}}
+	s := &command.Session{Ctx: ctx, Dir: dir, Mode: command.AtPrompt, Printer: output.Printer{Out: bufio.NewWriter(io.Discard)}, Notes: &command.LockedWriter{W: io.Discard}}
 	if st := promptLoop(s, waitingEditor(cancel)); st != command.Found {
 		t.Errorf("status %d, want 0", st)
 	}

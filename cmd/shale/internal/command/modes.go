@@ -1,21 +1,15 @@
-package shell
+package command
 
 import (
 	"context"
 	"fmt"
 	"slices"
 
-	"github.com/shaledb/shale/cmd/shale/internal/command"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// Commands are the commands that begin with a dot. They change how commands run.
-func Commands() []command.Group {
-	return []command.Group{{Title: "Prompt and scripts", Commands: []func() *command.Command{modeCommand, timerCommand}}}
-}
-
-func modeCommand() *command.Command {
-	c := command.New(".mode [MODE]", command.NeedsNothing, "set the layout of what is printed, or print its name", `
+func modeCommand() *Command {
+	c := newCommand(".mode [MODE]", needsNothing, "set the layout of what is printed, or print its name", `
 - text, the default: tables in columns, keys and values as words with tabs between them
 - box: a table drawn with lines, and cut to the width of the terminal
 - lines: a line "title = value" for each field
@@ -29,36 +23,36 @@ be seen is a quoted word; any other is as it is.
 - tsv: words with tabs between them, with a line of titles
 
 --mode MODE, before or after a command, does the same for this command only.`)
-	c.Values = output.DisplayNames
-	return c.Does(func(_ context.Context, s *command.Session, words []command.Word) (command.Status, error) {
+	c.values = output.DisplayNames
+	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		if len(words) == 0 {
 			fmt.Fprintln(s.Out, s.Display)
-			return command.Found, nil
+			return Found, nil
 		}
-		mode, err := command.DisplayOf(words[0].Text)
+		mode, err := displayOf(words[0].Text)
 		if err != nil {
-			return command.Failed, fmt.Errorf("%s %w", output.Quote(words[0].Text), err)
+			return Failed, fmt.Errorf("%s %w", output.Quote(words[0].Text), err)
 		}
 		s.Display = mode
-		return command.Found, nil
+		return Found, nil
 	})
 }
 
-func timerCommand() *command.Command {
-	c := command.New(".timer [on|off]", command.NeedsNothing, "print how long each command took",
+func timerCommand() *Command {
+	c := newCommand(".timer [on|off]", needsNothing, "print how long each command took",
 		"Prints the time after each command, on standard error. --timer does the same for one command.")
-	c.Values = []string{"on", "off"}
-	return c.Does(func(_ context.Context, s *command.Session, words []command.Word) (command.Status, error) {
+	c.values = []string{"on", "off"}
+	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		switch {
 		case len(words) == 0 && s.Timer:
 			fmt.Fprintln(s.Out, "on")
 		case len(words) == 0:
 			fmt.Fprintln(s.Out, "off")
-		case !slices.Contains(c.Values, words[0].Text):
-			return command.Failed, fmt.Errorf("%s is neither on nor off", output.Quote(words[0].Text))
+		case !slices.Contains(c.values, words[0].Text):
+			return Failed, fmt.Errorf("%s is neither on nor off", output.Quote(words[0].Text))
 		default:
 			s.Timer = words[0].Text == "on"
 		}
-		return command.Found, nil
+		return Found, nil
 	})
 }
