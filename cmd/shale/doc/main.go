@@ -17,9 +17,7 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -29,6 +27,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/shaledb/shale/cmd/shale/internal/command"
 )
 
 func main() {
@@ -77,11 +77,6 @@ func readSections(dir string) ([]section, error) {
 	return all, nil
 }
 
-// A row is a command as `shale help` lists it.
-type row struct {
-	Group, Command string
-}
-
 // A maker runs commands in a folder.
 type maker struct {
 	dir string   // a new temporary folder
@@ -99,10 +94,6 @@ func makePage(sections, data string) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(m.dir)
-	rows, err := m.commands()
-	if err != nil {
-		return "", err
-	}
 	byName := map[string]string{}
 	var b strings.Builder
 	b.WriteString("# The command\n\nMade by `go run ./cmd/shale/doc`; its sources are in cmd/shale/doc/sections.\n")
@@ -117,19 +108,18 @@ func makePage(sections, data string) (string, error) {
 			return "", fmt.Errorf("%s: %w", title, err)
 		}
 	}
-	group := ""
-	for _, r := range rows {
-		if r.Group != group {
-			group = r.Group
-			fmt.Fprintf(&b, "\n## %s\n", group)
-		}
-		help, err := m.printed("shale help " + r.Command)
-		if err != nil {
-			return "", err
-		}
-		fmt.Fprintf(&b, "\n### %s\n\n```text\n%s```\n", r.Command, help)
-		if err := m.write(&b, byName[r.Command]); err != nil {
-			return "", fmt.Errorf("%s: %w", r.Command, err)
+	for _, group := range command.Groups() {
+		fmt.Fprintf(&b, "\n## %s\n", group.Title)
+		for _, makes := range group.Commands {
+			name := makes().Title
+			help, err := m.printed("shale help " + name)
+			if err != nil {
+				return "", err
+			}
+			fmt.Fprintf(&b, "\n### %s\n\n```text\n%s```\n", name, help)
+			if err := m.write(&b, byName[name]); err != nil {
+				return "", fmt.Errorf("%s: %w", name, err)
+			}
 		}
 	}
 	return b.String(), nil
@@ -178,74 +168,38 @@ func thin(to, from string) error {
 	return os.WriteFile(to, []byte(kept.String()), 0o666)
 }
 
-func (m *maker) commands() ([]row, error) {
-	out, err := m.run("shale help --mode jsonl")
-	if err != nil {
-		return nil, err
-	}
-	var rows []row
-	for line := range strings.Lines(out) {
-		var r row
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			return nil, fmt.Errorf("%s: %w", line, err)
-		}
-		rows = append(rows, r)
-	}
-	return rows, nil
-}
+// commandLines is a command and the lines that continue it.
+var commandLines = regexp.MustCompile(`(?m)^\$ .*(?:\n> .*)*`)
 
 // write writes the text of a section. It copies prose, and runs command lines and adds what they
 // print.
 func (m *maker) write(b *strings.Builder, text string) error {
-	lines := bufio.NewScanner(strings.NewReader(strings.TrimSpace(text) + "\n"))
-	var command []string
-	console := false
-	runIt := func() error {
-		if command == nil {
-			return nil
+	at, console := 0, false
+	prose := func(text string) {
+		if text = strings.TrimSpace(text); text == "" {
+			return
 		}
-		out, err := m.run(strings.Join(command, "\n"))
-		command = nil
-		b.WriteString(out)
-		return err
+		if console {
+			b.WriteString("```\n")
+		}
+		console = false
+		b.WriteString("\n" + text + "\n")
 	}
-	first := true
-	for lines.Scan() {
-		line := lines.Text()
-		if first && line != "" {
-			b.WriteString("\n")
+	for _, found := range commandLines.FindAllStringIndex(text, -1) {
+		prose(text[at:found[0]])
+		at = found[1]
+		if !console {
+			b.WriteString("\n```console\n")
 		}
-		first = false
-		rest, goesOn := strings.CutPrefix(line, "> ")
-		start, isCommand := strings.CutPrefix(line, "$ ")
-		if goesOn && command != nil {
-			command = append(command, rest)
-			fmt.Fprintf(b, "> %s\n", rest)
-			continue
-		}
-		if err := runIt(); err != nil {
+		console = true
+		lines := text[found[0]:at]
+		out, err := m.run(strings.ReplaceAll(lines[len("$ "):], "\n> ", "\n"))
+		if err != nil {
 			return err
 		}
-		if console && !isCommand && line != "" {
-			b.WriteString("```\n\n")
-			console = false
-		}
-		switch {
-		case isCommand:
-			if !console {
-				b.WriteString("```console\n")
-				console = true
-			}
-			command = []string{start}
-			fmt.Fprintf(b, "$ %s\n", start)
-		case console: // an empty line between two commands is dropped
-		default:
-			b.WriteString(line + "\n")
-		}
+		b.WriteString(lines + "\n" + out)
 	}
-	if err := runIt(); err != nil {
-		return err
-	}
+	prose(text[at:])
 	if console {
 		b.WriteString("```\n")
 	}

@@ -105,26 +105,18 @@ func (c *Command) does(fn run) *Command {
 // ofAll has the options that every command has.
 var ofAll = []string{"help", "mode", "timer"}
 
-// own calls fn for the options of c that are not in ofAll.
-func (c *Command) own(fn func(f *pflag.Flag)) {
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !slices.Contains(ofAll, f.Name) && !f.Hidden {
-			fn(f)
-		}
-	})
-}
-
 // has reports whether an option was given.
 func (c *Command) has(option string) bool { return c.Flags().Changed(option) }
 
-// usage returns how c is called, such as "get KEY [--hex] [--raw]".
+// usage returns how c is called, such as "scan [PREFIX] [OPTION...]". help lists the options.
 func (c *Command) usage() string {
-	options := ""
-	c.own(func(f *pflag.Flag) { options += " [" + optionUsage(f) + "]" })
-	if len(options) > 40 { // help lists them
-		options = " [OPTION...]"
-	}
-	return strings.TrimSpace(c.Title+" "+c.Words) + options
+	text := strings.TrimSpace(c.Title + " " + c.Words)
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(ofAll, f.Name) && !strings.HasSuffix(text, " [OPTION...]") {
+			text += " [OPTION...]"
+		}
+	})
+	return text
 }
 
 // number returns the least and the largest number of words that c takes. A largest number of

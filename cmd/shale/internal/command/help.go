@@ -32,8 +32,6 @@ func helpCommand() *Command {
 	c.Aliases = []string{".help"}
 	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		switch {
-		case len(words) == 0 && !s.AsText():
-			return Found, s.tableOfCommands()
 		case len(words) == 0 && s.Mode == oneShot:
 			s.writeHelp(s.Out)
 			return Found, nil
@@ -58,17 +56,6 @@ func (s *Session) writeHelp(w io.Writer) {
 	fmt.Fprint(w, set.FlagUsagesWrapped(s.TextWidth()))
 	s.writeCommands(w)
 	fmt.Fprint(w, notation)
-}
-
-func (s *Session) tableOfCommands() error {
-	g := output.NewGrid("group", "command", "words", "what it does")
-	for _, group := range Groups() {
-		for _, makes := range group.Commands {
-			c := makes()
-			g.Row(group.Title, c.Title, c.Words, c.Short)
-		}
-	}
-	return s.Show(g)
 }
 
 func (s *Session) writeCommands(out io.Writer) {
@@ -98,12 +85,4 @@ func (s *Session) explainCommand(c *Command) error {
 	}
 	_, err := s.Out.WriteString(text)
 	return err
-}
-
-// optionUsage returns how an option is written, with its argument.
-func optionUsage(f *pflag.Flag) string {
-	if f.NoOptDefVal != "" {
-		return "--" + f.Name
-	}
-	return "--" + f.Name + " " + f.Value.Type()
 }
