@@ -25,7 +25,7 @@ func Groups() []Group {
 			tableCommand, walCommand, manifestCommand, findCommand, spaceCommand, serveCommand,
 		}},
 		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand}},
-		{"This program", []func() *Command{reopenCommand, helpCommand, completionCommand, quitCommand}},
+		{"This program", []func() *Command{helpCommand, completionCommand, quitCommand}},
 		{"Prompt and scripts", []func() *Command{modeCommand, timerCommand}},
 	}
 }
