@@ -161,7 +161,7 @@ func directiveOf(kind string) cobra.ShellCompDirective {
 	switch kind {
 	case "FILE":
 		return cobra.ShellCompDirectiveDefault
-	case "DIR", "INTO", "BUCKET":
+	case "DIR", "INTO":
 		return cobra.ShellCompDirectiveFilterDirs
 	}
 	return cobra.ShellCompDirectiveNoFileComp
@@ -235,19 +235,8 @@ func unfinished(partial string) (r shale.Range, f output.Format, ok bool) {
 		return shale.Prefix(partial), output.AsWords, true
 	}
 	digits := partial[2:]
-	half := len(digits)%2 != 0 // the last byte has only its first digit
-	if half {
-		digits += "0"
-	}
-	b, err := hex.DecodeString(digits)
-	if err != nil || !half {
-		return shale.Prefix(b), output.AsHex, err == nil
-	}
-	r = shale.Range{Lower: b, Upper: slices.Clone(b)}
-	if last := len(b) - 1; b[last] < 0xf0 {
-		r.Upper[last] += 0x10
-	} else {
-		r.Upper = shale.Prefix(b[:last]).Upper
-	}
-	return r, output.AsHex, true
+	half := len(digits) % 2 // the last byte may have only its first digit
+	least, err := hex.DecodeString(digits + "0"[:half])
+	most, _ := hex.DecodeString(digits + "f"[:half]) // fails as the other does
+	return shale.Range{Lower: least, Upper: shale.Prefix(most).Upper}, output.AsHex, err == nil
 }

@@ -17,23 +17,13 @@ func (s *Session) showCounters(m shale.Metrics) error {
 	v := reflect.ValueOf(m)
 	for i := range v.NumField() {
 		name, f := v.Type().Field(i).Name, v.Field(i)
-		isSize := strings.HasSuffix(name, "Bytes") || strings.HasSuffix(name, "Memory") || name == "CompactionDebt"
-		n := int64(0)
 		switch d, isTime := f.Interface().(time.Duration); {
 		case isTime:
 			g.Row(snakeCase(name), d)
-			continue
 		case f.CanInt():
-			n = f.Int()
+			g.Row(snakeCase(name), f.Int())
 		case f.CanUint():
-			n = int64(f.Uint())
-		default:
-			continue
-		}
-		if isSize {
-			g.Row(snakeCase(name), output.SizeCell(n))
-		} else {
-			g.Row(snakeCase(name), n)
+			g.Row(snakeCase(name), f.Uint())
 		}
 	}
 	return s.Show(g)

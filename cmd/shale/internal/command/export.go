@@ -27,7 +27,7 @@ in a format that import reads. import of the file gives the same entries, whatev
 format lines has only keys, so it refuses entries with different values. The file is replaced as a whole or
 not at all; - stands for standard output. Status 1 if there are no entries.`)
 	b.options(c)
-	choice(c, &given, "format", "the format; else the file's name says it, by .tsv, .csv, .jsonl or .json; - and names without an ending or with .txt get tsv", fileFormats...)
+	named(c, &given, "format", "the format; else the file's name says it, by .tsv, .csv, .jsonl or .json; - and names without an ending or with .txt get tsv", formatNames, fileFormats...)
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		last := len(words) - 1
 		file := words[last]

@@ -73,9 +73,9 @@ func (s *Session) writeCommands(out io.Writer) {
 // explainCommand prints the help text of a command.
 func (s *Session) explainCommand(c *Command) error {
 	width := s.TextWidth()
-	text := output.Wrap("", c.usage()+": "+c.Short, width)
+	text := output.Wrap(c.usage()+": "+c.Short, width)
 	if long := strings.TrimSpace(c.Long); long != "" {
-		text += "\n" + output.Wrap("", long, width)
+		text += "\n" + output.Wrap(long, width)
 	}
 	for _, name := range ofAll {
 		c.Flags().Lookup(name).Hidden = true // help itself lists them

@@ -48,7 +48,6 @@ func importCommand() *Command {
 	var i importing
 	var given fileFormat
 	var value []byte
-	var onError string
 	c := newCommand("import FILE", creates, "put the entries of a file of lines, tsv, csv or jsonl", `
 - lines: each line is a key. Its value is empty, or that of --value.
 - tsv: each line is a key, a tab and a value.
@@ -66,19 +65,18 @@ entries were written, and with which --from-line it can go on. --sorted is about
 in ascending order, and writes all entries or none. A key has at most 65,535 bytes, a value 268,435,456.
 Creates the store as put does, after it has opened the file.`)
 	c.late = true
-	choice(c, &given, "format", "what the file is; else its name says it, by .tsv, .csv, .jsonl or .json; else it is tsv if the first line has a tab, and lines if not", fileFormats...)
+	named(c, &given, "format", "what the file is; else its name says it, by .tsv, .csv, .jsonl or .json; else it is tsv if the first line has a tab, and lines if not", formatNames, fileFormats...)
 	c.flag(&i.sorted, "sorted", "the keys are in ascending order: write tables directly, all entries or none")
 	c.option("value", "VALUE", "lines: the value of all keys; csv: the column of the value; jsonl: the field of the value",
 		func(w Word) error { value = append([]byte{}, w.Text...); return nil })
 	c.text(&i.form.key, "key", "COLUMN", "of the key: in csv a number or a name in the first line, in jsonl a field")
 	c.flag(&i.form.header, "header", "csv: the first line has the names of the columns; implied if --key or --value is a name")
 	c.flag(&i.form.plain, "plain", "take a quote at the beginning of a field as it is")
-	choice(c, &onError, "on-error", "what to do with a line that is wrong; stop if not given", "stop", "skip")
+	named(c, &i.skip, "on-error", "what to do with a line that is wrong; stop if not given", []string{"stop", "skip"}, false, true)
 	c.count(&i.fromLine, "from-line", "begin at line N")
 	c.count(&i.limit, "limit", "stop after N entries")
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		file := words[0]
-		i.skip = onError == "skip"
 		i.s, i.name = s, inputName(file)
 		i.form.format = formatOfFile(given, file.Text)
 		if err := i.choose(c, value); err != nil {

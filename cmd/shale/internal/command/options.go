@@ -88,15 +88,6 @@ func (c *Command) duration(p *time.Duration, name string, least time.Duration, h
 	})
 }
 
-// choice adds an option whose argument is one of a few words.
-func choice[T ~string](c *Command, p *T, name, help string, of ...T) {
-	names := make([]string, len(of))
-	for i, o := range of {
-		names[i] = string(o)
-	}
-	named(c, p, name, help, names, of...)
-}
-
 // named adds an option whose argument is one of names, which stand for values.
 func named[T any](c *Command, p *T, name, help string, names []string, values ...T) {
 	c.option(name, strings.Join(names, "|"), help, func(w Word) error {

@@ -23,7 +23,10 @@ const (
 	formatJSONL fileFormat = "jsonl"
 )
 
-var fileFormats = []fileFormat{formatLines, formatTSV, formatCSV, formatJSONL}
+var (
+	formatNames = []string{"lines", "tsv", "csv", "jsonl"}
+	fileFormats = []fileFormat{formatLines, formatTSV, formatCSV, formatJSONL}
+)
 
 // formatOfFile returns the format that an option gives. If there is none, it returns the format
 // for the end of the file's name, or "" if that says none.
