@@ -79,8 +79,7 @@ func (s *Session) Complete(words []Word, partial string) ([]string, cobra.ShellC
 	named := "help" // help has no options that need completion
 	if len(words) > 0 {
 		c, _ := s.commandOf(words)
-		switch {
-		case c == nil:
+		if c == nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		named = c.Title

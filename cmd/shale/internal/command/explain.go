@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bloom"
@@ -29,7 +28,7 @@ to be expected, and what reading the same tables without filters takes. Status 1
 		g := output.NewGrid("where", "range", "filter", "blocks read", "time")
 		for _, step := range x.Steps {
 			where, span, verdict := step.Words()
-			g.Row(where, span, verdict, blocksRead(step.Blocks), output.Cell{Text: micros(step.Duration), Raw: step.Duration.Seconds()})
+			g.Row(where, span, verdict, blocksRead(step.Blocks), output.Cell{Text: output.Took(step.Duration), Raw: step.Duration.Seconds()})
 		}
 		if err := s.Show(g); err != nil {
 			return Failed, err
@@ -105,5 +104,3 @@ func (s *Session) withoutFilters(x *shale.Explanation) string {
 	return fmt.Sprintf("the same tables read without asking filters: %s, %s; filters saved %s\n",
 		output.Plural(blocks, "block"), base.FormatBytes(bytes), output.Plural(max(blocks-used, 0), "block"))
 }
-
-func micros(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1e3) }

@@ -181,7 +181,7 @@ func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, err
 	st, err := c.run(ctx, s, words)
 	s.noteDamage(err)
 	if timed && s.Timer && err == nil {
-		s.note("time: %s", output.Took(time.Since(begin)))
+		s.note("time: %s", output.Since(begin))
 	}
 	if errors.Is(err, context.Canceled) {
 		return st, fmt.Errorf("%s: %w", c.Title, errInterrupted)

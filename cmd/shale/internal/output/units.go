@@ -35,14 +35,8 @@ func Took(d time.Duration) string {
 	return fmt.Sprintf("%.2f s", d.Seconds())
 }
 
-// Since returns the time since begin, without digits that nobody reads.
-func Since(begin time.Time) time.Duration {
-	d := time.Since(begin)
-	if d > time.Second {
-		return d.Round(10 * time.Millisecond)
-	}
-	return d.Round(10 * time.Microsecond)
-}
+// Since returns the time since begin as text.
+func Since(begin time.Time) string { return Took(time.Since(begin)) }
 
 // Entries returns n and the word entry or entries.
 func Entries(n int) string {
