@@ -164,8 +164,7 @@ type damageNotes struct {
 	mu      sync.Mutex
 	running bool            // a command is running
 	met     []error         // what its reads found
-	told    map[string]bool // reported damage, or a full disk
-	advised bool
+	told    map[string]bool // what was reported: results of troubleOf, and the advice
 }
 
 func (d *damageNotes) begin() {
@@ -177,14 +176,15 @@ func (d *damageNotes) begin() {
 // end returns the damage that the command found and that was not reported, without its error err.
 func (d *damageNotes) end(err error) (untold []error) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
+	found := d.met
+	d.running, d.met = false, nil
+	d.mu.Unlock()
 	own := troubleOf(err)
-	for _, met := range d.met {
-		if trouble := troubleOf(met); trouble != own && d.first(trouble) {
+	for _, met := range found {
+		if trouble := troubleOf(met); trouble != own && d.isNew(trouble) {
 			untold = append(untold, met)
 		}
 	}
-	d.running, d.met = false, nil
 	return untold
 }
 
@@ -199,35 +199,27 @@ func (d *damageNotes) keep(err error) bool {
 	return d.running
 }
 
-// isNew reports whether err was not reported before, and marks it as reported.
-func (d *damageNotes) isNew(err error) bool {
+// isNew reports whether text was not reported before, and marks it as reported. No text is always new.
+func (d *damageNotes) isNew(text string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.first(troubleOf(err))
-}
-
-// first is isNew for a result of troubleOf. Requires: mu is held.
-func (d *damageNotes) first(trouble string) bool {
-	if trouble == "" || d.told[trouble] {
-		return trouble == ""
+	if text == "" || d.told[text] {
+		return text == ""
 	}
 	if d.told == nil {
 		d.told = map[string]bool{}
 	}
-	d.told[trouble] = true
+	d.told[text] = true
 	return true
 }
 
-// message is like the function message, but gives each piece of advice only once.
+// message is like the function message, but gives the advice about damage only once.
 func (d *damageNotes) message(err error) string {
-	d.isNew(err)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !isDamage(err) || !d.advised {
-		d.advised = d.advised || isDamage(err)
-		return message(err)
+	d.isNew(troubleOf(err))
+	if isDamage(err) && !d.isNew(damageAdvice) {
+		return plain(err)
 	}
-	return plain(err)
+	return message(err)
 }
 
 // troubleOf returns a text that is the same for all errors with the same cause, which is a
@@ -253,7 +245,7 @@ func (s *Session) noteDamage(err error) {
 // onEvent reports errors of background work, which no command returns.
 func (s *Session) onEvent(e shale.Event) {
 	switch {
-	case e.Err == nil, e.Kind == shale.EventCorruption && s.damage.keep(e.Err), !s.damage.isNew(e.Err):
+	case e.Err == nil, e.Kind == shale.EventCorruption && s.damage.keep(e.Err), !s.damage.isNew(troubleOf(e.Err)):
 	case base.IsNoSpace(e.Err):
 		fmt.Fprintln(s.Notes, "shale: in the background: the disk is full")
 	default:
