@@ -8,47 +8,45 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// A spaceRow is the sum over files with the same purpose.
-type spaceRow struct {
-	what           string
-	files          int
-	bytes, filters int64 // filters are in bytes
-	entries        uint64
-}
+// spacePurposes are what files are for, in the order in which space lists them.
+var spacePurposes = []string{"tables", "filters next to tables", "logs", "logs not needed", "manifest", "obsolete", "not shale's", "in all"}
 
 // spaceCommand shows what the bytes of the folder are used for.
 func spaceCommand() *Command {
-	c := newCommand("space", needsNothing, "where the bytes are: in levels, in logs, in files that are not needed", `
-Prints how many files there are for each purpose, and their sizes. Write amplification is counted since the
-manifest in force began. metrics has the space amplification.`)
+	c := newCommand("space", needsNothing, "where the bytes are: in tables, in logs, in files that are not needed", `
+Prints how many files there are for each purpose, and their sizes. levels says which levels the tables are in,
+and metrics has the space amplification. Write amplification is counted since the manifest in force began.`)
 	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		f, err := s.lookInto()
 		if err != nil {
 			return Failed, err
 		}
-		rest, err := f.otherSpace()
-		if err != nil {
-			return Failed, err
+		files, bytes := map[string]int{}, map[string]int64{}
+		purpose := f.purposes()
+		for _, name := range f.names {
+			if typ, _, ours := base.ParseFileName(name); ours && typ == base.FileLock {
+				continue // LOCK is as long as a process id has digits
+			}
+			size, err := f.size(name)
+			if err != nil {
+				return Failed, err
+			}
+			for _, what := range []string{purpose(name), "in all"} {
+				files[what]++
+				bytes[what] += size
+			}
 		}
-		rows := append(f.levelSpace(), rest...)
-		total := spaceRow{what: "in all"}
-		for _, r := range rows {
-			total.files += r.files
-			total.bytes += r.bytes
-			total.filters += r.filters
-			total.entries += r.entries
-		}
-		g := output.NewGrid("what", ">files", ">size", ">share", ">filters in it", ">entries")
-		for _, r := range append(rows, total) {
-			share, filters, entries := output.NoCell("-"), output.NoCell("-"), output.NoCell("-")
-			if total.bytes > 0 {
-				p := float64(r.bytes) / float64(total.bytes)
+		g := output.NewGrid("what", ">files", ">size", ">share")
+		for _, what := range spacePurposes {
+			if files[what] == 0 {
+				continue
+			}
+			share := output.NoCell("-")
+			if bytes["in all"] > 0 {
+				p := float64(bytes[what]) / float64(bytes["in all"])
 				share = output.Cell{Text: fmt.Sprintf("%.1f %%", 100*p), Raw: p}
 			}
-			if r.entries > 0 {
-				filters, entries = output.SizeCell(r.filters), output.NumberCell(r.entries)
-			}
-			g.Row(r.what, r.files, output.SizeCell(r.bytes), share, filters, entries)
+			g.Row(what, files[what], output.SizeCell(bytes[what]), share)
 		}
 		if err := s.Show(g); err != nil {
 			return Failed, err
@@ -57,21 +55,33 @@ manifest in force began. metrics has the space amplification.`)
 	})
 }
 
-// levelSpace sums up the tables of each level.
-func (f *folder) levelSpace() (rows []spaceRow) {
+// purposes returns a function that says what a file is for.
+func (f *folder) purposes() func(name string) string {
+	named := map[string]bool{}
 	for _, p := range f.places() {
-		if len(rows) == 0 || rows[len(rows)-1].what != levelName(p.level) {
-			rows = append(rows, spaceRow{what: levelName(p.level)})
-		}
-		r := &rows[len(rows)-1]
-		r.files++
-		r.bytes += p.table.Size
-		r.entries += p.table.Entries
-		if p.table.Sidecar == nil { // otherwise the filter in the table is not used, but the sidecar
-			r.filters += p.table.FilterBytes
+		named[base.TableName(p.table.Num)] = true
+		if side := p.table.Sidecar; side != nil {
+			named[base.FilterName(side.Num)] = true
 		}
 	}
-	return rows
+	return func(name string) string {
+		typ, num, ours := base.ParseFileName(name)
+		switch {
+		case !ours:
+			return "not shale's"
+		case named[name] && typ == base.FileTable:
+			return "tables"
+		case named[name]:
+			return "filters next to tables"
+		case typ == base.FileLog && f.sal.State != nil && num < f.sal.State.MinLog:
+			return "logs not needed"
+		case typ == base.FileLog:
+			return "logs"
+		case typ == base.FileCurrent, typ == base.FileManifest && f.sal.State != nil && num == f.sal.State.ManifestNum:
+			return "manifest"
+		}
+		return "obsolete"
+	}
 }
 
 // written prints how often each flushed byte was written.
@@ -86,62 +96,4 @@ func (s *Session) written(ctx context.Context, f *folder) error {
 			base.FormatBytes(w.flushed), base.FormatBytes(w.compacted), float64(w.flushed+w.compacted)/float64(w.flushed))
 	}
 	return err
-}
-
-// otherSpace sums up the files that are in no level.
-func (f *folder) otherSpace() ([]spaceRow, error) {
-	named := map[string]bool{}
-	for _, p := range f.places() {
-		named[base.TableName(p.table.Num)] = true
-		if side := p.table.Sidecar; side != nil {
-			named[base.FilterName(side.Num)] = true
-		}
-	}
-	const (
-		logs = iota
-		oldLogs
-		besides
-		manifests
-		obsolete
-		others
-		kinds
-	)
-	rows := make([]spaceRow, kinds)
-	for i, what := range []string{"logs", "logs not needed", "filters next to tables", "manifest", "obsolete", "not shale's"} {
-		rows[i].what = what
-	}
-	for _, name := range f.names {
-		typ, num, ours := base.ParseFileName(name)
-		row := &rows[others]
-		switch {
-		case typ == base.FileLock && ours:
-			continue // LOCK is as long as a process id has digits
-		case !ours:
-		case named[name] && typ == base.FileTable:
-			continue // counted in its level
-		case named[name]:
-			row = &rows[besides]
-		case typ == base.FileLog && f.sal.State != nil && num < f.sal.State.MinLog:
-			row = &rows[oldLogs]
-		case typ == base.FileLog:
-			row = &rows[logs]
-		case typ == base.FileCurrent, typ == base.FileManifest && f.sal.State != nil && num == f.sal.State.ManifestNum:
-			row = &rows[manifests]
-		default:
-			row = &rows[obsolete]
-		}
-		size, err := f.size(name)
-		if err != nil {
-			return nil, err
-		}
-		row.files++
-		row.bytes += size
-	}
-	var some []spaceRow
-	for _, r := range rows {
-		if r.files > 0 {
-			some = append(some, r)
-		}
-	}
-	return some, nil
 }
