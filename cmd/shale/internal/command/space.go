@@ -9,7 +9,9 @@ import (
 )
 
 // spacePurposes are what files are for, in the order in which space lists them.
-var spacePurposes = []string{"tables", "filters next to tables", "logs", "logs not needed", "manifest", "obsolete", "not shale's", "in all"}
+var spacePurposes = []string{
+	"tables", "filters next to tables", "logs", "logs not needed", "manifest", "obsolete", "not shale's", "in all",
+}
 
 // spaceCommand shows what the bytes of the folder are used for.
 func spaceCommand() *Command {
