@@ -5,10 +5,11 @@ const programName = "shale-remote"
 
 // An entry is a command of the program.
 type entry struct {
+	Run     func(c *call) (int, error) // it returns an exit status, or an error, whose status is failed
 	Name    string
 	Words   string // what follows the name, for help; words in brackets may be left out
 	Short   string // a line
-	Long    string // paragraphs
+	Long    string // paragraphs; one about BUCKET follows where the words have it
 	Options []option
 }
 
@@ -27,88 +28,55 @@ AWS_SECRET_ACCESS_KEY, or from ~/.aws/credentials, never from the command line.`
 
 // commands is the table, in the order of help.
 var commands = []entry{
-	{
-		"ship", "[DIR] BUCKET", "keep a store in a bucket while it is written: a backup that is never older than a second", `
+	{ship, "ship", "[DIR] BUCKET", "keep a store in a bucket while it is written: a backup that is never older than a second", `
 Opens the store DIR for writing, and copies what is new into the bucket: the log each second, tables each minute. It
 goes on until Ctrl-C or SIGTERM, and then ships the rest. Only one program at a time can have a store open. A program
 that writes to its store by itself ships it by itself too, with remote.Open of module remote instead of shale.Open.
-With --once it brings the bucket up to date and ends.
-` + buckets,
-		[]option{
-			{"once", "", "ship everything that is new, and end"},
-			{"every", "TIME", "ship the log this often (1s)"},
-			{"publish", "TIME", "publish tables this often (1m)"},
-			{"retain", "TIME", "keep states for restores this long (24h)"},
-			{"strict", "", "acknowledge only writes that are in the bucket"},
-		},
-	},
-	{
-		"restore", "BUCKET DIR", "make a store from a bucket, as it is now or as it was at a time", `
+With --once it brings the bucket up to date and ends.`, []option{
+		{"once", "", "ship everything that is new, and end"},
+		{"every", "TIME", "ship the log this often (1s)"},
+		{"publish", "TIME", "publish tables this often (1m)"},
+		{"retain", "TIME", "keep states for restores this long (24h)"},
+		{"strict", "", "acknowledge only writes that are in the bucket"},
+	}},
+	{restore, "restore", "BUCKET DIR", "make a store from a bucket, as it is now or as it was at a time", `
 Makes a store in the folder DIR, which must be empty or not exist. If a restore was interrupted, the same command goes
 on with what is there. The command says to which point the store was restored, and what the bucket has of later times.
 The store in the bucket stays as it is. Status 1 if that point can't be restored; then the nearest ones that can be are
 named. If a table is damaged or missing, an earlier step and more of the logs lead to the same point, where the bucket
-has them; the newest point is then the best that can be reached, and status 1 says that something is left out.
-` + buckets,
-		[]option{
-			{"at", "POINT", "a time (2026-11-25T04:05:06Z, without Z or a zone local time, or 15m for a quarter of an hour ago), seq:N for a sequence number, step:N for a step"},
-			{"pin", "NAME", "restore the state that a pin keeps"},
-			{"salvage", "", "fetch damaged tables too, as they are: the command repair then saves what is provably correct"},
-		},
-	},
-	{
-		"promote", "BUCKET DIR", "restore a store, and take it over from a program that still writes it", `
+has them; the newest point is then the best that can be reached, and status 1 says that something is left out.`, []option{
+		{"at", "POINT", "a time (2026-11-25T04:05:06Z, without Z or a zone local time, or 15m for a quarter of an hour ago), seq:N for a sequence number, step:N for a step"},
+		{"pin", "NAME", "restore the state that a pin keeps"},
+		{"salvage", "", "fetch damaged tables too, as they are: the command repair then saves what is provably correct"},
+	}},
+	{promote, "promote", "BUCKET DIR", "restore a store, and take it over from a program that still writes it", `
 Makes a store in the folder DIR as restore does, and makes it the owner of BUCKET. A program that still ships to BUCKET
 can't any more: with --strict it acknowledges no write from then on, otherwise none that BUCKET will ever have. All that
 it had shipped is in DIR. To end a program that writes all the time takes as long as its tables take to be fetched.
-Ship DIR to BUCKET afterwards. If it was interrupted, run it again; if it then says that DIR has a store, remove DIR first.
-` + buckets,
-		nil,
-	},
-	{
-		"verify", "[BUCKET]", "check that a store in a bucket can be restored", `
+Ship DIR to BUCKET afterwards. If it was interrupted, run it again; if it then says that DIR has a store, remove DIR first.`, nil},
+	{verify, "verify", "[BUCKET]", "check that a store in a bucket can be restored", `
 Compares the names and sizes of all objects with what the steps and pins need. That takes a request for 1,000 objects,
 and changes nothing. It names the newest point that can be restored, and how old that is. Status 1 if something is
-missing or damaged. The command check does the same for a store in a folder.
-` + buckets,
-		[]option{
-			{"bucket", "BUCKET", "the bucket, if it is not given as a word"},
-			{"deep", "", "also read every table and every log, and check all of their bytes"},
-		},
-	},
-	{
-		"pin", "BUCKET NAME", "keep the newest state of a store in a bucket from being deleted", `
+missing or damaged. The command check does the same for a store in a folder.`, []option{
+		{"bucket", "BUCKET", "the bucket, if it is not given as a word"},
+		{"deep", "", "also read every table and every log, and check all of their bytes"},
+	}},
+	{pin, "pin", "BUCKET NAME", "keep the newest state of a store in a bucket from being deleted", `
 A restore with --pin NAME then works until unpin, however old the state is. It costs the room of the tables that the
-store itself does not need any more. NAME has lower-case letters, digits, '.', '-' and '_'.
-` + buckets,
-		[]option{
-			{"step", "N", "keep the state of this step instead of the newest"},
-			{"lasts", "TIME", "keep it for this long; without this option, until unpin"},
-			{"owner", "TEXT", "who wants it, for people"},
-		},
-	},
-	{
-		"pins", "BUCKET", "list what keeps old states of a store in a bucket", `
-Readers have pins too, which expire.
-` + buckets,
-		nil,
-	},
-	{
-		"collect", "BUCKET", "delete what nobody needs any more, where the writer may not delete", `
+store itself does not need any more. NAME has lower-case letters, digits, '.', '-' and '_'.`, []option{
+		{"step", "N", "keep the state of this step instead of the newest"},
+		{"lasts", "TIME", "keep it for this long; without this option, until unpin"},
+		{"owner", "TEXT", "who wants it, for people"},
+	}},
+	{pins, "pins", "BUCKET", "list what keeps old states of a store in a bucket", "Readers have pins too, which expire.", nil},
+	{collect, "collect", "BUCKET", "delete what nobody needs any more, where the writer may not delete", `
 A program that ships a store deletes old objects by itself, each hour. If its keys have no right to delete, so that whoever
 gets hold of them can't delete the backup, this command does it, with other keys, from time to time. The writer goes on
-meanwhile. What can be restored stays as the writer says (--retain).
-` + buckets,
-		nil,
-	},
-	{"unpin", "BUCKET NAME", "let a pinned state go", `
-Status 1 if there is no such pin.
-` + buckets, nil},
-	{
-		"salvage", "[DIR]", "list the writes of a fenced store that its bucket does not have", `
+meanwhile. What can be restored stays as the writer says (--retain).`, nil},
+	{unpin, "unpin", "BUCKET NAME", "let a pinned state go", `
+Status 1 if there is no such pin.`, nil},
+	{salvage, "salvage", "[DIR]", "list the writes of a fenced store that its bucket does not have", `
 If another program has taken a store over, the old one can't write any more. What it had not shipped by then is only in
 its folder. This prints it as a script for shale: one line put or del for each write, in their order. Ingested tables are
-listed as comments. It changes nothing. Status 1 if there is nothing.`,
-		nil,
-	},
+listed as comments. It changes nothing. Status 1 if there is nothing.`, nil},
 }

@@ -38,14 +38,14 @@ func pins(c *call) (int, error) {
 
 // pin keeps a state.
 func pin(c *call) (int, error) {
-	o := remote.PinOptions{Owner: c.options["owner"]}
+	o := remote.PinOptions{Owner: c.option("owner")}
 	if err := c.duration("lasts", &o.Lasts); err != nil {
 		return failed, err
 	}
 	if c.has("step") {
-		n, err := strconv.ParseUint(c.options["step"], 10, 64)
+		n, err := strconv.ParseUint(c.option("step"), 10, 64)
 		if err != nil || n == 0 {
-			return failed, fmt.Errorf("--step %s is not the number of a step", c.options["step"])
+			return failed, fmt.Errorf("--step %s is not the number of a step", c.option("step"))
 		}
 		o.Step = n
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/remote"
@@ -38,23 +39,20 @@ type call struct {
 	env     Environment
 	out     *bufio.Writer
 	words   []string
-	options map[string]string // those that were given; of one without an argument it is "true"
+	options *pflag.FlagSet
 }
 
-// has reports whether an option was given.
+// has reports whether an option was given. Of one without an argument, =false takes it back.
 func (c *call) has(option string) bool {
-	_, there := c.options[option]
-	return there
+	return c.options.Changed(option) && c.option(option) != "false"
 }
+
+// option returns the argument of an option, or "".
+func (c *call) option(name string) string { return c.options.Lookup(name).Value.String() }
 
 // note prints a line on standard error.
 func (c *call) note(text string, args ...any) {
 	fmt.Fprintf(c.env.Err, programName+": "+text+"\n", args...)
-}
-
-// runs has the functions of the commands. Each returns an exit status, or an error, whose status is failed.
-var runs = map[string]func(c *call) (int, error){
-	"ship": ship, "restore": restore, "promote": promote, "verify": verify, "salvage": salvage, "pins": pins, "pin": pin, "unpin": unpin, "collect": collect,
 }
 
 // Run runs the program and returns its exit status.
@@ -70,8 +68,8 @@ func Run(ctx context.Context, env Environment) int {
 		root.Version = info.Main.Version
 	}
 	for _, entry := range commands {
-		root.AddCommand(command(&entry, func(words []string, options map[string]string) (err error) {
-			status, err = runs[entry.Name](&call{ctx, env, out, words, options})
+		root.AddCommand(entry.command(func(words []string, options *pflag.FlagSet) (err error) {
+			status, err = entry.Run(&call{ctx, env, out, words, options})
 			return err
 		}))
 	}
@@ -92,8 +90,8 @@ func Run(ctx context.Context, env Environment) int {
 	return failed
 }
 
-// command returns the command of package cobra for an entry of the table.
-func command(entry *entry, run func(words []string, options map[string]string) error) *cobra.Command {
+// command returns the command of package cobra.
+func (entry *entry) command(run func(words []string, options *pflag.FlagSet) error) *cobra.Command {
 	least, most := 0, 0
 	for w := range strings.FieldsSeq(entry.Words) {
 		most++
@@ -102,8 +100,12 @@ func command(entry *entry, run func(words []string, options map[string]string) e
 		}
 	}
 	usage := entry.Name + " " + entry.Words
+	long := entry.Short + "\n" + entry.Long
+	if strings.Contains(usage, "BUCKET") {
+		long += "\n" + buckets
+	}
 	c := &cobra.Command{
-		Use: usage, Short: entry.Short, Long: strings.TrimSpace(entry.Short + "\n" + entry.Long), DisableFlagsInUseLine: len(entry.Options) == 0,
+		Use: usage, Short: entry.Short, Long: strings.TrimSpace(long), DisableFlagsInUseLine: len(entry.Options) == 0,
 		Args: func(_ *cobra.Command, words []string) error {
 			if len(words) < least || len(words) > most {
 				return fmt.Errorf("usage: %s; %s help %s says more", usage, programName, entry.Name)
@@ -119,15 +121,7 @@ func command(entry *entry, run func(words []string, options map[string]string) e
 			c.Flags().Var(&argument{kind: o.Kind}, o.Name, o.Help)
 		}
 	}
-	c.RunE = func(c *cobra.Command, words []string) error {
-		options := map[string]string{}
-		for _, o := range entry.Options {
-			if f := c.Flags().Lookup(o.Name); f.Changed && f.Value.String() != "false" {
-				options[o.Name] = f.Value.String()
-			}
-		}
-		return run(words, options)
-	}
+	c.RunE = func(c *cobra.Command, words []string) error { return run(words, c.Flags()) }
 	return c
 }
 

@@ -13,7 +13,7 @@ import (
 
 // restore makes a store from a bucket.
 func restore(c *call) (int, error) {
-	at, err := remote.ParsePoint(c.options["at"], time.Now())
+	at, err := remote.ParsePoint(c.option("at"), time.Now())
 	if err != nil {
 		return failed, fmt.Errorf("--at %w", err)
 	}
@@ -26,7 +26,7 @@ func restore(c *call) (int, error) {
 	}
 	d := c.newDisplay()
 	r, err := remote.Restore(c.ctx, b, dir, at, &remote.RestoreOptions{
-		Pin:      c.options["pin"],
+		Pin:      c.option("pin"),
 		Salvage:  c.has("salvage"),
 		Progress: d.bytes,
 	})

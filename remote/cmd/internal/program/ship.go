@@ -76,9 +76,9 @@ func (c *call) duration(option string, to *time.Duration) error {
 	if !c.has(option) {
 		return nil
 	}
-	d, err := time.ParseDuration(c.options[option])
+	d, err := time.ParseDuration(c.option(option))
 	if err != nil || d <= 0 {
-		return fmt.Errorf("--%s %s is not a time: write 500ms, 10s, 1m or 24h", option, c.options[option])
+		return fmt.Errorf("--%s %s is not a time: write 500ms, 10s, 1m or 24h", option, c.option(option))
 	}
 	*to = d
 	return nil

@@ -11,7 +11,7 @@ import (
 
 // verify checks a store in a bucket.
 func verify(c *call) (int, error) {
-	name := c.options["bucket"]
+	name := c.option("bucket")
 	switch {
 	case len(c.words) > 0 && name != "":
 		return failed, errors.New("two buckets are named: --bucket is instead of the word")
