@@ -143,9 +143,10 @@ func TestState_UnderRaft(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(follower)
-	if got := states(t, follower.disk); got != "state-2" && got != "state-1 state-2" {
-		t.Errorf("the empty member has %s", got)
-	}
+	await(t, "the end of the empty state", func() bool {
+		got := states(t, follower.disk)
+		return got == "state-2" || got == "state-1 state-2"
+	})
 
 	follower.stop(t)
 	write(100)

@@ -296,7 +296,12 @@ func TestTransfer_OtherSender(t *testing.T) {
 func TestTransfer_SharesTables(t *testing.T) {
 	t.Parallel()
 	h, _ := bigHistory(t, 600)
-	source := mustStart(t, vfs.NewMem())
+	o := stateOptions()
+	o.CompactionWorkers = -1 // or one may write all tables again
+	source, err := startMachineOf(t, vfs.NewMem(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer source.close()
 	to := mustOpenSnapshots(t, vfs.NewMem())
 	var sent [2]int64

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
@@ -172,7 +175,7 @@ func TestWriter_HashesBesideTheHeap(t *testing.T) {
 			}
 		}},
 	} {
-		before := offheap.InUse()
+		before := quietMemory(t)
 		w := NewWriter(discard{}, WriterOptions{FilterBits: 10})
 		for i := range 100_000 {
 			if err := w.Add(base.NewKey(fmt.Appendf(nil, "user%06d", i), base.Seq(i), base.KindPut), nil); err != nil {
@@ -185,6 +188,21 @@ func TestWriter_HashesBesideTheHeap(t *testing.T) {
 		end.end(w)
 		if left := offheap.InUse() - before; left != 0 {
 			t.Errorf("%d bytes are left after %s", left, end.name)
+		}
+	}
+}
+
+// quietMemory waits until nothing of earlier tests is freed any more, keeps the garbage collector from freeing more
+// during the test, and returns how much is in use beside the heap.
+func quietMemory(t *testing.T) int64 {
+	old := debug.SetGCPercent(-1)
+	t.Cleanup(func() { debug.SetGCPercent(old) })
+	runtime.GC()
+	for now, same := offheap.InUse(), 0; ; time.Sleep(time.Millisecond) {
+		if was := now; was != offheap.InUse() {
+			now, same = offheap.InUse(), 0
+		} else if same++; same == 20 {
+			return now
 		}
 	}
 }
