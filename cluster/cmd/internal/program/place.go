@@ -29,42 +29,12 @@ func storesBelow(ctx context.Context, p s3.Place) ([]s3.Place, error) {
 	return found, nil
 }
 
-// describe returns how many bytes the bucket of a store has, and when something was last written to it.
+// describe returns how many bytes the bucket of a store needs, and of when its newest state is.
 func describe(ctx context.Context, p s3.Place) (size int64, last time.Time, err error) {
 	b, err := p.Open(ctx)
 	if err != nil {
 		return 0, last, err
 	}
-	newest := map[remote.Kind]string{} // the lists are in order
-	for info, err := range b.List(ctx, "", "") {
-		if err != nil {
-			return 0, last, err
-		}
-		size += info.Size
-		if n, ok := remote.ParseName(info.Name); ok {
-			newest[n.Kind] = info.Name
-		}
-	}
-	data, err := remote.ReadObject(ctx, b, remote.IdentityName, 1<<10)
-	if err != nil {
-		return size, last, err
-	}
-	id, err := remote.DecodeIdentity(data)
-	if err != nil {
-		return size, last, err
-	}
-	for _, name := range []string{newest[remote.KindStep], newest[remote.KindSegment]} {
-		if name == "" {
-			continue
-		}
-		if data, err = remote.ReadObject(ctx, b, name, 1<<30); err != nil {
-			return size, last, err
-		}
-		if step, err := remote.DecodeStep(name, id.StoreID, data); err == nil {
-			last = step.Written
-		} else if segment, err := remote.DecodeSegment(name, id.StoreID, data); err == nil && segment.Written.After(last) {
-			last = segment.Written
-		}
-	}
-	return size, last, nil
+	r, err := remote.Verify(ctx, b, false)
+	return r.Bytes, r.Point.Time, err
 }
