@@ -369,11 +369,10 @@ func (r *Reader) release() error {
 		r.session.close(ctx)
 		cancel()
 	}
-	if db := r.db.Load(); db != nil {
-		err = db.Close()
-	}
-	for _, db := range r.old {
-		err = errors.Join(err, db.Close())
+	for _, db := range append(r.old, r.db.Load()) {
+		if db != nil {
+			err = errors.Join(err, db.Close())
+		}
 	}
 	if r.files != nil {
 		err = errors.Join(err, r.files.close())

@@ -10,6 +10,7 @@ replace (
 
 require (
 	github.com/cheggaaa/pb/v3 v3.1.7
+	github.com/dustin/go-humanize v1.0.1
 	github.com/mattn/go-isatty v0.0.22
 	github.com/shaledb/shale v0.0.0
 	github.com/shaledb/shale/remote v0.0.0
@@ -22,7 +23,6 @@ require (
 	github.com/VividCortex/ewma v1.2.0 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
-	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/fatih/color v1.19.0 // indirect
 	github.com/golang/snappy v1.0.0 // indirect
 	github.com/google/btree v1.1.3 // indirect

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,11 +67,14 @@ func restore(ctx context.Context, env Environment, bucket, dir, id string, at re
 		}
 		var list strings.Builder
 		for _, state := range below {
-			size, last, err := describe(ctx, state)
+			var r remote.Report
+			if b, err = state.Open(ctx); err == nil {
+				r, err = remote.Verify(ctx, b, false)
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", state, err)
 			}
-			fmt.Fprintf(&list, "\n%s  last written %s, %s", state, last.Local().Format("2006-01-02 15:04:05"), base.FormatBytes(size))
+			fmt.Fprintf(&list, "\n%s  last written %s, %s", state, r.Point.Time.Local().Format(time.DateTime), base.FormatBytes(r.Bytes))
 		}
 		return fmt.Errorf("%s has backups below it, of each state of each member: choose one of%s", from, &list)
 	}
@@ -108,3 +112,22 @@ func restore(ctx context.Context, env Environment, bucket, dir, id string, at re
 // restoredStore is the folder in a member's folder in which a backup is restored. An interrupted restore goes on
 // there.
 const restoredStore = "restored"
+
+// storesBelow returns the buckets of stores below this one, in order.
+func storesBelow(ctx context.Context, p s3.Place) ([]s3.Place, error) {
+	b, err := p.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var found []s3.Place
+	for info, err := range b.List(ctx, "", "") {
+		if err != nil {
+			return nil, err
+		}
+		if prefix, ok := strings.CutSuffix(info.Name, "/"+remote.IdentityName); ok {
+			found = append(found, p.Below(strings.Split(prefix, "/")...))
+		}
+	}
+	slices.SortFunc(found, func(a, b s3.Place) int { return strings.Compare(a.String(), b.String()) })
+	return found, nil
+}

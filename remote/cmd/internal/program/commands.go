@@ -16,8 +16,7 @@ type entry struct {
 // An option is an option of a command.
 type option struct {
 	Name string
-	Kind string // what help calls its argument; empty: it takes none
-	Help string
+	Help string // what it calls its argument stands in backquotes; without them it takes none
 }
 
 // buckets is the paragraph that says how a bucket is named.
@@ -33,11 +32,11 @@ Opens the store DIR for writing, and copies what is new into the bucket: the log
 goes on until Ctrl-C or SIGTERM, and then ships the rest. Only one program at a time can have a store open. A program
 that writes to its store by itself ships it by itself too, with remote.Open of module remote instead of shale.Open.
 With --once it brings the bucket up to date and ends.`, []option{
-		{"once", "", "ship everything that is new, and end"},
-		{"every", "TIME", "ship the log this often (1s)"},
-		{"publish", "TIME", "publish tables this often (1m)"},
-		{"retain", "TIME", "keep states for restores this long (24h)"},
-		{"strict", "", "acknowledge only writes that are in the bucket"},
+		{"once", "ship everything that is new, and end"},
+		{"every", "ship the log each `TIME` (1s)"},
+		{"publish", "publish tables each `TIME` (1m)"},
+		{"retain", "keep states for restores for this `TIME` (24h)"},
+		{"strict", "acknowledge only writes that are in the bucket"},
 	}},
 	{restore, "restore", "BUCKET DIR", "make a store from a bucket, as it is now or as it was at a time", `
 Makes a store in the folder DIR, which must be empty or not exist. If a restore was interrupted, the same command goes
@@ -45,9 +44,9 @@ on with what is there. The command says to which point the store was restored, a
 The store in the bucket stays as it is. Status 1 if that point can't be restored; then the nearest ones that can be are
 named. If a table is damaged or missing, an earlier step and more of the logs lead to the same point, where the bucket
 has them; the newest point is then the best that can be reached, and status 1 says that something is left out.`, []option{
-		{"at", "POINT", "a time (2026-11-25T04:05:06Z, without Z or a zone local time, or 15m for a quarter of an hour ago), seq:N for a sequence number, step:N for a step"},
-		{"pin", "NAME", "restore the state that a pin keeps"},
-		{"salvage", "", "fetch damaged tables too, as they are: the command repair then saves what is provably correct"},
+		{"at", "a `POINT`: a time (2026-11-25T04:05:06Z, without Z or a zone local time, or 15m for a quarter of an hour ago), seq:N for a sequence number, step:N for a step"},
+		{"pin", "restore the state that the pin `NAME` keeps"},
+		{"salvage", "fetch damaged tables too, as they are: the command repair then saves what is provably correct"},
 	}},
 	{promote, "promote", "BUCKET DIR", "restore a store, and take it over from a program that still writes it", `
 Makes a store in the folder DIR as restore does, and makes it the owner of BUCKET. A program that still ships to BUCKET
@@ -58,15 +57,15 @@ Ship DIR to BUCKET afterwards. If it was interrupted, run it again; if it then s
 Compares the names and sizes of all objects with what the steps and pins need. That takes a request for 1,000 objects,
 and changes nothing. It names the newest point that can be restored, and how old that is. Status 1 if something is
 missing or damaged. The command check does the same for a store in a folder.`, []option{
-		{"bucket", "BUCKET", "the bucket, if it is not given as a word"},
-		{"deep", "", "also read every table and every log, and check all of their bytes"},
+		{"bucket", "the `BUCKET`, if it is not given as a word"},
+		{"deep", "also read every table and every log, and check all of their bytes"},
 	}},
 	{pin, "pin", "BUCKET NAME", "keep the newest state of a store in a bucket from being deleted", `
 A restore with --pin NAME then works until unpin, however old the state is. It costs the room of the tables that the
 store itself does not need any more. NAME has lower-case letters, digits, '.', '-' and '_'.`, []option{
-		{"step", "N", "keep the state of this step instead of the newest"},
-		{"lasts", "TIME", "keep it for this long; without this option, until unpin"},
-		{"owner", "TEXT", "who wants it, for people"},
+		{"step", "keep the state of step `N` instead of the newest"},
+		{"lasts", "keep it for this `TIME`; without this option, until unpin"},
+		{"owner", "who wants it: a `TEXT` for people"},
 	}},
 	{pins, "pins", "BUCKET", "list what keeps old states of a store in a bucket", "Readers have pins too, which expire.", nil},
 	{collect, "collect", "BUCKET", "delete what nobody needs any more, where the writer may not delete", `

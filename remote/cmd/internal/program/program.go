@@ -115,26 +115,14 @@ func (entry *entry) command(run func(words []string, options *pflag.FlagSet) err
 	}
 	c.Flags().SortFlags = false
 	for _, o := range entry.Options {
-		if o.Kind == "" {
-			c.Flags().Bool(o.Name, false, o.Help)
+		if strings.Contains(o.Help, "`") {
+			c.Flags().String(o.Name, "", o.Help)
 		} else {
-			c.Flags().Var(&argument{kind: o.Kind}, o.Name, o.Help)
+			c.Flags().Bool(o.Name, false, o.Help)
 		}
 	}
 	c.RunE = func(c *cobra.Command, words []string) error { return run(words, c.Flags()) }
 	return c
-}
-
-// An argument is the text that follows an option. It implements pflag.Value.
-type argument struct{ kind, text string }
-
-func (a *argument) String() string { return a.text }
-func (a *argument) Type() string   { return a.kind }
-
-// Set takes the text as it is.
-func (a *argument) Set(text string) error {
-	a.text = text
-	return nil
 }
 
 // folder returns the store that the words name before the last rest of them, or SHALE_DIR.

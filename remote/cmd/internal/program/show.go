@@ -8,6 +8,8 @@ import (
 
 	"github.com/cheggaaa/pb/v3"
 	"github.com/cheggaaa/pb/v3/termutil"
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/shaledb/shale/internal/base"
 )
@@ -98,19 +100,7 @@ func (d *display) clear() {
 
 // plural returns a number with a noun.
 func plural[N ~int | ~int64 | ~uint64](n N, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return number(n) + " " + noun
-}
-
-// number returns n with a comma before each three digits.
-func number[N ~int | ~int64 | ~uint64](n N) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
+	return humanize.Comma(int64(n)) + " " + english.PluralWord(int(n), noun, "")
 }
 
 // clock returns a time for people, in their zone and exact to a second.
