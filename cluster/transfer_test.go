@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -495,13 +497,21 @@ func TestSnapshots_FilesChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		state, err := manifest.Load(disk, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A log that was flushed just before may be there and not be needed.
+		idle := func(name string) bool {
+			return c.suffix == ".wal" && !slices.ContainsFunc(state.Logs, func(l manifest.LogInfo) bool { return base.LogName(l.Num) == name && l.Length > 10 })
+		}
 		for _, name := range names {
 			path := filepath.Join(dir, name)
 			info, err := disk.Stat(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !strings.HasSuffix(name, c.suffix) || info.Size == 0 {
+			if !strings.HasSuffix(name, c.suffix) || info.Size == 0 || idle(name) {
 				continue
 			}
 			if c.what == "gone" {

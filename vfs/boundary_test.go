@@ -18,7 +18,7 @@ import (
 // make them crash or fail. These names may be used outside this package.
 var (
 	allowedOS      = regexp.MustCompile(`^(Err\w+|Getpid|Getenv|Stdin|Stdout|Stderr|Args|Exit|Getpagesize|Signal|Interrupt)$`)
-	allowedSyscall = regexp.MustCompile(`^(E[A-Z0-9]+|Errno|Rlimit|Getrlimit|RLIMIT_NOFILE)$`) // to recognize errors, and for how many files may be open
+	allowedSyscall = regexp.MustCompile(`^(E[A-Z0-9]+|Errno|Rlimit|Getrlimit|RLIMIT_NOFILE|SIG[A-Z]+)$`) // to recognize errors, for how many files may be open, and signals
 	bannedFilepath = regexp.MustCompile(`^(Walk|WalkDir|Glob|EvalSymlinks)$`)
 	bannedImports  = regexp.MustCompile(`^(io/ioutil|golang\.org/x/sys/.*)$`)
 )
