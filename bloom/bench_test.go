@@ -69,12 +69,29 @@ func serial[F asker](b *testing.B, fs []F) {
 	}
 }
 
+// many asks for 1024 hashes in one call. What it reports is for each of them.
+func many(b *testing.B, f *Blocked) {
+	var hs [1024]uint64
+	var out [1024]bool
+	all := questions()
+	next := 0
+	for b.Loop() {
+		for i := range hs {
+			hs[i] = question(all, next)
+			next++
+		}
+		f.MayContainMany(hs[:], out[:])
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(hs)), "ns/key")
+}
+
 func BenchmarkMiss(b *testing.B) {
 	const tables, keys = 16, 62500
 	b.Run("blocked10/small/stream", func(b *testing.B) { stream(b, benchFilters(1, 12500, 10)) })
 	b.Run("blocked10/stream", func(b *testing.B) { stream(b, benchFilters(tables, keys, 10)) })
 	b.Run("line32/stream", func(b *testing.B) { stream(b, peers(tables, keys, newLine32)) })
 	b.Run("classic/stream", func(b *testing.B) { stream(b, peers(tables, keys, newClassic)) })
+	b.Run("blocked10/many", func(b *testing.B) { many(b, benchFilters(1, tables*keys, 10)[0]) })
 	b.Run("blocked14/stream", func(b *testing.B) { stream(b, benchFilters(tables, keys, 14)) })
 	b.Run("blocked24/stream", func(b *testing.B) { stream(b, benchFilters(tables, keys, 24)) })
 	b.Run("fence", func(b *testing.B) { serial(b, make([]nothing, tables)) })
@@ -94,6 +111,8 @@ func BenchmarkMissOutOfCache(b *testing.B) {
 	}
 	const tables, keys = 64, 50e6 / 64
 	b.Run("blocked10", func(b *testing.B) { stream(b, benchFilters(tables, keys, 10)) })
+	b.Run("blocked10/one", func(b *testing.B) { stream(b, benchFilters(1, tables*keys, 10)) })
+	b.Run("blocked10/many", func(b *testing.B) { many(b, benchFilters(1, tables*keys, 10)[0]) })
 	b.Run("line32", func(b *testing.B) { stream(b, peers(tables, keys, newLine32)) })
 	b.Run("classic", func(b *testing.B) { stream(b, peers(tables, keys, newClassic)) })
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,18 +18,3 @@ func now() time.Duration {
 }
 
 const clock = "processor time of the thread"
-
-// availableMemory is in bytes, 0 if it is not known.
-func availableMemory() int64 {
-	data, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	_, after, _ := bytes.Cut(data, []byte("MemAvailable:"))
-	line, _, _ := bytes.Cut(after, []byte(" kB"))
-	kilobytes, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return kilobytes << 10
-}

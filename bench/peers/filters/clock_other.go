@@ -10,6 +10,3 @@ var start = time.Now()
 func now() time.Duration { return time.Since(start) }
 
 const clock = "time on the clock"
-
-// availableMemory is not known.
-func availableMemory() int64 { return 0 }

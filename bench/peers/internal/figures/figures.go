@@ -43,14 +43,6 @@ func Columns(w io.Writer) *tabwriter.Writer {
 	return tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 }
 
-// Number prints a figure times a factor, or - for none.
-func Number(format string, value *float64, times float64) string {
-	if value == nil {
-		return "-"
-	}
-	return fmt.Sprintf(format, *value*times)
-}
-
 // List splits the value of a flag.
 func List(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })

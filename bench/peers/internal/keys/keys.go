@@ -2,12 +2,9 @@
 // number, none of which is held in memory.
 package keys
 
-import (
-	"math/rand/v2"
-	"strings"
-)
+import "math/rand/v2"
 
-// Size is the length of a key, unless WithSize says more.
+// Size is the length of a key.
 const Size = 16
 
 // MaxEntries are what twelve digits can number.
@@ -20,7 +17,6 @@ const MaxEntries = 500_000_000_000
 type Space struct {
 	structured     bool
 	order, between Permutation
-	prefix         string // of all keys
 }
 
 // NewSpace returns n keys of a kind, random or structured, and the absent ones.
@@ -32,20 +28,8 @@ func NewSpace(kind string, n int) Space {
 	}
 }
 
-// WithSize returns the same keys behind a prefix that makes them longer.
-// Requires: size >= Size.
-func (s Space) WithSize(size int) Space {
-	const address = "https://example.org/archive/collections/periodicals/"
-	s.prefix = strings.Repeat(address, size/len(address)+1)[:size-Size]
-	return s
-}
-
-// size is the length of a key.
-func (s Space) size() int { return len(s.prefix) + Size }
-
 // Present appends the i-th key to be written to buf, i < n.
 func (s Space) Present(buf []byte, i uint64) []byte {
-	buf = append(buf, s.prefix...)
 	if s.structured {
 		return appendUser(buf, 2*s.order.At(i))
 	}
@@ -55,7 +39,6 @@ func (s Space) Present(buf []byte, i uint64) []byte {
 // Absent appends the i-th absent key. Structured keys repeat after n-1, random
 // ones never.
 func (s Space) Absent(buf []byte, i uint64) []byte {
-	buf = append(buf, s.prefix...)
 	if s.structured {
 		return appendUser(buf, 2*s.between.At(i%s.between.n)+1)
 	}
@@ -84,43 +67,42 @@ func appendUser(buf []byte, x uint64) []byte {
 // starts, so that what is timed is lookups.
 type Slab struct {
 	data   []byte
-	size   int // of a key
 	absent bool
 }
 
 // Len is how many keys there are.
-func (s Slab) Len() int { return len(s.data) / s.size }
+func (s Slab) Len() int { return len(s.data) / Size }
 
 // Key is the i-th of them.
-func (s Slab) Key(i int) []byte { return s.data[i*s.size : (i+1)*s.size : (i+1)*s.size] }
+func (s Slab) Key(i int) []byte { return s.data[i*Size : (i+1)*Size : (i+1)*Size] }
 
 // Absent tells whether the keys are absent ones.
 func (s Slab) Absent() bool { return s.absent }
 
 // AbsentSlab has the absent keys with the numbers [from, from+count).
 func (s Space) AbsentSlab(from uint64, count int) Slab {
-	data := make([]byte, 0, count*s.size())
+	data := make([]byte, 0, count*Size)
 	for i := range count {
 		data = s.Absent(data, from+uint64(i))
 	}
-	return Slab{data: data, size: s.size(), absent: true}
+	return Slab{data: data, absent: true}
 }
 
 // PresentSlab has present keys at random.
 func (s Space) PresentSlab(seed uint64, n, count int) Slab {
 	r := rand.New(rand.NewPCG(5, seed))
-	data := make([]byte, 0, count*s.size())
+	data := make([]byte, 0, count*Size)
 	for range count {
 		data = s.Present(data, r.Uint64N(uint64(n)))
 	}
-	return Slab{data: data, size: s.size()}
+	return Slab{data: data}
 }
 
 // PresentRange has the present keys with the numbers [from, from+count).
 func (s Space) PresentRange(from uint64, count int) Slab {
-	data := make([]byte, 0, count*s.size())
+	data := make([]byte, 0, count*Size)
 	for i := range count {
 		data = s.Present(data, from+uint64(i))
 	}
-	return Slab{data: data, size: s.size()}
+	return Slab{data: data}
 }

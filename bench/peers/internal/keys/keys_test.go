@@ -96,16 +96,3 @@ func TestKeySpace_Form(t *testing.T) {
 		t.Errorf("%d keys, want 9", len(got))
 	}
 }
-
-func TestSpace_WithSize(t *testing.T) {
-	s := NewSpace("structured", 1000).WithSize(100)
-	hit, miss := s.PresentRange(3, 5), s.AbsentSlab(3, 5)
-	for i := range 5 {
-		if k := hit.Key(i); len(k) != 100 || !bytes.HasSuffix(k, NewSpace("structured", 1000).Present(nil, uint64(3+i))) {
-			t.Errorf("present key %d is %q, of %d bytes, want 100", 3+i, k, len(k))
-		}
-		if k := miss.Key(i); len(k) != 100 || !bytes.HasSuffix(k, NewSpace("structured", 1000).Absent(nil, uint64(3+i))) {
-			t.Errorf("absent key %d is %q, of %d bytes, want 100", 3+i, k, len(k))
-		}
-	}
-}
