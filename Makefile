@@ -16,7 +16,7 @@ mutants: ; .ci/mutate $(MUTANTS)
 pauses: ; go run ./internal/pauses -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(RUN),-run '$(RUN)') $(if $(SITES),-sites $(SITES)) $(if $(RACE),-race)
 flaky: ; .ci/flaky $(or $(ROUNDS),20) $(if $(PACKAGES),'$(PACKAGES)')
 bench: ; go run ./bench
-figures: ; cd bench/report && go run . -only F1,F2 -o ../../report && cp ../../report/figures/f[12]-*.svg ../../docs/figures
+figures: ; cd bench/report && go run . -o ../../docs/figures
 peers: ; cd bench/peers && go run -tags '$(TAGS)' . -n 5000000
 filters: ; cd bench/peers && go run ./filters
 steady: T = 20m

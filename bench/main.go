@@ -3,7 +3,7 @@
 //	go run ./bench
 //
 // prints a table in half a minute; package internal/benchmark says how it measures.
-// For a page of figures: cd bench/report && go run . -o DIR
+// For figures: cd bench/report && go run . -o DIR
 package main
 
 import (

@@ -13,31 +13,13 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A stream has the keys to look up, in order. found says which of them are present; if
-// it is nil, all are absent.
-type stream struct {
-	keys  [][]byte
-	found []bool
-}
-
-func (q stream) part(from, to int) stream {
-	p := stream{keys: q.keys[from:to]}
-	if q.found != nil {
-		p.found = q.found[from:to]
-	}
-	return p
-}
-
-// A way is how a store is read.
+// A way is how a store is read. There is no block cache: every block that is looked into
+// is read.
 type way struct {
 	filters bool
-	cache   int64 // bytes of the block cache; negative: none
-	cold    bool  // the files are not in the page cache
-	warmUp  stream
-	scan    bool // warm up with a scan of the whole store
+	cold    bool // the files are not in the page cache
 	limit   time.Duration
-	dropAll bool
-	timed   *[]int64 // if not nil, gets the nanoseconds of each lookup
+	dropAll bool // of the system's caches, too
 }
 
 // randomFS opens files so that the system reads ahead nothing.
@@ -55,10 +37,10 @@ func (fs randomFS) Open(name string) (vfs.File, error) {
 	return f, nil
 }
 
-// pass looks up the keys of q once, and checks the answers and the counts.
-func (s *store) pass(ctx context.Context, w way, q stream) (benchmark.Counts, shale.Metrics, error) {
+// pass looks up the keys, which are absent, once, and checks the answers and the counts.
+func (s *store) pass(ctx context.Context, w way, keys [][]byte) (benchmark.Counts, shale.Metrics, error) {
 	none, noMetrics := benchmark.Counts{}, shale.Metrics{}
-	opts := shale.Options{FS: vfs.Unmapped, ReadOnly: true, CacheSize: w.cache, FilterBits: s.bits}
+	opts := shale.Options{FS: vfs.Unmapped, ReadOnly: true, CacheSize: -1, FilterBits: s.bits}
 	if !w.filters {
 		opts.FilterBits = -1
 	}
@@ -76,8 +58,10 @@ func (s *store) pass(ctx context.Context, w way, q stream) (benchmark.Counts, sh
 	if have := db.Metrics().FilterMemory; w.filters && have < s.shape.FilterMemory {
 		return none, noMetrics, fmt.Errorf("%d bytes of filters are in memory, and there are %d", have, s.shape.FilterMemory)
 	}
-	if err := w.prepare(ctx, db); err != nil {
-		return none, noMetrics, err
+	if !w.cold {
+		if err := readAll(ctx, db); err != nil {
+			return none, noMetrics, err
+		}
 	}
 	runtime.GC()
 	lookups, took := 0, time.Duration(0)
@@ -88,7 +72,7 @@ func (s *store) pass(ctx context.Context, w way, q stream) (benchmark.Counts, sh
 		// one has read.
 		batch = min(max(int(s.bytes/4096)/20/max(s.runs, 1), 5), batch)
 	}
-	for lookups < len(q.keys) && took < w.limit {
+	for lookups < len(keys) && took < w.limit {
 		if w.cold {
 			if err := w.drop(s.dir); err != nil {
 				return none, noMetrics, err
@@ -97,68 +81,47 @@ func (s *store) pass(ctx context.Context, w way, q stream) (benchmark.Counts, sh
 		if err := ctx.Err(); err != nil {
 			return none, noMetrics, err
 		}
+		part := keys[lookups:min(lookups+batch, len(keys))]
 		begin := time.Now()
-		n, err := w.ask(db, q.part(lookups, min(lookups+batch, len(q.keys))))
-		if err != nil {
+		if err := ask(db, part); err != nil {
 			return none, noMetrics, err
 		}
 		took += time.Since(begin)
-		lookups += n
+		lookups += len(part)
 	}
-	counts, m, err := counter.Stop(lookups, took, q.found == nil)
+	counts, m, err := counter.Stop(lookups, took, true)
 	if err != nil {
 		return none, noMetrics, err
 	}
 	return counts, m, db.Close()
 }
 
-// prepare fills the caches as w says.
-func (w way) prepare(ctx context.Context, db *shale.DB) error {
-	if w.cold {
-		return nil // ask comes after drop, for each batch
-	}
-	if w.scan || w.cache < 0 { // without a block cache this fills the page cache
-		n := 0
-		for _, err := range db.Scan(shale.Range{}) {
-			if n++; n%4096 == 0 && err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return err
-			}
+// readAll fills the page cache.
+func readAll(ctx context.Context, db *shale.DB) error {
+	n := 0
+	for _, err := range db.Scan(shale.Range{}) {
+		if n++; n%4096 == 0 && err == nil {
+			err = ctx.Err()
 		}
-	}
-	w.timed = nil
-	for from := 0; from < len(w.warmUp.keys); from += 1000 {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if _, err := w.ask(db, w.warmUp.part(from, min(from+1000, len(w.warmUp.keys)))); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ask looks up all keys of q, and checks the answers.
-func (w way) ask(db *shale.DB, q stream) (int, error) {
-	for i, key := range q.keys {
-		var begin time.Time
-		if w.timed != nil {
-			begin = time.Now()
-		}
+// ask looks up keys, none of which must be there.
+func ask(db *shale.DB, keys [][]byte) error {
+	for _, key := range keys {
 		found, err := db.Has(key)
-		if w.timed != nil {
-			*w.timed = append(*w.timed, int64(time.Since(begin)))
-		}
 		if err != nil {
-			return i, err
+			return err
 		}
-		if want := q.found != nil && q.found[i]; found != want {
-			return i, fmt.Errorf("wrong answer: Has(%q) = %v", key, found)
+		if found {
+			return fmt.Errorf("wrong answer: Has(%q) = true", key)
 		}
 	}
-	return len(q.keys), nil
+	return nil
 }
 
 // drop takes the store's tables out of the page cache, or everything.
@@ -172,21 +135,23 @@ func (w way) drop(dir string) error {
 }
 
 // compare reads the store with filters ignored, on, on, and ignored again. So a slow
-// change of the machine's speed affects both alike. Without a block cache, the two
-// passes of each must count the same.
-func (s *store) compare(ctx context.Context, w way, q stream) (off, on *cell, err error) {
-	off, on = s.cell(w, false), s.cell(w, true)
+// change of the machine's speed affects both alike. The two passes of each must count the
+// same.
+func (s *store) compare(ctx context.Context, w way, keys [][]byte) (off, on *cell, err error) {
 	for _, filters := range []bool{false, true, true, false} {
 		w.filters = filters
-		c := off
+		c := &off
 		if filters {
-			c = on
+			c = &on
 		}
-		r, m, err := s.pass(ctx, w, q)
+		if *c == nil {
+			*c = s.cell(w)
+		}
+		r, m, err := s.pass(ctx, w, keys)
 		if err != nil {
-			return nil, nil, fmt.Errorf("filters %s: %w", words["filters"][int(bit(filters))], err)
+			return nil, nil, fmt.Errorf("filters %s: %w", word(filters, filterWords), err)
 		}
-		if err := c.add(r, m, w.cache < 0); err != nil {
+		if err := (*c).add(r, m); err != nil {
 			return nil, nil, err
 		}
 	}

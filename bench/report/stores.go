@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/compaction"
@@ -16,8 +15,7 @@ import (
 
 // A recipe says how to make a store.
 type recipe struct {
-	levels int     // with one run each; 0: all runs are in level 0
-	runs   int     // of level 0, never merged; only without levels
+	levels int     // with one run each
 	bits   float64 // of filters; 0: none
 }
 
@@ -30,7 +28,6 @@ type store struct {
 	runs   int
 	bytes  int64 // of tables
 	keys   int
-	raw    int64 // bytes of keys and values
 }
 
 // A maker writes a store, record by record.
@@ -43,27 +40,17 @@ type maker struct {
 	next    int
 }
 
-func newMaker(ctx context.Context, dir string, records []benchmark.Record) *maker {
-	return &maker{ctx: ctx, dir: dir, records: records, order: rand.New(rand.NewPCG(1, 2)).Perm(len(records))}
-}
-
 // make makes the store in a new folder below parent.
 func (r recipe) make(ctx context.Context, parent string, records []benchmark.Record) (*store, error) {
 	dir, err := os.MkdirTemp(parent, "store-")
 	if err != nil {
 		return nil, err
 	}
-	m := newMaker(ctx, filepath.Join(dir, "db"), records)
-	raw := benchmark.RawBytes(records)
-	if r.levels == 0 {
-		err = m.flushes(r, raw)
-	} else {
-		err = m.tree(r, raw)
-	}
-	if err != nil {
+	m := &maker{ctx: ctx, dir: filepath.Join(dir, "db"), records: records, order: rand.New(rand.NewPCG(1, 2)).Perm(len(records))}
+	if err := m.tree(r, benchmark.RawBytes(records)); err != nil {
 		return nil, fmt.Errorf("make a store: %w", err)
 	}
-	return m.finished(r, raw)
+	return m.finished(r)
 }
 
 // options returns the options of all stores.
@@ -76,13 +63,6 @@ func (r recipe) options(memtable, table int64) shale.Options {
 		FS:           vfs.Unmapped, // whose reads the system counts
 		MemtableSize: max(memtable, 4<<10), TableSize: table, FilterBits: bits, Durability: shale.SyncManual,
 	}
-}
-
-// flushes makes r.runs runs in level 0.
-func (m *maker) flushes(r recipe, raw int64) error {
-	opts := r.options(2*raw+1<<20, max(raw, 1<<20))
-	opts.CompactionWorkers = -1
-	return m.with(opts, func() error { return m.parts(len(m.order), r.runs) })
 }
 
 // tree makes r.levels levels with a run each, beginning with the last. Each has 8 % of
@@ -194,13 +174,13 @@ func (m *maker) put(upTo int) error {
 }
 
 // finished describes the store.
-func (m *maker) finished(r recipe, raw int64) (*store, error) {
+func (m *maker) finished(r recipe) (*store, error) {
 	// Fewer bits than the filters have would limit their memory.
 	db, err := shale.Open(m.dir, &shale.Options{FS: vfs.Unmapped, ReadOnly: true, FilterBits: r.bits})
 	if err != nil {
 		return nil, err
 	}
-	s := &store{dir: m.dir, bits: r.bits, shape: db.Metrics(), keys: len(m.records), raw: raw}
+	s := &store{dir: m.dir, bits: r.bits, shape: db.Metrics(), keys: len(m.records)}
 	if err := db.Close(); err != nil {
 		return nil, err
 	}
@@ -213,28 +193,3 @@ func (m *maker) finished(r recipe, raw int64) (*store, error) {
 }
 
 func (s *store) remove() { _ = os.RemoveAll(filepath.Dir(s.dir)) }
-
-// timeToWrite writes all records into a store, merges them into one level and removes
-// the store. It returns the time without the removal, and the metrics at the end.
-func (r recipe) timeToWrite(ctx context.Context, parent string, records []benchmark.Record) (time.Duration, shale.Metrics, error) {
-	dir, err := os.MkdirTemp(parent, "store-")
-	if err != nil {
-		return 0, shale.Metrics{}, err
-	}
-	defer os.RemoveAll(dir)
-	m := newMaker(ctx, filepath.Join(dir, "db"), records)
-	var took time.Duration
-	var wrote shale.Metrics
-	err = m.with(r.options(4<<20, 4<<20), func() error {
-		begin := time.Now()
-		if err := m.put(len(m.order)); err != nil {
-			return err
-		}
-		if err := m.db.Compact(ctx, shale.Range{}); err != nil {
-			return err
-		}
-		took, wrote = time.Since(begin), m.db.Metrics()
-		return nil
-	})
-	return took, wrote, err
-}

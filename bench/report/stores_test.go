@@ -20,9 +20,9 @@ func testRecords(n int) []benchmark.Record {
 // The tree that was asked for is made, and the same each time.
 func TestRecipe_Tree(t *testing.T) {
 	records := testRecords(6000)
-	var q stream
+	var absent [][]byte
 	for i := range 500 {
-		q.keys = append(q.keys, fmt.Appendf(nil, "key%07d.", 2*(i*11+20)))
+		absent = append(absent, fmt.Appendf(nil, "key%07d.", 2*(i*11+20)))
 	}
 	all := []int{1, 2, 3}
 	if testing.Short() {
@@ -38,7 +38,7 @@ func TestRecipe_Tree(t *testing.T) {
 			if s.runs != levels || len(s.levels) != levels || s.keys != len(records) {
 				t.Errorf("%d runs in %+v, want %d", s.runs, s.levels, levels)
 			}
-			off, on, err := s.compare(t.Context(), way{cache: noCache, limit: time.Minute}, q)
+			off, on, err := s.compare(t.Context(), way{limit: time.Minute}, absent)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,27 +56,15 @@ func TestRecipe_Tree(t *testing.T) {
 	}
 }
 
-func TestRecipe_Runs(t *testing.T) {
-	for _, runs := range []int{1, 5} {
-		s, err := recipe{runs: runs}.make(t.Context(), t.TempDir(), testRecords(1000))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.runs != runs || len(s.levels) != 1 || s.levels[0].Level != 0 || s.levels[0].Filter != 0 {
-			t.Errorf("%+v, want %d runs in level 0 without filters", s.levels, runs)
-		}
-	}
-}
-
 // What is measured has all of its filters in memory, or is not measured.
 func TestPass_FiltersMissing(t *testing.T) {
-	s, err := recipe{runs: 1, bits: 10}.make(t.Context(), t.TempDir(), testRecords(1000))
+	s, err := recipe{levels: 1, bits: 10}.make(t.Context(), t.TempDir(), testRecords(1000))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.shape.FilterMemory++
-	w := way{filters: true, cache: noCache, limit: time.Minute}
-	if _, _, err := s.pass(t.Context(), w, stream{}); err == nil || !strings.Contains(err.Error(), "of filters are in memory") {
+	w := way{filters: true, limit: time.Minute}
+	if _, _, err := s.pass(t.Context(), w, nil); err == nil || !strings.Contains(err.Error(), "of filters are in memory") {
 		t.Errorf("pass: %v", err)
 	}
 }
