@@ -12,11 +12,19 @@ import (
 // A column of a table is one figure of every run.
 type column struct {
 	title, format string
-	figure        func(*results.Run) float64
+	figure        func(*results.Run) float64 // nil: the highest throughput of a round over the lowest
+}
+
+func (c *column) of(cell *results.Cell) float64 {
+	if c.figure == nil {
+		return cell.Spread(results.Rate)
+	}
+	return cell.Median(c.figure)
 }
 
 var mainColumns = []column{
 	{"k ops/s", "%.1f", func(r *results.Run) float64 { return r.OpsPerSecond / 1e3 }},
+	{"spread", "%.2f", nil},
 	{"ns/op", "%.0f", func(r *results.Run) float64 { return r.NanosPerOp }},
 	{"own", "%.0f", func(r *results.Run) float64 { return r.OwnNanosPerOp }},
 	{"p50 us", "%.2f", func(r *results.Run) float64 { return r.Latency.P50 }},
@@ -24,10 +32,21 @@ var mainColumns = []column{
 	{"p99.9", "%.2f", func(r *results.Run) float64 { return r.Latency.P999 }},
 	{"max", "%.0f", func(r *results.Run) float64 { return r.Latency.Max }},
 	{"CPU ns", "%.0f", func(r *results.Run) float64 { return r.CPUNanosPerOp }},
-	{"allocs", "%.2f", func(r *results.Run) float64 { return r.AllocsPerOp }},
 	{"GC %", "%.1f", func(r *results.Run) float64 { return 100 * r.GCShare }},
-	{"read calls", "%.4f", func(r *results.Run) float64 { return r.IO.ReadCalls }},
 	{"peak MB", "%.0f", func(r *results.Run) float64 { return float64(r.PeakBytes) / 1e6 }},
+	{"anon", "%.0f", func(r *results.Run) float64 { return float64(r.AnonBytes) / 1e6 }},
+}
+
+// resourceColumns are of the whole process, for an operation.
+var resourceColumns = []column{
+	{"allocs", "%.2f", func(r *results.Run) float64 { return r.AllocsPerOp }},
+	{"their bytes", "%.0f", func(r *results.Run) float64 { return r.BytesPerOp }},
+	{"read calls", "%.4f", func(r *results.Run) float64 { return r.IO.ReadCalls }},
+	{"bytes read", "%.0f", func(r *results.Run) float64 { return r.IO.ReadBytes }},
+	{"from device", "%.0f", func(r *results.Run) float64 { return r.IO.DeviceRead }},
+	{"write calls", "%.4f", func(r *results.Run) float64 { return r.IO.WriteCalls }},
+	{"written", "%.0f", func(r *results.Run) float64 { return r.IO.WrittenBytes }},
+	{"dirtied", "%.0f", func(r *results.Run) float64 { return r.IO.DirtiedBytes }},
 }
 
 var writeColumns = []column{
@@ -51,7 +70,9 @@ func printTable(out io.Writer, f *results.File) {
 	s := f.Summary()
 	fmt.Fprintf(out, "%s; %d entries, %s keys, values of %d bytes; medians of %d rounds\nx: times slower than %s; own: the benchmark's part of ns/op; *: cut by the budget\n",
 		f.Machine, f.Settings.Entries, f.Settings.Keys, f.Settings.ValueBytes, f.Settings.Rounds, s.Base())
-	table(out, s, "x", mainColumns, func(*results.Run) bool { return true })
+	always := func(*results.Run) bool { return true }
+	table(out, s, "x", mainColumns, always)
+	table(out, s, "", resourceColumns, always)
 	table(out, s, "", writeColumns, func(r *results.Run) bool { return r.Write != nil && r.Write.SecondsToSettled > 0 })
 	table(out, s, "", fillColumns, func(r *results.Run) bool { return r.Fill != nil })
 	fmt.Fprintln(out, "\nAs many raw reads of the same files, asked for all at once: what cold seeks take without a store")
@@ -102,7 +123,7 @@ func row(w *tabwriter.Writer, s *results.Summary, cell *results.Cell, ratio bool
 	}
 	fmt.Fprint(w, "\t")
 	for _, c := range columns {
-		fmt.Fprintf(w, c.format+"\t", cell.Median(c.figure))
+		fmt.Fprintf(w, c.format+"\t", c.of(cell))
 	}
 	fmt.Fprintln(w)
 }

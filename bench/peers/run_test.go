@@ -64,11 +64,27 @@ func testRun(t *testing.T, keys string, only []string) {
 			t.Errorf("%s, %s: not in the table", r.Workload, r.Store)
 		}
 	}
+	var again strings.Builder
+	if err := report([]string{file}, &again); err != nil || again.String() != out.String() {
+		t.Errorf("the tables of the file, %v:\n%s\nwant\n%s", err, again.String(), out.String())
+	}
 	if slices.Contains(c.only, "pebble") && s.Cell("readmissing-levels", "pebble, UseL6Filters") == nil {
 		t.Error("no result of the second way to read Pebble")
 	}
 	if left, err := os.ReadDir(c.dir); err != nil || len(left) > 0 {
 		t.Errorf("left in the directory: %v, %v", left, err)
+	}
+}
+
+func TestReport_Refused(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "results.json")
+	if err := new(results.File).Write(empty); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{nil, {empty}, {empty + "x"}, {empty, "more"}} {
+		if err := report(args, t.Output()); err == nil {
+			t.Errorf("report %q: no error", args)
+		}
 	}
 }
 

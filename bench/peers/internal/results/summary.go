@@ -34,23 +34,6 @@ func (c *Cell) Spread(figure func(*Run) float64) float64 {
 	return 1
 }
 
-// Typical is the round with the median throughput, the lower of two.
-func (c *Cell) Typical() *Run {
-	byRate := slices.Clone(c.Rounds)
-	slices.SortFunc(byRate, func(a, b Run) int { return compare(a.OpsPerSecond, b.OpsPerSecond) })
-	return &byRate[(len(byRate)-1)/2]
-}
-
-func compare(a, b float64) int {
-	if a < b {
-		return -1
-	}
-	if a > b {
-		return 1
-	}
-	return 0
-}
-
 // Cut tells whether a round was cut.
 func (c *Cell) Cut() bool {
 	return slices.ContainsFunc(c.Rounds, func(r Run) bool { return r.Cut })
