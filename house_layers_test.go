@@ -65,7 +65,6 @@ var layers = map[string]int{
 	// Many questions to filters at once.
 	"bloom/internal/lines": -1,
 
-	"internal/chart":       0,
 	"internal/treepicture": 0,
 
 	"vfs":            0,
@@ -90,7 +89,7 @@ var layers = map[string]int{
 	// Small errors in bytes with a checksum.
 	"internal/syndrome": -1,
 
-	// Drawings as SVG, which figures of measurements and pictures of the tree are made of.
+	// Drawings as SVG, which pictures of the tree are made of.
 	"internal/svg": -1,
 
 	// Pauses between two steps, for tests.

@@ -28,16 +28,3 @@ func Short(v float64) string {
 	}
 	return s + unit
 }
-
-// Duration writes nanoseconds with three digits and a unit.
-func Duration(nanos float64) string {
-	switch {
-	case nanos < 999.5:
-		return Short(nanos) + " ns"
-	case nanos < 999.5e3:
-		return Short(nanos/1e3) + " µs"
-	case nanos < 999.5e6:
-		return Short(nanos/1e6) + " ms"
-	}
-	return Short(nanos/1e9) + " s"
-}

@@ -1,5 +1,4 @@
-// Package svg writes drawings as SVG, and the numbers in them. All drawings of the
-// project are made with it.
+// Package svg writes drawings as SVG, and the numbers in them.
 //
 // A Drawing escapes every text that it is given. So the result is well-formed XML,
 // whatever bytes a text holds, and no text can become markup.

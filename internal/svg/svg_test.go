@@ -51,11 +51,3 @@ func TestShort(t *testing.T) {
 		}
 	}
 }
-
-func TestDuration(t *testing.T) {
-	for v, want := range map[float64]string{0: "0 ns", 80: "80 ns", 999.6: "1 µs", 1500: "1.5 µs", 3.2e6: "3.2 ms", 2e9: "2 s", 1e12: "1k s"} {
-		if got := Duration(v); got != want {
-			t.Errorf("Duration(%v) = %q, want %q", v, got, want)
-		}
-	}
-}
