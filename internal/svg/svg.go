@@ -36,7 +36,7 @@ func (d *Drawing) Add(format string, values ...any) {
 		case float64: // a tenth of a pixel is exact enough
 			values[i] = strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 		case string:
-			values[i] = Escape(v)
+			values[i] = escape(v)
 		}
 	}
 	fmt.Fprintf(&d.b, format, values...)
@@ -53,10 +53,10 @@ func (d *Drawing) End() []byte {
 	return []byte(d.b.String())
 }
 
-// Escape makes s, which may hold any bytes, text of an SVG or HTML document, also
+// escape makes s, which may hold any bytes, text of an SVG or HTML document, also
 // between quotes. A character that XML does not allow, or that is not visible, becomes
 // U+FFFD.
-func Escape(s string) string {
+func escape(s string) string {
 	return html.EscapeString(strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsGraphic(r) {
 			return r

@@ -15,7 +15,7 @@ func TestEscape(t *testing.T) {
 		"\x00\x01\x1b[31m": "\uFFFD\uFFFD\uFFFD[31m", "\xff\xfe": "\uFFFD\uFFFD", "\ufffe\uffff\u2028\u202e": "\uFFFD\uFFFD\uFFFD\uFFFD",
 		"a\nb": "a\nb", "\t\r": "\uFFFD\uFFFD", "\u00a0é€": "\u00a0é€",
 	} {
-		escaped := Escape(s)
+		escaped := escape(s)
 		var e struct {
 			A    string `xml:"a,attr"`
 			Text string `xml:",chardata"`
