@@ -1,6 +1,6 @@
 // Package benchmark measures how much reading the filters save on lookups of absent
-// keys, and prints a table. Commands bench and shale run it; bench/report draws
-// figures with its keys and its counts.
+// keys, and prints a table. Command bench runs it; bench/report draws figures with its
+// keys and its counts.
 //
 // Without options the keys are the distinct lines of the Go source files in GOROOT.
 // Half of them are loaded and the other half are asked for. So every absent key lies
@@ -34,10 +34,9 @@ type config struct {
 	limit        time.Duration
 }
 
-// Run measures what args ask for and prints the table. The help says that the
-// program is called name.
-func Run(ctx context.Context, name string, args []string, out io.Writer) error {
-	c, err := parse(name, args, out)
+// Run measures what args ask for and prints the table.
+func Run(ctx context.Context, args []string, out io.Writer) error {
+	c, err := parse(args, out)
 	if errors.Is(err, flag.ErrHelp) {
 		return nil
 	}
@@ -47,9 +46,9 @@ func Run(ctx context.Context, name string, args []string, out io.Writer) error {
 	return err
 }
 
-func parse(name string, args []string, out io.Writer) (config, error) {
+func parse(args []string, out io.Writer) (config, error) {
 	var c config
-	set := flag.NewFlagSet(name, flag.ContinueOnError)
+	set := flag.NewFlagSet("bench", flag.ContinueOnError)
 	set.SetOutput(io.Discard) // the caller of Run prints the error
 	set.StringVar(&c.keys, "keys", "", "load the lines of this `file` (with -absent)")
 	set.StringVar(&c.absent, "absent", "", "ask for the lines of this `file` (with -keys)")
@@ -59,7 +58,7 @@ func parse(name string, args []string, out io.Writer) (config, error) {
 	set.DurationVar(&c.limit, "time", 2500*time.Millisecond, "`duration` of each measurement at most")
 	err := set.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(out, "usage: %s [options]\n", name)
+		fmt.Fprintln(out, "usage: bench [options]")
 		set.SetOutput(out)
 		set.PrintDefaults()
 	} else if err != nil {

@@ -191,13 +191,13 @@ func TestRun_Usage(t *testing.T) {
 		"-nonsense": "flag provided but not defined: -nonsense; -h lists",
 		"word":      `unexpected argument "word"`,
 	} {
-		err := Run(t.Context(), "bench", []string{args}, io.Discard)
+		err := Run(t.Context(), []string{args}, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("bench %s: %v, want %q", args, err, want)
 		}
 	}
 	var help strings.Builder
-	if err := Run(t.Context(), "bench", []string{"-h"}, &help); err != nil || !strings.Contains(help.String(), "-keys file") {
+	if err := Run(t.Context(), []string{"-h"}, &help); err != nil || !strings.Contains(help.String(), "-keys file") {
 		t.Errorf("-h: %v, %s", err, help.String())
 	}
 }
@@ -360,7 +360,7 @@ func TestDropCaches(t *testing.T) {
 
 func TestProgress(t *testing.T) {
 	var out strings.Builder
-	p := &Progress{w: &out, What: "loading", total: 200, begin: time.Now().Add(-10 * time.Second)}
+	p := &Progress{w: &out, what: "loading", total: 200, begin: time.Now().Add(-10 * time.Second)}
 	p.At(50)
 	p.At(60) // too soon to be drawn
 	if got := out.String(); !strings.HasPrefix(got, "\rloading [███████░") || !strings.Contains(got, " 25 %, 30s left") || strings.Count(got, "\r") != 1 {

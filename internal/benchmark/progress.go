@@ -11,7 +11,7 @@ import (
 // A Progress draws a bar on standard error if that is a terminal, else nothing.
 type Progress struct {
 	w     io.Writer
-	What  string // stands before the bar
+	what  string // stands before the bar
 	total int
 	shown time.Time
 	begin time.Time
@@ -19,7 +19,7 @@ type Progress struct {
 
 // NewProgress returns a bar that is full at total.
 func NewProgress(what string, total int) *Progress {
-	p := &Progress{What: what, total: total, begin: time.Now()}
+	p := &Progress{what: what, total: total, begin: time.Now()}
 	if info, err := os.Stderr.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		p.w = os.Stderr
 	}
@@ -39,7 +39,7 @@ func (p *Progress) At(n int) {
 	if n > 0 && passed > 2*time.Second {
 		left = ", " + (passed * time.Duration(max(p.total-n, 0)) / time.Duration(n)).Round(time.Second).String() + " left"
 	}
-	fmt.Fprintf(p.w, "\r%s [%s%s] %3d %%%s\x1b[K", p.What, strings.Repeat("█", full), strings.Repeat("░", width-full),
+	fmt.Fprintf(p.w, "\r%s [%s%s] %3d %%%s\x1b[K", p.what, strings.Repeat("█", full), strings.Repeat("░", width-full),
 		n*100/max(p.total, 1), left)
 }
 
