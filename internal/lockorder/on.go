@@ -1,15 +1,14 @@
-//go:build invariants
+//go:build lockorder
 
 package lockorder
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -34,7 +33,7 @@ func (m *Mutex[L]) TryLock() bool {
 		return false
 	}
 	var l L
-	note(func(h []Lock) []Lock { return append(h, l) })
+	locks.take(l)
 	return true
 }
 
@@ -47,47 +46,96 @@ func (m *Mutex[L]) Unlock() {
 // Enter notes that the goroutine takes a lock that is not a Mutex. It ends the process as Lock does.
 func Enter[L Lock]() {
 	var l L
-	note(func(held []Lock) []Lock {
-		for _, h := range held {
-			if later := h.rank() >= l.rank(); later && l.rank() < (Leaf{}).rank() {
-				fail(fmt.Sprintf("lockorder: %T is taken under %T", l, h))
-			}
-		}
-		return append(held, l)
-	})
+	if last := locks.take(l); last != nil && l.rank() < (Leaf{}).rank() && last.rank() >= l.rank() && !nested(string(debug.Stack())) {
+		fail(fmt.Sprintf("lockorder: %T is taken under %T", l, last))
+	}
 }
 
 // Leave notes that it gives the lock up.
 func Leave[L Lock]() {
 	var l L
-	note(func(held []Lock) []Lock {
-		i := len(held) - 1
-		for i >= 0 && held[i].rank() != l.rank() {
-			i--
-		}
-		if i < 0 {
-			fail(fmt.Sprintf("lockorder: %T is given up by a goroutine that has not taken it", l))
-		}
-		return slices.Delete(held, i, i+1)
-	})
+	if !locks.give(l) {
+		fail(fmt.Sprintf("lockorder: %T is given up by a goroutine that has not taken it", l))
+	}
 }
 
-// held has, for each goroutine that holds locks, which these are.
-var held sync.Map // of a goroutine's number to []Lock
+// nested reports whether a test stands between two parts of a stack, whose lines are as those of debug.Stack: the file
+// system of a test uses another store while it is called, and each store has locks of its own.
+func nested(stack string) bool {
+	below := "" // what calls what was seen last
+	for line := range strings.Lines(stack) {
+		file, ok := strings.CutPrefix(line, "\t")
+		if !ok || strings.Contains(file, "/internal/lockorder/") || strings.Contains(file, "/src/testing/") || strings.Contains(file, "/src/runtime/") {
+			continue
+		}
+		now := "store"
+		if strings.Contains(file, "_test.go:") || strings.Contains(file, "/test/") {
+			now = "test"
+		}
+		if now == "store" && below == "test" {
+			return true
+		}
+		below = now
+	}
+	return false
+}
 
-// note changes what the goroutine holds.
-func note(change func(held []Lock) []Lock) {
-	var buf [64]byte
-	stack := buf[len("goroutine "):runtime.Stack(buf[:], false)]
-	id, err := strconv.ParseUint(string(stack[:bytes.IndexByte(stack, ' ')]), 10, 64)
-	if err != nil {
-		panic(err)
+// locks knows which locks each goroutine holds. It allocates nothing once it has run for a while, since tests count
+// what a store allocates.
+var locks = holders{held: make(map[uint64][]Lock)}
+
+type holders struct {
+	mu   sync.Mutex
+	buf  [64]byte
+	held map[uint64][]Lock // by the number of a goroutine that holds some
+	free [][]Lock          // slices to be used again
+}
+
+// goroutine returns the number of the goroutine. Requires: mu is held.
+func (h *holders) goroutine() (id uint64) {
+	for _, c := range h.buf[len("goroutine "):runtime.Stack(h.buf[:], false)] {
+		if c < '0' || c > '9' {
+			break
+		}
+		id = id*10 + uint64(c-'0')
 	}
-	now, _ := held.Load(id)
-	list, _ := now.([]Lock)
-	if list = change(list); len(list) == 0 {
-		held.Delete(id)
-	} else {
-		held.Store(id, list)
+	return id
+}
+
+// take notes that the goroutine takes l, and returns the last in the order of those that it held, or nil.
+func (h *holders) take(l Lock) (last Lock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id := h.goroutine()
+	list := h.held[id]
+	for _, other := range list {
+		if last == nil || other.rank() > last.rank() {
+			last = other
+		}
 	}
+	if list == nil && len(h.free) > 0 {
+		list, h.free = h.free[len(h.free)-1], h.free[:len(h.free)-1]
+	}
+	h.held[id] = append(list, l)
+	return last
+}
+
+// give notes that the goroutine gives l up, and reports whether it had it.
+func (h *holders) give(l Lock) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	id := h.goroutine()
+	list := h.held[id]
+	for i, other := range list {
+		if other.rank() == l.rank() {
+			if list = slices.Delete(list, i, i+1); len(list) > 0 {
+				h.held[id] = list
+			} else {
+				delete(h.held, id)
+				h.free = append(h.free, list)
+			}
+			return true
+		}
+	}
+	return false
 }

@@ -1,4 +1,4 @@
-//go:build invariants
+//go:build lockorder
 
 package lockorder
 
@@ -61,5 +61,19 @@ func TestMutex_Order(t *testing.T) {
 	leaf.Lock()
 	if p := panics(tree.Lock); p == "" {
 		t.Error("a lock is taken under a leaf")
+	}
+}
+
+// A test that a file system calls may use another store. Without that, a test is at the bottom only.
+func TestNested(t *testing.T) {
+	const store, between, testing = "f()\n\t/x/shale/flush.go:1 +0x1\n", "g()\n\t/x/shale/a_test.go:2 +0x1\n", "h()\n\t/go/src/testing/testing.go:3 +0x1\n"
+	for stack, want := range map[string]bool{
+		store + store + between + testing:           false,
+		store + between + store + between + testing: true,
+		store + testing: false,
+	} {
+		if got := nested("goroutine 1 [running]:\n" + stack); got != want {
+			t.Errorf("%t of\n%s", got, stack)
+		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package lockorder names the locks of a store in the order in which they are taken. With the build
-// tag invariants a Mutex checks the order when it is locked, and ends the process if it is wrong. Without the tag
+// tag lockorder a Mutex checks the order when it is locked, and ends the process if it is wrong. Without the tag
 // it is a sync.Mutex and costs nothing more.
 //
 // A wrong order is found the first time that it happens. Nobody has to meet the deadlock.
