@@ -187,7 +187,6 @@ func (db *DB) installPlan(edit *manifest.Edit, opened []*tree.Table, e *Event) e
 	db.counters.compactBytes.Add(uint64(e.BytesOut))
 	db.counters.compactReadBytes.Add(uint64(e.BytesIn))
 	old := db.view.end(db.view.begin(c.Next))
-	c.End()
 	db.installed(c, old)
 	return nil
 }

@@ -256,7 +256,6 @@ func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
 	v := db.view.begin(e.Next)
 	v.imms = v.imms[: len(v.imms)-1 : len(v.imms)-1]
 	old := db.view.end(v)
-	e.End()
 	db.installed(e, old)
 	return nil
 }

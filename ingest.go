@@ -253,7 +253,6 @@ func (g *ingestion) install() (level int, err error) {
 		old = db.view.end(v)
 		db.commits.Publish(seq)
 	})
-	e.End()
 	db.installed(e, old)
 	// The old memtable is empty, and the current view has it no longer. Readers may have pinned it.
 	empty.Freeze()

@@ -355,7 +355,6 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 	}
 	changed()
 	old := db.view.end(db.view.begin(e.Next))
-	e.End()
 	db.installed(e, old)
 	return done, nil
 }

@@ -260,11 +260,12 @@ func (s *readState) close() (last *view) {
 //     before. If that fails, the view stays as it is, but the manifest may have the edit: the
 //     caller closes the tables and leaves their files to the tree (sink.discard).
 //  3. readState.begin and end replace the view.
-//  4. Change.End gives up the version before.
-//  5. installed gives up the view before, and wakes those that wait for a change of the tables.
+//  4. installed ends the change, gives up the view before, and wakes those that wait for a change
+//     of the tables. Change.End alone gives up what has failed before that.
 //
 // Requires: the caller holds no lock of the tree or of the view.
 func (db *DB) installed(e *tree.Change, old *view) {
+	e.End()
 	db.releaseAll(old)
 	db.scheduler.Level0Changed(e.Old.Meta, e.Next.Meta)
 	db.changes.broadcast()
