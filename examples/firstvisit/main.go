@@ -39,7 +39,7 @@ type counter struct {
 	v6      *bloom.Filter
 }
 
-// newCounter returns a counter with a filter for so many IPv6 visitors a day.
+// newCounter returns a counter whose filter has room for the given number of IPv6 visitors a day.
 func newCounter(v6 uint64) (*counter, error) {
 	f, err := bloom.NewFilter(bloom.FilterOptions{Keys: v6, FPR: 0.001})
 	return &counter{v4: make(set), v6: f}, err

@@ -50,8 +50,8 @@ func (s *service) propose() []byte {
 	return fmt.Appendf(nil, "item-%d", int(float64(s.items)*math.Pow(rand.Float64(), 4)))
 }
 
-// recommend returns up to n items that user was never shown. They count as shown from then on:
-// the store has them before the caller can show them.
+// recommend returns up to n items that were never shown to user. It records them in the store as
+// shown before it returns.
 func (s *service) recommend(user string, n int) (items []string, err error) {
 	lock := &s.locks[maphash.String(s.seed, user)%uint64(len(s.locks))]
 	lock.Lock()

@@ -1,4 +1,4 @@
-// Package signals ends a program when it is told to.
+// Package signals has a context that ends when the process gets a signal to stop.
 package signals
 
 import (
