@@ -10,15 +10,18 @@ import (
 	"time"
 )
 
-// Until returns a context that the first SIGINT, SIGTERM or SIGHUP ends. One that comes more than again later has its
-// usual effect: it ends the process. A signal that the parent of the process has made it ignore, as nohup does, stays
-// ignored.
-func Until(again time.Duration) (context.Context, context.CancelFunc) {
-	signals := slices.DeleteFunc([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}, signal.Ignored)
-	if len(signals) == 0 {
-		return context.WithCancel(context.Background()) // without signals, NotifyContext would take all of them
+// Stop are the signals with which people, terminals and service managers end a program.
+var Stop = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+
+// Until returns a context that ends with ctx, or at the first of the signals. One that comes more than again later has
+// its usual effect: it ends the process. A signal that the parent of the process has made it ignore, as nohup and shells
+// with background jobs do, stays ignored.
+func Until(ctx context.Context, again time.Duration, signals ...os.Signal) (context.Context, context.CancelFunc) {
+	heard := slices.DeleteFunc(slices.Clone(signals), signal.Ignored)
+	if len(heard) == 0 {
+		return context.WithCancel(ctx) // without signals, NotifyContext would take all of them
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	ctx, stop := signal.NotifyContext(ctx, heard...)
 	context.AfterFunc(ctx, func() { time.AfterFunc(again, stop) })
 	return ctx, stop
 }

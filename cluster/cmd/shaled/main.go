@@ -12,6 +12,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"syscall"
@@ -23,7 +24,7 @@ import (
 func main() {
 	// If the reader of the output closes it, a write fails. Without this, a signal would end the program.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signals.Until(0)
+	ctx, stop := signals.Until(context.Background(), 0, signals.Stop...)
 	defer stop()
 	os.Exit(program.Run(ctx, program.Environment{Args: os.Args[1:], Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
 }

@@ -14,6 +14,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/signal"
 	"syscall"
@@ -32,7 +33,7 @@ const again = 2 * time.Second
 func main() {
 	// If the reader of the output closes it, a write fails. Without this, a signal would end the program.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signals.Until(again)
+	ctx, stop := signals.Until(context.Background(), again, signals.Stop...)
 	defer stop()
 	os.Exit(program.Run(ctx, program.Environment{
 		Args:     os.Args[1:],

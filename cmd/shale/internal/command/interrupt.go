@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
 	"syscall"
 )
 
@@ -15,24 +14,6 @@ var (
 	commandSignals = []os.Signal{os.Interrupt}
 	programSignals = []os.Signal{syscall.SIGTERM, syscall.SIGHUP}
 )
-
-// untilSignal returns a context that the first of these signals ends. The second one has its
-// usual effect. If the parent of the process has made it ignore SIGHUP or SIGINT, as nohup and
-// shells with background jobs do, the signal stays ignored.
-func untilSignal(ctx context.Context, signals []os.Signal) (context.Context, context.CancelFunc) {
-	var heard []os.Signal
-	for _, sig := range signals {
-		if !signal.Ignored(sig) {
-			heard = append(heard, sig)
-		}
-	}
-	if len(heard) == 0 {
-		return context.WithCancel(ctx) // without signals, NotifyContext would take all of them
-	}
-	ctx, stop := signal.NotifyContext(ctx, heard...)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
-}
 
 // untilDone returns a reader of r whose Read returns ctx's error when ctx ends. It does so even
 // if a read of r is still waiting, as on a terminal or a pipe. After that r must not be used

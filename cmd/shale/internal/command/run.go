@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/signals"
 )
 
 // An Environment is what a process gets from outside: arguments, variables and standard files.
@@ -67,7 +68,7 @@ func (f *flags) options(set *pflag.FlagSet) {
 func Run(env Environment) Status {
 	f, err := parseFlags(env)
 	out := bufio.NewWriter(env.Out)
-	ctx, stop := untilSignal(context.Background(), programSignals)
+	ctx, stop := signals.Until(context.Background(), 0, programSignals...)
 	defer stop()
 	s := &Session{
 		Ctx: ctx, Dir: f.dir, readOnly: f.readOnly, newStore: f.newStore, Timer: f.timer,

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/outfile"
+	"github.com/shaledb/shale/internal/signals"
 )
 
 // A mode is how commands reach the program.
@@ -142,7 +143,7 @@ func (s *Session) run(words []Word) (Status, error) {
 	if err != nil {
 		return Failed, err
 	}
-	ctx, stop := untilSignal(s.Life(), commandSignals)
+	ctx, stop := signals.Until(s.Life(), 0, commandSignals...)
 	defer stop()
 	return s.do(ctx, c, list)
 }
