@@ -10,8 +10,10 @@ import (
 	"time"
 )
 
-// Stop are the signals with which people, terminals and service managers end a program.
-var Stop = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP}
+// UntilStop is Until with the signals by which people, terminals and service managers end a program.
+func UntilStop(again time.Duration) (context.Context, context.CancelFunc) {
+	return Until(context.Background(), again, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+}
 
 // Until returns a context that ends with ctx, or at the first of the signals. One that comes more than again later has
 // its usual effect: it ends the process. A signal that the parent of the process has made it ignore, as nohup and shells

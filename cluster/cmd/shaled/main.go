@@ -12,7 +12,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/signal"
 	"syscall"
@@ -24,7 +23,7 @@ import (
 func main() {
 	// If the reader of the output closes it, a write fails. Without this, a signal would end the program.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signals.Until(context.Background(), 0, signals.Stop...)
+	ctx, stop := signals.UntilStop(0)
 	defer stop()
 	os.Exit(program.Run(ctx, program.Environment{Args: os.Args[1:], Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}))
 }

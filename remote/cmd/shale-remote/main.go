@@ -14,7 +14,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/signal"
 	"syscall"
@@ -33,7 +32,7 @@ const again = 2 * time.Second
 func main() {
 	// If the reader of the output closes it, a write fails. Without this, a signal would end the program.
 	signal.Ignore(syscall.SIGPIPE)
-	ctx, stop := signals.Until(context.Background(), again, signals.Stop...)
+	ctx, stop := signals.UntilStop(again)
 	defer stop()
 	os.Exit(program.Run(ctx, program.Environment{
 		Args:     os.Args[1:],

@@ -31,7 +31,7 @@ const childArgs = "SHALED_TEST_ARGS"
 
 func TestMain(m *testing.M) {
 	if args, child := os.LookupEnv(childArgs); child {
-		ctx, stop := signals.Until(context.Background(), 0, signals.Stop...)
+		ctx, stop := signals.UntilStop(0)
 		defer stop()
 		os.Exit(Run(ctx, Environment{Args: strings.Split(args, "\x1f"), Out: os.Stdout, Err: os.Stderr, Getenv: func(string) string { return "" }}))
 	}
