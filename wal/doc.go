@@ -14,7 +14,7 @@
 //     offset, and never just a shorter log. The evidence is in each record (how far the log
 //     was known to be durable when the record was written), in the seal, and in what the
 //     manifest and the next log say. No other record says anything about the last one. There
-//     Read distinguishes small errors from what a torn write leaves: see rot.go.
+//     Read tells a flipped bit from what a torn write leaves: see rot.go.
 //  4. The first failed write or sync is final for the Writer. Nothing is tried again, and
 //     nothing is appended after a torn record.
 //  5. Reading takes memory for one block and the longest record, which can be no longer than

@@ -126,7 +126,7 @@ func TestRead_NoEvidenceInPadding(t *testing.T) {
 	at := len(m.data)
 	m.data = appendRecordHeader(m.data, record{synced: int64(at), lastSeq: 9})
 	m.codec.finish(m.data[at:], int64(at), kindFull)
-	clear(m.data[hole : hole+sectorSize])
+	clear(m.data[hole : hole+512])
 	if got, _, err := readBytes(m.data, ReadOptions{Known: -1}); err != nil || len(got) != 1 {
 		t.Errorf("Read = %d records, %v, want 1", len(got), err)
 	}

@@ -64,7 +64,7 @@ func TestRead_SalvageTellsWhereTheGapsAre(t *testing.T) {
 func TestRead_SalvageOfATornTail(t *testing.T) {
 	payloads := testPayloads(6)
 	m := newImage(0).addEach(payloads[:3], true).addEach(payloads[3:], false)
-	m.data[m.starts[4]+fragmentSize] ^= 1
+	clear(m.data[m.starts[4]:m.ends[4]])
 	m.data[m.starts[1]+fragmentSize] ^= 1
 	gaps := 0
 	got, res, err := readBytes(m.data, ReadOptions{Known: -1, Salvage: true, Damaged: func(error) { gaps++ }})

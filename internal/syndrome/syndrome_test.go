@@ -1,11 +1,10 @@
 package syndrome
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
-	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 )
 
@@ -23,118 +22,58 @@ func syndromeOf(b []byte) uint32 {
 	return binary.LittleEndian.Uint32(b[n:]) ^ crc32.Checksum(b[:n], table)
 }
 
-// Find returns every error of a bit or a byte at its place, and no other.
-func TestFind_OneByte(t *testing.T) {
+// TestOneBit flips each bit of messages up to the largest for which OneBit is used. It finds
+// the bit, and none where two are wrong.
+func TestOneBit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
-	for _, n := range []int{0, 1, 2, 3, 4, 5, 8, 100, 300} {
-		good := coded(rng, n)
-		for pos := range good {
-			for mask := 1; mask < 256; mask++ {
-				bad := slices.Clone(good)
-				bad[pos] ^= byte(mask)
-				found := Find(n, syndromeOf(bad), math.MaxUint32)
-				if len(found) != 1 || found[0].N != 1 || found[0].Flips[0] != (Flip{pos, byte(mask)}) {
-					t.Fatalf("%d bytes, byte %d xor %#x: found %+v", n, pos, mask, found)
-				}
+	for _, n := range []int{0, 1, 2, 3, 4, 5, 8, 100, 300, 32 << 10} {
+		b := coded(rng, n)
+		for i := 0; i < 8*len(b); i += 1 + n/300*997 {
+			at, bit := i/8, byte(1)<<(i%8)
+			b[at] ^= bit
+			if pos, mask, ok := OneBit(n, syndromeOf(b)); !ok || pos != at || mask != bit {
+				t.Fatalf("%d bytes, byte %d xor %#x: found %d, %#x, %v", n, at, bit, pos, mask, ok)
 			}
+			other := rng.IntN(8 * len(b))
+			b[other/8] ^= 1 << (other % 8)
+			if pos, mask, ok := OneBit(n, syndromeOf(b)); other != i && ok {
+				t.Fatalf("%d bytes, bits %d and %d: found %d, %#x", n, i, other, pos, mask)
+			}
+			b[other/8] ^= 1 << (other % 8)
+			b[at] ^= bit
 		}
 	}
 }
 
-// The same in the largest message for which Find is used.
-func TestFind_OneBitOfMany(t *testing.T) {
-	rng := rand.New(rand.NewPCG(2, 0))
-	const n = 32 << 10
-	b := coded(rng, n)
-	for range 50 {
-		f := Flip{rng.IntN(len(b)), 1 << rng.IntN(8)}
-		b[f.Pos] ^= f.Mask
-		found := Find(n, syndromeOf(b), Bits(n))
-		if len(found) != 1 || found[0].Flips[0] != f || found[0].Class != Bits(n) {
-			t.Errorf("%+v: found %+v", f, found)
-		}
-		b[f.Pos] ^= f.Mask
-	}
-}
-
-func TestFind_TwoBitsAndTwoBytes(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 0))
-	for _, n := range []int{0, 1, 10, 60} {
-		good := coded(rng, n)
-		for range 500 {
-			a, b := rng.IntN(8*len(good)), rng.IntN(8*len(good))
-			want := Error{Flips: [2]Flip{{min(a, b) / 8, 1 << (min(a, b) % 8)}, {max(a, b) / 8, 1 << (max(a, b) % 8)}}, N: 2}
-			if pos := rng.IntN(len(good) - 1); rng.IntN(2) == 0 {
-				want.Flips = [2]Flip{{pos, byte(1 + rng.IntN(255))}, {pos + 1, byte(1 + rng.IntN(255))}}
-			}
-			if want.Flips[0].Pos == want.Flips[1].Pos {
-				continue // one byte
-			}
-			bad := slices.Clone(good)
-			for _, f := range want.Flips {
-				bad[f.Pos] ^= f.Mask
-			}
-			found := Find(n, syndromeOf(bad), 1<<23)
-			if !slices.ContainsFunc(found, func(e Error) bool { return e.Flips == want.Flips }) &&
-				!slices.ContainsFunc(found, func(e Error) bool { return e.Class < 65535*uint64(n+4) }) {
-				t.Fatalf("%d bytes, %+v: found %+v", n, want.Flips, found)
-			}
-			for _, e := range found {
-				again := slices.Clone(bad)
-				for _, f := range e.Flips[:e.N] {
-					again[f.Pos] ^= f.Mask
-				}
-				if syndromeOf(again) != 0 {
-					t.Fatalf("%d bytes, %+v: %+v does not explain it", n, want.Flips, e)
-				}
-			}
+func TestMayBeOld(t *testing.T) {
+	text := bytes.Repeat([]byte("abcdefg"), 200) // from 500: 12 bytes, 512, 512, 364
+	for _, tt := range []struct {
+		name     string
+		from, to int // zeros
+		pos      int
+		old      bool
+	}{
+		{"none", 0, 0, 3, false},
+		{"inside a sector", 20, 23, 21, false},
+		{"inside a sector, as long as a word", 20, 28, 27, true},
+		{"beside them", 20, 28, 28, false},
+		{"up to the end of a sector", 10, 12, 10, true},
+		{"one at the end of a sector", 523, 524, 523, true},
+		{"one at the end", 1399, 1400, 1399, true},
+		{"in front of the first word", 0, 2, 1, true},
+		{"from the beginning into the first word", 0, 6, 5, false},
+		{"at the beginning of a sector", 12, 14, 12, false},
+	} {
+		b := bytes.Clone(text)
+		clear(b[tt.from:tt.to])
+		if old := MayBeOld(500, b, tt.pos); old != tt.old {
+			t.Errorf("zeros %s: MayBeOld(%d) = %v", tt.name, tt.pos, old)
 		}
 	}
-}
-
-// A random syndrome is taken for a small error as often as Class says.
-func TestFind_Chance(t *testing.T) {
-	rng := rand.New(rand.NewPCG(4, 0))
-	const n, tries = 60, 1000
-	twoBits := Bits(n) * Bits(n) / 2
-	limits := []uint64{Bits(n), twoBits, 65535 * (n + 4)}
-	hits := make([]int, len(limits))
-	for range tries {
-		s := rng.Uint32() | 1
-		for i, most := range limits {
-			found := Find(n, s, most)
-			for _, e := range found {
-				if e.Class > most {
-					t.Fatalf("most %d: found %+v", most, e)
-				}
-			}
-			hits[i] += min(len(found), 1)
-		}
-	}
-	// 512, 131,072 and 4.2 million of 2^32.
-	if hits[0] > 1 || hits[1] > 3 || hits[2] > 8 {
-		t.Errorf("of %d random syndromes %v pass for %v errors", tries, hits, limits)
-	}
-}
-
-// Find skips kinds with more errors than it may look for.
-func TestFind_Bounded(t *testing.T) {
-	if found := Find(1000, 12345, 10); found != nil {
-		t.Errorf("found %+v with no kind allowed", found)
-	}
-	if n := testing.AllocsPerRun(10, func() { Find(32<<10, 0xdeadbeef, 1<<22) }); n > 4 {
-		t.Errorf("%v allocations for a long message", n)
-	}
-}
-
-func TestBack(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 0))
-	rest := coded(rng, 1000)
-	for range 20 {
-		a, b := rng.Uint32(), rng.Uint32()
-		d := crc32.Update(a, table, rest) ^ crc32.Update(b, table, rest)
-		if got := Back(d, len(rest)); got != a^b {
-			t.Errorf("Back = %#x, want %#x", got, a^b)
+	// Two bytes in one sector, the others in the next.
+	for pos, want := range []bool{true, true, false, false} {
+		if old := MayBeOld(510, text[:20], pos); old != want {
+			t.Errorf("byte %d of a write that begins at 510: MayBeOld = %v", pos, old)
 		}
 	}
 }
