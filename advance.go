@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/logset"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
@@ -97,7 +98,7 @@ func (db *DB) Advance(ctx context.Context) (seq uint64, err error) {
 // read-only, a file was not there, and lookAgain has advanced to another view. gone is empty at first, and for lookAgain
 // only. A file that is missed twice is lost: the writer removes it only after the manifest says that it is not needed.
 // That is why lookAgain advances even if others have done so since v: they may have read the manifest before.
-func (db *DB) lookAgain(v *view, err error, gone *string) bool {
+func (db *DB) lookAgain(v *memqueue.View, err error, gone *string) bool {
 	if !db.takenAway(err) {
 		return false
 	}
@@ -110,7 +111,7 @@ func (db *DB) lookAgain(v *view, err error, gone *string) bool {
 	}
 	*gone = name
 	_, err = db.Advance(db.ctx)
-	return err == nil && db.view.Load() != v
+	return err == nil && db.mems.View() != v
 }
 
 // takenAway reports whether err may say that the writer next to a read-only handle has removed a file.
@@ -331,7 +332,7 @@ func (f *follower) load() error {
 // prepare opens what the tables of the state have and the view has not. next is nil then if the tables are the same.
 func (f *follower) prepare(moving bool) (err error) {
 	db, meta := f.db, f.state.Version
-	if meta == db.view.Load().Meta {
+	if meta == db.mems.View().Meta {
 		f.drop()
 		return nil
 	}
@@ -390,10 +391,10 @@ func (f *follower) replayAll() error {
 // startOver forgets all memtables of the next view, and where the logs were left.
 func (f *follower) startOver() {
 	for _, imm := range f.imms {
-		f.giveUp(imm.mem)
+		f.giveUp(imm.Mem)
 	}
 	f.giveUp(f.mem)
-	f.mem, f.imms, f.minLog, f.last, f.flushed, f.stopped = f.db.newMemtable(), nil, f.state.MinLog, 0, 0, false
+	f.mem, f.imms, f.minLog, f.last, f.flushed, f.stopped = f.db.mems.NewMemtable(), nil, f.state.MinLog, 0, 0, false
 	for t := range f.state.Version.Tables() {
 		f.flushed = max(f.flushed, t.MaxSeq)
 	}
@@ -402,28 +403,28 @@ func (f *follower) startOver() {
 
 // dropFlushed takes memtables out of the next view that have only writes of obsolete logs, or only writes that tables have.
 // The first does not say the second, since tables drop their last writes in compactions. The second does not say the first: the
-// manifest may keep a log whose writes are in tables (see readState.logAfter and replaceLog). If only the first part of it was
+// manifest may keep a log whose writes are in tables (see memqueue.Queue.LogAfter and replaceLog). If only the first part of it was
 // read before the tables came, the memtable of that part would hide newer versions in the tables.
 func (f *follower) dropFlushed() {
 	flushed := func(mem *memtable.Memtable, newest base.FileNum) bool {
 		return newest < f.minLog || mem.LastSeq() <= f.flushed
 	}
-	f.imms = slices.DeleteFunc(slices.Clone(f.imms), func(imm *immutable) bool {
-		is := flushed(imm.mem, imm.newest)
+	f.imms = slices.DeleteFunc(slices.Clone(f.imms), func(imm *memqueue.Immutable) bool {
+		is := flushed(imm.Mem, imm.Newest)
 		if is {
-			f.giveUp(imm.mem)
+			f.giveUp(imm.Mem)
 		}
 		return is
 	})
 	if !f.mem.Empty() && flushed(f.mem, f.newest) {
 		f.giveUp(f.mem)
-		f.mem = f.db.newMemtable()
+		f.mem = f.db.mems.NewMemtable()
 	}
 }
 
 // giveUp releases a memtable, unless readers have it: then publish releases it.
 func (f *follower) giveUp(mem *memtable.Memtable) {
-	if !f.db.view.Load().has(mem) {
+	if !f.db.mems.View().Has(mem) {
 		mem.Release()
 	}
 }
@@ -432,10 +433,10 @@ func (f *follower) giveUp(mem *memtable.Memtable) {
 // current view.
 func (f *follower) hide() {
 	switch {
-	case f.mem != f.db.view.Load().mem:
+	case f.mem != f.db.mems.View().Mem:
 		return
 	case f.mem.Empty():
-		f.mem = f.db.newMemtable() // publish releases the old one
+		f.mem = f.db.mems.NewMemtable() // publish releases the old one
 	default:
 		f.freeze()
 	}
@@ -450,9 +451,9 @@ func (f *follower) publish() error {
 	}
 	seq := max(shown, f.state.LastSeq, f.last)
 	f.seen = f.last // nothing else is in the memtables of the next view
-	old := db.view.Load()
+	old := db.mems.View()
 	db.commits.Skip(seq)
-	if next == nil && f.mem == old.mem && slices.Equal(f.imms, old.imms) {
+	if next == nil && f.mem == old.Mem && slices.Equal(f.imms, old.Imms) {
 		if seq > shown {
 			db.snapshots.Publish(func() { db.commits.Publish(seq) })
 		}
@@ -469,12 +470,12 @@ func (f *follower) publish() error {
 		next.UseFilters()
 		done()
 	}
-	v := db.view.begin(tables)
-	v.mem, v.imms = f.mem, f.imms
+	v := db.mems.Begin(tables)
+	v.Mem, v.Imms = f.mem, f.imms
 	db.snapshots.Publish(func() {
 		// The number comes first: see the beginning of this file.
 		db.commits.Publish(seq)
-		db.view.end(v)
+		db.mems.End(v)
 	})
 	e.End()
 	if next != nil {
@@ -486,12 +487,12 @@ func (f *follower) publish() error {
 			db.readFilters(next.Complete)
 		}
 	}
-	for mem := range old.memtables() {
-		if !db.view.Load().has(mem) {
+	for mem := range old.Memtables() {
+		if !db.mems.View().Has(mem) {
 			mem.Freeze()
 			mem.Release()
 		}
 	}
-	db.releaseAll(old)
+	db.mems.Unpin(old)
 	return nil
 }

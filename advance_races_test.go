@@ -289,7 +289,7 @@ func TestAdvance_DamageIsNoRace(t *testing.T) {
 					}
 					f.db.awaitDeletions(ctx)
 					var victim *base.FileNum
-					for table := range f.db.view.Load().Meta.Tables() {
+					for table := range f.db.mems.View().Meta.Tables() {
 						if num := table.Num; victim == nil && kind != "missing filter" {
 							victim = &num
 						} else if s := table.Sidecar; s != nil && kind == "missing filter" {

@@ -230,7 +230,7 @@ func TestAdvance_ShowsWhatTheWriterHasDone(t *testing.T) {
 						snaps = snaps[1:]
 					}
 				}
-				if n := len(ro.view.Load().imms); n > 8 {
+				if n := len(ro.mems.View().Imms); n > 8 {
 					t.Errorf("%d memtables are left of logs that were flushed", n)
 				}
 				for _, s := range snaps {
@@ -239,7 +239,7 @@ func TestAdvance_ShowsWhatTheWriterHasDone(t *testing.T) {
 					}
 				}
 				tables := 0
-				for range ro.view.Load().Tables() {
+				for range ro.mems.View().Tables() {
 					tables++
 				}
 				closeTest(t, f.db)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/durable"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -80,7 +81,7 @@ func (db *DB) checkpoint(dir string) error {
 // called by one goroutine at a time.
 type Hold struct {
 	db    *DB
-	view  *view           // nil after Release
+	view  *memqueue.View  // nil after Release
 	state *manifest.State // the Hold's own
 	logs  []base.FileNum  // the sealed ones of the state
 }
@@ -129,7 +130,7 @@ func (h *Hold) Release() {
 // keep takes the view and a copy of now, the tree's state, which belong together. Requires:
 // Tree.editing is held, so that no version comes or goes between these lines.
 func (h *Hold) keep(now *manifest.State) {
-	h.view = h.db.acquireView()
+	h.view = h.db.mems.Acquire()
 	state := *now
 	state.Logs = slices.Clone(now.Logs)
 	// Every file number in the state is below NextFileNum.
@@ -151,7 +152,7 @@ type checkpoint struct {
 func (c *checkpoint) take() error {
 	db := c.db
 	return db.commits.Alone(context.Background(), func() error {
-		if !db.view.Load().mem.Empty() {
+		if !db.mems.View().Mem.Empty() {
 			if err := db.awaitRoom(context.Background()); err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
@@ -64,7 +65,7 @@ const lookEvery = 100 * time.Millisecond
 // nextLook returns a channel for the time of the next look, or nil if lookups can't pay for a
 // compaction now: there is none to pay for, or they ask no run of level 0.
 func (db *DB) nextLook() <-chan time.Time {
-	v := db.view.Load()
+	v := db.mems.View()
 	if db.scheduler.Reads.Price.Load() == math.MaxInt64 || v == nil || len(v.Meta.Levels[0].Runs) == 0 {
 		return nil
 	}
@@ -139,7 +140,7 @@ func (db *DB) runPlanInRoom(ctx context.Context, plan *compaction.Plan) error {
 // plan is reserved. The caller gives the reservation back.
 func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	begin := time.Now()
-	v := db.acquireView()
+	v := db.mems.Acquire()
 	if v == nil {
 		return ErrClosed
 	}
@@ -186,7 +187,7 @@ func (db *DB) installPlan(edit *manifest.Edit, opened []*tree.Table, e *Event) e
 	db.counters.compactions.Add(1)
 	db.counters.compactBytes.Add(uint64(e.BytesOut))
 	db.counters.compactReadBytes.Add(uint64(e.BytesIn))
-	old := db.view.end(db.view.begin(c.Next))
+	old := db.mems.End(db.mems.Begin(c.Next))
 	db.installed(c, old)
 	return nil
 }
@@ -206,7 +207,7 @@ func addedTables(level int, run uint64, tables []*tree.Table) []manifest.Added {
 // The sinks have the new tables, in the order of the parts. The caller discards them if it
 // gets an error, or if it fails later. Requires: the plan is reserved and is to merge; the
 // caller holds v.
-func (db *DB) merge(ctx context.Context, v *view, plan *compaction.Plan, e *Event) (sinks, error) {
+func (db *DB) merge(ctx context.Context, v *memqueue.View, plan *compaction.Plan, e *Event) (sinks, error) {
 	ranges := db.subRanges(plan)
 	bits := db.filterBits(v.Meta, plan)
 	out := make(sinks, len(ranges))

@@ -26,7 +26,7 @@ func besideOptions(d time.Duration, db *atomic.Pointer[DB], deepest *atomic.Int6
 		CompactionWorkers: 1, Compression: NoCompression,
 		OnEvent: func(e Event) {
 			if d := db.Load(); d != nil && e.Kind == EventFlush {
-				deepest.Store(max(deepest.Load(), int64(len(d.view.Load().Meta.Levels[0].Runs))))
+				deepest.Store(max(deepest.Load(), int64(len(d.mems.View().Meta.Levels[0].Runs))))
 			}
 		},
 	}
@@ -354,7 +354,7 @@ func TestCompact_CancelledWhileLevel0IsFull(t *testing.T) {
 		})
 		time.Sleep(time.Hour) // the writer is stopped by now
 		synctest.Wait()
-		if runs := len(db.view.Load().Meta.Levels[0].Runs); runs < stopRuns {
+		if runs := len(db.mems.View().Meta.Levels[0].Runs); runs < stopRuns {
 			t.Errorf("level 0 has %d runs only", runs)
 		}
 		cancel()

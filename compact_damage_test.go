@@ -42,10 +42,10 @@ func TestCompaction_DamagedTableIsSetAside(t *testing.T) {
 		mustFlush(t, db)
 		synctest.Wait()
 		level := 1
-		for len(db.view.Load().Meta.Levels[level].Runs) == 0 {
+		for len(db.mems.View().Meta.Levels[level].Runs) == 0 {
 			level++
 		}
-		tables := db.view.Load().Meta.Levels[level].Runs[0].Tables
+		tables := db.mems.View().Meta.Levels[level].Runs[0].Tables
 		damaged = tables[len(tables)/2].Num
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestCompaction_DamagedTableIsSetAside(t *testing.T) {
 		if !errors.Is(refused, ErrReadOnly) || !errors.As(refused, &damage) || damage.File != tableName(damaged) {
 			t.Errorf("a write when level 0 is full: %v", refused)
 		}
-		if n := len(db.view.Load().Meta.Levels[0].Runs); n < stopRuns {
+		if n := len(db.mems.View().Meta.Levels[0].Runs); n < stopRuns {
 			t.Errorf("level 0 has %d runs", n)
 		}
 		time.Sleep(24 * time.Hour) // of the bubble
@@ -106,7 +106,7 @@ func TestCompaction_DamagedTableIsSetAside(t *testing.T) {
 				t.Fatalf("a write of a store that is whole again: %v", err)
 			}
 		}
-		if n := len(db.view.Load().Meta.Levels[0].Runs); n >= stopRuns {
+		if n := len(db.mems.View().Meta.Levels[0].Runs); n >= stopRuns {
 			t.Errorf("level 0 has %d runs", n)
 		}
 		closeTest(t, db)

@@ -150,7 +150,7 @@ func TestCompact_TableOfTheEmptyKey(t *testing.T) {
 			t.Errorf("Scan = %q, want %q", got, "="+value)
 		}
 	}
-	for table := range db.view.Load().Tables() {
+	for table := range db.mems.View().Tables() {
 		if table.Meta.Smallest == nil || table.Meta.Largest == nil {
 			t.Errorf("bounds of table %d are nil", table.Meta.Num)
 		}
@@ -202,7 +202,7 @@ func TestLevelRuns(t *testing.T) {
 // levelRunsOf returns how many runs the levels below level 0 have at most.
 func levelRunsOf(db *DB) (most int) {
 	for level := 1; level < manifest.NumLevels; level++ {
-		most = max(most, len(db.view.Load().Meta.Levels[level].Runs))
+		most = max(most, len(db.mems.View().Meta.Levels[level].Runs))
 	}
 	return most
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -31,7 +32,7 @@ import (
 type cursor struct {
 	// Constant from openCursor to close.
 	db     *DB
-	view   *view // with its version acquired and its memtables pinned
+	view   *memqueue.View // with its version acquired and its memtables pinned
 	src    base.Iterator
 	rng    Range  // its bounds lie in bounds
 	bounds []byte // the cursor's own copy
@@ -76,7 +77,7 @@ const (
 // store is closed no cursor moves: the error is ErrClosed.
 func (c *cursor) ready() bool {
 	c.err = nil
-	if c.db.view.Load() == nil {
+	if c.db.mems.View() == nil {
 		c.err = ErrClosed
 		c.position = afterLast
 		return false
@@ -87,7 +88,7 @@ func (c *cursor) ready() bool {
 // stay is a movement that leads further past an end. It keeps the error that stopped the cursor
 // there, if one did, so that a failure is not taken for the end.
 func (c *cursor) stay() bool {
-	if c.db.view.Load() == nil {
+	if c.db.mems.View() == nil {
 		c.err = ErrClosed
 	}
 	return false
@@ -303,7 +304,7 @@ var cursors = sync.Pool{New: func() any { return new(cursor) }}
 
 // openCursor returns a cursor over the entries of r as of seq in v, and takes over the caller's pin
 // of v. It reads nothing from tables; the first movement does. The caller closes the cursor.
-func (db *DB) openCursor(v *view, r Range, seq base.Seq) *cursor {
+func (db *DB) openCursor(v *memqueue.View, r Range, seq base.Seq) *cursor {
 	if seq == latestSeq {
 		seq = db.commits.Visible() // after the view: see view
 	}
@@ -330,16 +331,16 @@ func (c *cursor) bound(r Range) {
 }
 
 // open makes src of what in v may hold keys of the range, newest first, as iter.Merging requires.
-func (c *cursor) open(v *view) {
+func (c *cursor) open(v *memqueue.View) {
 	c.sources = c.sources[:0]
 	if !c.rng.empty() {
 		// The number seq was loaded before this look. A write that it covers was in the memtable
 		// by then, so what is added to an empty one later is not visible here.
-		if !v.mem.Empty() {
-			c.addMemtable(v.mem)
+		if !v.Mem.Empty() {
+			c.addMemtable(v.Mem)
 		}
-		for _, imm := range v.imms {
-			c.addMemtable(imm.mem)
+		for _, imm := range v.Imms {
+			c.addMemtable(imm.Mem)
 		}
 		c.addRuns(v.Runs)
 	}
@@ -461,7 +462,7 @@ func (c *cursor) close() error {
 		clear(s.kept)
 		s.kept = s.kept[:0] // so that the next close does not clear it again
 	}
-	c.db.releaseAll(c.view)
+	c.db.mems.Unpin(c.view)
 	c.db.counters.iterators.Add(^uint64(0)) // one less
 	if cap(c.valueBuf) > maxKeptBuffer {
 		c.valueBuf = nil
@@ -510,7 +511,7 @@ func (c *cursor) creditSeeks() {
 	c.seeks, c.misses = 0, 0
 	credit := &c.db.scheduler.Reads
 	price := credit.Price.Load()
-	now := c.db.view.Load()
+	now := c.db.mems.View()
 	if price == math.MaxInt64 || now == nil || c.view.Meta != now.Meta {
 		return // an iterator that is older than a compaction gains by none
 	}

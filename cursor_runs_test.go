@@ -20,7 +20,7 @@ func TestRunSource_Finds(t *testing.T) {
 	if err := db.Compact(t.Context(), Range{}); err != nil {
 		t.Fatal(err)
 	}
-	run := db.view.Load().Runs[0]
+	run := db.mems.View().Runs[0]
 	n := len(run.Tables)
 	if n < 12 {
 		t.Fatalf("the run has %d tables, too few to leave some out", n)

@@ -73,7 +73,7 @@ func (s *seekStore) runs(want int) {
 	}
 }
 
-func (s *seekStore) level0() int { return len(s.view.Load().Meta.Levels[0].Runs) }
+func (s *seekStore) level0() int { return len(s.mems.View().Meta.Levels[0].Runs) }
 
 func (s *seekStore) earned() int64 {
 	return s.scheduler.Reads.Seeks.Load()
@@ -330,14 +330,14 @@ func TestSeeks_OneRunIsLeft(t *testing.T) {
 		seeks += seeksAtOnce
 	}
 	runsIn := func(from, to int) (n int) {
-		for _, r := range db.view.Load().Runs {
+		for _, r := range db.mems.View().Runs {
 			if i, end := r.Overlapping(seekKey(nil, from), seekKey(nil, to)); i < end {
 				n++
 			}
 		}
 		return n
 	}
-	for n := 0; len(db.view.Load().Meta.Levels[0].Runs) > 0; n++ {
+	for n := 0; len(db.mems.View().Meta.Levels[0].Runs) > 0; n++ {
 		if n == 200 {
 			t.Fatal("level 0 stays")
 		}

@@ -46,6 +46,7 @@ import (
 	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/internal/health"
 	"github.com/shaledb/shale/internal/logset"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/residency"
 	"github.com/shaledb/shale/internal/scheduler"
 	"github.com/shaledb/shale/internal/tree"
@@ -59,7 +60,7 @@ import (
 //
 // Each piece of state that changes has one owner, a type with a lock of its own.
 // Locks, in the order in which they are taken: leading the commit queue, flusher.mu,
-// logset.Set.giving, Tree.editing, residency.Filters.mu, changes.mu, Scheduler.mu, Tree.mu, readState.mu,
+// logset.Set.giving, Tree.editing, residency.Filters.mu, changes.mu, Scheduler.mu, Tree.mu, Queue.mu of the memtables,
 // commit.Snapshots.mu, and then those of other packages. Package lockorder checks that in tests.
 type DB struct {
 	// The owners. The pointers are constant after connect.
@@ -81,11 +82,10 @@ type DB struct {
 	opts   Options
 	hasher bloom.Hasher // of memtables and of filters to be written
 	cache  *cache.Cache
-	memory *memtable.Pool
 	files  *filecache.Cache
 
 	// Read by every lookup, without a lock.
-	view           readState
+	mems           memqueue.Queue
 	falsePositives *cache.FalsePositives
 	counters       counters
 	snapshots      commit.Snapshots // has a lock of its own; single lookups do not take it
@@ -113,12 +113,7 @@ func (db *DB) Close() error {
 
 	// From here on reads find no view. Those that are under way have pinned the memtables that
 	// they search, and files.Close waits for their reads of files.
-	last := db.view.close()
-	db.tree.Close()
-	db.tree.Release(last.Version)
-	last.releaseMemtables()
-	db.releaseAll(last)
-	db.memory.Close()
+	db.mems.Close()
 	closing := []func() error{
 		func() error { db.files.Close(); return nil },
 		func() error { db.cache.Close(); return nil },
@@ -189,6 +184,7 @@ func (db *DB) sealForClose() error {
 func (db *DB) connect() {
 	db.deleter = tree.NewDeleter(db.dropFileAnyhow, db.changes.broadcast)
 	db.tree = tree.New(db.treeEnv())
+	db.mems.Init(memqueue.Options{Size: db.opts.MemtableSize, Tree: db.tree, Hasher: &db.hasher})
 	db.logs = logset.New(db.logEnv())
 	db.commits.Init(db.commitEnv())
 	db.health = health.New(db.healthEnv())
@@ -249,7 +245,7 @@ func (db *DB) commitEnv() commit.Env {
 		Append:       db.appendLog,
 		Gate:         db.commitGate(),
 		Log:          db.logs.Current,
-		Memtable:     func() *memtable.Memtable { return db.view.Load().mem },
+		Memtable:     func() *memtable.Memtable { return db.mems.View().Mem },
 		WrittenSince: db.writtenSince,
 		Failed:       func(err error) error { return db.health.LogFailed(err) },
 		Refused:      func(err error) error { return db.health.CommitRefused(err) },
@@ -284,13 +280,13 @@ func (db *DB) schedulerEnv() scheduler.Env {
 		Workers: func() int { return db.opts.CompactionWorkers },
 		Closing: func() bool { return db.closing() || db.guard.Lost() != nil },
 		Version: func() *manifest.Version {
-			if v := db.view.Load(); v != nil {
+			if v := db.mems.View(); v != nil {
 				return v.Meta
 			}
 			return nil
 		},
 		Options:     db.planOptions,
-		Flushing:    func() bool { return db.oldestImmutable() != nil },
+		Flushing:    func() bool { return db.mems.View().Oldest() != nil },
 		Level0Asked: func() uint64 { return db.counters.askedInVain(0) },
 		Started:     func(n int64) { db.counters.compacting.Add(n) },
 		Changed:     db.changes.broadcast,
@@ -308,7 +304,7 @@ func (db *DB) logSyncerEnv() logset.SyncerEnv {
 
 func (db *DB) flusherEnv() flusherEnv {
 	return flusherEnv{
-		oldest:  db.oldestImmutable,
+		oldest:  func() *memqueue.Immutable { return db.mems.View().Oldest() },
 		started: func(n int64) { db.counters.flushing.Add(n) },
 		flush:   db.flushInRoom,
 		ended:   db.flushEnded,
@@ -324,7 +320,7 @@ func (db *DB) residentFiltersEnv() residency.Env {
 		Budget:  func(keys uint64) int64 { return db.filterPolicy().Budget(keys) },
 		Closing: db.closing,
 		Acquire: func() *tree.Version {
-			if v := db.acquireView(); v != nil {
+			if v := db.mems.Acquire(); v != nil {
 				return v.Version
 			}
 			return nil

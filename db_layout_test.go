@@ -16,7 +16,7 @@ import (
 // changes it, because that is its purpose.
 func TestLayout_ReadApartFromWritten(t *testing.T) {
 	testenv.CheckApart(t, new(DB),
-		[]string{"hasher", "cache", "files", "view.Pointer", "falsePositives", "commits.env",
+		[]string{"hasher", "cache", "files", "mems.view", "falsePositives", "commits.env",
 			"counters.tables", "counters.lookups", "counters.iterators", "counters.prefixNegative"},
 		[]string{
 			// The leader of the commit queue, for each group.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/filecache"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -202,7 +203,7 @@ func formatReads(reads []BlockRead) string {
 func (db *DB) Explain(key []byte) (Explanation, error) {
 	var gone string // see lookAgain
 	for {
-		v := db.view.Load()
+		v := db.mems.View()
 		if v == nil {
 			return Explanation{}, ErrClosed
 		}
@@ -237,15 +238,15 @@ type explainer struct {
 
 // explain goes through all places of v. The error is filecache.ErrGone if a memtable or a
 // table was given up meanwhile.
-func (x *explainer) explain(v *view) error {
+func (x *explainer) explain(v *memqueue.View) error {
 	begin := time.Now()
 	defer func() { x.Duration = time.Since(begin) }()
 	l := x.db.newLookup(x.Key)
-	if err := x.memtable("memtable", v.mem, l.hash); err != nil {
+	if err := x.memtable("memtable", v.Mem, l.hash); err != nil {
 		return err
 	}
-	for _, imm := range v.imms {
-		if err := x.memtable("immutable memtable", imm.mem, l.hash); err != nil {
+	for _, imm := range v.Imms {
+		if err := x.memtable("immutable memtable", imm.Mem, l.hash); err != nil {
 			return err
 		}
 	}

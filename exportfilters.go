@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/bundle"
 	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -80,7 +81,7 @@ func (db *DB) ExportFilters(ctx context.Context, w io.Writer) (ExportInfo, error
 type filterExport struct {
 	db   *DB
 	ctx  context.Context
-	view *view // held until release; nil: not taken yet
+	view *memqueue.View // held until release; nil: not taken yet
 	spec bundle.Spec
 	info ExportInfo
 	// sources has, for each table of each run in spec, where its filter comes from.
@@ -129,15 +130,15 @@ func (x *filterExport) take() error {
 // release gives back what take holds, if anything.
 func (x *filterExport) release() {
 	if x.view != nil {
-		x.db.releaseAll(x.view)
+		x.db.mems.Unpin(x.view)
 	}
 }
 
 // addMemtables makes a run of each memtable that has something up to seq.
 func (x *filterExport) addMemtables(seq base.Seq) error {
-	mems := []*memtable.Memtable{x.view.mem}
-	for _, imm := range x.view.imms {
-		mems = append(mems, imm.mem)
+	mems := []*memtable.Memtable{x.view.Mem}
+	for _, imm := range x.view.Imms {
+		mems = append(mems, imm.Mem)
 	}
 	for _, mem := range mems {
 		t, filter, err := x.db.filterOfMemtable(x.ctx, mem, seq)

@@ -127,7 +127,7 @@ func TestExportFilters_DamagedFilter(t *testing.T) {
 			}
 		})
 		mustFlush(t, db)
-		victim := db.view.Load().Runs[len(db.view.Load().Runs)-1].Tables[0]
+		victim := db.mems.View().Runs[len(db.mems.View().Runs)-1].Tables[0]
 		name := filepath.Join("db", base.TableName(victim.Meta.Num))
 		damage := func() {
 			file, err := mem.OpenReadWrite(name)
@@ -220,7 +220,7 @@ func TestExportFilters_Canceled(t *testing.T) {
 		t.Errorf("a writer that fails: %v", err)
 	}
 	// Only the store itself holds the view, once background work has released it.
-	testenv.WaitFor(t, "references on the version to go", func() bool { return db.view.Load().pins.Alone() })
+	testenv.WaitFor(t, "references on the version to go", func() bool { return !db.mems.View().Pinned() })
 }
 
 // An export during Close and after it returns ErrClosed, and leaves no file open.

@@ -78,7 +78,7 @@ func (o *exportOracle) compare(when string) {
 
 // allResident reports whether the filters of all tables are in memory as a whole.
 func (o *exportOracle) allResident() bool {
-	v := o.db.acquireView()
+	v := o.db.mems.Acquire()
 	defer o.db.tree.Release(v.Version)
 	for _, r := range v.Runs {
 		for _, t := range r.Tables {

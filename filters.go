@@ -113,7 +113,7 @@ func (db *DB) filtersFit(v *manifest.Version) bool {
 // most of them are read later, in the background (residency.Filters.Loop). complete is that of
 // tree.Load.
 func (db *DB) readFilters(complete bool) {
-	if !complete || db.filters.Adjust(db.view.Load().Version) {
+	if !complete || db.filters.Adjust(db.mems.View().Version) {
 		db.filters.LoadLater()
 	}
 }

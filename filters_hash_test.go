@@ -69,7 +69,7 @@ func TestFilterHash_Secret(t *testing.T) {
 			}
 			mustPut(t, db, fmt.Sprint("key", life), "v")
 			mustFlush(t, db)
-			if f := db.view.Load().Runs[0].Tables[0].Filter(); f.Hasher() != db.hasher {
+			if f := db.mems.View().Runs[0].Tables[0].Filter(); f.Hasher() != db.hasher {
 				t.Errorf("a filter has the hasher %v, the store %v", f.Hasher(), db.hasher)
 			}
 			if err := db.Close(); err != nil {

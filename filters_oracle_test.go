@@ -171,11 +171,11 @@ func (o *filterOracle) ask(when string) {
 // table, also those that newer runs hide: no other filter answers in its place.
 func (o *filterOracle) askFilters(when string) {
 	o.t.Helper()
-	v := o.db.acquireView()
+	v := o.db.mems.Acquire()
 	defer o.db.tree.Release(v.Version)
-	it := v.mem.NewIterator()
+	it := v.Mem.NewIterator()
 	for kv := it.First(); kv != nil; kv = it.Next() {
-		if !v.mem.MayContain(kv.UserKey) {
+		if !v.Mem.MayContain(kv.UserKey) {
 			o.t.Fatalf("%s, %s: the memtable's filter denies %.60q", o.name, when, kv.UserKey)
 		}
 		o.alone++

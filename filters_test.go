@@ -182,7 +182,7 @@ func TestFilterSum_IsThatOfTheTables(t *testing.T) {
 	db := openTest(t, opts)
 	known, short := 0, 0
 	check := func(drop bool) {
-		v := db.view.Load()
+		v := db.mems.View()
 		if drop {
 			done := db.filters.Changing()
 			v.Runs[0].Tables[0].Reader.DropFilter()

@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/lockorder"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 )
@@ -40,9 +41,9 @@ type flusher struct {
 // A flusherEnv is what a flusher needs from the store. started, flush and ended are called with
 // mu held. retry and sleep are called by loop, without it.
 type flusherEnv struct {
-	oldest  func() *immutable                                   // the next memtable to flush; nil: there is none
-	started func(n int64)                                       // adds n to the number of flushes under way
-	flush   func(imm *immutable) (out []*tree.Table, err error) // writes imm into tables and puts them in its place
+	oldest  func() *memqueue.Immutable                                   // the next memtable to flush; nil: there is none
+	started func(n int64)                                                // adds n to the number of flushes under way
+	flush   func(imm *memqueue.Immutable) (out []*tree.Table, err error) // writes imm into tables and puts them in its place
 	ended   func(f flushOutcome)
 	retry   func(err error) // before a flush that failed because of err is tried again
 	sleep   func(d time.Duration) (open bool)
@@ -50,7 +51,7 @@ type flusherEnv struct {
 
 // A flushOutcome describes a flush that has ended, well or not.
 type flushOutcome struct {
-	imm  *immutable
+	imm  *memqueue.Immutable
 	out  []*tree.Table // the tables that imm has become, if err is nil
 	took time.Duration
 	err  error
@@ -113,8 +114,8 @@ func (f *flusher) flushOldest() error {
 	begin := time.Now()
 	f.started(1)
 	defer f.started(-1)
-	imm.mem.Pack()
-	f.speed.started(imm.mem.Taken())
+	imm.Mem.Pack()
+	f.speed.started(imm.Mem.Taken())
 	var out []*tree.Table
 	err := base.Survive(func() (err error) {
 		out, err = f.flush(imm)
@@ -134,18 +135,9 @@ func (f *flusher) raise(seq base.Seq) {
 	}
 }
 
-// oldestImmutable returns the next memtable to flush, or nil.
-func (db *DB) oldestImmutable() *immutable {
-	v := db.view.Load()
-	if v == nil || len(v.imms) == 0 {
-		return nil
-	}
-	return v.imms[len(v.imms)-1]
-}
-
 // flushInRoom is flush with a second attempt: if the disk is full and the store can give back
 // room that it has reserved, it does so and flushes again.
-func (db *DB) flushInRoom(imm *immutable) ([]*tree.Table, error) {
+func (db *DB) flushInRoom(imm *memqueue.Immutable) ([]*tree.Table, error) {
 	freed := db.deleter.Freed()
 	out, err := db.flush(imm)
 	if err != nil && db.giveUpFor("flush", freed, err) {
@@ -160,7 +152,7 @@ func (db *DB) flushInRoom(imm *immutable) ([]*tree.Table, error) {
 // deletions, compactions, and writes to a store that had no room.
 func (db *DB) flushEnded(f flushOutcome) {
 	db.scheduler.Flushed(f.err)
-	e := Event{Kind: EventFlush, Duration: f.took, BytesIn: f.imm.mem.Size(), Err: f.err}
+	e := Event{Kind: EventFlush, Duration: f.took, BytesIn: f.imm.Mem.Size(), Err: f.err}
 	if f.err != nil {
 		if f.err != ErrClosed { // Close has ended the flush: that is no failure, the log has it all
 			e.Kind, e.Reason = EventBackgroundError, "flush"
@@ -168,7 +160,7 @@ func (db *DB) flushEnded(f flushOutcome) {
 		}
 		return
 	}
-	f.imm.mem.Release()
+	f.imm.Mem.Release()
 	for _, t := range f.out {
 		e.Tables = append(e.Tables, uint64(t.Meta.Num))
 		e.BytesOut += t.Meta.Size
@@ -192,7 +184,7 @@ func (db *DB) retryFlushLater(err error) {
 // flush writes the memtable into tables and puts them in its place. If it fails, the memtable
 // stays in the view, and the tables are removed, unless the manifest may name them: see
 // sink.discard. Requires: flusher.mu is held.
-func (db *DB) flush(imm *immutable) ([]*tree.Table, error) {
+func (db *DB) flush(imm *memqueue.Immutable) ([]*tree.Table, error) {
 	s := db.newSink(0, db.filterPolicy().FlushBits())
 	installed := false
 	defer func() {
@@ -211,8 +203,8 @@ func (db *DB) flush(imm *immutable) ([]*tree.Table, error) {
 // writeRun writes the memtable into the tables of a new run, and opens them. It drops the
 // versions that no snapshot sees and that a newer one hides. Tombstones stay, because the tables
 // below may have older versions of their keys. It returns ErrClosed if Close cuts it short.
-func (db *DB) writeRun(imm *immutable, s *sink) error {
-	src := imm.mem.NewIterator()
+func (db *DB) writeRun(imm *memqueue.Immutable, s *sink) error {
+	src := imm.Mem.NewIterator()
 	defer src.Close()
 	// A snapshot that is taken after List sees the newest version of each key of this memtable:
 	// all of them were visible when the memtable became immutable. That version always stays.
@@ -232,9 +224,9 @@ func (db *DB) writeRun(imm *immutable, s *sink) error {
 // installFlush makes the tables part of the store in place of the memtable, durably, and lets
 // the logs go that only this memtable needed. On an error the view is as before. Requires:
 // flusher.mu is held, and imm is the oldest immutable memtable.
-func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
-	minLog := db.view.logAfter(imm)
-	edit := &manifest.Edit{MinLog: minLog, LastSeq: imm.mem.LastSeq()}
+func (db *DB) installFlush(imm *memqueue.Immutable, out []*tree.Table) error {
+	minLog := db.mems.LogAfter(imm)
+	edit := &manifest.Edit{MinLog: minLog, LastSeq: imm.Mem.LastSeq()}
 	bytes := int64(0)
 	for _, t := range out {
 		edit.Added = append(edit.Added, manifest.Added{Level: 0, Run: uint64(out[0].Meta.Num), Table: t.Meta})
@@ -243,7 +235,7 @@ func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
 	// writtenSince loads the view first and flushedSeq second. So flushedSeq must grow before
 	// the view changes: else writtenSince could find neither the memtable in the view nor a
 	// number which says that the memtable is in tables, and PutIfAbsent would overwrite a key.
-	db.flusher.raise(imm.mem.LastSeq())
+	db.flusher.raise(imm.Mem.LastSeq())
 	e := db.tree.Begin()
 	defer e.End()
 	if err := e.Log(edit, out, nil, db.filters.Epoch); err != nil {
@@ -253,9 +245,9 @@ func (db *DB) installFlush(imm *immutable, out []*tree.Table) error {
 	db.obsolete(db.logs.DropBelow(minLog)...)
 	db.counters.flushes.Add(1)
 	db.counters.flushBytes.Add(uint64(bytes))
-	v := db.view.begin(e.Next)
-	v.imms = v.imms[: len(v.imms)-1 : len(v.imms)-1]
-	old := db.view.end(v)
+	v := db.mems.Begin(e.Next)
+	v.Imms = v.Imms[: len(v.Imms)-1 : len(v.Imms)-1]
+	old := db.mems.End(v)
 	db.installed(e, old)
 	return nil
 }
@@ -300,7 +292,7 @@ func (db *DB) retryFlush() error {
 // that it waits for room, as a writer does. It leads the commit queue meanwhile.
 func (db *DB) rotateNow(ctx context.Context) error {
 	return db.commits.Alone(ctx, func() error {
-		if db.view.Load().mem.Empty() {
+		if db.mems.View().Mem.Empty() {
 			return nil
 		}
 		if err := db.awaitRoom(ctx); err != nil {
@@ -314,17 +306,17 @@ func (db *DB) rotateNow(ctx context.Context) error {
 // not wait for those that become immutable later. It returns an error if the last flush has
 // failed, the store is closing, or ctx is done.
 func (db *DB) awaitFlushes(ctx context.Context) (err error) {
-	last := db.view.Load()
-	if last == nil || len(last.imms) == 0 {
+	last := db.mems.View()
+	if last == nil || len(last.Imms) == 0 {
 		return nil
 	}
-	newest := last.imms[0].mem.LastSeq()
+	newest := last.Imms[0].Mem.LastSeq()
 	db.changes.await(ctx, func() bool {
-		v := db.view.Load()
+		v := db.mems.View()
 		switch {
 		case v == nil || db.closing():
 			err = ErrClosed
-		case len(v.imms) == 0 || v.imms[len(v.imms)-1].mem.LastSeq() > newest:
+		case len(v.Imms) == 0 || v.Imms[len(v.Imms)-1].Mem.LastSeq() > newest:
 			return true
 		case ctx.Err() != nil:
 			err = base.ContextError(ctx)

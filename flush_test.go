@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
@@ -29,8 +30,8 @@ type flushWorld struct {
 	took time.Duration // by each flush
 
 	mu      sync.Mutex
-	waiting []*immutable // oldest first
-	errs    []error      // of the next flushes; nil afterwards
+	waiting []*memqueue.Immutable // oldest first
+	errs    []error               // of the next flushes; nil afterwards
 	running int64
 	ended   []flushOutcome
 	retries []error
@@ -43,7 +44,7 @@ func newFlushWorld(t *testing.T, memtables int) *flushWorld {
 	w := &flushWorld{t: t, took: time.Second}
 	w.add(memtables)
 	w.flusher = newFlusher(flusherEnv{
-		oldest: func() *immutable {
+		oldest: func() *memqueue.Immutable {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if len(w.waiting) == 0 {
@@ -83,11 +84,11 @@ func (w *flushWorld) add(memtables int) {
 		m.Add(1, base.KindPut, []byte("key"), make([]byte, 1000))
 		m.EndWrite()
 		m.Freeze()
-		w.waiting = append(w.waiting, &immutable{mem: m})
+		w.waiting = append(w.waiting, &memqueue.Immutable{Mem: m})
 	}
 }
 
-func (w *flushWorld) flushOne(imm *immutable) ([]*tree.Table, error) {
+func (w *flushWorld) flushOne(imm *memqueue.Immutable) ([]*tree.Table, error) {
 	time.Sleep(w.took)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,7 +198,7 @@ func TestFlusher_FlushedSeqOnlyGrows(t *testing.T) {
 func TestFlusher_Speed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newFlushWorld(t, 1)
-		bytes := float64(w.oldest().mem.Taken())
+		bytes := float64(w.oldest().Mem.Taken())
 		check := func(when string, want float64) {
 			t.Helper()
 			if got := w.speed.rate(); math.Abs(got/want-1) > 1e-9 {
@@ -269,7 +270,7 @@ func TestFlush_FailedManifestLeavesNoTables(t *testing.T) {
 	if err := db.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	testenv.WaitFor(t, "the flush to be tried again", func() bool { return len(db.view.Load().imms) == 0 })
+	testenv.WaitFor(t, "the flush to be tried again", func() bool { return len(db.mems.View().Imms) == 0 })
 	if n := tablesOnDisk(t, db, mem); n != 1 {
 		t.Errorf("%d tables on disk; want 1", n)
 	}
@@ -310,7 +311,7 @@ func TestFlush_BacksOff(t *testing.T) {
 	}
 	mustPut(t, db, "while", "the disk is full")
 	full.Store(false)
-	testenv.WaitFor(t, "the flush to succeed by itself", func() bool { return len(db.view.Load().imms) == 0 })
+	testenv.WaitFor(t, "the flush to succeed by itself", func() bool { return len(db.mems.View().Imms) == 0 })
 	wantGet(t, db, "key0", strings.Repeat("v", 1000), true)
 	wantGet(t, db, "while", "the disk is full", true)
 }

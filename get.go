@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/filecache"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -44,7 +45,7 @@ type lookup struct {
 	// it with the store's newest in each attempt.
 	seq    base.Seq
 	latest bool
-	at     *view // what a snapshot of a read-only handle has pinned, to look in; nil: the current view
+	at     *memqueue.View // what a snapshot of a read-only handle has pinned, to look in; nil: the current view
 	// What the metrics have counted already: that there is this lookup, and that it has found
 	// its key. GetMany may look up one key several times.
 	counted, hit bool
@@ -52,7 +53,7 @@ type lookup struct {
 	near         *sstable.Near // of GetMany, else nil
 	// Where a lookup that met ErrNotCached goes on: at run from of view. If view is nil, the
 	// lookup begins with the memtables.
-	view *view
+	view *memqueue.View
 	from int
 
 	// The result.
@@ -116,7 +117,7 @@ func (db *DB) find(l *lookup) (bool, error) {
 	}
 	var gone string // see lookAgain
 	for {
-		v := db.view.Load()
+		v := db.mems.View()
 		if v == nil {
 			return false, ErrClosed
 		}
@@ -153,7 +154,7 @@ func (db *DB) find(l *lookup) (bool, error) {
 
 // findIn looks the key up in one view. If l.view is set, v is that view, and findIn goes on at
 // run l.from. After an error of a table, l.view and l.from say where to go on.
-func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
+func (db *DB) findIn(v *memqueue.View, l *lookup, c *lookupCounters) (bool, error) {
 	if l.view == nil {
 		if kind, ok, err := l.inMemtables(v); ok || err != nil {
 			return kind == base.KindPut, err
@@ -206,17 +207,17 @@ func (db *DB) findIn(v *view, l *lookup, c *lookupCounters) (bool, error) {
 
 // inMemtables asks the memtables, newest first. It returns the kind of the newest version that
 // the lookup sees, and whether there is one. A tombstone counts as a version.
-func (l *lookup) inMemtables(v *view) (base.Kind, bool, error) {
-	if v.mem.MayContainHash(l.hash) {
-		if kind, ok, err := l.inMemtable(v.mem); ok || err != nil {
+func (l *lookup) inMemtables(v *memqueue.View) (base.Kind, bool, error) {
+	if v.Mem.MayContainHash(l.hash) {
+		if kind, ok, err := l.inMemtable(v.Mem); ok || err != nil {
 			return kind, ok, err
 		}
 	}
-	for _, imm := range v.imms {
-		if !imm.mem.MayContainHash(l.hash) {
+	for _, imm := range v.Imms {
+		if !imm.Mem.MayContainHash(l.hash) {
 			continue
 		}
-		if kind, ok, err := l.inMemtable(imm.mem); ok || err != nil {
+		if kind, ok, err := l.inMemtable(imm.Mem); ok || err != nil {
 			return kind, ok, err
 		}
 	}
@@ -377,16 +378,16 @@ func (db *DB) has(l *lookup) (bool, error) {
 // no allocation. False: key is certainly absent. True: only a read can tell.
 // On a closed store it returns true: nothing is certain there.
 func (db *DB) MayContain(key []byte) bool {
-	v := db.view.Load()
+	v := db.mems.View()
 	if v == nil {
 		return true
 	}
 	l := db.newLookup(key)
-	if v.mem.MayContainHash(l.hash) {
+	if v.Mem.MayContainHash(l.hash) {
 		return true
 	}
-	for _, imm := range v.imms {
-		if imm.mem.MayContainHash(l.hash) {
+	for _, imm := range v.Imms {
+		if imm.Mem.MayContainHash(l.hash) {
 			return true
 		}
 	}
@@ -406,7 +407,7 @@ func (db *DB) MayContain(key []byte) bool {
 // the time of MayContain a key, because it asks each filter about many of them at once.
 func (db *DB) MayContainMany(keys [][]byte, out []bool) {
 	n := min(len(keys), len(out))
-	v := db.view.Load()
+	v := db.mems.View()
 	if v == nil {
 		n = 0 // nothing is certain
 	}
@@ -438,15 +439,15 @@ var screenPool = sync.Pool{New: func() any { return new(screen) }}
 
 // ask sets hashes for the keys, and tables.First: to -1 if a memtable may have the key; else to the index
 // of the first run that may have it, or to the number of runs if the key is certainly absent.
-func (s *screen) ask(v *view, hasher bloom.Hasher, keys [][]byte) {
+func (s *screen) ask(v *memqueue.View, hasher bloom.Hasher, keys [][]byte) {
 	n := len(keys)
 	for i, key := range keys {
 		s.hashes[i] = hasher.Hash(key)
 	}
 	clear(s.tables.First[:n])
-	s.askMemtable(v.mem, n)
-	for _, imm := range v.imms {
-		s.askMemtable(imm.mem, n)
+	s.askMemtable(v.Mem, n)
+	for _, imm := range v.Imms {
+		s.askMemtable(imm.Mem, n)
 	}
 	s.tables.Hasher = hasher
 	s.tables.FirstMaybe(v.Version, keys, s.hashes[:n])

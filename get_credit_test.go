@@ -73,13 +73,13 @@ func TestLookups_WithoutFilters(t *testing.T) {
 			fill(t, db, 100, n)
 			mustFlush(t, db)
 			waitIdle(t, db)
-			if got := len(db.view.Load().Meta.Levels[0].Runs); got != n {
+			if got := len(db.mems.View().Meta.Levels[0].Runs); got != n {
 				t.Fatalf("%v bits: %d runs after %d flushes", bits, got, n)
 			}
 		}
 		fill(t, db, 100, want)
 		mustFlush(t, db)
-		testenv.WaitFor(t, "a compaction of level 0", func() bool { return len(db.view.Load().Meta.Levels[0].Runs) == 0 })
+		testenv.WaitFor(t, "a compaction of level 0", func() bool { return len(db.mems.View().Meta.Levels[0].Runs) == 0 })
 		closeTest(t, db)
 	}
 }
@@ -109,7 +109,7 @@ func TestLookups_BesideAWriter(t *testing.T) {
 			}
 			mustFlush(t, db)
 			waitIdle(t, db)
-			most = max(most, len(db.view.Load().Meta.Levels[0].Runs))
+			most = max(most, len(db.mems.View().Meta.Levels[0].Runs))
 		}
 		return most
 	}

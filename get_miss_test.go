@@ -153,7 +153,7 @@ func measureFPR(t *testing.T, bits float64, present, absent [][]byte) (f fprSum)
 	t.Helper()
 	db := load(t, &Options{MemtableSize: 64 << 10, TableSize: 128 << 10, Durability: SyncManual, CompactionWorkers: -1, FilterBits: bits}, present, 1)
 	before := db.Metrics()
-	runs := db.view.Load().Runs
+	runs := db.mems.View().Runs
 	given := uint64(0)
 	for _, k := range absent {
 		if has, err := db.Has(k); has || err != nil {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/sstable"
 )
@@ -89,9 +90,9 @@ const (
 // Only step 3 has several goroutines. Each of them writes to a buffer of its own, and to the
 // answers of its own keys.
 type many struct {
-	keys     [][]byte // of the batch
-	view     *view    // that ask has used
-	at       *view    // see lookup
+	keys     [][]byte       // of the batch
+	view     *memqueue.View // that ask has used
+	at       *memqueue.View // see lookup
 	screen   screen
 	possible []possibleKey // in the order of keys
 	near     sstable.Near  // of readCached
@@ -119,7 +120,7 @@ type possibleKey struct {
 // A coldKey is a possible key whose lookup goes on with a read, at run from of view.
 type coldKey struct {
 	*possibleKey
-	view *view
+	view *memqueue.View
 	from int
 }
 
@@ -242,7 +243,7 @@ func (m *many) nextBatch(handed int) int {
 // ask asks the filters about the keys, and puts those into possible that they do not deny.
 func (m *many) ask(db *DB) error {
 	// The view comes after the snapshot's number, as in every read: see view.
-	v := db.view.Load()
+	v := db.mems.View()
 	if v == nil {
 		return ErrClosed
 	}

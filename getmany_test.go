@@ -348,7 +348,7 @@ func TestMayContainMany(t *testing.T) {
 	for _, manyTables := range []bool{false, true} {
 		db, keys := mixedStore(t, manyTables)
 		widest := 0
-		for _, r := range db.view.Load().Runs {
+		for _, r := range db.mems.View().Runs {
 			widest = max(widest, len(r.Tables))
 		}
 		if widest < 5 || manyTables != (widest > 64) {
@@ -445,7 +445,7 @@ func TestGetMany_CountsForTables(t *testing.T) {
 
 // sumNegatives returns how many negatives the tables count.
 func sumNegatives(db *DB) (sum uint64) {
-	for table := range db.view.Load().Tables() {
+	for table := range db.mems.View().Tables() {
 		sum += table.Negatives.Load()
 	}
 	return sum

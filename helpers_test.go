@@ -181,7 +181,7 @@ func waitIdle(t testing.TB, db *DB) {
 	defer ticker.Stop()
 	db.changes.await(ctx, func() bool {
 		ticker.Reset(100 * time.Millisecond)
-		return db.oldestImmutable() == nil && db.scheduler.Idle() || ctx.Err() != nil
+		return db.mems.View().Oldest() == nil && db.scheduler.Idle() || ctx.Err() != nil
 	})
 	if ctx.Err() != nil {
 		t.Fatal("compactions do not come to an end")

@@ -35,6 +35,7 @@ var layers = map[string]int{
 	"internal/commit":    2,
 	"internal/logset":    3,
 	"internal/tree":      3,
+	"internal/memqueue":  4,
 	"compaction":         3,
 	"manifest":           2,
 	"sstable":            2,

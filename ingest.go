@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -241,16 +242,16 @@ func (g *ingestion) install() (level int, err error) {
 	}
 	g.done = true
 	db.obsolete(db.logs.DropBelow(minLog)...)
-	v := db.view.begin(e.Next)
+	v := db.mems.Begin(e.Next)
 	// A reader that still has the view before, but the number of a later
 	// write, must not find that write without these entries.
-	empty := v.mem
-	v.mem = db.newMemtable()
-	var old *view
+	empty := v.Mem
+	v.Mem = db.mems.NewMemtable()
+	var old *memqueue.View
 	db.snapshots.Publish(func() {
 		// The number comes after the view. PutIfAbsent loads the number and then the view: if it
 		// got the new number with the old view, it would overwrite a key of the new tables.
-		old = db.view.end(v)
+		old = db.mems.End(v)
 		db.commits.Publish(seq)
 	})
 	db.installed(e, old)
@@ -299,7 +300,7 @@ func (g *ingestion) mark(seq base.Seq) error {
 // nothing else would. Requires: the caller leads the queue.
 func (g *ingestion) flush() error {
 	db := g.db
-	if !db.view.Load().mem.Empty() || db.logs.IsLong() {
+	if !db.mems.View().Mem.Empty() || db.logs.IsLong() {
 		if err := db.rotate(); err != nil {
 			return err
 		}

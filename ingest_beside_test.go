@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
@@ -172,13 +173,13 @@ func TestIngest_InvisibleUntilInstalled(t *testing.T) {
 	mustPut(t, db, "before", "v")
 	mustFlush(t, db)
 	var claim sync.WaitGroup
-	var before *view
+	var before *memqueue.View
 	var snapshot *Snapshot
 	mem.OnOp(func(op vfs.Op, name string) {
 		if op != vfs.OpWrite || !strings.Contains(name, "MANIFEST") || before != nil {
 			return
 		}
-		before, snapshot = db.view.Load(), mustSnapshot(t, db)
+		before, snapshot = db.mems.View(), mustSnapshot(t, db)
 		claim.Go(func() {
 			if inserted, err := db.PutIfAbsent([]byte("k000007"), []byte("claimed")); inserted || err != nil {
 				t.Errorf("PutIfAbsent = %v, %v; the key came while it waited", inserted, err)
@@ -200,7 +201,7 @@ func TestIngest_InvisibleUntilInstalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustPut(t, db, "after", "v")
-	if before.mem == db.view.Load().mem {
+	if before.Mem == db.mems.View().Mem {
 		t.Error("a view from before the ingestion shows later writes, and not what was ingested")
 	}
 }
@@ -266,7 +267,7 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 			time.Sleep(100 * time.Microsecond)
 			db.snapshots.Publish(func() { // nothing else is published meanwhile
 				visible := db.commits.Visible()
-				for table := range db.view.Load().Tables() {
+				for table := range db.mems.View().Tables() {
 					if table.Meta.MaxSeq > visible {
 						t.Errorf("table %v has sequence number %d, and %d is published", table.Meta.Num, table.Meta.MaxSeq, visible)
 						stop.Store(true)

@@ -39,11 +39,11 @@ func TestIngest_AfterAFlushInARotation(t *testing.T) {
 		if err := old.Close(); err != nil {
 			return err
 		}
-		db.freezeMemtable()
+		db.mems.Freeze()
 		if err := db.flusher.flushAll(); err != nil {
 			return err
 		}
-		db.view.setLog(db.logs.Rotated())
+		db.mems.SetLog(db.logs.Rotated())
 		return nil
 	})
 	if err != nil {

@@ -78,7 +78,7 @@ func TestIngest_Levels(t *testing.T) {
 		if got := levelsOf(db); got != s.want {
 			t.Fatalf("%s: runs in levels %s, want %s", s.what, got, s.want)
 		}
-		if err := db.view.Load().Meta.Check(); err != nil {
+		if err := db.mems.View().Meta.Check(); err != nil {
 			t.Fatalf("%s: %v", s.what, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/memqueue"
 )
 
 // An Iterator is a cursor over the entries of a Range at one state of the
@@ -24,7 +25,7 @@ type Iterator struct {
 }
 
 // NewIterator implements Reader.
-func (db *DB) NewIterator(r Range) *Iterator { return db.newIterator(db.acquireAll(), r, latestSeq) }
+func (db *DB) NewIterator(r Range) *Iterator { return db.newIterator(db.mems.Pin(), r, latestSeq) }
 
 // latestSeq asks newIterator for the newest state.
 const latestSeq = base.MaxSeq
@@ -34,7 +35,7 @@ func failedIterator(err error) *Iterator { return &Iterator{err: err} }
 
 // newIterator returns an iterator over the entries of r as of seq in v, whose pin it takes over. v
 // is nil if the store is closed: then its movements fail with ErrClosed.
-func (db *DB) newIterator(v *view, r Range, seq base.Seq) *Iterator {
+func (db *DB) newIterator(v *memqueue.View, r Range, seq base.Seq) *Iterator {
 	if v == nil {
 		return failedIterator(ErrClosed)
 	}

@@ -54,7 +54,7 @@ func TestIterator_WritesOneSharedWord(t *testing.T) {
 	fill(t, db, 100, 1)
 	mustFlush(t, db)
 	mustPut(t, db, "key000000", "in the memtable")
-	db.freezeMemtable() // nobody wakes the flusher
+	db.mems.Freeze() // nobody wakes the flusher
 	mustPut(t, db, "key000001", "in the next one")
 
 	open := func() *Iterator {
@@ -67,9 +67,9 @@ func TestIterator_WritesOneSharedWord(t *testing.T) {
 	if err := open().Close(); err != nil { // makes the stripes of the counters
 		t.Fatal(err)
 	}
-	v := db.view.Load()
-	if len(v.imms) != 1 || len(v.Runs) < 2 {
-		t.Fatalf("%d immutable memtables and %d runs", len(v.imms), len(v.Runs))
+	v := db.mems.View()
+	if len(v.Imms) != 1 || len(v.Runs) < 2 {
+		t.Fatalf("%d immutable memtables and %d runs", len(v.Imms), len(v.Runs))
 	}
 	var images []image
 	shared := func(name string, p any) { images = append(images, imageOf(name, reflect.ValueOf(p))) }
@@ -80,9 +80,9 @@ func TestIterator_WritesOneSharedWord(t *testing.T) {
 	shared("the scheduler", db.scheduler)
 	shared("the resident filters", db.filters)
 	shared("the view", v)
-	shared("the pins of the view", v.pins)
+	images = append(images, imageOf("the pins of the view", reflect.ValueOf(v).Elem().FieldByName("pins")))
 	shared("the version", v.Version)
-	for i, mem := range []any{v.mem, v.imms[0].mem} {
+	for i, mem := range []any{v.Mem, v.Imms[0].Mem} {
 		shared(fmt.Sprintf("memtable %d", i), mem)
 		memory := reflect.ValueOf(mem).Elem().FieldByName("memory")
 		images = append(images, imageOf(fmt.Sprintf("the pins of memtable %d", i), memory))
@@ -103,7 +103,7 @@ func TestIterator_WritesOneSharedWord(t *testing.T) {
 		return len(changed(images)) == 0
 	})
 	it := db.NewIterator(Range{})
-	if got := changed(images); len(got) != 1 || v.pins.Alone() {
+	if got := changed(images); len(got) != 1 || !v.Pinned() {
 		t.Errorf("NewIterator changes %d shared words, want one, the pins of the view: %q", len(got), got)
 	}
 	if err := it.Close(); err != nil {

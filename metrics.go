@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/filterplan"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
@@ -245,8 +246,8 @@ func (db *DB) Metrics() Metrics {
 	}
 	// The view comes before the counters: flushes and compactions that it shows were
 	// counted before it was published.
-	if v := db.acquireView(); v != nil {
-		v.addTo(&m, db.filters.Epoch(), db.filters.Loading())
+	if v := db.mems.Acquire(); v != nil {
+		addView(&m, v, db.filters.Epoch(), db.filters.Loading())
 		m.CompactionDebt = compaction.Debt(v.Meta, db.planOptions())
 		db.tree.Release(v.Version)
 	}
@@ -267,22 +268,22 @@ func (db *DB) Metrics() Metrics {
 	return m
 }
 
-// addTo adds the shape of the view: memtables, levels and runs. It looks at sums over the
+// addView adds the shape of the view: memtables, levels and runs. It looks at sums over the
 // tables of runs, and not at all tables: a store may have 100,000 of them. epoch is that of
 // the resident filters, and loading says that some are still being read. Requires: m.Levels has
 // all levels.
-func (v *view) addTo(m *Metrics, epoch uint64, loading bool) {
+func addView(m *Metrics, v *memqueue.View, epoch uint64, loading bool) {
 	add := func(mem *memtable.Memtable) {
 		m.MemtableMemory += mem.Size() + mem.FilterSize()
 		m.MemtableBytes += mem.Size()
 		m.MemtableEntries += int64(mem.Len())
 	}
-	add(v.mem)
-	for _, imm := range v.imms {
-		add(imm.mem)
+	add(v.Mem)
+	for _, imm := range v.Imms {
+		add(imm.Mem)
 	}
 	var keys [NumLevels]uint64
-	estimates := v.Estimates(func(known tree.Estimates) tree.Estimates { return v.estimate(known, loading) })
+	estimates := v.Estimates(func(known tree.Estimates) tree.Estimates { return estimate(v, known, loading) })
 	m.LiveBytes = compaction.SumLive(v.Meta, estimates.LiveShares)
 	for i, r := range v.Runs {
 		l := &m.Levels[r.Level]
@@ -313,7 +314,7 @@ func (v *view) addTo(m *Metrics, epoch uint64, loading bool) {
 
 // estimate estimates which share of the bytes of each run is live, and which share of the keys the
 // run spans. known are the estimates of the last runs.
-func (v *view) estimate(known tree.Estimates, loading bool) tree.Estimates {
+func estimate(v *memqueue.View, known tree.Estimates, loading bool) tree.Estimates {
 	e := tree.Estimates{Partial: loading}
 	mayHold := func(run int, key []byte) (bool, float64) { return v.Runs[run].MayHold(key) }
 	sample := func(run, table, n int) [][]byte {

@@ -50,8 +50,8 @@ func testKey(i int) []byte { return fmt.Appendf(nil, "key%06d", i) }
 // changes the tables and filters, but for the loop that makes filters fit.
 func checkSums(t *testing.T, db *DB) {
 	t.Helper()
-	db.filters.Adjust(db.view.Load().Version)
-	m, v := db.Metrics(), db.view.Load()
+	db.filters.Adjust(db.mems.View().Version)
+	m, v := db.Metrics(), db.mems.View()
 	var want [NumLevels]LevelMetrics
 	var keys [NumLevels]float64
 	indexes := int64(0)

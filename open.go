@@ -14,9 +14,9 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/internal/guard"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
-	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -86,7 +86,6 @@ func newDB(dir string, o Options) *DB {
 		opts:           o,
 		events:         eventLog{listener: o.OnEvent, logger: o.Logger, dir: dir, now: o.testing.now},
 		cache:          cache.New(o.CacheSize),
-		memory:         memtable.NewPool(o.MemtableSize),
 		falsePositives: cache.NewFalsePositives(int(min(falsePositiveMemory, max(o.CacheSize/16, 64<<10)))),
 	}
 	db.counters.init()
@@ -262,7 +261,7 @@ func (db *DB) openVersion(state *manifest.State) error {
 	if err := db.chooseHasher(v.Tables()); err != nil { // before the first memtable, which hashes with it
 		return err
 	}
-	db.view.open(newView(db.newMemtable(), nil, v))
+	db.mems.Open(memqueue.NewView(db.mems.NewMemtable(), nil, v))
 	db.readFilters(complete)
 	return nil
 }
@@ -324,8 +323,8 @@ func (db *opening) openReadOnly() error {
 	if err != nil {
 		return err
 	}
-	db.follower.mem = db.newMemtable()
-	db.view.open(newView(db.follower.mem, nil, none))
+	db.follower.mem = db.mems.NewMemtable()
+	db.mems.Open(memqueue.NewView(db.follower.mem, nil, none))
 	if err := db.follower.advance(db.ctx); err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ func TestIndexMemory_IsALimit(t *testing.T) {
 // wantNewestIndexed checks that no run has an index in memory if a newer run lacks one.
 func wantNewestIndexed(t *testing.T, db *DB) {
 	t.Helper()
-	v := db.acquireView()
+	v := db.mems.Acquire()
 	defer db.tree.Release(v.Version)
 	lacking := -1
 	for i, r := range v.Runs {
@@ -95,7 +95,7 @@ func TestIndexMemory_FollowsTheTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	testenv.WaitFor(t, "the indexes that are left to come back", func() bool {
-		v := db.acquireView()
+		v := db.mems.Acquire()
 		defer db.tree.Release(v.Version)
 		for table := range v.Tables() {
 			if !table.Reader.HasIndex() {

@@ -86,7 +86,7 @@ func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
 
 // reload reads filters again that could not be read. The store does so by itself, too, but later.
 func (r *rebuild) reload() {
-	if v := r.db.acquireView(); v != nil {
+	if v := r.db.mems.Acquire(); v != nil {
 		r.report.Reloaded = r.db.filters.Reload(v.Version)
 		r.db.tree.Release(v.Version)
 	}
@@ -158,7 +158,7 @@ func (r *rebuild) run() error {
 // pass looks at each table of the current version once. When it returns nil, all filters
 // that it made are installed.
 func (r *rebuild) pass() error {
-	v := r.db.acquireView()
+	v := r.db.mems.Acquire()
 	if v == nil {
 		return ErrClosed
 	}
@@ -190,7 +190,7 @@ func (r *rebuild) table(t *tree.Table) error {
 	if err := base.ContextError(r.ctx); err != nil {
 		return err
 	}
-	v := r.db.acquireView() // its files stay until this table is done
+	v := r.db.mems.Acquire() // its files stay until this table is done
 	if v == nil {
 		return ErrClosed
 	}
@@ -354,7 +354,7 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 		m.table.UseSidecar(m.sidecar, m.filter)
 	}
 	changed()
-	old := db.view.end(db.view.begin(e.Next))
+	old := db.mems.End(db.mems.Begin(e.Next))
 	db.installed(e, old)
 	return done, nil
 }

@@ -111,7 +111,7 @@ func TestSidecars_BothUnusable(t *testing.T) {
 	info := db.Tables()[0]
 	table := fmt.Sprintf("%06d.sst", info.Number)
 	data := []byte(filesOf(t, db, ".sst")[table])
-	at := int(db.view.Load().Runs[0].Tables[0].Reader.Props().DataBytes)/64*64 + 70
+	at := int(db.mems.View().Runs[0].Tables[0].Reader.Props().DataBytes)/64*64 + 70
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -224,7 +224,7 @@ func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
 	opts.FilterBits = 5
 	db := openTest(t, opts)
 	mustRebuild(t, db)
-	held := db.acquireView()
+	held := db.mems.Acquire()
 	first := filesOf(t, db, ".flt")
 	forceRebuild(t, db, 12)
 	both := filesOf(t, db, ".flt")
@@ -387,7 +387,7 @@ func TestRebuildFilters_BesideAll(t *testing.T) {
 func forceRebuild(t *testing.T, db *DB, bits float64) {
 	t.Helper()
 	r := rebuild{db: db, ctx: context.Background()}
-	v := db.acquireView()
+	v := db.mems.Acquire()
 	defer db.tree.Release(v.Version)
 	for table := range v.Tables() {
 		built, err := table.Reader.BuildFilter(r.ctx, sstable.IterOptions{}, nil, bloom.StaticOptions{BitsPerKey: bits, Hasher: db.hasher}, base.PrefixRule{})
@@ -426,7 +426,7 @@ func strays(db *DB) error {
 
 // straysNow does the same once.
 func straysNow(db *DB) error {
-	v := db.acquireView()
+	v := db.mems.Acquire()
 	defer db.tree.Release(v.Version)
 	names, err := db.fs.List(db.dir)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/logset"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
@@ -36,7 +37,7 @@ type follower struct {
 	// The memtables of the next view. Batches are added to mem, which may be in the current view
 	// too. oldest and newest are logs with writes of mem.
 	mem            *memtable.Memtable
-	imms           []*immutable // newest first
+	imms           []*memqueue.Immutable // newest first
 	oldest, newest base.FileNum
 
 	// stopped says that Open has met the mark of an ingestion of which the manifest does not know
@@ -52,9 +53,9 @@ func newFollower(db *DB) *follower { return &follower{db: db, turn: make(chan st
 // each of them ends. LastSeq of the result is the last number of all that was recovered. Requires: openVersion was called; nobody else
 // uses the store yet.
 func (db *DB) replayLogs(state *manifest.State) (logset.Replayed, error) {
-	v := db.view.Load()
+	v := db.mems.View()
 	f := db.follower
-	*f = follower{db: db, state: state, mem: v.mem, flushed: base.Seq(db.flusher.flushedSeq.Load())}
+	*f = follower{db: db, state: state, mem: v.Mem, flushed: base.Seq(db.flusher.flushedSeq.Load())}
 	r, err := db.logs.Replay(state, logset.ReplayOptions{StoreID: db.storeID, Apply: f.apply})
 	if err != nil {
 		return r, err
@@ -62,9 +63,9 @@ func (db *DB) replayLogs(state *manifest.State) (logset.Replayed, error) {
 	// Numbers are never given out twice. LastSeq of the state may be above those of all tables: see
 	// replaceLog.
 	r.LastSeq = max(r.LastSeq, state.LastSeq, f.flushed)
-	db.view.open(newView(f.mem, f.imms, v.Version))
+	db.mems.Open(memqueue.NewView(f.mem, f.imms, v.Version))
 	if !f.mem.Empty() {
-		db.view.setLog(f.oldest)
+		db.mems.SetLog(f.oldest)
 	}
 	// The manifest may not know of the newest logs, whose numbers are taken all the same.
 	db.tree.SkipFileNums(r.HighestNum)
@@ -134,8 +135,8 @@ func (f *follower) passMark(seq base.Seq) error {
 // freeze makes the memtable immutable, and begins another.
 func (f *follower) freeze() {
 	f.mem.Freeze()
-	f.imms = append([]*immutable{{mem: f.mem, log: f.oldest, newest: f.newest}}, f.imms...)
-	f.mem = f.db.newMemtableOf(f.room())
+	f.imms = append([]*memqueue.Immutable{{Mem: f.mem, Log: f.oldest, Newest: f.newest}}, f.imms...)
+	f.mem = f.db.mems.NewMemtableOf(f.room())
 }
 
 // room returns how many bytes the memtable may have: half of what the immutable ones have, if that
@@ -144,7 +145,7 @@ func (f *follower) freeze() {
 func (f *follower) room() int64 {
 	sum := int64(0)
 	for _, imm := range f.imms {
-		sum += imm.mem.Taken()
+		sum += imm.Mem.Taken()
 	}
 	return max(f.db.opts.MemtableSize, sum/2)
 }
@@ -159,29 +160,20 @@ func batchError(num base.FileNum, err error) error {
 	return base.Corruption(base.LogName(num), -1, "batch", err)
 }
 
-// newMemtable returns an empty memtable. Its memory is that of memtables that were flushed,
-// as far as the pool has some. Requires: chooseHasher was called.
-func (db *DB) newMemtable() *memtable.Memtable { return db.newMemtableOf(db.opts.MemtableSize) }
-
-// newMemtableOf is newMemtable for a number of bytes.
-func (db *DB) newMemtableOf(bytes int64) *memtable.Memtable {
-	return memtable.New(memtable.Options{Size: bytes, Hasher: db.hasher, Pool: db.memory})
-}
-
 // beginLog begins a log of our own, which names the newest recovered one. A recovered
 // memtable that is large, or made of many logs, becomes immutable and is flushed later.
 // Else it takes the next writes, and its logs stay until it is flushed.
 func (db *DB) beginLog(h wal.Header) error {
-	v := db.view.Load()
-	if db.logs.Count() > maxKeptLogs || v.mem.Taken() > db.opts.MemtableSize/2 {
-		db.freezeMemtable()
+	v := db.mems.View()
+	if db.logs.Count() > maxKeptLogs || v.Mem.Taken() > db.opts.MemtableSize/2 {
+		db.mems.Freeze()
 	}
 	if err := db.logs.Begin(h); err != nil {
 		return err
 	}
-	if db.view.Load().mem.Empty() {
+	if db.mems.View().Mem.Empty() {
 		// A memtable that is not empty keeps the number of its oldest log: see replayLogs.
-		db.view.setLog(db.logs.CurrentNum())
+		db.mems.SetLog(db.logs.CurrentNum())
 	}
 	db.forgetRecovered()
 	return nil
@@ -192,8 +184,8 @@ func (db *DB) beginLog(h wal.Header) error {
 // sweepDir removes the files. The manifest must not need them any more, so if the edit
 // fails, they stay.
 func (db *DB) forgetRecovered() {
-	v := db.view.Load()
-	if db.logs.Count() == 1 || !v.mem.Empty() || len(v.imms) > 0 {
+	v := db.mems.View()
+	if db.logs.Count() == 1 || !v.Mem.Empty() || len(v.Imms) > 0 {
 		return
 	}
 	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: db.logs.CurrentNum(), LastSeq: db.commits.Last()}); err != nil {

@@ -342,9 +342,9 @@ func TestRecover_SmallerMemtables(t *testing.T) {
 	beside := *o
 	beside.ReadOnly, beside.MemtableSize = true, 4<<10
 	reader := mustOpen(t, "db", &beside)
-	v := reader.view.Load()
-	if len(v.imms) < 4 || len(v.imms) > 24 {
-		t.Errorf("a reader has %d memtables", len(v.imms))
+	v := reader.mems.View()
+	if len(v.Imms) < 4 || len(v.Imms) > 24 {
+		t.Errorf("a reader has %d memtables", len(v.Imms))
 	}
 	check(reader)
 	mustPut(t, db, "another", "1")

@@ -92,7 +92,7 @@ func (db *DB) beginUsable(ctx context.Context) error {
 // pass, it returns the failure and no error. If both are nil, the store takes writes. It looks
 // whether the directory is still there.
 func (db *DB) lastingFailure() (*health.Failure, error) {
-	if db.view.Load() == nil {
+	if db.mems.View() == nil {
 		return nil, ErrClosed
 	}
 	if db.opts.ReadOnly {
@@ -239,7 +239,7 @@ func (db *DB) retryCompaction(ctx context.Context) error {
 // fails, the broken log stays the current one, and the store goes on refusing writes.
 // Requires: the caller leads the queue.
 func (db *DB) replaceLog() error {
-	db.freezeMemtable()
+	db.mems.Freeze()
 	// Once the memtables are tables, nothing needs the broken log. The edit below keeps the
 	// numbers of what failed in it from being given out again.
 	if err := db.flusher.flushAll(); err != nil {
@@ -257,7 +257,7 @@ func (db *DB) replaceLog() error {
 	}
 	_ = broken.Close() // it failed before
 	current := db.logs.CurrentNum()
-	db.view.setLog(current)
+	db.mems.SetLog(current)
 	db.removeFiles(db.logs.DropBelow(current)...)
 	return nil
 }

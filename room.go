@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/lockorder"
+	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
 )
@@ -42,7 +43,7 @@ const maxImmutables = 2
 // ctx ends the wait. After an error nothing of the group has been written. Requires: the
 // caller leads the queue.
 func (db *DB) makeRoom(ctx context.Context) error {
-	v := db.view.Load()
+	v := db.mems.View()
 	if v == nil || db.ctx.Err() != nil {
 		return ErrClosed
 	}
@@ -50,8 +51,8 @@ func (db *DB) makeRoom(ctx context.Context) error {
 		return db.Err()
 	}
 	// IsFull: a rotation has sealed the log and failed to begin the next one.
-	if v.mem.Taken() < db.opts.MemtableSize && !db.logs.IsFull() {
-		db.logs.Ask(v.mem.Taken())
+	if v.Mem.Taken() < db.opts.MemtableSize && !db.logs.IsFull() {
+		db.logs.Ask(v.Mem.Taken())
 		return db.hold(ctx, v)
 	}
 	if err := db.awaitLastFlush(ctx); err != nil {
@@ -75,7 +76,7 @@ const flushPause = 25 * time.Millisecond
 // third memtable is made. Pacing has let that flush come near its end. Requires: the caller
 // leads the queue.
 func (db *DB) awaitLastFlush(ctx context.Context) error {
-	if len(db.view.Load().imms) != 1 {
+	if len(db.mems.View().Imms) != 1 {
 		return nil
 	}
 	begin := time.Now()
@@ -98,7 +99,7 @@ func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
 	timer := time.AfterFunc(flushPause, db.changes.broadcast)
 	defer timer.Stop()
 	db.changes.await(ctx, func() bool {
-		if time.Since(begin) >= flushPause || len(db.view.Load().imms) != 1 ||
+		if time.Since(begin) >= flushPause || len(db.mems.View().Imms) != 1 ||
 			db.scheduler.FlushFailure() != nil || db.health.Current() != nil || db.closing() || ctx.Err() != nil {
 			return true
 		}
@@ -185,11 +186,11 @@ func (s stall) String() string {
 // stallReason returns what writers have to wait for, if anything. With automatic
 // compactions off, the depth of level 0 stops nobody, because nothing would end the wait.
 func (db *DB) stallReason() stall {
-	v := db.view.Load()
+	v := db.mems.View()
 	switch {
 	case v == nil:
 		return stallNone // Close waits for nothing
-	case len(v.imms) >= maxImmutables:
+	case len(v.Imms) >= maxImmutables:
 		return stallMemtables
 	case len(v.Meta.Levels[0].Runs) >= stopRuns && db.opts.CompactionWorkers > 0:
 		return stallLevel0
@@ -232,10 +233,10 @@ func (db *DB) changeLogs() error {
 	if err := old.Close(); err != nil {
 		return db.health.LogFailed(fmt.Errorf("shale: close log: %w", err))
 	}
-	// Between these lines a flush may ask which logs are needed (readState.logAfter). It
+	// Between these lines a flush may ask which logs are needed (memqueue.Queue.LogAfter). It
 	// finds that the new memtable has no log yet, and keeps one log too many.
-	db.freezeMemtable()
-	db.view.setLog(db.logs.Rotated())
+	db.mems.Freeze()
+	db.mems.SetLog(db.logs.Rotated())
 	base.Wake(db.flusher.wake)
 	return nil
 }
@@ -296,9 +297,9 @@ func memtableRate(flushRate, full float64) float64 {
 
 // paceOf decides how fast the next group may be written, and returns why no faster. If
 // there are two reasons, the slower rate counts. 0: there is no limit.
-func (db *DB) paceOf(v *view) (rate float64, why stall) {
-	if len(v.imms) > 0 {
-		full := float64(v.mem.Taken()) / float64(db.opts.MemtableSize)
+func (db *DB) paceOf(v *memqueue.View) (rate float64, why stall) {
+	if len(v.Imms) > 0 {
+		full := float64(v.Mem.Taken()) / float64(db.opts.MemtableSize)
 		rate, why = memtableRate(db.flusher.speed.rate(), full), stallMemtables
 	}
 	if runs := len(v.Meta.Levels[0].Runs); runs >= slowdownRuns && db.opts.CompactionWorkers > 0 {
@@ -312,10 +313,10 @@ func (db *DB) paceOf(v *view) (rate float64, why stall) {
 // hold looks how much the memtable has grown since the last look, and sleeps if that was
 // too fast. So it sleeps for groups that are written, before the next one. The first look
 // only begins the measurement. Requires: the caller leads the queue.
-func (db *DB) hold(ctx context.Context, v *view) error {
+func (db *DB) hold(ctx context.Context, v *memqueue.View) error {
 	p := &db.pacer
-	taken := v.mem.Taken()
-	if p.held && p.mem == v.mem && taken-p.taken < min(paceBytes, db.opts.MemtableSize/64) {
+	taken := v.Mem.Taken()
+	if p.held && p.mem == v.Mem && taken-p.taken < min(paceBytes, db.opts.MemtableSize/64) {
 		return nil
 	}
 	rate, why := db.paceOf(v)
@@ -327,12 +328,12 @@ func (db *DB) hold(ctx context.Context, v *view) error {
 	}
 	now := time.Now()
 	if !p.held {
-		*p = pacer{held: true, mem: v.mem, taken: taken, since: now}
+		*p = pacer{held: true, mem: v.Mem, taken: taken, since: now}
 		return nil
 	}
 	// A new memtable begins at 0. What the old one has grown by since is forgotten.
-	if p.mem != v.mem {
-		p.mem, p.taken = v.mem, 0
+	if p.mem != v.Mem {
+		p.mem, p.taken = v.Mem, 0
 	}
 	p.owed += time.Duration(float64(taken-p.taken)/rate*float64(time.Second)) - now.Sub(p.since)
 	p.taken, p.since = taken, now

@@ -95,7 +95,7 @@ func TestRotate_UsesThePreparedLog(t *testing.T) {
 	opts.testing.minPrepared, opts.CompactionWorkers = 1, -1
 	db := mustOpen(t, "db", &opts)
 	for round := range 3 {
-		for i := 0; db.view.Load().mem.Taken() <= opts.MemtableSize*3/4; i++ {
+		for i := 0; db.mems.View().Mem.Taken() <= opts.MemtableSize*3/4; i++ {
 			mustPut(t, db, fmt.Sprintf("key%d-%d", round, i), "value")
 		}
 		awaitPrepared(t, db)
@@ -147,7 +147,7 @@ func TestRotate_WhenPreparingFails(t *testing.T) {
 	}
 	db := mustOpen(t, "db", &opts)
 	failed.Store(1)
-	for i := 0; db.view.Load().mem.Taken() <= opts.MemtableSize*3/4; i++ {
+	for i := 0; db.mems.View().Mem.Taken() <= opts.MemtableSize*3/4; i++ {
 		mustPut(t, db, fmt.Sprintf("key%d", i), "value")
 	}
 	testenv.Within(t, time.Minute, "preparing fails", func() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/memqueue"
 )
 
 // A Snapshot is the store as it was at one moment: a Reader that no later write reaches. Old
@@ -23,7 +24,7 @@ type Snapshot struct {
 	// view is what a snapshot of a read-only handle reads, and has pinned. The writer of the
 	// directory does not know the numbers of snapshots here, so later views may lack versions that
 	// this one needs. nil: the handle writes.
-	view *view
+	view *memqueue.View
 }
 
 // Snapshot returns the present state of the store. It must be closed.
@@ -34,7 +35,7 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{db: db}
 	s.seq = db.snapshots.Take(func() base.Seq {
 		if db.opts.ReadOnly {
-			s.view = db.acquireAll() // Advance publishes view and number in one step for us
+			s.view = db.mems.Pin() // Advance publishes view and number in one step for us
 		}
 		return db.commits.Visible()
 	})
@@ -47,11 +48,11 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 
 // acquireAll is DB.acquireAll for a view that has all that the snapshot sees. It may lack that if
 // the snapshot is closed meanwhile.
-func (s *Snapshot) acquireAll() *view {
-	if s.view != nil && s.view.pins.Pin() {
+func (s *Snapshot) acquireAll() *memqueue.View {
+	if s.view != nil && s.view.TryPin() {
 		return s.view
 	}
-	return s.db.acquireAll()
+	return s.db.mems.Pin()
 }
 
 // Seq returns the number of the last write that the snapshot sees.
@@ -64,10 +65,10 @@ func (s *Snapshot) Close() error {
 	}
 	wasOldest := s.db.snapshots.Remove(s.seq)
 	if s.view != nil {
-		s.db.releaseAll(s.view)
+		s.db.mems.Unpin(s.view)
 	}
 	// Each GetMany comes here, so a pick must be rare.
-	if v := s.db.view.Load(); wasOldest && v != nil && compaction.AwaitsSnapshots(v.Meta) {
+	if v := s.db.mems.View(); wasOldest && v != nil && compaction.AwaitsSnapshots(v.Meta) {
 		s.db.scheduler.Nudge()
 	}
 	return nil

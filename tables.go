@@ -50,7 +50,7 @@ func (t TableInfo) Rank(key []byte) float64 {
 // Tables lists the tables, level by level, in each the newest run first, in
 // each run in key order. It returns nil on a closed store, and only there.
 func (db *DB) Tables() []TableInfo {
-	v := db.acquireView()
+	v := db.mems.Acquire()
 	if v == nil {
 		return nil
 	}

@@ -33,7 +33,7 @@ func (db *DB) Verify(ctx context.Context) error {
 	if err := base.ContextError(ctx); err != nil {
 		return db.verifyError(err)
 	}
-	v := db.acquireView()
+	v := db.mems.Acquire()
 	if v == nil {
 		return ErrClosed
 	}

@@ -140,7 +140,7 @@ func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 // writable returns why writes are refused, or nil: the store is closed, was opened read-only, or
 // has failed. It takes no lock. The leader asks again before it writes (makeRoom).
 func (db *DB) writable() error {
-	if db.view.Load() == nil {
+	if db.mems.View() == nil {
 		return ErrClosed
 	}
 	if db.opts.ReadOnly {
@@ -288,7 +288,7 @@ func (db *DB) writtenSince(key []byte, seq base.Seq) bool {
 	// The view comes before flushedSeq. A flush raises flushedSeq before its memtable leaves the
 	// view, so a memtable that is not in v is covered by the number. In the other order, a flush
 	// that ends between the two loads would be missed.
-	v := db.view.Load()
+	v := db.mems.View()
 	if db.flusher.flushedSeq.Load() > uint64(seq) {
 		return true
 	}
@@ -303,11 +303,11 @@ func (db *DB) writtenSince(key []byte, seq base.Seq) bool {
 		_, _, found, at := m.Get(key, base.MaxSeq)
 		return found && at > seq
 	}
-	if newer(v.mem) {
+	if newer(v.Mem) {
 		return true
 	}
-	for _, imm := range v.imms {
-		if newer(imm.mem) {
+	for _, imm := range v.Imms {
+		if newer(imm.Mem) {
 			return true
 		}
 	}

@@ -311,7 +311,7 @@ func TestSyncPeriodic_WhileALogIsPrepared(t *testing.T) {
 		}
 		synctest.Wait()
 		slow = true
-		for db.view.Load().mem.Taken() <= opts.MemtableSize/2 {
+		for db.mems.View().Mem.Taken() <= opts.MemtableSize/2 {
 			mustPut(t, db, "key", "value")
 		}
 		mustPut(t, db, "key", "value") // has the next log prepared

@@ -18,7 +18,7 @@ type (
 	Changes   struct{} // changes.mu
 	Scheduler struct{} // scheduler.Scheduler.mu
 	Tree      struct{} // tree.Tree.mu
-	View      struct{} // readState.mu
+	View      struct{} // memqueue.Queue.mu
 	Snapshots struct{} // commit.Snapshots.mu
 	Leaf      struct{} // all others: no lock of this list is taken under one
 )

@@ -106,7 +106,7 @@ func TestView_HeldByIterators(t *testing.T) {
 	}
 	// Background work, such as fitting filters into memory, may hold a version for a moment.
 	testenv.WaitFor(t, "the tables of closed iterators to be removed", func() bool { return tablesOnDisk(t, db, db.fs) == tables })
-	if v := db.view.Load(); !v.pins.Alone() {
+	if v := db.mems.View(); v.Pinned() {
 		t.Error("the view is pinned without iterators")
 	}
 	closeTest(t, db)
