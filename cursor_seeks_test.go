@@ -197,16 +197,16 @@ func TestSeeks_FlushUnderWay(t *testing.T) {
 	testenv.SkipRace(t)
 	s := newSeekStore(t, 1)
 	s.price()
-	s.flusher.mu.Lock()
+	release := holdFlushes(s.DB)
 	mustPut(t, s.DB, "key000000", "again")
 	if err := s.rotateNow(t.Context()); err != nil {
-		s.flusher.mu.Unlock()
+		release()
 		t.Fatal(err)
 	}
 	s.scheduler.Reads.Seeks.Store(1 << 40)
 	plan := s.scheduler.PickFor(1)
 	s.scheduler.Reads.Seeks.Store(0) // so that no compaction begins after the flush
-	s.flusher.mu.Unlock()
+	release()
 	if plan != nil {
 		s.scheduler.Done(plan)
 		t.Errorf("picked %v", plan)

@@ -59,7 +59,7 @@ import (
 // called concurrently.
 //
 // Each piece of state that changes has one owner, a type with a lock of its own.
-// Locks, in the order in which they are taken: leading the commit queue, flusher.mu,
+// Locks, in the order in which they are taken: leading the commit queue, the turn to flush,
 // logset.Set.giving, Tree.editing, residency.Filters.mu, changes.mu, Scheduler.mu, Tree.mu, Queue.mu of the memtables,
 // commit.Snapshots.mu, and then those of other packages. Package lockorder checks that in tests.
 type DB struct {
@@ -73,7 +73,6 @@ type DB struct {
 	tree      *tree.Tree
 	commits   commit.Pipeline
 	syncer    *logset.Syncer
-	flusher   *flusher
 	filters   *residency.Filters
 	follower  *follower // of a read-only handle
 
@@ -184,13 +183,12 @@ func (db *DB) sealForClose() error {
 func (db *DB) connect() {
 	db.deleter = tree.NewDeleter(db.dropFileAnyhow, db.changes.broadcast)
 	db.tree = tree.New(db.treeEnv())
-	db.mems.Init(memqueue.Options{Size: db.opts.MemtableSize, Tree: db.tree, Hasher: &db.hasher})
 	db.logs = logset.New(db.logEnv())
 	db.commits.Init(db.commitEnv())
 	db.health = health.New(db.healthEnv())
+	db.mems.Init(memqueue.Options{Size: db.opts.MemtableSize, Tree: db.tree, Logs: db.logs, Health: db.health, Hasher: &db.hasher})
 	db.scheduler = scheduler.New(db.schedulerEnv())
 	db.syncer = logset.NewSyncer(db.logSyncerEnv())
-	db.flusher = newFlusher(db.flusherEnv())
 	db.filters = residency.New(db.residentFiltersEnv())
 	db.follower = newFollower(db)
 }
@@ -246,7 +244,7 @@ func (db *DB) commitEnv() commit.Env {
 		Gate:         db.commitGate(),
 		Log:          db.logs.Current,
 		Memtable:     func() *memtable.Memtable { return db.mems.View().Mem },
-		WrittenSince: db.writtenSince,
+		WrittenSince: db.mems.WrittenSince,
 		Failed:       func(err error) error { return db.health.LogFailed(err) },
 		Refused:      func(err error) error { return db.health.CommitRefused(err) },
 		SyncFailed:   db.syncFailed,
@@ -302,17 +300,6 @@ func (db *DB) logSyncerEnv() logset.SyncerEnv {
 	}
 }
 
-func (db *DB) flusherEnv() flusherEnv {
-	return flusherEnv{
-		oldest:  func() *memqueue.Immutable { return db.mems.View().Oldest() },
-		started: func(n int64) { db.counters.flushing.Add(n) },
-		flush:   db.flushInRoom,
-		ended:   db.flushEnded,
-		retry:   db.retryFlushLater,
-		sleep:   db.sleep,
-	}
-}
-
 func (db *DB) residentFiltersEnv() residency.Env {
 	return residency.Env{
 		Wanted:  db.opts.FilterBits >= 0,
@@ -348,7 +335,7 @@ func (db *DB) residentFiltersEnv() residency.Env {
 func (db *DB) startBackground() {
 	db.deleter.Start()
 	db.background.Go(func() { db.deleter.Loop(db.ctx) })
-	db.background.Go(func() { db.flusher.loop(db.ctx) })
+	db.background.Go(db.flushLoop)
 	if db.opts.CompactionWorkers > 0 {
 		db.background.Go(db.compactLoop)
 	}
@@ -356,6 +343,6 @@ func (db *DB) startBackground() {
 	db.background.Go(func() { db.logs.Loop(db.ctx) })
 	db.background.Go(func() { db.filters.Loop(db.ctx) })
 	db.background.Go(db.recoverLoop)
-	base.Wake(db.flusher.wake)
+	db.mems.WakeFlusher()
 	db.scheduler.Nudge()
 }

@@ -4,50 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 )
 
-// A flusher turns immutable memtables into runs of level 0, oldest first, one at a time.
+// This file turns immutable memtables into runs of level 0. memqueue.Queue knows which is next,
+// whose turn it is, and how fast the flushes are:
 //
-//  1. The leader of the commit queue makes the memtable immutable and wakes loop.
-//  2. flushOldest takes mu and calls flush. writeRun merges the memtable into a new table,
+//  1. The leader of the commit queue makes the memtable immutable and wakes flushLoop.
+//  2. flushOldest takes its turn and calls flush. writeRun merges the memtable into a new table,
 //     which becomes durable.
 //  3. installFlush writes the edit to the manifest, and then changes the view: in one step the
 //     table comes, the memtable goes, and so do the logs that nothing needs any more.
 //  4. flushEnded releases the memtable and wakes those that waited for the flush.
 //
-// If a step fails, the memtable stays in the view and its log on disk, so nothing is lost. loop
-// tries again after a while. The oldest memtable goes first because a newer run of level 0 must
-// hold newer data, and because the manifest says with one number which logs are still needed.
-type flusher struct {
-	flusherEnv
-	wake  chan struct{}                      // to loop: there may be something to flush
-	mu    lockorder.Mutex[lockorder.Flusher] // one flush at a time: loop's, or that of a caller of flushAll
-	speed flushSpeed                         // has a lock of its own
-
-	// flushedSeq is the highest sequence number that is in a table, or about to be. raise writes
-	// it. A flush raises it before the memtable leaves the view: see installFlush.
-	flushedSeq atomic.Uint64
-}
-
-// A flusherEnv is what a flusher needs from the store. started, flush and ended are called with
-// mu held. retry and sleep are called by loop, without it.
-type flusherEnv struct {
-	oldest  func() *memqueue.Immutable                                   // the next memtable to flush; nil: there is none
-	started func(n int64)                                                // adds n to the number of flushes under way
-	flush   func(imm *memqueue.Immutable) (out []*tree.Table, err error) // writes imm into tables and puts them in its place
-	ended   func(f flushOutcome)
-	retry   func(err error) // before a flush that failed because of err is tried again
-	sleep   func(d time.Duration) (open bool)
-}
+// If a step fails, the memtable stays in the view and its log on disk, so nothing is lost.
+// flushLoop tries again after a while.
 
 // A flushOutcome describes a flush that has ended, well or not.
 type flushOutcome struct {
@@ -57,32 +34,28 @@ type flushOutcome struct {
 	err  error
 }
 
-func newFlusher(env flusherEnv) *flusher {
-	return &flusher{flusherEnv: env, wake: make(chan struct{}, 1)}
-}
-
-// loop flushes all immutable memtables whenever it is woken. When a flush fails it tries again
-// after retryDelay. It is a goroutine of the store's own, and ends when ctx is done, or when the
-// directory is lost, since nothing can be written any more.
-func (f *flusher) loop(ctx context.Context) {
+// flushLoop flushes all immutable memtables whenever the queue wakes it. When a flush fails it
+// tries again after retryDelay. It is a goroutine of the store's own, and ends when the store is
+// closing, or when the directory is lost, since nothing can be written any more.
+func (db *DB) flushLoop() {
 	for failed := 0; ; {
 		select {
-		case <-ctx.Done():
+		case <-db.ctx.Done():
 			return
-		case <-f.wake:
+		case <-db.mems.FlusherWoken():
 		}
-		for ctx.Err() == nil && f.oldest() != nil {
-			err := f.flushOldest()
+		for !db.closing() && db.mems.View().Oldest() != nil {
+			err := db.flushOldest()
 			if err == nil {
 				failed = 0
 				continue
 			}
-			if ctx.Err() != nil || errors.Is(err, ErrMoved) {
+			if db.closing() || errors.Is(err, ErrMoved) {
 				return
 			}
 			failed++
-			_ = base.Survive(func() error { f.retry(err); return nil }) // what it gives up is only room
-			if !f.sleep(retryDelay(failed)) {
+			_ = base.Survive(func() error { db.retryFlushLater(err); return nil }) // what it gives up is only room
+			if !db.sleep(retryDelay(failed)) {
 				return
 			}
 		}
@@ -90,49 +63,34 @@ func (f *flusher) loop(ctx context.Context) {
 }
 
 // flushAll flushes in the caller's goroutine until no immutable memtable is left, and returns
-// the first error. loop may be at work too; then they take turns. The leader of the commit queue
-// may call it, since a flush never waits for the queue.
-func (f *flusher) flushAll() error {
-	for f.oldest() != nil {
-		if err := f.flushOldest(); err != nil {
+// the first error. flushLoop may be at work too; then they take turns. The leader of the commit
+// queue may call it, since a flush never waits for the queue.
+func (db *DB) flushAll() error {
+	for db.mems.View().Oldest() != nil {
+		if err := db.flushOldest(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// flushOldest flushes the oldest immutable memtable, if there is one. It asks for it with mu
-// held, because another goroutine may just have flushed the one that the caller has seen. mu
-// also keeps two goroutines from calling Memtable.Pack at the same time.
-func (f *flusher) flushOldest() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	imm := f.oldest()
+// flushOldest flushes the oldest immutable memtable, if there is one.
+func (db *DB) flushOldest() error {
+	imm := db.mems.BeginFlush()
 	if imm == nil {
 		return nil
 	}
+	defer db.mems.EndFlush()
+	f := flushOutcome{imm: imm}
 	begin := time.Now()
-	f.started(1)
-	defer f.started(-1)
-	imm.Mem.Pack()
-	f.speed.started(imm.Mem.Taken())
-	var out []*tree.Table
-	err := base.Survive(func() (err error) {
-		out, err = f.flush(imm)
+	f.err = base.Survive(func() (err error) {
+		f.out, err = db.flushInRoom(imm)
 		return err
 	})
-	f.speed.ended(err)
-	f.ended(flushOutcome{imm: imm, out: out, took: time.Since(begin), err: err})
-	return err
-}
-
-// raise notes that all entries up to seq are in tables or about to be. It needs no
-// compare-and-swap, because its callers are never two at a time: a flush, which holds mu, and
-// Ingest, which leads the commit queue when nothing is left to flush.
-func (f *flusher) raise(seq base.Seq) {
-	if uint64(seq) > f.flushedSeq.Load() {
-		f.flushedSeq.Store(uint64(seq))
-	}
+	f.took = time.Since(begin)
+	db.mems.Flushed(f.err)
+	db.flushEnded(f)
+	return f.err
 }
 
 // flushInRoom is flush with a second attempt: if the disk is full and the store can give back
@@ -146,12 +104,11 @@ func (db *DB) flushInRoom(imm *memqueue.Immutable) ([]*tree.Table, error) {
 	return out, err
 }
 
-// flushEnded reports the outcome of a flush to the scheduler, where those that wait for room see
-// it, and in an event. After a flush that succeeded it releases the memtable, which no view
+// flushEnded reports the outcome of a flush, to those that wait for room and in an event. After a flush that succeeded it releases the memtable, which no view
 // has any more; readers that have pinned it go on. Then it wakes what a flush makes possible:
 // deletions, compactions, and writes to a store that had no room.
 func (db *DB) flushEnded(f flushOutcome) {
-	db.scheduler.Flushed(f.err)
+	db.changes.broadcast()
 	e := Event{Kind: EventFlush, Duration: f.took, BytesIn: f.imm.Mem.Size(), Err: f.err}
 	if f.err != nil {
 		if f.err != ErrClosed { // Close has ended the flush: that is no failure, the log has it all
@@ -171,8 +128,8 @@ func (db *DB) flushEnded(f flushOutcome) {
 	db.health.Nudge()
 }
 
-// retryFlushLater prepares for another attempt of a flush that failed because of err. Requires:
-// flusher.mu is not held, since giveUpRoom waits for a turn to lead the commit queue, and the
+// retryFlushLater prepares for another attempt of a flush that failed because of err. Requires: it
+// is not the caller's turn to flush, since giveUpRoom waits for a turn to lead the commit queue, and the
 // leader may be waiting for a flush.
 func (db *DB) retryFlushLater(err error) {
 	db.counters.retries.Add(1)
@@ -183,7 +140,7 @@ func (db *DB) retryFlushLater(err error) {
 
 // flush writes the memtable into tables and puts them in its place. If it fails, the memtable
 // stays in the view, and the tables are removed, unless the manifest may name them: see
-// sink.discard. Requires: flusher.mu is held.
+// sink.discard. Requires: it is the caller's turn.
 func (db *DB) flush(imm *memqueue.Immutable) ([]*tree.Table, error) {
 	s := db.newSink(0, db.filterPolicy().FlushBits())
 	installed := false
@@ -223,7 +180,7 @@ func (db *DB) writeRun(imm *memqueue.Immutable, s *sink) error {
 
 // installFlush makes the tables part of the store in place of the memtable, durably, and lets
 // the logs go that only this memtable needed. On an error the view is as before. Requires:
-// flusher.mu is held, and imm is the oldest immutable memtable.
+// it is the caller's turn, and imm is the oldest immutable memtable.
 func (db *DB) installFlush(imm *memqueue.Immutable, out []*tree.Table) error {
 	minLog := db.mems.LogAfter(imm)
 	edit := &manifest.Edit{MinLog: minLog, LastSeq: imm.Mem.LastSeq()}
@@ -232,10 +189,10 @@ func (db *DB) installFlush(imm *memqueue.Immutable, out []*tree.Table) error {
 		edit.Added = append(edit.Added, manifest.Added{Level: 0, Run: uint64(out[0].Meta.Num), Table: t.Meta})
 		bytes += t.Meta.Size
 	}
-	// writtenSince loads the view first and flushedSeq second. So flushedSeq must grow before
-	// the view changes: else writtenSince could find neither the memtable in the view nor a
+	// WrittenSince loads the view first and flushedSeq second. So flushedSeq must grow before
+	// the view changes: else WrittenSince could find neither the memtable in the view nor a
 	// number which says that the memtable is in tables, and PutIfAbsent would overwrite a key.
-	db.flusher.raise(imm.Mem.LastSeq())
+	db.mems.Raise(imm.Mem.LastSeq())
 	e := db.tree.Begin()
 	defer e.End()
 	if err := e.Log(edit, out, nil, db.filters.Epoch); err != nil {
@@ -282,10 +239,10 @@ func (db *DB) flushNow(ctx context.Context) error {
 // retryFlush repeats a flush that has failed, in the caller's goroutine and without the flusher's
 // delay: the caller may have removed the cause. If the last flush has not failed, it does nothing.
 func (db *DB) retryFlush() error {
-	if db.scheduler.FlushFailure() == nil {
+	if db.mems.FlushFailure() == nil {
 		return nil
 	}
-	return db.flusher.flushAll()
+	return db.flushAll()
 }
 
 // rotateNow makes the memtable immutable and queues it for flushing, unless it is empty. Before
@@ -321,7 +278,7 @@ func (db *DB) awaitFlushes(ctx context.Context) (err error) {
 		case ctx.Err() != nil:
 			err = base.ContextError(ctx)
 		default:
-			if failed := db.scheduler.FlushFailure(); failed != nil {
+			if failed := db.mems.FlushFailure(); failed != nil {
 				err = fmt.Errorf("shale: flush: %w", failed)
 			}
 		}

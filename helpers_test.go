@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
@@ -293,3 +295,10 @@ func errorIf(is bool, err error) error {
 type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// holdFlushes takes the turn to flush, so that no flush begins before release is called.
+func holdFlushes(db *DB) (release func()) {
+	turn := (*lockorder.Mutex[lockorder.Flusher])(reflect.ValueOf(&db.mems).Elem().FieldByName("turn").Addr().UnsafePointer())
+	turn.Lock()
+	return turn.Unlock
+}

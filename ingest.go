@@ -259,7 +259,7 @@ func (g *ingestion) install() (level int, err error) {
 	empty.Freeze()
 	empty.Release()
 	db.deleter.Run()
-	db.flusher.raise(seq)
+	db.mems.Raise(seq)
 	return plan.To, g.mark(seq)
 }
 
@@ -305,7 +305,7 @@ func (g *ingestion) flush() error {
 			return err
 		}
 	}
-	if err := db.flusher.flushAll(); err != nil {
+	if err := db.flushAll(); err != nil {
 		return callError("flush", err)
 	}
 	return nil

@@ -40,7 +40,7 @@ func TestIngest_AfterAFlushInARotation(t *testing.T) {
 			return err
 		}
 		db.mems.Freeze()
-		if err := db.flusher.flushAll(); err != nil {
+		if err := db.flushAll(); err != nil {
 			return err
 		}
 		db.mems.SetLog(db.logs.Rotated())

@@ -264,6 +264,9 @@ func (db *DB) Metrics() Metrics {
 	m.CacheMemory = db.cache.Stats().Bytes
 	m.FalsePositiveMemory = int64(db.falsePositives.Bytes())
 	m.WALSyncs, m.WALBytes = db.logs.Stats()
+	if db.mems.Flushing() {
+		m.Flushing = 1
+	}
 	m.OpenSnapshots = int64(db.snapshots.Len())
 	return m
 }
@@ -355,7 +358,7 @@ type counters struct {
 	compactReadBytes           atomic.Uint64
 	flushes, compactions       atomic.Uint64
 	ingests, ingestBytes       atomic.Uint64
-	flushing, compacting       atomic.Int64
+	compacting                 atomic.Int64
 	stalledWrites              atomic.Uint64
 	stallMemtables, stallLevel atomic.Int64 // nanoseconds
 	corruptions                atomic.Uint64
@@ -472,7 +475,7 @@ func (c *counters) addTo(m *Metrics) {
 	m.CompactReadBytes = c.compactReadBytes.Load()
 	m.Flushes, m.Compactions = c.flushes.Load(), c.compactions.Load()
 	m.Ingests, m.IngestBytes = c.ingests.Load(), c.ingestBytes.Load()
-	m.Flushing, m.Compacting = int(c.flushing.Load()), int(c.compacting.Load())
+	m.Compacting = int(c.compacting.Load())
 	m.StalledWrites = c.stalledWrites.Load()
 	m.StallMemtables = time.Duration(c.stallMemtables.Load())
 	m.StallLevel0 = time.Duration(c.stallLevel.Load())

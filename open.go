@@ -150,7 +150,7 @@ func (db *opening) open() error {
 	// intervals could stop the flusher each time, and there would be ever more logs to
 	// replay.
 	if db.logs.Count() > maxKeptLogs+1 {
-		_ = db.flusher.flushAll() // if it fails, the flusher reports it and tries again
+		_ = db.flushAll() // if it fails, the flusher reports it and tries again
 	}
 	db.made = creation{} // the store stays, so there is nothing left to undo
 	db.startBackground()
@@ -257,7 +257,7 @@ func (db *DB) openVersion(state *manifest.State) error {
 		flushed = max(flushed, t.Meta.MaxSeq)
 	}
 	// follower.apply leaves out what is up to this number.
-	db.flusher.flushedSeq.Store(uint64(flushed))
+	db.mems.Raise(flushed)
 	if err := db.chooseHasher(v.Tables()); err != nil { // before the first memtable, which hashes with it
 		return err
 	}

@@ -55,7 +55,7 @@ func newFollower(db *DB) *follower { return &follower{db: db, turn: make(chan st
 func (db *DB) replayLogs(state *manifest.State) (logset.Replayed, error) {
 	v := db.mems.View()
 	f := db.follower
-	*f = follower{db: db, state: state, mem: v.Mem, flushed: base.Seq(db.flusher.flushedSeq.Load())}
+	*f = follower{db: db, state: state, mem: v.Mem, flushed: db.mems.FlushedSeq()}
 	r, err := db.logs.Replay(state, logset.ReplayOptions{StoreID: db.storeID, Apply: f.apply})
 	if err != nil {
 		return r, err

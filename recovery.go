@@ -185,7 +185,7 @@ func (db *DB) tryWrites(f *health.Failure) error {
 	case !f.Passes || w.Err() != nil:
 		return db.replaceLog()
 	case db.logs.IsFull(): // the log is sealed, and the next one could not be created
-		if err := db.changeLogs(); err != nil {
+		if err := db.mems.Rotate(db.storeID, db.commits.Last()); err != nil {
 			return err
 		}
 	default:
@@ -242,7 +242,7 @@ func (db *DB) replaceLog() error {
 	db.mems.Freeze()
 	// Once the memtables are tables, nothing needs the broken log. The edit below keeps the
 	// numbers of what failed in it from being given out again.
-	if err := db.flusher.flushAll(); err != nil {
+	if err := db.flushAll(); err != nil {
 		return err
 	}
 	broken := db.logs.Current()

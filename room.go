@@ -3,16 +3,13 @@ package shale
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/lockorder"
 	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/memtable"
-	"github.com/shaledb/shale/wal"
 )
 
 // Before it writes a group, the leader of the commit queue calls makeRoom. While makeRoom
@@ -30,8 +27,7 @@ import (
 //     wakes the flusher.
 //
 // The first two delay writers only a little, so that the third, which stops them, is rare.
-// The state of pacing (pacer) belongs to the leader. The speed of flushes (flushSpeed) has
-// a lock, because flushes write it.
+// The state of pacing (pacer) belongs to the leader.
 
 // maxImmutables is the number of memtables that may wait to be flushed before writers wait
 // too. Writers are paced from the first one on, so there is a second only if flushes become
@@ -100,7 +96,7 @@ func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
 	defer timer.Stop()
 	db.changes.await(ctx, func() bool {
 		if time.Since(begin) >= flushPause || len(db.mems.View().Imms) != 1 ||
-			db.scheduler.FlushFailure() != nil || db.health.Current() != nil || db.closing() || ctx.Err() != nil {
+			db.mems.FlushFailure() != nil || db.health.Current() != nil || db.closing() || ctx.Err() != nil {
 			return true
 		}
 		waited = true
@@ -204,7 +200,10 @@ func (db *DB) stuck(reason stall) error {
 	if reason == stallNone {
 		return nil
 	}
-	return db.scheduler.Stuck(reason == stallLevel0)
+	if err := db.mems.FlushFailure(); err != nil || reason == stallMemtables {
+		return err // memtables are full and can't be flushed
+	}
+	return db.scheduler.Stuck()
 }
 
 // rotate seals the log, begins a new log and memtable, and queues the old memtable for
@@ -214,31 +213,7 @@ func (db *DB) rotate() error {
 	if db.health.Current() != nil {
 		return db.Err()
 	}
-	return db.changeLogs()
-}
-
-// changeLogs is rotate without the question whether writes are refused: recoverLoop and
-// Resume call it while they are. Requires: the caller leads the queue.
-func (db *DB) changeLogs() error {
-	old, oldNum := db.logs.Current(), db.logs.CurrentNum()
-	// The old log is sealed and synced before anything in the new one can be acknowledged.
-	// So no crash leaves a hole between them.
-	sealed, err := db.logs.Seal(db.commits.Last())
-	if err != nil {
-		return db.health.LogFailed(fmt.Errorf("shale: seal log: %w", err))
-	}
-	if err := db.logs.Begin(wal.Header{StoreID: db.storeID, Prev: oldNum, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}); err != nil {
-		return db.health.Refuse(fmt.Errorf("shale: begin log: %w", err), true)
-	}
-	if err := old.Close(); err != nil {
-		return db.health.LogFailed(fmt.Errorf("shale: close log: %w", err))
-	}
-	// Between these lines a flush may ask which logs are needed (memqueue.Queue.LogAfter). It
-	// finds that the new memtable has no log yet, and keeps one log too many.
-	db.mems.Freeze()
-	db.mems.SetLog(db.logs.Rotated())
-	base.Wake(db.flusher.wake)
-	return nil
+	return db.mems.Rotate(db.storeID, db.commits.Last())
 }
 
 // A pacer holds writers back a little now and then, so that they need never be stopped:
@@ -300,7 +275,7 @@ func memtableRate(flushRate, full float64) float64 {
 func (db *DB) paceOf(v *memqueue.View) (rate float64, why stall) {
 	if len(v.Imms) > 0 {
 		full := float64(v.Mem.Taken()) / float64(db.opts.MemtableSize)
-		rate, why = memtableRate(db.flusher.speed.rate(), full), stallMemtables
+		rate, why = memtableRate(db.mems.FlushRate(), full), stallMemtables
 	}
 	if runs := len(v.Meta.Levels[0].Runs); runs >= slowdownRuns && db.opts.CompactionWorkers > 0 {
 		if r := level0Rate(runs); rate == 0 || r < rate {
@@ -399,55 +374,4 @@ func (db *DB) endHold() {
 		db.events.emit(Event{Kind: EventStallEnd, Reason: "slowed: " + p.why.String(), Duration: p.slept})
 	}
 	p.held, p.told = false, false
-}
-
-// A flushSpeed knows how fast memtables are flushed. The flusher calls started and ended,
-// and the leader of the commit queue calls rate. Its lock guards all fields.
-type flushSpeed struct {
-	mu    lockorder.Mutex[lockorder.Leaf]
-	past  float64   // bytes a second; the last flush counts half
-	bytes int64     // of the memtable that is being flushed; 0: none is
-	begin time.Time // of its flush
-}
-
-// firstFlushRate is the assumed rate, in bytes a second, before there was a flush.
-const firstFlushRate = 16 << 20
-
-// rate returns bytes a second. A flush that takes longer than those before it lowers the
-// rate while it is under way. So writers never catch up with it.
-func (f *flushSpeed) rate() float64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	rate := f.past
-	if rate == 0 {
-		rate = firstFlushRate
-	}
-	if f.bytes > 0 {
-		rate = min(rate, ratePerSecond(f.bytes, time.Since(f.begin)))
-	}
-	return rate
-}
-
-func (f *flushSpeed) started(bytes int64) {
-	f.mu.Lock()
-	f.bytes, f.begin = bytes, time.Now()
-	f.mu.Unlock()
-}
-
-// ended notes how the flush has ended. A failed one says nothing about the speed.
-func (f *flushSpeed) ended(err error) {
-	f.mu.Lock()
-	if err == nil && f.bytes > 0 {
-		rate := ratePerSecond(f.bytes, time.Since(f.begin))
-		if f.past > 0 {
-			rate = (rate + f.past) / 2
-		}
-		f.past = rate
-	}
-	f.bytes = 0
-	f.mu.Unlock()
-}
-
-func ratePerSecond(bytes int64, d time.Duration) float64 {
-	return float64(bytes) / max(d, time.Microsecond).Seconds()
 }

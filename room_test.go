@@ -99,7 +99,7 @@ func TestRotate_UsesThePreparedLog(t *testing.T) {
 			mustPut(t, db, fmt.Sprintf("key%d-%d", round, i), "value")
 		}
 		awaitPrepared(t, db)
-		db.flusher.mu.Lock() // no flush makes files meanwhile
+		release := holdFlushes(db) // no flush makes files meanwhile
 		made := fsys.Count(vfs.OpCreate) + fsys.Count(vfs.OpRename) + fsys.Count(vfs.OpSyncDir)
 		num := db.logs.CurrentNum()
 		for i := 0; db.logs.CurrentNum() == num; i++ {
@@ -108,7 +108,7 @@ func TestRotate_UsesThePreparedLog(t *testing.T) {
 		if n := fsys.Count(vfs.OpCreate) + fsys.Count(vfs.OpRename) + fsys.Count(vfs.OpSyncDir); n != made {
 			t.Errorf("the rotation made %d files, names or directory syncs", n-made)
 		}
-		db.flusher.mu.Unlock()
+		release()
 	}
 	closeTest(t, db)
 	db = mustOpen(t, "db", &opts)

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -278,38 +277,4 @@ func (db *DB) syncFailed(w *wal.Writer, err error) error {
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "sync log", Err: err})
 	}
 	return refused
-}
-
-// writtenSince reports whether key may have been written after seq. PutIfAbsent has read the
-// store at seq or later. What was written after seq is in the memtables, unless a flush has
-// brought it into tables meanwhile: then the answer is a cautious yes, and PutIfAbsent reads
-// again. Requires: the caller leads the queue.
-func (db *DB) writtenSince(key []byte, seq base.Seq) bool {
-	// The view comes before flushedSeq. A flush raises flushedSeq before its memtable leaves the
-	// view, so a memtable that is not in v is covered by the number. In the other order, a flush
-	// that ends between the two loads would be missed.
-	v := db.mems.View()
-	if db.flusher.flushedSeq.Load() > uint64(seq) {
-		return true
-	}
-	newer := func(m *memtable.Memtable) bool {
-		if !m.MayContain(key) {
-			return false
-		}
-		if !m.Pin() {
-			return true // flushed just now
-		}
-		defer m.Unpin()
-		_, _, found, at := m.Get(key, base.MaxSeq)
-		return found && at > seq
-	}
-	if newer(v.Mem) {
-		return true
-	}
-	for _, imm := range v.Imms {
-		if newer(imm.Mem) {
-			return true
-		}
-	}
-	return false
 }

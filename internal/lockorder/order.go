@@ -11,7 +11,7 @@ type Lock interface{ rank() int }
 // The locks, in their order.
 type (
 	Lead      struct{} // leading the commit queue
-	Flusher   struct{} // flusher.mu
+	Flusher   struct{} // memqueue: the turn to flush
 	Giving    struct{} // logset.Set.giving
 	Editing   struct{} // tree.Tree.editing
 	Filters   struct{} // residency.Filters.mu

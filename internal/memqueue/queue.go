@@ -4,13 +4,17 @@
 package memqueue
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/health"
 	"github.com/shaledb/shale/internal/lockorder"
+	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
+	"github.com/shaledb/shale/wal"
 )
 
 // A Queue owns what reads see: the current view, which they load without a lock.
@@ -23,6 +27,7 @@ import (
 // readers need. The caller passes it to Unpin when it has no lock.
 type Queue struct {
 	Options
+	flushing
 	pool *memtable.Pool
 
 	view atomic.Pointer[View] // nil once the store is closed
@@ -37,12 +42,14 @@ type Queue struct {
 type Options struct {
 	Size   int64 // of a memtable, in bytes
 	Tree   *tree.Tree
+	Logs   *logset.Set
+	Health *health.Health
 	Hasher *bloom.Hasher // of memtables: read whenever one is made
 }
 
 // Init prepares the zero Queue for use. It is called once.
 func (q *Queue) Init(o Options) {
-	q.Options, q.pool = o, memtable.NewPool(o.Size)
+	q.Options, q.pool, q.wake = o, memtable.NewPool(o.Size), make(chan struct{}, 1)
 }
 
 // NewMemtable returns an empty memtable. Its memory is that of memtables that were flushed, as
@@ -128,6 +135,31 @@ func (q *Queue) showLocked(v *View) (old *View) {
 	old.hold()
 	q.view.Store(v)
 	return old
+}
+
+// Rotate seals the log, begins the next one of the store, makes the memtable immutable, begins
+// another, and wakes the flusher. last is the last sequence number that was given out. If the new log can't be made, for lack of room above
+// all, writes are refused and nothing is lost. Requires: the caller leads the commit queue.
+func (q *Queue) Rotate(storeID uint64, last base.Seq) error {
+	old, num := q.Logs.Current(), q.Logs.CurrentNum()
+	// The old log is sealed and synced before anything in the new one can be acknowledged.
+	// So no crash leaves a hole between them.
+	sealed, err := q.Logs.Seal(last)
+	if err != nil {
+		return q.Health.LogFailed(fmt.Errorf("shale: seal log: %w", err))
+	}
+	if err := q.Logs.Begin(wal.Header{StoreID: storeID, Prev: num, PrevLen: sealed.Length, PrevSeq: sealed.LastSeq}); err != nil {
+		return q.Health.Refuse(fmt.Errorf("shale: begin log: %w", err), true)
+	}
+	if err := old.Close(); err != nil {
+		return q.Health.LogFailed(fmt.Errorf("shale: close log: %w", err))
+	}
+	// Between these lines a flush may ask which logs are needed (LogAfter). It finds that the new
+	// memtable has no log yet, and keeps one log too many.
+	q.Freeze()
+	q.SetLog(q.Logs.Rotated())
+	q.WakeFlusher()
+	return nil
 }
 
 // SetLog notes that num is the oldest log with writes of the memtable, or will be. Requires: as

@@ -36,8 +36,7 @@ type Scheduler struct {
 	failures   int                  // automatic compactions that have failed in a row
 	now        Attempt              // for compactions that begin now
 	ended      int                  // the highest round of any automatic compaction that has ended
-	flushErr   error                // why the last flush failed; nil if it succeeded
-	compactErr error                // the same for automatic compactions
+	compactErr error                // why the last automatic compaction failed; nil if it succeeded
 	asideErr   error                // why the last table was set aside
 }
 
@@ -367,25 +366,6 @@ func (s *Scheduler) TakeBack(num base.FileNum) bool {
 	return aside
 }
 
-// Flushed records the result of a flush. A flush that Close has
-// ended counts as no failure, because the log has all its writes.
-func (s *Scheduler) Flushed(err error) {
-	if errors.Is(err, base.ErrClosed) {
-		return
-	}
-	defer s.env.Changed()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.flushErr = err
-}
-
-// FlushFailure returns why the last flush failed, or nil if it succeeded.
-func (s *Scheduler) FlushFailure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.flushErr
-}
-
 // Begin returns the Attempt for an automatic compaction that is about to begin.
 func (s *Scheduler) Begin() Attempt {
 	s.mu.Lock()
@@ -435,19 +415,12 @@ func (s *Scheduler) RetryNow() (ended func() bool) {
 	}
 }
 
-// Stuck returns why the room that writers wait for will not come, or nil if
-// it may. The reason is that flushes fail, that compactions fail, or that
-// every compaction of level 0 would read a damaged table. onLevel0 says
-// that the writers wait for level 0. Otherwise they wait for memtables.
-func (s *Scheduler) Stuck(onLevel0 bool) error {
+// Stuck returns why level 0 will not become shallower, or nil if it may. The reason is that
+// compactions fail, or that every compaction of level 0 would read a damaged table.
+func (s *Scheduler) Stuck() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.flushErr != nil:
-		return s.flushErr // memtables are full and can't be flushed
-	case !onLevel0:
-		return nil
-	case s.compactErr != nil:
+	if s.compactErr != nil {
 		return s.compactErr
 	}
 	return s.damageInTheWayLocked()

@@ -217,35 +217,24 @@ func TestScheduler_PriceDuringAPick(t *testing.T) {
 	}
 }
 
-// While flushes or compactions fail, writers that wait get the error.
+// While compactions fail, writers that wait get the error.
 func TestScheduler_Stuck(t *testing.T) {
 	f := newFakeTree(40)
 	s := f.scheduler(1)
-	flush, compact := errors.New("flush"), errors.New("compact")
-	if err := s.Stuck(true); err != nil {
+	compact := errors.New("compact")
+	if err := s.Stuck(); err != nil {
 		t.Errorf("stuck with %v", err)
-	}
-	s.Flushed(flush)
-	if err := s.Stuck(false); err != flush {
-		t.Errorf("after a failed flush: %v", err)
-	}
-	s.Flushed(nil)
-	if s.Flushed(base.ErrClosed); s.FlushFailure() != nil {
-		t.Error("a flush that Close has ended counts as failed")
 	}
 	for i := range 3 {
 		if n := s.Compacted(s.Begin(), compact); n != i+1 {
 			t.Errorf("%d failures in a row, want %d", n, i+1)
 		}
 	}
-	if err := s.Stuck(true); err != compact {
+	if err := s.Stuck(); err != compact {
 		t.Errorf("after failed compactions: %v", err)
 	}
-	if err := s.Stuck(false); err != nil {
-		t.Errorf("a memtable waits for no compaction: %v", err)
-	}
 	s.Compacted(s.Begin(), nil)
-	if err := s.Stuck(true); err != nil || s.Compacted(s.Begin(), compact) != 1 {
+	if err := s.Stuck(); err != nil || s.Compacted(s.Begin(), compact) != 1 {
 		t.Errorf("after one that worked: %v", err)
 	}
 }
