@@ -51,7 +51,6 @@ import (
 	"github.com/shaledb/shale/internal/scheduler"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
-	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
 
@@ -184,11 +183,11 @@ func (db *DB) connect() {
 	db.deleter = tree.NewDeleter(db.dropFileAnyhow, db.changes.broadcast)
 	db.tree = tree.New(db.treeEnv())
 	db.logs = logset.New(db.logEnv())
-	db.commits.Init(db.commitEnv())
 	db.health = health.New(db.healthEnv())
+	db.commits.Init(db.commitEnv())
 	db.mems.Init(memqueue.Options{Size: db.opts.MemtableSize, Tree: db.tree, Logs: db.logs, Health: db.health, Hasher: &db.hasher})
 	db.scheduler = scheduler.New(db.schedulerEnv())
-	db.syncer = logset.NewSyncer(db.logSyncerEnv())
+	db.syncer = db.logs.NewSyncer(db.logSyncerEnv())
 	db.filters = residency.New(db.residentFiltersEnv())
 	db.follower = newFollower(db)
 }
@@ -238,20 +237,11 @@ func (db *DB) logEnv() logset.Env {
 
 func (db *DB) commitEnv() commit.Env {
 	return commit.Env{
-		SyncFirst:    db.opts.Durability == SyncEach,
-		MakeRoom:     db.makeRoom,
-		Append:       db.appendLog,
-		Gate:         db.commitGate(),
-		Log:          db.logs.Current,
-		Memtable:     func() *memtable.Memtable { return db.mems.View().Mem },
-		WrittenSince: db.mems.WrittenSince,
-		Failed:       func(err error) error { return db.health.LogFailed(err) },
-		Refused:      func(err error) error { return db.health.CommitRefused(err) },
-		SyncFailed:   db.syncFailed,
-		Wrote: func(ops, bytes uint64) {
-			db.counters.writes.Add(ops)
-			db.counters.writtenBytes.Add(bytes)
-		},
+		SyncFirst: db.opts.Durability == SyncEach,
+		Log:       db.logs, Memtables: &db.mems, Health: db.health,
+		MakeRoom:   db.makeRoom,
+		Gate:       db.commitGate(),
+		SyncFailed: db.syncFailed,
 	}
 }
 
@@ -295,7 +285,6 @@ func (db *DB) logSyncerEnv() logset.SyncerEnv {
 	return logset.SyncerEnv{
 		Periodic: db.opts.Durability == SyncPeriodic,
 		Every:    db.opts.SyncEvery,
-		Log:      db.logs.Current,
 		Failed:   db.syncFailed,
 	}
 }

@@ -22,7 +22,7 @@ func TestLayout_ReadApartFromWritten(t *testing.T) {
 			// The leader of the commit queue, for each group.
 			"commits.visible", "commits.mu", "commits.pending", "commits.led", "commits.lastSeq", "commits.group",
 			"commits.payloads", "commits.claims", "commits.torn", "commits.together", "commits.gather", "commits.syncs",
-			"counters.writes", "counters.writtenBytes", "pacer",
+			"commits.ops", "commits.bytes", "pacer",
 			// Snapshots and their Close.
 			"snapshots",
 		})

@@ -56,8 +56,8 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 	c := &db.counters
 	c.ingests.Add(1)
 	c.ingestBytes.Add(uint64(s.bytes))
-	c.writes.Add(g.entries)
-	c.writtenBytes.Add(g.payload)
+	c.ingested.Add(g.entries)
+	c.ingestedPayload.Add(g.payload)
 	e := Event{Kind: EventIngest, Duration: time.Since(begin), Level: level, BytesOut: s.bytes}
 	for _, meta := range s.metas {
 		e.Tables = append(e.Tables, uint64(meta.Num))
@@ -279,7 +279,7 @@ func (g *ingestion) mark(seq base.Seq) error {
 	}
 	db := g.db
 	gate := db.commitGate()
-	if err := db.appendLog([][]byte{b.setSeq(seq)}, seq, false); err != nil {
+	if err := db.logs.Append([][]byte{b.setSeq(seq)}, seq, false); err != nil {
 		err = db.health.LogFailed(err) // DB.Err and an event report it
 		if gate == nil {
 			return nil

@@ -251,6 +251,7 @@ func (db *DB) Metrics() Metrics {
 		m.CompactionDebt = compaction.Debt(v.Meta, db.planOptions())
 		db.tree.Release(v.Version)
 	}
+	m.Writes, m.WrittenBytes = db.commits.Written()
 	db.counters.addTo(&m)
 	for i := range m.Levels {
 		l := &m.Levels[i]
@@ -353,7 +354,7 @@ type counters struct {
 	prefixNegative base.Counter
 	_              [64]byte // lookups read what is above, and do not write what follows
 
-	writes, writtenBytes       atomic.Uint64
+	ingested, ingestedPayload  atomic.Uint64 // entries, and bytes of keys and values
 	flushBytes, compactBytes   atomic.Uint64
 	compactReadBytes           atomic.Uint64
 	flushes, compactions       atomic.Uint64
@@ -470,7 +471,8 @@ func (c *counters) addTo(m *Metrics) {
 		}
 	}
 	m.GetMisses = m.Gets - min(m.GetHits, m.Gets)
-	m.Writes, m.WrittenBytes = c.writes.Load(), c.writtenBytes.Load()
+	m.Writes += c.ingested.Load()
+	m.WrittenBytes += c.ingestedPayload.Load()
 	m.FlushBytes, m.CompactBytes = c.flushBytes.Load(), c.compactBytes.Load()
 	m.CompactReadBytes = c.compactReadBytes.Load()
 	m.Flushes, m.Compactions = c.flushes.Load(), c.compactions.Load()

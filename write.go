@@ -72,7 +72,7 @@ func (db *DB) Write(ctx context.Context, b *Batch) error {
 //  2. It puts the batch into the commit queue and waits. One of the writers in the queue leads,
 //     and commits the batches of several.
 //  3. The leader makes room in the memtable (makeRoom), numbers the operations (SetSeq), appends
-//     them to the log (appendLog), applies them to the memtable (Apply) and makes them visible.
+//     them to the log (Set.Append), applies them to the memtable (Apply) and makes them visible.
 //  4. Commit returns when the batch is as durable as it asks.
 //
 // ctx ends the waiting, for a turn or for room; a batch that the leader has begun to write is
@@ -173,18 +173,6 @@ func (db *DB) Sync() error {
 		return db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err))
 	}
 	return nil
-}
-
-// appendLog appends payloads, one for each batch, to the current log. When much of the log is
-// not on disk yet, it asks for a sync in the background. last is the number of the last
-// operation; syncNext says that the leader or a writer will sync. Requires: the caller leads the
-// queue.
-func (db *DB) appendLog(payloads [][]byte, last base.Seq, syncNext bool) error {
-	end, err := db.logs.Append(payloads, last, syncNext)
-	if err == nil {
-		db.syncer.Nudge(db.logs.Current(), end)
-	}
-	return err
 }
 
 // A LogPosition says how far the log of a store reaches.

@@ -62,32 +62,48 @@ type Pipeline struct {
 	group    []*Request // the requests that the leader commits
 	payloads [][]byte   // memory for writeGroup
 	claims   claims
-	torn     bool      // see Torn
+	torn     bool          // see Torn
+	ops      atomic.Uint64 // written since Init: see Written
+	bytes    atomic.Uint64
 	together int       // number of writers in the group and the queue when the last synced group ended
 	gather   gathering // how long to wait for these: see gatherSynced
 }
 
-// An Env is what a Pipeline needs from the store. Only
-// the leader calls its functions, except SyncFailed.
+// An Env is what a Pipeline needs from the store: the owners below it, and what to call. Only the
+// leader uses it, but for SyncFailed.
 type Env struct {
 	SyncFirst bool // with SyncEach: writes are durable before any reader sees them
 
+	Log       Log
+	Memtables Memtables
+	Health    Health
+
 	// MakeRoom returns when the memtable can take another group.
-	MakeRoom func(ctx context.Context) error
-	// Append appends payloads to the log. last is the last
-	// sequence number in them. syncNext says that a sync follows.
-	Append   func(payloads [][]byte, last base.Seq, syncNext bool) error
-	Gate     func(last base.Seq) error // asked before a group with numbers up to last becomes visible; nil: none
-	Log      func() *wal.Writer        // the current log
-	Memtable func() *memtable.Memtable
+	MakeRoom   func(ctx context.Context) error
+	Gate       func(last base.Seq) error            // asked before a group with numbers up to last becomes visible; nil: none
+	SyncFailed func(w *wal.Writer, err error) error // Health.LogFailed for a sync of w after step 5
+}
+
+// A Log is where writes go first: logset.Set.
+type Log interface {
+	// Append appends payloads to the log. last is the last sequence number in them. syncNext says
+	// that a sync follows.
+	Append(payloads [][]byte, last base.Seq, syncNext bool) error
+	Current() *wal.Writer
+}
+
+// Memtables are where readers find writes that are in no table: memqueue.Queue.
+type Memtables interface {
+	Current() *memtable.Memtable
 	// WrittenSince reports whether key may have been written after seq.
-	WrittenSince func(key []byte, seq base.Seq) bool
-	// Failed makes the store refuse writes because of err, an error
-	// of the log. It returns the error for the writers of the group.
-	Failed     func(err error) error
-	Refused    func(err error) error                // the same for an error of Gate, with the group in the log
-	SyncFailed func(w *wal.Writer, err error) error // the same for a sync after step 5
-	Wrote      func(ops, bytes uint64)              // counts operations, and bytes of keys and values
+	WrittenSince(key []byte, seq base.Seq) bool
+}
+
+// A Health makes the store refuse writes: health.Health. Its methods return the error for the
+// writers of the group.
+type Health interface {
+	LogFailed(err error) error
+	CommitRefused(err error) error // the gate did, with the group in the log
 }
 
 // Init prepares the zero Pipeline for use. It is called once.
@@ -112,11 +128,14 @@ func (q *Pipeline) Skip(seq base.Seq) { q.lastSeq = max(q.lastSeq, seq) }
 // or never uses it. Requires: the caller is the leader.
 func (q *Pipeline) Take() (base.Seq, error) {
 	if q.lastSeq+1 > base.MaxSeq {
-		return 0, q.env.Failed(errUsedUp)
+		return 0, q.env.Health.LogFailed(errUsedUp)
 	}
 	q.lastSeq++
 	return q.lastSeq, nil
 }
+
+// Written returns how many operations were written, and how many bytes of keys and values.
+func (q *Pipeline) Written() (ops, bytes uint64) { return q.ops.Load(), q.bytes.Load() }
 
 // Torn reports whether a leader panicked while it applied a group, so that the memtable may
 // hold a part of a batch. No reader sees that part, because its numbers were not published. But
@@ -320,7 +339,7 @@ func (q *Pipeline) lead(ctx context.Context, r *Request, queued bool) error {
 // store refuses writes from now on. Requires: the caller is the leader.
 func (q *Pipeline) leaderFailed() {
 	q.takeFirst()
-	err := q.env.Failed(errors.New("shale: a write ended amid the commit, by a panic or runtime.Goexit"))
+	err := q.env.Health.LogFailed(errors.New("shale: a write ended amid the commit, by a panic or runtime.Goexit"))
 	for _, r := range q.group {
 		if r.err == nil {
 			r.err = err
@@ -438,7 +457,7 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 		q.claims.begin(group)
 	}
 	for _, r := range group {
-		if r.IfAbsent && (several && q.claims.written(r.Key) || q.env.WrittenSince(r.Key, r.ReadSeq)) {
+		if r.IfAbsent && (several && q.claims.written(r.Key) || q.env.Memtables.WrittenSince(r.Key, r.ReadSeq)) {
 			r.Lost = true
 			continue
 		}
@@ -456,23 +475,23 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 		bytes += uint64(r.Batch.Payload())
 	}
 	if seq > base.MaxSeq {
-		return q.env.Failed(errUsedUp)
+		return q.env.Health.LogFailed(errUsedUp)
 	}
 	// From now on the numbers are used up. If the write to the log
 	// fails, its bytes may be in the log all the same. If other
 	// operations got the same numbers, a recovery could apply both.
 	q.lastSeq = seq - 1
 	if err := q.logGroup(q.payloads, wantSync); err != nil {
-		return q.env.Failed(err)
+		return q.env.Health.LogFailed(err)
 	}
 	// An error of the gate is the program's, and not one of the log: it may wrap anything.
 	if len(q.payloads) > 0 && q.env.Gate != nil {
 		if err := q.env.Gate(q.lastSeq); err != nil {
-			return q.env.Refused(err)
+			return q.env.Health.CommitRefused(err)
 		}
 	}
 	if wantSync && !q.env.SyncFirst {
-		w := q.env.Log()
+		w := q.env.Log.Current()
 		for _, r := range group {
 			if r.Sync && !r.Lost {
 				r.log, r.end = w, w.Len()
@@ -487,7 +506,8 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	q.applyGroup(group)
 	q.visible.Store(uint64(q.lastSeq))
 	q.torn = false
-	q.env.Wrote(ops, bytes)
+	q.ops.Add(ops)
+	q.bytes.Add(bytes)
 	return nil
 }
 
@@ -495,12 +515,12 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 // syncs the log if wantSync is set.
 func (q *Pipeline) logGroup(payloads [][]byte, wantSync bool) error {
 	if len(payloads) > 0 {
-		if err := q.env.Append(payloads, q.lastSeq, wantSync); err != nil {
+		if err := q.env.Log.Append(payloads, q.lastSeq, wantSync); err != nil {
 			return err
 		}
 	}
 	if wantSync && q.env.SyncFirst {
-		if err := q.env.Log().Sync(); err != nil {
+		if err := q.env.Log.Current().Sync(); err != nil {
 			return fmt.Errorf("shale: sync log: %w", err)
 		}
 	}
@@ -509,7 +529,7 @@ func (q *Pipeline) logGroup(payloads [][]byte, wantSync bool) error {
 
 // applyGroup adds the operations of the group to the memtable.
 func (q *Pipeline) applyGroup(group []*Request) {
-	mem := q.env.Memtable()
+	mem := q.env.Memtables.Current()
 	mem.BeginWrite()
 	for _, r := range group {
 		if !r.Lost {

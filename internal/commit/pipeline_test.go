@@ -22,6 +22,7 @@ type commitWorld struct {
 	failure error // the error of the log
 	refused []error
 	lasts   []base.Seq // of the groups
+	looked  int        // calls of WrittenSince, by the leader, of whom there is one at a time
 	Pipeline
 }
 
@@ -39,27 +40,38 @@ func newCommitWorld(t *testing.T, syncFirst bool) *commitWorld {
 	t.Cleanup(func() { _ = log.Close() })
 	w := &commitWorld{mem: memtable.New(memtable.Options{Size: 1 << 20, Pool: pool}), log: log}
 	w.Init(Env{
-		SyncFirst: syncFirst,
-		MakeRoom:  func(context.Context) error { return w.full },
-		Append: func(payloads [][]byte, last base.Seq, syncNext bool) error {
-			if w.failure != nil {
-				return w.failure
-			}
-			w.lasts = append(w.lasts, last)
-			_, err := log.AppendBatch(payloads, last, syncNext)
-			return err
-		},
-		Log:      func() *wal.Writer { return log },
-		Memtable: func() *memtable.Memtable { return w.mem },
-		WrittenSince: func(key []byte, seq base.Seq) bool {
-			_, _, found, at := w.mem.Get(key, base.MaxSeq)
-			return found && at > seq
-		},
-		Failed:     func(err error) error { w.refused = append(w.refused, err); return err },
-		SyncFailed: func(_ *wal.Writer, err error) error { w.refused = append(w.refused, err); return err },
-		Wrote:      func(uint64, uint64) {},
+		SyncFirst: syncFirst, Log: w, Memtables: commitMemtables{w}, Health: w,
+		MakeRoom:   func(context.Context) error { return w.full },
+		SyncFailed: func(_ *wal.Writer, err error) error { return w.LogFailed(err) },
 	})
 	return w
+}
+
+// What follows makes the world the owners below the pipeline.
+
+func (w *commitWorld) Append(payloads [][]byte, last base.Seq, syncNext bool) error {
+	if w.failure != nil {
+		return w.failure
+	}
+	w.lasts = append(w.lasts, last)
+	_, err := w.log.AppendBatch(payloads, last, syncNext)
+	return err
+}
+
+func (w *commitWorld) Current() *wal.Writer { return w.log }
+
+func (w *commitWorld) LogFailed(err error) error { w.refused = append(w.refused, err); return err }
+
+func (w *commitWorld) CommitRefused(err error) error { return w.LogFailed(err) }
+
+type commitMemtables struct{ *commitWorld }
+
+func (w commitMemtables) Current() *memtable.Memtable { return w.mem }
+
+func (w commitMemtables) WrittenSince(key []byte, seq base.Seq) bool {
+	w.looked++
+	_, _, found, at := w.mem.Get(key, base.MaxSeq)
+	return found && at > seq
 }
 
 // A onePut is a batch of one Put.
@@ -152,11 +164,9 @@ func TestPipeline_ClaimsThatWaitCostNothing(t *testing.T) {
 	const claims = 5000
 	w := newCommitWorld(t, false)
 	var wg sync.WaitGroup
-	looked, asked := 0, 0 // by the leader, of whom there is one at a time
+	asked := 0
 	room := make(chan struct{})
 	w.env.MakeRoom = func(context.Context) error { <-room; return nil }
-	written := w.env.WrittenSince
-	w.env.WrittenSince = func(key []byte, seq base.Seq) bool { looked++; return written(key, seq) }
 	for i := range claims {
 		wg.Go(func() {
 			key := fmt.Sprint(i)
@@ -172,8 +182,8 @@ func TestPipeline_ClaimsThatWaitCostNothing(t *testing.T) {
 	testenv.WaitFor(t, "all claims to wait", func() bool { return w.Waiting() == claims-1 })
 	close(room)
 	wg.Wait()
-	if looked != claims || asked > claims {
-		t.Errorf("%d claims: %d questions to the memtable, want one each; %d times keys to remember, want once each at most", claims, looked, asked)
+	if w.looked != claims || asked > claims {
+		t.Errorf("%d claims: %d questions to the memtable, want one each; %d times keys to remember, want once each at most", claims, w.looked, asked)
 	}
 }
 

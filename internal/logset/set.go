@@ -46,6 +46,8 @@ type Set struct {
 	sealed *manifest.SealedLog // not nil: the current log is sealed, and the next one does not exist yet
 	asked  bool                // Ask has woken Loop for the next log
 
+	syncer *Syncer // told of what was appended; nil: nobody is
+
 	tail tail // how far Replay and Follow have read; their caller owns it
 
 	giving lockorder.Mutex[lockorder.Giving] // one GiveUp at a time: when it returns, all that it found is free; before mu
@@ -368,19 +370,22 @@ func (l *Set) Stats() (syncs, bytes uint64) {
 	return syncs, bytes
 }
 
-// Append appends payloads to the current log and returns where the log then
-// ends, in bytes. last is the sequence number of the last payload. syncNext says
+// Append appends payloads, one for each batch, to the current log. When much of the log is not on
+// disk yet, it wakes the syncer. last is the sequence number of the last payload. syncNext says
 // that a sync follows. If the disk is full, Append tries once more after the
 // store has freed what it can do without. Requires: the caller is the leader.
-func (l *Set) Append(payloads [][]byte, last base.Seq, syncNext bool) (end int64, err error) {
+func (l *Set) Append(payloads [][]byte, last base.Seq, syncNext bool) error {
 	w := l.current.Load()
 	freed := l.env.Freed()
-	end, err = w.AppendBatch(payloads, last, syncNext)
+	end, err := w.AppendBatch(payloads, last, syncNext)
 	if err != nil && w.Err() == nil && l.env.NoRoom("write log", freed, err) {
 		end, err = w.AppendBatch(payloads, last, syncNext)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("shale: write log: %w", err)
+		return fmt.Errorf("shale: write log: %w", err)
 	}
-	return end, nil
+	if l.syncer != nil {
+		l.syncer.nudge(w, end)
+	}
+	return nil
 }

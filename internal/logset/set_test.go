@@ -293,7 +293,7 @@ func TestGiveUp_TheRestOfSealedLogs(t *testing.T) {
 // append writes a record to the current log.
 func (w *logWorld) append(last base.Seq, payload string) {
 	w.t.Helper()
-	if _, err := w.Append([][]byte{[]byte(payload)}, last, true); err != nil {
+	if err := w.Append([][]byte{[]byte(payload)}, last, true); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := w.Current().Sync(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 // A Syncer syncs the current log in the background, while writers continue.
 type Syncer struct {
+	logs *Set
 	env  SyncerEnv
 	wake chan struct{} // to Loop: many bytes are unsynced
 	soon chan struct{} // to Loop: see Soon
@@ -20,13 +21,14 @@ type Syncer struct {
 type SyncerEnv struct {
 	Periodic bool                                 // sync the log at regular times
 	Every    time.Duration                        // the time between these syncs, and the delay of Soon
-	Log      func() *wal.Writer                   // the current log; nil: there is none
 	Failed   func(w *wal.Writer, err error) error // takes note that a sync of w has failed
 }
 
-// NewSyncer returns a Syncer. It does nothing until Loop runs.
-func NewSyncer(env SyncerEnv) *Syncer {
-	return &Syncer{env: env, wake: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
+// NewSyncer returns the Syncer of l. It does nothing until Loop runs. It is called once, before l
+// has a log.
+func (l *Set) NewSyncer(env SyncerEnv) *Syncer {
+	l.syncer = &Syncer{logs: l, env: env, wake: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
+	return l.syncer
 }
 
 // Soon asks for a sync within Every. It is called for
@@ -40,10 +42,10 @@ func (s *Syncer) Soon() { base.Wake(s.soon) }
 // the page with the end of the log is written again at each sync.
 const syncEveryBytes = 32 << 20
 
-// Nudge wakes Loop if much of the current log is unsynced, or if
+// nudge wakes Loop if much of the current log is unsynced, or if
 // it is time for write-back. end is the length of the log in
 // bytes. Requires: the caller is the leader of the commit queue.
-func (s *Syncer) Nudge(w *wal.Writer, end int64) {
+func (s *Syncer) nudge(w *wal.Writer, end int64) {
 	if end-w.Synced() > syncEveryBytes || w.WriteBackDue() {
 		base.Wake(s.wake)
 	}
@@ -77,7 +79,7 @@ func (s *Syncer) Loop(ctx context.Context) {
 			soon = nil
 			s.sync()
 		case <-s.wake:
-			if w := s.env.Log(); w != nil && w.WriteBack() && w.Len()-w.Synced() <= syncEveryBytes {
+			if w := s.logs.Current(); w != nil && w.WriteBack() && w.Len()-w.Synced() <= syncEveryBytes {
 				continue
 			}
 			s.sync()
@@ -87,7 +89,7 @@ func (s *Syncer) Loop(ctx context.Context) {
 
 // sync syncs the log if a part of it is unsynced.
 func (s *Syncer) sync() {
-	w := s.env.Log()
+	w := s.logs.Current()
 	if w == nil || w.Synced() >= w.Len() {
 		return
 	}

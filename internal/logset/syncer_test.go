@@ -20,7 +20,6 @@ type syncWorld struct {
 	seq base.Seq
 
 	mu     sync.Mutex
-	none   bool  // there is no log
 	broken error // the error of syncs
 	syncs  int
 	told   []error
@@ -47,17 +46,11 @@ func newSyncWorld(t *testing.T, periodic bool) *syncWorld {
 	if w.log, err = wal.Create(wal.Header{Num: 1}, wal.Options{FS: fsys, Dir: "d"}); err != nil {
 		t.Fatal(err)
 	}
-	w.Syncer = NewSyncer(SyncerEnv{
+	logs := New(Env{})
+	logs.current.Store(w.log)
+	w.Syncer = logs.NewSyncer(SyncerEnv{
 		Periodic: periodic,
 		Every:    time.Second,
-		Log: func() *wal.Writer {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if w.none {
-				return nil
-			}
-			return w.log
-		},
 		Failed: func(log *wal.Writer, err error) error {
 			if log != w.log {
 				t.Error("the failure is that of another log")
@@ -80,7 +73,10 @@ func newSyncWorld(t *testing.T, periodic bool) *syncWorld {
 func (w *syncWorld) set(broken error, none bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.broken, w.none = broken, none
+	w.broken = broken
+	if w.logs.current.Store(w.log); none {
+		w.logs.current.Store(nil)
+	}
 }
 
 // write appends a record and nudges the loop, as the leader of the commit queue does.
@@ -93,7 +89,7 @@ func (w *syncWorld) writeBytes(n int) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.Nudge(w.log, end)
+	w.nudge(w.log, end)
 }
 
 // after lets time pass and checks how often the log has been synced by then.

@@ -64,6 +64,9 @@ func (q *Queue) NewMemtableOf(bytes int64) *memtable.Memtable {
 // View returns the current view; nil: the store is closed.
 func (q *Queue) View() *View { return q.view.Load() }
 
+// Current returns the memtable that takes writes. Requires: the store is not closed.
+func (q *Queue) Current() *memtable.Memtable { return q.View().Mem }
+
 // Acquire returns the current view with a reference on its version, or nil if the store is
 // closed. The caller gives the reference back with Tree.Release. The version may be replaced
 // and released between the two steps; then the current view is another one, and is tried next.
