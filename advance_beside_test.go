@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // Readers of a handle that advances see one state each, all keys of one batch, and never an older one than
@@ -421,7 +422,7 @@ func TestAdvance_BrokenLogsAndManifests(t *testing.T) {
 	for _, what := range []string{"sync of the log", "write of the manifest"} {
 		t.Run(what, func(t *testing.T) {
 			mem := vfs.NewMem()
-			disk := vfs.NewFault(mem, nil)
+			disk := faultfs.New(mem, nil)
 			opts := tinyStore(disk)
 			opts.Durability = SyncEach
 			f := newFollowed(t, 7, opts)

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A line is one history of a store: its states by sequence number, as text, and its last one. No two
@@ -41,7 +42,7 @@ type restores struct {
 	t    testing.TB
 	r    *rand.Rand
 	mem  *vfs.Mem
-	disk *vfs.FaultFS // of the reader
+	disk *faultfs.FS // of the reader
 	opts Options
 	n    int // values and directories so far
 
@@ -62,7 +63,7 @@ type restores struct {
 
 func newRestores(t testing.TB, seed uint64) *restores {
 	mem := vfs.NewMem()
-	r := &restores{t: t, r: rand.New(rand.NewPCG(seed, 30)), mem: mem, disk: vfs.NewFault(mem, nil), opts: tinyStore(mem),
+	r := &restores{t: t, r: rand.New(rand.NewPCG(seed, 30)), mem: mem, disk: faultfs.New(mem, nil), opts: tinyStore(mem),
 		line: &line{map[uint64]string{0: ""}, map[string]string{}, 0}, counts: make(map[string]int)}
 	r.opts.testing.noMap = seed%2 == 0
 	r.opts.CompactionWorkers = -1

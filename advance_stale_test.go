@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A reader advances now and then between the operations of a writer that overwrites all keys, flushes, and has groups
@@ -24,7 +25,7 @@ func TestAdvance_BesideRefusals(t *testing.T) {
 		r := newRefusing(t)
 		closeTest(t, r.DB)
 		mem := vfs.NewMem()
-		disk := vfs.NewFault(mem, nil)
+		disk := faultfs.New(mem, nil)
 		r.opts.FS = disk
 		r.DB = mustOpen(t, "db", r.opts)
 		mustPut(t, r, "k0", "first")

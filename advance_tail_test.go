@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // The end of the log may be half of a record: of a writer that is at work, or that was killed. Advance
@@ -126,7 +127,7 @@ func TestAdvance_EachOperationFails(t *testing.T) {
 			for range 60 {
 				f.write()
 			}
-			disk := vfs.NewFault(mem, nil)
+			disk := faultfs.New(mem, nil)
 			f.opts.FS = disk
 			ro := f.follow()
 			snap := mustSnapshot(t, ro)
@@ -144,9 +145,9 @@ func TestAdvance_EachOperationFails(t *testing.T) {
 			f.write()
 			begin := disk.Ops()
 			if once {
-				disk.Inject(vfs.FailAt(at, fault))
+				disk.Inject(faultfs.FailAt(at, fault))
 			} else {
-				disk.Inject(vfs.FailFrom(at, fault))
+				disk.Inject(faultfs.FailFrom(at, fault))
 			}
 			seq, err := ro.Advance(context.Background())
 			done := disk.Ops()-begin < at

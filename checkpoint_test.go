@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A checkpoint opens as a store of its own with the state at which it was made. Neither of the two sees
@@ -59,10 +60,10 @@ func noLinks(op vfs.Op) error {
 
 // checkpointed opens a store with a table and entries in a log only, on a file system whose
 // operations the test can make fail. wantWhole knows its entries.
-func checkpointed(t *testing.T) (*DB, *vfs.FaultFS, *vfs.Mem) {
+func checkpointed(t *testing.T) (*DB, *faultfs.FS, *vfs.Mem) {
 	t.Helper()
 	mem := vfs.NewMem()
-	fault := vfs.NewFault(mem, nil)
+	fault := faultfs.New(mem, nil)
 	opts := small()
 	opts.FS, opts.CompactionWorkers = fault, -1
 	db := openTest(t, opts)
@@ -112,7 +113,7 @@ func TestCheckpoint_FailureLeavesNothing(t *testing.T) {
 					return nil
 				}
 				failed = true
-				return &vfs.Fault{Err: syscall.ENOSPC, After: kind.after, Short: true}
+				return &faultfs.Fault{Err: syscall.ENOSPC, After: kind.after, Short: true}
 			})
 			err := db.Checkpoint("copy")
 			fault.Inject(nil)
@@ -352,7 +353,7 @@ func TestCheckpoint_RelativePathAndChdir(t *testing.T) {
 	t.Chdir(root)
 	opts := small()
 	moved := false
-	opts.FS = vfs.NewFault(vfs.Default, func(op vfs.Op, _ string, _ int64) error {
+	opts.FS = faultfs.New(vfs.Default, func(op vfs.Op, _ string, _ int64) error {
 		if op == vfs.OpLink && !moved {
 			moved = true
 			t.Chdir(other)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // besideOptions returns options for a store whose disk takes d for each write of a table. While
@@ -311,7 +312,7 @@ func TestCompact_CancelledWhileLevel0IsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var blocking atomic.Pointer[DB]
 		ctx, cancel := context.WithCancel(t.Context())
-		faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+		faults := faultfs.New(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 			merging := op == vfs.OpCreate && strings.HasSuffix(name, ".sst") && strings.Contains(string(debug.Stack()), "mergeRange")
 			// An automatic compaction, which takes a worker, may come first and is let through.
 			if db := blocking.Load(); merging && db != nil && workersBusy(db) == 0 {

@@ -12,13 +12,14 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A partsStore is a store that compacts only by Compact, and counts the workers that it uses.
 type partsStore struct {
 	*DB
 	mem       *vfs.Mem
-	faults    *vfs.FaultFS
+	faults    *faultfs.FS
 	mostParts atomic.Int64
 	snapshots []*Snapshot
 }
@@ -28,7 +29,7 @@ type partsStore struct {
 // bounds the next compaction can be cut. The same seed gives the same tables.
 func partsStoreOf(t *testing.T, seed uint64) *partsStore {
 	s := &partsStore{mem: vfs.NewMem()}
-	s.faults = vfs.NewFault(s.mem, nil)
+	s.faults = faultfs.New(s.mem, nil)
 	opts := small()
 	opts.FS, opts.TableSize, opts.CompactionWorkers, opts.OnEvent = s.faults, 4<<10, -1, func(Event) {}
 	opts.testing.seed = 1
@@ -169,7 +170,7 @@ func TestCompact_PartFails(t *testing.T) {
 			s := partsStoreOf(t, seed)
 			before, tables := s.state(t), len(s.Tables())
 			var failed atomic.Bool
-			fail := vfs.FailAt(3*k+1, kind.err, kind.op)
+			fail := faultfs.FailAt(3*k+1, kind.err, kind.op)
 			s.faults.Inject(func(op vfs.Op, name string, n int64) error {
 				_ = s.watch(op, name, n)
 				if !strings.HasSuffix(name, ".sst") && op != vfs.OpSyncDir || s.scheduler.Busy() == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // groups opens a store and writes two tables of level 0 for each letter.
@@ -210,7 +211,7 @@ func levelRunsOf(db *DB) (most int) {
 // A compaction that fails removes the tables that it has written.
 func TestCompact_FailureLeavesNoTables(t *testing.T) {
 	mem := vfs.NewMem()
-	faults := vfs.NewFault(mem, nil)
+	faults := faultfs.New(mem, nil)
 	opts := small()
 	opts.FS, opts.CompactionWorkers = faults, -1
 	db := openTest(t, opts)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // closingStore opens a store with options that r draws, writes closingKeys keys and takes a
@@ -253,13 +254,13 @@ func TestClose_BesideResume(t *testing.T) {
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 4))
 	for range 5 * closingRounds(t) {
 		mem := vfs.NewMem()
-		fault := vfs.NewFault(mem, nil)
+		fault := faultfs.New(mem, nil)
 		c, _ := closingStore(t, r, fault)
 		for try := 0; c.db.Err() == nil; try++ {
 			if try == 100 {
 				t.Fatal("no write fails")
 			}
-			fault.Inject(vfs.FailAt(1, syscall.EIO, vfs.OpSync)) // the failure may hit a flush instead
+			fault.Inject(faultfs.FailAt(1, syscall.EIO, vfs.OpSync)) // the failure may hit a flush instead
 			b := new(Batch)
 			b.SetDurability(SyncEach)
 			_ = errors.Join(b.Put([]byte("lost"), nil), c.db.Write(c.ctx, b))
@@ -295,7 +296,7 @@ func TestClose_InTheMidstOfAFlush(t *testing.T) {
 		},
 		"Resume": (*DB).Resume,
 	} {
-		fault := vfs.NewFault(vfs.NewMem(), nil)
+		fault := faultfs.New(vfs.NewMem(), nil)
 		flushFailed := make(chan struct{}, 100)
 		db, err := Open("db", &Options{FS: fault, Durability: SyncManual, OnEvent: func(e Event) {
 			if e.Kind == EventBackgroundError {
@@ -308,7 +309,7 @@ func TestClose_InTheMidstOfAFlush(t *testing.T) {
 		fill(t, db, 5000, 0) // enough for a flush to check its context more than once
 		creates := func(op vfs.Op, name string) bool { return op == vfs.OpCreate && strings.HasSuffix(name, ".sst") }
 		if name == "Resume" {
-			fault.Inject(vfs.FailAt(1, syscall.EIO, vfs.OpSync))
+			fault.Inject(faultfs.FailAt(1, syscall.EIO, vfs.OpSync))
 			if err := db.Sync(); err == nil {
 				t.Fatal("the sync does not fail")
 			}
@@ -392,7 +393,7 @@ func TestClose_OwnCancellation(t *testing.T) {
 // A compaction that fails on the disk while Close interrupts it is reported by an event. Only
 // errors that Close has caused are not.
 func TestClose_ReportsAFailedCompaction(t *testing.T) {
-	faults := vfs.NewFault(vfs.NewMem(), nil)
+	faults := faultfs.New(vfs.NewMem(), nil)
 	opts := tinyStore(faults)
 	opts.CompactionWorkers = -1
 	db := openTest(t, &opts)
@@ -442,7 +443,7 @@ func TestClose_ReportsAFailedCompaction(t *testing.T) {
 
 // Close returns the error of an earlier Sync that has failed, because writes may not be durable.
 func TestClose_ReturnsTheErrorOfAFailedSync(t *testing.T) {
-	faults := vfs.NewFault(vfs.NewMem(), nil)
+	faults := faultfs.New(vfs.NewMem(), nil)
 	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
 	mustPut(t, db, "k", "v")
 	faults.Inject(func(op vfs.Op, name string, _ int64) error {

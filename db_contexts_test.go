@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // contextCalls are all calls that take a context.
@@ -53,7 +54,7 @@ func TestContexts_EveryCall(t *testing.T) {
 // call meets on disk can be watched.
 type contextStore struct {
 	*DB
-	disk *vfs.FaultFS
+	disk *faultfs.FS
 }
 
 func openForContexts(t *testing.T, call string, filled bool) contextStore {
@@ -69,7 +70,7 @@ func openForContexts(t *testing.T, call string, filled bool) contextStore {
 		}
 		fill(t, db, 100, 3)
 	}
-	s := contextStore{disk: vfs.NewFault(mem, nil)}
+	s := contextStore{disk: faultfs.New(mem, nil)}
 	o.FS, o.FilterHash = s.disk, XXH3
 	if call == "Advance" {
 		o.ReadOnly = true

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // exportStore opens a store with some tables and a key in the memtable.
@@ -64,7 +65,7 @@ func TestExportFilters_Refused(t *testing.T) {
 		{"the disk is full", func(op vfs.Op, name string) bool { return op == vfs.OpCreate && strings.HasSuffix(name, ".sst") }, false},
 		{"the log is broken", func(op vfs.Op, name string) bool { return op == vfs.OpSync && strings.HasSuffix(name, ".wal") }, true},
 	} {
-		faults := vfs.NewFault(vfs.NewMem(), nil)
+		faults := faultfs.New(vfs.NewMem(), nil)
 		db := exportStore(t, faults)
 		faults.Inject(func(op vfs.Op, name string, _ int64) error {
 			if tt.fails(op, name) {
@@ -175,7 +176,7 @@ func TestExportFilters_DamagedFilter(t *testing.T) {
 // If a filter can't be read because of an error of the disk, the export fails, instead of exporting
 // the table without a filter.
 func TestExportFilters_ReadError(t *testing.T) {
-	faults := vfs.NewFault(vfs.NewMem(), nil)
+	faults := faultfs.New(vfs.NewMem(), nil)
 	db := exportStore(t, faults)
 	mustFlush(t, db)
 	reads := 0

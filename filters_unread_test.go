@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // An unreadStore is a store whose tables can't be read for a moment.
@@ -19,7 +20,7 @@ type unreadStore struct {
 	*DB
 	t    *testing.T
 	mem  *vfs.Mem
-	disk *vfs.FaultFS
+	disk *faultfs.FS
 	opts *Options
 	left atomic.Int64 // operations that still fail
 }
@@ -48,7 +49,7 @@ func unreadTables(t *testing.T) *vfs.Mem {
 // newUnread returns a copy of the store in tables, with changed options. It is not open.
 func newUnread(t *testing.T, tables *vfs.Mem, change func(o *Options)) *unreadStore {
 	mem := tables.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep})
-	s := &unreadStore{t: t, mem: mem, disk: vfs.NewFault(mem, nil), opts: unreadOptions(mem)}
+	s := &unreadStore{t: t, mem: mem, disk: faultfs.New(mem, nil), opts: unreadOptions(mem)}
 	s.opts.FS = s.disk
 	change(s.opts)
 	return s

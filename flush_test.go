@@ -13,11 +13,12 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A flush whose table can't be created leaves no file, and its number is not kept as pending.
 func TestFlush_FailedCreateLeavesNoNumber(t *testing.T) {
-	faults := vfs.NewFault(vfs.NewMem(), nil)
+	faults := faultfs.New(vfs.NewMem(), nil)
 	db := openTest(t, &Options{FS: faults, CompactionWorkers: -1})
 	mustPut(t, db, "k", "v")
 	faults.Inject(func(op vfs.Op, name string, _ int64) error {
@@ -38,7 +39,7 @@ func TestFlush_FailedCreateLeavesNoNumber(t *testing.T) {
 // A flush that can't be written to the manifest removes its table. The next flush succeeds.
 func TestFlush_FailedManifestLeavesNoTables(t *testing.T) {
 	mem := vfs.NewMem()
-	faults := vfs.NewFault(mem, nil)
+	faults := faultfs.New(mem, nil)
 	opts := small()
 	opts.FS, opts.CompactionWorkers = faults, -1
 	db := openTest(t, opts)
@@ -70,7 +71,7 @@ func TestFlush_FailedManifestLeavesNoTables(t *testing.T) {
 func TestFlush_BacksOff(t *testing.T) {
 	testenv.CheckLeaks(t)
 	var full atomic.Bool
-	faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+	faults := faultfs.New(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 		if full.Load() && op == vfs.OpWrite && strings.HasSuffix(name, ".sst") {
 			return syscall.ENOSPC
 		}

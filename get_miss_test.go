@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // The main promise on real input: lookups of hosts that are not on a blocklist, in a store that
@@ -189,7 +190,7 @@ func measureFPR(t *testing.T, bits float64, present, absent [][]byte) (f fprSum)
 func TestMiss_NoReadForFilters(t *testing.T) {
 	testenv.SkipRace(t)
 	mem := vfs.NewMem()
-	faults := vfs.NewFault(mem, nil)
+	faults := faultfs.New(mem, nil)
 	opts := small()
 	opts.FS, opts.CacheSize, opts.CompactionWorkers = faults, 64<<20, -1
 	db := openTest(t, opts)

@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/offheap"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // readStore opens a store with entries in two levels or more, in level 0 and in the
@@ -147,7 +148,7 @@ func valueOf(key []byte) string { return fmt.Sprintf("%032x", bloom.Hash(key)) }
 // slowTables makes a file system in memory on which each write and sync of a table takes as
 // long as d says at that moment.
 func slowTables(d func() time.Duration) vfs.FS {
-	return vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+	return faultfs.New(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 		if strings.HasSuffix(name, ".sst") && (op == vfs.OpWrite || op == vfs.OpSync) {
 			time.Sleep(d())
 		}

@@ -69,6 +69,7 @@ var layers = map[string]int{
 	"internal/treepicture": 0,
 
 	"vfs":            0,
+	"vfs/faultfs":    1,
 	"internal/cache": 0,
 
 	// What manifests and the objects of buckets consist of.
@@ -128,7 +129,7 @@ var onlyImports = map[string][]string{
 	"bloom/internal/lines": {"bloom/internal/form"},
 	"bloom/sketch":         {"bloom", "bloom/internal/bitarray", "bloom/internal/form"},
 	"bloom/compat/bip37":   {"bloom"}, "bloom/compat/bitsandblooms": {"bloom"}, "bloom/compat/guava": {"bloom", "bloom/internal/form"}, "bloom/compat/parquet": {"bloom", "bloom/internal/lines"},
-	"bloom/compat/redisbloom": {"bloom"}, "bloom/hashes": {"bloom", "bloom/internal/form"}, "vfs": nil, "bundle": {"bloom", "internal/keys"},
+	"bloom/compat/redisbloom": {"bloom"}, "bloom/hashes": {"bloom", "bloom/internal/form"}, "vfs": nil, "vfs/faultfs": {"vfs"}, "bundle": {"bloom", "internal/keys"},
 	"filterplan": {"bloom", "internal/base"},
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // An ingestBeside is a store that ingests while goroutines use it. Ingestion i gives the keys k000000 to
@@ -215,7 +216,7 @@ func TestIngest_ReadsNoTableWhileItLeads(t *testing.T) {
 		var leads atomic.Bool
 		o := small()
 		o.TableSize, o.CompactionWorkers = 4<<10, -1
-		o.FS = vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+		o.FS = faultfs.New(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 			switch table := strings.HasSuffix(name, ".sst"); {
 			case leads.Load() && (table || op == vfs.OpSyncDir):
 				later.Add(1)

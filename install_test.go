@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // An iterator that is the last to need the tables of an old version closes at once, although it
@@ -20,7 +21,7 @@ func TestDelete_NotByReaders(t *testing.T) {
 		const each = time.Second
 		slow := false
 		mem := vfs.NewMem()
-		fsys := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+		fsys := faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
 			if slow && op == vfs.OpRemove && strings.HasSuffix(name, ".sst") {
 				time.Sleep(each)
 			}
@@ -84,7 +85,7 @@ func TestDelete_RoomForTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var full, refused atomic.Bool
 		mem := vfs.NewMem()
-		opts := tinyStore(vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+		opts := tinyStore(faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
 			switch {
 			case !full.Load() || !strings.HasSuffix(name, ".sst"):
 			case op == vfs.OpRemove:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A store that was opened by a relative path stays where it is when the program changes its
@@ -22,7 +23,7 @@ func TestOpen_RelativePathAndChdir(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, fsys := range map[string]vfs.FS{"default": nil, "fault": vfs.NewFault(vfs.Default, nil)} {
+	for _, fsys := range map[string]vfs.FS{"default": nil, "fault": faultfs.New(vfs.Default, nil)} {
 		opts := small()
 		opts.FS, opts.MaxOpenFiles = fsys, 16
 		other, err := Open(there, opts)
@@ -99,7 +100,7 @@ func TestOpen_ChdirWhileItWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	waits := make(chan struct{}, 1000)
-	fsys := vfs.NewFault(vfs.Default, func(op vfs.Op, _ string, _ int64) error {
+	fsys := faultfs.New(vfs.Default, func(op vfs.Op, _ string, _ int64) error {
 		if op == vfs.OpLock {
 			waits <- struct{}{}
 		}

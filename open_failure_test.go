@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // allFiles lists the directories below dir, and the files with their sizes.
@@ -78,11 +79,11 @@ func failToOpen(t *testing.T, strangers []string, k int64, after bool) (met bool
 	}
 	before := allFiles(t, mem, ".")
 	opts := tinyStore(nil)
-	fault := vfs.FailAt(k, &vfs.Fault{Err: syscall.EIO, After: after})
+	fault := faultfs.FailAt(k, &faultfs.Fault{Err: syscall.EIO, After: after})
 	var mu sync.Mutex
 	ops := 0
 	var crashed []*vfs.Mem
-	faults := vfs.NewFault(mem, func(op vfs.Op, name string, n int64) error {
+	faults := faultfs.New(mem, func(op vfs.Op, name string, n int64) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if ops++; met && len(strangers) == 0 {
@@ -139,7 +140,7 @@ func withoutOwn(files []string) []string {
 // A store on a full disk fails to open many times. Its manifests do not become more.
 func TestOpen_FullDiskKeepsOneManifest(t *testing.T) {
 	mem := vfs.NewMem()
-	faults := vfs.NewFault(mem, nil)
+	faults := faultfs.New(mem, nil)
 	opts := tinyStore(faults)
 	db, err := Open("db", &opts)
 	if err != nil {
@@ -193,7 +194,7 @@ func TestOpen_KeepsTheManifestThatCurrentMayName(t *testing.T) {
 	mustPut(t, db, "k", "v")
 	closeTest(t, db)
 	var manifests, renamed int
-	opts.FS = vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+	opts.FS = faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
 		isManifest := strings.Contains(name, "MANIFEST")
 		switch {
 		case op == vfs.OpCreate && isManifest:
@@ -245,7 +246,7 @@ func TestOpen_RemovesOtherLeftovers(t *testing.T) {
 	}
 	stays := map[string]error{"001000.sst": syscall.EPERM, "001003.sst": syscall.EACCES}
 	var told []error
-	failing := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+	failing := faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
 		if op == vfs.OpRemove {
 			return stays[filepath.Base(name)]
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // laterKeys is the number of keys in a laterStore.
@@ -305,7 +306,7 @@ func TestOpen_DamagedIndexLater(t *testing.T) {
 // A filter that can't be read in the background is reported once, and lookups do without.
 func TestOpen_UnreadableFilterLater(t *testing.T) {
 	mem := laterStore(t)
-	faults := vfs.NewFault(mem, nil)
+	faults := faultfs.New(mem, nil)
 	var unusable atomic.Int64
 	opts := laterOptions(faults, func(e Event) {
 		if e.Kind == EventFilterUnusable {

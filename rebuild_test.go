@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // bare makes a store of n keys in several levels whose tables have no filters, and closes it. It returns
@@ -455,7 +456,7 @@ func TestRebuildFilters_FewEditsForManyTables(t *testing.T) {
 	const tables = 3000
 	mem, edits := vfs.NewMem(), 0
 	smallTables(t, mem, "db", tables)
-	counting := vfs.NewFault(mem, func(op vfs.Op, _ string, _ int64) error {
+	counting := faultfs.New(mem, func(op vfs.Op, _ string, _ int64) error {
 		if op == vfs.OpSyncDir {
 			edits++ // one comes before each of them
 		}

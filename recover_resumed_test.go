@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // The log of the writer breaks and is replaced by Resume before each operation of a reader. A reader that has read the
@@ -25,7 +26,7 @@ func TestReplay_LogAfterResume(t *testing.T) {
 func resumeBefore(t *testing.T, how string, at int64) (resumed bool) {
 	fault, ctx := errors.New("injected"), context.Background()
 	mem := vfs.NewMem()
-	disk, shared := vfs.NewFault(mem, nil), vfs.NewFault(mem, nil)
+	disk, shared := faultfs.New(mem, nil), faultfs.New(mem, nil)
 	fail := func(what vfs.Op) {
 		disk.Inject(func(op vfs.Op, name string, _ int64) error {
 			return errorIf(op == what && strings.HasSuffix(name, ".wal"), fault)

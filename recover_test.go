@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A sync of the log fails, and the system takes the unwritten pages for written: reads still
@@ -23,7 +24,7 @@ import (
 func TestOpen_AfterAFailedSyncOfTheLog(t *testing.T) {
 	for _, noMap := range []bool{false, true} {
 		mem := vfs.NewMem()
-		faults := vfs.NewFault(mem, nil)
+		faults := faultfs.New(mem, nil)
 		opts := tinyStore(faults)
 		opts.testing.noMap = noMap
 		db, err := Open("db", &opts)
@@ -31,7 +32,7 @@ func TestOpen_AfterAFailedSyncOfTheLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		mustPut(t, db, "k", "v")
-		faults.Inject(vfs.FailFrom(1, syscall.EIO, vfs.OpSync))
+		faults.Inject(faultfs.FailFrom(1, syscall.EIO, vfs.OpSync))
 		if err := db.Sync(); err == nil {
 			t.Fatal("Sync succeeded")
 		}
@@ -110,7 +111,7 @@ func TestOpen_UnusedLogBeforeOthers(t *testing.T) {
 // is missing, Open returns an error instead of losing its writes.
 func TestOpen_MissingLogThatTheManifestDoesNotKnow(t *testing.T) {
 	mem := vfs.NewMem()
-	faults := vfs.NewFault(mem, nil)
+	faults := faultfs.New(mem, nil)
 	opts := tinyStore(faults)
 	db := openTest(t, &opts)
 	first := db.logs.CurrentNum()

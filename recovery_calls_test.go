@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // needRoom are calls that need room for another memtable.
@@ -28,7 +29,7 @@ func TestRecovery_ByOtherCalls(t *testing.T) {
 		for _, l := range lacks {
 			t.Run(name+"/"+l.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					faults := vfs.NewFault(vfs.NewMem(), nil)
+					faults := faultfs.New(vfs.NewMem(), nil)
 					opts := Options{FS: faults, MemtableSize: l.memtable(), Durability: SyncManual, OnEvent: func(Event) {}}
 					opts.testing.noMap = l.noMap
 					db, err := Open("db", &opts)
@@ -73,7 +74,7 @@ func (w *countingWriter) fillLevel0(t *testing.T, db *DB) {
 func TestRecovery_CallsRetryCompactions(t *testing.T) {
 	for name, call := range needRoom {
 		synctest.Test(t, func(t *testing.T) {
-			faults := vfs.NewFault(vfs.NewMem(), nil)
+			faults := faultfs.New(vfs.NewMem(), nil)
 			db := mustOpen(t, "db", &Options{FS: faults, MemtableSize: 16 << 10, Durability: SyncManual, CompactionWorkers: 1, OnEvent: func(Event) {}})
 			w := &countingWriter{acked: make(map[string]string)}
 			faults.Inject(func(op vfs.Op, name string, _ int64) error { return errorIf(createsMerged(op, name), syscall.ENOSPC) })
@@ -98,7 +99,7 @@ func TestRecovery_CallsRetryCompactions(t *testing.T) {
 // nothing to compact. Then nobody waits for a further one.
 func TestRecovery_ByACompactionUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		faults := vfs.NewFault(vfs.NewMem(), nil)
+		faults := faultfs.New(vfs.NewMem(), nil)
 		db := mustOpen(t, "db", &Options{FS: faults, MemtableSize: 16 << 10, Durability: SyncManual, CompactionWorkers: 1, OnEvent: func(Event) {}})
 		w := &countingWriter{acked: make(map[string]string)}
 		faults.Inject(func(op vfs.Op, name string, _ int64) error { return errorIf(createsMerged(op, name), syscall.ENOSPC) })

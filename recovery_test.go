@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A lack is a shortage that keeps a store from taking writes until it ends. The operations
@@ -83,7 +84,7 @@ func recoverFrom(t *testing.T, l lack) {
 	mem := vfs.NewMem()
 	var lacking atomic.Bool
 	var tries atomic.Int64
-	faults := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+	faults := faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
 		if !lacking.Load() {
 			return nil
 		}
@@ -174,7 +175,7 @@ func TestRecovery_EndsWithClose(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				mem := vfs.NewMem()
 				var lacking atomic.Bool
-				faults := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+				faults := faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
 					if !lacking.Load() {
 						return nil
 					}
@@ -237,7 +238,7 @@ func TestRecovery_NotBesideClose(t *testing.T) {
 	for name, call := range calls {
 		mem := vfs.NewMem()
 		var full atomic.Bool
-		faults := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+		faults := faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
 			return errorIf(full.Load() && op == vfs.OpWrite && strings.HasSuffix(name, ".wal"), syscall.ENOSPC)
 		})
 		db := openTest(t, &Options{FS: faults, testing: testOptions{noMap: true}})
@@ -277,7 +278,7 @@ func TestRecovery_NotAfterAFailedSync(t *testing.T) {
 	for _, full := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			mem := vfs.NewMem()
-			faults := vfs.NewFault(mem, nil)
+			faults := faultfs.New(mem, nil)
 			opts := Options{FS: faults, MemtableSize: 256 << 10, Durability: SyncManual, OnEvent: func(Event) {}}
 			db, err := Open("db", &opts)
 			if err != nil {
@@ -291,7 +292,7 @@ func TestRecovery_NotAfterAFailedSync(t *testing.T) {
 					t.Fatalf("Put = %v", err)
 				}
 			}
-			faults.Inject(vfs.FailAt(1, syscall.ENOSPC, vfs.OpSync))
+			faults.Inject(faultfs.FailAt(1, syscall.ENOSPC, vfs.OpSync))
 			if err := db.Sync(); !errors.Is(err, syscall.ENOSPC) {
 				t.Fatalf("Sync = %v", err)
 			}
@@ -319,7 +320,7 @@ func TestResume_AfterAFailedCompaction(t *testing.T) {
 	for _, cause := range []error{syscall.EIO, syscall.ENOSPC} {
 		synctest.Test(t, func(t *testing.T) {
 			var failing atomic.Bool
-			faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+			faults := faultfs.New(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 				return errorIf(failing.Load() && createsMerged(op, name), cause)
 			})
 			opts := Options{FS: faults, MemtableSize: 16 << 10, Durability: SyncManual, CompactionWorkers: 1, OnEvent: func(Event) {}}

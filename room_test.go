@@ -13,13 +13,14 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A rotation succeeds when the manifest has grown too long and the next one can't be begun:
 // Open finds logs by their names.
 func TestRotate_ManifestCannotBeBegun(t *testing.T) {
 	mem := vfs.NewMem()
-	faults := vfs.NewFault(mem, nil)
+	faults := faultfs.New(mem, nil)
 	opts := small()
 	opts.FS, opts.CompactionWorkers = faults, -1
 	db := openTest(t, opts)
@@ -54,7 +55,7 @@ func TestRotate_ManifestCannotBeBegun(t *testing.T) {
 // If level 0 is full and compactions fail, writers get an error instead of waiting for ever.
 // Writes go on by themselves once compactions succeed.
 func TestWrite_LevelZeroFullAndCompactionFails(t *testing.T) {
-	faults := vfs.NewFault(vfs.NewMem(), nil)
+	faults := faultfs.New(vfs.NewMem(), nil)
 	opts := small()
 	opts.FS, opts.CompactionWorkers = faults, 1
 	opts.MemtableSize = 4 << 10
@@ -90,7 +91,7 @@ func TestWrite_LevelZeroFullAndCompactionFails(t *testing.T) {
 // A rotation uses the log that was prepared: it creates and renames no file, and syncs no
 // directory.
 func TestRotate_UsesThePreparedLog(t *testing.T) {
-	fsys := vfs.NewFault(vfs.NewMem(), nil)
+	fsys := faultfs.New(vfs.NewMem(), nil)
 	opts := tinyStore(fsys)
 	opts.testing.minPrepared, opts.CompactionWorkers = 1, -1
 	db := mustOpen(t, "db", &opts)
@@ -131,7 +132,7 @@ func awaitPrepared(t *testing.T, db *DB) {
 // If a log can't be prepared, an event reports it, the rotation makes the log, and writes go on.
 func TestRotate_WhenPreparingFails(t *testing.T) {
 	var failed, told atomic.Int64
-	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, n int64) error {
+	fsys := faultfs.New(vfs.NewMem(), func(op vfs.Op, name string, n int64) error {
 		if op == vfs.OpCreate && strings.HasSuffix(name, ".wal") && failed.Load() == 1 {
 			failed.Add(1)
 			return errors.New("no room")

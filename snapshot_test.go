@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A snapshot shows its state through flushes and compactions. A compaction after its Close drops
@@ -258,7 +259,7 @@ func TestSnapshot_ClosedInTheMidstOfALookup(t *testing.T) {
 		},
 	} {
 		for _, compact := range []bool{false, true} { // without a compaction the value is still there
-			fault := vfs.NewFault(vfs.NewMem(), nil)
+			fault := faultfs.New(vfs.NewMem(), nil)
 			opts := small()
 			opts.FS, opts.CompactionWorkers, opts.CacheSize = fault, -1, -1
 			db := openTest(t, opts)

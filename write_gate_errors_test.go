@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // gateErrors are errors of a program that mean something else when they come from the store's own disk.
 var gateErrors = []error{
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, context.Canceled, context.DeadlineExceeded, ErrClosed, ErrReadOnly,
 	fs.ErrNotExist, &CorruptionError{File: "000001.sst", Offset: 1, Part: "data block", Err: errors.New("elsewhere")},
-	&vfs.Fault{Err: syscall.ENOSPC},
+	&faultfs.Fault{Err: syscall.ENOSPC},
 }
 
 // A refusing is a store whose gate refuses with an error while one is set.
@@ -213,7 +214,7 @@ func TestCommitGate_IngestSaysWhatWasDone(t *testing.T) {
 // it, and so the ingestion is not acknowledged.
 func TestCommitGate_IngestWithoutMark(t *testing.T) {
 	for _, gate := range []bool{true, false} {
-		disk := vfs.NewFault(vfs.NewMem(), nil)
+		disk := faultfs.New(vfs.NewMem(), nil)
 		o := small()
 		o.FS, o.Durability = disk, SyncEach
 		o.testing.noMap = true
@@ -243,7 +244,7 @@ func TestCommitGate_IngestWithoutMark(t *testing.T) {
 
 // If the manifest can't be written, nobody knows whether the ingestion is there, and its error says so.
 func TestIngest_InDoubt(t *testing.T) {
-	disk := vfs.NewFault(vfs.NewMem(), nil)
+	disk := faultfs.New(vfs.NewMem(), nil)
 	o := small()
 	o.FS = disk
 	db := mustOpen(t, "db", o)
@@ -270,7 +271,7 @@ func TestCommitGate_SyncFailsToo(t *testing.T) {
 	var armed atomic.Bool
 	refused := make(chan struct{})
 	told := make(chan error, 1)
-	faults := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+	faults := faultfs.New(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 		if armed.Load() && op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
 			<-refused
 			return syscall.EIO

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // After a sync of the log that does not return the store takes no writes, whoever has synced. Resume works,
@@ -29,7 +30,7 @@ func TestSync_DoesNotReturn(t *testing.T) {
 				o := small()
 				o.Durability = durability
 				mem := vfs.NewMem()
-				o.FS = vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+				o.FS = faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
 					if op == vfs.OpSync && strings.HasSuffix(name, ".wal") && armed.CompareAndSwap(true, false) {
 						if exit {
 							runtime.Goexit()

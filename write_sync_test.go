@@ -16,12 +16,13 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A syncGate is a file system in memory. While it is shut, each sync of a log waits for a
 // value from open, which is its result.
 type syncGate struct {
-	*vfs.FaultFS
+	*faultfs.FS
 	mem  *vfs.Mem
 	shut atomic.Bool
 	open chan error
@@ -29,7 +30,7 @@ type syncGate struct {
 
 func newSyncGate() *syncGate {
 	g := &syncGate{mem: vfs.NewMem(), open: make(chan error)}
-	g.FaultFS = vfs.NewFault(g.mem, func(op vfs.Op, name string, _ int64) error {
+	g.FS = faultfs.New(g.mem, func(op vfs.Op, name string, _ int64) error {
 		if op == vfs.OpSync && strings.HasSuffix(name, ".wal") && g.shut.Load() {
 			return <-g.open
 		}
@@ -201,7 +202,7 @@ func TestCommit_SyncedWritersShare(t *testing.T) {
 	for _, d := range []Durability{SyncEach, SyncManual} {
 		synctest.Test(t, func(t *testing.T) {
 			var syncs atomic.Int64
-			fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+			fsys := faultfs.New(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 				if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
 					syncs.Add(1)
 					time.Sleep(time.Millisecond)
@@ -297,7 +298,7 @@ func TestCommit_SyncedBesideUnsynced(t *testing.T) {
 func TestSyncPeriodic_WhileALogIsPrepared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := false
-		fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+		fsys := faultfs.New(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
 			if slow && op == vfs.OpCreate && strings.HasSuffix(name, ".wal") {
 				time.Sleep(10 * time.Second)
 			}
@@ -329,7 +330,7 @@ func TestSyncPeriodic_WhileALogIsPrepared(t *testing.T) {
 // A Sync may have begun on a log that Resume has replaced since. When that sync fails, the
 // store does not become read-only again.
 func TestSync_OfAReplacedLog(t *testing.T) {
-	faults := vfs.NewFault(vfs.NewMem(), nil)
+	faults := faultfs.New(vfs.NewMem(), nil)
 	db := openTest(t, &Options{FS: faults, Durability: SyncManual, testing: testOptions{noMap: true}})
 	mustPut(t, db, "k", "v")
 	old := db.logs.Current()

@@ -15,13 +15,14 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A guardedMember is a member of a group of raft's, whose log is in a guarded store.
 type guardedMember struct {
 	raft   *raft.Raft
 	store  *LogStore
-	fsys   *vfs.FaultFS
+	fsys   *faultfs.FS
 	fsm    *countingFSM
 	failed chan error // what fail got; room for a second call, which would be wrong
 	ending sync.Once
@@ -71,7 +72,7 @@ func raftConfig(id string) *raft.Config {
 
 // newGuarded returns a member that is not started.
 func newGuarded(t *testing.T) *guardedMember {
-	m := &guardedMember{fsys: vfs.NewFault(vfs.NewMem(), nil), fsm: &countingFSM{}, failed: make(chan error, 2)}
+	m := &guardedMember{fsys: faultfs.New(vfs.NewMem(), nil), fsm: &countingFSM{}, failed: make(chan error, 2)}
 	m.store = openLog(t, m.fsys)
 	t.Cleanup(func() { _ = m.store.db.Close() }) // it fails where the test has made it
 	return m
@@ -216,7 +217,7 @@ func TestGuard_Group(t *testing.T) {
 					})
 				}
 				time.Sleep(20 * time.Millisecond)
-				victim.fsys.Inject(vfs.FailFrom(3, cause, writing...))
+				victim.fsys.Inject(faultfs.FailFrom(3, cause, writing...))
 				victim.mustEnd(t, cause)
 				victim.fsys.Inject(nil) // a disk that works again does not bring it back
 				rest := append(members[:who:who], members[who+1:]...)
@@ -235,7 +236,7 @@ func TestGuard_Term(t *testing.T) {
 	mustAnswer(t, m.shutdown(), "")
 	m.ending = sync.Once{}
 	m.fsm.n = 0
-	m.fsys.Inject(vfs.FailFrom(1, syscall.EIO, writing...))
+	m.fsys.Inject(faultfs.FailFrom(1, syscall.EIO, writing...))
 	_, transport := raft.NewInmemTransport("m0")
 	if err := m.start("m0", transport); err == nil {
 		m.mustEnd(t, syscall.EIO) // the election begins a term
@@ -253,7 +254,7 @@ func TestGuard_Truncation(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m.fsm.onPersist = func() { m.fsys.Inject(vfs.FailFrom(1, syscall.EIO, writing...)) }
+	m.fsm.onPersist = func() { m.fsys.Inject(faultfs.FailFrom(1, syscall.EIO, writing...)) }
 	taken := m.raft.Snapshot()
 	m.mustEnd(t, syscall.EIO)
 	mustAnswer(t, taken, syscall.EIO.Error())

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A logMoment is what a crash may find: the log before or after the call under way, and the term.
@@ -185,14 +186,14 @@ func TestLogStore_Acknowledged(t *testing.T) {
 }
 
 // failing opens a log store with entries 1 to 50 on a disk that fails the k-th write from then on.
-func failing(t *testing.T, k int64) (*LogStore, *vfs.Mem, *vfs.FaultFS) {
+func failing(t *testing.T, k int64) (*LogStore, *vfs.Mem, *faultfs.FS) {
 	t.Helper()
 	mem := vfs.NewMem()
-	fsys := vfs.NewFault(mem, nil)
+	fsys := faultfs.New(mem, nil)
 	s := openLog(t, fsys)
 	s.limits = logLimits{batchBytes: 600, batchDelete: 5}
 	mustStore(t, s, entries(1, 50, 1)...)
-	fsys.Inject(vfs.FailAt(k, syscall.EIO, vfs.OpSync))
+	fsys.Inject(faultfs.FailAt(k, syscall.EIO, vfs.OpSync))
 	return s, mem, fsys
 }
 
@@ -268,8 +269,8 @@ func TestLogStore_FailedWriteStaysUndone(t *testing.T) {
 	var cases []fault
 	for life := range uint64(6) {
 		for k := int64(20); k < 400; k++ {
-			for _, err := range []error{syscall.EIO, syscall.ENOSPC, &vfs.Fault{Err: syscall.EIO, After: true},
-				&vfs.Fault{Err: syscall.ENOSPC, Short: true}} {
+			for _, err := range []error{syscall.EIO, syscall.ENOSPC, &faultfs.Fault{Err: syscall.EIO, After: true},
+				&faultfs.Fault{Err: syscall.ENOSPC, Short: true}} {
 				if share.Takes(uint64(len(cases))<<20 + life<<10 + uint64(k)) {
 					cases = append(cases, fault{life, k, err})
 				}
@@ -278,7 +279,7 @@ func TestLogStore_FailedWriteStaysUndone(t *testing.T) {
 	}
 	testenv.Sweep(t, cases, func(_ int, c fault) error {
 		mem := vfs.NewMem()
-		fsys := vfs.NewFault(mem, nil)
+		fsys := faultfs.New(mem, nil)
 		s, err := tryOpenLog(fsys)
 		if err != nil {
 			return err
@@ -286,7 +287,7 @@ func TestLogStore_FailedWriteStaysUndone(t *testing.T) {
 		if c.life%2 == 1 {
 			s.limits = logLimits{batchBytes: 300, batchDelete: 1 << 20}
 		}
-		fsys.Inject(vfs.FailAt(c.k, c.err, vfs.OpWrite, vfs.OpMapWrite, vfs.OpSync, vfs.OpCreate, vfs.OpRename, vfs.OpPreallocate))
+		fsys.Inject(faultfs.FailAt(c.k, c.err, vfs.OpWrite, vfs.OpMapWrite, vfs.OpSync, vfs.OpCreate, vfs.OpRename, vfs.OpPreallocate))
 		rnd := rand.New(rand.NewPCG(seed, c.life))
 		var m logModel
 		failed := 0

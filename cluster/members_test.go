@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 func TestMembers_Learner(t *testing.T) {
@@ -414,9 +415,9 @@ func TestMembers_TLS(t *testing.T) {
 // member comes back when its disk does.
 func TestNode_DiskFaults(t *testing.T) {
 	t.Parallel()
-	faults := map[string]*vfs.FaultFS{}
+	faults := map[string]*faultfs.FS{}
 	g := newGroup(t, 3, func(o *Options) {
-		f := vfs.NewFault(o.FS, nil)
+		f := faultfs.New(o.FS, nil)
 		faults[o.ID], o.FS = f, f
 	})
 	g.write("k", "0")

@@ -21,6 +21,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 const snapshotsPath = machineDir + "/snapshots"
@@ -125,7 +126,7 @@ func TestSnapshots_LinkAnswersLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk := vfs.NewMem()
-	faults := vfs.NewFault(disk, nil)
+	faults := faultfs.New(disk, nil)
 	m := mustStart(t, faults)
 	defer m.close()
 	id, err := m.fetch(source)
@@ -133,7 +134,7 @@ func TestSnapshots_LinkAnswersLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := files(t, disk, snapshotsPath)
-	faults.Inject(vfs.FailFrom(1, &vfs.Fault{Err: syscall.EIO, After: true}, vfs.OpLink))
+	faults.Inject(faultfs.FailFrom(1, &faultfs.Fault{Err: syscall.EIO, After: true}, vfs.OpLink))
 	_, stream, err := m.snaps.Open(id)
 	if err != nil {
 		t.Fatal(err)

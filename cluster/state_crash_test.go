@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A stateLife is what a member goes through in a crash test. Its log is in memory and never torn: logstore_crash_test.go
@@ -228,7 +229,7 @@ func TestState_CrashAtEveryOperation(t *testing.T) {
 // life may end with the error; what it leaves on the disk is a member that goes on.
 func TestState_FaultAtEveryOperation(t *testing.T) {
 	t.Parallel()
-	counting := vfs.NewFault(vfs.NewMem(), nil)
+	counting := faultfs.New(vfs.NewMem(), nil)
 	if err := newStateLife(t, 12).run(counting); err != nil {
 		t.Fatal(err)
 	}
@@ -244,8 +245,8 @@ func TestState_FaultAtEveryOperation(t *testing.T) {
 		faults++
 		l := newStateLife(t, 12)
 		disk := vfs.NewMem()
-		fault := &vfs.Fault{Err: syscall.EIO, After: r.IntN(2) == 0}
-		err := l.run(vfs.NewFault(disk, vfs.FailAt(k, fault)))
+		fault := &faultfs.Fault{Err: syscall.EIO, After: r.IntN(2) == 0}
+		err := l.run(faultfs.New(disk, faultfs.FailAt(k, fault)))
 		if err != nil && !errors.Is(err, syscall.EIO) {
 			t.Fatalf("fault at operation %d: %v", k, err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // TestState_Answers compares states and answers with a model, for pieces of all sizes.
@@ -162,12 +163,12 @@ func TestState_FailedApply(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, 60, 3)
 	disk := vfs.NewMem()
-	faults := vfs.NewFault(disk, nil)
+	faults := faultfs.New(disk, nil)
 	m := mustStart(t, faults)
 	if _, err := m.apply(h, 0, 30, 5); err != nil {
 		t.Fatal(err)
 	}
-	faults.Inject(vfs.FailFrom(1, syscall.EIO))
+	faults.Inject(faultfs.FailFrom(1, syscall.EIO))
 	answers, err := m.apply(h, 30, 60, 60)
 	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "apply entry") {
 		t.Fatalf("apply with a broken disk: %v", err)
@@ -313,7 +314,7 @@ func states(t testing.TB, fsys vfs.FS) string {
 // at a time, and not for one after the other.
 func TestState_ManyDeletes(t *testing.T) {
 	t.Parallel()
-	disk := vfs.NewFault(vfs.NewMem(), nil)
+	disk := faultfs.New(vfs.NewMem(), nil)
 	o := stateOptions()
 	o.CacheSize = -1
 	m, err := startMachineOf(t, disk, o)

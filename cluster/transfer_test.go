@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 func mustOpenSnapshots(t testing.TB, fsys vfs.FS) *snapshots {
@@ -361,13 +362,13 @@ func TestTransfer_DiskFull(t *testing.T) {
 	t.Parallel()
 	source, stream := sourceOf(t, vfs.NewMem(), 3)
 	total := sizeOf(stream)
-	disk := vfs.NewFault(vfs.NewMem(), nil)
+	disk := faultfs.New(vfs.NewMem(), nil)
 	to := mustOpenSnapshots(t, disk)
 	var room atomic.Int64
 	room.Store(int64(len(stream.(*snapshotReader).list.Files)) / 2) // a write for each of these small files
 	disk.Inject(func(op vfs.Op, _ string, _ int64) error {
 		if op == vfs.OpWrite && room.Add(-1) < 0 {
-			return &vfs.Fault{Err: syscall.ENOSPC, Short: true}
+			return &faultfs.Fault{Err: syscall.ENOSPC, Short: true}
 		}
 		return nil
 	})
@@ -380,7 +381,7 @@ func TestTransfer_DiskFull(t *testing.T) {
 	if err != nil || again > total-sent+20000 {
 		t.Errorf("%d bytes and then %d of %d: %v", sent, again, total, err)
 	}
-	disk.Inject(vfs.FailAt(1, syscall.ENOSPC, vfs.OpCreate)) // of meta.json
+	disk.Inject(faultfs.FailAt(1, syscall.ENOSPC, vfs.OpCreate)) // of meta.json
 	if err := install(stream, to, 400); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("install on a full disk: %v", err)
 	}
@@ -447,7 +448,7 @@ func TestSnapshots_OpenNoTable(t *testing.T) {
 			}
 			return nil
 		}
-		disk, there := vfs.NewFault(vfs.NewMem(), count), vfs.NewFault(vfs.NewMem(), count)
+		disk, there := faultfs.New(vfs.NewMem(), count), faultfs.New(vfs.NewMem(), count)
 		o := stateOptions()
 		o.TableSize = 4 << 10
 		m, err := startMachineOf(t, disk, o)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A script writes the life of a store to fsys. It begins a new manifest after some edits, and
@@ -127,20 +128,20 @@ func TestCrash_AtEveryOperation(t *testing.T) {
 // ways, and crashes the disk afterwards.
 func TestFault_AtEveryOperation(t *testing.T) {
 	all := states(t)
-	count := vfs.NewFault(newMem(t), nil)
+	count := faultfs.New(newMem(t), nil)
 	mustNil(t, new(script).run(count, all))
-	ways := map[string]func(k int64) vfs.InjectFunc{
-		"once":  func(k int64) vfs.InjectFunc { return vfs.FailAt(k, errIO) },
-		"on":    func(k int64) vfs.InjectFunc { return vfs.FailFrom(k, errIO) },
-		"full":  func(k int64) vfs.InjectFunc { return vfs.FullFrom(k, syscall.ENOSPC) },
-		"after": func(k int64) vfs.InjectFunc { return vfs.FailAt(k, &vfs.Fault{Err: errIO, After: true}) },
-		"short": func(k int64) vfs.InjectFunc { return vfs.FailAt(k, &vfs.Fault{Err: errIO, Short: true}) },
+	ways := map[string]func(k int64) faultfs.InjectFunc{
+		"once":  func(k int64) faultfs.InjectFunc { return faultfs.FailAt(k, errIO) },
+		"on":    func(k int64) faultfs.InjectFunc { return faultfs.FailFrom(k, errIO) },
+		"full":  func(k int64) faultfs.InjectFunc { return faultfs.FullFrom(k, syscall.ENOSPC) },
+		"after": func(k int64) faultfs.InjectFunc { return faultfs.FailAt(k, &faultfs.Fault{Err: errIO, After: true}) },
+		"short": func(k int64) faultfs.InjectFunc { return faultfs.FailAt(k, &faultfs.Fault{Err: errIO, Short: true}) },
 	}
 	for way, inject := range ways {
 		for k := int64(1); k <= count.Ops(); k++ {
 			m := newMem(t)
 			var s script
-			err := s.run(vfs.NewFault(m, inject(k)), all)
+			err := s.run(faultfs.New(m, inject(k)), all)
 			if err != nil && !errors.Is(err, errIO) && !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("%s, operation %d: %v", way, k, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // lifeFile returns the bytes of the manifest of life, and the offsets of its records and of
@@ -249,11 +250,11 @@ func TestLoad_ReadErrorIsNotAnEnd(t *testing.T) {
 	good := readFile(t, m, "MANIFEST-000001")
 	for _, content := range [][]byte{good, good[:len(good)-3]} { // for the second one, Load has to look for later records
 		putFile(t, m, "MANIFEST-000001", content)
-		count := vfs.NewFault(m, nil)
+		count := faultfs.New(m, nil)
 		_, err := Load(count, dir)
 		mustNil(t, err)
 		for k := int64(1); k <= count.Ops(); k++ {
-			s, err := Load(vfs.NewFault(m, vfs.FailAt(k, errIO)), dir)
+			s, err := Load(faultfs.New(m, faultfs.FailAt(k, errIO)), dir)
 			var c *base.CorruptionError
 			if err == nil && describe(s) != describe(states(t)[len(life())]) && len(content) == len(good) {
 				t.Errorf("operation %d of %d failed: loaded %s", k, count.Ops(), describe(s))
@@ -264,7 +265,7 @@ func TestLoad_ReadErrorIsNotAnEnd(t *testing.T) {
 		}
 		reads := count.Count(vfs.OpRead)
 		for k := int64(1); k <= reads; k++ {
-			if s, err := Load(vfs.NewFault(m, vfs.FailAt(k, io.EOF, vfs.OpRead)), dir); err == nil {
+			if s, err := Load(faultfs.New(m, faultfs.FailAt(k, io.EOF, vfs.OpRead)), dir); err == nil {
 				t.Errorf("read %d of %d ended early: loaded %s", k, reads, describe(s))
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -209,7 +210,7 @@ func TestLoad_BesideAWriter(t *testing.T) {
 	m := newMem(t)
 	writeLife(t, m, false)
 	rolled := false
-	reader := vfs.NewFault(m, func(op vfs.Op, name string, _ int64) error {
+	reader := faultfs.New(m, func(op vfs.Op, name string, _ int64) error {
 		if op == vfs.OpOpen && strings.HasSuffix(name, "MANIFEST-000001") && !rolled {
 			rolled = true
 			l, err := Create(m, dir, 50, states(t)[7])

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // openPlain opens a store as a program that attaches it does.
@@ -355,7 +356,7 @@ func TestStore_LetsGoUnderWay(t *testing.T) {
 // TestStore_LetsGoFlushedOnly lets logs go while a flush fails. The log of the memtable that waits for it stays: with the
 // bucket back, Publish is complete although the memtable is in no table yet.
 func TestStore_LetsGoFlushedOnly(t *testing.T) {
-	mem, b, model := vfs.NewFault(vfs.NewMem(), nil), newHooked(NewMem()), map[string]string{}
+	mem, b, model := faultfs.New(vfs.NewMem(), nil), newHooked(NewMem()), map[string]string{}
 	o := manual(mem)
 	s := openStore(t, "db", b, o)
 	fill(t, s.DB(), model, "a", 10)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A life is what a script has done with a bucket: what must be in it, and what may be.
@@ -145,14 +146,14 @@ func TestDir_CrashAtEveryOperation(t *testing.T) {
 // happened, and crashes the disk afterwards.
 func TestDir_FaultAtEveryOperation(t *testing.T) {
 	errIO := errors.New("input/output error")
-	count := vfs.NewFault(vfs.NewMem(), nil)
+	count := faultfs.New(vfs.NewMem(), nil)
 	new(life).run(mustDir(t, count, "bucket"))
-	for name, fault := range map[string]*vfs.Fault{"before": {Err: errIO}, "after": {Err: errIO, After: true}, "short": {Err: errIO, Short: true}} {
+	for name, fault := range map[string]*faultfs.Fault{"before": {Err: errIO}, "after": {Err: errIO, After: true}, "short": {Err: errIO, Short: true}} {
 		for k := int64(1); k <= count.Ops(); k++ {
 			m := vfs.NewMem()
 			b := mustDir(t, m, "bucket")
 			var l life
-			l.run(&dirBucket{fs: vfs.NewFault(m, vfs.FailAt(k, fault)), root: "bucket"})
+			l.run(&dirBucket{fs: faultfs.New(m, faultfs.FailAt(k, fault)), root: "bucket"})
 			if err := l.judge(b); err != nil {
 				t.Errorf("%s, operation %d: %v", name, k, err)
 			}

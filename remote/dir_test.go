@@ -17,6 +17,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 func mustDir(t testing.TB, fsys vfs.FS, dir string) Bucket {
@@ -163,7 +164,7 @@ func TestDir_NotADirectory(t *testing.T) {
 
 // TestDir_NoHardLinks says what a file system lacks.
 func TestDir_NoHardLinks(t *testing.T) {
-	fsys := vfs.NewFault(vfs.NewMem(), vfs.FailFrom(1, syscall.EPERM, vfs.OpLink))
+	fsys := faultfs.New(vfs.NewMem(), faultfs.FailFrom(1, syscall.EPERM, vfs.OpLink))
 	b := mustDir(t, fsys, "bucket")
 	err := PutObject(t.Context(), b, "m/1", []byte("step"), true)
 	if !errors.Is(err, syscall.EPERM) || errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "hard links") {
@@ -223,12 +224,12 @@ func TestDir_ReadErrors(t *testing.T) {
 		},
 	}
 	for what, call := range calls {
-		count := vfs.NewFault(m, nil)
+		count := faultfs.New(m, nil)
 		mustNil(t, call(&dirBucket{fs: count, root: "bucket"}))
 		for k := int64(1); k <= count.Ops(); k++ {
 			for _, cause := range []error{syscall.EIO, io.EOF} {
 				var failed vfs.Op
-				fsys := vfs.NewFault(m, func(op vfs.Op, _ string, n int64) error {
+				fsys := faultfs.New(m, func(op vfs.Op, _ string, n int64) error {
 					if n != k {
 						return nil
 					}

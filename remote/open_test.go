@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // copyOf returns the directory as a copy that is made at this moment has it.
@@ -165,9 +166,9 @@ func TestOpen_FullDisk(t *testing.T) {
 	put(t, s, model, "a", 10)
 	mustNil(t, s.DB().Flush(t.Context()))
 	mustNil(t, s.Publish(t.Context()))
-	full := func(from int64) *vfs.FaultFS {
+	full := func(from int64) *faultfs.FS {
 		n := int64(0)
-		return vfs.NewFault(vfs.NewMem(), func(op vfs.Op, _ string, _ int64) error {
+		return faultfs.New(vfs.NewMem(), func(op vfs.Op, _ string, _ int64) error {
 			if op == vfs.OpCreate || op == vfs.OpWrite || op == vfs.OpPreallocate {
 				if n++; n > from {
 					return syscall.ENOSPC

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // TestOpen_Twice opens a store that another program is about to open, uses or closes: once at each request to the bucket,
@@ -84,7 +85,7 @@ func (p *rivals) run(closing bool) bool {
 		}
 	}
 	p.bucket.hook(func(string, string) error { meanwhile(); return nil }, nil)
-	faults := vfs.NewFault(p.mem, func(vfs.Op, string, int64) error { meanwhile(); return nil })
+	faults := faultfs.New(p.mem, func(vfs.Op, string, int64) error { meanwhile(); return nil })
 	s, err := Open(p.Context(), "db", p.bucket, manual(faults))
 	if err == nil {
 		put(p.T, s, p.model, "first", 2)

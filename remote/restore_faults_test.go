@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // smallLife returns a store that has lived a little: some tables, a sidecar, an ingestion and two logs.
@@ -324,7 +325,7 @@ func TestRestore_FailsAndGoesOn(t *testing.T) {
 		stride = 1
 	}
 	for n := int64(1); ; n += stride {
-		disk := vfs.NewFault(vfs.NewMem(), vfs.FailAt(n, broken))
+		disk := faultfs.New(vfs.NewMem(), faultfs.FailAt(n, broken))
 		_, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: disk, Fetches: 1})
 		if err == nil && disk.Ops() < n {
 			break
@@ -357,7 +358,7 @@ func TestRestore_SyncFails(t *testing.T) {
 	failed := 0
 	for n := int64(1); ; n++ {
 		mem := vfs.NewMem()
-		disk := vfs.NewFault(mem, vfs.FailAt(n, broken, vfs.OpSync))
+		disk := faultfs.New(mem, faultfs.FailAt(n, broken, vfs.OpSync))
 		_, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: disk, Fetches: 1})
 		if disk.Count(vfs.OpSync) < n {
 			mustNil(t, err)

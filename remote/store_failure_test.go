@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // TestStore_LostAnswers loses the answer of each call of the bucket once, and then its question. The store
@@ -91,7 +92,7 @@ func TestStore_LostAnswers(t *testing.T) {
 func TestStore_Resume(t *testing.T) {
 	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
-	faulty := vfs.NewFault(mem, nil)
+	faulty := faultfs.New(mem, nil)
 	b, model := NewMem(), map[string]string{}
 	s := openStore(t, "db", b, manual(faulty))
 	put(t, s, model, "a", 10)
@@ -293,7 +294,7 @@ func TestStore_DamagedTable(t *testing.T) {
 
 // TestStore_DiskFull has no room for the notes. The error says what to do, and when there is room all goes on.
 func TestStore_DiskFull(t *testing.T) {
-	faulty := vfs.NewFault(vfs.NewMem(), nil)
+	faulty := faultfs.New(vfs.NewMem(), nil)
 	b, model := NewMem(), map[string]string{}
 	s := openStore(t, "db", b, manual(faulty))
 	put(t, s, model, "a", 10)

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // flipIn changes a bit of the last file of a directory whose name ends so, at an offset. It returns the name.
@@ -40,10 +41,10 @@ func flipIn(t testing.TB, fsys vfs.FS, dir, suffix string, at int64) string {
 func TestStore_LocalTrouble(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		begin func(t *testing.T, s *Store, faulty *vfs.FaultFS) (end func(), check func(error) bool)
+		begin func(t *testing.T, s *Store, faulty *faultfs.FS) (end func(), check func(error) bool)
 		ships bool // a restore has all writes meanwhile: those of a damaged table are in the logs, too
 	}{
-		{"a damaged table", func(t *testing.T, s *Store, _ *vfs.FaultFS) (func(), func(error) bool) {
+		{"a damaged table", func(t *testing.T, s *Store, _ *faultfs.FS) (func(), func(error) bool) {
 			mustNil(t, s.DB().Flush(t.Context()))
 			name := flipIn(t, s.fs, "db", ".sst", 100)
 			return func() { flipIn(t, s.fs, "db", ".sst", 100) }, func(err error) bool {
@@ -51,7 +52,7 @@ func TestStore_LocalTrouble(t *testing.T) {
 				return errors.As(err, &damage) && damage.File == name && strings.Contains(err.Error(), "repair")
 			}
 		}, true},
-		{"a damaged log", func(t *testing.T, s *Store, _ *vfs.FaultFS) (func(), func(error) bool) {
+		{"a damaged log", func(t *testing.T, s *Store, _ *faultfs.FS) (func(), func(error) bool) {
 			at := s.DB().LogPosition().Written - 10
 			name := flipIn(t, s.fs, "db", ".wal", at)
 			return func() { flipIn(t, s.fs, "db", name, at) }, func(err error) bool {
@@ -59,7 +60,7 @@ func TestStore_LocalTrouble(t *testing.T) {
 				return errors.As(err, &damage) && damage.File == name
 			}
 		}, false},
-		{"a full disk", func(t *testing.T, s *Store, faulty *vfs.FaultFS) (func(), func(error) bool) {
+		{"a full disk", func(t *testing.T, s *Store, faulty *faultfs.FS) (func(), func(error) bool) {
 			faulty.Inject(func(op vfs.Op, name string, _ int64) error {
 				if strings.Contains(name, notesName) && op != vfs.OpOpen {
 					return syscall.ENOSPC
@@ -72,7 +73,7 @@ func TestStore_LocalTrouble(t *testing.T) {
 		}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			faulty := vfs.NewFault(vfs.NewMem(), nil)
+			faulty := faultfs.New(vfs.NewMem(), nil)
 			inTime(t, func(o *Options) { o.Store.FS = faulty }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
 				time.Sleep(90 * time.Second)
 				model := map[string]string{}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // changeFile changes the content of a file.
@@ -148,7 +149,7 @@ func TestTails_FlipOnTheWay(t *testing.T) {
 func TestTails_DiskFull(t *testing.T) {
 	p := publishTables(t, 3000, shale.Options{CompactionWorkers: -1})
 	f := slices.Collect(filesOf(p.version))[0]
-	faults := vfs.NewFault(vfs.NewMem(), nil)
+	faults := faultfs.New(vfs.NewMem(), nil)
 	faults.Inject(func(op vfs.Op, _ string, _ int64) error {
 		if op == vfs.OpWrite {
 			return errors.New("full")

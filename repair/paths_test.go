@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // storeOnDisk makes a store of some tables in the folder db of a new working
@@ -58,7 +59,7 @@ func TestRelativePathAndChdir(t *testing.T) {
 	leave := func() *Options {
 		t.Chdir(root)
 		once := sync.OnceFunc(func() { t.Chdir(other) })
-		return &Options{FS: vfs.NewFault(vfs.Default, func(op vfs.Op, name string, _ int64) error {
+		return &Options{FS: faultfs.New(vfs.Default, func(op vfs.Op, name string, _ int64) error {
 			if op == vfs.OpRead && filepath.Ext(name) == ".sst" {
 				once()
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // What is not damage is an error, and leaves nothing behind.
@@ -65,7 +66,7 @@ func TestRun_Refuses(t *testing.T) {
 func TestRun_KeepsWritersOut(t *testing.T) {
 	l := newStore(t, false)
 	var tried atomic.Int64
-	fsys := vfs.NewFault(l.Mem, func(op vfs.Op, name string, _ int64) error {
+	fsys := faultfs.New(l.Mem, func(op vfs.Op, name string, _ int64) error {
 		if op == vfs.OpRead && filepath.Dir(name) == "db" && strings.HasSuffix(name, ".sst") && tried.Add(1) == 1 {
 			if db, err := shale.Open("db", &l.Opts); !errors.Is(err, shale.ErrLocked) {
 				t.Errorf("Open beside Run = %v, want ErrLocked", err)
@@ -97,7 +98,7 @@ func TestRun_FailsWithoutATrace(t *testing.T) {
 	for k := int64(1); ; k += 1 + int64(seed%7) {
 		mem := l.Mem.Crash(harness.KeepAll)
 		var seen atomic.Int64
-		fsys := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+		fsys := faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
 			if strings.HasPrefix(name, "new") && op != vfs.OpRemove && seen.Add(1) == k {
 				return syscall.ENOSPC
 			}
@@ -201,7 +202,7 @@ func TestErrorsOfThisProcess(t *testing.T) {
 		for _, kind := range []string{".sst", ".flt"} {
 			mem := l.Mem.Crash(harness.KeepAll)
 			met := 0
-			fsys := vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+			fsys := faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
 				if op != vfs.OpOpen || !strings.HasPrefix(name, "db") || !strings.HasSuffix(name, kind) {
 					return nil
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/offheap"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 func TestWriter_RefusesMisuse(t *testing.T) {
@@ -71,7 +72,7 @@ func TestWriter_RefusesMisuse(t *testing.T) {
 func TestWriter_WriteErrorIsFinal(t *testing.T) {
 	list := shapes()["huge value"]
 	for n := int64(0); ; n++ {
-		fs := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, _ string, k int64) error {
+		fs := faultfs.New(vfs.NewMem(), func(op vfs.Op, _ string, k int64) error {
 			if op != vfs.OpCreate && k >= n+1 {
 				return errDevice
 			}

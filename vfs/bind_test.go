@@ -222,7 +222,7 @@ func TestResolve(t *testing.T) {
 		t.Skip(err)
 	}
 	must(t, os.Symlink("nowhere", filepath.Join(top, "dangling")))
-	fault := NewFault(Default, nil)
+	fault := faultless(Default)
 	for name, want := range map[string]string{
 		"current":          "v1",
 		"v1":               "v1",

@@ -1,9 +1,7 @@
 package vfs_test
 
 import (
-	"errors"
 	"fmt"
-	"syscall"
 
 	"github.com/shaledb/shale/vfs"
 )
@@ -38,23 +36,4 @@ func ExampleMem_Crash() {
 	// Output:
 	// DropAll NamesDrop: [a], a has 6 bytes
 	// KeepAll NamesKeep: [a b], a has 14 bytes
-}
-
-// The second write meets a full disk.
-func ExampleFullFrom() {
-	fs := vfs.NewFault(vfs.NewMem(), nil)
-	f, err := fs.Create("log")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fs.Inject(vfs.FullFrom(2, syscall.ENOSPC))
-	for range 3 {
-		n, err := f.Write([]byte("eight by"))
-		fmt.Println(n, errors.Is(err, syscall.ENOSPC))
-	}
-	// Output:
-	// 8 false
-	// 4 true
-	// 0 true
 }

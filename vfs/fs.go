@@ -1,10 +1,11 @@
-// Package vfs is the file system that shale uses. It has three implementations:
+// Package vfs is the file system that shale uses. It has two implementations:
 //
 //   - Default is that of the operating system.
 //   - Mem is in memory. Mem.Crash returns the disk as a machine finds it after
 //     a power cut, chosen by a policy and a seed, so tests can crash a store
 //     at each of its operations. It also serves stores that need no disk.
-//   - FaultFS lies over another file system and makes chosen operations fail.
+//
+// Package faultfs lies over another file system and makes chosen operations fail.
 //
 // Callers may rely on these rules, and on nothing else.
 // Mem.Crash takes away whatever goes beyond them:
@@ -107,7 +108,7 @@ type Mapping interface {
 }
 
 // A SharedLocker is an FS with which readers can keep
-// writers out. All file systems of this package are.
+// writers out. All file systems of this package and of faultfs are.
 type SharedLocker interface {
 	// LockShared takes a lock on the file name that others may share, until the closer
 	// is closed. Meanwhile Lock fails. The file must exist, and LockShared does not

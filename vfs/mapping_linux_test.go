@@ -124,12 +124,12 @@ func TestPreallocate_NoRoom(t *testing.T) {
 
 func TestPageCache(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "a")
-	f := create(t, Default, name, "")
+	f := create(t, faultless(Default), name, "")
 	defer f.Close()
 	_, err := f.Write(make([]byte, 64<<10))
 	must(t, err)
 	must(t, f.Sync())
-	in, total, err := ResidentPages(underFault(f))
+	in, total, err := ResidentPages(f)
 	if err == ErrUnsupported {
 		t.Skip(err)
 	}

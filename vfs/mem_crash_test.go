@@ -278,7 +278,7 @@ func TestCrash_FailedSync(t *testing.T) {
 	must(t, m.SyncDir("/d"))
 	_, err := f.Write([]byte(strings.Repeat("b", 1024)))
 	must(t, err)
-	f.(*memFile).loseUnsynced()
+	f.(*memFile).LoseUnsynced()
 	_, err = f.WriteAt([]byte("c"), 512) // into a synced sector
 	must(t, err)
 	_, err = f.WriteAt([]byte("c"), 1024) // writes a lost sector again

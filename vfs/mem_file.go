@@ -169,8 +169,8 @@ func (m *Mem) noteSync() {
 	}
 }
 
-// loseUnsynced is called by a FaultFS for a Sync that it makes fail.
-func (f *memFile) loseUnsynced() {
+// LoseUnsynced is called by package faultfs for a Sync that it makes fail.
+func (f *memFile) LoseUnsynced() {
 	f.m.cut.RLock()
 	defer f.m.cut.RUnlock()
 	f.n.loseUnsynced()
@@ -183,7 +183,7 @@ func (f *memFile) Truncate(size int64) error {
 }
 
 // Preallocate makes the file longer. It reserves nothing,
-// because there is no disk that could be full (see FullFrom).
+// because there is no disk that could be full (see faultfs.FullFrom).
 func (f *memFile) Preallocate(size int64) error {
 	if size == 0 {
 		return memError(OpPreallocate, f.name, fs.ErrInvalid)

@@ -22,14 +22,15 @@ func ResidentPages(f File) (resident, total int, err error) {
 	return file.residentPages()
 }
 
-// osFileOf returns the operating system's file that lies under any number of FaultFS.
+// osFileOf returns the operating system's file that f is, or that
+// lies under files with a method Unwrap, such as those of package faultfs.
 func osFileOf(f File) (*osFile, bool) {
 	for {
 		switch file := f.(type) {
 		case *osFile:
 			return file, true
-		case *faultFile:
-			f = file.file
+		case interface{ Unwrap() File }:
+			f = file.Unwrap()
 		default:
 			return nil, false
 		}

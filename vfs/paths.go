@@ -9,8 +9,8 @@ import (
 )
 
 // A PathFS is an FS in which a name alone does not say which file it stands for:
-// the working directory and links matter too. Default is one, and so is a FaultFS
-// over Default. A type of your own that wraps Default should pass these methods on.
+// the working directory and links matter too. Default is one, and so is a
+// faultfs.FS over Default. A type of your own that wraps Default should pass these methods on.
 type PathFS interface {
 	// Abs returns a name for the same place that does not depend on
 	// the working directory of the process. The place need not exist.
@@ -30,7 +30,7 @@ func Abs(fsys FS, name string) (string, error) {
 	return name, nil
 }
 
-// A Resolver is an FS with symbolic links. Default is one, and so is a FaultFS over Default.
+// A Resolver is an FS with symbolic links. Default is one, and so is a faultfs.FS over Default.
 type Resolver interface {
 	// Resolve returns a name for the same place that no symbolic link is a part of, as far as
 	// the place exists. If it can't find one, it returns name.

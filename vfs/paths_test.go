@@ -22,9 +22,9 @@ func TestAbs(t *testing.T) {
 		{Default, "db", filepath.Join(here, "db")},
 		{Default, "a/../db/.", filepath.Join(here, "db")},
 		{Default, filepath.Join(here, "db"), filepath.Join(here, "db")},
-		{NewFault(Default, nil), "db", filepath.Join(here, "db")},
+		{faultless(Default), "db", filepath.Join(here, "db")},
 		{mem, "db", "db"},
-		{NewFault(mem, nil), "db", "db"},
+		{faultless(mem), "db", "db"},
 		{struct{ FS }{mem}, "db", "db"},
 	} {
 		if got, err := Abs(c.fs, c.name); got != c.want || err != nil {
@@ -85,14 +85,14 @@ func TestWithin(t *testing.T) {
 		{"toparent/new", "a/store", false},
 		{"a/store/out/new", "a/store", false},
 	}...) {
-		for _, fsys := range []FS{Default, NewFault(Default, nil)} {
+		for _, fsys := range []FS{Default, faultless(Default)} {
 			if got, err := Within(fsys, r.name, r.dir); got != r.want || err != nil {
 				t.Errorf("%T: Within(%q, %q) = %v, %v; want %v", fsys, r.name, r.dir, got, err, r.want)
 			}
 		}
 	}
 	for _, r := range plain[:len(plain)-1] { // a Mem compares names alone
-		for _, fsys := range []FS{mem, NewFault(mem, nil), struct{ FS }{mem}} {
+		for _, fsys := range []FS{mem, faultless(mem), struct{ FS }{mem}} {
 			if got, err := Within(fsys, r.name, "/"+r.dir); got != r.want || err != nil {
 				t.Errorf("%T: Within(%q, %q) = %v, %v; want %v", fsys, r.name, r.dir, got, err, r.want)
 			}

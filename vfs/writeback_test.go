@@ -11,8 +11,8 @@ func TestStartWriteBack(t *testing.T) {
 	m := create(t, NewMem(), "a", "abc")
 	defer m.Close()
 	wantError(t, "StartWriteBack", StartWriteBack(m, 0, 3), ErrUnsupported)
-	f := create(t, Default, filepath.Join(t.TempDir(), "a"), "abc")
-	err := StartWriteBack(underFault(f), 0, 3)
+	f := create(t, faultless(Default), filepath.Join(t.TempDir(), "a"), "abc")
+	err := StartWriteBack(f, 0, 3)
 	if err != nil && err != ErrUnsupported {
 		t.Fatal(err)
 	}
@@ -22,9 +22,4 @@ func TestStartWriteBack(t *testing.T) {
 			t.Errorf("StartWriteBack of a closed file = %v, want fs.ErrClosed", err)
 		}
 	}
-}
-
-// underFault is f below a FaultFS that fails nothing.
-func underFault(f File) File {
-	return &faultFile{fs: NewFault(Default, nil), file: f}
 }

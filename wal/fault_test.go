@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // TestWriter_FirstErrorIsFinal fails each kind of write once. No later Append, Sync or Seal
@@ -19,7 +20,7 @@ func TestWriter_FirstErrorIsFinal(t *testing.T) {
 	for _, mode := range modes {
 		for _, op := range []vfs.Op{vfs.OpWrite, vfs.OpMapWrite, vfs.OpSync, vfs.OpPreallocate} {
 			mem := vfs.NewMem()
-			fsys := vfs.NewFault(mem, nil)
+			fsys := faultfs.New(mem, nil)
 			o := mode.o
 			o.FS = fsys
 			w := mustCreate(t, Header{Num: 7, StoreID: testStore}, o)
@@ -29,7 +30,7 @@ func TestWriter_FirstErrorIsFinal(t *testing.T) {
 			}
 			mustSync(t, w)
 			want := w.Synced()
-			fsys.Inject(vfs.FailAt(1, &vfs.Fault{Err: syscall.EIO, Short: true}, op))
+			fsys.Inject(faultfs.FailAt(1, &faultfs.Fault{Err: syscall.EIO, Short: true}, op))
 			_, first := w.Append(make([]byte, 70<<10), 2) // more than was preallocated
 			if first == nil {
 				first = w.Sync()
@@ -66,7 +67,7 @@ func TestWriter_FullDisk(t *testing.T) {
 	for _, mode := range modes {
 		for k := int64(1); k < 200; k++ {
 			mem := vfs.NewMem()
-			fsys := vfs.NewFault(mem, vfs.FullFrom(k, syscall.ENOSPC))
+			fsys := faultfs.New(mem, faultfs.FullFrom(k, syscall.ENOSPC))
 			o := mode.o
 			o.FS = fsys
 			w, err := Create(Header{Num: 7, StoreID: testStore}, o)
@@ -127,7 +128,7 @@ func createWithFault(t *testing.T, recycle base.FileNum, k int64, after bool) bo
 	mustAppend(t, w, "old", 1)
 	mustSync(t, w)
 	mustClose(t, w)
-	fsys := vfs.NewFault(mem, vfs.FailAt(k, &vfs.Fault{Err: syscall.EIO, After: after}))
+	fsys := faultfs.New(mem, faultfs.FailAt(k, &faultfs.Fault{Err: syscall.EIO, After: after}))
 	o.FS, o.Recycle = fsys, recycle
 	w, err := Create(Header{Num: 7, StoreID: testStore}, o)
 	ops := fsys.Ops()
@@ -211,13 +212,13 @@ func TestAppend_EveryFault(t *testing.T) {
 	for _, mode := range modes {
 		for k := int64(1); ; k++ {
 			mem := vfs.NewMem()
-			fsys := vfs.NewFault(mem, nil)
+			fsys := faultfs.New(mem, nil)
 			o := mode.o
 			o.FS = fsys
 			w := mustCreate(t, Header{Num: 7, StoreID: testStore}, o)
 			mustAppend(t, w, "before", 1)
 			mustSync(t, w)
-			fsys.Inject(vfs.FailAt(k, syscall.EIO, vfs.OpWrite, vfs.OpMapWrite))
+			fsys.Inject(faultfs.FailAt(k, syscall.EIO, vfs.OpWrite, vfs.OpMapWrite))
 			var first error
 			for i, sizes := range [][]int{{100}, {1 << 20, 50}, {50, 1 << 20}, {300 << 10, 300 << 10, 300 << 10, 300 << 10, 300 << 10}} {
 				var group [][]byte
@@ -270,7 +271,7 @@ func TestRead_EveryFault(t *testing.T) {
 	for name, data := range map[string][]byte{"whole": whole, "torn": torn, "flipped": flipped} {
 		want, _, wantErr := readBytes(data, ReadOptions{Known: -1})
 		for k := int64(1); ; k++ {
-			fsys := vfs.NewFault(fileSystem(data), vfs.FailAt(k, syscall.EIO, vfs.OpRead))
+			fsys := faultfs.New(fileSystem(data), faultfs.FailAt(k, syscall.EIO, vfs.OpRead))
 			got, _, err := readLog(fsys, 7, ReadOptions{Known: -1})
 			if fsys.Count(vfs.OpRead) < k {
 				break
@@ -292,7 +293,7 @@ func TestIdentify_Errors(t *testing.T) {
 		t.Errorf("Identify of no log = %v, want fs.ErrNotExist", err)
 	}
 	mustClose(t, mustCreate(t, Header{Num: 7, StoreID: testStore}, Options{FS: mem}))
-	if _, err := Identify(vfs.NewFault(mem, vfs.FailAt(1, syscall.EIO, vfs.OpRead)), ".", 7); !errors.Is(err, syscall.EIO) {
+	if _, err := Identify(faultfs.New(mem, faultfs.FailAt(1, syscall.EIO, vfs.OpRead)), ".", 7); !errors.Is(err, syscall.EIO) {
 		t.Errorf("Identify = %v, want EIO", err)
 	}
 	if _, err := Identify(fileSystem(make([]byte, 8192)), ".", 7); err == nil || !strings.Contains(err.Error(), "magic") {

@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A log that grows byte by byte, into zeros or into the remains of an older log, gives each record once, when it
@@ -140,7 +141,7 @@ func TestFollow_Overwritten(t *testing.T) {
 	for at := int64(1); ; at++ {
 		for _, follow := range []bool{true, false} {
 			fsys := fileSystem(old)
-			disk := vfs.NewFault(fsys, nil)
+			disk := faultfs.New(fsys, nil)
 			var from Result
 			read := func(fn func([]byte) error) (err error) {
 				if follow {
@@ -179,7 +180,7 @@ func TestFollow_Overwritten(t *testing.T) {
 					t.Fatal(err)
 				}
 				fsys = fileSystem(other)
-				disk = vfs.NewFault(fsys, nil)
+				disk = faultfs.New(fsys, nil)
 				if err := read(func([]byte) error { return errors.New("a record") }); follow && !errors.Is(err, ErrAnother) {
 					t.Errorf("Follow in another log: %v", err)
 				} else if follow {

@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/fuzzing"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // FuzzRead reads any bytes as a log. Read does not panic, takes at most a small multiple of
@@ -161,7 +162,7 @@ func TestLimits_LargeLogs(t *testing.T) {
 		tags.data = binary.LittleEndian.AppendUint16(tags.data, tags.codec.mark|kindFull)
 	}
 	for name, image := range map[string]*image{"one record": one, "small records": small, "gaps": gaps, "tags": tags} {
-		fsys := vfs.NewFault(fileSystem(image.data), nil)
+		fsys := faultfs.New(fileSystem(image.data), nil)
 		for _, salvage := range []bool{false, true} {
 			var res Result
 			var err error

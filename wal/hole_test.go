@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // TestRead_Hole makes a hole in a log, and puts evidence of it elsewhere. Records have the
@@ -197,7 +198,7 @@ func TestRead_ReadError(t *testing.T) {
 		}
 		base := fileSystem(m.data)
 		for k := int64(1); ; k++ {
-			fs := vfs.NewFault(base, vfs.FailAt(k, syscall.EIO, vfs.OpRead, vfs.OpStat, vfs.OpOpen))
+			fs := faultfs.New(base, faultfs.FailAt(k, syscall.EIO, vfs.OpRead, vfs.OpStat, vfs.OpOpen))
 			_, _, err := readLog(fs, 7, ReadOptions{Known: -1})
 			if fs.Count(vfs.OpRead)+fs.Count(vfs.OpStat)+fs.Count(vfs.OpOpen) < k {
 				if k < 5 {

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/smalldisk"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // TestWriter_NoRoomIsNotFinal fills disks of every size. A record that finds no room leaves
@@ -76,7 +77,7 @@ func TestWriter_NoRoomIsNotFinal(t *testing.T) {
 // is extended neither often nor far ahead of its records.
 func TestWriter_GrowsInSteps(t *testing.T) {
 	disk := smalldisk.New(vfs.NewMem(), 1<<20)
-	faults := vfs.NewFault(disk, nil)
+	faults := faultfs.New(disk, nil)
 	const expected = 36 << 20
 	w := mustCreate(t, Header{Num: 7, StoreID: testStore}, Options{FS: faults, Prealloc: expected})
 	payload := testPayload(1, 10_000)
@@ -225,13 +226,13 @@ func TestWriter_UnreservedDiskIsFull(t *testing.T) {
 // TestSync_FailureIsKnown checks that SyncFailed distinguishes a failed sync from a failed
 // write.
 func TestSync_FailureIsKnown(t *testing.T) {
-	faults := vfs.NewFault(vfs.NewMem(), nil)
+	faults := faultfs.New(vfs.NewMem(), nil)
 	w := mustCreate(t, Header{Num: 7, StoreID: testStore}, Options{FS: faults, Prealloc: 64 << 10})
 	mustAppend(t, w, "x", 1)
 	if w.SyncFailed() || w.Err() != nil {
 		t.Error("a log without errors has one")
 	}
-	faults.Inject(vfs.FailAt(1, syscall.ENOSPC, vfs.OpSync))
+	faults.Inject(faultfs.FailAt(1, syscall.ENOSPC, vfs.OpSync))
 	err := w.Sync()
 	if !errors.Is(err, syscall.ENOSPC) || !w.SyncFailed() || w.Err() != err || !strings.Contains(fmt.Sprint(err), "sync") {
 		t.Errorf("Sync = %v, SyncFailed = %v, Err = %v", err, w.SyncFailed(), w.Err())

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A sync that does not return has failed for good: nobody waits for ever, those who wait get an error, and
@@ -18,7 +19,7 @@ func TestSync_DoesNotReturn(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var armed atomic.Bool
 			enter := make(chan struct{})
-			disk := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, _ string, _ int64) error {
+			disk := faultfs.New(vfs.NewMem(), func(op vfs.Op, _ string, _ int64) error {
 				if op != vfs.OpSync || !armed.Load() {
 					return nil
 				}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // TestWriteBack checks that large parts of the log are given to the system in whole units,
@@ -56,7 +57,7 @@ func TestWriteBack(t *testing.T) {
 // TestAppendBatch_SyncedByCall checks that records which will be synced are written with a
 // system call.
 func TestAppendBatch_SyncedByCall(t *testing.T) {
-	fsys := vfs.NewFault(vfs.NewMem(), nil)
+	fsys := faultfs.New(vfs.NewMem(), nil)
 	w := mustCreate(t, Header{Num: 7, StoreID: testStore}, Options{FS: fsys, Prealloc: 64 << 10})
 	calls, mapped := fsys.Count(vfs.OpWrite), fsys.Count(vfs.OpMapWrite)
 	for i := range 10 {

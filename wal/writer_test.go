@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // modes are the ways in which a log is written.
@@ -112,7 +113,7 @@ func TestAppend_RoundTrip(t *testing.T) {
 // TestAppend_OneWritePerGroup checks that a group takes one write.
 func TestAppend_OneWritePerGroup(t *testing.T) {
 	for _, mode := range modes {
-		fsys := vfs.NewFault(vfs.NewMem(), nil)
+		fsys := faultfs.New(vfs.NewMem(), nil)
 		o := mode.o
 		o.FS = fsys
 		w := mustCreate(t, Header{Num: 7, StoreID: testStore}, o)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // The tests' own program opens stores in new processes too.
@@ -217,7 +218,7 @@ func TestPrint(t *testing.T) {
 
 // A file of an unsynced file system can be written through memory, and is there afterwards.
 func TestUnsynced(t *testing.T) {
-	fault := vfs.NewFault(vfs.Default, func(op vfs.Op, _ string, _ int64) error {
+	fault := faultfs.New(vfs.Default, func(op vfs.Op, _ string, _ int64) error {
 		if op == vfs.OpSync || op == vfs.OpSyncDir {
 			return errors.New("a sync")
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/bloom/compat/redisbloom"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // longItem returns an item so long that some dozens of them make a filter be saved.
@@ -219,7 +220,7 @@ func TestFilters_FullDisk(t *testing.T) {
 	mem := vfs.NewMem()
 	var full atomic.Bool
 	c := settings(t)
-	c.fs = vfs.NewFault(mem, func(op vfs.Op, _ string, _ int64) error {
+	c.fs = faultfs.New(mem, func(op vfs.Op, _ string, _ int64) error {
 		if full.Load() && (op == vfs.OpWrite || op == vfs.OpMapWrite || op == vfs.OpCreate || op == vfs.OpPreallocate) {
 			return syscall.ENOSPC
 		}

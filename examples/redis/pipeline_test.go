@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/resp"
 	"github.com/shaledb/shale/internal/resp/resptest"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // request returns a command as a client sends it.
@@ -96,7 +97,7 @@ func TestPipeline_LargeReplies(t *testing.T) {
 func TestPipeline_SyncFails(t *testing.T) {
 	var fails atomic.Bool
 	c := settings(t, "-sync", "always")
-	c.fs = vfs.NewFault(c.fs, func(op vfs.Op, _ string, _ int64) error {
+	c.fs = faultfs.New(c.fs, func(op vfs.Op, _ string, _ int64) error {
 		if fails.Load() && op == vfs.OpSync {
 			return syscall.EIO
 		}

@@ -12,14 +12,15 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // cacheFiles creates n files, each with its number as
 // content, and a cache over them that keeps limit files open.
-func cacheFiles(t *testing.T, n, limit int) (*Cache, []*File, *vfs.Mem, *vfs.FaultFS) {
+func cacheFiles(t *testing.T, n, limit int) (*Cache, []*File, *vfs.Mem, *faultfs.FS) {
 	t.Helper()
 	mem := vfs.NewMem()
-	faults := vfs.NewFault(mem, nil)
+	faults := faultfs.New(mem, nil)
 	c := New(faults, limit)
 	files := make([]*File, n)
 	for i := range files {
@@ -147,7 +148,7 @@ func TestCache_TableGone(t *testing.T) {
 // A file that can't be opened now may be opened later.
 func TestCache_OpenFails(t *testing.T) {
 	c, files, _, faults := cacheFiles(t, 40, 16)
-	faults.Inject(vfs.FailAt(1, syscall.EMFILE, vfs.OpOpen))
+	faults.Inject(faultfs.FailAt(1, syscall.EMFILE, vfs.OpOpen))
 	if _, err := files[0].ReadAt(make([]byte, 1), 0); !errors.Is(err, syscall.EMFILE) {
 		t.Errorf("ReadAt: %v, want EMFILE", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A blockedOpen makes the opening of file 0 wait until resume is called.
@@ -21,7 +22,7 @@ type blockedOpen struct {
 
 // blockOpen blocks the first opening of file 0. When it goes on, it fails with err, if err is
 // not nil.
-func blockOpen(faults *vfs.FaultFS, err error) blockedOpen {
+func blockOpen(faults *faultfs.FS, err error) blockedOpen {
 	entered, resume := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	faults.Inject(func(op vfs.Op, name string, _ int64) (failure error) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // plain is a file system that can't be bound to a directory.
@@ -100,12 +101,12 @@ func TestFS_Unknown(t *testing.T) {
 		"by path": {func(fsys vfs.FS) vfs.FS { return plain{fsys} }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			faulty := vfs.NewFault(vfs.NewMem(), nil)
+			faulty := faultfs.New(vfs.NewMem(), nil)
 			f, told := hold(t, c.wrap(faulty))
 			if _, err := f.Open("db/none"); !errors.Is(err, fs.ErrNotExist) || errors.Is(err, vfs.ErrMoved) {
 				t.Errorf("Open of no file: %v", err)
 			}
-			faulty.Inject(vfs.FailFrom(1, syscall.EIO, vfs.OpHeld))
+			faulty.Inject(faultfs.FailFrom(1, syscall.EIO, vfs.OpHeld))
 			if err := f.Remove("db/a"); (err != nil) != c.refuses {
 				t.Errorf("Remove: %v", err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/smalldisk"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -174,7 +175,7 @@ func TestGiveUp_TheLogInTheMaking(t *testing.T) {
 		w := newLogWorld(t)
 		first := w.rotate()
 		goOn := make(chan bool)
-		w.env.FS = vfs.NewFault(w.mem, func(op vfs.Op, _ string, _ int64) error {
+		w.env.FS = faultfs.New(w.mem, func(op vfs.Op, _ string, _ int64) error {
 			if op == vfs.OpSync { // the blocks are reserved
 				<-goOn
 			}
@@ -221,7 +222,7 @@ func TestPrepare_TooLate(t *testing.T) {
 		w := newLogWorld(t)
 		first := w.rotate()
 		goOn := make(chan bool, 1)
-		w.env.FS = vfs.NewFault(w.mem, func(op vfs.Op, name string, _ int64) error {
+		w.env.FS = faultfs.New(w.mem, func(op vfs.Op, name string, _ int64) error {
 			if op == vfs.OpSync && name == w.path(first+1) {
 				<-goOn
 			}

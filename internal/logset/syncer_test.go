@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -30,7 +31,7 @@ type syncWorld struct {
 // test. It is for tests in a bubble of testing/synctest.
 func newSyncWorld(t *testing.T, periodic bool) *syncWorld {
 	w := &syncWorld{t: t}
-	fsys := vfs.NewFault(vfs.NewMem(), func(op vfs.Op, _ string, _ int64) error {
+	fsys := faultfs.New(vfs.NewMem(), func(op vfs.Op, _ string, _ int64) error {
 		if op != vfs.OpSync {
 			return nil
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // Whatever operation fails when a file is replaced, the name has the old content or
@@ -45,7 +46,7 @@ func TestReplace_FaultsAndCrashes(t *testing.T) {
 			t.Fatal(err)
 		}
 		ops := 0
-		faults := vfs.NewFault(mem, func(vfs.Op, string, int64) error {
+		faults := faultfs.New(mem, func(vfs.Op, string, int64) error {
 			if ops++; ops-1 == failAt {
 				return errDevice
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A treeWorld stands for the store in tests of a Tree.
@@ -28,7 +29,7 @@ func newTreeWorld(t *testing.T) *treeWorld {
 	if err := w.mem.MkdirAll("d"); err != nil {
 		t.Fatal(err)
 	}
-	faults := vfs.NewFault(w.mem, func(op vfs.Op, name string, _ int64) error {
+	faults := faultfs.New(w.mem, func(op vfs.Op, name string, _ int64) error {
 		if w.failing && op != vfs.OpRead {
 			return syscall.EIO
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/repair"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A loss is damage that is done to a copy of a store.
@@ -37,14 +38,14 @@ var reading = []vfs.Op{vfs.OpOpen, vfs.OpRead, vfs.OpList, vfs.OpStat, vfs.OpClo
 
 // A recorder notes operations that would change the damaged store.
 type recorder struct {
-	*vfs.FaultFS
+	*faultfs.FS
 	mu     sync.Mutex
 	writes []string
 }
 
 func record(mem *vfs.Mem, inject func(op vfs.Op, name string) error) *recorder {
 	r := &recorder{}
-	r.FaultFS = vfs.NewFault(mem, func(op vfs.Op, name string, _ int64) error {
+	r.FS = faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
 		if inject != nil {
 			if err := inject(op, name); err != nil {
 				return err

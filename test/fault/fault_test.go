@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A faultCase is one fault, and the life that it is for.
@@ -24,7 +25,7 @@ type faultCase struct {
 	op     vfs.Op
 	mode   string
 	k      int64
-	inject vfs.InjectFunc
+	inject faultfs.InjectFunc
 	seed   uint64 // of the life
 	noMap  bool
 	ending int
@@ -47,7 +48,7 @@ var faultOps = []vfs.Op{
 func faultCases(counts map[vfs.Op]int64, seed uint64) []faultCase {
 	var cases []faultCase
 	configs := harness.CrashConfigs(seed)
-	add := func(op vfs.Op, mode string, k int64, inject func() vfs.InjectFunc) {
+	add := func(op vfs.Op, mode string, k int64, inject func() faultfs.InjectFunc) {
 		for ending := range harness.NumEndings {
 			i := len(cases)
 			cases = append(cases, faultCase{op, mode, k, inject(), seed, i/7%2 == 1, ending, configs[i%len(configs)]})
@@ -55,21 +56,21 @@ func faultCases(counts map[vfs.Op]int64, seed uint64) []faultCase {
 	}
 	for _, op := range faultOps {
 		for k := int64(1); k <= counts[op]; k++ {
-			add(op, "once", k, func() vfs.InjectFunc { return vfs.FailAt(k, syscall.EIO, op) })
-			add(op, "for good", k, func() vfs.InjectFunc { return vfs.FailFrom(k, syscall.EIO, op) })
-			add(op, "after it happened", k, func() vfs.InjectFunc {
-				return vfs.FailAt(k, &vfs.Fault{Err: syscall.EIO, After: true}, op)
+			add(op, "once", k, func() faultfs.InjectFunc { return faultfs.FailAt(k, syscall.EIO, op) })
+			add(op, "for good", k, func() faultfs.InjectFunc { return faultfs.FailFrom(k, syscall.EIO, op) })
+			add(op, "after it happened", k, func() faultfs.InjectFunc {
+				return faultfs.FailAt(k, &faultfs.Fault{Err: syscall.EIO, After: true}, op)
 			})
 			if op == vfs.OpWrite || op == vfs.OpMapWrite {
-				add(op, "short", k, func() vfs.InjectFunc {
-					return vfs.FailAt(k, &vfs.Fault{Err: syscall.ENOSPC, Short: true}, op)
+				add(op, "short", k, func() faultfs.InjectFunc {
+					return faultfs.FailAt(k, &faultfs.Fault{Err: syscall.ENOSPC, Short: true}, op)
 				})
 			}
 		}
 	}
 	room := counts[vfs.OpCreate] + counts[vfs.OpLink] + counts[vfs.OpMkdirAll] + counts[vfs.OpWrite] + counts[vfs.OpPreallocate]
 	for k := int64(1); k <= room; k++ {
-		add(vfs.OpWrite, "disk full", k, func() vfs.InjectFunc { return vfs.FullFrom(k, syscall.ENOSPC) })
+		add(vfs.OpWrite, "disk full", k, func() faultfs.InjectFunc { return faultfs.FullFrom(k, syscall.ENOSPC) })
 	}
 	return cases
 }
@@ -177,7 +178,7 @@ func nowAndThen(seed uint64, i int) faultCase {
 		if r.IntN(rare) > 0 || !often && r.IntN(rarer) > 0 {
 			return nil
 		}
-		return &vfs.Fault{Err: syscall.EIO, Short: r.IntN(2) == 0, After: r.IntN(3) == 0}
+		return &faultfs.Fault{Err: syscall.EIO, Short: r.IntN(2) == 0, After: r.IntN(3) == 0}
 	}
 	return c
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // needRoom are the operations that a full disk refuses.
@@ -52,9 +53,9 @@ func fillDisk(t *testing.T, kind string, opts shale.Options) {
 	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
 	var full atomic.Bool
-	opts.FS = vfs.NewFault(mem, func(op vfs.Op, name string, n int64) error {
+	opts.FS = faultfs.New(mem, func(op vfs.Op, name string, n int64) error {
 		if full.Load() && strings.Contains(name, kind) && slices.Contains(needRoom, op) {
-			return &vfs.Fault{Err: syscall.ENOSPC, Short: n%2 == 0}
+			return &faultfs.Fault{Err: syscall.ENOSPC, Short: n%2 == 0}
 		}
 		return nil
 	})
@@ -183,7 +184,7 @@ func TestFault_FailedSyncOfTheLogIsFinal(t *testing.T) {
 	seed := testenv.Seed(t)
 	for i, noMap := range []bool{false, true} {
 		mem := vfs.NewMem()
-		faults := vfs.NewFault(mem, nil)
+		faults := faultfs.New(mem, nil)
 		opts := harness.DrawSeeded(faults, seed, uint64(i))
 		opts.Durability = shale.SyncEach
 		*harness.KnobsOf(&opts).NoMap = noMap
@@ -195,7 +196,7 @@ func TestFault_FailedSyncOfTheLogIsFinal(t *testing.T) {
 }
 
 // failSync fails a sync of the log of a store with the options.
-func failSync(t *testing.T, opts shale.Options, mem *vfs.Mem, faults *vfs.FaultFS) {
+func failSync(t *testing.T, opts shale.Options, mem *vfs.Mem, faults *faultfs.FS) {
 	put := func(key string) shale.Op { return shale.Op{Kind: shale.OpPut, Key: []byte(key), Value: []byte("v")} }
 	db, err := shale.Open(harness.Dir, &opts)
 	if err != nil {
@@ -216,7 +217,7 @@ func failSync(t *testing.T, opts shale.Options, mem *vfs.Mem, faults *vfs.FaultF
 			t.Error(err)
 		}
 	}
-	faults.Inject(vfs.FailAt(1, syscall.EIO, vfs.OpSync))
+	faults.Inject(faultfs.FailAt(1, syscall.EIO, vfs.OpSync))
 	refused := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, shale.ErrReadOnly) || !errors.Is(err, syscall.EIO) {
@@ -262,7 +263,7 @@ func failSync(t *testing.T, opts shale.Options, mem *vfs.Mem, faults *vfs.FaultF
 func TestOpen_FullDisk(t *testing.T) {
 	testenv.CheckLeaks(t)
 	mem := vfs.NewMem()
-	faults := vfs.NewFault(mem, nil)
+	faults := faultfs.New(mem, nil)
 	opts := harness.DrawSeeded(faults, testenv.Seed(t), 0)
 	defer func() {
 		if t.Failed() {
@@ -277,7 +278,7 @@ func TestOpen_FullDisk(t *testing.T) {
 	w.check(t)
 	w.close(t, mem)
 	for k := int64(1); ; k++ {
-		faults.Inject(vfs.FullFrom(k, syscall.ENOSPC))
+		faults.Inject(faultfs.FullFrom(k, syscall.ENOSPC))
 		var db *shale.DB
 		var err error
 		testenv.Within(t, 10*time.Second, "Open on a full disk", func() { db, err = shale.Open(harness.Dir, &opts) })

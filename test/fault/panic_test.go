@@ -15,13 +15,14 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A panicking is the life of a store whose file system does not return from an operation: it panics, or
 // calls runtime.Goexit, in a goroutine of a caller or of the store.
 type panicking struct {
 	mem    *vfs.Mem
-	disk   *vfs.FaultFS
+	disk   *faultfs.FS
 	opts   shale.Options
 	db     *shale.DB
 	n      int               // of the last write
@@ -32,7 +33,7 @@ type panicking struct {
 }
 
 // leaves returns an InjectFunc with which the k-th operation of a kind does not return.
-func leaves(op vfs.Op, k int64, exit bool, fired *atomic.Int64) vfs.InjectFunc {
+func leaves(op vfs.Op, k int64, exit bool, fired *atomic.Int64) faultfs.InjectFunc {
 	var seen atomic.Int64
 	return func(at vfs.Op, name string, _ int64) error {
 		if at != op || seen.Add(1) != k {
@@ -107,9 +108,9 @@ func (p *panicking) work(round int) {
 }
 
 // live lives the life, with operations that inject decides about, and checks that nothing is lost.
-func (p *panicking) live(seed uint64, inject vfs.InjectFunc) error {
+func (p *panicking) live(seed uint64, inject faultfs.InjectFunc) error {
 	p.mem, p.known, p.maybe = vfs.NewMem(), make(map[string]string), make(map[string]string)
-	p.disk = vfs.NewFault(p.mem, nil)
+	p.disk = faultfs.New(p.mem, nil)
 	p.opts = harness.DrawSeeded(p.disk, seed, 0)
 	p.opts.FilterBits, p.opts.HoldLogs, p.opts.OnEvent = 10, 0, func(shale.Event) {}
 	var err error
@@ -196,8 +197,8 @@ func TestFault_PanicAtEveryOperation(t *testing.T) {
 func TestFault_PanicInOpen(t *testing.T) {
 	seed := testenv.Seed(t)
 	p := &panicking{mem: vfs.NewMem(), known: make(map[string]string)}
-	p.disk = vfs.NewFault(p.mem, nil)
-	reopen := func(inject vfs.InjectFunc, readOnly bool) (err error) {
+	p.disk = faultfs.New(p.mem, nil)
+	reopen := func(inject faultfs.InjectFunc, readOnly bool) (err error) {
 		p.opts = harness.DrawSeeded(p.disk, seed, 0)
 		p.opts.FilterBits, p.opts.HoldLogs, p.opts.OnEvent, p.opts.ReadOnly = 10, 0, func(shale.Event) {}, readOnly
 		p.disk.Inject(inject)

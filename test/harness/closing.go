@@ -8,6 +8,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // Close verifies a store and closes it.
@@ -43,7 +44,7 @@ func dead(op vfs.Op, name string, _ int64) error {
 
 // Die ends a store as the death of its process does: no operation happens any more on its disk, which
 // is disk, but that files are closed.
-func Die(db *shale.DB, disk *vfs.FaultFS) {
+func Die(db *shale.DB, disk *faultfs.FS) {
 	disk.Inject(dead)
 	_ = db.Close() // what the dead say is of no account
 }

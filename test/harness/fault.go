@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -99,7 +100,7 @@ func triedAgain(err error, stack []byte) bool {
 }
 
 // Fail makes operations fail; nil: none from now on.
-func (f *Faults) Fail(fn vfs.InjectFunc) {
+func (f *Faults) Fail(fn faultfs.InjectFunc) {
 	f.Inject = nil
 	if fn != nil {
 		f.Inject = func(op vfs.Op, name string, n int64) error {

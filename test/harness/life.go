@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A Life is a store on a disk in memory, beside its model, and what happens to both: steps, openings
@@ -19,7 +20,7 @@ type Life struct {
 	// Options gives the options of the nth opening.
 	Options func(n int) shale.Options
 	// Inject, if it is set, makes operations of the disk fail.
-	Inject vfs.InjectFunc
+	Inject faultfs.InjectFunc
 	// Excuses, if it is set, reports whether an error of the store is one that the life has caused.
 	Excuses func(err error) bool
 
@@ -30,8 +31,8 @@ type Life struct {
 	// Look, if it is set, is called after each step.
 	Look func(l *Life)
 
-	DB    *shale.DB    // nil: not open
-	FS    *vfs.FaultFS // what the store has for its disk, another one for each opening
+	DB    *shale.DB   // nil: not open
+	FS    *faultfs.FS // what the store has for its disk, another one for each opening
 	Model *Model
 	Opts  shale.Options // of this opening
 
@@ -72,7 +73,7 @@ func (l *Life) Open() error {
 	}
 	l.disk = l.Mem
 	l.opened++
-	l.FS = vfs.NewFault(l.Mem, l.Inject)
+	l.FS = faultfs.New(l.Mem, l.Inject)
 	l.Opts.FS = moodyFS{l.FS}
 	if l.Opts.CommitGate != nil {
 		l.Opts.CommitGate = l.gate.Over(l.Opts.CommitGate)

@@ -6,15 +6,16 @@ import (
 	"syscall"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A moodyFS is a disk whose files can read what is in the system's memory without waiting for the device
 // (vfs.TryReader). Chance decides whether such a read succeeds, would wait, can't tell, fails, or
 // returns wrong bytes. None of that may show.
-type moodyFS struct{ *vfs.FaultFS }
+type moodyFS struct{ *faultfs.FS }
 
 func (m moodyFS) Open(name string) (vfs.File, error) {
-	f, err := m.FaultFS.Open(name)
+	f, err := m.FS.Open(name)
 	if err != nil {
 		return nil, err
 	}
@@ -23,11 +24,11 @@ func (m moodyFS) Open(name string) (vfs.File, error) {
 
 // Bind binds the disk below, so that Open stays the one above.
 func (m moodyFS) Bind(lock io.Closer) (vfs.FS, error) {
-	bound, err := m.FaultFS.Bind(lock)
+	bound, err := m.FS.Bind(lock)
 	if err != nil {
 		return nil, err
 	}
-	return moodyFS{bound.(*vfs.FaultFS)}, nil
+	return moodyFS{bound.(*faultfs.FS)}, nil
 }
 
 type moodyFile struct{ vfs.File }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // needRoom are the operations that a full disk refuses.
@@ -15,9 +16,9 @@ var needRoom = []vfs.Op{vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpWrite, v
 
 // DrawStorm draws a way in which a disk is bad for a while: some kinds of operations fail, all of
 // them or some, on files of one kind or on all.
-func DrawStorm(r *rand.Rand) vfs.InjectFunc {
+func DrawStorm(r *rand.Rand) faultfs.InjectFunc {
 	var ops []vfs.Op
-	fault := vfs.Fault{Err: syscall.EIO}
+	fault := faultfs.Fault{Err: syscall.EIO}
 	short := false // half of each other write gets through
 	rate := []float64{1, 1, 0.3, 0.03, 0.003}[r.IntN(5)]
 	files := []string{"", "", "", ".wal", ".sst", "MANIFEST"}[r.IntN(6)]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A Stream is the writes of one writer, numbered from 1. The same seed gives the same writes in every
@@ -118,7 +119,7 @@ func (s *Stream) checkKeys(r shale.Reader) error {
 // Leave makes the first n writes of the stream to the store in dir, and leaves the store closed, or as
 // the death of its process does.
 func (s *Stream) Leave(dir string, opts shale.Options, n int, closed bool) error {
-	disk := vfs.NewFault(vfs.Default, nil)
+	disk := faultfs.New(vfs.Default, nil)
 	opts.FS = disk
 	db, err := shale.Open(dir, &opts)
 	if err != nil {

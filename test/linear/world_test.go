@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // clients is how many clients use the store at once.
@@ -27,7 +28,7 @@ type world struct {
 	opts   shale.Options
 	drawn  []string // the options of each opening, for messages
 	mem    *vfs.Mem
-	faults *vfs.FaultFS
+	faults *faultfs.FS
 	gate   harness.Gate // of the store, if its options have one
 	db     *shale.DB
 	epoch  int
@@ -88,13 +89,13 @@ func newWorld(seed uint64) *world {
 
 // disk makes mem, with faults and pauses, the disk of the store to be opened.
 func (w *world) disk(mem *vfs.Mem) {
-	w.mem, w.faults = mem, vfs.NewFault(mem, nil)
+	w.mem, w.faults = mem, faultfs.New(mem, nil)
 	w.inject(nil)
 }
 
 // inject has the disk fail as fn says, and lets others go on at many of its operations, also in the
 // middle of a commit or a lookup.
-func (w *world) inject(fn vfs.InjectFunc) {
+func (w *world) inject(fn faultfs.InjectFunc) {
 	w.faults.Inject(func(op vfs.Op, name string, n int64) error {
 		if rand.IntN(3) == 0 {
 			runtime.Gosched()

@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // Where a store's directory goes, and where one goes that has taken its name.
@@ -187,7 +188,7 @@ func (w *world) endHeir(dir string) error {
 
 // inject returns what moves the directory before the store's operation at, and brings it back before
 // the operation back; 0: not at all.
-func (w *world) inject(how way, at, back int64) vfs.InjectFunc {
+func (w *world) inject(how way, at, back int64) faultfs.InjectFunc {
 	var locked atomic.Bool
 	return func(op vfs.Op, name string, _ int64) error {
 		if !locked.Load() {

@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // While a store is opened read-only its owner writes, flushes and uses logs again: at each operation of
@@ -130,7 +131,7 @@ func (b *beside) open(k int64) (met bool, err error) {
 	var failed error // this and met are set once, by the goroutine of the k-th operation
 	reader := harness.DrawSeeded(nil, b.seed, b.options+100)
 	reader.ReadOnly = true
-	reader.FS = vfs.NewFault(mem, func(_ vfs.Op, _ string, n int64) error {
+	reader.FS = faultfs.New(mem, func(_ vfs.Op, _ string, n int64) error {
 		if n == k {
 			met, failed = true, b.meanwhile(o, k)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A handle in this process follows others that write, flush, compact, rebuild filters and are killed, one
@@ -237,7 +238,7 @@ func (b *beside) advance(k int64) (met bool, err error) {
 		return false, err
 	}
 	reader := harness.DrawSeeded(nil, b.seed, b.options+100)
-	disk := vfs.NewFault(mem, nil)
+	disk := faultfs.New(mem, nil)
 	reader.ReadOnly, reader.FS = true, disk
 	ro, err := shale.Open(harness.Dir, &reader)
 	if err != nil {

@@ -6,12 +6,13 @@ import (
 
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A disk is the operating system's file system, with storms: moments in which
 // operations fail.
 type disk struct {
-	*vfs.FaultFS
+	*faultfs.FS
 	unmapped bool // files can't be mapped
 	met      *atomic.Uint64
 	clock    *clock
@@ -23,7 +24,7 @@ type disk struct {
 // newDisk returns a calm disk that adds the faults that it lets happen to met.
 func newDisk(unmapped bool, met *atomic.Uint64, c *clock) *disk {
 	d := &disk{unmapped: unmapped, met: met, clock: c}
-	d.FaultFS = vfs.NewFault(vfs.Default, d.unmap)
+	d.FS = faultfs.New(vfs.Default, d.unmap)
 	return d
 }
 
@@ -36,7 +37,7 @@ func (d *disk) unmap(op vfs.Op, _ string, _ int64) error {
 }
 
 // begin begins a storm. One goroutine does so at a time.
-func (d *disk) begin(storm vfs.InjectFunc) {
+func (d *disk) begin(storm faultfs.InjectFunc) {
 	d.weather.Add(1)
 	d.Inject(func(op vfs.Op, name string, n int64) error {
 		err := d.unmap(op, name, n)

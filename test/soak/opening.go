@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // open opens the store, in some sessions read-only first and in some under a
@@ -71,7 +72,7 @@ func (s *session) openInStorm(r *rand.Rand) error {
 // checkReadOnly opens the store read-only, on a disk that refuses all changes,
 // and checks all that is in it.
 func (s *session) checkReadOnly(r *rand.Rand) error {
-	o := s.options(r, vfs.NewFault(vfs.Default, func(op vfs.Op, _ string, _ int64) error {
+	o := s.options(r, faultfs.New(vfs.Default, func(op vfs.Op, _ string, _ int64) error {
 		switch op {
 		case vfs.OpOpen, vfs.OpList, vfs.OpStat, vfs.OpRead, vfs.OpClose:
 			return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/internal/smalldisk"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A DiskFault says how a member's disk fails. Its zero value is a healthy disk.
@@ -55,7 +56,7 @@ func fileKind(dir, name string) string {
 
 // A disk is a member's file system.
 type disk struct {
-	*vfs.FaultFS
+	*faultfs.FS
 	small *smalldisk.Disk // nil: the disk has any number of blocks
 	dir   string
 	fired atomic.Int64
@@ -72,7 +73,7 @@ func newDisk(dir string, small bool) *disk {
 		d.small = smalldisk.New(base, plenty)
 		base = d.small
 	}
-	d.FaultFS = vfs.NewFault(base, nil)
+	d.FS = faultfs.New(base, nil)
 	return d
 }
 
@@ -105,9 +106,9 @@ func (d *disk) set(f DiskFault) {
 			time.Sleep(f.Slow)
 			return nil
 		}
-		err := &vfs.Fault{Err: syscall.EIO, After: f.After}
+		err := &faultfs.Fault{Err: syscall.EIO, After: f.After}
 		if f.Full {
-			err = &vfs.Fault{Err: syscall.ENOSPC, Short: rand.IntN(2) == 0}
+			err = &faultfs.Fault{Err: syscall.ENOSPC, Short: rand.IntN(2) == 0}
 		}
 		return err
 	})

@@ -1,4 +1,4 @@
-package vfs
+package faultfs
 
 import (
 	"errors"
@@ -6,13 +6,58 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/shaledb/shale/vfs"
 )
 
 var errTest = errors.New("test fault")
 
+func newMemWithDir(t *testing.T, dir string) *vfs.Mem {
+	m := vfs.NewMem()
+	must(t, m.MkdirAll(dir))
+	return m
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// create returns the new file name with the content data, open.
+func create(t *testing.T, fs vfs.FS, name, data string) vfs.File {
+	t.Helper()
+	f, err := fs.Create(name)
+	must(t, err)
+	_, err = f.Write([]byte(data))
+	must(t, err)
+	return f
+}
+
+func wantFile(t *testing.T, fs vfs.FS, name, want string) {
+	t.Helper()
+	f, err := fs.Open(name)
+	must(t, err)
+	defer f.Close()
+	size, err := f.Size()
+	must(t, err)
+	got := make([]byte, size)
+	if _, err := f.ReadAt(got, 0); err != nil || string(got) != want {
+		t.Errorf("%s = %.60q, %v, want %.60q", name, got, err, want)
+	}
+}
+
+func wantError(t *testing.T, what string, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("%s: error %v, want %v", what, got, want)
+	}
+}
+
 // life uses every kind of operation and returns the first
 // error of each. The error of the mapping is separate.
-func life(f *FaultFS) (errs []error) {
+func life(f *FS) (errs []error) {
 	note := func(err error) bool {
 		if err != nil {
 			errs = append(errs, err)
@@ -22,14 +67,14 @@ func life(f *FaultFS) (errs []error) {
 	note(f.MkdirAll("/d"))
 	if l, err := f.Lock("/d/LOCK"); note(err) {
 		defer func() { note(l.Close()) }()
-		note(Held(l))
+		note(vfs.Held(l))
 	}
 	if file, err := f.Create("/d/a"); note(err) {
 		_, err := file.Write([]byte("hello"))
 		note(err)
 		note(file.Sync())
 		note(file.Preallocate(20))
-		if m, err := file.(Mapper).Map(20); note(err) {
+		if m, err := file.(vfs.Mapper).Map(20); note(err) {
 			_, err := m.WriteAt([]byte("mapped"), 10)
 			note(err)
 			note(m.Unmap())
@@ -63,20 +108,20 @@ func life(f *FaultFS) (errs []error) {
 
 // Each operation of a life fails once. The error is
 // returned, nothing else breaks, and no file stays open.
-func TestFault_EveryOperationOnce(t *testing.T) {
-	dry := NewFault(NewMem(), nil)
+func TestEveryOperationOnce(t *testing.T) {
+	dry := New(vfs.NewMem(), nil)
 	if errs := life(dry); len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	for _, op := range AllOps() {
+	for _, op := range vfs.AllOps() {
 		if dry.Count(op) == 0 {
 			t.Errorf("the life has no operation %q", op)
 		}
 	}
 	for _, after := range []bool{false, true} {
 		for k := int64(1); k <= dry.Ops(); k++ {
-			m := NewMem()
-			errs := life(NewFault(m, FailAt(k, &Fault{Err: errTest, After: after})))
+			m := vfs.NewMem()
+			errs := life(New(m, FailAt(k, &Fault{Err: errTest, After: after})))
 			if len(errs) == 0 || !errors.Is(errs[0], errTest) {
 				t.Errorf("fault at operation %d: first error %v, want %v", k, errs, errTest)
 			}
@@ -87,9 +132,9 @@ func TestFault_EveryOperationOnce(t *testing.T) {
 	}
 }
 
-func TestFault_Kinds(t *testing.T) {
-	for _, op := range AllOps() {
-		f := NewFault(NewMem(), FailFrom(1, errTest, op))
+func TestKinds(t *testing.T) {
+	for _, op := range vfs.AllOps() {
+		f := New(vfs.NewMem(), FailFrom(1, errTest, op))
 		errs := life(f)
 		if int64(len(errs)) < f.Count(op) {
 			t.Errorf("%v: %d errors from %d failures", op, len(errs), f.Count(op))
@@ -99,22 +144,22 @@ func TestFault_Kinds(t *testing.T) {
 			t.Errorf("%v: error %v does not name the operation", op, errs[0])
 		}
 	}
-	f := NewFault(NewMem(), FailAt(2, errTest, OpClose, OpSync)) // Sync, Close, Close
+	f := New(vfs.NewMem(), FailAt(2, errTest, vfs.OpClose, vfs.OpSync)) // Sync, Close, Close
 	if errs := life(f); len(errs) != 1 || !strings.Contains(errs[0].Error(), "close /d/a") {
 		t.Errorf("second of sync and close failed: %v", errs)
 	}
-	if got := Op(99).String(); got != "Op(99)" {
+	if got := vfs.Op(99).String(); got != "Op(99)" {
 		t.Errorf("Op(99).String() = %q", got)
 	}
 }
 
-func TestFault_Inject(t *testing.T) {
-	f := NewFault(NewMem(), FailFrom(1, errTest))
+func TestInject(t *testing.T) {
+	f := New(vfs.NewMem(), FailFrom(1, errTest))
 	wantError(t, "MkdirAll", f.MkdirAll("/d"), errTest)
 	f.Inject(nil)
 	must(t, f.MkdirAll("/d"))
-	f.Inject(func(op Op, name string, n int64) error {
-		if n != 3 || op != OpStat || name != "/d/x" {
+	f.Inject(func(op vfs.Op, name string, n int64) error {
+		if n != 3 || op != vfs.OpStat || name != "/d/x" {
 			t.Errorf("operation %d is %v of %s", n, op, name)
 		}
 		return nil
@@ -125,8 +170,8 @@ func TestFault_Inject(t *testing.T) {
 
 // On a full disk half of a write happens, and then
 // no more. Operations that need no room still work.
-func TestFault_FullDisk(t *testing.T) {
-	f := NewFault(newMemWithDir(t, "/d"), nil)
+func TestFullDisk(t *testing.T) {
+	f := New(newMemWithDir(t, "/d"), nil)
 	file := create(t, f, "/d/a", "")
 	defer file.Close()
 	f.Inject(FullFrom(2, syscall.ENOSPC))
@@ -148,9 +193,9 @@ func TestFault_FullDisk(t *testing.T) {
 }
 
 // The outcome of an operation may differ from its answer.
-func TestFault_After(t *testing.T) {
+func TestAfter(t *testing.T) {
 	m := newMemWithDir(t, "/d")
-	f := NewFault(m, nil)
+	f := New(m, nil)
 	file := create(t, f, "/d/a", "")
 	defer file.Close()
 	f.Inject(FailFrom(1, &Fault{Err: errTest, After: true}))
@@ -160,30 +205,30 @@ func TestFault_After(t *testing.T) {
 	}
 	wantError(t, "Sync", file.Sync(), errTest)
 	wantError(t, "SyncDir", f.SyncDir("/d"), errTest)
-	wantFile(t, m.Crash(CrashConfig{}), "/d/a", "data")
+	wantFile(t, m.Crash(vfs.CrashConfig{}), "/d/a", "data")
 	wantError(t, "Rename", f.Rename("/d/a", "/d/b"), errTest)
 	wantFile(t, m, "/d/b", "data")
 }
 
 // The sync after a failed one succeeds, but the lost data stays lost.
-func TestFault_FailedSyncLosesData(t *testing.T) {
+func TestFailedSyncLosesData(t *testing.T) {
 	m := newMemWithDir(t, "/d")
-	f := NewFault(NewFault(m, nil), FailAt(1, syscall.EIO, OpSync))
+	f := New(New(m, nil), FailAt(1, syscall.EIO, vfs.OpSync))
 	file := create(t, f, "/d/a", "lost")
 	must(t, f.SyncDir("/d"))
 	wantError(t, "first Sync", file.Sync(), syscall.EIO)
 	must(t, file.Sync())
 	wantFile(t, m, "/d/a", "lost")
-	wantFile(t, m.Crash(CrashConfig{}), "/d/a", "\x00\x00\x00\x00")
+	wantFile(t, m.Crash(vfs.CrashConfig{}), "/d/a", "\x00\x00\x00\x00")
 }
 
 // A fault of a mapping is final for it and for nothing else.
-func TestFault_Mapping(t *testing.T) {
+func TestMapping(t *testing.T) {
 	m := newMemWithDir(t, "/d")
-	f := NewFault(m, FailAt(2, &Fault{Err: syscall.EIO, Short: true}, OpMapWrite))
+	f := New(m, FailAt(2, &Fault{Err: syscall.EIO, Short: true}, vfs.OpMapWrite))
 	file := create(t, f, "/d/a", "")
 	must(t, file.Preallocate(8))
-	w, err := file.(Mapper).Map(8)
+	w, err := file.(vfs.Mapper).Map(8)
 	must(t, err)
 	for _, want := range []error{nil, syscall.EIO, syscall.EIO} {
 		_, err := w.WriteAt([]byte("data"), 2)
@@ -196,45 +241,9 @@ func TestFault_Mapping(t *testing.T) {
 }
 
 // If the file below can't be mapped, neither can this one.
-func TestFault_NoMapper(t *testing.T) {
-	file := create(t, NewMem(), "a", "")
-	f := &faultFile{fs: NewFault(nil, nil), file: struct{ File }{file}}
+func TestNoMapper(t *testing.T) {
+	file := create(t, vfs.NewMem(), "a", "")
+	f := &openFile{fs: New(nil, nil), file: struct{ vfs.File }{file}}
 	_, err := f.Map(1)
-	wantError(t, "Map", err, ErrUnsupported)
-}
-
-// If a file is cut while it is mapped, the write fails, as it does with the operating system.
-func TestMem_MappingOfACutFile(t *testing.T) {
-	file := create(t, NewMem(), "a", "")
-	must(t, file.Preallocate(100))
-	w, err := file.(Mapper).Map(100)
-	must(t, err)
-	must(t, file.Truncate(10))
-	_, first := w.WriteAt([]byte("x"), 50)
-	if first == nil {
-		t.Error("a write behind the end of the file gave no error")
-	}
-	if _, again := w.WriteAt([]byte("x"), 0); again != first {
-		t.Errorf("next write: %v, want %v", again, first)
-	}
-	must(t, w.Unmap())
-}
-
-// Sizes that would need a huge page table are refused.
-func TestMem_Bounds(t *testing.T) {
-	file := create(t, NewMem(), "a", "")
-	for _, size := range []int64{-1, maxMemFile + 1, 1<<63 - 1} {
-		if err := file.Truncate(size); err == nil {
-			t.Errorf("Truncate(%d) gave no error", size)
-		}
-		if _, err := file.WriteAt([]byte("x"), size); err == nil {
-			t.Errorf("WriteAt(%d) gave no error", size)
-		}
-		if err := file.Preallocate(size); err == nil {
-			t.Errorf("Preallocate(%d) gave no error", size)
-		}
-	}
-	if size, _ := file.Size(); size != 0 {
-		t.Errorf("size %d after refused changes, want 0", size)
-	}
+	wantError(t, "Map", err, vfs.ErrUnsupported)
 }

@@ -1,4 +1,7 @@
-package vfs
+// Package faultfs makes chosen operations of a file system fail, so that tests see what
+// a program does then: New takes a function that is asked before each operation. A failure may
+// come before the operation, after it, or in the middle of a write (see Fault).
+package faultfs
 
 import (
 	"errors"
@@ -6,12 +9,14 @@ import (
 	"io/fs"
 	"slices"
 	"sync/atomic"
+
+	"github.com/shaledb/shale/vfs"
 )
 
 // An InjectFunc decides whether an operation fails: it does if the returned
 // error is not nil. n is the number of the operation, counted from 1 over all
-// operations of the FaultFS. Many goroutines may call it at the same time.
-type InjectFunc func(op Op, name string, n int64) error
+// operations of the FS. Many goroutines may call it at the same time.
+type InjectFunc func(op vfs.Op, name string, n int64) error
 
 // A Fault is an error that an InjectFunc returns to choose how the operation
 // fails. With another error, the operation fails before it does anything.
@@ -30,53 +35,53 @@ func (f *Fault) Error() string { return f.Err.Error() }
 // Unwrap returns Err, for errors.Is and errors.As.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// A FaultFS passes operations to another file system, and makes those
+// An FS passes operations to another file system, and makes those
 // fail that its InjectFunc chooses. The error wraps the injected one.
 //
-// If a Sync fails and the file is one of a Mem, its unsynced data is lost for good. A Close,
+// If a Sync fails and the file is one of a vfs.Mem, its unsynced data is lost for good. A Close,
 // Unmap or unlock that fails has happened all the same, as with the operating system's.
-type FaultFS struct {
-	base FS
+type FS struct {
+	base vfs.FS
 	*faults
 }
 
-// faults are what a FaultFS shares with those that Bind returns.
+// faults are what an FS shares with those that Bind returns.
 type faults struct {
 	inject atomic.Pointer[InjectFunc]
 	n      atomic.Int64
-	counts [numOps]atomic.Int64
+	counts []atomic.Int64 // by operation
 }
 
-// NewFault returns a FaultFS over base. With a nil inject no operation fails.
-func NewFault(base FS, inject func(op Op, name string, n int64) error) *FaultFS {
-	f := &FaultFS{base: base, faults: new(faults)}
+// New returns an FS over base. With a nil inject no operation fails.
+func New(base vfs.FS, inject func(op vfs.Op, name string, n int64) error) *FS {
+	f := &FS{base: base, faults: &faults{counts: make([]atomic.Int64, len(vfs.AllOps()))}}
 	f.Inject(inject)
 	return f
 }
 
 // Inject replaces the function. With nil no operation fails from now on.
-func (f *FaultFS) Inject(inject func(op Op, name string, n int64) error) {
+func (f *FS) Inject(inject func(op vfs.Op, name string, n int64) error) {
 	fn := InjectFunc(inject)
 	if inject == nil {
-		fn = func(Op, string, int64) error { return nil }
+		fn = func(vfs.Op, string, int64) error { return nil }
 	}
 	f.inject.Store(&fn)
 }
 
 // Ops returns the number of operations so far.
-func (f *FaultFS) Ops() int64 { return f.n.Load() }
+func (f *FS) Ops() int64 { return f.n.Load() }
 
 // Count returns the number of operations of one kind so far.
-func (f *FaultFS) Count(op Op) int64 { return f.counts[op].Load() }
+func (f *FS) Count(op vfs.Op) int64 { return f.counts[op].Load() }
 
 // FailAt returns a function with which one operation fails: the k-th of the given kinds,
 // or of all kinds if none is given. It counts from 1, beginning with its first call.
-func FailAt(k int64, err error, kinds ...Op) InjectFunc {
+func FailAt(k int64, err error, kinds ...vfs.Op) InjectFunc {
 	return failWhen(err, func(i int64) bool { return i == k }, kinds)
 }
 
 // FailFrom is like FailAt, but all operations after the k-th fail too.
-func FailFrom(k int64, err error, kinds ...Op) InjectFunc {
+func FailFrom(k int64, err error, kinds ...vfs.Op) InjectFunc {
 	return failWhen(err, func(i int64) bool { return i >= k }, kinds)
 }
 
@@ -86,7 +91,7 @@ func FailFrom(k int64, err error, kinds ...Op) InjectFunc {
 // room, because the file is preallocated. err is syscall.ENOSPC or EDQUOT.
 func FullFrom(k int64, err error) InjectFunc {
 	var seen atomic.Int64
-	return func(op Op, _ string, _ int64) error {
+	return func(op vfs.Op, _ string, _ int64) error {
 		if !slices.Contains(needRoom, op) {
 			return nil
 		}
@@ -101,13 +106,13 @@ func FullFrom(k int64, err error) InjectFunc {
 }
 
 // needRoom are the operations that fail on a full disk.
-var needRoom = []Op{OpCreate, OpLink, OpMkdirAll, OpWrite, OpPreallocate}
+var needRoom = []vfs.Op{vfs.OpCreate, vfs.OpLink, vfs.OpMkdirAll, vfs.OpWrite, vfs.OpPreallocate}
 
 // failWhen returns a function with which operations of
 // the given kinds fail if when is true for their number.
-func failWhen(err error, when func(i int64) bool, kinds []Op) InjectFunc {
+func failWhen(err error, when func(i int64) bool, kinds []vfs.Op) InjectFunc {
 	var seen atomic.Int64
-	return func(op Op, _ string, _ int64) error {
+	return func(op vfs.Op, _ string, _ int64) error {
 		if len(kinds) > 0 && !slices.Contains(kinds, op) {
 			return nil
 		}
@@ -120,7 +125,7 @@ func failWhen(err error, when func(i int64) bool, kinds []Op) InjectFunc {
 
 // next counts an operation and returns its fault, or nil if it does not fail. The
 // error of the fault names the operation and the file, and wraps the injected error.
-func (f *FaultFS) next(op Op, name string) *Fault {
+func (f *FS) next(op vfs.Op, name string) *Fault {
 	f.counts[op].Add(1)
 	err := (*f.inject.Load())(op, name, f.n.Add(1))
 	if err == nil {
@@ -139,7 +144,7 @@ func (f *FaultFS) next(op Op, name string) *Fault {
 
 // do runs an operation and returns its error. If its fault
 // says that it fails before it happens, do does not run it.
-func (f *FaultFS) do(op Op, name string, run func() error) error {
+func (f *FS) do(op vfs.Op, name string, run func() error) error {
 	fault := f.next(op, name)
 	if fault != nil && !fault.After {
 		return fault.Err
@@ -153,8 +158,8 @@ func (f *FaultFS) do(op Op, name string, run func() error) error {
 // file runs an operation that opens a file, and wraps the file, so that its
 // operations can fail too. If the file is open but the operation fails afterwards
 // (Fault.After), file closes it: the caller got no file that it could close.
-func (f *FaultFS) file(op Op, name string, open func(string) (File, error)) (File, error) {
-	var file File
+func (f *FS) file(op vfs.Op, name string, open func(string) (vfs.File, error)) (vfs.File, error) {
+	var file vfs.File
 	err := f.do(op, name, func() (err error) {
 		file, err = open(name)
 		return err
@@ -165,52 +170,52 @@ func (f *FaultFS) file(op Op, name string, open func(string) (File, error)) (Fil
 		}
 		return nil, err
 	}
-	return &faultFile{fs: f, file: file, name: name}, nil
+	return &openFile{fs: f, file: file, name: name}, nil
 }
 
 // Create counts as OpCreate.
-func (f *FaultFS) Create(name string) (File, error) {
-	return f.file(OpCreate, name, f.base.Create)
+func (f *FS) Create(name string) (vfs.File, error) {
+	return f.file(vfs.OpCreate, name, f.base.Create)
 }
 
 // Open counts as OpOpen.
-func (f *FaultFS) Open(name string) (File, error) {
-	return f.file(OpOpen, name, f.base.Open)
+func (f *FS) Open(name string) (vfs.File, error) {
+	return f.file(vfs.OpOpen, name, f.base.Open)
 }
 
 // OpenReadWrite counts as OpOpenReadWrite.
-func (f *FaultFS) OpenReadWrite(name string) (File, error) {
-	return f.file(OpOpenReadWrite, name, f.base.OpenReadWrite)
+func (f *FS) OpenReadWrite(name string) (vfs.File, error) {
+	return f.file(vfs.OpOpenReadWrite, name, f.base.OpenReadWrite)
 }
 
 // Rename counts as OpRename, under the new name.
-func (f *FaultFS) Rename(oldname, newname string) error {
-	return f.do(OpRename, newname, func() error { return f.base.Rename(oldname, newname) })
+func (f *FS) Rename(oldname, newname string) error {
+	return f.do(vfs.OpRename, newname, func() error { return f.base.Rename(oldname, newname) })
 }
 
 // Remove counts as OpRemove.
-func (f *FaultFS) Remove(name string) error {
-	return f.do(OpRemove, name, func() error { return f.base.Remove(name) })
+func (f *FS) Remove(name string) error {
+	return f.do(vfs.OpRemove, name, func() error { return f.base.Remove(name) })
 }
 
 // Link counts as OpLink, under the new name.
-func (f *FaultFS) Link(oldname, newname string) error {
-	return f.do(OpLink, newname, func() error { return f.base.Link(oldname, newname) })
+func (f *FS) Link(oldname, newname string) error {
+	return f.do(vfs.OpLink, newname, func() error { return f.base.Link(oldname, newname) })
 }
 
 // MkdirAll counts as OpMkdirAll.
-func (f *FaultFS) MkdirAll(dir string) error {
-	return f.do(OpMkdirAll, dir, func() error { return f.base.MkdirAll(dir) })
+func (f *FS) MkdirAll(dir string) error {
+	return f.do(vfs.OpMkdirAll, dir, func() error { return f.base.MkdirAll(dir) })
 }
 
 // SyncDir counts as OpSyncDir.
-func (f *FaultFS) SyncDir(dir string) error {
-	return f.do(OpSyncDir, dir, func() error { return f.base.SyncDir(dir) })
+func (f *FS) SyncDir(dir string) error {
+	return f.do(vfs.OpSyncDir, dir, func() error { return f.base.SyncDir(dir) })
 }
 
 // List counts as OpList.
-func (f *FaultFS) List(dir string) (names []string, err error) {
-	err = f.do(OpList, dir, func() (err error) {
+func (f *FS) List(dir string) (names []string, err error) {
+	err = f.do(vfs.OpList, dir, func() (err error) {
 		names, err = f.base.List(dir)
 		return err
 	})
@@ -218,8 +223,8 @@ func (f *FaultFS) List(dir string) (names []string, err error) {
 }
 
 // Stat counts as OpStat.
-func (f *FaultFS) Stat(name string) (info FileInfo, err error) {
-	err = f.do(OpStat, name, func() (err error) {
+func (f *FS) Stat(name string) (info vfs.FileInfo, err error) {
+	err = f.do(vfs.OpStat, name, func() (err error) {
 		info, err = f.base.Stat(name)
 		return err
 	})
@@ -227,9 +232,9 @@ func (f *FaultFS) Stat(name string) (info FileInfo, err error) {
 }
 
 // Lock counts as OpLock, and Close of the lock as OpUnlock.
-func (f *FaultFS) Lock(name string) (io.Closer, error) {
+func (f *FS) Lock(name string) (io.Closer, error) {
 	var lock io.Closer
-	err := f.do(OpLock, name, func() (err error) {
+	err := f.do(vfs.OpLock, name, func() (err error) {
 		lock, err = f.base.Lock(name)
 		return err
 	})
@@ -239,18 +244,18 @@ func (f *FaultFS) Lock(name string) (io.Closer, error) {
 		}
 		return nil, err
 	}
-	return &faultLock{f, lock, name}, nil
+	return &heldLock{f, lock, name}, nil
 }
 
 // LockShared counts as OpLockShared. If the file system
-// below has no shared locks, it returns ErrUnsupported.
-func (f *FaultFS) LockShared(name string) (io.Closer, error) {
-	base, ok := f.base.(SharedLocker)
+// below has no shared locks, it returns vfs.ErrUnsupported.
+func (f *FS) LockShared(name string) (io.Closer, error) {
+	base, ok := f.base.(vfs.SharedLocker)
 	if !ok {
-		return nil, ErrUnsupported
+		return nil, vfs.ErrUnsupported
 	}
 	var lock io.Closer
-	err := f.do(OpLockShared, name, func() (err error) {
+	err := f.do(vfs.OpLockShared, name, func() (err error) {
 		lock, err = base.LockShared(name)
 		return err
 	})
@@ -260,51 +265,51 @@ func (f *FaultFS) LockShared(name string) (io.Closer, error) {
 		}
 		return nil, err
 	}
-	return &faultLock{f, lock, name}, nil
+	return &heldLock{f, lock, name}, nil
 }
 
 // Abs returns what the file system below returns. It does not count as an operation.
-func (f *FaultFS) Abs(name string) (string, error) { return Abs(f.base, name) }
+func (f *FS) Abs(name string) (string, error) { return vfs.Abs(f.base, name) }
 
 // Within returns what the file system below returns. It does not count as an operation.
-func (f *FaultFS) Within(name, dir string) (bool, error) { return Within(f.base, name, dir) }
+func (f *FS) Within(name, dir string) (bool, error) { return vfs.Within(f.base, name, dir) }
 
 // Resolve returns what the file system below returns. It does not count as an operation.
-func (f *FaultFS) Resolve(name string) string { return Resolve(f.base, name) }
+func (f *FS) Resolve(name string) string { return vfs.Resolve(f.base, name) }
 
-// Bind returns a FaultFS over the file system that the one
+// Bind returns an FS over the file system that the one
 // below returns. The two count and inject together.
-func (f *FaultFS) Bind(lock io.Closer) (FS, error) {
-	l, ok := lock.(*faultLock)
+func (f *FS) Bind(lock io.Closer) (vfs.FS, error) {
+	l, ok := lock.(*heldLock)
 	if !ok {
-		return nil, ErrUnsupported
+		return nil, vfs.ErrUnsupported
 	}
-	base, err := Bind(f.base, l.lock)
+	base, err := vfs.Bind(f.base, l.lock)
 	if err != nil {
 		return nil, err
 	}
-	return &FaultFS{base: base, faults: f.faults}, nil
+	return &FS{base: base, faults: f.faults}, nil
 }
 
-// A faultLock is a lock that a FaultFS has taken.
-type faultLock struct {
-	fs   *FaultFS
+// A heldLock is a lock that an FS has taken.
+type heldLock struct {
+	fs   *FS
 	lock io.Closer
 	name string
 }
 
-func (l *faultLock) Close() error {
-	return l.fs.always(OpUnlock, l.name, l.lock.Close)
+func (l *heldLock) Close() error {
+	return l.fs.always(vfs.OpUnlock, l.name, l.lock.Close)
 }
 
 // Held counts as OpHeld.
-func (l *faultLock) Held() error {
-	return l.fs.do(OpHeld, l.name, func() error { return Held(l.lock) })
+func (l *heldLock) Held() error {
+	return l.fs.do(vfs.OpHeld, l.name, func() error { return vfs.Held(l.lock) })
 }
 
 // always runs an operation in any case. If it has
 // a fault, always returns the error afterwards.
-func (f *FaultFS) always(op Op, name string, run func() error) error {
+func (f *FS) always(op vfs.Op, name string, run func() error) error {
 	fault := f.next(op, name)
 	if err := run(); err != nil || fault == nil {
 		return err
