@@ -1,18 +1,21 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
+	"math"
+	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // childEnv tells a process that it is a child, and its order.
@@ -20,11 +23,16 @@ const childEnv = "SHALE_SOAK_CHILD"
 
 func isChild() bool { return os.Getenv(childEnv) != "" }
 
-// endWord is what a parent says to a child that is to end.
-const endWord = "end\n"
-
-// exitFinding is the status of a child that has reported a finding.
-const exitFinding = 3
+// An order is what the parent tells a child.
+type order struct {
+	Dir  string // holds the store and all files of the run
+	Seed uint64
+	Life int
+	Last bool // the run ends with this life: one short session, and all checks at its end
+	Keys int  // of a client
+	// After is when it ends by itself, unless it is killed.
+	After time.Duration
+}
 
 // A process of a soak test may have this much heap, and resident memory, at
 // most, whatever the options of its sessions.
@@ -33,13 +41,35 @@ const (
 	maxRSS  = 640 << 20
 )
 
+// What a child counts.
+const (
+	steps = iota
+	commits
+	failed
+	faults
+	opens
+	resumes
+	storms
+	numCounts
+)
+
+var countNames = [numCounts]string{"steps", "commits", "failed", "faults", "opened", "resumed", "storms"}
+
+type counts [numCounts]uint64
+
+// A report is what a child tells its parent, a line of JSON each.
+type report struct {
+	Counts    counts
+	Resources resources
+	Closed    bool   `json:",omitempty"` // the store is closed and the garbage collected
+	Finding   string `json:",omitempty"` // the child's last word
+}
+
 // A child is a process that uses the store.
 type child struct {
 	order
-	watch
-	stats
-	keys    *keyspace
-	journal *journal
+	counts  [numCounts]atomic.Uint64
+	clients []*client
 	base    resources // before the first Open
 	life    context.Context
 
@@ -47,46 +77,36 @@ type child struct {
 	out      *json.Encoder
 }
 
-// stats are what a child counts.
-type stats struct {
-	ops, commits, failed, faults, opens, resumes, checks, storms, copies atomic.Uint64
+// A violation is an answer that is wrong, in contrast to an error that the
+// store has returned.
+type violation string
 
-	gets histogram
+func (v violation) Error() string { return string(v) }
+
+func violationf(format string, args ...any) error { return violation(fmt.Sprintf(format, args...)) }
+
+// draws returns the random numbers of one part of a run.
+func draws(seed uint64, of ...any) *rand.Rand {
+	h := fnv.New64a()
+	fmt.Fprintln(h, of...)
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// A report is what a child tells its parent, a line of JSON each.
-type report struct {
-	counts
-	resources
-	Gets    []uint64 // the histogram of Gets since the last report
-	Closed  bool     `json:",omitempty"` // the store is closed and the garbage collected
-	Finding string   `json:",omitempty"` // the child's last word
-}
-
-// counts says what a child has done since it began.
-type counts struct {
-	Ops, Commits, Failed, Faults, Opens, Resumes, Checks, Storms, Copies uint64
+// between chooses a duration: short and long ones are equally likely.
+func between(r *rand.Rand, lo, hi time.Duration) time.Duration {
+	return time.Duration(float64(lo) * math.Pow(float64(hi)/float64(lo), r.Float64()))
 }
 
 // childMain is the main function of a child.
-func childMain(in io.Reader, out io.Writer) (status int) {
+func childMain(out io.Writer) (status int) {
 	c := &child{out: json.NewEncoder(out)}
-	c.since = make(map[string]time.Duration)
-	c.progress = func() int64 { return usage(filepath.Join(c.Dir, "store"), "") }
 	if err := json.Unmarshal([]byte(os.Getenv(childEnv)), &c.order); err != nil {
 		fmt.Fprintln(os.Stderr, "soak: the order of a child:", err)
 		return 1
 	}
-	life, end := context.WithCancel(context.Background())
+	life, end := context.WithTimeout(context.Background(), c.After)
 	defer end()
 	c.life = life
-	go func() {
-		word, err := bufio.NewReader(in).ReadString('\n')
-		if err != nil || word != endWord {
-			os.Exit(1) // the parent is gone
-		}
-		end()
-	}()
 	if err := c.live(); err != nil {
 		c.fail(err)
 	}
@@ -94,84 +114,80 @@ func childMain(in io.Reader, out io.Writer) (status int) {
 }
 
 // live is a life: sessions until it is to end.
-func (c *child) live() error {
-	m, err := loadModel(filepath.Join(c.Dir, "model"))
-	if err != nil {
-		return err
-	}
-	c.keys = newKeyspace(c.Seed, m)
-	if c.journal, err = createJournal(journalPath(c.Dir, c.Life)); err != nil {
+func (c *child) live() (err error) {
+	if c.clients, err = newClients(c.order); err != nil {
 		return err
 	}
 	go c.reportAll()
 	time.Sleep(time.Millisecond) // the first timer makes Go open two descriptors for itself
 	runtime.GC()
-	c.base = measure()
+	c.base = c.has()
 	for n := 0; n == 0 || c.life.Err() == nil && !c.Last; n++ {
-		s := c.newSession(n)
-		r := s.rand("length")
-		length := between(r, 100*time.Millisecond, 40*time.Second)
+		length := between(draws(c.Seed, "length", c.Life, n), 100*time.Millisecond, 40*time.Second)
 		if c.Last {
-			length = between(r, 100*time.Millisecond, time.Second)
+			length = min(length, time.Second)
 		}
-		if err := s.run(length); err != nil {
+		if err := c.newSession(n).run(length); err != nil {
 			return fmt.Errorf("session %d: %w", n, err)
 		}
 	}
 	return nil
 }
 
-func journalPath(dir string, life int) string {
-	return filepath.Join(dir, fmt.Sprintf("journal-%d", life))
-}
-
-// reportAll reports now and then for as long as the process lives, and looks
-// for calls that hang.
+// reportAll reports now and then for as long as the process lives.
 func (c *child) reportAll() {
-	for ; ; time.Sleep(tick) {
-		c.advance()
-		c.report(false)
-		now := measure()
+	for ; ; time.Sleep(250 * time.Millisecond) {
+		now := c.report(report{})
 		if now.Heap > maxHeap || now.RSS > maxRSS {
-			c.fail(violationf("the process has too much memory: %+v", now))
-		}
-		if err := c.check(); err != nil {
-			c.fail(c.withStacks(err))
+			c.fail(violationf("the process has too much memory: %v", now))
 		}
 	}
 }
 
-func (c *child) report(closed bool) {
+// report reports r, to which it adds what it counts and measures.
+func (c *child) report(r report) resources {
 	c.reportMu.Lock()
-	defer c.reportMu.Unlock()
-	c.reportLocked(report{resources: measure(), Closed: closed})
-}
-
-func (c *child) reportLocked(r report) {
-	r.Gets = c.gets.take()
-	r.counts = counts{
-		Ops: c.ops.Load(), Commits: c.commits.Load(), Failed: c.failed.Load(), Faults: c.faults.Load(), Opens: c.opens.Load(),
-		Resumes: c.resumes.Load(), Checks: c.checks.Load(), Storms: c.storms.Load(), Copies: c.copies.Load(),
+	if r.Finding == "" { // else for good: the first finding counts
+		defer c.reportMu.Unlock()
+	}
+	if !r.Closed {
+		r.Resources = measure()
+	}
+	for i := range c.counts {
+		r.Counts[i] = c.counts[i].Load()
 	}
 	if err := c.out.Encode(r); err != nil {
 		os.Exit(1) // the parent is gone
 	}
+	return r.Resources
 }
 
 // fail reports a finding and ends the process, with all as it is.
 func (c *child) fail(err error) {
-	c.reportMu.Lock() // for good: the first finding counts
 	kind := "an error that has no cause"
 	var v violation
 	if errors.As(err, &v) {
 		kind = "a wrong answer"
 	}
-	c.reportLocked(report{resources: measure(), Finding: fmt.Sprintf("life %d: %s: %v", c.Life, kind, err)})
-	os.Exit(exitFinding)
+	c.report(report{Finding: fmt.Sprintf("life %d: %s: %v", c.Life, kind, err)})
+	os.Exit(3)
 }
 
-// withStacks adds the stacks of all goroutines to an error.
-func (c *child) withStacks(err error) error {
-	buf := make([]byte, 4<<20)
-	return fmt.Errorf("%w\n%s", err, buf[:runtime.Stack(buf, true)])
+// patience is how long a call may take: a store must never hang.
+const patience = 5 * time.Minute
+
+// call runs fn, which calls the store. If that hangs the child dies, and says where.
+func (c *child) call(name string, fn func() error) error {
+	defer testenv.Watch(patience, func() string { return name })()
+	return fn()
+}
+
+// eventually waits until ok, a minute at most.
+func eventually(ok func() bool) error {
+	for begin := time.Now(); !ok(); time.Sleep(5 * time.Millisecond) {
+		if d := time.Since(begin); d > time.Minute {
+			return fmt.Errorf("not within %v", d)
+		}
+	}
+	return nil
 }

@@ -15,15 +15,15 @@ type disk struct {
 	*faultfs.FS
 	unmapped bool // files can't be mapped
 	met      *atomic.Uint64
-	clock    *clock
 
 	weather atomic.Int64 // counts beginnings and ends of storms: odd during one
-	calm    atomic.Int64 // when the last one ended, by the clock
+	calm    atomic.Int64 // when the last one ended, since the disk was made
+	made    time.Time
 }
 
 // newDisk returns a calm disk that adds the faults that it lets happen to met.
-func newDisk(unmapped bool, met *atomic.Uint64, c *clock) *disk {
-	d := &disk{unmapped: unmapped, met: met, clock: c}
+func newDisk(unmapped bool, met *atomic.Uint64) *disk {
+	d := &disk{unmapped: unmapped, met: met, made: time.Now()}
 	d.FS = faultfs.New(vfs.Default, d.unmap)
 	return d
 }
@@ -37,7 +37,7 @@ func (d *disk) unmap(op vfs.Op, _ string, _ int64) error {
 }
 
 // begin begins a storm. One goroutine does so at a time.
-func (d *disk) begin(storm faultfs.InjectFunc) {
+func (d *disk) begin(storm vfs.InjectFunc) {
 	d.weather.Add(1)
 	d.Inject(func(op vfs.Op, name string, n int64) error {
 		err := d.unmap(op, name, n)
@@ -53,7 +53,7 @@ func (d *disk) begin(storm faultfs.InjectFunc) {
 // end ends the storm.
 func (d *disk) end() {
 	d.Inject(d.unmap)
-	d.calm.Store(int64(d.clock.now()))
+	d.calm.Store(int64(time.Since(d.made)))
 	d.weather.Add(1)
 }
 
@@ -62,17 +62,17 @@ func (d *disk) stormy() bool { return d.weather.Load()&1 == 1 }
 // hadStorm tells whether there was one since the disk was made.
 func (d *disk) hadStorm() bool { return d.weather.Load() > 0 }
 
-// excuses tells whether an error of an operation that began at a weather has
-// its cause in a storm that met the operation.
-func (d *disk) excuses(begun int64, err error) bool {
-	return harness.IsInjected(err) && (begun&1 == 1 || d.weather.Load() != begun)
-}
-
 // aftermath is how long after a storm its errors may still be told of by what
 // waits for background work: that is tried again after 5 seconds at most.
 const aftermath = 40 * time.Second
 
+// excuses tells whether an error of an operation that began at a weather has
+// its cause in a storm: in one that met it, or, if it writes, in one before.
+func (d *disk) excuses(begun int64, err error, writes bool) bool {
+	return writes && d.excusesLate(err) || harness.IsInjected(err) && (begun&1 == 1 || d.weather.Load() != begun)
+}
+
 // excusesLate is excuses for calls that may report what went wrong before.
 func (d *disk) excusesLate(err error) bool {
-	return harness.IsInjected(err) && (d.stormy() || d.clock.now()-time.Duration(d.calm.Load()) < aftermath)
+	return harness.IsInjected(err) && (d.stormy() || time.Since(d.made)-time.Duration(d.calm.Load()) < aftermath)
 }

@@ -1,5 +1,5 @@
 // Command soak runs a store under a mixed load, kills and faults for as long as
-// it is told, and checks every answer.
+// it is told, checks every answer, and looks for what grows.
 //
 //	go run ./test/soak -t 30m
 //
@@ -10,17 +10,11 @@
 // SIGKILL, at any moment, or are told to end. In some the file system fails for
 // moments (storms).
 //
-// What must be there is known at any time because each commit follows from the
-// seed, its writer and its number (commit.go), writers own their keys, and a
-// child notes in a journal, a write call each, which commits were acknowledged.
-// The parent reads the journal when the child is dead, and gives the next one
-// the state that follows (model.go).
-//
-// So the model is a number for each key, and not a harness.State. With 200,000
-// keys a State takes 30 MB, and the one after a commit is a copy of 7 MB, which
-// takes longer than the commit. The numbers take 1.6 MB. They are changed in
-// place, by several writers at once, and readers compare them before and after a
-// read. Options and storms are those of package harness.
+// Each client has keys of its own, and does the steps of package harness on the
+// store and on the model of its keys (client.go). A journal says how many commits
+// of each step are there, a write call each. The parent reads it when the child
+// is dead, draws the same steps again, and gives the next child the states that
+// follow.
 //
 // All choices come from the seed, the number of the life and that of the
 // session; how they fall together in time does not.
@@ -42,24 +36,24 @@ type config struct {
 	time  time.Duration
 	dir   string
 	seed  uint64
-	keys  int
+	keys  int           // of a client
 	every time.Duration // between two lines of figures
 	limit time.Duration // of each life
 
 	// between is called between two lives with the store's directory. Tests do
 	// harm there.
-	between func(life int, store string)
+	between func(store string)
 }
 
 func main() {
 	if isChild() {
-		os.Exit(childMain(os.Stdin, os.Stdout))
+		os.Exit(childMain(os.Stdout))
 	}
 	var c config
 	flag.DurationVar(&c.time, "t", 10*time.Minute, "`how long`")
 	flag.StringVar(&c.dir, "dir", "", "work in a new directory below this `directory` (default: that of temporary files)")
-	flag.Uint64Var(&c.seed, "seed", 0, "repeat the run with this `number` (default: another one each time)")
-	flag.IntVar(&c.keys, "keys", 200_000, "`how many` keys there can be at most")
+	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "repeat the run with this `number`")
+	flag.IntVar(&c.keys, "keys", 5000, "`how many` keys each client can have at most")
 	flag.DurationVar(&c.every, "every", time.Minute, "`time` between two lines of figures")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -80,14 +74,8 @@ var errFinding = errors.New("there is a finding")
 
 // run soaks a store and writes figures to out.
 func run(ctx context.Context, c config, out io.Writer) error {
-	if c.time <= 0 || c.every <= 0 {
-		return errors.New("-t and -every must be above zero")
-	}
-	if c.keys < writers*minSlots {
-		return fmt.Errorf("-keys %d: there must be at least %d", c.keys, writers*minSlots)
-	}
-	if c.seed == 0 {
-		c.seed = uint64(time.Now().UnixNano())
+	if c.time <= 0 || c.every <= 0 || c.keys <= 0 {
+		return errors.New("-t, -every and -keys must be above zero")
 	}
 	dir, err := os.MkdirTemp(c.dir, "soak-")
 	if err != nil {
@@ -96,8 +84,6 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	fmt.Fprintf(out, "soak of %v, seed %d, in %s\nrepeat: go run ./test/soak -t %v -keys %d -seed %d\n",
 		c.time, c.seed, dir, c.time, c.keys, c.seed)
 	p := newParent(c, dir, out)
-	p.tick = time.NewTicker(c.every)
-	defer p.tick.Stop()
 	if err := p.run(ctx); err != nil {
 		fmt.Fprintf(out, "kept: %s\n", dir)
 		return err

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
 	"runtime/metrics"
@@ -14,6 +16,17 @@ import (
 type resources struct {
 	Heap, RSS               uint64 // bytes
 	Descriptors, Goroutines int
+}
+
+const mega = 1e6
+
+func (r resources) String() string {
+	return fmt.Sprintf("heap %.1f MB  RSS %.1f MB  descriptors %d  goroutines %d", float64(r.Heap)/mega, float64(r.RSS)/mega, r.Descriptors, r.Goroutines)
+}
+
+// max returns the larger of both, each figure by itself.
+func (r resources) max(o resources) resources {
+	return resources{max(r.Heap, o.Heap), max(r.RSS, o.RSS), max(r.Descriptors, o.Descriptors), max(r.Goroutines, o.Goroutines)}
 }
 
 func measure() resources {
@@ -40,4 +53,14 @@ func usage(dir, suffix string) (sum int64) {
 		return nil
 	})
 	return sum
+}
+
+// residentBytes returns how much memory the process has, 0 where the system does not say.
+func residentBytes() uint64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	var size, pages uint64
+	if _, serr := fmt.Sscan(string(text), &size, &pages); err != nil || serr != nil {
+		return 0
+	}
+	return pages * uint64(os.Getpagesize())
 }

@@ -20,8 +20,6 @@ const (
 	trendRSS  = 96 << 20
 )
 
-func (t *trend) add(r resources) { t.samples = append(t.samples, r) }
-
 // check returns a violation if something grows.
 func (t *trend) check() error {
 	n := len(t.samples)
@@ -31,7 +29,7 @@ func (t *trend) check() error {
 	early, late := least(t.samples[n/4:n/2]), least(t.samples[n-n/4:])
 	if late.Heap > early.Heap+trendHeap || late.RSS > early.RSS+trendRSS ||
 		late.Descriptors > early.Descriptors || late.Goroutines > early.Goroutines {
-		return violationf("%s grows: with the store closed there was %+v in the second quarter, %+v in the last of %d times",
+		return violationf("%s grows: with the store closed there was %v in the second quarter, %v in the last of %d times",
 			t.name, early, late, n)
 	}
 	return nil
