@@ -27,44 +27,6 @@ func benchBundle(tb testing.TB, tables int) (b *Bundle, present, absent [][]byte
 	return mustOpen(tb, m.bytes(tb)), present, absent
 }
 
-func BenchmarkMayContain(b *testing.B) {
-	for _, tables := range []int{1, 64, 1024} {
-		bundle, present, absent := benchBundle(b, tables)
-		for _, c := range []struct {
-			name string
-			keys [][]byte
-		}{{"miss", absent}, {"hit", present}} {
-			b.Run(fmt.Sprintf("%s/tables=%d", c.name, tables), func(b *testing.B) {
-				b.ReportAllocs()
-				i, maybe := 0, 0
-				for b.Loop() {
-					if i += 7919; i >= len(c.keys) {
-						i %= len(c.keys)
-					}
-					if bundle.MayContain(c.keys[i]) {
-						maybe++
-					}
-				}
-			})
-		}
-	}
-}
-
-func BenchmarkOpen(b *testing.B) {
-	m := &model{}
-	var keys [][]byte
-	for i := range 200_000 {
-		keys = append(keys, fmt.Appendf(nil, "user%012d", i))
-	}
-	m.addRun(b, 6, 64, 10, keys)
-	data := m.bytes(b)
-	b.SetBytes(int64(len(data)))
-	b.ReportAllocs()
-	for b.Loop() {
-		mustOpen(b, data)
-	}
-}
-
 func TestMayContain_AllocatesNothing(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector allocates")

@@ -182,17 +182,3 @@ func TestAllocate_Nothing(t *testing.T) {
 }
 
 var sink uint64
-
-func BenchmarkHash(b *testing.B) {
-	for _, n := range []int{8, 16, 100, 1000} {
-		key := make([]byte, n)
-		for _, c := range all {
-			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					sink, _ = c.hash(key)
-				}
-			})
-		}
-	}
-}

@@ -3,7 +3,6 @@ package base
 import (
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 )
 
@@ -72,25 +71,4 @@ func TestCounter(t *testing.T) {
 			t.Fatalf("the sum is %d, want 160", n)
 		}
 	}
-}
-
-// BenchmarkCounter adds on all processors at once, to a Counter and to one word that they share. Run
-// it with -cpu 1,2: the difference of the second is what a contended write costs.
-func BenchmarkCounter(b *testing.B) {
-	b.Run("stripes", func(b *testing.B) {
-		var c Counter
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				c.Add(1)
-			}
-		})
-	})
-	b.Run("one word", func(b *testing.B) {
-		var n atomic.Uint64
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				n.Add(1)
-			}
-		})
-	})
 }

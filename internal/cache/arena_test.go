@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -176,19 +175,6 @@ func TestEvict_LooksAtNoOtherChunk(t *testing.T) {
 	copy(s.arena.chunks, chunks)
 	checkArena(t, s)
 	c.Close()
-}
-
-// BenchmarkMiss inserts blocks into full caches of many chunks, so that each evicts another.
-func BenchmarkMiss(b *testing.B) {
-	for _, n := range []int{64, 4096} {
-		b.Run(fmt.Sprintf("chunks=%d", n), func(b *testing.B) {
-			c, miss := manyChunks(n)
-			for b.Loop() {
-				miss()
-			}
-			c.Close()
-		})
-	}
 }
 
 // The sizes of blocks change again and again, and some blocks are pinned. The

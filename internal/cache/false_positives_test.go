@@ -320,26 +320,3 @@ func TestFalsePositives_NoAllocation(t *testing.T) {
 		t.Errorf("Remember allocates %v times", n)
 	}
 }
-
-func BenchmarkFalsePositives_Has(b *testing.B) {
-	f := NewFalsePositives(1 << 20)
-	keys := make([][]byte, 1<<12)
-	for i := range keys {
-		keys[i] = fmt.Appendf(nil, "key%013d", i)
-		if i%2 == 0 {
-			f.Remember(1, keys[i], uint64(i)*mixA)
-		}
-	}
-	for _, c := range []struct {
-		name string
-		odd  int
-	}{{"known", 0}, {"unknown", 1}} {
-		b.Run(c.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for i := range b.N {
-				k := 2*i&(len(keys)-1) | c.odd
-				_ = f.Has(1, keys[k], uint64(k)*mixA)
-			}
-		})
-	}
-}

@@ -67,54 +67,11 @@ var benchShapes = []struct {
 	{"url", func(i int) []byte { return fmt.Appendf(nil, "https://example.org/%08x", i) }},
 }
 
-func BenchmarkMerging(b *testing.B) {
-	for _, k := range []int{2, 5, 30} {
-		for _, burst := range []int{1, 10} {
-			for _, shape := range benchShapes {
-				it := NewMerging(benchHands(k, burst, shape.key)...)
-				name := fmt.Sprintf("children=%d/burst=%d/%s", k, burst, shape.name)
-				b.Run("next/"+name, func(b *testing.B) {
-					b.ReportAllocs()
-					it.First()
-					for b.Loop() {
-						if it.Next() == nil {
-							it.First()
-						}
-					}
-				})
-				if k != 5 || burst != 1 {
-					continue
-				}
-				b.Run("prev/"+name, func(b *testing.B) {
-					b.ReportAllocs()
-					it.Last()
-					for b.Loop() {
-						if it.Prev() == nil {
-							it.Last()
-						}
-					}
-				})
-			}
-		}
-	}
-}
-
 // A oneTable is a run whose tables are all the same, and take no time to open.
 type oneTable struct{ it sliceIter }
 
 func (o *oneTable) Bounds(i int) (smallest, largest []byte) { return nil, nil }
 func (o *oneTable) Open(i int) (base.Iterator, error)       { return &o.it, nil }
-
-func BenchmarkConcat(b *testing.B) {
-	run := &oneTable{it: *benchHands(1, 1, benchShapes[0].key)[0].(*sliceIter)}
-	it := NewConcat(10, run)
-	b.ReportAllocs()
-	for b.Loop() {
-		if it.Next() == nil {
-			it.First()
-		}
-	}
-}
 
 func TestAllocations_None(t *testing.T) {
 	merged := NewMerging(benchHands(5, 3, benchShapes[1].key)...)

@@ -111,37 +111,3 @@ func checkFindMany(t *testing.T, ranges *Ranges, b bounds, keys [][]byte) {
 		}
 	}
 }
-
-func BenchmarkRanges(b *testing.B) {
-	const n = 64
-	of := func(i int) []byte { return fmt.Appendf(nil, "%016x", uint64(i)*(1<<64-1)/(2*n)) }
-	var all bounds
-	ranges := NewRanges(n, of(0), of(2*n-1))
-	for i := range n {
-		all = append(all, [2][]byte{of(2 * i), of(2*i + 1)})
-		ranges.Set(i, all[i][0], all[i][1])
-	}
-	r := rand.New(rand.NewPCG(1, 2))
-	keys, some := make([][]byte, 1<<13), make([]uint8, 256)
-	for i := range keys {
-		keys[i] = fmt.Appendf(nil, "%016x", r.Uint64())
-	}
-	for i := range some {
-		some[i] = uint8(i)
-	}
-	sum := 0
-	b.Run("one", func(b *testing.B) {
-		for i := range b.N {
-			sum += ranges.Find(keys[i%len(keys)], all)
-		}
-	})
-	b.Run("many", func(b *testing.B) {
-		var heads Heads
-		var found [256]int32
-		for i := 0; i < b.N; i += len(found) {
-			asked := keys[i%len(keys):][:len(found)]
-			ranges.HeadsOf(asked, some, &heads)
-			ranges.FindMany(asked, some, &heads, all, found[:])
-		}
-	})
-}

@@ -22,10 +22,3 @@ func TestBytes(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
-
-func BenchmarkBytes(b *testing.B) {
-	p := make([]byte, 4096)
-	for b.Loop() {
-		Bytes(p)
-	}
-}

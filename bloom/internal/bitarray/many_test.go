@@ -1,7 +1,6 @@
 package bitarray
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -57,44 +56,5 @@ func TestAddMany_OddWord(t *testing.T) {
 	a := Make(1000, 7)
 	if a.AddMany([]uint64{1}); a.Count != 0 || a.Ones() != 0 {
 		t.Errorf("one word made %d keys and %d bits", a.Count, a.Ones())
-	}
-}
-
-func BenchmarkMany(b *testing.B) {
-	const batch = 1024
-	for _, n := range []int{1_000_000, 64_000_000} {
-		if testing.Short() && n > 1_000_000 {
-			continue
-		}
-		a := Make(uint64(n)*10, 7)
-		r := rand.New(rand.NewPCG(3, 4))
-		for range n / batch {
-			a.AddMany(randomHashes(r, batch))
-		}
-		hashes, out := randomHashes(r, 1<<20), make([]bool, batch)
-		i := 0
-		run := func(name string, do func(hashes []uint64)) {
-			b.Run(fmt.Sprintf("keys=%dM/%s", n/1_000_000, name), func(b *testing.B) {
-				for b.Loop() {
-					if i += 2 * batch; i+2*batch > len(hashes) {
-						i = 0
-					}
-					do(hashes[i : i+2*batch])
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/batch, "ns/key")
-			})
-		}
-		run("miss/one", func(hashes []uint64) {
-			for j := range out {
-				out[j] = a.Has(hashes[2*j], hashes[2*j+1])
-			}
-		})
-		run("miss/many", func(hashes []uint64) { a.HasMany(hashes, out) })
-		run("add/one", func(hashes []uint64) {
-			for j := range out {
-				a.Add(hashes[2*j], hashes[2*j+1])
-			}
-		})
-		run("add/many", func(hashes []uint64) { a.AddMany(hashes) })
 	}
 }
