@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/shaledb/shale/internal/testenv"
@@ -163,52 +161,6 @@ func TestAdvance_EnoughOpenFiles(t *testing.T) {
 			t.Error(err)
 		}
 		closeTest(t, ro)
-	}
-}
-
-// Reads of a handle with few descriptors never fail while the writer compacts tables away.
-func TestAdvance_FewOpenFilesBesideAWriter(t *testing.T) {
-	db, _, o := fewFiles(t)
-	ro := openTest(t, &o)
-	done := make(chan struct{})
-	var readers sync.WaitGroup
-	for seed := range uint64(3) {
-		readers.Go(func() {
-			r := rand.New(rand.NewPCG(seed, 3))
-			for !t.Failed() {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				k := fmt.Appendf(nil, "k%05d", r.IntN(97*5))
-				if v, err := ro.Get(k); err != nil || len(v) == 0 {
-					t.Errorf("Get(%s) = %.9q, %v", k, v, err)
-				}
-				if ok, err := ro.Has(k); err != nil || !ok {
-					t.Errorf("Has(%s) = %v, %v", k, ok, err)
-				}
-				for e, err := range ro.Scan(Range{Lower: k, Limit: 1}) {
-					if err != nil || string(e.Key) != string(k) {
-						t.Errorf("Scan from %s: %s, %v", k, e.Key, err)
-					}
-				}
-				if err := ro.GetMany([][]byte{k}, func(_ int, _ []byte, found bool) error {
-					return errorIf(!found, fmt.Errorf("%s is not found", k))
-				}); err != nil {
-					t.Errorf("GetMany: %v", err)
-				}
-			}
-		})
-	}
-	r := rand.New(rand.NewPCG(5, 5))
-	for range 100 {
-		rewrite(t, db, r)
-	}
-	close(done)
-	readers.Wait()
-	if _, err := ro.Advance(context.Background()); err != nil { // Verify reads all tables
-		t.Error(err)
 	}
 }
 

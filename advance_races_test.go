@@ -390,51 +390,6 @@ func TestAdvance_NoDescriptorsIsNoRace(t *testing.T) {
 	}
 }
 
-// A directory that another store replaces while it is opened is opened as it is then, and nothing of the one before
-// stays open.
-func TestAdvance_AnotherStoreWhileOpening(t *testing.T) {
-	mem := vfs.NewMem()
-	opts := tinyStore(mem)
-	fillSeed := func(dir string, seed uint64, n int) {
-		o := opts
-		o.testing.seed = seed
-		db, err := Open(dir, &o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range n {
-			mustPut(t, db, fmt.Sprintf("k%05d", i), strings.Repeat(dir, 100))
-		}
-		if err := errors.Join(db.Compact(context.Background(), Range{}), db.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	fillSeed("db", 5, 100)
-	fillSeed("other", 6, 40)
-	before := mem.OpenFiles()
-	var once sync.Once
-	ro := opts
-	ro.ReadOnly, ro.FS = true, &hookedFS{FS: mem, opening: func(name string) (err error) {
-		if strings.HasSuffix(name, ".wal") {
-			once.Do(func() {
-				err = errors.Join(mem.Rename("db", "gone"), mem.Rename("other", "db"), fs.ErrNotExist)
-			})
-		}
-		return err
-	}}
-	db, err := Open("db", &ro)
-	if err != nil {
-		t.Fatalf("Open: %v", err)
-	}
-	if text := scanAll(t, db, Range{}); strings.Count(text, "=otherother") != 40 || strings.Contains(text, "=dbdb") {
-		t.Errorf("it shows %.200s", text)
-	}
-	if open := mem.OpenFiles() - before; open > len(db.Tables()) {
-		t.Errorf("%d files are open, for %d tables", open, len(db.Tables()))
-	}
-	closeTest(t, db)
-}
-
 // While a reader is in the middle of a log, the writer gives back what it has reserved behind the end of that, or trims
 // a log that it has sealed: the file ends before the place to be read, again and again.
 func TestAdvance_LogIsCutShort(t *testing.T) {

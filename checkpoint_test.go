@@ -18,38 +18,6 @@ import (
 	"github.com/shaledb/shale/vfs/faultfs"
 )
 
-// A checkpoint opens as a store of its own with the state at which it was made. Neither of the two sees
-// later writes of the other.
-func TestCheckpoint(t *testing.T) {
-	fsys := vfs.NewMem()
-	opts := small()
-	opts.FS = fsys
-	db := openTest(t, opts)
-	fill(t, db, 3000, 0)
-	if err := db.Checkpoint("copy"); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Checkpoint("copy"); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("Checkpoint into an existing directory: %v", err)
-	}
-	fill(t, db, 3000, 1)
-	if err := db.Compact(context.Background(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	cp, err := Open("copy", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeTest(t, cp)
-	for i := range 3000 {
-		wantGet(t, cp, fmt.Sprintf("key%06d", i), fmt.Sprintf("value %d of round 0", i), true)
-		wantGet(t, db, fmt.Sprintf("key%06d", i), fmt.Sprintf("value %d of round 1", i), true)
-	}
-	fill(t, cp, 3000, 2)
-	wantGet(t, cp, "key000000", "value 0 of round 2", true)
-	wantGet(t, db, "key000000", "value 0 of round 1", true)
-}
-
 // noLinks fails hard links, so that a checkpoint copies the files.
 func noLinks(op vfs.Op) error {
 	if op == vfs.OpLink {
@@ -380,49 +348,5 @@ func TestCheckpoint_RelativePathAndChdir(t *testing.T) {
 	wantGet(t, cp, "key000007", "value 7 of round 0", true)
 	if names, _ := os.ReadDir(other); len(names) > 0 {
 		t.Errorf("Checkpoint made %v in the later working directory", names)
-	}
-}
-
-// A checkpoint links the store's log, so that two stores share the file. Neither of them
-// uses it again for new writes, even after it was closed and opened again.
-func TestCheckpoint_SharedLogsAreNotUsedAgain(t *testing.T) {
-	for _, first := range []string{"db", "copy"} {
-		mem := vfs.NewMem()
-		opts := tinyStore(mem)
-		opts.CompactionWorkers = -1
-		db, err := Open("db", &opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustPut(t, db, "k", "v") // it is in the log only, so that the checkpoint links the log
-		if err := db.Checkpoint("copy"); err != nil {
-			t.Fatal(err)
-		}
-		// As after a crash: what is not in tables stays in the shared log.
-		db.cancel()
-		db.background.Wait()
-		db.abandon()
-		mem = mem.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep})
-		opts.FS = mem
-		if db, err = Open(first, &opts); err != nil {
-			t.Fatal(err)
-		}
-		for i := range 10 { // new logs, which may take the files of obsolete ones
-			fillRandom(t, db, 100*i, 100)
-			if err := db.Flush(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		for _, dir := range []string{"db", "copy"} {
-			db, err := Open(dir, &opts)
-			if err != nil {
-				t.Fatalf("%s after %s went on alone: %v", dir, first, err)
-			}
-			wantGet(t, db, "k", "v", true)
-			closeTest(t, db)
-		}
 	}
 }

@@ -2,10 +2,8 @@ package shale
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -106,56 +104,6 @@ func TestCompact_BesideWriters(t *testing.T) {
 	}
 }
 
-// TestCompact_GivesSpaceBackBesideWriters deletes keys and compacts their range while other keys
-// are written. No tombstone of them is left, with and without automatic compactions.
-func TestCompact_GivesSpaceBackBesideWriters(t *testing.T) {
-	const keys = 4000
-	for _, workers := range []int{-1, 1, 3} {
-		if testenv.Race && workers < 3 {
-			continue // the case of three workers has the same goroutines
-		}
-		synctest.Test(t, func(t *testing.T) {
-			var handle atomic.Pointer[DB]
-			var deepest atomic.Int64
-			opts := besideOptions(500*time.Microsecond, &handle, &deepest)
-			opts.MemtableSize, opts.TableSize, opts.CompactionWorkers = 16<<10, 16<<10, workers
-			db := mustOpen(t, "db", opts)
-			longestPut(t, db, keys)
-			for i := range keys {
-				mustPut(t, db, fmt.Sprintf("gone%08d", i*7919%keys), "value")
-			}
-			for i := range keys {
-				mustDelete(t, db, fmt.Sprintf("gone%08d", i*31%keys))
-			}
-			stop := make(chan struct{})
-			var writing sync.WaitGroup
-			writing.Go(func() {
-				for i := 0; ; i++ {
-					select {
-					case <-stop:
-						return
-					default:
-						mustPut(t, db, fmt.Sprintf("key%08d", i*7919%keys), "new")
-						time.Sleep(10 * time.Microsecond)
-					}
-				}
-			})
-			if err := db.Compact(t.Context(), Prefix("gone")); err != nil {
-				t.Errorf("Compact: %v", err)
-			}
-			close(stop)
-			writing.Wait()
-			for _, info := range db.Tables() {
-				if string(info.Largest) >= "gone" && string(info.Smallest) < "gone~" && info.Tombstones > 0 {
-					t.Errorf("%d workers: table %v in level %d, from %s to %s, has %d tombstones",
-						workers, info.Number, info.Level, info.Smallest, info.Largest, info.Tombstones)
-				}
-			}
-			closeTest(t, db)
-		})
-	}
-}
-
 // TestCompact_DeadlineAndClose runs two calls of Compact while a goroutine writes. The context of
 // one ends, and the store is closed during the other.
 func TestCompact_DeadlineAndClose(t *testing.T) {
@@ -201,109 +149,6 @@ func TestCompact_DeadlineAndClose(t *testing.T) {
 			}
 		})
 	}
-}
-
-// megabytes returns the sizes of the levels in MiB.
-func megabytes(m Metrics) (mb []int64) {
-	for _, l := range m.Levels {
-		mb = append(mb, l.Bytes>>20)
-	}
-	return mb
-}
-
-// TestCompact_LongestPutBeside needs SHALE_LONG. On a store of 400 MB on the disk with memtables
-// of 256 KiB, two writers write as fast as the store lets them while Compact compacts all of it,
-// and for some seconds before and after. It prints the longest waits, which should stay below
-// 200 ms on a machine that does nothing else.
-func TestCompact_LongestPutBeside(t *testing.T) {
-	if testenv.Long(t) == 0 {
-		t.Skip("SHALE_LONG is not set")
-	}
-	const keys, writers = 3_600_000, 2
-	seed := testenv.Seed(t)
-	var handle atomic.Pointer[DB]
-	var deepest atomic.Int64
-	opts := besideOptions(0, &handle, &deepest)
-	opts.FS, opts.MemtableSize, opts.TableSize, opts.CompactionWorkers = nil, 32<<20, 0, 0
-	dir := t.TempDir()
-	db := mustOpen(t, dir, opts)
-	put := func(rng *rand.Rand) error {
-		value := make([]byte, 100)
-		for i := 0; i < len(value); i += 4 {
-			binary.LittleEndian.PutUint32(value[i:], rng.Uint32())
-		}
-		return db.Put(fmt.Appendf(nil, "key%013d", rng.IntN(keys)), value)
-	}
-	rng := rand.New(rand.NewPCG(seed, 0))
-	for range keys * 3 / 2 {
-		if err := put(rng); err != nil {
-			t.Fatal(err)
-		}
-	}
-	mustFlush(t, db) // with the small memtables below, a log to replay would make level 0 deep
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	opts.MemtableSize = 256 << 10
-	db = mustOpen(t, dir, opts)
-	for m := db.Metrics(); m.Compacting > 0 || m.CompactionDebt > 0; m = db.Metrics() {
-		time.Sleep(10 * time.Millisecond)
-	}
-	measure := func(what string, during func()) {
-		deepest.Store(0)
-		handle.Store(db)
-		defer handle.Store(nil)
-		stop := make(chan struct{})
-		var writing sync.WaitGroup
-		var mu sync.Mutex
-		var longest time.Duration
-		var over, written int
-		for w := range writers {
-			writing.Go(func() {
-				rng := rand.New(rand.NewPCG(seed, 1+uint64(w)))
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					begin := time.Now()
-					if err := put(rng); err != nil {
-						t.Error(err)
-						return
-					}
-					took := time.Since(begin)
-					mu.Lock()
-					written++
-					longest = max(longest, took)
-					if took > 50*time.Millisecond {
-						over++
-					}
-					mu.Unlock()
-				}
-			})
-		}
-		before := db.Metrics()
-		begin := time.Now()
-		during()
-		took := time.Since(begin)
-		m := db.Metrics().Sub(before)
-		close(stop)
-		writing.Wait()
-		t.Logf("%s: %.1f s, %d writes, the longest waited %v, %d more than 50ms, held back %v by memtables and %v by level 0; "+
-			"up to %d runs in level 0; compacted %d MB; levels of %d MB before", what, took.Seconds(), written, longest, over,
-			m.StallMemtables, m.StallLevel0, deepest.Load(), m.CompactBytes>>20, megabytes(before))
-		if deepest.Load() >= stopRuns {
-			t.Errorf("%s: level 0 had %d runs, want less than %d", what, deepest.Load(), stopRuns)
-		}
-	}
-	measure("without Compact", func() { time.Sleep(10 * time.Second) })
-	measure("beside Compact", func() {
-		if err := db.Compact(t.Context(), Range{}); err != nil {
-			t.Error(err)
-		}
-	})
-	measure("after Compact", func() { time.Sleep(5 * time.Second) })
 }
 
 // A step of Compact holds tables that compactions of level 0 need, until level 0 is full and

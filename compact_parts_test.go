@@ -213,37 +213,6 @@ func TestCompact_PartFails(t *testing.T) {
 	}
 }
 
-// If the file system panics in a part, the caller of Compact gets the panic. Nothing stays reserved
-// then, and the next Compact succeeds.
-func TestCompact_PartPanics(t *testing.T) {
-	s := partsStoreOf(t, 7)
-	before := s.state(t)
-	s.faults.Inject(func(op vfs.Op, name string, _ int64) error {
-		if op == vfs.OpCreate && s.scheduler.Busy() > 0 {
-			panic("out of order")
-		}
-		return nil
-	})
-	func() {
-		defer func() {
-			if p := fmt.Sprint(recover()); !strings.HasPrefix(p, "out of order") {
-				t.Errorf("Compact panics with %q", p)
-			}
-		}()
-		t.Error("Compact returns", s.compact(4))
-	}()
-	s.faults.Inject(nil)
-	if !s.scheduler.Unused() {
-		t.Errorf("%d workers are busy, or inputs are reserved", s.scheduler.Busy())
-	}
-	if err := s.compact(4); err != nil || s.state(t) != before {
-		t.Errorf("the next Compact: %v, or readers see something else", err)
-	}
-	for _, snap := range s.snapshots {
-		_ = snap.Close()
-	}
-}
-
 // A part that ends gives its worker back while others go on, so that another compaction may begin.
 func TestCompact_PartGivesWorkerBack(t *testing.T) {
 	s := partsStoreOf(t, 7)

@@ -85,121 +85,6 @@ func TestCompact_Range(t *testing.T) {
 	}
 }
 
-// Compact takes the memtable along. In the last level nothing is left of keys that were deleted.
-func TestCompact_Memtable(t *testing.T) {
-	db := groups(t, "ab")
-	for i := range 50 {
-		mustDelete(t, db, fmt.Sprintf("a%03d", i))
-	}
-	if err := db.Compact(t.Context(), Prefix("a")); err != nil {
-		t.Fatal(err)
-	}
-	if got := shape(db); got != "b00" {
-		t.Errorf("after a compaction of what was deleted: %s, want b00", got)
-	}
-	if got := scanAll(t, db, Prefix("a")); got != "" {
-		t.Errorf("Scan: %s", got)
-	}
-}
-
-// Compact, Flush and Verify return when their context is cancelled, and change no answer.
-func TestCompact_Cancelled(t *testing.T) {
-	db := groups(t, "ab")
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := db.Compact(ctx, Range{}); !errors.Is(err, context.Canceled) {
-		t.Errorf("Compact: %v, want %v", err, context.Canceled)
-	}
-	mustPut(t, db, "c", "1")
-	if err := db.Flush(ctx); err != nil && !errors.Is(err, context.Canceled) { // a flush that is quick succeeds
-		t.Errorf("Flush: %v, want %v", err, context.Canceled)
-	}
-	if err := db.Verify(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Verify: %v, want %v", err, context.Canceled)
-	}
-	wantGet(t, db, "a000", "1", true)
-	if err := db.Compact(t.Context(), Range{}); err != nil {
-		t.Error(err)
-	}
-	if got := shape(db); got != "a6 b6 c6" {
-		t.Errorf("%s, want a6 b6 c6", got)
-	}
-}
-
-// A table may have the empty key as its only key. Its bounds are empty and not nil, so that they
-// are not taken for missing ones.
-func TestCompact_TableOfTheEmptyKey(t *testing.T) {
-	opts := small()
-	opts.CompactionWorkers = -1
-	db := openTest(t, opts)
-	for _, value := range []string{"1", "2"} {
-		for _, key := range []string{"a", ""} { // one table each
-			mustPut(t, db, key, value)
-			mustFlush(t, db)
-		}
-		if err := db.Compact(context.Background(), Range{}); err != nil {
-			t.Fatal(err)
-		}
-		wantGet(t, db, "", value, true)
-		wantGet(t, db, "a", value, true)
-		// A table for "" alone in the last level.
-		mustDelete(t, db, "a")
-		if err := db.Compact(context.Background(), Range{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := scanAll(t, db, Range{}); got != "="+value {
-			t.Errorf("Scan = %q, want %q", got, "="+value)
-		}
-	}
-	for table := range db.mems.View().Tables() {
-		if table.Meta.Smallest == nil || table.Meta.Largest == nil {
-			t.Errorf("bounds of table %d are nil", table.Meta.Num)
-		}
-	}
-}
-
-// A store that allows several runs in a level gets such levels and answers from them. Opened with
-// one run allowed, it still answers, and compactions leave one run in each level.
-func TestLevelRuns(t *testing.T) {
-	r := rand.New(rand.NewPCG(testenv.Seed(t), 0))
-	opts := tinyStore(vfs.NewMem())
-	opts.testing.baseSize = 4 << 10
-	want := make(map[string]string)
-	for _, runs := range []int{4, 1} {
-		opts.testing.runs = runs
-		db, err := Open("db", &opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The first store ends with several runs in a level, and the second often begins with them.
-		most := levelRunsOf(db)
-		for i := 0; i < 2000 || i < 20_000 && runs > 1 && levelRunsOf(db) < 2; i++ {
-			key, value := fmt.Sprintf("%04d", r.IntN(1000)), fmt.Sprintf("%d of %d, %040d", i, runs, i)
-			want[key] = value
-			mustPut(t, db, key, value)
-			most = max(most, levelRunsOf(db))
-		}
-		if runs > 1 && most < 2 {
-			t.Errorf("at most %d runs in a level", most)
-		}
-		for key, value := range want {
-			if got, err := db.Get([]byte(key)); err != nil || string(got) != value {
-				t.Fatalf("%d runs: Get(%q) = %q, %v, want %q", runs, key, got, err, value)
-			}
-		}
-		if runs == 1 {
-			waitIdle(t, db)
-			if n := levelRunsOf(db); n > 1 {
-				t.Errorf("a level still has %d runs", n)
-			}
-		}
-		t.Logf("%d runs allowed, up to %d seen", runs, most)
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // levelRunsOf returns how many runs the levels below level 0 have at most.
 func levelRunsOf(db *DB) (most int) {
 	for level := 1; level < manifest.NumLevels; level++ {
@@ -306,5 +191,47 @@ func TestCosts_OfAFill(t *testing.T) {
 			}
 			closeTest(t, db)
 		})
+	}
+}
+
+// A store that allows several runs in a level gets such levels and answers from them. Opened with
+// one run allowed, it still answers, and compactions leave one run in each level.
+func TestLevelRuns(t *testing.T) {
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 0))
+	opts := tinyStore(vfs.NewMem())
+	opts.testing.baseSize = 4 << 10
+	want := make(map[string]string)
+	for _, runs := range []int{4, 1} {
+		opts.testing.runs = runs
+		db, err := Open("db", &opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The first store ends with several runs in a level, and the second often begins with them.
+		most := levelRunsOf(db)
+		for i := 0; i < 2000 || i < 20_000 && runs > 1 && levelRunsOf(db) < 2; i++ {
+			key, value := fmt.Sprintf("%04d", r.IntN(1000)), fmt.Sprintf("%d of %d, %040d", i, runs, i)
+			want[key] = value
+			mustPut(t, db, key, value)
+			most = max(most, levelRunsOf(db))
+		}
+		if runs > 1 && most < 2 {
+			t.Errorf("at most %d runs in a level", most)
+		}
+		for key, value := range want {
+			if got, err := db.Get([]byte(key)); err != nil || string(got) != value {
+				t.Fatalf("%d runs: Get(%q) = %q, %v, want %q", runs, key, got, err, value)
+			}
+		}
+		if runs == 1 {
+			waitIdle(t, db)
+			if n := levelRunsOf(db); n > 1 {
+				t.Errorf("a level still has %d runs", n)
+			}
+		}
+		t.Logf("%d runs allowed, up to %d seen", runs, most)
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

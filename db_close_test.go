@@ -248,43 +248,6 @@ func TestClose_IteratorBesideOthers(t *testing.T) {
 	closeTest(t, c.db)
 }
 
-// Resume of a store whose log has failed runs during Close. It does its work or returns
-// ErrClosed, and leaves no file open.
-func TestClose_BesideResume(t *testing.T) {
-	r := rand.New(rand.NewPCG(testenv.Seed(t), 4))
-	for range 5 * closingRounds(t) {
-		mem := vfs.NewMem()
-		fault := faultfs.New(mem, nil)
-		c, _ := closingStore(t, r, fault)
-		for try := 0; c.db.Err() == nil; try++ {
-			if try == 100 {
-				t.Fatal("no write fails")
-			}
-			fault.Inject(faultfs.FailAt(1, syscall.EIO, vfs.OpSync)) // the failure may hit a flush instead
-			b := new(Batch)
-			b.SetDurability(SyncEach)
-			_ = errors.Join(b.Put([]byte("lost"), nil), c.db.Write(c.ctx, b))
-		}
-		fault.Inject(nil)
-		var wg sync.WaitGroup
-		for range 2 {
-			wg.Go(func() {
-				if err := c.db.Resume(); err != nil && err != ErrClosed {
-					t.Errorf("Resume beside Close: %v, want nil or ErrClosed itself", err)
-				}
-			})
-		}
-		linger(r)
-		if err := c.db.Close(); err != nil && !errors.Is(err, syscall.EIO) {
-			t.Errorf("Close: %v", err)
-		}
-		wg.Wait()
-		if n := mem.OpenFiles(); n != 0 {
-			t.Errorf("%d files are open after Close", n)
-		}
-	}
-}
-
 // A call that flushes in its own goroutine returns ErrClosed itself when Close interrupts
 // that flush, and not context.Canceled: its caller has cancelled nothing.
 func TestClose_InTheMidstOfAFlush(t *testing.T) {

@@ -46,14 +46,6 @@ func wantMaybe(t *testing.T, b *bundle.Bundle, keys ...string) {
 	}
 }
 
-// The bundle of an empty store denies every key.
-func TestExportFilters_Empty(t *testing.T) {
-	b, info := exportTest(t, openTest(t, nil))
-	if info.Tables != 0 || b.MayContain([]byte("a")) || b.MayContain(nil) {
-		t.Errorf("the bundle of an empty store: %+v, MayContain(a) = %v", info, b.MayContain([]byte("a")))
-	}
-}
-
 // If memtables can't be flushed, the bundle has their keys nevertheless.
 func TestExportFilters_Refused(t *testing.T) {
 	testenv.CheckLeaks(t)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -209,63 +208,4 @@ func TestExportFilters_Meanwhile(t *testing.T) {
 		t.Fatalf("%d operations have sequence numbers up to %d", ops, n)
 	}
 	t.Logf("%d bundles while %d operations went on, %d keys asked, %d runs of memtables; %d flushes", bundles, ops, asked, memtables, db.Metrics().Flushes)
-}
-
-// On real input: a bundle of a blocklist gives the same answers as the store for hosts that are not on
-// the blocklist, and answers maybe for 2 % of them at most.
-func TestExportFilters_RealHosts(t *testing.T) {
-	testenv.SkipRace(t)
-	step := 12
-	switch {
-	case testenv.Race:
-		step = 200
-	case testing.Short():
-		step = 25
-	}
-	present, absent := dataLines(t, "malicious-hosts.txt", step), dataLines(t, "benign-hosts.txt", step)
-	size := max(256<<10/int64(step), 4<<10)
-	opts := &Options{MemtableSize: size, TableSize: size, Durability: SyncManual, CompactionWorkers: -1, testing: testOptions{baseSize: size}}
-	db := load(t, opts, present, 20)
-	b, info := exportTest(t, db)
-	for _, key := range present {
-		if !b.MayContain(key) {
-			t.Fatalf("the bundle denies %q", key)
-		}
-	}
-	maybe := 0
-	for _, key := range absent {
-		got := b.MayContain(key)
-		if got != db.MayContain(key) {
-			t.Fatalf("the bundle answers %v for %q, the store not", got, key)
-		}
-		if got {
-			maybe++
-		}
-	}
-	share := float64(maybe) / float64(len(absent))
-	t.Logf("%+v: %.2f bytes a key, %d absent keys asked, %.4f answered maybe, %.4f predicted", info, float64(info.Bytes)/float64(len(present)), len(absent), share, b.PredictedFPR())
-	if share > 0.02 {
-		t.Errorf("%.4f of the absent keys are answered maybe", share)
-	}
-}
-
-// Two exports of the same state have the same bytes.
-func TestExportFilters_Deterministic(t *testing.T) {
-	opts := small()
-	opts.CompactionWorkers, opts.testing.now = -1, func() time.Time { return time.Unix(1_700_000_000, 0) }
-	db := openTest(t, opts)
-	fill(t, db, 500, 0)
-	var first, second bytes.Buffer
-	for _, w := range []io.Writer{&first, &second} {
-		if _, err := db.ExportFilters(context.Background(), w); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !bytes.Equal(first.Bytes(), second.Bytes()) {
-		t.Error("the same state gives other bytes the second time")
-	}
-	b, err := bundle.Open(first.Bytes())
-	if err != nil || b.Created().Unix() != 1_700_000_000 {
-		t.Errorf("created %v, %v", b.Created(), err)
-	}
 }

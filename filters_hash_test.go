@@ -14,44 +14,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A store is opened with another hash function and another kind of filter each time. Keys written
-// under one choice are found under all others, and false positives stay rare.
-func TestFilterHash_Changes(t *testing.T) {
-	opts := tinyStore(vfs.NewMem())
-	opts.CompactionWorkers = -1
-	n := 0
-	for round, choice := range []struct {
-		hash FilterHash
-		kind FilterKind
-	}{{Murmur3, BlockedFilter}, {XXH3, FuseFilter}, {SipHash, BlockedFilter}, {Murmur3, FuseFilter}, {SipHash, FuseFilter}, {XXH3, BlockedFilter}} {
-		opts.FilterHash, opts.LastLevelFilter = choice.hash, choice.kind
-		db := openTest(t, &opts)
-		for range 400 {
-			mustPut(t, db, fmt.Sprintf("key%06d", n), fmt.Sprint(n))
-			n++
-		}
-		mustFlush(t, db)
-		if round == 3 {
-			settle(t, db)
-		}
-		before := db.Metrics()
-		for i := range n {
-			wantGet(t, db, fmt.Sprintf("key%06d", i), fmt.Sprint(i), true)
-			wantGet(t, db, fmt.Sprintf("key%06dx", i), "", false)
-		}
-		m := db.Metrics().Sub(before)
-		if asked := m.FilterNegative + m.FilterFalsePositive; m.FilterFalsePositive*20 > asked || m.NoFilter > 0 {
-			t.Errorf("%+v: %d false positives of %d, %d tables without filter", choice, m.FilterFalsePositive, asked, m.NoFilter)
-		}
-		if err := db.Verify(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // Each store has its own secret for SipHash, and keeps it as long as it has a filter that was made
 // with it.
 func TestFilterHash_Secret(t *testing.T) {

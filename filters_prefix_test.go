@@ -196,64 +196,6 @@ func checkRange(t *testing.T, from Reader, r Range, want []string) {
 	}
 }
 
-// Tombstones hide the keys of older runs from a scan of their prefix. A snapshot from before the
-// deletion still finds the keys.
-func TestPrefix_Tombstones(t *testing.T) {
-	db := prefixStore(t, FixedPrefix(2))
-	for _, k := range []string{"aa1", "ab1", "ab2", "ac1"} {
-		mustPut(t, db, k, "v")
-	}
-	settle(t, db)
-	s, err := db.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	mustDelete(t, db, "ab1")
-	mustDelete(t, db, "ab2")
-	mustPut(t, db, "ad1", "v")
-	mustFlush(t, db)
-	checkRange(t, db, Prefix("ab"), nil)
-	checkRange(t, db, Prefix("a"), []string{"aa1", "ac1", "ad1"})
-	checkRange(t, s, Prefix("ab"), []string{"ab1", "ab2"})
-	checkRange(t, s, Prefix("ad"), nil)
-}
-
-// A store is opened with another prefix rule each time. Each table keeps the rule that it was written
-// with, so that scans find the keys of all tables.
-func TestPrefix_RuleChanges(t *testing.T) {
-	mem := vfs.NewMem()
-	opts := tinyStore(mem)
-	opts.CompactionWorkers = -1
-	rules := []PrefixRule{FixedPrefix(3), DelimitedPrefix(':', 1), {}, FixedPrefix(1), DelimitedPrefix('b', 2)}
-	var all []string
-	for i, rule := range rules {
-		opts.FilterPrefix = rule
-		db := openTest(t, &opts)
-		for _, k := range []string{"a:", "abb:", "abbc", "bb", "b:b:b", "ccc"} {
-			k += fmt.Sprint(i)
-			all = append(all, k)
-			mustPut(t, db, k, "v")
-		}
-		mustFlush(t, db)
-		slices.Sort(all)
-		for _, k := range all {
-			for n := range len(k) + 1 {
-				var want []string
-				for _, other := range all {
-					if strings.HasPrefix(other, k[:n]) {
-						want = append(want, other)
-					}
-				}
-				checkRange(t, db, Prefix(k[:n]), want)
-			}
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // Random ranges over random keys give what a sorted list of the keys gives.
 func TestPrefix_Random(t *testing.T) {
 	testenv.SkipRace(t)

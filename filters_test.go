@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -171,55 +170,6 @@ func TestFilterBits_SequentialLoad(t *testing.T) {
 	if m.CompactBytes > m.FlushBytes/2 {
 		t.Errorf("%d bytes were compacted, although the tables should have been moved", m.CompactBytes)
 	}
-}
-
-// A run carries a sum over its filters in memory from one version to the next. While filters are
-// released and come back, each known sum equals the sum over the run's tables.
-func TestFilterSum_IsThatOfTheTables(t *testing.T) {
-	testenv.SkipRace(t)
-	opts := small()
-	opts.FS, opts.FilterBits, opts.FilterMemory = vfs.NewMem(), 16, 8<<10
-	db := openTest(t, opts)
-	known, short := 0, 0
-	check := func(drop bool) {
-		v := db.mems.View()
-		if drop {
-			done := db.filters.Changing()
-			v.Runs[0].Tables[0].Reader.DropFilter()
-			done()
-			v.FilterMemory(db.filters.Epoch())
-		}
-		for _, r := range v.Runs {
-			got, ok := r.FilterSum(db.filters.Epoch())
-			want := tree.FilterSum{Epoch: got.Epoch}
-			for _, table := range r.Tables {
-				want.Add(table, 1)
-			}
-			if !ok || got.Epoch != db.filters.Epoch() {
-				continue // the sum is not known, or the filters have changed since
-			}
-			known++
-			if got != want {
-				t.Errorf("run of level %d: %+v, want %+v", r.Level, got, want)
-			}
-			if want.Short > 0 {
-				short++
-			}
-		}
-	}
-	for round := range 6 {
-		for i := range 4 {
-			fill(t, db, 1500, round)
-			mustFlush(t, db)
-			check(i%2 == 1) // the next flush takes the sums over
-		}
-		settle(t, db)
-		check(false)
-	}
-	if known == 0 || short == 0 {
-		t.Errorf("%d sums known, %d of them of runs that lack filters, want some", known, short)
-	}
-	t.Logf("%d sums, %d of runs that lack filters", known, short)
 }
 
 // With binary fuse filters in the last level, a store has at most 60 % of the false positives that

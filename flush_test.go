@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -15,26 +14,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
-
-// A flush whose table can't be created leaves no file, and its number is not kept as pending.
-func TestFlush_FailedCreateLeavesNoNumber(t *testing.T) {
-	faults := faultfs.New(vfs.NewMem(), nil)
-	db := openTest(t, &Options{FS: faults, CompactionWorkers: -1})
-	mustPut(t, db, "k", "v")
-	faults.Inject(func(op vfs.Op, name string, _ int64) error {
-		return errorIf(op == vfs.OpCreate && strings.HasSuffix(name, ".sst"), syscall.EIO)
-	})
-	if err := db.Flush(context.Background()); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("Flush = %v; want EIO", err)
-	}
-	faults.Inject(nil)
-	if err := db.Flush(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if n := reflect.ValueOf(db.tree).Elem().FieldByName("pending").Len(); n != 0 {
-		t.Errorf("%d tables are pending, and nothing makes one", n)
-	}
-}
 
 // A flush that can't be written to the manifest removes its table. The next flush succeeds.
 func TestFlush_FailedManifestLeavesNoTables(t *testing.T) {

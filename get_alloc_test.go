@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"runtime"
 	"strconv"
 	"testing"
 
@@ -165,25 +164,6 @@ func TestAllocations_NewIterator(t *testing.T) {
 		if n > test.allowed {
 			t.Errorf("%s: %v allocations; want %v", test.name, n, test.allowed)
 		}
-	}
-}
-
-// BenchmarkRead measures each operation of readPaths, and fails if it allocates.
-func BenchmarkRead(b *testing.B) {
-	db := readStore(b)
-	for name, read := range readPaths(b, db) {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			for i := range b.N {
-				read(i)
-			}
-			runtime.ReadMemStats(&after)
-			if n := after.Mallocs - before.Mallocs; n > 100+uint64(b.N)/100 {
-				b.Errorf("%d allocations in %d operations; want none", n, b.N)
-			}
-		})
 	}
 }
 

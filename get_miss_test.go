@@ -2,13 +2,11 @@ package shale
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -89,100 +87,6 @@ func TestMiss_RealHosts(t *testing.T) {
 			}
 		})
 	}
-}
-
-// In stores with keys of every kind, lookups of absent keys meet as many false positives as the
-// filters promise. Package bloom tests the rates of single filters in detail.
-func TestMiss_EveryKind(t *testing.T) {
-	testenv.SkipRace(t)
-	seed, n := uint64(1), 20_000 // the same each time: no failure by chance
-	long := testenv.Long(t) > 0
-	switch {
-	case long:
-		seed, n = testenv.Seed(t), 50_000
-	case testenv.Race:
-		n = 2000
-	case testing.Short():
-		n = 8000 // enough for a compaction of level 0
-	}
-	widths := []float64{10, 4, 20, 6, 24, 8, 14, 2, 12, 16}
-	t.Logf("%-25s %5s %7s %8s %9s %9s %7s", "kind", "bits", "keys", "asked", "promised", "met", "sigmas")
-	for i, kind := range allKinds(t) {
-		of := widths[i%len(widths):][:1]
-		if long {
-			of = widths
-		}
-		for _, bits := range of {
-			present, absent := kind.Make(seed+uint64(i), n, n)
-			f := measureFPR(t, bits, present, absent)
-			t.Logf("%-25s %5v %7d %8d %9.1f %9.0f %7.2f", kind.Name, bits, len(present), len(absent), f.promised, f.met, f.sigmas())
-			random := kind.Name == "random" && bits >= 4
-			if f.metrics < f.promised*0.99 || random && f.metrics > f.promised*1.2 {
-				t.Errorf("%s, %v bits: the levels predict %.2f false positives, the tables that were asked %.2f", kind.Name, bits, f.metrics, f.promised)
-			}
-			if f.spread < f.promised*0.94 || f.spread > f.metrics*1.001 || random && f.spread > f.promised*1.1 {
-				t.Errorf("%s, %v bits: Metrics predicts %.2f false positives, the tables that were asked %.2f", kind.Name, bits, f.spread, f.promised)
-			}
-			if math.Abs(f.sigmas()) > 5 {
-				t.Errorf("%s, %v bits: %.0f false positives, %.1f promised, %.1f sigmas", kind.Name, bits, f.met, f.promised, f.sigmas())
-			}
-		}
-	}
-}
-
-// An fprSum has the false positives that some misses met, and how many were to be expected,
-// computed in three ways.
-type fprSum struct {
-	met, promised float64 // promised is the sum over the filters that were asked
-	lines         float64 // how many cache lines the filters have
-	metrics       float64 // predicted by the levels, for keys inside the range of every run
-	spread        float64 // predicted by Metrics, for keys that are spread like those present
-}
-
-// sigmas returns how far met and promised are apart, in standard deviations. A filter promises
-// up to 4 % too little (bloom/fpr.go), and the rates of its single cache lines differ by about
-// two thirds.
-func (f fprSum) sigmas() float64 {
-	most := 1.04 * f.promised
-	mean := min(max(f.met, f.promised), most)
-	return 2 * (math.Sqrt(f.met+3./8) - math.Sqrt(mean+3./8)) / math.Sqrt(1+mean*0.5/f.lines)
-}
-
-// measureFPR stores some keys and looks up others. It checks that the store counts exactly the
-// false positives that its filters gave.
-func measureFPR(t *testing.T, bits float64, present, absent [][]byte) (f fprSum) {
-	t.Helper()
-	db := load(t, &Options{MemtableSize: 64 << 10, TableSize: 128 << 10, Durability: SyncManual, CompactionWorkers: -1, FilterBits: bits}, present, 1)
-	before := db.Metrics()
-	runs := db.mems.View().Runs
-	given := uint64(0)
-	for _, k := range absent {
-		if has, err := db.Has(k); has || err != nil {
-			t.Fatalf("Has(%.60q) = %v, %v", k, has, err)
-		}
-		for _, r := range runs {
-			table := r.Find(k)
-			if table == nil || table.Filter() == nil {
-				continue
-			}
-			f.promised += table.PredictedFPR()
-			if table.Filter().MayContainHash(bloom.Hash(k)) {
-				given++
-			}
-		}
-	}
-	m := db.Metrics().Sub(before)
-	met := m.FilterFalsePositive + m.FalsePositivesRemembered
-	if met != given {
-		t.Errorf("filters gave %d false positives, %d were counted", given, met)
-	}
-	for _, l := range m.Levels {
-		f.metrics += l.PredictedFPR * float64(len(absent))
-	}
-	f.spread = m.PredictedFPR() * float64(len(absent))
-	f.met, f.lines = float64(met), float64(m.FilterMemory)/64
-	closeTest(t, db)
-	return f
 }
 
 // A filter is read when its table is opened, never by a lookup. With the data blocks in the

@@ -16,34 +16,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// GetMany calls its function for each key in the order of the keys, with the answer of Get, and returns
-// the function's error.
-func TestGetMany(t *testing.T) {
-	db := openTest(t, small())
-	fill(t, db, 3000, 0)
-	mustFlush(t, db)
-	keys := [][]byte{[]byte("key000010"), []byte("nope"), []byte("key000010"), []byte("key002999"), []byte(""), []byte("key000000")}
-	next := 0
-	err := db.GetMany(keys, func(i int, value []byte, found bool) error {
-		if i != next {
-			t.Errorf("fn got index %d, want %d", i, next)
-		}
-		next++
-		want, err := db.Get(keys[i])
-		if found != (err == nil) || !bytes.Equal(value, want) || (!found && value != nil) {
-			t.Errorf("GetMany %q = %q, %v; Get = %q, %v", keys[i], value, found, want, err)
-		}
-		return nil
-	})
-	if err != nil || next != len(keys) {
-		t.Errorf("GetMany: %v after %d keys", err, next)
-	}
-	boom := errors.New("boom")
-	if err := db.GetMany(keys, func(int, []byte, bool) error { return boom }); !errors.Is(err, boom) {
-		t.Errorf("GetMany = %v, want fn's error", err)
-	}
-}
-
 // An error of the function ends GetMany, even if it is ErrNotFound. GetMany must not take it for its own
 // answer, not even for a key that it looks up later than others: the first five are not in the cache, and
 // the values of the others fill a batch.
@@ -78,24 +50,6 @@ func TestGetMany_ErrNotFoundOfFn(t *testing.T) {
 			t.Errorf("fn was called %v times, and was to end it at key %d", calls, i)
 		}
 		clear(calls)
-	}
-}
-
-// An empty value is empty and not nil, even with a new buffer from the pool.
-func TestGetMany_EmptyValue(t *testing.T) {
-	db := openTest(t, small())
-	mustPut(t, db, "k", "")
-	for range 2 {
-		runtime.GC() // the second collection empties the pool
-	}
-	err := db.GetMany([][]byte{[]byte("k")}, func(_ int, value []byte, found bool) error {
-		if value == nil || !found {
-			t.Errorf("GetMany = %v, %v; want a slice that is empty and not nil", value, found)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
 	}
 }
 
@@ -190,43 +144,6 @@ func TestGetMany_ReadError(t *testing.T) {
 	var damage *CorruptionError
 	if err := db.GetMany(keys, func(int, []byte, bool) error { return nil }); !errors.As(err, &damage) {
 		t.Errorf("GetMany of damaged tables = %v", err)
-	}
-}
-
-// BenchmarkGetMany compares GetMany with single lookups of present keys. The blocks are in the cache, or
-// each has to be read from the file system. The figures are for one key.
-func BenchmarkGetMany(b *testing.B) {
-	for _, cache := range []int64{64 << 20, -1} {
-		db := openTest(b, &Options{CacheSize: cache, Durability: SyncManual})
-		fill(b, db, 100_000, 0)
-		if err := db.Compact(b.Context(), Range{}); err != nil {
-			b.Fatal(err)
-		}
-		r := rand.New(rand.NewPCG(1, 2))
-		all := make([][]byte, 10_000)
-		for i := range all {
-			all[i] = fmt.Appendf(nil, "key%06d", r.IntN(100_000))
-		}
-		for _, n := range []int{10, 1000} {
-			bench := func(way string, do func(keys [][]byte)) {
-				b.Run(fmt.Sprintf("cached=%v/keys=%d/%s", cache > 0, n, way), func(b *testing.B) {
-					for i := 0; i < b.N; i += n {
-						do(all[i%len(all):][:n])
-					}
-				})
-			}
-			var buf []byte
-			bench("one by one", func(keys [][]byte) {
-				for _, k := range keys {
-					buf, _ = db.AppendValue(buf[:0], k)
-				}
-			})
-			bench("together", func(keys [][]byte) {
-				if err := db.GetMany(keys, func(int, []byte, bool) error { return nil }); err != nil {
-					b.Fatal(err)
-				}
-			})
-		}
 	}
 }
 

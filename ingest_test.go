@@ -224,62 +224,6 @@ func wantNothingLeft(t *testing.T, db *DB, mem *vfs.Mem) {
 	}
 }
 
-// Snapshots from before and after an ingestion keep their states through later ingestions and
-// compactions. Opened again, the store has all.
-func TestIngest_Snapshots(t *testing.T) {
-	for _, compression := range []Compression{Snappy, Zstd, NoCompression} {
-		o := small()
-		o.FS, o.Compression = vfs.NewMem(), compression
-		db := openTest(t, o)
-		for i := range 300 {
-			mustPut(t, db, fmt.Sprintf("k%06d", i), "old")
-		}
-		before := mustSnapshot(t, db)
-		mustIngest(t, db, sortedKeys(100, 2000, "new"))
-		after := mustSnapshot(t, db)
-		mustPut(t, db, "k000150", "newest")
-		mustIngest(t, db, sortedKeys(140, 160, "last"))
-		mustPut(t, db, "k000151", "newest")
-		check := func(db *DB) {
-			t.Helper()
-			wantGet(t, db, "k000150", "last", true)
-			wantGet(t, db, "k000151", "newest", true)
-			wantGet(t, db, "k001999", "new", true)
-		}
-		for range 2 {
-			wantGet(t, before, "k000150", "old", true)
-			wantGet(t, before, "k001000", "", false)
-			wantGet(t, after, "k000150", "new", true)
-			wantGet(t, after, "k001000", "new", true)
-			check(db)
-			for _, want := range []struct {
-				r Reader
-				n int
-			}{{before, 300}, {after, 2000}, {db, 2000}} {
-				n := 0
-				for _, err := range want.r.Scan(Range{}) {
-					if n++; err != nil {
-						t.Fatal(err)
-					}
-				}
-				if n != want.n {
-					t.Errorf("%d keys, want %d", n, want.n)
-				}
-			}
-			if err := db.Compact(context.Background(), Range{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_, _ = before.Close(), after.Close()
-		mustIngest(t, db, sortedKeys(3000, 3100, "x"))
-		closeTest(t, db)
-		db = openTest(t, o)
-		check(db)
-		wantGet(t, db, "k003000", "x", true)
-		closeTest(t, db)
-	}
-}
-
 // PutIfAbsent finds an ingested key, and inserts a key of an ingestion that has failed.
 func TestIngest_PutIfAbsent(t *testing.T) {
 	db := openTest(t, small())

@@ -1,85 +1,10 @@
 package shale
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 )
-
-// Every movement of a closed iterator fails with ErrClosed, and it may be closed twice.
-func TestIterator_Closed(t *testing.T) {
-	db := layered(t)
-	it := db.NewIterator(Range{})
-	if !it.Next() {
-		t.Fatal(it.Err())
-	}
-	for range 2 {
-		if err := it.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		if it.Valid() {
-			t.Error("a closed iterator is valid")
-		}
-		for _, m := range moves {
-			if m.on(it) || !errors.Is(it.Err(), ErrClosed) {
-				t.Errorf("%s of a closed iterator: %v, want ErrClosed", m.name, it.Err())
-			}
-		}
-	}
-	if n := db.Metrics().OpenIterators; n != 0 {
-		t.Errorf("%d iterators are open", n)
-	}
-}
-
-// The memory of a closed iterator may serve a later one. Calls of the closed one fail, and do not
-// disturb the later one.
-func TestIterator_ClosedBesideOthers(t *testing.T) {
-	db := layered(t)
-	want := entriesOf(t, db, Range{})
-	for range 20 {
-		old := db.NewIterator(Range{Upper: []byte("b")})
-		if !old.Next() {
-			t.Fatal(old.Err())
-		}
-		if err := old.Close(); err != nil {
-			t.Fatal(err)
-		}
-		it := db.NewIterator(Range{})
-		var got []string
-		for it.Next() {
-			if old.Next() || old.SeekGE(nil) || old.Prev() || old.Last() || old.Valid() || !errors.Is(old.Err(), ErrClosed) {
-				t.Fatalf("a closed iterator moves; Err() = %v", old.Err())
-			}
-			if len(old.Key())+len(old.Value()) > 0 {
-				t.Fatalf("a closed iterator is at %q = %q", old.Key(), old.Value())
-			}
-			if err := old.Close(); err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, string(it.Key())+"="+string(it.Value()))
-		}
-		if err := errors.Join(it.Err(), it.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("beside a closed one: %q, want %q", got, want)
-		}
-	}
-}
-
-// entriesOf returns the entries of a range, each as key=value.
-func entriesOf(t *testing.T, db *DB, r Range) (list []string) {
-	t.Helper()
-	for e, err := range db.Scan(r) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, string(e.Key)+"="+string(e.Value))
-	}
-	return list
-}
 
 // Once the store is closed, each movement of an iterator fails, wherever the iterator is, and Err
 // is ErrClosed.

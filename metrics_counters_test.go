@@ -15,26 +15,6 @@ import (
 // Tests count on as many samples as one processor or two take, whatever machine they run on.
 func init() { tree.SampleEvery = 16 }
 
-// About one lookup in tree.SampleEvery is sampled. If a program repeats a cycle of up to 40 lookups, that
-// holds for each place in the cycle.
-func TestSampled_EachPlaceOfACycle(t *testing.T) {
-	const n = 1 << 16
-	for turns := range 40 {
-		counts := make([]int, turns+1)
-		for i := range n {
-			if sampled(uint64(i + 1)) {
-				counts[i%(turns+1)]++
-			}
-		}
-		want := n / tree.SampleEvery / (turns + 1)
-		for turn, got := range counts {
-			if got < want*3/4 || got > want*5/4+1 {
-				t.Errorf("turn %d of %d: %d of %d are sampled, want about %d", turn, turns+1, got, n/(turns+1), want)
-			}
-		}
-	}
-}
-
 // Several goroutines ask for the shares at once, as compactions do, while lookups are counted. No
 // lookup is lost or counted twice.
 func TestProbeShares_AtOnce(t *testing.T) {

@@ -161,43 +161,6 @@ func TestOpen_ServesWhileItLoads(t *testing.T) {
 	}
 }
 
-// While filters and indexes are being read, everything else works.
-func TestOpen_WorkWhileItLoads(t *testing.T) {
-	work := map[string]func(t *testing.T, db *DB) error{
-		"close": func(*testing.T, *DB) error { return nil },
-		"compact": func(t *testing.T, db *DB) error {
-			return db.Compact(context.Background(), Range{})
-		},
-		"verify":     func(t *testing.T, db *DB) error { return db.Verify(context.Background()) },
-		"checkpoint": func(t *testing.T, db *DB) error { return db.Checkpoint("copy") },
-		"rebuild": func(t *testing.T, db *DB) error {
-			_, err := db.RebuildFilters(context.Background())
-			return err
-		},
-		"write": func(t *testing.T, db *DB) error {
-			mustPut(t, db, "new", "value")
-			return db.Flush(context.Background())
-		},
-	}
-	mem := laterStore(t)
-	for name, do := range work {
-		t.Run(name, func(t *testing.T) {
-			copied := mem.Crash(keepEverything)
-			db := mustOpen(t, "db", laterOptions(copied, nil))
-			if err := do(t, db); err != nil {
-				t.Fatal(err)
-			}
-			if name != "close" && name != "write" {
-				wantLaterKeys(t, db)
-				awaitLoaded(t, db)
-				wantLaterKeys(t, db)
-			}
-			closeTest(t, db)
-			wantNoOpenFiles(t, copied)
-		})
-	}
-}
-
 // RebuildFilters waits for filters that Open has left for later. It would take them for filters
 // that memory has no room for, and make smaller ones.
 func TestOpen_RebuildWhileItLoads(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/bundle"
-	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -182,28 +181,6 @@ func TestSidecars_Export(t *testing.T) {
 	}
 	if rate := float64(maybe) / 4000; rate > 3*db.Metrics().PredictedFPR()+0.01 {
 		t.Errorf("%.3f of absent keys may be there, %.3f are promised", rate, db.Metrics().PredictedFPR())
-	}
-}
-
-// A read-only handle goes on with its filters while another handle replaces them. A handle that is opened
-// afterwards finds the new ones.
-func TestSidecars_ReadOnlyBesideAWriter(t *testing.T) {
-	testenv.CheckLeaks(t)
-	for _, bits := range []float64{0, -1} {
-		db, opts := poor(t, func(*Options) {})
-		read := *opts
-		read.ReadOnly, read.FilterBits = true, bits
-		old := openTest(t, &read)
-		forceRebuild(t, db, 12)
-		for _, ro := range []*DB{old, openTest(t, &read)} {
-			wantKeys(t, ro, 4000)
-			if err := ro.Verify(context.Background()); err != nil {
-				t.Error(err)
-			}
-			if m := ro.Metrics(); m.UnusableFilters != 0 {
-				t.Errorf("%d filters can't be used", m.UnusableFilters)
-			}
-		}
 	}
 }
 

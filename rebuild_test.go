@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -327,60 +326,6 @@ func TestRebuildFilters_Refuses(t *testing.T) {
 	}
 	if _, err := db.RebuildFilters(context.Background()); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v", err)
-	}
-}
-
-// Filters are rebuilt while lookups, writes, flushes and compactions run. No answer changes, and no lookup
-// finds a table without a filter.
-func TestRebuildFilters_BesideAll(t *testing.T) {
-	testenv.CheckLeaks(t)
-	opts := bare(t, 6000)
-	opts.CompactionWorkers = 2
-	db := openTest(t, opts)
-	mustRebuild(t, db)
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	for w := range 2 {
-		wg.Go(func() {
-			for i := w; ; i++ {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if has, err := db.Has(fmt.Appendf(nil, "key%06d", i%6000)); !has || err != nil {
-					t.Errorf("Has(key%06d) = %v, %v", i%6000, has, err)
-					return
-				}
-				if has, err := db.Has(fmt.Appendf(nil, "key%06d!", i%6000)); has || err != nil {
-					t.Errorf("Has(key%06d!) = %v, %v", i%6000, has, err)
-					return
-				}
-			}
-		})
-	}
-	wg.Go(func() {
-		for i := range 4000 {
-			if err := db.Put(fmt.Appendf(nil, "key%06d", i*7%6000), []byte("later")); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	})
-	none := db.Metrics().NoFilter
-	for round := range 12 {
-		forceRebuild(t, db, []float64{14, 16, 18, 20}[round%4])
-		mustRebuild(t, db)
-	}
-	close(stop)
-	wg.Wait()
-	if now := db.Metrics().NoFilter; now != none {
-		t.Errorf("%d lookups have met a table without a filter", now-none)
-	}
-	waitIdle(t, db)
-	checkNoStrays(t, db)
-	if err := db.Verify(context.Background()); err != nil {
-		t.Error(err)
 	}
 }
 

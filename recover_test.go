@@ -260,43 +260,6 @@ func TestReopen_LeavesNoLogs(t *testing.T) {
 	}
 }
 
-// Sequence numbers of logs that were removed are not given to later writes.
-func TestReopen_SequenceGoesOn(t *testing.T) {
-	fs := vfs.NewMem()
-	last := uint64(0)
-	for i := range 10 {
-		db, err := Open("store", &Options{FS: fs})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := db.Snapshot()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Seq() < last {
-			t.Errorf("open %d begins at sequence number %d, the last one ended at %d", i, s.Seq(), last)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if i%3 == 0 {
-			if err := db.Put(fmt.Appendf(nil, "k%d", i), nil); err != nil {
-				t.Fatal(err)
-			}
-			if err := db.Flush(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-			last++
-		}
-		if err := db.Verify(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // A log with an unknown kind of operation was written by a newer version of shale. Open
 // returns ErrFormatTooNew and not a CorruptionError, and changes nothing in the directory.
 func TestOpen_BatchOfANewerVersion(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -127,40 +126,4 @@ func awaitPrepared(t *testing.T, db *DB) {
 			have, _ = db.logs.Spare()
 		}
 	})
-}
-
-// If a log can't be prepared, an event reports it, the rotation makes the log, and writes go on.
-func TestRotate_WhenPreparingFails(t *testing.T) {
-	var failed, told atomic.Int64
-	fsys := faultfs.New(vfs.NewMem(), func(op vfs.Op, name string, n int64) error {
-		if op == vfs.OpCreate && strings.HasSuffix(name, ".wal") && failed.Load() == 1 {
-			failed.Add(1)
-			return errors.New("no room")
-		}
-		return nil
-	})
-	opts := tinyStore(fsys)
-	opts.testing.minPrepared = 1
-	opts.OnEvent = func(e Event) {
-		if e.Kind == EventBackgroundError && e.Reason == "prepare log" {
-			told.Add(1)
-		}
-	}
-	db := mustOpen(t, "db", &opts)
-	failed.Store(1)
-	for i := 0; db.mems.View().Mem.Taken() <= opts.MemtableSize*3/4; i++ {
-		mustPut(t, db, fmt.Sprintf("key%d", i), "value")
-	}
-	testenv.Within(t, time.Minute, "preparing fails", func() {
-		for failed.Load() != 2 || told.Load() == 0 {
-			runtime.Gosched()
-		}
-	})
-	for i := range 1000 {
-		mustPut(t, db, fmt.Sprintf("more%d", i), "value")
-	}
-	if err := db.Err(); err != nil {
-		t.Error(err)
-	}
-	closeTest(t, db)
 }

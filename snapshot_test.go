@@ -2,10 +2,8 @@ package shale
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -13,59 +11,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
-
-// A snapshot shows its state through flushes and compactions. A compaction after its Close drops
-// what only the snapshot needed.
-func TestSnapshot(t *testing.T) {
-	db := openTest(t, small())
-	mustPut(t, db, "a", "old")
-	mustPut(t, db, "gone", "here")
-	s, err := db.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustPut(t, db, "a", "new")
-	mustPut(t, db, "b", "later")
-	mustDelete(t, db, "gone")
-	for _, step := range []func(){
-		func() {},
-		func() { mustFlush(t, db) },
-		func() {
-			if err := db.Compact(context.Background(), Range{}); err != nil {
-				t.Fatal(err)
-			}
-		},
-	} {
-		step()
-		wantGet(t, s, "a", "old", true)
-		wantGet(t, s, "gone", "here", true)
-		wantGet(t, s, "b", "", false)
-		wantGet(t, db, "a", "new", true)
-		wantGet(t, db, "gone", "", false)
-		if got, want := scanAll(t, s, Range{}), "a=old gone=here"; got != want {
-			t.Errorf("Scan of the snapshot = %q, want %q", got, want)
-		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Get([]byte("a")); !errors.Is(err, ErrClosed) {
-		t.Errorf("Get after Close: %v, want ErrClosed", err)
-	}
-	if err := s.Close(); !errors.Is(err, ErrClosed) {
-		t.Errorf("second Close: %v, want ErrClosed", err)
-	}
-	if err := db.Compact(context.Background(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	var entries uint64
-	for _, table := range db.Tables() {
-		entries += table.Entries
-	}
-	if entries != 2 {
-		t.Errorf("%d entries after the snapshot is gone, want 2", entries)
-	}
-}
 
 // Snapshots are taken and closed in random order while flushes and compactions run. Each shows its
 // state until it is closed.
@@ -146,66 +91,6 @@ func TestSnapshot_Many(t *testing.T) {
 	}
 }
 
-// Two snapshots are taken of the same state. When one of them is closed, the other keeps what it
-// needs.
-func TestSnapshot_SameState(t *testing.T) {
-	db := openTest(t, small())
-	mustPut(t, db, "k", "old")
-	first, second := mustSnapshot(t, db), mustSnapshot(t, db)
-	if first.Seq() != second.Seq() {
-		t.Errorf("two snapshots of one state: %d and %d", first.Seq(), second.Seq())
-	}
-	mustPut(t, db, "k", "new")
-	if third := mustSnapshot(t, db); third.Seq() <= second.Seq() {
-		t.Errorf("a later snapshot has number %d, the one before %d", third.Seq(), second.Seq())
-	} else if err := third.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := first.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := db.Compact(t.Context(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	wantGet(t, second, "k", "old", true)
-	if err := second.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// An iterator of a snapshot still shows the snapshot's state after the snapshot was closed.
-func TestSnapshot_IteratorOutlivesIt(t *testing.T) {
-	db := openTest(t, small())
-	mustPut(t, db, "a", "old")
-	mustFlush(t, db)
-	mustPut(t, db, "b", "old")
-	s := mustSnapshot(t, db)
-	it := s.NewIterator(Range{})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range []string{"a", "b", "c"} {
-		mustPut(t, db, k, "new")
-	}
-	if err := db.Compact(t.Context(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	got := ""
-	for it.Next() {
-		got += fmt.Sprintf("%s=%s ", it.Key(), it.Value())
-	}
-	if got != "a=old b=old " || it.Err() != nil {
-		t.Errorf("the iterator gives %s, %v", got, it.Err())
-	}
-	if err := it.Close(); err != nil {
-		t.Error(err)
-	}
-	late := s.NewIterator(Range{})
-	if late.Next() || !errors.Is(late.Err(), ErrClosed) || late.Close() != nil {
-		t.Errorf("an iterator of a closed snapshot: %v, want ErrClosed", late.Err())
-	}
-}
-
 // A table holds a key only in a version that is newer than a snapshot. A lookup through the
 // snapshot does not find it, and the store must not remember the key as absent from that table.
 func TestSnapshot_LaterKeyIsNotRememberedAbsent(t *testing.T) {
@@ -222,20 +107,6 @@ func TestSnapshot_LaterKeyIsNotRememberedAbsent(t *testing.T) {
 	if n := db.Metrics().FalsePositivesRemembered; n != 0 {
 		t.Errorf("%d lookups were answered from memory", n)
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// A snapshot of a read-only store shows the state at which the store was opened.
-func TestSnapshot_OfAReadOnlyStore(t *testing.T) {
-	mem := vfs.NewMem()
-	db := openTest(t, &Options{FS: mem})
-	mustPut(t, db, "k", "v")
-	ro := openTest(t, &Options{FS: mem, ReadOnly: true})
-	s := mustSnapshot(t, ro)
-	mustPut(t, db, "k", "w")
-	wantGet(t, s, "k", "v", true)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -289,86 +160,6 @@ func TestSnapshot_ClosedInTheMidstOfALookup(t *testing.T) {
 			}
 			if want := map[string]string{"AppendValue": "mine", "Has": "false"}[name]; v != want {
 				t.Errorf("%s gave %q with ErrClosed, want %q", name, v, want)
-			}
-		}
-	}
-}
-
-// Reads of a snapshot run while it is closed. They return its values or ErrClosed: never another
-// value, and never that a key is absent.
-func TestSnapshot_ClosedBesideReads(t *testing.T) {
-	const keys = 8
-	key := func(i int) []byte { return fmt.Appendf(nil, "key%d", i%keys) }
-	rounds := 30
-	if testenv.Long(t) > 0 {
-		rounds = 300
-	}
-	for _, remove := range []bool{false, true} {
-		o := small()
-		o.FS = vfs.NewMem()
-		db := openTest(t, o)
-		for round := range rounds {
-			want := fmt.Sprint(round)
-			for i := range keys {
-				mustPut(t, db, string(key(i)), want)
-			}
-			s := mustSnapshot(t, db)
-			holds := func(what string, value []byte, err error) bool {
-				if err == nil && string(value) != want || err != nil && !errors.Is(err, ErrClosed) {
-					t.Errorf("round %d, keys removed %v: %s = %q, %v; want %s, or ErrClosed", round, remove, what, value, err, want)
-				}
-				return err == nil && !t.Failed()
-			}
-			var readers, begun sync.WaitGroup
-			read := func(one func(i int) bool) {
-				begun.Add(1)
-				readers.Go(func() {
-					for i := 0; one(i); i++ {
-						if i == 0 {
-							begun.Done()
-						}
-					}
-				})
-			}
-			read(func(i int) bool {
-				value, err := s.Get(key(i))
-				return holds("Get", value, err)
-			})
-			read(func(i int) bool {
-				found, err := s.Has(key(i))
-				if err == nil && !found {
-					return holds("Has", nil, ErrNotFound)
-				}
-				return holds("Has", []byte(want), err)
-			})
-			read(func(int) bool {
-				n := 0
-				for e, err := range s.Scan(Range{}) {
-					if !holds("Scan", e.Value, err) {
-						return false
-					}
-					n++
-				}
-				if n != keys {
-					t.Errorf("round %d, keys removed %v: Scan gives %d keys, want %d, or ErrClosed", round, remove, n, keys)
-				}
-				return n == keys
-			})
-			begun.Wait()
-			for i := range keys {
-				if remove {
-					mustDelete(t, db, string(key(i)))
-				} else {
-					mustPut(t, db, string(key(i)), "later")
-				}
-			}
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-			mustFlush(t, db) // drops the versions that no snapshot needs
-			readers.Wait()
-			if t.Failed() {
-				return
 			}
 		}
 	}

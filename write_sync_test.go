@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -165,35 +163,6 @@ func TestCommit_SyncFails(t *testing.T) {
 	})
 }
 
-// The store is closed while writers wait for syncs outside of the queue. Each of them succeeds
-// or gets ErrClosed.
-func TestCommit_CloseBesideSyncs(t *testing.T) {
-	for round := range 30 {
-		db := openTest(t, &Options{FS: vfs.NewMem(), Durability: SyncManual, MemtableSize: 4 << 10})
-		var wg sync.WaitGroup
-		for w := range 4 {
-			wg.Go(func() {
-				for i := 0; ; i++ {
-					b := new(Batch)
-					_ = b.Put(fmt.Appendf(nil, "%d-%d", w, i), make([]byte, 100)) // far below every limit
-					b.SetDurability([]Durability{SyncEach, SyncManual}[w%2])
-					if err := db.Write(context.Background(), b); err != nil {
-						if err != ErrClosed {
-							t.Errorf("Write beside Close = %v", err)
-						}
-						return
-					}
-				}
-			})
-		}
-		for range round {
-			runtime.Gosched()
-		}
-		closeTest(t, db)
-		wg.Wait()
-	}
-}
-
 // TestCommit_SyncedWritersShare counts syncs. Sixteen writers that wait for the sync of each
 // of their writes share one sync, instead of one for the first and another for the rest. That
 // holds inside the queue, with SyncEach, and outside of it.
@@ -235,61 +204,6 @@ func TestCommit_SyncedWritersShare(t *testing.T) {
 			}
 			closeTest(t, db)
 		})
-	}
-}
-
-// TestCommit_SyncedBesideUnsynced counts the writes of four writers that do not sync, alone
-// and next to one that syncs each batch, in turns on one store on the disk. It prints the
-// ratio. With SHALE_LONG, which is how long it measures, the median of the rounds has to be at
-// least a half.
-func TestCommit_SyncedBesideUnsynced(t *testing.T) {
-	const rounds = 5
-	round := max(testenv.Long(t)/(2*rounds), 20*time.Millisecond)
-	db, err := Open(t.TempDir(), &Options{Durability: SyncManual})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeTest(t, db)
-	var number atomic.Uint64
-	// write runs writers for a round and returns how many writes each kind made.
-	write := func(synced int) (unsyncedWrites, syncedWrites int) {
-		var counts [5]int
-		var wg sync.WaitGroup
-		end := time.Now().Add(round)
-		for w := range 4 + synced {
-			wg.Go(func() {
-				b := new(Batch)
-				for time.Now().Before(end) {
-					b.Reset()
-					_ = b.Put(fmt.Appendf(nil, "key%012d", number.Add(1)), make([]byte, 100)) // far below every limit
-					if w == 4 {
-						b.SetDurability(SyncEach)
-					}
-					if err := db.Write(context.Background(), b); err != nil {
-						t.Error(err)
-						return
-					}
-					counts[w]++
-				}
-			})
-		}
-		wg.Wait()
-		return counts[0] + counts[1] + counts[2] + counts[3], counts[4]
-	}
-	var ratios []float64
-	var alone, beside, synced int
-	for range rounds {
-		a, _ := write(0)
-		b, s := write(1)
-		alone, beside, synced = alone+a, beside+b, synced+s
-		ratios = append(ratios, float64(b)/float64(a))
-	}
-	slices.Sort(ratios)
-	second := (rounds * round).Seconds()
-	t.Logf("4 unsynced writers: %.0f writes a second alone, %.0f beside a synced one, which makes %.0f; medians of %d rounds: %.2f of the rate",
-		float64(alone)/second, float64(beside)/second, float64(synced)/second, rounds, ratios[rounds/2])
-	if testenv.Long(t) > 0 && ratios[rounds/2] < 0.5 {
-		t.Errorf("beside a synced writer, unsynced ones make %.2f of their writes, want at least half", ratios[rounds/2])
 	}
 }
 
@@ -351,75 +265,4 @@ func TestSync_OfAReplacedLog(t *testing.T) {
 		t.Errorf("Sync of the replaced log = %v", err)
 	}
 	mustPut(t, db, "k2", "v")
-}
-
-// Sync during Close succeeds or returns ErrClosed, and no event carries an error.
-func TestSync_BesideClose(t *testing.T) {
-	for range 200 {
-		var alarm atomic.Pointer[Event]
-		db, err := Open("store", &Options{FS: vfs.NewMem(), Durability: SyncManual, OnEvent: func(e Event) {
-			if e.Err != nil {
-				alarm.Store(&e)
-			}
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var wg sync.WaitGroup
-		for range 4 {
-			wg.Go(func() {
-				for i := range 1000 {
-					_ = db.Put(fmt.Appendf(nil, "%d", i), nil) // until it is closed
-					if err := db.Sync(); err != nil {
-						if err != ErrClosed {
-							t.Errorf("Sync beside Close: %v, want ErrClosed", err)
-						}
-						return
-					}
-				}
-			})
-		}
-		if err := db.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-		wg.Wait()
-		if e := alarm.Load(); e != nil {
-			t.Fatalf("event %v: %v", e.Kind, e.Err)
-		}
-	}
-}
-
-// BenchmarkWrite_Synced makes batches of one put, each synced, by one writer and
-// by sixteen, in a store with SyncEach and in one without.
-func BenchmarkWrite_Synced(b *testing.B) {
-	for _, d := range []Durability{SyncEach, SyncManual} {
-		for _, writers := range []int{1, 16} {
-			b.Run(fmt.Sprintf("durability=%d/writers=%d", d, writers), func(b *testing.B) {
-				db, err := Open(b.TempDir(), &Options{Durability: d})
-				if err != nil {
-					b.Fatal(err)
-				}
-				var next atomic.Int64
-				var wg sync.WaitGroup
-				b.ResetTimer()
-				for range writers {
-					wg.Go(func() {
-						batch := new(Batch)
-						for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-							batch.Reset()
-							_ = batch.Put(fmt.Appendf(nil, "key%012d", i), make([]byte, 100)) // far below every limit
-							batch.SetDurability(SyncEach)
-							if err := db.Write(context.Background(), batch); err != nil {
-								b.Error(err)
-								return
-							}
-						}
-					})
-				}
-				wg.Wait()
-				b.StopTimer()
-				closeTest(b, db)
-			})
-		}
-	}
 }

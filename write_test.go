@@ -4,33 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/vfs"
 )
-
-// PutIfAbsent inserts a key that is absent or deleted, and leaves the value of one that is
-// there.
-func TestPutIfAbsent(t *testing.T) {
-	db := openTest(t, small())
-	for i, want := range []bool{true, false, false} {
-		if got, err := db.PutIfAbsent([]byte("k"), fmt.Append(nil, i)); got != want || err != nil {
-			t.Errorf("PutIfAbsent %d = %v, %v; want %v", i, got, err, want)
-		}
-	}
-	wantGet(t, db, "k", "0", true)
-	mustDelete(t, db, "k")
-	if got, err := db.PutIfAbsent([]byte("k"), []byte("again")); !got || err != nil {
-		t.Errorf("PutIfAbsent of a deleted key = %v, %v; want true", got, err)
-	}
-}
 
 // Several goroutines claim the same keys by PutIfAbsent, and each key goes to one of them:
 // with every hash function of filters, and with and without syncs.
@@ -84,37 +66,6 @@ func claimAll(t *testing.T, db *DB) {
 	if !slices.Equal(counts, won[:]) {
 		t.Errorf("values in the store %v, claims won %v", counts, won)
 	}
-}
-
-// A writer whose context ends while it waits leaves the queue, even if it is the first there,
-// and its batch is not written.
-func TestWrite_CancelledWhileWaiting(t *testing.T) {
-	db := openTest(t, small())
-	entered, leave := make(chan struct{}), make(chan struct{})
-	led := make(chan error, 1)
-	go func() {
-		led <- db.commits.Alone(context.Background(), func() error { close(entered); <-leave; return nil })
-	}()
-	<-entered
-	var b Batch
-	mustPut(t, &b, "k", "v")
-	ctx, cancel := context.WithCancel(context.Background())
-	waiting := make(chan error, 1)
-	go func() { waiting <- db.Write(ctx, &b) }()
-	testenv.WaitFor(t, "the writer to queue", func() bool {
-		return db.commits.Waiting() == 1
-	})
-	cancel()
-	if err := <-waiting; !errors.Is(err, context.Canceled) {
-		t.Errorf("Write = %v; want context.Canceled", err)
-	}
-	close(leave)
-	if err := <-led; err != nil {
-		t.Error(err)
-	}
-	wantGet(t, db, "k", "", false)
-	mustPut(t, db, "k", "later")
-	wantGet(t, db, "k", "later", true)
 }
 
 // A batch that is nil or was decoded is refused before it reaches the queue. The store takes
@@ -196,32 +147,6 @@ func TestResume_AfterTornBatch(t *testing.T) {
 		if string(got) == "new" != has {
 			t.Errorf("durability %d: after Open k is %q and l there: %v: a part of the batch", durability, got, has)
 		}
-		closeTest(t, db)
-	}
-}
-
-// If the leader of a commit panics or calls runtime.Goexit, the store becomes read-only, and
-// no writer waits for ever. Resume lets writes go on.
-func TestCommit_LeaderFails(t *testing.T) {
-	fail := map[string]func(){"panic": func() { panic("by intention") }, "Goexit": runtime.Goexit}
-	for name, how := range fail {
-		db := openTest(t, &Options{FS: vfs.NewMem(), Durability: SyncManual, OnEvent: func(Event) {}})
-		mustPut(t, db, "k", "v")
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			defer func() { _ = recover() }()                                               // as the server of net/http does
-			_ = db.commits.Alone(context.Background(), func() error { how(); return nil }) // does not return
-		}()
-		<-done
-		if err := db.Put([]byte("k2"), nil); !errors.Is(err, ErrReadOnly) {
-			t.Errorf("%s: Put afterwards = %v, want ErrReadOnly", name, err)
-		}
-		wantGet(t, db, "k", "v", true)
-		if err := db.Resume(); err != nil {
-			t.Errorf("%s: Resume = %v", name, err)
-		}
-		mustPut(t, db, "k3", "v")
 		closeTest(t, db)
 	}
 }

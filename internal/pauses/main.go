@@ -40,9 +40,7 @@ var shalePackages = []string{"./", "./memtable", "./internal/cache", "./internal
 var shaleTests = []testsOf{
 	{"./test/linear", `^TestLinear$`, 5},
 	{"./test/linear", `^TestOwners$`, 3},
-	{"./", `^Test(Ingest_IntoLevel0|Snapshot_ClosedBesideReads|Commit_CloseBesideSyncs)$`, 3},
-	{"./", `^Test(Concurrency_.*|PutIfAbsent_.*|Ingest_BesideOthers|Snapshot_Many|` +
-		`Close_BesideEveryCall|RebuildFilters_BesideAll|ExportFilters_Meanwhile)$`, 1},
+	{"./", `^Test(Concurrency_FilesGone|PutIfAbsent_OneWinner|Snapshot_Many|Close_BesideEveryCall|ExportFilters_Meanwhile)$`, 1},
 	{"./memtable", `^Test(Concurrent_ReadersBesideTheWriter|Memory_ReadersAndRelease|Pivot_Race)$`, 1},
 	{"./internal/cache", `^Test(Peek_(Concurrent|WhileTheTableGrows)|Cache_(Concurrent|FindsWhatIsThere)|Shard_FindsWhatMoves|` +
 		`Block_LateReaders|FalsePositives_(Concurrent|WhileItChanges))$`, 1},

@@ -37,7 +37,7 @@ func (d *disk) unmap(op vfs.Op, _ string, _ int64) error {
 }
 
 // begin begins a storm. One goroutine does so at a time.
-func (d *disk) begin(storm vfs.InjectFunc) {
+func (d *disk) begin(storm faultfs.InjectFunc) {
 	d.weather.Add(1)
 	d.Inject(func(op vfs.Op, name string, n int64) error {
 		err := d.unmap(op, name, n)
