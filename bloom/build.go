@@ -2,6 +2,8 @@ package bloom
 
 import (
 	"math"
+	"runtime"
+	"slices"
 
 	"github.com/shaledb/shale/bloom/internal/form"
 	"github.com/shaledb/shale/bloom/internal/lines"
@@ -34,6 +36,10 @@ func AppendBlocked(dst []byte, hashes []uint64, bitsPerKey float64) []byte {
 	return appendBlocked(dst, hashes, bitsPerKey, Hasher{})
 }
 
+// addsAtOnce is how many hashes are added before other goroutines get the processor: some tenths of
+// a millisecond. Otherwise the filter of a large table would keep it for many turns of 10 ms.
+const addsAtOnce = 16 << 10
+
 // appendBlocked is AppendBlocked for hashes that were made by hasher.
 func appendBlocked(dst []byte, hashes []uint64, bitsPerKey float64, hasher Hasher) []byte {
 	t := layout(len(hashes), bitsPerKey)
@@ -42,9 +48,12 @@ func appendBlocked(dst []byte, hashes []uint64, bitsPerKey float64, hasher Hashe
 	dst = grow(dst, int(t.size()))
 	filter := dst[start:]
 	end := int(t.lines[0]) * lineBytes
-	lines.AddMany(filter[:end], uint64(t.lines[0]), t.k[0], hashes)
-	if t.units == 2 {
-		lines.AddManySecond(filter[end:len(filter)-form.TrailerLen], uint64(t.lines[1]), t.k[1], hashes)
+	for some := range slices.Chunk(hashes, addsAtOnce) {
+		lines.AddMany(filter[:end], uint64(t.lines[0]), t.k[0], some)
+		if t.units == 2 {
+			lines.AddManySecond(filter[end:len(filter)-form.TrailerLen], uint64(t.lines[1]), t.k[1], some)
+		}
+		runtime.Gosched()
 	}
 	t.put(filter)
 	return dst

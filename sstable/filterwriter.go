@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/filterplan"
@@ -109,6 +110,9 @@ func (w *Writer) writeFilter() (handle, error) {
 	return w.writeBlock(BlockFilter, filter, false)
 }
 
+// checksAtOnce is how many hashes buildFilter looks for before other goroutines get the processor.
+const checksAtOnce = 16 << 10
+
 // buildFilter returns the bytes of a filter that has all hashes. A filter must never deny a
 // key of its table, so buildFilter asks the finished filter for every hash. It also checks
 // with sum that the hashes are still those that were collected. builder may be nil.
@@ -129,7 +133,10 @@ func buildFilter(builder *bloom.StaticBuilder, hashes []uint64, sum uint64, o bl
 	if err != nil {
 		return nil, fmt.Errorf("sstable: build filter: %w", err)
 	}
-	for _, h := range hashes {
+	for i, h := range hashes {
+		if i%checksAtOnce == 0 {
+			runtime.Gosched()
+		}
 		if !filter.MayContainHash(h) {
 			return nil, errors.New("sstable: build filter: a key is missing in the result")
 		}
