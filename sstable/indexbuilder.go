@@ -7,8 +7,12 @@ import (
 	"github.com/shaledb/shale/internal/keys"
 )
 
-// defaultPartition is the size of an index, in bytes, above which it gets a second level.
-const defaultPartition = 1 << 20
+// Without WriterOptions.IndexPartition an index of more than defaultIndex bytes has a second level,
+// and partitions of defaultPartition. A table of 128 MiB has about 1.3 MiB of index.
+const (
+	defaultIndex     = 8 << 20
+	defaultPartition = 1 << 20
+)
 
 // An indexBuilder collects an entry for each block of the level below: data blocks, or
 // partitions. payload encodes all entries, or a part of them as a partition.

@@ -28,7 +28,7 @@ type WriterOptions struct {
 	Builder        *bloom.StaticBuilder
 	PrefixRule     base.PrefixRule // which prefixes the filter knows; the zero rule: none
 	Ingested       bool            // entries are puts with number 0; the manifest will state their number
-	IndexPartition int             // bytes of a partition, and of an index that has only one level; default 1 MiB
+	IndexPartition int             // bytes of a partition, and of an index that has only one level; default: 1 and 8 MiB
 }
 
 // Info describes a finished table. It is what the manifest needs to know.
@@ -89,9 +89,6 @@ type Writer struct {
 func NewWriter(f vfs.File, o WriterOptions) *Writer {
 	if o.BlockSize <= 0 {
 		o.BlockSize = 4 << 10
-	}
-	if o.IndexPartition <= 0 {
-		o.IndexPartition = defaultPartition
 	}
 	w := &Writer{
 		file: f,
@@ -349,10 +346,14 @@ func (w *Writer) writeIndex(foot *footer) (handle, error) {
 	x := &w.index
 	// An index with one level stays in memory as a whole. Of a large index only the top level
 	// does, and its partitions are in the cache like data blocks.
-	if x.size() > w.opts.IndexPartition && x.n() > 1 {
+	limit, partition := w.opts.IndexPartition, w.opts.IndexPartition
+	if partition <= 0 {
+		limit, partition = defaultIndex, defaultPartition
+	}
+	if x.size() > limit && x.n() > 1 {
 		top := indexBuilder{start: w.offset}
 		for from := 0; from < x.n(); {
-			to := x.cut(from, w.opts.IndexPartition)
+			to := x.cut(from, partition)
 			raw := x.payload(from, to)
 			if _, err := w.writeBlock(BlockIndexPartition, raw, true); err != nil {
 				return handle{}, err
