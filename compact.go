@@ -263,7 +263,7 @@ func (db *DB) mergeRange(ctx context.Context, plan *compaction.Plan, r Range, s 
 		Older:        plan.Older,
 		Grandparents: plan.Grandparents,
 		Guards:       plan.Guards,
-		TableSize:    db.opts.TableSize,
+		TableSize:    plan.TableSize(),
 		Lower:        r.Lower,
 		Upper:        r.Upper,
 		NewOutput:    s.newOutput,

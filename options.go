@@ -159,7 +159,9 @@ type Options struct {
 
 	// TableSize is the target size of a table in bytes. Default 16 MiB, from
 	// 4 KiB to 1 TiB. Each table costs a file and a sync of it, so a table
-	// should hold many values.
+	// should hold many values. Where a level has more than about 1,000 tables,
+	// compactions write larger ones instead, up to 8 times as large. Ingest
+	// never does.
 	TableSize int64
 
 	// Compression of data blocks. Default Snappy.

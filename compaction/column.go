@@ -79,11 +79,11 @@ func (p *picker) target(level int, s span, size int64) (below []Input, run uint6
 	return below, 0, true
 }
 
-// candidate returns the column of a table (see column), and how many bytes of the next
-// level lie in the column's key range. ok is false if the column can't be compacted
-// now. run is an index into the level's runs, and at an index into the run's tables.
-func (p *picker) candidate(level, run, at int) (inputs []Input, below int64, ok bool) {
-	inputs, ok = p.column(level, run, at)
+// candidate returns the column of some neighbouring tables (see column), and how many bytes of
+// the next level lie in the column's key range. ok is false if the column can't be compacted
+// now. run is an index into the level's runs.
+func (p *picker) candidate(level, run int, of part) (inputs []Input, below int64, ok bool) {
+	inputs, ok = p.column(level, run, of, p.maxBytes(level+1))
 	if !ok {
 		return nil, 0, false
 	}
@@ -111,27 +111,31 @@ func (p *picker) below(level int, s span) (n int64, ok bool) {
 	return n, true
 }
 
-// withNext returns a table of a level with one run, together with tables that follow
-// it. The tables below at the edges of the inputs' range lie only partly under the
-// inputs, but are rewritten as a whole. More inputs share that cost. Tables are added
-// as long as the inputs and the tables below them take no more than half of maxBytes.
+// withNext returns the column of a table together with those of tables that follow it in its
+// run. The tables below at the edges of the inputs' range lie only partly under the inputs,
+// but are rewritten as a whole. More inputs share that cost. Tables are added as long as the
+// inputs and the tables below them take no more than half of maxBytes.
 //
-// below is the number of bytes below the one table, and the result is the number below all of
-// them. A table with nothing below it stays alone, because it can be moved instead of merged.
-func (p *picker) withNext(level, at int, below int64) ([]*manifest.Table, int64) {
-	all := p.v.Levels[level].Runs[0].Tables
-	end := at + 1
-	for size := all[at].Size; below > 0 && end < len(all) && !p.busy.isBusy(all[end].Num); end++ {
-		var s span
-		s.widen(all[at : end+1])
-		size += all[end].Size
-		more, ok := p.below(level, s)
-		if !ok || size+more > p.opts.maxBytes/2 {
+// inputs is the column of the one table and below the number of bytes below it, and the results
+// are those for all of them. A column with nothing below it stays as it is, because it can be
+// moved instead of merged.
+func (p *picker) withNext(level, run, at int, inputs []Input, below int64) ([]Input, int64) {
+	for end := at + 2; below > 0 && end <= len(p.v.Levels[level].Runs[run].Tables); end++ {
+		wider, more, ok := p.candidate(level, run, part{at, end})
+		if !ok || sizeOf(wider)+more > p.maxBytes(level+1)/2 {
 			break
 		}
-		below = more
+		inputs, below = wider, more
 	}
-	return all[at:end], below
+	return inputs, below
+}
+
+// sizeOf returns the size of the tables of inputs in bytes.
+func sizeOf(inputs []Input) (n int64) {
+	for _, in := range inputs {
+		n += manifest.TotalsOf(in.Tables).Bytes
+	}
+	return n
 }
 
 // A part is a slice of a run's tables: those with indexes in [from, to).
@@ -143,16 +147,17 @@ func partOf(r *manifest.Run, s span) part {
 	return part{from, from + len(r.Overlaps(s.lo, s.hi))}
 }
 
-// column returns the tables of a level that go down together with one of them,
-// newest run first. Older tables of the level that overlap it must go too:
+// column returns the tables of a level that go down together with neighbouring ones of
+// one run, newest run first. Older tables of the level that overlap it must go too:
 // otherwise it would sink below older data of its keys. Newer tables that overlap
-// no other older table may go too. ok is false if a table that must go is in use.
-func (p *picker) column(level, run, at int) (inputs []Input, ok bool) {
+// no other older table may go too, while the column has at most limit bytes. ok is
+// false if a table that must go is in use.
+func (p *picker) column(level, run int, of part, limit int64) (inputs []Input, ok bool) {
 	runs := p.v.Levels[level].Runs
 	parts := make([]part, len(runs))
 	tables := func(i int) []*manifest.Table { return runs[i].Tables[parts[i].from:parts[i].to] }
 	var s span
-	s.widen(runs[run].Tables[at : at+1])
+	s.widen(runs[run].Tables[of.from:of.to])
 	for i := run; i < len(runs); i++ {
 		parts[i] = partOf(&runs[i], s)
 		if p.busy.anyBusy(tables(i)) {
@@ -160,7 +165,7 @@ func (p *picker) column(level, run, at int) (inputs []Input, ok bool) {
 		}
 		s.widen(tables(i))
 	}
-	p.addNewer(runs, parts, s)
+	p.addNewer(runs, parts, s, limit)
 	for i := range runs {
 		if len(tables(i)) > 0 {
 			inputs = append(inputs, Input{level: level, run: runs[i].ID, Tables: tables(i)})
@@ -171,12 +176,12 @@ func (p *picker) column(level, run, at int) (inputs []Input, ok bool) {
 
 // addNewer extends the parts of a column, which covers the range s, by newer
 // tables of the level. It adds a table only if the table overlaps nothing older
-// that stays in the level, and while the column is no larger than maxBytes.
+// that stays in the level, and while the column is no larger than limit.
 //
 // It goes from the oldest run to the newest. after and before are the
 // nearest keys of tables left out so far, to the left and to the right
 // of the column: a newer table may join only if it lies between them.
-func (p *picker) addNewer(runs []manifest.Run, parts []part, s span) {
+func (p *picker) addNewer(runs []manifest.Run, parts []part, s span, limit int64) {
 	var size int64
 	for i := range runs {
 		size += manifest.TotalsOf(runs[i].Tables[parts[i].from:parts[i].to]).Bytes
@@ -194,7 +199,7 @@ func (p *picker) addNewer(runs []manifest.Run, parts []part, s span) {
 			}
 			has := manifest.TotalsOf(all[parts[i].from:parts[i].to]).Bytes
 			more := manifest.TotalsOf(all[wide.from:wide.to]).Bytes - has
-			if !p.busy.anyBusy(all[wide.from:wide.to]) && size+more <= p.opts.maxBytes {
+			if !p.busy.anyBusy(all[wide.from:wide.to]) && size+more <= limit {
 				parts[i] = wide
 				size += more
 			} else if has == 0 {

@@ -12,7 +12,7 @@
 // too (the tree is "leveled"), or up to two in a large store: then data is merged
 // less often on its way down ("lazy leveling"; docs/decisions/0003 and 0007).
 // column.go says how such runs are filled and emptied. The target sizes of
-// levels are computed from the size of the last level: see shape.
+// levels and of their tables are computed from the size of the last level: see shape.
 //
 // A plan moves its input tables if they overlap nothing, drops them if they
 // hold only tombstones that hide nothing, and merges them otherwise. The

@@ -26,7 +26,7 @@ func FilterTree(v *manifest.Version, p *Plan, o Options) filterplan.Tree {
 		}
 	}
 	keysPerByte := float64(sum.Keys) / float64(max(sum.Bytes, 1))
-	tree.TableKeys = max(1, int(keysPerByte*float64(o.TableSize)))
+	tree.TableKeys = max(1, int(keysPerByte*float64(shape.tableSize[lastLevel])))
 	if sum.Bytes > 0 {
 		for level := 1; level < lastLevel; level++ {
 			tree.Levels[level].FullKeys = uint64(float64(shape.target[level]) * keysPerByte)

@@ -22,6 +22,19 @@ import (
 type shape struct {
 	base   int                       // the level that level 0 is compacted into
 	target [manifest.NumLevels]int64 // bytes; 0: the level should be empty
+
+	// tableSize is the target size of a table that a compaction writes, in bytes. It grows
+	// with its level: a full level has about levelTables tables, but none smaller than
+	// Options.TableSize or larger than maxGrowth times that.
+	tableSize [manifest.NumLevels]int64
+}
+
+// maxGrowth is how many times larger the tables of a large level are than Options.TableSize.
+const maxGrowth = 8
+
+// tableSize returns the size of the tables of a level that has this number of bytes when it is full.
+func (o *Options) tableSize(full int64) int64 {
+	return min(max(full/o.levelTables, o.TableSize), maxGrowth*o.TableSize)
 }
 
 // shapeOf computes the shape of v. The base is never below a level
@@ -53,6 +66,9 @@ func shapeOf(v *manifest.Version, o Options, busy *InFlight) shape {
 	for level := lastLevel - 1; level >= s.base; level-- {
 		s.target[level] = int64(math.Round(size))
 		size /= step
+	}
+	for level, full := range s.target {
+		s.tableSize[level] = o.tableSize(min(full, largest))
 	}
 	// The store may have become too small for its upper levels. A level that still holds
 	// data then keeps target 0 and is emptied by compactions. Until then it is the base.

@@ -171,7 +171,7 @@ func (l *life) merge(p *Plan) []manifest.Added {
 	for i := range len(cuts) + 1 {
 		var out outputs
 		res, err := Merge(context.Background(), &sliceIter{entries: entries}, MergeOptions{
-			Snapshots: slices.Clone(l.snapshots), Older: p.Older, TableSize: l.o.TableSize, Grandparents: p.Grandparents, Guards: p.Guards,
+			Snapshots: slices.Clone(l.snapshots), Older: p.Older, TableSize: p.TableSize(), Grandparents: p.Grandparents, Guards: p.Guards,
 			Lower: bounds[i], Upper: bounds[i+1], NewOutput: out.new,
 		})
 		if err != nil {
@@ -283,6 +283,7 @@ func (l *life) reopen() {
 		multiplier:    int64(2 + l.r.IntN(3)),
 		maxBytes:      int64(100 * (1 + l.r.IntN(5))),
 		LevelRuns:     1 + l.r.IntN(4),
+		levelTables:   int64(1 + l.r.IntN(8)),
 	}
 	l.mostRuns = max(l.mostRuns, l.o.LevelRuns)
 }

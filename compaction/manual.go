@@ -74,15 +74,16 @@ func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan,
 	return m.rewrite(p)
 }
 
-// limit is how many bytes a step from a level may read, unless its first
-// table alone needs more. It is half of maxBytes. In the base level it is
+// limit is how many bytes a step from a level may read, unless its first table
+// alone needs more. It is half of what other compactions may read. In the base level it is
 // also bounded by what a few compactions of level 0 write: while tables of
 // the base level are on their way down, level 0 can't be compacted into them.
 func (p *picker) limit(level int) int64 {
+	limit := p.maxBytes(min(level+1, lastLevel)) / 2
 	if level == p.shape.base {
-		return min(p.opts.maxBytes/2, 4*p.opts.BaseBytes)
+		return min(limit, 4*p.opts.BaseBytes)
 	}
-	return p.opts.maxBytes / 2
+	return limit
 }
 
 // inRange reports whether t may hold keys of the range.
@@ -148,8 +149,6 @@ func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 // fromRuns plans to take a column of a level with several
 // runs one level down. The oldest runs come first.
 func (m *Manual) fromRuns(p *picker, level int) (Plan, bool) {
-	narrow := *p
-	narrow.opts.maxBytes = p.limit(level)
 	runs := p.v.Levels[level].Runs
 	for r := len(runs) - 1; r >= 0; r-- {
 		in := partOf(&runs[r], span{m.lower, m.upper})
@@ -157,7 +156,7 @@ func (m *Manual) fromRuns(p *picker, level int) (Plan, bool) {
 			if !m.wants(runs[r].Tables[at]) {
 				continue
 			}
-			if inputs, ok := narrow.column(level, r, at); ok {
+			if inputs, ok := p.column(level, r, part{at, at + 1}, p.limit(level)); ok {
 				if plan, ok := p.plan(level, level+1, inputs, byRequest); ok {
 					return plan, true
 				}

@@ -78,15 +78,11 @@ func (p *picker) pickSpare(near *manifest.Table) (Plan, bool) {
 		newest := runs[0].Tables
 		step := (len(newest) + candidates - 1) / candidates
 		for at := 0; at < len(newest); at += step {
-			inputs, below, ok := p.candidate(level, 0, at)
+			inputs, below, ok := p.candidate(level, 0, part{at, at + 1})
 			if !ok {
 				continue
 			}
-			size := int64(0)
-			for _, in := range inputs {
-				size += manifest.TotalsOf(in.Tables).Bytes
-			}
-			if cost := float64(below) / float64(size); cost < bestCost {
+			if cost := float64(below) / float64(sizeOf(inputs)); cost < bestCost {
 				best, bestCost = inputs, cost
 			}
 		}
@@ -114,9 +110,9 @@ func (p *picker) columnNear(level int, table *manifest.Table) (inputs []Input, o
 	if at == len(run.Tables) || run.Tables[at].Num != table.Num {
 		return nil, false
 	}
-	inputs, below, ok := p.candidate(level, 0, at)
+	inputs, below, ok := p.candidate(level, 0, part{at, at + 1})
 	if ok {
-		inputs[0].Tables, _ = p.withNext(level, at, below)
+		inputs, _ = p.withNext(level, 0, at, inputs, below)
 	}
 	return inputs, ok
 }

@@ -9,7 +9,8 @@ import (
 type Options struct {
 	// MemtableSize is about the size of a flushed run in bytes. Default 32 MiB.
 	MemtableSize int64
-	// TableSize is the target size of a table in bytes. Default 16 MiB.
+	// TableSize is the target size of a table in bytes, in the upper levels and in small
+	// stores. Tables of large levels are up to 8 times as large: see shape. Default 16 MiB.
 	TableSize int64
 
 	// Unfiltered says that tables have no filters, so a lookup reads a block
@@ -34,8 +35,12 @@ type Options struct {
 	// less often on its way down, but lookups ask more filters. Default: 1, or
 	// 2 in a large store (see runsBySize). Only tests and simulations set it.
 	LevelRuns int
-	// maxBytes bounds the inputs of one compaction, except
-	// those that it can't do without. Default 25 tables.
+	// levelTables is how many tables a large level has, if they are not too large
+	// then: see shape. Default 1024.
+	levelTables int64
+	// maxBytes bounds the inputs of one compaction, except those that it can't do without. It
+	// is for tables of TableSize, and grows with the tables of the level that the compaction
+	// writes to. Default 25 tables.
 	maxBytes int64
 	// level0Bytes bounds what one compaction takes from level 0, in the same way. Default
 	// maxBytes, or two times BaseBytes if that is more: level 0 is due at BaseBytes, and
@@ -71,6 +76,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Level0Trigger, Level0Runs)
 	setDefault(&o.BaseBytes, 4*o.MemtableSize)
 	setDefault(&o.multiplier, 10)
+	setDefault(&o.levelTables, 1024)
 	setDefault(&o.maxBytes, 25*o.TableSize)
 	setDefault(&o.level0Bytes, max(o.maxBytes, 2*o.BaseBytes))
 	return o

@@ -65,6 +65,12 @@ func newPicker(v *manifest.Version, o Options, busy *InFlight) *picker {
 	return &picker{v: v, opts: o, busy: busy, shape: shapeOf(v, o, busy)}
 }
 
+// maxBytes bounds the inputs of a compaction into a level. Where a table of that level lies only
+// partly under the inputs, it is rewritten all the same, so larger tables need larger compactions.
+func (p *picker) maxBytes(to int) int64 {
+	return int64(float64(p.opts.maxBytes) / float64(p.opts.TableSize) * float64(p.shape.tableSize[to]))
+}
+
 // candidates is how many tables of a level pickLevel compares. The best of 64 is nearly as
 // good as the best of all. To compare all would take long in a level of 100,000 tables.
 const candidates = 64
@@ -90,13 +96,11 @@ func (p *picker) pickLevel(level int, reason string) (Plan, bool) {
 			n -= len(runs[r].Tables)
 			r++
 		}
-		inputs, below, ok := p.candidate(level, r, n)
-		if len(runs) == 1 && ok {
-			inputs[0].Tables, below = p.withNext(level, n, below)
-		}
+		inputs, below, ok := p.candidate(level, r, part{n, n + 1})
 		if !ok {
 			return
 		}
+		inputs, below = p.withNext(level, r, n, inputs, below)
 		var gain float64
 		for _, in := range inputs {
 			for _, t := range in.Tables {
@@ -198,7 +202,7 @@ func unblocked(run *manifest.Run, i int, blocks []span) int {
 // plan completes a plan to compact inputs of level from into
 // level to. It returns false if a plan in flight is in the way.
 func (p *picker) plan(from, to int, inputs []Input, reason string) (Plan, bool) {
-	plan := Plan{From: from, To: to, Inputs: inputs, Reason: reason, tableSize: p.opts.TableSize}
+	plan := Plan{From: from, To: to, Inputs: inputs, Reason: reason, tableSize: p.shape.tableSize[to]}
 	for _, in := range inputs {
 		if p.busy.anyBusy(in.Tables) {
 			return Plan{}, false
@@ -259,7 +263,7 @@ func (p *picker) grow(plan *Plan, below Input) {
 	size := manifest.TotalsOf(in.Tables).Bytes + manifest.TotalsOf(below.Tables).Bytes
 	fits := func(t *manifest.Table) bool {
 		return bytes.Compare(t.Smallest, plan.smallest) >= 0 && bytes.Compare(t.Largest, plan.largest) <= 0 &&
-			!p.busy.isBusy(t.Num) && size+t.Size <= p.opts.maxBytes
+			!p.busy.isBusy(t.Num) && size+t.Size <= p.maxBytes(plan.To)
 	}
 	first := runs[len(runs)-1].Find(in.Tables[0].Smallest)
 	last := first + len(in.Tables)
@@ -288,7 +292,7 @@ func (p *picker) kind(plan *Plan) Kind {
 		return Merging
 	}
 	over := manifest.TotalsOf(plan.Grandparents).Bytes + manifest.TotalsOf(plan.Guards).Bytes
-	if plan.From == plan.To || total.Bytes+over > p.opts.maxBytes {
+	if plan.From == plan.To || total.Bytes+over > p.maxBytes(min(plan.To+1, lastLevel)) {
 		// A table that overlaps many tables below it would be expensive to compact later.
 		// Merge cuts it at their bounds instead, into tables that are cheaper to compact.
 		return Merging

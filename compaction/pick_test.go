@@ -14,6 +14,27 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
+// TestPlan_TableSize: a level has tables of TableSize until it has levelTables of them. Then they
+// grow with the level, up to maxGrowth times, and so does what one compaction may read.
+func TestPlan_TableSize(t *testing.T) {
+	for _, c := range []struct{ last, want, most int64 }{
+		{900, 100, 1000}, {1000, 100, 1000}, {2500, 250, 2500}, {8000, 800, 8000}, {9999, 800, 8000},
+	} {
+		v, err := manifest.ParseVersion(fmt.Sprintf("L5: 000001:[a-b]{size=%d}\nL6: 000002:[a-b]{size=%d}", c.last/4, c.last))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := Options{TableSize: 100, levelTables: 10, maxBytes: 1000, BaseBytes: 100}
+		plan := Pick(v, o, InFlight{})
+		if p := newPicker(v, o, &InFlight{}); plan.TableSize() != c.want || p.maxBytes(lastLevel) != c.most {
+			t.Errorf("above %d bytes: tables of %d, compactions of %d; want %d, %d", c.last, plan.TableSize(), p.maxBytes(lastLevel), c.want, c.most)
+		}
+		if got := newPicker(v, o, &InFlight{}).shape.tableSize[lastLevel-1]; got != max(100, c.last/100) {
+			t.Errorf("with %d bytes in the last level the one above has tables of %d", c.last, got)
+		}
+	}
+}
+
 // newest returns the number of the newest entry in v.
 func newest(v *manifest.Version) (seq base.Seq) {
 	for t := range v.Tables() {

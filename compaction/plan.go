@@ -68,11 +68,14 @@ type Plan struct {
 	Reason string // why: "level 0", "size", "tombstones", "often read", or byRequest
 
 	outputRun uint64 // see OutputRun
-	tableSize int64  // Options.TableSize, in bytes
+	tableSize int64  // see TableSize
 }
 
 // OutputRun returns the ID of the run of level To that the output joins.
 func (p *Plan) OutputRun() uint64 { return p.outputRun }
+
+// TableSize returns the target size of a table that the plan writes, in bytes.
+func (p *Plan) TableSize() int64 { return p.tableSize }
 
 // byRequest is the reason of all plans of a Manual.
 const byRequest = "range"

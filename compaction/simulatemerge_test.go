@@ -98,11 +98,11 @@ func (f *fakeOutput) EstimatedSize() int64 { return int64(f.entries * tableEntry
 
 // cut makes tables of pieces as Merge does.
 func (s *simulation) cut(p *Plan, pieces []piece) []*counts {
-	c := newCutter(MergeOptions{TableSize: s.o.TableSize, Grandparents: p.Grandparents, Guards: p.Guards})
+	c := newCutter(MergeOptions{TableSize: p.tableSize, Grandparents: p.Grandparents, Guards: p.Guards})
 	var all []*counts
 	var open *counts
 	out := &fakeOutput{}
-	full := float64(s.o.TableSize) / tableEntry
+	full := float64(p.tableSize) / tableEntry
 	for _, pc := range pieces {
 		if pc.entries < 1e-9 {
 			continue

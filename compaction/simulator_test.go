@@ -156,7 +156,8 @@ func (s *simulation) filters(p *Plan) filterplan.Plan {
 // a given part of the entries lies. The keys begin at first and wrap around.
 func (s *simulation) fillRun(level int, run uint64, bytes int64, first uint64, at func(part float64) float64) {
 	var edit manifest.Edit
-	tableSize := s.o.TableSize / int64(s.levelRuns(level)) // for what they lie over
+	runs := int64(s.levelRuns(level))
+	tableSize := s.o.tableSize(bytes*runs) / runs // for what they lie over
 	n := int((bytes + tableSize - 1) / tableSize)
 	entries := float64(bytes) / tableEntry / float64(n)
 	fresh := 0.

@@ -36,7 +36,7 @@ func (p *picker) pickTombstones() (Plan, bool) {
 					continue
 				}
 				if level < lastLevel {
-					if column, _, ok := p.candidate(level, r, at); ok {
+					if column, _, ok := p.candidate(level, r, part{at, at + 1}); ok {
 						best, inputs, from = t, column, level
 					}
 				} else if t.MaxSeq <= p.opts.DropSeq && p.idleInLast(t) {
