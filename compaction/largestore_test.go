@@ -50,7 +50,7 @@ func (p *largePick) version(tb testing.TB, n int) (*manifest.Version, InFlight) 
 	if p.change != nil {
 		change = p.change(n)
 	}
-	busy := NewInFlight()
+	var busy InFlight
 	if p.busy != nil {
 		p.busy(n, &busy)
 	}
@@ -148,10 +148,10 @@ func TestManual_GoesOn(t *testing.T) {
 	v.Levels[lastLevel-1] = manifest.Level{}
 	job := NewManual(nil, nil, base.MaxSeq)
 	for calls := 1; ; calls++ {
-		if ready := job.Ready(v, Options{DropSeq: base.MaxSeq}, NewInFlight()); ready != (calls == 3) {
+		if ready := job.Ready(v, Options{DropSeq: base.MaxSeq}, InFlight{}); ready != (calls == 3) {
 			t.Errorf("before call %d, Ready is %v", calls, ready)
 		}
-		plan, blocked := job.Next(v, Options{DropSeq: base.MaxSeq}, NewInFlight())
+		plan, blocked := job.Next(v, Options{DropSeq: base.MaxSeq}, InFlight{})
 		if job.More() && calls < 3 {
 			continue
 		}

@@ -21,24 +21,75 @@ import (
 //  3. addBeside adds tables that lie within the range of the tables of the base
 //     level: these are rewritten in any case, so each costs its own bytes only.
 //
-// A level0Index finds the tables, so a pick takes no longer because level 0 is large.
+// All of that looks at one run after the other. There are few: writers and ingestions wait while
+// level 0 has many, unless the store has no automatic compactions.
 
-// level0Tables bounds how many tables a set takes, and how many runs it is
-// compared with, one by one. Only ingestions leave more of them in level 0.
+// level0Tables bounds how many tables a set takes. Only ingestions leave more of them in level 0.
 const level0Tables = 1000
+
+// A young is a table of level 0.
+type young struct {
+	*manifest.Table
+	run uint64 // the ID of its run
+}
+
+// A level0Block keeps a query away from the tables that overlap
+// its range, except those of runs that are older than a run.
+type level0Block struct {
+	span
+	from uint64 // the ID of that run
+}
+
+// A level0Query asks for a table of level 0 that overlaps its range,
+// and no block. A range without hi has no upper bound.
+type level0Query struct {
+	span
+	blocked []level0Block
+	wanted  func(*manifest.Table) bool // the table fulfils it; nil: every table does
+}
+
+// oldestYoung returns a table of the oldest run of level 0 that has one which the query fits: the
+// first by keys.
+func (p *picker) oldestYoung(q level0Query) (y young, ok bool) {
+	runs := p.v.Levels[0].Runs
+	for r := len(runs) - 1; r >= 0; r-- {
+		tables := runs[r].Overlaps(q.lo, q.hi)
+		run := manifest.Run{Tables: tables}
+		for i := 0; i < len(tables); {
+			if b := q.blockOf(tables[i], runs[r].ID); b != nil {
+				i = max(i+1, run.Find(b.hi)) // those between are blocked too
+			} else if q.wanted == nil || q.wanted(tables[i]) {
+				return young{tables[i], runs[r].ID}, true
+			} else {
+				i++
+			}
+		}
+	}
+	return young{}, false
+}
+
+// blockOf returns a block that keeps the query away from a table of a run, or nil.
+func (q *level0Query) blockOf(t *manifest.Table, run uint64) *level0Block {
+	for i := range q.blocked {
+		b := &q.blocked[i]
+		if run >= b.from && bytes.Compare(t.Smallest, b.hi) <= 0 && bytes.Compare(t.Largest, b.lo) >= 0 {
+			return b
+		}
+	}
+	return nil
+}
 
 // fromLevel0 picks the oldest possible table of level 0 that the query fits, the
 // older tables that must go with it, and others that cost little more with it than
 // alone, up to level0Bytes. The plan compacts them into the base level.
 func (p *picker) fromLevel0(q level0Query, reason string) (Plan, bool) {
-	index := p.busy.level0(p.v)
 	q.blocked = p.level0Blocks()
 	for {
-		first, ok := index.oldest(q)
+		first, ok := p.oldestYoung(q)
 		if !ok {
 			return Plan{}, false
 		}
-		if plan, ok := p.level0With(index, first, reason); ok {
+		if plan, ok := p.level0With(first, reason); ok {
 			return plan, true
 		}
 		// Neither the table can be picked, nor a newer one that overlaps it.
@@ -56,8 +107,8 @@ func (p *picker) level0Blocks() (blocks []level0Block) {
 }
 
 // level0With plans a compaction of level 0 with the table first.
-func (p *picker) level0With(index *level0Index, first young, reason string) (Plan, bool) {
-	set := level0Set{index: index, busy: p.busy, max: p.opts.level0Bytes, picked: make(map[base.FileNum]bool)}
+func (p *picker) level0With(first young, reason string) (Plan, bool) {
+	set := level0Set{picker: p, max: p.opts.level0Bytes, picked: make(map[base.FileNum]bool)}
 	if !set.add(first.run, first.Table) {
 		return Plan{}, false
 	}
@@ -78,8 +129,7 @@ func (p *picker) level0With(index *level0Index, first young, reason string) (Pla
 // A level0Set is a growing set of tables of level 0. It has all
 // tables that overlap its range and are of runs up to newest.
 type level0Set struct {
-	index  *level0Index
-	busy   *InFlight
+	picker *picker
 	max    int64 // limit of size
 	tables []young
 	picked map[base.FileNum]bool // the same tables
@@ -94,6 +144,9 @@ type level0Mark struct {
 	size   int64  // their bytes
 	newest uint64 // ID of a run
 }
+
+// runs returns the runs of level 0.
+func (s *level0Set) runs() []manifest.Run { return s.picker.v.Levels[0].Runs }
 
 // undo makes the set what it was.
 func (s *level0Set) undo(m level0Mark) {
@@ -119,18 +172,22 @@ func (s *level0Set) add(run uint64, tables ...*manifest.Table) bool {
 		s.size += t.Size
 		s.covers.widen([]*manifest.Table{t.Table})
 		fits := before.n == 0 || s.size <= s.max && s.n <= level0Tables
-		return fits && !s.busy.isBusy(t.Num)
+		return fits && !s.picker.busy.isBusy(t.Num)
 	}
 	ok := true
 	for _, t := range tables {
 		ok = ok && take(young{t, run})
 	}
 	// What overlaps the range as it was is in the set already. Each round looks
-	// at what overlaps the range by which the round before it has grown.
+	// at what overlaps the range that the round before it has left.
 	for closed := before.covers; ok && !s.covers.equal(closed); {
-		reach := s.covers
-		ok = s.index.upTo(s.newest, reach, closed, take)
-		closed = reach
+		closed = s.covers
+		runs := s.runs()
+		for i := len(runs) - 1; i >= 0 && runs[i].ID <= s.newest; i-- {
+			for _, t := range runs[i].Overlaps(closed.lo, closed.hi) {
+				ok = ok && take(young{t, runs[i].ID})
+			}
+		}
 	}
 	if !ok {
 		s.undo(before)
@@ -141,10 +198,9 @@ func (s *level0Set) add(run uint64, tables ...*manifest.Table) bool {
 // addNewer adds what newer runs have in the range of the set, one run after the
 // other, until that of one run can't be added: the runs after it must wait for it.
 func (s *level0Set) addNewer() {
-	newer := s.index.newerThan(s.newest)
-	for i := len(newer) - 1; i >= max(0, len(newer)-level0Tables); i-- {
-		run := &newer[i]
-		if tables := s.index.overlaps(run, s.covers); len(tables) > level0Tables || !s.add(run.ID, tables...) {
+	runs := s.runs()
+	for i := len(runs) - 1; i >= 0; i-- {
+		if runs[i].ID > s.newest && !s.add(runs[i].ID, runs[i].Overlaps(s.covers.lo, s.covers.hi)...) {
 			return
 		}
 	}
@@ -155,7 +211,7 @@ func (s *level0Set) addNewer() {
 func (s *level0Set) addBeside(in span) (added bool) {
 	for s.n < level0Tables {
 		behind := level0Query{span: span{s.covers.lo, in.hi}, blocked: []level0Block{{span: s.covers}}}
-		next, ok := s.index.oldest(behind)
+		next, ok := s.picker.oldestYoung(behind)
 		if !ok || next.run > s.newest {
 			break
 		}

@@ -272,9 +272,6 @@ func (l *life) check(what string) {
 // reopen continues with other options, and without the jobs that were running.
 func (l *life) reopen() {
 	l.running, l.busy = nil, InFlight{}
-	if l.r.IntN(2) == 0 {
-		l.busy = NewInFlight()
-	}
 	l.o = Options{
 		MemtableSize:  100,
 		TableSize:     int64(20 << l.r.IntN(3)),

@@ -103,7 +103,7 @@ func (m *Manual) young() level0Query {
 // any reports whether level has a table to bring down.
 func (m *Manual) any(p *picker, level int) bool {
 	if level == 0 {
-		_, ok := p.busy.level0(p.v).oldest(m.young())
+		_, ok := p.oldestYoung(m.young())
 		return ok
 	}
 	for _, run := range p.v.Levels[level].Runs {

@@ -183,18 +183,12 @@ func (p *Plan) widen(tables ...*manifest.Table) {
 }
 
 // An InFlight is the set of plans that are being carried out, and of tables that are
-// set aside. Its owner is the caller that picks plans, and guards it with a lock.
+// set aside. The zero InFlight is empty. Its owner is the caller that picks plans, and guards it with a lock.
 type InFlight struct {
 	plans []*Plan
 	busy  map[base.FileNum]bool // the inputs of plans
 	aside map[base.FileNum]bool // see SetAside
-	index *level0Index          // level 0 as of the last pick; nil: each pick makes its own
 }
-
-// NewInFlight returns an empty set. Picks that get it remember in it what
-// they have found out about level 0, so that each looks only at what has
-// changed since the last one. The zero InFlight works too, without a memory.
-func NewInFlight() InFlight { return InFlight{index: new(level0Index)} }
 
 // Empty reports whether no plan is in flight.
 func (f *InFlight) Empty() bool { return len(f.plans) == 0 }

@@ -15,17 +15,14 @@ func (s *session) picks() ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	busy := compaction.NewInFlight()
-	return s.perCall(func() error { return s.pick(state.Version, busy) })
+	return s.perCall(func() error { return s.pick(state.Version) })
 }
 
 // perRun is how many tables a run of level 0 has in picksOfLevel0.
 const perRun = 10
 
 // picksOfLevel0 measures the same after many ingestions: the tables of the last level are
-// runs of level 0. The first figure is how long it takes to find out about all of them, which
-// the scheduler does without its lock. The second is that of the first pick, and the third that
-// of picks after it.
+// runs of level 0.
 func (s *session) picksOfLevel0() ([]float64, error) {
 	state, err := manifest.Load(vfs.Default, s.path)
 	if err != nil {
@@ -45,31 +42,14 @@ func (s *session) picksOfLevel0() ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	busy := compaction.NewInFlight()
-	first, err := s.each(func() ([]float64, error) {
-		busy = compaction.NewInFlight()
-		index, _ := timed(func() error {
-			if change := busy.Level0Change(v); change != nil { // nil: level 0 has few runs
-				change.Prepare()
-				busy.Learn(change)
-			}
-			return nil
-		})
-		pick, err := timed(func() error { return s.pick(v, busy) })
-		return append(index, pick...), err
-	})
-	if err != nil {
-		return nil, err
-	}
-	later, err := s.perCall(func() error { return s.pick(v, busy) })
-	return append(first, later...), err
+	return s.perCall(func() error { return s.pick(v) })
 }
 
 // pick picks a compaction of v, which has to need one.
-func (s *session) pick(v *manifest.Version, busy compaction.InFlight) error {
+func (s *session) pick(v *manifest.Version) error {
 	opts := s.shape()
 	opts.DropSeq = base.MaxSeq
-	if plan := compaction.Pick(v, opts, busy); plan.Kind == compaction.Nothing {
+	if plan := compaction.Pick(v, opts, compaction.InFlight{}); plan.Kind == compaction.Nothing {
 		return errors.New("there is nothing to compact")
 	}
 	return nil

@@ -44,9 +44,7 @@ var groups = []group{
 		{"memory for each key", inBytes}, {"of that, filters", inBytes}, {"of that, indexes", inBytes},
 	}, (*session).opens},
 	{closed, []row{{"pick of a compaction", inSeconds}}, (*session).picks},
-	{closed, []row{
-		{"index of level 0 with the last level in it", inSeconds}, {"first pick of that", inSeconds}, {"pick after it", inSeconds},
-	}, (*session).picksOfLevel0},
+	{closed, []row{{"pick of level 0 with the last level in it", inSeconds}}, (*session).picksOfLevel0},
 	{read, []row{{"Get, present", inSeconds}}, (*session).hits},
 	{read, []row{{"Get, absent", inSeconds}}, (*session).misses},
 	{read, []row{{"Get, absent, anywhere", inSeconds}}, (*session).missesAnywhere},

@@ -62,7 +62,7 @@ type Attempt struct {
 
 // New returns a Scheduler without plans in flight.
 func New(env Env) *Scheduler {
-	s := &Scheduler{env: env, inFlight: compaction.NewInFlight(), wake: make(chan struct{}, 1), now: Attempt{Retry: make(chan struct{})}}
+	s := &Scheduler{env: env, wake: make(chan struct{}, 1), now: Attempt{Retry: make(chan struct{})}}
 	s.Reads.Price.Store(math.MaxInt64)
 	return s
 }
@@ -79,7 +79,6 @@ func (s *Scheduler) Pick() *compaction.Plan { return s.PickFor(s.env.Workers()) 
 
 // PickFor is Pick with another limit of workers.
 func (s *Scheduler) PickFor(workers int) *compaction.Plan {
-	s.learnLevel0()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.env.Closing() || s.running >= workers {
@@ -96,25 +95,6 @@ func (s *Scheduler) PickFor(workers int) *compaction.Plan {
 	}
 	s.reserveLocked(&plan)
 	return &plan
-}
-
-// learnLevel0 finds out how level 0 has changed since the last pick. It does so without mu, because
-// that takes milliseconds if level 0 has thousands of runs. A pick calls it first. Should a version
-// come in between, the pick finds out the rest itself.
-func (s *Scheduler) learnLevel0() {
-	s.mu.Lock()
-	var change *compaction.Level0Change
-	if meta := s.env.Version(); meta != nil {
-		change = s.inFlight.Level0Change(meta)
-	}
-	s.mu.Unlock()
-	if change == nil {
-		return
-	}
-	change.Prepare()
-	s.mu.Lock()
-	s.inFlight.Learn(change)
-	s.mu.Unlock()
 }
 
 // nextLocked returns the next automatic compaction without a reservation. forReads reports
@@ -207,7 +187,6 @@ func (s *Scheduler) Withdraw(job *compaction.Manual) {
 // of level 0 that comes before it. If it returns no plan, blocked reports whether
 // plans in flight are in the way. If they are not, nothing is left to compact.
 func (s *Scheduler) PickStep(job *compaction.Manual) (p *compaction.Plan, blocked bool) {
-	s.learnLevel0()
 	for more := true; more; {
 		p, blocked, more = s.tryStep(job)
 	}
@@ -265,7 +244,6 @@ func (s *Scheduler) Split(plan *compaction.Plan) (cuts [][]byte) {
 
 // Idle reports whether no compaction is running or due.
 func (s *Scheduler) Idle() bool {
-	s.learnLevel0()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	plan, _ := s.nextLocked()
