@@ -123,8 +123,8 @@ func TestSignal_Script(t *testing.T) {
 			continue
 		}
 		dir := filepath.Join(t.TempDir(), "db")
-		// metrics --watch ends by a signal without an error.
-		c := start(t, "", "-C", dir, "-e", "put k v", "-e", "metrics --watch 10ms", "-e", "put l v")
+		// serve ends by a signal without an error.
+		c := start(t, "", "-C", dir, "-e", "put k v", "-e", "serve --addr localhost:0", "-e", "put l v")
 		if line, err := c.out.ReadString('\n'); err != nil {
 			t.Fatalf("it prints %q, %v", line, err)
 		}

@@ -60,7 +60,7 @@ func TestFindBesideAWriter(t *testing.T) {
 			t.Fatalf("version %d is seen (%v), %d operations were written before\n%s", seq, err, before, out)
 		}
 		files[m[0]] = true
-		for _, args := range [][]string{{"space"}, {"wal"}, {"manifest"}, {"explain", "k"}, {"filters", "--probe", "10"}} {
+		for _, args := range [][]string{{"space"}, {"wal"}, {"manifest"}, {"explain", "k"}, {"filters"}} {
 			if out, notes, st := call("", append([]string{"-C", dir}, args...)...); st != Found || strings.Contains(notes, "shale:") {
 				t.Fatalf("%v: status %d\n%s%s", args, st, out, notes)
 			}

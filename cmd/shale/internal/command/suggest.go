@@ -15,7 +15,7 @@ var synonyms = map[string]string{
 	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan",
 	"q": "quit", "bye": "quit", "keys": "scan --keys", "?": "help", "info": "metrics", "stats": "metrics", "backup": "checkpoint",
 	"first": "scan --limit 1", "last": "scan --reverse --limit 1", "may": "has --filters", "version": "shale --version",
-	"tree": "serve", "source": "shale -C DIR <FILE", "watch": "metrics --watch",
+	"tree": "serve", "source": "shale -C DIR <FILE",
 	"ship": "shale-remote ship", "restore": "shale-remote restore", "promote": "shale-remote promote", "pin": "shale-remote pin",
 	"pins": "shale-remote pins", "unpin": "shale-remote unpin", "collect": "shale-remote collect", "salvage": "shale-remote salvage",
 	"verify": "check, or shale-remote verify",

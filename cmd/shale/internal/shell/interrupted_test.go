@@ -37,7 +37,7 @@ func TestPromptInterrupted(t *testing.T) {
 	defer signal.Stop(heard)
 	dir := cmdtest.NewStore(t, 50_000)
 	for _, c := range []struct{ line, until, want string }{
-		{"metrics --watch 10ms", "writes/s", ""},
+		{"serve --addr localhost:0", "is shown", ""},
 		{"scan", "k1\t", "shale: scan: interrupted\n"},
 	} {
 		sent := false
