@@ -128,7 +128,7 @@ func TestOutput_NeverAStore(t *testing.T) {
 		}
 		for _, target := range targets {
 			for _, args := range [][]string{
-				{"export", target}, {"export", "a", target}, {"filters", "export", target}, {"filters", "export", other, target},
+				{"export", target}, {"export", "a", target}, {"filters", "export", target},
 				{"repair", target}, {"repair", other, target}, {"checkpoint", target},
 			} {
 				if args[0] == "checkpoint" && target != path {

@@ -79,7 +79,7 @@ type Command struct {
 }
 
 // newCommand returns a command. use is its name, followed by the names of its words for help. These
-// are in capitals or brackets, as in "filters export [DIR] FILE".
+// are in capitals or brackets, as in "repair [DIR] INTO".
 func newCommand(use string, access Access, short, long string) *Command {
 	fields := strings.Fields(use)
 	n := max(1, slices.IndexFunc(append(fields, "["), func(f string) bool { return f[0] == '[' || f[0] >= 'A' && f[0] <= 'Z' }))

@@ -44,7 +44,7 @@ func TestFileIsNoStore(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"get", "k"}, {"put", "k", "v"}, {"levels"}, {"space"}, {"check"}, {"repair", "into"}, {"serve"}, {"filters", "rebuild"},
-		{"filters", "export", file, "out"},
+		{"filters", "export", "out"},
 	} {
 		if _, notes, st := call("", append([]string{"-C", file}, args...)...); st != Failed || !strings.HasPrefix(notes, "shale: "+file+" is a file, not a store\n") {
 			t.Errorf("%v: status %d, %s", args, st, notes)

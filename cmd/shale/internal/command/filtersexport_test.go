@@ -22,13 +22,13 @@ func TestFiltersExport_BesideAWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(dir, "filters")
-	if out, notes, st := call("", "filters", "export", filepath.Join(dir, "db"), file); st != Found || !strings.Contains(out, "2 keys") {
+	if out, notes, st := call("", "-C", filepath.Join(dir, "db"), "filters", "export", file); st != Found || !strings.Contains(out, "2 keys") {
 		t.Fatalf("export: status %d, %s%s", st, out, notes)
 	}
 	if out, notes, st := call("", "has", "--bundle", file, "k", "flushed"); st != Found || out != "k\tmaybe\nflushed\tmaybe\n" {
 		t.Errorf("has: status %d, %s%s", st, out, notes)
 	}
-	_, notes, st := call("", "filters", "export", filepath.Join(dir, "db"), filepath.Join(dir, "none", "filters"))
+	_, notes, st := call("", "-C", filepath.Join(dir, "db"), "filters", "export", filepath.Join(dir, "none", "filters"))
 	if st != Failed || !strings.Contains(notes, "none") {
 		t.Errorf("export into a folder that is not there: status %d, %s", st, notes)
 	}

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/shaledb/shale"
@@ -10,11 +11,11 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// rebuildCommand opens the store with the given options. The first word names the store; if
-// there is none, it is the store of the session.
+// rebuildCommand opens the store with the options for filters that it was given, because a store
+// rebuilds those filters that differ from what its own options ask for.
 func rebuildCommand() *Command {
 	var opts shale.Options
-	c := newCommand("filters rebuild [DIR]", needsNothing, "give tables the filters that the options ask for", `
+	c := newCommand("filters rebuild", needsNothing, "give tables the filters that the options ask for", `
 Makes new filters for tables whose filters are missing or damaged, have another kind or hash function, or have
 fewer bits a key than the options ask for. It puts them into files next to the tables, and writes no data
 again. Programs that open the store later use these filters, whatever their own options are. New tables of
@@ -29,9 +30,8 @@ those programs get filters according to their own options.`)
 		[]string{"blocked", "fuse"}, shale.BlockedFilter, shale.FuseFilter)
 	named(c, &opts.FilterHash, "hash", "the hash function; siphash is for keys that strangers choose",
 		[]string{"murmur3", "xxh3", "siphash"}, shale.Murmur3, shale.XXH3, shale.SipHash)
-	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		opts.MustExist, opts.OnEvent = true, s.onEvent
-		db, err := s.openOwn(c, words, &opts)
+	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+		db, err := s.openOwn(c, &opts)
 		if err != nil {
 			return Failed, err
 		}
@@ -43,4 +43,24 @@ those programs get filters according to their own options.`)
 		}
 		return Found, err
 	})
+}
+
+// openOwn opens the store for writing by c with these options. If the session has it open with others, its
+// next command opens the store again.
+func (s *Session) openOwn(c *Command, o *shale.Options) (*shale.DB, error) {
+	switch {
+	case s.Dir == "":
+		return nil, ErrNoDir
+	case s.readOnly:
+		return nil, fmt.Errorf("%s writes, and --readonly was given", c.Title)
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	o.MustExist, o.OnEvent = true, s.onEvent
+	db, err := shale.Open(s.Dir, o)
+	if err != nil {
+		return nil, openError(s.Dir, err)
+	}
+	return db, nil
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -69,21 +68,6 @@ func (c *Command) count(p *int, name, help string) {
 			return errors.New("is not a number from 1 up")
 		}
 		*p = n
-		return nil
-	})
-}
-
-// duration adds an option whose argument is a duration of at least least.
-func (c *Command) duration(p *time.Duration, name string, least time.Duration, help string) {
-	c.option(name, "TIME", help, func(w Word) error {
-		d, err := time.ParseDuration(w.Text)
-		if err != nil {
-			return errors.New("is not a time; write 500ms, 10s or 1m")
-		}
-		if d < least {
-			return fmt.Errorf("is too short; %v is the shortest", least)
-		}
-		*p = d
 		return nil
 	})
 }

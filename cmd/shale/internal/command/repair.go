@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/outfile"
@@ -47,7 +46,7 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 			return Found, nil
 		}
 		if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
-			s.remark("DAMAGED, but only in filters that lie next to their tables. `shale filters rebuild %s` makes new ones.\n", output.Quote(dir))
+			s.remark("DAMAGED, but only in filters that lie next to their tables. `shale -C %s filters rebuild` makes new ones.\n", output.Quote(dir))
 			return Absent, nil
 		}
 		s.remark("DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves what is provably correct into a new one.\n", output.Quote(dir))
@@ -184,27 +183,4 @@ func (s *Session) folder(words []Word) (string, error) {
 		return "", ErrNoDir
 	}
 	return s.Dir, nil
-}
-
-// openOwn opens the store that words name, or that of the session, for writing by c with the given
-// options. The session may have the store open with other options. If so, its next command opens
-// the store again.
-func (s *Session) openOwn(c *Command, words []Word, o *shale.Options) (*shale.DB, error) {
-	dir, err := s.folder(words)
-	if err != nil {
-		return nil, err
-	}
-	if s.readOnly {
-		return nil, fmt.Errorf("%s writes, and --readonly was given", c.Title)
-	}
-	if dir == s.Dir {
-		if err := s.Close(); err != nil {
-			return nil, err
-		}
-	}
-	db, err := shale.Open(dir, o)
-	if err != nil {
-		return nil, openError(dir, err)
-	}
-	return db, nil
 }

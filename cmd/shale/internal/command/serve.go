@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -16,128 +15,54 @@ import (
 	"github.com/shaledb/shale/debug"
 )
 
-// Defaults of serve.
 const (
 	serveAddr  = "localhost:6070"
-	serveEvery = time.Second
+	serveEvery = time.Second // how often, at most, a page reads what a writer has written
 )
 
 func serveCommand() *Command {
-	addr, every := serveAddr, serveEvery
+	addr := serveAddr
 	var values, public bool
-	c := newCommand("serve [DIR]", needsNothing, "show the store as a page for a browser", `
-Shows the store in DIR or of -C until Ctrl-C: the tree, its filters, its memory, and what a lookup of any
-key does. It only reads, so the store may be open in another program. While somebody looks at the page, it
-follows what that program writes. If a backup is put in the place of DIR, it shows that. Only the program
-that writes knows rates, compactions and stalls: mount debug.Handler there. Everybody who can reach the
-address can see keys, but values only with --values.`)
+	c := newCommand("serve", needsNothing, "show the store as a page for a browser", `
+Shows the tree, its filters, its memory, and what a lookup of any key does, until Ctrl-C. It only reads, so the
+store may be open in another program. While somebody looks at the page, it follows what that program writes.
+Only the program that writes knows rates, compactions and stalls: mount debug.Handler there. Everybody who can
+reach the address can see keys, but values only with --values.`)
 	c.text(&addr, "addr", "HOST:PORT", "where to listen; default "+serveAddr)
-	c.duration(&every, "every", time.Millisecond, "how often, at most, to read what was written; default 1s")
 	c.flag(&values, "values", "show values too")
 	c.flag(&public, "public", "listen where other machines can reach it")
-	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		if err := checkAddr(addr, public); err != nil {
 			return Failed, err
 		}
-		dir, err := s.folder(words)
+		if s.Dir == "" {
+			return Failed, ErrNoDir
+		}
+		db, err := shale.Open(s.Dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: s.onEvent})
 		if err != nil {
-			return Failed, err
+			return Failed, openError(s.Dir, err)
 		}
-		pages := &servedFolder{
-			open: func() (*shale.DB, error) {
-				return shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: s.onEvent})
-			},
-			pages: func(db *shale.DB) http.Handler { return servedPages(db, dir, every, values) },
-			every: every,
-		}
-		if err := pages.openStore(); err != nil {
-			return Failed, openError(dir, err)
-		}
-		defer pages.close()
+		defer db.Close() // it was open read-only
 		listener, err := net.Listen("tcp", addr)
 		if err != nil {
 			return Failed, fmt.Errorf("serve: %w; --addr names another", err)
 		}
-		var handler http.Handler = pages
+		handler := servedPages(db, s.Dir, serveEvery, values)
 		if !public {
-			handler = ownNamesOnly(pages)
+			handler = ownNamesOnly(handler)
 		}
 		host, _, _ := net.SplitHostPort(addr)
 		_, port, _ := net.SplitHostPort(listener.Addr().String())
 		if host == "" {
 			host = "localhost"
 		}
-		fmt.Fprintf(s.Out, "%s is shown at http://%s/ (read-only, follows its writer); Ctrl-C ends\n", output.Quote(dir), net.JoinHostPort(host, port))
+		fmt.Fprintf(s.Out, "%s is shown at http://%s/ (read-only, follows its writer); Ctrl-C ends\n", output.Quote(s.Dir), net.JoinHostPort(host, port))
 		if err := s.Out.Flush(); err != nil {
 			_ = listener.Close() // the first error says more
 			return Failed, err
 		}
 		return Found, serveUntilDone(ctx, listener, handler, s.Notes)
 	})
-}
-
-// A servedFolder shows a folder. If another store comes into it, or an older state, because a backup was
-// restored there, it opens that one.
-type servedFolder struct {
-	open  func() (*shale.DB, error)
-	pages func(*shale.DB) http.Handler
-	every time.Duration // how often, at most, it looks whether the store is still there
-
-	looking sync.Mutex // held by the request that looks; before mu
-	next    time.Time  // when to look again; guarded by looking
-
-	mu      sync.RWMutex // guards the following fields; requests hold it shared
-	db      *shale.DB
-	handler http.Handler
-}
-
-// openStore opens the store that is in the folder, and closes the one before.
-func (s *servedFolder) openStore() error {
-	db, err := s.open()
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closeLocked()
-	s.db, s.handler = db, s.pages(db)
-	return nil
-}
-
-func (s *servedFolder) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closeLocked()
-}
-
-func (s *servedFolder) closeLocked() {
-	if s.db != nil {
-		_ = s.db.Close() // it was open read-only
-	}
-}
-
-// look opens the folder again if the store has been replaced. If that fails, the page says that
-// it was replaced, and shows what was there before.
-func (s *servedFolder) look(ctx context.Context) {
-	if !s.looking.TryLock() {
-		return
-	}
-	defer s.looking.Unlock()
-	if time.Now().Before(s.next) {
-		return
-	}
-	if _, err := s.db.Advance(ctx); errors.Is(err, shale.ErrReplaced) { // only look replaces db
-		_ = s.openStore()
-	}
-	s.next = time.Now().Add(s.every)
-}
-
-// ServeHTTP implements http.Handler.
-func (s *servedFolder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.look(r.Context())
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	s.handler.ServeHTTP(w, r)
 }
 
 // servedPages returns the pages of a store that is open read-only.

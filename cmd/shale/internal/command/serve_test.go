@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -23,11 +22,11 @@ import (
 )
 
 // served runs serve until the test ends, and returns its address.
-func served(t *testing.T, words ...string) (address string, stop func() (Status, error)) {
+func served(t *testing.T, dir string, words ...string) (address string, stop func() (Status, error)) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r, w := io.Pipe()
-	s := &Session{Printer: output.Printer{Out: bufio.NewWriter(w)}, Notes: &LockedWriter{W: &bytes.Buffer{}}}
+	s := &Session{Dir: dir, Printer: output.Printer{Out: bufio.NewWriter(w)}, Notes: &LockedWriter{W: &bytes.Buffer{}}}
 	var list []Word
 	for _, text := range append([]string{"--addr", "localhost:0"}, words...) {
 		list = append(list, Word{Text: text})
@@ -94,8 +93,7 @@ func openPages(t *testing.T, dir string, every time.Duration) http.Handler {
 	return servedPages(db, dir, every, false)
 }
 
-// Next to a program that writes, the page shows what was written until the request, or until --every
-// before it.
+// Next to a program that writes, the page shows what was written until the request, or at most some time before it.
 func TestServe_BesideAWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, nil)
@@ -190,48 +188,12 @@ func TestServe_Ends(t *testing.T) {
 	}
 }
 
-// A backup is put in the place of the folder that is served, and is written. The page shows what is there now.
-func TestServe_Restored(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "db")
-	put := func(key string) {
-		t.Helper()
-		if _, notes, st := call("", "-C", dir, "put", key, "v"); st != Found {
-			t.Fatal(notes)
-		}
-	}
-	put("a")
-	if err := os.CopyFS(dir+".copy", os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
-	put("b")
-	pages := &servedFolder{
-		open:  func() (*shale.DB, error) { return shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true}) },
-		pages: func(db *shale.DB) http.Handler { return servedPages(db, dir, 0, false) },
-	}
-	if err := pages.openStore(); err != nil {
-		t.Fatal(err)
-	}
-	defer pages.close()
-	seen := func(key string) bool { return strings.Contains(asked(pages, "/api/explain?key="+key), `"found":true`) }
-	if !seen("a") || !seen("b") {
-		t.Error("a and b are not seen")
-	}
-	if err := errors.Join(os.Rename(dir, dir+".old"), os.Rename(dir+".copy", dir)); err != nil {
-		t.Fatal(err)
-	}
-	put("c")
-	put("d")
-	if !seen("a") || seen("b") || !seen("c") || !seen("d") {
-		t.Error("the page does not show what is in the folder now")
-	}
-}
-
 func TestServe_Values(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	if _, notes, st := call("", "-C", dir, "put", "k", "the value"); st != Found {
 		t.Fatal(notes)
 	}
-	address, _ := served(t, "--values", dir)
+	address, _ := served(t, dir, "--values")
 	if text, _ := fetch(t, address+"api/explain?key=k", ""); !strings.Contains(text, "the value") {
 		t.Errorf("the value is not shown: %s", text)
 	}
@@ -245,7 +207,7 @@ func TestServe_OwnNamesOnly(t *testing.T) {
 		t.Fatal(notes)
 	}
 	own, _ := served(t, dir)
-	public, _ := served(t, "--public", dir)
+	public, _ := served(t, dir, "--public")
 	for host, want := range map[string]int{
 		"": 200, "localhost": 200, "localhost:6070": 200, "127.0.0.1:1": 200, "[::1]:6070": 200, "[::1]": 200,
 		"evil.example": 403, "evil.example:6070": 403, "localhost.evil.example": 403, "192.0.2.1": 403,
