@@ -115,12 +115,12 @@ func TestHelp_OfEveryCommand(t *testing.T) {
 // An option before the command has one letter, which its argument may follow, or two dashes.
 func TestOptions_BeforeTheCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
-	if _, notes, st := call("", "--new", "-C", dir, "--timer", "put", "-key", "v"); st != command.Found || !strings.HasPrefix(notes, "time: ") {
+	if _, notes, st := call("", "--new", "-C", dir, "--mode", "text", "put", "-key", "v"); st != command.Found {
 		t.Fatalf("status %d, %s", st, notes)
 	}
 	for _, args := range [][]string{
-		{"-C", dir, "--readonly", "--hex", "get", "-key"}, {"-C=" + dir, "--hex=true", "get", "-key"}, {"--store", dir, "--hex", "--mode", "text", "get", "-key"},
-		{"--mode=text", "--readonly", "-C" + dir, "get", "-key", "--hex"},
+		{"-C", dir, "--readonly", "--mode", "hex", "get", "-key"}, {"-C=" + dir, "--readonly=true", "--mode=hex", "get", "-key"},
+		{"--mode=text", "--readonly", "-C" + dir, "get", "-key", "--mode", "hex"}, {"--store", dir, "--mode=hex", "get", "-key"},
 	} {
 		if out, notes, st := call("", args...); st != command.Found || out != "0x76\n" {
 			t.Errorf("%v: status %d, %s%s", args, st, out, notes)

@@ -68,9 +68,9 @@ func TestGet_ForProgramsAndPeople(t *testing.T) {
 		screen, elsewhere string
 	}{
 		{[]string{"get", "k"}, word, value + "\n"},
-		{[]string{"get", "k", "--raw"}, value + "\n", value},
-		{[]string{"--mode", "raw", "get", "k"}, value + "\n", value + "\n"},
-		{[]string{"get", "k", "--hex"}, fmt.Sprintf("0x%x\n", value), fmt.Sprintf("0x%x\n", value)},
+		{[]string{"get", "k", "--mode", "raw"}, value + "\n", value},
+		{[]string{"--mode", "raw", "get", "k"}, value + "\n", value},
+		{[]string{"get", "k", "--mode", "hex"}, fmt.Sprintf("0x%x\n", value), fmt.Sprintf("0x%x\n", value)},
 		{[]string{"-e", "get k"}, word, word},
 		{[]string{"-e", ".mode raw", "-e", "get k"}, value + "\n", value + "\n"},
 	} {

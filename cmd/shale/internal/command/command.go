@@ -73,7 +73,6 @@ type Command struct {
 
 	run      run
 	mode     *output.Display // the value of --mode; nil: it was not given
-	timer    bool
 	helpOnly bool
 	given    []Word // all words of the line after the name, including options
 }
@@ -92,7 +91,6 @@ func newCommand(use string, access Access, short, long string) *Command {
 		c.mode = &mode
 		return err
 	}, output.DisplayNames...)
-	c.flag(&c.timer, "timer", "print how long the command took")
 	return c
 }
 
@@ -103,7 +101,7 @@ func (c *Command) does(fn run) *Command {
 }
 
 // ofAll has the options that every command has.
-var ofAll = []string{"help", "mode", "timer"}
+var ofAll = []string{"help", "mode"}
 
 // has reports whether an option was given.
 func (c *Command) has(option string) bool { return c.Flags().Changed(option) }

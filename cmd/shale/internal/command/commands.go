@@ -26,7 +26,7 @@ func Groups() []Group {
 		}},
 		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand}},
 		{"This program", []func() *Command{helpCommand, completionCommand, quitCommand}},
-		{"Prompt and scripts", []func() *Command{modeCommand, timerCommand}},
+		{"Prompt and scripts", []func() *Command{modeCommand}},
 	}
 }
 

@@ -31,7 +31,7 @@ func countCommand() *Command {
 			fmt.Fprintln(s.Out, n)
 			return foundIf(n > 0), nil
 		}
-		l := s.List(s.Format, ">count")
+		l := s.List(">count")
 		return foundIf(n > 0), errors.Join(l.Row(output.NumberCell(n)), l.End())
 	})
 }

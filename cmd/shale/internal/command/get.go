@@ -9,25 +9,18 @@ import (
 )
 
 func getCommand() *Command {
-	var f form
-	c := newCommand("get KEY", Reads, "print the value of a key",
-		`
+	c := newCommand("get KEY", Reads, "print the value of a key", `
 Prints the value as a word, in quotes if it needs them. Into a file or a pipe, a single command prints its bytes
-as they are and a newline; with --raw no newline follows. Status 1 if the key is absent.`)
+as they are and a newline; with --mode raw no newline follows. Status 1 if the key is absent.`)
 	c.keys = 1
-	f.options(c)
 	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
-		format, err := f.format(s)
-		if err != nil {
-			return Failed, err
-		}
 		value, err := s.DB.Get(words[0].bytes())
 		gone := errors.Is(err, shale.ErrNotFound)
 		switch {
 		case err != nil && !gone:
 			return Failed, err
 		case !s.AsText():
-			l := s.List(format, "key", "value")
+			l := s.List("key", "value")
 			if !gone {
 				err = l.Row(output.ByteCell(words[0].bytes()), output.ByteCell(value))
 			} else {
@@ -38,13 +31,12 @@ as they are and a newline; with --raw no newline follows. Status 1 if the key is
 			s.Say("absent")
 			return Absent, nil
 		}
-		toProgram := s.Mode == oneShot && !s.toScreen
-		bare := toProgram && format == output.AsBytes
-		if format = s.In(format); toProgram && format == output.AsWords {
+		toProgram, format := s.Mode == oneShot && !s.toScreen, s.Display.Format()
+		if toProgram && format == output.AsWords {
 			format = output.AsBytes
 		}
 		line := output.AppendWord(nil, value, format)
-		if !bare {
+		if !toProgram || s.Display != output.ShowRaw {
 			line = append(line, '\n')
 		}
 		_, err = s.Out.Write(line)

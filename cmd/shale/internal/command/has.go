@@ -45,7 +45,7 @@ the filters says. Status 0 if all keys are present, or may be, and 1 if any is a
 // ask asks a question about each key, and prints yes, or the word absent.
 func (s *Session) ask(ctx context.Context, keys []Word, yes string, question func(key []byte) (bool, error)) (Status, error) {
 	all := true
-	l := s.List(s.Format, "key", "answer")
+	l := s.List("key", "answer")
 	for _, w := range keys {
 		ok, err := question(w.bytes())
 		if err == nil {

@@ -112,21 +112,3 @@ func (b *bounds) of(words []Word) shale.Range {
 	}
 	return r
 }
-
-// form are the options --hex and --raw.
-type form struct{ hex, raw bool }
-
-func (f *form) options(c *Command) {
-	c.flag(&f.hex, "hex", "print in hexadecimal")
-	c.flag(&f.raw, "raw", "print the bytes as they are")
-}
-
-// format returns the format that the options ask for, or that of the session if they ask for
-// none.
-func (f *form) format(s *Session) (output.Format, error) {
-	chosen, err := output.FormatOf(f.hex, f.raw)
-	if chosen == output.AsWords {
-		chosen = s.Format
-	}
-	return chosen, err
-}

@@ -36,10 +36,7 @@ type flags struct {
 	script   []string
 	readOnly bool
 	newStore bool
-	form     form
-	format   output.Format
 	display  output.Display
-	timer    bool
 	version  bool
 	command  []string
 }
@@ -54,13 +51,10 @@ func (f *flags) options(set *pflag.FlagSet) {
 	with("execute", "e", "LINE", "run this line; may be given several times", func(w Word) error { f.script = append(f.script, w.Text); return nil })
 	set.BoolVar(&f.readOnly, "readonly", false, "open the store read-only")
 	set.BoolVar(&f.newStore, "new", false, "also make a store in a folder that has other files")
-	set.BoolVar(&f.form.hex, "hex", false, "print keys and values in hexadecimal")
-	set.BoolVar(&f.form.raw, "raw", false, "print keys and values as they are")
 	with("mode", "", "MODE", "lay out what is printed: "+strings.Join(output.DisplayNames, ", "), func(w Word) (err error) {
 		f.display, err = displayOf(w.Text)
 		return err
 	})
-	set.BoolVar(&f.timer, "timer", false, "print how long each command took")
 	set.BoolVar(&f.version, "version", false, "print the version of this program, and of the files that it writes")
 }
 
@@ -71,8 +65,8 @@ func Run(env Environment) Status {
 	ctx, stop := signals.Until(context.Background(), 0, programSignals...)
 	defer stop()
 	s := &Session{
-		Ctx: ctx, Dir: f.dir, readOnly: f.readOnly, newStore: f.newStore, Timer: f.timer,
-		Printer:  output.Printer{Out: out, Display: f.display, Format: f.format, Columns: env.Columns},
+		Ctx: ctx, Dir: f.dir, readOnly: f.readOnly, newStore: f.newStore,
+		Printer:  output.Printer{Out: out, Display: f.display, Columns: env.Columns},
 		toScreen: env.ToScreen, Notes: &LockedWriter{W: env.Err},
 	}
 	var st Status
@@ -138,7 +132,5 @@ func parseFlags(env Environment) (flags, error) {
 	if len(f.command) > 0 && len(f.script) > 0 {
 		return f, fmt.Errorf("-e gives a script, so the command %s can't follow; leave out one of the two", f.command[0])
 	}
-	var err error
-	f.format, err = output.FormatOf(f.form.hex, f.form.raw)
-	return f, err
+	return f, nil
 }

@@ -9,7 +9,6 @@ import (
 
 func scanCommand() *Command {
 	var b bounds
-	var f form
 	var r shale.Range
 	c := newCommand("scan [PREFIX]", Reads, "print keys and values in order", `
 Prints the entries whose keys start with PREFIX and lie between --from and --to. Each line is a key, a tab
@@ -20,25 +19,20 @@ there are no entries.`)
 	c.flag(&r.Reverse, "reverse", "from the last key to the first")
 	c.count(&r.Limit, "limit", "stop after N entries")
 	c.flag(&r.KeysOnly, "keys", "print no values")
-	f.options(c)
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		within := b.of(words)
 		r.Lower, r.Upper = within.Lower, within.Upper
-		return s.scan(ctx, r, &f)
+		return s.scan(ctx, r)
 	})
 }
 
 // scan prints the entries of r.
-func (s *Session) scan(ctx context.Context, r shale.Range, f *form) (Status, error) {
-	format, err := f.format(s)
-	if err != nil {
-		return Failed, err
-	}
+func (s *Session) scan(ctx context.Context, r shale.Range) (Status, error) {
 	titles := []string{"key", "value"}
 	if r.KeysOnly {
 		titles = titles[:1]
 	}
-	l := s.List(format, titles...)
+	l := s.List(titles...)
 	for e, err := range s.DB.Scan(r) {
 		if err == nil {
 			err = ctx.Err()

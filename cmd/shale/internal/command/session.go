@@ -9,7 +9,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -38,7 +37,6 @@ type Session struct {
 	in       io.Reader // the input that a bare - stands for; nil: none
 	toScreen bool      // the output is a terminal
 	Notes    *LockedWriter
-	Timer    bool // print how long commands took
 	table    *table
 
 	beforeKeys func() bool // opens the store to complete a key; nil: keys are completed only if it is open
@@ -176,14 +174,9 @@ func (s *Session) prepare(words []Word) (*Command, []Word, error) {
 // do runs c with the settings of its options.
 func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, error) {
 	defer s.setFor(c)()
-	timed := s.Timer // .timer on is not timed
-	begin := time.Now()
 	s.damage.begin()
 	st, err := c.run(ctx, s, words)
 	s.noteDamage(err)
-	if timed && s.Timer && err == nil {
-		s.note("time: %s", output.Since(begin))
-	}
 	if errors.Is(err, context.Canceled) {
 		return st, fmt.Errorf("%s: %w", c.Title, errInterrupted)
 	}

@@ -203,8 +203,8 @@ func TestRawValueGoesThroughAPipe(t *testing.T) {
 	if _, notes, st := call(value, "-C", dir, "put", "k", "-"); st != Found {
 		t.Fatal(notes)
 	}
-	if out, _, st := call("", "-C", dir, "get", "k", "--raw"); out != value || st != Found {
-		t.Errorf("get --raw = %q, status %d; want %q", out, st, value)
+	if out, _, st := call("", "-C", dir, "get", "k", "--mode", "raw"); out != value || st != Found {
+		t.Errorf("get --mode raw = %q, status %d; want %q", out, st, value)
 	}
 }
 

@@ -12,19 +12,12 @@ import (
 // setFor applies the options of one command to the session. It returns a function that restores
 // the settings before.
 func (s *Session) setFor(c *Command) (restore func()) {
-	display, timer := s.Display, s.Timer
-	if c.mode != nil {
-		s.Display = *c.mode
+	if c.mode == nil {
+		return func() {}
 	}
-	s.Timer = s.Timer || c.timer
-	return func() {
-		if c.mode != nil {
-			s.Display = display
-		}
-		if c.timer {
-			s.Timer = timer
-		}
-	}
+	before := s.Display
+	s.Display = *c.mode
+	return func() { s.Display = before }
 }
 
 // note prints a line about a command to standard error.
@@ -40,7 +33,7 @@ func (s *Session) remark(text string, args ...any) { fmt.Fprintf(s.remarks(), te
 // output is for programs.
 func (s *Session) remarks() io.Writer {
 	switch s.Display {
-	case output.ShowJSON, output.ShowJSONLines, output.ShowCSV, output.ShowTSV:
+	case output.ShowJSON, output.ShowJSONLines, output.ShowCSV:
 		_ = s.Out.Flush() // the next write reports a failure
 		return s.Notes
 	}

@@ -102,7 +102,7 @@ func FuzzParseLine(f *testing.F) {
 // A bare word is a key whatever it begins with, except for two dashes and -h.
 func TestTokens(t *testing.T) {
 	for _, text := range []string{"-key", "-", "-5", "\x00qa", "\x00b", "\x00", "-hh", "-o", "=", "-=x"} {
-		words, err := ParseLine("get " + text + " --hex")
+		words, err := ParseLine("get " + text + " --mode hex")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -121,17 +121,17 @@ func (c Cell) plain(f Format) string {
 		return c.Text
 	}
 	if f == AsBytes {
-		f = AsWords // raw bytes could break the lines of the box
+		f = AsWords // raw bytes could break the lines of a table
 	}
 	return string(AppendWord(nil, c.bytes, f))
 }
 
 // appendField appends c to a line of CSV. Numbers and texts are written as they are.
-func (c Cell) appendField(dst []byte, f Format) []byte {
-	if c.bytes != nil && f == AsWords {
+func (c Cell) appendField(dst []byte) []byte {
+	if c.bytes != nil {
 		return AppendField(dst, c.bytes)
 	}
-	return c.appendWord(dst, f)
+	return c.appendWord(dst, AsWords)
 }
 
 // appendWord appends c to a line of words.
@@ -177,14 +177,14 @@ func appendFloat(dst []byte, v float64) []byte {
 }
 
 // appendJSON appends c as a JSON value.
-func (c Cell) appendJSON(dst []byte, f Format) []byte {
+func (c Cell) appendJSON(dst []byte) []byte {
 	switch v := c.Raw.(type) {
 	case nil:
 		if c.bytes == nil {
 			return appendString(dst, c.Text)
 		}
-		if f == AsHex || !utf8.Valid(c.bytes) {
-			return appendString(dst, string(AppendWord(nil, c.bytes, f)))
+		if !utf8.Valid(c.bytes) {
+			return appendString(dst, string(AppendWord(nil, c.bytes, AsWords)))
 		}
 		return appendString(dst, string(c.bytes))
 	case []Cell:
@@ -193,7 +193,7 @@ func (c Cell) appendJSON(dst []byte, f Format) []byte {
 		}
 		for i, e := range v {
 			dst = append(dst, "[,"[min(i, 1)])
-			dst = e.appendJSON(dst, f)
+			dst = e.appendJSON(dst)
 		}
 		return append(dst, ']')
 	}

@@ -20,12 +20,3 @@ func columns(text string) int {
 	}
 	return len(text)
 }
-
-// cut returns text if it fits into this many columns. Otherwise it returns the beginning of text
-// and a sign that something was cut off.
-func cut(text string, most int) string {
-	if columns(text) <= most {
-		return text // Truncate would find this out much more slowly
-	}
-	return terminal.Truncate(text, most, "…")
-}

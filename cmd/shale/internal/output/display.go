@@ -3,19 +3,29 @@ package output
 // A Display is how tables, keys and values are laid out.
 type Display int
 
+// In every mode but ShowRaw, bytes that could control a terminal are escaped.
 const (
 	ShowText      Display = iota // tables with spaces, keys and values with tabs
-	ShowBox                      // drawn with lines, cut to the width of the terminal
-	ShowLines                    // a line "name = value" for each field
 	ShowHex                      // as text, with keys and values in hexadecimal
 	ShowRaw                      // as text, with the bytes of keys and values
 	ShowJSON                     // one array of objects
 	ShowJSONLines                // an object on each line
 	ShowCSV                      // RFC 4180, with a line of titles
-	ShowTSV                      // words with tabs, with a line of titles
 )
 
 // DisplayNames are the names of the modes, for .mode and --mode.
-var DisplayNames = []string{"text", "box", "lines", "hex", "raw", "json", "jsonl", "csv", "tsv"}
+var DisplayNames = []string{"text", "hex", "raw", "json", "jsonl", "csv"}
 
 func (d Display) String() string { return DisplayNames[d] }
+
+// Format returns how keys and values are written in this mode. The modes for programs have rules of
+// their own for bytes that are not text, and call them with AsWords.
+func (d Display) Format() Format {
+	switch d {
+	case ShowHex:
+		return AsHex
+	case ShowRaw:
+		return AsBytes
+	}
+	return AsWords
+}

@@ -1,7 +1,6 @@
 package output
 
 import (
-	"bytes"
 	"io"
 	"strings"
 )
@@ -47,11 +46,10 @@ func (p *Printer) Show(g *Grid) error {
 	if g.most > 0 {
 		g.rows = g.rows[max(0, len(g.rows)-g.most):]
 	}
-	l := p.List(p.Format, g.titles...)
-	l.right = g.right
-	if l.show == ShowText || l.show == ShowHex || l.show == ShowRaw {
-		return g.write(p.Out, l.format)
+	if p.AsText() {
+		return g.write(p.Out, p.Display.Format())
 	}
+	l := p.List(g.titles...)
 	for _, row := range g.rows {
 		if err := l.Row(row...); err != nil {
 			return err
@@ -60,17 +58,36 @@ func (p *Printer) Show(g *Grid) error {
 	return l.End()
 }
 
-// write prints g as text, with keys and values in format f.
+// write prints g as text, with keys and values in format f. Each column is as wide as the widest text in
+// it; widths are columns of a terminal, and not bytes or characters.
 func (g *Grid) write(w io.Writer, f Format) error {
-	var rows [][]string
-	for _, row := range g.rows {
-		rows = append(rows, textsOf(row, f))
+	rows := [][]string{g.titles}
+	for _, cells := range g.rows {
+		texts := make([]string, len(cells))
+		for i, c := range cells {
+			texts[i] = c.plain(f)
+		}
+		rows = append(rows, texts)
 	}
-	l := newLayout(g.right, g.titles, rows)
-	var text []byte
-	for _, row := range append([][]string{g.titles}, rows...) {
-		text = append(bytes.TrimRight(l.row(text, "  ", row), " "), '\n')
+	widths := make([]int, len(g.titles))
+	for _, row := range rows {
+		for i, text := range row {
+			widths[i] = max(widths[i], columns(text))
+		}
 	}
-	_, err := w.Write(text)
+	var out []byte
+	for _, row := range rows {
+		var line string
+		for i, text := range row {
+			pad := strings.Repeat(" ", widths[i]-columns(text))
+			if g.right[i] {
+				line += pad + text + "  "
+			} else {
+				line += text + pad + "  "
+			}
+		}
+		out = append(append(out, strings.TrimRight(line, " ")...), '\n')
+	}
+	_, err := w.Write(out)
 	return err
 }

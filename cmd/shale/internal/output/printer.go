@@ -9,11 +9,10 @@ import "bufio"
 type Printer struct {
 	Out     *bufio.Writer
 	Display Display
-	Format  Format
 	Columns func() int // width of the terminal; 0 or nil: unknown
 }
 
-// Width returns the width to which a table is cut. 0: it is not cut.
+// Width returns the width of the terminal, or 0 if it is not known.
 func (p *Printer) Width() int {
 	if p.Columns == nil {
 		return 0
@@ -24,16 +23,4 @@ func (p *Printer) Width() int {
 // AsText reports whether data is printed as words and tabs.
 func (p *Printer) AsText() bool {
 	return p.Display == ShowText || p.Display == ShowHex || p.Display == ShowRaw
-}
-
-// In returns the format for keys and values that are to be printed in format f: that of the
-// mode, unless f is a choice.
-func (p *Printer) In(f Format) Format {
-	switch {
-	case f == AsWords && p.Display == ShowHex:
-		return AsHex
-	case f == AsWords && p.Display == ShowRaw:
-		return AsBytes
-	}
-	return f
 }

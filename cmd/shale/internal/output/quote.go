@@ -2,7 +2,6 @@ package output
 
 import (
 	"encoding/hex"
-	"errors"
 	"strconv"
 
 	"github.com/shaledb/shale/internal/quoting"
@@ -16,18 +15,6 @@ const (
 	AsHex                 // 0x6b6579, which can be used as input again, too
 	AsBytes               // the bytes as they are
 )
-
-func FormatOf(hex, raw bool) (Format, error) {
-	switch {
-	case hex && raw:
-		return AsWords, errors.New("--hex and --raw can't be used together")
-	case hex:
-		return AsHex, nil
-	case raw:
-		return AsBytes, nil
-	}
-	return AsWords, nil
-}
 
 // AppendWord appends text in format f.
 func AppendWord[B ~string | ~[]byte](dst []byte, text B, f Format) []byte {
