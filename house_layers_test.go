@@ -142,7 +142,7 @@ var forTests = []string{
 // heavy are packages that the root must not link. The last ones are the command's.
 var heavy = []string{
 	"net/http", "expvar", "encoding/json",
-	"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/cheggaaa/pb/v3", "github.com/peterh/liner",
+	"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/peterh/liner",
 }
 
 const module = "github.com/shaledb/shale"
