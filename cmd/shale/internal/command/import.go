@@ -60,7 +60,7 @@ writes it. With --plain the quote is part of the field. Empty lines are skipped.
 input.
 
 Entries are written some thousand at a time, and are durable at the end. A wrong line ends the import. With
---on-error skip it is skipped and counted, and the status is 1. However the import ends, it says how many
+--on-error skip it is skipped and counted, and the status is 1. A quote of csv that spans lines is never skipped. However the import ends, it says how many
 entries were written, and with which --from-line it can go on. --sorted is about twice as fast; it needs keys
 in ascending order, and writes all entries or none. A key has at most 65,535 bytes, a value 268,435,456.
 Creates the store as put does, after it has opened the file.`)
@@ -187,7 +187,7 @@ func (i *importing) open(in *bufio.Reader, isList bool) error {
 	default:
 		i.form.format = formatLines
 	}
-	i.in, err = newRecordReader(in, i.form)
+	i.in, err = newRecordReader(in, i.form, i.fromLine)
 	return err
 }
 
@@ -218,7 +218,7 @@ func (i *importing) next() (record, error) {
 		case !errors.As(err, &wrong):
 			return record{}, err
 		case wrong.line < i.fromLine:
-		case !i.skip:
+		case !i.skip || wrong.final:
 			return record{}, err
 		default:
 			i.noteSkipped(wrong)
@@ -230,9 +230,9 @@ func (i *importing) next() (record, error) {
 func checkSizes(rec record) error {
 	switch {
 	case len(rec.key) > shale.MaxKeySize:
-		return &badLine{rec.line, fmt.Errorf("the key has %s; at most %d are allowed", output.Plural(len(rec.key), "byte"), shale.MaxKeySize)}
+		return &badLine{line: rec.line, err: fmt.Errorf("the key has %s; at most %d are allowed", output.Plural(len(rec.key), "byte"), shale.MaxKeySize)}
 	case len(rec.value) > shale.MaxValueSize:
-		return &badLine{rec.line, fmt.Errorf("the value has %s; at most %d are allowed", output.Plural(len(rec.value), "byte"), shale.MaxValueSize)}
+		return &badLine{line: rec.line, err: fmt.Errorf("the value has %s; at most %d are allowed", output.Plural(len(rec.value), "byte"), shale.MaxValueSize)}
 	}
 	return nil
 }
@@ -288,7 +288,7 @@ func (i *importing) fill(ctx context.Context) error {
 			return err
 		}
 		if err := i.batch.Put(rec.key, rec.value); err != nil {
-			return &badLine{rec.line, err}
+			return &badLine{line: rec.line, err: err}
 		}
 		if i.batch.Len() >= importBatch || i.batch.Size() >= importBytes {
 			if err := i.flush(ctx); err != nil {

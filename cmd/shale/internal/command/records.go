@@ -51,15 +51,16 @@ type record struct {
 }
 
 // A recordReader reads the records of a file. Its error is io.EOF, a *badLine, or an error of
-// reading. After a *badLine it can go on.
+// reading. After a *badLine that is not final it can go on.
 type recordReader interface {
 	next() (record, error)
 }
 
 // A badLine is the error for a line that is not a record.
 type badLine struct {
-	line int
-	err  error
+	line  int
+	err   error
+	final bool // it is not known which line after this one is a record
 }
 
 func (b *badLine) Error() string { return fmt.Sprintf("line %d: %v", b.line, b.err) }
@@ -74,8 +75,8 @@ type recordForm struct {
 	plain      bool // no field is a quoted word
 }
 
-// newRecordReader returns a reader of the records of in.
-func newRecordReader(in *bufio.Reader, form recordForm) (recordReader, error) {
+// newRecordReader returns a reader of the records of in. It may skip those before fromLine.
+func newRecordReader(in *bufio.Reader, form recordForm, fromLine int) (recordReader, error) {
 	if bom, err := in.Peek(3); err == nil && string(bom) == "\ufeff" {
 		_, _ = in.Discard(3) // they were read by Peek
 	}
@@ -84,7 +85,7 @@ func newRecordReader(in *bufio.Reader, form recordForm) (recordReader, error) {
 	case formatTSV:
 		return &tsvReader{lines, form.plain}, nil
 	case formatCSV:
-		return newCSVReader(in, form)
+		return newCSVReader(in, form, fromLine)
 	case formatJSONL:
 		return newJSONReader(lines, form), nil
 	}
@@ -140,13 +141,13 @@ func (l *lineReader) read() ([]byte, error) {
 	}
 	l.line++
 	if len(text) > maxLine {
-		return nil, &badLine{l.line, errLongRecord}
+		return nil, &badLine{line: l.line, err: errLongRecord}
 	}
 	return bytes.TrimSuffix(text, []byte("\n")), nil
 }
 
 // bad returns err as an error of the last line.
-func (l *lineReader) bad(err error) error { return &badLine{l.line, err} }
+func (l *lineReader) bad(err error) error { return &badLine{line: l.line, err: err} }
 
 // A keyReader reads lines that are keys.
 type keyReader struct {

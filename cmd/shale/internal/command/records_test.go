@@ -128,7 +128,7 @@ func FuzzRecords(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, how byte) {
 		form := recordForm{format: fileFormats[how%4], plain: how&4 != 0}
-		in, err := newRecordReader(bufio.NewReaderSize(bytes.NewReader(data), 16), form)
+		in, err := newRecordReader(bufio.NewReaderSize(bytes.NewReader(data), 16), form, 0)
 		if err != nil {
 			return
 		}
@@ -153,7 +153,7 @@ func FuzzRecords(f *testing.F) {
 			t.Fatal(err)
 		}
 		form.plain = false
-		in, err = newRecordReader(bufio.NewReader(&out), form)
+		in, err = newRecordReader(bufio.NewReader(&out), form, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
