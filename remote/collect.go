@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Collected says what a collection has deleted.
@@ -100,8 +101,24 @@ func (c *chain) spareFiles(ctx context.Context, b Bucket, keep func(num uint64) 
 // deletesAtOnce is how many objects a collection deletes, and how many steps it reads, at the same time.
 const deletesAtOnce = 16
 
-// many returns how many requests a collection makes at the same time.
-func (c *chain) many() int { return cmp.Or(c.atOnce, deletesAtOnce) }
+// each calls fn for the numbers below n, some of them at the same time, and returns the first error. After an error, the
+// context of the calls is done. If c.atOnce is 1, the caller's goroutine makes the calls.
+func (c *chain) each(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
+	if c.atOnce == 1 {
+		for i := range n {
+			if err := fn(ctx, i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	calls, ctx := errgroup.WithContext(ctx)
+	calls.SetLimit(deletesAtOnce)
+	for i := range n {
+		calls.Go(func() error { return fn(ctx, i) })
+	}
+	return calls.Wait()
+}
 
 // A collection is what one owner deletes: choose finds out what steps need, and delete deletes the rest.
 //
@@ -169,7 +186,7 @@ func (k *collection) delete(ctx context.Context, now time.Time) (Collected, erro
 		err = k.list(ctx)
 	}
 	if err == nil {
-		err = together(ctx, k.c.many(), len(k.garbage), k.deleteOne)
+		err = k.c.each(ctx, len(k.garbage), func(ctx context.Context, i int) error { return k.deleteOne(ctx, k.garbage[i]) })
 	}
 	if err != nil {
 		err = fmt.Errorf("remote: collection: %w", err)
@@ -208,8 +225,10 @@ func (k *collection) list(ctx context.Context) error {
 }
 
 // deleteOne deletes an object, unless it is a fence.
-func (k *collection) deleteOne(ctx context.Context, i int) error {
-	g := k.garbage[i]
+func (k *collection) deleteOne(ctx context.Context, g garbage) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if g.name.Kind == KindSegment && g.Size == segmentHeader {
 		switch s, err := readHead(ctx, k.b, k.c.storeID, place{g.name.Num, g.name.Offset}); {
 		case errors.Is(err, fs.ErrNotExist):
@@ -239,12 +258,13 @@ func (k *collection) deleteOne(ctx context.Context, i int) error {
 
 // needOfSteps finds out what the steps at the floor and above need.
 func (k *collection) needOfSteps(ctx context.Context) error {
-	c := &chain{storeID: k.c.storeID, state: emptyState(k.c.storeID)}
+	c := &chain{storeID: k.c.storeID, state: emptyState(k.c.storeID), atOnce: k.c.atOnce}
 	if k.done.Floor > 0 {
 		var err error
 		if c, err = loadChain(ctx, k.b, c.storeID, k.done.Floor); err != nil {
 			return err
 		}
+		c.atOnce = k.c.atOnce
 		maps.Copy(k.files, numsOf(c.state.Tables.Version))
 		k.firstLog = firstLog(c.state.Extents)
 	}
@@ -254,7 +274,7 @@ func (k *collection) needOfSteps(ctx context.Context) error {
 		if len(known) > 0 {
 			until = known[0].n - 1
 		}
-		if err := c.advance(ctx, k.b, min(until, c.n()+stepsAtOnce), k.c.many(), k.need); err != nil {
+		if err := c.advance(ctx, k.b, min(until, c.n()+stepsAtOnce), k.need); err != nil {
 			return err
 		}
 	}
@@ -276,10 +296,10 @@ func (k *collection) needOfSteps(ctx context.Context) error {
 }
 
 // advance applies the steps up to n, which it reads several at a time, and calls fn for what each needs.
-func (c *chain) advance(ctx context.Context, b Bucket, n uint64, atOnce int, fn func(stepNeeds)) error {
+func (c *chain) advance(ctx context.Context, b Bucket, n uint64, fn func(stepNeeds)) error {
 	from := c.n() + 1
 	steps := make([]*Step, n+1-from)
-	err := together(ctx, atOnce, len(steps), func(ctx context.Context, i int) (err error) {
+	err := c.each(ctx, len(steps), func(ctx context.Context, i int) (err error) {
 		steps[i], err = readStep(ctx, b, c.storeID, from+uint64(i))
 		return err
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
+	"golang.org/x/sync/errgroup"
 )
 
 // A tableFS is a file system whose tables and sidecars are in a bucket, as far as the file system under it
@@ -177,13 +178,18 @@ func (b *bucketFiles) learn(ctx context.Context, v *manifest.Version) error {
 		b.known[f.object()] = f
 	}
 	b.mu.Unlock()
-	return together(ctx, maxBackground, len(files), func(ctx context.Context, i int) error {
-		_, err := b.tails.get(ctx, files[i])
-		if isDamage(err) && (files[i].kind != KindTable || b.doWithout(files[i], err)) {
-			err = nil // a store does without a damaged sidecar
-		}
-		return err
-	})
+	fetches, ctx := errgroup.WithContext(ctx)
+	fetches.SetLimit(maxBackground)
+	for _, f := range files {
+		fetches.Go(func() error {
+			_, err := b.tails.get(ctx, f)
+			if isDamage(err) && (f.kind != KindTable || b.doWithout(f, err)) {
+				err = nil // a store does without a damaged sidecar
+			}
+			return err
+		})
+	}
+	return fetches.Wait()
 }
 
 // doWithout reports whether the store does without a table whose object is damaged, and notes what is wrong with it.

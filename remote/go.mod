@@ -1,10 +1,13 @@
 module github.com/shaledb/shale/remote
 
-go 1.25
+go 1.25.0
 
 replace github.com/shaledb/shale => ..
 
-require github.com/shaledb/shale v0.0.0
+require (
+	github.com/shaledb/shale v0.0.0
+	golang.org/x/sync v0.20.0
+)
 
 require (
 	github.com/golang/snappy v1.0.0 // indirect

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"golang.org/x/sync/errgroup"
 )
 
 // stepsAtOnce is the number of steps that are read at the same time. They are small, so the time goes
@@ -130,11 +131,15 @@ func missing(err error, name, part string) error {
 // steps reads the steps from first to last, some at the same time. Those that are damaged are nil.
 func (h *history) steps(ctx context.Context, first, last uint64) ([]*Step, error) {
 	all := make([]*Step, last+1-first)
-	err := together(ctx, stepsAtOnce, len(all), func(ctx context.Context, i int) (err error) {
-		all[i], err = h.step(ctx, first+uint64(i))
-		return err
-	})
-	return all, err
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(stepsAtOnce)
+	for i := range all {
+		reads.Go(func() (err error) {
+			all[i], err = h.step(ctx, first+uint64(i))
+			return err
+		})
+	}
+	return all, reads.Wait()
 }
 
 // base returns the newest state that is not after step n and can be read: one of the bucket, or that of an empty

@@ -10,6 +10,8 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Errors of Probe. Each names a promise that a store relies on and the bucket does not keep.
@@ -54,10 +56,11 @@ func probeBucket(ctx context.Context, b Bucket, races bool) (err error) {
 	defer func() {
 		if !p.stay {
 			// The objects go even if ctx is done by now, because no other call would delete them.
-			derr := together(context.WithoutCancel(ctx), len(made), len(made), func(ctx context.Context, i int) error {
-				return b.Delete(ctx, made[i])
-			})
-			if err == nil {
+			var deletes errgroup.Group
+			for _, name := range made {
+				deletes.Go(func() error { return b.Delete(context.WithoutCancel(ctx), name) })
+			}
+			if derr := deletes.Wait(); err == nil {
 				err = derr
 			}
 		}
@@ -181,14 +184,17 @@ func (p *probe) race() error {
 			return err
 		}
 		var made [creators]bool
-		err := together(p.ctx, creators, creators, func(ctx context.Context, i int) error {
-			err := PutObject(ctx, p.b, name, []byte{byte('a' + i)}, true)
-			if made[i] = err == nil; errors.Is(err, ErrExists) {
-				err = nil
-			}
-			return err
-		})
-		if err != nil {
+		creations, ctx := errgroup.WithContext(p.ctx)
+		for i := range creators {
+			creations.Go(func() error {
+				err := PutObject(ctx, p.b, name, []byte{byte('a' + i)}, true)
+				if made[i] = err == nil; errors.Is(err, ErrExists) {
+					err = nil
+				}
+				return err
+			})
+		}
+		if err := creations.Wait(); err != nil {
 			return err
 		}
 		winners, last := 0, byte(0)

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
+	"golang.org/x/sync/errgroup"
 )
 
 // fetch brings the tables and sidecars, several at the same time.
@@ -24,20 +26,24 @@ func (r *restore) fetch(ctx context.Context) error {
 	r.arrive(0, total)
 	var kept atomic.Int64
 	var damage atomic.Pointer[error]
-	err := together(ctx, r.opts.Fetches, len(tables), func(ctx context.Context, i int) error {
-		t := tables[i]
-		there, err := r.fetchOne(ctx, t, total)
-		if err == nil && t.Sidecar != nil {
-			err = r.fetchSidecar(ctx, t, total)
-		}
-		kept.Add(there)
-		if isDamage(err) {
-			found := err
-			damage.Store(&found)
-			err = nil // all that is damaged is found in one go, and the others are most likely needed by an earlier step too
-		}
-		return err
-	})
+	fetches, fetchCtx := errgroup.WithContext(ctx)
+	fetches.SetLimit(r.opts.Fetches)
+	for _, t := range tables {
+		fetches.Go(func() error {
+			there, err := r.fetchOne(fetchCtx, t, total)
+			if err == nil && t.Sidecar != nil {
+				err = r.fetchSidecar(fetchCtx, t, total)
+			}
+			kept.Add(there)
+			if isDamage(err) {
+				found := err
+				damage.Store(&found)
+				err = nil // all that is damaged is found in one go, and the others are most likely needed by an earlier step too
+			}
+			return err
+		})
+	}
+	err := cmp.Or(fetches.Wait(), ctx.Err())
 	if found := damage.Load(); err == nil && found != nil {
 		err = *found
 	}

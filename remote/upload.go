@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
+	"golang.org/x/sync/errgroup"
 )
 
 // tableFooter is the length of the footer of a table in bytes (docs/FORMAT.md, section 4).
@@ -25,21 +27,28 @@ const tableFooter = 108
 func (s *Store) upload(ctx context.Context, before *manifest.Version, added []manifest.Added) (done transfer, err error) {
 	todo := s.missing(before, added)
 	var mu sync.Mutex // protects the result and publish.uploaded
-	err = together(ctx, s.opts.Uploads, len(todo), func(_ context.Context, i int) error {
-		sent, err := s.put(ctx, todo[i]) // the caller's context: an error of another upload does not end this one
-		mu.Lock()
-		defer mu.Unlock()
-		if err != nil {
-			return err
-		}
-		s.publish.uploaded[todo[i].num] = true
-		if sent {
-			done.objects++
-			done.bytes += todo[i].size
-		}
-		return nil
-	})
-	if err != nil {
+	uploads, failed := errgroup.WithContext(ctx)
+	uploads.SetLimit(s.opts.Uploads)
+	for _, f := range todo {
+		uploads.Go(func() error {
+			if failed.Err() != nil {
+				return nil // Wait returns the error of the upload that has failed
+			}
+			sent, err := s.put(ctx, f) // the caller's context: an error of another upload does not end this one
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				return err
+			}
+			s.publish.uploaded[f.num] = true
+			if sent {
+				done.objects++
+				done.bytes += f.size
+			}
+			return nil
+		})
+	}
+	if err := cmp.Or(uploads.Wait(), ctx.Err()); err != nil {
 		return done, fmt.Errorf("remote: publish: %w", err)
 	}
 	return done, nil

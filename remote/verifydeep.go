@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
+	"golang.org/x/sync/errgroup"
 )
 
 // readLogs reads all segments from a place on, and checks their records. After a segment that can't be read it goes on
@@ -77,13 +78,16 @@ func (v *verification) readTables(ctx context.Context) error {
 		return nil
 	}
 	names := slices.Sorted(maps.Keys(v.needed))
-	return together(ctx, verifyTables, len(names), func(ctx context.Context, i int) error {
-		t := v.needed[names[i]]
-		if size, there := v.files[names[i]]; !there || names[i] == TableName(uint64(t.Num)) && size != t.Size {
-			return nil // it is a finding already
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(verifyTables)
+	for _, name := range names {
+		t := v.needed[name]
+		if size, there := v.files[name]; !there || name == TableName(uint64(t.Num)) && size != t.Size {
+			continue // it is a finding already
 		}
-		return v.findOr(names[i], v.readTable(ctx, names[i], t))
-	})
+		reads.Go(func() error { return v.findOr(name, v.readTable(ctx, name, t)) })
+	}
+	return reads.Wait()
 }
 
 // readTable reads all of a table or of its sidecar.
