@@ -48,7 +48,9 @@ const (
 // without objects is removed, except for dir itself. Files that are not objects of the bucket must
 // not be put there.
 func NewDir(fsys vfs.FS, dir string) (Bucket, error) {
-	setDefault(&fsys, vfs.Default)
+	if fsys == nil {
+		fsys = vfs.Default
+	}
 	root, err := vfs.Abs(fsys, dir) // the program may change its working directory
 	if err != nil {
 		return nil, fmt.Errorf("remote: make a bucket: %w", err)

@@ -67,15 +67,6 @@ func checkSum(sum, stated uint32) error {
 	return nil
 }
 
-// early returns the error of a read that has given less than must be there: if that was the end, it
-// is not one that a caller may take for the end of an object.
-func early(err error) error {
-	if err == nil || err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
 // An openObject is an object whose file is open. The caller of dirBucket.open closes the file.
 type openObject struct {
 	file vfs.File

@@ -220,8 +220,8 @@ func TestOpen_FullDisk(t *testing.T) {
 // has written that step itself, and goes on, however many have tried.
 func TestOpen_LateClaims(t *testing.T) {
 	for late := range 4 {
-		mem, bucket := vfs.NewMem(), newHooked(NewMem())
-		s := openStore(t, "db", bucket, manual(mem))
+		mem, hooked := vfs.NewMem(), newHooked(NewMem())
+		s := openStore(t, "db", hooked, manual(mem))
 		model := map[string]string{}
 		put(t, s, model, "a", 10)
 		mustNil(t, s.Publish(t.Context()))
@@ -229,20 +229,20 @@ func TestOpen_LateClaims(t *testing.T) {
 		old := copyOf(mem)
 		var arrives func() error
 		for life := range 4 {
-			bucket.hook(func(call, name string) error {
+			hooked.hook(func(call, name string) error {
 				if call == "put" && strings.HasPrefix(name, stepFolder) {
 					return refusal{errors.New("the program has ended")}
 				}
 				return nil
 			}, nil)
-			b := &broken{Bucket: bucket, put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+			b := &broken{Bucket: hooked, put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 				if strings.HasPrefix(name, stepFolder) && life == late && arrives == nil {
 					data := make([]byte, size)
 					_, err := body.ReadAt(data, 0)
 					mustNil(t, err)
-					arrives = func() error { return PutObject(context.Background(), bucket.b, name, data, true) }
+					arrives = func() error { return PutObject(context.Background(), hooked.b, name, data, true) }
 				}
-				return bucket.Put(ctx, name, body, size, sum, absent)
+				return hooked.Put(ctx, name, body, size, sum, absent)
 			}}
 			if s, err := Open(t.Context(), "db", b, manual(mem)); err == nil {
 				t.Fatal("Open has claimed the store")
@@ -250,16 +250,16 @@ func TestOpen_LateClaims(t *testing.T) {
 				t.Fatal(s)
 			}
 		}
-		bucket.hook(nil, nil)
+		hooked.hook(nil, nil)
 		mustNil(t, arrives())
-		refused(t, "a copy from before", old, "db", bucket, ErrFenced)
-		s, err := Open(t.Context(), "db", bucket, manual(mem))
+		refused(t, "a copy from before", old, "db", hooked, ErrFenced)
+		s, err := Open(t.Context(), "db", hooked, manual(mem))
 		if err != nil {
 			t.Fatalf("claim %d arrives: %v", late, err)
 		}
 		put(t, s, model, "b", 1)
 		mustNil(t, s.Publish(t.Context()))
 		mustNil(t, s.Close())
-		sameMap(t, "restored", restoredContents(t, bucket), model)
+		sameMap(t, "restored", restoredContents(t, hooked), model)
 	}
 }

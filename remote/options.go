@@ -78,8 +78,6 @@ const (
 	// backgroundPatience is how long a request of the background is tried again. Then the whole work is tried again,
 	// later each time.
 	backgroundPatience = 15 * time.Second
-	// lateAfter is how long a request has no answer, at least, when the bucket begins to count as away.
-	lateAfter = 5 * time.Second
 	// closeWait is how long Close waits for a bucket that does not answer.
 	closeWait = 10 * time.Second
 	// collectEvery is how often the bucket is collected.

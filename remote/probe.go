@@ -76,6 +76,12 @@ func probeBucket(ctx context.Context, b Bucket, races bool) (err error) {
 	return nil
 }
 
+// probeFolder is the folder of the objects that Probe makes. Part of the format; it never changes.
+const probeFolder = "probe/"
+
+// ProbeName returns the name of the object with which Probe, having drawn num, tries a bucket.
+func ProbeName(num uint64) string { return fmt.Sprintf("%s%016x", probeFolder, num) }
+
 // randomNumber returns a random number, so that probes at the same time have different names.
 func randomNumber() uint64 {
 	var b [8]byte

@@ -42,6 +42,8 @@ const (
 	buffered = 1 << 20
 	// listPage is how many bytes of the answer to a list come before its first object is passed on.
 	listPage = 1 << 20
+	// lateAfter is how long a request has no answer, at least, when the bucket begins to count as away.
+	lateAfter = 5 * time.Second
 )
 
 // checksumTries is how often an object is put whose bytes arrive with a wrong checksum. The bytes may have
@@ -73,8 +75,14 @@ func retryingFor(b Bucket, patience time.Duration) *retryBucket {
 
 // sleep waits, and returns early with the error of ctx if that is done.
 func sleep(ctx context.Context, d time.Duration) error {
-	waitFor(ctx, d, nil)
-	return ctx.Err()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }
 
 // canPass reports whether a call that failed with err may succeed when it is made again. An error that has a
@@ -277,14 +285,6 @@ func (r *retryBucket) readBack(ctx context.Context, name string, body io.ReaderA
 		sum = crc32.Update(sum, castagnoli, theirs[:n])
 	}
 	return same, sum, nil
-}
-
-// ignoreAbsence returns err, but nil if it says that an object is not there.
-func ignoreAbsence(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 func (r *retryBucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"path/filepath"
 	"sync"
@@ -82,33 +81,6 @@ func (f storedFile) fileSum(ctx context.Context, src io.ReaderAt) (uint32, error
 		return 0, fmt.Errorf("table of %d bytes", f.size)
 	}
 	return sumOf(ctx, src, nil, f.sum, f.size-tableFooter, f.size)
-}
-
-// chunk is how many bytes of a file or a body are in memory at a time.
-const chunk = 256 << 10
-
-// sumOf returns the crc32c of the first to bytes of src, if sum is that of the first from bytes. It writes those that it
-// reads to dst, if that is not nil.
-func sumOf(ctx context.Context, src io.ReaderAt, dst io.Writer, sum uint32, from, to int64) (uint32, error) {
-	buf := make([]byte, max(0, min(to-from, chunk)))
-	for from < to {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		buf = buf[:min(int64(len(buf)), to-from)]
-		n, err := src.ReadAt(buf, from)
-		if n < len(buf) {
-			return 0, early(err)
-		}
-		if dst != nil {
-			if _, err := dst.Write(buf); err != nil {
-				return 0, err
-			}
-		}
-		sum = crc32.Update(sum, castagnoli, buf)
-		from += int64(n)
-	}
-	return sum, nil
 }
 
 // put puts one file into the bucket, unless an earlier process has done so, and checks that the bucket has all of it: a step
