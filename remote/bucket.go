@@ -2,12 +2,10 @@ package remote
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"iter"
-	"strings"
+
+	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
 // A Bucket holds objects: names with bytes. It is strongly consistent: once Put or Delete has
@@ -58,31 +56,18 @@ type Bucket interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// An Info describes an object. There is no time in it: nothing may be decided by a clock.
-type Info struct {
-	Name string
-	Size int64 // bytes
-	// CRC32C is the checksum that Put was given. Only Stat knows it; List leaves 0, because the
-	// lists of object stores do not have it.
-	CRC32C uint32
-}
+// An Info describes an object: its Name, its Size in bytes, and CRC32C, the checksum that Put was given, which only
+// Stat knows. There is no time in it: nothing may be decided by a clock.
+type Info = bucket.Info
 
 var (
 	// ErrExists is wrapped by the error of a Put that must create an object whose name is taken.
 	// errors.Is(ErrExists, fs.ErrExist) holds.
-	ErrExists = fmt.Errorf("object exists: %w", fs.ErrExist)
+	ErrExists = bucket.ErrExists
 
 	// ErrChecksum is wrapped when the bytes of an object do not have the checksum that was stated
 	// for them: by Put, which then makes nothing, and by ReadObject.
-	ErrChecksum = errors.New("wrong checksum")
-)
-
-// maxName and maxElement are the largest lengths of a name, and of its parts between slashes, in
-// bytes. Object stores allow 1,024 bytes, of which a prefix takes some, and file systems 255 for
-// each part.
-const (
-	maxName    = 512
-	maxElement = 200
+	ErrChecksum = bucket.ErrChecksum
 )
 
 // CheckName returns an error if name is not that of an object. Names have 1 to 512 bytes. They
@@ -91,54 +76,20 @@ const (
 //
 // So every name can be the path of a file on every system, and means the same file on systems that
 // do not distinguish upper and lower case.
-func CheckName(name string) error {
-	if len(name) > maxName {
-		return fmt.Errorf("object name of %d bytes, at most %d are allowed", len(name), maxName)
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if !isElement(part) {
-			return fmt.Errorf("%q is not the name of an object: the part %q must have 1 to %d lower-case letters, digits, '.', '-' or '_', and no '.' at either end",
-				name, part, maxElement)
-		}
-	}
-	return nil
+func CheckName(name string) error { return bucket.CheckName(name) }
+
+// Checksum returns the crc32c of b: CRC-32 with the Castagnoli polynomial.
+func Checksum(b []byte) uint32 { return bucket.Checksum(b) }
+
+// PutObject makes an object of the bytes of data, with their checksum. absent and the error are
+// those of Bucket.Put.
+func PutObject(ctx context.Context, b Bucket, name string, data []byte, absent bool) error {
+	return bucket.PutObject(ctx, b, name, data, absent)
 }
 
-// isElement reports whether s may stand between two slashes of a name.
-func isElement(s string) bool {
-	if s == "" || len(s) > maxElement || s[0] == '.' || s[len(s)-1] == '.' {
-		return false
-	}
-	for _, c := range []byte(s) {
-		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '.' || c == '-' || c == '_') {
-			return false
-		}
-	}
-	return true
-}
-
-// begin returns the error with which a call of a bucket that is about the object name ends before
-// it does anything, or nil.
-func begin(ctx context.Context, name string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return CheckName(name)
-}
-
-// callError adds the call and the object to an error. It returns nil for nil.
-func callError(call, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("remote: %s %q: %w", call, name, err)
-}
-
-// window returns the part of an object of the given size that ReadAt reads into n bytes at off, as
-// Bucket says: where it begins and its length. With a length below n the object ends within it.
-func window(size, off int64, n int) (from, length int64) {
-	if off < 0 {
-		off = max(0, size-int64(n))
-	}
-	return off, max(0, min(int64(n), size-off))
+// ReadObject returns all bytes of an object, and checks them against the checksum that Put was
+// given: if they differ, the error wraps ErrChecksum. It refuses an object of more than most bytes.
+// If there is no such object, the error wraps fs.ErrNotExist. The result belongs to the caller.
+func ReadObject(ctx context.Context, b Bucket, name string, most int64) ([]byte, error) {
+	return bucket.ReadObject(ctx, b, name, most)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
 // A chain is what a program knows of the steps of a store: the newest one that it has read or written, and
@@ -72,14 +73,14 @@ func readChecked(ctx context.Context, b Bucket, name string, guess int, most int
 	case err != nil:
 		return nil, err
 	case info.Size > most:
-		return nil, callError("read", name, fmt.Errorf("it has %d bytes, at most %d are expected", info.Size, most))
+		return nil, bucket.CallError("read", name, fmt.Errorf("it has %d bytes, at most %d are expected", info.Size, most))
 	case info.Size <= int64(guess):
 		return src[:min(int64(guess), max(0, info.Size))], nil
 	}
 	src = append(src, make([]byte, info.Size-int64(guess))...)
 	if _, err := b.ReadAt(ctx, name, src[guess:], int64(guess)); err != nil {
 		if err == io.EOF {
-			err = callError("read", name, io.ErrUnexpectedEOF)
+			err = bucket.CallError("read", name, io.ErrUnexpectedEOF)
 		}
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
 // Collect deletes from a bucket what nobody needs any more, instead of the store's writer: that has no right to delete then, so
@@ -67,7 +69,7 @@ func (c *chain) namedBy(ctx context.Context, b Bucket, name Name, named map[uint
 	if name.Kind == KindStep {
 		step, err := readStep(ctx, b, c.storeID, name.Num)
 		if err != nil {
-			return ignoreAbsence(err)
+			return bucket.IgnoreAbsence(err)
 		}
 		for _, num := range needsOf(step).files {
 			named[num] = true
@@ -76,7 +78,7 @@ func (c *chain) namedBy(ctx context.Context, b Bucket, name Name, named map[uint
 	}
 	state, err := readState(ctx, b, c.storeID, name.Num)
 	if err != nil {
-		return ignoreAbsence(err)
+		return bucket.IgnoreAbsence(err)
 	}
 	maps.Copy(named, numsOf(state.Tables.Version))
 	return nil

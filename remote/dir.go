@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -102,8 +103,8 @@ func (b *dirBucket) path(name string) string {
 }
 
 func (b *dirBucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	if err := begin(ctx, name); err != nil {
-		return callError("put", name, err)
+	if err := bucket.CheckCall(ctx, name); err != nil {
+		return bucket.CallError("put", name, err)
 	}
 	temp := filepath.Join(b.root, unfinished, rand.Text())
 	err := b.write(ctx, temp, body, size, crc32c)
@@ -112,7 +113,7 @@ func (b *dirBucket) Put(ctx context.Context, name string, body io.ReaderAt, size
 	}
 	// A rename has taken it away already. If it stays, it is not listed, and swept in the end.
 	_ = b.fs.Remove(temp)
-	return callError("put", name, err)
+	return bucket.CallError("put", name, err)
 }
 
 // publish gives the file temp the path of an object, durably.
@@ -176,14 +177,14 @@ func (b *dirBucket) syncUp(dir string) error {
 func (b *dirBucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
 	o, err := b.open(ctx, name)
 	if err != nil {
-		return 0, callError("read", name, err)
+		return 0, bucket.CallError("read", name, err)
 	}
 	defer o.file.Close() // only read: nothing to lose
-	from, length := window(o.size, off, len(p))
+	from, length := bucket.Window(o.size, off, len(p))
 	n, err = o.file.ReadAt(p[:length], from)
 	switch {
 	case n < int(length):
-		return n, callError("read", name, early(err))
+		return n, bucket.CallError("read", name, bucket.EndedEarly(err))
 	case n < len(p):
 		return n, io.EOF
 	}
@@ -193,15 +194,15 @@ func (b *dirBucket) ReadAt(ctx context.Context, name string, p []byte, off int64
 func (b *dirBucket) Stat(ctx context.Context, name string) (Info, error) {
 	o, err := b.open(ctx, name)
 	if err != nil {
-		return Info{}, callError("stat", name, err)
+		return Info{}, bucket.CallError("stat", name, err)
 	}
-	return Info{Name: name, Size: o.size, CRC32C: o.sum}, callError("stat", name, o.file.Close())
+	return Info{Name: name, Size: o.size, CRC32C: o.sum}, bucket.CallError("stat", name, o.file.Close())
 }
 
 // Delete also removes the directories that become empty: each log has one.
 func (b *dirBucket) Delete(ctx context.Context, name string) error {
-	if err := begin(ctx, name); err != nil {
-		return callError("delete", name, err)
+	if err := bucket.CheckCall(ctx, name); err != nil {
+		return bucket.CallError("delete", name, err)
 	}
 	path := b.path(name)
 	if info, err := b.fs.Stat(path); err == nil && info.IsDir {
@@ -219,14 +220,14 @@ func (b *dirBucket) Delete(ctx context.Context, name string) error {
 			break // it has other objects, or another Delete was faster
 		}
 	}
-	return callError("delete", name, err)
+	return bucket.CallError("delete", name, err)
 }
 
 func (b *dirBucket) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		_, err := b.walk(ctx, "", prefix, after, func(i Info) bool { return yield(i, nil) })
 		if err != nil {
-			yield(Info{}, callError("list", prefix, err))
+			yield(Info{}, bucket.CallError("list", prefix, err))
 		}
 	}
 }
@@ -270,7 +271,7 @@ func (b *dirBucket) entries(dir, prefix, after string) ([]Info, error) {
 	for _, name := range names {
 		object := dir + name
 		wanted := strings.HasPrefix(object, prefix) && object > after
-		if !isElement(name) || !wanted && !leadsTo(object+"/", prefix, after) {
+		if !bucket.IsNamePart(name) || !wanted && !leadsTo(object+"/", prefix, after) {
 			continue
 		}
 		info, err := b.fs.Stat(b.path(object))

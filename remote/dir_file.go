@@ -10,6 +10,7 @@ import (
 	"io/fs"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -32,7 +33,7 @@ func trailerSum(sum uint32, size int64) uint32 {
 	var b [12]byte
 	binary.LittleEndian.PutUint32(b[:], sum)
 	binary.LittleEndian.PutUint64(b[4:], uint64(size))
-	return crc32.Checksum(b[:], castagnoli)
+	return crc32.Checksum(b[:], bucket.Castagnoli)
 }
 
 // write makes the file temp of the body and its trailer, and syncs it. Its name is not durable.
@@ -44,7 +45,7 @@ func (b *dirBucket) write(ctx context.Context, temp string, body io.ReaderAt, si
 	if err != nil {
 		return err
 	}
-	sum, err := sumOf(ctx, body, f, 0, 0, size)
+	sum, err := bucket.SumOf(ctx, body, f, 0, 0, size)
 	if err != nil {
 		err = fmt.Errorf("copy the body: %w", err)
 	} else {
@@ -76,7 +77,7 @@ type openObject struct {
 
 // open opens the file of an object and checks its trailer.
 func (b *dirBucket) open(ctx context.Context, name string) (openObject, error) {
-	if err := begin(ctx, name); err != nil {
+	if err := bucket.CheckCall(ctx, name); err != nil {
 		return openObject{}, err
 	}
 	path := b.path(name)
@@ -110,7 +111,7 @@ func (o *openObject) readTrailer(name string) error {
 	}
 	var trailer [trailerSize]byte
 	if n, err := o.file.ReadAt(trailer[:], o.size); n < trailerSize {
-		return fmt.Errorf("read its trailer: %w", early(err))
+		return fmt.Errorf("read its trailer: %w", bucket.EndedEarly(err))
 	}
 	o.sum = binary.LittleEndian.Uint32(trailer[:])
 	if trailerSum(o.sum, o.size) != binary.LittleEndian.Uint32(trailer[4:]) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -70,7 +71,7 @@ func TestDir_DamageIsFound(t *testing.T) {
 		if damage := errors.As(err, &c) && c.File == "object"; !damage && !errors.Is(err, ErrChecksum) {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
-		if info, err := b.Stat(t.Context(), "object"); err == nil && info != (Info{"object", 10, Checksum(data)}) {
+		if info, err := b.Stat(t.Context(), "object"); err == nil && info != (Info{Name: "object", Size: 10, CRC32C: Checksum(data)}) {
 			t.Errorf("%s: Stat = %+v", what, info)
 		}
 	}
@@ -180,7 +181,7 @@ func TestDir_CancelledPut(t *testing.T) {
 	m := vfs.NewMem()
 	b := mustDir(t, m, "bucket")
 	ctx, cancel := context.WithCancel(t.Context())
-	data := make([]byte, 4*chunk)
+	data := make([]byte, 4*bucket.Chunk)
 	err := b.Put(ctx, "object", &cancelling{data, cancel}, int64(len(data)), Checksum(data), true)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Put = %v", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
@@ -114,7 +115,7 @@ func copyObject(ctx context.Context, b Bucket, name string, f vfs.File, size, su
 		if _, err := f.Write(p[:n]); err != nil {
 			return 0, err
 		}
-		sum = crc32.Update(sum, castagnoli, p[:max(0, min(int64(n), summed-off))])
+		sum = crc32.Update(sum, bucket.Castagnoli, p[:max(0, min(int64(n), summed-off))])
 		if off = end; n < len(p) {
 			break
 		}

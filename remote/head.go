@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/fields"
+	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
 // FormatVersion is the version of the objects that this package writes.
@@ -154,4 +155,4 @@ func damage(name, part string, err error) error {
 }
 
 // encodeError adds the object to the error of an encoder. It returns nil for nil.
-func encodeError(name string, err error) error { return callError("encode", name, err) }
+func encodeError(name string, err error) error { return bucket.CallError("encode", name, err) }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -184,7 +185,7 @@ func (l *localLogs) sum(log uint64, from, to int64) (sum uint32, ok bool, err er
 		return 0, false, fmt.Errorf("remote: open log: %w", err)
 	}
 	defer f.Close() // only read: nothing to lose
-	h := crc32.New(castagnoli)
+	h := crc32.New(bucket.Castagnoli)
 	n, err := io.Copy(h, io.NewSectionReader(f, from, to-from))
 	return h.Sum32(), err == nil && n == to-from, err
 }

@@ -10,6 +10,8 @@ import (
 	"math/bits"
 	"sort"
 	"strings"
+
+	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
 // An entry is an object in contents. Equal ones are one entry.
@@ -102,7 +104,7 @@ func (c *bucketState) mem() Bucket { return stillBucket{c: c} }
 
 // readAt reads from the object as Bucket.ReadAt does.
 func (e *entry) readAt(p []byte, off int64) (int, error) {
-	from, length := window(int64(len(e.data)), off, len(p))
+	from, length := bucket.Window(int64(len(e.data)), off, len(p))
 	if length == 0 {
 		return 0, io.EOF
 	}
@@ -312,7 +314,7 @@ func (b *modelBucket) ask(k call) answer {
 func (b *modelBucket) one(k call) (*entry, error) {
 	a := b.ask(k)
 	if len(a.entries) == 0 {
-		return nil, callError(k.method, k.name, fs.ErrNotExist)
+		return nil, bucket.CallError(k.method, k.name, fs.ErrNotExist)
 	}
 	return a.entries[0], nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
 // IdentityName is the name of the object that says which store a bucket has.
@@ -74,8 +76,8 @@ func PinName(pin string) (string, error) {
 
 // checkPin returns an error if a pin can't be called that.
 func checkPin(pin string) error {
-	if !isElement(pin) {
-		return fmt.Errorf("%q is not the name of a pin: choose 1 to %d lower-case letters, digits, '.', '-' or '_', without '.' at either end", pin, maxElement)
+	if !bucket.IsNamePart(pin) {
+		return fmt.Errorf("%q is not the name of a pin: choose 1 to %d lower-case letters, digits, '.', '-' or '_', without '.' at either end", pin, bucket.MaxNamePart)
 	}
 	return nil
 }
@@ -114,7 +116,7 @@ func parse(name string) (n Name, ok bool) {
 	case stateFolder:
 		return numbered(KindState, rest)
 	case pinFolder:
-		return Name{Kind: KindPin, Pin: rest}, isElement(rest)
+		return Name{Kind: KindPin, Pin: rest}, bucket.IsNamePart(rest)
 	case probeFolder:
 		return numbered(KindProbe, rest)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
 func TestName_RoundTrip(t *testing.T) {
@@ -79,7 +81,7 @@ func TestName_Order(t *testing.T) {
 }
 
 func TestCheckName(t *testing.T) {
-	long := strings.Repeat("a", maxElement)
+	long := strings.Repeat("a", bucket.MaxNamePart)
 	for _, name := range []string{"a", "id", "a/b", "a..b", "-", "_a", "0", long, strings.Repeat("a/", 255) + "bc"} {
 		if err := CheckName(name); err != nil {
 			t.Errorf("CheckName(%q) = %v", name, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
 // PinOptions says what a pin keeps, and for how long.
@@ -73,7 +74,7 @@ func pin(ctx context.Context, b Bucket, storeID uint64, name string, o PinOption
 func (c *chain) pin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, error) {
 	if checkPin(pinLabel(name, 0)) != nil {
 		return nil, fmt.Errorf("remote: %q is no name for a pin: choose 1 to %d lower-case letters, digits, '.', '-' or '_', without '.' at either end",
-			name, maxElement-len(pinLabel("", 0)))
+			name, bucket.MaxNamePart-len(pinLabel("", 0)))
 	}
 	if c.step == nil { // c begins with a state, see wholeChain
 		return nil, base.Corruption(StepName(c.n()), -1, "step", errors.New("it can't be read, so no pin can name it"))

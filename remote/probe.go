@@ -245,7 +245,7 @@ func (p *probe) reads() error {
 		}
 	}
 	info, err := p.b.Stat(p.ctx, p.names[0])
-	if want := (Info{p.names[0], int64(len(first)), Checksum(first)}); err == nil && info != want {
+	if want := (Info{Name: p.names[0], Size: int64(len(first)), CRC32C: Checksum(first)}); err == nil && info != want {
 		return fmt.Errorf("%w (it describes an object as %+v, want %+v)", ErrInconsistent, info, want)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/vfs"
 	"golang.org/x/sync/errgroup"
 )
@@ -59,7 +60,7 @@ func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) 
 	if info, err := r.fs.Stat(path); err == nil {
 		whole := r.opts.warm.has(path, t) && info.Size == t.Size
 		if !whole {
-			sum := func(f vfs.File) (uint32, error) { return sumOf(ctx, f, nil, 0, 0, t.Size-tableFooter) }
+			sum := func(f vfs.File) (uint32, error) { return bucket.SumOf(ctx, f, nil, 0, 0, t.Size-tableFooter) }
 			whole = checkTable(r.fs, path, r.done.StoreID, t, sum) == nil
 		}
 		if whole {

@@ -12,6 +12,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
 // A retryBucket makes the calls of another bucket again when they fail with an error that may pass:
@@ -226,8 +228,8 @@ func (r *retryBucket) do(ctx context.Context, call, name string, size int64, fn 
 }
 
 func (r *retryBucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	if err := begin(ctx, name); err != nil {
-		return callError("put", name, err)
+	if err := bucket.CheckCall(ctx, name); err != nil {
+		return bucket.CallError("put", name, err)
 	}
 	mayBeThere, changed := false, 0 // an earlier attempt may have made the object; so many bodies have arrived changed
 	err := r.do(ctx, "put", name, max(size, 0), func(ctx context.Context, p *patience) error {
@@ -251,7 +253,7 @@ func (r *retryBucket) Put(ctx context.Context, name string, body io.ReaderAt, si
 func (r *retryBucket) compare(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, taken error) error {
 	info, err := r.Stat(ctx, name)
 	if err != nil || info.Size != size || info.CRC32C != crc32c {
-		return errors.Join(taken, ignoreAbsence(err))
+		return errors.Join(taken, bucket.IgnoreAbsence(err))
 	}
 	for range checksumTries {
 		same, sum, err := r.readBack(ctx, name, body, size, taken)
@@ -264,7 +266,7 @@ func (r *retryBucket) compare(ctx context.Context, name string, body io.ReaderAt
 			return taken
 		}
 	}
-	return callError("put", name, fmt.Errorf("%w of what is read back; it may be there", ErrChecksum))
+	return bucket.CallError("put", name, fmt.Errorf("%w of what is read back; it may be there", ErrChecksum))
 }
 
 // readBack reads an object of size bytes. It reports whether these are those of body, and returns the
@@ -276,13 +278,13 @@ func (r *retryBucket) readBack(ctx context.Context, name string, body io.ReaderA
 	for off := int64(0); off < size; off += part {
 		n := min(part, size-off)
 		if _, err := r.ReadAt(ctx, name, theirs[:n], off); err != nil {
-			return false, 0, errors.Join(taken, ignoreAbsence(err))
+			return false, 0, errors.Join(taken, bucket.IgnoreAbsence(err))
 		}
 		if got, err := body.ReadAt(ours[:n], off); int64(got) < n {
-			return false, 0, callError("put", name, fmt.Errorf("read the body: %w", err))
+			return false, 0, bucket.CallError("put", name, fmt.Errorf("read the body: %w", err))
 		}
 		same = same && bytes.Equal(ours[:n], theirs[:n])
-		sum = crc32.Update(sum, castagnoli, theirs[:n])
+		sum = crc32.Update(sum, bucket.Castagnoli, theirs[:n])
 	}
 	return same, sum, nil
 }

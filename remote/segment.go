@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/fields"
+	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
 // A Segment is a stretch of a write-ahead log. The first segment of a log begins at offset 0, with
@@ -82,7 +83,7 @@ func (s *Segment) encodeHeader(dst []byte) (header []byte, sum uint32, err error
 	dst = append(dst, byte(s.Kind), 0, 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, body)
 	dst = appendSum(dst, start)
-	return dst, crc32.Update(Checksum(dst[start:]), castagnoli, s.Body), nil
+	return dst, crc32.Update(Checksum(dst[start:]), bucket.Castagnoli, s.Body), nil
 }
 
 // DecodeSegment decodes the object with the given name, which must be a segment of the store. The

@@ -38,7 +38,7 @@ func (s *sinkBucket) Put(ctx context.Context, name string, body io.ReaderAt, siz
 			return err
 		}
 	}
-	s.sunk.Store(name, Info{name, size, crc32c})
+	s.sunk.Store(name, Info{Name: name, Size: size, CRC32C: crc32c})
 	return s.hooked.Put(ctx, name, nothing{}, 0, 0, absent)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 	"golang.org/x/sync/errgroup"
@@ -76,11 +77,11 @@ func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo 
 func (f storedFile) fileSum(ctx context.Context, src io.ReaderAt) (uint32, error) {
 	switch {
 	case f.kind == KindFilter:
-		return sumOf(ctx, src, nil, 0, 0, f.size)
+		return bucket.SumOf(ctx, src, nil, 0, 0, f.size)
 	case f.size < tableFooter:
 		return 0, fmt.Errorf("table of %d bytes", f.size)
 	}
-	return sumOf(ctx, src, nil, f.sum, f.size-tableFooter, f.size)
+	return bucket.SumOf(ctx, src, nil, f.sum, f.size-tableFooter, f.size)
 }
 
 // put puts one file into the bucket, unless an earlier process has done so, and checks that the bucket has all of it: a step
@@ -135,7 +136,7 @@ func (s *Store) isThere(ctx context.Context, u storedFile, f vfs.File, sum uint3
 	}
 	info, err := s.bucket.Stat(ctx, u.name())
 	if err != nil || info.Size != u.size || info.CRC32C != sum {
-		return false, ignoreAbsence(err)
+		return false, bucket.IgnoreAbsence(err)
 	}
 	if u.kind == KindTable {
 		if session, err := sstable.Session(f, u.size); err != nil || session == 0 {
@@ -144,10 +145,10 @@ func (s *Store) isThere(ctx context.Context, u storedFile, f vfs.File, sum uint3
 	}
 	ours, theirs := make([]byte, min(u.size, sameEnd)), make([]byte, min(u.size, sameEnd))
 	if n, err := f.ReadAt(ours, u.size-int64(len(ours))); n < len(ours) {
-		return false, local(early(err))
+		return false, local(bucket.EndedEarly(err))
 	}
 	_, err = s.bucket.ReadAt(ctx, u.name(), theirs, -1)
-	return err == nil && bytes.Equal(ours, theirs), ignoreAbsence(err)
+	return err == nil && bytes.Equal(ours, theirs), bucket.IgnoreAbsence(err)
 }
 
 // putError finds out whether the local file is to blame for a wrong checksum.
@@ -155,7 +156,7 @@ func (s *Store) putError(ctx context.Context, u storedFile, f io.ReaderAt, sum u
 	if !errors.Is(err, ErrChecksum) {
 		return err
 	}
-	if now, rerr := sumOf(ctx, f, nil, 0, 0, u.size); rerr == nil && now != sum {
+	if now, rerr := bucket.SumOf(ctx, f, nil, 0, 0, u.size); rerr == nil && now != sum {
 		return local(base.Corruption(u.file(), -1, "file",
 			fmt.Errorf("crc32c %08x, it was written with %08x: run Verify, and repair the local store", now, sum)))
 	}

@@ -1,0 +1,91 @@
+package bucket
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+)
+
+var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum returns the crc32c of b: CRC-32 with the Castagnoli polynomial.
+func Checksum(b []byte) uint32 { return crc32.Checksum(b, Castagnoli) }
+
+// PutObject makes an object of the bytes of data: see remote.PutObject.
+func PutObject(ctx context.Context, b Bucket, name string, data []byte, absent bool) error {
+	return b.Put(ctx, name, bytes.NewReader(data), int64(len(data)), Checksum(data), absent)
+}
+
+// ReadObject returns all bytes of an object, whose checksum it checks: see remote.ReadObject.
+func ReadObject(ctx context.Context, b Bucket, name string, most int64) ([]byte, error) {
+	info, err := b.Stat(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size < 0 || info.Size > most {
+		return nil, CallError("read", name, fmt.Errorf("it has %d bytes, at most %d are expected", info.Size, most))
+	}
+	data := make([]byte, info.Size)
+	if len(data) == 0 {
+		return data, nil
+	}
+	n, err := b.ReadAt(ctx, name, data, 0)
+	if err == io.EOF {
+		err = CallError("read", name, fmt.Errorf("it ends after %d of %d bytes: %w", n, len(data), io.ErrUnexpectedEOF))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if sum := Checksum(data); sum != info.CRC32C {
+		return nil, CallError("read", name, fmt.Errorf("%w: crc32c %08x, it was written with %08x", ErrChecksum, sum, info.CRC32C))
+	}
+	return data, nil
+}
+
+// Chunk is how many bytes of a file or a body are in memory at a time.
+const Chunk = 256 << 10
+
+// SumOf returns the crc32c of the first to bytes of src, if sum is that of the first from bytes. It writes those that it
+// reads to dst, if that is not nil.
+func SumOf(ctx context.Context, src io.ReaderAt, dst io.Writer, sum uint32, from, to int64) (uint32, error) {
+	buf := make([]byte, max(0, min(to-from, Chunk)))
+	for from < to {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		buf = buf[:min(int64(len(buf)), to-from)]
+		n, err := src.ReadAt(buf, from)
+		if n < len(buf) {
+			return 0, EndedEarly(err)
+		}
+		if dst != nil {
+			if _, err := dst.Write(buf); err != nil {
+				return 0, err
+			}
+		}
+		sum = crc32.Update(sum, Castagnoli, buf)
+		from += int64(n)
+	}
+	return sum, nil
+}
+
+// EndedEarly returns the error of a read that has given less than must be there: if that was the end, it
+// is not one that a caller may take for the end of an object.
+func EndedEarly(err error) error {
+	if err == nil || err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// IgnoreAbsence returns err, but nil if it says that an object is not there.
+func IgnoreAbsence(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
