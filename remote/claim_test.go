@@ -92,8 +92,7 @@ func TestClaim_LostAnswer(t *testing.T) {
 	lost := &failing{Bucket: mem}
 	w := claimantOf(5)
 	w.note = func(*Step, uint64) error { lost.plan = []failure{{errPasses, true}}; return nil }
-	r, _ := impatient(lost)
-	c, err := claim(context.Background(), r, w)
+	c, err := claim(context.Background(), retrying(lost), w)
 	if err != nil || c.n() != 6 || c.epoch != 2 {
 		t.Errorf("%+v, %v", c, err)
 	}

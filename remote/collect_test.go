@@ -17,17 +17,6 @@ func collectedStore(t *testing.T) (*modelWriter, Bucket) {
 	return newModel(b, findOwner(b)).resume(b, "A"), b
 }
 
-// namesOf returns the names of all objects of a folder.
-func namesOf(t *testing.T, b Bucket, folder string) []string {
-	t.Helper()
-	var names []string
-	for info, err := range b.List(context.Background(), folder, "") {
-		mustNil(t, err)
-		names = append(names, info.Name)
-	}
-	return names
-}
-
 // spareOf returns the tables and sidecars that c may delete.
 func spareOf(t *testing.T, b Bucket, c *chain) []Info {
 	t.Helper()

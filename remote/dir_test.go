@@ -33,7 +33,7 @@ func TestDir_FileIsObjectAndTrailer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "bucket")
 	b := mustDir(t, nil, dir)
 	data := []byte("the bytes of an object")
-	mustNil(t, PutObject(t.Context(), b, TableName(0x3f), data, true))
+	mustNil(t, PutObject(t.Context(), b, "t/3f/000000000000003f.sst", data, true))
 	got, err := os.ReadFile(filepath.Join(dir, "t", "3f", "000000000000003f.sst"))
 	mustNil(t, err)
 	want := slices.Concat(data, []byte{0xd5, 0x00, 0x58, 0xcd, 0xf7, 0x6a, 0x4d, 0x4f})
@@ -44,7 +44,7 @@ func TestDir_FileIsObjectAndTrailer(t *testing.T) {
 		t.Errorf("%s has %v, %v", unfinished, left, err)
 	}
 	// Another handle sees the same.
-	read, err := ReadObject(t.Context(), mustDir(t, nil, dir), TableName(0x3f), 100)
+	read, err := ReadObject(t.Context(), mustDir(t, nil, dir), "t/3f/000000000000003f.sst", 100)
 	if err != nil || !bytes.Equal(read, data) {
 		t.Errorf("%q, %v", read, err)
 	}

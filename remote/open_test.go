@@ -92,11 +92,6 @@ func TestOpen_Refuses(t *testing.T) {
 	}
 }
 
-// A refusal is an error that no repetition cures, as buckets mark them.
-type refusal struct{ error }
-
-func (refusal) Permanent() bool { return true }
-
 // TestOpen_WrongCredentials opens a store in a bucket that refuses everything, and nothing is made or
 // claimed. A store that is open goes on when the bucket begins to refuse, with one event.
 func TestOpen_WrongCredentials(t *testing.T) {

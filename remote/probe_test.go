@@ -14,58 +14,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A broken bucket does something else than the bucket below it, where a function is set.
-type broken struct {
-	Bucket
-	put    func(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error
-	stat   func(ctx context.Context, name string) (Info, error)
-	read   func(ctx context.Context, name string, p []byte, off int64) (int, error)
-	list   func(ctx context.Context, prefix, after string) iter.Seq2[Info, error]
-	delete func(ctx context.Context, name string) error
-}
-
-func (b *broken) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	if b.put != nil {
-		return b.put(ctx, name, body, size, crc32c, absent)
-	}
-	return b.Bucket.Put(ctx, name, body, size, crc32c, absent)
-}
-
-func (b *broken) Stat(ctx context.Context, name string) (Info, error) {
-	if b.stat != nil {
-		return b.stat(ctx, name)
-	}
-	return b.Bucket.Stat(ctx, name)
-}
-
-func (b *broken) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
-	if b.read != nil {
-		return b.read(ctx, name, p, off)
-	}
-	return b.Bucket.ReadAt(ctx, name, p, off)
-}
-
-func (b *broken) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
-	if b.list != nil {
-		return b.list(ctx, prefix, after)
-	}
-	return b.Bucket.List(ctx, prefix, after)
-}
-
-func (b *broken) Delete(ctx context.Context, name string) error {
-	if b.delete != nil {
-		return b.delete(ctx, name)
-	}
-	return b.Bucket.Delete(ctx, name)
-}
-
-// actual returns the checksum of a body, whatever was stated.
-func actual(body io.ReaderAt, size int64) uint32 {
-	data := make([]byte, size)
-	_, _ = body.ReadAt(data, 0) // a short body gives another checksum, and that is all that matters here
-	return Checksum(data)
-}
-
 // TestProbe_Fit checks that both buckets pass, and that nothing is left in them.
 func TestProbe_Fit(t *testing.T) {
 	for name, b := range map[string]Bucket{"memory": NewMem(), "directory": mustDir(t, vfs.NewMem(), "bucket")} {

@@ -7,86 +7,15 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-var errPasses = errors.New("503 busy")
-
-// A failing bucket fails calls before or after they take effect: plan has an entry for each call, in
-// order, and the calls behind them succeed.
-type failing struct {
-	Bucket
-	plan  []failure
-	calls int
-}
-
-type failure struct {
-	err   error
-	after bool // the call takes effect, only its answer is lost
-}
-
-// try makes a call as the plan says.
-func (f *failing) try(call func() error) error {
-	f.calls++
-	if len(f.plan) == 0 {
-		return call()
-	}
-	now := f.plan[0]
-	f.plan = f.plan[1:]
-	if now.after {
-		_ = call() // its answer is lost
-	}
-	if now.err == nil {
-		return call()
-	}
-	return now.err
-}
-
-func (f *failing) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	return f.try(func() error { return f.Bucket.Put(ctx, name, body, size, crc32c, absent) })
-}
-
-func (f *failing) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
-	err = f.try(func() error { n, err = f.Bucket.ReadAt(ctx, name, p, off); return err })
-	return n, err
-}
-
-func (f *failing) Stat(ctx context.Context, name string) (info Info, err error) {
-	err = f.try(func() error { info, err = f.Bucket.Stat(ctx, name); return err })
-	return info, err
-}
-
-func (f *failing) Delete(ctx context.Context, name string) error {
-	return f.try(func() error { return f.Bucket.Delete(ctx, name) })
-}
-
-// List passes as many objects as the next entries of the plan without an error.
-func (f *failing) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
-	return func(yield func(Info, error) bool) {
-		f.calls++
-		for info, err := range f.Bucket.List(ctx, prefix, after) {
-			if len(f.plan) > 0 {
-				now := f.plan[0]
-				f.plan = f.plan[1:]
-				if now.err != nil {
-					yield(Info{}, now.err)
-					return
-				}
-			}
-			if !yield(info, err) {
-				return
-			}
-		}
-	}
-}
-
 // impatient returns a bucket whose waits take no time. They are noted.
 func impatient(b Bucket) (r *retryBucket, waits *[]time.Duration) {
-	clock := exampleTime
+	clock := time.Unix(1_700_000_000, 0)
 	waits = new([]time.Duration)
 	r = retrying(b)
 	r.now = func() time.Time { return clock }
@@ -234,8 +163,8 @@ func TestRetry_ListGoesOn(t *testing.T) {
 	mem := NewMem()
 	var want []string
 	for n := range uint64(6) {
-		want = append(want, StepName(n+1))
-		mustNil(t, PutObject(ctx, mem, StepName(n+1), nil, true))
+		want = append(want, fmt.Sprintf("m/%016x", n+1))
+		mustNil(t, PutObject(ctx, mem, want[n], nil, true))
 	}
 	broken := failure{err: errPasses}
 	f := &failing{Bucket: mem, plan: []failure{broken, {}, {}, broken, broken, {}, broken}}
