@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -303,7 +304,7 @@ func (l *waitingLife) trouble(kind int) {
 	l.say("trouble", kind)
 	fails := func(call, _ string) error {
 		if kind == 0 || call == "put" && rand.New(rand.NewPCG(seed, calls.Add(1))).IntN(3) == 0 {
-			return refusal{errors.New("503")}
+			return remotetest.Refusal{Err: errors.New("503")}
 		}
 		return nil
 	}
@@ -327,14 +328,14 @@ func TestStore_LetsGoUnderWay(t *testing.T) {
 		mustNil(t, l.db.Sync())
 		l.b.hook(nil, func(call, _ string) error {
 			if call == "put" {
-				return refusal{errors.New("the answer is lost")}
+				return remotetest.Refusal{Err: errors.New("the answer is lost")}
 			}
 			return nil
 		})
 		if err := l.s.Ship(t.Context()); err == nil {
 			t.Fatal("Ship succeeded")
 		}
-		l.b.hook(func(string, string) error { return refusal{errors.New("503")} }, nil)
+		l.b.hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
 		fill(t, l.db, model, "c", 5000)
 		mustNil(t, l.db.Flush(t.Context()))
 		mustNil(t, l.s.letGo())
@@ -361,7 +362,7 @@ func TestStore_LetsGoFlushedOnly(t *testing.T) {
 	s := openStore(t, "db", b, o)
 	fill(t, s.DB(), model, "a", 10)
 	mustNil(t, s.Publish(t.Context()))
-	b.hook(func(string, string) error { return refusal{errors.New("503")} }, nil)
+	b.hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
 	fill(t, s.DB(), model, "b", 3000)
 	mustNil(t, s.DB().Flush(t.Context()))
 	mem.Inject(func(op vfs.Op, name string, _ int64) error {
@@ -398,7 +399,7 @@ func TestAttach_LetsGoWhileAway(t *testing.T) {
 	fill(t, db, model, "a", 100)
 	mustNil(t, s.Ship(t.Context())) // a part of a log
 	crashed := mem.Crash(vfs.CrashConfig{})
-	b.hook(func(string, string) error { return refusal{errors.New("503")} }, nil)
+	b.hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
 	_ = s.Close() // the bucket is away
 	mustNil(t, db.Close())
 
@@ -437,7 +438,7 @@ func TestStore_LetsGoAndEndsTwice(t *testing.T) {
 	fill(t, s.DB(), model, "b", 100)
 	noSegments := func(call, name string) error {
 		if call == "put" && strings.HasPrefix(name, segmentFolder) {
-			return refusal{errors.New("the request is late")}
+			return remotetest.Refusal{Err: errors.New("the request is late")}
 		}
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 func noNote(uint64) error { return nil }
@@ -203,17 +204,17 @@ func TestPublish_OwnAttempt(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	own := beginChain(t, b)
-	lost := &failing{Bucket: b, plan: []failure{{errPasses, true}}}
+	lost := &remotetest.Failing{Bucket: b, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}}
 	first := addTable(2)
-	if err := own.publish(ctx, lost, first, noNote); !errors.Is(err, errPasses) || own.n() != 1 {
+	if err := own.publish(ctx, lost, first, noNote); !errors.Is(err, remotetest.ErrPasses) || own.n() != 1 {
 		t.Fatalf("the answer was lost: %v, step %d", err, own.n())
 	}
 	again := *first
 	if err := own.publish(ctx, b, &again, noNote); err != nil || own.n() != 2 {
 		t.Fatalf("the same step again: %v, step %d", err, own.n())
 	}
-	lost.plan = []failure{{errPasses, true}}
-	if err := own.publish(ctx, lost, addTable(3), noNote); !errors.Is(err, errPasses) {
+	lost.Plan = []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}
+	if err := own.publish(ctx, lost, addTable(3), noNote); !errors.Is(err, remotetest.ErrPasses) {
 		t.Fatal(err)
 	}
 	both := addTable(3)
@@ -312,7 +313,7 @@ func TestReadChecked_EverySize(t *testing.T) {
 func TestNewestStep_AnyOrder(t *testing.T) {
 	mem := NewMem()
 	fiveSteps(t, mem)
-	b := &broken{Bucket: mem, list: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+	b := &remotetest.Broken{Bucket: mem, OnList: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 		return func(yield func(Info, error) bool) {
 			_ = yield(Info{Name: StepName(5)}, nil) && yield(Info{Name: StepName(3)}, nil)
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // claimAs claims the store of the tests.
@@ -89,9 +91,12 @@ func TestClaim_Refused(t *testing.T) {
 func TestClaim_LostAnswer(t *testing.T) {
 	mem := NewMem()
 	fiveSteps(t, mem)
-	lost := &failing{Bucket: mem}
+	lost := &remotetest.Failing{Bucket: mem}
 	w := claimantOf(5)
-	w.note = func(*Step, uint64) error { lost.plan = []failure{{errPasses, true}}; return nil }
+	w.note = func(*Step, uint64) error {
+		lost.Plan = []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}
+		return nil
+	}
 	c, err := claim(context.Background(), retrying(lost), w)
 	if err != nil || c.n() != 6 || c.epoch != 2 {
 		t.Errorf("%+v, %v", c, err)

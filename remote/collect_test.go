@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // collectedStore is a bucket with the life of one owner, which has written three logs and three tables.
@@ -64,10 +66,10 @@ func TestCollect_LeavesNothingOver(t *testing.T) {
 		want = append(want, TableName(uint64(t.Num)))
 	}
 	last := a.c.state.Extents[0].Log
-	want = append(want, namesOf(t, b, logFolder(last))...)
-	want = append(want, namesOf(t, b, logFolder(last+1))...)
+	want = append(want, remotetest.NamesOf(t, b, logFolder(last))...)
+	want = append(want, remotetest.NamesOf(t, b, logFolder(last+1))...)
 	slices.Sort(want)
-	if got := namesOf(t, b, ""); !slices.Equal(got, want) {
+	if got := remotetest.NamesOf(t, b, ""); !slices.Equal(got, want) {
 		t.Errorf("left are\n%q, want\n%q", got, want)
 	}
 	_, err := readStore(b)
@@ -100,12 +102,12 @@ func TestCollect_DamageDeletesNothing(t *testing.T) {
 			t.Fatal(a.m.broken)
 		}
 		mustNil(t, PutObject(ctx, b, name, []byte("damage"), false))
-		before := namesOf(t, b, "")
+		before := remotetest.NamesOf(t, b, "")
 		done, err := collect(ctx, b, a.c, late, spareOf(t, b, a.c))
 		if err == nil {
 			t.Errorf("with %s damaged: %+v", name, done)
 		}
-		if after := namesOf(t, b, ""); !slices.Equal(before, after) {
+		if after := remotetest.NamesOf(t, b, ""); !slices.Equal(before, after) {
 			t.Errorf("with %s damaged, left are\n%q of\n%q", name, after, before)
 		}
 	}
@@ -116,11 +118,11 @@ func TestCollect_NotTheOwner(t *testing.T) {
 	ctx := context.Background()
 	a, b := collectedStore(t)
 	claimAs(t, b, 77)
-	before := namesOf(t, b, "")
+	before := remotetest.NamesOf(t, b, "")
 	if _, err := collect(ctx, b, a.c, late, spareOf(t, b, a.c)); !errors.Is(err, ErrFenced) {
 		t.Errorf("after another claim: %v", err)
 	}
-	if after := namesOf(t, b, ""); !slices.Equal(before, after) {
+	if after := remotetest.NamesOf(t, b, ""); !slices.Equal(before, after) {
 		t.Errorf("left are %q of %q", after, before)
 	}
 }
@@ -200,7 +202,7 @@ func TestPin_Lifecycle(t *testing.T) {
 	if p, err := pin(ctx, b, exampleStore, "Daily", PinOptions{}); err == nil {
 		t.Errorf("a name that can't be: %+v", p)
 	}
-	if names := namesOf(t, b, pinFolder); len(names) != 2 {
+	if names := remotetest.NamesOf(t, b, pinFolder); len(names) != 2 {
 		t.Errorf("left are the pins %q", names)
 	}
 }
@@ -229,7 +231,7 @@ func TestPin_Withdrawn(t *testing.T) {
 	if gone, err := next.renew(ctx, b, time.Hour, exampleTime); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a pin that was removed: %+v, %v", gone, err)
 	}
-	if names := namesOf(t, b, pinFolder); !slices.Equal(names, []string{p.Name()}) {
+	if names := remotetest.NamesOf(t, b, pinFolder); !slices.Equal(names, []string{p.Name()}) {
 		t.Errorf("left are the pins %q", names)
 	}
 }

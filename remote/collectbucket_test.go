@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // TestCollect_ByAnother has a writer that may not delete, for some days, and another process that collects now and then. The
@@ -14,7 +16,7 @@ func TestCollect_ByAnother(t *testing.T) {
 	inTime(t, func(o *Options) { o.Retain = 4 * time.Hour; o.Store.CompactionWorkers = 1 }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
 		b.hook(func(call, _ string) error {
 			if call == "delete" {
-				return refusal{errors.New("403: access denied")}
+				return remotetest.Refusal{Err: errors.New("403: access denied")}
 			}
 			return nil
 		}, nil)

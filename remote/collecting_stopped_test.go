@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -90,7 +91,7 @@ func TestStore_CollectsOfACopy(t *testing.T) {
 	mustNil(t, s.Publish(t.Context()))
 	put(t, s, model, "a", 10)
 	mustNil(t, s.DB().Flush(t.Context()))
-	dead := refusal{errors.New("the process is dead")}
+	dead := remotetest.Refusal{Err: errors.New("the process is dead")}
 	b.hook(func(call, name string) error {
 		if call == "put" && strings.HasPrefix(name, stepFolder) {
 			return dead
@@ -101,7 +102,7 @@ func TestStore_CollectsOfACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.hook(nil, nil)
-	uploaded := namesOf(t, b, tableFolder)[1:] // without the one that step 2 names
+	uploaded := remotetest.NamesOf(t, b, tableFolder)[1:] // without the one that step 2 names
 	o := manual(fsys.Crash(vfs.CrashConfig{}))
 	o.Retain = time.Hour // so the floor stays where it is
 	s = openStore(t, "db", b, o)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -108,7 +109,7 @@ func TestStore_CollectKeepsUnpublished(t *testing.T) {
 	mustNil(t, s.Publish(t.Context()))
 	put(t, s, model, "b", 10)
 	mustNil(t, s.DB().Flush(t.Context()))
-	dead := refusal{errors.New("the process is dead")}
+	dead := remotetest.Refusal{Err: errors.New("the process is dead")}
 	b.hook(func(call, name string) error {
 		if call == "put" && strings.HasPrefix(name, stepFolder) {
 			return dead
@@ -119,7 +120,7 @@ func TestStore_CollectKeepsUnpublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.hook(nil, nil)
-	uploaded := namesOf(t, b, tableFolder)
+	uploaded := remotetest.NamesOf(t, b, tableFolder)
 	o := manual(fsys.Crash(vfs.CrashConfig{}))
 	o.Retain = 1
 	s = openStore(t, "db", b, o)
@@ -127,7 +128,7 @@ func TestStore_CollectKeepsUnpublished(t *testing.T) {
 		_, err := s.Collect(t.Context())
 		mustNil(t, err)
 	}
-	if now := namesOf(t, b, tableFolder); len(uploaded) == 0 || !slices.Equal(uploaded, now) {
+	if now := remotetest.NamesOf(t, b, tableFolder); len(uploaded) == 0 || !slices.Equal(uploaded, now) {
 		t.Errorf("of %q, %q are left", uploaded, now)
 	}
 	mustNil(t, s.Publish(t.Context()))
@@ -150,7 +151,7 @@ func TestStore_CollectsBehindALateStep(t *testing.T) {
 			mustNil(t, s.Publish(t.Context()))
 			put(t, s, model, "b", 10)
 			mustNil(t, s.DB().Flush(t.Context()))
-			lost := refusal{errors.New("the answer is lost")}
+			lost := remotetest.Refusal{Err: errors.New("the answer is lost")}
 			b.hook(nil, func(call, name string) error {
 				if call == "put" && strings.HasPrefix(name, stepFolder) {
 					return lost

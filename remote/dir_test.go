@@ -17,6 +17,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -76,7 +77,7 @@ func TestDir_DamageIsFound(t *testing.T) {
 		}
 	}
 	for bit := range 8 * len(good) {
-		check(fmt.Sprintf("bit %d flipped", bit), flipped(good, bit))
+		check(fmt.Sprintf("bit %d flipped", bit), remotetest.Flipped(good, bit))
 	}
 	for n := range good {
 		check(fmt.Sprintf("cut to %d bytes", n), good[:n])

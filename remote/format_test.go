@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/fields"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // TestFormat_WorkedExamples checks that each object is written as docs/REMOTE.md shows it, and
@@ -58,7 +59,7 @@ func TestFormat_EveryBitCounts(t *testing.T) {
 	for _, o := range examples() {
 		good := o.bytes(t)
 		for bit := range 8 * len(good) {
-			_, err := o.decode(o.name, exampleStore, flipped(good, bit))
+			_, err := o.decode(o.name, exampleStore, remotetest.Flipped(good, bit))
 			if err == nil {
 				t.Errorf("%s: bit %d of byte %d flipped: it is accepted", o.kind, bit%8, bit/8)
 				continue

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -24,7 +25,7 @@ func everyBitCounts(t *testing.T, tried []uint64) {
 	}
 	for bit := range 8 * len(data) {
 		var damage *shale.CorruptionError
-		if _, err := decodeNotes(flipped(data, bit)); !errors.As(err, &damage) && !errors.Is(err, shale.ErrFormatTooNew) {
+		if _, err := decodeNotes(remotetest.Flipped(data, bit)); !errors.As(err, &damage) && !errors.Is(err, shale.ErrFormatTooNew) {
 			t.Fatalf("bit %d is wrong: %v", bit, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -32,7 +33,7 @@ func TestOpen_Requests(t *testing.T) {
 			put(t, s, model, strings.Repeat("long", 20), c.writes) // some logs
 			if crash {
 				mem = copyOf(mem)
-				bucket.hook(func(string, string) error { return refusal{errors.New("the program has ended")} }, nil)
+				bucket.hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("the program has ended")} }, nil)
 			}
 			if err := s.Close(); err != nil && !crash {
 				t.Fatalf("%s: %v", what, err)

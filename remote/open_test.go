@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -95,7 +96,7 @@ func TestOpen_Refuses(t *testing.T) {
 // TestOpen_WrongCredentials opens a store in a bucket that refuses everything, and nothing is made or
 // claimed. A store that is open goes on when the bucket begins to refuse, with one event.
 func TestOpen_WrongCredentials(t *testing.T) {
-	denied := refusal{errors.New("access denied: check the credentials")}
+	denied := remotetest.Refusal{Err: errors.New("access denied: check the credentials")}
 	refuse := func(string, string) error { return denied }
 	b := newHooked(NewMem())
 	b.hook(refuse, nil)
@@ -137,17 +138,17 @@ func TestOpen_UnfitBucket(t *testing.T) {
 		}},
 		{"checksums", ErrIgnoresChecksums, func(mem Bucket) func(context.Context, string, io.ReaderAt, int64, uint32, bool) error {
 			return func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
-				return mem.Put(ctx, name, body, size, actual(body, size), absent)
+				return mem.Put(ctx, name, body, size, remotetest.ActualSum(body, size), absent)
 			}
 		}},
 	} {
 		mem, fsys := NewMem(), vfs.NewMem()
-		_, err := Open(t.Context(), "db", &broken{Bucket: mem, put: c.put(mem)}, manual(fsys))
+		_, err := Open(t.Context(), "db", &remotetest.Broken{Bucket: mem, OnPut: c.put(mem)}, manual(fsys))
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), "ignores "+c.name) || !strings.Contains(err.Error(), "use a server") {
 			t.Errorf("%s: Open = %v", c.name, err)
 		}
-		if _, err := fsys.Stat("db"); !errors.Is(err, fs.ErrNotExist) || len(namesOf(t, mem, "")) > 0 {
-			t.Errorf("%s: something was made: %v, %q", c.name, err, namesOf(t, mem, ""))
+		if _, err := fsys.Stat("db"); !errors.Is(err, fs.ErrNotExist) || len(remotetest.NamesOf(t, mem, "")) > 0 {
+			t.Errorf("%s: something was made: %v, %q", c.name, err, remotetest.NamesOf(t, mem, ""))
 		}
 	}
 }
@@ -226,11 +227,11 @@ func TestOpen_LateClaims(t *testing.T) {
 		for life := range 4 {
 			hooked.hook(func(call, name string) error {
 				if call == "put" && strings.HasPrefix(name, stepFolder) {
-					return refusal{errors.New("the program has ended")}
+					return remotetest.Refusal{Err: errors.New("the program has ended")}
 				}
 				return nil
 			}, nil)
-			b := &broken{Bucket: hooked, put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+			b := &remotetest.Broken{Bucket: hooked, OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 				if strings.HasPrefix(name, stepFolder) && life == late && arrives == nil {
 					data := make([]byte, size)
 					_, err := body.ReadAt(data, 0)

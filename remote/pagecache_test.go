@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -168,7 +169,7 @@ func TestPageCache_EveryByte(t *testing.T) {
 		if i >= headSize+8+sumSize && i < pageHeader || i >= pageHeader+pageEntry && i < at || i >= at+len(part) {
 			continue // these bytes mean nothing
 		}
-		changeFile(t, mem, "pages", func([]byte) []byte { return flipped(good, 8*i+i%8) })
+		changeFile(t, mem, "pages", func([]byte) []byte { return remotetest.Flipped(good, 8*i+i%8) })
 		c, err := openPageCache(mem, "pages", 1, size)
 		mustNil(t, err)
 		b := make([]byte, len(part))

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -35,55 +36,55 @@ func TestProbe_Unfit(t *testing.T) {
 	deleted := map[string]Info{}
 	var racing sync.Mutex
 	for name, c := range map[string]struct {
-		broken
+		remotetest.Broken
 		want error
 	}{
-		"it ignores conditions": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, _ bool) error {
+		"it ignores conditions": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, _ bool) error {
 			return mem.Put(ctx, name, body, size, sum, false)
 		}}, ErrIgnoresConditions},
-		"it replaces, and says that it has not": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+		"it replaces, and says that it has not": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			_, err := mem.Stat(ctx, name)
 			if there := err == nil; there && absent {
 				return errors.Join(ErrExists, mem.Put(ctx, name, body, size, sum, false))
 			}
 			return mem.Put(ctx, name, body, size, sum, absent)
 		}}, ErrIgnoresConditions},
-		"it ignores checksums": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
-			return mem.Put(ctx, name, body, size, actual(body, size), absent)
+		"it ignores checksums": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
+			return mem.Put(ctx, name, body, size, remotetest.ActualSum(body, size), absent)
 		}}, ErrIgnoresChecksums},
-		"it ignores checksums of replacements": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+		"it ignores checksums of replacements": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			if !absent {
-				sum = actual(body, size)
+				sum = remotetest.ActualSum(body, size)
 			}
 			return mem.Put(ctx, name, body, size, sum, absent)
 		}}, ErrIgnoresChecksums},
-		"it checks too late": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
-			if right := actual(body, size); sum != right {
+		"it checks too late": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+			if right := remotetest.ActualSum(body, size); sum != right {
 				return errors.Join(ErrChecksum, mem.Put(ctx, name, body, size, right, absent))
 			}
 			return mem.Put(ctx, name, body, size, sum, absent)
 		}}, ErrIgnoresChecksums},
-		"it ignores ranges from the end": {broken{read: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
+		"it ignores ranges from the end": {remotetest.Broken{OnRead: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
 			return mem.ReadAt(ctx, name, p, max(0, off))
 		}}, ErrInconsistent},
-		"it ignores ranges": {broken{read: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
+		"it ignores ranges": {remotetest.Broken{OnRead: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
 			return mem.ReadAt(ctx, name, p, min(0, off))
 		}}, ErrInconsistent},
-		"it forgets checksums": {broken{stat: func(ctx context.Context, name string) (Info, error) {
+		"it forgets checksums": {remotetest.Broken{OnStat: func(ctx context.Context, name string) (Info, error) {
 			info, err := mem.Stat(ctx, name)
 			info.CRC32C = 0
 			return info, err
 		}}, ErrInconsistent},
-		"its lists are stale": {broken{list: func(context.Context, string, string) iter.Seq2[Info, error] {
+		"its lists are stale": {remotetest.Broken{OnList: func(context.Context, string, string) iter.Seq2[Info, error] {
 			return func(func(Info, error) bool) {}
 		}}, ErrInconsistent},
-		"its lists ignore where they begin": {broken{list: func(ctx context.Context, prefix, _ string) iter.Seq2[Info, error] {
+		"its lists ignore where they begin": {remotetest.Broken{OnList: func(ctx context.Context, prefix, _ string) iter.Seq2[Info, error] {
 			return mem.List(ctx, prefix, "")
 		}}, ErrInconsistent},
-		"its lists ignore prefixes": {broken{list: func(ctx context.Context, _, after string) iter.Seq2[Info, error] {
+		"its lists ignore prefixes": {remotetest.Broken{OnList: func(ctx context.Context, _, after string) iter.Seq2[Info, error] {
 			return mem.List(ctx, "", after)
 		}}, ErrInconsistent},
-		"its lists have no order": {broken{list: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+		"its lists have no order": {remotetest.Broken{OnList: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 			return func(yield func(Info, error) bool) {
 				var all []Info
 				for info := range mem.List(ctx, prefix, after) {
@@ -97,7 +98,7 @@ func TestProbe_Unfit(t *testing.T) {
 			}
 		}}, ErrInconsistent},
 		// The object is that of the last one who was told so: only their number is wrong.
-		"several calls at the same time create an object": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+		"several calls at the same time create an object": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			if !absent || size != 1 {
 				return mem.Put(ctx, name, body, size, sum, absent)
 			}
@@ -114,22 +115,22 @@ func TestProbe_Unfit(t *testing.T) {
 			}
 			return errors.Join(err, mem.Put(ctx, name, body, size, sum, false))
 		}}, ErrIgnoresConditions},
-		"it tells the wrong one that it has created an object": {broken{put: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+		"it tells the wrong one that it has created an object": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			err := mem.Put(ctx, name, body, size, sum, absent)
 			if err == nil && size == 1 {
 				mustNil(t, PutObject(ctx, mem, name, []byte("z"), false))
 			}
 			return err
 		}}, ErrIgnoresConditions},
-		"it does not delete": {broken{delete: func(context.Context, string) error { return nil }}, ErrInconsistent},
-		"it lists what was deleted": {broken{
-			delete: func(ctx context.Context, name string) error {
+		"it does not delete": {remotetest.Broken{OnDelete: func(context.Context, string) error { return nil }}, ErrInconsistent},
+		"it lists what was deleted": {remotetest.Broken{
+			OnDelete: func(ctx context.Context, name string) error {
 				racing.Lock()
 				deleted[name] = Info{Name: name}
 				racing.Unlock()
 				return mem.Delete(ctx, name)
 			},
-			list: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+			OnList: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 				return func(yield func(Info, error) bool) {
 					racing.Lock()
 					info, was := deleted[prefix]
@@ -143,7 +144,7 @@ func TestProbe_Unfit(t *testing.T) {
 			}}, ErrInconsistent},
 	} {
 		c.Bucket = mem
-		err := Probe(t.Context(), &c.broken)
+		err := Probe(t.Context(), &c.Broken)
 		if !errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), "remote: probe: the bucket ") {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -159,22 +160,22 @@ func TestProbe_Unfit(t *testing.T) {
 // unfit is found as well.
 func TestProbe_WithoutDelete(t *testing.T) {
 	mem := NewMem()
-	no := func(context.Context, string) error { return refusal{errors.New("403: access denied")} }
-	b := &broken{Bucket: mem, delete: no}
+	no := func(context.Context, string) error { return remotetest.Refusal{Err: errors.New("403: access denied")} }
+	b := &remotetest.Broken{Bucket: mem, OnDelete: no}
 	for range 5 {
 		mustNil(t, Probe(t.Context(), b))
 	}
-	if names := namesOf(t, mem, ""); len(names) != 3 {
+	if names := remotetest.NamesOf(t, mem, ""); len(names) != 3 {
 		t.Errorf("left are %q", names)
 	}
-	b.put = func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, _ bool) error {
+	b.OnPut = func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, _ bool) error {
 		return mem.Put(ctx, name, body, size, sum, false)
 	}
 	if err := Probe(t.Context(), b); !errors.Is(err, ErrIgnoresConditions) {
 		t.Errorf("conditions are ignored: %v", err)
 	}
-	b.put = func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
-		return mem.Put(ctx, name, body, size, actual(body, size), absent)
+	b.OnPut = func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
+		return mem.Put(ctx, name, body, size, remotetest.ActualSum(body, size), absent)
 	}
 	if err := Probe(t.Context(), b); !errors.Is(err, ErrIgnoresChecksums) {
 		t.Errorf("checksums are ignored: %v", err)
@@ -184,14 +185,14 @@ func TestProbe_WithoutDelete(t *testing.T) {
 // TestProbe_Unusable checks that a bucket that can't be reached is not called unfit.
 func TestProbe_Unusable(t *testing.T) {
 	away := errors.New("no route to host")
-	calls := []broken{
-		{put: func(context.Context, string, io.ReaderAt, int64, uint32, bool) error { return away }},
-		{stat: func(context.Context, string) (Info, error) { return Info{}, away }},
-		{read: func(context.Context, string, []byte, int64) (int, error) { return 0, away }},
-		{list: func(context.Context, string, string) iter.Seq2[Info, error] {
+	calls := []remotetest.Broken{
+		{OnPut: func(context.Context, string, io.ReaderAt, int64, uint32, bool) error { return away }},
+		{OnStat: func(context.Context, string) (Info, error) { return Info{}, away }},
+		{OnRead: func(context.Context, string, []byte, int64) (int, error) { return 0, away }},
+		{OnList: func(context.Context, string, string) iter.Seq2[Info, error] {
 			return func(yield func(Info, error) bool) { yield(Info{}, away) }
 		}},
-		{delete: func(context.Context, string) error { return away }},
+		{OnDelete: func(context.Context, string) error { return away }},
 	}
 	for i := range calls {
 		calls[i].Bucket = NewMem()
@@ -211,7 +212,7 @@ func TestProbe_Unusable(t *testing.T) {
 func TestProbe_CleansUp(t *testing.T) {
 	mem := NewMem()
 	ctx, cancel := context.WithCancel(t.Context())
-	b := &broken{Bucket: mem, read: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
+	b := &remotetest.Broken{Bucket: mem, OnRead: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
 		cancel()
 		return mem.ReadAt(ctx, name, p, off)
 	}}

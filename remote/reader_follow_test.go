@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -633,7 +634,7 @@ func TestReader_DuringFirstUpload(t *testing.T) {
 	readers := []*Reader{openTestReader(t, b, ReaderOptions{Store: quiet(t)})}
 	b.hook(func(call, name string) error {
 		if call == "put" && strings.HasPrefix(name, tableFolder) {
-			return refusal{errors.New("no room")}
+			return remotetest.Refusal{Err: errors.New("no room")}
 		}
 		return nil
 	}, nil)
@@ -789,7 +790,7 @@ func aroundATable(t *testing.T, damage func(object []byte) []byte, dir, pin stri
 	}
 	put(t, s, model, "z", 1) // behind the state with the pin
 	mustNil(t, s.Ship(t.Context()))
-	name := namesOf(t, b, tableFolder)[3]
+	name := remotetest.NamesOf(t, b, tableFolder)[3]
 	object, err := ReadObject(t.Context(), b, name, 1<<20)
 	mustNil(t, err)
 	mustNil(t, b.Delete(t.Context(), name))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // readerBeside returns a bucket whose GETs a test may answer itself, its writer, and a Reader that looks only when it is
@@ -118,7 +119,7 @@ func TestReader_ContextsOfWaiters(t *testing.T) {
 // not as often as the machine can.
 func TestReader_WaitForRefusals(t *testing.T) {
 	b, _, r := readerBeside(t, ReaderOptions{})
-	b.inject(func(string) error { return refusal{errors.New("access denied")} })
+	b.inject(func(string) error { return remotetest.Refusal{Err: errors.New("access denied")} })
 	before := b.gets[stepFolder]
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -84,7 +85,9 @@ type harm struct {
 // harms are the ways, which depend on a seed where there is a choice.
 func harms(rng *rand.Rand) []harm {
 	flip := func(at func(n int) int) func(*swept, string, []byte) []byte {
-		return func(_ *swept, _ string, data []byte) []byte { return flipped(data, 8*at(len(data))+rng.IntN(8)) }
+		return func(_ *swept, _ string, data []byte) []byte {
+			return remotetest.Flipped(data, 8*at(len(data))+rng.IntN(8))
+		}
 	}
 	return []harm{
 		{"flipped at the beginning", flip(func(n int) int { return rng.IntN(min(n, 32)) })},
@@ -357,7 +360,7 @@ func TestRestore_DamageTakesNothingOver(t *testing.T) {
 	refused := 0
 	for _, name := range segments {
 		damaged := maps.Clone(all)
-		damaged[name] = flipped(all[name], 8*len(all[name])-1)
+		damaged[name] = remotetest.Flipped(all[name], 8*len(all[name])-1)
 		k.b = bucketWith(t, damaged)
 		disk := vfs.NewMem()
 		r, err := Restore(t.Context(), k.b, shippedDir, At{}, &RestoreOptions{FS: disk})
@@ -586,7 +589,7 @@ func TestRestore_ManyDamagedTables(t *testing.T) {
 			segments++
 		case KindTable:
 			data := objects(t, b.b)[info.Name]
-			mustNil(t, PutObject(t.Context(), b.b, info.Name, flipped(data, 8*len(data)/2), false))
+			mustNil(t, PutObject(t.Context(), b.b, info.Name, remotetest.Flipped(data, 8*len(data)/2), false))
 		}
 	}
 	var reads atomic.Int64

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -77,7 +78,7 @@ func TestRestore_EveryByteFlipped(t *testing.T) {
 		data := all[name]
 		for at := 0; at < len(data); at += 1 + len(data)/most {
 			damaged := maps.Clone(all)
-			damaged[name] = flipped(data, 8*at+at%8)
+			damaged[name] = remotetest.Flipped(data, 8*at+at%8)
 			s.b = bucketWith(t, damaged)
 			r, held, err := s.restored(At{})
 			var damage *shale.CorruptionError

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/repair"
 	"github.com/shaledb/shale/vfs"
 )
@@ -35,7 +36,7 @@ func TestRestore_SalvageAndRepair(t *testing.T) {
 			mustNil(t, b.Delete(t.Context(), bad.name()))
 			switch h {
 			case "flipped":
-				data = flipped(data, 8*len(data)/2)
+				data = remotetest.Flipped(data, 8*len(data)/2)
 			case "truncated":
 				data = data[:len(data)/2]
 			case "emptied":

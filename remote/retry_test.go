@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // impatient returns a bucket whose waits take no time. They are noted.
@@ -27,21 +29,23 @@ func impatient(b Bucket) (r *retryBucket, waits *[]time.Duration) {
 	return r, waits
 }
 
-func times(n int, f failure) []failure { return slices.Repeat([]failure{f}, n) }
+func times(n int, f remotetest.Failure) []remotetest.Failure {
+	return slices.Repeat([]remotetest.Failure{f}, n)
+}
 
 // TestRetry_Waits checks how long a call waits between its attempts, and when it gives up.
 func TestRetry_Waits(t *testing.T) {
 	ctx := context.Background()
-	f := &failing{Bucket: NewMem(), plan: times(1000, failure{err: errPasses})}
+	f := &remotetest.Failing{Bucket: NewMem(), Plan: times(1000, remotetest.Failure{Err: remotetest.ErrPasses})}
 	r, waits := impatient(f)
 	err := r.Delete(ctx, "m/1")
-	if !errors.Is(err, errPasses) || !strings.Contains(err.Error(), "attempt 12") {
+	if !errors.Is(err, remotetest.ErrPasses) || !strings.Contains(err.Error(), "attempt 12") {
 		t.Errorf("a bucket that is away: %v", err)
 	}
 	ms := time.Millisecond
 	want := []time.Duration{50 * ms, 100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 5000 * ms, 5000 * ms, 5000 * ms, 5000 * ms}
-	if !slices.Equal(*waits, want) || f.calls != len(want)+1 {
-		t.Errorf("%d calls, waits %v, want %v", f.calls, *waits, want)
+	if !slices.Equal(*waits, want) || f.Calls != len(want)+1 {
+		t.Errorf("%d calls, waits %v, want %v", f.Calls, *waits, want)
 	}
 	if retrying(r) != r {
 		t.Error("a bucket that repeats calls is wrapped once more")
@@ -57,37 +61,37 @@ func (e permanentError) Permanent() bool { return e.permanent }
 func TestRetry_WhatCannotPass(t *testing.T) {
 	ctx := context.Background()
 	for _, err := range []error{ErrExists, fs.ErrNotExist, context.Canceled, permanentError{true}} {
-		f := &failing{Bucket: NewMem(), plan: times(5, failure{err: fmt.Errorf("put: %w", err)})}
+		f := &remotetest.Failing{Bucket: NewMem(), Plan: times(5, remotetest.Failure{Err: fmt.Errorf("put: %w", err)})}
 		r, waits := impatient(f)
-		if got := PutObject(ctx, r, "m/1", nil, true); !errors.Is(got, err) || f.calls != 1 || len(*waits) > 0 {
-			t.Errorf("%v: %v after %d calls and waits %v", err, got, f.calls, *waits)
+		if got := PutObject(ctx, r, "m/1", nil, true); !errors.Is(got, err) || f.Calls != 1 || len(*waits) > 0 {
+			t.Errorf("%v: %v after %d calls and waits %v", err, got, f.Calls, *waits)
 		}
 	}
-	f := &failing{Bucket: NewMem(), plan: times(5, failure{err: permanentError{false}})}
+	f := &remotetest.Failing{Bucket: NewMem(), Plan: times(5, remotetest.Failure{Err: permanentError{false}})}
 	r, _ := impatient(f)
-	if err := PutObject(ctx, r, "m/1", nil, true); err != nil || f.calls != 6 {
-		t.Errorf("an error that says that it passes: %v after %d calls", err, f.calls)
+	if err := PutObject(ctx, r, "m/1", nil, true); err != nil || f.Calls != 6 {
+		t.Errorf("an error that says that it passes: %v after %d calls", err, f.Calls)
 	}
-	if err := PutObject(ctx, r, "M", nil, true); err == nil || f.calls != 6 {
-		t.Errorf("a name that can't be: %v after %d calls", err, f.calls)
+	if err := PutObject(ctx, r, "M", nil, true); err == nil || f.Calls != 6 {
+		t.Errorf("a name that can't be: %v after %d calls", err, f.Calls)
 	}
-	if n, err := r.ReadAt(ctx, "m/1", make([]byte, 1), 0); n != 0 || err != io.EOF || f.calls != 7 {
-		t.Errorf("the end of an object: %d, %v after %d calls", n, err, f.calls)
+	if n, err := r.ReadAt(ctx, "m/1", make([]byte, 1), 0); n != 0 || err != io.EOF || f.Calls != 7 {
+		t.Errorf("the end of an object: %d, %v after %d calls", n, err, f.Calls)
 	}
 }
 
 // TestRetry_Checksum checks that a body that arrives changed is sent again, but not for long.
 func TestRetry_Checksum(t *testing.T) {
 	ctx := context.Background()
-	f := &failing{Bucket: NewMem(), plan: times(2, failure{err: ErrChecksum})}
+	f := &remotetest.Failing{Bucket: NewMem(), Plan: times(2, remotetest.Failure{Err: ErrChecksum})}
 	r, _ := impatient(f)
-	if err := PutObject(ctx, r, "m/1", []byte("x"), true); err != nil || f.calls != 3 {
-		t.Errorf("two bodies were changed on the way: %v after %d calls", err, f.calls)
+	if err := PutObject(ctx, r, "m/1", []byte("x"), true); err != nil || f.Calls != 3 {
+		t.Errorf("two bodies were changed on the way: %v after %d calls", err, f.Calls)
 	}
-	f = &failing{Bucket: NewMem()}
+	f = &remotetest.Failing{Bucket: NewMem()}
 	r, _ = impatient(f)
-	if err := r.Put(ctx, "m/2", bytes.NewReader([]byte("x")), 1, 7, true); !errors.Is(err, ErrChecksum) || f.calls != 3 {
-		t.Errorf("a checksum that is wrong: %v after %d calls", err, f.calls)
+	if err := r.Put(ctx, "m/2", bytes.NewReader([]byte("x")), 1, 7, true); !errors.Is(err, ErrChecksum) || f.Calls != 3 {
+		t.Errorf("a checksum that is wrong: %v after %d calls", err, f.Calls)
 	}
 }
 
@@ -98,7 +102,7 @@ func TestRetry_LostAnswer(t *testing.T) {
 	other := slices.Clone(long)
 	other[len(other)-1]++
 	for _, data := range [][]byte{nil, []byte("ours"), long} {
-		f := &failing{Bucket: NewMem(), plan: times(2, failure{errPasses, true})}
+		f := &remotetest.Failing{Bucket: NewMem(), Plan: times(2, remotetest.Failure{Err: remotetest.ErrPasses, After: true})}
 		r, _ := impatient(f)
 		if err := PutObject(ctx, r, "m/1", data, true); err != nil {
 			t.Errorf("%d bytes, the answer was lost: %v", len(data), err)
@@ -110,7 +114,7 @@ func TestRetry_LostAnswer(t *testing.T) {
 	for _, theirs := range [][]byte{nil, []byte("their"), []byte("them"), other} {
 		mem := NewMem()
 		mustNil(t, PutObject(ctx, mem, "m/1", theirs, true))
-		r, _ := impatient(&failing{Bucket: mem, plan: []failure{{err: errPasses}}})
+		r, _ := impatient(&remotetest.Failing{Bucket: mem, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses}}})
 		ours := []byte("ours")
 		if len(theirs) > 100 {
 			ours = long
@@ -119,7 +123,7 @@ func TestRetry_LostAnswer(t *testing.T) {
 			t.Errorf("%d bytes of somebody else are there: %v", len(theirs), err)
 		}
 		// The bytes of the other one can't be read for a while.
-		r, _ = impatient(&failing{Bucket: mem, plan: []failure{{err: errPasses}, {}, {err: errPasses}}})
+		r, _ = impatient(&remotetest.Failing{Bucket: mem, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses}, {}, {Err: remotetest.ErrPasses}}})
 		if err := PutObject(ctx, r, "m/1", ours, true); !errors.Is(err, ErrExists) {
 			t.Errorf("%d bytes of somebody else are there: %v", len(theirs), err)
 		}
@@ -147,7 +151,7 @@ func TestRetry_LostAnswerThenFlips(t *testing.T) {
 	ctx := context.Background()
 	for _, data := range [][]byte{[]byte("ours"), bytes.Repeat([]byte("0123456789abcdef"), 200_000)} {
 		for flips := range checksumTries + 1 {
-			r, _ := impatient(&failing{Bucket: &flipper{NewMem(), flips}, plan: []failure{{errPasses, true}}})
+			r, _ := impatient(&remotetest.Failing{Bucket: &flipper{NewMem(), flips}, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}})
 			err := PutObject(ctx, r, "m/1", data, true)
 			// Of a large object each try flips one part until the flips are used up.
 			if unknown := flips == checksumTries && len(data) < 100; unknown && (!errors.Is(err, ErrChecksum) || errors.Is(err, ErrExists)) || !unknown && err != nil {
@@ -166,22 +170,22 @@ func TestRetry_ListGoesOn(t *testing.T) {
 		want = append(want, fmt.Sprintf("m/%016x", n+1))
 		mustNil(t, PutObject(ctx, mem, want[n], nil, true))
 	}
-	broken := failure{err: errPasses}
-	f := &failing{Bucket: mem, plan: []failure{broken, {}, {}, broken, broken, {}, broken}}
+	broken := remotetest.Failure{Err: remotetest.ErrPasses}
+	f := &remotetest.Failing{Bucket: mem, Plan: []remotetest.Failure{broken, {}, {}, broken, broken, {}, broken}}
 	r, waits := impatient(f)
 	var got []string
 	for info, err := range r.List(ctx, "m/", "") {
 		mustNil(t, err)
 		got = append(got, info.Name)
 	}
-	if !slices.Equal(got, want) || f.calls != 5 || len(*waits) != 4 {
-		t.Errorf("%v after %d calls, waits %v; want %v", got, f.calls, *waits, want)
+	if !slices.Equal(got, want) || f.Calls != 5 || len(*waits) != 4 {
+		t.Errorf("%v after %d calls, waits %v; want %v", got, f.Calls, *waits, want)
 	}
-	f.plan = times(1000, broken)
+	f.Plan = times(1000, broken)
 	last := error(nil)
 	for _, last = range r.List(ctx, "m/", "") {
 	}
-	if !errors.Is(last, errPasses) {
+	if !errors.Is(last, remotetest.ErrPasses) {
 		t.Errorf("the list of a bucket that is away ends with %v", last)
 	}
 }
@@ -211,12 +215,12 @@ func TestRetry_ListTwice(t *testing.T) {
 // TestRetry_ContextEnds checks that a wait ends with the context, and that the error says both why.
 func TestRetry_ContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := retrying(&failing{Bucket: NewMem(), plan: times(1000, failure{err: errPasses})})
+	r := retrying(&remotetest.Failing{Bucket: NewMem(), Plan: times(1000, remotetest.Failure{Err: remotetest.ErrPasses})})
 	r.first, r.most = time.Hour, time.Hour
 	r.patience = 1000 * time.Hour
 	time.AfterFunc(time.Millisecond, cancel)
 	_, err := r.Stat(ctx, "m/1")
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, errPasses) {
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, remotetest.ErrPasses) {
 		t.Errorf("a wait is cancelled: %v", err)
 	}
 	if _, err := r.Stat(ctx, "m/1"); !errors.Is(err, context.Canceled) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -95,7 +96,7 @@ func TestTails_EveryByte(t *testing.T) {
 	damaged := 0
 	for i := 0; i < len(good); i++ {
 		for _, change := range []func([]byte) []byte{
-			func(b []byte) []byte { return flipped(b, 8*i+i%8) },
+			func(b []byte) []byte { return remotetest.Flipped(b, 8*i+i%8) },
 			func(b []byte) []byte { return b[:i] },
 		} {
 			changeFile(t, local, path, func([]byte) []byte { return change(good) })

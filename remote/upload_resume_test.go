@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -93,7 +94,7 @@ func TestUpload_Restarts(t *testing.T) {
 				return nil
 			}
 			if left--; left < 0 && life%2 == 0 {
-				return refusal{dead}
+				return remotetest.Refusal{Err: dead}
 			}
 			sent.count(call, name)
 			return nil
@@ -101,7 +102,7 @@ func TestUpload_Restarts(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if call == "put" && left < 0 {
-				return refusal{dead}
+				return remotetest.Refusal{Err: dead}
 			}
 			return nil
 		})
@@ -157,8 +158,8 @@ func TestUpload_OtherTable(t *testing.T) {
 	// The step with the first table does not arrive.
 	bucket.hook(func(call, name string) error {
 		if call == "put" && strings.HasPrefix(name, stepFolder) {
-			if _, err := bucket.b.Stat(context.Background(), name); err != nil && len(namesOf(t, bucket.b, "t/")) > 0 {
-				return refusal{errors.New("the program has ended")}
+			if _, err := bucket.b.Stat(context.Background(), name); err != nil && len(remotetest.NamesOf(t, bucket.b, "t/")) > 0 {
+				return remotetest.Refusal{Err: errors.New("the program has ended")}
 			}
 		}
 		return nil
@@ -171,7 +172,7 @@ func TestUpload_OtherTable(t *testing.T) {
 	claimed := copyOf(mem)
 	_ = s.Close()
 	bucket.hook(nil, nil)
-	was := namesOf(t, bucket, "t/")
+	was := remotetest.NamesOf(t, bucket, "t/")
 	// The other directory takes the notes of the one that has claimed the store.
 	notes, err := readNotes(claimed, "db")
 	mustNil(t, err)
@@ -180,7 +181,7 @@ func TestUpload_OtherTable(t *testing.T) {
 	mustNil(t, err)
 	mustNil(t, s.Publish(t.Context()))
 	mustNil(t, s.Close())
-	if now := namesOf(t, bucket, "t/"); len(was) == 0 || was[0] != now[0] {
+	if now := remotetest.NamesOf(t, bucket, "t/"); len(was) == 0 || was[0] != now[0] {
 		t.Fatalf("tables %q, then %q: the test does not meet the same number", was, now)
 	}
 	sameMap(t, "restored", restoredContents(t, bucket), map[string]string{"key": "two"})
@@ -209,7 +210,7 @@ func othersArrive(t *testing.T) {
 				<-waiting
 			}
 			time.AfterFunc(time.Millisecond, func() { close(failed) }) // when all wait: the error has come back by then
-			return refusal{errors.New("no")}
+			return remotetest.Refusal{Err: errors.New("no")}
 		}
 		select {
 		case waiting <- struct{}{}:
@@ -221,7 +222,7 @@ func othersArrive(t *testing.T) {
 	if err := s.Publish(t.Context()); err == nil {
 		t.Fatal("Publish has succeeded")
 	}
-	if n := len(namesOf(t, bucket, "t/")); n != 3 {
+	if n := len(remotetest.NamesOf(t, bucket, "t/")); n != 3 {
 		t.Errorf("%d tables have arrived, want 3", n)
 	}
 	mustNil(t, s.Publish(t.Context()))
