@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
@@ -155,11 +153,6 @@ func checkFloorOf(ctx context.Context, b Bucket, storeID, n, newest uint64) erro
 	return err
 }
 
-// emptyState is the state of a store that has no steps.
-func emptyState(storeID uint64) *State {
-	return &State{StoreID: storeID, Tables: &manifest.State{Version: new(manifest.Version), StoreID: storeID, NextFileNum: 1}}
-}
-
 // loadChain reads the chain up to step n, or up to the newest step if n is 0. If the store has no steps then, the
 // chain has none. It begins with the newest state that is not behind n.
 //
@@ -284,7 +277,7 @@ func readState(ctx context.Context, b Bucket, storeID, n uint64) (*State, error)
 
 // apply makes step the newest one of c. If it returns an error, c has not changed.
 func (c *chain) apply(step *Step) error {
-	next, err := c.state.after(step)
+	next, err := stateAfter(c.state, step)
 	if c.step != nil && err == nil {
 		switch claim := step.Kind == StepClaim; {
 		case claim && step.Epoch <= c.step.Epoch:
@@ -299,57 +292,6 @@ func (c *chain) apply(step *Step) error {
 	c.step, c.state, c.misses = step, next, 0
 	if c.writer != 0 {
 		c.keepNeeds(step)
-	}
-	return nil
-}
-
-// after returns the state after step, which must be the one after s. s does not change.
-func (s *State) after(step *Step) (*State, error) {
-	if err := checkStore(step.StoreID, s.StoreID); err != nil {
-		return nil, err
-	}
-	if step.N != s.N+1 {
-		return nil, fmt.Errorf("step %d does not follow step %d", step.N, s.N)
-	}
-	if step.Floor < s.Floor {
-		return nil, fmt.Errorf("it lowers the floor from %d to %d", s.Floor, step.Floor)
-	}
-	if err := checkProgress(s.Extents, step.Extents); err != nil {
-		return nil, err
-	}
-	next := &State{
-		StoreID: s.StoreID, N: step.N, Written: step.Written, Tables: s.Tables,
-		Extents: step.Extents, Floor: step.Floor,
-	}
-	if step.Edit != nil {
-		v, err := s.Tables.Version.Apply(step.Edit)
-		if err != nil {
-			return nil, err
-		}
-		if next.Tables, err = s.Tables.Apply(step.Edit, v); err != nil {
-			return nil, err
-		}
-	}
-	if lastSeq := base.Seq(step.LastTableSeq); lastSeq > next.Tables.LastSeq {
-		tables := *next.Tables
-		tables.LastSeq = lastSeq
-		next.Tables = &tables
-	}
-	return next, nil
-}
-
-// checkProgress returns an error if the list of segments is shorter in next than in last, which are the
-// extents of two steps that follow each other.
-func checkProgress(last, next []Extent) error {
-	if len(last) == 0 {
-		return nil
-	}
-	if len(next) == 0 {
-		return errors.New("it has no extents, the step before has some")
-	}
-	before, now := last[len(last)-1], next[len(next)-1]
-	if now.end().before(before.end()) {
-		return fmt.Errorf("the logs go up to %d bytes of log %d, and in the step before to %d bytes of log %d", now.Length, now.Log, before.Length, before.Log)
 	}
 	return nil
 }
@@ -392,7 +334,7 @@ func (c *chain) publish(ctx context.Context, b Bucket, step *Step, note func(n u
 	if len(step.Extents) == 0 {
 		step.Extents = c.state.Extents
 	}
-	if _, err := c.state.after(step); err != nil {
+	if _, err := stateAfter(c.state, step); err != nil {
 		return encodeError(step.Name(), err)
 	}
 	src, err := step.Encode(nil)

@@ -123,7 +123,7 @@ func TestFence_EndsTheList(t *testing.T) {
 		old.epoch = 3 // the list is of three epochs
 		at := rootPlace
 		if n > 0 {
-			at = list[n-1].after()
+			at = afterSegment(list[n-1])
 		}
 		w := claimantOf(5)
 		w.least = 4
@@ -136,12 +136,12 @@ func TestFence_EndsTheList(t *testing.T) {
 			}
 		}
 		s, err := readSegment(ctx, b, exampleStore, at)
-		if err != nil || s.Kind != SegmentFence || s.after() != anchorPlace(4) {
+		if err != nil || s.Kind != SegmentFence || afterSegment(s) != anchorPlace(4) {
 			t.Errorf("%d segments: behind them is %+v, %v", n, s, err)
 		}
 		anchor := c.anchor(logOf(4, 9), 77)
 		there, err := putSegment(ctx, b, anchor)
-		if err != nil || there != anchor || there.after() != (place{log: logOf(4, 9)}) {
+		if err != nil || there != anchor || afterSegment(there) != (place{log: logOf(4, 9)}) {
 			t.Errorf("%d segments: the anchor %+v, %v", n, there, err)
 		}
 	}

@@ -390,7 +390,7 @@ func (k *collection) needPin(ctx context.Context, p *Pin) error {
 	if p.N >= k.done.Floor {
 		return nil
 	}
-	state, from, err := p.state(ctx, k.b)
+	state, from, err := pinnedState(ctx, k.b, p)
 	if err != nil {
 		return err
 	}

@@ -178,10 +178,10 @@ func TestPin_Lifecycle(t *testing.T) {
 			t.Errorf("pin %s is %+v, %v", name, p, err)
 		}
 	}
-	if _, err := old.renew(ctx, b, time.Hour, exampleTime); err == nil {
+	if _, err := renewPin(ctx, b, old, time.Hour, exampleTime); err == nil {
 		t.Error("a pin that does not expire is renewed")
 	}
-	next, err := session.renew(ctx, b, time.Hour, exampleTime.Add(time.Minute))
+	next, err := renewPin(ctx, b, session, time.Hour, exampleTime.Add(time.Minute))
 	if err != nil || next.N != 5 || next.Label <= session.Label || !next.Expires.After(session.Expires) {
 		t.Errorf("a renewal is %+v, %v", next, err)
 	}
@@ -222,13 +222,13 @@ func TestPin_Withdrawn(t *testing.T) {
 	if p, err := reader.pin(ctx, b, "other", o); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a state below the floor: %+v, %v", p, err)
 	}
-	if next, err := p.renew(ctx, b, time.Hour, exampleTime.Add(time.Hour)); !errors.Is(err, ErrSnapshotGone) {
+	if next, err := renewPin(ctx, b, p, time.Hour, exampleTime.Add(time.Hour)); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a pin that has expired: %+v, %v", next, err)
 	}
-	next, err := p.renew(ctx, b, time.Hour, exampleTime.Add(time.Hour-1))
+	next, err := renewPin(ctx, b, p, time.Hour, exampleTime.Add(time.Hour-1))
 	mustNil(t, err)
 	mustNil(t, unpin(ctx, b, next.Label))
-	if gone, err := next.renew(ctx, b, time.Hour, exampleTime); !errors.Is(err, ErrSnapshotGone) {
+	if gone, err := renewPin(ctx, b, next, time.Hour, exampleTime); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a pin that was removed: %+v, %v", gone, err)
 	}
 	if names := remotetest.NamesOf(t, b, pinFolder); !slices.Equal(names, []string{p.Name()}) {

@@ -16,8 +16,8 @@ type Extent struct {
 	Sealed  bool   // no segment of the log follows: a seal or a fence has ended it
 }
 
-// end returns the place up to which the log is in the bucket.
-func (e Extent) end() place { return place{e.Log, e.Length} }
+// extentEnd returns the place up to which the log is in the bucket.
+func extentEnd(e Extent) place { return place{e.Log, e.Length} }
 
 // appendExtents appends a field for each extent:
 //

@@ -180,7 +180,7 @@ func (f *follower) inTables() uint64 {
 // readAhead reads the segments up to the end of the newest state's extents, many at a time. What follows is
 // read by takeSegments.
 func (f *follower) readAhead(ctx context.Context) error {
-	end := f.chain.state.shipped()
+	end := shippedUpTo(f.chain.state)
 	if !f.at.before(end) {
 		return nil
 	}
@@ -198,7 +198,7 @@ var errManyLogs = errors.New("remote: the logs behind the newest step have more 
 
 // full reports whether there are too many logs in memory to read more than the newest state needs.
 func (f *follower) full() bool {
-	if f.at.before(f.chain.state.shipped()) {
+	if f.at.before(shippedUpTo(f.chain.state)) {
 		return false
 	}
 	sum := int64(0)
@@ -222,7 +222,7 @@ func (f *follower) readList(ctx context.Context) error {
 			return f.segmentGone(ctx, err) // what is before it can be shown
 		}
 		f.hold(s.Segment)
-		if n++; n%fullEvery == 0 && f.full() || f.pinned && !f.at.before(f.chain.state.shipped()) {
+		if n++; n%fullEvery == 0 && f.full() || f.pinned && !f.at.before(shippedUpTo(f.chain.state)) {
 			return nil
 		}
 	}
@@ -248,7 +248,7 @@ func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 	for n := 1; len(f.held) == 0; n++ {
 		s, err := readSegment(ctx, f.b, f.storeID, f.at)
 		if errors.Is(err, fs.ErrNotExist) {
-			if !f.at.before(f.chain.state.shipped()) {
+			if !f.at.before(shippedUpTo(f.chain.state)) {
 				break
 			}
 			err = f.segmentGone(ctx, err)
@@ -275,7 +275,7 @@ func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 
 // hold takes a segment that stands at f.at.
 func (f *follower) hold(s *Segment) {
-	f.at = s.after()
+	f.at = afterSegment(s)
 	if s.Offset == 0 && len(s.Body) > 0 {
 		f.logs[s.Log] = bytes.Clone(s.Body[:logHeader])
 	}

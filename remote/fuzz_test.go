@@ -14,7 +14,7 @@ var objectLimit = fuzzing.Limit{Bytes: 128 << 10, PerByte: 256}
 // fuzzObject lets a fuzzer change the objects of one kind, also with their checksums made right
 // by fix. What is accepted has to be the same after it was encoded and decoded again.
 func fuzzObject(f *testing.F, kind string, fix func(b []byte)) {
-	var o object
+	var o exampleObject
 	for _, e := range examples() {
 		if e.kind == kind {
 			o = e

@@ -140,7 +140,7 @@ func (w *testWriter) shipTo(end int64, last uint64, seal bool, next uint64) {
 	w.lastSeq = last
 	w.extents = slices.DeleteFunc(w.extents, func(e Extent) bool { return e.Log == w.at.log })
 	w.extents = append(w.extents, Extent{Log: w.at.log, Length: max(end, logHeader), LastSeq: last, Sealed: seal})
-	w.at = s.after()
+	w.at = afterSegment(s)
 }
 
 // publish ships, and puts new tables and a step into the bucket.

@@ -188,7 +188,7 @@ func (h *history) walk(ctx context.Context, n uint64, fn func(m moment) error) (
 				if step == nil {
 					return from, nil // a later state goes on behind it
 				}
-				if m.state, err = m.state.after(step); err != nil {
+				if m.state, err = stateAfter(m.state, step); err != nil {
 					return from, h.pass(damage(step.Name(), "step", err))
 				}
 			}

@@ -138,7 +138,7 @@ func (l *laying) take(s *Segment) (more bool, err error) {
 	}
 	l.at, l.time = place{s.Log, end}, later(l.time, s.Written)
 	if s.Kind == SegmentSeal {
-		l.at = s.after()
+		l.at = afterSegment(s)
 		l.unsure = l.unsure || !l.whole
 		err = l.finish()
 	}
@@ -148,7 +148,7 @@ func (l *laying) take(s *Segment) (more bool, err error) {
 // pass takes a segment without a part in the restored store. A log that ends without a seal record
 // may have had more writes than were shipped. The place where the list of an epoch begins is no log.
 func (l *laying) pass(s *Segment) {
-	l.at = s.after()
+	l.at = afterSegment(s)
 	ended := s.Kind != SegmentData && s.Log >= l.minLog && s.Log&(1<<EpochShift-1) != 0
 	whole := len(l.logs) > 0 && uint64(l.log().Num) == s.Log && l.whole
 	l.unsure = l.unsure || ended && !whole
@@ -299,7 +299,7 @@ func (l *laying) explain(next uint64) bool {
 
 // cut ends the last log behind the last record that is used, which may be within s.
 func (l *laying) cut(s *Segment) error {
-	l.next = s.after()
+	l.next = afterSegment(s)
 	if l.file == nil {
 		return nil
 	}

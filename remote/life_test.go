@@ -184,7 +184,7 @@ func (s *shipped) put(seg *Segment) {
 	src, err := seg.Encode(nil)
 	mustNil(s.t, err)
 	mustNil(s.t, PutObject(context.Background(), s.b, seg.Name(), src, true))
-	s.at = seg.after()
+	s.at = afterSegment(seg)
 	s.lastSeq = max(s.lastSeq, seg.LastSeq)
 	s.tick()
 }
@@ -357,7 +357,7 @@ func (s *shipped) step(step *Step) {
 	src, err := step.Encode(nil)
 	mustNil(s.t, err)
 	mustNil(s.t, PutObject(context.Background(), s.b, step.Name(), src, true))
-	s.state, err = s.state.after(step)
+	s.state, err = stateAfter(s.state, step)
 	mustNil(s.t, err)
 	if step.N%5 == 0 {
 		src, err := s.state.Encode(nil)

@@ -135,7 +135,7 @@ func (c *bucketState) checkPin(p *Pin) error {
 	}
 	if there := c.find(p.Name()); there != nil || p.Expires.IsZero() { // otherwise it has expired
 		var kept *State
-		if kept, _, err = p.state(ctxModel, c.mem()); err == nil {
+		if kept, _, err = pinnedState(ctxModel, c.mem(), p); err == nil {
 			err = checkNeeded(c.mem(), kept, true)
 		}
 		if err != nil {

@@ -226,7 +226,7 @@ func (w *modelWriter) ship(kind SegmentKind) bool {
 	w.m.acked = append(w.m.acked, record)
 	w.records = append(w.records, record)
 	w.logs = []Extent{{Log: s.Log, Length: s.End(), LastSeq: s.LastSeq, Sealed: kind == SegmentSeal}}
-	w.at = s.after()
+	w.at = afterSegment(s)
 	return true
 }
 
@@ -364,14 +364,14 @@ func (w *modelWriter) goOn(writer uint64) {
 	if there != s { // what the call that failed has appended, before the directory was opened or after it
 		w.acknowledge(strings.Fields(string(there.Body))...)
 		if there.Kind == SegmentData {
-			w.at = there.after()
+			w.at = afterSegment(there)
 			_ = w.ship(SegmentData) && w.ship(SegmentSeal)
 			return
 		}
-		w.at = there.after()
+		w.at = afterSegment(there)
 	} else {
 		w.acknowledge(strings.Fields(records)...)
-		w.at = s.after()
+		w.at = afterSegment(s)
 	}
 	w.ship(SegmentData)
 }
@@ -426,7 +426,7 @@ func (w *modelWriter) anchor() bool {
 	if _, err := putSegment(ctxModel, w.b, anchor); err != nil {
 		return false
 	}
-	w.at, w.logs = anchor.after(), nil
+	w.at, w.logs = afterSegment(anchor), nil
 	w.phase("anchors")
 	return true
 }
@@ -497,7 +497,7 @@ func (r *modelReader) pin(step uint64, lasts time.Duration) *Pin {
 
 // renew renews a pin and notes the new one.
 func (r *modelReader) renew(p *Pin, now time.Time) *Pin {
-	next, err := p.renew(ctxModel, r.b, time.Hour, now)
+	next, err := renewPin(ctxModel, r.b, p, time.Hour, now)
 	if err != nil {
 		if !errors.Is(err, ErrSnapshotGone) {
 			r.m.fail("renew: %w", err)

@@ -18,6 +18,7 @@ const (
 	stepFolder    = "m/"
 	stateFolder   = "s/"
 	pinFolder     = "p/"
+	probeFolder   = "probe/"
 )
 
 // A Kind says what an object is for.
@@ -81,6 +82,9 @@ func checkPin(pin string) error {
 	}
 	return nil
 }
+
+// ProbeName returns the name of the object with which Probe, having drawn num, tries a bucket.
+func ProbeName(num uint64) string { return fmt.Sprintf("%s%016x", probeFolder, num) }
 
 // ParseName parses the name of an object. ok is false for every name that the functions above would
 // not have made, so that programs leave the objects of others alone.

@@ -18,8 +18,8 @@ const exampleStore = 0x1122334455667788
 
 var exampleTime = time.UnixMilli(1_700_000_000_000).UTC()
 
-// An object is anything that this package encodes, for tests that are the same for all.
-type object struct {
+// An exampleObject is anything that this package encodes, for tests that are the same for all.
+type exampleObject struct {
 	kind   string // as docs/REMOTE.md calls its example
 	name   string
 	encode func(dst []byte) ([]byte, error)
@@ -28,7 +28,7 @@ type object struct {
 }
 
 // bytes returns the encoded object.
-func (o *object) bytes(t testing.TB) []byte {
+func (o *exampleObject) bytes(t testing.TB) []byte {
 	t.Helper()
 	b, err := o.encode(nil)
 	mustNil(t, err)
@@ -62,10 +62,10 @@ func identityOf(name string, storeID uint64, src []byte) (*Identity, error) {
 }
 
 // examples are the objects of docs/REMOTE.md.
-func examples() []object {
+func examples() []exampleObject {
 	id := &Identity{StoreID: exampleStore, Created: exampleTime}
 	segment, step, state, pin := exampleSegment(), exampleStep(), exampleState(), examplePin()
-	return []object{
+	return []exampleObject{
 		{"identity", IdentityName, id.Encode, again(identityOf)},
 		{"segment", segment.Name(), segment.Encode, again(DecodeSegment)},
 		{"step", step.Name(), step.Encode, again(DecodeStep)},

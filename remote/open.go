@@ -219,7 +219,7 @@ func (o *opening) walk() error {
 	if n := len(h.extents); n > 0 {
 		last := h.extents[n-1]
 		h.lastSeq = last.LastSeq
-		o.noteLost(last.end(), last.LastSeq)
+		o.noteLost(extentEnd(last), last.LastSeq)
 	}
 	var err error
 	h.at, err = listEnd(o.ctx, o.b, o.id, h.extents)

@@ -1,10 +1,8 @@
 package remote
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/shaledb/shale/internal/fields"
@@ -93,23 +91,4 @@ func (p *Pin) check() error {
 		err = fmt.Errorf("it names step %d of epoch %d, writer %d", p.N, p.Epoch, p.Writer)
 	}
 	return err
-}
-
-// state returns the state that a pin keeps, and the number of the state in the bucket that it is made from. If something of it
-// is gone, the error wraps ErrSnapshotGone: the pin was removed, has expired, or was written too late and protects nothing.
-func (p *Pin) state(ctx context.Context, b Bucket) (state *State, from uint64, err error) {
-	for range chainTries { // a collection may find a newer state meanwhile, and let an earlier one go
-		var c *chain
-		if c, from, err = readChain(ctx, b, p.StoreID, p.N); err == nil {
-			if c.step.Epoch == p.Epoch && c.step.Writer == p.Writer {
-				return c.state, from, nil
-			}
-			err = fmt.Errorf("step %d is of epoch %d, writer %016x", p.N, c.step.Epoch, c.step.Writer)
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return nil, 0, err
-		}
-	}
-	return nil, 0, fmt.Errorf("remote: pin %s keeps step %d, of which not all is there (shale-remote unpin removes the pin): %w (%w)", p.Label, p.N, ErrSnapshotGone, err)
 }

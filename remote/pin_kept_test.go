@@ -90,13 +90,13 @@ func TestPin_OfAStray(t *testing.T) {
 	mustNil(t, err)
 	step, err := readStep(t.Context(), b, s.id, 7)
 	mustNil(t, err)
-	state, _, err := p.state(t.Context(), b)
+	state, _, err := pinnedState(t.Context(), b, p)
 	mustNil(t, err)
 	mustNil(t, unpin(t.Context(), b, p.Label))
 	collectAll(t, s)
 	check := func(what string) {
 		t.Helper()
-		if _, _, err := p.state(t.Context(), b); !errors.Is(err, ErrSnapshotGone) {
+		if _, _, err := pinnedState(t.Context(), b, p); !errors.Is(err, ErrSnapshotGone) {
 			t.Errorf("%s: %v", what, err)
 		}
 		report, err := Verify(t.Context(), b, false)
@@ -104,14 +104,14 @@ func TestPin_OfAStray(t *testing.T) {
 			t.Errorf("%s: %v", what, report.Findings)
 		}
 	}
-	mustNil(t, p.put(t.Context(), b, true))
+	mustNil(t, putPin(t.Context(), b, p, true))
 	check("late")
 	if _, err := s.Collect(t.Context()); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a collection: %v", err)
 	}
 	mustNil(t, unpin(t.Context(), b, p.Label))
 	p.Expires = time.Now().Add(time.Hour)
-	mustNil(t, p.put(t.Context(), b, true))
+	mustNil(t, putPin(t.Context(), b, p, true))
 	collectAll(t, s)
 	// What stands there now is another writer's.
 	other := *step

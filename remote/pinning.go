@@ -92,10 +92,10 @@ func (c *chain) pin(ctx context.Context, b Bucket, name string, o PinOptions) (*
 	if o.Lasts > 0 {
 		p.Expires = o.now().Add(o.Lasts)
 	}
-	if err := p.put(ctx, b, true); err != nil {
+	if err := putPin(ctx, b, p, true); err != nil {
 		return nil, err
 	}
-	return p, p.keepIf(ctx, b, c.checkFloor(ctx, b))
+	return p, keepPinIf(ctx, b, p, c.checkFloor(ctx, b))
 }
 
 // checkFloor returns an error that wraps ErrSnapshotGone if the newest floor is above c's newest step.
@@ -103,8 +103,8 @@ func (c *chain) checkFloor(ctx context.Context, b Bucket) error {
 	return checkFloorOf(ctx, b, c.storeID, c.n(), c.n())
 }
 
-// put makes the object of a pin. absent is that of Bucket.Put.
-func (p *Pin) put(ctx context.Context, b Bucket, absent bool) error {
+// putPin makes the object of a pin. absent is that of Bucket.Put.
+func putPin(ctx context.Context, b Bucket, p *Pin, absent bool) error {
 	src, err := p.Encode(nil)
 	if err != nil {
 		return err
@@ -112,8 +112,8 @@ func (p *Pin) put(ctx context.Context, b Bucket, absent bool) error {
 	return PutObject(ctx, b, p.Name(), src, absent)
 }
 
-// keepIf returns nil if err is nil. Otherwise it withdraws the pin, and returns err.
-func (p *Pin) keepIf(ctx context.Context, b Bucket, err error) error {
+// keepPinIf returns nil if err is nil. Otherwise it withdraws the pin, and returns err.
+func keepPinIf(ctx context.Context, b Bucket, p *Pin, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (p *Pin) keepIf(ctx context.Context, b Bucket, err error) error {
 		// Whoever may not delete makes it one that has expired. Collections would end with an error at one that lasts.
 		expired := *p
 		expired.Expires = p.Written
-		withdrawErr = expired.put(ctx, b, false)
+		withdrawErr = putPin(ctx, b, &expired, false)
 	}
 	if withdrawErr != nil {
 		return fmt.Errorf("%w (and pin %s, which protects nothing, is left: %w)", err, p.Label, withdrawErr)
@@ -130,21 +130,21 @@ func (p *Pin) keepIf(ctx context.Context, b Bucket, err error) error {
 	return err
 }
 
-// renew makes p last longer from now: it returns another pin of the same step, whose label is behind that of p and which
+// renewPin makes p last longer from now: it returns another pin of the same step, whose label is behind that of p and which
 // takes its place. p may be given up then, or left to expire. If p has expired and the step was given up, the error wraps
 // ErrSnapshotGone.
 //
 // The new pin is written before the old one is looked for. If the old one is still there, every collector sees one of
 // the two: a list before this time has the old one, and one after it the new one. That holds for a list that is made
 // meanwhile, too: it passes by the old one first. A collector keeps what the pins that it has listed need, expired or not.
-func (p *Pin) renew(ctx context.Context, b Bucket, lasts time.Duration, now time.Time) (*Pin, error) {
+func renewPin(ctx context.Context, b Bucket, p *Pin, lasts time.Duration, now time.Time) (*Pin, error) {
 	name, num, ok := splitLabel(p.Label)
 	if !ok || p.Expires.IsZero() {
 		return nil, fmt.Errorf("remote: pin %s does not expire and needs no renewal", p.Label)
 	}
 	next := *p
 	next.Label, next.Expires = pinLabel(name, num+1), now.Add(lasts)
-	if err := next.put(ctx, b, true); err != nil {
+	if err := putPin(ctx, b, &next, true); err != nil {
 		return nil, err
 	}
 	_, err := b.Stat(ctx, p.Name())
@@ -152,7 +152,7 @@ func (p *Pin) renew(ctx context.Context, b Bucket, lasts time.Duration, now time
 		// The old one protects nothing any more, so this is like a first pin.
 		err = checkFloorOf(ctx, b, p.StoreID, p.N, p.N)
 	}
-	if err := next.keepIf(ctx, b, err); err != nil {
+	if err := keepPinIf(ctx, b, &next, err); err != nil {
 		return nil, err
 	}
 	return &next, nil
@@ -244,4 +244,23 @@ func tryListPins(ctx context.Context, b Bucket, storeID uint64) (pins []*Pin, co
 		pins = append(pins, p)
 	}
 	return pins, true, nil
+}
+
+// pinnedState returns the state that a pin keeps, and the number of the state in the bucket that it is made from. If something of it
+// is gone, the error wraps ErrSnapshotGone: the pin was removed, has expired, or was written too late and protects nothing.
+func pinnedState(ctx context.Context, b Bucket, p *Pin) (state *State, from uint64, err error) {
+	for range chainTries { // a collection may find a newer state meanwhile, and let an earlier one go
+		var c *chain
+		if c, from, err = readChain(ctx, b, p.StoreID, p.N); err == nil {
+			if c.step.Epoch == p.Epoch && c.step.Writer == p.Writer {
+				return c.state, from, nil
+			}
+			err = fmt.Errorf("step %d is of epoch %d, writer %016x", p.N, c.step.Epoch, c.step.Writer)
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, 0, err
+		}
+	}
+	return nil, 0, fmt.Errorf("remote: pin %s keeps step %d, of which not all is there (shale-remote unpin removes the pin): %w (%w)", p.Label, p.N, ErrSnapshotGone, err)
 }

@@ -52,7 +52,7 @@ func theList() (list []*Segment, end place) {
 		sealAt(place{c, 0}, 0, d),                 // a log of which nothing was shipped
 		segmentAt(place{d, 0}, segmentGuess+5000), // more than one request
 	}
-	return list, list[len(list)-1].after()
+	return list, afterSegment(list[len(list)-1])
 }
 
 // putList writes segments.
@@ -92,7 +92,7 @@ func TestSegmentList_FromEachPlace(t *testing.T) {
 	putList(t, b, list)
 	var want []string
 	for _, s := range list {
-		want = append(want, fmt.Sprintf("%v+%d>%v", place{s.Log, s.Offset}, len(s.Body), s.after()))
+		want = append(want, fmt.Sprintf("%v+%d>%v", place{s.Log, s.Offset}, len(s.Body), afterSegment(s)))
 	}
 	for i, s := range list {
 		got, err := walked(t, b, place{s.Log, s.Offset})

@@ -29,19 +29,7 @@ var (
 	ErrInconsistent = errors.New("the bucket is not consistent: a call does not see what another one did; use a server with strong consistency")
 )
 
-// Probe finds out whether a bucket keeps those promises of Bucket that servers are known to break.
-// It makes three objects with random names that begin with "probe/", tries the calls on them, and
-// deletes them. That takes some forty requests. If the bucket is not fit for a store, the error wraps
-// ErrIgnoresConditions, ErrIgnoresChecksums or ErrInconsistent. With any other error the bucket
-// could not be used at all.
-//
-// Credentials need not have the right to delete. Without it the three objects always have the same names, and stay; then races are
-// tried only the first time.
-//
-// It does not try large objects, or whether objects are durable: buckettest.Run does more.
-func Probe(ctx context.Context, b Bucket) error { return probeBucket(ctx, b, true) }
-
-// probeBucket is Probe. Without races it only tries checksums, conditions and deletion, in some fifteen requests: that is
+// probeBucket makes the calls of remote.Probe. Without races it only tries checksums, conditions and deletion, in some fifteen requests: that is
 // enough for a directory that is in the bucket already.
 func probeBucket(ctx context.Context, b Bucket, races bool) (err error) {
 	p := probe{ctx: ctx, b: b}
@@ -75,12 +63,6 @@ func probeBucket(ctx context.Context, b Bucket, races bool) (err error) {
 	}
 	return nil
 }
-
-// probeFolder is the folder of the objects that Probe makes. Part of the format; it never changes.
-const probeFolder = "probe/"
-
-// ProbeName returns the name of the object with which Probe, having drawn num, tries a bucket.
-func ProbeName(num uint64) string { return fmt.Sprintf("%s%016x", probeFolder, num) }
 
 // randomNumber returns a random number, so that probes at the same time have different names.
 func randomNumber() uint64 {

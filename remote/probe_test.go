@@ -19,7 +19,7 @@ import (
 func TestProbe_Fit(t *testing.T) {
 	for name, b := range map[string]Bucket{"memory": NewMem(), "directory": mustDir(t, vfs.NewMem(), "bucket")} {
 		for range 2 {
-			if err := Probe(t.Context(), b); err != nil {
+			if err := probeBucket(t.Context(), b, true); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -144,7 +144,7 @@ func TestProbe_Unfit(t *testing.T) {
 			}}, ErrInconsistent},
 	} {
 		c.Bucket = mem
-		err := Probe(t.Context(), &c.Broken)
+		err := probeBucket(t.Context(), &c.Broken, true)
 		if !errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), "remote: probe: the bucket ") {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -163,7 +163,7 @@ func TestProbe_WithoutDelete(t *testing.T) {
 	no := func(context.Context, string) error { return remotetest.Refusal{Err: errors.New("403: access denied")} }
 	b := &remotetest.Broken{Bucket: mem, OnDelete: no}
 	for range 5 {
-		mustNil(t, Probe(t.Context(), b))
+		mustNil(t, probeBucket(t.Context(), b, true))
 	}
 	if names := remotetest.NamesOf(t, mem, ""); len(names) != 3 {
 		t.Errorf("left are %q", names)
@@ -171,13 +171,13 @@ func TestProbe_WithoutDelete(t *testing.T) {
 	b.OnPut = func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, _ bool) error {
 		return mem.Put(ctx, name, body, size, sum, false)
 	}
-	if err := Probe(t.Context(), b); !errors.Is(err, ErrIgnoresConditions) {
+	if err := probeBucket(t.Context(), b, true); !errors.Is(err, ErrIgnoresConditions) {
 		t.Errorf("conditions are ignored: %v", err)
 	}
 	b.OnPut = func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
 		return mem.Put(ctx, name, body, size, remotetest.ActualSum(body, size), absent)
 	}
-	if err := Probe(t.Context(), b); !errors.Is(err, ErrIgnoresChecksums) {
+	if err := probeBucket(t.Context(), b, true); !errors.Is(err, ErrIgnoresChecksums) {
 		t.Errorf("checksums are ignored: %v", err)
 	}
 }
@@ -196,14 +196,14 @@ func TestProbe_Unusable(t *testing.T) {
 	}
 	for i := range calls {
 		calls[i].Bucket = NewMem()
-		err := Probe(t.Context(), &calls[i])
+		err := probeBucket(t.Context(), &calls[i], true)
 		if !errors.Is(err, away) || errors.Is(err, ErrIgnoresConditions) || errors.Is(err, ErrIgnoresChecksums) || errors.Is(err, ErrInconsistent) {
 			t.Errorf("call %d fails: %v", i, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := Probe(ctx, NewMem()); !errors.Is(err, context.Canceled) {
+	if err := probeBucket(ctx, NewMem(), true); !errors.Is(err, context.Canceled) {
 		t.Errorf("Probe with a cancelled context: %v", err)
 	}
 }
@@ -216,7 +216,7 @@ func TestProbe_CleansUp(t *testing.T) {
 		cancel()
 		return mem.ReadAt(ctx, name, p, off)
 	}}
-	if err := Probe(ctx, b); !errors.Is(err, context.Canceled) {
+	if err := probeBucket(ctx, b, true); !errors.Is(err, context.Canceled) {
 		t.Errorf("Probe = %v", err)
 	}
 	for info := range mem.List(t.Context(), "", "") {

@@ -201,7 +201,7 @@ func (r *Reader) firstState(ctx context.Context) (*chain, error) {
 			return nil, err
 		}
 		r.pinned = p
-		state, _, err := p.state(ctx, r.b)
+		state, _, err := pinnedState(ctx, r.b, p)
 		return &chain{storeID: r.storeID, state: state}, err
 	}
 	c, err := loadChain(ctx, r.b, r.storeID, 0)

@@ -374,7 +374,7 @@ func (r *restore) setLimit() {
 
 // limitToStep makes the logs end where they had been shipped to when the step was written.
 func (r *restore) limitToStep() {
-	r.limit.at = r.goal.state.shipped()
+	r.limit.at = shippedUpTo(r.goal.state)
 	r.limit.none = r.limit.at == place{}
 }
 
@@ -387,7 +387,7 @@ func (r *restore) choosePin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	state, _, err := p.state(ctx, r.b)
+	state, _, err := pinnedState(ctx, r.b, p)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (r *restore) lay(ctx context.Context) error {
 	if !r.limit.none {
 		err = r.segments(ctx, start, l.add)
 	}
-	if err == nil && l.end.kind == endOfList && l.at.before(r.goal.state.shipped()) {
+	if err == nil && l.end.kind == endOfList && l.at.before(shippedUpTo(r.goal.state)) {
 		err = base.Corruption(l.at.String(), -1, fmt.Sprintf("segment named by step %d", r.goal.state.N), errMissing)
 	}
 	if err = errors.Join(l.damaged(err), l.finish()); err != nil {

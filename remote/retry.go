@@ -52,15 +52,7 @@ const (
 // changed on the way, but more likely they are not what the caller says.
 const checksumTries = 3
 
-// Retrying returns a bucket that passes its calls to b. It repeats a call that fails with an error that may pass, after
-// 50 ms, then twice as long each time up to 5 s, for 30 s in all. A call that hangs is ended by its context and
-// repeated, too: after 5 s, then twice as long each time, and a second more for each 256 KiB. If b calls
-// Progress, this time begins again there. The error of a call that hangs wraps os.ErrDeadlineExceeded. An error with a
-// method Permanent() bool that returns true is returned at once. A Put that creates an object and whose answer was
-// lost succeeds if the object has its bytes. Stores and readers wrap their buckets themselves.
-func Retrying(b Bucket) Bucket { return retrying(b) }
-
-// retrying is Retrying.
+// retrying returns a bucket that makes the calls of b again: see remote.Retrying.
 func retrying(b Bucket) *retryBucket {
 	if r, ok := b.(*retryBucket); ok {
 		return r

@@ -65,15 +65,15 @@ func (s *Segment) End() int64 { return s.Offset + int64(len(s.Body)) }
 //	head 24 · log · offset · length · first and last sequence number · Unix ms · next log (u64 each)
 //	· kind u8 · zero 3 · crc32c of the body u32 · crc32c of bytes 0 to 87 u32 · body
 func (s *Segment) Encode(dst []byte) ([]byte, error) {
-	dst, _, err := s.encodeHeader(dst)
+	dst, _, err := encodeSegmentHeader(s, dst)
 	if err != nil {
 		return dst, err
 	}
 	return append(dst, s.Body...), nil
 }
 
-// encodeHeader appends the header of the object to dst. sum is the checksum of the whole object.
-func (s *Segment) encodeHeader(dst []byte) (header []byte, sum uint32, err error) {
+// encodeSegmentHeader appends the header of the object to dst. sum is the checksum of the whole object.
+func encodeSegmentHeader(s *Segment, dst []byte) (header []byte, sum uint32, err error) {
 	if err := s.check(int64(len(s.Body))); err != nil {
 		return dst, 0, encodeError(s.Name(), err)
 	}

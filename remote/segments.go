@@ -39,7 +39,7 @@ func (s listed) at() place { return place{s.Log, s.Offset} }
 func (s listed) end() place { return place{s.Log, s.Offset + s.length} }
 
 // after returns the place where the list goes on behind s.
-func (s listed) after() place { return s.behind(s.length) }
+func (s listed) after() place { return behindSegment(s.Segment, s.length) }
 
 // from yields the segments from a place on. Each one says where the next one stands, and those that a
 // LIST names are fetched ahead. It ends where the list of segments does, or with an error. That wraps fs.ErrNotExist if a

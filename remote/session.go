@@ -97,7 +97,7 @@ func (s *session) renew(ctx context.Context) error {
 	defer s.requests.release()
 	var failed error
 	for step, p := range s.held() {
-		next, err := p.renew(ctx, s.b, SessionPin, s.now())
+		next, err := renewPin(ctx, s.b, p, SessionPin, s.now())
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue

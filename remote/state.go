@@ -29,12 +29,12 @@ const leastState = headSize + 2*8 + sumSize
 // Name returns the name of the object.
 func (s *State) Name() string { return StateName(s.N) }
 
-// shipped returns the place up to which the logs were in the bucket, and the zero place if none was.
-func (s *State) shipped() place {
+// shippedUpTo returns the place up to which the logs were in the bucket, and the zero place if none was.
+func shippedUpTo(s *State) place {
 	if len(s.Extents) == 0 {
 		return place{}
 	}
-	return s.Extents[len(s.Extents)-1].end()
+	return extentEnd(s.Extents[len(s.Extents)-1])
 }
 
 // Encode appends the object to dst, which belongs to the caller:
@@ -96,4 +96,60 @@ func (s *State) check() error {
 		return fmt.Errorf("its tables belong to store %016x, not to %016x", s.Tables.StoreID, s.StoreID)
 	}
 	return checkFloor(s.Floor, s.N)
+}
+
+// stateAfter returns the state after step, which must be the one after s. s does not change.
+func stateAfter(s *State, step *Step) (*State, error) {
+	if err := checkStore(step.StoreID, s.StoreID); err != nil {
+		return nil, err
+	}
+	if step.N != s.N+1 {
+		return nil, fmt.Errorf("step %d does not follow step %d", step.N, s.N)
+	}
+	if step.Floor < s.Floor {
+		return nil, fmt.Errorf("it lowers the floor from %d to %d", s.Floor, step.Floor)
+	}
+	if err := checkProgress(s.Extents, step.Extents); err != nil {
+		return nil, err
+	}
+	next := &State{
+		StoreID: s.StoreID, N: step.N, Written: step.Written, Tables: s.Tables,
+		Extents: step.Extents, Floor: step.Floor,
+	}
+	if step.Edit != nil {
+		v, err := s.Tables.Version.Apply(step.Edit)
+		if err != nil {
+			return nil, err
+		}
+		if next.Tables, err = s.Tables.Apply(step.Edit, v); err != nil {
+			return nil, err
+		}
+	}
+	if lastSeq := base.Seq(step.LastTableSeq); lastSeq > next.Tables.LastSeq {
+		tables := *next.Tables
+		tables.LastSeq = lastSeq
+		next.Tables = &tables
+	}
+	return next, nil
+}
+
+// checkProgress returns an error if the list of segments is shorter in next than in last, which are the
+// extents of two steps that follow each other.
+func checkProgress(last, next []Extent) error {
+	if len(last) == 0 {
+		return nil
+	}
+	if len(next) == 0 {
+		return errors.New("it has no extents, the step before has some")
+	}
+	before, now := last[len(last)-1], next[len(next)-1]
+	if extentEnd(now).before(extentEnd(before)) {
+		return fmt.Errorf("the logs go up to %d bytes of log %d, and in the step before to %d bytes of log %d", now.Length, now.Log, before.Length, before.Log)
+	}
+	return nil
+}
+
+// emptyState is the state of a store that has no steps.
+func emptyState(storeID uint64) *State {
+	return &State{StoreID: storeID, Tables: &manifest.State{Version: new(manifest.Version), StoreID: storeID, NextFileNum: 1}}
 }

@@ -239,7 +239,7 @@ func BenchmarkSegment(b *testing.B) {
 			st, err := s.logs.cut(pos.Log, 0, pos.Synced, segmentSize, 0, &buf)
 			mustNil(b, err)
 			seg := &Segment{StoreID: s.id, Log: pos.Log, FirstSeq: st.firstSeq, LastSeq: st.last, Written: time.Now(), Body: st.body}
-			_, _, err = seg.encodeHeader(nil)
+			_, _, err = encodeSegmentHeader(seg, nil)
 			mustNil(b, err)
 		}
 		b.ReportMetric(float64((testenv.CPUTime()-cpu).Nanoseconds())/float64(n)/(segmentSize/1000), "cpu-ns/kB")

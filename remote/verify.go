@@ -331,7 +331,7 @@ func (v *verification) pinned(ctx context.Context) error {
 		if p.N >= v.first {
 			continue // the steps need all of that
 		}
-		state, from, err := p.state(ctx, v.b)
+		state, from, err := pinnedState(ctx, v.b, p)
 		if errors.Is(err, ErrSnapshotGone) {
 			v.find(name, err)
 		} else if err := v.findOr(name, err); err != nil {

@@ -1,0 +1,118 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+)
+
+// segmentGuess is how many bytes are asked for first, when a segment is read. Most segments of a store that is
+// not busy are shorter, so one request is enough.
+const segmentGuess = 64 << 10
+
+// readSegment reads the segment at a place, which must belong to the store. If there is none, the error
+// wraps fs.ErrNotExist. The records in the body are not checked.
+func readSegment(ctx context.Context, b Bucket, storeID uint64, at place) (*Segment, error) {
+	return readGuessed(ctx, b, storeID, at, segmentGuess)
+}
+
+// readGuessed is readSegment that takes one request if the object has fewer than guess bytes.
+func readGuessed(ctx context.Context, b Bucket, storeID uint64, at place, guess int) (*Segment, error) {
+	src, err := readChecked(ctx, b, at.String(), guess, segmentHeader+maxBody)
+	if err != nil {
+		return nil, err
+	}
+	return DecodeSegment(at.String(), storeID, src)
+}
+
+// readHead is readSegment without the body.
+func readHead(ctx context.Context, b Bucket, storeID uint64, at place) (listed, error) {
+	src := make([]byte, segmentHeader)
+	n, err := b.ReadAt(ctx, at.String(), src, 0)
+	if err != nil && err != io.EOF {
+		return listed{}, err
+	}
+	s, length, err := decodeSegmentHeader(src[:n])
+	if err == nil {
+		err = checkWhere(s, s.StoreID, at.String(), storeID)
+	}
+	if err != nil {
+		return listed{}, damage(at.String(), "segment", err)
+	}
+	return listed{s, length, binary.LittleEndian.Uint32(src[bodySumOffset:])}, nil
+}
+
+// listEnd returns the place behind the last extent: where a store's list of segments goes on after the
+// state with these extents. If the segments are gone, the error wraps fs.ErrNotExist.
+func listEnd(ctx context.Context, b Bucket, storeID uint64, extents []Extent) (place, error) {
+	if len(extents) == 0 {
+		return rootPlace, nil
+	}
+	last := extents[len(extents)-1]
+	end := extentEnd(last)
+	if !last.Sealed {
+		return end, nil
+	}
+	// A seal may have a body, and then begins somewhere before the end, most often not far. It is the log's last segment.
+	name := ""
+	for back := int64(4096); name == ""; back *= 64 {
+		from := place{last.Log, max(0, last.Length-back)}
+		for info, err := range b.List(ctx, logFolder(last.Log), justBefore(from)) {
+			if err != nil {
+				return place{}, err
+			}
+			name = info.Name
+		}
+		if from.off == 0 {
+			break
+		}
+	}
+	n, ok := ParseName(name)
+	if !ok {
+		return place{}, fmt.Errorf("remote: log %016x has no segments: %w", last.Log, fs.ErrNotExist)
+	}
+	s, err := readHead(ctx, b, storeID, place{n.Num, n.Offset})
+	if err != nil {
+		return place{}, err
+	}
+	if s.Kind == SegmentData || s.end() != end {
+		return place{}, fmt.Errorf("remote: log %016x has ended at offset %d, but %s is not its end: %w", last.Log, last.Length, name, fs.ErrNotExist)
+	}
+	return s.after(), nil
+}
+
+// putSegment appends a segment to the list, and returns the segment that stands at its place then. That is s,
+// or one with the first bytes of s, which the same directory has put before: its answer was lost, or the
+// process ended before it came. The caller goes on behind it.
+//
+// If anything else stands there, the error wraps ErrFenced. Any other error leaves unknown whether s
+// was appended; the caller tries again with the same bytes or more.
+func putSegment(ctx context.Context, b Bucket, s *Segment) (*Segment, error) {
+	header, sum, err := encodeSegmentHeader(s, nil)
+	if err != nil {
+		return nil, err
+	}
+	err = b.Put(ctx, s.Name(), joined{header, s.Body}, int64(len(header)+len(s.Body)), sum, true)
+	if !errors.Is(err, ErrExists) {
+		return s, err
+	}
+	there, err := readSegment(ctx, b, s.StoreID, place{s.Log, s.Offset})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		// Only an owner deletes segments, and only those that it did not append.
+		return nil, fmt.Errorf("remote: segment %s was there and is deleted: %w", s.Name(), ErrFenced)
+	case err != nil:
+		return nil, err
+	case there.Kind == SegmentFence:
+		return nil, fmt.Errorf("remote: segment %s is a fence of epoch %d: %w", s.Name(), there.Next>>EpochShift, ErrFenced)
+	}
+	same := there.Kind == s.Kind && there.Next == s.Next && bytes.Equal(there.Body, s.Body)
+	if same || there.Kind == SegmentData && bytes.HasPrefix(s.Body, there.Body) {
+		return there, nil
+	}
+	return nil, fmt.Errorf("remote: segment %s has other bytes than the log of this directory: %w", s.Name(), ErrFenced)
+}
