@@ -184,7 +184,7 @@ func (p *published) files(local vfs.FS, dir string) *bucketFiles {
 	if local != nil {
 		mustNil(p.t, local.MkdirAll(dir))
 		var err error
-		pages, err = openPageCache(local, filepath.Join(dir, "pages"), p.storeID, 4<<20)
+		pages, err = openPageCache(local, filepath.Join(dir, "pages"), 4<<20)
 		mustNil(p.t, err)
 	}
 	b := newBucketFiles(p.bucket, p.storeID, local, dir, pages)

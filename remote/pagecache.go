@@ -8,21 +8,39 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A pageCache keeps pages of 64 KiB of the data blocks of tables: in memory, or in one local file that
-// has its full size from the beginning, and which the next reader finds. Which page makes room for another
-// is decided by CLOCK: a hand goes round, and takes the first page that was not read since the
-// hand last passed it.
+// A page has pageSize bytes of a table, from a multiple of pageSize on.
+const pageSize = 64 << 10
+
+// maxPages is the largest number of pages of a cache: 4 TiB.
+const maxPages = 1 << 26
+
+// A pageID names a page of a table.
+type pageID struct {
+	fileID
+	page uint32
+}
+
+// A pageInfo says what a page of the cache has: bytes from to to of a page of a table.
+type pageInfo struct {
+	pageID
+	from, to uint32
+	sum      uint32 // of these bytes
+}
+
+// A pageCache keeps pages of the data blocks of tables, in memory or in a local file. The file has its full size from the
+// beginning, and nothing but pages, one behind the other: what they are is known to this process only, so the next one
+// begins with an empty cache. Which page makes room for another one is decided by CLOCK: a hand goes round, and takes the
+// first page that was not read since the hand last passed it.
 //
 // A page is there from some byte up to another: a block that lies across the border of two pages is fetched
 // with one GET of 64 KiB, which has a part of each.
 //
-// A page that does not check is a miss, and so is one that can't be read. What can't be written is not cached.
+// A page whose checksum is wrong is a miss, and so is one that can't be read. A page that can't be written is not cached.
 // So the cache never has an error.
 type pageCache struct {
 	// Constant.
-	storeID uint64
-	file    vfs.File // nil: in memory
-	memory  [][]byte // the pages in memory; each is allocated when it is first used
+	file   vfs.File // nil: in memory
+	memory [][]byte // the pages in memory; each is allocated when it is first used
 
 	mu    sync.Mutex // protects the following fields; not held during I/O
 	slots []slot
@@ -40,63 +58,28 @@ type slot struct {
 
 // newPageCache returns a cache in memory of the given size in bytes.
 func newPageCache(bytes int64) *pageCache {
-	n := min(max(bytes, 0)/pageSize, maxPages)
+	n := pagesIn(bytes)
 	return &pageCache{memory: make([][]byte, n), slots: make([]slot, n), index: make(map[pageID]int32)}
 }
 
-// openPageCache returns a cache in the file with the given name, with the pages that it has from before.
-func openPageCache(fsys vfs.FS, name string, storeID uint64, bytes int64) (*pageCache, error) {
-	n := pagesIn(bytes)
-	c := &pageCache{storeID: storeID, slots: make([]slot, n), index: make(map[pageID]int32)}
-	file, err := fsys.OpenReadWrite(name)
-	if err == nil && c.load(file, n) {
-		c.file = file
-		return c, nil
-	}
-	if err == nil {
-		_ = file.Close() // it is made anew
-	}
-	if c.file, err = fsys.Create(name); err != nil {
+// pagesIn returns for how many pages there is room in a number of bytes.
+func pagesIn(bytes int64) int64 { return min(max(bytes, 0)/pageSize, maxPages) }
+
+// openPageCache returns a cache in the file with the given name. The disk has room for all of it, or there is an error now.
+func openPageCache(fsys vfs.FS, name string, bytes int64) (*pageCache, error) {
+	file, err := fsys.Create(name)
+	if err != nil {
 		return nil, err
 	}
-	if err := c.format(n); err != nil {
-		return nil, errors.Join(err, c.file.Close())
-	}
-	return c, nil
-}
-
-// load reads the index of a file. It returns false if the file is not that of this cache.
-func (c *pageCache) load(file vfs.File, n int64) bool {
-	b := make([]byte, pageHeader+n*pageEntry)
-	size, err := file.Size()
-	if err != nil || size != pageOffset(n, n) {
-		return false
-	}
-	if got, err := file.ReadAt(b, 0); got < len(b) && err != nil || checkPageHeader(b, c.storeID, n) != nil {
-		return false
-	}
-	decodePageIndex(b[pageHeader:], func(i int, p pageInfo) {
-		// Two entries may be about the same page if a crash has undone a change: one of them is enough.
-		if _, twice := c.index[p.pageID]; !twice {
-			c.slots[i].info = p
-			c.index[p.pageID] = int32(i)
-		}
-	})
-	return true
-}
-
-// format gives a new file its size and its header. The disk has room for all of it, or there is an error now.
-func (c *pageCache) format(n int64) error {
-	size := pageOffset(n, n)
-	err := c.file.Preallocate(size)
+	n := pagesIn(bytes)
+	err = file.Preallocate(n * pageSize)
 	if errors.Is(err, vfs.ErrUnsupported) {
-		err = c.file.Truncate(size)
+		err = file.Truncate(n * pageSize)
 	}
 	if err != nil {
-		return err
+		return nil, errors.Join(err, file.Close())
 	}
-	_, err = c.file.WriteAt(appendPageHeader(nil, c.storeID, n), 0)
-	return err
+	return &pageCache{file: file, slots: make([]slot, n), index: make(map[pageID]int32)}, nil
 }
 
 // close closes the file. Requires: no other call is under way.
@@ -152,7 +135,7 @@ func (c *pageCache) loadPage(i int32, info pageInfo, p []byte, from uint32) erro
 	buf := pageBuffers.Get().(*[pageSize]byte)
 	defer pageBuffers.Put(buf)
 	b := buf[info.from:info.to]
-	at := pageOffset(int64(len(c.slots)), int64(i)) + int64(info.from)
+	at := int64(i)*pageSize + int64(info.from)
 	if n, err := c.file.ReadAt(b, at); n < len(b) {
 		if err == nil {
 			err = io.ErrUnexpectedEOF
@@ -195,7 +178,7 @@ func (c *pageCache) write(id pageID, b []byte, from uint32) {
 	c.unpinLocked(s)
 }
 
-// store writes a page and its entry of the index. Requires: the slot is pinned and not in the index.
+// store writes a page. Requires: the slot is pinned and not in the index.
 func (c *pageCache) store(i int32, info pageInfo, b []byte) error {
 	if c.file == nil {
 		if c.memory[i] == nil {
@@ -204,10 +187,7 @@ func (c *pageCache) store(i int32, info pageInfo, b []byte) error {
 		copy(c.memory[i][info.from:], b)
 		return nil
 	}
-	if _, err := c.file.WriteAt(b, pageOffset(int64(len(c.slots)), int64(i))+int64(info.from)); err != nil {
-		return err
-	}
-	_, err := c.file.WriteAt(appendPageEntry(nil, info), pageHeader+int64(i)*pageEntry)
+	_, err := c.file.WriteAt(b, int64(i)*pageSize+int64(info.from))
 	return err
 }
 

@@ -24,7 +24,7 @@ type ReaderOptions struct {
 	Store shale.Options
 
 	// Dir is a local directory for copies: the tails of tables, which are about 2.5 % of the store, and
-	// CacheBytes of pages. The next Reader finds them there, and opens without asking for them. One
+	// CacheBytes of pages. The next Reader finds the tails there, and opens without asking for them. One
 	// Reader at a time uses a directory. "": copies are in memory.
 	Dir string
 
@@ -271,7 +271,7 @@ func (r *Reader) openCopies() error {
 			return fmt.Errorf("the directory %s for copies: %w", dir, err)
 		}
 		r.lock = lock
-		if pages, err = openPageCache(local, filepath.Join(dir, "pages"), r.storeID, r.opts.CacheBytes); err != nil {
+		if pages, err = openPageCache(local, filepath.Join(dir, "pages"), r.opts.CacheBytes); err != nil {
 			return fmt.Errorf("the cache in %s: %w", dir, err)
 		}
 	}

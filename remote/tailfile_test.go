@@ -1,0 +1,35 @@
+package remote
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/shaledb/shale/internal/fuzzing"
+)
+
+// FuzzDecodeTailHeader decodes the header of a local tail.
+func FuzzDecodeTailHeader(f *testing.F) {
+	file := storedFile{fileID: fileID{KindTable, 12, 0xdeadbeef}, size: 100_000}
+	f.Add(appendTail(nil, exampleStore, file, 60_000, make([]byte, 40_000))[:tailHeaderSize(40_000)], false)
+	f.Add(appendTail(nil, exampleStore, file, 99_999, []byte{1}), true)
+	f.Fuzz(func(t *testing.T, b []byte, fixed bool) {
+		if fixed && len(b) >= headSize {
+			b = bytes.Clone(b)
+			copy(b[12:], appendSum(b[:12:12], 0)[12:])
+			if len(b) >= tailFixed+sumSize {
+				end := len(b) - sumSize
+				copy(b[end:], appendSum(b[:end:end], 0)[end:])
+			}
+		}
+		var h *tailHeader
+		var err error
+		fuzzing.Limit{Bytes: 128 << 10, PerByte: 256}.Check(t, len(b), func() { h, err = decodeTailHeader(b) })
+		if err != nil {
+			return
+		}
+		length := h.size - h.at
+		if int64(len(h.sums)) != chunks(length) || int64(len(b)) < tailHeaderSize(length) || h.at < 0 {
+			t.Errorf("%x is accepted as %+v", b, h)
+		}
+	})
+}
