@@ -13,11 +13,6 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// exampleStore is the store of the examples in docs/REMOTE.md.
-const exampleStore = 0x1122334455667788
-
-var exampleTime = time.UnixMilli(1_700_000_000_000).UTC()
-
 // An exampleObject is anything that this package encodes, for tests that are the same for all.
 type exampleObject struct {
 	kind   string // as docs/REMOTE.md calls its example
@@ -81,13 +76,6 @@ func exampleSegment() *Segment {
 	}
 }
 
-func exampleTable(num base.FileNum) *manifest.Table {
-	return &manifest.Table{
-		Num: num, Size: 4096, Checksum: 0xdeadbeef, Smallest: []byte("a"), Largest: []byte("b"), MinSeq: 1, MaxSeq: 6,
-		Entries: 5, Keys: 5, RawKeyBytes: 10, RawValueBytes: 50, FilterBytes: 192, FilterBits: 9.5,
-	}
-}
-
 func exampleStep() *Step {
 	return &Step{
 		StoreID: exampleStore, N: 7, Epoch: 1, Writer: 0xfeedfacecafef00d, Written: exampleTime, Kind: StepPublish,
@@ -138,18 +126,6 @@ func documented(t testing.TB, kind string) []byte {
 		b = append(b, part...)
 	}
 	return b
-}
-
-// mustBeDamage checks that an error is one that decoders may return for bytes of an object.
-func mustBeDamage(t *testing.T, name string, err error) {
-	t.Helper()
-	var c *base.CorruptionError
-	if !errors.As(err, &c) && !errors.Is(err, base.ErrFormatTooNew) {
-		t.Errorf("%s: error %v is neither damage nor a newer format", name, err)
-	}
-	if errors.As(err, &c) && c.File != name {
-		t.Errorf("error %v names %s, want %s", err, c.File, name)
-	}
 }
 
 // resealed returns a copy of an object with the checksum at its end made right.

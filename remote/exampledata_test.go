@@ -1,0 +1,34 @@
+package remote
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
+)
+
+// exampleStore is the store of the examples in docs/REMOTE.md.
+const exampleStore = 0x1122334455667788
+
+var exampleTime = time.UnixMilli(1_700_000_000_000).UTC()
+
+func exampleTable(num base.FileNum) *manifest.Table {
+	return &manifest.Table{
+		Num: num, Size: 4096, Checksum: 0xdeadbeef, Smallest: []byte("a"), Largest: []byte("b"), MinSeq: 1, MaxSeq: 6,
+		Entries: 5, Keys: 5, RawKeyBytes: 10, RawValueBytes: 50, FilterBytes: 192, FilterBits: 9.5,
+	}
+}
+
+// mustBeDamage checks that an error is one that decoders may return for bytes of an object.
+func mustBeDamage(t *testing.T, name string, err error) {
+	t.Helper()
+	var c *base.CorruptionError
+	if !errors.As(err, &c) && !errors.Is(err, base.ErrFormatTooNew) {
+		t.Errorf("%s: error %v is neither damage nor a newer format", name, err)
+	}
+	if errors.As(err, &c) && c.File != name {
+		t.Errorf("error %v names %s, want %s", err, c.File, name)
+	}
+}
