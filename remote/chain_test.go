@@ -19,10 +19,10 @@ func noNote(uint64) error { return nil }
 
 // addTable returns a step that adds a table.
 func addTable(num base.FileNum) *Step {
-	table := exampleTable(num)
+	table := remotetest.ExampleTable(num)
 	table.MinSeq, table.MaxSeq = base.Seq(num), base.Seq(num)
 	return &Step{
-		Written: exampleTime, LastTableSeq: uint64(num),
+		Written: remotetest.ExampleTime, LastTableSeq: uint64(num),
 		Edit: &manifest.Edit{Added: []manifest.Added{{Level: 0, Run: uint64(num), Table: table}}},
 	}
 }
@@ -30,13 +30,13 @@ func addTable(num base.FileNum) *Step {
 // beginChain returns the chain of the first owner of an empty bucket.
 func beginChain(t testing.TB, b Bucket) *chain {
 	t.Helper()
-	c, err := loadChain(context.Background(), b, exampleStore, 0)
+	c, err := loadChain(context.Background(), b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
 	if c.step != nil || c.n() != 0 {
 		t.Fatalf("an empty bucket has the step %+v", c.step)
 	}
-	c.epoch, c.writer, c.now = 1, 77, func() time.Time { return exampleTime }
-	publish(t, c, b, &Step{Kind: StepClaim, Written: exampleTime})
+	c.epoch, c.writer, c.now = 1, 77, func() time.Time { return remotetest.ExampleTime }
+	publish(t, c, b, &Step{Kind: StepClaim, Written: remotetest.ExampleTime})
 	return c
 }
 
@@ -86,7 +86,7 @@ func TestLoadChain_EveryStep(t *testing.T) {
 	b := NewMem()
 	own := fiveSteps(t, b)
 	for n, want := range map[uint64][]uint64{3: {2, 3}, 4: {2, 3, 4}, 5: {2, 3, 4, 5}, 0: {2, 3, 4, 5}} {
-		c, err := loadChain(ctx, b, exampleStore, n)
+		c, err := loadChain(ctx, b, remotetest.ExampleStore, n)
 		mustNil(t, err)
 		if got := tablesOf(c.state); !slices.Equal(got, want) {
 			t.Errorf("step %d has the tables %v, want %v", n, got, want)
@@ -104,23 +104,23 @@ func TestLoadChain_EveryStep(t *testing.T) {
 	if got := tablesOf(own.state); !slices.Equal(got, []uint64{2, 3, 4, 5}) {
 		t.Errorf("the owner's chain has the tables %v", got)
 	}
-	if _, err := loadChain(ctx, b, exampleStore, 2); !errors.Is(err, ErrSnapshotGone) {
+	if _, err := loadChain(ctx, b, remotetest.ExampleStore, 2); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a step below the floor: %v", err)
 	}
-	if _, err := loadChain(ctx, b, exampleStore, 6); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := loadChain(ctx, b, remotetest.ExampleStore, 6); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a step that is not there yet: %v", err)
 	}
-	if _, err := loadChain(ctx, b, exampleStore+1, 0); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := loadChain(ctx, b, remotetest.ExampleStore+1, 0); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the chain of another store: %v", err)
 	}
 	// Steps below the floor are deleted.
 	mustNil(t, b.Delete(ctx, StepName(1)))
 	mustNil(t, b.Delete(ctx, StepName(2)))
-	if c, err := loadChain(ctx, b, exampleStore, 0); err != nil || c.n() != 5 {
+	if c, err := loadChain(ctx, b, remotetest.ExampleStore, 0); err != nil || c.n() != 5 {
 		t.Errorf("a chain without its first steps: %v", err)
 	}
 	mustNil(t, b.Delete(ctx, StepName(4)))
-	if _, err := loadChain(ctx, b, exampleStore, 0); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), StepName(4)) {
+	if _, err := loadChain(ctx, b, remotetest.ExampleStore, 0); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), StepName(4)) {
 		t.Errorf("a chain without a step that is needed: %v", err)
 	}
 }
@@ -130,7 +130,7 @@ func TestChain_Follows(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	own := beginChain(t, b)
-	reader, err := loadChain(ctx, b, exampleStore, 0)
+	reader, err := loadChain(ctx, b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
 	for n := base.FileNum(2); n < 5; n++ {
 		if step, err := reader.next(ctx, b); step != nil || err != nil {
@@ -151,16 +151,16 @@ func TestChain_Stray(t *testing.T) {
 	b := NewMem()
 	own := beginChain(t, b)
 	publish(t, own, b, addTable(2))
-	stopped, err := loadChain(ctx, b, exampleStore, 0)
+	stopped, err := loadChain(ctx, b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
 	stopped.epoch, stopped.writer = own.epoch, own.writer
-	reader, err := loadChain(ctx, b, exampleStore, 0)
+	reader, err := loadChain(ctx, b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
 	for n := base.FileNum(3); n <= 6; n++ {
 		publish(t, own, b, addTable(n))
 	}
 	putState(t, own, b)
-	publish(t, own, b, &Step{Written: exampleTime, Floor: 6})
+	publish(t, own, b, &Step{Written: remotetest.ExampleTime, Floor: 6})
 	for n := range uint64(6) {
 		mustNil(t, b.Delete(ctx, StepName(n)))
 	}
@@ -173,7 +173,7 @@ func TestChain_Stray(t *testing.T) {
 	if step, err := reader.next(ctx, b); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a reader sees the stray %+v: %v", step, err)
 	}
-	if _, err := loadChain(ctx, b, exampleStore, 3); !errors.Is(err, ErrSnapshotGone) {
+	if _, err := loadChain(ctx, b, remotetest.ExampleStore, 3); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("the stray is loaded: %v", err)
 	}
 }
@@ -183,11 +183,11 @@ func TestChain_ReaderBelowTheFloor(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	own := beginChain(t, b)
-	reader, err := loadChain(ctx, b, exampleStore, 0)
+	reader, err := loadChain(ctx, b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
 	publish(t, own, b, addTable(2))
 	publish(t, own, b, addTable(3))
-	publish(t, own, b, &Step{Written: exampleTime, Floor: 3})
+	publish(t, own, b, &Step{Written: remotetest.ExampleTime, Floor: 3})
 	mustNil(t, b.Delete(ctx, StepName(2)))
 	for i := range missesToList {
 		step, err := reader.next(ctx, b)
@@ -226,10 +226,10 @@ func TestPublish_OwnAttempt(t *testing.T) {
 		t.Errorf("after it the chain goes up to %d with the tables %v", own.n(), got)
 	}
 
-	other, err := loadChain(ctx, b, exampleStore, 0)
+	other, err := loadChain(ctx, b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
 	other.epoch, other.writer = 2, 78
-	publish(t, other, b, &Step{Kind: StepClaim, Written: exampleTime})
+	publish(t, other, b, &Step{Kind: StepClaim, Written: remotetest.ExampleTime})
 	if err := own.publish(ctx, b, addTable(4), noNote); !errors.Is(err, ErrFenced) || own.n() != 3 {
 		t.Errorf("after a claim by another writer: %v, step %d", err, own.n())
 	}
@@ -259,15 +259,15 @@ func TestChain_RefusesWhatDoesNotFollow(t *testing.T) {
 	} {
 		b := NewMem()
 		c := fiveSteps(t, b)
-		publish(t, c, b, &Step{Written: exampleTime, Extents: []Extent{{Log: 10, Length: 5000}}})
+		publish(t, c, b, &Step{Written: remotetest.ExampleTime, Extents: []Extent{{Log: 10, Length: 5000}}})
 		s := addTable(7)
-		s.StoreID, s.N, s.Epoch, s.Writer, s.Floor, s.Extents = exampleStore, 7, 1, 77, 3, c.state.Extents
+		s.StoreID, s.N, s.Epoch, s.Writer, s.Floor, s.Extents = remotetest.ExampleStore, 7, 1, 77, 3, c.state.Extents
 		good := *s
 		change(s)
 		if err := c.apply(s); err == nil || c.n() != 6 || len(tablesOf(c.state)) != 4 {
 			t.Errorf("%s: %v, step %d", what, err, c.n())
 		} else {
-			mustBeDamage(t, s.Name(), err)
+			remotetest.MustBeDamage(t, s.Name(), err)
 		}
 		mustNil(t, c.apply(&good))
 	}
@@ -279,7 +279,7 @@ func TestReadIdentity(t *testing.T) {
 	if _, err := readIdentity(ctx, b); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of an empty bucket: %v", err)
 	}
-	src, err := (&Identity{StoreID: 5, Created: exampleTime}).Encode(nil)
+	src, err := (&Identity{StoreID: 5, Created: remotetest.ExampleTime}).Encode(nil)
 	mustNil(t, err)
 	mustNil(t, PutObject(ctx, b, IdentityName, src, true))
 	if id, err := readIdentity(ctx, b); err != nil || id.StoreID != 5 {

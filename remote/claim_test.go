@@ -21,7 +21,7 @@ func claimAs(t testing.TB, b Bucket, writer uint64) *chain {
 
 func claimantOf(writer uint64) claimant {
 	return claimant{
-		storeID: exampleStore, writer: writer, now: func() time.Time { return exampleTime },
+		storeID: remotetest.ExampleStore, writer: writer, now: func() time.Time { return remotetest.ExampleTime },
 		note: func(*Step, uint64) error { return nil },
 	}
 }
@@ -61,7 +61,7 @@ func TestClaim_KeepsWhatTheStoreHas(t *testing.T) {
 	b := NewMem()
 	own := fiveSteps(t, b)
 	publish(t, own, b, &Step{
-		Written: exampleTime, LastTableSeq: 5, Extents: []Extent{{Log: 1<<EpochShift + 1, Length: 5000}},
+		Written: remotetest.ExampleTime, LastTableSeq: 5, Extents: []Extent{{Log: 1<<EpochShift + 1, Length: 5000}},
 	})
 	c := claimAs(t, b, 5)
 	if got, want := c.step, own.step; got.LastTableSeq != 5 || got.Floor != 3 || !slices.Equal(got.Extents, want.Extents) {
@@ -135,7 +135,7 @@ func TestFence_EndsTheList(t *testing.T) {
 				t.Errorf("%d segments end at %v, %v; want %v", n, got, err, at)
 			}
 		}
-		s, err := readSegment(ctx, b, exampleStore, at)
+		s, err := readSegment(ctx, b, remotetest.ExampleStore, at)
 		if err != nil || s.Kind != SegmentFence || afterSegment(s) != anchorPlace(4) {
 			t.Errorf("%d segments: behind them is %+v, %v", n, s, err)
 		}

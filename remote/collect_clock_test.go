@@ -3,6 +3,8 @@ package remote
 import (
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // TestChooseFloor_ClockAhead has one state of a time when the clock was years ahead. The later ones, of right times, must
@@ -45,11 +47,11 @@ func TestChooseFloor_ClockWrong(t *testing.T) {
 		b := NewMem()
 		c := beginChain(t, b)
 		for hour := 1; hour <= 24; hour++ {
-			s := &Step{Written: exampleTime.Add(time.Duration(hour)*time.Hour + test.written(hour))}
+			s := &Step{Written: remotetest.ExampleTime.Add(time.Duration(hour)*time.Hour + test.written(hour))}
 			publish(t, c, b, s)
 			mustNil(t, c.putState(t.Context(), b))
 		}
-		right := exampleTime.Add(25 * time.Hour)
+		right := remotetest.ExampleTime.Add(25 * time.Hour)
 		got, _, err := c.chooseFloor(t.Context(), b, day, since(right.Add(test.now)))
 		if mustNil(t, err); got > max(test.most, 1)+2 {
 			t.Errorf("%s: the floor is raised to step %d of %d", test.name, got, c.n())
@@ -59,7 +61,7 @@ func TestChooseFloor_ClockWrong(t *testing.T) {
 	b := NewMem()
 	c := beginChain(t, b)
 	for hour := 1; hour <= 60; hour++ {
-		at := exampleTime.Add(time.Duration(hour) * time.Hour)
+		at := remotetest.ExampleTime.Add(time.Duration(hour) * time.Hour)
 		publish(t, c, b, &Step{Written: at})
 		mustNil(t, c.putState(t.Context(), b))
 		floor, _, err := c.chooseFloor(t.Context(), b, day, since(at))

@@ -95,7 +95,7 @@ func TestCollect_DamageDeletesNothing(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{StepName(4), StateName(3), "p/daily.0000000000000001"} {
 		a, b := collectedStore(t)
-		c, err := loadChain(ctx, b, exampleStore, 3)
+		c, err := loadChain(ctx, b, remotetest.ExampleStore, 3)
 		mustNil(t, err)
 		mustNil(t, c.putState(ctx, b))
 		if !a.step(&Step{Floor: 3, LastTableSeq: a.c.step.LastTableSeq}) {
@@ -134,7 +134,7 @@ func TestChooseFloor(t *testing.T) {
 	c := beginChain(t, b)
 	for n := range 5 {
 		s := addTable(10)
-		s.Edit, s.LastTableSeq, s.Written = nil, 0, exampleTime.Add(time.Duration(n+2)*time.Minute)
+		s.Edit, s.LastTableSeq, s.Written = nil, 0, remotetest.ExampleTime.Add(time.Duration(n+2)*time.Minute)
 		publish(t, c, b, s)
 		if n%2 == 0 {
 			mustNil(t, c.putState(ctx, b))
@@ -142,13 +142,13 @@ func TestChooseFloor(t *testing.T) {
 		}
 	}
 	for minutes, want := range []uint64{0, 0, 2, 2, 4, 4, 6, 6} {
-		got, _, err := c.chooseFloor(ctx, b, 0, since(exampleTime.Add(time.Duration(minutes)*time.Minute)))
+		got, _, err := c.chooseFloor(ctx, b, 0, since(remotetest.ExampleTime.Add(time.Duration(minutes)*time.Minute)))
 		if err != nil || got != want {
 			t.Errorf("since minute %d: step %d, %v; want %d", minutes, got, err, want)
 		}
 	}
-	publish(t, c, b, &Step{Written: exampleTime, Floor: 4})
-	if got, _, err := c.chooseFloor(ctx, b, 0, since(exampleTime)); err != nil || got != 4 {
+	publish(t, c, b, &Step{Written: remotetest.ExampleTime, Floor: 4})
+	if got, _, err := c.chooseFloor(ctx, b, 0, since(remotetest.ExampleTime)); err != nil || got != 4 {
 		t.Errorf("the floor would sink to %d, %v", got, err)
 	}
 }
@@ -157,49 +157,49 @@ func TestChooseFloor(t *testing.T) {
 func TestPin_Lifecycle(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
-	if p, err := pin(ctx, b, exampleStore, "daily", PinOptions{}); err == nil {
+	if p, err := pin(ctx, b, remotetest.ExampleStore, "daily", PinOptions{}); err == nil {
 		t.Errorf("a store without steps is pinned: %+v", p)
 	}
 	fiveSteps(t, b)
-	old, err := pin(ctx, b, exampleStore, "daily", PinOptions{Step: 3, Owner: "ann"})
+	old, err := pin(ctx, b, remotetest.ExampleStore, "daily", PinOptions{Step: 3, Owner: "ann"})
 	mustNil(t, err)
-	session, err := pin(ctx, b, exampleStore, "daily", PinOptions{Lasts: time.Hour, now: func() time.Time { return exampleTime }})
+	session, err := pin(ctx, b, remotetest.ExampleStore, "daily", PinOptions{Lasts: time.Hour, now: func() time.Time { return remotetest.ExampleTime }})
 	mustNil(t, err)
-	if old.N != 3 || old.Owner != "ann" || !old.Expires.IsZero() || session.N != 5 || !session.Expires.Equal(exampleTime.Add(time.Hour)) || old.Label == session.Label {
+	if old.N != 3 || old.Owner != "ann" || !old.Expires.IsZero() || session.N != 5 || !session.Expires.Equal(remotetest.ExampleTime.Add(time.Hour)) || old.Label == session.Label {
 		t.Errorf("pins %+v, %+v", old, session)
 	}
 	for name, want := range map[string]string{"daily": session.Label, old.Label: old.Label} {
-		if p, err := findPin(ctx, b, exampleStore, name); err != nil || p.Label != want {
+		if p, err := findPin(ctx, b, remotetest.ExampleStore, name); err != nil || p.Label != want {
 			t.Errorf("pin %s is %+v, %v; want %s", name, p, err, want)
 		}
 	}
 	for _, name := range []string{"dail", "daily.1", "x"} {
-		if p, err := findPin(ctx, b, exampleStore, name); !errors.Is(err, fs.ErrNotExist) {
+		if p, err := findPin(ctx, b, remotetest.ExampleStore, name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("pin %s is %+v, %v", name, p, err)
 		}
 	}
-	if _, err := renewPin(ctx, b, old, time.Hour, exampleTime); err == nil {
+	if _, err := renewPin(ctx, b, old, time.Hour, remotetest.ExampleTime); err == nil {
 		t.Error("a pin that does not expire is renewed")
 	}
-	next, err := renewPin(ctx, b, session, time.Hour, exampleTime.Add(time.Minute))
+	next, err := renewPin(ctx, b, session, time.Hour, remotetest.ExampleTime.Add(time.Minute))
 	if err != nil || next.N != 5 || next.Label <= session.Label || !next.Expires.After(session.Expires) {
 		t.Errorf("a renewal is %+v, %v", next, err)
 	}
-	pins, err := listPins(ctx, b, exampleStore)
+	pins, err := listPins(ctx, b, remotetest.ExampleStore)
 	if err != nil || len(pins) != 3 {
 		t.Errorf("pins %+v, %v", pins, err)
 	}
 	mustNil(t, unpin(ctx, b, old.Label))
 	mustNil(t, unpin(ctx, b, old.Label))
-	if p, err := readPin(ctx, b, exampleStore, old.Label); !errors.Is(err, fs.ErrNotExist) {
+	if p, err := readPin(ctx, b, remotetest.ExampleStore, old.Label); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a pin that was removed is %+v, %v", p, err)
 	}
 	for _, step := range []uint64{1, 6} {
-		if p, err := pin(ctx, b, exampleStore, "daily", PinOptions{Step: step}); err == nil {
+		if p, err := pin(ctx, b, remotetest.ExampleStore, "daily", PinOptions{Step: step}); err == nil {
 			t.Errorf("step %d is pinned: %+v", step, p)
 		}
 	}
-	if p, err := pin(ctx, b, exampleStore, "Daily", PinOptions{}); err == nil {
+	if p, err := pin(ctx, b, remotetest.ExampleStore, "Daily", PinOptions{}); err == nil {
 		t.Errorf("a name that can't be: %+v", p)
 	}
 	if names := remotetest.NamesOf(t, b, pinFolder); len(names) != 2 {
@@ -212,23 +212,23 @@ func TestPin_Withdrawn(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	own := fiveSteps(t, b)
-	reader, err := loadChain(ctx, b, exampleStore, 5)
+	reader, err := loadChain(ctx, b, remotetest.ExampleStore, 5)
 	mustNil(t, err)
-	o := PinOptions{Lasts: time.Hour, now: func() time.Time { return exampleTime }}
+	o := PinOptions{Lasts: time.Hour, now: func() time.Time { return remotetest.ExampleTime }}
 	p, err := reader.pin(ctx, b, "session", o)
 	mustNil(t, err)
 	mustNil(t, own.putState(ctx, b))
-	publish(t, own, b, &Step{Written: exampleTime, Floor: 6})
+	publish(t, own, b, &Step{Written: remotetest.ExampleTime, Floor: 6})
 	if p, err := reader.pin(ctx, b, "other", o); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a state below the floor: %+v, %v", p, err)
 	}
-	if next, err := renewPin(ctx, b, p, time.Hour, exampleTime.Add(time.Hour)); !errors.Is(err, ErrSnapshotGone) {
+	if next, err := renewPin(ctx, b, p, time.Hour, remotetest.ExampleTime.Add(time.Hour)); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a pin that has expired: %+v, %v", next, err)
 	}
-	next, err := renewPin(ctx, b, p, time.Hour, exampleTime.Add(time.Hour-1))
+	next, err := renewPin(ctx, b, p, time.Hour, remotetest.ExampleTime.Add(time.Hour-1))
 	mustNil(t, err)
 	mustNil(t, unpin(ctx, b, next.Label))
-	if gone, err := renewPin(ctx, b, next, time.Hour, exampleTime); !errors.Is(err, ErrSnapshotGone) {
+	if gone, err := renewPin(ctx, b, next, time.Hour, remotetest.ExampleTime); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a pin that was removed: %+v, %v", gone, err)
 	}
 	if names := remotetest.NamesOf(t, b, pinFolder); !slices.Equal(names, []string{p.Name()}) {

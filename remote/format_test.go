@@ -24,7 +24,7 @@ func TestFormat_WorkedExamples(t *testing.T) {
 		if !bytes.Equal(got, want) {
 			t.Errorf("%s: written\n%s, documented\n%s", o.kind, hex.Dump(got), hex.Dump(want))
 		}
-		back, err := o.decode(o.name, exampleStore, want)
+		back, err := o.decode(o.name, remotetest.ExampleStore, want)
 		if err != nil || !bytes.Equal(back, want) {
 			t.Errorf("%s: what is documented reads back as %x, %v", o.kind, back, err)
 		}
@@ -59,23 +59,23 @@ func TestFormat_EveryBitCounts(t *testing.T) {
 	for _, o := range examples() {
 		good := o.bytes(t)
 		for bit := range 8 * len(good) {
-			_, err := o.decode(o.name, exampleStore, remotetest.Flipped(good, bit))
+			_, err := o.decode(o.name, remotetest.ExampleStore, remotetest.Flipped(good, bit))
 			if err == nil {
 				t.Errorf("%s: bit %d of byte %d flipped: it is accepted", o.kind, bit%8, bit/8)
 				continue
 			}
-			mustBeDamage(t, o.name, err)
+			remotetest.MustBeDamage(t, o.name, err)
 			// A flip is not a newer version: nobody shall look for another program.
 			if errors.Is(err, base.ErrFormatTooNew) {
 				t.Errorf("%s: bit %d of byte %d flipped: %v", o.kind, bit%8, bit/8, err)
 			}
 		}
 		for i := range good {
-			if _, err := o.decode(o.name, exampleStore, good[:i]); err == nil {
+			if _, err := o.decode(o.name, remotetest.ExampleStore, good[:i]); err == nil {
 				t.Errorf("%s: cut to %d bytes: it is accepted", o.kind, i)
 			}
 		}
-		if _, err := o.decode(o.name, exampleStore, append(good, 0)); err == nil {
+		if _, err := o.decode(o.name, remotetest.ExampleStore, append(good, 0)); err == nil {
 			t.Errorf("%s: a byte too many: it is accepted", o.kind)
 		}
 	}
@@ -90,15 +90,15 @@ func TestFormat_OtherStoreOrPlace(t *testing.T) {
 	all := examples()
 	for i, o := range all {
 		good := o.bytes(t)
-		if _, err := o.decode(o.name, exampleStore+1, good); err == nil {
+		if _, err := o.decode(o.name, remotetest.ExampleStore+1, good); err == nil {
 			t.Errorf("%s of another store is accepted", o.kind)
 		} else {
-			mustBeDamage(t, o.name, err)
+			remotetest.MustBeDamage(t, o.name, err)
 		}
-		if _, err := o.decode(elsewhere[o.kind], exampleStore, good); err == nil {
+		if _, err := o.decode(elsewhere[o.kind], remotetest.ExampleStore, good); err == nil {
 			t.Errorf("%s under the name %s is accepted", o.kind, elsewhere[o.kind])
 		}
-		if _, err := o.decode(o.name, exampleStore, all[(i+2)%len(all)].bytes(t)); err == nil {
+		if _, err := o.decode(o.name, remotetest.ExampleStore, all[(i+2)%len(all)].bytes(t)); err == nil {
 			t.Errorf("%s in the place of a %s is accepted", all[(i+2)%len(all)].kind, o.kind)
 		}
 	}
@@ -112,7 +112,7 @@ func TestFormat_NewerVersion(t *testing.T) {
 			b := o.bytes(t)
 			b[8] = version
 			b = slices.Concat(appendSum(b[:12:12], 0), []byte("and anything"), b)
-			_, err := o.decode(o.name, exampleStore, b)
+			_, err := o.decode(o.name, remotetest.ExampleStore, b)
 			if err == nil || errors.Is(err, base.ErrFormatTooNew) != newer {
 				t.Errorf("%s of version %d: %v", o.kind, version, err)
 			}
@@ -130,18 +130,18 @@ func TestFormat_UnknownFields(t *testing.T) {
 		with := func(field ...byte) []byte {
 			return resealed(slices.Concat(good[:len(good)-sumSize], field, make([]byte, sumSize)))
 		}
-		if back, err := o.decode(o.name, exampleStore, with(21, 3, 'x', 'y', 'z')); err != nil || !bytes.Equal(back, good) {
+		if back, err := o.decode(o.name, remotetest.ExampleStore, with(21, 3, 'x', 'y', 'z')); err != nil || !bytes.Equal(back, good) {
 			t.Errorf("%s with an unknown field of an odd tag: %x, %v; want it skipped", o.kind, back, err)
 		}
 		for _, tag := range []byte{22, 64} {
-			if _, err := o.decode(o.name, exampleStore, with(tag, 1, 1)); !errors.Is(err, base.ErrFormatTooNew) {
+			if _, err := o.decode(o.name, remotetest.ExampleStore, with(tag, 1, 1)); !errors.Is(err, base.ErrFormatTooNew) {
 				t.Errorf("%s with tag %d: %v, want ErrFormatTooNew", o.kind, tag, err)
 			}
 		}
 		for what, field := range map[string][]byte{
 			"cut content": {21, 4, 'x'}, "cut length": {21}, "cut tag": {0x80}, "long length": {21, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
 		} {
-			_, err := o.decode(o.name, exampleStore, with(field...))
+			_, err := o.decode(o.name, remotetest.ExampleStore, with(field...))
 			if err == nil || errors.Is(err, base.ErrFormatTooNew) {
 				t.Errorf("%s with a field with a %s: %v", o.kind, what, err)
 			}
@@ -166,11 +166,11 @@ func TestFormat_RepeatedFields(t *testing.T) {
 			mustNil(t, d.Err)
 			rest = d.Src
 			b := resealed(append(fields.Append(bytes.Clone(good[:len(good)-sumSize]), tag, content), 0, 0, 0, 0))
-			if _, err := o.decode(o.name, exampleStore, b); err == nil {
+			if _, err := o.decode(o.name, remotetest.ExampleStore, b); err == nil {
 				t.Errorf("%s with two fields %d is accepted", o.kind, tag)
 			}
 			longer := resealed(append(fields.Append(bytes.Clone(good[:begin]), tag, append(bytes.Clone(content), 0)), 0, 0, 0, 0))
-			if _, err := o.decode(o.name, exampleStore, longer); err == nil {
+			if _, err := o.decode(o.name, remotetest.ExampleStore, longer); err == nil {
 				t.Errorf("%s with one field %d, a byte too long, is accepted", o.kind, tag)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/fuzzing"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // objectLimit is what a decoder may allocate. A removal of four bytes in an edit becomes an entry of
@@ -31,14 +32,14 @@ func fuzzObject(f *testing.F, kind string, fix func(b []byte)) {
 		}
 		var encoded []byte
 		var err error
-		objectLimit.Check(t, len(b), func() { encoded, err = o.decode(o.name, exampleStore, b) })
+		objectLimit.Check(t, len(b), func() { encoded, err = o.decode(o.name, remotetest.ExampleStore, b) })
 		if err != nil {
 			if encoded != nil {
 				t.Errorf("%x decodes, but: %v", b, err)
 			}
 			return
 		}
-		twice, err := o.decode(o.name, exampleStore, encoded)
+		twice, err := o.decode(o.name, remotetest.ExampleStore, encoded)
 		if err != nil || !bytes.Equal(twice, encoded) {
 			t.Errorf("%x is written as\n%x, and that as\n%x, %v", b, encoded, twice, err)
 		}

@@ -5,10 +5,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 func TestIdentity_RefusesWhatCannotBe(t *testing.T) {
-	tryRefusals(t, func() *Identity { return &Identity{StoreID: 1, Created: exampleTime} },
+	tryRefusals(t, func() *Identity { return &Identity{StoreID: 1, Created: remotetest.ExampleTime} },
 		func(i *Identity) ([]byte, error) { return i.Encode(nil) },
 		refusals[Identity]{
 			"no time":         func(i *Identity) { i.Created = time.Time{} },

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // A running is a program that runs up to its next call of the bucket, and waits there.
@@ -29,7 +31,7 @@ func (a *actor) start() *running {
 			}
 		}()
 		patient := retrying(&modelBucket{r, yield})
-		patient.now = func() time.Time { return exampleTime }
+		patient.now = func() time.Time { return remotetest.ExampleTime }
 		patient.sleep = func(context.Context, time.Duration) error { return nil }
 		a.part(r.model, patient)
 	}

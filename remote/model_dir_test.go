@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // A modelDir is the directory of a writer. It is kept in the bucket of the model, as names that are not shale's, so that
@@ -60,7 +61,7 @@ func (w *modelWriter) openCopy(writer uint64) {
 	w.local, noted = modelDir{w.b}.read()
 	w.dir = false // the copy is in memory
 	c, err := claim(ctxModel, w.b, claimant{
-		storeID: exampleStore, writer: writer, now: modelNow, tries: 2,
+		storeID: remotetest.ExampleStore, writer: writer, now: modelNow, tries: 2,
 		note: func(newest *Step, epoch uint64) error {
 			if newest.Writer != w.writer || newest.N != noted && newest.N+1 != noted {
 				return fmt.Errorf("the directory is an older copy: %w", ErrFenced)

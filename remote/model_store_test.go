@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // A modelWriter writes to a store as a Store does, without a directory: it ships records in segments, and
@@ -88,12 +89,12 @@ func (m *model) fail(format string, args ...any) {
 
 // readStore restores every step that can be restored, and returns the records of the newest state.
 func readStore(b Bucket) ([]string, error) {
-	newest, err := loadChain(ctxModel, b, exampleStore, 0)
+	newest, err := loadChain(ctxModel, b, remotetest.ExampleStore, 0)
 	if err != nil {
 		return nil, fmt.Errorf("the newest step can't be loaded: %w", err)
 	}
 	for n := max(1, newest.state.Floor); n < newest.n(); n++ {
-		c, err := loadChain(ctxModel, b, exampleStore, n)
+		c, err := loadChain(ctxModel, b, remotetest.ExampleStore, n)
 		if err != nil {
 			return nil, fmt.Errorf("step %d, floor %d: %w", n, newest.state.Floor, err)
 		}
@@ -135,7 +136,9 @@ func recordsOf(b Bucket, s *State) ([]string, error) {
 }
 
 // modelList is the list of segments, which the goroutine of the caller reads: an actor has no other.
-func modelList(b Bucket) segmentList { return segmentList{b: b, storeID: exampleStore, atOnce: 1} }
+func modelList(b Bucket) segmentList {
+	return segmentList{b: b, storeID: remotetest.ExampleStore, atOnce: 1}
+}
 
 // checkNeeded returns an error if something is missing that a restore of s reads.
 func checkNeeded(b Bucket, s *State, pinned bool) error {
@@ -148,7 +151,7 @@ func checkNeeded(b Bucket, s *State, pinned bool) error {
 	for _, e := range s.Extents {
 		at := place{log: e.Log}
 		for at.off < e.Length {
-			s, err := readHead(ctxModel, b, exampleStore, at)
+			s, err := readHead(ctxModel, b, remotetest.ExampleStore, at)
 			if err != nil {
 				return err
 			}
@@ -158,7 +161,7 @@ func checkNeeded(b Bucket, s *State, pinned bool) error {
 	if pinned {
 		return nil
 	}
-	_, err := listEnd(ctxModel, b, exampleStore, s.Extents)
+	_, err := listEnd(ctxModel, b, remotetest.ExampleStore, s.Extents)
 	return err
 }
 
@@ -175,7 +178,7 @@ func (m *model) resume(b Bucket, name string) *modelWriter {
 func findOwner(b Bucket) *modelWriter {
 	w := new(modelWriter)
 	var err error
-	w.c, err = loadChain(ctxModel, b, exampleStore, 0)
+	w.c, err = loadChain(ctxModel, b, remotetest.ExampleStore, 0)
 	if err != nil {
 		panic(err)
 	}
@@ -201,7 +204,7 @@ func findOwner(b Bucket) *modelWriter {
 	return w
 }
 
-func modelNow() time.Time { return exampleTime }
+func modelNow() time.Time { return remotetest.ExampleTime }
 
 // padding makes the first segment of a log long enough.
 var padding = strings.Repeat(" ", logHeader)
@@ -210,8 +213,8 @@ var padding = strings.Repeat(" ", logHeader)
 func (w *modelWriter) ship(kind SegmentKind) bool {
 	record := fmt.Sprintf("%s%d", w.name, len(w.records))
 	s := &Segment{
-		StoreID: exampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: uint64(len(w.records) + 1), LastSeq: uint64(len(w.records) + 1),
-		Written: exampleTime, Kind: kind, Body: []byte(padding + record),
+		StoreID: remotetest.ExampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: uint64(len(w.records) + 1), LastSeq: uint64(len(w.records) + 1),
+		Written: remotetest.ExampleTime, Kind: kind, Body: []byte(padding + record),
 	}
 	if kind == SegmentSeal {
 		s.Next = w.at.log + 1
@@ -234,7 +237,7 @@ func (w *modelWriter) ship(kind SegmentKind) bool {
 func (w *modelWriter) handOver() {
 	seq := uint64(len(w.records))
 	_, _ = putSegment(ctxModel, w.b, &Segment{
-		StoreID: exampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: seq + 1, LastSeq: seq, Written: exampleTime,
+		StoreID: remotetest.ExampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: seq + 1, LastSeq: seq, Written: remotetest.ExampleTime,
 		Kind: SegmentSeal, Next: anchorPlace(w.c.epoch + 1).log,
 	})
 }
@@ -275,7 +278,7 @@ func (w *modelWriter) publish(floor uint64) bool {
 
 // step publishes a step.
 func (w *modelWriter) step(s *Step) bool {
-	s.Written = exampleTime
+	s.Written = remotetest.ExampleTime
 	if len(s.Extents) == 0 {
 		s.Extents = w.c.state.Extents
 	}
@@ -312,7 +315,7 @@ func (w *modelWriter) claim(writer uint64) bool {
 	w.writer = writer
 	var err error
 	w.c, err = claim(ctxModel, w.b, claimant{
-		storeID: exampleStore, writer: writer, now: modelNow, tries: 2, note: func(*Step, uint64) error { return nil },
+		storeID: remotetest.ExampleStore, writer: writer, now: modelNow, tries: 2, note: func(*Step, uint64) error { return nil },
 	})
 	if errors.Is(err, ErrFenced) {
 		return false
@@ -333,7 +336,7 @@ func (w *modelWriter) claim(writer uint64) bool {
 func (w *modelWriter) goOn(writer uint64) {
 	noted := w.writer
 	c, err := claim(ctxModel, w.b, claimant{
-		storeID: exampleStore, writer: writer, now: modelNow, tries: 2,
+		storeID: remotetest.ExampleStore, writer: writer, now: modelNow, tries: 2,
 		note: func(newest *Step, epoch uint64) error {
 			if newest.Writer != noted {
 				return fmt.Errorf("the directory is a copy: %w", ErrFenced)
@@ -354,8 +357,8 @@ func (w *modelWriter) goOn(writer uint64) {
 	seq := uint64(len(w.records))
 	records := fmt.Sprintf("%s%d %s%d", w.name, seq, w.name, seq+1)
 	s := &Segment{
-		StoreID: exampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: seq + 1, LastSeq: seq + 2,
-		Written: exampleTime, Kind: SegmentSeal, Next: c.epoch<<EpochShift + 1, Body: []byte(padding + records),
+		StoreID: remotetest.ExampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: seq + 1, LastSeq: seq + 2,
+		Written: remotetest.ExampleTime, Kind: SegmentSeal, Next: c.epoch<<EpochShift + 1, Body: []byte(padding + records),
 	}
 	there, err := putSegment(ctxModel, w.b, s)
 	if err != nil {
@@ -441,7 +444,7 @@ func (w *modelWriter) collect(now time.Time) bool {
 	if err := w.c.putState(ctxModel, w.b); err != nil {
 		return false
 	}
-	floor, _, err := w.c.chooseFloor(ctxModel, w.b, 0, since(exampleTime))
+	floor, _, err := w.c.chooseFloor(ctxModel, w.b, 0, since(remotetest.ExampleTime))
 	if err != nil {
 		return false
 	}
@@ -482,7 +485,7 @@ type modelReader struct {
 // pin pins a step, 0 for the newest, and notes the pin.
 func (r *modelReader) pin(step uint64, lasts time.Duration) *Pin {
 	r.drawn += 100
-	p, err := pin(ctxModel, r.b, exampleStore, "pin", PinOptions{
+	p, err := pin(ctxModel, r.b, remotetest.ExampleStore, "pin", PinOptions{
 		Step: step, Lasts: lasts, now: modelNow, draw: func() uint64 { return r.drawn },
 	})
 	if err != nil {
@@ -532,7 +535,7 @@ func (r *modelReader) follow(c *chain, n int) {
 
 // load loads the newest step.
 func (r *modelReader) load() *chain {
-	c, err := loadChain(ctxModel, r.b, exampleStore, 0)
+	c, err := loadChain(ctxModel, r.b, remotetest.ExampleStore, 0)
 	if err != nil {
 		r.m.fail("a reader begins: %w", err)
 		return nil

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // noPins is a time at which no pin has expired.
-var noPins = exampleTime
+var noPins = remotetest.ExampleTime
 
 // TestModel_Claims lets writers claim a store and publish at the same time: each epoch has one owner, and what one
 // publishes after the claim of another is not believed.
@@ -138,7 +140,7 @@ func TestModel_GoesOn(t *testing.T) {
 }
 
 // late is a time at which pins that last an hour have expired.
-var late = exampleTime.Add(2 * time.Hour)
+var late = remotetest.ExampleTime.Add(2 * time.Hour)
 
 // A part is what one actor of a scenario does.
 type part func(m *model, b Bucket)
@@ -195,12 +197,12 @@ func TestModel_Pins(t *testing.T) {
 	renews := readerPart(func(r *modelReader) {
 		p := r.pin(2, time.Hour)
 		for i := 0; i < 2 && p != nil; i++ {
-			p = r.renew(p, exampleTime.Add(time.Minute))
+			p = r.renew(p, remotetest.ExampleTime.Add(time.Minute))
 		}
 	})
 	moves := readerPart(func(r *modelReader) { // a pin that takes the place of another
 		if p := r.pin(2, time.Hour); p != nil {
-			if next := r.renew(p, exampleTime); next != nil {
+			if next := r.renew(p, remotetest.ExampleTime); next != nil {
 				r.unpin(p)
 			}
 		}

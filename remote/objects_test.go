@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // An exampleObject is anything that this package encodes, for tests that are the same for all.
@@ -58,7 +59,7 @@ func identityOf(name string, storeID uint64, src []byte) (*Identity, error) {
 
 // examples are the objects of docs/REMOTE.md.
 func examples() []exampleObject {
-	id := &Identity{StoreID: exampleStore, Created: exampleTime}
+	id := &Identity{StoreID: remotetest.ExampleStore, Created: remotetest.ExampleTime}
 	segment, step, state, pin := exampleSegment(), exampleStep(), exampleState(), examplePin()
 	return []exampleObject{
 		{"identity", IdentityName, id.Encode, again(identityOf)},
@@ -71,28 +72,28 @@ func examples() []exampleObject {
 
 func exampleSegment() *Segment {
 	return &Segment{
-		StoreID: exampleStore, Log: 1<<EpochShift | 12, Offset: 0x1000, FirstSeq: 7, LastSeq: 8, Written: exampleTime,
+		StoreID: remotetest.ExampleStore, Log: 1<<EpochShift | 12, Offset: 0x1000, FirstSeq: 7, LastSeq: 8, Written: remotetest.ExampleTime,
 		Kind: SegmentData, Body: []byte{0xde, 0xad, 0xbe, 0xef, 0x0f, 0x00},
 	}
 }
 
 func exampleStep() *Step {
 	return &Step{
-		StoreID: exampleStore, N: 7, Epoch: 1, Writer: 0xfeedfacecafef00d, Written: exampleTime, Kind: StepPublish,
-		Edit:    &manifest.Edit{NextFileNum: 20, Added: []manifest.Added{{Level: 0, Run: 13, Table: exampleTable(13)}}},
+		StoreID: remotetest.ExampleStore, N: 7, Epoch: 1, Writer: 0xfeedfacecafef00d, Written: remotetest.ExampleTime, Kind: StepPublish,
+		Edit:    &manifest.Edit{NextFileNum: 20, Added: []manifest.Added{{Level: 0, Run: 13, Table: remotetest.ExampleTable(13)}}},
 		Extents: []Extent{{Log: 12, Length: 4102, LastSeq: 8}},
 		Floor:   3, LastTableSeq: 6,
 	}
 }
 
 func exampleState() *State {
-	v, err := new(manifest.Version).Apply(&manifest.Edit{Added: []manifest.Added{{Level: 0, Run: 13, Table: exampleTable(13)}}})
+	v, err := new(manifest.Version).Apply(&manifest.Edit{Added: []manifest.Added{{Level: 0, Run: 13, Table: remotetest.ExampleTable(13)}}})
 	if err != nil {
 		panic(err)
 	}
 	return &State{
-		StoreID: exampleStore, N: 7, Written: exampleTime,
-		Tables:  &manifest.State{Version: v, StoreID: exampleStore, NextFileNum: 20, LastSeq: 6},
+		StoreID: remotetest.ExampleStore, N: 7, Written: remotetest.ExampleTime,
+		Tables:  &manifest.State{Version: v, StoreID: remotetest.ExampleStore, NextFileNum: 20, LastSeq: 6},
 		Extents: []Extent{{Log: 12, Length: 4102, LastSeq: 8}},
 		Floor:   3,
 	}
@@ -100,8 +101,8 @@ func exampleState() *State {
 
 func examplePin() *Pin {
 	return &Pin{
-		StoreID: exampleStore, N: 7, Written: exampleTime, Epoch: 1, Writer: 0xfeedfacecafef00d,
-		Label: "before-upgrade", Owner: "ann", Expires: exampleTime.Add(time.Hour),
+		StoreID: remotetest.ExampleStore, N: 7, Written: remotetest.ExampleTime, Epoch: 1, Writer: 0xfeedfacecafef00d,
+		Label: "before-upgrade", Owner: "ann", Expires: remotetest.ExampleTime.Add(time.Hour),
 	}
 }
 

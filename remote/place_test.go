@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // segmentAt returns a segment with length bytes of data.
 func segmentAt(at place, length int) *Segment {
 	return &Segment{
-		StoreID: exampleStore, Log: at.log, Offset: at.off, FirstSeq: 6, LastSeq: 5, Written: exampleTime,
+		StoreID: remotetest.ExampleStore, Log: at.log, Offset: at.off, FirstSeq: 6, LastSeq: 5, Written: remotetest.ExampleTime,
 		Body: bytes.Repeat([]byte{byte(at.log)}, length),
 	}
 }
@@ -31,7 +32,7 @@ func sealAt(at place, length int, next uint64) *Segment {
 
 // fenceAt returns the fence of the owner of an epoch.
 func fenceAt(at place, epoch uint64) *Segment {
-	return &Segment{StoreID: exampleStore, Log: at.log, Offset: at.off, Written: exampleTime, Kind: SegmentFence, Next: epoch << EpochShift}
+	return &Segment{StoreID: remotetest.ExampleStore, Log: at.log, Offset: at.off, Written: remotetest.ExampleTime, Kind: SegmentFence, Next: epoch << EpochShift}
 }
 
 // log returns the number of a log of an epoch.
@@ -71,7 +72,7 @@ func putList(t testing.TB, b Bucket, list []*Segment) {
 func walked(t *testing.T, b Bucket, from place) (list []string, err error) {
 	t.Helper()
 	for i, l := range []segmentList{{}, {heads: true}, {atOnce: 1}, {heads: true, atOnce: 1}} {
-		l.b, l.storeID = b, exampleStore
+		l.b, l.storeID = b, remotetest.ExampleStore
 		found, failed := []string(nil), error(nil)
 		for s, err := range l.from(context.Background(), from) {
 			if failed = err; err == nil {
@@ -99,7 +100,7 @@ func TestSegmentList_FromEachPlace(t *testing.T) {
 		if err != nil || !slices.Equal(got, want[i:]) {
 			t.Errorf("from %s:\n%s\n%v, want\n%s", s.Name(), strings.Join(got, "\n"), err, strings.Join(want[i:], "\n"))
 		}
-		back, err := readSegment(context.Background(), b, exampleStore, place{s.Log, s.Offset})
+		back, err := readSegment(context.Background(), b, remotetest.ExampleStore, place{s.Log, s.Offset})
 		if err != nil || back.Next != s.Next || !bytes.Equal(back.Body, s.Body) {
 			t.Errorf("%s reads back as %v, %v", s.Name(), back, err)
 		}
@@ -107,7 +108,7 @@ func TestSegmentList_FromEachPlace(t *testing.T) {
 	if got, err := walked(t, b, end); err != nil || len(got) > 0 {
 		t.Errorf("from the end: %v, %v", got, err)
 	}
-	for range (segmentList{b: b, storeID: exampleStore}).from(context.Background(), rootPlace) {
+	for range (segmentList{b: b, storeID: remotetest.ExampleStore}).from(context.Background(), rootPlace) {
 		break // a caller may stop
 	}
 }
@@ -172,12 +173,12 @@ func TestListEnd(t *testing.T) {
 		{[]Extent{{Log: a, Length: 5350, Sealed: true}}, place{log8, 0}},
 		{[]Extent{{Log: a, Length: 5350, Sealed: true}, {Log: log8, Length: 4096, Sealed: true}}, anchorPlace(2)},
 	} {
-		if got, err := listEnd(ctx, b, exampleStore, c.extents); err != nil || got != c.want {
+		if got, err := listEnd(ctx, b, remotetest.ExampleStore, c.extents); err != nil || got != c.want {
 			t.Errorf("behind %v the list goes on at %v, %v; want %v", c.extents, got, err, c.want)
 		}
 	}
 	for _, gone := range []Extent{{Log: a, Length: 5300, Sealed: true}, {Log: logOf(3, 2), Length: segmentGuess + 5000, Sealed: true}, {Log: 99, Length: 5000, Sealed: true}} {
-		if got, err := listEnd(ctx, b, exampleStore, []Extent{gone}); !errors.Is(err, fs.ErrNotExist) {
+		if got, err := listEnd(ctx, b, remotetest.ExampleStore, []Extent{gone}); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("behind %v, which has no end, the list goes on at %v, %v", gone, got, err)
 		}
 	}
@@ -221,13 +222,13 @@ func TestReadSegment_OfAnotherPlace(t *testing.T) {
 	src, err := segmentAt(at, 10).Encode(nil)
 	mustNil(t, err)
 	mustNil(t, PutObject(ctx, b, wrong.String(), src, true))
-	_, err = readSegment(ctx, b, exampleStore, wrong)
-	mustBeDamage(t, wrong.String(), err)
-	_, err = readHead(ctx, b, exampleStore, wrong)
-	mustBeDamage(t, wrong.String(), err)
+	_, err = readSegment(ctx, b, remotetest.ExampleStore, wrong)
+	remotetest.MustBeDamage(t, wrong.String(), err)
+	_, err = readHead(ctx, b, remotetest.ExampleStore, wrong)
+	remotetest.MustBeDamage(t, wrong.String(), err)
 	mustNil(t, PutObject(ctx, b, at.String(), src[:50], true))
-	_, err = readHead(ctx, b, exampleStore, at)
-	mustBeDamage(t, at.String(), err)
+	_, err = readHead(ctx, b, remotetest.ExampleStore, at)
+	remotetest.MustBeDamage(t, at.String(), err)
 }
 
 // TestReadHead_EveryBit flips each bit of what is read of a segment, to compare it with a local log. None may
@@ -245,13 +246,13 @@ func TestReadHead_EveryBit(t *testing.T) {
 				p[i] ^= 1 << (bit % 8)
 			}
 		}
-		if head, err := readHead(t.Context(), b, exampleStore, at); !isDamage(err) && !errors.Is(err, shale.ErrFormatTooNew) {
+		if head, err := readHead(t.Context(), b, remotetest.ExampleStore, at); !isDamage(err) && !errors.Is(err, shale.ErrFormatTooNew) {
 			t.Fatalf("bit %d: sum %08x, %v", bit, head.sum, err)
 		}
 	}
 	b.after = nil
 	gets := b.gets[segmentFolder]
-	if head, err := readHead(t.Context(), b, exampleStore, at); head.length != 50 || head.sum != Checksum(s.Body) || err != nil || b.gets[segmentFolder] != gets+1 {
+	if head, err := readHead(t.Context(), b, remotetest.ExampleStore, at); head.length != 50 || head.sum != Checksum(s.Body) || err != nil || b.gets[segmentFolder] != gets+1 {
 		t.Errorf("length %d, sum %08x, %v, %d GETs", head.length, head.sum, err, b.gets[segmentFolder]-gets)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 func encodeSegment(s *Segment) ([]byte, error) { return s.Encode(nil) }
@@ -21,11 +22,11 @@ func TestSegment_RoundTrip(t *testing.T) {
 		exampleSegment(),
 		{StoreID: 1, Log: 1, FirstSeq: 1, Written: time.UnixMilli(0).UTC(), Body: first},
 		{Log: maxNum, Offset: maxLog - 1, FirstSeq: last + 1, LastSeq: last, Written: time.UnixMilli(maxMilli).UTC(), Body: []byte{1}},
-		{Log: maxNum - 1, Offset: maxLog - 1, FirstSeq: 1, LastSeq: 2, Written: exampleTime, Next: maxNum, Kind: SegmentSeal, Body: []byte{1}},
-		{Log: 2, Offset: logHeader, FirstSeq: 6, LastSeq: 5, Written: exampleTime, Next: 3, Kind: SegmentSeal, Body: []byte{}},
-		{Log: 1 << EpochShift, FirstSeq: 6, LastSeq: 5, Written: exampleTime, Next: 1<<EpochShift | 1, Kind: SegmentSeal, Body: []byte{}},
-		{Log: 2, Offset: logHeader, Written: exampleTime, Next: 2 << EpochShift, Kind: SegmentFence, Body: []byte{}},
-		{Log: 2, Written: exampleTime, Next: 2 << EpochShift, Kind: SegmentFence, Body: []byte{}},
+		{Log: maxNum - 1, Offset: maxLog - 1, FirstSeq: 1, LastSeq: 2, Written: remotetest.ExampleTime, Next: maxNum, Kind: SegmentSeal, Body: []byte{1}},
+		{Log: 2, Offset: logHeader, FirstSeq: 6, LastSeq: 5, Written: remotetest.ExampleTime, Next: 3, Kind: SegmentSeal, Body: []byte{}},
+		{Log: 1 << EpochShift, FirstSeq: 6, LastSeq: 5, Written: remotetest.ExampleTime, Next: 1<<EpochShift | 1, Kind: SegmentSeal, Body: []byte{}},
+		{Log: 2, Offset: logHeader, Written: remotetest.ExampleTime, Next: 2 << EpochShift, Kind: SegmentFence, Body: []byte{}},
+		{Log: 2, Written: remotetest.ExampleTime, Next: 2 << EpochShift, Kind: SegmentFence, Body: []byte{}},
 	} {
 		b, err := s.Encode(nil)
 		mustNil(t, err)
@@ -98,12 +99,12 @@ func TestSegment_DecoderChecksFields(t *testing.T) {
 		mustNil(t, err)
 		change(b)
 		copy(b[88:92], appendSum(b[:88:88], 0)[88:])
-		_, err = DecodeSegment(exampleSegment().Name(), exampleStore, b)
+		_, err = DecodeSegment(exampleSegment().Name(), remotetest.ExampleStore, b)
 		if err == nil {
 			t.Errorf("%s: it is accepted", what)
 			continue
 		}
-		mustBeDamage(t, exampleSegment().Name(), err)
+		remotetest.MustBeDamage(t, exampleSegment().Name(), err)
 		if newer := errors.Is(err, base.ErrFormatTooNew); newer != (what == "kind") {
 			t.Errorf("%s: %v", what, err)
 		}

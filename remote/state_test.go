@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/fields"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 func encodeState(s *State) ([]byte, error) { return s.Encode(nil) }
@@ -161,16 +162,16 @@ func TestState_DecoderChecksFields(t *testing.T) {
 		var name string
 		if string(c.b[:8]) == stateMagic {
 			name = exampleState().Name()
-			_, err = DecodeState(name, exampleStore, resealed(c.b))
+			_, err = DecodeState(name, remotetest.ExampleStore, resealed(c.b))
 		} else {
 			name = examplePin().Name()
-			_, err = DecodePin(name, exampleStore, resealed(c.b))
+			_, err = DecodePin(name, remotetest.ExampleStore, resealed(c.b))
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want an error with %q", err, c.want)
 			continue
 		}
-		mustBeDamage(t, name, err)
+		remotetest.MustBeDamage(t, name, err)
 		if newer := errors.Is(err, base.ErrFormatTooNew); newer != strings.Contains(c.want, "newer") {
 			t.Errorf("%v: newer format: %v", err, newer)
 		}

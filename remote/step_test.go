@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/fields"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 func encodeStep(s *Step) ([]byte, error) { return s.Encode(nil) }
@@ -23,7 +24,7 @@ func TestStep_RoundTrip(t *testing.T) {
 		exampleStep(),
 		claim,
 		{N: 1, Epoch: 1, Writer: 1, Written: time.UnixMilli(0).UTC()},
-		{StoreID: 1, N: maxNum, Epoch: 2, Writer: 1, Written: exampleTime, Edit: &manifest.Edit{}, Floor: maxNum, LastTableSeq: uint64(base.MaxSeq),
+		{StoreID: 1, N: maxNum, Epoch: 2, Writer: 1, Written: remotetest.ExampleTime, Edit: &manifest.Edit{}, Floor: maxNum, LastTableSeq: uint64(base.MaxSeq),
 			Extents: []Extent{{Log: 1, Length: logHeader, Sealed: true}, {Log: 9, Length: 70000, LastSeq: 5, Sealed: true}, {Log: maxNum, Length: maxLog, LastSeq: 5}}},
 	} {
 		b, err := s.Encode(nil)
@@ -93,12 +94,12 @@ func TestStep_DecoderChecksFields(t *testing.T) {
 	} {
 		b, err := exampleStep().Encode(nil)
 		mustNil(t, err)
-		_, err = DecodeStep(exampleStep().Name(), exampleStore, resealed(c.change(b)))
+		_, err = DecodeStep(exampleStep().Name(), remotetest.ExampleStore, resealed(c.change(b)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want an error with %q", err, c.want)
 			continue
 		}
-		mustBeDamage(t, exampleStep().Name(), err)
+		remotetest.MustBeDamage(t, exampleStep().Name(), err)
 		if newer := errors.Is(err, base.ErrFormatTooNew); newer != strings.Contains(c.want, "newer") {
 			t.Errorf("%v: newer format: %v", err, newer)
 		}

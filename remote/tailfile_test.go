@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/fuzzing"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // FuzzDecodeTailHeader decodes the header of a local tail.
 func FuzzDecodeTailHeader(f *testing.F) {
 	file := storedFile{fileID: fileID{KindTable, 12, 0xdeadbeef}, size: 100_000}
-	f.Add(appendTail(nil, exampleStore, file, 60_000, make([]byte, 40_000))[:tailHeaderSize(40_000)], false)
-	f.Add(appendTail(nil, exampleStore, file, 99_999, []byte{1}), true)
+	f.Add(appendTail(nil, remotetest.ExampleStore, file, 60_000, make([]byte, 40_000))[:tailHeaderSize(40_000)], false)
+	f.Add(appendTail(nil, remotetest.ExampleStore, file, 99_999, []byte{1}), true)
 	f.Fuzz(func(t *testing.T, b []byte, fixed bool) {
 		if fixed && len(b) >= headSize {
 			b = bytes.Clone(b)

@@ -1,4 +1,4 @@
-package remote
+package remotetest
 
 import (
 	"errors"
@@ -9,20 +9,20 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
-// exampleStore is the store of the examples in docs/REMOTE.md.
-const exampleStore = 0x1122334455667788
+// ExampleStore is the store of the examples in docs/REMOTE.md.
+const ExampleStore = 0x1122334455667788
 
-var exampleTime = time.UnixMilli(1_700_000_000_000).UTC()
+var ExampleTime = time.UnixMilli(1_700_000_000_000).UTC()
 
-func exampleTable(num base.FileNum) *manifest.Table {
+func ExampleTable(num base.FileNum) *manifest.Table {
 	return &manifest.Table{
 		Num: num, Size: 4096, Checksum: 0xdeadbeef, Smallest: []byte("a"), Largest: []byte("b"), MinSeq: 1, MaxSeq: 6,
 		Entries: 5, Keys: 5, RawKeyBytes: 10, RawValueBytes: 50, FilterBytes: 192, FilterBits: 9.5,
 	}
 }
 
-// mustBeDamage checks that an error is one that decoders may return for bytes of an object.
-func mustBeDamage(t *testing.T, name string, err error) {
+// MustBeDamage checks that an error is one that decoders may return for bytes of an object.
+func MustBeDamage(t *testing.T, name string, err error) {
 	t.Helper()
 	var c *base.CorruptionError
 	if !errors.As(err, &c) && !errors.Is(err, base.ErrFormatTooNew) {
