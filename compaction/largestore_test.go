@@ -1,11 +1,10 @@
 package compaction
 
 import (
+	"fmt"
 	"testing"
-	"time"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -57,8 +56,8 @@ func (p *largePick) version(tb testing.TB, n int) (*manifest.Version, InFlight) 
 	return largeStore(tb, n, change), busy
 }
 
-// largePicks are picks that would have to look at all tables of a large store, if they looked at
-// one after the other. An owner of an InFlight holds its lock meanwhile.
+// largePicks are picks that look at all tables of a level. An owner of an InFlight holds its lock
+// meanwhile.
 var largePicks = []largePick{
 	{"while all of the last level is written to", nil, func(n int, busy *InFlight) {
 		busy.Add(&Plan{From: lastLevel, To: lastLevel, smallest: simKey(0), largest: simKey(uint64(10 * n))})
@@ -93,10 +92,8 @@ var largePicks = []largePick{
 	}, nil, func(v *manifest.Version, o Options, busy InFlight) bool {
 		last := *v // without the level above, which would come first
 		last.Levels[lastLevel-1] = manifest.Level{}
-		v = &last
-		job := NewManual(nil, nil, base.MaxSeq)
-		job.Next(v, o, busy)
-		return job.More()
+		plan, _ := NewManual(nil, nil, base.MaxSeq).Next(&last, o, busy)
+		return plan.Kind != Nothing
 	}, true},
 }
 
@@ -110,55 +107,19 @@ func tombstonesFound(v *manifest.Version, o Options, busy InFlight) bool {
 	return found
 }
 
-// No pick looks at all tables of a level, whatever keeps it from taking the first ones.
-func TestPick_NotLinear(t *testing.T) {
-	if testenv.Race {
-		t.Skip("the race detector makes times meaningless")
-	}
-	const few, many = 6_000, 300_000
+// BenchmarkPick_Large makes picks that look at all tables of a level.
+func BenchmarkPick_Large(b *testing.B) {
 	for _, p := range largePicks {
-		var times [2]time.Duration
-		for i, n := range []int{few, many} {
-			v, busy := p.version(t, n)
-			o := Options{TableSize: 1 << 20, BaseBytes: 1 << 20, DropSeq: base.MaxSeq}
-			times[i] = time.Hour
-			for range 30 { // other programs take the processor's cache away
-				begin := time.Now()
-				if found := p.pick(v, o, busy); found != p.want {
-					t.Fatalf("%s: a pick among %d tables finds something: %v, want %v", p.name, n, found, p.want)
+		for _, n := range []int{10_000, 70_000} {
+			b.Run(fmt.Sprintf("%s/%d", p.name, n), func(b *testing.B) {
+				v, busy := p.version(b, n)
+				o := Options{TableSize: 1 << 20, BaseBytes: 1 << 20, DropSeq: base.MaxSeq}
+				for b.Loop() {
+					if found := p.pick(v, o, busy); found != p.want {
+						b.Fatalf("a pick among %d tables finds something: %v, want %v", n, found, p.want)
+					}
 				}
-				times[i] = min(times[i], time.Since(begin))
-			}
+			})
 		}
-		t.Logf("%-60s %8v of %d tables, %8v of %d", p.name, times[0], few, times[1], many)
-		if times[1] > 10*times[0]+500*time.Microsecond {
-			t.Errorf("a pick %s takes %v among %d tables, and %v among %d", p.name, times[0], few, times[1], many)
-		}
-	}
-}
-
-// A range compaction that has looked at as many tables as it may goes on behind them, and comes to
-// the one that it has to rewrite.
-func TestManual_GoesOn(t *testing.T) {
-	v := largeStore(t, 5*mostLooks/2, func(level, i int, t *manifest.Table) {
-		if level == lastLevel && i == 5*mostLooks/2-1 {
-			t.Keys--
-		}
-	})
-	v.Levels[lastLevel-1] = manifest.Level{}
-	job := NewManual(nil, nil, base.MaxSeq)
-	for calls := 1; ; calls++ {
-		if ready := job.Ready(v, Options{DropSeq: base.MaxSeq}, InFlight{}); ready != (calls == 3) {
-			t.Errorf("before call %d, Ready is %v", calls, ready)
-		}
-		plan, blocked := job.Next(v, Options{DropSeq: base.MaxSeq}, InFlight{})
-		if job.More() && calls < 3 {
-			continue
-		}
-		checkPlan(t, v, &plan)
-		if plan.Kind != Merging || plan.inputTables() != 1 || blocked || calls != 3 {
-			t.Errorf("call %d returns %v, blocked %v, and more %v; want the third to rewrite one table", calls, plan.Kind, blocked, job.More())
-		}
-		return
 	}
 }

@@ -100,8 +100,18 @@ func (p *picker) fromLevel0(q level0Query, reason string) (Plan, bool) {
 // level0Blocks returns the ranges of keys in which nothing can be compacted into
 // the base level, because a plan in flight writes there or takes tables away.
 func (p *picker) level0Blocks() (blocks []level0Block) {
-	for _, s := range p.blocks(p.shape.base, p.shape.base) {
-		blocks = append(blocks, level0Block{span: s})
+	for _, plan := range p.busy.plans {
+		if plan.To == p.shape.base {
+			blocks = append(blocks, level0Block{span: span{plan.smallest, plan.largest}})
+			continue
+		}
+		for _, in := range plan.Inputs {
+			if in.level == p.shape.base {
+				var s span
+				s.widen(in.Tables)
+				blocks = append(blocks, level0Block{span: s})
+			}
+		}
 	}
 	return blocks
 }

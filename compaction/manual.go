@@ -19,7 +19,6 @@ type Manual struct {
 	lower, upper []byte // user keys; upper is exclusive; nil: no bound
 	maxSeq       base.Seq
 	below        []byte // the last level is done below this key
-	more         bool   // see More
 }
 
 // NewManual returns a compaction of the user keys from lower (inclusive) to
@@ -31,33 +30,25 @@ func NewManual(lower, upper []byte, maxSeq base.Seq) *Manual {
 
 // Next returns the next step: a plan, or a plan of kind Nothing. In the second
 // case, blocked reports whether plans in flight are in the way. If so, the caller
-// asks again when one of them has ended. If not, the compaction is complete,
-// unless More says that it is not.
+// asks again when one of them has ended. If not, the compaction is complete.
 func (m *Manual) Next(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool) {
-	plan, blocked, looked := m.look(v, o, busy)
-	if m.more = looked != nil; m.more {
-		m.below = append(bytes.Clone(looked), 0)
-	}
+	plan, blocked = m.look(v, o, busy)
 	if plan.Kind != Nothing && plan.From == lastLevel {
 		m.below = append(bytes.Clone(plan.largest), 0)
 	}
 	return plan, blocked
 }
 
-// More reports whether the last call of Next has looked at as many tables as it may under the
-// caller's lock, and found no step. The next call goes on from there.
-func (m *Manual) More() bool { return m.more }
-
 // Ready reports whether Next would return a plan. It makes no step.
 func (m *Manual) Ready(v *manifest.Version, o Options, busy InFlight) bool {
-	plan, _, _ := m.look(v, o, busy)
+	plan, _ := m.look(v, o, busy)
 	return plan.Kind != Nothing
 }
 
 // look is Next without a record that the plan was made. The highest
 // level with tables to bring down comes first: what it brings down
-// is then taken further by the steps for the deeper levels. looked is as in rewrite.
-func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool, looked []byte) {
+// is then taken further by the steps for the deeper levels.
+func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool) {
 	p := newPicker(v, o, &busy)
 	for level := range lastLevel {
 		if !m.any(p, level) {
@@ -69,7 +60,7 @@ func (m *Manual) look(v *manifest.Version, o Options, busy InFlight) (plan Plan,
 		} else {
 			plan, ok = m.fromLevel(p, level)
 		}
-		return plan, !ok, nil
+		return plan, !ok
 	}
 	return m.rewrite(p)
 }
@@ -130,16 +121,17 @@ func (m *Manual) fromLevel(p *picker, level int) (Plan, bool) {
 	var group []*manifest.Table
 	var size int64
 	limit := p.limit(level)
-	next := 0 // index of the table after the group
-	p.sweep(level, oldest, oldest.Find(m.lower), func(at int, below int64) (more bool) {
-		t := oldest.Tables[at]
-		joins := len(group) == 0 || at == next && size+t.Size+below <= limit
-		if joins && m.wants(t) {
-			group, size, next = append(group, t), size+t.Size+below, at+1
-			return true
+	for _, t := range oldest.Overlaps(m.lower, nil) {
+		below, ok := int64(0), false
+		if m.wants(t) && !p.busy.isBusy(t.Num) {
+			below, ok = p.below(level, span{t.Smallest, t.Largest})
 		}
-		return len(group) == 0 && m.inRange(t)
-	})
+		if ok && (len(group) == 0 || size+t.Size+below <= limit) {
+			group, size = append(group, t), size+t.Size+below
+		} else if len(group) > 0 || !m.inRange(t) {
+			break
+		}
+	}
 	if len(group) == 0 {
 		return Plan{}, false
 	}
@@ -166,31 +158,23 @@ func (m *Manual) fromRuns(p *picker, level int) (Plan, bool) {
 	return Plan{}, false
 }
 
-// mostLooks is how many tables of the last level rewrite looks at in one call.
-const mostLooks = 2048
-
 // rewrite plans to rewrite the next neighbouring tables of the last level that hold
-// tombstones or old versions. If there are none among the next mostLooks tables, it
-// returns the largest key of these in looked. It does nothing then, and the caller goes on.
-func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool, looked []byte) {
+// tombstones or old versions.
+func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
 	runs := p.v.Levels[lastLevel].Runs
 	if len(runs) == 0 {
-		return Plan{}, false, nil
+		return Plan{}, false
 	}
 	run := &runs[len(runs)-1]
 	if all := run.Totals(); all.Tombstones == 0 && all.Entries == all.Keys {
-		return Plan{}, false, nil
+		return Plan{}, false
 	}
 	var group []*manifest.Table
 	var size int64
-	for i, t := range run.Overlaps(m.below, nil) {
+	for _, t := range run.Overlaps(m.below, nil) {
 		if !m.inRange(t) || len(group) > 0 && size+t.Size > p.limit(lastLevel) {
 			break
 		}
-		if i == mostLooks && len(group) == 0 {
-			return Plan{}, false, looked
-		}
-		looked = t.Largest
 		stale := t.Tombstones > 0 || t.Entries > t.Keys
 		if stale && m.wants(t) && (p.opts.DropSeq == 0 || t.MinSeq <= p.opts.DropSeq) {
 			group = append(group, t)
@@ -200,8 +184,8 @@ func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool, looked []byte) {
 		}
 	}
 	if len(group) == 0 {
-		return Plan{}, false, nil
+		return Plan{}, false
 	}
 	plan, ok := p.plan(lastLevel, lastLevel, []Input{{level: lastLevel, run: run.ID, Tables: group}}, byRequest)
-	return plan, !ok, nil
+	return plan, !ok
 }

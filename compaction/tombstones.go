@@ -17,9 +17,6 @@ func tombstoneShare(t *manifest.Table) float64 {
 // Above the last level such a table goes one level down. In the last level it is
 // rewritten without the tombstones as soon as no snapshot needs them. This ends, because
 // a table can go down only a few times, and a rewritten table has no tombstones left.
-//
-// Of a run with more than mostTries dense tables it looks at as many, at others each time that the
-// run has changed.
 func (p *picker) pickTombstones() (Plan, bool) {
 	var best *manifest.Table
 	var inputs []Input
@@ -30,9 +27,8 @@ func (p *picker) pickTombstones() (Plan, bool) {
 			if runs[r].Totals().Dense == 0 {
 				continue
 			}
-			for _, at := range runs[r].Dense(mostTries, runs[r].Totals().Entries) {
-				t := runs[r].Tables[at]
-				if best != nil && tombstoneShare(t) <= tombstoneShare(best) {
+			for at, t := range runs[r].Tables {
+				if !t.Dense() || best != nil && tombstoneShare(t) <= tombstoneShare(best) {
 					continue
 				}
 				if level < lastLevel {

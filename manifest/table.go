@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"sort"
 
 	"github.com/shaledb/shale/internal/base"
@@ -134,8 +133,7 @@ type Run struct {
 	Tables []*Table
 
 	// Known of a run that this package has made, and zero in others.
-	totals Totals   // the sums over Tables
-	dense  [][]byte // the largest keys of the tables for which Table.Dense is true, in order
+	totals Totals // the sums over Tables
 }
 
 // Totals returns the sums over the run's tables. They were computed when the run was made, if
@@ -145,56 +143,6 @@ func (r *Run) Totals() Totals {
 		return r.totals
 	}
 	return TotalsOf(r.Tables)
-}
-
-// Dense returns the indexes of the tables for which Table.Dense is true: at most limit of them,
-// spread over the run if there are more. The place of the first one depends on turn.
-func (r *Run) Dense(limit int, turn uint64) (at []int) {
-	dense := r.dense
-	if r.totals.Tables != len(r.Tables) {
-		dense = denseKeys(nil, r.Tables)
-	}
-	n := len(dense)
-	for i := range min(n, limit) {
-		if n > limit {
-			i = (int(turn%uint64(n)) + i*(n/limit)) % n
-		}
-		at = append(at, r.Find(dense[i]))
-	}
-	return at
-}
-
-// denseKeys appends the largest keys of the dense tables to dst.
-func denseKeys(dst [][]byte, tables []*Table) [][]byte {
-	for _, t := range tables {
-		if t.Dense() {
-			dst = append(dst, t.Largest)
-		}
-	}
-	return dst
-}
-
-// denseAfter returns what dense is once the tables gone have left the run and fresh have come.
-// It does not change r.
-func (r *Run) denseAfter(gone []int, fresh []*Table) [][]byte {
-	var left, come [][]byte
-	for _, i := range gone {
-		left = denseKeys(left, r.Tables[i:i+1])
-	}
-	if come = denseKeys(nil, fresh); len(left)+len(come) == 0 {
-		return r.dense
-	}
-	dense := slices.Clone(r.dense)
-	for _, key := range left {
-		if at, there := slices.BinarySearchFunc(dense, key, bytes.Compare); there {
-			dense = slices.Delete(dense, at, at+1)
-		}
-	}
-	for _, key := range come {
-		at, _ := slices.BinarySearchFunc(dense, key, bytes.Compare)
-		dense = slices.Insert(dense, at, key)
-	}
-	return dense
 }
 
 // Find returns the index of the first table whose largest key is at or after key, or

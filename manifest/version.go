@@ -268,7 +268,7 @@ func (r Run) changed(gone []int, fresh []*Table) (Run, error) {
 		totals.subtract(TotalsOf(r.Tables[i : i+1]))
 	}
 	totals.Add(TotalsOf(fresh))
-	return Run{ID: r.ID, Tables: all, totals: totals, dense: r.denseAfter(gone, fresh)}, nil
+	return Run{ID: r.ID, Tables: all, totals: totals}, nil
 }
 
 // A keeper is the rest of a list of tables of which some go.

@@ -167,30 +167,6 @@ func TestApply_LeavesTheOldVersionAlone(t *testing.T) {
 	}
 }
 
-// checkDense compares what a run knows of its dense tables with a look at all tables.
-func checkDense(t *testing.T, run *Run) {
-	t.Helper()
-	var want []int
-	for i, table := range run.Tables {
-		if table.Dense() {
-			want = append(want, i)
-		}
-	}
-	if got := run.Dense(len(run.Tables), 7); !slices.Equal(got, want) {
-		t.Fatalf("the dense tables of run %d are %d, want %d", run.ID, got, want)
-	}
-	some := run.Dense(2, 1)
-	slices.Sort(some)
-	if len(some) != min(2, len(want)) || len(slices.Compact(some)) != len(some) {
-		t.Fatalf("two of the dense tables %d of run %d are %d", want, run.ID, some)
-	}
-	for _, at := range some {
-		if !slices.Contains(want, at) {
-			t.Fatalf("table %d of run %d is not dense", at, run.ID)
-		}
-	}
-}
-
 // TestTotals_FollowEdits compares the totals that Apply keeps with sums, and
 // Apply with the builder that replays manifests, over random edits.
 func TestTotals_FollowEdits(t *testing.T) {
@@ -219,7 +195,6 @@ func TestTotals_FollowEdits(t *testing.T) {
 				if got, want := run.totals, TotalsOf(run.Tables); got != want {
 					t.Fatalf("totals of run %d in level %d = %+v, want %+v", run.ID, level, got, want)
 				}
-				checkDense(t, &run)
 				all = append(all, run.Tables...)
 			}
 			if got, want := v.Totals(level), TotalsOf(all); got != want {

@@ -187,30 +187,21 @@ func (s *Scheduler) Withdraw(job *compaction.Manual) {
 // of level 0 that comes before it. If it returns no plan, blocked reports whether
 // plans in flight are in the way. If they are not, nothing is left to compact.
 func (s *Scheduler) PickStep(job *compaction.Manual) (p *compaction.Plan, blocked bool) {
-	for more := true; more; {
-		p, blocked, more = s.tryStep(job)
-	}
-	return p, blocked
-}
-
-// tryStep is PickStep for a limited time. more reports whether the caller has to call it again.
-func (s *Scheduler) tryStep(job *compaction.Manual) (p *compaction.Plan, blocked, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	meta := s.env.Version()
 	if meta == nil {
-		return nil, false, false
+		return nil, false
 	}
 	plan, ok := s.level0TurnLocked(meta)
 	if !ok {
 		plan, blocked = job.Next(meta, s.env.Options(), s.inFlight.WithAside())
-		more = job.More()
 	}
 	if plan.Kind == compaction.Nothing {
-		return nil, blocked, more
+		return nil, blocked
 	}
 	s.reserveLocked(&plan)
-	return &plan, true, false
+	return &plan, true
 }
 
 // PlaceIngest chooses the level for tables with keys from smallest to largest.
