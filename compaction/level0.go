@@ -222,11 +222,8 @@ func (s *level0Set) addBeside(in span) (added bool) {
 	for s.n < level0Tables {
 		behind := level0Query{span: span{s.covers.lo, in.hi}, blocked: []level0Block{{span: s.covers}}}
 		next, ok := s.picker.oldestYoung(behind)
-		if !ok || next.run > s.newest {
-			break
-		}
 		before := s.level0Mark
-		if !s.add(next.run, next.Table) {
+		if !ok || !s.add(next.run, next.Table) {
 			break
 		}
 		if bytes.Compare(s.covers.lo, in.lo) < 0 || bytes.Compare(s.covers.hi, in.hi) > 0 {
