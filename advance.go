@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/internal/memqueue"
+	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
@@ -24,7 +25,7 @@ import (
 //  1. load reads what was appended to the manifest. If the writer has begun another manifest, it
 //     reads that one.
 //  2. prepare opens the tables and sidecars that are new, unless an attempt before has opened them.
-//  3. replay drops memtables whose writes are all in tables, and puts what was appended to the
+//  3. readLogs drops memtables whose writes are all in tables, and puts what was appended to the
 //     logs into memtables. It goes on where it has stopped before.
 //  4. publish makes memtables and tables the current view, together with the sequence number.
 //
@@ -38,7 +39,33 @@ import (
 // the sequence number. It becomes visible only in step 4, and before the view: with the new view
 // and the old number a reader would miss a key of which the writer has dropped the old version.
 // With the old view and the new number it sees the old state, because writes that follow others
-// which came in tables go to a memtable that is not in the old view (hide).
+// which came in tables go to a memtable that is not in the old view (Hide).
+
+// A follower follows the writer of the directory of a read-only handle. The caller of Open, or of
+// Advance, that has its turn owns all fields.
+type follower struct {
+	db   *DB
+	turn chan struct{} // holds a token while it is the turn of an Advance
+
+	state  *manifest.State // the newest that was read
+	shown  *manifest.State // that of the current view; nil: Open is at work
+	next   *tree.Step      // what attempts have opened for the next view; nil: nothing
+	behind base.FileNum    // the newest log when the first attempt of a call had failed; 0: none has
+	minLog base.FileNum    // memtables of logs below it were dropped
+	seen   base.Seq        // the highest number in a memtable of the current view or the next; readers may not see it yet
+
+	// The memtables of the next view, and how far the logs were read. Batches are added to Mem,
+	// which may be in the current view too. stopped says that Open has met the mark of an ingestion
+	// of which the manifest does not know yet, and has left out what follows.
+	replay
+}
+
+// newFollower returns a follower that has read nothing.
+func newFollower(db *DB) *follower {
+	f := &follower{db: db, turn: make(chan struct{}, 1)}
+	f.mark = f.passMark
+	return f
+}
 
 // Advance makes a handle that was opened with ReadOnly show what the writer of its directory has
 // done since Open, or since the last Advance. It returns the number of the newest write that the
@@ -238,7 +265,7 @@ func (f *follower) step(moving bool) error {
 		if err := f.prepare(moving); err != nil {
 			return err
 		}
-		err := f.replay()
+		err := f.readLogs()
 		if err == logset.ErrStop {
 			// The next batch is that of an ingestion, whose tables the manifest did not have
 			// when it was read. If it has them now, all begins again. Else it is behind the logs.
@@ -348,8 +375,9 @@ func (f *follower) prepare(moving bool) (err error) {
 	return nil
 }
 
-// replay brings the memtables of the next view up to date.
-func (f *follower) replay() error {
+// readLogs brings the memtables of the next view up to date.
+func (f *follower) readLogs() error {
+	defer func() { f.seen = max(f.seen, f.last) }()
 	if f.shown == nil {
 		return f.replayAll()
 	}
@@ -362,8 +390,9 @@ func (f *follower) replay() error {
 	f.dropFlushed()
 	// With new tables, writes may come that are not in the logs any more.
 	if f.next != nil && f.state.LastSeq > f.db.commits.Visible() {
-		f.hide()
+		f.Hide()
 	}
+	f.perLog = true
 	opts := logset.ReplayOptions{StoreID: f.db.storeID, ReadOnly: true, Apply: f.apply}
 	err := f.db.logs.Follow(f.state, opts)
 	if errors.Is(err, logset.ErrUndone) {
@@ -373,7 +402,7 @@ func (f *follower) replay() error {
 	return err
 }
 
-// replayAll is replay for Open, which reads the logs as a writer does: the end of the last one is judged at once.
+// replayAll is readLogs for Open, which reads the logs as a writer does: the end of the last one is judged at once.
 func (f *follower) replayAll() error {
 	f.startOver()
 	state := *f.state // Replay changes its logs
@@ -388,13 +417,24 @@ func (f *follower) replayAll() error {
 	return nil
 }
 
+// passMark passes over the mark of an ingestion. Next to a writer the manifest that was read may be
+// older than the mark. Then nothing that follows may be shown.
+func (f *follower) passMark(seq base.Seq) error {
+	switch {
+	case seq <= f.state.LastSeq:
+		f.last = seq
+	case f.shown != nil:
+		return logset.ErrStop
+	default:
+		f.stopped = true
+	}
+	return nil
+}
+
 // startOver forgets all memtables of the next view, and where the logs were left.
 func (f *follower) startOver() {
-	for _, imm := range f.imms {
-		f.giveUp(imm.Mem)
-	}
-	f.giveUp(f.mem)
-	f.mem, f.imms, f.minLog, f.last, f.flushed, f.stopped = f.db.mems.NewMemtable(), nil, f.state.MinLog, 0, 0, false
+	f.StartOver()
+	f.minLog, f.last, f.flushed, f.stopped = f.state.MinLog, 0, 0, false
 	for t := range f.state.Version.Tables() {
 		f.flushed = max(f.flushed, t.MaxSeq)
 	}
@@ -406,40 +446,9 @@ func (f *follower) startOver() {
 // manifest may keep a log whose writes are in tables (see memqueue.Queue.LogAfter and replaceLog). If only the first part of it was
 // read before the tables came, the memtable of that part would hide newer versions in the tables.
 func (f *follower) dropFlushed() {
-	flushed := func(mem *memtable.Memtable, newest base.FileNum) bool {
+	f.Forget(func(mem *memtable.Memtable, newest base.FileNum) bool {
 		return newest < f.minLog || mem.LastSeq() <= f.flushed
-	}
-	f.imms = slices.DeleteFunc(slices.Clone(f.imms), func(imm *memqueue.Immutable) bool {
-		is := flushed(imm.Mem, imm.Newest)
-		if is {
-			f.giveUp(imm.Mem)
-		}
-		return is
 	})
-	if !f.mem.Empty() && flushed(f.mem, f.newest) {
-		f.giveUp(f.mem)
-		f.mem = f.db.mems.NewMemtable()
-	}
-}
-
-// giveUp releases a memtable, unless readers have it: then publish releases it.
-func (f *follower) giveUp(mem *memtable.Memtable) {
-	if !f.db.mems.View().Has(mem) {
-		mem.Release()
-	}
-}
-
-// hide makes sure that no reader finds what comes next: it begins a memtable that is not in the
-// current view.
-func (f *follower) hide() {
-	switch {
-	case f.mem != f.db.mems.View().Mem:
-		return
-	case f.mem.Empty():
-		f.mem = f.db.mems.NewMemtable() // publish releases the old one
-	default:
-		f.freeze()
-	}
 }
 
 // publish makes the memtables, and the tables of next, what readers see.
@@ -453,7 +462,7 @@ func (f *follower) publish() error {
 	f.seen = f.last // nothing else is in the memtables of the next view
 	old := db.mems.View()
 	db.commits.Skip(seq)
-	if next == nil && f.mem == old.Mem && slices.Equal(f.imms, old.Imms) {
+	if next == nil && !f.Changed() {
 		if seq > shown {
 			db.snapshots.Publish(func() { db.commits.Publish(seq) })
 		}
@@ -471,7 +480,7 @@ func (f *follower) publish() error {
 		done()
 	}
 	v := db.mems.Begin(tables)
-	v.Mem, v.Imms = f.mem, f.imms
+	v.Mem, v.Imms = f.Mem, f.Imms
 	db.snapshots.Publish(func() {
 		// The number comes first: see the beginning of this file.
 		db.commits.Publish(seq)
@@ -487,12 +496,6 @@ func (f *follower) publish() error {
 			db.readFilters(next.Complete)
 		}
 	}
-	for mem := range old.Memtables() {
-		if !db.mems.View().Has(mem) {
-			mem.Freeze()
-			mem.Release()
-		}
-	}
-	db.mems.Unpin(old)
+	db.mems.ReleaseReplaced(old)
 	return nil
 }

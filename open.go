@@ -323,8 +323,9 @@ func (db *opening) openReadOnly() error {
 	if err != nil {
 		return err
 	}
-	db.follower.mem = db.mems.NewMemtable()
-	db.mems.Open(memqueue.NewView(db.follower.mem, nil, none))
+	mem := db.mems.NewMemtable()
+	db.follower.Replay = db.mems.NewReplay(mem)
+	db.mems.Open(memqueue.NewView(mem, nil, none))
 	if err := db.follower.advance(db.ctx); err != nil {
 		return err
 	}

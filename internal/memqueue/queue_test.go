@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/memtable"
 )
 
 // newQueue returns a queue with an empty memtable, beside a version without tables.
@@ -221,5 +222,54 @@ func TestQueue_WrittenSince(t *testing.T) {
 	q.Raise(6) // a flush is about to bring the older one into a table
 	if !q.WrittenSince([]byte("absent"), 5) || q.WrittenSince([]byte("absent"), 6) {
 		t.Error("what a flush brings into tables counts as not written, or too much does")
+	}
+}
+
+// A Replay begins another memtable when one is full, or with each log, and notes the logs of each.
+// Those of which the writes are in tables go, unless readers have them.
+func TestReplay(t *testing.T) {
+	q := newQueue(t)
+	seq := base.Seq(0)
+	add := func(r *Replay, num base.FileNum, perLog bool, n int) {
+		for range n {
+			seq++
+			r.Add(num, perLog, func(mem *memtable.Memtable) {
+				mem.Add(seq, base.KindPut, []byte("key"), make([]byte, 1000))
+			})
+		}
+	}
+	r := q.NewReplay(q.NewMemtable())
+	add(&r, 3, false, 100) // a memtable has 64 KiB
+	add(&r, 4, false, 1)
+	if len(r.Imms) != 1 || r.Imms[0].Log != 3 || r.Imms[0].newest != 3 || r.oldest != 3 || r.newest != 4 {
+		t.Errorf("%d full memtables; the last one has logs %d to %d", len(r.Imms), r.oldest, r.newest)
+	}
+	r.StartOver()
+	add(&r, 5, true, 1)
+	add(&r, 6, true, 1)
+	if len(r.Imms) != 1 || r.Imms[0].newest != 5 || r.oldest != 6 || !r.Changed() {
+		t.Errorf("%d memtables besides that of log 6, want one of log 5", len(r.Imms))
+	}
+	shown := r.Imms[0].Mem
+	q.Show(&r)
+	if r.Changed() || q.memLog != 6 || !q.View().Has(shown) {
+		t.Errorf("the view has other memtables, or begins with log %d", q.memLog)
+	}
+	r.Forget(func(_ *memtable.Memtable, newest base.FileNum) bool { return newest < 6 })
+	if _, _, found, _ := shown.Get([]byte("key"), base.MaxSeq); !found || len(r.Imms) != 0 {
+		t.Errorf("the readers' memtable is gone, or %d are kept", len(r.Imms))
+	}
+	if before := r.Mem; before != q.View().Mem {
+		t.Error("the memtable is another one")
+	} else if r.Hide(); r.Mem == before || r.Imms[0].Mem != before {
+		t.Error("what comes next would be in the memtable of the view")
+	}
+	old := q.View()
+	v := q.Begin(old.Version)
+	v.Mem, v.Imms = r.Mem, r.Imms
+	q.End(v)
+	q.ReleaseReplaced(old)
+	if shown.Pin() {
+		t.Error("the memtable that the view has lost is kept")
 	}
 }

@@ -44,9 +44,9 @@ func NewView(mem *memtable.Memtable, imms []*Immutable, v *tree.Version) *View {
 // in logs, which are needed until it is in tables.
 type Immutable struct {
 	Mem *memtable.Memtable
-	// Log is the oldest log that has writes of this memtable. Newest is the newest one, and known
+	// Log is the oldest log that has writes of this memtable. newest is the newest one, and known
 	// only of memtables that were made of logs.
-	Log, Newest base.FileNum
+	Log, newest base.FileNum
 }
 
 // Memtables yields all memtables of v, newest first.
