@@ -6,6 +6,9 @@ import (
 	"slices"
 )
 
+// This file has what DB, Snapshot and Batch have in common: the interfaces Reader and Writer,
+// Range and Entry.
+
 // A Reader answers questions about one state of the store: *DB about the
 // newest, *Snapshot about that of its creation. Keys passed in are only read
 // during the call. All methods may be called concurrently.

@@ -11,6 +11,8 @@ import (
 	"github.com/shaledb/shale/memtable"
 )
 
+// This file has Batch, and the form that its operations have in the log.
+
 // An OpKind says what an Op does.
 type OpKind uint8
 

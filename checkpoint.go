@@ -10,10 +10,11 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/durable"
-	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
+
+// This file makes checkpoints: copies of a store in another directory, by hard links.
 
 // A checkpoint is made in these steps:
 //
@@ -75,67 +76,6 @@ func (db *DB) checkpoint(dir string) error {
 		return err
 	}
 	return c.make()
-}
-
-// A Hold keeps the files of one state of a store, while a program copies them. Its methods may be
-// called by one goroutine at a time.
-type Hold struct {
-	db    *DB
-	view  *memqueue.View  // nil after Release
-	state *manifest.State // the Hold's own
-	logs  []base.FileNum  // the sealed ones of the state
-}
-
-// Hold holds the tables of the store, their sidecars and its sealed logs: none of their files is
-// removed or overwritten before Release. Writers and readers do not wait. Unlike Checkpoint it
-// does not begin a log, so the newest writes may be in a log that is still written: State has that
-// log, which is not sealed, and HoldLogs keeps it.
-//
-// A Hold costs disk space as long as it lives. Close does not wait for it, and after Close the
-// files stay until the store is opened again.
-func (db *DB) Hold() (*Hold, error) {
-	if db.opts.ReadOnly {
-		return nil, ErrReadOnly
-	}
-	if err := db.begin(); err != nil {
-		return nil, err
-	}
-	defer db.calls.Done()
-	h := &Hold{db: db}
-	db.tree.WithState(func(now *manifest.State) {
-		h.keep(now)
-		for _, l := range db.logs.Hold(now.Logs) {
-			h.logs = append(h.logs, l.Num)
-		}
-	})
-	return h, nil
-}
-
-// State returns what the manifest says of the store: its tables and sidecars (Version), its logs
-// from MinLog on, with the length and the last sequence number of those that are sealed, and
-// numbers. NextFileNum is above the number of every file in it. The caller must not change what
-// it points to.
-func (h *Hold) State() *manifest.State { return h.state }
-
-// Release lets the files go. Further calls do nothing.
-func (h *Hold) Release() {
-	if h.view == nil {
-		return
-	}
-	h.db.tree.Release(h.view.Version)
-	h.view = nil
-	h.db.logs.Release(h.logs)
-}
-
-// keep takes the view and a copy of now, the tree's state, which belong together. Requires:
-// Tree.editing is held, so that no version comes or goes between these lines.
-func (h *Hold) keep(now *manifest.State) {
-	h.view = h.db.mems.Acquire()
-	state := *now
-	state.Logs = slices.Clone(now.Logs)
-	// Every file number in the state is below NextFileNum.
-	state.NextFileNum = h.db.tree.PeekFileNum()
-	h.state = &state
 }
 
 // A checkpoint is one that is being made. take fills the Hold, whose logs are linked, and so

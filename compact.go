@@ -17,6 +17,8 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
+// This file makes compactions, automatic ones and those of Compact.
+
 // An automatic compaction takes these steps:
 //
 //  1. The scheduler is nudged when there may be something to compact: after a flush or an

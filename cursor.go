@@ -16,6 +16,8 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
+// This file has what iterators move: a merge of memtables and runs.
+
 // A cursor is what an Iterator moves. Cursors are pooled with all that they are made of, so that
 // a scan of a few entries allocates nothing but the Iterator.
 //

@@ -9,6 +9,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// This file has the errors that programs may ask for.
+
 // Errors of reads.
 var (
 	// ErrNotFound is returned by Get, AppendValue and ViewValue for a key

@@ -12,6 +12,8 @@ import (
 	"github.com/shaledb/shale/internal/lockorder"
 )
 
+// This file has events, which tell what happens in the background.
+
 // What happens in the background becomes an Event. emit remembers it for RecentEvents, and
 // passes it to the Logger and to OnEvent. It is called by whoever did the work, and returns
 // when the listeners have. Listeners are the program's code, so each call has a goroutine

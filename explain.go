@@ -15,6 +15,8 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
+// This file has Explain, which tells how a lookup went.
+
 // Explain makes a Get and writes down each step. It does not call DB.find, which must stay
 // fast: explainer goes through the same places in the same order as findIn (get.go) does.
 // Whoever changes one of the two changes the other.

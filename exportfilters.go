@@ -16,6 +16,8 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
+// This file has ExportFilters, which writes all filters of a store into one file.
+
 // ExportInfo describes what ExportFilters wrote.
 type ExportInfo struct {
 	Seq       uint64 // every key that was there at this sequence number is answered maybe

@@ -19,6 +19,8 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
+// This file has how a read-only handle follows the writer of its directory.
+
 // A read-only handle takes no lock and writes nothing. It shows what was on disk when it was
 // opened, and after each Advance what the writer of the directory has done until then:
 //

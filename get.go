@@ -15,6 +15,8 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
+// This file has lookups of one key.
+
 // A lookup is the state of one point read. It lives on the stack of the calling goroutine.
 //
 // All point reads of DB and Snapshot, PutIfAbsent, and GetMany make a lookup and pass it to find,

@@ -12,6 +12,8 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
+// This file has GetMany, which looks up many keys at once.
+
 // GetMany looks up many keys at one state of the store and calls fn once for
 // each, in the order of keys. value is nil and found false for an absent key;
 // value is valid only during the call. Some thousand keys are looked up at a time, and

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,37 @@ const mostFields = 22
 func TestHouse_Limits(t *testing.T) {
 	if fields := fieldsOfDB(t, "db.go"); fields != mostFields {
 		t.Errorf("DB has %d fields, want %d: give state an owner with a lock of its own, or lower the limit", fields, mostFields)
+	}
+}
+
+// TestHouse_FirstSentence checks that each file of the root says first what it holds, so that
+// nothing else gets into it.
+func TestHouse_FirstSentence(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") || name == "db.go" {
+			continue
+		}
+		fset := token.NewFileSet()
+		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, begin := "", token.Pos(math.MaxInt)
+		for _, d := range file.Decls {
+			if g, ok := d.(*ast.GenDecl); !ok || g.Tok != token.IMPORT {
+				begin = min(begin, d.Pos())
+			}
+		}
+		if len(file.Comments) > 0 && file.Comments[0].Pos() < begin {
+			first = file.Comments[0].Text()
+		}
+		if !strings.HasPrefix(first, "This file ") {
+			t.Errorf("%s begins with %.60q, want a sentence that begins with \"This file\" and says what it has", name, first)
+		}
 	}
 }
 

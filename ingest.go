@@ -13,6 +13,8 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
+// This file has Ingest, which makes tables of sorted entries.
+
 // Ingest sets all keys that sorted gives to their values, at once: readers see all of them or
 // none, and so does a program that opens the store after a crash. It writes tables right away,
 // without log and memtable. So it is about twice as fast as Write, and leaves less to be

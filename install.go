@@ -10,6 +10,9 @@ import (
 	"github.com/shaledb/shale/internal/tree"
 )
 
+// This file has what follows a change of the tables, and the removal of files that nothing
+// needs.
+
 // installed follows each change of the tables, which takes these steps. Flushes, compactions,
 // ingestions and rebuilt filters make one each.
 //

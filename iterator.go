@@ -7,6 +7,8 @@ import (
 	"github.com/shaledb/shale/internal/memqueue"
 )
 
+// This file has Iterator and Scan, as programs see them.
+
 // An Iterator is a cursor over the entries of a Range at one state of the
 // store, that of its creation. It starts before the first key: Next moves to
 // it, Prev stays. It is for one goroutine at a time and must be closed; it

@@ -2,15 +2,13 @@ package shale
 
 import (
 	"context"
-	"io"
-	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/shaledb/shale/internal/guard"
 	"github.com/shaledb/shale/internal/lockorder"
-	"github.com/shaledb/shale/vfs"
 )
+
+// This file has whether the store is open, and how Close waits for what uses it.
 
 // A lifetime knows whether the store is open. It makes Close wait for the calls and the
 // goroutines that still use the store. Close calls end, which cancels ctx, and then waits for
@@ -82,62 +80,4 @@ func (l *lifetime) sleepUnless(c <-chan struct{}, d time.Duration) (open bool) {
 // row. The delay is 20 ms after the first and doubles, up to 5 s.
 func retryDelay(n int) time.Duration {
 	return min(10*time.Millisecond<<min(n, 10), 5*time.Second)
-}
-
-// changes lets goroutines wait until something about the store has changed: a flush or a
-// compaction has ended, writes are refused or taken again, files are gone, or the store is
-// closing.
-//
-// A goroutine that changes such a thing calls broadcast afterwards. At that time it holds none of
-// the locks that conditions take: those after changes.mu in the order at DB.
-type changes struct {
-	mu   lockorder.Mutex[lockorder.Changes]
-	cond *sync.Cond
-}
-
-func newChanges() *changes {
-	c := new(changes)
-	c.cond = sync.NewCond(&c.mu)
-	return c
-}
-
-// broadcast makes all goroutines that wait look at their conditions again.
-func (c *changes) broadcast() {
-	c.mu.Lock()
-	c.cond.Broadcast()
-	c.mu.Unlock()
-}
-
-// await returns once done returns true. It calls done at once, after each change, and when ctx is
-// done; await does not end by itself then, so done has to look at ctx. mu is held while done
-// runs, so no change is missed between a condition that is false and the wait. Thus one
-// goroutine at a time evaluates its condition, and it must not wait or read a file.
-func (c *changes) await(ctx context.Context, done func() bool) {
-	stop := context.AfterFunc(ctx, c.broadcast)
-	defer stop()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !done() {
-		c.cond.Wait()
-	}
-}
-
-// A place is where a store is. It is constant after Open.
-type place struct {
-	fs      vfs.FS // guard; of a read-only store Options.FS
-	guard   *guard.FS
-	dir     string
-	storeID uint64
-	session uint64    // of this handle, if it writes: see manifest.Session
-	lock    io.Closer // nil if read-only
-}
-
-func (p *place) path(name string) string { return filepath.Join(p.dir, name) }
-
-// unlock gives up the lock, if the store has one.
-func (p *place) unlock() error {
-	if p.lock == nil {
-		return nil
-	}
-	return p.lock.Close()
 }

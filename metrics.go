@@ -21,6 +21,8 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
+// This file has Metrics, and what the store counts for them.
+
 // NumLevels is the number of levels of the tree, level 0 included.
 const NumLevels = 7
 

@@ -20,6 +20,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// This file has Open.
+
 // readNow is how many bytes of filters and indexes Open reads before it returns, about: those
 // of the newest runs, and all of a store of a few gigabytes. The rest is read in the background.
 const readNow = 64 << 20

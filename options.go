@@ -16,6 +16,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// This file has the options of a store, their defaults and their limits.
+
 // Options say how a store behaves and what it may use. The zero value is a
 // good configuration for production; nil means the same. Open copies them.
 //

@@ -14,6 +14,8 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
+// This file has RebuildFilters, which gives tables new filters beside them.
+
 // RebuildFilters takes these steps, on its caller's goroutine:
 //
 //  1. pass takes the current version, and asks filterplan for the filter that each of its

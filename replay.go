@@ -11,6 +11,8 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
+// This file puts the writes of logs back into memtables when the store is opened.
+
 // maxKeptLogs is the number of logs up to which a recovered memtable stays in memory
 // instead of being flushed. Programs that open the store, write little and close it should
 // not make a table each time, nor replay ever more logs.

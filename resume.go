@@ -11,6 +11,8 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
+// This file has how a store leaves the state in which it refuses writes.
+
 // A store that can't write refuses writes and goes on with reads. Package health knows the
 // failure. Some failures may pass, such as a lack of room. Others last, such as a failed
 // sync. Writes are taken again in these steps:
@@ -24,8 +26,6 @@ import (
 //     the next one, or replaces one that is broken.
 //  4. If that works, Health.Resolve lets writes go on, unless a worse failure has come
 //     meanwhile.
-//
-// The end of the file has what the store gives up when the disk is full.
 
 // Err returns the background error that made the store read-only, wrapped in ErrReadOnly,
 // or nil. While it is not nil every write returns it. A store that lacks room, be it in a
@@ -50,20 +50,6 @@ func (db *DB) Resume() error {
 	}
 	defer db.calls.Done()
 	return db.commits.Alone(context.Background(), db.resume)
-}
-
-// Fence makes the store refuse writes for good: another writer has taken over what this one was
-// writing for. Every write returns cause, wrapped in ErrReadOnly, and so does Resume. Only another
-// Open ends that. Reads go on. A write whose group is being committed may still be acknowledged;
-// Options.CommitGate can prevent that. An earlier fence stays. Of a store that is closed, or was
-// opened with ReadOnly, nothing changes.
-func (db *DB) Fence(cause error) {
-	if cause == nil {
-		cause = errors.New("shale: fenced")
-	}
-	if !db.opts.ReadOnly && !db.closing() {
-		db.health.Fence(cause)
-	}
 }
 
 // beginUsable is begin for a call that needs a store which can write, but writes no entries. A
@@ -267,50 +253,4 @@ func (db *DB) replaceLog() error {
 func (db *DB) logBroken() bool {
 	f := db.health.Current()
 	return f != nil && (!f.Passes && !f.Intact || db.logs.Current().Err() != nil)
-}
-
-// giveUpFor gives up what the store has reserved ahead if err says that the disk is full.
-// It reports whether it is worthwhile to try again. what names the attempt, for the event.
-// freed is what Deleter.Freed returned before the attempt.
-func (db *DB) giveUpFor(what string, freed uint64, err error) bool {
-	if !base.IsNoSpace(err) || !db.giveUpReserve(freed) {
-		return false
-	}
-	db.events.emit(Event{Kind: EventBackgroundError, Reason: "no room: " + what, Err: err})
-	return true
-}
-
-// giveUpReserve gives back the room that the store holds without need: the log that was
-// prepared, those kept for reuse, and what sealed logs have reserved. It waits for the removal
-// of these files, and of all others that nothing needs. It reports whether room was freed since
-// Deleter.Freed returned the value given. Others may have freed it: two attempts may fail together, and
-// then only one of them finds something to give back. Requires: the caller holds no lock from
-// changes.mu on in the list at DB.
-func (db *DB) giveUpReserve(freed uint64) (any bool) {
-	if db.logs.GiveUp() {
-		db.deleter.NoteFreed()
-	}
-	db.awaitDeletions(db.ctx) // there is more room only once the files are removed
-	return db.deleter.Freed() != freed
-}
-
-// leadPatience is how long giveUpRoom waits for its turn to lead the queue. The leader may
-// be waiting for the flush or the compaction that calls giveUpRoom, and so may never come
-// to an end before it.
-const leadPatience = 100 * time.Millisecond
-
-// giveUpRoom is giveUpReserve that also gives back what is reserved in the current log,
-// which only the leader may touch. Requires: the caller does not lead the queue and holds
-// no lock.
-func (db *DB) giveUpRoom(freed uint64) (any bool) {
-	db.giveUpReserve(freed)
-	ctx, cancel := context.WithTimeout(db.ctx, leadPatience)
-	defer cancel()
-	_ = db.commits.Alone(ctx, func() error { // without a turn the log stays as it is
-		if db.logs.Current().Shrink() {
-			db.deleter.NoteFreed()
-		}
-		return nil
-	})
-	return db.deleter.Freed() != freed
 }

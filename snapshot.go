@@ -9,6 +9,8 @@ import (
 	"github.com/shaledb/shale/internal/memqueue"
 )
 
+// This file has Snapshot.
+
 // A Snapshot is the store as it was at one moment: a Reader that no later write reaches. Old
 // versions that it needs are kept until Close, also through compactions. Its methods may be
 // called concurrently, also at the same time as Close: then each does its work or returns

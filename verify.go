@@ -9,6 +9,8 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
+// This file has Verify, which reads all of a store.
+
 // Verify goes through the tables of one version, then the sealed logs, then the manifest,
 // on its caller's goroutine. It holds what it reads: a reference on the version keeps the
 // files of its tables, and logset.Set.Hold keeps logs from being removed or overwritten. So

@@ -9,6 +9,8 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
+// This file has Put, Delete, Write, PutIfAbsent and Sync.
+
 var batchPool = sync.Pool{New: func() any { return new(Batch) }}
 
 // maxPooledBatch keeps single large values from staying in the pool.
@@ -173,84 +175,6 @@ func (db *DB) Sync() error {
 		return db.syncFailed(w, fmt.Errorf("shale: sync log: %w", err))
 	}
 	return nil
-}
-
-// A LogPosition says how far the log of a store reaches.
-type LogPosition struct {
-	Log     uint64 // the file number of the current log
-	Written int64  // the file offset where its last record ends
-	Synced  int64  // the file offset up to which it is durable, at most Written
-	LastSeq uint64 // see DB.LogPosition and Options.CommitGate
-}
-
-// LogPosition returns how far the log reaches. All writes with sequence numbers up to LastSeq are
-// in the log up to Written, in earlier logs, or in tables; newer ones may be there too. Whoever
-// has seen a write finds its number not above LastSeq. After Close it is the last position, and of
-// a store opened with ReadOnly it is zero. It waits for nothing.
-func (db *DB) LogPosition() LogPosition {
-	last := db.commits.Visible() // before the log is looked at, which may grow meanwhile
-	w := db.logs.Current()
-	if w == nil {
-		return LogPosition{}
-	}
-	return positionIn(w, last)
-}
-
-// positionIn returns the position in w. Synced is loaded first, so it is not above Written.
-func positionIn(w *wal.Writer, last base.Seq) LogPosition {
-	synced := w.Synced()
-	return LogPosition{Log: uint64(w.Num()), Written: w.Len(), Synced: synced, LastSeq: uint64(last)}
-}
-
-// HoldLogs keeps the logs with number from and higher ones: they are neither removed nor used
-// again, although all of their writes are in tables. So a program that copies logs gets them
-// whole. Logs with lower numbers go as ever, and those that were kept before and are not any more
-// go at once; 0 keeps none. Options.HoldLogs says the same from Open on.
-//
-// A kept log takes its room on disk, also if the disk is full. After the next log has begun, the
-// header of that one states the length of the kept log (wal.ReadHeader).
-func (db *DB) HoldLogs(from uint64) { db.logs.HoldFrom(base.FileNum(from)) }
-
-// HeldLogBytes returns how many bytes of logs are kept although all of their writes are in tables: what HoldLogs(0) frees.
-func (db *DB) HeldLogBytes() int64 { return db.logs.OrphanBytes() }
-
-// RaiseFileNum begins a new log, and gives it and all files that are begun later numbers from first up, as
-// Options.FirstFileNum does from Open on. Files that are being written meanwhile keep their lower numbers. Writers wait
-// for a moment.
-func (db *DB) RaiseFileNum(ctx context.Context, first uint64) error {
-	if first < 1 || first > maxFirstFileNum {
-		return fmt.Errorf("shale: raise file numbers: %d is not from 1 to 2^60 - 2^36", first)
-	}
-	if err := db.beginUsable(ctx); err != nil {
-		return err
-	}
-	defer db.calls.Done()
-	err := db.commits.Alone(ctx, func() error {
-		if err := db.awaitRoom(ctx); err != nil {
-			return err
-		}
-		db.tree.SkipFileNums(base.FileNum(first - 1))
-		db.logs.DiscardPrepared() // it has a lower number
-		return db.rotate()
-	})
-	if err != nil {
-		return callError("raise file numbers", err)
-	}
-	return nil
-}
-
-// commitGate returns Options.CommitGate as the commit queue and Ingest ask it, or nil.
-func (db *DB) commitGate() func(last base.Seq) error {
-	gate := db.opts.CommitGate
-	if gate == nil {
-		return nil
-	}
-	return func(last base.Seq) error {
-		if err := gate(positionIn(db.logs.Current(), last)); err != nil {
-			return fmt.Errorf("shale: commit gate: %w", err)
-		}
-		return nil
-	}
 }
 
 // syncFailed handles a failed sync of w outside the queue: it makes the store refuse writes, and
