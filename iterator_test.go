@@ -244,3 +244,59 @@ func TestScan_LoopLeftEarly(t *testing.T) {
 		}
 	}
 }
+
+// Keys have so many versions that the iterator of a snapshot passes over them by a seek instead of
+// by steps. It finds the right ones in both directions.
+func TestIterator_ManyVersions(t *testing.T) {
+	opts := small()
+	opts.CompactionWorkers = -1
+	db := openTest(t, opts)
+	var snaps []*Snapshot
+	var want []string
+	const rounds = 3 * maxSteps
+	for round := range rounds {
+		for _, k := range []string{"a", "b", "c"} {
+			if k == "b" && round%5 == 0 {
+				mustDelete(t, db, k)
+			} else {
+				mustPut(t, db, k, fmt.Sprint(round))
+			}
+		}
+		s, err := db.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		snaps = append(snaps, s)
+		w := fmt.Sprintf("a=%d b=%d c=%d", round, round, round)
+		if round%5 == 0 {
+			w = fmt.Sprintf("a=%d c=%d", round, round)
+		}
+		want = append(want, w)
+	}
+	for _, flushed := range []bool{false, true} {
+		if flushed {
+			mustFlush(t, db)
+		}
+		for i, s := range snaps {
+			if got := scanAll(t, s, Range{}); got != want[i] {
+				t.Errorf("flushed %v, snapshot %d: %s, want %s", flushed, i, got, want[i])
+			}
+			back := strings.Fields(scanAll(t, s, Range{Reverse: true}))
+			slices.Reverse(back)
+			if got := strings.Join(back, " "); got != want[i] {
+				t.Errorf("flushed %v, snapshot %d backwards: %s, want %s", flushed, i, got, want[i])
+			}
+			it := s.NewIterator(Range{})
+			for _, m := range []func() bool{it.Next, it.Next, it.Prev, it.Next, it.Prev, it.Prev} {
+				m()
+			}
+			if it.Valid() || !it.Next() || string(it.Key()) != "a" || string(it.Value()) != fmt.Sprint(i) {
+				t.Errorf("flushed %v, snapshot %d: after turns at %s = %s, %v", flushed, i, it.Key(), it.Value(), it.Err())
+			}
+			if err := it.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

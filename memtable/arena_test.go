@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-
-	"github.com/shaledb/shale/internal/testenv"
 )
 
 // TestArena_ItemsStayWhereTheyAre adds items of all sizes close to those of chunks. At the
@@ -53,29 +51,5 @@ func TestArena_ItemsStayWhereTheyAre(t *testing.T) {
 		if cap(it.inKey) != len(it.inKey) || cap(it.inValue) != len(it.inValue) {
 			t.Fatalf("item %d: an append to what was handed out would write into the arena", i)
 		}
-	}
-}
-
-// TestArena_WastesAtMostAQuarter compares the bytes that are allocated with those that are
-// used.
-func TestArena_WastesAtMostAQuarter(t *testing.T) {
-	testenv.SkipRace(t)
-	for _, size := range []int{1, 100, 5000, ownChunk - valueLen, ownChunk, chunkSize - valueLen, chunkSize} {
-		a := arena{mu: new(sync.Mutex)}
-		for a.used < 20*chunkSize {
-			a.add(nil, make([]byte, size))
-		}
-		allocated := int64(0)
-		for _, c := range a.chunks {
-			allocated += int64(len(c))
-		}
-		if waste := allocated - a.used; waste > a.used/4+chunkSize {
-			t.Errorf("items of %d bytes: %d of %d bytes unused", size, waste, allocated)
-		}
-	}
-	small := arena{mu: new(sync.Mutex)}
-	small.add([]byte("key"), []byte("value"))
-	if n := len(small.chunks[0]); n != firstChunk {
-		t.Errorf("first chunk has %d bytes, want %d", n, firstChunk)
 	}
 }

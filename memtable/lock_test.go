@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 )
 
@@ -38,32 +37,5 @@ func TestAdd_LeavesReadersRoom(t *testing.T) {
 	}
 	if m.Len() != 10*stageSize || m.LastSeq() != 10*stageSize || m.firstSeq() != 1 {
 		t.Errorf("in the end: %v", m)
-	}
-}
-
-// TestFilter_OwnHasher checks that a memtable finds its keys with every hash function, and
-// that MayContainHash takes a hash of that function.
-func TestFilter_OwnHasher(t *testing.T) {
-	for _, id := range []bloom.HashID{bloom.HashMurmur3, bloom.HashXXH3, bloom.HashSipHash} {
-		seed := uint64(7)
-		if id == bloom.HashMurmur3 {
-			seed = 0 // this function has no seed
-		}
-		h, err := bloom.NewHasher(id, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := New(Options{Size: 1 << 20, Hasher: h})
-		m.BeginWrite()
-		for i := range 1000 {
-			m.Add(base.Seq(i+1), base.KindPut, fmt.Append(nil, i), nil)
-		}
-		m.EndWrite()
-		for i := range 1000 {
-			key := fmt.Append(nil, i)
-			if !m.MayContain(key) || !m.MayContainHash(h.Hash(key)) {
-				t.Fatalf("%v: key %s is denied", h, key)
-			}
-		}
 	}
 }

@@ -169,25 +169,6 @@ func TestFilter_NeverDenies(t *testing.T) {
 	}
 }
 
-func TestFilter_DeniesMost(t *testing.T) {
-	m := New(Options{Size: 8000 * bytesPerKey})
-	m.BeginWrite()
-	for i := range 8000 {
-		key := fmt.Appendf(nil, "user%012d", 2*i)
-		m.Add(1, base.KindPut, key, nil)
-	}
-	m.EndWrite()
-	maybe := 0
-	for i := range 8000 {
-		if m.MayContain(fmt.Appendf(nil, "user%012d", 2*i+1)) {
-			maybe++
-		}
-	}
-	if maybe > 8000*3/100 {
-		t.Errorf("%d of 8000 absent keys are maybes, want 1 %%, at most 3", maybe)
-	}
-}
-
 func TestSummary_EmptyAndFilled(t *testing.T) {
 	m := New(Options{})
 	if !m.Empty() || m.Len() != 0 || m.Size() != 0 || m.firstSeq() != 0 || m.LastSeq() != 0 {

@@ -3,7 +3,6 @@ package sstable
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -169,25 +168,6 @@ func TestDamage_Truncated(t *testing.T) {
 	}
 }
 
-// TestDamage_Zeroed overwrites stretches with zeros, as a lost sector does.
-func TestDamage_Zeroed(t *testing.T) {
-	testenv.SkipRace(t)
-	list := damageEntries()
-	for name, o := range damageTables(t) {
-		b, info := writeFile(t, o, list)
-		for _, n := range []int{16, 512} {
-			for at := 0; at < len(b); at += n {
-				z := bytes.Clone(b)
-				clear(z[at:min(at+n, len(z))])
-				if bytes.Equal(z, b) {
-					continue
-				}
-				checkDamaged(t, fmt.Sprintf("%s: %d zeros at %d", name, n, at), z, info.Size, info.Checksum, list)
-			}
-		}
-	}
-}
-
 // TestOpen_AnotherTable opens files that are tables, but not the wanted one.
 func TestOpen_AnotherTable(t *testing.T) {
 	list := damageEntries()
@@ -230,20 +210,6 @@ func TestOpen_UnknownSize(t *testing.T) {
 type sized struct{ *bytes.Reader }
 
 func (s sized) Size() (int64, error) { return s.Reader.Size(), nil }
-
-// TestFooter_NewerVersion checks that an undamaged footer of version 2 is not taken for a
-// damaged one.
-func TestFooter_NewerVersion(t *testing.T) {
-	b, info := writeFile(t, WriterOptions{}, damageEntries())
-	foot := b[len(b)-footerSize:]
-	binary.LittleEndian.PutUint32(foot[96:], formatVersion+1)
-	_, err := openFile(b, info)
-	checkDamage(t, "version without checksum", err, info.Size)
-	binary.LittleEndian.PutUint32(foot[footerChecksum:], footerCRC(foot))
-	if _, err = openFile(b, info); !errors.Is(err, base.ErrFormatTooNew) {
-		t.Errorf("Open of version 2 = %v, want ErrFormatTooNew", err)
-	}
-}
 
 // A write that went to the wrong place leaves a whole block there, whose bytes
 // are right but for that.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -46,51 +45,6 @@ func TestSeparator(t *testing.T) {
 		got := separator(nil, last, next)
 		if bytes.Compare(got, last) < 0 || bytes.Compare(got, next) >= 0 || len(got) > len(last) {
 			t.Fatalf("separator(%q, %q) = %q", last, next, got)
-		}
-	}
-}
-
-// TestIndex_Search compares the search with a walk over the separators.
-func TestIndex_Search(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 6))
-	for round := range 300 {
-		prefix := []string{"", "p", "common prefix of all"}[round%3]
-		width := 1 + rng.IntN(14)
-		var list []entry
-		for range rng.IntN(60) {
-			k := []byte(prefix)
-			for range rng.IntN(width) {
-				k = append(k, []byte{0, 'a', 0xff}[rng.IntN(3)])
-			}
-			seq := base.Seq(0)
-			if round%4 == 0 {
-				seq = base.Seq(rng.IntN(5))
-			}
-			list = append(list, entry{key: base.NewKey(k, seq, 0)})
-		}
-		list = sortEntries(list)
-		b := indexBuilder{start: 100}
-		for i, e := range list {
-			b.add(e.key.UserKey, e.key.Trailer, int64(100+10*(i+1)), 5)
-		}
-		payload := b.payload(0, b.n())
-		if err := checkIndex(payload, 100_000); err != nil {
-			t.Fatalf("checkIndex(%v) = %v", list, err)
-		}
-		x := viewIndex(payload)
-		for range 200 {
-			key := randomKey(rng, list)
-			limit := base.NewTrailer(base.Seq(rng.IntN(6)), base.KindMax)
-			if rng.IntN(3) == 0 {
-				limit = math.MaxUint64
-			}
-			want := 0
-			for want < len(list) && base.Compare(list[want].key, base.InternalKey{UserKey: key, Trailer: limit}) < 0 {
-				want++
-			}
-			if got := x.search(key, limit); got != want {
-				t.Fatalf("search(%q, %v) = %d, want %d in %v", key, limit, got, want, list)
-			}
 		}
 	}
 }

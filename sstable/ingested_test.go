@@ -73,18 +73,6 @@ func TestIngested(t *testing.T) {
 	}
 }
 
-// TestIngested_Not checks that a table which was not ingested keeps its numbers, whatever the
-// manifest states.
-func TestIngested_Not(t *testing.T) {
-	list := manyEntries(t)
-	b, info := writeFile(t, WriterOptions{}, list)
-	r, err := Open(bytes.NewReader(b), ReaderOptions{Num: testNum, StoreID: testStore, Size: info.Size, Seq: 99})
-	if err != nil {
-		t.Fatal(err)
-	}
-	checkTable(t, r, list)
-}
-
 // TestIngested_Refused checks that entries with numbers, deletions and second versions can't
 // be ingested.
 func TestIngested_Refused(t *testing.T) {

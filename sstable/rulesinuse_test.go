@@ -3,7 +3,6 @@ package sstable
 import (
 	"bytes"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
@@ -60,32 +59,4 @@ func TestRulesInUse(t *testing.T) {
 	check("a filter without prefixes took the place of the last one")
 	second.Retire()
 	check("no table again")
-}
-
-// TestRulesInUse_Concurrent loads and drops filters of two rules. In the end
-// those are in use that were loaded last, and no other.
-func TestRulesInUse_Concurrent(t *testing.T) {
-	rules := new(RulesInUse)
-	all := []base.PrefixRule{{Length: 1}, {Length: 2}, {Count: 1, Delimiter: '/'}, {}}
-	var wg sync.WaitGroup
-	for _, rule := range all {
-		for g := range 2 {
-			wg.Go(func() {
-				for range 500 {
-					rules.add(rule, 1)
-					if rule != (base.PrefixRule{}) && !slices.Contains(rules.All(), rule) {
-						t.Errorf("%v is not in use, although it was added", rule)
-					}
-					rules.add(rule, -1)
-				}
-				rules.add(rule, g)
-			})
-		}
-	}
-	wg.Wait()
-	got := slices.Clone(rules.All())
-	slices.SortFunc(got, func(a, b base.PrefixRule) int { return a.Length - b.Length })
-	if want := []base.PrefixRule{all[2], all[0], all[1]}; !slices.Equal(got, want) {
-		t.Errorf("%v are in use, want %v", got, want)
-	}
 }

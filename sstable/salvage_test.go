@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
@@ -80,52 +79,6 @@ func knowledge(info Info) map[string]SalvageOptions {
 	return map[string]SalvageOptions{
 		"known":   {Size: info.Size, Checksum: info.Checksum, Entries: info.Entries, Filter: true},
 		"unknown": {},
-	}
-}
-
-// TestSalvage_Flips flips every third byte of a table. At most the entries of one block are
-// lost. Nothing is lost if the byte is not in a data block. An exception is a table without
-// footer, properties and manifest, of which it can't be known that it ends there.
-func TestSalvage_Flips(t *testing.T) {
-	testenv.SkipRace(t)
-	list := damageEntries()
-	rng := rand.New(rand.NewPCG(5, 6))
-	for name, o := range damageTables(t) {
-		b, info := writeFile(t, o, list)
-		r, err := openFile(b, info)
-		if err != nil {
-			t.Fatal(err)
-		}
-		props := r.Props()
-		most := 1 + 3*len(list)/int(props.DataBlocks) // entries in a block
-		for knows, so := range knowledge(info) {
-			if shown, lost := salvage(t, name, b, so, list); shown != len(list) || len(lost) > 0 {
-				t.Fatalf("%s: %d of %d entries without damage, lost %v", name, shown, len(list), lost)
-			}
-			whole := 0
-			for at := rng.IntN(3); at < len(b); at += 3 {
-				bit := byte(1) << rng.IntN(8)
-				b[at] ^= bit
-				what := fmt.Sprintf("%s, %s: byte %d ^ %#x", name, knows, at, bit)
-				shown, lost := salvage(t, what, b, so, list)
-				b[at] ^= bit
-				inData, open := int64(at) < props.DataBytes, int64(at) >= info.Size-footerSize && so.Entries == 0
-				switch {
-				case shown < len(list)-most, !inData && shown < len(list):
-					t.Fatalf("%s: %d of %d entries", what, shown, len(list))
-				case inData || open:
-				case slices.ContainsFunc(lost, func(l Lost) bool { return l.Entries }):
-					t.Fatalf("%s: nothing was lost, but %+v", what, lost)
-				}
-				if shown == len(list) {
-					whole++
-				}
-			}
-			if want := (len(b) - int(props.DataBytes)) / 4; whole < want {
-				t.Errorf("%s, %s: all entries after %d flips, want %d", name, knows, whole, want)
-			}
-			t.Logf("%s, %s: %d flips, %d cost nothing", name, knows, len(b)/3, whole)
-		}
 	}
 }
 

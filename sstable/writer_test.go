@@ -8,13 +8,11 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/cache"
 	"github.com/shaledb/shale/internal/offheap"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -101,22 +99,6 @@ func TestWriter_WriteErrorIsFinal(t *testing.T) {
 		if n > 100 {
 			t.Fatal("never succeeds")
 		}
-	}
-}
-
-// TestWriter_Info compares what Finish says with the entries.
-func TestWriter_Info(t *testing.T) {
-	list := parseEntries(t, "a#9,PUT=one a#4,DEL b#5,PUT=three cc#20,DEL")
-	_, info := writeFile(t, WriterOptions{FilterBits: 12}, list)
-	got := fmt.Sprintf("%d entries, %d tombstones, %d keys, %q to %q, %d to %d, %d+%d bytes, %d block, bits %v",
-		info.Entries, info.Tombstones, info.Keys, info.Smallest, info.Largest, info.MinSeq, info.MaxSeq,
-		info.RawKeyBytes, info.RawValueBytes, info.DataBlocks, info.FilterBits)
-	want := `4 entries, 2 tombstones, 3 keys, "a" to "cc", 4 to 20, 5+8 bytes, 1 block, bits 12`
-	if got != want {
-		t.Errorf("Info: %s\nwant: %s", got, want)
-	}
-	if want := int64(bloom.BlockedSize(3, 12)); info.FilterBytes != want {
-		t.Errorf("FilterBytes = %d, want %d", info.FilterBytes, want)
 	}
 }
 
@@ -274,88 +256,6 @@ func TestReader_FilterUnits(t *testing.T) {
 		t.Fatal(err)
 	}
 	hasAll(r, 2)
-}
-
-// TestReader_Concurrent reads one table with several goroutines, through a cache that is too
-// small.
-func TestReader_Concurrent(t *testing.T) {
-	list := shapes()["many"]
-	b, info := writeFile(t, WriterOptions{Codec: &SnappyCodec, BlockSize: 512, FilterBits: 20, IndexPartition: 400}, list)
-	r, err := Open(bytes.NewReader(b), ReaderOptions{Num: testNum, StoreID: testStore, Size: info.Size, Cache: cache.New(16 << 10)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error)
-	for n := range 4 {
-		go func() { done <- readSome(r, list, rand.New(rand.NewPCG(1, uint64(n)))) }()
-	}
-	for range 50 {
-		r.DropSecondUnit()
-		if _, err := r.LoadFilter(false); err != nil {
-			t.Error(err)
-		}
-	}
-	for range 4 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-func readSome(r *Reader, list []entry, rng *rand.Rand) error {
-	it := r.NewIterator(nil)
-	defer it.Close()
-	var v Value
-	for range 3000 {
-		e := list[rng.IntN(len(list))]
-		if !r.Filter().MayContainHash(hashOf(e)) {
-			return fmt.Errorf("filter hides %v", e)
-		}
-		found, err := r.Get(e.key.UserKey, hashOf(e), base.MaxSeq, &v, nil)
-		if err != nil || !found || !bytes.Equal(v.Bytes, e.value) {
-			return fmt.Errorf("Get(%v) = %v, %q, %v", e, found, v.Bytes, err)
-		}
-		kv := it.SeekGE(e.key.UserKey, base.MaxSeq)
-		if !sameEntry(kv, e) || !bytes.Equal(v.Bytes, e.value) {
-			return fmt.Errorf("SeekGE(%v) = %v", e, kv)
-		}
-		v.Release()
-	}
-	return nil
-}
-
-// TestTrace_NamesBlocks checks that a trace has what a lookup reads, in order.
-func TestTrace_NamesBlocks(t *testing.T) {
-	list := shapes()["many"]
-	b, info := writeFile(t, WriterOptions{BlockSize: 512, IndexPartition: 400}, list)
-	var stats Stats
-	r, err := Open(bytes.NewReader(b), ReaderOptions{
-		Num: testNum, StoreID: testStore, Size: info.Size, Cache: cache.New(1 << 20), Stats: &stats,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []string{"index partition read, data block read", "index partition cached, data block cached"} {
-		var trace Trace
-		var v Value
-		if ok, err := r.Get(list[700].key.UserKey, hashOf(list[700]), base.MaxSeq, &v, &trace); !ok || err != nil {
-			t.Fatal(ok, err)
-		}
-		v.Release()
-		var got []string
-		for _, b := range trace.Reads {
-			if b.Offset <= 0 || b.Bytes <= blockTail {
-				t.Errorf("read %+v", b)
-			}
-			got = append(got, b.Kind.String()+map[bool]string{true: " cached", false: " read"}[b.Cached])
-		}
-		if s := strings.Join(got, ", "); s != want {
-			t.Errorf("Get %d: %s, want %s", i, s, want)
-		}
-	}
-	if r, h, m := stats.BlockReads.Load(), stats.CacheHits.Load(), stats.CacheMisses.Load(); r != 2 || h != 2 || m != 2 {
-		t.Errorf("%d reads, %d hits, %d misses, want 2 each", r, h, m)
-	}
 }
 
 func TestVerify_StopsWithContext(t *testing.T) {

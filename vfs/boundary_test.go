@@ -125,29 +125,3 @@ func allowed(pkg, name string) bool {
 	}
 	return true
 }
-
-// The test above finds what it is meant to find.
-func TestBoundary_FindsTrespasses(t *testing.T) {
-	tests := []struct {
-		body string
-		want int
-	}{
-		{`import "os"; var _ = os.ErrNotExist; var _ = os.Getpid()`, 0},
-		{`import "os"; func f() { os.Remove("x") }`, 1},
-		{`import "os"; var open = os.Open`, 1},
-		{`import o "os"; func f() { o.Rename("x", "y"); o.ReadFile("x") }`, 2},
-		{`import . "os"; func f() { Remove("x") }`, 1},
-		{`import "syscall"; var _ = syscall.ENOSPC`, 0},
-		{`import "syscall"; func f() { syscall.Fsync(1) }`, 1},
-		{`import "golang.org/x/sys/unix"; func f() { unix.Fsync(1) }`, 1},
-		{`import "io/ioutil"`, 1},
-		{`import "path/filepath"; var _ = filepath.Join("a"); var _ = filepath.Glob`, 1},
-		{`type t struct{ Open int }; func f(os t) int { return os.Open }`, 0},
-	}
-	for _, tt := range tests {
-		got := trespasses(t, "x.go", []byte("package x\n"+tt.body))
-		if len(got) != tt.want {
-			t.Errorf("%s: %d complaints %q, want %d", tt.body, len(got), got, tt.want)
-		}
-	}
-}

@@ -183,28 +183,3 @@ func TestLock_Race(t *testing.T) {
 		}
 	})
 }
-
-// A failed Lock leaves no descriptor behind.
-func TestLock_LeaksNothing(t *testing.T) {
-	const fds = "/proc/self/fd"
-	if _, err := os.Stat(fds); err != nil {
-		t.Skip(err)
-	}
-	open := func() int {
-		names, err := Default.List(fds)
-		must(t, err)
-		return len(names)
-	}
-	name := filepath.Join(t.TempDir(), "LOCK")
-	l, err := Default.Lock(name)
-	must(t, err)
-	before := open()
-	for range 50 {
-		_, err := Default.Lock(name)
-		wantError(t, "second Lock", err, ErrLocked)
-	}
-	if after := open(); after != before {
-		t.Errorf("%d descriptors after 50 failed calls, %d before", after, before)
-	}
-	must(t, l.Close())
-}

@@ -138,40 +138,6 @@ func TestCrash_Journal(t *testing.T) {
 	}
 }
 
-func TestCrash_Directories(t *testing.T) {
-	m := NewMem()
-	must(t, m.MkdirAll("/a/b")) // durable by itself
-	must(t, create(t, m, "/a/b/x", "X").Sync())
-	must(t, m.SyncDir("/a/b"))
-	must(t, m.Rename("/a/b", "/a/c"))
-	wantFile(t, m.Crash(CrashConfig{}), "/a/b/x", "X")
-	wantFile(t, m.Crash(CrashConfig{Names: NamesKeep}), "/a/c/x", "X")
-	must(t, m.SyncDir("/a"))
-	wantFile(t, m.Crash(CrashConfig{}), "/a/c/x", "X")
-	must(t, m.Remove("/a/c/x"))
-	must(t, m.Remove("/a/c"))
-	// A file takes the name, unsynced; then a directory again, which is
-	// durable and stays so.
-	create(t, m, "/a/c", "")
-	must(t, m.Remove("/a/c"))
-	must(t, m.MkdirAll("/a/c"))
-	must(t, m.SyncDir("/a"))
-	if info, err := m.Crash(CrashConfig{}).Stat("/a/c"); err != nil || !info.IsDir {
-		t.Errorf("Stat = %+v, %v, want a directory", info, err)
-	}
-}
-
-// A file with two names is one file after the crash, too.
-func TestCrash_HardLinks(t *testing.T) {
-	m := newMemWithDir(t, "/d")
-	create(t, m, "/d/a", "old")
-	must(t, m.Link("/d/a", "/d/b"))
-	after := m.Crash(CrashConfig{Policy: KeepAll, Names: NamesKeep})
-	writeFile(t, after, "/d/b", "new")
-	wantFile(t, after, "/d/a", "new")
-	wantFile(t, m, "/d/a", "old")
-}
-
 // One file: "old" is synced, then it is changed.
 func TestCrash_Data(t *testing.T) {
 	life := func(change func(f File)) *Mem {
@@ -312,21 +278,6 @@ func TestCrash_FailedSync(t *testing.T) {
 	must(t, f.Truncate(600)) // the cut bytes must not come back
 	must(t, f.Sync())
 	wantFile(t, m.Crash(CrashConfig{}), "/d/a", strings.Repeat("a", 100)+strings.Repeat("\x00", 500))
-}
-
-func TestCrash_LocksAndFilesAreFree(t *testing.T) {
-	m := newMemWithDir(t, "/d")
-	l, err := m.Lock("/d/LOCK")
-	must(t, err)
-	must(t, m.SyncDir("/d"))
-	after := m.Crash(CrashConfig{})
-	if n := after.OpenFiles(); n != 0 {
-		t.Errorf("OpenFiles() after a crash = %d, want 0", n)
-	}
-	l2, err := after.Lock("/d/LOCK")
-	must(t, err)
-	must(t, l2.Close())
-	must(t, l.Close())
 }
 
 // OnOp's function is called before every operation, so

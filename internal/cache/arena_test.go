@@ -265,31 +265,6 @@ func TestArena_SmallOnHeap(t *testing.T) {
 	}
 }
 
-// Blocks lie outside the Go heap. Only their headers and the tables are on it.
-func TestArena_BesideHeap(t *testing.T) {
-	if testenv.Race {
-		t.Skip("with the race detector it lies in the heap")
-	}
-	const capacity = 64 << 20
-	var m0, m1 runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&m0)
-	c := New(capacity)
-	for i := range uint64(capacity / 4096) {
-		k := Key{1, i}
-		c.Insert(k, c.AllocAt(k, 4096)).Release()
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&m1)
-	if n := int64(m1.HeapAlloc) - int64(m0.HeapAlloc); n > capacity/12 {
-		t.Errorf("a cache of %d bytes takes %d of the heap", capacity, n)
-	}
-	if s := c.Stats(); s.Bytes < capacity*9/10 {
-		t.Errorf("full, it takes %d bytes of %d", s.Bytes, capacity)
-	}
-	c.Close()
-}
-
 // The memory of a cache that was not closed is freed when nobody can
 // reach the cache, and not before. A pinned block keeps it reachable.
 func TestArena_Abandoned(t *testing.T) {
@@ -362,27 +337,5 @@ func TestArena_PinnedAtClose(t *testing.T) {
 	}
 	if s := c.Stats(); s != (Stats{}) || m.beside() != 0 {
 		t.Errorf("after the last Release: %+v, %d bytes beside the heap", s, m.beside())
-	}
-}
-
-// A miss in a full cache allocates nothing. A Peek does not either.
-func TestArena_MissDoesNotAllocate(t *testing.T) {
-	c := New(4 << 20)
-	n := uint64(0)
-	miss := func() {
-		n++
-		k := Key{1, n}
-		c.Insert(k, c.AllocAt(k, 4000+int(n%300))).Release()
-		if p := c.Peek(k); ordered && !testenv.Race && (p.Bytes == nil || !p.Valid()) {
-			if c.shard(k.hash()).table.Load().get(k.hash(), k).chunk != nil {
-				t.Fatal("no look at a block that was just inserted")
-			}
-		}
-	}
-	for range 5000 {
-		miss()
-	}
-	if got := testing.AllocsPerRun(2000, miss); got != 0 && !testenv.Race {
-		t.Errorf("a miss allocates %v times", got)
 	}
 }

@@ -99,17 +99,3 @@ func TestBlock_FreedOnce(t *testing.T) {
 		}
 	}
 }
-
-// A late reader may pin a block between the Release of the last pin and
-// the second look at the count. In that case this reader frees the block.
-func TestBlock_PinnedAgain(t *testing.T) {
-	b := newBlock(noClass, 64)
-	b.unpinned(0) // decided before the pin that b has now
-	if n := b.refs.Load(); n != 1 {
-		t.Fatalf("refs = %d, want the reader's pin", n)
-	}
-	b.Release()
-	if n := b.refs.Load(); n != freed {
-		t.Errorf("refs = %d after the last pin, want %d", n, freed)
-	}
-}

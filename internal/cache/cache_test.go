@@ -84,24 +84,6 @@ func TestCache_GetInsert(t *testing.T) {
 	}
 }
 
-func TestCache_OfNothing(t *testing.T) {
-	for _, capacity := range []int64{0, -1, 100} {
-		c := New(capacity)
-		b := c.Alloc(4096)
-		if got := c.Insert(Key{1, 1}, b); got != b {
-			t.Errorf("capacity %d: Insert returned another block", capacity)
-		}
-		if holds(c, Key{1, 1}) {
-			t.Errorf("capacity %d: the block was kept", capacity)
-		}
-		b.Release()
-		c.EvictFile(1)
-		if s := c.Stats(); s != (Stats{}) {
-			t.Errorf("capacity %d: Stats = %+v", capacity, s)
-		}
-	}
-}
-
 func TestCache_Capacity(t *testing.T) {
 	const capacity = 4 << 20
 	c := New(capacity)
@@ -145,24 +127,6 @@ func TestCache_EvictFile(t *testing.T) {
 	pinned.Release()
 	if after := c.Stats().Blocks; after != before-1 {
 		t.Errorf("%d blocks before the last Release, %d after", before, after)
-	}
-}
-
-// A pinned block keeps its bytes while many others are inserted and evicted.
-func TestCache_PinsHold(t *testing.T) {
-	c := New(1 << 20)
-	var pinned []*Block
-	for i := range uint64(50) {
-		k := Key{7, i}
-		add(c, k, 4096)
-		pinned = append(pinned, c.Get(k))
-	}
-	for i := range uint64(5000) {
-		add(c, Key{8, i}, 4096)
-	}
-	for i, b := range pinned {
-		checkFor(t, b, Key{7, uint64(i)})
-		b.Release()
 	}
 }
 

@@ -150,38 +150,6 @@ func TestFalsePositives_LimitHoldsForTheHeap(t *testing.T) {
 	}
 }
 
-// The number of the table is part of the tag, so the tags of two
-// tables are almost never equal. If they are, the entry decides.
-func TestFalsePositives_EqualTagsOfTwoTables(t *testing.T) {
-	f := NewFalsePositives(1 << 16)
-	key := []byte("key")
-	s, tag := f.place(2, 9)
-	s.put(0, tag, fpHead(1, key), key)
-	if f.Has(2, key, 9) {
-		t.Error("what was proven of table 1 is said of table 2")
-	}
-	s.put(0, tag, fpHead(2, key), key)
-	if !f.Has(2, key, 9) {
-		t.Error("Has = false for an entry that fits")
-	}
-}
-
-// A set that is being changed answers nothing: its words may be of two entries.
-func TestFalsePositives_WhileItChanges(t *testing.T) {
-	f := NewFalsePositives(1 << 16)
-	key := []byte("key")
-	f.Remember(1, key, 9)
-	s, _ := f.place(1, 9)
-	for i, want := range []bool{true, false, true} {
-		if got := f.Has(1, key, 9); got != want {
-			t.Errorf("version %d: Has = %v, want %v", s.version.Load(), got, want)
-		}
-		if i < 2 {
-			s.version.Add(1)
-		}
-	}
-}
-
 // All bytes of a key count. A key may be empty.
 func TestFalsePositives_EmptyKeyAndPrefixes(t *testing.T) {
 	f := NewFalsePositives(1 << 16)
@@ -195,49 +163,6 @@ func TestFalsePositives_EmptyKeyAndPrefixes(t *testing.T) {
 		if got := f.Has(c.table, []byte(c.key), 1); got != c.want {
 			t.Errorf("Has(%d, %q) = %v, want %v", c.table, c.key, got, c.want)
 		}
-	}
-}
-
-func TestFalsePositives_ClockSparesWhatIsAskedFor(t *testing.T) {
-	f := NewFalsePositives(1) // too few for a set
-	f.Remember(1, []byte("a"), 1)
-	if f.Has(1, []byte("a"), 1) {
-		t.Error("Has = true in a memory of one byte")
-	}
-	f = NewFalsePositives(int(unsafe.Sizeof(fpSet{})))
-	if len(f.sets) != 1 {
-		t.Fatalf("%d sets; want 1", len(f.sets))
-	}
-	hot := []byte("hot")
-	f.Remember(1, hot, 7)
-	for i := range 1000 {
-		if !f.Has(1, hot, 7) {
-			t.Fatalf("the key that is asked for each time left after %d others", i)
-		}
-		f.Remember(1, fmt.Append(nil, i), uint64(i))
-	}
-}
-
-// Only sets that have something to forget change, since lookups find nothing in a set that changes.
-func TestFalsePositives_ForgetChangesFewSets(t *testing.T) {
-	f := NewFalsePositives(100 * int(unsafe.Sizeof(fpSet{})))
-	for i := range uint64(200) {
-		f.Remember(1, fmt.Appendf(nil, "%x", i), i*0x9e3779b97f4a7c15)
-	}
-	key := []byte("of table 2")
-	f.Remember(2, key, 7)
-	versions := func() (sum int) {
-		for i := range f.sets {
-			sum += int(f.sets[i].version.Load())
-		}
-		return sum
-	}
-	before := versions()
-	if f.Forget(3); versions() != before {
-		t.Errorf("to forget nothing changed sets %d times", versions()-before)
-	}
-	if f.Forget(2); versions() != before+2 || f.Has(2, key, 7) {
-		t.Errorf("to forget one entry changed sets %d times, want twice", versions()-before)
 	}
 }
 

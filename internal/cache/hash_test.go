@@ -38,18 +38,3 @@ func TestHash_Spreads(t *testing.T) {
 		}
 	}
 }
-
-// A false positive's set and its tag come from one hash, in which the table
-// and the key's hash are mixed: neither alone may decide.
-func TestHash_MixesBothWords(t *testing.T) {
-	seen := map[uint64]bool{}
-	for a := range uint64(200) {
-		for b := range uint64(200) {
-			h := mix(a, b)
-			if seen[h] {
-				t.Fatalf("mix(%d, %d) was there before", a, b)
-			}
-			seen[h] = true
-		}
-	}
-}

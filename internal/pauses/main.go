@@ -42,8 +42,8 @@ var shaleTests = []testsOf{
 	{"./test/linear", `^TestOwners$`, 3},
 	{"./", `^Test(Concurrency_FilesGone|PutIfAbsent_OneWinner|Snapshot_Many|Close_BesideEveryCall|ExportFilters_Meanwhile)$`, 1},
 	{"./memtable", `^Test(Concurrent_ReadersBesideTheWriter|Memory_ReadersAndRelease|Pivot_Race)$`, 1},
-	{"./internal/cache", `^Test(Peek_(Concurrent|WhileTheTableGrows)|Cache_(Concurrent|FindsWhatIsThere)|Shard_FindsWhatMoves|` +
-		`Block_LateReaders|FalsePositives_(Concurrent|WhileItChanges))$`, 1},
+	{"./internal/cache", `^Test(Peek_(Concurrent|WhileTheTableGrows)|Cache_(Concurrent|FindsWhatIsThere)|` +
+		`Block_LateReaders|FalsePositives_Concurrent)$`, 1},
 	{"./wal", `^Test(SyncTo_Shared|Close_WaitsForSync|Writer_Concurrent)$`, 1},
 }
 

@@ -153,21 +153,6 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-func TestInject(t *testing.T) {
-	f := New(vfs.NewMem(), FailFrom(1, errTest))
-	wantError(t, "MkdirAll", f.MkdirAll("/d"), errTest)
-	f.Inject(nil)
-	must(t, f.MkdirAll("/d"))
-	f.Inject(func(op vfs.Op, name string, n int64) error {
-		if n != 3 || op != vfs.OpStat || name != "/d/x" {
-			t.Errorf("operation %d is %v of %s", n, op, name)
-		}
-		return nil
-	})
-	_, err := f.Stat("/d/x")
-	wantError(t, "Stat", err, fs.ErrNotExist)
-}
-
 // On a full disk half of a write happens, and then
 // no more. Operations that need no room still work.
 func TestFullDisk(t *testing.T) {
@@ -190,24 +175,6 @@ func TestFullDisk(t *testing.T) {
 	_, err = file.Write([]byte("!"))
 	must(t, err)
 	wantFile(t, f, "/d/c", "datada!")
-}
-
-// The outcome of an operation may differ from its answer.
-func TestAfter(t *testing.T) {
-	m := newMemWithDir(t, "/d")
-	f := New(m, nil)
-	file := create(t, f, "/d/a", "")
-	defer file.Close()
-	f.Inject(FailFrom(1, &Fault{Err: errTest, After: true}))
-	n, err := file.Write([]byte("data"))
-	if n != 4 || !errors.Is(err, errTest) {
-		t.Errorf("Write = %d, %v, want 4, %v", n, err, errTest)
-	}
-	wantError(t, "Sync", file.Sync(), errTest)
-	wantError(t, "SyncDir", f.SyncDir("/d"), errTest)
-	wantFile(t, m.Crash(vfs.CrashConfig{}), "/d/a", "data")
-	wantError(t, "Rename", f.Rename("/d/a", "/d/b"), errTest)
-	wantFile(t, m, "/d/b", "data")
 }
 
 // The sync after a failed one succeeds, but the lost data stays lost.
