@@ -16,21 +16,6 @@ import (
 	"github.com/shaledb/shale/bloom/internal/form"
 )
 
-// mustOpenAtomic returns a filter that works in the serialized form of f, in memory of its
-// own.
-func mustOpenAtomic(t testing.TB, f *AtomicBlocked) *AtomicBlocked {
-	t.Helper()
-	b, err := f.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	opened, err := OpenAtomicBlocked(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return opened
-}
-
 // specAtomic returns whether a filter may have a hash, as docs/FORMAT.md says it.
 func specAtomic(b []byte, h uint64) bool {
 	lines := uint64(binary.LittleEndian.Uint32(b[len(b)-20:]))
@@ -355,4 +340,19 @@ func FuzzOpenAtomicBlocked(f *testing.F) {
 			t.Fatalf("sealed: %v", err)
 		}
 	})
+}
+
+// mustOpenAtomic returns a filter that works in the serialized form of f, in memory of its
+// own.
+func mustOpenAtomic(t testing.TB, f *AtomicBlocked) *AtomicBlocked {
+	t.Helper()
+	b, err := f.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened, err := OpenAtomicBlocked(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return opened
 }

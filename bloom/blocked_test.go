@@ -1,7 +1,6 @@
 package bloom
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -48,47 +47,6 @@ func TestBlocked_NeverDenies(t *testing.T) {
 	}
 }
 
-func TestBlocked_NeverDeniesMillions(t *testing.T) {
-	n := 3 << 20
-	if filtertest.Short() {
-		n >>= 4
-	}
-	hs := filtertest.RandomHashes(2, n)
-	for _, bits := range []float64{4, 10, 20} {
-		checkHolds(t, mustOpen(AppendBlocked(nil, hs, bits)), hs)
-	}
-}
-
-// The smallest and the largest hashes choose the first and the last line, and
-// bytes at their ends.
-func TestBlocked_ExtremeHashes(t *testing.T) {
-	var hs []uint64
-	for i := range 64 {
-		one := uint64(1) << i
-		hs = append(hs, one, ^one, one-1, -one)
-	}
-	for n := range len(hs) + 1 {
-		checkHolds(t, mustOpen(AppendBlocked(nil, hs[:n], 10)), hs[:n])
-		checkHolds(t, mustOpen(AppendBlocked(nil, hs[:n], 24)), hs[:n])
-	}
-	same := slices.Repeat([]uint64{12345}, 1000)
-	checkHolds(t, mustOpen(AppendBlocked(nil, same, 16)), same[:1])
-}
-
-func TestBlocked_EmptyDeniesAll(t *testing.T) {
-	for _, bits := range []float64{4, 10, 20} {
-		f := mustOpen(AppendBlocked(nil, nil, bits))
-		for _, h := range filtertest.RandomHashes(3, 1000) {
-			if f.MayContainHash(h) {
-				t.Fatalf("an empty filter of %v bits holds %016x", bits, h)
-			}
-		}
-		if f.Count() != 0 || f.FPR() != 0 {
-			t.Errorf("Count() = %d, FPR() = %v, want 0, 0", f.Count(), f.FPR())
-		}
-	}
-}
-
 func TestBlockedSize_Exact(t *testing.T) {
 	hs := filtertest.RandomHashes(4, 3000)
 	for _, bits := range everyWidth {
@@ -123,30 +81,6 @@ func TestBlockedSize_Huge(t *testing.T) {
 				t.Errorf("BlockedSize(%d, %v) = %d, less than %d for fewer keys", n, bits, size, last)
 			}
 			last = size
-		}
-	}
-}
-
-func TestAppendBlocked_KeepsWhatIsThere(t *testing.T) {
-	hs := filtertest.RandomHashes(5, 500)
-	alone := AppendBlocked(nil, hs, 16)
-	dirty := bytes.Repeat([]byte{0xff}, 4096)
-	for _, dst := range [][]byte{[]byte("abc"), dirty[:3], dirty[:64], dirty[:4090]} {
-		front := append([]byte(nil), dst...)
-		got := AppendBlocked(dst, hs, 16)
-		if !bytes.Equal(got[:len(front)], front) || !bytes.Equal(got[len(front):], alone) {
-			t.Errorf("AppendBlocked to %d bytes of %d differs from a filter alone", len(dst), cap(dst))
-		}
-	}
-}
-
-func TestAppendBlocked_OrderDoesNotMatter(t *testing.T) {
-	hs := filtertest.RandomHashes(6, 5000)
-	back := append([]uint64(nil), hs...)
-	slices.Reverse(back)
-	for _, bits := range []float64{8, 13.9, 20} {
-		if !bytes.Equal(AppendBlocked(nil, hs, bits), AppendBlocked(nil, back, bits)) {
-			t.Errorf("filters of %v bits of the same hashes in another order differ", bits)
 		}
 	}
 }

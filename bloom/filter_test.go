@@ -1,7 +1,6 @@
 package bloom
 
 import (
-	"bytes"
 	"encoding"
 	"errors"
 	"io"
@@ -51,50 +50,6 @@ func everyFilter() []FilterOptions {
 	return append(all, FilterOptions{Keys: 1000, FPR: 1e-6}, FilterOptions{Bits: 1, Probes: 1}, ownOptions(200))
 }
 
-func TestFilter_HoldsItsKeys(t *testing.T) {
-	for _, o := range append(everyFilter(), ownOptions(0)) {
-		f := filterOf(t, o, 0, 1000)
-		filtertest.CheckHas(t, f, 0, 1000)
-		for i := range 1000 {
-			key := filtertest.Numbered(i)
-			if !f.MayContain(key) || !f.MayContainString(string(key)) || !f.MayContainHash(f.Hash(key)) || !f.CheckAndAdd(key) {
-				t.Fatalf("%+v: key-%d is denied", o, i)
-			}
-		}
-		if f.Count() != 2000 {
-			t.Errorf("Count() = %d, want 2000", f.Count())
-		}
-		if o.Bits == 0 {
-			if n := filtertest.FalsePositives(f, 10_000); n > 200 {
-				t.Errorf("%d of 10000 absent keys pass", n)
-			}
-		}
-		if f.Reset(); f.Count() != 0 || f.FillRatio() != 0 || f.MayContain(filtertest.Numbered(1)) {
-			t.Error("not empty after Reset")
-		}
-		f.AddString("key-7")
-		if filtertest.CheckHas(t, f, 7, 1); f.CheckAndAdd([]byte("other")) != (f.Cap() == 64 && f.FillRatio() == 1./64) {
-			t.Error("CheckAndAdd of the second key")
-		}
-	}
-}
-
-// CheckAndAdd leaves the same bits as Add and answers as MayContain.
-func TestFilter_CheckAndAddIsBoth(t *testing.T) {
-	f, g := New(500, 0.1), New(500, 0.1)
-	for i := range 1000 {
-		key := filtertest.Numbered(i % 700)
-		want := f.MayContain(key)
-		f.Add(key)
-		if got := g.CheckAndAdd(key); got != want {
-			t.Fatalf("CheckAndAdd(%q) = %v, MayContain %v", key, got, want)
-		}
-	}
-	if !bytes.Equal(filtertest.Marshal(t, f), filtertest.Marshal(t, g)) {
-		t.Error("Add and CheckAndAdd differ")
-	}
-}
-
 func TestNewFilter_Shapes(t *testing.T) {
 	for _, c := range []struct {
 		o FilterOptions
@@ -131,22 +86,6 @@ func TestNewFilter_Shapes(t *testing.T) {
 		if f, err := NewFilter(o); err == nil || f != nil {
 			t.Errorf("NewFilter(%+v) = %v, %v, want an error", o, f, err)
 		}
-	}
-}
-
-func TestNew_Panics(t *testing.T) {
-	if f := New(0, 0.01); f.Cap() != 64 {
-		t.Errorf("New(0, 0.01) has %d bits", f.Cap())
-	}
-	for _, p := range []float64{0, -1, 1, 2, math.NaN()} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("New(1, %v) does not panic", p)
-				}
-			}()
-			New(1, p)
-		}()
 	}
 }
 

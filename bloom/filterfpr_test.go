@@ -14,16 +14,6 @@ import (
 	"github.com/shaledb/shale/internal/testkeys"
 )
 
-// The two ways to compute the rate agree where both are exact.
-func TestExactFPR(t *testing.T) {
-	for _, c := range []struct{ n, m, k float64 }{{200, 1920, 7}, {400, 3840, 7}, {100, 1920, 13}} {
-		exact, large := filtertest.ExactFPR(uint64(c.m), int(c.k), uint64(c.n)), filtertest.LargeFPR(c.m, c.n*c.k, c.k)
-		if math.Abs(exact/large-1) > 0.002 {
-			t.Errorf("%v: %v by throws, %v by moments", c, exact, large)
-		}
-	}
-}
-
 // An fprCell is a rate that was measured.
 type fprCell struct {
 	name           string
@@ -94,41 +84,6 @@ func TestFilterFPR_RandomHashes(t *testing.T) {
 	t.Logf("\n%s", strings.Join(table, "\n"))
 }
 
-// The probes need a third and a fourth word. With two only, as Kirsch and
-// Mitzenmacher propose, a filter of ten keys lets pass five times what it should at
-// 1e-4, and a thousand times at 1e-6.
-func TestFilterFPR_PlainDoubleHashingFails(t *testing.T) {
-	const n, sets, each = 10, 2000, 300
-	f := New(n, 1e-4)
-	r := rand.New(rand.NewPCG(1, 4))
-	plain := func(h1, h2 uint64, visit func(i uint64) bool) bool {
-		for range f.bits.K {
-			i := h1 % f.bits.M
-			if h1 += h2; !visit(i) {
-				return false
-			}
-		}
-		return true
-	}
-	passed := 0
-	for range sets {
-		f.Reset()
-		for range n {
-			plain(r.Uint64(), r.Uint64(), func(i uint64) bool { f.bits.Words[i/64] |= 1 << (i % 64); return true })
-		}
-		for range each {
-			if plain(r.Uint64(), r.Uint64(), func(i uint64) bool { return f.bits.Words[i/64]>>(i%64)&1 == 1 }) {
-				passed++
-			}
-		}
-	}
-	mean := filtertest.ExactFPR(f.bits.M, f.bits.K, n) * sets * each
-	t.Logf("plain double hashing: %d of %d pass, %.1f expected", passed, sets*each, mean)
-	if float64(passed) < 5*mean {
-		t.Errorf("%d pass: then all this was not needed", passed)
-	}
-}
-
 // Keys of every kind, in filters of every hash function and of many sizes. The answers are
 // compared with the bits that are set, and the bits with theory.
 func TestFilterFPR_EveryKind(t *testing.T) {
@@ -194,50 +149,4 @@ func checkFill(t *testing.T, name string, f *Filter) {
 	if z := (float64(f.bits.Ones()) - m*(1-none)) / max(spread, 1); math.Abs(z) > 5 {
 		t.Errorf("%s: %d bits of %d are set, expected %.0f ± %.1f", name, f.bits.Ones(), f.bits.M, m*(1-none), spread)
 	}
-}
-
-// Filters of ten to ten million keys, asked ten million times, are within five per cent of
-// theory. The keys are numbers, hashed again for each question.
-func TestFilterFPR_Large(t *testing.T) {
-	seed, long := filtertest.Seed(t)
-	sizes, asked := []uint64{100_000}, 400_000
-	switch {
-	case long && !testenv.Race:
-		sizes, asked = []uint64{10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000}, 10_000_000
-	case filtertest.Short():
-		sizes, asked = []uint64{2000}, 10_000
-	}
-	var table []string
-	for _, n := range sizes {
-		for _, p := range []float64{0.01, 0.001} {
-			for _, h := range []Hasher{{}, hasherOf(HashXXH3, seed)} {
-				f, err := NewFilter(FilterOptions{Keys: n, FPR: p, Hasher: h})
-				if err != nil {
-					t.Fatal(err)
-				}
-				c := fprCell{name: fmt.Sprintf("numbers, %v, for %v", h.ID(), p), f: f, n: n, asked: uint64(asked)}
-				begin := time.Now()
-				key := []byte("user000000000000")
-				for i := range n {
-					filtertest.Digits(key[4:], seed%1e6+2*i)
-					f.Add(key)
-				}
-				for i := range uint64(asked) {
-					filtertest.Digits(key[4:], seed%1e6+2*i+1)
-					if f.MayContain(key) {
-						c.passed++
-					}
-				}
-				if c.took, c.expected = time.Since(begin), f.FPR(); n >= 100_000 {
-					// The rate is compared with theory for this number of keys, and not
-					// only for these bits. With fewer keys, one filter has by chance some
-					// per cent more bits set, or fewer.
-					c.expected = filtertest.ExactFPR(f.bits.M, f.bits.K, n)
-				}
-				checkFill(t, c.name, f)
-				table = append(table, c.judge(t))
-			}
-		}
-	}
-	t.Logf("\n%s", strings.Join(table, "\n"))
 }

@@ -129,49 +129,6 @@ func TestPredictFPR_KnownRates(t *testing.T) {
 	}
 }
 
-// The two units must be independent: what passes one has to be as rare in the
-// other as any other key.
-func TestFPR_UnitsAreIndependent(t *testing.T) {
-	testenv.SkipRace(t)
-	f := mustOpen(AppendBlocked(nil, filtertest.RandomHashes(1, 100000), 16))
-	r := rand.New(rand.NewPCG(2, 3))
-	const questions = 4e6
-	first, both := 0.0, 0.0
-	for range int(questions) {
-		h := r.Uint64()
-		if !lines.Has(f.units.First.Bytes, f.units.First.Lines, f.units.First.K, h) {
-			continue
-		}
-		first++
-		if f.MayContainHash(h) {
-			both++
-		}
-	}
-	alone, _ := moments(float64(f.keys), float64(f.units.Second.Lines), f.units.Second.K)
-	sigma := math.Sqrt(alone / first)
-	if got := both / first; math.Abs(got-alone) > 4*sigma {
-		t.Errorf("the second unit lets pass %.5f of what passed the first, want %.5f ± %.5f", got, alone, sigma)
-	}
-}
-
-func TestPredictFPR_Falls(t *testing.T) {
-	last := 1.0
-	for b := MinBits; b <= MaxBits; b += 1.0 / 64 {
-		p := PredictFPR(b)
-		if !(p < last) {
-			t.Errorf("PredictFPR(%v) = %v, not less than %v with fewer bits", b, p, last)
-		}
-		last = p
-	}
-	for _, c := range []struct{ outside, bound float64 }{
-		{0, MinBits}, {-3, MinBits}, {math.NaN(), MinBits}, {math.Inf(-1), MinBits}, {27, MaxBits}, {math.Inf(1), MaxBits},
-	} {
-		if got, want := PredictFPR(c.outside), PredictFPR(c.bound); got != want {
-			t.Errorf("PredictFPR(%v) = %v, want %v", c.outside, got, want)
-		}
-	}
-}
-
 func TestBitsForFPR_InverseOfPredictFPR(t *testing.T) {
 	for b := MinBits; b <= MaxBits; b += 0.37 {
 		if got := BitsForFPR(PredictFPR(b)); math.Abs(got-b) > 1e-6 {
@@ -189,20 +146,6 @@ func TestBitsForFPR_InverseOfPredictFPR(t *testing.T) {
 	} {
 		if got := BitsForFPR(c.p); got != c.want {
 			t.Errorf("BitsForFPR(%v) = %v, want %v", c.p, got, c.want)
-		}
-	}
-}
-
-// The prediction for a filter of many keys is that for its bits a key.
-func TestFPR_ManyKeys(t *testing.T) {
-	hs := filtertest.RandomHashes(3, 200000)
-	for _, bits := range []float64{4, 7.3, 10, 14, 21, 26} {
-		f := mustOpen(AppendBlocked(nil, hs, bits))
-		if got, want := f.FPR(), PredictFPR(bits); math.Abs(got/want-1) > 0.01 {
-			t.Errorf("FPR() = %v of %v bits, want %v", got, bits, want)
-		}
-		if got := f.BitsPerKey(); math.Abs(got-bits) > 0.01 {
-			t.Errorf("BitsPerKey() = %v, want %v", got, bits)
 		}
 	}
 }
@@ -248,5 +191,30 @@ func TestUnitFPR_AnyTrailer(t *testing.T) {
 				last = p
 			}
 		}
+	}
+}
+
+// The two units must be independent: what passes one has to be as rare in the
+// other as any other key.
+func TestFPR_UnitsAreIndependent(t *testing.T) {
+	testenv.SkipRace(t)
+	f := mustOpen(AppendBlocked(nil, filtertest.RandomHashes(1, 100000), 16))
+	r := rand.New(rand.NewPCG(2, 3))
+	const questions = 4e6
+	first, both := 0.0, 0.0
+	for range int(questions) {
+		h := r.Uint64()
+		if !lines.Has(f.units.First.Bytes, f.units.First.Lines, f.units.First.K, h) {
+			continue
+		}
+		first++
+		if f.MayContainHash(h) {
+			both++
+		}
+	}
+	alone, _ := moments(float64(f.keys), float64(f.units.Second.Lines), f.units.Second.K)
+	sigma := math.Sqrt(alone / first)
+	if got := both / first; math.Abs(got-alone) > 4*sigma {
+		t.Errorf("the second unit lets pass %.5f of what passed the first, want %.5f ± %.5f", got, alone, sigma)
 	}
 }

@@ -4,12 +4,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
-	"github.com/shaledb/shale/bloom/internal/form"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/spaolacci/murmur3"
 )
@@ -64,26 +61,6 @@ func checkDigest(t *testing.T, key []byte, digest string) {
 	}
 }
 
-func TestMurmur3_Vectors(t *testing.T) {
-	tested := 0
-	for _, line := range readVectors(t, "murmur3-128.tsv") {
-		f := strings.Split(line, "\t")
-		if len(f) != 3 || f[1] != "0" {
-			continue // another seed
-		}
-		key, err := hex.DecodeString(f[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		checkDigest(t, key, f[2])
-		tested++
-	}
-	t.Logf("%d vectors", tested)
-	if tested < 70 {
-		t.Errorf("%d vectors, want 70", tested)
-	}
-}
-
 func TestHasher_Hash128(t *testing.T) {
 	for _, h := range everyHasher() {
 		seen := make(map[uint64]bool)
@@ -98,29 +75,6 @@ func TestHasher_Hash128(t *testing.T) {
 			t.Errorf("%v: %d second words of 200 keys", h.ID(), len(seen))
 		}
 	}
-}
-
-// Many goroutines may call a function of the caller's own at once. Each gets the key that
-// it asked for, and a key may have any length.
-func TestOwnHash_Concurrent(t *testing.T) {
-	o := ownOptions(200)
-	f := filterOf(t, o, 0, 1000)
-	f.Add(make([]byte, 2*form.MaxScratch))
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for i := range 1000 {
-				if !f.MayContain(filtertest.Numbered(i)) {
-					t.Errorf("key-%d is denied", i)
-					return
-				}
-			}
-			if !f.MayContain(make([]byte, 2*form.MaxScratch)) {
-				t.Error("a long key is denied")
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func FuzzMurmur3(f *testing.F) {

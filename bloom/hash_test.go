@@ -1,9 +1,7 @@
 package bloom
 
 import (
-	"encoding/binary"
 	"encoding/hex"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -33,25 +31,6 @@ func TestHash_EqualsReference(t *testing.T) {
 		key := fill(n)
 		if got, want := Hash(key), reference(key); got != want {
 			t.Errorf("Hash of %d bytes = %016x, want %016x", n, got, want)
-		}
-	}
-}
-
-// Random bytes of random length, at every alignment and with other bytes
-// before and behind, which the overlapping loads must not take in.
-func TestHash_EqualsReferenceOfRandomKeys(t *testing.T) {
-	testenv.NeedsReference(t)
-	testenv.SkipRace(t)
-	r := rand.New(rand.NewPCG(2, 0))
-	buf := make([]byte, 400)
-	for range 100000 {
-		for i := 0; i < len(buf); i += 8 {
-			binary.LittleEndian.PutUint64(buf[i:], r.Uint64())
-		}
-		start := r.IntN(16)
-		key := buf[start : start+r.IntN(70)]
-		if got, want := Hash(key), reference(key); got != want {
-			t.Fatalf("Hash(%x) = %016x, want %016x", key, got, want)
 		}
 	}
 }
@@ -96,29 +75,6 @@ func readVectors(t *testing.T, name string) []string {
 	return lines[1:]
 }
 
-// The hashes of 70 keys by another implementation, Guava's.
-func TestHash_Vectors(t *testing.T) {
-	tested := 0
-	for _, line := range readVectors(t, "murmur3-128.tsv") {
-		f := strings.Split(line, "\t")
-		if len(f) != 3 || f[1] != "0" {
-			continue // another seed
-		}
-		key, err1 := hex.DecodeString(f[0])
-		digest, err2 := hex.DecodeString(f[2])
-		if err1 != nil || err2 != nil || len(digest) != 16 {
-			t.Fatalf("bad vector %q", line)
-		}
-		if got, want := Hash(key), binary.LittleEndian.Uint64(digest); got != want {
-			t.Errorf("Hash(%x) = %016x, want %016x", key, got, want)
-		}
-		tested++
-	}
-	if tested < 70 {
-		t.Errorf("%d vectors, want 70", tested)
-	}
-}
-
 // collisions returns sixteen keys with one hash.
 func collisions(t *testing.T) (keys [][]byte) {
 	t.Helper()
@@ -130,21 +86,6 @@ func collisions(t *testing.T) (keys [][]byte) {
 		keys = append(keys, key)
 	}
 	return keys
-}
-
-// Sixteen keys with one hash show why an equal hash never proves an equal key. A filter
-// with one of them answers maybe to all.
-func TestHash_Collisions(t *testing.T) {
-	var f *Blocked
-	for _, key := range collisions(t) {
-		h := Hash(key)
-		if f == nil {
-			f = mustOpen(AppendBlocked(nil, []uint64{h}, 10))
-		}
-		if !f.MayContainHash(h) {
-			t.Errorf("MayContain(Hash(%x)) = false, want true", key)
-		}
-	}
 }
 
 func FuzzHash(f *testing.F) {

@@ -1,7 +1,6 @@
 package bloom_test
 
 import (
-	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -134,66 +133,6 @@ func TestMany_AnswersOfOne(t *testing.T) {
 	}
 }
 
-// Many additions make the filter of single ones.
-func TestMany_AddsLikeOne(t *testing.T) {
-	for _, count := range []int{0, 1, 63, 64, 65, 500} {
-		keys := randomKeys(3, count)
-		a, b := bloom.New(1000, 0.01), bloom.New(1000, 0.01)
-		p, q := get(parquet.New(1000, 0.01)), get(parquet.New(1000, 0.01))
-		m, n := get(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: 1000})), get(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: 1000}))
-		var of, of128, ofParquet []uint64
-		for _, key := range keys {
-			check(t, a.Add(key))
-			check(t, m.Add(key))
-			check(t, p.Add(key))
-			h1, h2 := b.Hash(key)
-			of, of128, ofParquet = append(of, bloom.Hash(key)), append(of128, h1, h2), append(ofParquet, parquet.Hash(key))
-		}
-		b.AddMany(of128)
-		n.AddMany(of)
-		q.AddMany(ofParquet)
-		if !bytes.Equal(get(a.MarshalBinary()), get(b.MarshalBinary())) {
-			t.Errorf("Filter of %d keys: the bits differ", count)
-		}
-		if !bytes.Equal(get(p.MarshalBinary()), get(q.MarshalBinary())) {
-			t.Errorf("parquet.Filter of %d keys: the bits differ", count)
-		}
-		asked := append(keys, randomKeys(4, 5000)...)
-		for _, key := range asked {
-			if m.MayContain(key) != n.MayContain(key) {
-				t.Fatalf("AtomicBlocked of %d keys: answers to %q differ", count, key)
-			}
-		}
-	}
-	// Nothing is added to a zero filter, which says so where it can.
-	keys := randomKeys(5, 3)
-	new(bloom.Filter).AddMany([]uint64{1, 2})
-	new(bloom.AtomicBlocked).AddMany([]uint64{1, 2})
-	new(parquet.Filter).AddMany([]uint64{1, 2})
-	for _, f := range []bloom.Adder{new(bloom.Filter), new(bloom.AtomicBlocked), new(parquet.Filter)} {
-		if err := f.AddKeys(keys); err == nil {
-			t.Errorf("the zero %T takes keys", f)
-		}
-	}
-}
-
-func TestMany_AllocatesNothing(t *testing.T) {
-	if testenv.Race {
-		t.Skip("the race detector allocates")
-	}
-	keys := randomKeys(6, 100)
-	out := make([]bool, 110)
-	for name, f := range manySets(t, keys) {
-		var hashes []uint64
-		for _, key := range keys {
-			hashes = append(hashes, f.hash(key)...)
-		}
-		if n := testing.AllocsPerRun(50, func() { f.many(hashes, out); f.MayContainKeys(keys, out) }); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
-	}
-}
-
 // Questions while others add, which the race detector watches. A key whose addition has returned is there.
 func TestMany_WhileOthersAdd(t *testing.T) {
 	f := get(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: 2000}))
@@ -214,6 +153,23 @@ func TestMany_WhileOthersAdd(t *testing.T) {
 		f.MayContainMany(hashes, out)
 		if i := slices.Index(out[:n], false); i >= 0 {
 			t.Fatalf("hash %d was added before %d, and is denied", i, n)
+		}
+	}
+}
+
+func TestMany_AllocatesNothing(t *testing.T) {
+	if testenv.Race {
+		t.Skip("the race detector allocates")
+	}
+	keys := randomKeys(6, 100)
+	out := make([]bool, 110)
+	for name, f := range manySets(t, keys) {
+		var hashes []uint64
+		for _, key := range keys {
+			hashes = append(hashes, f.hash(key)...)
+		}
+		if n := testing.AllocsPerRun(50, func() { f.many(hashes, out); f.MayContainKeys(keys, out) }); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
-	"github.com/shaledb/shale/bloom/sketch"
 )
 
 // signatures are the forms that a method of this name may have. SELF is a pointer to the type
@@ -117,42 +116,6 @@ func signature(method, self reflect.Type) string {
 		out = append(out, method.Out(i))
 	}
 	return strings.ReplaceAll(reflect.FuncOf(in, out, method.IsVariadic()).String(), self.String(), "SELF")
-}
-
-// All filters of keys are Sets, and those with Add are Adders. What can be asked or added in
-// one form can be in the others.
-func TestScheme_Interfaces(t *testing.T) {
-	sets, adders := 0, 0
-	for _, f := range every {
-		if values[f.name] || f.name == "bundle.Bundle" {
-			continue
-		}
-		v := f.full()
-		if _, ok := v.(bloom.Set); !ok {
-			t.Errorf("%s is no Set", f.name)
-		}
-		sets++
-		has := func(name string) bool { return reflect.ValueOf(v).MethodByName(name).IsValid() }
-		if _, ok := v.(bloom.Adder); ok {
-			adders++
-		} else if has("Add") {
-			t.Errorf("%s has Add and is no Adder", f.name)
-		}
-		if _, ok := v.(sketch.Remover); !ok && has("Remove") {
-			t.Errorf("%s has Remove and is no Remover", f.name)
-		}
-		for _, both := range [][2]string{{"MayContainHash", "MayContainMany"}, {"AddHash", "AddMany"}, {"Remove", "RemoveHash"}} {
-			if has(both[0]) != has(both[1]) {
-				t.Errorf("%s has only one of %v", f.name, both)
-			}
-		}
-		if !has("FPR") && f.name != "sketch.Exact" {
-			t.Errorf("%s has no FPR", f.name)
-		}
-	}
-	if sets < 14 || adders < 10 {
-		t.Errorf("%d sets, %d adders", sets, adders)
-	}
 }
 
 // Keys, strings, hashes, many keys and many hashes are answered alike. The rest of a long

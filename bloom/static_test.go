@@ -39,58 +39,6 @@ func keyHashes(h Hasher, n int) []uint64 {
 	return hs
 }
 
-// A Static of blocked lines is the Blocked of the same bytes.
-func TestStatic_Blocked(t *testing.T) {
-	hs := filtertest.RandomHashes(1, 3000)
-	for _, bits := range everyWidth {
-		b := mustAppend(hs, StaticOptions{BitsPerKey: bits})
-		if !bytes.Equal(b, AppendBlocked(nil, hs, bits)) {
-			t.Errorf("%v bits: AppendStatic differs from AppendBlocked", bits)
-		}
-		s, f := mustOpenStatic(b), mustOpen(b)
-		if s.Kind() != KindBlocked || s.Hasher() != (Hasher{}) || s.Count() != f.Count() || s.SizeBytes() != f.SizeBytes() ||
-			s.Units() != f.Units() || s.BitsPerKey() != f.BitsPerKey() || s.FPR() != f.FPR() ||
-			s.FirstUnitBytes() != f.FirstUnitBytes() {
-			t.Errorf("%v bits: OpenStatic and OpenBlocked tell of different filters", bits)
-		}
-		one, first := s.FirstUnit(), f.FirstUnit()
-		if one.SizeBytes() != first.SizeBytes() || one.Units() != 1 || one.Kind() != KindBlocked || (one == s) != (first == f) {
-			t.Errorf("%v bits: the first units are different filters", bits)
-		}
-		for _, h := range append(filtertest.RandomHashes(2, 1000), hs[:1000]...) {
-			if s.MayContainHash(h) != f.MayContainHash(h) || one.MayContainHash(h) != first.MayContainHash(h) {
-				t.Fatalf("%v bits: OpenStatic and OpenBlocked answer differently to %016x", bits, h)
-			}
-		}
-	}
-}
-
-// A Static of a fuse filter is the Fuse of the same bytes. It has one unit.
-func TestStatic_Fuse(t *testing.T) {
-	hs := filtertest.RandomHashes(1, 3000)
-	for _, bits := range everyWidth {
-		b := mustAppend(hs, StaticOptions{Kind: KindFuse, BitsPerKey: bits})
-		s := mustOpenStatic(b)
-		f, err := OpenFuse(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Kind() != KindFuse || s.Hasher() != (Hasher{}) || s.Count() != f.Count() || s.SizeBytes() != len(b) || f.SizeBytes() != len(b) ||
-			s.Units() != 1 || s.FirstUnit() != s || s.FirstUnitBytes() != len(b) ||
-			s.BitsPerKey() != f.BitsPerKey() || s.FPR() != f.FPR() || f.Bits() != FuseFor(len(hs), bits) {
-			t.Errorf("%v bits: OpenStatic and OpenFuse tell of different filters", bits)
-		}
-		if bits >= 5.4 && f.BitsPerKey() > bits {
-			t.Errorf("%v bits a key, asked for %v", f.BitsPerKey(), bits)
-		}
-		for _, h := range append(filtertest.RandomHashes(2, 1000), hs[:1000]...) {
-			if s.MayContainHash(h) != f.MayContainHash(h) {
-				t.Fatalf("%v bits: OpenStatic and OpenFuse answer differently to %016x", bits, h)
-			}
-		}
-	}
-}
-
 // A filter knows the function of its hashes. OpenBlocked, whose callers hash with
 // Hash, refuses other functions.
 func TestStatic_KnowsItsHasher(t *testing.T) {

@@ -7,69 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/bloom/internal/form"
 )
-
-// A filter that is opened is written as the bytes that it was opened from.
-func TestStatic_WritesWhatItReads(t *testing.T) {
-	names, err := filepath.Glob("testdata/*.filter")
-	if err != nil {
-		t.Fatal(err)
-	}
-	written := 0
-	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := OpenStatic(b)
-		if err != nil {
-			continue // of another kind
-		}
-		written++
-		if got, err := s.AppendBinary([]byte("front")); err != nil || !bytes.Equal(got, append([]byte("front"), b...)) {
-			t.Errorf("%s: AppendBinary gives other bytes, %v", name, err)
-		}
-		first := s.FirstUnit()
-		var again Static
-		if got, err := first.MarshalBinary(); err != nil || again.UnmarshalBinary(got) != nil || !reflect.DeepEqual(&again.blocked.units.First, &first.blocked.units.First) {
-			t.Errorf("%s: the first unit is %v after a round trip, %v", name, again, err)
-		}
-		b[0] ^= 1
-		if err := again.UnmarshalBinary(b); !errors.Is(err, ErrDamaged) && len(b) > form.TrailerLen {
-			t.Errorf("%s with a damaged bit: %v", name, err)
-		}
-	}
-	if written < 10 {
-		t.Errorf("%d filters", written)
-	}
-}
-
-// UnmarshalBinary keeps nothing of its argument.
-func TestStatic_UnmarshalCopies(t *testing.T) {
-	hs := filtertest.RandomHashes(1, 1000)
-	for _, kind := range []Kind{KindBlocked, KindFuse} {
-		b, err := AppendStatic(nil, hs, StaticOptions{Kind: kind, BitsPerKey: 10})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var s Static
-		if err := s.UnmarshalBinary(b); err != nil {
-			t.Fatal(err)
-		}
-		clear(b)
-		for _, h := range hs {
-			if !s.MayContainHash(h) {
-				t.Fatalf("%v: a key is denied after the bytes were changed", kind)
-			}
-		}
-	}
-}
 
 // A filter over a function of the caller's own is read into one that has it.
 func TestFilter_TextWithOwnHash(t *testing.T) {

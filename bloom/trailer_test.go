@@ -1,49 +1,12 @@
 package bloom
 
 import (
-	"bytes"
 	"encoding/binary"
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/bloom/internal/form"
 )
-
-// A flipped bit could make the filter deny a key that it holds. So every changed
-// byte must be an error.
-func TestOpenBlocked_EveryBitFlipped(t *testing.T) {
-	for _, bits := range []float64{10, 20} {
-		good := AppendBlocked(nil, filtertest.RandomHashes(1, 60), bits)
-		for i := range good {
-			for bit := range 8 {
-				b := append([]byte(nil), good...)
-				b[i] ^= 1 << bit
-				want := ErrDamaged
-				if i >= len(good)-form.TrailerLen && i < len(good)-form.TrailerLen+3 {
-					want = ErrUnknown // kind, version, hash
-				}
-				filtertest.CheckRefused(t, OpenBlocked, "flipped", b, want)
-			}
-		}
-	}
-}
-
-func TestOpenBlocked_AnyOtherLength(t *testing.T) {
-	for _, bits := range []float64{10, 20} {
-		good := AppendBlocked(nil, filtertest.RandomHashes(2, 60), bits)
-		for n := range good {
-			filtertest.CheckRefused(t, OpenBlocked, "cut at the end", good[:n], nil)
-			if n > 0 {
-				filtertest.CheckRefused(t, OpenBlocked, "cut at the front", good[n:], nil)
-			}
-		}
-		filtertest.CheckRefused(t, OpenBlocked, "a byte more", append(good[:len(good):len(good)], 0), nil)
-		filtertest.CheckRefused(t, OpenBlocked, "a line more in front", append(make([]byte, lineBytes), good...), ErrDamaged)
-		filtertest.CheckRefused(t, OpenBlocked, "zeros", make([]byte, len(good)), ErrUnknown)
-		filtertest.CheckRefused(t, OpenBlocked, "ones", bytes.Repeat([]byte{0xff}, len(good)), ErrUnknown)
-	}
-	filtertest.CheckRefused(t, OpenBlocked, "nil", nil, ErrDamaged)
-}
 
 // Values that no writer of this version makes are refused, also with a checksum that fits.
 func TestOpenBlocked_ImpossibleFields(t *testing.T) {

@@ -1,8 +1,6 @@
 package bloom
 
 import (
-	"encoding/binary"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
@@ -37,23 +35,6 @@ func xxh3Of(key []byte, seed uint64) uint64 {
 		panic(err)
 	}
 	return h.Hash(key)
-}
-
-// Random bytes of random length between other bytes, which the overlapping loads
-// must not read.
-func TestXXH3_EqualsReferenceOfRandomKeys(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 0))
-	buf := make([]byte, 400)
-	for range 30000 {
-		for i := 0; i < len(buf); i += 8 {
-			binary.LittleEndian.PutUint64(buf[i:], r.Uint64())
-		}
-		start := r.IntN(16)
-		key, seed := buf[start:start+r.IntN(300)], r.Uint64()
-		if got, want := xxh3Of(key, seed), xxh3.HashSeed(key, seed); got != want {
-			t.Fatalf("xxh3 of %x, seed %x = %016x, want %016x", key, seed, got, want)
-		}
-	}
 }
 
 // Digests of the reference, one for each way through the function. They make sure that the
