@@ -1,13 +1,11 @@
 package bundle
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -127,24 +125,6 @@ func TestBundle_Empty(t *testing.T) {
 	}
 }
 
-func TestBundle_Concurrent(t *testing.T) {
-	m := smallModel(t)
-	b := mustOpen(t, m.bytes(t))
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for range 50 {
-				m.each(func(key []byte) {
-					if !b.MayContain(key) {
-						t.Errorf("MayContain(%q) = false", key)
-					}
-				})
-			}
-		})
-	}
-	wg.Wait()
-}
-
 // Write refuses what is not a bundle.
 func TestWrite_Refuses(t *testing.T) {
 	key := func(s string) []byte { return []byte(s) }
@@ -202,37 +182,6 @@ func TestWrite_WriterFails(t *testing.T) {
 		w := failAfter(n)
 		if _, err := Write(&w, &m.spec, func(run, table int) ([]byte, error) { return m.filters[run][table], nil }); !errors.Is(err, io.ErrShortWrite) {
 			t.Fatalf("Write gives %v after %d of %d bytes", err, n, size)
-		}
-	}
-}
-
-// run.find gives the same answers as a search in every table.
-func TestRun_Find(t *testing.T) {
-	rng := rand.New(rand.NewPCG(testenv.Seed(t), 1))
-	for range 300 {
-		var keys [][]byte
-		alphabet, prefix := 1+rng.IntN(3), bytes.Repeat([]byte{'p'}, rng.IntN(12))
-		random := func() []byte {
-			k := bytes.Clone(prefix)
-			for range rng.IntN(14) {
-				k = append(k, []byte{0, 'a', 0xff}[rng.IntN(alphabet)])
-			}
-			return k
-		}
-		for range 1 + rng.IntN(60) {
-			keys = append(keys, random())
-		}
-		m := &model{}
-		m.addRun(t, 0, 1+rng.IntN(len(keys)), 0, keys)
-		b := mustOpen(t, m.bytes(t))
-		for range 100 {
-			key := random()
-			if rng.IntN(8) == 0 {
-				key = key[:rng.IntN(len(key)+1)]
-			}
-			if got, want := b.runs[0].find(key) != nil, m.mayContain(key); got != want {
-				t.Fatalf("find(%q) finds a table: %v, want %v; of %d tables", key, got, want, b.Tables())
-			}
 		}
 	}
 }

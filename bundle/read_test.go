@@ -10,37 +10,6 @@ import (
 	"unsafe"
 )
 
-func TestRead_SameAnswers(t *testing.T) {
-	m := smallModel(t)
-	var keys [][]byte
-	for i := range 40 { // bounds of several times as much as is read at first
-		keys = append(keys, append([]byte{'l', byte(i)}, make([]byte, MaxKeySize-2)...))
-	}
-	m.addRun(t, 5, len(keys), 10, keys)
-	data := m.bytes(t)
-	for name, r := range map[string]io.Reader{
-		"at once":           bytes.NewReader(data),
-		"in halves":         iotest.HalfReader(bytes.NewReader(data)),
-		"EOF with the data": iotest.DataErrReader(bytes.NewReader(data)),
-	} {
-		b, err := Read(r, int64(len(data)))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		m.each(func(key []byte) {
-			if !b.MayContain(key) {
-				t.Fatalf("%s: MayContain(%q) = false", name, key)
-			}
-		})
-		if b.SizeBytes() != int64(len(data)) {
-			t.Errorf("%s: %d bytes, want %d", name, b.SizeBytes(), len(data))
-		}
-	}
-	if _, err := Read(iotest.OneByteReader(bytes.NewReader(smallModel(t).bytes(t))), 1<<20); err != nil {
-		t.Error(err)
-	}
-}
-
 // The lines of filters are cache lines in the memory that Read allocates, and the
 // bounds are slices of it.
 func TestRead_Aligned(t *testing.T) {

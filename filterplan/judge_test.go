@@ -33,11 +33,3 @@ func TestIsWorse(t *testing.T) {
 		}
 	}
 }
-
-func TestJudgedAt(t *testing.T) {
-	for n, want := range map[uint64]bool{0: false, 1: false, 32: false, 63: false, 64: true, 65: false, 96: false, 128: true, 4096: true} {
-		if got := JudgedAt(n); got != want {
-			t.Errorf("JudgedAt(%d) = %v, want %v", n, got, want)
-		}
-	}
-}

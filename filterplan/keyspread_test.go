@@ -75,15 +75,6 @@ func TestKeySpread(t *testing.T) {
 	}
 }
 
-// Tables that do not say how many keys they have count for one each.
-func TestKeySpread_WithoutCounts(t *testing.T) {
-	largest := &testRun{{"a", "b", 0}, {"c", "d", 0}}
-	s := NewKeySpread([]KeyRun{largest})
-	if got := s.Share(&testRun{{"a", "c", 1}}); math.Abs(got-0.5) > 1e-9 {
-		t.Errorf("share %v, want 0.5", got)
-	}
-}
-
 // A longRun has tables of 10 keys each, from 10i to 10i+9, and counts how often it was asked
 // for one.
 type longRun struct{ first, n, asked int }

@@ -6,21 +6,6 @@ import (
 	"github.com/shaledb/shale/bloom"
 )
 
-func TestPolicy_Kind(t *testing.T) {
-	for level := range lastLevel + 1 {
-		if got := (Policy{}).Kind(level); got != bloom.KindBlocked {
-			t.Errorf("level %d: %v without the option, want blocked", level, got)
-		}
-		want := bloom.KindBlocked
-		if level == lastLevel {
-			want = bloom.KindFuse
-		}
-		if got := (Policy{LastLevelFuse: true}).Kind(level); got != want {
-			t.Errorf("level %d: %v, want %v", level, got, want)
-		}
-	}
-}
-
 // The kind that is chosen is the one with fewer false positives, and the rate is
 // that of its filter.
 func TestChooseKind(t *testing.T) {

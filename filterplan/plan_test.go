@@ -61,15 +61,6 @@ func TestPolicy_Plan(t *testing.T) {
 	}
 }
 
-// The plan for a tree changes nothing of the tree, which callers may use again.
-func TestPolicy_Plan_KeepsTheTree(t *testing.T) {
-	tree := treeOf([]Run{{9, 600_000}}, 1_000_000, 3_000_000, 15_000_000)
-	Policy{AverageBits: 10}.Plan(tree, ProbeShares{})
-	if tree.Levels[0].Runs[0].Keys != 600_000 || tree.Levels[5].Runs[0].Keys != 3_000_000 || tree.Levels[6].Runs[0].Keys != 15_000_000 {
-		t.Errorf("the tree is now %+v", tree)
-	}
-}
-
 // A level that is rarely asked in vain gets fewer bits, and its share is divided
 // among its runs.
 func TestPolicy_Plan_ProbeShares(t *testing.T) {

@@ -47,13 +47,3 @@ func TestProbeHistory(t *testing.T) {
 		t.Errorf("the history has counted %v, want %v", h.Counted, n)
 	}
 }
-
-// A history does not change when the next one is made from it.
-func TestProbeHistory_Next_KeepsTheLast(t *testing.T) {
-	first := ProbeHistory{}.Next(LookupCounts{Lookups: 10})
-	kept := first
-	first.Next(LookupCounts{Lookups: 20})
-	if first != kept {
-		t.Errorf("the history is now %v, was %v", first, kept)
-	}
-}

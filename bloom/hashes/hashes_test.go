@@ -10,13 +10,11 @@ import (
 	"hash/adler32"
 	"hash/crc64"
 	"hash/fnv"
-	"math"
 	"sync"
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/internal/testkeys"
 )
 
 var all = []struct {
@@ -95,52 +93,6 @@ func TestOf_TooShort(t *testing.T) {
 		}
 	}()
 	Of(adler32.New)
-}
-
-// Filters over them let pass what theory says, whatever the keys are like.
-func TestRates(t *testing.T) {
-	n, asked := 1000, 10_000
-	if testenv.Race || testing.Short() {
-		n, asked = 20, 150
-	} else if testenv.Long(t) > 0 {
-		n, asked = 20_000, 2_000_000
-	}
-	worst, sum, cells := 0.0, 0.0, 0
-	for _, kind := range testkeys.Made() {
-		present, absent := kind.Make(1, n, asked)
-		for _, c := range all {
-			f, err := bloom.NewFilter(bloom.FilterOptions{Keys: uint64(len(present)), Hash: c.hash})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, key := range present {
-				f.Add(key)
-			}
-			passed := 0
-			for _, key := range absent {
-				if f.MayContain(key) {
-					passed++
-				}
-			}
-			for _, key := range present {
-				if !f.MayContain(key) {
-					t.Fatalf("%s, %s: a key is denied", c.name, kind.Name)
-				}
-			}
-			fill := bloom.SizeFill(f.Cap(), f.K(), uint64(len(present)))
-			// Bits that are set have less than half of a multinomial's variance.
-			if sigmas := (f.FillRatio() - fill) * 2 * math.Sqrt(float64(f.Cap())); math.Abs(sigmas) > 5 {
-				t.Errorf("%s, %s: %.4f of the bits are set, expected %.4f", c.name, kind.Name, f.FillRatio(), fill)
-			}
-			mean := f.FPR() * float64(len(absent))
-			z := 2 * (math.Sqrt(float64(passed)+3./8) - math.Sqrt(mean+3./8))
-			worst, sum, cells = max(worst, math.Abs(z)), sum+z, cells+1
-			if math.Abs(z) > 5 {
-				t.Errorf("%s, %s: %d pass, %.1f expected", c.name, kind.Name, passed, mean)
-			}
-		}
-	}
-	t.Logf("%d cells, %d questions each: the farthest %.2f sigma, all together %.2f", cells, asked, worst, sum/math.Sqrt(float64(cells)))
 }
 
 // A filter over one of them can be read by a program that provides the function again.

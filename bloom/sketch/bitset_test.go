@@ -191,36 +191,6 @@ func TestBitset_Limit(t *testing.T) {
 	}
 }
 
-// Sets are different if a member is, and not because of the room they have. A set that is
-// combined with itself is right too.
-func TestBitset_EqualAndItself(t *testing.T) {
-	a, b := bitsetOf(0, 3, 500), bitsetOf(1000, 3, 500, 900)
-	if a.Equal(b) || b.Equal(a) {
-		t.Error("different sets are equal")
-	}
-	if b.Clear(900); !a.Equal(b) || !b.Equal(a) || a.SizeBytes() == b.SizeBytes() {
-		t.Error("equal sets are not")
-	}
-	if a.Clear(3); a.Set(4) != nil || a.Equal(b) {
-		t.Error("sets of as many members are equal")
-	}
-	if err := a.Union(a); err != nil || a.Count() != 2 {
-		t.Errorf("Union with itself: %v, Count() = %d", err, a.Count())
-	}
-	if err := a.Intersect(a); err != nil || a.Count() != 2 {
-		t.Errorf("Intersect with itself: Count() = %d", a.Count())
-	}
-	if a.Difference(a); a.Count() != 0 || a.Has(500) {
-		t.Errorf("Difference with itself: Count() = %d", a.Count())
-	}
-	if a.Compact(); a.SizeBytes() != 0 {
-		t.Errorf("an empty set takes %d bytes", a.SizeBytes())
-	}
-	if b.Reset(); b.Count() != 0 || b.SizeBytes() != 0 || b.Limit() != 1024 || b.Has(3) {
-		t.Errorf("Reset leaves %d members in %d bytes", b.Count(), b.SizeBytes())
-	}
-}
-
 // A loop that removes each member that it is shown sees all members, and may stop early.
 func TestBitset_ChangedWhileListed(t *testing.T) {
 	var members []uint64

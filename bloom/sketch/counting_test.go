@@ -170,24 +170,6 @@ func TestCounting_Union(t *testing.T) {
 	}
 }
 
-func TestCounting_Reset(t *testing.T) {
-	f := countingFor(100, 0.01)
-	empty, _ := f.MarshalBinary()
-	copied := f.Clone()
-	for _, h := range filtertest.RandomHashes(1, 100) {
-		f.AddHash(h)
-	}
-	if now, _ := copied.MarshalBinary(); string(now) != string(empty) {
-		t.Error("a clone shares memory")
-	}
-	if f.Reset(); f.Count() != 0 {
-		t.Errorf("Count() = %d after Reset", f.Count())
-	}
-	if now, _ := f.MarshalBinary(); string(now) != string(empty) {
-		t.Error("Reset leaves something")
-	}
-}
-
 // Sizes and rates are those that were asked for, and impossible options are refused.
 func TestNewCounting_Options(t *testing.T) {
 	for _, p := range []float64{0.2, 0.05, 0.01, 0.001, 0.0001, 0.00002} {
@@ -220,24 +202,5 @@ func TestNewCounting_Options(t *testing.T) {
 		if f, err := NewCounting(o); f != nil || err == nil {
 			t.Errorf("NewCounting(%+v) = %v, %v", o, f, err)
 		}
-	}
-}
-
-// The documentation's figures.
-func TestCountingFPR(t *testing.T) {
-	for _, c := range []struct{ bits, want float64 }{
-		{16, 0.2379}, {40, 0.01381}, {43.67, 0.01}, {64, 0.002244}, {256, 0.00000741}, {0, 0.2379}, {1000, 0.00000741},
-	} {
-		if got := CountingFPR(c.bits); math.Abs(got/c.want-1) > 0.003 {
-			t.Errorf("CountingFPR(%v) = %v, want %v", c.bits, got, c.want)
-		}
-	}
-	last := 1.0
-	for bits := 16.0; bits < 256; bits += 0.25 {
-		now := CountingFPR(bits)
-		if now > last {
-			t.Errorf("CountingFPR(%v) = %v, more than with fewer bits", bits, now)
-		}
-		last = now
 	}
 }

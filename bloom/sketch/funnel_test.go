@@ -4,12 +4,10 @@ import (
 	"errors"
 	"math"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/internal/filtertest"
-	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 type visit struct {
@@ -150,30 +148,4 @@ func TestSink_Fields(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-}
-
-// Many goroutines ask at once, each with fields of its own.
-func TestOf_Concurrent(t *testing.T) {
-	o := bloom.Must(NewOf(bloom.New(1000, 1e-6), funnelVisit))
-	all := visits(1000)
-	for _, v := range all[:500] {
-		if err := o.Add(v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	long := visit{path: make([]byte, 2*form.MaxScratch)}
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for i, v := range all {
-				if o.MayContain(v) != (i < 500) {
-					t.Errorf("MayContain(%v) = %v", v, i >= 500)
-				}
-			}
-			if o.MayContain(long) {
-				t.Error("a long value is there")
-			}
-		})
-	}
-	wg.Wait()
 }

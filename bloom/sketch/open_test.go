@@ -10,7 +10,6 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/internal/filtertest"
-	"github.com/shaledb/shale/internal/fuzzing"
 )
 
 // A savedKind is a type that can be opened in its bytes.
@@ -130,33 +129,6 @@ func TestOpen_CloneIsFree(t *testing.T) {
 	}
 	if again := bloom.Must(OpenBitset(filtertest.Marshal(t, bitsetOf(1<<40, 1<<33)))); !again.Has(1<<33) || again.Limit() < 1<<33 {
 		t.Errorf("a large number is not opened: limit %d", again.Limit())
-	}
-}
-
-// Opening takes no memory for the bits.
-func TestOpen_DoesNotCopy(t *testing.T) {
-	for _, k := range savedKinds {
-		var b []byte
-		switch k.name {
-		case "Counting":
-			b = filtertest.Marshal(t, countingFor(1e5, 0.01))
-		case "Cuckoo":
-			b = filtertest.Marshal(t, cuckooFor(1e5))
-		case "Scalable":
-			b = filtertest.Marshal(t, scalableOf(t, 1e5, 0.01, ScalableOptions{}, 0))
-		case "Bitset":
-			b = filtertest.Marshal(t, bitsetOf(0, 1e6))
-		case "Window":
-			b = filtertest.Marshal(t, windowOf(t, WindowOptions{Keys: 1e5}))
-		}
-		if len(b) < 100_000 {
-			t.Fatalf("%s: %d bytes", k.name, len(b))
-		}
-		fuzzing.Limit{Bytes: 4 << 10}.Check(t, 0, func() {
-			if _, err := k.open(b); err != nil {
-				t.Error(k.name, err)
-			}
-		})
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/internal/testkeys"
 )
 
 // A remover is a filter from which keys can be removed.
@@ -144,64 +143,4 @@ func TestFPR_Removers(t *testing.T) {
 		}
 	}
 	t.Log("random hashes\n" + strings.Join(table, "\n"))
-}
-
-// Keys of the kinds that programs have pass as rarely as random hashes.
-func TestFPR_RemoversEveryKind(t *testing.T) {
-	testenv.SkipRace(t)
-	seed, long := filtertest.Seed(t)
-	n, asked, sigmas := 20_000, 50_000, 4.
-	switch {
-	case long:
-		n, asked, sigmas = 50_000, 2_000_000, 5
-	case filtertest.Short():
-		n, asked = 500, 2000
-	}
-	var table []string
-	for i, kind := range append(testkeys.Made(), testkeys.Listed(t)...) {
-		present, absent := kind.Make(seed+uint64(i), n, asked)
-		stored, questions := hashAll(present), hashAll(absent)
-		for _, r := range removers {
-			cell := rateCell{name: r.name + ", " + kind.Name, keys: len(stored)}
-			cell.add(t, r.make(len(stored)), stored, nil, questions)
-			table = append(table, cell.String())
-			if !cell.within(sigmas) {
-				t.Errorf("not the predicted rate: %v", cell)
-			}
-		}
-	}
-	t.Log("\n" + strings.Join(table, "\n"))
-}
-
-// A filter that was emptied again is as good as new, except for counters that were full.
-func TestFPR_AfterRemovals(t *testing.T) {
-	n, rounds := 20_000, 5
-	if filtertest.Short() {
-		n, rounds = 1000, 2
-	}
-	for _, kind := range removers {
-		f := kind.make(n)
-		for round := range rounds {
-			hs := filtertest.RandomHashes(uint64(round), n)
-			for _, h := range hs {
-				if err := f.AddHash(h); err != nil {
-					t.Fatalf("%s: %v", kind.name, err)
-				}
-			}
-			for _, h := range hs {
-				if !f.RemoveHash(h) {
-					t.Fatalf("%s: round %d: %016x is denied", kind.name, round, h)
-				}
-			}
-		}
-		passed := 0
-		for _, h := range filtertest.RandomHashes(99, 10_000) {
-			if f.MayContainHash(h) {
-				passed++
-			}
-		}
-		if passed > 0 || f.Count() != 0 || f.FPR() != 0 {
-			t.Errorf("%s: emptied, %d of 10000 pass, Count() = %d, FPR() = %v", kind.name, passed, f.Count(), f.FPR())
-		}
-	}
 }

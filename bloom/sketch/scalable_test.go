@@ -33,60 +33,6 @@ func scalableOf(t testing.TB, capacity uint64, fpr float64, o ScalableOptions, n
 	return s
 }
 
-// With every expansion, a filter holds its keys, lets pass less than was asked for, and has
-// the layers that RedisBloom would have.
-func TestScalable_Grows(t *testing.T) {
-	for _, c := range []struct {
-		capacity  uint64
-		rate      float64
-		expansion int
-		keys      int
-		layers    int
-		of        uint64 // capacity of all
-	}{
-		{100, 0.01, 0, 100, 1, 100},
-		{100, 0.01, 0, 6300, 6, 6300},
-		{100, 0.01, 2, 6301, 7, 12700},
-		{100, 0.3, 2, 6200, 6, 6300},
-		{100, 0.001, 4, 8000, 4, 8500},
-		{100, 0.05, 1, 800, 8, 800},
-		{1, 0.01, 2, 1000, 10, 1023},
-	} {
-		s := scalableOf(t, c.capacity, c.rate, ScalableOptions{Expansion: c.expansion}, 0)
-		added := 0
-		for i := 0; added < c.keys; i++ {
-			maybe, err := s.CheckAndAdd(filtertest.Numbered(i))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !maybe {
-				added++
-			}
-			if !s.MayContain(filtertest.Numbered(i)) {
-				t.Fatalf("%+v: key-%d is denied", c, i)
-			}
-		}
-		filtertest.CheckHas(t, s, 0, added)
-		info := s.Info()
-		if info.Filters != c.layers || info.Capacity != c.of || info.Items != uint64(c.keys) || s.Count() != info.Items {
-			t.Errorf("%+v: %+v", c, info)
-		}
-		if want := max(c.expansion, 1+btoi(c.expansion == 0)); info.Expansion != want {
-			t.Errorf("%+v: Expansion is %d, want %d", c, info.Expansion, want)
-		}
-		if s.FPR() > c.rate {
-			t.Errorf("%+v: FPR() = %v", c, s.FPR())
-		}
-	}
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // The rate stays below the asked one over many growths, and is what theory says: a
 // key passes if any layer lets it.
 func TestScalable_Rate(t *testing.T) {

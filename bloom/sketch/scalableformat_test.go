@@ -68,43 +68,6 @@ func TestScalableFormat_WorkedExample(t *testing.T) {
 	}
 }
 
-func TestScalableFormat_RoundTrip(t *testing.T) {
-	for _, o := range []ScalableOptions{{}, {Expansion: 1}, {NonScaling: true}, {Hasher: hasherOf(bloom.HashXXH3, 5)}, {Hash: ownHash, HashID: 200}} {
-		capacity := uint64(100)
-		if o.NonScaling {
-			capacity = 1000
-		}
-		s := scalableOf(t, capacity, 0.01, o, 650)
-		b := filtertest.Marshal(t, s)
-		got := new(Scalable)
-		if o.Hash != nil {
-			if err := got.UnmarshalBinary(b); !errors.Is(err, bloom.ErrUnknown) {
-				t.Errorf("a caller's hash: %v", err)
-			}
-			got = scalableOf(t, 1, 0.5, o, 0)
-		}
-		if err := got.UnmarshalBinary(b); err != nil {
-			t.Fatal(err)
-		}
-		if again := filtertest.Marshal(t, got); !bytes.Equal(again, b) || got.Info() != s.Info() {
-			t.Errorf("%+v: read back %+v, want %+v", o, got.Info(), s.Info())
-		}
-		clear(b)
-		filtertest.CheckHas(t, got, 0, 650)
-		// It continues as the other one would.
-		for i := range 300 {
-			err1 := s.Add(filtertest.Numbered(650 + i))
-			err2 := got.Add(filtertest.Numbered(650 + i))
-			if err1 != nil || err2 != nil {
-				t.Fatal(err1, err2)
-			}
-		}
-		if !bytes.Equal(filtertest.Marshal(t, got), filtertest.Marshal(t, s)) {
-			t.Errorf("%+v: grows otherwise after it was read", o)
-		}
-	}
-}
-
 // A filter whose hash function has no id cannot be written, and the zero filter neither.
 func TestScalableFormat_Unwritable(t *testing.T) {
 	s := scalableOf(t, 10, 0.01, ScalableOptions{Hash: ownHash}, 5)

@@ -63,20 +63,3 @@ func FuzzScalable(f *testing.F) {
 		}
 	})
 }
-
-// FuzzSink checks that values with different fields never give the same bytes.
-func FuzzSink(f *testing.F) {
-	f.Add("ab", []byte("c"), "a", []byte("bc"), uint64(1))
-	f.Fuzz(func(t *testing.T, s1 string, b1 []byte, s2 string, b2 []byte, n uint64) {
-		var a, b Sink
-		a.String(s1)
-		a.Bytes(b1)
-		a.Uint64(n)
-		b.String(s2)
-		b.Bytes(b2)
-		b.Uint64(n)
-		if same := s1 == s2 && bytes.Equal(b1, b2); bytes.Equal(a.Key(), b.Key()) != same {
-			t.Errorf("%q and %q, %x and %x: the keys are %x and %x", s1, s2, b1, b2, a.Key(), b.Key())
-		}
-	})
-}

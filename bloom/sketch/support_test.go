@@ -64,14 +64,6 @@ func filterOf(t testing.TB, o bloom.FilterOptions, first, n int) *bloom.Filter {
 	return f
 }
 
-func hashAll(keys [][]byte) []uint64 {
-	hs := make([]uint64, len(keys))
-	for i, k := range keys {
-		hs[i] = bloom.Hash(k)
-	}
-	return hs
-}
-
 // keyHashes returns the hashes of n numbered keys.
 func keyHashes(h bloom.Hasher, n int) []uint64 {
 	hs := make([]uint64, n)

@@ -241,22 +241,6 @@ func TestWindow_Age(t *testing.T) {
 	}
 }
 
-// A key that is added again stays, and counts once.
-func TestWindow_Refresh(t *testing.T) {
-	clock := newHandClock()
-	w := windowOf(t, WindowOptions{Age: time.Hour, Keys: 100, FPR: 1e-12, Now: clock.now})
-	for range 1000 {
-		if w.CheckAndAddString("key"); !w.CheckAndAddString("key") || w.EstimatedCount() != 1 {
-			t.Fatalf("the key is new, or counts %v times", w.EstimatedCount())
-		}
-		clock.move(50 * time.Minute)
-	}
-	clock.move(time.Hour)
-	if w.CheckAndAddString("key") {
-		t.Error("the key is known after more than the age")
-	}
-}
-
 // A clock that is set back stops the time. If it is set back by the age or more, the time
 // goes on at the next addition. It is no harm if it jumps to and fro, or beyond the years
 // that it may show.
@@ -416,28 +400,6 @@ func TestWindow_Rate(t *testing.T) {
 	}
 }
 
-// By theory no window of any size exceeds its rate. The rate of a small lane is above that
-// of Bloom's formula: see bloom.Filter. One per cent is the error of the correction for it.
-func TestWindow_RateOfTheory(t *testing.T) {
-	testenv.SkipRace(t)
-	for _, keys := range []uint64{1, 8, 20, 80, 500} {
-		for _, generations := range []int{1, 8, 30} {
-			for _, rate := range []float64{0.3, 0.01, 1e-4} {
-				for _, age := range []time.Duration{0, time.Hour} {
-					w := windowOf(t, WindowOptions{Age: age, Keys: keys, Generations: generations, FPR: rate})
-					l, denied := &w.layers[0], 1.0
-					for range w.lanes {
-						denied *= 1 - filtertest.ExactFPR(l.m, l.k, l.capacity)
-					}
-					if 1-denied > rate*1.01 {
-						t.Errorf("%d keys in %d generations, %v: %v by theory", keys, generations, rate, 1-denied)
-					}
-				}
-			}
-		}
-	}
-}
-
 // If more keys come than planned, the window grows: all are found, and the rate stays. When
 // the crowd is gone, it is as small as before. With NonScaling it does not grow.
 func TestWindow_Crowd(t *testing.T) {
@@ -496,30 +458,6 @@ func TestWindow_Crowd(t *testing.T) {
 	}
 	if w.AddString("key"); !w.MayContainString("key") || len(w.layers) != 1 {
 		t.Error("a window that cannot grow does not take a key")
-	}
-}
-
-// The number of different keys is right to the share of false positives.
-func TestWindow_EstimatedCount(t *testing.T) {
-	clock := newHandClock()
-	const visits, rate = 60_000, 0.02
-	w := windowOf(t, WindowOptions{Age: 24 * time.Hour, Keys: 20_000, Generations: 24, FPR: rate, Now: clock.now})
-	rng := rand.New(rand.NewPCG(1, 0))
-	seen := make(map[int]time.Time)
-	for range visits {
-		key := int(math.Exp(rng.Float64() * 10))
-		w.Add(filtertest.Numbered(key))
-		seen[key] = clock.time
-		clock.move(time.Minute / 10)
-	}
-	exact, oldest := 0.0, w.Oldest()
-	for _, at := range seen {
-		if !at.Before(oldest) {
-			exact++
-		}
-	}
-	if got := w.EstimatedCount(); got > exact || got < exact*(1-rate) || exact < 1000 {
-		t.Errorf("EstimatedCount() = %v, and it is %v", got, exact)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/peertest"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/spaolacci/murmur3"
 )
 
 func unhex(s string) []byte {
@@ -105,21 +104,6 @@ func TestHash_OfBitcoinCore(t *testing.T) {
 	}
 }
 
-func TestHash_AsSpaolacci(t *testing.T) {
-	testenv.NeedsReference(t)
-	if testenv.Race {
-		t.Skip("spaolacci/murmur3 does not run with the race detector")
-	}
-	key := make([]byte, 100)
-	for i := range key {
-		key[i] = byte(i*37 + 200)
-		seed := uint32(i) * seedStep
-		if got, want := murmur32(key[:i], seed), murmur3.Sum32WithSeed(key[:i], seed); got != want {
-			t.Errorf("hash of %d bytes = %08x, want %08x", i, got, want)
-		}
-	}
-}
-
 func TestGolden(t *testing.T) {
 	f := mustNew(t, 100, 0.0001, 0xdeadbeef, UpdateP2PubKeyOnly)
 	for i := range uint32(100) {
@@ -174,21 +158,6 @@ func TestFilter(t *testing.T) {
 	if !zero.MayContain(nil) || zero.FPR() != 1 || hex.EncodeToString(mustMarshal(t, &zero)) != "00000000000000000000" {
 		t.Errorf("the zero filter: %x", mustMarshal(t, &zero))
 	}
-}
-
-func TestFPR(t *testing.T) {
-	peertest.Rate{
-		Make: func(n int) peertest.Filter {
-			f := mustNew(t, uint32(n), 0.01, uint32(n), 0)
-			return peertest.Filter{Add: f.Add, MayContain: f.MayContain}
-		},
-		Theory: func(n int) float64 {
-			size, k := sizes(uint32(n), 0.01)
-			return peertest.Classic(8*float64(size), float64(k), float64(n))
-		},
-		Small: 1.1,
-		Most:  100_000,
-	}.Measure(t)
 }
 
 func TestAllocations(t *testing.T) {

@@ -104,14 +104,6 @@ func TestParseTransaction_Witness(t *testing.T) {
 	}
 }
 
-func TestParseTransaction_Empty(t *testing.T) {
-	b := unhex("01000000" + "00" + "00" + "00000000")
-	once := sha256.Sum256(b)
-	if tx := mustParse(t, b); len(tx.Inputs)+len(tx.Outputs) != 0 || tx.TxID != sha256.Sum256(once[:]) {
-		t.Errorf("a transaction of nothing: %+v", tx)
-	}
-}
-
 func TestParseTransaction_Damage(t *testing.T) {
 	for what, c := range map[string]struct{ hex, says string }{
 		"nothing":                  {"", "at byte 0: 4 bytes are missing"},

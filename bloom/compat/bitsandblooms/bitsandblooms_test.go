@@ -18,7 +18,6 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/peertest"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/spaolacci/murmur3"
 )
 
 const vector = "bits-and-blooms-1000-p01"
@@ -89,21 +88,6 @@ func TestLocations_AsThePeer(t *testing.T) {
 		}
 	}
 	t.Logf("%d locations of %d keys", 8*len(rows), len(rows))
-}
-
-func TestHashes_AsSpaolacci(t *testing.T) {
-	testenv.NeedsReference(t)
-	key := make([]byte, 100)
-	for i := range key {
-		key[i] = byte(i*37 + 200)
-		longer := append(bytes.Clone(key[:i]), 1)
-		var want [4]uint64
-		want[0], want[1] = murmur3.Sum128(key[:i])
-		want[2], want[3] = murmur3.Sum128(longer)
-		if got := hashes(key[:i]); got != want {
-			t.Errorf("hashes of %d bytes = %x, want %x", i, got, want)
-		}
-	}
 }
 
 // The filter of the package comment, and a small one, are the same bytes for ever.
@@ -236,20 +220,6 @@ func TestZeroFilter_SaysMaybe(t *testing.T) {
 	}
 }
 
-func TestFPR(t *testing.T) {
-	peertest.Rate{
-		Make: func(n int) peertest.Filter {
-			f := mustNew(t, uint64(n), 0.01)
-			return peertest.Filter{Add: f.Add, MayContain: f.MayContain}
-		},
-		Theory: func(n int) float64 {
-			m, k := EstimateParameters(uint64(n), 0.01)
-			return peertest.Classic(float64(m), float64(k), float64(n))
-		},
-		Small: 1.5,
-	}.Measure(t)
-}
-
 func TestAllocations(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector allocates")
@@ -264,23 +234,6 @@ func TestAllocations(t *testing.T) {
 		f.MayContainString("key")
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-func TestReadFrom_OneByteAtATime(t *testing.T) {
-	f := keys(5000) // more than a piece
-	var b bytes.Buffer
-	if n, err := f.WriteTo(&b); err != nil || n != int64(b.Len()) || !bytes.Equal(b.Bytes(), mustMarshal(t, f)) {
-		t.Fatalf("WriteTo = %d, %v", n, err)
-	}
-	want := b.Len()
-	b.WriteString("the next thing")
-	var again Filter
-	if n, err := again.ReadFrom(iotest.OneByteReader(&b)); err != nil || n != int64(want) {
-		t.Fatalf("ReadFrom = %d, %v, want %d", n, err, want)
-	}
-	if b.String() != "the next thing" || !bytes.Equal(mustMarshal(t, &again), mustMarshal(t, f)) {
-		t.Errorf("read another filter, or too far: %q is left", b.String())
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/peertest"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/spaolacci/murmur3"
 )
 
 // A peer is a filter that Guava wrote.
@@ -149,18 +148,6 @@ func TestHash(t *testing.T) {
 	}
 }
 
-func TestHash_AsSpaolacci(t *testing.T) {
-	testenv.NeedsReference(t)
-	key := make([]byte, 100)
-	for i := range key {
-		key[i] = byte(i*37 + 200)
-		h1, h2 := bloom.Murmur3(key[:i])
-		if w1, w2 := murmur3.Sum128(key[:i]); h1 != w1 || h2 != w2 {
-			t.Errorf("hash of %d bytes = %016x %016x, want %016x %016x", i, h1, h2, w1, w2)
-		}
-	}
-}
-
 // The filter of the package comment, and one of each strategy and funnel, are
 // the same bytes for ever.
 func TestGolden(t *testing.T) {
@@ -274,25 +261,6 @@ func TestZeroFilter_SaysMaybe(t *testing.T) {
 	}
 }
 
-func TestFPR(t *testing.T) {
-	for _, old := range []bool{false, true} {
-		o := Options{FPR: 0.01, MITZ32: old}
-		peertest.Rate{
-			Make: func(n int) peertest.Filter {
-				o.Keys = uint64(n)
-				f := mustNew(t, o)
-				return peertest.Filter{Add: f.Add, MayContain: f.MayContain}
-			},
-			Theory: func(n int) float64 {
-				o.Keys = uint64(n)
-				m, k := o.sizes()
-				return peertest.Classic(64*math.Ceil(m/64), float64(k), float64(n))
-			},
-			Small: 5,
-		}.Measure(t)
-	}
-}
-
 func TestAllocations(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector allocates")
@@ -312,24 +280,6 @@ func TestAllocations(t *testing.T) {
 		f.MayContainInt32(1)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-func TestReadFrom_OneByteAtATime(t *testing.T) {
-	f := mustNew(t, Options{Keys: 5000, FPR: 0.01}) // more than a piece
-	fill(f)
-	var b bytes.Buffer
-	if n, err := f.WriteTo(&b); err != nil || n != int64(b.Len()) || !bytes.Equal(b.Bytes(), mustMarshal(t, f)) {
-		t.Fatalf("WriteTo = %d, %v", n, err)
-	}
-	want := b.Len()
-	b.WriteString("the next thing")
-	var again Filter
-	if n, err := again.ReadFrom(iotest.OneByteReader(&b)); err != nil || n != int64(want) {
-		t.Fatalf("ReadFrom = %d, %v, want %d", n, err, want)
-	}
-	if b.String() != "the next thing" || !bytes.Equal(mustMarshal(t, &again), mustMarshal(t, f)) {
-		t.Errorf("read another filter, or too far: %q is left", b.String())
 	}
 }
 

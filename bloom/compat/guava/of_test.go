@@ -7,11 +7,9 @@ import (
 	"math"
 	"os"
 	"strconv"
-	"sync"
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
-	"github.com/shaledb/shale/bloom/sketch"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -173,38 +171,6 @@ func TestOf(t *testing.T) {
 	if _, err := NewOf[person](new(Filter), nil); !errors.Is(err, ErrParameters) {
 		t.Errorf("NewOf of no funnel: %v", err)
 	}
-}
-
-// The Of of package sketch takes a Guava filter, but puts other bytes into it.
-func TestOf_OfPackageSketch(t *testing.T) {
-	f := mustNew(t, Options{Keys: 100, FPR: 1e-6})
-	o, err := sketch.NewOf(f, func(v string, s *sketch.Sink) { s.String(v) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.Add("one"); err != nil || !o.MayContain("one") || o.MayContain("two") || f.MayContainString("one") {
-		t.Errorf("sketch.Of over a Guava filter: %v", err)
-	}
-}
-
-func TestOf_ManyGoroutines(t *testing.T) {
-	people := newOf(mustNew(t, Options{Keys: 100, FPR: 1e-6}), inCharset(UTF16))
-	for i := range 50 {
-		if err := people.Add(personOf(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for i := range 100 {
-				if people.MayContain(personOf(i)) != (i < 50) {
-					t.Errorf("person %d", i)
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 func TestOf_AllocatesNothing(t *testing.T) {

@@ -251,26 +251,6 @@ func TestZeroFilter_SaysMaybe(t *testing.T) {
 	}
 }
 
-func TestFPR(t *testing.T) {
-	const bits = 10
-	peertest.Rate{
-		Make: func(n int) peertest.Filter {
-			f, err := NewBits(uint64(n), bits)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return peertest.Filter{Add: f.Add, MayContain: f.MayContain}
-		},
-		Theory: func(n int) float64 {
-			z := (n*bits + 255) / 256
-			return peertest.Blocks(float64(n), float64(z), func(j int) float64 {
-				return math.Pow(1-math.Pow(31.0/32, float64(j)), 8)
-			})
-		},
-		Small: 1,
-	}.Measure(t)
-}
-
 func TestAllocations(t *testing.T) {
 	if testenv.Race {
 		t.Skip("the race detector allocates")
@@ -288,26 +268,6 @@ func TestAllocations(t *testing.T) {
 		f.MayContainFloat(1)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
-	}
-}
-
-func TestReadFrom_OneByteAtATime(t *testing.T) {
-	f := mustNew(t, 32*300) // more than a piece
-	for i := range 1000 {
-		f.AddInt64(int64(i))
-	}
-	var b bytes.Buffer
-	if n, err := f.WriteTo(&b); err != nil || n != int64(b.Len()) || !bytes.Equal(b.Bytes(), mustMarshal(t, f)) {
-		t.Fatalf("WriteTo = %d, %v", n, err)
-	}
-	want := b.Len()
-	b.WriteString("the next thing")
-	var again Filter
-	if n, err := again.ReadFrom(iotest.OneByteReader(&b)); err != nil || n != int64(want) {
-		t.Fatalf("ReadFrom = %d, %v, want %d", n, err, want)
-	}
-	if b.String() != "the next thing" || !bytes.Equal(mustMarshal(t, &again), mustMarshal(t, f)) {
-		t.Errorf("read another filter, or too far: %q is left", b.String())
 	}
 }
 

@@ -91,20 +91,6 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-func TestMurmur64A(t *testing.T) {
-	rows := peertest.Rows(t, "murmur64a-redisbloom.tsv", 3)[1:]
-	for _, row := range rows {
-		key := make([]byte, len(row[0])/2)
-		if _, err := fmt.Sscanf(row[0]+" ", "%x ", &key); err != nil && row[0] != "" {
-			t.Fatal(err)
-		}
-		if a, b := hash(key); fmt.Sprintf("%016x %016x", a, b) != row[1]+" "+row[2] {
-			t.Errorf("hash of %x = %016x %016x, want %s %s", key, a, b, row[1], row[2])
-		}
-	}
-	t.Logf("%d pairs of hashes compared", len(rows))
-}
-
 // The same without ../shared.
 func TestMurmur64A_Known(t *testing.T) {
 	for key, want := range map[string]string{
@@ -152,16 +138,6 @@ func goldens(t testing.TB) map[string]*Filter {
 		}
 	}
 	return made
-}
-
-// The header that the package comment shows the beginning of.
-func TestHeader_OfTheComment(t *testing.T) {
-	f := mustNew(t, Options{Capacity: 1, ErrorRate: 0.5, NonScaling: true})
-	_, b := f.ScanDump(0)
-	want := "0000000000000000" + "01000000" + "0d000000" + "02000000" + "0800000000000000" + "4000000000000000" + "0000000000000000"
-	if got := fmt.Sprintf("%x", b); !strings.HasPrefix(got, want) || len(b) != 73 {
-		t.Errorf("header %s, want %s...", got, want)
-	}
 }
 
 func TestAdd_NonScalingIsFull(t *testing.T) {
@@ -300,25 +276,6 @@ func TestScanDump_CutsLinks(t *testing.T) {
 			t.Errorf("ScanDump(%d) = %d, %d bytes", it, next, len(chunk))
 		}
 	}
-}
-
-func TestFPR(t *testing.T) {
-	rate := peertest.Rate{
-		Make: func(n int) peertest.Filter {
-			f := mustNew(t, Options{Capacity: uint64(n), ErrorRate: 0.01, NonScaling: true})
-			return peertest.Filter{
-				Add:        f.Add,
-				MayContain: f.MayContain,
-			}
-		},
-		Theory: func(n int) float64 {
-			l := mustNew(t, Options{Capacity: uint64(n), ErrorRate: 0.01, NonScaling: true}).links[0]
-			// A false positive is not added, so that fewer bits are set.
-			return peertest.Classic(float64(l.bits), float64(l.hashes), float64(n)*(1-0.0014))
-		},
-		Small: 5,
-	}
-	rate.Measure(t)
 }
 
 // The errors of all links add up to at most the one that was asked for.
