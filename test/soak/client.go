@@ -18,7 +18,7 @@ import (
 )
 
 // numClients is how many goroutines use the store at once, each its own keys.
-const numClients = 10
+const numClients = 20
 
 // Clients do those of the operations that are about keys, and write more than programs do.
 var (

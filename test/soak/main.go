@@ -53,7 +53,7 @@ func main() {
 	flag.DurationVar(&c.time, "t", 10*time.Minute, "`how long`")
 	flag.StringVar(&c.dir, "dir", "", "work in a new directory below this `directory` (default: that of temporary files)")
 	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "repeat the run with this `number`")
-	flag.IntVar(&c.keys, "keys", 5000, "`how many` keys each client can have at most")
+	flag.IntVar(&c.keys, "keys", 2500, "`how many` keys each client can have at most")
 	flag.DurationVar(&c.every, "every", time.Minute, "`time` between two lines of figures")
 	flag.Parse()
 	if flag.NArg() > 0 {
