@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -30,23 +29,5 @@ func TestClosedInput(t *testing.T) {
 				t.Errorf("%v of %s: status %d, %q; want %d", args, shell, st, &notes, want)
 			}
 		}
-	}
-}
-
-// The error for a file that is larger than any value has the size of the file, and not the limit.
-func TestLargeFileWord(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "big")
-	f, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if err := f.Truncate(300_000_000); err != nil {
-		t.Skip(err)
-	}
-	_, notes, st := call("", "-C", filepath.Join(dir, "db"), "put", "big", "@"+file)
-	if st != command.Failed || !strings.Contains(notes, "the file has 300,000,000 bytes, and a value has at most 268,435,456") {
-		t.Errorf("status %d, %s", st, notes)
 	}
 }

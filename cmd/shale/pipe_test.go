@@ -54,40 +54,6 @@ func TestExport_ImportGivesTheSame(t *testing.T) {
 	}
 }
 
-// A single command prints a value as a word for people, and as its bytes for programs. A script
-// prints words, which are a line each.
-func TestGet_ForProgramsAndPeople(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "db")
-	const value = "{\"name\": \"a b\"}\nand \x00"
-	if _, notes, st := call(value, "-C", dir, "put", "k", "-"); st != command.Found {
-		t.Fatal(notes)
-	}
-	const word = `"{\"name\": \"a b\"}\nand \x00"` + "\n"
-	for _, tt := range []struct {
-		args              []string
-		screen, elsewhere string
-	}{
-		{[]string{"get", "k"}, word, value + "\n"},
-		{[]string{"get", "k", "--mode", "raw"}, value + "\n", value},
-		{[]string{"--mode", "raw", "get", "k"}, value + "\n", value},
-		{[]string{"get", "k", "--mode", "hex"}, fmt.Sprintf("0x%x\n", value), fmt.Sprintf("0x%x\n", value)},
-		{[]string{"-e", "get k"}, word, word},
-		{[]string{"-e", ".mode raw", "-e", "get k"}, value + "\n", value + "\n"},
-	} {
-		for want, screen := range map[string]bool{tt.screen: true, tt.elsewhere: false} {
-			if tt.screen == tt.elsewhere {
-				screen = true
-			}
-			var out, notes bytes.Buffer
-			st := command.Run(command.Environment{Args: append([]string{"-C", dir}, tt.args...), Out: &out, Err: &notes, ToScreen: screen,
-				Getenv: func(string) string { return "" }})
-			if out.String() != want || st != command.Found {
-				t.Errorf("%q prints %q to a screen: %v, want %q; %s", tt.args, out.String(), screen, want, &notes)
-			}
-		}
-	}
-}
-
 // What a message says to write does what it says, when a shell has passed it on.
 func TestMistake_AdviceWorksInAShell(t *testing.T) {
 	if runtime.GOOS == "windows" {
@@ -117,26 +83,6 @@ v"`
 		}
 		if _, there := cmdtest.Contents(t, dir)[word]; !there {
 			t.Errorf("%s: the key %s is not there, but %q", line, word, cmdtest.Contents(t, dir))
-		}
-	}
-}
-
-// explain and metrics count the same answers of filters for the same lookups.
-func TestExplain_CountsAsMetrics(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "db")
-	if _, notes, st := call("", "-C", dir, "-e", "put a 1", "-e", "put c 2", "-e", "flush", "-e", "put b 3", "-e", "put d 4"); st != command.Found {
-		t.Fatal(notes)
-	}
-	for key, want := range map[string]string{"bb": "1 no, 0 maybe", "b": "0 no, 0 maybe", "a": "0 no, 1 maybe", "zz": "0 no, 0 maybe"} {
-		out, _, _ := call("", "-C", dir, "-e", "get "+key, "-e", "metrics")
-		no, yes := want[:1], want[6:7]
-		if counted := "filters: " + no + " no, " + yes + " true yes, 0 false yes"; !strings.Contains(out, counted) {
-			t.Errorf("get %s: no %q in\n%s", key, counted, out)
-		}
-		out, _, _ = call("", "-C", dir, "explain", key)
-		asked := map[string]string{"00": "0 filters asked, 0", "01": "1 filter asked, 0", "10": "1 filter asked, 1"}[no+yes] + " said no"
-		if !strings.Contains(out, asked) {
-			t.Errorf("explain %s: no %q in\n%s", key, asked, out)
 		}
 	}
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -108,32 +106,5 @@ func TestParseRules(t *testing.T) {
 	}
 	if rules, err := parseRules(string(text), conditionsHere(nil)); err != nil || len(rules) == 0 {
 		t.Errorf(".ci/skips: %d rules, %v", len(rules), err)
-	}
-}
-
-func TestConditions(t *testing.T) {
-	t.Setenv("SHALE_LONG", "")
-	t.Setenv("GOARCH", "386")
-	for condition, want := range map[string]bool{
-		"always": true, "-short": true, "-race": false, "brief": true, "on 386": true, "on amd64": false, "on " + runtime.GOOS: true, "no /": false, "no ./nothing": true,
-		"no go": false, "no such-program": true, "no root": os.Getuid() != 0, "no mounts": !mayMount(),
-	} {
-		if holds, known := conditionsHere([]string{"-short", "./..."})(condition); holds != want || !known {
-			t.Errorf("%s: %v, %v, want %v", condition, holds, known, want)
-		}
-	}
-}
-
-// A process that is stopped in the middle has said something, too.
-func TestReport_Stopped(t *testing.T) {
-	var out bytes.Buffer
-	var in bytes.Buffer
-	for _, e := range []event{{Action: "run", Package: "p", Test: "TestX"}, {Action: "output", Package: "p", Test: "TestX", Output: "half a line"}} {
-		if err := json.NewEncoder(&in).Encode(e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := newReport(&out).read(&in); err != nil || out.String() != "half a line" {
-		t.Errorf("read = %v, prints %q", err, out.String())
 	}
 }

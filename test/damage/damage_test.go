@@ -156,13 +156,3 @@ func TestCorruption_Sweep(t *testing.T) {
 	}
 	t.Logf("%d damages: %v in %v; %v", tried, outcomes, time.Since(begin).Round(time.Millisecond), share)
 }
-
-// A damage that was found once can be found again.
-func TestBadStore_TheSameEachTime(t *testing.T) {
-	for end := range numEnds {
-		a, b := newBadStore(t, 5, end), newBadStore(t, 5, end)
-		if !maps.Equal(a.files, b.files) {
-			t.Errorf("%v: the files differ: %v, %v", end, slices.Sorted(maps.Keys(a.files)), slices.Sorted(maps.Keys(b.files)))
-		}
-	}
-}

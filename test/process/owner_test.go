@@ -12,8 +12,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/shaledb/shale"
@@ -206,83 +204,6 @@ func TestOwner_OneAtATime(t *testing.T) {
 	other.must("open db")
 }
 
-// Two processes and two goroutines want the store at once. One gets it.
-func TestOwner_Race(t *testing.T) {
-	testenv.CheckLeaks(t)
-	dir, options := testenv.QuickDir(t), harness.NewDrawer(t)
-	others, races := []*otherProcess{startOther(t, dir)}, 10
-	if !testing.Short() {
-		others, races = append(others, startOther(t, dir)), 50
-	}
-	won := make([]int, 2) // by this process, by others
-	for race := range races {
-		for _, p := range others {
-			p.tell("open db")
-		}
-		handles := make([]*shale.DB, 2)
-		errs := make([]error, 2)
-		var wg sync.WaitGroup
-		for i := range handles {
-			wg.Go(func() { handles[i], errs[i] = shale.Open(filepath.Join(dir, "db"), options.Next()) })
-		}
-		wg.Wait()
-		winners := 0
-		var release []func()
-		for i, p := range others {
-			if err := p.answer(); err == nil {
-				winners++
-				won[1]++
-				release = append(release, func() { p.must("close") })
-			} else {
-				wantLocked(t, fmt.Sprintf("race %d, process %d", race, i), err, 0)
-			}
-		}
-		for i, db := range handles {
-			if errs[i] == nil {
-				winners++
-				won[0]++
-				release = append(release, func() { harness.WantClose(t, db) })
-			} else {
-				wantLocked(t, fmt.Sprintf("race %d, goroutine %d", race, i), errs[i], 0)
-			}
-		}
-		if winners != 1 {
-			t.Errorf("race %d: %d have the store open, want 1", race, winners)
-		}
-		for _, f := range release {
-			f()
-		}
-	}
-	t.Logf("%d races, won by this process %d times and %d times by others", races, won[0], won[1])
-}
-
-// The store of a process that was killed can be opened at once.
-func TestOwner_Killed(t *testing.T) {
-	testenv.CheckLeaks(t)
-	dir, options := testenv.QuickDir(t), harness.NewDrawer(t)
-	kills := 5
-	if testing.Short() {
-		kills = 1
-	} else if testenv.Long(t) > 0 {
-		kills = 50
-	}
-	for i := range kills {
-		other := startOther(t, dir)
-		other.must("open db%d", i)
-		other.must("write 50")
-		other.kill()
-		db, err := shale.Open(filepath.Join(dir, fmt.Sprint("db", i)), options.Next())
-		if err != nil {
-			t.Fatalf("kill %d: Open: %v", i, err)
-		}
-		if err := ownerStream().Check(db, 50, 50); err != nil {
-			t.Errorf("kill %d: %v", i, err)
-		}
-		harness.WantClose(t, db)
-	}
-	t.Logf("opened at once after %d kills", kills)
-}
-
 // Somebody deletes the lock file of an open store. That lets nobody in: its
 // directory is locked too. The owner can't tell it from the loss of all its
 // files, and says so at the end at the latest.
@@ -335,45 +256,4 @@ func TestOwner_LockFileDeleted(t *testing.T) {
 		t.Errorf("Close: %v, want ErrMoved", err)
 	}
 	other.must("open db")
-}
-
-// Read-only handles are opened again and again while another process writes.
-// Each sees all that was acknowledged before it was opened, and a prefix of what
-// was written.
-func TestOwner_ReadersBeside(t *testing.T) {
-	testenv.CheckLeaks(t)
-	dir, options := testenv.QuickDir(t), harness.NewDrawer(t)
-	other := startOther(t, dir)
-	other.must("open db")
-	s := ownerStream()
-	var acked atomic.Int64
-	var stop atomic.Bool
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer stop.Store(true)
-	wg.Go(func() {
-		for !stop.Load() && acked.Load() < 1<<14 {
-			if err := other.do("write 20"); err != nil {
-				t.Error(err)
-				return
-			}
-			acked.Add(20)
-		}
-	})
-	opens, commits := 30, 5000
-	if testing.Short() {
-		opens, commits = 8, 1000
-	}
-	for i := 0; (i < opens || s.N < commits) && !t.Failed(); i++ {
-		before := int(acked.Load())
-		db, err := shale.Open(filepath.Join(dir, "db"), options.ReadOnly())
-		if err != nil {
-			t.Fatalf("open %d: %v", i, err)
-		}
-		if err := s.Check(db, before, int(acked.Load())+20); err != nil {
-			t.Errorf("open %d: %v", i, err)
-		}
-		harness.WantClose(t, db)
-	}
-	t.Logf("%d read-only handles or more beside a writer, the last with %d commits", opens, s.N)
 }
