@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/quoting"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/vfs"
 )
 
 // A browser is a Chromium without a window. SHALE_SCREENSHOTS=DIR keeps
@@ -150,33 +148,5 @@ func TestPage_ClosedAndCopy(t *testing.T) {
 	}
 	if dom, _ := b.run(t, "--dump-dom", s.URL+"/"); !strings.Contains(section(dom, "problem"), "closed") {
 		t.Errorf("a closed store: %.1000s", section(dom, "problem"))
-	}
-}
-
-// Pictures to be looked at, of wide and narrow windows, light and dark.
-func TestPage_Screenshots(t *testing.T) {
-	dir := os.Getenv("SHALE_SCREENSHOTS")
-	if dir == "" {
-		t.Skip("SHALE_SCREENSHOTS=DIR keeps pictures of the page")
-	}
-	b := findBrowser(t)
-	db, err := shale.Open("db", &shale.Options{FS: vfs.NewMem(), MemtableSize: 256 << 10, TableSize: 128 << 10, Durability: shale.SyncManual})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	value := make([]byte, 100)
-	for i := range 300_000 {
-		if err := db.Put(fmt.Appendf(nil, "key%04d/%d", i*7919%2000, i), value); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := busy(t, db, Title("hosts.db"))
-	for name, flags := range map[string][]string{
-		"light":  {"--window-size=1300,3300", "--blink-settings=preferredColorScheme=1"},
-		"dark":   {"--window-size=1300,3300", "--blink-settings=preferredColorScheme=0"},
-		"narrow": {"--window-size=500,4200"},
-	} {
-		b.run(t, append(flags, "--screenshot="+filepath.Join(dir, name+".png"), s.URL+"/#explain=key0001x")...)
 	}
 }

@@ -123,20 +123,6 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// The parser of this test refuses what Prometheus would refuse.
-func TestPrometheus_ParserIsStrict(t *testing.T) {
-	const head = "# HELP shale_a_total A.\n# TYPE shale_a_total counter\n"
-	for _, bad := range []string{
-		"shale_a_total 1\n", head + "shale_a_total 1", head + "shale_a_total one\n", head + "shale_a_total 1\nshale_a_total 2\n",
-		head + head, head + "shale_b_total 1\n", head + "shale_a_total{l=\"\"x\"} 1\n", "# HELP shale_a A.\n# TYPE shale_a counter\n",
-		"# TYPE shale_a_total counter\n", head + "\n",
-	} {
-		if _, err := parseExposition(bad); err == nil {
-			t.Errorf("accepted: %q", bad)
-		}
-	}
-}
-
 func TestPublish(t *testing.T) {
 	first, second := openStore(t), openStore(t)
 	Publish("shale test", first)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -202,41 +201,6 @@ func TestRun_Usage(t *testing.T) {
 	}
 }
 
-func TestFileLines(t *testing.T) {
-	long := strings.Repeat("m", maxKey+1)
-	d, err := fileLines(writeFile(t, "b\r\nx\n\n"+long+"\nb\nd"), writeFile(t, "c\nb\na\nc\ny\nz\nm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var present []string
-	for _, r := range d.Present {
-		present = append(present, string(r.Key)+"="+string(r.Value))
-	}
-	if got, want := strings.Join(present, " "), "b=line 1 x=line 2 d=line 6"; got != want {
-		t.Errorf("present: %q, want %q", got, want)
-	}
-	if got, want := string(bytes.Join(d.Absent, []byte(" "))), "c m"; got != want || d.Both != 1 || d.Outside != 3 {
-		t.Errorf("absent: %q, both %d, outside %d; want %q, 1, 3", got, d.Both, d.Outside, want)
-	}
-}
-
-// Half of the keys are loaded, and which half does not depend on the run.
-func TestCoin(t *testing.T) {
-	heads := 0
-	for i := range 10_000 {
-		key := fmt.Appendf(nil, "line %d", i)
-		if coin(key) != coin(bytes.Clone(key)) {
-			t.Fatalf("coin(%q) changes", key)
-		}
-		if coin(key) {
-			heads++
-		}
-	}
-	if heads < 4800 || heads > 5200 {
-		t.Errorf("%d of 10000 keys are loaded, want about half", heads)
-	}
-}
-
 func TestGoLines_SplitsAll(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads all Go sources")
@@ -283,32 +247,6 @@ func TestCompare_Mismatch(t *testing.T) {
 				t.Errorf("compare: %v, want %q", err, tt.want)
 			}
 		})
-	}
-}
-
-// The system's count is there on Linux, and sees a read that the store did not
-// make.
-func TestReadProcIO_SeesReads(t *testing.T) {
-	before := readProcIO()
-	if !before.known {
-		if runtime.GOOS == "linux" {
-			t.Skip("/proc/self/io can't be read")
-		}
-		t.Skip("no /proc/self/io here")
-	}
-	f, err := os.Open(writeFile(t, "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	const n = 200
-	for range n {
-		if _, err := f.ReadAt(make([]byte, 1), 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := (&Counts{}).compare(0, before, readProcIO()); err == nil {
-		t.Errorf("compare accepts %d reads that the store did not count", n)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
@@ -124,39 +123,6 @@ func TestCache_DroppedWhileBeingRead(t *testing.T) {
 	wg.Wait()
 	if _, err := files[0].ReadAt(make([]byte, 1), 0); !errors.Is(err, base.ErrClosed) {
 		t.Errorf("ReadAt after close: %v, want base.ErrClosed", err)
-	}
-}
-
-func TestCache_TableGone(t *testing.T) {
-	c, files, mem, _ := cacheFiles(t, 3, 16)
-	readNumber(t, files, 0)
-	for range 2 {
-		files[0].Close()
-		files[1].Close() // was never open
-	}
-	for _, f := range files[:2] {
-		if _, err := f.ReadAt(make([]byte, 1), 0); !errors.Is(err, ErrGone) {
-			t.Errorf("ReadAt of %s: %v, want errGone", f.path, err)
-		}
-	}
-	readNumber(t, files, 2)
-	if n := mem.OpenFiles(); n != 1 || c.open != 1 {
-		t.Errorf("%d files are open, the cache counts %d; want 1", n, c.open)
-	}
-}
-
-// A file that can't be opened now may be opened later.
-func TestCache_OpenFails(t *testing.T) {
-	c, files, _, faults := cacheFiles(t, 40, 16)
-	faults.Inject(faultfs.FailAt(1, syscall.EMFILE, vfs.OpOpen))
-	if _, err := files[0].ReadAt(make([]byte, 1), 0); !errors.Is(err, syscall.EMFILE) {
-		t.Errorf("ReadAt: %v, want EMFILE", err)
-	}
-	for i := range files {
-		readNumber(t, files, i)
-	}
-	if c.open != 16 {
-		t.Errorf("%d files are open, want 16", c.open)
 	}
 }
 

@@ -212,32 +212,3 @@ func TestCache_FileSystemPanicsInClose(t *testing.T) {
 		t.Errorf("Close = %v, and %d files are open", err, mem.OpenFiles())
 	}
 }
-
-// The ring knows the place of each of its files, so that a file is closed without a search.
-func TestCache_Slots(t *testing.T) {
-	c, files, _, _ := cacheFiles(t, 40, 16)
-	for i := range 500 {
-		readNumber(t, files, i*7%len(files))
-		if i%5 == 0 {
-			// Not for good, unlike Close, so that the file can come back.
-			c.mu.Lock()
-			if f := files[i*3%len(files)]; f.slot > 0 {
-				drop := c.dropLocked(f, nil)
-				c.mu.Unlock()
-				c.closeAll(drop)
-				c.mu.Lock()
-			}
-			c.mu.Unlock()
-		}
-		for j, f := range c.ring {
-			if f.slot != j+1 {
-				t.Fatalf("the file at %d has slot %d", j, f.slot)
-			}
-		}
-		for _, f := range files {
-			if inRing := f.slot > 0; inRing != (f.handle.Load() != nil) {
-				t.Fatalf("file %s is in the ring: %v, and is open: %v", f.path, inRing, !inRing)
-			}
-		}
-	}
-}

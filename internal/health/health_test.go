@@ -91,20 +91,6 @@ func TestHealth_Resolve(t *testing.T) {
 	}
 }
 
-// When many goroutines fail at the same time, one failure is reported.
-func TestHealth_OneRefusalIsTold(t *testing.T) {
-	f := &fakeLog{}
-	h := f.health()
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() { _ = h.Refuse(syscall.EIO, false) })
-	}
-	wg.Wait()
-	if len(f.refusals) != 1 {
-		t.Errorf("told %d times", len(f.refusals))
-	}
-}
-
 // A sync fails while Resume replaces the log. The error does not refuse the writes
 // that Resume allows again, whether the log changes before or after current is called.
 func TestHealth_SyncFailedBesideResume(t *testing.T) {

@@ -146,30 +146,6 @@ func TestConcat_OpensOnlyWhatItNeeds(t *testing.T) {
 	}
 }
 
-func TestConcat_Empty(t *testing.T) {
-	c := &cursor{t: t, it: NewConcat(0, &fakeRun{t: t}), i: -2}
-	for op := range 6 {
-		c.move(op, []byte("a"), 1)
-	}
-	if err := c.it.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// TestConcat_PassesEmptyTables: there should be no empty
-// tables, but if there is one, it must not end an iteration.
-func TestConcat_PassesEmptyTables(t *testing.T) {
-	run := cut(t, parse(t, "a#1,PUT b#2,PUT c#3,PUT"), 1)
-	run.tables[1] = nil
-	it := NewConcat(3, run)
-	if a, c := it.First().String(), describe(it.Next()); a != "a#1,PUT" || c != "c#3,PUT" {
-		t.Errorf("forward: %s, %s", a, c)
-	}
-	if a := describe(it.Prev()); a != "a#1,PUT" {
-		t.Errorf("backward: %s", a)
-	}
-}
-
 // TestConcat_ErrorOfOpen makes each Open of an iteration fail once, in both directions.
 func TestConcat_ErrorOfOpen(t *testing.T) {
 	kvs, _ := deal(rand.New(rand.NewPCG(1, 1)), 50, 1)

@@ -83,24 +83,6 @@ func TestMerging_Model(t *testing.T) {
 	}
 }
 
-// TestMerging_WalksWithManyChildren covers trees of every shape.
-func TestMerging_WalksWithManyChildren(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 2))
-	for k := 2; k <= 33; k++ {
-		all, hands := deal(r, 200, k)
-		children, _ := fakes(t, hands)
-		c := &cursor{t: t, it: NewMerging(children...), want: all, i: -2}
-		c.move(0, nil, 0)
-		for range all {
-			c.move(4, nil, 0)
-		}
-		c.move(1, nil, 0)
-		for range all {
-			c.move(5, nil, 0)
-		}
-	}
-}
-
 // TestMerging_ErrorAtEveryOperation makes each operation of each child fail
 // once. The movement must return nil and the error. Steps must then return
 // nothing more, and another First, Last or seek must find everything.
@@ -214,24 +196,6 @@ func TestMerging_EqualKeysNewestSourceFirst(t *testing.T) {
 		if kv == nil || string(kv.Value) != want {
 			t.Errorf("backward: %s, want %s", describe(kv), want)
 		}
-	}
-}
-
-func TestMerging_DoesNotTurn(t *testing.T) {
-	it := NewMerging(newFake(t, parse(t, "a#1,PUT c#3,PUT")), newFake(t, parse(t, "b#2,PUT")))
-	for name, turn := range map[string]func() *base.KV{
-		"Prev": func() *base.KV { it.First(); it.Next(); return it.Prev() },
-		"Next": func() *base.KV { it.Last(); it.Prev(); return it.Next() },
-	} {
-		if kv := turn(); kv != nil || it.Err() != errTurn {
-			t.Errorf("%s after a step the other way: %s, %v", name, describe(kv), it.Err())
-		}
-		if kv := it.Next(); kv != nil || it.Err() != errTurn {
-			t.Errorf("a step after that: %s, %v", describe(kv), it.Err())
-		}
-	}
-	if kv := it.SeekLT([]byte("b")); describe(kv) != "a#1,PUT" || it.Err() != nil {
-		t.Errorf("a seek after that: %s, %v", describe(kv), it.Err())
 	}
 }
 

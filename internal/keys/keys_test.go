@@ -17,32 +17,6 @@ func randomKey(r *rand.Rand) []byte {
 	return key
 }
 
-func TestHead_OrdersLikeKeys(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 1))
-	for range 20_000 {
-		a, b := randomKey(r), randomKey(r)
-		if bytes.Compare(a, b) < 0 && Head(a) > Head(b) {
-			t.Fatalf("%q < %q, but their heads are %x and %x", a, b, Head(a), Head(b))
-		}
-	}
-	for key, want := range map[string]uint64{"": 0, "a": 0x61 << 56, "abcdefgh": 0x6162636465666768, "abcdefghi": 0x6162636465666768} {
-		if got := Head([]byte(key)); got != want {
-			t.Errorf("Head(%q) = %x, want %x", key, got, want)
-		}
-	}
-}
-
-func TestCommonPrefix(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"a", "", 0}, {"a", "b", 0}, {"ab", "abc", 2}, {"abc", "abd", 2}, {"abc", "abc", 3}} {
-		if got := CommonPrefix([]byte(c.a), []byte(c.b)); got != c.want {
-			t.Errorf("CommonPrefix(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 type bounds [][2][]byte
 
 func (b bounds) Bounds(i int) (smallest, largest []byte) { return b[i][0], b[i][1] }

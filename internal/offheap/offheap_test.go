@@ -7,32 +7,6 @@ import (
 	"time"
 )
 
-// TestAlloc_NotOnTheHeap takes memory, writes all of it and gives it back.
-func TestAlloc_NotOnTheHeap(t *testing.T) {
-	const n = 64 << 20
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	taken := InUse()
-	b := Alloc(n)
-	if len(b) != n || InUse() != taken+n {
-		t.Fatalf("%d bytes, %d more in use, want %d", len(b), InUse()-taken, n)
-	}
-	for i := 0; i < n; i += 4096 {
-		if b[i] != 0 {
-			t.Fatalf("byte %d is %d", i, b[i])
-		}
-		b[i] = 1
-	}
-	runtime.ReadMemStats(&after)
-	if maps && after.TotalAlloc-before.TotalAlloc > n/2 {
-		t.Errorf("%d bytes were allocated on the heap", after.TotalAlloc-before.TotalAlloc)
-	}
-	Free(b)
-	if InUse() != taken {
-		t.Errorf("%d bytes more in use than before", InUse()-taken)
-	}
-}
-
 // TestDiscard gives memory back and takes it again.
 func TestDiscard(t *testing.T) {
 	taken := InUse()

@@ -51,21 +51,6 @@ func TestQuote_IsReadBack(t *testing.T) {
 	}
 }
 
-func TestShort(t *testing.T) {
-	for _, key := range append(hostile, strings.Repeat("x", 32), strings.Repeat("x", 33)) {
-		word := Short(key, 32)
-		if n := utf8.RuneCountInString(word); n > 32 {
-			t.Errorf("Short(%.40q) = %s: %d characters", key, word, n)
-		}
-		if whole := Quote(key); len(key) <= 32 && utf8.RuneCountInString(whole) <= 32 && word != whole {
-			t.Errorf("Short(%q) = %s, want %s", key, word, whole)
-		} else if word != whole && !strings.HasSuffix(word, "…") {
-			t.Errorf("Short(%q) = %s without an ellipsis", key, word)
-		}
-		checkPlain(t, word)
-	}
-}
-
 // checkPlain fails if word is not printable UTF-8.
 func checkPlain(t *testing.T, word string) {
 	t.Helper()
@@ -82,16 +67,6 @@ func TestShort_Characters(t *testing.T) {
 	for n, want := range map[int]string{32: strings.Repeat("鍵", 32), 33: strings.Repeat("鍵", 31) + "…", 100: strings.Repeat("鍵", 31) + "…"} {
 		if got := Short(strings.Repeat("鍵", n), 32); got != want {
 			t.Errorf("Short of %d characters = %s, want %s", n, got, want)
-		}
-	}
-}
-
-func TestVisible(t *testing.T) {
-	for text, want := range map[string]bool{
-		"": true, "a b": true, "é鍵\ufffd": true, "a\n": false, "a\x7f": false, "\xff": false, "鍵\xe9\x8d": false, "\u200b": false, "\u00a0": false,
-	} {
-		if Visible(text) != want || Visible([]byte(text)) != want {
-			t.Errorf("Visible(%q) = %v, want %v", text, !want, want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -81,21 +80,6 @@ func TestScan_Pages(t *testing.T) {
 	}
 	if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", keys) {
 		t.Errorf("SCAN gave %q, want %q", got, keys)
-	}
-}
-
-// A call ends behind the key with which its keys have too many bytes, whatever its COUNT.
-func TestScan_MostBytes(t *testing.T) {
-	for _, test := range []struct{ most, keys int }{{0, 10}, {25, 3}, {30, 4}} {
-		scans := testScans()
-		scans.MostBytes = test.most
-		scan, n := scans.Begin(newSession(), bytesOf("0 COUNT 100")), 0
-		for n < 10 && scan.Add(bytes.Repeat([]byte{byte(n)}, 10)) {
-			n++
-		}
-		if n != test.keys || (scan.cursor != 0) != (n < 10) {
-			t.Errorf("with at most %d bytes a call has %d keys and cursor %d", test.most, n, scan.cursor)
-		}
 	}
 }
 

@@ -93,19 +93,3 @@ func TestSession_Info(t *testing.T) {
 		}
 	}
 }
-
-// An integer is what Redis takes for one: nothing that it would write in another way.
-func TestParseInt(t *testing.T) {
-	for _, test := range []struct {
-		arg string
-		n   int64
-		ok  bool
-	}{
-		{"0", 0, true}, {"-7", -7, true}, {"9223372036854775807", 1<<63 - 1, true},
-		{"9223372036854775808", 0, false}, {"", 0, false}, {"+1", 0, false}, {"01", 0, false}, {" 1", 0, false}, {"-0", 0, false}, {"1_0", 0, false},
-	} {
-		if n, ok := ParseInt([]byte(test.arg)); ok != test.ok || ok && n != test.n {
-			t.Errorf("ParseInt(%q) = %d, %v", test.arg, n, ok)
-		}
-	}
-}

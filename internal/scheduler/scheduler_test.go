@@ -3,7 +3,6 @@ package scheduler
 import (
 	"errors"
 	"fmt"
-	"math"
 	"testing"
 
 	"github.com/shaledb/shale/compaction"
@@ -47,27 +46,6 @@ func (f *fakeTree) scheduler(workers int) *Scheduler {
 		Started:     func(n int64) { f.running += n },
 		Changed:     func() { f.changes++ },
 	})
-}
-
-// Until a plan is done, no other plan takes its tables.
-func TestScheduler_ReservesInputs(t *testing.T) {
-	f := newFakeTree(8)
-	s := f.scheduler(2)
-	plan := s.Pick()
-	if plan == nil || plan.From != 0 || f.running != 1 {
-		t.Fatalf("pick = %v, %d running; want a compaction of level 0", plan, f.running)
-	}
-	if again := s.Pick(); again != nil {
-		t.Errorf("pick beside it = %v, want nothing: it has all tables", again)
-	}
-	before := f.changes
-	s.Done(plan)
-	if f.running != 0 || f.changes == before {
-		t.Errorf("afterwards %d run, %d changes were announced", f.running, f.changes-before)
-	}
-	if s.Pick() == nil {
-		t.Error("after it is done its inputs are not free")
-	}
 }
 
 // There are never more compactions than workers. While the
@@ -187,33 +165,6 @@ func TestScheduler_LookupsPay(t *testing.T) {
 	s.Done(plan)
 	if again := s.Pick(); again != nil {
 		t.Errorf("they pay again, for %v", again)
-	}
-}
-
-// Seeks earn credit while a pick is under way, too: it leaves the price of the one before until it has
-// another.
-func TestScheduler_PriceDuringAPick(t *testing.T) {
-	f := newFakeTree(3)
-	s := f.scheduler(1)
-	s.Pick()
-	before := s.Reads.Price.Load()
-	if before == math.MaxInt64 {
-		t.Fatal("there is nothing to pay for")
-	}
-	options, asked := s.env.Options, 0
-	s.env.Options = func() compaction.Options {
-		asked++
-		if now := s.Reads.Price.Load(); now != before {
-			t.Errorf("during the pick the price is %d, before it was %d", now, before)
-		}
-		return options()
-	}
-	s.Pick()
-	if asked == 0 {
-		t.Fatal("the pick asks for no options")
-	}
-	if s.env.Options, f.meta = options, new(manifest.Version); s.Pick() != nil || s.Reads.Price.Load() != math.MaxInt64 {
-		t.Errorf("an empty store has the price %d", s.Reads.Price.Load())
 	}
 }
 

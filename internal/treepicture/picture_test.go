@@ -100,46 +100,6 @@ func TestScale(t *testing.T) {
 	t.Logf("%d bars", bars)
 }
 
-// Keys below the bars stand at their places, and leave room for each other.
-func TestTicks(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(testenv.Seed(t), 0))
-	for range 200 {
-		s := &scale{}
-		place := 0.0
-		for i := range 1 + rnd.IntN(50) {
-			s.bounds = append(s.bounds, fmt.Appendf(nil, "%04d", i))
-			s.at = append(s.at, place, place)
-			place += rnd.Float64() * rnd.Float64() / 25
-		}
-		for i := range s.at {
-			s.at[i] /= max(place, 1)
-		}
-		ticks := s.ticks(6)
-		if len(ticks) == 0 || ticks[0] != 0 || len(ticks) > 7 {
-			t.Fatalf("ticks at %v of %v", ticks, s.at)
-		}
-		for i := range ticks[1:] {
-			if s.at[2*ticks[i+1]]-s.at[2*ticks[i]] < 1.0/6-1e-6 {
-				t.Fatalf("ticks at %v of %v", ticks, s.at)
-			}
-		}
-	}
-}
-
-// What has more entries is wider.
-func TestWidthGoesWithEntries(t *testing.T) {
-	levels := []Level{{Tables: []Table{
-		{Smallest: []byte("a"), Largest: []byte("b"), Entries: 1000},
-		{Smallest: []byte("c"), Largest: []byte("d"), Entries: 3000},
-	}}}
-	s := newScale(levels)
-	from, to := s.span(&levels[0].Tables[0])
-	from2, to2 := s.span(&levels[0].Tables[1])
-	if ratio := (to2 - from2) / (to - from); ratio < 2.9 || ratio > 3.1 {
-		t.Errorf("three times the entries is %.2f times as wide", ratio)
-	}
-}
-
 func TestColours(t *testing.T) {
 	var c colours
 	good := Table{Filter: "blocked", FilterBits: 10, PredictedFPR: 0.01, MeasuredFPR: 0.01, Asked: 100}
@@ -180,19 +140,5 @@ func TestRows(t *testing.T) {
 	}
 	if n := strings.Count(svg, `class="legend"`); n != 1 {
 		t.Errorf("%d legends", n)
-	}
-}
-
-func TestSum(t *testing.T) {
-	var s sum
-	for _, c := range []struct {
-		table Table
-		want  string
-	}{
-		{Table{Size: 3 << 20, Entries: 9999}, "1: 3.0 MiB, 9999 entries"}, {Table{Size: 1, Entries: 1}, "2: 3.0 MiB, 10k entries"},
-	} {
-		if s.add(&c.table); s.String() != c.want {
-			t.Errorf("%s, want %s", s, c.want)
-		}
 	}
 }

@@ -60,27 +60,6 @@ func TestImportGoesOn(t *testing.T) {
 	}
 }
 
-// If the store is in use or damaged, the import says so before it has read all of the input.
-func TestImportIntoNoStore(t *testing.T) {
-	dir := t.TempDir()
-	db, file := filepath.Join(dir, "db"), filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte("a\nb\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(db, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(db, "CURRENT"), []byte("nonsense"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, more := range [][]string{nil, {"--sorted"}} {
-		out, notes, st := call("", append([]string{"-C", db, "import", file}, more...)...)
-		if st != Failed || !strings.Contains(notes, "CURRENT") || out != "" {
-			t.Errorf("status %d, %q, %q; want 2 and the file's name", st, out, notes)
-		}
-	}
-}
-
 // If standard error is no terminal, a line from time to time shows the progress of an import.
 func TestProgressLines(t *testing.T) {
 	var notes bytes.Buffer

@@ -17,7 +17,6 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
-	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -104,17 +103,6 @@ func TestImportOfExport(t *testing.T) {
 			t.Errorf("%s: export to standard output differs from the file", format)
 		}
 		t.Logf("%s: %d entries, %d bytes", format, len(want), len(through))
-	}
-}
-
-// An import as tsv reads what scan prints.
-func TestScanIsTSV(t *testing.T) {
-	for _, f := range hostileFields {
-		line := output.AppendWord(append(output.AppendWord(nil, f, output.AsWords), '\t'), f, output.AsWords)
-		key, value, err := splitTab(line, false)
-		if string(key) != f || string(value) != f || err != nil {
-			t.Errorf("%.80q is read as %.80q, %.80q, %v", line, key, value, err)
-		}
 	}
 }
 

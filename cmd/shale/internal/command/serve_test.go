@@ -6,14 +6,12 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -138,54 +136,6 @@ func asked(h http.Handler, target string) string {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, target, nil))
 	return w.Body.String()
-}
-
-// Many clients read the page at once while the store is written.
-func TestServe_ManyAtOnce(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "db")
-	db, err := shale.Open(dir, &shale.Options{Durability: shale.SyncManual, MemtableSize: 64 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	put := func() {
-		if err := db.Put([]byte("k"), bytes.Repeat([]byte("v"), 1000)); err != nil {
-			t.Error(err)
-		}
-	}
-	put()
-	pages := openPages(t, dir, 0)
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 50 {
-				if text := asked(pages, "/api/explain?key=k"); !strings.Contains(text, `"found":true`) {
-					t.Errorf("k is not found: %s", text)
-				}
-				put()
-			}
-		})
-	}
-	all.Wait()
-}
-
-// Ctrl-C ends serve without an error.
-func TestServe_Ends(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "db")
-	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {
-		t.Fatal(notes)
-	}
-	address, stop := served(t, dir)
-	if text, code := fetch(t, address, ""); code != http.StatusOK || !strings.Contains(text, "<!DOCTYPE html>") {
-		t.Errorf("the page: %d, %.100s", code, text)
-	}
-	if st, err := stop(); st != Found || err != nil {
-		t.Errorf("Ctrl-C: status %d, %v", st, err)
-	}
-	if c, err := net.Dial("tcp", strings.Trim(strings.TrimPrefix(address, "http://"), "/")); err == nil {
-		c.Close()
-		t.Error("it listens still")
-	}
 }
 
 func TestServe_Values(t *testing.T) {

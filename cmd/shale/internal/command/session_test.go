@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
@@ -119,30 +118,6 @@ func TestReadOnlySessionFollows(t *testing.T) {
 	}
 }
 
-func TestMissingStoreIsNotMade(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "db")
-	for _, args := range [][]string{{"get", "k"}, {"del", "k"}, {"flush"}, {"scan"}, {"check"}, {"repair", "into"}} {
-		if _, notes, st := call("", append([]string{"-C", dir}, args...)...); st != Failed || !strings.Contains(notes, "no store") {
-			t.Errorf("%v: status %d, %q", args, st, notes)
-		}
-		if _, err := os.Stat(dir); err == nil {
-			t.Fatalf("%v made a store", args)
-		}
-	}
-}
-
-func TestBrokenOutput(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "db")
-	if _, notes, st := call("", "-C", dir, "put", "k", "v"); st != Found {
-		t.Fatal(notes)
-	}
-	var notes bytes.Buffer
-	st := Run(Environment{Args: []string{"-C", dir, "get", "k"}, Out: cmdtest.BrokenWriter{}, Err: &notes, Getenv: func(string) string { return "" }})
-	if st != Failed || !strings.Contains(notes.String(), "broken pipe") {
-		t.Errorf("status %d, %q; want 2 and the error of the output", st, notes.String())
-	}
-}
-
 // Whoever closes the pipe, as head does, wants no message, and it is no error.
 func TestClosedPipe(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
@@ -205,28 +180,5 @@ func TestRawValueGoesThroughAPipe(t *testing.T) {
 	}
 	if out, _, st := call("", "-C", dir, "get", "k", "--mode", "raw"); out != value || st != Found {
 		t.Errorf("get --mode raw = %q, status %d; want %q", out, st, value)
-	}
-}
-
-func TestDamagedStore(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "db")
-	if _, notes, st := call("", "-C", dir, "-e", "put k v", "-e", "flush"); st != Found {
-		t.Fatal(notes)
-	}
-	tables, err := filepath.Glob(filepath.Join(dir, "*.sst"))
-	if err != nil || len(tables) != 1 {
-		t.Fatal(tables, err)
-	}
-	if err := os.Truncate(tables[0], 100); err != nil {
-		t.Fatal(err)
-	}
-	if _, notes, st := call("", "-C", dir, "get", "k"); st != Failed || !strings.Contains(notes, filepath.Base(tables[0])) {
-		t.Errorf("get from a damaged store: status %d, %q; want 2 and the table's name", st, notes)
-	}
-	if err := os.Remove(tables[0]); err != nil {
-		t.Fatal(err)
-	}
-	if _, notes, st := call("", "-C", dir, "get", "k"); st != Failed || !strings.Contains(notes, filepath.Base(tables[0])) {
-		t.Errorf("get from a store that lost a table: status %d, %q; want 2 and the table's name", st, notes)
 	}
 }

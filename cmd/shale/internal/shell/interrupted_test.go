@@ -5,14 +5,12 @@ package shell
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
 	"github.com/shaledb/shale/cmd/shale/internal/command"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -64,31 +62,5 @@ func TestPromptInterrupted(t *testing.T) {
 			!strings.Contains(got, c.want) || len(got) > 1<<20 {
 			t.Errorf("%s: interrupted %t, seen %d bytes, the last %q; want %q", c.line, sent, len(got), got[max(0, len(got)-100):], c.want)
 		}
-	}
-}
-
-// A command that only reads shows what another program has written until then.
-func TestReadsBesideAWriter(t *testing.T) {
-	dir := cmdtest.NewStore(t, 1)
-	db, err := shale.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	var seen bytes.Buffer
-	s := &command.Session{Dir: dir, Printer: output.Printer{Out: bufio.NewWriter(&seen)}, Notes: &command.LockedWriter{W: &seen}}
-	for _, value := range []string{"v", "new"} {
-		if err := db.Put([]byte("k0"), []byte(value)); err != nil {
-			t.Fatal(err)
-		}
-		if st, err := s.RunLine("get k0"); st != command.Found || err != nil {
-			t.Errorf("status %d, %v", st, err)
-		}
-	}
-	if err := errors.Join(s.Out.Flush(), s.Close()); err != nil {
-		t.Error(err)
-	}
-	if got := seen.String(); got != "v\nnew\n" {
-		t.Errorf("seen %q", got)
 	}
 }

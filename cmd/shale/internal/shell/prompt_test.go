@@ -16,7 +16,6 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/peterh/liner"
 
-	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/cmdtest"
 	"github.com/shaledb/shale/cmd/shale/internal/command"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -100,28 +99,6 @@ func TestPrompt(t *testing.T) {
 		"shale> flush", "flushed in <time>",
 		"shale> quit", "")
 	wantTranscript(t, atPrompt(t, dir, "get k"), "shale> get k", "v", "shale> ", "")
-}
-
-// Beside a program that has the store open a prompt reads, and writes once the
-// program is gone.
-func TestPromptBesideAWriter(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "db")
-	db, err := shale.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := db.Put([]byte("k"), []byte("v")); err != nil {
-		t.Fatal(err)
-	}
-	got := atPrompt(t, dir, "put k w", "get k")
-	for _, part := range []string{
-		"shale (read-only)> put k w\nshale: process", "has " + dir + " open for writing; try again when it ends", "shale (read-only)> get k\nv\n",
-	} {
-		if !strings.Contains(got, part) {
-			t.Errorf("the prompt beside a writer shows no %q:\n%s", part, got)
-		}
-	}
 }
 
 // A prompt that waits for a line ends when the program must end.
