@@ -3,7 +3,6 @@ package shale
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -171,39 +170,6 @@ func TestAdvance_EachOperationFails(t *testing.T) {
 			if done {
 				break
 			}
-		}
-	}
-}
-
-// TestAdvance_WriterCutsItsReserve advances while the writer gives back what it has reserved behind the end of its log,
-// before each operation of that, and goes on writing. The file gets shorter and longer again under the handle.
-func TestAdvance_WriterCutsItsReserve(t *testing.T) {
-	for _, noMap := range []bool{true, false} {
-		mem := vfs.NewMem()
-		opts := tinyStore(mem)
-		opts.CompactionWorkers, opts.testing.noMap, opts.MemtableSize = -1, noMap, 8<<20
-		f := newFollowed(t, 2, opts)
-		ro := f.follow()
-		cut := 0
-		for range 60 {
-			for range 1 + f.r.IntN(9) {
-				k, v := fmt.Sprintf("k%03d", f.r.IntN(5)), strings.Repeat("v", f.r.IntN(9000))
-				f.ack(f.expect(1, func(m map[string]string) { m[k] = v }), f.db.Put([]byte(k), []byte(v)))
-			}
-			if f.r.IntN(2) == 0 {
-				f.advance(ro)
-			}
-			mem.OnOp(func(vfs.Op, string) { f.advance(ro) })
-			if f.db.logs.Current().Shrink() {
-				cut++
-			}
-			mem.OnOp(nil)
-			if f.r.IntN(2) == 0 {
-				f.check(ro, f.advance(ro))
-			}
-		}
-		if cut < 10 {
-			t.Errorf("noMap %v: the log was cut %d times", noMap, cut)
 		}
 	}
 }

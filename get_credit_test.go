@@ -1,9 +1,7 @@
 package shale
 
 import (
-	"fmt"
 	"math"
-	"sync/atomic"
 	"testing"
 
 	"github.com/shaledb/shale/compaction"
@@ -81,47 +79,5 @@ func TestLookups_WithoutFilters(t *testing.T) {
 		mustFlush(t, db)
 		testenv.WaitFor(t, "a compaction of level 0", func() bool { return len(db.mems.View().Meta.Levels[0].Runs) == 0 })
 		closeTest(t, db)
-	}
-}
-
-// Beside a writer that leaves reads no time to earn the price of a compaction, level 0 holds four
-// runs while there are many lookups, and twelve again after them.
-func TestLookups_BesideAWriter(t *testing.T) {
-	testenv.SkipRace(t)
-	var oftenRead atomic.Int64
-	db := openTest(t, &Options{MemtableSize: 1 << 20, Durability: SyncManual, Compression: NoCompression, OnEvent: func(e Event) {
-		if e.Kind == EventCompaction && e.Reason == "often read" {
-			oftenRead.Add(1)
-		}
-	}})
-	defer closeTest(t, db)
-	fillRandom(t, db, 0, 50_000) // so a compaction of level 0 has a high price
-	if err := db.Compact(t.Context(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	mostRuns := func(flushes, lookups int) (most int) {
-		for n := range flushes {
-			fillRandom(t, db, n*100, 100)
-			for i := range lookups {
-				if has, err := db.Has(fmt.Appendf(nil, "key%06d.", i*7919%1000003)); has || err != nil {
-					t.Fatal(has, err)
-				}
-			}
-			mustFlush(t, db)
-			waitIdle(t, db)
-			most = max(most, len(db.mems.View().Meta.Levels[0].Runs))
-		}
-		return most
-	}
-	const enough = 1 << 20 / compaction.LookupCost // of one run
-	if got := mostRuns(9, enough+enough/10); got != 3 {
-		t.Errorf("%d runs of level 0 beside many lookups, want 3", got)
-	}
-	mostRuns(1, 0)
-	if got := mostRuns(12, enough/20); got != compaction.Level0Runs-1 {
-		t.Errorf("%d runs of level 0 beside few lookups, want %d", got, compaction.Level0Runs-1)
-	}
-	if n := oftenRead.Load(); n != 0 {
-		t.Errorf("%d compactions of what is often read, want none: the lookups between two flushes do not pay one", n)
 	}
 }

@@ -15,31 +15,6 @@ import (
 // Tests count on as many samples as one processor or two take, whatever machine they run on.
 func init() { tree.SampleEvery = 16 }
 
-// Several goroutines ask for the shares at once, as compactions do, while lookups are counted. No
-// lookup is lost or counted twice.
-func TestProbeShares_AtOnce(t *testing.T) {
-	var c counters
-	c.init()
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for i := range 20_000 {
-				l := c.lookup()
-				l.gets.Add(1)
-				l.negative(i % NumLevels)
-				if i%4 == 0 {
-					c.probeShares([NumLevels]bool{})
-				}
-			}
-		})
-	}
-	wg.Wait()
-	c.probeShares([NumLevels]bool{})
-	if h := c.probes.history; h.Counted.Lookups != 80_000 || h.Lookups[0] > 80_000 || h.Lookups[0] < 70_000 {
-		t.Errorf("%v lookups weigh %v, want 80000 and a little less", h.Counted.Lookups, h.Lookups[0])
-	}
-}
-
 // If lookups find their keys in the last level, its filters are of little use, and a compaction gives
 // its bits to the levels above.
 func TestProbeShares_MoveBits(t *testing.T) {

@@ -65,21 +65,6 @@ func levelSum(m Metrics, of func(LevelMetrics) uint64) (n uint64) {
 	return n
 }
 
-// A store without filters counts no answers of filters.
-func TestMetrics_WithoutFilters(t *testing.T) {
-	opts := small()
-	opts.FilterBits = -1
-	db := openTest(t, opts)
-	fill(t, db, 500, 0)
-	mustFlush(t, db)
-	wantHas(t, db, "key000001", true)
-	wantHas(t, db, "key000001x", false)
-	m := db.Metrics()
-	if m.FilterNegative+m.FilterTruePositive+m.FilterFalsePositive+m.FalsePositivesRemembered != 0 || m.NoFilter == 0 || m.FilterMemory != 0 {
-		t.Errorf("a store without filters counts answers of filters: %+v", m)
-	}
-}
-
 // Writes, flushes, compactions and the bytes of the log are counted.
 func TestMetrics_Writes(t *testing.T) {
 	db := openTest(t, &Options{FS: vfs.NewMem()})
@@ -241,34 +226,6 @@ func TestMetrics_SpaceAmp(t *testing.T) {
 				t.Errorf("space amplification %.2f, want %.2f", m.SpaceAmp(), want)
 			}
 		})
-	}
-}
-
-// A run that spans a quarter of the keys is asked by a quarter of the lookups. Its predicted rate of
-// false positives counts by a quarter in that of the store.
-func TestMetrics_KeyShare(t *testing.T) {
-	db := openTest(t, &Options{CompactionWorkers: -1, Durability: SyncManual})
-	const n = 20_000
-	put := func(from, to int) {
-		for i := from; i < to; i++ {
-			if err := db.Put(fmt.Appendf(nil, "key%08x", uint32(i)*(1<<32/n)), []byte("v")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		mustFlush(t, db)
-	}
-	put(0, n)
-	if err := db.Compact(context.Background(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	put(n/2, 3*n/4)
-	m := db.Metrics()
-	l0, l6 := m.Levels[0], m.Levels[NumLevels-1]
-	if math.Abs(l0.KeyShare-0.25) > 0.01 || l6.KeyShare != 1 || m.Levels[3].KeyShare != 0 {
-		t.Errorf("key shares %v, %v and %v, want 0.25, 1 and 0", l0.KeyShare, l6.KeyShare, m.Levels[3].KeyShare)
-	}
-	if want := l0.KeyShare*l0.PredictedFPR + l6.PredictedFPR; math.Abs(m.PredictedFPR()-want) > 1e-9 {
-		t.Errorf("PredictedFPR = %v, want %v", m.PredictedFPR(), want)
 	}
 }
 

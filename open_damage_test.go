@@ -138,65 +138,6 @@ func flipByte(offset int64) func(f vfs.File, size int64) error {
 	}
 }
 
-func TestOpen_DamageChangesNothing(t *testing.T) {
-	tests := []struct {
-		name   string
-		damage func(t *testing.T, mem *vfs.Mem) error
-		file   string // that the error names, in part
-	}{
-		{"log", func(t *testing.T, m *vfs.Mem) error {
-			editFile(t, m, fileNamed(t, m, ".wal"), flipByte(4200))
-			return nil
-		}, ".wal"},
-		{"log missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove(fileNamed(t, m, ".wal")) }, ".wal"},
-		{"manifest", func(t *testing.T, m *vfs.Mem) error {
-			editFile(t, m, fileNamed(t, m, "MANIFEST"), flipByte(60))
-			return nil
-		}, "MANIFEST"},
-		{"manifest missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove(fileNamed(t, m, "MANIFEST")) }, "MANIFEST"},
-		{"CURRENT", func(t *testing.T, m *vfs.Mem) error { editFile(t, m, "db/CURRENT", flipByte(0)); return nil }, "CURRENT"},
-		{"CURRENT missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove("db/CURRENT") }, "CURRENT"},
-		{"table missing", func(t *testing.T, m *vfs.Mem) error { return m.Remove(fileNamed(t, m, ".sst")) }, ".sst"},
-		{"table shorter", func(t *testing.T, m *vfs.Mem) error {
-			editFile(t, m, fileNamed(t, m, ".sst"), func(f vfs.File, n int64) error { return f.Truncate(n - 1) })
-			return nil
-		}, ".sst"},
-		{"table longer", func(t *testing.T, m *vfs.Mem) error {
-			editFile(t, m, fileNamed(t, m, ".sst"), func(f vfs.File, _ int64) error { _, err := f.Write([]byte{0}); return err })
-			return nil
-		}, ".sst"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			mem := damagedStore(t)
-			if err := tt.damage(t, mem); err != nil {
-				t.Fatal(err)
-			}
-			before := storeFiles(t, mem)
-			db, err := Open("db", &Options{FS: mem})
-			if err == nil {
-				_ = db.Close()
-			}
-			var damage *CorruptionError
-			if !errors.As(err, &damage) || !strings.Contains(damage.File, tt.file) {
-				t.Errorf("Open: %v, want a CorruptionError of a file like %s", err, tt.file)
-			}
-			if n := mem.OpenFiles(); n != 0 {
-				t.Errorf("%d files are open after the failed Open", n)
-			}
-			after := storeFiles(t, mem)
-			for name, data := range before {
-				if after[name] != data {
-					t.Errorf("%s has changed", name)
-				}
-			}
-			if len(after) != len(before) {
-				t.Errorf("%d files became %d", len(before), len(after))
-			}
-		})
-	}
-}
-
 // A damaged block is an error for those who need it, and for nobody else; the
 // writer of level 0 is not stopped, and the damage is counted.
 func TestGet_DamagedBlock(t *testing.T) {

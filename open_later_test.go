@@ -7,13 +7,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
-	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // laterKeys is the number of keys in a laterStore.
@@ -264,44 +262,4 @@ func TestOpen_DamagedIndexLater(t *testing.T) {
 	if err := db.Verify(context.Background()); !errors.As(err, &c) {
 		t.Errorf("Verify = %v", err)
 	}
-}
-
-// A filter that can't be read in the background is reported once, and lookups do without.
-func TestOpen_UnreadableFilterLater(t *testing.T) {
-	mem := laterStore(t)
-	faults := faultfs.New(mem, nil)
-	var unusable atomic.Int64
-	opts := laterOptions(faults, func(e Event) {
-		if e.Kind == EventFilterUnusable {
-			unusable.Add(1)
-		}
-	})
-	opts.testing.readNow = 0
-	whole := mustOpen(t, "db", opts)
-	tables, later := int64(0), int64(0)
-	for _, info := range whole.Tables() {
-		tables++
-		if info.FilterBytes > 4<<10 { // it is not in what Open reads of the table
-			later++
-		}
-	}
-	closeTest(t, whole)
-
-	opts.testing.readNow = -1
-	opts.IndexMemory = 1 // so that only filters are read in the background
-	var reads atomic.Int64
-	faults.Inject(func(op vfs.Op, name string, _ int64) error {
-		// Open reads the end of each table, and only that.
-		if op == vfs.OpRead && strings.HasSuffix(name, ".sst") && reads.Add(1) > tables {
-			return syscall.EIO
-		}
-		return nil
-	})
-	db := mustOpen(t, "db", opts)
-	awaitLoaded(t, db)
-	faults.Inject(nil)
-	if n := unusable.Load(); n != later || later < 2 || db.Metrics().UnusableFilters != uint64(later) {
-		t.Errorf("%d events for %d filters, and the metrics count %d", n, later, db.Metrics().UnusableFilters)
-	}
-	wantLaterKeys(t, db)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 
@@ -102,33 +101,6 @@ func TestSidecars_Unusable(t *testing.T) {
 		t.Errorf("table %+v", info)
 	}
 	checkNoStrays(t, db)
-}
-
-// If both filters of a table are damaged, the table has none, and Tables says why.
-func TestSidecars_BothUnusable(t *testing.T) {
-	db, opts := poor(t, func(*Options) {})
-	info := db.Tables()[0]
-	table := fmt.Sprintf("%06d.sst", info.Number)
-	data := []byte(filesOf(t, db, ".sst")[table])
-	at := int(db.mems.View().Runs[0].Tables[0].Reader.Props().DataBytes)/64*64 + 70
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	data[at] ^= 1 // in the filter behind the data blocks
-	mem := opts.FS.(*vfs.Mem)
-	if err := errors.Join(writeFile(mem, "db/"+table, data), writeFile(mem, "db/"+info.FilterFile, []byte("x"))); err != nil {
-		t.Fatal(err)
-	}
-	opts.OnEvent = func(Event) {}
-	db, err := Open("db", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if info := db.Tables()[0]; !strings.Contains(info.FilterKind, "corrupt") || info.FilterBytes != 0 || db.Metrics().UnusableFilters != 2 {
-		t.Errorf("table %+v, %d filters are unusable", info, db.Metrics().UnusableFilters)
-	}
-	wantKeys(t, db, 4000)
 }
 
 // A checkpoint has the files of filters too, and keeps them when the store replaces its own.

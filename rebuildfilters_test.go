@@ -193,30 +193,6 @@ func TestRebuildFilters_Replaces(t *testing.T) {
 	}
 }
 
-// When a table is removed, so is the file of its filter, but not while an iterator needs the table.
-func TestRebuildFilters_GoWithTheirTables(t *testing.T) {
-	opts := bare(t, 8000)
-	db := openTest(t, opts)
-	mustRebuild(t, db)
-	it, all := db.NewIterator(Range{}), len(filesOf(t, db, ".flt"))
-	if err := db.Compact(context.Background(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	if held := filesOf(t, db, ".flt"); len(held) != all {
-		t.Errorf("of %d filters %d are there, with an iterator open", all, len(held))
-	}
-	if err := it.Close(); err != nil {
-		t.Fatal(err)
-	}
-	checkNoStrays(t, db) // the goroutine that reads filters back may have been the last to need a version
-	if left := filesOf(t, db, ".flt"); len(left) == all {
-		t.Errorf("all %d filters are left, of tables that are gone", len(left))
-	}
-	if r := mustRebuild(t, db); r.Rebuilt != 0 {
-		t.Errorf("the filters of a compaction were replaced: %+v", r)
-	}
-}
-
 // The file of a filter that was replaced is kept as long as a version needs it, for a checkpoint, an
 // iterator or Verify.
 func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
