@@ -1,54 +1,48 @@
 package tree
 
 import (
+	"slices"
+
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 )
 
 // A table is in all versions from the one that brings it to the one before it leaves, and so is a
 // sidecar. Its file goes when no version of that span is in use any more. To find that out, nothing
-// is counted for each table. That would mean to visit all tables of a run for each change of the run:
-// 14 ms with 50,000 tables. Only files that leave are looked at:
-//
-//   - Each file has the number of its first version (born).
-//   - The versions in use are a list, oldest first. A file that leaves is noted at the last version
-//     that has it, which is then the newest of its span.
-//   - When that version is released, the file is noted at the version before it in the list, if that
-//     one has the file, too. Otherwise nothing needs the file.
-//
-// File systems do the same with the blocks of snapshots: these are the dead lists of ZFS.
+// is counted for each table: an install would have to visit all tables of a run that changes. Each
+// file has the number of its first version (born), and one that has left is a zombie, with the number
+// of its last version, until it goes.
 
-// A leaver is a file that is not in the current version any more: a table or a sidecar.
-type leaver struct {
+// A zombie is a file that is not in the current version any more: a table or a sidecar.
+type zombie struct {
 	table   *Table   // or nil
 	sidecar *Sidecar // or nil
+	last    uint64   // number of the last version that has it
 }
 
 // born returns the number of the first version that has the file.
-func (l leaver) born() uint64 {
-	if l.table != nil {
-		return l.table.born
+func (z zombie) born() uint64 {
+	if z.table != nil {
+		return z.table.born
 	}
-	return l.sidecar.born
+	return z.sidecar.born
 }
 
 // appendLocked makes next, whose tables and sidecars are those of the current version but for
-// the change, the newest version of the list. Requires: mu is held.
+// the change, the newest version in use. Requires: mu is held.
 func (t *Tree) appendLocked(next *Version, opened []*Table, beside []*Sidecar, left []departure) {
-	if old := t.newest; old != nil {
-		next.num = old.num + 1
-		next.older, old.newer = old, next
-		old.replaced = true
-		for _, d := range left {
-			if d.table != nil {
-				old.leavers = append(old.leavers, leaver{table: d.table})
-			}
-			if s := t.sidecars[d.sidecar]; s != nil {
-				old.leavers = append(old.leavers, leaver{sidecar: s})
-			}
+	last := t.newest
+	t.newest++
+	next.num = t.newest
+	t.inUse = append(t.inUse, next.num)
+	for _, d := range left {
+		if d.table != nil {
+			t.zombies = append(t.zombies, zombie{table: d.table, last: last})
+		}
+		if s := t.sidecars[d.sidecar]; s != nil {
+			t.zombies = append(t.zombies, zombie{sidecar: s, last: last})
 		}
 	}
-	t.newest = next
 	for _, table := range opened {
 		table.born = next.num
 		t.tables[table.Meta.Num] = table
@@ -59,50 +53,42 @@ func (t *Tree) appendLocked(next *Version, opened []*Table, beside []*Sidecar, l
 	}
 }
 
-// retire takes v, which has no references any more, out of the list, and notes the files that
-// nothing needs now as obsolete. It takes time in proportion to the files that have left v.
+// retire takes v, which has no references any more, out of the versions in use, and notes the files
+// that nothing needs now as obsolete. It looks at all zombies.
 func (t *Tree) retire(v *Version) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !v.replaced { // the store is closed: all files leave
+	if v.num == t.newest { // the store is closed: all files leave
 		for table := range v.Tables() {
-			v.leavers = append(v.leavers, leaver{table: table})
+			t.zombies = append(t.zombies, zombie{table: table, last: v.num})
 		}
 		for meta := range v.Sidecars() {
-			v.leavers = append(v.leavers, leaver{sidecar: t.sidecars[meta.Num]})
+			t.zombies = append(t.zombies, zombie{sidecar: t.sidecars[meta.Num], last: v.num})
 		}
 	}
-	for _, l := range v.leavers {
-		if v.older != nil && l.born() <= v.older.num {
-			v.older.leavers = append(v.older.leavers, l)
-		} else {
-			t.dropLocked(l)
+	t.inUse = slices.DeleteFunc(t.inUse, func(num uint64) bool { return num == v.num })
+	t.zombies = slices.DeleteFunc(t.zombies, func(z zombie) bool {
+		if at, _ := slices.BinarySearch(t.inUse, z.born()); at < len(t.inUse) && t.inUse[at] <= z.last {
+			return false
 		}
-	}
-	if v.older != nil {
-		v.older.newer = v.newer
-	}
-	if v.newer != nil {
-		v.newer.older = v.older
-	} else {
-		t.newest = v.older
-	}
-	v.older, v.newer, v.leavers = nil, nil, nil
+		t.dropLocked(z)
+		return true
+	})
 }
 
 // dropLocked notes a file that no version has as obsolete. Requires: mu is held.
-func (t *Tree) dropLocked(l leaver) {
-	if l.table != nil {
-		if t.tables[l.table.Meta.Num] == l.table {
-			delete(t.tables, l.table.Meta.Num) // else the file has come back: see Tree.Step
+func (t *Tree) dropLocked(z zombie) {
+	if z.table != nil {
+		if t.tables[z.table.Meta.Num] == z.table {
+			delete(t.tables, z.table.Meta.Num) // else the file has come back: see Tree.Step
 		}
-		t.env.Obsolete(Obsolete{Name: base.TableName(l.table.Meta.Num), Table: l.table})
+		t.env.Obsolete(Obsolete{Name: base.TableName(z.table.Meta.Num), Table: z.table})
 		return
 	}
-	if t.sidecars[l.sidecar.Meta.Num] == l.sidecar {
-		delete(t.sidecars, l.sidecar.Meta.Num)
+	if t.sidecars[z.sidecar.Meta.Num] == z.sidecar {
+		delete(t.sidecars, z.sidecar.Meta.Num)
 	}
-	t.env.Obsolete(Obsolete{Name: base.FilterName(l.sidecar.Meta.Num), Sidecar: l.sidecar})
+	t.env.Obsolete(Obsolete{Name: base.FilterName(z.sidecar.Meta.Num), Sidecar: z.sidecar})
 }
 
 // A departure is a table that has left a version, or whose sidecar has.

@@ -111,8 +111,8 @@ func TestLifespan(t *testing.T) {
 		big.tree.Release(v)
 		big.checkFiles(t, held, all)
 	}
-	if last.refs.Load() != 0 || big.tree.newest != nil || len(big.tree.tables) > 0 {
-		t.Errorf("after the last release: %d references, newest %v, %d tables", last.refs.Load(), big.tree.newest, len(big.tree.tables))
+	if last.refs.Load() != 0 || len(big.tree.zombies)+len(big.tree.inUse) > 0 || len(big.tree.tables) > 0 {
+		t.Errorf("after the last release: %d references, %d zombies, %d tables", last.refs.Load(), len(big.tree.zombies), len(big.tree.tables))
 	}
 	t.Logf("%d files came and went", len(all))
 }

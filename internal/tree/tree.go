@@ -37,7 +37,9 @@ type Tree struct {
 
 	mu          lockorder.Mutex[lockorder.Tree]
 	version     *Version                  // the current one; written under editing and mu; nil: the store is closed
-	newest      *Version                  // of the list of versions in use: see lifespan.go
+	newest      uint64                    // number of the newest version
+	inUse       []uint64                  // numbers of the versions in use, ascending
+	zombies     []zombie                  // files that versions in use may have, and the current one has not
 	tables      map[base.FileNum]*Table   // tables of all versions that are in use
 	sidecars    map[base.FileNum]*Sidecar // sidecars of all versions that are in use
 	pending     map[base.FileNum]struct{} // tables and sidecars being written, not in a version yet

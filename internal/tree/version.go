@@ -20,11 +20,7 @@ type Version struct {
 	estimates atomic.Pointer[Estimates] // nil until they are asked for
 	known     passedOn                  // constant
 
-	// Guarded by the tree's mu: see lifespan.go.
-	num          uint64   // each version has a higher number than the one before it
-	older, newer *Version // the neighbours among the versions that are in use
-	replaced     bool     // there is a later version
-	leavers      []leaver // files that left later, and of all versions in use this is the last that has them
+	num uint64 // each version has a higher number than the one before it; guarded by the tree's mu
 }
 
 // newVersion returns the first version: meta with the open tables given.
