@@ -142,7 +142,7 @@ func TestStoreOfAnotherProgram(t *testing.T) {
 			t.Errorf("%s: status %d, %s", args, st, notes)
 		}
 	}
-	if _, notes, st := call("", "-C", bolt, "put", "a", "b"); st != command.Failed || !strings.Contains(notes, "is a file of bbolt, not a store") {
+	if _, notes, st := call("", "-C", bolt, "put", "a", "b"); st != command.Failed || !strings.Contains(notes, "is a file, not a store") {
 		t.Errorf("a file of bbolt: status %d, %s", st, notes)
 	}
 	if after := filesOf(t, dir); !maps.Equal(before, after) {

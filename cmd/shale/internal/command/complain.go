@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,35 +35,10 @@ func openError(dir string, err error) error {
 	case errors.Is(err, shale.ErrLocked):
 		return &sentence{fmt.Sprintf("%s has %s open for writing; try again when it ends", owner(err), output.Quote(dir)), err}
 	}
-	for at := dir; ; at = filepath.Dir(at) {
-		info, statErr := os.Stat(at)
-		switch {
-		case statErr == nil && !info.IsDir() && at == dir:
-			return &sentence{output.Quote(dir) + " is a file" + madeBy(dir) + ", not a store", err}
-		case statErr == nil && !info.IsDir():
-			return &sentence{fmt.Sprintf("%s is a file, so that no folder %s can be in it", output.Quote(at), output.Quote(dir)), err}
-		case statErr == nil || at == filepath.Dir(at):
-			return err
-		}
+	if info, statErr := os.Stat(dir); statErr == nil && !info.IsDir() {
+		return &sentence{output.Quote(dir) + " is a file, not a store", err}
 	}
-}
-
-// madeBy says which program made a file, if that is a store in one file.
-func madeBy(name string) string {
-	f, err := os.Open(name)
-	if err != nil {
-		return ""
-	}
-	defer f.Close() // only read
-	b := make([]byte, 20)
-	n, _ := f.Read(b)
-	switch {
-	case n == len(b) && (string(b[16:]) == "\xed\xda\x0c\xed" || string(b[16:]) == "\xed\x0c\xda\xed"): // by the machine's order of bytes
-		return " of bbolt"
-	case bytes.HasPrefix(b, []byte("SQLite format 3\x00")):
-		return " of SQLite"
-	}
-	return ""
+	return err
 }
 
 var ownerPattern = regexp.MustCompile(`owned by (process \d+)`)

@@ -50,7 +50,7 @@ func TestFileIsNoStore(t *testing.T) {
 			t.Errorf("%v: status %d, %s", args, st, notes)
 		}
 	}
-	if _, notes, st := call("", "-C", filepath.Join(file, "sub"), "put", "k", "v"); st != Failed || !strings.HasPrefix(notes, "shale: "+file+" is a file, so") {
+	if _, notes, st := call("", "-C", filepath.Join(file, "sub"), "put", "k", "v"); st != Failed || !strings.Contains(notes, "not a directory") {
 		t.Errorf("put into a folder of a file: status %d, %s", st, notes)
 	}
 }

@@ -19,7 +19,7 @@ the same script; - stands for none. The ratio is the measured rate divided by th
 		if err := s.awaitLoaded(ctx); err != nil {
 			return Failed, err
 		}
-		list, err := s.tablesOf(words, nil)
+		list, err := s.tablesOf(words)
 		if err != nil {
 			return Failed, err
 		}

@@ -44,14 +44,14 @@ type finder struct {
 // see.
 func findCommand() *Command {
 	c := newCommand("find KEY", needsNothing, "all versions of a key in all files, and which of them a get sees", `
-Searches every log and table, even those that the manifest does not name. It searches tables whatever their
-filters say, and counts what they would say. Status 1 if a get would not find the key.`)
+Searches every log, and every table that the manifest names. It searches tables whatever their filters say, and
+counts what they would say. Status 1 if a get would not find the key.`)
 	c.keys = 1
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		var x finder
 		err := s.settled(func(f *folder) error {
 			x = finder{f: f, key: words[0].bytes(), note: s.note}
-			for _, look := range []func(context.Context) error{x.inLogs, x.inTables, x.inStrays} {
+			for _, look := range []func(context.Context) error{x.inLogs, x.inTables} {
 				if err := look(ctx); err != nil {
 					return err
 				}
@@ -199,25 +199,6 @@ func (x *finder) through(ctx context.Context, num base.FileNum, s sighting) erro
 		}
 		return v.Err()
 	})
-}
-
-// inStrays searches the tables that the manifest does not name. A compaction has replaced
-// them, or is writing them.
-func (x *finder) inStrays(ctx context.Context) error {
-	named := map[base.FileNum]bool{}
-	for _, p := range x.f.places() {
-		named[p.table.Num] = true
-	}
-	for _, num := range x.f.numbers(base.FileTable) {
-		if named[num] {
-			continue
-		}
-		err := x.through(ctx, num, sighting{file: base.TableName(num), where: "-", gone: "the manifest does not name the table"})
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
 }
 
 // sort sorts the versions in the order in which a lookup finds them. It returns the index of

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
@@ -162,15 +161,6 @@ func (p *place) String() string {
 		return "in no level: the manifest does not name it"
 	}
 	return fmt.Sprintf("%s run %d", levelName(p.level), p.run)
-}
-
-// info returns what the manifest states about the table.
-func (p *place) info() shale.TableInfo {
-	t := p.table
-	return shale.TableInfo{
-		Level: p.level, Run: p.run, Number: uint64(t.Num), Size: t.Size, Entries: t.Entries, Tombstones: t.Tombstones,
-		Smallest: t.Smallest, Largest: t.Largest,
-	}
 }
 
 // places returns the tables of the version in the order in which a lookup asks them.

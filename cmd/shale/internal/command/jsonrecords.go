@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -63,9 +62,6 @@ func (r *jsonReader) next() (record, error) {
 		err = fmt.Errorf("field %q is not a string", r.key)
 	}
 	if err == nil {
-		err = r.twice(text, fields)
-	}
-	if err == nil {
 		raw := fields[r.value]
 		rec.notText = len(raw) > 0 && raw[0] != '"'
 		rec.value, _, err = bytesOf(fields, r.value)
@@ -74,52 +70,6 @@ func (r *jsonReader) next() (record, error) {
 		return record{}, r.bad(err)
 	}
 	return rec, nil
-}
-
-// twice returns an error if the object in text has a field of the record twice; fields has only
-// the last one of the two. Requires: text is JSON.
-func (r *jsonReader) twice(text []byte, fields map[string]json.RawMessage) error {
-	if members(text) == len(fields) {
-		return nil
-	}
-	seen := map[string]bool{}
-	d := json.NewDecoder(bytes.NewReader(text))
-	_, _ = d.Token() // the opening brace, which is there because text is JSON
-	for d.More() {
-		name, _ := d.Token()
-		text, _ := name.(string)
-		if seen[text] && slices.Contains([]string{r.key, r.key + base64Suffix, r.value, r.value + base64Suffix}, text) {
-			return fmt.Errorf("there are two fields %q", text)
-		}
-		seen[text] = true
-		var value json.RawMessage
-		_ = d.Decode(&value)
-	}
-	return nil
-}
-
-// members returns the number of members of the object in text. It counts colons.
-func members(text []byte) (n int) {
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			for i++; text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-		case ':':
-			if depth == 1 {
-				n++
-			}
-		}
-	}
-	return n
 }
 
 // bytesOf returns the bytes of a field, or of the field with the same name and base64Suffix. A

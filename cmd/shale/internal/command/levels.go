@@ -11,34 +11,10 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// openOrRead opens the store for a command that reads. If the store can't be opened because it
-// is damaged, openOrRead returns what the manifest states about it.
-func (s *Session) openOrRead(c *Command) (*folder, error) {
-	err := s.OpenFor(c.Title, Reads)
-	if !isDamage(err) {
-		return nil, err
-	}
-	fmt.Fprintf(s.Notes, "shale: %s; what the manifest says is shown\n", plain(err))
-	return s.lookInto()
-}
-
 func levelsCommand() *Command {
-	c := newCommand("levels", needsNothing, "the levels of the tree", "Prints a line for each level that has tables, and one for the memtables.")
+	c := newCommand("levels", Reads, "the levels of the tree", "Prints a line for each level that has tables, and one for the memtables.")
 	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
-		f, err := s.openOrRead(c)
-		if err != nil {
-			return Failed, err
-		}
 		g := output.NewGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")
-		if f != nil {
-			for i := range f.version().Levels {
-				if t := f.version().Totals(i); t.Tables > 0 {
-					g.Row(levelName(i), len(f.version().Levels[i].Runs), t.Tables, output.SizeCell(t.Bytes), t.Entries, t.Tombstones,
-						output.SizeCell(t.FilterBytes), bits(8*float64(t.FilterBytes)/float64(max(t.Keys, 1))))
-				}
-			}
-			return Absent, s.Show(g)
-		}
 		m := s.DB.Metrics()
 		g.Row("memtables", "", "", output.SizeCell(m.MemtableBytes), m.MemtableEntries, "", "", "")
 		for _, l := range m.Levels {
@@ -52,14 +28,10 @@ func levelsCommand() *Command {
 }
 
 func tablesCommand() *Command {
-	c := newCommand("tables [LEVEL]", needsNothing, "the tables, with their key ranges",
+	c := newCommand("tables [LEVEL]", Reads, "the tables, with their key ranges",
 		"Prints a line for each table, or for each table of one level. The newest run of a level is run 0, and comes first.")
 	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
-		f, err := s.openOrRead(c)
-		if err != nil {
-			return Failed, err
-		}
-		list, err := s.tablesOf(words, f)
+		list, err := s.tablesOf(words)
 		if err != nil {
 			return Failed, err
 		}
@@ -68,7 +40,7 @@ func tablesCommand() *Command {
 			g.Row(levelName(t.Level), t.Run, tableName(t.Number), output.SizeCell(t.Size), t.Entries,
 				t.Tombstones, output.KeysCell(t.Smallest, t.Largest))
 		}
-		return foundIf(len(list) > 0 && f == nil), s.Show(g)
+		return foundIf(len(list) > 0), s.Show(g)
 	})
 }
 
@@ -90,16 +62,9 @@ func (s *Session) awaitLoaded(ctx context.Context) error {
 }
 
 // tablesOf returns the tables of the level that the first word names, or all tables if there is
-// no word. If f is not nil, it takes the tables from f, because the store can't be opened.
-func (s *Session) tablesOf(words []Word, f *folder) ([]shale.TableInfo, error) {
-	var all []shale.TableInfo
-	if f == nil {
-		all = s.DB.Tables()
-	} else {
-		for _, p := range f.places() {
-			all = append(all, p.info())
-		}
-	}
+// no word.
+func (s *Session) tablesOf(words []Word) ([]shale.TableInfo, error) {
+	all := s.DB.Tables()
 	if len(words) == 0 {
 		return all, nil
 	}

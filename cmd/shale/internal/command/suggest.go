@@ -10,15 +10,11 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// synonyms maps names from other programs, and from earlier versions, to commands.
+// synonyms maps names from other programs to commands.
 var synonyms = map[string]string{
-	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan",
-	"q": "quit", "bye": "quit", "keys": "scan --keys", "?": "help", "info": "metrics", "stats": "metrics", "backup": "checkpoint",
-	"first": "scan --limit 1", "last": "scan --reverse --limit 1", "may": "has --filters", "version": "shale --version",
-	"tree": "serve", "source": "shale -C DIR <FILE",
-	"ship": "shale-remote ship", "restore": "shale-remote restore", "promote": "shale-remote promote", "pin": "shale-remote pin",
-	"pins": "shale-remote pins", "unpin": "shale-remote unpin", "collect": "shale-remote collect", "salvage": "shale-remote salvage",
-	"verify": "check, or shale-remote verify",
+	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan", "keys": "scan --keys",
+	"q": "quit", "?": "help", "info": "metrics", "stats": "metrics", "backup": "checkpoint", "verify": "check, or shale-remote verify",
+	"ship": "shale-remote ship", "restore": "shale-remote restore",
 }
 
 // unknownCommand returns the error that w is not a command. It asks which command may be meant.
