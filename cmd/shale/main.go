@@ -15,8 +15,6 @@
 //	"two words\n\x00é"    quoted: with the escapes of Go, any bytes
 //	0x6b6579              in hexadecimal: the bytes 6b 65 79
 //
-//	@FILE                 where a key or a value is expected: the bytes of the file
-//
 // A word is printed bare if possible, and quoted otherwise. So what is printed can be used as
 // input again and means the same bytes. A single get is different if its output is a file or a
 // pipe: it prints the bytes of the value, for other programs. On a shell's command line each

@@ -67,11 +67,6 @@ func addLine(b *shale.Batch, line string) error {
 	if err != nil || len(words) == 0 {
 		return err
 	}
-	for i, w := range words[1:] {
-		if words[i+1], err = readFile(w); err != nil {
-			return err
-		}
-	}
 	switch verb := words[0].Text; {
 	case verb == "put" && len(words) == 3:
 		return b.Put([]byte(words[1].Text), []byte(words[2].Text))

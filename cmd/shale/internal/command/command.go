@@ -68,7 +68,6 @@ type Command struct {
 	access Access
 	late   bool     // the command opens the store itself, once it has its input
 	keys   int      // how many of the first words are keys; -1: all
-	files  int      // how many of the first words may be @FILE, if more than keys
 	values []string // the possible values of the first word
 
 	run      run
@@ -143,9 +142,6 @@ func (c *Command) parse(given []Word) ([]Word, error) {
 		return nil, nil
 	}
 	words := c.words(c.Flags().Args())
-	if err := c.readFiles(words); err != nil {
-		return nil, err
-	}
 	if least, most := c.number(); len(words) < least || most >= 0 && len(words) > most {
 		return nil, fmt.Errorf("usage: %s; help %s says more", c.usage(), c.Title)
 	}

@@ -25,9 +25,6 @@ func (a *argument) Type() string   { return a.kind }
 // Set parses the argument. Its error is a sentence about the option.
 func (a *argument) Set(token string) error {
 	w, err := a.word(token)
-	if err == nil && (a.kind == "KEY" || a.kind == "VALUE") {
-		w, err = readFile(w)
-	}
 	if err != nil {
 		return fmt.Errorf("--%s: %w", a.name, err)
 	}
@@ -84,7 +81,7 @@ func named[T any](c *Command, p *T, name, help string, names []string, values ..
 	}, names...)
 }
 
-// key adds an option whose argument is a key, or @FILE; *p is nil if it is not given.
+// key adds an option whose argument is a key; *p is nil if it is not given.
 func (c *Command) key(p *[]byte, name, help string) {
 	c.option(name, "KEY", help, func(w Word) error { *p = append([]byte{}, w.Text...); return nil })
 }

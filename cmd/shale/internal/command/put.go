@@ -13,19 +13,18 @@ func putCommand() *Command {
 	c := newCommand("put KEY VALUE", creates, "set the value of a key", `
 Creates the store if its folder is empty or does not exist. shale --new also creates it in a folder that
 has other files. A bare - as the value stands for all of standard input, byte for byte; it can't be used
-at the prompt, or in a script that is read from standard input. Wherever a command takes a key or a
-value, @FILE stands for the bytes of that file; write "@x" for the word @x.`)
-	c.keys, c.files, c.late = 1, 2, true
+at the prompt, or in a script that is read from standard input.`)
+	c.keys, c.late = 1, true
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		value := []byte(words[1].Text)
 		if in, err := s.input(ctx, words[1]); err != nil {
 			return Failed, err
 		} else if in != nil {
-			if value, err = io.ReadAll(io.LimitReader(in, maxValue+1)); err != nil {
+			if value, err = io.ReadAll(io.LimitReader(in, shale.MaxValueSize+1)); err != nil {
 				return Failed, fmt.Errorf("read the value: %w", err)
 			}
-			if len(value) > maxValue {
-				return Failed, fmt.Errorf("standard input has more than %s, the largest size of a value", output.Plural(maxValue, "byte"))
+			if len(value) > shale.MaxValueSize {
+				return Failed, fmt.Errorf("standard input has more than %s, the largest size of a value", output.Plural(shale.MaxValueSize, "byte"))
 			}
 		}
 		var b shale.Batch

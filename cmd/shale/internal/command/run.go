@@ -106,9 +106,6 @@ func (s *Session) runMode(env Environment, f flags) Status {
 		s.Mode = AtPrompt
 		return env.Prompt(s, env)
 	}
-	if err := checkInput(env.In); err != nil {
-		return s.Complain(err)
-	}
 	s.Mode = script
 	return s.runScript(env.In)
 }

@@ -3,14 +3,10 @@ package command
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/quoting"
 )
 
@@ -67,19 +63,9 @@ func parseArg(arg string) (Word, error) {
 		err = fmt.Errorf("argument %s begins with a quote: %w", arg, err)
 	}
 	if err != nil && quoting.IsHex(arg) {
-		err = errors.New(strings.ReplaceAll(err.Error(), strconv.Quote(arg), inQuotes(arg, true)))
+		err = errors.New(strings.ReplaceAll(err.Error(), strconv.Quote(arg), "'"+strconv.Quote(arg)+"'"))
 	}
 	return Word{Text: text, Literal: literal, argument: true}, err
-}
-
-// inQuotes returns text as a word that is always literal. For an argument, it has the quotes that
-// the shell takes away too.
-func inQuotes(text string, argument bool) string {
-	word := strconv.Quote(text)
-	if argument {
-		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
-	return word
 }
 
 func SkipSpace(s string, i int) int {
@@ -103,49 +89,3 @@ func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\
 
 // bytes returns w as a key or a value.
 func (w Word) bytes() []byte { return []byte(w.Text) }
-
-// readFiles replaces words @FILE by the bytes of the file, where c expects keys and values.
-func (c *Command) readFiles(words []Word) error {
-	n := max(c.keys, c.files)
-	if c.keys < 0 {
-		n = len(words)
-	}
-	for i := range min(n, len(words)) {
-		var err error
-		if words[i], err = readFile(words[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readFile returns a word with the bytes of FILE if w is @FILE, and otherwise w.
-func readFile(w Word) (Word, error) {
-	if w.Literal || len(w.Text) < 2 || w.Text[0] != '@' {
-		return w, nil
-	}
-	b, err := fileBytes(w.Text[1:])
-	if err != nil {
-		return w, fmt.Errorf("%s: %w; write %s for the word", w.Text, err, inQuotes(w.Text, w.argument))
-	}
-	return Word{Text: string(b), Literal: true}, nil
-}
-
-const maxValue = shale.MaxValueSize
-
-// fileBytes returns the content of a file. It fails if that is larger than the largest value.
-func fileBytes(name string) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // only read
-	if info, err := f.Stat(); err == nil && info.Size() > int64(maxValue) {
-		return nil, fmt.Errorf("the file has %s bytes, and a value has at most %s", output.Number(info.Size()), output.Number(maxValue))
-	}
-	b, err := io.ReadAll(io.LimitReader(f, int64(maxValue)+1))
-	if err == nil && len(b) > maxValue { // a pipe has no size before it is read
-		err = fmt.Errorf("it has more than %s bytes, the largest size of a value", output.Number(maxValue))
-	}
-	return b, err
-}
