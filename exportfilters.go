@@ -94,9 +94,9 @@ type filterExport struct {
 // A filterSource is where the filter of a table comes from: a table of the store, or bytes
 // that were made for the export. If it has neither, there is no filter.
 type filterSource struct {
-	table  *tree.Table
-	beside *sstable.Sidecar // the sidecar with the table's filter; nil: the filter is in the table
-	made   []byte
+	table   *tree.Table
+	sidecar *sstable.Sidecar // the sidecar with the table's filter; nil: the filter is in the table
+	made    []byte
 }
 
 // take fixes the state. The snapshot keeps flushes and compactions from dropping what was
@@ -190,7 +190,7 @@ func (x *filterExport) addRun(r *tree.Run) {
 	var sources []filterSource
 	for _, t := range r.Tables {
 		run.Tables = append(run.Tables, bundle.Table{Smallest: t.Meta.Smallest, Largest: t.Meta.Largest, Keys: t.Reader.Props().Keys})
-		sources = append(sources, filterSource{table: t, beside: x.db.tree.SidecarOf(x.view.Version, t)})
+		sources = append(sources, filterSource{table: t, sidecar: x.db.tree.SidecarOf(x.view.Version, t)})
 	}
 	if len(run.Tables) > 0 {
 		x.spec.Runs, x.sources = append(x.spec.Runs, run), append(x.sources, sources)
@@ -225,7 +225,7 @@ func (x *filterExport) filter(run, table int) ([]byte, error) {
 		return s.made, nil
 	}
 	var err error
-	x.buf, err = s.table.Reader.AppendFilter(x.buf[:0], s.beside)
+	x.buf, err = s.table.Reader.AppendFilter(x.buf[:0], s.sidecar)
 	if unusable(err) {
 		if s.table.Reader.FilterErr() == nil { // else it was reported when the table was opened
 			x.db.events.emit(Event{Kind: EventFilterUnusable, Tables: []uint64{uint64(s.table.Meta.Num)}, Err: err})

@@ -333,20 +333,20 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 	e := db.tree.Begin()
 	defer e.End()
 	edit := new(manifest.Edit)
-	var beside []*tree.Sidecar
+	var sidecars []*tree.Sidecar
 	for _, m := range made {
 		now, there := e.Old.Meta.Current(m.table.Meta)
 		if !there {
 			continue
 		}
-		edit.Sidecars = append(edit.Sidecars, manifest.Beside{Level: now.Level, Num: now.Table.Num, Sidecar: m.sidecar.Meta, Table: now.Table})
-		beside = append(beside, m.sidecar)
+		edit.Sidecars = append(edit.Sidecars, manifest.SidecarChange{Level: now.Level, Num: now.Table.Num, Sidecar: m.sidecar.Meta, Table: now.Table})
+		sidecars = append(sidecars, m.sidecar)
 		done = append(done, m)
 	}
 	if len(done) == 0 {
 		return nil, nil
 	}
-	if err := e.Log(edit, nil, beside, db.filters.Epoch); err != nil {
+	if err := e.Log(edit, nil, sidecars, db.filters.Epoch); err != nil {
 		return nil, err
 	}
 	// The tables stay the same, so lookups under way may ask the one filter or the

@@ -32,7 +32,7 @@ type Edit struct {
 	Added   []Added
 	// Sidecars gives new sidecars to tables that the store has already. A table in Added has
 	// its sidecar in its own description.
-	Sidecars []Beside
+	Sidecars []SidecarChange
 	// Sessions are those that have led to the state before the first edit that is appended, oldest
 	// first. Only the first edit of a snapshot has them.
 	Sessions []Session
@@ -90,13 +90,13 @@ func (e *Edit) byLevel() (removed [NumLevels]map[base.FileNum]*Table, added [Num
 }
 
 // sidecarsByLevel returns the edit's sidecars by level and table.
-func (e *Edit) sidecarsByLevel() (sidecars [NumLevels]map[base.FileNum]Beside, err error) {
+func (e *Edit) sidecarsByLevel() (sidecars [NumLevels]map[base.FileNum]SidecarChange, err error) {
 	for _, b := range e.Sidecars {
 		if err := checkLevel(b.Level); err != nil {
 			return sidecars, err
 		}
 		if sidecars[b.Level] == nil {
-			sidecars[b.Level] = make(map[base.FileNum]Beside)
+			sidecars[b.Level] = make(map[base.FileNum]SidecarChange)
 		}
 		sidecars[b.Level][b.Num] = b
 	}

@@ -27,7 +27,7 @@ func fullEdit() *Edit {
 			Entries: 100, Tombstones: 5, Keys: 95, RawKeyBytes: 800, RawValueBytes: 3000, FilterBytes: 192, FilterBits: 9.5,
 			Sidecar: &Sidecar{Num: 14, Size: 357, Checksum: 0xcafef00d, FilterBytes: 288, FilterBits: 20},
 		}}},
-		Sidecars: []Beside{{Level: 2, Num: 9, Sidecar: &Sidecar{Num: 15, Size: 229, Checksum: 0xfeedbeef, FilterBytes: 160, FilterBits: 12.5}}},
+		Sidecars: []SidecarChange{{Level: 2, Num: 9, Sidecar: &Sidecar{Num: 15, Size: 229, Checksum: 0xfeedbeef, FilterBytes: 160, FilterBits: 12.5}}},
 	}
 }
 
@@ -82,7 +82,7 @@ func TestEdit_RoundTrip(t *testing.T) {
 		{Added: []Added{{Level: 6, Run: math.MaxUint64, Table: &Table{Num: math.MaxUint64, Size: maxTableSize, Checksum: math.MaxUint32,
 			Smallest: []byte{}, Largest: make([]byte, 70000), MaxSeq: base.MaxSeq, Entries: math.MaxUint64, Tombstones: math.MaxUint64,
 			Keys: math.MaxUint64, RawKeyBytes: math.MaxUint64, RawValueBytes: math.MaxUint64, FilterBytes: maxTableSize}}}},
-		{Sidecars: []Beside{{Level: 6, Num: math.MaxUint64, Sidecar: &Sidecar{Num: math.MaxUint64, Size: maxTableSize,
+		{Sidecars: []SidecarChange{{Level: 6, Num: math.MaxUint64, Sidecar: &Sidecar{Num: math.MaxUint64, Size: maxTableSize,
 			Checksum: math.MaxUint32, FilterBytes: maxTableSize, FilterBits: maxFilterBits}}}},
 	}
 	for _, want := range edits {

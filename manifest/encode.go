@@ -53,12 +53,12 @@ func (e *Edit) appendTo(dst []byte) []byte {
 	}
 	for _, a := range e.Added {
 		if s := a.Table.Sidecar; s != nil {
-			content = appendBeside(content[:0], a.Level, a.Table.Num, s)
+			content = appendSidecarChange(content[:0], a.Level, a.Table.Num, s)
 			dst = fields.Append(dst, tagSidecar, content)
 		}
 	}
 	for _, b := range e.Sidecars {
-		content = appendBeside(content[:0], b.Level, b.Num, b.Sidecar)
+		content = appendSidecarChange(content[:0], b.Level, b.Num, b.Sidecar)
 		dst = fields.Append(dst, tagSidecar, content)
 	}
 	for _, s := range e.Sessions {
@@ -152,7 +152,7 @@ func (e *Edit) decodeField(tag uint64, d decoder) (known bool) {
 	case tagAdded:
 		e.Added = append(e.Added, d.added())
 	case tagSidecar:
-		e.Sidecars = append(e.Sidecars, d.beside())
+		e.Sidecars = append(e.Sidecars, d.sidecarChange())
 	case tagSession:
 		e.Sessions = append(e.Sessions, d.session())
 	default:

@@ -161,7 +161,7 @@ func TestLimits_LargeManifests(t *testing.T) {
 			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Removed: []Removed{{Level: 1, Num: num(i)}}}}
 		},
 		"sidecars": func(i int) []Edit {
-			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Sidecars: []Beside{{Level: 1, Num: num(i), Sidecar: &Sidecar{Num: num(i + n), Size: 1, FilterBytes: 1}}}}}
+			return []Edit{{Added: []Added{added(i, 1, 1)}}, {Sidecars: []SidecarChange{{Level: 1, Num: num(i), Sidecar: &Sidecar{Num: num(i + n), Size: 1, FilterBytes: 1}}}}}
 		},
 	} {
 		header := appendHeader(nil, 1, 1)

@@ -288,14 +288,14 @@ func TestManifest_GoldenFiles(t *testing.T) {
 	golden(t, "current-v1", readFile(t, m, "CURRENT"))
 }
 
-// besideLife goes on from life: tables get sidecars, one sidecar is replaced, and a table
+// sidecarLife goes on from life: tables get sidecars, one sidecar is replaced, and a table
 // moves with its sidecar.
-func besideLife() []*Edit {
+func sidecarLife() []*Edit {
 	moved := table(8, "g", "z")
 	moved.Sidecar = sidecar(22)
 	return append(life(),
-		&Edit{Sidecars: []Beside{{Level: 6, Num: 7, Sidecar: sidecar(20)}, {Level: 6, Num: 8, Sidecar: sidecar(21)}}},
-		&Edit{Sidecars: []Beside{{Level: 6, Num: 8, Sidecar: sidecar(22)}}},
+		&Edit{Sidecars: []SidecarChange{{Level: 6, Num: 7, Sidecar: sidecar(20)}, {Level: 6, Num: 8, Sidecar: sidecar(21)}}},
+		&Edit{Sidecars: []SidecarChange{{Level: 6, Num: 8, Sidecar: sidecar(22)}}},
 		&Edit{Removed: []Removed{{Level: 6, Num: 8}}, Added: []Added{{Level: 5, Table: moved}}})
 }
 
@@ -310,7 +310,7 @@ func TestManifest_Sidecars(t *testing.T) {
 	s := &State{Version: &Version{}, StoreID: 0x1122334455667788, NextFileNum: 2, MinLog: 1}
 	l, err := Create(m, dir, 1, s)
 	mustNil(t, err)
-	for _, e := range besideLife() {
+	for _, e := range sidecarLife() {
 		v, err := s.Version.Apply(e)
 		mustNil(t, err)
 		s, err = s.Apply(e, v)
@@ -341,7 +341,7 @@ func TestManifest_Sidecars(t *testing.T) {
 func TestEdit_Rebase(t *testing.T) {
 	planned := mustParse(t, "L0.9: 000009:[a-z]\nL1: 000001:[a-c] 000002:[d-f]")
 	move := &Edit{Removed: []Removed{{Level: 1, Num: 2}}, Added: []Added{{Level: 3, Table: planned.Levels[1].Runs[0].Tables[1]}, {Level: 1, Table: table(11, "x", "z")}}}
-	v, err := planned.Apply(&Edit{Sidecars: []Beside{{Level: 1, Num: 2, Sidecar: sidecar(20)}, {Level: 0, Num: 9, Sidecar: sidecar(21)}}})
+	v, err := planned.Apply(&Edit{Sidecars: []SidecarChange{{Level: 1, Num: 2, Sidecar: sidecar(20)}, {Level: 0, Num: 9, Sidecar: sidecar(21)}}})
 	mustNil(t, err)
 	move.Rebase(v)
 	v, err = v.Apply(move)

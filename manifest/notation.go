@@ -234,8 +234,8 @@ func (t *Table) parseProperty(s string) error {
 		return err
 	}
 	if name == "sidecar" {
-		beside, err := parseSidecar(value)
-		t.Sidecar = beside
+		side, err := parseSidecar(value)
+		t.Sidecar = side
 		return err
 	}
 	if name == "seq" {

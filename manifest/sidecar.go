@@ -21,9 +21,9 @@ type Sidecar struct {
 	FilterBits  float64 // bits of the filter for each key
 }
 
-// A Beside gives a table in a level a sidecar. If the table has one already, the new one
+// A SidecarChange gives a table in a level a sidecar. If the table has one already, the new one
 // takes its place, and the old file becomes obsolete.
-type Beside struct {
+type SidecarChange struct {
 	Level   int
 	Num     base.FileNum // of the table
 	Sidecar *Sidecar
@@ -45,19 +45,19 @@ func (s *Sidecar) check() error {
 	return nil
 }
 
-// appendBeside appends the content of a field for a sidecar:
+// appendSidecarChange appends the content of a field for a sidecar:
 //
 // level · table · number · size · checksum u32 · filter bytes · filter bits f64
-func appendBeside(dst []byte, level int, table base.FileNum, s *Sidecar) []byte {
+func appendSidecarChange(dst []byte, level int, table base.FileNum, s *Sidecar) []byte {
 	dst = fields.AppendUvarints(dst, uint64(level), uint64(table), uint64(s.Num), uint64(s.Size))
 	dst = appendUint32(dst, s.Checksum)
 	dst = fields.AppendUvarints(dst, uint64(s.FilterBytes))
 	return appendFloat(dst, s.FilterBits)
 }
 
-// beside decodes what appendBeside has encoded, and checks the sidecar.
-func (d decoder) beside() Beside {
-	b := Beside{Level: d.level(), Num: base.FileNum(d.Uvarint())}
+// sidecarChange decodes what appendSidecarChange has encoded, and checks the sidecar.
+func (d decoder) sidecarChange() SidecarChange {
+	b := SidecarChange{Level: d.level(), Num: base.FileNum(d.Uvarint())}
 	s := &Sidecar{Num: base.FileNum(d.Uvarint()), Size: d.Int64(), Checksum: d.Uint32()}
 	s.FilterBytes, s.FilterBits = d.Int64(), math.Float64frombits(d.Uint64())
 	if d.Err == nil {
@@ -109,7 +109,7 @@ func (e *Edit) foldSidecars() error {
 	for _, a := range e.Added {
 		added[place{a.Level, a.Table.Num}] = a.Table
 	}
-	e.Sidecars = slices.DeleteFunc(e.Sidecars, func(b Beside) bool {
+	e.Sidecars = slices.DeleteFunc(e.Sidecars, func(b SidecarChange) bool {
 		t := added[place{b.Level, b.Num}]
 		if t != nil {
 			t.Sidecar = b.Sidecar // no other goroutine has the table yet
@@ -177,7 +177,7 @@ func (e *Edit) Rebase(v *Version) {
 
 // applySidecars returns runs in which the tables have the given sidecars. It copies what it
 // changes. It fails if one of the tables is not there.
-func applySidecars(runs []Run, given map[base.FileNum]Beside) ([]Run, error) {
+func applySidecars(runs []Run, given map[base.FileNum]SidecarChange) ([]Run, error) {
 	if len(given) == 0 {
 		return runs, nil
 	}

@@ -86,8 +86,8 @@ func (s *State) applyCounters(e *Edit) error {
 	for _, a := range e.Added {
 		s.NextFileNum = max(s.NextFileNum, a.Table.Num+1)
 		s.LastSeq = max(s.LastSeq, a.Table.MaxSeq)
-		if beside := a.Table.Sidecar; beside != nil {
-			s.NextFileNum = max(s.NextFileNum, beside.Num+1)
+		if side := a.Table.Sidecar; side != nil {
+			s.NextFileNum = max(s.NextFileNum, side.Num+1)
 		}
 	}
 	for _, b := range e.Sidecars {

@@ -36,10 +36,10 @@ func TestTransfer_RefusesWhatDecodeEditRefuses(t *testing.T) {
 		"table":            {Added: []Added{{Level: 1, Table: table(1, "b", "a")}}},
 		"sealed log":       {SealedLog: &SealedLog{Num: 2, Length: -1}},
 		"sequence":         {LastSeq: base.MaxSeq + 1},
-		"level of sidecar": {Sidecars: []Beside{{Level: -1, Num: 1, Sidecar: sidecar(20)}}},
-		"sidecar":          {Sidecars: []Beside{{Level: 1, Num: 1, Sidecar: &Sidecar{}}}},
-		"two sidecars":     {Sidecars: []Beside{{Level: 1, Num: 1, Sidecar: sidecar(20)}, {Level: 1, Num: 1, Sidecar: sidecar(21)}}},
-		"two, one added":   {Added: []Added{{Level: 1, Table: beside}}, Sidecars: []Beside{{Level: 1, Num: 1, Sidecar: sidecar(21)}}},
+		"level of sidecar": {Sidecars: []SidecarChange{{Level: -1, Num: 1, Sidecar: sidecar(20)}}},
+		"sidecar":          {Sidecars: []SidecarChange{{Level: 1, Num: 1, Sidecar: &Sidecar{}}}},
+		"two sidecars":     {Sidecars: []SidecarChange{{Level: 1, Num: 1, Sidecar: sidecar(20)}, {Level: 1, Num: 1, Sidecar: sidecar(21)}}},
+		"two, one added":   {Added: []Added{{Level: 1, Table: beside}}, Sidecars: []SidecarChange{{Level: 1, Num: 1, Sidecar: sidecar(21)}}},
 	} {
 		if b, err := e.Encode(nil); err == nil || len(b) > 0 {
 			t.Errorf("%s: Encode = %x, %v; want an error and nothing", name, b, err)

@@ -53,7 +53,7 @@ func parseEdit(text string) (*Edit, error) {
 			if err != nil {
 				return nil, err
 			}
-			e.Sidecars = append(e.Sidecars, Beside{Level: level, Num: base.FileNum(num), Sidecar: s})
+			e.Sidecars = append(e.Sidecars, SidecarChange{Level: level, Num: base.FileNum(num), Sidecar: s})
 		default:
 			return nil, fmt.Errorf("line %q", line)
 		}
@@ -397,7 +397,7 @@ func TestApply_SidecarsLookAtFewTables(t *testing.T) {
 	e := new(Edit)
 	for _, at := range []int{0, 1, 777, n / 2, n - 1} {
 		sort.Search(n, func(i int) bool { table(i); return i >= at })
-		e.Sidecars = append(e.Sidecars, Beside{Level: 6, Num: base.FileNum(at + 1), Sidecar: sidecar(base.FileNum(2*n + at)), Table: table(at)})
+		e.Sidecars = append(e.Sidecars, SidecarChange{Level: 6, Num: base.FileNum(at + 1), Sidecar: sidecar(base.FileNum(2*n + at)), Table: table(at)})
 	}
 	v := new(Version)
 	v.Levels[6].Runs = []Run{run}

@@ -149,12 +149,12 @@ func (s *survey) flushed() (last base.Seq) {
 func (c *checker) table(t *manifest.Table) error {
 	name := base.TableName(t.Num)
 	m := &merge{s: c.s} // its method lost makes the findings
-	beside, err := c.beside(t)
+	side, err := c.openFilter(t)
 	if err != nil {
 		return err
 	}
-	if beside != nil {
-		defer beside.Close() // only read
+	if side != nil {
+		defer side.Close() // only read
 	}
 	f, err := c.s.fs.Open(c.s.path(name))
 	if err != nil {
@@ -183,7 +183,7 @@ func (c *checker) table(t *manifest.Table) error {
 		Num: t.Num, StoreID: c.s.storeID, Seq: t.MaxSeq, Size: t.Size, Checksum: t.Checksum, NoFilter: true,
 	})
 	if err == nil {
-		err = c.verify(t, r, beside)
+		err = c.verify(t, r, side)
 	}
 	if err != nil {
 		if !isDamage(err) {
@@ -204,15 +204,15 @@ func (c *checker) table(t *manifest.Table) error {
 	return nil
 }
 
-// A besideFile is an open filter file of a table, and its reader.
-type besideFile struct {
+// A filterFile is an open filter file of a table, and its reader.
+type filterFile struct {
 	vfs.File
 	sidecar *sstable.Sidecar
 }
 
-// beside opens and checks the filter file of a table. It returns nil if there is none, or
+// openFilter opens and checks the filter file of a table. It returns nil if there is none, or
 // if it is damaged, which becomes a finding. The caller closes it.
-func (c *checker) beside(t *manifest.Table) (*besideFile, error) {
+func (c *checker) openFilter(t *manifest.Table) (*filterFile, error) {
 	if t.Sidecar == nil {
 		return nil, nil
 	}
@@ -230,7 +230,7 @@ func (c *checker) beside(t *manifest.Table) (*besideFile, error) {
 	}
 	c.read.Files++
 	c.read.Bytes += t.Sidecar.Size
-	b := &besideFile{f, sstable.NewSidecar(f, sstable.SidecarInfo{
+	b := &filterFile{f, sstable.NewSidecar(f, sstable.SidecarInfo{
 		Num: t.Sidecar.Num, StoreID: c.s.storeID, Table: t.Num, TableChecksum: t.Checksum, Size: t.Sidecar.Size, Checksum: t.Sidecar.Checksum,
 	})}
 	if err := b.sidecar.Check(); err != nil {
@@ -244,11 +244,11 @@ func (c *checker) beside(t *manifest.Table) (*besideFile, error) {
 // verify checks the table, and with it the filter file if there is one. An error is
 // about the table. A filter that lacks keys of the table is a finding, and the
 // table is then checked alone.
-func (c *checker) verify(t *manifest.Table, r *sstable.Reader, beside *besideFile) error {
-	if beside == nil {
+func (c *checker) verify(t *manifest.Table, r *sstable.Reader, side *filterFile) error {
+	if side == nil {
 		return r.Verify(c.s.ctx)
 	}
-	err := r.VerifyWith(c.s.ctx, beside.sidecar)
+	err := r.VerifyWith(c.s.ctx, side.sidecar)
 	if name := base.FilterName(t.Sidecar.Num); err != nil && isOf(err, name) {
 		c.s.add(found(name, err, Redundant))
 		return r.Verify(c.s.ctx)

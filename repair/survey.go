@@ -173,8 +173,8 @@ func (s *survey) live() map[base.FileNum]bool {
 	return live
 }
 
-// besides returns the numbers of the filter files that the manifest names.
-func (s *survey) besides() map[base.FileNum]bool {
+// filterFiles returns the numbers of the filter files that the manifest names.
+func (s *survey) filterFiles() map[base.FileNum]bool {
 	named := make(map[base.FileNum]bool)
 	for _, r := range s.runs() {
 		for _, t := range r.tables {
@@ -223,9 +223,9 @@ func (s *survey) noteStrays() {
 		}
 	}
 	if s.state != nil {
-		beside := s.besides()
+		named := s.filterFiles()
 		for _, num := range s.filters {
-			if !beside[num] {
+			if !named[num] {
 				s.add(Finding{File: base.FilterName(num), Offset: -1, Err: errors.New("not named by the manifest")})
 			}
 		}

@@ -49,8 +49,8 @@ func (v *verifier) readFilters() (err error) {
 			return err
 		}
 	}
-	if v.beside != nil {
-		v.sidecar.loaded, err = v.r.ReadSidecar(v.beside)
+	if v.given != nil {
+		v.sidecar.loaded, err = v.r.ReadSidecar(v.given)
 	}
 	return err
 }

@@ -14,9 +14,9 @@ import (
 // The two are replaced together, because a filter denies the prefixes that it was not given:
 // to ask it by another filter's rule would give wrong answers.
 type LoadedFilter struct {
-	filter bloom.Static
-	rule   base.PrefixRule
-	beside int // bytes of the filter if it is off the Go heap, else 0
+	filter  bloom.Static
+	rule    base.PrefixRule
+	offHeap int // bytes of the filter if it is off the Go heap, else 0
 
 	// counted is where the rule is counted as one in use; nil: nowhere.
 	counted atomic.Pointer[RulesInUse]
@@ -45,9 +45,9 @@ func (l *LoadedFilter) firstUnit() *LoadedFilter {
 // alloc returns n bytes for l's filter, aligned to cache lines. They stay until l can't be
 // reached any more.
 func (l *LoadedFilter) alloc(n int) []byte {
-	b, beside := residentBytes(l, n)
-	if beside {
-		l.beside = n
+	b, off := residentBytes(l, n)
+	if off {
+		l.offHeap = n
 	}
 	return b
 }
@@ -70,7 +70,7 @@ func (l *LoadedFilter) unuse() {
 func (l *LoadedFilter) abandon() {
 	if l != nil {
 		l.unuse()
-		offheap.Abandon(l.beside)
+		offheap.Abandon(l.offHeap)
 	}
 }
 
@@ -80,9 +80,9 @@ func (l *LoadedFilter) abandon() {
 const residentLarge = 64 << 10
 
 // residentBytes returns n bytes, aligned to cache lines, that stay until owner can't be
-// reached any more. beside reports whether they are off the Go heap. A slice of such bytes
+// reached any more. off reports whether they are off the Go heap. A slice of such bytes
 // does not keep them alive; only owner does. See offheap.FreeAfter.
-func residentBytes[T any](owner *T, n int) (b []byte, beside bool) {
+func residentBytes[T any](owner *T, n int) (b []byte, off bool) {
 	if n < residentLarge {
 		return alignedBytes(n), false
 	}
@@ -212,8 +212,8 @@ func (r *Reader) LoadFilter(firstUnitOnly bool) (lost bool, err error) {
 	if s == nil {
 		ownErr = err
 	} else if base.Lasts(err) && was == nil && r.sidecar.CompareAndSwap(s, nil) {
-		besideErr := err
-		r.sidecarErr.Store(&besideErr)
+		sidecarErr := err
+		r.sidecarErr.Store(&sidecarErr)
 		s = nil
 		l, ownErr = r.readStored(nil, tail{}, firstUnitOnly)
 		lost = base.Lasts(ownErr)

@@ -32,8 +32,8 @@ func TestResident_FreedBehindLookups(t *testing.T) {
 	}
 	var table atomic.Pointer[Reader]
 	table.Store(open())
-	if r := table.Load(); r.index.Load().beside < residentLarge || r.filter.Load().beside < residentLarge {
-		t.Fatalf("%d bytes of index and %d of filter lie beside the heap", r.index.Load().beside, r.filter.Load().beside)
+	if r := table.Load(); r.index.Load().offHeap < residentLarge || r.filter.Load().offHeap < residentLarge {
+		t.Fatalf("%d bytes of index and %d of filter lie beside the heap", r.index.Load().offHeap, r.filter.Load().offHeap)
 	}
 	var wg sync.WaitGroup
 	done := make(chan struct{})

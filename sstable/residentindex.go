@@ -14,16 +14,16 @@ import (
 // because the memory may be off the Go heap.
 type loadedIndex struct {
 	index
-	beside int // bytes of it off the Go heap: all or 0
+	offHeap int // bytes of it off the Go heap: all or 0
 }
 
 // readIndex reads the index from t if it is there, else from the file, and checks it.
 func (r *Reader) readIndex(t tail) (*loadedIndex, error) {
 	x := new(loadedIndex)
 	payload, err := r.readMeta(t, r.foot.index, BlockIndex, func(n int) []byte {
-		b, beside := residentBytes(x, n)
-		if beside {
-			x.beside = n
+		b, off := residentBytes(x, n)
+		if off {
+			x.offHeap = n
 		}
 		return b
 	})
@@ -41,7 +41,7 @@ func (r *Reader) readIndex(t tail) (*loadedIndex, error) {
 // that have loaded x before may still use it; they keep it reachable. x may be nil.
 func (x *loadedIndex) abandon() {
 	if x != nil {
-		offheap.Abandon(x.beside)
+		offheap.Abandon(x.offHeap)
 	}
 }
 

@@ -44,20 +44,20 @@ func (i *Iterator) tryData(ix int, h handle) (*cache.Block, error) {
 	return b, err
 }
 
-// maxBeside is the most bytes of a neighbour that ask adds to a block.
-const maxBeside = 8 << 10
+// maxNeighbour is the most bytes of a neighbour that ask adds to a block.
+const maxNeighbour = 8 << 10
 
 // ask asks for data block ix, and for its neighbour in the direction of the seek if that is small
 // and not in the cache. A short scan comes to the neighbour in one of a few seeks, and would wait
 // for it once more. Two small blocks take the device as long as one.
 func (i *Iterator) ask(ix int, h handle) {
 	from, to := h.offset, h.offset+int64(h.stored+blockTail)
-	beside := ix + 1
+	neighbour := ix + 1
 	if i.back {
-		beside = ix - 1
+		neighbour = ix - 1
 	}
-	if uint(beside) < uint(i.leaf.n) && !i.r.cache.Holds(i.cacheKey(beside)) {
-		if n := i.leaf.handle(beside); n.stored <= maxBeside {
+	if uint(neighbour) < uint(i.leaf.n) && !i.r.cache.Holds(i.cacheKey(neighbour)) {
+		if n := i.leaf.handle(neighbour); n.stored <= maxNeighbour {
 			from, to = min(from, n.offset), max(to, n.offset+int64(n.stored+blockTail))
 		}
 	}

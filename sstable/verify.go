@@ -51,7 +51,7 @@ func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar) error {
 	if err != nil {
 		return err
 	}
-	v := verifier{r: r, beside: s}
+	v := verifier{r: r, given: s}
 	if err := v.readFilters(); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ type verifier struct {
 	r       *Reader
 	own     filterCheck // of the filter in the table
 	sidecar filterCheck
-	beside  *Sidecar // nil: none
+	given   *Sidecar // nil: none
 
 	got      Properties
 	last     base.InternalKey // the last entry, in memory of its own
@@ -204,7 +204,7 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 		return v.r.damage(v.r.foot.filter.offset, BlockFilter.String(), err)
 	}
 	if err := v.sidecar.key(key, hash); err != nil {
-		return v.beside.damage(0, BlockFilter.String(), err)
+		return v.given.damage(0, BlockFilter.String(), err)
 	}
 	if p.Entries == 0 {
 		p.Smallest, p.MinSeq, p.MaxSeq = key, t.Seq(), t.Seq()

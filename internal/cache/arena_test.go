@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// beside returns how many bytes a cache has outside the Go heap.
-func (m *mappings) beside() (n int64) {
+// offHeap returns how many bytes a cache has outside the Go heap.
+func (m *mappings) offHeap() (n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.set {
@@ -212,8 +212,8 @@ func TestArena_SizesShift(t *testing.T) {
 			holds(c, Key{(n - 100) % 7, n - 100})
 			if i%256 == 0 {
 				atMost := int64(capacity) + 11*sizeOf(pinned)
-				if s := c.Stats(); s.Bytes > atMost || m.beside() > atMost {
-					t.Fatalf("sizes %v: %d bytes counted, %d taken beside the heap, of %d", sizes, s.Bytes, m.beside(), capacity)
+				if s := c.Stats(); s.Bytes > atMost || m.offHeap() > atMost {
+					t.Fatalf("sizes %v: %d bytes counted, %d taken beside the heap, of %d", sizes, s.Bytes, m.offHeap(), capacity)
 				}
 			}
 		}
@@ -235,8 +235,8 @@ func TestArena_SizesShift(t *testing.T) {
 		b.Release()
 	}
 	c.Close()
-	if s := c.Stats(); s != (Stats{}) || m.beside() != 0 {
-		t.Errorf("after Close: %+v, %d bytes beside the heap", s, m.beside())
+	if s := c.Stats(); s != (Stats{}) || m.offHeap() != 0 {
+		t.Errorf("after Close: %+v, %d bytes beside the heap", s, m.offHeap())
 	}
 }
 
@@ -257,7 +257,7 @@ func TestArena_SmallOnHeap(t *testing.T) {
 			large.Insert(k, large.AllocAt(k, 4096)).Release()
 		}
 	}
-	if n := small.shards[0].mapped.beside() + large.shards[0].mapped.beside(); n != 0 {
+	if n := small.shards[0].mapped.offHeap() + large.shards[0].mapped.offHeap(); n != 0 {
 		t.Errorf("%d bytes beside the heap", n)
 	}
 	if n := large.Stats().Blocks; n != 100 {
@@ -288,7 +288,7 @@ func TestArena_Abandoned(t *testing.T) {
 		return nil
 	}()
 	taken := offheap.InUse()
-	was := m.beside()
+	was := m.offHeap()
 	if was == 0 {
 		t.Fatal("nothing was taken beside the heap")
 	}
@@ -299,7 +299,7 @@ func TestArena_Abandoned(t *testing.T) {
 	pinned.Release()
 	pinned = nil
 	for range 1000 {
-		if runtime.GC(); m.beside() == 0 {
+		if runtime.GC(); m.offHeap() == 0 {
 			if n := offheap.InUse(); n > taken-was {
 				t.Errorf("%d bytes are counted as taken, %d before, of which %d were freed", n, taken, was)
 			}
@@ -307,7 +307,7 @@ func TestArena_Abandoned(t *testing.T) {
 		}
 		time.Sleep(10 * time.Millisecond) // cleanups run in a goroutine of their own
 	}
-	t.Errorf("%d bytes are still taken", m.beside())
+	t.Errorf("%d bytes are still taken", m.offHeap())
 }
 
 // Close leaves pinned blocks alone, and the last Release gives their memory back.
@@ -335,7 +335,7 @@ func TestArena_PinnedAtClose(t *testing.T) {
 	for _, b := range pinned {
 		b.Release()
 	}
-	if s := c.Stats(); s != (Stats{}) || m.beside() != 0 {
-		t.Errorf("after the last Release: %+v, %d bytes beside the heap", s, m.beside())
+	if s := c.Stats(); s != (Stats{}) || m.offHeap() != 0 {
+		t.Errorf("after the last Release: %+v, %d bytes beside the heap", s, m.offHeap())
 	}
 }

@@ -125,8 +125,8 @@ func (f *follower) next() (next base.FileNum, known int64, err error) {
 		return 0, known, nil
 	}
 	switch {
-	case t.num > 0 && startsAnew(f.state, h):
-		return 0, 0, errStartsAnew(h)
+	case t.num > 0 && replacesBroken(f.state, h):
+		return 0, 0, errNoPredecessor(h)
 	case h.Prev > 0 && h.Prev == t.num:
 		known = h.PrevLen
 	case h.Prev > t.num && h.Prev >= f.state.MinLog:

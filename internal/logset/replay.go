@@ -141,22 +141,22 @@ func (p *replay) usedLogs(nums []base.FileNum) (used []base.FileNum, headers []w
 			return nil, nil, unused[h.Prev] // that log was complete when this one was created
 		case h.Prev >= p.state.MinLog && h.Prev > 0 && !slices.Contains(used, h.Prev):
 			return nil, nil, base.Corruption(base.LogName(h.Prev), -1, "log before "+base.LogName(num), errors.New("missing"))
-		case len(used) > 0 && startsAnew(p.state, h):
-			return nil, nil, errStartsAnew(h)
+		case len(used) > 0 && replacesBroken(p.state, h):
+			return nil, nil, errNoPredecessor(h)
 		}
 		used, headers = append(used, num), append(headers, h)
 	}
 	return used, headers, nil
 }
 
-// startsAnew reports whether a log that follows others has replaced a broken one. It then says nothing
+// replacesBroken reports whether a log that follows others has replaced a broken one. It then says nothing
 // about them, because all their writes are in tables. The manifest said so before the log was made:
 // if it does not, it was read earlier, and lacks these tables.
-func startsAnew(state *manifest.State, h wal.Header) bool {
+func replacesBroken(state *manifest.State, h wal.Header) bool {
 	return h.Prev == 0 && !announced(state, h.Num)
 }
 
-func errStartsAnew(h wal.Header) error {
+func errNoPredecessor(h wal.Header) error {
 	return base.Corruption(base.LogName(h.Num), -1, "log header",
 		errors.New("it names no log before it, and the manifest still needs earlier ones"))
 }

@@ -22,7 +22,7 @@ func (t *bigTree) rewriteSidecars(some func(m *manifest.Table) bool) (e *manifes
 					s := &Sidecar{Meta: &manifest.Sidecar{Num: t.next, Size: 100}}
 					t.next++
 					beside = append(beside, s)
-					e.Sidecars = append(e.Sidecars, manifest.Beside{Level: level, Num: m.Num, Sidecar: s.Meta})
+					e.Sidecars = append(e.Sidecars, manifest.SidecarChange{Level: level, Num: m.Num, Sidecar: s.Meta})
 				}
 			}
 		}

@@ -409,7 +409,7 @@ func (f *Faults) addCheckpoint(s *Script) {
 		if err := f.DB.Checkpoint(dir); err != nil {
 			return f.excuse(err)
 		}
-		db, err := f.openBeside(dir, false)
+		db, err := f.openSecond(dir, false)
 		if err != nil {
 			return f.excuse(err)
 		}

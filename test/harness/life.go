@@ -83,14 +83,14 @@ func (l *Life) Open() error {
 		return fmt.Errorf("Open: %w", err)
 	}
 	l.DB, l.real = db, NewReal(db)
-	l.real.Open = l.openBeside
+	l.real.Open = l.openSecond
 	l.Model.Durability = l.Opts.Durability
 	l.store, l.side = Side{Store: l.real}, Side{Store: l.Model}
 	return nil
 }
 
-// openBeside opens another store on the same disk, or the same store read-only, with other options.
-func (l *Life) openBeside(dir string, readOnly bool) (*shale.DB, error) {
+// openSecond opens another store on the same disk, or the same store read-only, with other options.
+func (l *Life) openSecond(dir string, readOnly bool) (*shale.DB, error) {
 	o := l.Options(1000 + l.opened)
 	o.FS, o.ReadOnly, o.MustExist = l.Opts.FS, readOnly, true
 	if readOnly {

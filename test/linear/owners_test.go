@@ -448,7 +448,7 @@ func (o *owner) work(n int) error {
 			return o.explained(err)
 		}
 		if o.untilClose.Add(-1) == 0 {
-			o.closer.Go(o.closeBeside)
+			o.closer.Go(o.closeInUse)
 		}
 	}
 	if err := o.letGo(); err != nil && !o.closing.Load() {

@@ -248,7 +248,7 @@ func (c *client) work(n int) {
 			_ = c.do(c.source.Draw(harness.Moments))
 		}
 		if c.untilClose.Add(-1) == 0 {
-			c.closer.Go(c.closeBeside)
+			c.closer.Go(c.closeInUse)
 		}
 	}
 }
@@ -263,8 +263,8 @@ func (c *client) meanwhile() {
 	}
 }
 
-// closeBeside closes the store while its clients use it, and ends the epoch.
-func (w *world) closeBeside() {
+// closeInUse closes the store while its clients use it, and ends the epoch.
+func (w *world) closeInUse() {
 	w.count()
 	w.closing.Store(true)
 	w.closed = w.db.Close()

@@ -223,11 +223,11 @@ func (f *following) letGo(n int) {
 // While a handle advances, the owner writes, flushes and uses logs again: at each operation of Advance,
 // enough that all files are others then. Advance shows what was acknowledged before it began.
 func TestAdvance_OwnerWritesMeanwhile(t *testing.T) {
-	eachOperation(t, "Advance", testing.Short() || testenv.Race, (*beside).advance)
+	eachOperation(t, "Advance", testing.Short() || testenv.Race, (*twoHandles).advance)
 }
 
 // advance is open for a handle that was opened before, and that advances.
-func (b *beside) advance(k int64) (met bool, err error) {
+func (b *twoHandles) advance(k int64) (met bool, err error) {
 	mem := vfs.NewMem()
 	o, err := b.own(mem)
 	if err != nil {

@@ -204,9 +204,9 @@ func (f *folder) reader(t *manifest.Table) (r *sstable.Reader, release func(), e
 	release = func() { _ = file.Close() } // opened for reading
 	o := sstable.ReaderOptions{Num: t.Num, StoreID: f.storeID, Size: t.Size, Checksum: t.Checksum}
 	if s := t.Sidecar; s != nil {
-		if beside, err := f.Open(f.path(base.FilterName(s.Num))); err == nil { // if there is no sidecar, the filter in the table is used
-			release = func() { _, _ = file.Close(), beside.Close() }
-			o.Sidecar = sstable.NewSidecar(beside, sstable.SidecarInfo{
+		if side, err := f.Open(f.path(base.FilterName(s.Num))); err == nil { // if there is no sidecar, the filter in the table is used
+			release = func() { _, _ = file.Close(), side.Close() }
+			o.Sidecar = sstable.NewSidecar(side, sstable.SidecarInfo{
 				Num: s.Num, StoreID: f.storeID, Table: t.Num, TableChecksum: t.Checksum, Size: s.Size, Checksum: s.Checksum,
 			})
 		}

@@ -17,13 +17,13 @@ import (
 // Open, enough that all files are others then. Open finds what was acknowledged before it began, and
 // what came after in order.
 func TestReadOnly_OwnerWritesMeanwhile(t *testing.T) {
-	eachOperation(t, "Open", testing.Short(), (*beside).open)
+	eachOperation(t, "Open", testing.Short(), (*twoHandles).open)
 }
 
 // eachOperation tries what a reader does for some owners and sizes of what they commit meanwhile. do has that
 // happen at the k-th operation of the file system, and reports whether there is one. If few is true, one operation
 // in eight is tried.
-func eachOperation(t *testing.T, what string, few bool, do func(b *beside, k int64) (met bool, err error)) {
+func eachOperation(t *testing.T, what string, few bool, do func(b *twoHandles, k int64) (met bool, err error)) {
 	seed := testenv.Seed(t)
 	first, step := int64(1), int64(1)
 	if few {
@@ -33,7 +33,7 @@ func eachOperation(t *testing.T, what string, few bool, do func(b *beside, k int
 	tries := 0
 	for i, noMap := range []bool{false, true} {
 		for j, burst := range []int{15, 100} {
-			b := &beside{seed: seed, options: uint64(2*i + j), noMap: noMap, before: 40, all: 40 + burst}
+			b := &twoHandles{seed: seed, options: uint64(2*i + j), noMap: noMap, before: 40, all: 40 + burst}
 			for k, met := first, true; met; k += step {
 				var err error
 				if met, err = do(b, k); err != nil {
@@ -47,8 +47,8 @@ func eachOperation(t *testing.T, what string, few bool, do func(b *beside, k int
 	t.Logf("%d times %s", tries, what)
 }
 
-// A beside is a store that is opened read-only next to its owner.
-type beside struct {
+// A twoHandles is a store that is opened read-only next to its owner.
+type twoHandles struct {
 	seed        uint64
 	options     uint64 // numbers those of the owner
 	noMap       bool
@@ -56,7 +56,7 @@ type beside struct {
 }
 
 // draw draws the options of the owner.
-func (b *beside) draw(fs vfs.FS) shale.Options {
+func (b *twoHandles) draw(fs vfs.FS) shale.Options {
 	o := harness.DrawSeeded(fs, b.seed, b.options)
 	o.MemtableSize = 4 << 10 // files come and go
 	*harness.KnobsOf(&o).NoMap = b.noMap
@@ -71,7 +71,7 @@ type owner struct {
 
 // own opens the store for writing. The owner draws its commits from a stream of its own: what it does
 // meanwhile may fall into the time in which the reader's state is checked.
-func (b *beside) own(fs vfs.FS) (*owner, error) {
+func (b *twoHandles) own(fs vfs.FS) (*owner, error) {
 	opts := b.draw(fs)
 	db, err := shale.Open(harness.Dir, &opts)
 	return &owner{db, harness.NewStream("a", b.seed, 120)}, err
@@ -88,7 +88,7 @@ func (o *owner) write(from, to int) error {
 }
 
 // meanwhile is what the owner does at the k-th operation of a reader.
-func (b *beside) meanwhile(o *owner, k int64) error {
+func (b *twoHandles) meanwhile(o *owner, k int64) error {
 	err := o.write(b.before, b.all)
 	if k%3 == 0 {
 		harness.TreeOf(o.db).RenewManifest()
@@ -118,7 +118,7 @@ func check(s *harness.Stream, ro *shale.DB, few bool, safe, begun int) error {
 // open opens the store read-only, and has the owner make its other commits before the k-th operation
 // of that. It reports whether there is one. A later operation may be one of the background, which goes
 // on while the state is checked.
-func (b *beside) open(k int64) (met bool, err error) {
+func (b *twoHandles) open(k int64) (met bool, err error) {
 	mem := vfs.NewMem()
 	o, err := b.own(mem)
 	if err != nil {
