@@ -116,7 +116,7 @@ func (b *Batch) SetDurability(d Durability) { b.durability, b.ownChoice = d, tru
 
 // AppendTo appends the batch to dst, in the form that the log stores and DecodeBatch reads, and
 // returns the longer slice, which belongs to the caller. The sequence number of the first change
-// is that with which the batch was last written, or came from DecodeBatch; before that it is 1.
+// is the one of the last write, or of the bytes that DecodeBatch has read; before that it is 1.
 func (b *Batch) AppendTo(dst []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(max(b.seq, 1)))
 	dst = binary.AppendUvarint(dst, uint64(b.count))

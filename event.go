@@ -32,7 +32,7 @@ const (
 	EventReadOnly                         // the store became read-only because of Err: DB.Err reports whether it still is
 	EventResumed                          // it takes writes again, by itself or by Resume; Duration says how long it did not
 	EventCorruption                       // a read met damage: Err is a *CorruptionError
-	EventFilterUnusable                   // a filter, in a table or beside it, can't be used; without another one lookups read a block
+	EventFilterUnusable                   // a filter, in a table or next to it, can't be used; without another one lookups read a block
 	EventBackgroundError                  // background work failed and will be tried again
 	EventFilterWorse                      // a table's filter lets pass more absent keys than predicted; Reason has the rates
 	EventIngest                           // sorted entries became tables at once

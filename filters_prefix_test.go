@@ -114,7 +114,7 @@ func TestPrefix_LooksAtNoTableInVain(t *testing.T) {
 	}
 }
 
-// Filters of prefixes hide no key. The cases are those in which RocksDB once lost keys (its issues
+// Filters of prefixes hide no key. RocksDB once lost keys in these cases (its issues
 // 4024, 5835, 8137 and 12872: prefixes that are added once across a boundary, separators equal to
 // the next prefix, seeks backward), and some more.
 func TestPrefix_HidesNothing(t *testing.T) {

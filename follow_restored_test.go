@@ -35,7 +35,7 @@ func replaceDir(t testing.TB, fsys vfs.FS, dir, with, old string) {
 	}
 }
 
-// A store is restored from a copy beside a handle that has shown writes from after the copy, and is written again. The
+// A store is restored from a copy next to a handle that has shown writes from after the copy, and is written again. The
 // handle says that the directory was replaced: the new log has the number and the store of the one that it has
 // read, and a record begins where it has stopped.
 func TestAdvance_RestoredCopy(t *testing.T) {

@@ -265,8 +265,8 @@ func (g *ingestion) install() (level int, err error) {
 	return plan.To, g.mark(seq)
 }
 
-// mark appends the mark of the ingestion to the log. It comes after the edit is durable: so who
-// finds the mark finds the tables in the manifest, or in a later one. A crash may come between
+// mark appends the mark of the ingestion to the log. It comes after the edit is durable: so a reader
+// that finds the mark finds the tables in the manifest, or in a later one. A crash may come between
 // the two, and then only the manifest tells what became of the number. If the mark can't be
 // written, the ingestion stands all the same, and the store refuses writes as after any other
 // error of the log.

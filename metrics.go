@@ -68,7 +68,7 @@ type Metrics struct {
 	StallLevel0       time.Duration // waiting for compactions out of level 0
 	StalledWrites     uint64
 	CorruptionsMet    uint64 // reads that ended in a CorruptionError
-	UnusableFilters   uint64 // filters, in tables or beside them, that can't be used
+	UnusableFilters   uint64 // filters, in tables or next to them, that can't be used
 	WorseFilters      uint64 // tables whose filter let pass many more absent keys than predicted
 	BackgroundRetries uint64
 

@@ -182,7 +182,7 @@ func TestGet_DamagedBlock(t *testing.T) {
 	}
 }
 
-// One writer, any number of readers beside it.
+// One writer, any number of readers next to it.
 func TestOpen_Locked(t *testing.T) {
 	dir := t.TempDir()
 	db := mustOpen(t, dir, nil)

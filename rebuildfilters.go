@@ -327,7 +327,7 @@ func (r *rebuild) install() error {
 	return nil
 }
 
-// installFilters puts filters beside those of their tables that are still there, in one
+// installFilters puts filters next to those of their tables that are still there, in one
 // edit, and returns these filters. After an error lookups go on with the old filters.
 func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 	e := db.tree.Begin()

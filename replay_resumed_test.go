@@ -12,7 +12,7 @@ import (
 
 // The log of the writer breaks and is replaced by Resume before each operation of a reader. A reader that has read the
 // manifest before may show what Resume undoes, or what comes after, but not both, and not what comes after alone:
-// the new log follows what is in tables that this manifest does not have. The reader opens the store, or begins anew,
+// the new log follows what is in tables that this manifest does not have. The reader opens the store, or begins again,
 // and finds the old log too, because nobody has removed it yet. Or it goes on behind a log that it has read to its
 // seal, and finds neither that nor the one after it.
 func TestReplay_LogAfterResume(t *testing.T) {

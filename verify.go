@@ -19,7 +19,7 @@ import (
 // first damage ends the call.
 
 // Verify reads every block of every table, and the logs. It checks checksums, the order of
-// keys, the levels and the counts. It also checks that every filter, in its table or beside
+// keys, the levels and the counts. It also checks that every filter, in its table or next to
 // it, knows every key of its table. It returns the first damage that it finds, or ctx's
 // error. Reads and writes go on meanwhile. A table that was set aside because of damage
 // (EventTableSetAside) and is whole now is compacted again.

@@ -67,7 +67,7 @@ func TestHash_Locked(t *testing.T) {
 	}
 }
 
-// readVectors returns the lines of a file of test vectors kept beside the
+// readVectors returns the lines of a file of test vectors kept next to the
 // repository, without its header.
 func readVectors(t *testing.T, name string) []string {
 	t.Helper()

@@ -17,8 +17,8 @@
 // bytes that it was opened from. There are no locks, and MayContain allocates nothing.
 //
 // Secrets. Someone who has a bundle can ask it for every key that they can guess. If the
-// filters were made with a keyed hash (bloom.HashSipHash), they contain its key: someone
-// who has the bundle can make absent keys that all filters let pass.
+// filters were made with a keyed hash (bloom.HashSipHash), they contain its key: with
+// the bundle one can make absent keys that all filters let pass.
 //
 // docs/FORMAT.md, section 6, describes the format. A file is a header of 64
 // bytes, a directory of runs and tables with their bounds, and the filters. Each

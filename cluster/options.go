@@ -101,7 +101,7 @@ type Options struct {
 	// foundAfter is how long a new directory listens before it founds a group.
 	foundAfter time.Duration
 
-	// About, if not nil, returns what Survey tells of this member on all members, such as a version. It must return soon.
+	// About, if not nil, returns what Survey says about this member on all members, such as a version. It must return soon.
 	About func() map[string]string
 
 	// wrapFSM lets tests delay what the state machine does.

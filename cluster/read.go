@@ -37,7 +37,7 @@ import (
 //     at the commit index is of the leader's own term; raft begins each term with a no-op.
 //   - Raft's AppliedIndex counts what was sent to the state machine, not what it has done. The
 //     state's own index counts. No-ops and barriers never reach the state machine, so the
-//     state's index may stay below the commit index for good. The log tells whether anything missing is a
+//     state's index may stay below the commit index for good. The log reports whether anything missing is a
 //     command.
 //   - A member's log may hold entries beyond its commit index that are replaced later, so it only
 //     looks into the log up to there.

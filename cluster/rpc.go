@@ -31,7 +31,7 @@ const (
 	opDigest = 'd' // I lead: what is your digest?
 
 	maxCall      = 1 << 30            // bytes, above shale's largest batch
-	maxStranger  = 64 << 10           // bytes of a call by who does not know the group
+	maxStranger  = 64 << 10           // bytes of a call by a caller that does not know the group
 	maxForwarded = maxCommandSize + 1 // bytes of a command with its kind
 
 	// termTimeout is how long the leader waits for a member's term. Then a round of

@@ -57,7 +57,7 @@ func diskAt80(t testing.TB, h history) *vfs.Mem {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, 100, 9)
-	other := slices.Clone(h) // another leader's entries from 55 on
+	other := slices.Clone(h) // another leader's entries from 55 up
 	for i := 54; i < 100; i++ {
 		e := *h[i]
 		e.Term += 7

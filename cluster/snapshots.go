@@ -60,7 +60,7 @@ type snapshots struct {
 	temps  int         // the number of the last directory in the making
 	sender io.Closer   // the connection of the last transfer to this member
 
-	receiving sync.Mutex // held by who uses the directory incoming. It comes before mu
+	receiving sync.Mutex // held by the goroutine that uses the directory incoming. It comes before mu
 	arrived   *fileList  // whose files are all there, or nil. Guarded by receiving
 }
 

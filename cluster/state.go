@@ -226,7 +226,7 @@ func (s *state) sweepOthers(number int) error {
 func (s *state) discard(path string) error {
 	err := removeAs(s.fs, path, path+tempSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a state that was replaced goes beside all others, as soon as nobody reads it
+		return nil // a state that was replaced goes next to all others, as soon as nobody reads it
 	}
 	return err
 }

@@ -94,7 +94,7 @@ func isDamage(err error) bool {
 }
 
 // cloneStore makes the store in dir "to" out of a checkpoint, which it leaves as it is. Tables and
-// filters beside tables never change, so a hard link is as good as a copy. A store writes to the
+// filters next to tables never change, so a hard link is as good as a copy. A store writes to the
 // manifest that it is opened with, and may cut off its last log, so all else is copied.
 func cloneStore(fsys vfs.FS, from, to string) error {
 	names, err := fsys.List(from)

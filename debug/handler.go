@@ -31,7 +31,7 @@ func ShowValues() Option { return func(h *handler) { h.showValues = true } }
 // Title sets the name of the store on the page. The default is "store".
 func Title(title string) Option { return func(h *handler) { h.title = title } }
 
-// AsOf is for a store whose state is that of one time, such as a checkpoint. The page shows at,
+// AsOf is for a store that does not change, such as a checkpoint. The page shows at,
 // the time of the state that it describes, and the note. It leaves out what only a
 // writing program can know, such as rates and compactions.
 func AsOf(at time.Time, note string) Option {

@@ -194,7 +194,7 @@ func TestTree_PlacesAreRanks(t *testing.T) {
 	}
 }
 
-// Where nobody has asked, the worst tables are those of which the most false positives are expected,
+// Where nobody has asked, the worst tables are those that expect the most false positives,
 // and the picture has a colour that says something.
 func TestFilters_BeforeAnyLookup(t *testing.T) {
 	db, err := shale.Open("db", &shale.Options{FS: vfs.NewMem(), CompactionWorkers: -1, Durability: shale.SyncManual, TableSize: 64 << 10})

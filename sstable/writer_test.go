@@ -176,7 +176,7 @@ func TestWriter_HashesBesideTheHeap(t *testing.T) {
 }
 
 // quietMemory waits until nothing of earlier tests is freed any more, keeps the garbage collector from freeing more
-// during the test, and returns how much is in use beside the heap.
+// during the test, and returns how much is in use outside the heap.
 func quietMemory(t *testing.T) int64 {
 	old := debug.SetGCPercent(-1)
 	t.Cleanup(func() { debug.SetGCPercent(old) })

@@ -29,7 +29,7 @@ func (c *child) readLevels() error {
 	return c.eachWay(func() error { return c.lookups("readmissing-levels", "readrandom-levels") })
 }
 
-// addRuns writes entries anew until level 0 has its runs.
+// addRuns writes entries again until level 0 has its runs.
 func (c *child) addRuns() (err error) {
 	if err := c.open(stores.Options{}); err != nil {
 		return err

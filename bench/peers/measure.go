@@ -46,7 +46,7 @@ func (t *track) ready(of string) {
 }
 
 // finished counts operations of one call that ended now, and began when the one
-// before it ended. It tells whether there is time for more.
+// before it ended. It reports whether there is time for more.
 func (t *track) finished(ops int64) bool {
 	now := t.now()
 	t.timed.Add(now - t.previous)

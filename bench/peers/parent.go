@@ -89,7 +89,7 @@ func (b *bench) round(round int) error {
 	return nil
 }
 
-// readsFilled tells whether a group needs the store of fillGroup.
+// readsFilled reports whether a group needs the store of fillGroup.
 func (b *bench) readsFilled() bool {
 	return slices.ContainsFunc(groups, func(g group) bool { return g.from != empty && len(g.asked(b.workloads)) > 0 })
 }

@@ -104,7 +104,7 @@ func (c *child) seekRandom(t *track) error {
 	return it.Close()
 }
 
-// scan seeks a present key and reads entries from it on.
+// scan seeks a present key and reads the entries from there up.
 func (c *child) scan(it stores.Iterator, from []byte, entries int) error {
 	var lastHigh, lastLow uint64
 	n := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// The folder of a store has one of two files beside the store: unfinished while the store is
+// The folder of a store has one of two files next to the store: unfinished while the store is
 // being made, and finished once it is made. A store that was interrupted is made again.
 const (
 	unfinished = "unfinished"

@@ -23,7 +23,7 @@ import (
 // one that was altered. For the others it is only counted what happens: that is why shale keeps a log of its own.
 func TestDamage_EachLog(t *testing.T) {
 	stores := maps.Clone(logStores)
-	// Small files, so that most entries are in such as are not written any more.
+	// Small files, so that most entries are in files that are complete.
 	stores["shale"] = func(dir string) (logStore, io.Closer, error) {
 		o := cluster.LogStoreOptions()
 		o.MemtableSize, o.Logger = 64<<10, slog.New(slog.DiscardHandler)

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// FalsePositives remembers keys of which it was proven that a table does not hold them,
-// although its filter says maybe. So if such a key is looked up again and again, it costs
+// FalsePositives remembers keys that a table certainly does not hold, although its
+// filter says maybe. So if such a key is looked up again and again, it costs
 // only one read. When Has returns true, a lookup ends. So the answer must be exact: an
 // entry is found by the number of its table and all bytes of its key, and never by a hash
 // alone. To forget an entry is always correct, which makes it possible to bound the memory.

@@ -16,7 +16,7 @@ type Health struct {
 	wake chan struct{} // see Woken
 
 	// state is why writes are refused. If they are taken, its Err is nil. Each state is a
-	// new value. So who finds the same pointer twice knows that nothing happened between.
+	// new value. So a caller that finds the same pointer twice knows that nothing happened between.
 	state atomic.Pointer[Failure]
 }
 
@@ -170,7 +170,7 @@ func (h *Health) Fence(cause error) {
 }
 
 // Lose refuses writes for good because of err: the directory is not the store's any more. Nothing
-// may be written to the log either. If there was a fence, its cause stays beside err.
+// may be written to the log either. If there was a fence, its cause stays next to err.
 func (h *Health) Lose(err error) {
 	for {
 		old := h.state.Load()

@@ -1,5 +1,5 @@
 // Package memqueue owns the memtables of a store: the one that takes writes, those that wait to be
-// flushed, the logs that each of them needs, and the view in which readers find them beside the
+// flushed, the logs that each of them needs, and the view in which readers find them next to the
 // tables.
 package memqueue
 

@@ -16,7 +16,7 @@ import (
 	"github.com/shaledb/shale/memtable"
 )
 
-// newQueue returns a queue with an empty memtable, beside a version without tables.
+// newQueue returns a queue with an empty memtable, next to a version without tables.
 func newQueue(t *testing.T) *Queue {
 	t.Helper()
 	q := new(Queue)

@@ -45,7 +45,7 @@ type list struct {
 }
 
 // missing lists the tables of v of which something is missing, as long as that is no more than
-// room bytes. It passes over runs of which it is known that nothing is missing. What could not be
+// room bytes. It passes over runs that are known to lack nothing. What could not be
 // read in this round is not in the list, but keeps its room: no deeper run may take that.
 func (f *Filters) missing(v *tree.Version, k kind, room int64) (l list) {
 	for _, r := range v.Runs {

@@ -13,7 +13,7 @@ import (
 // what reads spend there in vain is credited to a compaction that would spare it.
 // Only lookups and seeks count, and not the steps of an iterator that follow a seek.
 //
-// Beside a busy writer no interval between two flushes is long enough to earn that price.
+// Next to a busy writer no interval between two flushes is long enough to earn that price.
 // So the credit of such an interval is also compared with the size of a memtable. If it is
 // larger, level 0 is due at a few runs for the next interval: see compaction.Options.ManyReads.
 // More runs earn more credit, so the fewer reads there are for each write, the later that happens.

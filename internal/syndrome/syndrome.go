@@ -27,7 +27,7 @@ var inverse = func() (inv [256]byte) {
 // OneBit returns the byte and the mask of the one wrong bit of a message of n bytes that has
 // this syndrome. A pos from n up is in the 4 bytes of the checksum, little-endian. ok is false
 // if no single bit has the syndrome. Bytes with larger errors, as half a message has them, have
-// a syndrome like a random number: by chance it is that of one bit with a probability of
+// a syndrome like a random number: by chance it belongs to one bit, with a probability of
 // (8n + 32) / 2^32.
 //
 // Requires: syndrome is not 0.

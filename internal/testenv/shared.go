@@ -29,7 +29,7 @@ var repository = func() string {
 	}
 }()
 
-// Shared returns the path of a file or folder in the folder shared beside the repository, which has lists
+// Shared returns the path of a file or folder in the folder shared next to the repository, which has lists
 // of words and hosts, and what other programs wrote. It skips the test on a machine without that folder.
 func Shared(t testing.TB, name string) string {
 	t.Helper()

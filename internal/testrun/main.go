@@ -1,4 +1,4 @@
-// Testrun runs go test and says what a gate has to know beside its answer: how many tests ran, which
+// Testrun runs go test and says what a gate has to know besides its answer: how many tests ran, which
 // were skipped, and how long each package took.
 //
 //	go run ./internal/testrun [-skips FILE] -- [ARGUMENTS OF go test]

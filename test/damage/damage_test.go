@@ -29,7 +29,7 @@ func (b *badStore) flip(file string, offset int, mask byte) damage {
 }
 
 // unwrittenAround says whether a zero at the offset of the last log would be as a torn write leaves it: with the zeros
-// beside it, it reaches to the end of its sector or of its record, or is as long as a word, or it lies with nothing but
+// next to it, it reaches to the end of its sector or of its record, or is as long as a word, or it lies with nothing but
 // zeros between the beginning of the record and its first whole word. docs/FORMAT.md, "Rot at the end of a log", has the rule.
 func (b *badStore) unwrittenAround(offset int) bool {
 	log := b.files[b.log]

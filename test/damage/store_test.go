@@ -24,7 +24,7 @@ import (
 )
 
 // A badStore is a store with all that a store can have on disk (runs in
-// level 0, two levels below, filters beside some tables, a log, a manifest),
+// level 0, two levels below, filters next to some tables, a log, a manifest),
 // closed or crashed, for tests that damage copies of it.
 type badStore struct {
 	mem   *vfs.Mem
@@ -109,7 +109,7 @@ func (b *badStore) make(id uint64) error {
 		o.BlockSize = min(o.BlockSize, 4<<10)
 		o.FilterMemory = 0
 		if o.FilterBits < 2 {
-			o.FilterBits = 10 // the tables are to have filters, and some beside them
+			o.FilterBits = 10 // the tables are to have filters, and some next to them
 		}
 		o.FilterHash = (o.FilterHash + filterHash) % (shale.SipHash + 1)
 		*k.Seed = id
@@ -239,7 +239,7 @@ func (b *badStore) explains(d damage, err error) error {
 // logPadding is what follows the header of a log up to its first record.
 const logPaddingFrom, logPaddingTo = 68, 4096
 
-// mustNotice tells whether the damage must be found by shale.Open, or by Verify at
+// mustNotice reports whether the damage must be found by shale.Open, or by Verify at
 // the latest. What lies behind the end of a log or manifest is nobody's, as is
 // the room behind a log's header, and after a crash the ends may be torn.
 func (b *badStore) mustNotice(d damage, damaged map[string]string) bool {
@@ -263,7 +263,7 @@ func (b *badStore) mustNotice(d damage, damaged map[string]string) bool {
 	return b.end == closed && !strings.HasPrefix(d.what, "longer")
 }
 
-// saysLess tells whether a line of CURRENT that another store wrote is true here
+// saysLess reports whether a line of CURRENT that another store wrote is true here
 // too: it names the same manifest, and of it the end of some record.
 func (b *badStore) saysLess(d damage, line string) bool {
 	var name string
@@ -367,14 +367,14 @@ func (b *badStore) recycledLog() bool {
 	return !onlyZeros(b.files[b.log][end:])
 }
 
-// replaced tells whether a compaction has replaced the table. It may have read
+// replaced reports whether a compaction has replaced the table. It may have read
 // all entries without meeting the damage.
 func replaced(mem *vfs.Mem, name string) bool {
 	_, err := mem.Stat(name)
 	return err != nil && isTableOrFilter(name)
 }
 
-// isTableOrFilter tells whether the file is a table or a filter beside one.
+// isTableOrFilter reports whether the file is a table or a filter next to one.
 func isTableOrFilter(name string) bool {
 	return strings.HasSuffix(name, ".sst") || strings.HasSuffix(name, ".flt")
 }
@@ -474,7 +474,7 @@ func (b *badStore) commitsIn(db *shale.DB) (int, error) {
 // least returns how many commits must be there, whatever was damaged in the
 // last log of a store that crashed, if it opens. The first record damaged and
 // those behind it may be taken for a torn end; but a whole record behind the
-// damage tells of what was synced before.
+// damage shows that it was synced before.
 func (b *badStore) least(is string) int {
 	was := b.files[b.log]
 	first, last := 0, len(was)

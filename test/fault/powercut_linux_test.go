@@ -113,7 +113,7 @@ func (c *cutRun) write(s, other *cutStream, r *rand.Rand) error {
 	return nil
 }
 
-// maintain does what happens beside the writes, until it fails.
+// maintain does what happens next to the writes, until it fails.
 func (c *cutRun) maintain(r *rand.Rand) error {
 	for {
 		c.mu.Lock()

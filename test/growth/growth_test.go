@@ -31,8 +31,8 @@ func TestMonoculture(t *testing.T) {
 	}
 	var most sizes
 	for _, o := range slices.Concat(harness.Operations, harness.LifeOperations) {
-		for _, beside := range []bool{false, true} {
-			ok := harness.Try(t, program(seed, steps, o, beside), func(p harness.Program) error {
+		for _, also := range []bool{false, true} {
+			ok := harness.Try(t, program(seed, steps, o, also), func(p harness.Program) error {
 				p.Steps = append(p.Steps, harness.Step{Name: "measure", Life: func(l *harness.Life) error {
 					got, err := measure(l)
 					most.max(got)
@@ -43,7 +43,7 @@ func TestMonoculture(t *testing.T) {
 				return harness.RunLife(l, p.All())
 			})
 			if !ok {
-				t.Errorf("%s is the only operation; the put of one key is beside it: %v", o.Name, beside)
+				t.Errorf("%s is the only operation; the put of one key is next to it: %v", o.Name, also)
 			}
 		}
 	}
@@ -64,8 +64,8 @@ func keysOf(seed uint64) (keys []string) {
 	return keys
 }
 
-// program returns a program of one operation. beside says that each step is followed by a put of one key.
-func program(seed uint64, steps int, o harness.Operation, beside bool) harness.Program {
+// program returns a program of one operation. also says that each step is followed by a put of one key.
+func program(seed uint64, steps int, o harness.Operation, also bool) harness.Program {
 	keys := keysOf(seed)
 	put := func(s *harness.Source) harness.Step {
 		value := s.Value()
@@ -83,7 +83,7 @@ func program(seed uint64, steps int, o harness.Operation, beside bool) harness.P
 	}
 	for range steps {
 		p.Steps = append(p.Steps, o.Draw(s))
-		if beside {
+		if also {
 			p.Steps = append(p.Steps, put(s))
 		}
 	}

@@ -60,7 +60,7 @@ func IsInjected(err error) bool {
 }
 
 // note keeps an error that the store has told of. It returns nil for errors that faults don't explain.
-// The refusal of a gate explains an error, and tells of no fault.
+// The refusal of a gate explains an error, and is no fault.
 func (f *Faults) note(err error) error {
 	if err == nil || errors.Is(err, errDead) || IsRefusal(err) {
 		return err

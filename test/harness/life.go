@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/vfs/faultfs"
 )
 
-// A Life is a store on a disk in memory, beside its model, and what happens to both: steps, openings
+// A Life is a store on a disk in memory, next to its model, and what happens to both: steps, openings
 // with other options each time, crashes. One goroutine uses it.
 type Life struct {
 	Mem *vfs.Mem

@@ -86,7 +86,7 @@ type Operation struct {
 }
 
 // Operations are all that programs do with an open store. Add a row to have another one tested
-// beside all others, under all options, with crashes, faults and other clients.
+// next to all others, under all options, with crashes, faults and other clients.
 var Operations = []Operation{
 	{"put", 16, drawPut},
 	{"delete", 8, drawDelete},

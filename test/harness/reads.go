@@ -293,7 +293,7 @@ func writePlace(w *strings.Builder, it Iterator, ok bool) {
 	fmt.Fprintf(w, ": %v %s=%s; ", it.Valid(), Show(it.Key()), Show(it.Value()))
 }
 
-// drawReadOnly opens the store a second time, for reading, beside this one.
+// drawReadOnly opens the store a second time, for reading, next to this one.
 func drawReadOnly(s *Source) Step {
 	key := []byte(s.Key())
 	return Step{Name: "readOnly", Args: Show(key), Do: func(s *Side) string {
@@ -303,7 +303,7 @@ func drawReadOnly(s *Source) Step {
 	}}
 }
 
-// Moments are the reads that clients can do beside others: each shows one moment, between its call
+// Moments are the reads that clients can do next to others: each shows one moment, between its call
 // and its return, or the call of Seen.
 var Moments = []Operation{
 	{"get", 26, drawGet},

@@ -63,7 +63,7 @@ func (it realIterator) Close() error { return it.of.noteRead(it.Iterator.Close()
 type Real struct {
 	realReader
 	DB *shale.DB
-	// Open opens a store beside this one: a checkpoint or the same store read-only. Nil: no step asks for it.
+	// Open opens a store next to this one: a checkpoint or the same store read-only. Nil: no step asks for it.
 	Open func(dir string, readOnly bool) (*shale.DB, error)
 	// Copied, if it is set, is called with what a checkpoint holds before it is used.
 	Copied func(dir string, has State)

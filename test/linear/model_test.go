@@ -1,4 +1,4 @@
-// Package linear has several clients use a store at the same time, beside flushes, compactions,
+// Package linear has several clients use a store at the same time, next to flushes, compactions,
 // crashes, faults and Close. What they see is linearizable: there is an order of all operations, each
 // between its call and its return, in which one client alone would have got the same answers.
 package linear

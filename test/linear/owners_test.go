@@ -495,7 +495,7 @@ func (o *owner) found(before, after int64) error {
 	return o.explained(&wrong{fmt.Sprintf("opened again, %q = %.60q, want %.60q or one of %.60q; the process ended in [%d, %d]", o.key, value, last, possible, before, after)})
 }
 
-// owners has the owners of all keys use a store at the same time, beside upkeep. Between the epochs of
+// owners has the owners of all keys use a store at the same time, next to upkeep. Between the epochs of
 // its life the store is closed while it is used, or its process dies.
 func (w *world) owners(epochs, n int) error {
 	r := rand.New(rand.NewPCG(w.seed, 1<<62))

@@ -76,7 +76,7 @@ type figures struct {
 	longest                            time.Duration // that a check took
 	resumed                            int           // epochs in which the store went on after a failure
 	unknown, failed                    int           // writes without an answer, and those of them that failed
-	crashes, reopens, closes           int           // closes: by Close beside its clients
+	crashes, reopens, closes           int           // closes: by Close next to its clients
 	flushes, compactions               uint64
 	kinds                              map[string]int
 }

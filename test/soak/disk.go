@@ -59,14 +59,14 @@ func (d *disk) end() {
 
 func (d *disk) stormy() bool { return d.weather.Load()&1 == 1 }
 
-// hadStorm tells whether there was one since the disk was made.
+// hadStorm reports whether there was one since the disk was made.
 func (d *disk) hadStorm() bool { return d.weather.Load() > 0 }
 
 // aftermath is how long after a storm its errors may still be told of by what
 // waits for background work: that is tried again after 5 seconds at most.
 const aftermath = 40 * time.Second
 
-// excuses tells whether an error of an operation that began at a weather has
+// excuses reports whether an error of an operation that began at a weather has
 // its cause in a storm: in one that met it, or, if it writes, in one before.
 func (d *disk) excuses(begun int64, err error, writes bool) bool {
 	return writes && d.excusesLate(err) || harness.IsInjected(err) && (begun&1 == 1 || d.weather.Load() != begun)

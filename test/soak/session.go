@@ -85,7 +85,7 @@ func (s *session) run(d time.Duration) error {
 
 func (s *session) running() bool { return s.ctx.Err() == nil }
 
-// pause waits, and tells whether the session goes on.
+// pause waits, and reports whether the session goes on.
 func (s *session) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -136,7 +136,7 @@ func (c *child) known() (keys int, bytes int64) {
 	return keys, bytes
 }
 
-// upkeep does what a program does beside reading and writing.
+// upkeep does what a program does besides reading and writing.
 func (s *session) upkeep() {
 	r := s.rand("upkeep")
 	pace := between(r, 10*time.Millisecond, time.Second)
@@ -279,7 +279,7 @@ func (s *session) checkSpace() error {
 // at most.
 const closedSlack = 8 << 20
 
-// has returns what the process has beside the keys that its clients know.
+// has returns what the process has besides the keys that its clients know.
 func (c *child) has() resources {
 	r := measure()
 	_, bytes := c.known()

@@ -1,6 +1,6 @@
 // Command steady measures how evenly a store takes writes: one writer puts random keys
 // without a pause, next to readers, for as long as asked. It prints how long puts took,
-// above all the slowest ones. Beside them it prints how long the disk itself takes for a
+// above all the slowest ones. Next to them it prints how long the disk itself takes for a
 // small write and an fsync meanwhile, because no store can be steadier than its disk.
 //
 //	cd bench/peers && go run ./steady -t 20m

@@ -76,7 +76,7 @@ func (s Slab) Len() int { return len(s.data) / Size }
 // Key is the i-th of them.
 func (s Slab) Key(i int) []byte { return s.data[i*Size : (i+1)*Size : (i+1)*Size] }
 
-// Absent tells whether the keys are absent ones.
+// Absent reports whether the keys are absent ones.
 func (s Slab) Absent() bool { return s.absent }
 
 // AbsentSlab has the absent keys with the numbers [from, from+count).

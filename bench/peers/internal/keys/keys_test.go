@@ -71,7 +71,7 @@ func TestKeySpace_AbsentKeysAreNeverPresentAndLieBetween(t *testing.T) {
 				outside++
 			}
 		}
-		// Random keys may lie beside the range: about one in n on either side.
+		// Random keys may lie next to the range: about one in n on either side.
 		if kind == "structured" && outside > 0 || outside > 10 {
 			t.Errorf("%s: %d of %d absent keys lie outside the range", kind, outside, n-1)
 		}

@@ -34,7 +34,7 @@ func (c *Cell) Spread(figure func(*Run) float64) float64 {
 	return 1
 }
 
-// Cut tells whether a round was cut.
+// Cut reports whether a round was cut.
 func (c *Cell) Cut() bool {
 	return slices.ContainsFunc(c.Rounds, func(r Run) bool { return r.Cut })
 }

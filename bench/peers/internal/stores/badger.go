@@ -202,7 +202,7 @@ type badgerIterator struct {
 
 func (it *badgerIterator) need(reverse bool) {
 	if it.it == nil {
-		// Values lie beside their keys, so that there is nothing to prefetch.
+		// Values lie next to their keys, so that there is nothing to prefetch.
 		it.it = it.txn.NewIterator(badger.IteratorOptions{Reverse: reverse})
 	}
 }

@@ -32,7 +32,7 @@ func (s *bboltStore) Open(dir string, o Options) (err error) {
 	})
 }
 
-// mmapSize is as etcd sets it, so that the file is not mapped anew as it grows,
+// mmapSize is as etcd sets it, so that the file is not mapped again as it grows,
 // for which writers wait until there is no reader. On Windows the file would be
 // that large.
 func mmapSize() int {

@@ -194,7 +194,7 @@ func (r *rocksdbReader) Get(key []byte) (int, uint64, error) {
 func (r *rocksdbReader) Refresh() error { return nil }
 func (r *rocksdbReader) Close() error   { return nil }
 
-// rocksdbIterator crosses to C once for each movement, which tells of key and
+// rocksdbIterator crosses to C once for each movement, which returns key and
 // value.
 type rocksdbIterator struct{ c *C.peers_iterator }
 

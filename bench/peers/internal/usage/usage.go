@@ -21,10 +21,10 @@ type Point struct {
 	WrittenBytes  int64
 	DeviceRead    int64 // bytes that the device had to read
 	DirtiedBytes  int64 // of pages of files made dirty, by calls or through a mapping
-	counted       bool  // whether the operating system tells of reads and writes
+	counted       bool  // whether the operating system counts reads and writes
 }
 
-// IOKnown tells whether reads and writes are counted.
+// IOKnown reports whether reads and writes are counted.
 func (p *Point) IOKnown() bool { return p.counted }
 
 var names = []string{

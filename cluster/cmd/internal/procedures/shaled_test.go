@@ -264,7 +264,7 @@ func TestShaled_TryIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := 15000 + os.Getpid()%400*30 // another run of this test beside this one has others
+	port := 15000 + os.Getpid()%400*30 // another run of this test next to this one has others
 	out, err := script(t.Context(), top, inPages(t, "cluster/cmd/shaled/three.sh"), fmt.Sprintf("PORT=%d", port), "TMPDIR="+s.dir)
 	if err != nil || !strings.Contains(out, "comes back, and has what was written meanwhile") {
 		t.Errorf("%v\n%s", err, out)

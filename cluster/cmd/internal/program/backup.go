@@ -114,7 +114,7 @@ func (b *backups) identify(dir, id string) error {
 	return os.WriteFile(file, []byte(b.name+"\n"), 0o666)
 }
 
-// A backup is that of one state.
+// A backup is a copy of one state in a bucket.
 type backup struct {
 	*backups
 	dir    string

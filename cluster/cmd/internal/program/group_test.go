@@ -386,7 +386,7 @@ func TestServe_TLSClients(t *testing.T) {
 	}
 }
 
-// A client's certificate is no member's: who has one can neither join nor write at the address for members. New
+// A client's certificate is no member's: its owner can neither join nor write at the address for members. New
 // certificates and passwords count without another start.
 func TestServe_MembersAuthority(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ func version() string {
 // info returns the sections of INFO that only the program knows.
 func (m *member) info() []server.Section {
 	s := m.node.Stats()
-	role := "master" // of which a client thinks that it takes writes
+	role := "master" // a client takes a master for a server that takes writes
 	if !m.config.Forward && !m.node.IsLeader() {
 		role = "slave"
 	}

@@ -12,7 +12,7 @@ import (
 // scanBytes is how many bytes of keys one call of SCAN looks at.
 const scanBytes = 1 << 20
 
-// newScans returns what this member remembers of calls of SCAN. They have nothing to do with who leads the group:
+// newScans returns what this member remembers of calls of SCAN. The leader of the group has nothing to do with them:
 // SCAN goes on through elections, on any member, as long as the client stays with the member that it has begun with.
 //
 // Cursors have the form run<<32 | n, where run is drawn at random when the server starts. So a cursor of
