@@ -25,7 +25,7 @@ type prefixProbe struct {
 	inside bool // the range lies inside prefix, by rule
 }
 
-// newPrefixProbe returns a probe for rng. rules are those by which filters in memory know
+// newPrefixProbe returns a probe for rng. rules are the rules that filters in memory have for
 // prefixes. They may change at any time. If a rule is missing, the probe may leave out fewer
 // tables than it could. If there is one too many, it looks at tables in vain.
 func newPrefixProbe(rng Range, rules []base.PrefixRule) prefixProbe {

@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// This file has RebuildFilters, which gives tables new filters beside them.
+// This file has RebuildFilters, which writes new filters for tables that stay as they are.
 
 // RebuildFilters takes these steps, on its caller's goroutine:
 //

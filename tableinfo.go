@@ -95,7 +95,7 @@ func cloneBoth(a, b []byte) ([]byte, []byte) {
 	return both[:len(a):len(a)], both[len(a):]
 }
 
-// whyUnusable returns the reason why neither the filter in the table nor the one beside it can
+// whyUnusable returns the reason why neither the filter in the table nor the one next to it can
 // be used, or that it is not in memory. If neither is so it returns kind.
 func whyUnusable(t *tree.Table, kind string) string {
 	for _, err := range []error{t.Reader.FilterErr(), t.Reader.SidecarErr()} {

@@ -226,7 +226,7 @@ func TestQueue_WrittenSince(t *testing.T) {
 }
 
 // A Replay begins another memtable when one is full, or with each log, and notes the logs of each.
-// Those of which the writes are in tables go, unless readers have them.
+// A memtable goes when tables have its writes, unless readers have it.
 func TestReplay(t *testing.T) {
 	q := newQueue(t)
 	seq := base.Seq(0)

@@ -115,7 +115,7 @@ func (q *Queue) ReleaseReplaced(old *View) {
 	q.Unpin(old)
 }
 
-// Show makes the memtables of a Replay those of the first view, beside its version. Requires: no
+// Show makes the memtables of a Replay those of the first view. Requires: no
 // other goroutine uses the store yet.
 func (q *Queue) Show(r *Replay) {
 	q.Open(NewView(r.Mem, r.Imms, q.View().Version))
