@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -29,7 +30,7 @@ func Attach(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options)
 func LogsToHold(fsys vfs.FS, dir string) uint64 {
 	setDefault(&fsys, vfs.Default)
 	if n, err := readNotes(fsys, dir); err == nil && n != nil {
-		return n.Shipped.log
+		return n.Shipped.Log
 	}
 	return 0
 }
@@ -37,7 +38,7 @@ func LogsToHold(fsys vfs.FS, dir string) uint64 {
 // take makes the attached store ready for a list of segments that begins with this epoch.
 func (o *opening) take() error {
 	o.keepLogs(o.firstLog())
-	if err := o.db.RaiseFileNum(o.ctx, anchorPlace(o.epoch).log+1); err != nil {
+	if err := o.db.RaiseFileNum(o.ctx, object.AnchorOf(o.epoch).Log+1); err != nil {
 		return err
 	}
 	var err error

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -82,7 +83,7 @@ func TestAttach_Fenced(t *testing.T) {
 		"another writer": func(t *testing.T, b Bucket, s *Store) {
 			c, err := claim(t.Context(), b, claimant{storeID: s.id, writer: 99, now: modelNow, note: func(*Step, uint64) error { return nil }})
 			mustNil(t, err)
-			_, err = c.fence(t.Context(), b, place{})
+			_, err = c.fence(t.Context(), b, object.Position{})
 			mustNil(t, err)
 		},
 		"a step that is removed": func(t *testing.T, b Bucket, s *Store) {
@@ -437,7 +438,7 @@ func TestStore_LetsGoAndEndsTwice(t *testing.T) {
 	mustNil(t, s.Publish(t.Context()))
 	fill(t, s.DB(), model, "b", 100)
 	noSegments := func(call, name string) error {
-		if call == "put" && strings.HasPrefix(name, segmentFolder) {
+		if call == "put" && strings.HasPrefix(name, object.SegmentFolder) {
 			return remotetest.Refusal{Err: errors.New("the request is late")}
 		}
 		return nil

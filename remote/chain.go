@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // A chain is what a program knows of the steps of a store: the newest one that it has read or written, and
@@ -88,7 +89,7 @@ func readChecked(ctx context.Context, b Bucket, name string, guess int, most int
 // readIdentity reads which store the bucket has. If nobody has used the bucket yet, the error wraps
 // fs.ErrNotExist.
 func readIdentity(ctx context.Context, b Bucket) (*Identity, error) {
-	src, err := readChecked(ctx, b, IdentityName, identitySize+1, identitySize)
+	src, err := readChecked(ctx, b, IdentityName, object.IdentitySize+1, object.IdentitySize)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +110,7 @@ func readStep(ctx context.Context, b Bucket, storeID, n uint64) (*Step, error) {
 // after if there is none.
 func newestStep(ctx context.Context, b Bucket, after uint64) (uint64, error) {
 	newest := after
-	for info, err := range b.List(ctx, stepFolder, StepName(after)) {
+	for info, err := range b.List(ctx, object.StepFolder, StepName(after)) {
 		if err != nil {
 			return 0, err
 		}
@@ -200,7 +201,7 @@ func tryLoadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, err
 		}
 	}
 	if n == 0 {
-		return &chain{storeID: storeID, state: emptyState(storeID)}, nil
+		return &chain{storeID: storeID, state: object.EmptyState(storeID)}, nil
 	}
 	c, begin, err := readChain(ctx, b, storeID, n)
 	first := begin + 1 // the first step that was read and must be no stray
@@ -222,7 +223,7 @@ func tryLoadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, err
 // readChain reads the newest state that is not behind step n, whose number is begin, and the steps from there up to n. It does
 // not look whether these are strays. If something is not there, the error wraps fs.ErrNotExist. Requires: n is not 0.
 func readChain(ctx context.Context, b Bucket, storeID, n uint64) (c *chain, begin uint64, err error) {
-	c = &chain{storeID: storeID, state: emptyState(storeID)}
+	c = &chain{storeID: storeID, state: object.EmptyState(storeID)}
 	if begin, err = newestState(ctx, b, n); err != nil {
 		return nil, 0, err
 	}
@@ -251,7 +252,7 @@ func readChain(ctx context.Context, b Bucket, storeID, n uint64) (c *chain, begi
 // newestState returns the number of the newest state that is not behind step n, and 0 if there is none.
 func newestState(ctx context.Context, b Bucket, n uint64) (uint64, error) {
 	newest := uint64(0)
-	for info, err := range b.List(ctx, stateFolder, "") {
+	for info, err := range b.List(ctx, object.StateFolder, "") {
 		if err != nil {
 			return 0, err
 		}
@@ -277,7 +278,7 @@ func readState(ctx context.Context, b Bucket, storeID, n uint64) (*State, error)
 
 // apply makes step the newest one of c. If it returns an error, c has not changed.
 func (c *chain) apply(step *Step) error {
-	next, err := stateAfter(c.state, step)
+	next, err := object.StateAfter(c.state, step)
 	if c.step != nil && err == nil {
 		switch claim := step.Kind == StepClaim; {
 		case claim && step.Epoch <= c.step.Epoch:
@@ -287,7 +288,7 @@ func (c *chain) apply(step *Step) error {
 		}
 	}
 	if err != nil {
-		return damage(step.Name(), "step", err)
+		return object.Damage(step.Name(), "step", err)
 	}
 	c.step, c.state, c.misses = step, next, 0
 	if c.writer != 0 {
@@ -334,8 +335,8 @@ func (c *chain) publish(ctx context.Context, b Bucket, step *Step, note func(n u
 	if len(step.Extents) == 0 {
 		step.Extents = c.state.Extents
 	}
-	if _, err := stateAfter(c.state, step); err != nil {
-		return encodeError(step.Name(), err)
+	if _, err := object.StateAfter(c.state, step); err != nil {
+		return object.EncodeError(step.Name(), err)
 	}
 	src, err := step.Encode(nil)
 	if err != nil {

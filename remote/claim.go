@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // A claimant is a writer that wants to own a store.
@@ -61,7 +63,7 @@ func tryClaim(ctx context.Context, b Bucket, w claimant) (*chain, error) {
 		c.epoch = max(last.Epoch+1, w.least)
 		step.LastTableSeq = last.LastTableSeq
 	}
-	if checkProgress(c.state.Extents, w.extents) == nil {
+	if object.CheckProgress(c.state.Extents, w.extents) == nil {
 		step.Extents = w.extents
 	}
 	if c.epoch > MaxEpoch {
@@ -82,7 +84,7 @@ func tryClaim(ctx context.Context, b Bucket, w claimant) (*chain, error) {
 // epoch, where the owner appends next. from is a place of the list that the caller has come to, or the zero place.
 //
 // If a later writer has claimed the store, the error wraps ErrFenced.
-func (c *chain) fence(ctx context.Context, b Bucket, from place) (end place, err error) {
+func (c *chain) fence(ctx context.Context, b Bucket, from object.Position) (end object.Position, err error) {
 	end, err = c.appendFence(ctx, b, from)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		// Parts of the list that are missing were needed by no step any more, so there are later ones. The fence may also
@@ -93,18 +95,18 @@ func (c *chain) fence(ctx context.Context, b Bucket, from place) (end place, err
 }
 
 // appendFence appends the fence.
-func (c *chain) appendFence(ctx context.Context, b Bucket, at place) (end place, err error) {
-	if at == (place{}) {
+func (c *chain) appendFence(ctx context.Context, b Bucket, at object.Position) (end object.Position, err error) {
+	if at == (object.Position{}) {
 		if at, err = listEnd(ctx, b, c.storeID, c.state.Extents); err != nil {
-			return place{}, err
+			return object.Position{}, err
 		}
 	}
-	mine := anchorPlace(c.epoch)
+	mine := object.AnchorOf(c.epoch)
 	end = at
 	for at != mine {
 		for s, err := range (segmentList{b: b, storeID: c.storeID, heads: true, atOnce: c.atOnce}).from(ctx, at) {
 			if err != nil {
-				return place{}, err
+				return object.Position{}, err
 			}
 			if s.at() == mine {
 				break // an earlier call has come as far, and the owner further
@@ -114,19 +116,19 @@ func (c *chain) appendFence(ctx context.Context, b Bucket, at place) (end place,
 		if at == mine {
 			break // end is the place of the fence
 		}
-		if at.epoch() >= c.epoch {
-			return place{}, fmt.Errorf("remote: the logs go on at %v, in epoch %d: %w", at, at.epoch(), ErrFenced)
+		if at.Epoch() >= c.epoch {
+			return object.Position{}, fmt.Errorf("remote: the logs go on at %v, in epoch %d: %w", at, at.Epoch(), ErrFenced)
 		}
-		s := &Segment{StoreID: c.storeID, Log: at.log, Offset: at.off, Written: c.now(), Next: mine.log, Kind: SegmentFence}
+		s := &Segment{StoreID: c.storeID, Log: at.Log, Offset: at.Offset, Written: c.now(), Next: mine.Log, Kind: SegmentFence}
 		src, err := s.Encode(nil)
 		if err != nil {
-			return place{}, err
+			return object.Position{}, err
 		}
 		switch err := PutObject(ctx, b, s.Name(), src, true); {
 		case err == nil:
 			return at, nil
 		case !errors.Is(err, ErrExists):
-			return place{}, err
+			return object.Position{}, err
 		}
 		// The old writer was faster, or an earlier attempt has succeeded. Look again.
 	}

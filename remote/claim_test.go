@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -107,7 +108,7 @@ func TestClaim_LostAnswer(t *testing.T) {
 // lastSeq is the last sequence number before the log.
 func (c *chain) anchor(log, lastSeq uint64) *Segment {
 	return &Segment{
-		StoreID: c.storeID, Log: anchorPlace(c.epoch).log, FirstSeq: lastSeq + 1, LastSeq: lastSeq, Written: c.now(),
+		StoreID: c.storeID, Log: object.AnchorOf(c.epoch).Log, FirstSeq: lastSeq + 1, LastSeq: lastSeq, Written: c.now(),
 		Next: log, Kind: SegmentSeal,
 	}
 }
@@ -121,27 +122,27 @@ func TestFence_EndsTheList(t *testing.T) {
 		old := beginChain(t, b)
 		putList(t, b, list[:n])
 		old.epoch = 3 // the list is of three epochs
-		at := rootPlace
+		at := object.RootPosition
 		if n > 0 {
-			at = afterSegment(list[n-1])
+			at = object.AfterSegment(list[n-1])
 		}
 		w := claimantOf(5)
 		w.least = 4
 		c, err := claim(ctx, b, w)
 		mustNil(t, err)
 		for range 2 { // the second time it was fenced before
-			got, err := c.fence(ctx, b, place{})
+			got, err := c.fence(ctx, b, object.Position{})
 			if err != nil || got != at {
 				t.Errorf("%d segments end at %v, %v; want %v", n, got, err, at)
 			}
 		}
 		s, err := readSegment(ctx, b, remotetest.ExampleStore, at)
-		if err != nil || s.Kind != SegmentFence || afterSegment(s) != anchorPlace(4) {
+		if err != nil || s.Kind != SegmentFence || object.AfterSegment(s) != object.AnchorOf(4) {
 			t.Errorf("%d segments: behind them is %+v, %v", n, s, err)
 		}
 		anchor := c.anchor(logOf(4, 9), 77)
 		there, err := putSegment(ctx, b, anchor)
-		if err != nil || there != anchor || afterSegment(there) != (place{log: logOf(4, 9)}) {
+		if err != nil || there != anchor || object.AfterSegment(there) != (object.Position{Log: logOf(4, 9)}) {
 			t.Errorf("%d segments: the anchor %+v, %v", n, there, err)
 		}
 	}
@@ -151,11 +152,11 @@ func TestFence_FirstOwnerHasNobodyToFence(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	c := claimAs(t, b, 5)
-	if at, err := c.fence(ctx, b, place{}); err != nil || at != rootPlace {
+	if at, err := c.fence(ctx, b, object.Position{}); err != nil || at != object.RootPosition {
 		t.Errorf("%v, %v", at, err)
 	}
 	putList(t, b, []*Segment{c.anchor(logOf(1, 1), 0)})
-	if got, err := walked(t, b, rootPlace); err != nil || len(got) != 1 {
+	if got, err := walked(t, b, object.RootPosition); err != nil || len(got) != 1 {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -166,14 +167,14 @@ func TestFence_Superseded(t *testing.T) {
 	b := NewMem()
 	late := claimAs(t, b, 5)
 	next := claimAs(t, b, 6)
-	_, err := next.fence(ctx, b, place{})
+	_, err := next.fence(ctx, b, object.Position{})
 	mustNil(t, err)
-	before, err := walked(t, b, rootPlace)
+	before, err := walked(t, b, object.RootPosition)
 	mustNil(t, err)
-	if at, err := late.fence(ctx, b, place{}); !errors.Is(err, ErrFenced) {
+	if at, err := late.fence(ctx, b, object.Position{}); !errors.Is(err, ErrFenced) {
 		t.Errorf("an owner that was replaced fences at %v, %v", at, err)
 	}
-	if after, err := walked(t, b, rootPlace); err != nil || !slices.Equal(before, after) {
+	if after, err := walked(t, b, object.RootPosition); err != nil || !slices.Equal(before, after) {
 		t.Errorf("the list was %v and is %v, %v", before, after, err)
 	}
 	if _, err := putSegment(ctx, b, late.anchor(logOf(1, 1), 0)); !errors.Is(err, ErrFenced) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // Collected says what a collection has deleted.
@@ -40,7 +42,7 @@ const (
 func (c *chain) chooseFloor(ctx context.Context, b Bucket, retain time.Duration, age func(*Step) time.Duration) (floor uint64, next *Step, err error) {
 	floor = c.state.Floor
 	raised, first := 0, time.Duration(0)
-	for info, err := range b.List(ctx, stateFolder, "") {
+	for info, err := range b.List(ctx, object.StateFolder, "") {
 		if err != nil {
 			return 0, nil, err
 		}
@@ -86,7 +88,7 @@ func (c *chain) putState(ctx context.Context, b Bucket) error {
 func (c *chain) spareFiles(ctx context.Context, b Bucket, keep func(num uint64) bool) ([]Info, error) {
 	named := numsOf(c.state.Tables.Version)
 	var spare []Info
-	for info, err := range b.List(ctx, tableFolder, "") {
+	for info, err := range b.List(ctx, object.TableFolder, "") {
 		if err != nil {
 			return nil, fmt.Errorf("remote: collection: %w", err)
 		}
@@ -206,7 +208,7 @@ func (k *collection) list(ctx context.Context) error {
 		count  *int
 		until  uint64 // neither this number is garbage nor those behind it
 	}{
-		{segmentFolder, &k.done.Segments, k.firstLog}, {stepFolder, &k.done.Steps, k.done.Floor}, {stateFolder, &k.done.States, k.done.Floor},
+		{object.SegmentFolder, &k.done.Segments, k.firstLog}, {object.StepFolder, &k.done.Steps, k.done.Floor}, {object.StateFolder, &k.done.States, k.done.Floor},
 	} {
 		for info, err := range k.b.List(ctx, f.folder, "") {
 			if err != nil {
@@ -229,8 +231,8 @@ func (k *collection) deleteOne(ctx context.Context, g garbage) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if g.name.Kind == KindSegment && g.Size == segmentHeader {
-		switch s, err := readHead(ctx, k.b, k.c.storeID, place{g.name.Num, g.name.Offset}); {
+	if g.name.Kind == KindSegment && g.Size == object.SegmentHeader {
+		switch s, err := readHead(ctx, k.b, k.c.storeID, object.Position{Log: g.name.Num, Offset: g.name.Offset}); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
@@ -258,7 +260,7 @@ func (k *collection) deleteOne(ctx context.Context, g garbage) error {
 
 // needOfSteps finds out what the steps at the floor and above need.
 func (k *collection) needOfSteps(ctx context.Context) error {
-	c := &chain{storeID: k.c.storeID, state: emptyState(k.c.storeID), atOnce: k.c.atOnce}
+	c := &chain{storeID: k.c.storeID, state: object.EmptyState(k.c.storeID), atOnce: k.c.atOnce}
 	if k.done.Floor > 0 {
 		var err error
 		if c, err = loadChain(ctx, k.b, c.storeID, k.done.Floor); err != nil {

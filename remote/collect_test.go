@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -50,7 +51,7 @@ func TestCollect_LeavesNothingOver(t *testing.T) {
 	for _, stray := range []string{TableName(99), FilterName(98), TableName(2<<EpochShift + 1), "holiday.jpg", "t/ff/holiday.jpg"} {
 		mustNil(t, PutObject(ctx, b, stray, []byte("stray"), true))
 	}
-	putList(t, b, []*Segment{segmentAt(place{logOf(0, 7), 0}, 5000), fenceAt(place{logOf(0, 8), 0}, 1)})
+	putList(t, b, []*Segment{segmentAt(object.Position{Log: logOf(0, 7), Offset: 0}, 5000), fenceAt(object.Position{Log: logOf(0, 8), Offset: 0}, 1)})
 	if !a.collect(late) {
 		t.Fatal(a.m.broken)
 	}
@@ -66,8 +67,8 @@ func TestCollect_LeavesNothingOver(t *testing.T) {
 		want = append(want, TableName(uint64(t.Num)))
 	}
 	last := a.c.state.Extents[0].Log
-	want = append(want, remotetest.NamesOf(t, b, logFolder(last))...)
-	want = append(want, remotetest.NamesOf(t, b, logFolder(last+1))...)
+	want = append(want, remotetest.NamesOf(t, b, object.LogFolder(last))...)
+	want = append(want, remotetest.NamesOf(t, b, object.LogFolder(last+1))...)
 	slices.Sort(want)
 	if got := remotetest.NamesOf(t, b, ""); !slices.Equal(got, want) {
 		t.Errorf("left are\n%q, want\n%q", got, want)
@@ -202,7 +203,7 @@ func TestPin_Lifecycle(t *testing.T) {
 	if p, err := pin(ctx, b, remotetest.ExampleStore, "Daily", PinOptions{}); err == nil {
 		t.Errorf("a name that can't be: %+v", p)
 	}
-	if names := remotetest.NamesOf(t, b, pinFolder); len(names) != 2 {
+	if names := remotetest.NamesOf(t, b, object.PinFolder); len(names) != 2 {
 		t.Errorf("left are the pins %q", names)
 	}
 }
@@ -231,7 +232,7 @@ func TestPin_Withdrawn(t *testing.T) {
 	if gone, err := renewPin(ctx, b, next, time.Hour, remotetest.ExampleTime); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a pin that was removed: %+v, %v", gone, err)
 	}
-	if names := remotetest.NamesOf(t, b, pinFolder); !slices.Equal(names, []string{p.Name()}) {
+	if names := remotetest.NamesOf(t, b, object.PinFolder); !slices.Equal(names, []string{p.Name()}) {
 		t.Errorf("left are the pins %q", names)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // Collect deletes from a bucket what nobody needs any more, instead of the store's writer: that has no right to delete then, so
@@ -39,7 +40,7 @@ func collectFor(ctx context.Context, b Bucket, storeID uint64) (Collected, error
 	}
 	c.epoch = c.step.Epoch
 	named := make(map[uint64]bool)
-	for _, folder := range []string{stateFolder, stepFolder} {
+	for _, folder := range []string{object.StateFolder, object.StepFolder} {
 		for info, err := range b.List(ctx, folder, "") {
 			name, ok := ParseName(info.Name)
 			if err == nil && ok && name.Num < c.state.Floor {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -49,7 +50,7 @@ func TestCollect_ByAnother(t *testing.T) {
 			if len(report.Findings) > 0 || report.First != max(done.Floor, 1) {
 				t.Errorf("hour %d: %+v, %v", hour, done, report.Findings)
 			}
-			left := slices.DeleteFunc(report.Leftovers, func(i Info) bool { return strings.HasPrefix(i.Name, probeFolder) })
+			left := slices.DeleteFunc(report.Leftovers, func(i Info) bool { return strings.HasPrefix(i.Name, object.ProbeFolder) })
 			if len(left) > 0 {
 				t.Errorf("hour %d: left over are %v", hour, left)
 			}

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -57,9 +58,9 @@ func TestStore_Once(t *testing.T) {
 			t.Errorf("%d calls a round, %d at most", sum/rounds, most)
 		}
 		// Only a process that was not closed leaves a fence, which stays for ever.
-		for info := range b.b.List(t.Context(), segmentFolder, "") {
+		for info := range b.b.List(t.Context(), object.SegmentFolder, "") {
 			name, _ := ParseName(info.Name)
-			seg, err := readHead(t.Context(), b.b, storeID, place{name.Num, name.Offset})
+			seg, err := readHead(t.Context(), b.b, storeID, object.Position{Log: name.Num, Offset: name.Offset})
 			if err == nil && seg.Kind == SegmentFence {
 				t.Errorf("%s is a fence", info.Name)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -93,7 +94,7 @@ func TestStore_CollectsOfACopy(t *testing.T) {
 	mustNil(t, s.DB().Flush(t.Context()))
 	dead := remotetest.Refusal{Err: errors.New("the process is dead")}
 	b.hook(func(call, name string) error {
-		if call == "put" && strings.HasPrefix(name, stepFolder) {
+		if call == "put" && strings.HasPrefix(name, object.StepFolder) {
 			return dead
 		}
 		return nil
@@ -102,7 +103,7 @@ func TestStore_CollectsOfACopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.hook(nil, nil)
-	uploaded := remotetest.NamesOf(t, b, tableFolder)[1:] // without the one that step 2 names
+	uploaded := remotetest.NamesOf(t, b, object.TableFolder)[1:] // without the one that step 2 names
 	o := manual(fsys.Crash(vfs.CrashConfig{}))
 	o.Retain = time.Hour // so the floor stays where it is
 	s = openStore(t, "db", b, o)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -23,7 +24,7 @@ func TestStore_Retention(t *testing.T) {
 		model := map[string]string{}
 		var reads atomic.Int64 // of steps
 		b.hook(func(call, name string) error {
-			if call == "read" && strings.HasPrefix(name, stepFolder) {
+			if call == "read" && strings.HasPrefix(name, object.StepFolder) {
 				reads.Add(1)
 			}
 			return nil
@@ -111,7 +112,7 @@ func TestStore_CollectKeepsUnpublished(t *testing.T) {
 	mustNil(t, s.DB().Flush(t.Context()))
 	dead := remotetest.Refusal{Err: errors.New("the process is dead")}
 	b.hook(func(call, name string) error {
-		if call == "put" && strings.HasPrefix(name, stepFolder) {
+		if call == "put" && strings.HasPrefix(name, object.StepFolder) {
 			return dead
 		}
 		return nil
@@ -120,7 +121,7 @@ func TestStore_CollectKeepsUnpublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.hook(nil, nil)
-	uploaded := remotetest.NamesOf(t, b, tableFolder)
+	uploaded := remotetest.NamesOf(t, b, object.TableFolder)
 	o := manual(fsys.Crash(vfs.CrashConfig{}))
 	o.Retain = 1
 	s = openStore(t, "db", b, o)
@@ -128,7 +129,7 @@ func TestStore_CollectKeepsUnpublished(t *testing.T) {
 		_, err := s.Collect(t.Context())
 		mustNil(t, err)
 	}
-	if now := remotetest.NamesOf(t, b, tableFolder); len(uploaded) == 0 || !slices.Equal(uploaded, now) {
+	if now := remotetest.NamesOf(t, b, object.TableFolder); len(uploaded) == 0 || !slices.Equal(uploaded, now) {
 		t.Errorf("of %q, %q are left", uploaded, now)
 	}
 	mustNil(t, s.Publish(t.Context()))
@@ -153,7 +154,7 @@ func TestStore_CollectsBehindALateStep(t *testing.T) {
 			mustNil(t, s.DB().Flush(t.Context()))
 			lost := remotetest.Refusal{Err: errors.New("the answer is lost")}
 			b.hook(nil, func(call, name string) error {
-				if call == "put" && strings.HasPrefix(name, stepFolder) {
+				if call == "put" && strings.HasPrefix(name, object.StepFolder) {
 					return lost
 				}
 				return nil
@@ -164,7 +165,7 @@ func TestStore_CollectsBehindALateStep(t *testing.T) {
 			last := s.Status().Step
 			var read atomic.Bool
 			b.hook(func(call, name string) error {
-				if gone && call == "read" && strings.HasPrefix(name, stepFolder) && !read.Swap(true) {
+				if gone && call == "read" && strings.HasPrefix(name, object.StepFolder) && !read.Swap(true) {
 					return fmt.Errorf("read %s: %w", name, fs.ErrNotExist)
 				}
 				return nil

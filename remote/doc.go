@@ -13,23 +13,10 @@
 //   - Identity, Segment, Step, State and Pin are the objects, each with an encoder and a decoder.
 //   - The functions that end in Name make the names of objects, and ParseName reads them.
 //
-// # Guarantees
+// # Errors
 //
-// A decoder gets the name of an object and the id of the store, and accepts only an object that
-// was written under this name for this store. Every byte of an object is covered by a checksum. A
-// decoder allocates at most a small multiple of its input, and never panics. Damage is a
-// *shale.CorruptionError with the object's name; an object of a newer format gives
-// shale.ErrFormatTooNew. Encoders refuse what decoders would refuse.
-//
-// # Format
-//
-// docs/REMOTE.md has every byte. The following is the identity of store 0x1122334455667788, made
-// 1,700,000,000,000 milliseconds after the beginning of 1970, in hexadecimal:
-//
-//	73 68 61 6c 65 42 4b 54  01 00 00 00  06 ff 74 ec   shaleBKT, version, its checksum
-//	88 77 66 55 44 33 22 11                            store id
-//	00 68 e5 cf 8b 01 00 00                            made
-//	23 77 dd 06                                        checksum
+// Damage is a *shale.CorruptionError with the object's name; an object of a newer format gives shale.ErrFormatTooNew.
+// docs/REMOTE.md has every byte of the objects.
 //
 // # Concurrency
 //

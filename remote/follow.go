@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -43,7 +44,7 @@ type follower struct {
 	manifest localManifest
 	minLog   uint64 // the first log that the manifest needs
 
-	at       place             // of the next segment to read
+	at       object.Position   // of the next segment to read
 	held     []*heldSegment    // segments that were read and not wholly written, in order
 	logs     map[uint64][]byte // the header of each log that is needed or held
 	tableSeq uint64
@@ -90,9 +91,9 @@ func (f *follower) begin(ctx context.Context, c *chain) error {
 func (f *follower) restart() {
 	f.held, f.logs = nil, make(map[uint64][]byte)
 	f.whole, f.unsure = false, false
-	f.at = rootPlace
+	f.at = object.RootPosition
 	if len(f.chain.state.Extents) > 0 {
-		f.at = place{log: f.chain.state.Extents[0].Log}
+		f.at = object.Position{Log: f.chain.state.Extents[0].Log}
 	}
 }
 
@@ -146,7 +147,7 @@ func (f *follower) takeStep(ctx context.Context) error {
 	if err := f.files.learn(ctx, state.Tables.Version); err != nil {
 		return err
 	}
-	if len(state.Extents) > 0 && f.at.log < state.Extents[0].Log {
+	if len(state.Extents) > 0 && f.at.Log < state.Extents[0].Log {
 		// The segments in between may be gone, and nobody needs them: tables have what is in them.
 		f.restart()
 	}
@@ -180,14 +181,14 @@ func (f *follower) inTables() uint64 {
 // readAhead reads the segments up to the end of the newest state's extents, many at a time. What follows is
 // read by takeSegments.
 func (f *follower) readAhead(ctx context.Context) error {
-	end := shippedUpTo(f.chain.state)
-	if !f.at.before(end) {
+	end := object.ShippedUpTo(f.chain.state)
+	if !f.at.Before(end) {
 		return nil
 	}
 	if err := f.readList(ctx); err != nil {
 		return err
 	}
-	if f.at.before(end) {
+	if f.at.Before(end) {
 		return f.segmentGone(ctx, fs.ErrNotExist)
 	}
 	return nil
@@ -198,7 +199,7 @@ var errManyLogs = errors.New("remote: the logs behind the newest step have more 
 
 // full reports whether there are too many logs in memory to read more than the newest state needs.
 func (f *follower) full() bool {
-	if f.at.before(shippedUpTo(f.chain.state)) {
+	if f.at.Before(object.ShippedUpTo(f.chain.state)) {
 		return false
 	}
 	sum := int64(0)
@@ -222,7 +223,7 @@ func (f *follower) readList(ctx context.Context) error {
 			return f.segmentGone(ctx, err) // what is before it can be shown
 		}
 		f.hold(s.Segment)
-		if n++; n%fullEvery == 0 && f.full() || f.pinned && !f.at.before(shippedUpTo(f.chain.state)) {
+		if n++; n%fullEvery == 0 && f.full() || f.pinned && !f.at.Before(object.ShippedUpTo(f.chain.state)) {
 			return nil
 		}
 	}
@@ -248,7 +249,7 @@ func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 	for n := 1; len(f.held) == 0; n++ {
 		s, err := readSegment(ctx, f.b, f.storeID, f.at)
 		if errors.Is(err, fs.ErrNotExist) {
-			if !f.at.before(shippedUpTo(f.chain.state)) {
+			if !f.at.Before(object.ShippedUpTo(f.chain.state)) {
 				break
 			}
 			err = f.segmentGone(ctx, err)
@@ -275,9 +276,9 @@ func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 
 // hold takes a segment that stands at f.at.
 func (f *follower) hold(s *Segment) {
-	f.at = afterSegment(s)
+	f.at = object.AfterSegment(s)
 	if s.Offset == 0 && len(s.Body) > 0 {
-		f.logs[s.Log] = bytes.Clone(s.Body[:logHeader])
+		f.logs[s.Log] = bytes.Clone(s.Body[:object.LogHeader])
 	}
 	if f.logs[s.Log] == nil {
 		return // the anchor of an epoch, which is no log
@@ -366,7 +367,7 @@ func (f *follower) contiguous(h *heldSegment) (n int64, gap bool, err error) {
 	case err == errGap:
 		return end - h.off, true, nil
 	case err != nil:
-		return 0, false, damage(SegmentName(h.log, h.off), "segment", err)
+		return 0, false, object.Damage(SegmentName(h.log, h.off), "segment", err)
 	}
 	f.whole = result.Sealed
 	return int64(len(h.body)), false, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -43,7 +44,7 @@ func (c *countingBucket) ReadAt(ctx context.Context, name string, p []byte, off 
 	c.mu.Lock()
 	c.gets[folderOf(name)]++
 	c.bytes[folderOf(name)] += len(p)
-	if folderOf(name) == tableFolder {
+	if folderOf(name) == object.TableFolder {
 		c.largest = max(c.largest, len(p))
 	}
 	before, after := c.before, c.after
@@ -78,7 +79,7 @@ func (c *countingBucket) List(ctx context.Context, prefix, after string) iter.Se
 func (c *countingBucket) tableGets() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.gets[tableFolder]
+	return c.gets[object.TableFolder]
 }
 
 // during returns how many GETs of tables fn makes, and the bytes of the largest.
@@ -90,7 +91,7 @@ func (c *countingBucket) during(fn func()) (gets, largest int) {
 	fn()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.gets[tableFolder] - before, c.largest
+	return c.gets[object.TableFolder] - before, c.largest
 }
 
 // inject makes before what is asked before each GET.

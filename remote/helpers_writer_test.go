@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -33,7 +34,7 @@ type testWriter struct {
 	step     uint64
 	version  *manifest.Version // of the last step
 	floor    uint64
-	at       place // where the next segment goes
+	at       object.Position // where the next segment goes
 	lastSeq  uint64
 	tableSeq uint64   // the LastTableSeq of the last step
 	extents  []Extent // of all logs that are in the bucket
@@ -63,7 +64,7 @@ func lives(t testing.TB, usual int) uint64 {
 func startWriter(t testing.TB, b Bucket, seed uint64, opts shale.Options) *testWriter {
 	t.Helper()
 	w := &testWriter{t: t, b: b, mem: vfs.NewMem(), version: new(manifest.Version), random: rand.New(rand.NewPCG(seed, 1))}
-	opts.FS, opts.FirstFileNum, opts.HoldLogs = w.mem, rootPlace.log+1, 1
+	opts.FS, opts.FirstFileNum, opts.HoldLogs = w.mem, object.RootPosition.Log+1, 1
 	if opts.MemtableSize == 0 {
 		opts.MemtableSize = 16 << 10
 	}
@@ -79,8 +80,8 @@ func startWriter(t testing.TB, b Bucket, seed uint64, opts shale.Options) *testW
 	mustNil(t, err)
 	mustNil(t, PutObject(t.Context(), b, IdentityName, id, true))
 	first := uint64(w.logs()[0])
-	w.put(&Segment{Log: rootPlace.log, FirstSeq: 1, Kind: SegmentSeal, Next: first})
-	w.at = place{log: first}
+	w.put(&Segment{Log: object.RootPosition.Log, FirstSeq: 1, Kind: SegmentSeal, Next: first})
+	w.at = object.Position{Log: first}
 	w.publishKind(StepClaim)
 	return w
 }
@@ -111,14 +112,14 @@ func (w *testWriter) ship() {
 	w.t.Helper()
 	mustNil(w.t, w.db.Sync())
 	pos := w.db.LogPosition()
-	for w.at.log < pos.Log {
-		r, err := wal.Read(w.mem, "db", base.FileNum(w.at.log), w.storeID, wal.ReadOptions{Known: -1}, func([]byte) error { return nil })
+	for w.at.Log < pos.Log {
+		r, err := wal.Read(w.mem, "db", base.FileNum(w.at.Log), w.storeID, wal.ReadOptions{Known: -1}, func([]byte) error { return nil })
 		mustNil(w.t, err)
 		logs := w.logs()
-		next := logs[slices.Index(logs, base.FileNum(w.at.log))+1]
+		next := logs[slices.Index(logs, base.FileNum(w.at.Log))+1]
 		w.shipTo(r.Length, uint64(r.LastSeq), true, uint64(next))
 	}
-	if pos.Synced > w.at.off {
+	if pos.Synced > w.at.Offset {
 		r, err := wal.ReadRange(w.mem, "db", base.FileNum(pos.Log), w.storeID, 0, pos.Synced, func([]byte, int64) error { return nil })
 		mustNil(w.t, err)
 		w.shipTo(pos.Synced, uint64(r.LastSeq), false, 0)
@@ -127,20 +128,20 @@ func (w *testWriter) ship() {
 
 // shipTo puts the segment of the log from w.at up to an offset.
 func (w *testWriter) shipTo(end int64, last uint64, seal bool, next uint64) {
-	body := make([]byte, end-w.at.off)
+	body := make([]byte, end-w.at.Offset)
 	if len(body) > 0 {
-		copy(body, readAll(w.t, w.mem, filepath.Join("db", base.LogName(base.FileNum(w.at.log))))[w.at.off:end])
+		copy(body, readAll(w.t, w.mem, filepath.Join("db", base.LogName(base.FileNum(w.at.Log))))[w.at.Offset:end])
 	}
 	last = max(last, w.lastSeq)
-	s := &Segment{Log: w.at.log, Offset: w.at.off, Body: body, FirstSeq: w.lastSeq + 1, LastSeq: last, Next: next}
+	s := &Segment{Log: w.at.Log, Offset: w.at.Offset, Body: body, FirstSeq: w.lastSeq + 1, LastSeq: last, Next: next}
 	if seal {
 		s.Kind = SegmentSeal
 	}
 	w.put(s)
 	w.lastSeq = last
-	w.extents = slices.DeleteFunc(w.extents, func(e Extent) bool { return e.Log == w.at.log })
-	w.extents = append(w.extents, Extent{Log: w.at.log, Length: max(end, logHeader), LastSeq: last, Sealed: seal})
-	w.at = afterSegment(s)
+	w.extents = slices.DeleteFunc(w.extents, func(e Extent) bool { return e.Log == w.at.Log })
+	w.extents = append(w.extents, Extent{Log: w.at.Log, Length: max(end, object.LogHeader), LastSeq: last, Sealed: seal})
+	w.at = object.AfterSegment(s)
 }
 
 // publish ships, and puts new tables and a step into the bucket.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/object"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -60,7 +61,7 @@ func openHistory(ctx context.Context, b Bucket) (*history, error) {
 		}
 	}
 	h.floor = max(h.floor, 1)
-	for info, err := range b.List(ctx, stateFolder, "") {
+	for info, err := range b.List(ctx, object.StateFolder, "") {
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +155,7 @@ func (h *history) base(ctx context.Context, n uint64) (*State, error) {
 			return s, err
 		}
 	}
-	return emptyState(h.storeID), nil
+	return object.EmptyState(h.storeID), nil
 }
 
 // A moment is a state with the step that leads to it.
@@ -188,8 +189,8 @@ func (h *history) walk(ctx context.Context, n uint64, fn func(m moment) error) (
 				if step == nil {
 					return from, nil // a later state goes on behind it
 				}
-				if m.state, err = stateAfter(m.state, step); err != nil {
-					return from, h.pass(damage(step.Name(), "step", err))
+				if m.state, err = object.StateAfter(m.state, step); err != nil {
+					return from, h.pass(object.Damage(step.Name(), "step", err))
 				}
 			}
 			if m.step = step; step != nil {

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -37,7 +38,7 @@ func (s *Store) letGo() error {
 		// A segment that is not known to be in the bucket may be there.
 		at, seq := s.ship.at, s.ship.lastSeq
 		if p := s.ship.pending; p != nil {
-			at, seq = place{p.Log, p.End()}, max(seq, p.LastSeq)
+			at, seq = object.Position{Log: p.Log, Offset: p.End()}, max(seq, p.LastSeq)
 		}
 		return s.note(func(n *notes) { n.Shipped, n.LastSeq = at, max(n.LastSeq, seq) })
 	})
@@ -50,10 +51,10 @@ func (s *Store) letGoUnopened() error {
 	}
 	return s.letGoLocked(func(state *manifest.State) error {
 		n, err := readNotes(s.fs, s.dir)
-		live := place{log: uint64(state.MinLog)}
+		live := object.Position{Log: uint64(state.MinLog)}
 		// A directory that does not go on in its bucket has no use for what is noted there; nor does one that takes a store over
 		// look for its logs.
-		if err != nil || n == nil || n.Fenced || n.Restored || !n.Shipped.before(live) {
+		if err != nil || n == nil || n.Fenced || n.Restored || !n.Shipped.Before(live) {
 			return err
 		}
 		n.Shipped, n.LastSeq = live, max(n.LastSeq, uint64(state.LastSeq)) // the bucket may have a part of what is let go
@@ -80,7 +81,7 @@ func (s *Store) letGoLocked(note func(*manifest.State) error) error {
 		return err
 	}
 	s.keepLogs(live)
-	if s.ship.at.before(place{log: live}) { // else the bucket has them, and only Salvage would need them
+	if s.ship.at.Before(object.Position{Log: live}) { // else the bucket has them, and only Salvage would need them
 		s.ledger.letGo(kept)
 		s.emit(Event{Kind: EventLetGo, Bytes: kept})
 	}

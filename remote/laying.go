@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -48,23 +49,23 @@ type laying struct {
 	file  vfs.File // of the last of logs; nil: complete
 	whole bool     // the last of logs has its seal record
 
-	seq    uint64    // the store has all writes up to here
-	unsure bool      // writes may be missing in the logs behind seq: see 2
-	at     place     // where the logs that are used end
-	next   place     // where the first segment stands of which nothing is used, if the logs end in one
-	time   time.Time // when the last of them was written
-	rest   int64     // bytes of the last segment that are behind at
-	toSeq  uint64    // the last sequence number of that segment
-	end    ending    // why the logs end there
+	seq    uint64          // the store has all writes up to here
+	unsure bool            // writes may be missing in the logs behind seq: see 2
+	at     object.Position // where the logs that are used end
+	next   object.Position // where the first segment stands of which nothing is used, if the logs end in one
+	time   time.Time       // when the last of them was written
+	rest   int64           // bytes of the last segment that are behind at
+	toSeq  uint64          // the last sequence number of that segment
+	end    ending          // why the logs end there
 }
 
 // A limit says where the logs of a restored store have to end at the latest. Fields that are zero are
 // no limits.
 type limit struct {
-	seq  uint64    // no batch has a later number
-	time time.Time // no segment was written later
-	at   place     // no record ends behind it
-	none bool      // there are no logs at all
+	seq  uint64          // no batch has a later number
+	time time.Time       // no segment was written later
+	at   object.Position // no record ends behind it
+	none bool            // there are no logs at all
 }
 
 // An ending says why logs end where they do.
@@ -111,7 +112,7 @@ var errEnd = errors.New("the logs end here")
 // have been collected, so it does not ask for that.
 func (l *laying) add(s *Segment) (more bool, err error) {
 	more, err = l.take(s)
-	if more && err == nil && l.limit.at != (place{}) && !l.at.before(l.limit.at) {
+	if more && err == nil && l.limit.at != (object.Position{}) && !l.at.Before(l.limit.at) {
 		l.end = ending{kind: endAtLimit}
 		return false, nil
 	}
@@ -121,7 +122,7 @@ func (l *laying) add(s *Segment) (more bool, err error) {
 // take is add, but for the limit at the end of the segment.
 func (l *laying) take(s *Segment) (more bool, err error) {
 	if !l.limit.time.IsZero() && s.Written.After(l.limit.time) ||
-		l.limit.at != (place{}) && !(place{s.Log, s.Offset}).before(l.limit.at) {
+		l.limit.at != (object.Position{}) && !(object.Position{Log: s.Log, Offset: s.Offset}).Before(l.limit.at) {
 		l.end = ending{kind: endAtLimit}
 		return false, nil
 	}
@@ -136,9 +137,9 @@ func (l *laying) take(s *Segment) (more bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	l.at, l.time = place{s.Log, end}, later(l.time, s.Written)
+	l.at, l.time = object.Position{Log: s.Log, Offset: end}, later(l.time, s.Written)
 	if s.Kind == SegmentSeal {
-		l.at = afterSegment(s)
+		l.at = object.AfterSegment(s)
 		l.unsure = l.unsure || !l.whole
 		err = l.finish()
 	}
@@ -148,7 +149,7 @@ func (l *laying) take(s *Segment) (more bool, err error) {
 // pass takes a segment without a part in the restored store. A log that ends without a seal record
 // may have had more writes than were shipped. The place where the list of an epoch begins is no log.
 func (l *laying) pass(s *Segment) {
-	l.at = afterSegment(s)
+	l.at = object.AfterSegment(s)
 	ended := s.Kind != SegmentData && s.Log >= l.minLog && s.Log&(1<<EpochShift-1) != 0
 	whole := len(l.logs) > 0 && uint64(l.log().Num) == s.Log && l.whole
 	l.unsure = l.unsure || ended && !whole
@@ -168,8 +169,8 @@ func (l *laying) write(s *Segment) (int64, error) {
 	if _, err := l.file.Write(s.Body); err != nil {
 		return 0, err
 	}
-	l.log().Length = max(s.Offset, logHeader)
-	if s.End() <= logHeader {
+	l.log().Length = max(s.Offset, object.LogHeader)
+	if s.End() <= object.LogHeader {
 		return s.End(), nil
 	}
 	log := l.log()
@@ -267,7 +268,7 @@ func (l *laying) batch(s *Segment, payload []byte, end int64) error {
 	_, _, mark := b.Ingested()
 	switch {
 	case l.limit.seq > 0 && last > l.limit.seq,
-		l.limit.at != (place{}) && l.limit.at.before(place{s.Log, end}):
+		l.limit.at != (object.Position{}) && l.limit.at.Before(object.Position{Log: s.Log, Offset: end}):
 		l.end = ending{kind: endAtLimit}
 		l.explain(min(seq, l.limit.seq+1))
 		return errEnd
@@ -299,13 +300,13 @@ func (l *laying) explain(next uint64) bool {
 
 // cut ends the last log behind the last record that is used, which may be within s.
 func (l *laying) cut(s *Segment) error {
-	l.next = afterSegment(s)
+	l.next = object.AfterSegment(s)
 	if l.file == nil {
 		return nil
 	}
 	log := l.log()
 	l.rest, l.toSeq = s.End()-log.Length, s.LastSeq
-	l.at = place{uint64(log.Num), log.Length}
+	l.at = object.Position{Log: uint64(log.Num), Offset: log.Length}
 	if err := l.file.Truncate(log.Length); err != nil {
 		return err
 	}
@@ -322,7 +323,7 @@ func (l *laying) damaged(err error) error {
 	if l.file == nil {
 		return nil
 	}
-	l.at = place{uint64(l.log().Num), l.log().Length}
+	l.at = object.Position{Log: uint64(l.log().Num), Offset: l.log().Length}
 	return l.file.Truncate(l.log().Length)
 }
 
@@ -336,7 +337,7 @@ func (l *laying) finish() error {
 	l.file = nil
 	l.bytes += log.Length
 	var err error
-	if log.Length <= logHeader {
+	if log.Length <= object.LogHeader {
 		err = lengthen(f)
 	}
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // A ledger counts what the log has and the bucket lacks. The leader of the commit queue adds to it in
@@ -42,7 +43,7 @@ func (l *ledger) wrote(pos shale.LogPosition) (lacking int64, rotated bool) {
 	}
 	from := l.written
 	if pos.Log != l.log {
-		from, rotated = logHeader, l.log != 0
+		from, rotated = object.LogHeader, l.log != 0
 	}
 	l.bytes += max(0, pos.Written-from)
 	l.log, l.written, l.lastSeq = pos.Log, pos.Written, pos.LastSeq
@@ -103,12 +104,12 @@ func (l *ledger) countLocked() {
 }
 
 // done says that all that the shipper has seen since cut is in the bucket.
-func (l *ledger) done(at place) {
+func (l *ledger) done(at object.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	before, bytes := l.cutting, l.bytes
 	l.cutting = time.Time{}
-	if at.log == l.log && at.off >= l.written { // sums of bytes may be off by headers and seals
+	if at.Log == l.log && at.Offset >= l.written { // sums of bytes may be off by headers and seals
 		l.bytes = 0
 	}
 	if !before.IsZero() || bytes != l.bytes { // or whoever waits for tables would ask the shipper again and again

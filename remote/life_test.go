@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -33,10 +34,10 @@ type shipped struct {
 	storeID uint64
 	writer  uint64
 	epoch   uint64
-	state   *State // after the last step
-	at      place  // the next segment
-	lastSeq uint64 // in segments
-	tables  uint64 // the last one that the tables of the last step are known to have
+	state   *State          // after the last step
+	at      object.Position // the next segment
+	lastSeq uint64          // in segments
+	tables  uint64          // the last one that the tables of the last step are known to have
 	now     time.Time
 	piece   int64 // bytes of a segment, about
 
@@ -62,14 +63,14 @@ const shippedDir = "db"
 func newShipped(t testing.TB, seed uint64, b Bucket) *shipped {
 	t.Helper()
 	s := &shipped{t: t, rng: rand.New(rand.NewPCG(seed, 5)), disk: vfs.NewMem(), b: b, writer: 7,
-		now: time.UnixMilli(1_700_000_000_000).UTC(), piece: 2000, at: rootPlace, commits: []commit{{0, map[string]string{}}}}
+		now: time.UnixMilli(1_700_000_000_000).UTC(), piece: 2000, at: object.RootPosition, commits: []commit{{0, map[string]string{}}}}
 	s.opts = shale.Options{FS: s.disk, MemtableSize: 64 << 10, Durability: shale.SyncManual, HoldLogs: 1, CompactionWorkers: -1}
 	s.open(1)
 	h, err := s.db.Hold()
 	mustNil(t, err)
 	s.storeID = h.State().StoreID
 	h.Release()
-	s.state = emptyState(s.storeID)
+	s.state = object.EmptyState(s.storeID)
 	src, err := (&Identity{StoreID: s.storeID, Created: s.now}).Encode(nil)
 	mustNil(t, err)
 	mustNil(t, PutObject(context.Background(), b, IdentityName, src, true))
@@ -180,11 +181,11 @@ func (s *shipped) tick() {
 // put appends a segment to the list.
 func (s *shipped) put(seg *Segment) {
 	s.t.Helper()
-	seg.StoreID, seg.Log, seg.Offset, seg.Written = s.storeID, s.at.log, s.at.off, s.now
+	seg.StoreID, seg.Log, seg.Offset, seg.Written = s.storeID, s.at.Log, s.at.Offset, s.now
 	src, err := seg.Encode(nil)
 	mustNil(s.t, err)
 	mustNil(s.t, PutObject(context.Background(), s.b, seg.Name(), src, true))
-	s.at = afterSegment(seg)
+	s.at = object.AfterSegment(seg)
 	s.lastSeq = max(s.lastSeq, seg.LastSeq)
 	s.tick()
 }
@@ -195,9 +196,9 @@ func (s *shipped) ship() {
 	mustNil(s.t, s.db.Sync())
 	for {
 		logs := s.logs()
-		i := slices.Index(logs, base.FileNum(s.at.log))
+		i := slices.Index(logs, base.FileNum(s.at.Log))
 		if i < 0 {
-			s.t.Fatalf("log %x is not there, only %x", s.at.log, logs)
+			s.t.Fatalf("log %x is not there, only %x", s.at.Log, logs)
 		}
 		if i+1 == len(logs) {
 			s.stretch(s.db.LogPosition().Written, 0)
@@ -215,15 +216,15 @@ func (s *shipped) ship() {
 // stretch ships a log up to an offset, in several segments. If next is not 0, the log ends there.
 func (s *shipped) stretch(to int64, next uint64) {
 	s.t.Helper()
-	path := filepath.Join(shippedDir, base.LogName(base.FileNum(s.at.log)))
+	path := filepath.Join(shippedDir, base.LogName(base.FileNum(s.at.Log)))
 	f, err := s.disk.Open(path)
 	mustNil(s.t, err)
 	defer f.Close()
 	seg := &Segment{FirstSeq: s.lastSeq + 1, LastSeq: s.lastSeq}
 	send := func(end int64) {
-		seg.Body = make([]byte, end-s.at.off)
+		seg.Body = make([]byte, end-s.at.Offset)
 		if len(seg.Body) > 0 {
-			_, err := f.ReadAt(seg.Body, s.at.off)
+			_, err := f.ReadAt(seg.Body, s.at.Offset)
 			mustNil(s.t, err)
 		}
 		if seg.Kind == SegmentSeal || len(seg.Body) > 0 {
@@ -231,11 +232,11 @@ func (s *shipped) stretch(to int64, next uint64) {
 		}
 		seg = &Segment{FirstSeq: s.lastSeq + 1, LastSeq: s.lastSeq}
 	}
-	done := s.at.off
-	_, err = wal.ReadRange(s.disk, shippedDir, base.FileNum(s.at.log), s.storeID, s.at.off, to, func(payload []byte, end int64) error {
+	done := s.at.Offset
+	_, err = wal.ReadRange(s.disk, shippedDir, base.FileNum(s.at.Log), s.storeID, s.at.Offset, to, func(payload []byte, end int64) error {
 		first, b, err := shale.DecodeBatch(payload)
 		mustNil(s.t, err)
-		if end-s.at.off > s.piece && done > s.at.off && done >= logHeader {
+		if end-s.at.Offset > s.piece && done > s.at.Offset && done >= object.LogHeader {
 			send(done)
 		}
 		if seg.LastSeq < seg.FirstSeq {
@@ -248,7 +249,7 @@ func (s *shipped) stretch(to int64, next uint64) {
 	if next > 0 {
 		seg.Kind, seg.Next = SegmentSeal, next
 	}
-	send(max(to, s.at.off))
+	send(max(to, s.at.Offset))
 }
 
 // publish brings the tables into the bucket, and a step that names them.
@@ -324,9 +325,9 @@ func (s *shipped) upload(file, name string) {
 // extents returns the extents of the logs from minLog on, or the last one that there is.
 func (s *shipped) extents(minLog uint64) (all []Extent) {
 	var last *Extent
-	for seg, err := range (segmentList{b: s.b, storeID: s.storeID}).from(context.Background(), rootPlace) {
+	for seg, err := range (segmentList{b: s.b, storeID: s.storeID}).from(context.Background(), object.RootPosition) {
 		mustNil(s.t, err)
-		if seg.End() < logHeader {
+		if seg.End() < object.LogHeader {
 			if last != nil && last.Log == seg.Log {
 				last.Sealed = true
 			}
@@ -357,7 +358,7 @@ func (s *shipped) step(step *Step) {
 	src, err := step.Encode(nil)
 	mustNil(s.t, err)
 	mustNil(s.t, PutObject(context.Background(), s.b, step.Name(), src, true))
-	s.state, err = stateAfter(s.state, step)
+	s.state, err = object.StateAfter(s.state, step)
 	mustNil(s.t, err)
 	if step.N%5 == 0 {
 		src, err := s.state.Encode(nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -138,7 +139,7 @@ func (l *localLogs) cut(log uint64, from, to, most int64, lastSeq uint64, buf *[
 		return s, err
 	}
 	if err == nil { // the range may end with a seal, which is no record
-		s.end, s.sealed = max(to, logHeader), res.Sealed
+		s.end, s.sealed = max(to, object.LogHeader), res.Sealed
 	}
 	if int64(len(body)) < s.end-from {
 		return s, fmt.Errorf("remote: read %s: the range from offset %d to %d has %d bytes", base.LogName(base.FileNum(log)), from, s.end, len(body))

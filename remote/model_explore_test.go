@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // The explorer runs programs that share a bucket, called actors, in every order of their calls. An actor is
@@ -265,7 +266,7 @@ func (e *exploration) write(s *state, k *call, actor, n int) (a answer, key uint
 	}
 	e.grown = e.reaches.note(k.name, actor, n) || e.grown
 	if k.object != nil {
-		if first := s.created.first(k.name); first != nil && first != k.object && strings.HasPrefix(k.name, tableFolder) {
+		if first := s.created.first(k.name); first != nil && first != k.object && strings.HasPrefix(k.name, object.TableFolder) {
 			err = fmt.Errorf("table %s is written with other bytes than before", k.name)
 		}
 		s.created = s.created.with(k.object)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // maxActors is how many actors a scenario may have.
@@ -62,7 +64,7 @@ func (s *state) key() uint64 {
 
 // with returns what was created when an object is created, too.
 func (c *creation) with(o *entry) *creation {
-	if !strings.HasPrefix(o.name, stepFolder) && !strings.HasPrefix(o.name, tableFolder) || c.first(o.name) != nil {
+	if !strings.HasPrefix(o.name, object.StepFolder) && !strings.HasPrefix(o.name, object.TableFolder) || c.first(o.name) != nil {
 		return c
 	}
 	next := &creation{object: o, before: c, sum: mix(o.id, 2)}
@@ -127,7 +129,7 @@ func (s *state) check() error {
 	return nil
 }
 
-// checkPin returns an error if something is missing that a pin keeps.
+// object.CheckPin returns an error if something is missing that a pin keeps.
 func (c *bucketState) checkPin(p *Pin) error {
 	err, known := c.pins[p]
 	if known {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -24,7 +25,7 @@ type modelWriter struct {
 
 	c       *chain
 	records []string        // all, in the order of the list
-	at      place           // where the next segment goes
+	at      object.Position // where the next segment goes
 	logs    []Extent        // of the log that is written now, if something of it was shipped
 	file    uint64          // the last number that was given to a file
 	upload  uint64          // the table that is being uploaded
@@ -118,9 +119,9 @@ func recordsOf(b Bucket, s *State) ([]string, error) {
 		}
 		all = append(all, strings.Fields(string(src))...)
 	}
-	from := rootPlace
+	from := object.RootPosition
 	if len(s.Extents) > 0 {
-		from = place{log: s.Extents[0].Log}
+		from = object.Position{Log: s.Extents[0].Log}
 	}
 	for segment, err := range modelList(b).from(ctxModel, from) {
 		if err != nil {
@@ -149,13 +150,13 @@ func checkNeeded(b Bucket, s *State, pinned bool) error {
 		}
 	}
 	for _, e := range s.Extents {
-		at := place{log: e.Log}
-		for at.off < e.Length {
+		at := object.Position{Log: e.Log}
+		for at.Offset < e.Length {
 			s, err := readHead(ctxModel, b, remotetest.ExampleStore, at)
 			if err != nil {
 				return err
 			}
-			at.off += s.length
+			at.Offset += s.length
 		}
 	}
 	if pinned {
@@ -187,9 +188,9 @@ func findOwner(b Bucket) *modelWriter {
 	if w.records, err = recordsOf(b, w.c.state); err != nil {
 		panic(err)
 	}
-	w.at = rootPlace
+	w.at = object.RootPosition
 	if e := w.c.state.Extents; len(e) > 0 {
-		w.at = place{log: e[0].Log}
+		w.at = object.Position{Log: e[0].Log}
 	}
 	for s, err := range modelList(b).from(ctxModel, w.at) {
 		if err != nil {
@@ -197,7 +198,7 @@ func findOwner(b Bucket) *modelWriter {
 		}
 		w.at = s.after()
 		if s.length > 0 {
-			w.logs = []Extent{{Log: s.Log, Length: s.end().off}}
+			w.logs = []Extent{{Log: s.Log, Length: s.end().Offset}}
 		}
 	}
 	w.file, w.noted = w.c.epoch<<EpochShift+1000, w.c.n()
@@ -207,17 +208,17 @@ func findOwner(b Bucket) *modelWriter {
 func modelNow() time.Time { return remotetest.ExampleTime }
 
 // padding makes the first segment of a log long enough.
-var padding = strings.Repeat(" ", logHeader)
+var padding = strings.Repeat(" ", object.LogHeader)
 
 // ship appends a segment with one record, and reports whether it was acknowledged.
 func (w *modelWriter) ship(kind SegmentKind) bool {
 	record := fmt.Sprintf("%s%d", w.name, len(w.records))
 	s := &Segment{
-		StoreID: remotetest.ExampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: uint64(len(w.records) + 1), LastSeq: uint64(len(w.records) + 1),
+		StoreID: remotetest.ExampleStore, Log: w.at.Log, Offset: w.at.Offset, FirstSeq: uint64(len(w.records) + 1), LastSeq: uint64(len(w.records) + 1),
 		Written: remotetest.ExampleTime, Kind: kind, Body: []byte(padding + record),
 	}
 	if kind == SegmentSeal {
-		s.Next = w.at.log + 1
+		s.Next = w.at.Log + 1
 	}
 	there, err := putSegment(ctxModel, w.b, s)
 	if err != nil {
@@ -229,7 +230,7 @@ func (w *modelWriter) ship(kind SegmentKind) bool {
 	w.m.acked = append(w.m.acked, record)
 	w.records = append(w.records, record)
 	w.logs = []Extent{{Log: s.Log, Length: s.End(), LastSeq: s.LastSeq, Sealed: kind == SegmentSeal}}
-	w.at = afterSegment(s)
+	w.at = object.AfterSegment(s)
 	return true
 }
 
@@ -237,8 +238,8 @@ func (w *modelWriter) ship(kind SegmentKind) bool {
 func (w *modelWriter) handOver() {
 	seq := uint64(len(w.records))
 	_, _ = putSegment(ctxModel, w.b, &Segment{
-		StoreID: remotetest.ExampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: seq + 1, LastSeq: seq, Written: remotetest.ExampleTime,
-		Kind: SegmentSeal, Next: anchorPlace(w.c.epoch + 1).log,
+		StoreID: remotetest.ExampleStore, Log: w.at.Log, Offset: w.at.Offset, FirstSeq: seq + 1, LastSeq: seq, Written: remotetest.ExampleTime,
+		Kind: SegmentSeal, Next: object.AnchorOf(w.c.epoch + 1).Log,
 	})
 }
 
@@ -357,7 +358,7 @@ func (w *modelWriter) goOn(writer uint64) {
 	seq := uint64(len(w.records))
 	records := fmt.Sprintf("%s%d %s%d", w.name, seq, w.name, seq+1)
 	s := &Segment{
-		StoreID: remotetest.ExampleStore, Log: w.at.log, Offset: w.at.off, FirstSeq: seq + 1, LastSeq: seq + 2,
+		StoreID: remotetest.ExampleStore, Log: w.at.Log, Offset: w.at.Offset, FirstSeq: seq + 1, LastSeq: seq + 2,
 		Written: remotetest.ExampleTime, Kind: SegmentSeal, Next: c.epoch<<EpochShift + 1, Body: []byte(padding + records),
 	}
 	there, err := putSegment(ctxModel, w.b, s)
@@ -367,14 +368,14 @@ func (w *modelWriter) goOn(writer uint64) {
 	if there != s { // what the call that failed has appended, before the directory was opened or after it
 		w.acknowledge(strings.Fields(string(there.Body))...)
 		if there.Kind == SegmentData {
-			w.at = afterSegment(there)
+			w.at = object.AfterSegment(there)
 			_ = w.ship(SegmentData) && w.ship(SegmentSeal)
 			return
 		}
-		w.at = afterSegment(there)
+		w.at = object.AfterSegment(there)
 	} else {
 		w.acknowledge(strings.Fields(records)...)
-		w.at = afterSegment(s)
+		w.at = object.AfterSegment(s)
 	}
 	w.ship(SegmentData)
 }
@@ -388,7 +389,7 @@ func (w *modelWriter) acknowledge(records ...string) {
 // take fences the others, reads what they have left, and writes the anchor.
 func (w *modelWriter) take() bool {
 	w.c.atOnce = 1
-	if _, err := w.c.fence(ctxModel, w.b, place{}); err != nil {
+	if _, err := w.c.fence(ctxModel, w.b, object.Position{}); err != nil {
 		if !errors.Is(err, ErrFenced) {
 			w.m.fail("%s fences: %w", w.name, err)
 		}
@@ -409,7 +410,7 @@ func (w *modelWriter) take() bool {
 func (w *modelWriter) takeWarm() bool {
 	last := w.at // resume has found it, with the records
 	w.c.atOnce = 1
-	if _, err := w.c.fence(ctxModel, w.b, place{}); err != nil {
+	if _, err := w.c.fence(ctxModel, w.b, object.Position{}); err != nil {
 		return false
 	}
 	for s, err := range modelList(w.b).from(ctxModel, last) {
@@ -429,7 +430,7 @@ func (w *modelWriter) anchor() bool {
 	if _, err := putSegment(ctxModel, w.b, anchor); err != nil {
 		return false
 	}
-	w.at, w.logs = afterSegment(anchor), nil
+	w.at, w.logs = object.AfterSegment(anchor), nil
 	w.phase("anchors")
 	return true
 }

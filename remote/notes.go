@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/fields"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -21,7 +22,7 @@ const notesName = "REMOTE"
 const (
 	notesMagic = "shaleNOT"
 	// notesSize is the length of the file in bytes. Part of the format.
-	notesSize = headSize + 8*8 + 4 + sumSize
+	notesSize = object.HeadSize + 8*8 + 4 + object.SumSize
 	// maxTried is how many writers notes.Tried has at most: the newest. Part of the format.
 	maxTried = 1000
 )
@@ -48,7 +49,7 @@ type notes struct {
 	// log that was let go. LastSeq is the last sequence number that is known to be in the bucket: the
 	// one before Shipped, or a later one if the writer was fenced. It is an earlier one if the segments have
 	// writes that the directory lacks because nobody can restore them.
-	Shipped place
+	Shipped object.Position
 	LastSeq uint64
 	// Epoch is that of Step.
 	Epoch uint64
@@ -63,14 +64,14 @@ type notes struct {
 //	head 24 · step · its writer · step before · its writer · log · offset · last sequence number · epoch (u64 each)
 //	· restored u8 · fenced u8 · zero 2 · [tried u64]* · crc32c u32
 func (n *notes) encode() []byte {
-	dst := appendHead(nil, notesMagic, n.StoreID,
-		n.Step, n.Writer, n.Before, n.BeforeWriter, n.Shipped.log, uint64(n.Shipped.off), n.LastSeq, n.Epoch)
+	dst := object.AppendHead(nil, notesMagic, n.StoreID,
+		n.Step, n.Writer, n.Before, n.BeforeWriter, n.Shipped.Log, uint64(n.Shipped.Offset), n.LastSeq, n.Epoch)
 	flag := map[bool]byte{true: 1}
 	dst = append(dst, flag[n.Restored], flag[n.Fenced], 0, 0)
 	for _, w := range n.Tried {
 		dst = binary.LittleEndian.AppendUint64(dst, w)
 	}
-	return appendSum(dst, 0)
+	return object.AppendSum(dst, 0)
 }
 
 // try returns Tried with the writer of Step, which may have PUT a step behind Before too.
@@ -90,13 +91,13 @@ func (n *notes) wrote(s *Step) bool {
 
 // decodeNotes decodes the file. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func decodeNotes(src []byte) (*notes, error) {
-	id, content, err := unseal(src, notesMagic, notesSize)
+	id, content, err := object.Unseal(src, notesMagic, notesSize)
 	if err != nil {
-		return nil, damage(notesName, "notes", err)
+		return nil, object.Damage(notesName, "notes", err)
 	}
 	d := fields.Decoder{Src: content}
 	n := &notes{StoreID: id, Step: d.Uint64(), Writer: d.Uint64(), Before: d.Uint64(), BeforeWriter: d.Uint64()}
-	n.Shipped.log, n.Shipped.off = d.Uint64(), d.Signed(d.Uint64())
+	n.Shipped.Log, n.Shipped.Offset = d.Uint64(), d.Signed(d.Uint64())
 	n.LastSeq, n.Epoch = d.Uint64(), d.Uint64()
 	flags := d.Next(4)
 	switch {
@@ -111,18 +112,18 @@ func decodeNotes(src []byte) (*notes, error) {
 		for len(d.Src) > 0 {
 			n.Tried = append(n.Tried, d.Uint64())
 		}
-		err = errors.Join(checkSeq(n.LastSeq), n.check())
+		err = errors.Join(object.CheckSeq(n.LastSeq), n.check())
 	}
 	if err != nil {
-		return nil, damage(notesName, "notes", err)
+		return nil, object.Damage(notesName, "notes", err)
 	}
 	return n, nil
 }
 
 // check returns what is impossible about n, or nil.
 func (n *notes) check() error {
-	if n.Step > maxNum || n.Before >= n.Step && n.Step > 0 || n.Shipped.log > maxNum || n.Shipped.off > maxLog || n.Epoch > MaxEpoch {
-		return fmt.Errorf("step %d after %d, epoch %d, log %d at offset %d", n.Step, n.Before, n.Epoch, n.Shipped.log, n.Shipped.off)
+	if n.Step > object.MaxNum || n.Before >= n.Step && n.Step > 0 || n.Shipped.Log > object.MaxNum || n.Shipped.Offset > object.MaxLog || n.Epoch > MaxEpoch {
+		return fmt.Errorf("step %d after %d, epoch %d, log %d at offset %d", n.Step, n.Before, n.Epoch, n.Shipped.Log, n.Shipped.Offset)
 	}
 	return nil
 }

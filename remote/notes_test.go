@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -18,7 +19,7 @@ func TestNotes_EveryBitCounts(t *testing.T) {
 }
 
 func everyBitCounts(t *testing.T, tried []uint64) {
-	want := notes{StoreID: 1, Step: 7, Writer: 2, Before: 6, BeforeWriter: 3, Shipped: place{1<<EpochShift + 4, 8192}, LastSeq: 99, Epoch: 1, Restored: true, Tried: tried}
+	want := notes{StoreID: 1, Step: 7, Writer: 2, Before: 6, BeforeWriter: 3, Shipped: object.Position{Log: 1<<EpochShift + 4, Offset: 8192}, LastSeq: 99, Epoch: 1, Restored: true, Tried: tried}
 	data := want.encode()
 	if got, err := decodeNotes(data); err != nil || !reflect.DeepEqual(*got, want) {
 		t.Fatalf("decodeNotes = %+v, %v; want %+v", got, err, want)

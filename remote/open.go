@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -70,7 +71,7 @@ type opening struct {
 	local  *manifest.State // of the directory; nil: it has no store
 	before *chain          // up to the newest step, if there is one
 	found  *notes          // of the directory; nil: it has none
-	first  place           // up to where the logs of the directory were shipped when it was opened
+	first  object.Position // up to where the logs of the directory were shipped when it was opened
 	more   int64           // bytes of logs that were shipped after what was restored into the directory
 	lost   bool            // the list of segments has writes that the directory lacks, because nobody can restore them
 }
@@ -184,7 +185,7 @@ func (o *opening) compare() error {
 	}
 	newest, n := o.before.step, o.found
 	if newest == nil { // nobody has claimed the store yet
-		o.ship.at = rootPlace
+		o.ship.at = object.RootPosition
 		return nil
 	}
 	switch {
@@ -219,7 +220,7 @@ func (o *opening) walk() error {
 	if n := len(h.extents); n > 0 {
 		last := h.extents[n-1]
 		h.lastSeq = last.LastSeq
-		o.noteLost(extentEnd(last), last.LastSeq)
+		o.noteLost(object.ExtentEnd(last), last.LastSeq)
 	}
 	var err error
 	h.at, err = listEnd(o.ctx, o.b, o.id, h.extents)
@@ -251,7 +252,7 @@ func (o *opening) pass() error {
 // passOne takes in the segment at the next place.
 func (o *opening) passOne(s listed) error {
 	if o.found.Restored {
-		if !s.at().before(o.found.Shipped) {
+		if !s.at().Before(o.found.Shipped) {
 			o.more += s.length
 		}
 	} else if err := o.isOurs(s); err != nil {
@@ -263,7 +264,7 @@ func (o *opening) passOne(s listed) error {
 	if s.FirstSeq > h.lastSeq+1 {
 		h.missing.Store(max(h.missing.Load(), s.FirstSeq-1))
 	}
-	h.extents = extended(h.extents, s.Segment, s.end().off)
+	h.extents = extended(h.extents, s.Segment, s.end().Offset)
 	h.lastSeq = max(h.lastSeq, s.LastSeq)
 	h.at = s.after()
 	return nil
@@ -272,8 +273,8 @@ func (o *opening) passOne(s listed) error {
 // noteLost takes in that the list of segments has writes up to seq before a place. If the directory has been brought as
 // far as that place, and lacks them, they wait for tables that went with another machine. The next step has to say that
 // they are not missed.
-func (o *opening) noteLost(end place, seq uint64) {
-	if !o.found.Shipped.before(end) && seq > o.found.LastSeq {
+func (o *opening) noteLost(end object.Position, seq uint64) {
+	if !o.found.Shipped.Before(end) && seq > o.found.LastSeq {
 		o.lost = true
 		o.ship.missing.Store(max(o.ship.missing.Load(), seq))
 	}
@@ -281,15 +282,15 @@ func (o *opening) noteLost(end place, seq uint64) {
 
 // isOurs returns an error unless the directory has the bytes of a segment, or has had them.
 func (o *opening) isOurs(s listed) error {
-	noted := s.at().before(o.found.Shipped)
-	if s.Kind == SegmentFence && !noted && s.Next != anchorPlace(o.found.Epoch).log && s.Next != anchorPlace(o.epoch).log { // the last two are its own
+	noted := s.at().Before(o.found.Shipped)
+	if s.Kind == SegmentFence && !noted && s.Next != object.AnchorOf(o.found.Epoch).Log && s.Next != object.AnchorOf(o.epoch).Log { // the last two are its own
 		return fmt.Errorf("%w: its fence %s ends the logs of this directory; restore into a new one, and see with Salvage what this one had not shipped",
 			ErrFenced, s.Name())
 	}
-	if s.length == 0 || !o.found.Shipped.before(s.end()) {
+	if s.length == 0 || !o.found.Shipped.Before(s.end()) {
 		return nil // the directory has noted it, and may have let go of the log
 	}
-	have, ok, err := o.logs.sum(s.Log, s.Offset, s.end().off)
+	have, ok, err := o.logs.sum(s.Log, s.Offset, s.end().Offset)
 	if err == nil && (!ok || have != s.sum) {
 		err = fmt.Errorf("%w: the directory does not have the writes of %s; it is an older copy, or its logs were removed: restore into a new directory, and see with Salvage what this one had not shipped",
 			ErrFenced, s.Name())
@@ -314,7 +315,7 @@ func (o *opening) noteClaim(newest *Step, epoch uint64) error {
 		o.notes.Tried = n.try()
 	}
 	// The logs may have been let go behind the end of the list: a PUT that is still on its way may bring what was in them.
-	noted := before != nil && (o.found.Restored || o.ship.at.before(o.found.Shipped))
+	noted := before != nil && (o.found.Restored || o.ship.at.Before(o.found.Shipped))
 	if noted {
 		o.notes.Shipped = o.found.Shipped
 	}
@@ -362,7 +363,7 @@ func (o *opening) takeOver() error {
 	if o.before.step == nil {
 		return nil // there is no earlier writer
 	}
-	if o.first = o.ship.at; o.found.Shipped.before(o.first) {
+	if o.first = o.ship.at; o.found.Shipped.Before(o.first) {
 		o.first = o.found.Shipped // the list may go on in this epoch already: see handOver
 	}
 	if _, err := o.publish.chain.fence(o.ctx, o.b, o.ship.at); err != nil {
@@ -375,7 +376,7 @@ func (o *opening) takeOver() error {
 		return fmt.Errorf("%w: it has shipped %d bytes or more while this directory took it over, and is fenced now; restore again", ErrFenced, o.more)
 	}
 	h := &o.ship
-	h.at = anchorPlace(o.epoch)
+	h.at = object.AnchorOf(o.epoch)
 	o.notes.Restored, o.notes.Shipped = false, h.at
 	if !o.lost {
 		o.notes.LastSeq = h.lastSeq
@@ -385,10 +386,10 @@ func (o *opening) takeOver() error {
 
 // firstLog returns the first log that must stay.
 func (o *opening) firstLog() uint64 {
-	if o.first.log > 0 {
-		return o.first.log // Salvage can list what was not shipped, until that is published
+	if o.first.Log > 0 {
+		return o.first.Log // Salvage can list what was not shipped, until that is published
 	}
-	return o.ship.at.log
+	return o.ship.at.Log
 }
 
 // openLocal opens the local store, or takes the one that is open.
@@ -401,7 +402,7 @@ func (o *opening) openLocal() error {
 	}
 	opts := o.opts.Store
 	opts.FS = o.lock
-	opts.FirstFileNum = anchorPlace(o.epoch).log + 1
+	opts.FirstFileNum = object.AnchorOf(o.epoch).Log + 1
 	opts.HoldLogs = o.firstLog()
 	opts.CommitGate = o.gate
 	var err error

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -42,7 +43,7 @@ func TestOpen_Requests(t *testing.T) {
 			var mu sync.Mutex
 			under, most := 0, 0
 			bucket.hook(func(call, name string) error {
-				if call != "read" || !strings.HasPrefix(name, segmentFolder) {
+				if call != "read" || !strings.HasPrefix(name, object.SegmentFolder) {
 					return nil
 				}
 				mu.Lock()
@@ -56,7 +57,7 @@ func TestOpen_Requests(t *testing.T) {
 			}, func(call, name string) error {
 				mu.Lock()
 				defer mu.Unlock()
-				if call == "read" && strings.HasPrefix(name, segmentFolder) {
+				if call == "read" && strings.HasPrefix(name, object.SegmentFolder) {
 					under--
 				}
 				return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -226,13 +227,13 @@ func TestOpen_LateClaims(t *testing.T) {
 		var arrives func() error
 		for life := range 4 {
 			hooked.hook(func(call, name string) error {
-				if call == "put" && strings.HasPrefix(name, stepFolder) {
+				if call == "put" && strings.HasPrefix(name, object.StepFolder) {
 					return remotetest.Refusal{Err: errors.New("the program has ended")}
 				}
 				return nil
 			}, nil)
 			b := &remotetest.Broken{Bucket: hooked, OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
-				if strings.HasPrefix(name, stepFolder) && life == late && arrives == nil {
+				if strings.HasPrefix(name, object.StepFolder) && life == late && arrives == nil {
 					data := make([]byte, size)
 					_, err := body.ReadAt(data, 0)
 					mustNil(t, err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -126,7 +127,7 @@ func TestPin_OfAStray(t *testing.T) {
 	}
 	check("a stray")
 	collectAll(t, s)
-	if names := remotetest.NamesOf(t, b, stepFolder); slices.Contains(names, StepName(7)) {
+	if names := remotetest.NamesOf(t, b, object.StepFolder); slices.Contains(names, StepName(7)) {
 		t.Errorf("the stray stays: %q", names)
 	}
 }
@@ -148,12 +149,12 @@ func TestPin_LeftByAShipper(t *testing.T) {
 	if _, err := c.pin(t.Context(), b, "late", PinOptions{}); !errors.Is(err, ErrSnapshotGone) {
 		t.Fatalf("a pin below the floor: %v", err)
 	}
-	if names := remotetest.NamesOf(t, b.b, pinFolder); len(names) != 1 {
+	if names := remotetest.NamesOf(t, b.b, object.PinFolder); len(names) != 1 {
 		t.Fatalf("the pins are %q, want the one that nobody could remove", names)
 	}
 	_, err = Collect(t.Context(), b.b)
 	mustNil(t, err)
-	if names := remotetest.NamesOf(t, b.b, pinFolder); len(names) > 0 {
+	if names := remotetest.NamesOf(t, b.b, object.PinFolder); len(names) > 0 {
 		t.Errorf("%q stays", names)
 	}
 }

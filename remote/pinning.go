@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // PinOptions says what a pin keeps, and for how long.
@@ -72,7 +73,7 @@ func pin(ctx context.Context, b Bucket, storeID uint64, name string, o PinOption
 // It writes the pin, and then reads the newest floor. If that is not above the state, every collector with a
 // higher floor publishes the floor later, and lists the pins after that. So it sees this one.
 func (c *chain) pin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, error) {
-	if checkPin(pinLabel(name, 0)) != nil {
+	if object.CheckPin(pinLabel(name, 0)) != nil {
 		return nil, fmt.Errorf("remote: %q is no name for a pin: choose 1 to %d lower-case letters, digits, '.', '-' or '_', without '.' at either end",
 			name, bucket.MaxNamePart-len(pinLabel("", 0)))
 	}
@@ -183,15 +184,15 @@ func readPin(ctx context.Context, b Bucket, storeID uint64, label string) (*Pin,
 // findPin returns the pin with a label or with a name. Of several with the same name it is that of the newest step.
 // If there is none, the error wraps fs.ErrNotExist.
 func findPin(ctx context.Context, b Bucket, storeID uint64, name string) (*Pin, error) {
-	if err := checkPin(name); err != nil {
+	if err := object.CheckPin(name); err != nil {
 		return nil, fmt.Errorf("remote: %w", err)
 	}
 	var found *Pin
-	for info, err := range b.List(ctx, pinFolder+name, "") {
+	for info, err := range b.List(ctx, object.PinFolder+name, "") {
 		if err != nil {
 			return nil, err
 		}
-		label := strings.TrimPrefix(info.Name, pinFolder)
+		label := strings.TrimPrefix(info.Name, object.PinFolder)
 		if called, _, ok := splitLabel(label); label != name && (!ok || called != name) {
 			continue
 		}
@@ -226,7 +227,7 @@ func listPins(ctx context.Context, b Bucket, storeID uint64) ([]*Pin, error) {
 // taken its place, unless it was given up. It is false if a pin vanishes between the list and the read: another one may have
 // taken its place that was not there yet when the list was made.
 func tryListPins(ctx context.Context, b Bucket, storeID uint64) (pins []*Pin, complete bool, err error) {
-	for info, err := range b.List(ctx, pinFolder, "") {
+	for info, err := range b.List(ctx, object.PinFolder, "") {
 		if err != nil {
 			return nil, false, err
 		}

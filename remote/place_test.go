@@ -12,48 +12,49 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // segmentAt returns a segment with length bytes of data.
-func segmentAt(at place, length int) *Segment {
+func segmentAt(at object.Position, length int) *Segment {
 	return &Segment{
-		StoreID: remotetest.ExampleStore, Log: at.log, Offset: at.off, FirstSeq: 6, LastSeq: 5, Written: remotetest.ExampleTime,
-		Body: bytes.Repeat([]byte{byte(at.log)}, length),
+		StoreID: remotetest.ExampleStore, Log: at.Log, Offset: at.Offset, FirstSeq: 6, LastSeq: 5, Written: remotetest.ExampleTime,
+		Body: bytes.Repeat([]byte{byte(at.Log)}, length),
 	}
 }
 
 // sealAt returns a seal. Behind it the list goes on with log next.
-func sealAt(at place, length int, next uint64) *Segment {
+func sealAt(at object.Position, length int, next uint64) *Segment {
 	s := segmentAt(at, length)
 	s.Kind, s.Next = SegmentSeal, next
 	return s
 }
 
 // fenceAt returns the fence of the owner of an epoch.
-func fenceAt(at place, epoch uint64) *Segment {
-	return &Segment{StoreID: remotetest.ExampleStore, Log: at.log, Offset: at.off, Written: remotetest.ExampleTime, Kind: SegmentFence, Next: epoch << EpochShift}
+func fenceAt(at object.Position, epoch uint64) *Segment {
+	return &Segment{StoreID: remotetest.ExampleStore, Log: at.Log, Offset: at.Offset, Written: remotetest.ExampleTime, Kind: SegmentFence, Next: epoch << EpochShift}
 }
 
 // log returns the number of a log of an epoch.
 func logOf(epoch, n uint64) uint64 { return epoch<<EpochShift + n }
 
 // theList is a list of segments of two writers, and the place where it ends.
-func theList() (list []*Segment, end place) {
+func theList() (list []*Segment, end object.Position) {
 	a, b, c, d := logOf(1, 3), logOf(1, 8), logOf(3, 1), logOf(3, 2)
 	list = []*Segment{
-		sealAt(rootPlace, 0, a),                   // the first writer's anchor
-		segmentAt(place{a, 0}, 5000),              //
-		segmentAt(place{a, 5000}, 300),            //
-		sealAt(place{a, 5300}, 50, b),             // a seal with a body
-		segmentAt(place{b, 0}, 4096),              //
-		fenceAt(place{b, 4096}, 2),                // the second writer never came to write its anchor
-		fenceAt(anchorPlace(2), 3),                //
-		sealAt(anchorPlace(3), 0, c),              // the third writer's anchor
-		sealAt(place{c, 0}, 0, d),                 // a log of which nothing was shipped
-		segmentAt(place{d, 0}, segmentGuess+5000), // more than one request
+		sealAt(object.RootPosition, 0, a),                                // the first writer's anchor
+		segmentAt(object.Position{Log: a, Offset: 0}, 5000),              //
+		segmentAt(object.Position{Log: a, Offset: 5000}, 300),            //
+		sealAt(object.Position{Log: a, Offset: 5300}, 50, b),             // a seal with a body
+		segmentAt(object.Position{Log: b, Offset: 0}, 4096),              //
+		fenceAt(object.Position{Log: b, Offset: 4096}, 2),                // the second writer never came to write its anchor
+		fenceAt(object.AnchorOf(2), 3),                                   //
+		sealAt(object.AnchorOf(3), 0, c),                                 // the third writer's anchor
+		sealAt(object.Position{Log: c, Offset: 0}, 0, d),                 // a log of which nothing was shipped
+		segmentAt(object.Position{Log: d, Offset: 0}, segmentGuess+5000), // more than one request
 	}
-	return list, afterSegment(list[len(list)-1])
+	return list, object.AfterSegment(list[len(list)-1])
 }
 
 // putList writes segments.
@@ -69,7 +70,7 @@ func putList(t testing.TB, b Bucket, list []*Segment) {
 }
 
 // walked returns what a segmentList finds, in notation: with bodies or without, several at a time or not.
-func walked(t *testing.T, b Bucket, from place) (list []string, err error) {
+func walked(t *testing.T, b Bucket, from object.Position) (list []string, err error) {
 	t.Helper()
 	for i, l := range []segmentList{{}, {heads: true}, {atOnce: 1}, {heads: true, atOnce: 1}} {
 		l.b, l.storeID = b, remotetest.ExampleStore
@@ -93,14 +94,14 @@ func TestSegmentList_FromEachPlace(t *testing.T) {
 	putList(t, b, list)
 	var want []string
 	for _, s := range list {
-		want = append(want, fmt.Sprintf("%v+%d>%v", place{s.Log, s.Offset}, len(s.Body), afterSegment(s)))
+		want = append(want, fmt.Sprintf("%v+%d>%v", object.Position{Log: s.Log, Offset: s.Offset}, len(s.Body), object.AfterSegment(s)))
 	}
 	for i, s := range list {
-		got, err := walked(t, b, place{s.Log, s.Offset})
+		got, err := walked(t, b, object.Position{Log: s.Log, Offset: s.Offset})
 		if err != nil || !slices.Equal(got, want[i:]) {
 			t.Errorf("from %s:\n%s\n%v, want\n%s", s.Name(), strings.Join(got, "\n"), err, strings.Join(want[i:], "\n"))
 		}
-		back, err := readSegment(context.Background(), b, remotetest.ExampleStore, place{s.Log, s.Offset})
+		back, err := readSegment(context.Background(), b, remotetest.ExampleStore, object.Position{Log: s.Log, Offset: s.Offset})
 		if err != nil || back.Next != s.Next || !bytes.Equal(back.Body, s.Body) {
 			t.Errorf("%s reads back as %v, %v", s.Name(), back, err)
 		}
@@ -108,7 +109,7 @@ func TestSegmentList_FromEachPlace(t *testing.T) {
 	if got, err := walked(t, b, end); err != nil || len(got) > 0 {
 		t.Errorf("from the end: %v, %v", got, err)
 	}
-	for range (segmentList{b: b, storeID: remotetest.ExampleStore}).from(context.Background(), rootPlace) {
+	for range (segmentList{b: b, storeID: remotetest.ExampleStore}).from(context.Background(), object.RootPosition) {
 		break // a caller may stop
 	}
 }
@@ -121,7 +122,7 @@ func TestSegmentList_Missing(t *testing.T) {
 		list, _ := theList()
 		putList(t, b, list)
 		mustNil(t, b.Delete(ctx, list[i].Name()))
-		if got, err := walked(t, b, rootPlace); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), list[i].Name()) {
+		if got, err := walked(t, b, object.RootPosition); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), list[i].Name()) {
 			t.Errorf("without %s: %v, %v", list[i].Name(), got, err)
 		}
 	}
@@ -148,10 +149,10 @@ func TestSegmentList_ListLacksOne(t *testing.T) {
 	b := NewMem()
 	list, _ := theList()
 	putList(t, b, list)
-	want, err := walked(t, b, rootPlace)
+	want, err := walked(t, b, object.RootPosition)
 	mustNil(t, err)
 	for i := 1; i <= 2; i++ {
-		got, err := walked(t, forgetful{b, list[i].Name()}, rootPlace)
+		got, err := walked(t, forgetful{b, list[i].Name()}, object.RootPosition)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("lists without %s:\n%s\n%v", list[i].Name(), strings.Join(got, "\n"), err)
 		}
@@ -166,12 +167,12 @@ func TestListEnd(t *testing.T) {
 	a, log8 := logOf(1, 3), logOf(1, 8)
 	for _, c := range []struct {
 		extents []Extent
-		want    place
+		want    object.Position
 	}{
-		{nil, rootPlace},
-		{[]Extent{{Log: a, Length: 5000}}, place{a, 5000}},
-		{[]Extent{{Log: a, Length: 5350, Sealed: true}}, place{log8, 0}},
-		{[]Extent{{Log: a, Length: 5350, Sealed: true}, {Log: log8, Length: 4096, Sealed: true}}, anchorPlace(2)},
+		{nil, object.RootPosition},
+		{[]Extent{{Log: a, Length: 5000}}, object.Position{Log: a, Offset: 5000}},
+		{[]Extent{{Log: a, Length: 5350, Sealed: true}}, object.Position{Log: log8, Offset: 0}},
+		{[]Extent{{Log: a, Length: 5350, Sealed: true}, {Log: log8, Length: 4096, Sealed: true}}, object.AnchorOf(2)},
 	} {
 		if got, err := listEnd(ctx, b, remotetest.ExampleStore, c.extents); err != nil || got != c.want {
 			t.Errorf("behind %v the list goes on at %v, %v; want %v", c.extents, got, err, c.want)
@@ -186,7 +187,7 @@ func TestListEnd(t *testing.T) {
 
 // TestPutSegment_Taken checks what a writer makes of a place that is taken.
 func TestPutSegment_Taken(t *testing.T) {
-	at := place{logOf(1, 3), 5000}
+	at := object.Position{Log: logOf(1, 3), Offset: 5000}
 	ours := segmentAt(at, 300)
 	other := segmentAt(at, 300)
 	other.Body[299]++
@@ -218,7 +219,7 @@ func TestPutSegment_Taken(t *testing.T) {
 func TestReadSegment_OfAnotherPlace(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
-	at, wrong := place{12, 5000}, place{12, 6000}
+	at, wrong := object.Position{Log: 12, Offset: 5000}, object.Position{Log: 12, Offset: 6000}
 	src, err := segmentAt(at, 10).Encode(nil)
 	mustNil(t, err)
 	mustNil(t, PutObject(ctx, b, wrong.String(), src, true))
@@ -235,12 +236,12 @@ func TestReadSegment_OfAnotherPlace(t *testing.T) {
 // pass: a directory with other bytes counts as a copy.
 func TestReadHead_EveryBit(t *testing.T) {
 	b := countRequests(NewMem())
-	at := place{logOf(1, 3), 4096}
+	at := object.Position{Log: logOf(1, 3), Offset: 4096}
 	s := segmentAt(at, 50)
 	src, err := s.Encode(nil)
 	mustNil(t, err)
 	mustNil(t, PutObject(t.Context(), b, s.Name(), src, true))
-	for bit := range 8 * segmentHeader {
+	for bit := range 8 * object.SegmentHeader {
 		b.after = func(_ string, p []byte, off int64) {
 			if i := int64(bit/8) - off; 0 <= i && i < int64(len(p)) {
 				p[i] ^= 1 << (bit % 8)
@@ -251,8 +252,8 @@ func TestReadHead_EveryBit(t *testing.T) {
 		}
 	}
 	b.after = nil
-	gets := b.gets[segmentFolder]
-	if head, err := readHead(t.Context(), b, remotetest.ExampleStore, at); head.length != 50 || head.sum != Checksum(s.Body) || err != nil || b.gets[segmentFolder] != gets+1 {
-		t.Errorf("length %d, sum %08x, %v, %d GETs", head.length, head.sum, err, b.gets[segmentFolder]-gets)
+	gets := b.gets[object.SegmentFolder]
+	if head, err := readHead(t.Context(), b, remotetest.ExampleStore, at); head.length != 50 || head.sum != Checksum(s.Body) || err != nil || b.gets[object.SegmentFolder] != gets+1 {
+		t.Errorf("length %d, sum %08x, %v, %d GETs", head.length, head.sum, err, b.gets[object.SegmentFolder]-gets)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -85,7 +86,7 @@ func fenceAll(ctx context.Context, b Bucket, storeID uint64) error {
 	nobody := func(*Step, uint64) error { return nil } // there are no notes to take
 	c, err := claim(ctx, b, claimant{storeID: storeID, writer: randomNumber() | 1, now: time.Now, note: nobody})
 	if err == nil {
-		_, err = c.fence(ctx, b, place{})
+		_, err = c.fence(ctx, b, object.Position{})
 	}
 	if errors.Is(err, ErrFenced) {
 		return nil // by a later one, for whom the same holds

@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -241,12 +242,12 @@ func TestWarm(t *testing.T) {
 	mem := vfs.NewMem()
 	tables := func(do func()) int {
 		b.mu.Lock()
-		before := b.gets[tableFolder]
+		before := b.gets[object.TableFolder]
 		b.mu.Unlock()
 		do()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return b.gets[tableFolder] - before
+		return b.gets[object.TableFolder] - before
 	}
 	warm := func() { mustNil(t, r.Warm(t.Context(), "new", mem)) }
 	if n := tables(warm); n == 0 {

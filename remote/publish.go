@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -206,7 +207,7 @@ func (s *Store) lastTableSeq(held *manifest.State) (uint64, error) {
 // before the next log has begun does not let its own go. A step that named it would have a restore read the
 // logs of another writer, behind a gap that only the step explains, and end there.
 func (s *Store) minLog(held *manifest.State) base.FileNum {
-	return max(held.MinLog, base.FileNum(anchorPlace(s.epoch).log))
+	return max(held.MinLog, base.FileNum(object.AnchorOf(s.epoch).Log))
 }
 
 // neededExtents returns the extents of logs from min up, and of the last one in any case: its end is
@@ -362,7 +363,7 @@ func (s *Store) leastPublish() time.Duration {
 // one goroutine at a time calls it.
 func (s *Store) flushOld(ctx context.Context) error {
 	pos := s.db.LogPosition()
-	if pos.Log != s.flushLog || pos.Written <= logHeader {
+	if pos.Log != s.flushLog || pos.Written <= object.LogHeader {
 		s.flushLog, s.flushSince = pos.Log, time.Now()
 		return nil
 	}

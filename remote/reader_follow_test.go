@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -267,7 +268,7 @@ func TestReader_FlipOnTheWay(t *testing.T) {
 	b.after = func(name string, p []byte, off int64) {
 		n++
 		place := fmt.Sprint(name, off, len(p))
-		if fetched[place]++; fetched[place]%2 == 1 && folderOf(name) == tableFolder && off >= 0 {
+		if fetched[place]++; fetched[place]%2 == 1 && folderOf(name) == object.TableFolder && off >= 0 {
 			for i := range p {
 				p[i] ^= 1
 			}
@@ -305,7 +306,7 @@ func TestReader_FlipInTail(t *testing.T) {
 	for back := int64(1); ; back += 500 {
 		flipped := false
 		b.after = func(name string, p []byte, off int64) {
-			if n := int64(len(p)); folderOf(name) == tableFolder && off < 0 && !flipped {
+			if n := int64(len(p)); folderOf(name) == object.TableFolder && off < 0 && !flipped {
 				if back <= n {
 					flipped, p[n-back] = true, p[n-back]^1
 				}
@@ -634,7 +635,7 @@ func TestReader_DuringFirstUpload(t *testing.T) {
 	s := openStore(t, "db", b, manual(mem))
 	readers := []*Reader{openTestReader(t, b, ReaderOptions{Store: quiet(t)})}
 	b.hook(func(call, name string) error {
-		if call == "put" && strings.HasPrefix(name, tableFolder) {
+		if call == "put" && strings.HasPrefix(name, object.TableFolder) {
 			return remotetest.Refusal{Err: errors.New("no room")}
 		}
 		return nil
@@ -791,7 +792,7 @@ func aroundATable(t *testing.T, damage func(object []byte) []byte, dir, pin stri
 	}
 	put(t, s, model, "z", 1) // behind the state with the pin
 	mustNil(t, s.Ship(t.Context()))
-	name := remotetest.NamesOf(t, b, tableFolder)[3]
+	name := remotetest.NamesOf(t, b, object.TableFolder)[3]
 	object, err := ReadObject(t.Context(), b, name, 1<<20)
 	mustNil(t, err)
 	mustNil(t, b.Delete(t.Context(), name))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -90,7 +91,7 @@ func TestReader_IteratorMeetsDamage(t *testing.T) {
 	}}})
 	flipped := false
 	b.after = func(name string, p []byte, off int64) {
-		if !flipped && folderOf(name) == tableFolder && off >= 0 {
+		if !flipped && folderOf(name) == object.TableFolder && off >= 0 {
 			flipped = true
 			for i := range p {
 				p[i] ^= 1

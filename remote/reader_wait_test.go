@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -50,7 +51,7 @@ func TestReader_ContextEndsBeforeAdvance(t *testing.T) {
 		last := w.db.LogPosition().LastSeq
 		ctx, cancel := context.WithCancel(t.Context())
 		b.after = func(name string, p []byte, _ int64) {
-			if folderOf(name) == segmentFolder && len(p) > 0 {
+			if folderOf(name) == object.SegmentFolder && len(p) > 0 {
 				cancel()
 			}
 		}
@@ -120,7 +121,7 @@ func TestReader_ContextsOfWaiters(t *testing.T) {
 func TestReader_WaitForRefusals(t *testing.T) {
 	b, _, r := readerBeside(t, ReaderOptions{})
 	b.inject(func(string) error { return remotetest.Refusal{Err: errors.New("access denied")} })
-	before := b.gets[stepFolder]
+	before := b.gets[object.StepFolder]
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := r.WaitFor(ctx, r.Seq()+1); !errors.Is(err, context.DeadlineExceeded) {
@@ -128,7 +129,7 @@ func TestReader_WaitForRefusals(t *testing.T) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if asked := b.gets[stepFolder] - before; asked < 2 || asked > 40 {
+	if asked := b.gets[object.StepFolder] - before; asked < 2 || asked > 40 {
 		t.Errorf("the bucket was asked %d times in 300 ms", asked)
 	}
 }

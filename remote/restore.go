@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -155,7 +156,7 @@ type restore struct {
 	limit   limit
 
 	laying *laying
-	behind place // where the list of segments ended, if what is behind the laying can't be restored by anybody
+	behind object.Position // where the list of segments ended, if what is behind the laying can't be restored by anybody
 	done   Restored
 
 	mu      sync.Mutex // protects what follows
@@ -229,7 +230,7 @@ func (r *restore) choose(ctx context.Context) (err error) {
 	if r.bad == nil {
 		r.bad = make(map[string]error)
 	}
-	for info, err := range r.b.List(ctx, tableFolder, "") {
+	for info, err := range r.b.List(ctx, object.TableFolder, "") {
 		if err != nil {
 			return err
 		}
@@ -374,8 +375,8 @@ func (r *restore) setLimit() {
 
 // limitToStep makes the logs end where they had been shipped to when the step was written.
 func (r *restore) limitToStep() {
-	r.limit.at = shippedUpTo(r.goal.state)
-	r.limit.none = r.limit.at == place{}
+	r.limit.at = object.ShippedUpTo(r.goal.state)
+	r.limit.none = r.limit.at == object.Position{}
 }
 
 // choosePin chooses what a pin keeps.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -85,7 +86,7 @@ func BenchmarkRestore(b *testing.B) {
 func copyTables(b *testing.B, bucket Bucket, at, to string) (total int64) {
 	mustNil(b, os.MkdirAll(to, 0o755))
 	buf := make([]byte, 4<<20)
-	for info, err := range bucket.List(context.Background(), tableFolder, "") {
+	for info, err := range bucket.List(context.Background(), object.TableFolder, "") {
 		mustNil(b, err)
 		from, err := os.Open(filepath.Join(at, filepath.FromSlash(info.Name)))
 		mustNil(b, err)

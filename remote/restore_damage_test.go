@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -69,7 +70,7 @@ func newSwept(t testing.TB, seed uint64) *swept {
 	h.states = nil
 	_, err = h.walk(t.Context(), h.newest, func(m moment) error { s.states = append(s.states, &m); return nil })
 	mustNil(t, err)
-	for seg, err := range (segmentList{b: s.b, storeID: s.storeID}).from(t.Context(), rootPlace) {
+	for seg, err := range (segmentList{b: s.b, storeID: s.storeID}).from(t.Context(), object.RootPosition) {
 		mustNil(t, err)
 		s.segments = append(s.segments, seg.Segment)
 	}
@@ -155,7 +156,7 @@ func (w *wreck) reaches(n uint64) uint64 {
 	r := &restore{moment: m}
 	at, reach := r.start(), m.reach()
 	for _, seg := range w.segments {
-		if (place{seg.Log, seg.Offset}).before(at) {
+		if (object.Position{Log: seg.Log, Offset: seg.Offset}).Before(at) {
 			continue
 		}
 		if !w.same(seg.Name()) {
@@ -352,7 +353,7 @@ func TestRestore_DamageTakesNothingOver(t *testing.T) {
 	_ = k.store.Close() // its machine is gone, and ships no seal
 	all, segments := objects(t, k.b), []string{}
 	for name, data := range all {
-		if strings.HasPrefix(name, segmentFolder) && len(data) > segmentHeader {
+		if strings.HasPrefix(name, object.SegmentFolder) && len(data) > object.SegmentHeader {
 			segments = append(segments, name)
 		}
 	}
@@ -412,7 +413,7 @@ func TestRestore_DamagedTablesBeyondLogs(t *testing.T) {
 func TestReader_DamagedBucket(t *testing.T) {
 	opened, failed, behind := 0, 0, 0
 	sweep(t, func(t *testing.T, w *wreck) {
-		if strings.HasPrefix(w.name+w.also, pinFolder) {
+		if strings.HasPrefix(w.name+w.also, object.PinFolder) {
 			return
 		}
 		r, err := OpenReader(t.Context(), w.b, &ReaderOptions{Interval: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
@@ -503,7 +504,7 @@ func TestVerify_DamagedBucket(t *testing.T) {
 			mustNil(t, err)
 			now, there := w.bytes[w.name]
 			seen := deep || len(now) != len(w.all[w.name]) && w.also == ""
-			if !there && (w.unseen() || strings.HasPrefix(w.name, pinFolder) || strings.HasPrefix(w.name, stateFolder)) {
+			if !there && (w.unseen() || strings.HasPrefix(w.name, object.PinFolder) || strings.HasPrefix(w.name, object.StateFolder)) {
 				continue // nothing says that it was there
 			}
 			if seen && w.also == "" && !slices.ContainsFunc(report.Findings, func(f Finding) bool { return f.Object == w.name }) {
@@ -538,7 +539,7 @@ func TestRestore_ReadsNoEarlierSteps(t *testing.T) {
 	mustNil(t, PutObject(t.Context(), b, StepName(7), []byte("damaged"), false))
 	var steps atomic.Int64
 	b.hook(func(call, name string) error {
-		if call == "read" && strings.HasPrefix(name, stepFolder) {
+		if call == "read" && strings.HasPrefix(name, object.StepFolder) {
 			steps.Add(1)
 		}
 		return nil
@@ -594,7 +595,7 @@ func TestRestore_ManyDamagedTables(t *testing.T) {
 	}
 	var reads atomic.Int64
 	b.hook(func(call, name string) error {
-		if call == "read" && strings.HasPrefix(name, segmentFolder) {
+		if call == "read" && strings.HasPrefix(name, object.SegmentFolder) {
 			reads.Add(1)
 		}
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -247,7 +248,7 @@ func TestRestore_PinsAndCollection(t *testing.T) {
 		report, err := Verify(t.Context(), k.b, true)
 		mustNil(t, err)
 		// The rest of a log whose beginning a pin keeps stays, too.
-		others := slices.DeleteFunc(report.Leftovers, func(i Info) bool { return strings.HasPrefix(i.Name, segmentFolder) })
+		others := slices.DeleteFunc(report.Leftovers, func(i Info) bool { return strings.HasPrefix(i.Name, object.SegmentFolder) })
 		if len(report.Findings) > 0 || len(others) > 0 || report.First != floor || report.Pins != 1 {
 			t.Errorf("Verify: %+v", report)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // lay writes the logs, as far as the target wants, and checks that the store is then what was asked for.
@@ -26,7 +27,7 @@ func (r *restore) lay(ctx context.Context) error {
 	if !r.limit.none {
 		err = r.segments(ctx, start, l.add)
 	}
-	if err == nil && l.end.kind == endOfList && l.at.before(shippedUpTo(r.goal.state)) {
+	if err == nil && l.end.kind == endOfList && l.at.Before(object.ShippedUpTo(r.goal.state)) {
 		err = base.Corruption(l.at.String(), -1, fmt.Sprintf("segment named by step %d", r.goal.state.N), errMissing)
 	}
 	if err = errors.Join(l.damaged(err), l.finish()); err != nil {
@@ -61,10 +62,10 @@ func (r *restore) minLog() uint64 {
 
 // start returns where the list of segments is entered: at the first log that is needed, or, if none of
 // them was shipped when the step was written, at the last one that was.
-func (r *restore) start() place {
-	at := rootPlace
+func (r *restore) start() object.Position {
+	at := object.RootPosition
 	for _, e := range r.moment.state.Extents {
-		if at = (place{log: e.Log}); e.Log >= r.minLog() {
+		if at = (object.Position{Log: e.Log}); e.Log >= r.minLog() {
 			break
 		}
 	}
@@ -72,7 +73,7 @@ func (r *restore) start() place {
 }
 
 // segments calls add for each segment from a place on, until add returns false.
-func (r *restore) segments(ctx context.Context, at place, add func(*Segment) (bool, error)) error {
+func (r *restore) segments(ctx context.Context, at object.Position, add func(*Segment) (bool, error)) error {
 	for s, err := range (segmentList{b: r.b, storeID: r.done.StoreID}).from(ctx, at) {
 		if err != nil {
 			return missing(err, at.String(), "segment")
@@ -140,20 +141,20 @@ func (r *restore) leave(ctx context.Context) error {
 	if l.rest > 0 {
 		left.Segments, left.Bytes, left.LastSeq = 1, l.rest, l.toSeq
 	}
-	var last place
-	for info, err := range r.b.List(ctx, segmentFolder, justBefore(l.at)) {
+	var last object.Position
+	for info, err := range r.b.List(ctx, object.SegmentFolder, object.JustBefore(l.at)) {
 		if err != nil {
 			return err
 		}
 		name, ok := ParseName(info.Name)
-		if !ok || info.Size <= segmentHeader {
+		if !ok || info.Size <= object.SegmentHeader {
 			continue
 		}
 		left.Segments++
-		left.Bytes += info.Size - segmentHeader
-		last = place{name.Num, name.Offset}
+		left.Bytes += info.Size - object.SegmentHeader
+		last = object.Position{Log: name.Num, Offset: name.Offset}
 	}
-	if last != (place{}) {
+	if last != (object.Position{}) {
 		// A segment that can't be read is behind the point, so this restore does without it.
 		if s, err := readHead(ctx, r.b, r.done.StoreID, last); err == nil {
 			left.LastSeq = s.LastSeq
@@ -199,7 +200,7 @@ func (r *restore) finish() error {
 	if len(l.logs) > 0 {
 		state.LastSeq = base.Seq(max(l.tables, l.seq))
 	}
-	if r.behind != (place{}) { // the numbers of what is lost must not be given out again either
+	if r.behind != (object.Position{}) { // the numbers of what is lost must not be given out again either
 		state.LastSeq = max(state.LastSeq, base.Seq(r.done.Left.LastSeq))
 	}
 	for _, log := range l.logs {
@@ -237,7 +238,7 @@ func (r *restore) note() error {
 		return nil
 	}
 	shipped := r.laying.at
-	if r.behind != (place{}) {
+	if r.behind != (object.Position{}) {
 		shipped = r.behind
 	}
 	return writeNotes(r.fs, r.dir, &notes{

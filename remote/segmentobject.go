@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // segmentGuess is how many bytes are asked for first, when a segment is read. Most segments of a store that is
@@ -16,13 +18,13 @@ const segmentGuess = 64 << 10
 
 // readSegment reads the segment at a place, which must belong to the store. If there is none, the error
 // wraps fs.ErrNotExist. The records in the body are not checked.
-func readSegment(ctx context.Context, b Bucket, storeID uint64, at place) (*Segment, error) {
+func readSegment(ctx context.Context, b Bucket, storeID uint64, at object.Position) (*Segment, error) {
 	return readGuessed(ctx, b, storeID, at, segmentGuess)
 }
 
 // readGuessed is readSegment that takes one request if the object has fewer than guess bytes.
-func readGuessed(ctx context.Context, b Bucket, storeID uint64, at place, guess int) (*Segment, error) {
-	src, err := readChecked(ctx, b, at.String(), guess, segmentHeader+maxBody)
+func readGuessed(ctx context.Context, b Bucket, storeID uint64, at object.Position, guess int) (*Segment, error) {
+	src, err := readChecked(ctx, b, at.String(), guess, object.SegmentHeader+object.MaxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -30,57 +32,57 @@ func readGuessed(ctx context.Context, b Bucket, storeID uint64, at place, guess 
 }
 
 // readHead is readSegment without the body.
-func readHead(ctx context.Context, b Bucket, storeID uint64, at place) (listed, error) {
-	src := make([]byte, segmentHeader)
+func readHead(ctx context.Context, b Bucket, storeID uint64, at object.Position) (listed, error) {
+	src := make([]byte, object.SegmentHeader)
 	n, err := b.ReadAt(ctx, at.String(), src, 0)
 	if err != nil && err != io.EOF {
 		return listed{}, err
 	}
-	s, length, err := decodeSegmentHeader(src[:n])
+	s, length, err := object.DecodeSegmentHeader(src[:n])
 	if err == nil {
-		err = checkWhere(s, s.StoreID, at.String(), storeID)
+		err = object.CheckWhere(s, s.StoreID, at.String(), storeID)
 	}
 	if err != nil {
-		return listed{}, damage(at.String(), "segment", err)
+		return listed{}, object.Damage(at.String(), "segment", err)
 	}
-	return listed{s, length, binary.LittleEndian.Uint32(src[bodySumOffset:])}, nil
+	return listed{s, length, binary.LittleEndian.Uint32(src[object.BodySumOffset:])}, nil
 }
 
 // listEnd returns the place behind the last extent: where a store's list of segments goes on after the
 // state with these extents. If the segments are gone, the error wraps fs.ErrNotExist.
-func listEnd(ctx context.Context, b Bucket, storeID uint64, extents []Extent) (place, error) {
+func listEnd(ctx context.Context, b Bucket, storeID uint64, extents []Extent) (object.Position, error) {
 	if len(extents) == 0 {
-		return rootPlace, nil
+		return object.RootPosition, nil
 	}
 	last := extents[len(extents)-1]
-	end := extentEnd(last)
+	end := object.ExtentEnd(last)
 	if !last.Sealed {
 		return end, nil
 	}
 	// A seal may have a body, and then begins somewhere before the end, most often not far. It is the log's last segment.
 	name := ""
 	for back := int64(4096); name == ""; back *= 64 {
-		from := place{last.Log, max(0, last.Length-back)}
-		for info, err := range b.List(ctx, logFolder(last.Log), justBefore(from)) {
+		from := object.Position{Log: last.Log, Offset: max(0, last.Length-back)}
+		for info, err := range b.List(ctx, object.LogFolder(last.Log), object.JustBefore(from)) {
 			if err != nil {
-				return place{}, err
+				return object.Position{}, err
 			}
 			name = info.Name
 		}
-		if from.off == 0 {
+		if from.Offset == 0 {
 			break
 		}
 	}
 	n, ok := ParseName(name)
 	if !ok {
-		return place{}, fmt.Errorf("remote: log %016x has no segments: %w", last.Log, fs.ErrNotExist)
+		return object.Position{}, fmt.Errorf("remote: log %016x has no segments: %w", last.Log, fs.ErrNotExist)
 	}
-	s, err := readHead(ctx, b, storeID, place{n.Num, n.Offset})
+	s, err := readHead(ctx, b, storeID, object.Position{Log: n.Num, Offset: n.Offset})
 	if err != nil {
-		return place{}, err
+		return object.Position{}, err
 	}
 	if s.Kind == SegmentData || s.end() != end {
-		return place{}, fmt.Errorf("remote: log %016x has ended at offset %d, but %s is not its end: %w", last.Log, last.Length, name, fs.ErrNotExist)
+		return object.Position{}, fmt.Errorf("remote: log %016x has ended at offset %d, but %s is not its end: %w", last.Log, last.Length, name, fs.ErrNotExist)
 	}
 	return s.after(), nil
 }
@@ -92,15 +94,15 @@ func listEnd(ctx context.Context, b Bucket, storeID uint64, extents []Extent) (p
 // If anything else stands there, the error wraps ErrFenced. Any other error leaves unknown whether s
 // was appended; the caller tries again with the same bytes or more.
 func putSegment(ctx context.Context, b Bucket, s *Segment) (*Segment, error) {
-	header, sum, err := encodeSegmentHeader(s, nil)
+	header, sum, err := object.EncodeSegmentHeader(s, nil)
 	if err != nil {
 		return nil, err
 	}
-	err = b.Put(ctx, s.Name(), joined{header, s.Body}, int64(len(header)+len(s.Body)), sum, true)
+	err = b.Put(ctx, s.Name(), object.Concat{Head: header, Body: s.Body}, int64(len(header)+len(s.Body)), sum, true)
 	if !errors.Is(err, ErrExists) {
 		return s, err
 	}
-	there, err := readSegment(ctx, b, s.StoreID, place{s.Log, s.Offset})
+	there, err := readSegment(ctx, b, s.StoreID, object.Position{Log: s.Log, Offset: s.Offset})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// Only an owner deletes segments, and only those that it did not append.

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 const (
@@ -33,18 +34,20 @@ type listed struct {
 }
 
 // at returns where the segment stands.
-func (s listed) at() place { return place{s.Log, s.Offset} }
+func (s listed) at() object.Position { return object.Position{Log: s.Log, Offset: s.Offset} }
 
 // end returns where the body ends in the log.
-func (s listed) end() place { return place{s.Log, s.Offset + s.length} }
+func (s listed) end() object.Position {
+	return object.Position{Log: s.Log, Offset: s.Offset + s.length}
+}
 
 // after returns the place where the list goes on behind s.
-func (s listed) after() place { return behindSegment(s.Segment, s.length) }
+func (s listed) after() object.Position { return object.BehindSegment(s.Segment, s.length) }
 
 // from yields the segments from a place on. Each one says where the next one stands, and those that a
 // LIST names are fetched ahead. It ends where the list of segments does, or with an error. That wraps fs.ErrNotExist if a
 // segment is missing although others follow: it was collected, or the bucket has lost it.
-func (l segmentList) from(ctx context.Context, at place) iter.Seq2[listed, error] {
+func (l segmentList) from(ctx context.Context, at object.Position) iter.Seq2[listed, error] {
 	return func(yield func(listed, error) bool) {
 		var fetches sync.WaitGroup
 		defer fetches.Wait()
@@ -56,14 +59,14 @@ func (l segmentList) from(ctx context.Context, at place) iter.Seq2[listed, error
 				return
 			}
 			// A LIST may leave out what was made meanwhile, although it has what follows that.
-			for at.before(c.at) {
+			for at.Before(c.at) {
 				s, err := l.read(ctx, at, -1)
 				if !yield(s, err) || err != nil {
 					return
 				}
 				at = s.after()
 			}
-			if c.at.before(at) {
+			if c.at.Before(at) {
 				continue // not in the list: nothing of shale's leaves such an object
 			}
 			s, err := c.get()
@@ -77,13 +80,13 @@ func (l segmentList) from(ctx context.Context, at place) iter.Seq2[listed, error
 
 // A coming is a segment that is being fetched.
 type coming struct {
-	at   place
+	at   object.Position
 	size int64                  // of what is fetched, in bytes
 	get  func() (listed, error) // waits for it
 }
 
 // ahead yields the segments that a LIST has from a place on, and fetches them meanwhile, which the caller waits for.
-func (l segmentList) ahead(ctx context.Context, from place, fetches *sync.WaitGroup) iter.Seq2[coming, error] {
+func (l segmentList) ahead(ctx context.Context, from object.Position, fetches *sync.WaitGroup) iter.Seq2[coming, error] {
 	if l.atOnce == 0 {
 		l.atOnce = segmentsAhead
 	}
@@ -91,7 +94,7 @@ func (l segmentList) ahead(ctx context.Context, from place, fetches *sync.WaitGr
 		var queue []coming
 		var failed error
 		size := int64(0) // of those in the queue
-		for info, err := range l.b.List(ctx, segmentFolder, justBefore(from)) {
+		for info, err := range l.b.List(ctx, object.SegmentFolder, object.JustBefore(from)) {
 			if failed = err; err != nil {
 				break
 			}
@@ -99,9 +102,9 @@ func (l segmentList) ahead(ctx context.Context, from place, fetches *sync.WaitGr
 			if !ok {
 				continue
 			}
-			c := coming{at: place{name.Num, name.Offset}, size: info.Size}
+			c := coming{at: object.Position{Log: name.Num, Offset: name.Offset}, size: info.Size}
 			if l.heads {
-				c.size = segmentHeader
+				c.size = object.SegmentHeader
 			}
 			for size += c.size; len(queue) == l.atOnce || len(queue) > 0 && size > aheadBytes; queue = queue[1:] {
 				if !yield(queue[0], nil) {
@@ -124,7 +127,7 @@ func (l segmentList) ahead(ctx context.Context, from place, fetches *sync.WaitGr
 }
 
 // fetch begins to read a segment that a LIST has named. The result waits for it.
-func (l segmentList) fetch(ctx context.Context, at place, size int64, fetches *sync.WaitGroup) func() (listed, error) {
+func (l segmentList) fetch(ctx context.Context, at object.Position, size int64, fetches *sync.WaitGroup) func() (listed, error) {
 	if l.atOnce == 1 {
 		return func() (listed, error) { return l.read(ctx, at, size) }
 	}
@@ -142,13 +145,13 @@ func (l segmentList) fetch(ctx context.Context, at place, size int64, fetches *s
 }
 
 // read reads the segment at a place. size is that of the object as a LIST states it, or negative if it is not known.
-func (l segmentList) read(ctx context.Context, at place, size int64) (listed, error) {
+func (l segmentList) read(ctx context.Context, at object.Position, size int64) (listed, error) {
 	return twice(func() (listed, error) {
 		guess := segmentGuess
 		switch {
 		case l.heads:
 			return readHead(ctx, l.b, l.storeID, at)
-		case size > segmentHeader+maxBody:
+		case size > object.SegmentHeader+object.MaxBody:
 			return listed{}, base.Corruption(at.String(), -1, "segment", fmt.Errorf("it has %d bytes", size))
 		case size >= 0:
 			guess = int(size) + 1 // all of it, and its end, with one request

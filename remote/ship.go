@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // A shipper copies the logs of a store into the bucket, as segments. It goes one segment at a time, in
@@ -32,9 +33,9 @@ type shipper struct {
 
 	mu lock // held while segments are made and PUT; protects the following fields
 
-	at      place  // where the next segment stands
-	lastSeq uint64 // the last sequence number before it
-	passed  uint64 // how many segments before it this process has put or read
+	at      object.Position // where the next segment stands
+	lastSeq uint64          // the last sequence number before it
+	passed  uint64          // how many segments before it this process has put or read
 	// extents are the logs of the chain that have segments, in order. Those that no step needs any more
 	// are dropped; the last one stays.
 	extents []Extent
@@ -123,8 +124,8 @@ func (s *Store) shipTo(ctx context.Context, pos shale.LogPosition) error {
 // ship up to pos. Requires: ship.mu.
 func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
 	h := &s.ship
-	if h.at.log == pos.Log {
-		if pos.Synced <= max(h.at.off, logHeader) {
+	if h.at.Log == pos.Log {
+		if pos.Synced <= max(h.at.Offset, object.LogHeader) {
 			return nil, nil // it has not grown, or has no record yet
 		}
 		st, err := s.cut(pos.Synced)
@@ -134,14 +135,14 @@ func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
 		return s.segment(SegmentData, st, 0), nil
 	}
 	// The log is complete, or it is an anchor.
-	if h.at.log > pos.Log {
+	if h.at.Log > pos.Log {
 		return nil, nil // pos is older than what was shipped
 	}
-	from := h.at.log
+	from := h.at.Log
 	if isAnchor(from) {
-		from = anchorPlace(s.epoch).log // Open has seen to it that what is before is in tables
+		from = object.AnchorOf(s.epoch).Log // Open has seen to it that what is before is in tables
 	}
-	letGo := h.held > h.at.log
+	letGo := h.held > h.at.Log
 	if letGo {
 		from = h.held - 1
 	}
@@ -152,13 +153,13 @@ func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
 	if letGo {
 		after.end = -1
 	}
-	st := stretch{from: h.at.off, end: h.at.off, firstSeq: h.lastSeq + 1, last: h.lastSeq}
+	st := stretch{from: h.at.Offset, end: h.at.Offset, firstSeq: h.lastSeq + 1, last: h.lastSeq}
 	whole := false
-	if !isAnchor(h.at.log) && after.end > h.at.off {
+	if !isAnchor(h.at.Log) && after.end > h.at.Offset {
 		st, err = s.cut(after.end)
 		if errors.Is(err, fs.ErrNotExist) {
 			// Another program has opened the store and removed the log, because its writes are in tables.
-			st, err = stretch{from: h.at.off, end: h.at.off, firstSeq: h.lastSeq + 1, last: h.lastSeq}, nil
+			st, err = stretch{from: h.at.Offset, end: h.at.Offset, firstSeq: h.lastSeq + 1, last: h.lastSeq}, nil
 		}
 		if err != nil {
 			return nil, err
@@ -178,7 +179,7 @@ func (s *Store) cut(to int64) (stretch, error) {
 	if cap(h.buf) > 2*segmentSize {
 		h.buf = nil // a large record does not keep its memory
 	}
-	return s.logs.cut(h.at.log, h.at.off, to, s.opts.testing.segment, h.lastSeq, &h.buf)
+	return s.logs.cut(h.at.Log, h.at.Offset, to, s.opts.testing.segment, h.lastSeq, &h.buf)
 }
 
 // segment makes the segment of a stretch at the next place. Requires: ship.mu, and there is no pending
@@ -190,7 +191,7 @@ func (s *Store) segment(kind SegmentKind, st stretch, next uint64) *Segment {
 		h.marks = max(h.marks, st.firstSeq-1)
 	}
 	return &Segment{
-		StoreID: s.id, Log: h.at.log, Offset: st.from, FirstSeq: st.firstSeq, LastSeq: st.last,
+		StoreID: s.id, Log: h.at.Log, Offset: st.from, FirstSeq: st.firstSeq, LastSeq: st.last,
 		Written: time.Now(), Kind: kind, Next: next, Body: st.body,
 	}
 }
@@ -205,7 +206,7 @@ func (s *Store) putSegment(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("remote: ship: %w", err)
 	}
-	s.sent(int64(len(seg.Body)) + segmentHeader)
+	s.sent(int64(len(seg.Body)) + object.SegmentHeader)
 	return s.shipped(seg)
 }
 
@@ -220,21 +221,21 @@ func (s *Store) shipped(seg *Segment) error {
 			base.Wake(s.publishNow)
 		}
 	}
-	h.at.off = seg.End()
+	h.at.Offset = seg.End()
 	h.passed++
 	h.extents = extended(h.extents, seg, seg.End())
 	s.ledger.shipped(int64(len(seg.Body)), seg.LastSeq, h.missing.Load())
 	if seg.Kind != SegmentSeal {
 		return nil
 	}
-	h.at = place{log: seg.Next}
+	h.at = object.Position{Log: seg.Next}
 	if s.lacksTables() {
 		return nil // the logs stay for Salvage
 	}
 	if err := s.noteShipped(); err != nil {
 		return err // the next seal notes it
 	}
-	s.keepLogs(h.at.log)
+	s.keepLogs(h.at.Log)
 	return nil
 }
 
@@ -248,8 +249,8 @@ func (s *Store) handOver(ctx context.Context) {
 		return
 	}
 	_, _ = putSegment(ctx, s.bucket, &Segment{ // see above
-		StoreID: s.id, Log: h.at.log, Offset: h.at.off, FirstSeq: h.lastSeq + 1, LastSeq: h.lastSeq,
-		Written: time.Now(), Kind: SegmentSeal, Next: anchorPlace(s.epoch + 1).log,
+		StoreID: s.id, Log: h.at.Log, Offset: h.at.Offset, FirstSeq: h.lastSeq + 1, LastSeq: h.lastSeq,
+		Written: time.Now(), Kind: SegmentSeal, Next: object.AnchorOf(s.epoch + 1).Log,
 	})
 }
 
@@ -261,7 +262,7 @@ func extended(extents []Extent, seg *Segment, end int64) []Extent {
 	n := len(extents)
 	switch {
 	case n > 0 && (extents[n-1].Log == seg.Log || seg.Kind == SegmentFence):
-	case end < logHeader:
+	case end < object.LogHeader:
 		return extents // an anchor, or a log of which nothing was shipped
 	default:
 		extents = append(extents, Extent{Log: seg.Log})

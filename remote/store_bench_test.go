@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // A sinkBucket keeps all objects but tables and segments, which it reads and forgets, except for their
@@ -239,7 +240,7 @@ func BenchmarkSegment(b *testing.B) {
 			st, err := s.logs.cut(pos.Log, 0, pos.Synced, segmentSize, 0, &buf)
 			mustNil(b, err)
 			seg := &Segment{StoreID: s.id, Log: pos.Log, FirstSeq: st.firstSeq, LastSeq: st.last, Written: time.Now(), Body: st.body}
-			_, _, err = encodeSegmentHeader(seg, nil)
+			_, _, err = object.EncodeSegmentHeader(seg, nil)
 			mustNil(b, err)
 		}
 		b.ReportMetric(float64((testenv.CPUTime()-cpu).Nanoseconds())/float64(n)/(segmentSize/1000), "cpu-ns/kB")

@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -228,12 +229,12 @@ func TestStore_StepKeepsToItsEpoch(t *testing.T) {
 	h, err := successor.hold(t.Context())
 	mustNil(t, err)
 	defer h.Release()
-	h.State().MinLog = base.FileNum(anchorPlace(s.epoch).log + 1)
+	h.State().MinLog = base.FileNum(object.AnchorOf(s.epoch).Log + 1)
 	mustNil(t, successor.publish.mu.take(t.Context()))
 	step, _, err := successor.nextStep(t.Context(), h)
 	successor.publish.mu.release()
 	mustNil(t, err)
-	if first := base.FileNum(anchorPlace(successor.epoch).log); step == nil || step.Edit.MinLog < first {
+	if first := base.FileNum(object.AnchorOf(successor.epoch).Log); step == nil || step.Edit.MinLog < first {
 		t.Errorf("the step of epoch %d needs logs below %d: %+v", successor.epoch, first, step)
 	}
 }
@@ -318,7 +319,7 @@ func TestStore_IngestionOfAnEarlierProcess(t *testing.T) {
 		ingestSorted(t, s, model, "in", 50)
 		put(t, s, model, "b", 5)
 		b.hook(func(call, name string) error {
-			if call == "put" && strings.HasPrefix(name, tableFolder) {
+			if call == "put" && strings.HasPrefix(name, object.TableFolder) {
 				return errors.New("no tables")
 			}
 			return nil

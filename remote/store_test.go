@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -53,7 +54,7 @@ func shippedWrites(t testing.TB, b Bucket) (map[string]string, uint64) {
 	lastSeq := uint64(0)
 	scratch := vfs.NewMem()
 	mustNil(t, scratch.MkdirAll("logs"))
-	for seg, err := range (segmentList{b: b, storeID: id.StoreID}).from(ctx, rootPlace) {
+	for seg, err := range (segmentList{b: b, storeID: id.StoreID}).from(ctx, object.RootPosition) {
 		mustNil(t, err)
 		if len(seg.Body) == 0 {
 			continue

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/fields"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // The tail of a table is everything behind its data blocks: the filter, the index, the properties and the
@@ -19,7 +20,7 @@ import (
 const (
 	tailMagic = "shaleTAL"
 	tailChunk = 16 << 10
-	tailFixed = headSize + 3*8 + 2*4 // up to the checksums of the chunks
+	tailFixed = object.HeadSize + 3*8 + 2*4 // up to the checksums of the chunks
 )
 
 // A tailHeader says which tail a file has.
@@ -35,18 +36,18 @@ type tailHeader struct {
 func chunks(length int64) int64 { return (length + tailChunk - 1) / tailChunk }
 
 // tailHeaderSize returns the length of the header of a tail, in bytes.
-func tailHeaderSize(length int64) int64 { return tailFixed + 4*chunks(length) + sumSize }
+func tailHeaderSize(length int64) int64 { return tailFixed + 4*chunks(length) + object.SumSize }
 
 // appendTail appends a whole file.
 func appendTail(dst []byte, storeID uint64, f storedFile, at int64, tail []byte) []byte {
 	start := len(dst)
-	dst = appendHead(dst, tailMagic, storeID, f.num, uint64(f.size), uint64(at))
+	dst = object.AppendHead(dst, tailMagic, storeID, f.num, uint64(f.size), uint64(at))
 	dst = binary.LittleEndian.AppendUint32(dst, f.sum)
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(f.kind))
 	for _, sum := range chunkSums(tail) {
 		dst = binary.LittleEndian.AppendUint32(dst, sum)
 	}
-	return append(appendSum(dst, start), tail...)
+	return append(object.AppendSum(dst, start), tail...)
 }
 
 // chunkSums returns the checksum of each chunk of a tail.
@@ -63,11 +64,11 @@ func chunkSums(tail []byte) []uint32 {
 // decodeTailHeader decodes and checks the header at the beginning of src. It keeps no part of src, and
 // allocates no more than src has.
 func decodeTailHeader(src []byte) (*tailHeader, error) {
-	storeID, err := checkHead(src, tailMagic, tailFixed+sumSize)
+	storeID, err := object.CheckHead(src, tailMagic, tailFixed+object.SumSize)
 	if err != nil {
 		return nil, err
 	}
-	d := fields.Decoder{Src: src[headSize:]}
+	d := fields.Decoder{Src: src[object.HeadSize:]}
 	h := &tailHeader{storeID: storeID}
 	h.num, h.size, h.at = d.Uint64(), d.Signed(d.Uint64()), d.Signed(d.Uint64())
 	h.sum, h.kind = d.Uint32(), Kind(d.Uint32())
@@ -78,11 +79,11 @@ func decodeTailHeader(src []byte) (*tailHeader, error) {
 		return nil, fmt.Errorf("a tail of kind %d", h.kind)
 	case h.size <= 0 || h.at < 0 || h.at >= h.size:
 		return nil, fmt.Errorf("a tail from %d of %d bytes", h.at, h.size)
-	case chunks(h.size-h.at) > int64(len(d.Src)-sumSize)/4:
+	case chunks(h.size-h.at) > int64(len(d.Src)-object.SumSize)/4:
 		return nil, errors.New("it ends within the header")
 	}
 	for range chunks(h.size - h.at) {
 		h.sums = append(h.sums, d.Uint32())
 	}
-	return h, checkStored(src[:len(src)-len(d.Src)], d.Src)
+	return h, object.CheckStored(src[:len(src)-len(d.Src)], d.Src)
 }

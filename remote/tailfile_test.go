@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/fuzzing"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -14,12 +15,12 @@ func FuzzDecodeTailHeader(f *testing.F) {
 	f.Add(appendTail(nil, remotetest.ExampleStore, file, 60_000, make([]byte, 40_000))[:tailHeaderSize(40_000)], false)
 	f.Add(appendTail(nil, remotetest.ExampleStore, file, 99_999, []byte{1}), true)
 	f.Fuzz(func(t *testing.T, b []byte, fixed bool) {
-		if fixed && len(b) >= headSize {
+		if fixed && len(b) >= object.HeadSize {
 			b = bytes.Clone(b)
-			copy(b[12:], appendSum(b[:12:12], 0)[12:])
-			if len(b) >= tailFixed+sumSize {
-				end := len(b) - sumSize
-				copy(b[end:], appendSum(b[:end:end], 0)[end:])
+			copy(b[12:], object.AppendSum(b[:12:12], 0)[12:])
+			if len(b) >= tailFixed+object.SumSize {
+				end := len(b) - object.SumSize
+				copy(b[end:], object.AppendSum(b[:end:end], 0)[end:])
 			}
 		}
 		var h *tailHeader

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -257,7 +258,7 @@ func (t *tails) sweep(keep iter.Seq[storedFile]) error {
 	for f := range keep {
 		named[t.path(f.fileID)] = true
 	}
-	top := filepath.Join(t.dir, filepath.FromSlash(tableFolder))
+	top := filepath.Join(t.dir, filepath.FromSlash(object.TableFolder))
 	folders, err := t.fs.List(top)
 	if err != nil {
 		return nil // there is none yet
@@ -271,7 +272,7 @@ func (t *tails) sweep(keep iter.Seq[storedFile]) error {
 			return err
 		}
 		for _, name := range names {
-			_, ours := ParseName(tableFolder + folder + "/" + name)
+			_, ours := ParseName(object.TableFolder + folder + "/" + name)
 			if path := filepath.Join(top, folder, name); ours && !named[path] {
 				if err := t.fs.Remove(path); err != nil {
 					return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -157,7 +158,7 @@ func TestUpload_OtherTable(t *testing.T) {
 	write(other, "two")
 	// The step with the first table does not arrive.
 	bucket.hook(func(call, name string) error {
-		if call == "put" && strings.HasPrefix(name, stepFolder) {
+		if call == "put" && strings.HasPrefix(name, object.StepFolder) {
 			if _, err := bucket.b.Stat(context.Background(), name); err != nil && len(remotetest.NamesOf(t, bucket.b, "t/")) > 0 {
 				return remotetest.Refusal{Err: errors.New("the program has ended")}
 			}

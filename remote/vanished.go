@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // lookForTables looks each hour whether the bucket still has the tables and sidecars of the newest step, with their
@@ -26,7 +27,7 @@ func (s *Store) lookForTables(ctx context.Context) error {
 	for f := range filesOf(state.Tables.Version) {
 		gone[f.name()] = f.size
 	}
-	for info, err := range s.bucket.List(ctx, tableFolder, "") {
+	for info, err := range s.bucket.List(ctx, object.TableFolder, "") {
 		if err != nil {
 			return fmt.Errorf("remote: look for tables: %w", err)
 		}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // TestStore_TablesVanish deletes tables and a sidecar from the bucket of an idle store, and cuts one, as a lifecycle rule or a
@@ -21,7 +23,7 @@ func TestStore_TablesVanish(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		for lives := range 2 { // it happens again, without a step in between
 			var all []Info
-			for info, err := range b.b.List(t.Context(), tableFolder, "") {
+			for info, err := range b.b.List(t.Context(), object.TableFolder, "") {
 				mustNil(t, err)
 				all = append(all, info)
 			}

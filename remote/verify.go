@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // A Report is what Verify has found.
@@ -81,8 +82,8 @@ type verification struct {
 	report Report
 
 	// What the LIST has found. Entries of files are removed as they turn out to be needed.
-	files    map[string]int64 // tables and sidecars, with their sizes
-	segments map[place]int64  // with the lengths of their bodies
+	files    map[string]int64          // tables and sidecars, with their sizes
+	segments map[object.Position]int64 // with the lengths of their bodies
 	steps    map[uint64]bool
 	states   map[uint64]bool
 	pins     []string
@@ -91,8 +92,8 @@ type verification struct {
 	first  uint64 // the first step that can be restored
 	newest *Step
 	needed map[string]*manifest.Table // the tables and sidecars that are needed, by name
-	listed map[place]bool             // the ends of segments that were found to be whole, from the beginning of the log
-	used   map[place]bool             // segments that are needed
+	listed map[object.Position]bool   // the ends of segments that were found to be whole, from the beginning of the log
+	used   map[object.Position]bool   // segments that are needed
 
 	mu sync.Mutex // protects report.Findings
 }
@@ -139,7 +140,7 @@ func (v *verification) run(ctx context.Context) error {
 		return err
 	}
 	v.needed = make(map[string]*manifest.Table)
-	v.listed, v.used = make(map[place]bool), make(map[place]bool)
+	v.listed, v.used = make(map[object.Position]bool), make(map[object.Position]bool)
 	for _, part := range []func(context.Context) error{v.list, v.chain, v.pinned, v.readTables, v.readSegments, v.point} {
 		if err := part(ctx); err != nil {
 			return err
@@ -152,7 +153,7 @@ func (v *verification) run(ctx context.Context) error {
 
 // list lists all objects.
 func (v *verification) list(ctx context.Context) error {
-	v.files, v.segments = make(map[string]int64), make(map[place]int64)
+	v.files, v.segments = make(map[string]int64), make(map[object.Position]int64)
 	v.steps, v.states = make(map[uint64]bool), make(map[uint64]bool)
 	for info, err := range v.b.List(ctx, "", "") {
 		if err != nil {
@@ -164,7 +165,7 @@ func (v *verification) list(ctx context.Context) error {
 		case KindTable, KindFilter:
 			v.files[info.Name] = info.Size
 		case KindSegment:
-			v.segments[place{name.Num, name.Offset}] = info.Size - segmentHeader
+			v.segments[object.Position{Log: name.Num, Offset: name.Offset}] = info.Size - object.SegmentHeader
 		case KindStep:
 			v.steps[name.Num] = true
 		case KindState:
@@ -290,26 +291,26 @@ func (v *verification) needFile(owner, name string, size int64, t *manifest.Tabl
 
 // needLog notes the segments of an extent, which must follow each other from the beginning of the log.
 func (v *verification) needLog(owner string, e Extent) {
-	end := place{e.Log, e.Length}
+	end := object.Position{Log: e.Log, Offset: e.Length}
 	if v.listed[end] {
 		return
 	}
-	at := place{log: e.Log}
-	for at.before(end) {
+	at := object.Position{Log: e.Log}
+	for at.Before(end) {
 		length, there := v.segments[at]
 		if !there {
 			v.find(at.String(), fmt.Errorf("%w: %s names the log up to offset %d", errMissing, owner, e.Length))
 			return
 		}
 		v.used[at] = true
-		if at.off += max(length, 0); length <= 0 {
+		if at.Offset += max(length, 0); length <= 0 {
 			v.find(at.String(), fmt.Errorf("it ends the log there, but %s names the log up to offset %d", owner, e.Length))
 			return
 		}
 		v.listed[at] = true
 	}
 	if at != end {
-		v.find(at.String(), fmt.Errorf("%s says that a segment of the log ends at offset %d, but one ends at %d", owner, e.Length, at.off))
+		v.find(at.String(), fmt.Errorf("%s says that a segment of the log ends at offset %d, but one ends at %d", owner, e.Length, at.Offset))
 	}
 	v.listed[end] = true
 }
@@ -318,7 +319,7 @@ func (v *verification) needLog(owner string, e Extent) {
 func (v *verification) pinned(ctx context.Context) error {
 	v.report.Pins = len(v.pins)
 	for _, name := range v.pins {
-		p, err := readPin(ctx, v.b, v.report.StoreID, strings.TrimPrefix(name, pinFolder))
+		p, err := readPin(ctx, v.b, v.report.StoreID, strings.TrimPrefix(name, object.PinFolder))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was removed meanwhile
 		}
@@ -351,13 +352,13 @@ func (v *verification) pinned(ctx context.Context) error {
 // reads all of them, otherwise the headers of those that end a log.
 func (v *verification) readSegments(ctx context.Context) error {
 	at, err := v.listStart(ctx)
-	if err != nil || at == (place{}) {
+	if err != nil || at == (object.Position{}) {
 		return err
 	}
 	if v.deep {
 		return v.readLogs(ctx, at)
 	}
-	there := func(at place) bool {
+	there := func(at object.Position) bool {
 		_, there := v.segments[at]
 		return there
 	}
@@ -370,11 +371,11 @@ func (v *verification) readSegments(ctx context.Context) error {
 
 // walk goes through the segments of the LIST from a place up to one that good refuses, and returns that place. It calls
 // pass for each, and last with the header of each that ends a log.
-func (v *verification) walk(ctx context.Context, at place, good func(place) bool, pass func(at place, length int64), last func(*Segment)) (place, error) {
+func (v *verification) walk(ctx context.Context, at object.Position, good func(object.Position) bool, pass func(at object.Position, length int64), last func(*Segment)) (object.Position, error) {
 	for good(at) {
 		length := v.segments[at]
 		pass(at, length)
-		if next := (place{at.log, at.off + length}); length > 0 && good(next) {
+		if next := (object.Position{Log: at.Log, Offset: at.Offset + length}); length > 0 && good(next) {
 			at = next
 			continue
 		}
@@ -393,22 +394,22 @@ func (v *verification) walk(ctx context.Context, at place, good func(place) bool
 
 // listStart returns the first place of the list of segments that the steps need: the zero place if it
 // is not known.
-func (v *verification) listStart(ctx context.Context) (place, error) {
+func (v *verification) listStart(ctx context.Context) (object.Position, error) {
 	if v.newest == nil {
-		return place{}, nil
+		return object.Position{}, nil
 	}
 	step, err := readStep(ctx, v.b, v.report.StoreID, v.first)
 	switch {
 	case err != nil:
 		return v.logBehind(0), v.findOr(StepName(v.first), err)
 	case len(step.Extents) == 0:
-		return rootPlace, nil
+		return object.RootPosition, nil
 	}
-	return place{log: step.Extents[0].Log}, nil
+	return object.Position{Log: step.Extents[0].Log}, nil
 }
 
 // passSegment counts a segment of the list.
-func (v *verification) passSegment(at place, length int64) {
+func (v *verification) passSegment(at object.Position, length int64) {
 	v.used[at] = true
 	v.report.Segments++
 	v.report.Bytes += length
@@ -422,10 +423,10 @@ func (v *verification) checkEnd(s *Segment) {
 }
 
 // checkRest looks for segments behind the place where the list of segments ends.
-func (v *verification) checkRest(end place) {
+func (v *verification) checkRest(end object.Position) {
 	behind := 0
 	for at := range v.segments {
-		if end.before(at) && !v.used[at] {
+		if end.Before(at) && !v.used[at] {
 			behind++
 		}
 	}
@@ -444,7 +445,7 @@ func (v *verification) leftovers() {
 	}
 	for at, length := range v.segments {
 		if !v.used[at] && length > 0 { // fences stay for ever
-			left = append(left, Info{Name: at.String(), Size: length + segmentHeader})
+			left = append(left, Info{Name: at.String(), Size: length + object.SegmentHeader})
 		}
 	}
 	for n := range v.steps {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 	"golang.org/x/sync/errgroup"
@@ -16,21 +17,21 @@ import (
 
 // readLogs reads all segments from a place on, and checks their records. After a segment that can't be read it goes on
 // with the next log.
-func (v *verification) readLogs(ctx context.Context, at place) error {
-	for at != (place{}) {
+func (v *verification) readLogs(ctx context.Context, at object.Position) error {
+	for at != (object.Position{}) {
 		damaged, err := v.readList(ctx, at)
-		if err != nil || damaged == (place{}) {
+		if err != nil || damaged == (object.Position{}) {
 			return err
 		}
-		at = v.logBehind(damaged.log)
+		at = v.logBehind(damaged.Log)
 	}
 	return nil
 }
 
 // logBehind returns the beginning of the first log behind another one: the zero place if there is none.
-func (v *verification) logBehind(log uint64) (first place) {
+func (v *verification) logBehind(log uint64) (first object.Position) {
 	for at := range v.segments {
-		if at.off == 0 && at.log > log && (first == place{} || at.before(first)) {
+		if at.Offset == 0 && at.Log > log && (first == object.Position{} || at.Before(first)) {
 			first = at
 		}
 	}
@@ -38,7 +39,7 @@ func (v *verification) logBehind(log uint64) (first place) {
 }
 
 // readList is readLogs up to a segment that can't be read, whose place it returns.
-func (v *verification) readList(ctx context.Context, at place) (damaged place, err error) {
+func (v *verification) readList(ctx context.Context, at object.Position) (damaged object.Position, err error) {
 	mem := vfs.NewMem()
 	var l *laying
 	for s, err := range (segmentList{b: v.b, storeID: v.report.StoreID}).from(ctx, at) {
@@ -58,7 +59,7 @@ func (v *verification) readList(ctx context.Context, at place) (damaged place, e
 		}
 		_, err = l.add(s.Segment)
 		if err := v.findOr(s.Name(), err); err != nil {
-			return place{}, err
+			return object.Position{}, err
 		}
 		if err != nil {
 			l = nil
@@ -69,7 +70,7 @@ func (v *verification) readList(ctx context.Context, at place) (damaged place, e
 		}
 	}
 	v.checkRest(at)
-	return place{}, nil
+	return object.Position{}, nil
 }
 
 // readTables reads all tables and sidecars, if it is deep.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // point finds the newest point that can be restored, as far as the findings show: the newest step without one, and the
@@ -21,12 +23,12 @@ func (v *verification) point(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	good := func(at place) bool {
+	good := func(at object.Position) bool {
 		_, there := v.segments[at]
 		return there && r.bad[at.String()] == nil
 	}
 	p := r.moment.point()
-	_, err := v.walk(ctx, r.start(), good, func(place, int64) {}, func(s *Segment) {
+	_, err := v.walk(ctx, r.start(), good, func(object.Position, int64) {}, func(s *Segment) {
 		p.Seq, p.Time = max(p.Seq, s.LastSeq), later(p.Time, s.Written)
 	})
 	if err != nil && !isDamage(err) && !errors.Is(err, fs.ErrNotExist) {

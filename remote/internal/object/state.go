@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"errors"
@@ -24,17 +24,17 @@ type State struct {
 
 // leastState is the number of bytes of a state without fields: the head, the number, the time and the
 // checksum. Part of the format.
-const leastState = headSize + 2*8 + sumSize
+const leastState = HeadSize + 2*8 + SumSize
 
 // Name returns the name of the object.
 func (s *State) Name() string { return StateName(s.N) }
 
-// shippedUpTo returns the place up to which the logs were in the bucket, and the zero place if none was.
-func shippedUpTo(s *State) place {
+// ShippedUpTo returns the place up to which the logs were in the bucket, and the zero place if none was.
+func ShippedUpTo(s *State) Position {
 	if len(s.Extents) == 0 {
-		return place{}
+		return Position{}
 	}
-	return extentEnd(s.Extents[len(s.Extents)-1])
+	return ExtentEnd(s.Extents[len(s.Extents)-1])
 }
 
 // Encode appends the object to dst, which belongs to the caller:
@@ -42,17 +42,17 @@ func shippedUpTo(s *State) place {
 // head 24 · number · Unix ms (u64 each) · field* · crc32c u32
 func (s *State) Encode(dst []byte) ([]byte, error) {
 	if err := s.check(); err != nil {
-		return dst, encodeError(s.Name(), err)
+		return dst, EncodeError(s.Name(), err)
 	}
 	tables, err := s.Tables.Encode(nil, base.FileNum(s.N))
 	if err != nil {
-		return dst, encodeError(s.Name(), err)
+		return dst, EncodeError(s.Name(), err)
 	}
-	out := appendHead(dst, stateMagic, s.StoreID, s.N, uint64(s.Written.UnixMilli()))
+	out := AppendHead(dst, stateMagic, s.StoreID, s.N, uint64(s.Written.UnixMilli()))
 	out = appendExtents(out, s.Extents)
 	out = fields.AppendNumber(out, tagFloor, s.Floor)
 	out = fields.Append(out, tagTables, tables)
-	return appendSum(out, len(dst)), nil
+	return AppendSum(out, len(dst)), nil
 }
 
 // DecodeState decodes the object with the given name, which must be a state of the store. It keeps
@@ -98,8 +98,8 @@ func (s *State) check() error {
 	return checkFloor(s.Floor, s.N)
 }
 
-// stateAfter returns the state after step, which must be the one after s. s does not change.
-func stateAfter(s *State, step *Step) (*State, error) {
+// StateAfter returns the state after step, which must be the one after s. s does not change.
+func StateAfter(s *State, step *Step) (*State, error) {
 	if err := checkStore(step.StoreID, s.StoreID); err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func stateAfter(s *State, step *Step) (*State, error) {
 	if step.Floor < s.Floor {
 		return nil, fmt.Errorf("it lowers the floor from %d to %d", s.Floor, step.Floor)
 	}
-	if err := checkProgress(s.Extents, step.Extents); err != nil {
+	if err := CheckProgress(s.Extents, step.Extents); err != nil {
 		return nil, err
 	}
 	next := &State{
@@ -133,9 +133,9 @@ func stateAfter(s *State, step *Step) (*State, error) {
 	return next, nil
 }
 
-// checkProgress returns an error if the list of segments is shorter in next than in last, which are the
+// CheckProgress returns an error if the list of segments is shorter in next than in last, which are the
 // extents of two steps that follow each other.
-func checkProgress(last, next []Extent) error {
+func CheckProgress(last, next []Extent) error {
 	if len(last) == 0 {
 		return nil
 	}
@@ -143,13 +143,13 @@ func checkProgress(last, next []Extent) error {
 		return errors.New("it has no extents, the step before has some")
 	}
 	before, now := last[len(last)-1], next[len(next)-1]
-	if extentEnd(now).before(extentEnd(before)) {
+	if ExtentEnd(now).Before(ExtentEnd(before)) {
 		return fmt.Errorf("the logs go up to %d bytes of log %d, and in the step before to %d bytes of log %d", now.Length, now.Log, before.Length, before.Log)
 	}
 	return nil
 }
 
-// emptyState is the state of a store that has no steps.
-func emptyState(storeID uint64) *State {
+// EmptyState is the state of a store that has no steps.
+func EmptyState(storeID uint64) *State {
 	return &State{StoreID: storeID, Tables: &manifest.State{Version: new(manifest.Version), StoreID: storeID, NextFileNum: 1}}
 }

@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"encoding/binary"
@@ -24,8 +24,8 @@ func TestStep_RoundTrip(t *testing.T) {
 		exampleStep(),
 		claim,
 		{N: 1, Epoch: 1, Writer: 1, Written: time.UnixMilli(0).UTC()},
-		{StoreID: 1, N: maxNum, Epoch: 2, Writer: 1, Written: remotetest.ExampleTime, Edit: &manifest.Edit{}, Floor: maxNum, LastTableSeq: uint64(base.MaxSeq),
-			Extents: []Extent{{Log: 1, Length: logHeader, Sealed: true}, {Log: 9, Length: 70000, LastSeq: 5, Sealed: true}, {Log: maxNum, Length: maxLog, LastSeq: 5}}},
+		{StoreID: 1, N: MaxNum, Epoch: 2, Writer: 1, Written: remotetest.ExampleTime, Edit: &manifest.Edit{}, Floor: MaxNum, LastTableSeq: uint64(base.MaxSeq),
+			Extents: []Extent{{Log: 1, Length: LogHeader, Sealed: true}, {Log: 9, Length: 70000, LastSeq: 5, Sealed: true}, {Log: MaxNum, Length: MaxLog, LastSeq: 5}}},
 	} {
 		b, err := s.Encode(nil)
 		mustNil(t, err)
@@ -34,8 +34,8 @@ func TestStep_RoundTrip(t *testing.T) {
 			t.Errorf("DecodeStep = %+v, %v; want %+v", got, err, s)
 		}
 	}
-	if first := uint64(MaxEpoch) << EpochShift; first > maxNum || base.FileNum(first).String() == "" {
-		t.Errorf("the files of epoch %d begin at %d, above %d", uint64(MaxEpoch), first, uint64(maxNum))
+	if first := uint64(MaxEpoch) << EpochShift; first > MaxNum || base.FileNum(first).String() == "" {
+		t.Errorf("the files of epoch %d begin at %d, above %d", uint64(MaxEpoch), first, uint64(MaxNum))
 	}
 }
 
@@ -43,7 +43,7 @@ func TestStep_RefusesWhatCannotBe(t *testing.T) {
 	seq := uint64(base.MaxSeq) + 1
 	tryRefusals(t, exampleStep, encodeStep, refusals[Step]{
 		"number 0":             func(s *Step) { s.N, s.Floor = 0, 0 },
-		"number too large":     func(s *Step) { s.N = maxNum + 1 },
+		"number too large":     func(s *Step) { s.N = MaxNum + 1 },
 		"epoch 0":              func(s *Step) { s.Epoch = 0 },
 		"epoch too large":      func(s *Step) { s.Epoch = MaxEpoch + 1 },
 		"writer 0":             func(s *Step) { s.Writer = 0 },
@@ -54,8 +54,8 @@ func TestStep_RefusesWhatCannotBe(t *testing.T) {
 		"a floor above it":     func(s *Step) { s.Floor = s.N + 1 },
 		"a number in tables":   func(s *Step) { s.LastTableSeq = seq },
 		"log 0":                func(s *Step) { s.Extents[0].Log = 0 },
-		"a log too short":      func(s *Step) { s.Extents[0].Length = logHeader - 1 },
-		"a log too long":       func(s *Step) { s.Extents[0].Length = maxLog + 1 },
+		"a log too short":      func(s *Step) { s.Extents[0].Length = LogHeader - 1 },
+		"a log too long":       func(s *Step) { s.Extents[0].Length = MaxLog + 1 },
 		"a number of a log":    func(s *Step) { s.Extents[0].LastSeq = seq },
 		"a log twice":          func(s *Step) { s.Extents = []Extent{{12, 5000, 1, true}, {12, 5000, 1, true}} },
 		"a log after no seal":  func(s *Step) { s.Extents = []Extent{{12, 5000, 1, false}, {13, 5000, 1, true}} },
@@ -67,7 +67,7 @@ func TestStep_RefusesWhatCannotBe(t *testing.T) {
 // the one about the value.
 func TestStep_DecoderChecksFields(t *testing.T) {
 	bare := func(fields ...byte) func(b []byte) []byte {
-		return func(b []byte) []byte { return slices.Concat(b[:leastStep-sumSize], fields, make([]byte, sumSize)) }
+		return func(b []byte) []byte { return slices.Concat(b[:leastStep-SumSize], fields, make([]byte, SumSize)) }
 	}
 	field := func(tag uint64, content ...byte) func(b []byte) []byte {
 		return bare(fields.Append([]byte{tagKind, 1, 0}, tag, content)...)

@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"bytes"
@@ -111,7 +111,7 @@ func TestFormat_NewerVersion(t *testing.T) {
 		for version, newer := range map[byte]bool{FormatVersion + 1: true, 255: true, 0: false} {
 			b := o.bytes(t)
 			b[8] = version
-			b = slices.Concat(appendSum(b[:12:12], 0), []byte("and anything"), b)
+			b = slices.Concat(AppendSum(b[:12:12], 0), []byte("and anything"), b)
 			_, err := o.decode(o.name, remotetest.ExampleStore, b)
 			if err == nil || errors.Is(err, base.ErrFormatTooNew) != newer {
 				t.Errorf("%s of version %d: %v", o.kind, version, err)
@@ -128,7 +128,7 @@ func TestFormat_UnknownFields(t *testing.T) {
 		}
 		good := o.bytes(t)
 		with := func(field ...byte) []byte {
-			return resealed(slices.Concat(good[:len(good)-sumSize], field, make([]byte, sumSize)))
+			return resealed(slices.Concat(good[:len(good)-SumSize], field, make([]byte, SumSize)))
 		}
 		if back, err := o.decode(o.name, remotetest.ExampleStore, with(21, 3, 'x', 'y', 'z')); err != nil || !bytes.Equal(back, good) {
 			t.Errorf("%s with an unknown field of an odd tag: %x, %v; want it skipped", o.kind, back, err)
@@ -151,21 +151,21 @@ func TestFormat_UnknownFields(t *testing.T) {
 
 // TestFormat_RepeatedFields adds each field of an object to it once more. Only lists may have two.
 func TestFormat_RepeatedFields(t *testing.T) {
-	fixed := map[string]int{"step": leastStep - sumSize, "state": leastState - sumSize, "pin": leastState - sumSize}
+	fixed := map[string]int{"step": leastStep - SumSize, "state": leastState - SumSize, "pin": leastState - SumSize}
 	for _, o := range examples() {
 		begin, ok := fixed[o.kind]
 		if !ok {
 			continue
 		}
 		good := o.bytes(t)
-		all := good[begin : len(good)-sumSize]
+		all := good[begin : len(good)-SumSize]
 		for rest := all; len(rest) > 0; {
 			d := fields.Decoder{Src: rest}
 			tag := d.Uvarint()
 			content := d.Next(d.Uvarint())
 			mustNil(t, d.Err)
 			rest = d.Src
-			b := resealed(append(fields.Append(bytes.Clone(good[:len(good)-sumSize]), tag, content), 0, 0, 0, 0))
+			b := resealed(append(fields.Append(bytes.Clone(good[:len(good)-SumSize]), tag, content), 0, 0, 0, 0))
 			if _, err := o.decode(o.name, remotetest.ExampleStore, b); err == nil {
 				t.Errorf("%s with two fields %d is accepted", o.kind, tag)
 			}
@@ -200,7 +200,7 @@ func tryRefusals[T any](t *testing.T, example func() *T, encode func(*T) ([]byte
 // TestFormat_FieldsAreDocumented holds the table of fields in docs/REMOTE.md against the decoders:
 // each knows the tags that the table gives it, and no others.
 func TestFormat_FieldsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../docs/REMOTE.md")
+	text, err := os.ReadFile("../../../docs/REMOTE.md")
 	mustNil(t, err)
 	documented := map[string]string{} // by tag: the objects that have the field
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| [^|]+ \| ([^|]+) \|`).FindAllStringSubmatch(string(text), -1) {

@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"fmt"
@@ -56,8 +56,8 @@ func timeOf(d *fields.Decoder, ms uint64) time.Time {
 // checkNum returns an error if num is not a file number, or a number of a step, both of which
 // begin at 1.
 func checkNum(what string, num uint64) error {
-	if num == 0 || num > maxNum {
-		return fmt.Errorf("%s %d is not in [1, %d]", what, num, uint64(maxNum))
+	if num == 0 || num > MaxNum {
+		return fmt.Errorf("%s %d is not in [1, %d]", what, num, uint64(MaxNum))
 	}
 	return nil
 }
@@ -71,11 +71,11 @@ func numOf(d *fields.Decoder) uint64 {
 	return n
 }
 
-// maxNum is the largest number of a file of a store, and of a step.
-const maxNum = 1 << 60
+// MaxNum is the largest number of a file of a store, and of a step.
+const MaxNum = 1 << 60
 
-// checkSeq returns an error if seq is above the largest sequence number.
-func checkSeq(seq uint64) error {
+// CheckSeq returns an error if seq is above the largest sequence number.
+func CheckSeq(seq uint64) error {
 	if seq > uint64(base.MaxSeq) {
 		return fmt.Errorf("sequence number %d is too large", seq)
 	}

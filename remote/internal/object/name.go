@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ const IdentityName = "id"
 
 // The folders of a bucket. Part of the format; they never change.
 const (
-	tableFolder   = "t/"
-	segmentFolder = "w/"
-	stepFolder    = "m/"
-	stateFolder   = "s/"
-	pinFolder     = "p/"
-	probeFolder   = "probe/"
+	TableFolder   = "t/"
+	SegmentFolder = "w/"
+	StepFolder    = "m/"
+	StateFolder   = "s/"
+	PinFolder     = "p/"
+	ProbeFolder   = "probe/"
 )
 
 // A Kind says what an object is for.
@@ -46,37 +46,37 @@ type Name struct {
 
 // TableName returns the name of table num. Its folder is the low byte of the number, because object
 // stores spread their load by the first bytes of names.
-func TableName(num uint64) string { return fmt.Sprintf("%s%02x/%016x.sst", tableFolder, num&0xff, num) }
+func TableName(num uint64) string { return fmt.Sprintf("%s%02x/%016x.sst", TableFolder, num&0xff, num) }
 
 // FilterName returns the name of the sidecar num, a file with the filter of a table.
 func FilterName(num uint64) string {
-	return fmt.Sprintf("%s%02x/%016x.flt", tableFolder, num&0xff, num)
+	return fmt.Sprintf("%s%02x/%016x.flt", TableFolder, num&0xff, num)
 }
 
 // SegmentName returns the name of the segment of a log that begins at an offset, in bytes. The
 // segments of a log follow each other in the order of their names, and so do logs.
 // Requires: off >= 0.
 func SegmentName(log uint64, off int64) string {
-	return fmt.Sprintf("%s%016x/%016x", segmentFolder, log, uint64(off))
+	return fmt.Sprintf("%s%016x/%016x", SegmentFolder, log, uint64(off))
 }
 
 // StepName returns the name of step n. Steps follow each other in the order of their names.
-func StepName(n uint64) string { return fmt.Sprintf("%s%016x", stepFolder, n) }
+func StepName(n uint64) string { return fmt.Sprintf("%s%016x", StepFolder, n) }
 
 // StateName returns the name of the state after step n.
-func StateName(n uint64) string { return fmt.Sprintf("%s%016x", stateFolder, n) }
+func StateName(n uint64) string { return fmt.Sprintf("%s%016x", StateFolder, n) }
 
 // PinName returns the name of a pin, or an error if a pin can't be called that: it may be 1 to 200
 // bytes long and have lower-case letters, digits, '.', '-' and '_', no '.' at either end.
 func PinName(pin string) (string, error) {
-	if err := checkPin(pin); err != nil {
+	if err := CheckPin(pin); err != nil {
 		return "", fmt.Errorf("remote: %w", err)
 	}
-	return pinFolder + pin, nil
+	return PinFolder + pin, nil
 }
 
-// checkPin returns an error if a pin can't be called that.
-func checkPin(pin string) error {
+// CheckPin returns an error if a pin can't be called that.
+func CheckPin(pin string) error {
 	if !bucket.IsNamePart(pin) {
 		return fmt.Errorf("%q is not the name of a pin: choose 1 to %d lower-case letters, digits, '.', '-' or '_', without '.' at either end", pin, bucket.MaxNamePart)
 	}
@@ -84,7 +84,7 @@ func checkPin(pin string) error {
 }
 
 // ProbeName returns the name of the object with which Probe, having drawn num, tries a bucket.
-func ProbeName(num uint64) string { return fmt.Sprintf("%s%016x", probeFolder, num) }
+func ProbeName(num uint64) string { return fmt.Sprintf("%s%016x", ProbeFolder, num) }
 
 // ParseName parses the name of an object. ok is false for every name that the functions above would
 // not have made, so that programs leave the objects of others alone.
@@ -102,12 +102,12 @@ func parse(name string) (n Name, ok bool) {
 	}
 	folder, rest, _ := strings.Cut(name, "/")
 	switch folder + "/" {
-	case tableFolder:
+	case TableFolder:
 		_, file, _ := strings.Cut(rest, "/")
 		number, ext, _ := strings.Cut(file, ".")
 		kind := map[string]Kind{"sst": KindTable, "flt": KindFilter}[ext]
 		return numbered(kind, number)
-	case segmentFolder:
+	case SegmentFolder:
 		log, offset, _ := strings.Cut(rest, "/")
 		if n, ok = numbered(KindSegment, log); !ok {
 			return n, false
@@ -115,13 +115,13 @@ func parse(name string) (n Name, ok bool) {
 		off, err := strconv.ParseInt(offset, 16, 64)
 		n.Offset = off
 		return n, err == nil && off >= 0
-	case stepFolder:
+	case StepFolder:
 		return numbered(KindStep, rest)
-	case stateFolder:
+	case StateFolder:
 		return numbered(KindState, rest)
-	case pinFolder:
+	case PinFolder:
 		return Name{Kind: KindPin, Pin: rest}, bucket.IsNamePart(rest)
-	case probeFolder:
+	case ProbeFolder:
 		return numbered(KindProbe, rest)
 	}
 	return Name{}, false
@@ -149,7 +149,7 @@ func (n Name) String() string {
 	case KindState:
 		return StateName(n.Num)
 	case KindPin:
-		return pinFolder + n.Pin
+		return PinFolder + n.Pin
 	case KindProbe:
 		return ProbeName(n.Num)
 	}

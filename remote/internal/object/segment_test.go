@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"encoding/binary"
@@ -16,21 +16,21 @@ import (
 func encodeSegment(s *Segment) ([]byte, error) { return s.Encode(nil) }
 
 func TestSegment_RoundTrip(t *testing.T) {
-	first := make([]byte, logHeader)
+	first := make([]byte, LogHeader)
 	last := uint64(base.MaxSeq)
 	for _, s := range []*Segment{
 		exampleSegment(),
 		{StoreID: 1, Log: 1, FirstSeq: 1, Written: time.UnixMilli(0).UTC(), Body: first},
-		{Log: maxNum, Offset: maxLog - 1, FirstSeq: last + 1, LastSeq: last, Written: time.UnixMilli(maxMilli).UTC(), Body: []byte{1}},
-		{Log: maxNum - 1, Offset: maxLog - 1, FirstSeq: 1, LastSeq: 2, Written: remotetest.ExampleTime, Next: maxNum, Kind: SegmentSeal, Body: []byte{1}},
-		{Log: 2, Offset: logHeader, FirstSeq: 6, LastSeq: 5, Written: remotetest.ExampleTime, Next: 3, Kind: SegmentSeal, Body: []byte{}},
+		{Log: MaxNum, Offset: MaxLog - 1, FirstSeq: last + 1, LastSeq: last, Written: time.UnixMilli(maxMilli).UTC(), Body: []byte{1}},
+		{Log: MaxNum - 1, Offset: MaxLog - 1, FirstSeq: 1, LastSeq: 2, Written: remotetest.ExampleTime, Next: MaxNum, Kind: SegmentSeal, Body: []byte{1}},
+		{Log: 2, Offset: LogHeader, FirstSeq: 6, LastSeq: 5, Written: remotetest.ExampleTime, Next: 3, Kind: SegmentSeal, Body: []byte{}},
 		{Log: 1 << EpochShift, FirstSeq: 6, LastSeq: 5, Written: remotetest.ExampleTime, Next: 1<<EpochShift | 1, Kind: SegmentSeal, Body: []byte{}},
-		{Log: 2, Offset: logHeader, Written: remotetest.ExampleTime, Next: 2 << EpochShift, Kind: SegmentFence, Body: []byte{}},
+		{Log: 2, Offset: LogHeader, Written: remotetest.ExampleTime, Next: 2 << EpochShift, Kind: SegmentFence, Body: []byte{}},
 		{Log: 2, Written: remotetest.ExampleTime, Next: 2 << EpochShift, Kind: SegmentFence, Body: []byte{}},
 	} {
 		b, err := s.Encode(nil)
 		mustNil(t, err)
-		if len(b) != segmentHeader+len(s.Body) {
+		if len(b) != SegmentHeader+len(s.Body) {
 			t.Errorf("%d bytes for a body of %d", len(b), len(s.Body))
 		}
 		got, err := DecodeSegment(s.Name(), s.StoreID, b)
@@ -46,10 +46,10 @@ func TestSegment_RoundTrip(t *testing.T) {
 func TestSegment_RefusesWhatCannotBe(t *testing.T) {
 	tryRefusals(t, exampleSegment, encodeSegment, refusals[Segment]{
 		"log 0":                    func(s *Segment) { s.Log = 0 },
-		"log too large":            func(s *Segment) { s.Log = maxNum + 1 },
+		"log too large":            func(s *Segment) { s.Log = MaxNum + 1 },
 		"negative offset":          func(s *Segment) { s.Offset = -1 },
-		"offset in the log header": func(s *Segment) { s.Offset = logHeader - 1 },
-		"end too large":            func(s *Segment) { s.Offset = maxLog - 5 },
+		"offset in the log header": func(s *Segment) { s.Offset = LogHeader - 1 },
+		"end too large":            func(s *Segment) { s.Offset = MaxLog - 5 },
 		"offset that overflows":    func(s *Segment) { s.Offset = math.MaxInt64 },
 		"a part of the log header": func(s *Segment) { s.Offset = 0 },
 		"first number 0":           func(s *Segment) { s.FirstSeq = 0 },
@@ -62,7 +62,7 @@ func TestSegment_RefusesWhatCannotBe(t *testing.T) {
 		"data and a next log":      func(s *Segment) { s.Next = s.Log + 1 },
 		"a seal without a next":    func(s *Segment) { s.Kind = SegmentSeal },
 		"a seal that goes back":    func(s *Segment) { s.Kind, s.Next = SegmentSeal, s.Log },
-		"a next log too large":     func(s *Segment) { s.Kind, s.Next = SegmentSeal, maxNum+1 },
+		"a next log too large":     func(s *Segment) { s.Kind, s.Next = SegmentSeal, MaxNum+1 },
 		"an empty seal's numbers":  func(s *Segment) { s.Kind, s.Next, s.Body = SegmentSeal, s.Log+1, nil },
 		"a fence with a body":      func(s *Segment) { *s = *exampleFence(); s.Body = []byte{1} },
 		"a fence with a first":     func(s *Segment) { *s = *exampleFence(); s.FirstSeq = 7 },
@@ -98,7 +98,7 @@ func TestSegment_DecoderChecksFields(t *testing.T) {
 		b, err := exampleSegment().Encode(nil)
 		mustNil(t, err)
 		change(b)
-		copy(b[88:92], appendSum(b[:88:88], 0)[88:])
+		copy(b[88:92], AppendSum(b[:88:88], 0)[88:])
 		_, err = DecodeSegment(exampleSegment().Name(), remotetest.ExampleStore, b)
 		if err == nil {
 			t.Errorf("%s: it is accepted", what)

@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"errors"
@@ -29,16 +29,16 @@ type Pin struct {
 const maxOwner = 1024
 
 // Name returns the name of the object.
-func (p *Pin) Name() string { return pinFolder + p.Label }
+func (p *Pin) Name() string { return PinFolder + p.Label }
 
 // Encode appends the object to dst, which belongs to the caller. It begins like a state, with another magic:
 //
 // head 24 · number · Unix ms (u64 each) · field* · crc32c u32
 func (p *Pin) Encode(dst []byte) ([]byte, error) {
 	if err := p.check(); err != nil {
-		return dst, encodeError(p.Name(), err)
+		return dst, EncodeError(p.Name(), err)
 	}
-	out := appendHead(dst, pinMagic, p.StoreID, p.N, uint64(p.Written.UnixMilli()))
+	out := AppendHead(dst, pinMagic, p.StoreID, p.N, uint64(p.Written.UnixMilli()))
 	out = fields.Append(out, tagPinned, fields.AppendUvarints(nil, p.Epoch, p.Writer))
 	out = fields.Append(out, tagLabel, []byte(p.Label))
 	if !p.Expires.IsZero() {
@@ -47,7 +47,7 @@ func (p *Pin) Encode(dst []byte) ([]byte, error) {
 	if p.Owner != "" {
 		out = fields.Append(out, tagOwner, []byte(p.Owner))
 	}
-	return appendSum(out, len(dst)), nil
+	return AppendSum(out, len(dst)), nil
 }
 
 // DecodePin decodes the object with the given name, which must be a pin of the store. It keeps no
@@ -80,7 +80,7 @@ func (p *Pin) decodeField(tag uint64, d *fields.Decoder) (known bool) {
 
 // check returns what is impossible about p, or nil.
 func (p *Pin) check() error {
-	err := errors.Join(checkPin(p.Label), checkNum("step", p.N), checkTime(p.Written))
+	err := errors.Join(CheckPin(p.Label), checkNum("step", p.N), checkTime(p.Written))
 	if p.Owner != "" {
 		err = errors.Join(err, checkText("owner", p.Owner, maxOwner))
 	}

@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"bytes"
@@ -110,7 +110,7 @@ func examplePin() *Pin {
 // lines, each up to the first three spaces in a row.
 func documented(t testing.TB, kind string) []byte {
 	t.Helper()
-	text, err := os.ReadFile("../docs/REMOTE.md")
+	text, err := os.ReadFile("../../../docs/REMOTE.md")
 	mustNil(t, err)
 	_, rest, ok := strings.Cut(string(text), "```example "+kind+"\n")
 	block, _, end := strings.Cut(rest, "```")
@@ -131,6 +131,6 @@ func documented(t testing.TB, kind string) []byte {
 
 // resealed returns a copy of an object with the checksum at its end made right.
 func resealed(b []byte) []byte {
-	end := len(b) - sumSize
-	return appendSum(bytes.Clone(b[:end]), 0)
+	end := len(b) - SumSize
+	return AppendSum(bytes.Clone(b[:end]), 0)
 }

@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"encoding/binary"
@@ -41,17 +41,17 @@ const (
 )
 
 const (
-	// segmentHeader is the length of the header, in bytes. Part of the format.
-	segmentHeader = 92
-	// kindOffset and bodySumOffset are where the kind and the body's checksum stand in the header.
+	// SegmentHeader is the length of the header, in bytes. Part of the format.
+	SegmentHeader = 92
+	// kindOffset and BodySumOffset are where the kind and the body's checksum stand in the header.
 	kindOffset    = 80
-	bodySumOffset = 84
-	// logHeader is the length of the header of a log (docs/FORMAT.md, section 3).
-	logHeader = 4096
-	// maxBody is the longest body, in bytes. A record has one batch, of 512 MiB at most.
-	maxBody = 1 << 30
-	// maxLog is the largest offset at which a segment may end.
-	maxLog = 1 << 60
+	BodySumOffset = 84
+	// LogHeader is the length of the header of a log (docs/FORMAT.md, section 3).
+	LogHeader = 4096
+	// MaxBody is the longest body, in bytes. A record has one batch, of 512 MiB at most.
+	MaxBody = 1 << 30
+	// MaxLog is the largest offset at which a segment may end.
+	MaxLog = 1 << 60
 )
 
 // Name returns the name of the object.
@@ -65,64 +65,64 @@ func (s *Segment) End() int64 { return s.Offset + int64(len(s.Body)) }
 //	head 24 · log · offset · length · first and last sequence number · Unix ms · next log (u64 each)
 //	· kind u8 · zero 3 · crc32c of the body u32 · crc32c of bytes 0 to 87 u32 · body
 func (s *Segment) Encode(dst []byte) ([]byte, error) {
-	dst, _, err := encodeSegmentHeader(s, dst)
+	dst, _, err := EncodeSegmentHeader(s, dst)
 	if err != nil {
 		return dst, err
 	}
 	return append(dst, s.Body...), nil
 }
 
-// encodeSegmentHeader appends the header of the object to dst. sum is the checksum of the whole object.
-func encodeSegmentHeader(s *Segment, dst []byte) (header []byte, sum uint32, err error) {
+// EncodeSegmentHeader appends the header of the object to dst. sum is the checksum of the whole object.
+func EncodeSegmentHeader(s *Segment, dst []byte) (header []byte, sum uint32, err error) {
 	if err := s.check(int64(len(s.Body))); err != nil {
-		return dst, 0, encodeError(s.Name(), err)
+		return dst, 0, EncodeError(s.Name(), err)
 	}
-	start, body := len(dst), Checksum(s.Body)
-	dst = appendHead(dst, segmentMagic, s.StoreID,
+	start, body := len(dst), bucket.Checksum(s.Body)
+	dst = AppendHead(dst, segmentMagic, s.StoreID,
 		s.Log, uint64(s.Offset), uint64(len(s.Body)), s.FirstSeq, s.LastSeq, uint64(s.Written.UnixMilli()), s.Next)
 	dst = append(dst, byte(s.Kind), 0, 0, 0)
 	dst = binary.LittleEndian.AppendUint32(dst, body)
-	dst = appendSum(dst, start)
-	return dst, crc32.Update(Checksum(dst[start:]), bucket.Castagnoli, s.Body), nil
+	dst = AppendSum(dst, start)
+	return dst, crc32.Update(bucket.Checksum(dst[start:]), bucket.Castagnoli, s.Body), nil
 }
 
 // DecodeSegment decodes the object with the given name, which must be a segment of the store. The
 // body of the result is a part of src. The records in it are not checked here. An error
 // wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodeSegment(name string, storeID uint64, src []byte) (*Segment, error) {
-	s, length, err := decodeSegmentHeader(src)
+	s, length, err := DecodeSegmentHeader(src)
 	if err == nil {
-		err = checkWhere(s, s.StoreID, name, storeID)
+		err = CheckWhere(s, s.StoreID, name, storeID)
 	}
 	if err == nil {
-		if s.Body = src[segmentHeader:]; length != int64(len(s.Body)) {
+		if s.Body = src[SegmentHeader:]; length != int64(len(s.Body)) {
 			err = fmt.Errorf("a body of %d bytes, the header says %d", len(s.Body), length)
-		} else if err = checkStored(s.Body, src[bodySumOffset:]); err != nil {
+		} else if err = CheckStored(s.Body, src[BodySumOffset:]); err != nil {
 			err = fmt.Errorf("body: %w", err)
 		}
 	}
 	if err != nil {
-		return nil, damage(name, "segment", err)
+		return nil, Damage(name, "segment", err)
 	}
 	return s, nil
 }
 
-// decodeSegmentHeader decodes and checks the header that src begins with. The segment has no body;
+// DecodeSegmentHeader decodes and checks the header that src begins with. The segment has no body;
 // length is the number of bytes that it has.
-func decodeSegmentHeader(src []byte) (s *Segment, length int64, err error) {
-	id, err := checkHead(src, segmentMagic, segmentHeader)
+func DecodeSegmentHeader(src []byte) (s *Segment, length int64, err error) {
+	id, err := CheckHead(src, segmentMagic, SegmentHeader)
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := checkStored(src[:segmentHeader-sumSize], src[segmentHeader-sumSize:]); err != nil {
+	if err := CheckStored(src[:SegmentHeader-SumSize], src[SegmentHeader-SumSize:]); err != nil {
 		return nil, 0, fmt.Errorf("header: %w", err)
 	}
-	d := fields.Decoder{Src: src[headSize:segmentHeader]}
+	d := fields.Decoder{Src: src[HeadSize:SegmentHeader]}
 	s = &Segment{StoreID: id, Log: d.Uint64(), Offset: d.Signed(d.Uint64())}
 	length = d.Signed(d.Uint64())
 	s.FirstSeq, s.LastSeq, s.Written, s.Next = d.Uint64(), d.Uint64(), timeOf(&d, d.Uint64()), d.Uint64()
 	s.Kind = SegmentKind(src[kindOffset])
-	zeros := src[kindOffset+1 : bodySumOffset]
+	zeros := src[kindOffset+1 : BodySumOffset]
 	switch {
 	case d.Err != nil:
 		return nil, 0, d.Err
@@ -134,25 +134,25 @@ func decodeSegmentHeader(src []byte) (s *Segment, length int64, err error) {
 
 // check returns what is impossible about s with a body of length bytes, or nil.
 func (s *Segment) check(length int64) error {
-	if err := errors.Join(checkNum("log", s.Log), checkTime(s.Written), checkSeq(s.LastSeq)); err != nil {
+	if err := errors.Join(checkNum("log", s.Log), checkTime(s.Written), CheckSeq(s.LastSeq)); err != nil {
 		return err
 	}
 	switch {
-	case s.Offset < 0 || s.Offset > 0 && s.Offset < logHeader:
+	case s.Offset < 0 || s.Offset > 0 && s.Offset < LogHeader:
 		return fmt.Errorf("it begins at offset %d, within the header of the log", s.Offset)
-	case length > maxBody || s.Offset > maxLog-length:
+	case length > MaxBody || s.Offset > MaxLog-length:
 		return fmt.Errorf("%d bytes at offset %d of a log are too many", length, s.Offset)
 	case s.Kind > SegmentFence:
 		return fmt.Errorf("kind %d: %w", s.Kind, base.ErrFormatTooNew)
 	case s.Kind == SegmentData && s.Next != 0:
 		return fmt.Errorf("data is followed by log %d, not by more of its own", s.Next)
-	case s.Kind != SegmentData && (s.Next <= s.Log || s.Next > maxNum):
+	case s.Kind != SegmentData && (s.Next <= s.Log || s.Next > MaxNum):
 		return fmt.Errorf("log %d is followed by log %d", s.Log, s.Next)
 	case s.Kind == SegmentFence && (length > 0 || s.FirstSeq != 0 || s.LastSeq != 0):
 		return fmt.Errorf("a fence with %d bytes and sequence numbers %d to %d", length, s.FirstSeq, s.LastSeq)
 	case s.Kind == SegmentFence:
 		return nil
-	case s.Kind == SegmentData && length == 0 || s.Offset == 0 && length > 0 && length < logHeader:
+	case s.Kind == SegmentData && length == 0 || s.Offset == 0 && length > 0 && length < LogHeader:
 		return fmt.Errorf("%d bytes at offset %d are no record", length, s.Offset)
 	case s.FirstSeq == 0 || s.FirstSeq > s.LastSeq+1 || length == 0 && s.FirstSeq != s.LastSeq+1:
 		return fmt.Errorf("sequence numbers %d to %d", s.FirstSeq, s.LastSeq)

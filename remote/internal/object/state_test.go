@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"encoding/binary"
@@ -82,7 +82,7 @@ func TestPin_RoundTrip(t *testing.T) {
 func TestState_RefusesWhatCannotBe(t *testing.T) {
 	tryRefusals(t, exampleState, encodeState, refusals[State]{
 		"number 0":                func(s *State) { s.N, s.Floor = 0, 0 },
-		"number too large":        func(s *State) { s.N = maxNum + 1 },
+		"number too large":        func(s *State) { s.N = MaxNum + 1 },
 		"no time":                 func(s *State) { s.Written = time.Time{} },
 		"no tables":               func(s *State) { s.Tables = nil },
 		"tables of another store": func(s *State) { s.Tables.StoreID++ },
@@ -114,8 +114,8 @@ func TestState_DecoderChecksFields(t *testing.T) {
 	pin, err := examplePin().Encode(nil)
 	mustNil(t, err)
 	replaced := func(b []byte, tag uint64, content ...byte) []byte {
-		out := append([]byte{}, b[:leastState-sumSize]...)
-		for rest := b[leastState-sumSize : len(b)-sumSize]; len(rest) > 0; {
+		out := append([]byte{}, b[:leastState-SumSize]...)
+		for rest := b[leastState-SumSize : len(b)-SumSize]; len(rest) > 0; {
 			d := fields.Decoder{Src: rest}
 			this := d.Uvarint()
 			old := d.Next(d.Uvarint())
@@ -143,7 +143,7 @@ func TestState_DecoderChecksFields(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		{number(state, 24, maxNum+1), "is not in [1, "},
+		{number(state, 24, MaxNum+1), "is not in [1, "},
 		{number(state, 32, maxMilli+1), "after the year 9999"},
 		{replaced(state, tagTables), "it has no tables"},
 		{replaced(state, tagTables, tables...), "its tables belong to store"},

@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"encoding/binary"
@@ -26,37 +26,37 @@ const (
 	stateMagic    = "shaleSTA"
 	pinMagic      = "shalePIN"
 
-	headSize = 24
-	sumSize  = 4
+	HeadSize = 24
+	SumSize  = 4
 )
 
-// appendHead appends the head of an object, and the numbers that follow it.
-func appendHead(dst []byte, magic string, storeID uint64, numbers ...uint64) []byte {
+// AppendHead appends the head of an object, and the numbers that follow it.
+func AppendHead(dst []byte, magic string, storeID uint64, numbers ...uint64) []byte {
 	start := len(dst)
 	dst = append(dst, magic...)
 	dst = binary.LittleEndian.AppendUint32(dst, FormatVersion)
-	dst = binary.LittleEndian.AppendUint64(appendSum(dst, start), storeID)
+	dst = binary.LittleEndian.AppendUint64(AppendSum(dst, start), storeID)
 	for _, v := range numbers {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
 	return dst
 }
 
-// appendSum appends the crc32c of dst[start:].
-func appendSum(dst []byte, start int) []byte {
-	return binary.LittleEndian.AppendUint32(dst, Checksum(dst[start:]))
+// AppendSum appends the crc32c of dst[start:].
+func AppendSum(dst []byte, start int) []byte {
+	return binary.LittleEndian.AppendUint32(dst, bucket.Checksum(dst[start:]))
 }
 
-// checkHead checks the head of an object, except for the store id, which it returns. size is
+// CheckHead checks the head of an object, except for the store id, which it returns. size is
 // the least number of bytes of such an object. The error names no object.
-func checkHead(src []byte, magic string, size int) (storeID uint64, err error) {
+func CheckHead(src []byte, magic string, size int) (storeID uint64, err error) {
 	if len(src) < size {
 		return 0, fmt.Errorf("%d bytes, it has %d at least", len(src), size)
 	}
 	if string(src[:8]) != magic {
 		return 0, fmt.Errorf("magic %q, want %q", src[:8], magic)
 	}
-	if err := checkStored(src[:12], src[12:]); err != nil {
+	if err := CheckStored(src[:12], src[12:]); err != nil {
 		return 0, fmt.Errorf("version: %w", err)
 	}
 	switch v := binary.LittleEndian.Uint32(src[8:]); {
@@ -68,26 +68,26 @@ func checkHead(src []byte, magic string, size int) (storeID uint64, err error) {
 	return binary.LittleEndian.Uint64(src[16:]), nil
 }
 
-// checkStored compares the crc32c of b with the one that stored begins with.
-func checkStored(b, stored []byte) error {
-	if got, want := Checksum(b), binary.LittleEndian.Uint32(stored); got != want {
+// CheckStored compares the crc32c of b with the one that stored begins with.
+func CheckStored(b, stored []byte) error {
+	if got, want := bucket.Checksum(b), binary.LittleEndian.Uint32(stored); got != want {
 		return fmt.Errorf("checksum %08x, want %08x", got, want)
 	}
 	return nil
 }
 
-// unseal checks the head of an object and the checksum at its end, and returns the bytes between
+// Unseal checks the head of an object and the checksum at its end, and returns the bytes between
 // the two. size is the least number of bytes of such an object.
-func unseal(src []byte, magic string, size int) (storeID uint64, content []byte, err error) {
-	storeID, err = checkHead(src, magic, size)
+func Unseal(src []byte, magic string, size int) (storeID uint64, content []byte, err error) {
+	storeID, err = CheckHead(src, magic, size)
 	if err != nil {
 		return 0, nil, err
 	}
-	end := len(src) - sumSize
-	if err := checkStored(src[:end], src[end:]); err != nil {
+	end := len(src) - SumSize
+	if err := CheckStored(src[:end], src[end:]); err != nil {
 		return 0, nil, err
 	}
-	return storeID, src[headSize:end], nil
+	return storeID, src[HeadSize:end], nil
 }
 
 // A decodable is a step, a state or a pin: a head, some numbers, fields, and a checksum.
@@ -102,7 +102,7 @@ type decodable interface {
 func decodeObject[T decodable](
 	name, magic, part string, size int, storeID uint64, src []byte, begin func(storeID uint64, d *fields.Decoder) T,
 ) (o T, err error) {
-	id, content, err := unseal(src, magic, size)
+	id, content, err := Unseal(src, magic, size)
 	if err == nil {
 		d := fields.Decoder{Src: content}
 		o = begin(id, &d)
@@ -114,11 +114,11 @@ func decodeObject[T decodable](
 		err = o.check()
 	}
 	if err == nil {
-		err = checkWhere(o, id, name, storeID)
+		err = CheckWhere(o, id, name, storeID)
 	}
 	if err != nil {
 		var none T
-		return none, damage(name, part, err)
+		return none, Damage(name, part, err)
 	}
 	return o, nil
 }
@@ -131,9 +131,9 @@ func checkStore(got, want uint64) error {
 	return nil
 }
 
-// checkWhere returns an error if an object, which says to which store and name it belongs, is of another store or stands
+// CheckWhere returns an error if an object, which says to which store and name it belongs, is of another store or stands
 // under another name.
-func checkWhere(object interface{ Name() string }, itsStore uint64, name string, storeID uint64) error {
+func CheckWhere(object interface{ Name() string }, itsStore uint64, name string, storeID uint64) error {
 	if err := checkStore(itsStore, storeID); err != nil {
 		return err
 	}
@@ -143,8 +143,8 @@ func checkWhere(object interface{ Name() string }, itsStore uint64, name string,
 	return nil
 }
 
-// damage turns the error of a decoder into the one that callers get. It returns nil for nil.
-func damage(name, part string, err error) error {
+// Damage turns the error of a decoder into the one that callers get. It returns nil for nil.
+func Damage(name, part string, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -154,5 +154,5 @@ func damage(name, part string, err error) error {
 	return base.Corruption(name, -1, part, err)
 }
 
-// encodeError adds the object to the error of an encoder. It returns nil for nil.
-func encodeError(name string, err error) error { return bucket.CallError("encode", name, err) }
+// EncodeError adds the object to the error of an encoder. It returns nil for nil.
+func EncodeError(name string, err error) error { return bucket.CallError("encode", name, err) }

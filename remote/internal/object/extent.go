@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"errors"
@@ -16,8 +16,8 @@ type Extent struct {
 	Sealed  bool   // no segment of the log follows: a seal or a fence has ended it
 }
 
-// extentEnd returns the place up to which the log is in the bucket.
-func extentEnd(e Extent) place { return place{e.Log, e.Length} }
+// ExtentEnd returns the place up to which the log is in the bucket.
+func ExtentEnd(e Extent) Position { return Position{e.Log, e.Length} }
 
 // appendExtents appends a field for each extent:
 //
@@ -48,10 +48,10 @@ func decodeExtent(d *fields.Decoder) Extent {
 // one before it is sealed, and sequence numbers go on. So only the last may not be sealed.
 func checkExtents(extents []Extent) error {
 	for i, e := range extents {
-		if err := errors.Join(checkNum("log", e.Log), checkSeq(e.LastSeq)); err != nil {
+		if err := errors.Join(checkNum("log", e.Log), CheckSeq(e.LastSeq)); err != nil {
 			return err
 		}
-		if e.Length < logHeader || e.Length > maxLog {
+		if e.Length < LogHeader || e.Length > MaxLog {
 			return fmt.Errorf("log %d has a length of %d bytes", e.Log, e.Length)
 		}
 		if i == 0 {

@@ -1,10 +1,11 @@
-package remote
+package object
 
 import (
 	"bytes"
 	"testing"
 
 	"github.com/shaledb/shale/internal/fuzzing"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -48,12 +49,12 @@ func fuzzObject(f *testing.F, kind string, fix func(b []byte)) {
 
 // fixEnds makes the checksums of the version and of the whole object right.
 func fixEnds(b []byte) {
-	if len(b) < headSize+sumSize {
+	if len(b) < HeadSize+SumSize {
 		return
 	}
-	copy(b[12:], appendSum(b[:12:12], 0)[12:])
-	end := len(b) - sumSize
-	copy(b[end:], appendSum(b[:end:end], 0)[end:])
+	copy(b[12:], AppendSum(b[:12:12], 0)[12:])
+	end := len(b) - SumSize
+	copy(b[end:], AppendSum(b[:end:end], 0)[end:])
 }
 
 func FuzzDecodeIdentity(f *testing.F) { fuzzObject(f, "identity", fixEnds) }
@@ -63,12 +64,12 @@ func FuzzDecodePin(f *testing.F)      { fuzzObject(f, "pin", fixEnds) }
 
 func FuzzDecodeSegment(f *testing.F) {
 	fuzzObject(f, "segment", func(b []byte) {
-		if len(b) < segmentHeader {
+		if len(b) < SegmentHeader {
 			return
 		}
-		copy(b[12:], appendSum(b[:12:12], 0)[12:])
-		copy(b[84:], appendSum(bytes.Clone(b[segmentHeader:]), 0)[len(b)-segmentHeader:])
-		copy(b[88:], appendSum(b[:88:88], 0)[88:])
+		copy(b[12:], AppendSum(b[:12:12], 0)[12:])
+		copy(b[84:], AppendSum(bytes.Clone(b[SegmentHeader:]), 0)[len(b)-SegmentHeader:])
+		copy(b[88:], AppendSum(b[:88:88], 0)[88:])
 	})
 }
 
@@ -86,8 +87,8 @@ func FuzzParseName(f *testing.F) {
 		if !ok {
 			return
 		}
-		if n.String() != name || CheckName(name) != nil {
-			t.Errorf("%q is accepted as %+v, whose name is %q: %v", name, n, n, CheckName(name))
+		if n.String() != name || bucket.CheckName(name) != nil {
+			t.Errorf("%q is accepted as %+v, whose name is %q: %v", name, n, n, bucket.CheckName(name))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"time"
@@ -13,26 +13,26 @@ type Identity struct {
 	Created time.Time // to the millisecond
 }
 
-// identitySize is the number of bytes of an identity: the head, the time and the checksum. Part of
+// IdentitySize is the number of bytes of an identity: the head, the time and the checksum. Part of
 // the format.
-const identitySize = headSize + 8 + sumSize
+const IdentitySize = HeadSize + 8 + SumSize
 
 // Encode appends the object to dst, which belongs to the caller:
 //
 // head 24 · created in Unix ms u64 · crc32c u32
 func (i *Identity) Encode(dst []byte) ([]byte, error) {
 	if err := checkTime(i.Created); err != nil {
-		return dst, encodeError(IdentityName, err)
+		return dst, EncodeError(IdentityName, err)
 	}
 	start := len(dst)
-	return appendSum(appendHead(dst, identityMagic, i.StoreID, uint64(i.Created.UnixMilli())), start), nil
+	return AppendSum(AppendHead(dst, identityMagic, i.StoreID, uint64(i.Created.UnixMilli())), start), nil
 }
 
 // DecodeIdentity decodes the object IdentityName. It keeps no part of src. An error wraps a
 // *shale.CorruptionError or shale.ErrFormatTooNew.
 func DecodeIdentity(src []byte) (*Identity, error) {
 	i := new(Identity)
-	id, content, err := unseal(src, identityMagic, identitySize)
+	id, content, err := Unseal(src, identityMagic, IdentitySize)
 	if err == nil {
 		d := fields.Decoder{Src: content}
 		i.StoreID, i.Created = id, timeOf(&d, d.Uint64())
@@ -41,7 +41,7 @@ func DecodeIdentity(src []byte) (*Identity, error) {
 		}
 	}
 	if err != nil {
-		return nil, damage(IdentityName, "identity", err)
+		return nil, Damage(IdentityName, "identity", err)
 	}
 	return i, nil
 }

@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"errors"
@@ -50,12 +50,12 @@ const (
 	// at epoch << EpochShift, so no two writers give the same number to a file.
 	EpochShift = 36
 	// MaxEpoch is the last epoch whose file numbers a store accepts.
-	MaxEpoch = maxNum>>EpochShift - 1
+	MaxEpoch = MaxNum>>EpochShift - 1
 )
 
 // leastStep is the number of bytes of a step without fields: the head, the number, epoch, writer and
 // time, and the checksum. Part of the format.
-const leastStep = headSize + 4*8 + sumSize
+const leastStep = HeadSize + 4*8 + SumSize
 
 // Name returns the name of the object.
 func (s *Step) Name() string { return StepName(s.N) }
@@ -65,21 +65,21 @@ func (s *Step) Name() string { return StepName(s.N) }
 // head 24 · number · epoch · writer · Unix ms (u64 each) · field* · crc32c u32
 func (s *Step) Encode(dst []byte) ([]byte, error) {
 	if err := s.check(); err != nil {
-		return dst, encodeError(s.Name(), err)
+		return dst, EncodeError(s.Name(), err)
 	}
-	out := appendHead(dst, stepMagic, s.StoreID, s.N, s.Epoch, s.Writer, uint64(s.Written.UnixMilli()))
+	out := AppendHead(dst, stepMagic, s.StoreID, s.N, s.Epoch, s.Writer, uint64(s.Written.UnixMilli()))
 	out = fields.Append(out, tagKind, fields.AppendUvarints(nil, uint64(s.Kind)))
 	if s.Edit != nil {
 		edit, err := s.Edit.Encode(nil)
 		if err != nil {
-			return dst, encodeError(s.Name(), err)
+			return dst, EncodeError(s.Name(), err)
 		}
 		out = fields.Append(out, tagEdit, edit)
 	}
 	out = appendExtents(out, s.Extents)
 	out = fields.AppendNumber(out, tagFloor, s.Floor)
 	out = fields.AppendNumber(out, tagLastTableSeq, s.LastTableSeq)
-	return appendSum(out, len(dst)), nil
+	return AppendSum(out, len(dst)), nil
 }
 
 // DecodeStep decodes the object with the given name, which must be a step of the store. It keeps
@@ -118,7 +118,7 @@ func (s *Step) decodeField(tag uint64, d *fields.Decoder) (known bool) {
 // check returns what is impossible about s, or nil. The edit is checked where it is encoded and
 // decoded.
 func (s *Step) check() error {
-	err := errors.Join(checkNum("step", s.N), checkTime(s.Written), checkExtents(s.Extents), checkSeq(s.LastTableSeq))
+	err := errors.Join(checkNum("step", s.N), checkTime(s.Written), checkExtents(s.Extents), CheckSeq(s.LastTableSeq))
 	switch {
 	case err != nil:
 		return err

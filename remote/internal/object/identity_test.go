@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"encoding/binary"
@@ -16,8 +16,8 @@ func TestIdentity_RefusesWhatCannotBe(t *testing.T) {
 			"no time":         func(i *Identity) { i.Created = time.Time{} },
 			"a time too late": func(i *Identity) { i.Created = time.UnixMilli(maxMilli + 1) },
 		})
-	b := binary.LittleEndian.AppendUint64(appendHead(nil, identityMagic, 1), maxMilli+1)
-	if i, err := DecodeIdentity(appendSum(b, 0)); err == nil || !strings.Contains(err.Error(), "after the year 9999") {
+	b := binary.LittleEndian.AppendUint64(AppendHead(nil, identityMagic, 1), maxMilli+1)
+	if i, err := DecodeIdentity(AppendSum(b, 0)); err == nil || !strings.Contains(err.Error(), "after the year 9999") {
 		t.Errorf("DecodeIdentity = %+v, %v", i, err)
 	}
 }

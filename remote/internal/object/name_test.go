@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"math"
@@ -30,7 +30,7 @@ func TestName_RoundTrip(t *testing.T) {
 		if c.name != c.want || !ok || got != c.says || got.String() != c.want {
 			t.Errorf("%s: parsed %+v, %v; want %s, %+v", c.name, got, ok, c.want, c.says)
 		}
-		if err := CheckName(c.name); err != nil {
+		if err := bucket.CheckName(c.name); err != nil {
 			t.Error(err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestName_Order(t *testing.T) {
 func TestCheckName(t *testing.T) {
 	long := strings.Repeat("a", bucket.MaxNamePart)
 	for _, name := range []string{"a", "id", "a/b", "a..b", "-", "_a", "0", long, strings.Repeat("a/", 255) + "bc"} {
-		if err := CheckName(name); err != nil {
+		if err := bucket.CheckName(name); err != nil {
 			t.Errorf("CheckName(%q) = %v", name, err)
 		}
 	}
@@ -91,7 +91,7 @@ func TestCheckName(t *testing.T) {
 		"", "/", "/a", "a/", "a//b", ".", "..", "a/..", "../a", ".a", "a.", "a/.b", "A", "é", "a b", "a\x00", "a\\b", "a:b", "a\n", "a,b",
 		long + "a", strings.Repeat("a/", 256) + "b",
 	} {
-		if err := CheckName(name); err == nil {
+		if err := bucket.CheckName(name); err == nil {
 			t.Errorf("CheckName(%q) accepts it", name)
 		}
 	}

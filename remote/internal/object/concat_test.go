@@ -1,4 +1,4 @@
-package remote
+package object
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 func TestJoined(t *testing.T) {
 	all := []byte("headbody")
 	for cut := range len(all) + 1 {
-		j := joined{all[:cut], all[cut:]}
+		j := Concat{all[:cut], all[cut:]}
 		if err := iotest.TestReader(io.NewSectionReader(j, 0, int64(len(all))), all); err != nil {
 			t.Errorf("cut at %d: %v", cut, err)
 		}
