@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
@@ -98,7 +99,7 @@ func TestClaim_LostAnswer(t *testing.T) {
 		lost.Plan = []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}
 		return nil
 	}
-	c, err := claim(context.Background(), retrying(lost), w)
+	c, err := claim(context.Background(), buckets.Retrying(lost), w)
 	if err != nil || c.n() != 6 || c.epoch != 2 {
 		t.Errorf("%+v, %v", c, err)
 	}

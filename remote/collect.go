@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
@@ -247,7 +248,7 @@ func (k *collection) deleteOne(ctx context.Context, g garbage) error {
 	err := k.b.Delete(ctx, g.Info.Name)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if mayNot(err) {
+	if buckets.Refused(err) {
 		k.refusal = err
 	}
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
@@ -18,7 +19,7 @@ import (
 // It deletes only tables that a step has named: the writer may be uploading the others. Those that it has uploaded and never
 // named, because it had ended before, stay.
 func Collect(ctx context.Context, b Bucket) (Collected, error) {
-	b = retrying(b)
+	b = buckets.Retrying(b)
 	storeID, err := storeOf(ctx, b)
 	for try := 1; err == nil; try++ {
 		var done Collected

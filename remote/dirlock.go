@@ -46,8 +46,8 @@ func (d *dirLock) take(ctx context.Context, wait time.Duration) error {
 		if !errors.Is(err, vfs.ErrLocked) || time.Since(begin) >= wait {
 			return err
 		}
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
-			return err
+		if !waitFor(ctx, 20*time.Millisecond, nil) {
+			return ctx.Err()
 		}
 	}
 }

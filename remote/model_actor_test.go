@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -30,9 +31,9 @@ func (a *actor) start() *running {
 				panic(v)
 			}
 		}()
-		patient := retrying(&modelBucket{r, yield})
-		patient.now = func() time.Time { return remotetest.ExampleTime }
-		patient.sleep = func(context.Context, time.Duration) error { return nil }
+		patient := buckets.Retrying(&modelBucket{r, yield})
+		patient.Now = func() time.Time { return remotetest.ExampleTime }
+		patient.Sleep = func(context.Context, time.Duration) error { return nil }
 		a.part(r.model, patient)
 	}
 	r.resume, r.stop = iter.Pull(iter.Seq[*call](body))

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/buckets"
 )
 
 // An entry is an object in contents. Equal ones are one entry.
@@ -289,8 +290,8 @@ const phaseMethod = "phase"
 // phase says that what an actor still does depends on nothing but what has this hash. Actors that differ only in the
 // answers that have led there are one from then on.
 func phase(b Bucket, hash uint64) {
-	if r, ok := b.(*retryBucket); ok {
-		if m, ok := r.b.(*modelBucket); ok && !m.yield(&call{method: phaseMethod, id: hash}) {
+	if r, ok := b.(*buckets.Retry); ok {
+		if m, ok := r.Bucket.(*modelBucket); ok && !m.yield(&call{method: phaseMethod, id: hash}) {
 			panic(errModelOver)
 		}
 	}
@@ -321,7 +322,7 @@ func (b *modelBucket) one(k call) (*entry, error) {
 
 func (b *modelBucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
 	data, err := io.ReadAll(io.NewSectionReader(body, 0, size))
-	if err = errors.Join(err, checkSum(Checksum(data), crc32c)); err != nil {
+	if err = errors.Join(err, buckets.CheckSum(Checksum(data), crc32c)); err != nil {
 		return err
 	}
 	k := call{method: "put", name: name, object: &entry{data: data, sum: crc32c, name: name}}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -114,7 +115,7 @@ const claimed = -1
 func TestModel_GoesOn(t *testing.T) {
 	dies := func(reopen ...string) part {
 		return func(m *model, b Bucket) {
-			a := m.resume(b.(*retryBucket).b, "A") // the first call that fails ends the process
+			a := m.resume(b.(*buckets.Retry).Bucket, "A") // the first call that fails ends the process
 			if a.ship(SegmentData) && a.ship(SegmentSeal) && a.publish(0) && a.ship(SegmentData) {
 				return
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -44,20 +45,20 @@ func open(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options) (
 	dir = vfs.Resolve(opts.Store.FS, dir) // a link that is switched later leads to another store
 	s := &Store{
 		db: db, attached: db != nil,
-		fs: opts.Store.FS, dir: dir, lock: newDirLock(opts.Store.FS, dir), opts: opts, writer: randomNumber() | 1,
+		fs: opts.Store.FS, dir: dir, lock: newDirLock(opts.Store.FS, dir), opts: opts, writer: buckets.RandomNumber() | 1,
 		shipNow: make(chan struct{}, 1), publishNow: make(chan struct{}, 1),
 		failing: make(map[string]error),
 		ship:    shipper{mu: make(lock, 1)}, publish: publisher{mu: make(lock, 1), collector: collector{mu: make(lock, 1)}},
 	}
 	s.loops, s.stop = context.WithCancel(context.Background())
 	s.gates, s.release = context.WithCancel(context.Background())
-	op := opening{Store: s, ctx: ctx, b: retrying(b)}
+	op := opening{Store: s, ctx: ctx, b: buckets.Retrying(b)}
 	if err := op.run(); err != nil {
 		s.stop()
 		s.release()
 		return nil, fmt.Errorf("remote: open %s: %w", name, errors.Join(err, s.letGoUnopened(), s.lock.release()))
 	}
-	s.bucket = retryingFor(op.b, opts.testing.patience)
+	s.bucket = buckets.RetryingFor(op.b, opts.testing.patience)
 	s.start()
 	return s, nil
 }
@@ -66,7 +67,7 @@ func open(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options) (
 type opening struct {
 	*Store
 	ctx context.Context
-	b   *retryBucket
+	b   *buckets.Retry
 
 	local  *manifest.State // of the directory; nil: it has no store
 	before *chain          // up to the newest step, if there is one
@@ -94,7 +95,7 @@ func (o *opening) run() error {
 }
 
 // probe tries the bucket. All of it was tried when the directory first came to it.
-func (o *opening) probe() error { return probeBucket(o.ctx, o.b, o.found == nil || o.found.Restored) }
+func (o *opening) probe() error { return buckets.Probe(o.ctx, o.b, o.found == nil || o.found.Restored) }
 
 // identify finds out which store the directory and the bucket have. It makes both if there are none.
 func (o *opening) identify() error {

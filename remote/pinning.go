@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
@@ -119,7 +120,7 @@ func keepPinIf(ctx context.Context, b Bucket, p *Pin, err error) error {
 		return nil
 	}
 	withdrawErr := b.Delete(ctx, p.Name())
-	if mayNot(withdrawErr) {
+	if buckets.Refused(withdrawErr) {
 		// Whoever may not delete makes it one that has expired. Collections would end with an error at one that lasts.
 		expired := *p
 		expired.Expires = p.Written

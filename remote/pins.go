@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/shaledb/shale/remote/internal/buckets"
 )
 
 // CreatePin keeps the state of a step from being deleted, until RemovePin is called or the pin expires. name has
@@ -14,7 +16,7 @@ import (
 //
 // If the step is not kept any more, the error wraps ErrSnapshotGone.
 func CreatePin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, error) {
-	b = retrying(b)
+	b = buckets.Retrying(b)
 	storeID, err := storeOf(ctx, b)
 	if err != nil {
 		return nil, err
@@ -41,7 +43,7 @@ func (s *Store) Pin(ctx context.Context, name string, o PinOptions) (*Pin, error
 // Pins returns all pins of a store, those of readers too, in the order of their labels. Some may have expired, and not have
 // been removed yet.
 func Pins(ctx context.Context, b Bucket) ([]*Pin, error) {
-	b = retrying(b)
+	b = buckets.Retrying(b)
 	storeID, err := storeOf(ctx, b)
 	if err != nil {
 		return nil, err
@@ -52,7 +54,7 @@ func Pins(ctx context.Context, b Bucket) ([]*Pin, error) {
 // RemovePin removes the pin with a name or a label. What it kept is deleted by the next collection, unless
 // something else needs it. If there is no such pin, the error wraps fs.ErrNotExist.
 func RemovePin(ctx context.Context, b Bucket, name string) error {
-	b = retrying(b)
+	b = buckets.Retrying(b)
 	storeID, err := storeOf(ctx, b)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -48,7 +49,7 @@ func (r *Reader) Promote(ctx context.Context, dir string, o *Options) (*Store, e
 // call goes on with the tables that are there. If it was interrupted at its end, the directory has a store, and the error
 // wraps fs.ErrExist: remove it, and repeat.
 func TakeOver(ctx context.Context, b Bucket, dir string, o *Options) (*Store, error) {
-	s, err := promote(ctx, retrying(b), dir, o, new(warmth))
+	s, err := promote(ctx, buckets.Retrying(b), dir, o, new(warmth))
 	if err != nil {
 		return nil, fmt.Errorf("remote: take over into %s: %w", dir, err)
 	}
@@ -84,7 +85,7 @@ func promote(ctx context.Context, b Bucket, dir string, o *Options, warm *warmth
 // another writer opens what is restored from it.
 func fenceAll(ctx context.Context, b Bucket, storeID uint64) error {
 	nobody := func(*Step, uint64) error { return nil } // there are no notes to take
-	c, err := claim(ctx, b, claimant{storeID: storeID, writer: randomNumber() | 1, now: time.Now, note: nobody})
+	c, err := claim(ctx, b, claimant{storeID: storeID, writer: buckets.RandomNumber() | 1, now: time.Now, note: nobody})
 	if err == nil {
 		_, err = c.fence(ctx, b, object.Position{})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -129,7 +130,7 @@ func OpenReader(ctx context.Context, b Bucket, o *ReaderOptions) (*Reader, error
 	}
 	opts = opts.withDefaults()
 	r := &Reader{opts: opts, mem: vfs.NewMem(), polling: make(lock, 1), ask: make(chan struct{}, 1), changed: make(chan struct{})}
-	r.b = retryingFor(b, opts.Patience)
+	r.b = buckets.RetryingFor(b, opts.Patience)
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	if err := r.open(ctx); err != nil {
 		_ = r.release()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
@@ -146,7 +147,7 @@ func TestReader_LagBeforeFirstLook(t *testing.T) {
 func TestReader_SharedRetrying(t *testing.T) {
 	b, _, _ := readerBeside(t, ReaderOptions{})
 	shared := Retrying(b)
-	before := shared.(*retryBucket).patience
+	before := shared.(*buckets.Retry).Patience
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
@@ -155,7 +156,7 @@ func TestReader_SharedRetrying(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if now := shared.(*retryBucket).patience; now != before {
+	if now := shared.(*buckets.Retry).Patience; now != before {
 		t.Errorf("its patience was %v and is %v", before, now)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -117,7 +118,7 @@ func newRestore(b Bucket, dir string, at At, o *RestoreOptions) *restore {
 		r.opts.Fetches = fetchesDefault
 	}
 	r.fs = r.opts.FS
-	r.b = retrying(b)
+	r.b = buckets.Retrying(b)
 	return r
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -309,10 +310,10 @@ func (s *Store) report(what string, err error) {
 }
 
 // reporting returns a context for work that is reported. If a request has no answer for five times Options.Ship, or
-// lateAfter if that is longer, the work counts as not done until the request has one.
+// buckets.LateAfter if that is longer, the work counts as not done until the request has one.
 func (s *Store) reporting(ctx context.Context, what string) context.Context {
-	return context.WithValue(ctx, failedKey{}, func(waited time.Duration, err error) bool {
-		late := waited >= max(5*s.opts.Ship, lateAfter)
+	return context.WithValue(ctx, buckets.FailedKey{}, func(waited time.Duration, err error) bool {
+		late := waited >= max(5*s.opts.Ship, buckets.LateAfter)
 		if late || err == nil {
 			s.report(what, err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
@@ -57,7 +58,7 @@ const (
 // What is wrong is in the Report. An error says that the bucket could not be read. The store may be
 // written meanwhile.
 func Verify(ctx context.Context, b Bucket, deep bool) (Report, error) {
-	b = retrying(b)
+	b = buckets.Retrying(b)
 	for try := 1; ; try++ {
 		v := &verification{b: b, deep: deep, first: 1}
 		err := v.run(ctx)

@@ -1,4 +1,4 @@
-package remote
+package buckets
 
 import (
 	"bytes"
@@ -12,16 +12,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // impatient returns a bucket whose waits take no time. They are noted.
-func impatient(b Bucket) (r *retryBucket, waits *[]time.Duration) {
+func impatient(b bucket.Bucket) (r *Retry, waits *[]time.Duration) {
 	clock := time.Unix(1_700_000_000, 0)
 	waits = new([]time.Duration)
-	r = retrying(b)
-	r.now = func() time.Time { return clock }
-	r.sleep = func(ctx context.Context, d time.Duration) error {
+	r = Retrying(b)
+	r.Now = func() time.Time { return clock }
+	r.Sleep = func(ctx context.Context, d time.Duration) error {
 		*waits = append(*waits, d)
 		clock = clock.Add(d)
 		return ctx.Err()
@@ -47,7 +48,7 @@ func TestRetry_Waits(t *testing.T) {
 	if !slices.Equal(*waits, want) || f.Calls != len(want)+1 {
 		t.Errorf("%d calls, waits %v, want %v", f.Calls, *waits, want)
 	}
-	if retrying(r) != r {
+	if Retrying(r) != r {
 		t.Error("a bucket that repeats calls is wrapped once more")
 	}
 }
@@ -60,19 +61,19 @@ func (e permanentError) Permanent() bool { return e.permanent }
 // TestRetry_WhatCannotPass checks that errors that would come again are returned at once.
 func TestRetry_WhatCannotPass(t *testing.T) {
 	ctx := context.Background()
-	for _, err := range []error{ErrExists, fs.ErrNotExist, context.Canceled, permanentError{true}} {
+	for _, err := range []error{bucket.ErrExists, fs.ErrNotExist, context.Canceled, permanentError{true}} {
 		f := &remotetest.Failing{Bucket: NewMem(), Plan: times(5, remotetest.Failure{Err: fmt.Errorf("put: %w", err)})}
 		r, waits := impatient(f)
-		if got := PutObject(ctx, r, "m/1", nil, true); !errors.Is(got, err) || f.Calls != 1 || len(*waits) > 0 {
+		if got := bucket.PutObject(ctx, r, "m/1", nil, true); !errors.Is(got, err) || f.Calls != 1 || len(*waits) > 0 {
 			t.Errorf("%v: %v after %d calls and waits %v", err, got, f.Calls, *waits)
 		}
 	}
 	f := &remotetest.Failing{Bucket: NewMem(), Plan: times(5, remotetest.Failure{Err: permanentError{false}})}
 	r, _ := impatient(f)
-	if err := PutObject(ctx, r, "m/1", nil, true); err != nil || f.Calls != 6 {
+	if err := bucket.PutObject(ctx, r, "m/1", nil, true); err != nil || f.Calls != 6 {
 		t.Errorf("an error that says that it passes: %v after %d calls", err, f.Calls)
 	}
-	if err := PutObject(ctx, r, "M", nil, true); err == nil || f.Calls != 6 {
+	if err := bucket.PutObject(ctx, r, "M", nil, true); err == nil || f.Calls != 6 {
 		t.Errorf("a name that can't be: %v after %d calls", err, f.Calls)
 	}
 	if n, err := r.ReadAt(ctx, "m/1", make([]byte, 1), 0); n != 0 || err != io.EOF || f.Calls != 7 {
@@ -83,14 +84,14 @@ func TestRetry_WhatCannotPass(t *testing.T) {
 // TestRetry_Checksum checks that a body that arrives changed is sent again, but not for long.
 func TestRetry_Checksum(t *testing.T) {
 	ctx := context.Background()
-	f := &remotetest.Failing{Bucket: NewMem(), Plan: times(2, remotetest.Failure{Err: ErrChecksum})}
+	f := &remotetest.Failing{Bucket: NewMem(), Plan: times(2, remotetest.Failure{Err: bucket.ErrChecksum})}
 	r, _ := impatient(f)
-	if err := PutObject(ctx, r, "m/1", []byte("x"), true); err != nil || f.Calls != 3 {
+	if err := bucket.PutObject(ctx, r, "m/1", []byte("x"), true); err != nil || f.Calls != 3 {
 		t.Errorf("two bodies were changed on the way: %v after %d calls", err, f.Calls)
 	}
 	f = &remotetest.Failing{Bucket: NewMem()}
 	r, _ = impatient(f)
-	if err := r.Put(ctx, "m/2", bytes.NewReader([]byte("x")), 1, 7, true); !errors.Is(err, ErrChecksum) || f.Calls != 3 {
+	if err := r.Put(ctx, "m/2", bytes.NewReader([]byte("x")), 1, 7, true); !errors.Is(err, bucket.ErrChecksum) || f.Calls != 3 {
 		t.Errorf("a checksum that is wrong: %v after %d calls", err, f.Calls)
 	}
 }
@@ -104,27 +105,27 @@ func TestRetry_LostAnswer(t *testing.T) {
 	for _, data := range [][]byte{nil, []byte("ours"), long} {
 		f := &remotetest.Failing{Bucket: NewMem(), Plan: times(2, remotetest.Failure{Err: remotetest.ErrPasses, After: true})}
 		r, _ := impatient(f)
-		if err := PutObject(ctx, r, "m/1", data, true); err != nil {
+		if err := bucket.PutObject(ctx, r, "m/1", data, true); err != nil {
 			t.Errorf("%d bytes, the answer was lost: %v", len(data), err)
 		}
-		if err := PutObject(ctx, r, "m/1", data, true); !errors.Is(err, ErrExists) {
+		if err := bucket.PutObject(ctx, r, "m/1", data, true); !errors.Is(err, bucket.ErrExists) {
 			t.Errorf("the same bytes by a call whose first answer says that the name is taken: %v", err)
 		}
 	}
 	for _, theirs := range [][]byte{nil, []byte("their"), []byte("them"), other} {
 		mem := NewMem()
-		mustNil(t, PutObject(ctx, mem, "m/1", theirs, true))
+		mustNil(t, bucket.PutObject(ctx, mem, "m/1", theirs, true))
 		r, _ := impatient(&remotetest.Failing{Bucket: mem, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses}}})
 		ours := []byte("ours")
 		if len(theirs) > 100 {
 			ours = long
 		}
-		if err := PutObject(ctx, r, "m/1", ours, true); !errors.Is(err, ErrExists) {
+		if err := bucket.PutObject(ctx, r, "m/1", ours, true); !errors.Is(err, bucket.ErrExists) {
 			t.Errorf("%d bytes of somebody else are there: %v", len(theirs), err)
 		}
 		// The bytes of the other one can't be read for a while.
 		r, _ = impatient(&remotetest.Failing{Bucket: mem, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses}, {}, {Err: remotetest.ErrPasses}}})
-		if err := PutObject(ctx, r, "m/1", ours, true); !errors.Is(err, ErrExists) {
+		if err := bucket.PutObject(ctx, r, "m/1", ours, true); !errors.Is(err, bucket.ErrExists) {
 			t.Errorf("%d bytes of somebody else are there: %v", len(theirs), err)
 		}
 	}
@@ -132,7 +133,7 @@ func TestRetry_LostAnswer(t *testing.T) {
 
 // A flipper flips a bit of the first reads.
 type flipper struct {
-	Bucket
+	bucket.Bucket
 	flips int
 }
 
@@ -152,9 +153,9 @@ func TestRetry_LostAnswerThenFlips(t *testing.T) {
 	for _, data := range [][]byte{[]byte("ours"), bytes.Repeat([]byte("0123456789abcdef"), 200_000)} {
 		for flips := range checksumTries + 1 {
 			r, _ := impatient(&remotetest.Failing{Bucket: &flipper{NewMem(), flips}, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}})
-			err := PutObject(ctx, r, "m/1", data, true)
+			err := bucket.PutObject(ctx, r, "m/1", data, true)
 			// Of a large object each try flips one part until the flips are used up.
-			if unknown := flips == checksumTries && len(data) < 100; unknown && (!errors.Is(err, ErrChecksum) || errors.Is(err, ErrExists)) || !unknown && err != nil {
+			if unknown := flips == checksumTries && len(data) < 100; unknown && (!errors.Is(err, bucket.ErrChecksum) || errors.Is(err, bucket.ErrExists)) || !unknown && err != nil {
 				t.Errorf("%d bytes, %d flips: %v", len(data), flips, err)
 			}
 		}
@@ -168,7 +169,7 @@ func TestRetry_ListGoesOn(t *testing.T) {
 	var want []string
 	for n := range uint64(6) {
 		want = append(want, fmt.Sprintf("m/%016x", n+1))
-		mustNil(t, PutObject(ctx, mem, want[n], nil, true))
+		mustNil(t, bucket.PutObject(ctx, mem, want[n], nil, true))
 	}
 	broken := remotetest.Failure{Err: remotetest.ErrPasses}
 	f := &remotetest.Failing{Bucket: mem, Plan: []remotetest.Failure{broken, {}, {}, broken, broken, {}, broken}}
@@ -194,9 +195,9 @@ func TestRetry_ListGoesOn(t *testing.T) {
 func TestRetry_ListTwice(t *testing.T) {
 	mem := NewMem()
 	for _, name := range []string{"d/0", "d/1", "d/2"} {
-		mustNil(t, PutObject(t.Context(), mem, name, nil, true))
+		mustNil(t, bucket.PutObject(t.Context(), mem, name, nil, true))
 	}
-	list := retrying(mem).List(t.Context(), "d/", "")
+	list := Retrying(mem).List(t.Context(), "d/", "")
 	for range 2 {
 		var names []string
 		for info, err := range list {
@@ -215,9 +216,9 @@ func TestRetry_ListTwice(t *testing.T) {
 // TestRetry_ContextEnds checks that a wait ends with the context, and that the error says both why.
 func TestRetry_ContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := retrying(&remotetest.Failing{Bucket: NewMem(), Plan: times(1000, remotetest.Failure{Err: remotetest.ErrPasses})})
+	r := Retrying(&remotetest.Failing{Bucket: NewMem(), Plan: times(1000, remotetest.Failure{Err: remotetest.ErrPasses})})
 	r.first, r.most = time.Hour, time.Hour
-	r.patience = 1000 * time.Hour
+	r.Patience = 1000 * time.Hour
 	time.AfterFunc(time.Millisecond, cancel)
 	_, err := r.Stat(ctx, "m/1")
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, remotetest.ErrPasses) {

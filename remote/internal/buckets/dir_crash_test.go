@@ -1,4 +1,4 @@
-package remote
+package buckets
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -43,7 +44,7 @@ var script = []change{
 }
 
 // run runs the script. Calls may fail.
-func (l *life) run(b Bucket) {
+func (l *life) run(b bucket.Bucket) {
 	l.sure, l.also = map[string][]byte{}, map[string][][]byte{}
 	for _, c := range script {
 		l.also[c.name] = append(l.also[c.name], c.data)
@@ -51,13 +52,13 @@ func (l *life) run(b Bucket) {
 		if c.data == nil {
 			err = b.Delete(context.Background(), c.name)
 		} else {
-			err = PutObject(context.Background(), b, c.name, c.data, c.absent)
+			err = bucket.PutObject(context.Background(), b, c.name, c.data, c.absent)
 		}
 		switch {
 		case err == nil:
 			l.sure[c.name] = c.data
 			l.also[c.name] = nil
-		case errors.Is(err, ErrExists):
+		case errors.Is(err, bucket.ErrExists):
 			// The answer says that an object is there, durably: any of those that may be but this one.
 			l.also[c.name] = l.also[c.name][:len(l.also[c.name])-1]
 			if l.sure[c.name] == nil {
@@ -68,7 +69,7 @@ func (l *life) run(b Bucket) {
 }
 
 // judge returns what is wrong with a bucket after a crash.
-func (l *life) judge(b Bucket) error {
+func (l *life) judge(b bucket.Bucket) error {
 	listed := map[string]bool{}
 	for info, err := range b.List(context.Background(), "", "") {
 		if err != nil {
@@ -77,7 +78,7 @@ func (l *life) judge(b Bucket) error {
 		listed[info.Name] = true
 	}
 	for name := range l.also {
-		data, err := ReadObject(context.Background(), b, name, 1000)
+		data, err := bucket.ReadObject(context.Background(), b, name, 1000)
 		absent := errors.Is(err, fs.ErrNotExist)
 		if err != nil && !absent {
 			return err

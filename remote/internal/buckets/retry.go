@@ -1,4 +1,4 @@
-package remote
+package buckets
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
-// A retryBucket makes the calls of another bucket again when they fail with an error that may pass:
+// A Retry makes the calls of another bucket again when they fail with an error that may pass:
 // a server that is busy or away, a connection that is lost. It waits longer each time, and returns the
 // last error when its patience is over. A server or a connection may also hang: an attempt in which nothing moves for
 // too long is ended, and counts as one that has failed.
@@ -24,14 +24,14 @@ import (
 // A call that creates an object may have succeeded although its answer was lost. The next attempt
 // finds the name taken then. So the object is read back: if it has the bytes of the call, the call
 // has succeeded.
-type retryBucket struct {
-	b Bucket
+type Retry struct {
+	Bucket bucket.Bucket
 
 	first, most time.Duration // the first wait, which doubles each time, up to most
-	patience    time.Duration // of a call: all waits, and the attempts without the time that their bytes take
+	Patience    time.Duration // of a call: all waits, and the attempts without the time that their bytes take
 
-	now   func() time.Time
-	sleep func(ctx context.Context, d time.Duration) error
+	Now   func() time.Time
+	Sleep func(ctx context.Context, d time.Duration) error
 }
 
 const (
@@ -44,26 +44,26 @@ const (
 	buffered = 1 << 20
 	// listPage is how many bytes of the answer to a list come before its first object is passed on.
 	listPage = 1 << 20
-	// lateAfter is how long a request has no answer, at least, when the bucket begins to count as away.
-	lateAfter = 5 * time.Second
+	// LateAfter is how long a request has no answer, at least, when the bucket begins to count as away.
+	LateAfter = 5 * time.Second
 )
 
 // checksumTries is how often an object is put whose bytes arrive with a wrong checksum. The bytes may have
 // changed on the way, but more likely they are not what the caller says.
 const checksumTries = 3
 
-// retrying returns a bucket that makes the calls of b again: see remote.Retrying.
-func retrying(b Bucket) *retryBucket {
-	if r, ok := b.(*retryBucket); ok {
+// Retrying returns a bucket that makes the calls of b again: see remote.Retrying.
+func Retrying(b bucket.Bucket) *Retry {
+	if r, ok := b.(*Retry); ok {
 		return r
 	}
-	return &retryBucket{b: b, first: 50 * time.Millisecond, most: 5 * time.Second, patience: 30 * time.Second, now: time.Now, sleep: sleep}
+	return &Retry{Bucket: b, first: 50 * time.Millisecond, most: 5 * time.Second, Patience: 30 * time.Second, Now: time.Now, Sleep: sleep}
 }
 
-// retryingFor is retrying with another patience. It changes nothing of b, which others may use.
-func retryingFor(b Bucket, patience time.Duration) *retryBucket {
-	r := *retrying(b)
-	r.patience = patience
+// RetryingFor is retrying with another patience. It changes nothing of b, which others may use.
+func RetryingFor(b bucket.Bucket, patience time.Duration) *Retry {
+	r := *Retrying(b)
+	r.Patience = patience
 	return &r
 }
 
@@ -87,7 +87,7 @@ func canPass(err error) bool {
 	switch {
 	case err == nil, err == io.EOF:
 		return false
-	case errors.Is(err, ErrExists), errors.Is(err, fs.ErrNotExist), errors.Is(err, ErrChecksum), errors.Is(err, context.Canceled):
+	case errors.Is(err, bucket.ErrExists), errors.Is(err, fs.ErrNotExist), errors.Is(err, bucket.ErrChecksum), errors.Is(err, context.Canceled):
 		return false
 	case errors.As(err, &p):
 		return !p.Permanent()
@@ -97,7 +97,7 @@ func canPass(err error) bool {
 
 // A patience is one call, with its attempts and the waits between them.
 type patience struct {
-	r        *retryBucket
+	r        *Retry
 	call     string // with the name of the object
 	size     int64  // bytes that it moves
 	begun    time.Time
@@ -112,8 +112,8 @@ type patience struct {
 
 // renew gives the call its whole patience.
 func (p *patience) renew() {
-	p.begun, p.left, p.wait, p.attempts = p.r.now(), p.r.patience, p.r.first, 0
-	p.hung = min(max(p.r.patience/3, leastHung), hungAfter)
+	p.begun, p.left, p.wait, p.attempts = p.r.Now(), p.r.Patience, p.r.first, 0
+	p.hung = min(max(p.r.Patience/3, leastHung), hungAfter)
 }
 
 // limit returns how long an attempt may go on while size bytes are on their way and none arrives.
@@ -124,7 +124,7 @@ func (p *patience) limit(size int64) time.Duration {
 // try makes an attempt, and ends it if it hangs.
 func (p *patience) try(ctx context.Context, fn func(ctx context.Context, p *patience) error) error {
 	hung := fmt.Errorf("remote: %s: nothing has come or gone for %v: %w", p.call, p.hung.Round(time.Millisecond), os.ErrDeadlineExceeded)
-	begun := p.r.now()
+	begun := p.r.Now()
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, progressKey{}, p))
 	defer cancel(nil)
 	var ended atomic.Bool
@@ -138,22 +138,22 @@ func (p *patience) try(ctx context.Context, fn func(ctx context.Context, p *pati
 	if err != nil && err != io.EOF && context.Cause(ctx) == hung {
 		err = hung
 	}
-	p.left -= min(p.r.now().Sub(begun), p.hung)
+	p.left -= min(p.r.Now().Sub(begun), p.hung)
 	return err
 }
 
 // tellDeaf reports an attempt that has not returned although its context has ended. A call of the file system on a mount
-// that hangs is such an attempt: no bucket can end it. It looks every lateAfter, until the report is taken or the attempt
+// that hangs is such an attempt: no bucket can end it. It looks every LateAfter, until the report is taken or the attempt
 // has returned.
 func (p *patience) tellDeaf(begun time.Time, ended *atomic.Bool, hung error) {
 	if p.failed == nil {
 		return
 	}
-	time.AfterFunc(lateAfter, func() {
+	time.AfterFunc(LateAfter, func() {
 		if ended.Load() {
 			return
 		}
-		if p.failed(p.r.now().Sub(begun), hung) {
+		if p.failed(p.r.Now().Sub(begun), hung) {
 			p.late.Store(true)
 		} else {
 			p.tellDeaf(begun, ended, hung)
@@ -161,16 +161,14 @@ func (p *patience) tellDeaf(begun time.Time, ended *atomic.Bool, hung error) {
 	})
 }
 
-// The keys of contexts. That of failedKey is a function that is told, after each attempt that has failed, for how long
+// The keys of contexts. That of FailedKey is a function that is told, after each attempt that has failed, for how long
 // the call has been without an answer. If it has returned true, it is told of the answer too.
 type (
 	progressKey struct{}
-	failedKey   struct{}
+	FailedKey   struct{}
 )
 
-// Progress says that a call of a Bucket, which has this context, has moved bytes and does not hang. A Bucket calls it
-// when a call begins, and for each piece of an object, until the call ends. Without it an attempt has the time that
-// Retrying states for its size, however fast the bytes move.
+// Progress says that a call moves bytes and does not hang: see remote.Progress.
 func Progress(ctx context.Context) {
 	if p, ok := ctx.Value(progressKey{}).(*patience); ok {
 		p.clock.Reset(p.limit(min(p.size, buffered)))
@@ -188,12 +186,12 @@ func (p *patience) again(ctx context.Context, err error) error {
 		return fmt.Errorf("%w (the last attempt: %w)", ctxErr, err)
 	}
 	if p.failed != nil {
-		p.late.Store(p.failed(p.r.patience-p.left, err))
+		p.late.Store(p.failed(p.r.Patience-p.left, err))
 	}
 	if p.left -= p.wait; p.left < 0 {
-		return fmt.Errorf("%w (attempt %d, %v after the first)", err, p.attempts, p.r.now().Sub(p.begun).Round(time.Millisecond))
+		return fmt.Errorf("%w (attempt %d, %v after the first)", err, p.attempts, p.r.Now().Sub(p.begun).Round(time.Millisecond))
 	}
-	if ctxErr := p.r.sleep(ctx, p.wait); ctxErr != nil {
+	if ctxErr := p.r.Sleep(ctx, p.wait); ctxErr != nil {
 		return fmt.Errorf("%w (the last attempt: %w)", ctxErr, err)
 	}
 	p.wait, p.hung = min(2*p.wait, p.r.most), max(min(2*p.hung, p.left), leastHung)
@@ -201,9 +199,9 @@ func (p *patience) again(ctx context.Context, err error) error {
 }
 
 // do makes a call until it succeeds or its error can't pass.
-func (r *retryBucket) do(ctx context.Context, call, name string, size int64, fn func(ctx context.Context, p *patience) error) error {
+func (r *Retry) do(ctx context.Context, call, name string, size int64, fn func(ctx context.Context, p *patience) error) error {
 	p := &patience{r: r, call: fmt.Sprintf("%s %q", call, name), size: size}
-	p.failed, _ = ctx.Value(failedKey{}).(func(time.Duration, error) bool)
+	p.failed, _ = ctx.Value(FailedKey{}).(func(time.Duration, error) bool)
 	p.renew()
 	for {
 		err := p.try(ctx, fn)
@@ -219,21 +217,21 @@ func (r *retryBucket) do(ctx context.Context, call, name string, size int64, fn 
 	}
 }
 
-func (r *retryBucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
+func (r *Retry) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
 	if err := bucket.CheckCall(ctx, name); err != nil {
 		return bucket.CallError("put", name, err)
 	}
 	mayBeThere, changed := false, 0 // an earlier attempt may have made the object; so many bodies have arrived changed
 	err := r.do(ctx, "put", name, max(size, 0), func(ctx context.Context, p *patience) error {
-		err := r.b.Put(ctx, name, body, size, crc32c, absent)
-		for ; errors.Is(err, ErrChecksum) && changed < checksumTries-1; changed++ {
+		err := r.Bucket.Put(ctx, name, body, size, crc32c, absent)
+		for ; errors.Is(err, bucket.ErrChecksum) && changed < checksumTries-1; changed++ {
 			p.clock.Reset(p.limit(p.size))
-			err = r.b.Put(ctx, name, body, size, crc32c, absent)
+			err = r.Bucket.Put(ctx, name, body, size, crc32c, absent)
 		}
 		mayBeThere = mayBeThere || canPass(err) || err != nil && ctx.Err() != nil
 		return err
 	})
-	if errors.Is(err, ErrExists) && mayBeThere {
+	if errors.Is(err, bucket.ErrExists) && mayBeThere {
 		return r.compare(ctx, name, body, size, crc32c, err)
 	}
 	return err
@@ -242,7 +240,7 @@ func (r *retryBucket) Put(ctx context.Context, name string, body io.ReaderAt, si
 // compare returns nil if the object that is there has the bytes of body, and otherwise taken, the
 // error that says that its name is taken. Bits may flip on the way here. So other bytes than those of
 // body count only if they have the object's checksum, and are read again if not.
-func (r *retryBucket) compare(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, taken error) error {
+func (r *Retry) compare(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, taken error) error {
 	info, err := r.Stat(ctx, name)
 	if err != nil || info.Size != size || info.CRC32C != crc32c {
 		return errors.Join(taken, bucket.IgnoreAbsence(err))
@@ -258,12 +256,12 @@ func (r *retryBucket) compare(ctx context.Context, name string, body io.ReaderAt
 			return taken
 		}
 	}
-	return bucket.CallError("put", name, fmt.Errorf("%w of what is read back; it may be there", ErrChecksum))
+	return bucket.CallError("put", name, fmt.Errorf("%w of what is read back; it may be there", bucket.ErrChecksum))
 }
 
 // readBack reads an object of size bytes. It reports whether these are those of body, and returns the
 // crc32c of what it has read. The error is that of compare.
-func (r *retryBucket) readBack(ctx context.Context, name string, body io.ReaderAt, size int64, taken error) (same bool, sum uint32, err error) {
+func (r *Retry) readBack(ctx context.Context, name string, body io.ReaderAt, size int64, taken error) (same bool, sum uint32, err error) {
 	const part = 1 << 20
 	ours, theirs := make([]byte, min(part, size)), make([]byte, min(part, size))
 	same = true
@@ -281,28 +279,28 @@ func (r *retryBucket) readBack(ctx context.Context, name string, body io.ReaderA
 	return same, sum, nil
 }
 
-func (r *retryBucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
+func (r *Retry) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
 	err = r.do(ctx, "read", name, int64(len(p)), func(ctx context.Context, _ *patience) error {
-		n, err = r.b.ReadAt(ctx, name, p, off)
+		n, err = r.Bucket.ReadAt(ctx, name, p, off)
 		return err
 	})
 	return n, err
 }
 
-func (r *retryBucket) Stat(ctx context.Context, name string) (info Info, err error) {
+func (r *Retry) Stat(ctx context.Context, name string) (info bucket.Info, err error) {
 	err = r.do(ctx, "stat", name, 0, func(ctx context.Context, _ *patience) error {
-		info, err = r.b.Stat(ctx, name)
+		info, err = r.Bucket.Stat(ctx, name)
 		return err
 	})
 	return info, err
 }
 
 // List goes on behind the last object that it has passed to the caller, when it fails.
-func (r *retryBucket) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
-	return func(yield func(Info, error) bool) {
+func (r *Retry) List(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
 		after := after // whoever goes through the list again begins where this one did
 		err := r.do(ctx, "list", prefix, listPage, func(ctx context.Context, p *patience) error {
-			for info, err := range r.b.List(ctx, prefix, after) {
+			for info, err := range r.Bucket.List(ctx, prefix, after) {
 				if err != nil {
 					return err
 				}
@@ -317,11 +315,11 @@ func (r *retryBucket) List(ctx context.Context, prefix, after string) iter.Seq2[
 			return nil
 		})
 		if err != nil {
-			yield(Info{}, err)
+			yield(bucket.Info{}, err)
 		}
 	}
 }
 
-func (r *retryBucket) Delete(ctx context.Context, name string) error {
-	return r.do(ctx, "delete", name, 0, func(ctx context.Context, _ *patience) error { return r.b.Delete(ctx, name) })
+func (r *Retry) Delete(ctx context.Context, name string) error {
+	return r.do(ctx, "delete", name, 0, func(ctx context.Context, _ *patience) error { return r.Bucket.Delete(ctx, name) })
 }

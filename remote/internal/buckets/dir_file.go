@@ -1,4 +1,4 @@
-package remote
+package buckets
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func (b *dirBucket) write(ctx context.Context, temp string, body io.ReaderAt, si
 	if err != nil {
 		err = fmt.Errorf("copy the body: %w", err)
 	} else {
-		err = checkSum(sum, crc32c)
+		err = CheckSum(sum, crc32c)
 	}
 	if err == nil {
 		_, err = f.Write(appendTrailer(nil, sum, size))
@@ -60,10 +60,10 @@ func (b *dirBucket) write(ctx context.Context, temp string, body io.ReaderAt, si
 	return errors.Join(err, f.Close())
 }
 
-// checkSum returns an error that wraps ErrChecksum if a body has another checksum than stated.
-func checkSum(sum, stated uint32) error {
+// CheckSum returns an error that wraps ErrChecksum if a body has another checksum than stated.
+func CheckSum(sum, stated uint32) error {
 	if sum != stated {
-		return fmt.Errorf("%w: the body has crc32c %08x, %08x was stated", ErrChecksum, sum, stated)
+		return fmt.Errorf("%w: the body has crc32c %08x, %08x was stated", bucket.ErrChecksum, sum, stated)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package remote
+package buckets
 
 import (
 	"context"
@@ -11,15 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
 // TestProbe_Fit checks that both buckets pass, and that nothing is left in them.
 func TestProbe_Fit(t *testing.T) {
-	for name, b := range map[string]Bucket{"memory": NewMem(), "directory": mustDir(t, vfs.NewMem(), "bucket")} {
+	for name, b := range map[string]bucket.Bucket{"memory": NewMem(), "directory": mustDir(t, vfs.NewMem(), "bucket")} {
 		for range 2 {
-			if err := probeBucket(t.Context(), b, true); err != nil {
+			if err := Probe(t.Context(), b, true); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -33,7 +34,7 @@ func TestProbe_Fit(t *testing.T) {
 // it.
 func TestProbe_Unfit(t *testing.T) {
 	mem := NewMem()
-	deleted := map[string]Info{}
+	deleted := map[string]bucket.Info{}
 	var racing sync.Mutex
 	for name, c := range map[string]struct {
 		remotetest.Broken
@@ -45,7 +46,7 @@ func TestProbe_Unfit(t *testing.T) {
 		"it replaces, and says that it has not": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			_, err := mem.Stat(ctx, name)
 			if there := err == nil; there && absent {
-				return errors.Join(ErrExists, mem.Put(ctx, name, body, size, sum, false))
+				return errors.Join(bucket.ErrExists, mem.Put(ctx, name, body, size, sum, false))
 			}
 			return mem.Put(ctx, name, body, size, sum, absent)
 		}}, ErrIgnoresConditions},
@@ -60,7 +61,7 @@ func TestProbe_Unfit(t *testing.T) {
 		}}, ErrIgnoresChecksums},
 		"it checks too late": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			if right := remotetest.ActualSum(body, size); sum != right {
-				return errors.Join(ErrChecksum, mem.Put(ctx, name, body, size, right, absent))
+				return errors.Join(bucket.ErrChecksum, mem.Put(ctx, name, body, size, right, absent))
 			}
 			return mem.Put(ctx, name, body, size, sum, absent)
 		}}, ErrIgnoresChecksums},
@@ -70,23 +71,23 @@ func TestProbe_Unfit(t *testing.T) {
 		"it ignores ranges": {remotetest.Broken{OnRead: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
 			return mem.ReadAt(ctx, name, p, min(0, off))
 		}}, ErrInconsistent},
-		"it forgets checksums": {remotetest.Broken{OnStat: func(ctx context.Context, name string) (Info, error) {
+		"it forgets checksums": {remotetest.Broken{OnStat: func(ctx context.Context, name string) (bucket.Info, error) {
 			info, err := mem.Stat(ctx, name)
 			info.CRC32C = 0
 			return info, err
 		}}, ErrInconsistent},
-		"its lists are stale": {remotetest.Broken{OnList: func(context.Context, string, string) iter.Seq2[Info, error] {
-			return func(func(Info, error) bool) {}
+		"its lists are stale": {remotetest.Broken{OnList: func(context.Context, string, string) iter.Seq2[bucket.Info, error] {
+			return func(func(bucket.Info, error) bool) {}
 		}}, ErrInconsistent},
-		"its lists ignore where they begin": {remotetest.Broken{OnList: func(ctx context.Context, prefix, _ string) iter.Seq2[Info, error] {
+		"its lists ignore where they begin": {remotetest.Broken{OnList: func(ctx context.Context, prefix, _ string) iter.Seq2[bucket.Info, error] {
 			return mem.List(ctx, prefix, "")
 		}}, ErrInconsistent},
-		"its lists ignore prefixes": {remotetest.Broken{OnList: func(ctx context.Context, _, after string) iter.Seq2[Info, error] {
+		"its lists ignore prefixes": {remotetest.Broken{OnList: func(ctx context.Context, _, after string) iter.Seq2[bucket.Info, error] {
 			return mem.List(ctx, "", after)
 		}}, ErrInconsistent},
-		"its lists have no order": {remotetest.Broken{OnList: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
-			return func(yield func(Info, error) bool) {
-				var all []Info
+		"its lists have no order": {remotetest.Broken{OnList: func(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
+			return func(yield func(bucket.Info, error) bool) {
+				var all []bucket.Info
 				for info := range mem.List(ctx, prefix, after) {
 					all = append(all, info)
 				}
@@ -103,7 +104,7 @@ func TestProbe_Unfit(t *testing.T) {
 				return mem.Put(ctx, name, body, size, sum, absent)
 			}
 			if _, err := mem.Stat(ctx, name); err == nil {
-				return ErrExists
+				return bucket.ErrExists
 			}
 			time.Sleep(10 * time.Millisecond) // as between two sites that replicate to each other
 			racing.Lock()
@@ -118,7 +119,7 @@ func TestProbe_Unfit(t *testing.T) {
 		"it tells the wrong one that it has created an object": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			err := mem.Put(ctx, name, body, size, sum, absent)
 			if err == nil && size == 1 {
-				mustNil(t, PutObject(ctx, mem, name, []byte("z"), false))
+				mustNil(t, bucket.PutObject(ctx, mem, name, []byte("z"), false))
 			}
 			return err
 		}}, ErrIgnoresConditions},
@@ -126,12 +127,12 @@ func TestProbe_Unfit(t *testing.T) {
 		"it lists what was deleted": {remotetest.Broken{
 			OnDelete: func(ctx context.Context, name string) error {
 				racing.Lock()
-				deleted[name] = Info{Name: name}
+				deleted[name] = bucket.Info{Name: name}
 				racing.Unlock()
 				return mem.Delete(ctx, name)
 			},
-			OnList: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
-				return func(yield func(Info, error) bool) {
+			OnList: func(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
+				return func(yield func(bucket.Info, error) bool) {
 					racing.Lock()
 					info, was := deleted[prefix]
 					racing.Unlock()
@@ -144,7 +145,7 @@ func TestProbe_Unfit(t *testing.T) {
 			}}, ErrInconsistent},
 	} {
 		c.Bucket = mem
-		err := probeBucket(t.Context(), &c.Broken, true)
+		err := Probe(t.Context(), &c.Broken, true)
 		if !errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), "remote: probe: the bucket ") {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
@@ -163,7 +164,7 @@ func TestProbe_WithoutDelete(t *testing.T) {
 	no := func(context.Context, string) error { return remotetest.Refusal{Err: errors.New("403: access denied")} }
 	b := &remotetest.Broken{Bucket: mem, OnDelete: no}
 	for range 5 {
-		mustNil(t, probeBucket(t.Context(), b, true))
+		mustNil(t, Probe(t.Context(), b, true))
 	}
 	if names := remotetest.NamesOf(t, mem, ""); len(names) != 3 {
 		t.Errorf("left are %q", names)
@@ -171,13 +172,13 @@ func TestProbe_WithoutDelete(t *testing.T) {
 	b.OnPut = func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, _ bool) error {
 		return mem.Put(ctx, name, body, size, sum, false)
 	}
-	if err := probeBucket(t.Context(), b, true); !errors.Is(err, ErrIgnoresConditions) {
+	if err := Probe(t.Context(), b, true); !errors.Is(err, ErrIgnoresConditions) {
 		t.Errorf("conditions are ignored: %v", err)
 	}
 	b.OnPut = func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
 		return mem.Put(ctx, name, body, size, remotetest.ActualSum(body, size), absent)
 	}
-	if err := probeBucket(t.Context(), b, true); !errors.Is(err, ErrIgnoresChecksums) {
+	if err := Probe(t.Context(), b, true); !errors.Is(err, ErrIgnoresChecksums) {
 		t.Errorf("checksums are ignored: %v", err)
 	}
 }
@@ -187,23 +188,23 @@ func TestProbe_Unusable(t *testing.T) {
 	away := errors.New("no route to host")
 	calls := []remotetest.Broken{
 		{OnPut: func(context.Context, string, io.ReaderAt, int64, uint32, bool) error { return away }},
-		{OnStat: func(context.Context, string) (Info, error) { return Info{}, away }},
+		{OnStat: func(context.Context, string) (bucket.Info, error) { return bucket.Info{}, away }},
 		{OnRead: func(context.Context, string, []byte, int64) (int, error) { return 0, away }},
-		{OnList: func(context.Context, string, string) iter.Seq2[Info, error] {
-			return func(yield func(Info, error) bool) { yield(Info{}, away) }
+		{OnList: func(context.Context, string, string) iter.Seq2[bucket.Info, error] {
+			return func(yield func(bucket.Info, error) bool) { yield(bucket.Info{}, away) }
 		}},
 		{OnDelete: func(context.Context, string) error { return away }},
 	}
 	for i := range calls {
 		calls[i].Bucket = NewMem()
-		err := probeBucket(t.Context(), &calls[i], true)
+		err := Probe(t.Context(), &calls[i], true)
 		if !errors.Is(err, away) || errors.Is(err, ErrIgnoresConditions) || errors.Is(err, ErrIgnoresChecksums) || errors.Is(err, ErrInconsistent) {
 			t.Errorf("call %d fails: %v", i, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := probeBucket(ctx, NewMem(), true); !errors.Is(err, context.Canceled) {
+	if err := Probe(ctx, NewMem(), true); !errors.Is(err, context.Canceled) {
 		t.Errorf("Probe with a cancelled context: %v", err)
 	}
 }
@@ -216,7 +217,7 @@ func TestProbe_CleansUp(t *testing.T) {
 		cancel()
 		return mem.ReadAt(ctx, name, p, off)
 	}}
-	if err := probeBucket(ctx, b, true); !errors.Is(err, context.Canceled) {
+	if err := Probe(ctx, b, true); !errors.Is(err, context.Canceled) {
 		t.Errorf("Probe = %v", err)
 	}
 	for info := range mem.List(t.Context(), "", "") {

@@ -1,4 +1,4 @@
-package remote
+package buckets
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 	"github.com/shaledb/shale/vfs/faultfs"
 )
 
-func mustDir(t testing.TB, fsys vfs.FS, dir string) Bucket {
+func mustDir(t testing.TB, fsys vfs.FS, dir string) bucket.Bucket {
 	t.Helper()
 	b, err := NewDir(fsys, dir)
 	mustNil(t, err)
@@ -34,7 +34,7 @@ func TestDir_FileIsObjectAndTrailer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "bucket")
 	b := mustDir(t, nil, dir)
 	data := []byte("the bytes of an object")
-	mustNil(t, PutObject(t.Context(), b, "t/3f/000000000000003f.sst", data, true))
+	mustNil(t, bucket.PutObject(t.Context(), b, "t/3f/000000000000003f.sst", data, true))
 	got, err := os.ReadFile(filepath.Join(dir, "t", "3f", "000000000000003f.sst"))
 	mustNil(t, err)
 	want := slices.Concat(data, []byte{0xd5, 0x00, 0x58, 0xcd, 0xf7, 0x6a, 0x4d, 0x4f})
@@ -45,7 +45,7 @@ func TestDir_FileIsObjectAndTrailer(t *testing.T) {
 		t.Errorf("%s has %v, %v", unfinished, left, err)
 	}
 	// Another handle sees the same.
-	read, err := ReadObject(t.Context(), mustDir(t, nil, dir), "t/3f/000000000000003f.sst", 100)
+	read, err := bucket.ReadObject(t.Context(), mustDir(t, nil, dir), "t/3f/000000000000003f.sst", 100)
 	if err != nil || !bytes.Equal(read, data) {
 		t.Errorf("%q, %v", read, err)
 	}
@@ -57,9 +57,9 @@ func TestDir_DamageIsFound(t *testing.T) {
 	m := vfs.NewMem()
 	b := mustDir(t, m, "bucket")
 	data := []byte("0123456789")
-	mustNil(t, PutObject(t.Context(), b, "object", data, true))
+	mustNil(t, bucket.PutObject(t.Context(), b, "object", data, true))
 	path := filepath.Join("bucket", "object")
-	good := appendTrailer(bytes.Clone(data), Checksum(data), int64(len(data)))
+	good := appendTrailer(bytes.Clone(data), bucket.Checksum(data), int64(len(data)))
 	check := func(what string, content []byte) {
 		t.Helper()
 		f, err := m.Create(path)
@@ -68,11 +68,11 @@ func TestDir_DamageIsFound(t *testing.T) {
 		mustNil(t, err)
 		mustNil(t, f.Close())
 		var c *base.CorruptionError
-		got, err := ReadObject(t.Context(), b, "object", 1000)
-		if damage := errors.As(err, &c) && c.File == "object"; !damage && !errors.Is(err, ErrChecksum) {
+		got, err := bucket.ReadObject(t.Context(), b, "object", 1000)
+		if damage := errors.As(err, &c) && c.File == "object"; !damage && !errors.Is(err, bucket.ErrChecksum) {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
-		if info, err := b.Stat(t.Context(), "object"); err == nil && info != (Info{Name: "object", Size: 10, CRC32C: Checksum(data)}) {
+		if info, err := b.Stat(t.Context(), "object"); err == nil && info != (bucket.Info{Name: "object", Size: 10, CRC32C: bucket.Checksum(data)}) {
 			t.Errorf("%s: Stat = %+v", what, info)
 		}
 	}
@@ -94,7 +94,7 @@ func TestDir_DamageIsFound(t *testing.T) {
 func TestDir_OthersFiles(t *testing.T) {
 	dir := t.TempDir()
 	b := mustDir(t, nil, dir)
-	mustNil(t, PutObject(t.Context(), b, "m/1", []byte("step"), true))
+	mustNil(t, bucket.PutObject(t.Context(), b, "m/1", []byte("step"), true))
 	for _, name := range []string{".hidden", "Notes.TXT", "m/.nfs0001", "lost+found/file"} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		mustNil(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -118,21 +118,21 @@ func TestDir_OthersFiles(t *testing.T) {
 // TestDir_ObjectAboveAnother puts an object where a directory is, and below a file.
 func TestDir_ObjectAboveAnother(t *testing.T) {
 	b := mustDir(t, nil, t.TempDir())
-	mustNil(t, PutObject(t.Context(), b, "a/b", []byte("below"), true))
+	mustNil(t, bucket.PutObject(t.Context(), b, "a/b", []byte("below"), true))
 	for _, absent := range []bool{true, false} {
-		err := PutObject(t.Context(), b, "a", []byte("above"), absent)
-		if err == nil || errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "objects below this name") {
+		err := bucket.PutObject(t.Context(), b, "a", []byte("above"), absent)
+		if err == nil || errors.Is(err, bucket.ErrExists) || !strings.Contains(err.Error(), "objects below this name") {
 			t.Errorf("Put of a over a/b: %v", err)
 		}
-		err = PutObject(t.Context(), b, "a/b/c", []byte("below"), absent)
-		if err == nil || errors.Is(err, ErrExists) {
+		err = bucket.PutObject(t.Context(), b, "a/b/c", []byte("below"), absent)
+		if err == nil || errors.Is(err, bucket.ErrExists) {
 			t.Errorf("Put of a/b/c below a/b: %v", err)
 		}
 	}
 	if _, err := b.Stat(t.Context(), "a"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Stat of a directory: %v", err)
 	}
-	got, err := ReadObject(t.Context(), b, "a/b", 10)
+	got, err := bucket.ReadObject(t.Context(), b, "a/b", 10)
 	if err != nil || string(got) != "below" {
 		t.Errorf("a/b = %q, %v", got, err)
 	}
@@ -168,8 +168,8 @@ func TestDir_NotADirectory(t *testing.T) {
 func TestDir_NoHardLinks(t *testing.T) {
 	fsys := faultfs.New(vfs.NewMem(), faultfs.FailFrom(1, syscall.EPERM, vfs.OpLink))
 	b := mustDir(t, fsys, "bucket")
-	err := PutObject(t.Context(), b, "m/1", []byte("step"), true)
-	if !errors.Is(err, syscall.EPERM) || errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "hard links") {
+	err := bucket.PutObject(t.Context(), b, "m/1", []byte("step"), true)
+	if !errors.Is(err, syscall.EPERM) || errors.Is(err, bucket.ErrExists) || !strings.Contains(err.Error(), "hard links") {
 		t.Errorf("Put = %v", err)
 	}
 	if left, err := fsys.List(filepath.Join("bucket", unfinished)); err != nil || len(left) > 0 {
@@ -183,7 +183,7 @@ func TestDir_CancelledPut(t *testing.T) {
 	b := mustDir(t, m, "bucket")
 	ctx, cancel := context.WithCancel(t.Context())
 	data := make([]byte, 4*bucket.Chunk)
-	err := b.Put(ctx, "object", &cancelling{data, cancel}, int64(len(data)), Checksum(data), true)
+	err := b.Put(ctx, "object", &cancelling{data, cancel}, int64(len(data)), bucket.Checksum(data), true)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Put = %v", err)
 	}
@@ -201,12 +201,12 @@ func TestDir_ReadErrors(t *testing.T) {
 	m := vfs.NewMem()
 	ok := mustDir(t, m, "bucket")
 	for _, name := range []string{"id", "m/1", "m/2"} {
-		mustNil(t, PutObject(t.Context(), ok, name, []byte("some bytes"), true))
+		mustNil(t, bucket.PutObject(t.Context(), ok, name, []byte("some bytes"), true))
 	}
-	calls := map[string]func(b Bucket) error{
-		"stat": func(b Bucket) error { _, err := b.Stat(t.Context(), "m/1"); return err },
-		"read": func(b Bucket) error { _, err := b.ReadAt(t.Context(), "m/1", make([]byte, 4), 2); return err },
-		"list": func(b Bucket) error {
+	calls := map[string]func(b bucket.Bucket) error{
+		"stat": func(b bucket.Bucket) error { _, err := b.Stat(t.Context(), "m/1"); return err },
+		"read": func(b bucket.Bucket) error { _, err := b.ReadAt(t.Context(), "m/1", make([]byte, 4), 2); return err },
+		"list": func(b bucket.Bucket) error {
 			n := 0
 			for _, err := range b.List(t.Context(), "", "") {
 				if err != nil {
@@ -219,7 +219,7 @@ func TestDir_ReadErrors(t *testing.T) {
 			}
 			return nil
 		},
-		"open": func(b Bucket) error {
+		"open": func(b bucket.Bucket) error {
 			fsys := b.(*dirBucket).fs
 			_, err := NewDir(fsys, "bucket")
 			return err

@@ -1,4 +1,4 @@
-package remote
+package buckets
 
 import (
 	"context"
@@ -42,13 +42,8 @@ const (
 	publishTries = 100
 )
 
-// NewDir returns a bucket in a directory of fsys, which is made if it is missing; its parent is
-// synced then. nil stands for vfs.Default. The file system must have hard links.
-//
-// An object takes a few syncs: of its file, and of the directories on the way to it. A directory
-// without objects is removed, except for dir itself. Files that are not objects of the bucket must
-// not be put there.
-func NewDir(fsys vfs.FS, dir string) (Bucket, error) {
+// NewDir returns a bucket in a directory of fsys: see remote.NewDir.
+func NewDir(fsys vfs.FS, dir string) (bucket.Bucket, error) {
 	if fsys == nil {
 		fsys = vfs.Default
 	}
@@ -68,7 +63,7 @@ func NewDir(fsys vfs.FS, dir string) (Bucket, error) {
 }
 
 // NewMem returns an empty bucket in memory, for tests. Nothing of it survives the process.
-func NewMem() Bucket {
+func NewMem() bucket.Bucket {
 	b, _ := NewDir(settled{vfs.NewMem()}, "bucket") // a new file system in memory never fails
 	return b
 }
@@ -143,7 +138,7 @@ func (b *dirBucket) publish(temp, path string, absent bool) error {
 		return err
 	}
 	if taken {
-		return ErrExists
+		return bucket.ErrExists
 	}
 	return nil
 }
@@ -191,12 +186,12 @@ func (b *dirBucket) ReadAt(ctx context.Context, name string, p []byte, off int64
 	return n, nil
 }
 
-func (b *dirBucket) Stat(ctx context.Context, name string) (Info, error) {
+func (b *dirBucket) Stat(ctx context.Context, name string) (bucket.Info, error) {
 	o, err := b.open(ctx, name)
 	if err != nil {
-		return Info{}, bucket.CallError("stat", name, err)
+		return bucket.Info{}, bucket.CallError("stat", name, err)
 	}
-	return Info{Name: name, Size: o.size, CRC32C: o.sum}, bucket.CallError("stat", name, o.file.Close())
+	return bucket.Info{Name: name, Size: o.size, CRC32C: o.sum}, bucket.CallError("stat", name, o.file.Close())
 }
 
 // Delete also removes the directories that become empty: each log has one.
@@ -223,18 +218,18 @@ func (b *dirBucket) Delete(ctx context.Context, name string) error {
 	return bucket.CallError("delete", name, err)
 }
 
-func (b *dirBucket) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
-	return func(yield func(Info, error) bool) {
-		_, err := b.walk(ctx, "", prefix, after, func(i Info) bool { return yield(i, nil) })
+func (b *dirBucket) List(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		_, err := b.walk(ctx, "", prefix, after, func(i bucket.Info) bool { return yield(i, nil) })
 		if err != nil {
-			yield(Info{}, bucket.CallError("list", prefix, err))
+			yield(bucket.Info{}, bucket.CallError("list", prefix, err))
 		}
 	}
 }
 
 // walk yields the objects in one directory of the bucket and below. dir is "" or ends with a
 // slash. It reports whether the caller wants to go on.
-func (b *dirBucket) walk(ctx context.Context, dir, prefix, after string, yield func(Info) bool) (more bool, err error) {
+func (b *dirBucket) walk(ctx context.Context, dir, prefix, after string, yield func(bucket.Info) bool) (more bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
@@ -259,7 +254,7 @@ func (b *dirBucket) walk(ctx context.Context, dir, prefix, after string, yield f
 // entries returns the objects and directories in one directory that List has to go through, in
 // ascending order. The name of a directory has a slash at the end, so that it stands where the names
 // in it belong.
-func (b *dirBucket) entries(dir, prefix, after string) ([]Info, error) {
+func (b *dirBucket) entries(dir, prefix, after string) ([]bucket.Info, error) {
 	names, err := b.fs.List(b.path(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // nothing was put there, or a Delete has removed it
@@ -267,7 +262,7 @@ func (b *dirBucket) entries(dir, prefix, after string) ([]Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	var found []Info
+	var found []bucket.Info
 	for _, name := range names {
 		object := dir + name
 		wanted := strings.HasPrefix(object, prefix) && object > after
@@ -280,12 +275,12 @@ func (b *dirBucket) entries(dir, prefix, after string) ([]Info, error) {
 		case err != nil:
 			return nil, err
 		case info.IsDir && leadsTo(object+"/", prefix, after):
-			found = append(found, Info{Name: object + "/"})
+			found = append(found, bucket.Info{Name: object + "/"})
 		case !info.IsDir && wanted:
-			found = append(found, Info{Name: object, Size: max(0, info.Size-trailerSize)})
+			found = append(found, bucket.Info{Name: object, Size: max(0, info.Size-trailerSize)})
 		}
 	}
-	slices.SortFunc(found, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(found, func(a, b bucket.Info) int { return strings.Compare(a.Name, b.Name) })
 	return found, nil
 }
 

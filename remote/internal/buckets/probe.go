@@ -1,4 +1,4 @@
-package remote
+package buckets
 
 import (
 	"bytes"
@@ -12,28 +12,23 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
-// Errors of Probe. Each names a promise that a store relies on and the bucket does not keep.
+// Errors of Probe: see remote.
 var (
-	// ErrIgnoresConditions says that Put with absent replaced an object. Two writers could then both
-	// take themselves for the owner of a store.
 	ErrIgnoresConditions = errors.New("the bucket ignores conditions: create-if-absent (If-None-Match: *) replaced an object; use a server that supports it")
-
-	// ErrIgnoresChecksums says that Put made an object of bytes that do not have the checksum
-	// stated for them. Damage on the way would then be found only when the object is needed.
-	ErrIgnoresChecksums = errors.New("the bucket ignores checksums: it took an object with a wrong crc32c; use a server that checks them")
-
-	// ErrInconsistent says that a call did not see what another call had done, or returned other
-	// bytes than asked for.
-	ErrInconsistent = errors.New("the bucket is not consistent: a call does not see what another one did; use a server with strong consistency")
+	ErrIgnoresChecksums  = errors.New("the bucket ignores checksums: it took an object with a wrong crc32c; use a server that checks them")
+	ErrInconsistent      = errors.New("the bucket is not consistent: a call does not see what another one did; use a server with strong consistency")
 )
 
-// probeBucket makes the calls of remote.Probe. Without races it only tries checksums, conditions and deletion, in some fifteen requests: that is
+// Probe makes the calls of remote.Probe. Without races it only tries checksums, conditions and deletion, in some fifteen requests: that is
 // enough for a directory that is in the bucket already.
-func probeBucket(ctx context.Context, b Bucket, races bool) (err error) {
+func Probe(ctx context.Context, b bucket.Bucket, races bool) (err error) {
 	p := probe{ctx: ctx, b: b}
-	if err := p.begin(randomNumber() &^ 3); err != nil {
+	if err := p.begin(RandomNumber() &^ 3); err != nil {
 		return fmt.Errorf("remote: probe: %w", err)
 	}
 	steps := []func() error{p.checksums, p.conditions, p.race, p.reads, p.lists, p.deletion}
@@ -64,8 +59,8 @@ func probeBucket(ctx context.Context, b Bucket, races bool) (err error) {
 	return nil
 }
 
-// randomNumber returns a random number, so that probes at the same time have different names.
-func randomNumber() uint64 {
+// RandomNumber returns a random number, so that probes at the same time have different names.
+func RandomNumber() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // it never fails
 	return binary.LittleEndian.Uint64(b[:])
@@ -74,25 +69,25 @@ func randomNumber() uint64 {
 // A probe is one call of Probe.
 type probe struct {
 	ctx   context.Context
-	b     Bucket
+	b     bucket.Bucket
 	names [3]string // in their order
 	stay  bool      // the bucket refuses to delete, so these names are always the same
 }
 
 // begin chooses the names. It asks the bucket to delete an object that is not there.
 func (p *probe) begin(num uint64) error {
-	err := p.b.Delete(p.ctx, ProbeName(num))
-	if p.stay = mayNot(err); p.stay {
+	err := p.b.Delete(p.ctx, object.ProbeName(num))
+	if p.stay = Refused(err); p.stay {
 		num, err = 0, nil
 	}
 	for i := range p.names {
-		p.names[i] = ProbeName(num + uint64(i))
+		p.names[i] = object.ProbeName(num + uint64(i))
 	}
 	return err
 }
 
-// mayNot reports whether err says that credentials do not have a right, or something else that no repetition changes.
-func mayNot(err error) bool {
+// Refused reports whether err says that credentials do not have a right, or something else that no repetition changes.
+func Refused(err error) bool {
 	var p interface{ Permanent() bool }
 	return errors.As(err, &p) && p.Permanent()
 }
@@ -117,12 +112,12 @@ func (p *probe) checksums() error {
 		return err
 	}
 	for _, absent := range []bool{true, false} {
-		err := p.b.Put(p.ctx, name, bytes.NewReader(second), int64(len(second)), Checksum(second)+1, absent)
+		err := p.b.Put(p.ctx, name, bytes.NewReader(second), int64(len(second)), bucket.Checksum(second)+1, absent)
 		switch there, serr := p.there(name); {
 		case err == nil:
 			return ErrIgnoresChecksums
-		case before && absent && errors.Is(err, ErrExists):
-		case !errors.Is(err, ErrChecksum):
+		case before && absent && errors.Is(err, bucket.ErrExists):
+		case !errors.Is(err, bucket.ErrChecksum):
 			return err
 		case serr != nil:
 			return serr
@@ -138,17 +133,17 @@ func (p *probe) checksums() error {
 
 // conditions creates an object twice.
 func (p *probe) conditions() error {
-	if err := PutObject(p.ctx, p.b, p.names[0], first, true); err != nil && !(p.stay && errors.Is(err, ErrExists)) {
-		if errors.Is(err, ErrExists) {
+	if err := bucket.PutObject(p.ctx, p.b, p.names[0], first, true); err != nil && !(p.stay && errors.Is(err, bucket.ErrExists)) {
+		if errors.Is(err, bucket.ErrExists) {
 			return fmt.Errorf("%w (an object is there that could not be seen: %w)", ErrInconsistent, err)
 		}
 		return err
 	}
-	err := PutObject(p.ctx, p.b, p.names[0], second, true)
+	err := bucket.PutObject(p.ctx, p.b, p.names[0], second, true)
 	if err == nil {
 		return ErrIgnoresConditions
 	}
-	if !errors.Is(err, ErrExists) {
+	if !errors.Is(err, bucket.ErrExists) {
 		return err
 	}
 	got, err := p.read(len(first)+len(second), 0)
@@ -175,8 +170,8 @@ func (p *probe) race() error {
 		creations, ctx := errgroup.WithContext(p.ctx)
 		for i := range creators {
 			creations.Go(func() error {
-				err := PutObject(ctx, p.b, name, []byte{byte('a' + i)}, true)
-				if made[i] = err == nil; errors.Is(err, ErrExists) {
+				err := bucket.PutObject(ctx, p.b, name, []byte{byte('a' + i)}, true)
+				if made[i] = err == nil; errors.Is(err, bucket.ErrExists) {
 					err = nil
 				}
 				return err
@@ -227,7 +222,7 @@ func (p *probe) reads() error {
 		}
 	}
 	info, err := p.b.Stat(p.ctx, p.names[0])
-	if want := (Info{Name: p.names[0], Size: int64(len(first)), CRC32C: Checksum(first)}); err == nil && info != want {
+	if want := (bucket.Info{Name: p.names[0], Size: int64(len(first)), CRC32C: bucket.Checksum(first)}); err == nil && info != want {
 		return fmt.Errorf("%w (it describes an object as %+v, want %+v)", ErrInconsistent, info, want)
 	}
 	return err
