@@ -209,7 +209,7 @@ func tryLoadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, err
 		first = n
 	}
 	switch {
-	case isDamage(err):
+	case object.IsDamage(err):
 		// A stray does not fit to the others. Then this says that it is gone.
 		return nil, errors.Join(checkFloorOf(ctx, b, storeID, first, n), err)
 	case err != nil:

@@ -113,14 +113,14 @@ func (f *follower) poll(ctx context.Context) (changed bool, err error) {
 		f.stale = true
 	}
 	// Without a step that is damaged, or whose tables are, the logs behind the present one lead on.
-	if f.stale && (damaged == nil || isDamage(damaged)) {
+	if f.stale && (damaged == nil || object.IsDamage(damaged)) {
 		err := f.takeStep(ctx)
 		if errors.Is(err, ErrSnapshotGone) {
 			return f.reload(ctx)
 		}
 		changed, damaged = err == nil, errors.Join(damaged, err)
 	}
-	if damaged != nil && !isDamage(damaged) {
+	if damaged != nil && !object.IsDamage(damaged) {
 		return changed, damaged
 	}
 	more, err := f.takeSegments(ctx)
@@ -151,7 +151,7 @@ func (f *follower) takeStep(ctx context.Context) error {
 		// The segments in between may be gone, and nobody needs them: tables have what is in them.
 		f.restart()
 	}
-	if err := f.readAhead(ctx); err != nil && (f.pinned || !isDamage(err)) {
+	if err := f.readAhead(ctx); err != nil && (f.pinned || !object.IsDamage(err)) {
 		return err // takeSegments reports damage: what is before it can be shown
 	}
 	tableSeq := f.inTables()

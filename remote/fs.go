@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"golang.org/x/sync/errgroup"
 )
@@ -183,7 +184,7 @@ func (b *bucketFiles) learn(ctx context.Context, v *manifest.Version) error {
 	for _, f := range files {
 		fetches.Go(func() error {
 			_, err := b.tails.get(ctx, f)
-			if isDamage(err) && (f.kind != KindTable || b.doWithout(f, err)) {
+			if object.IsDamage(err) && (f.kind != KindTable || b.doWithout(f, err)) {
 				err = nil // a store does without a damaged sidecar
 			}
 			return err

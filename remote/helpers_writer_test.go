@@ -360,3 +360,9 @@ func (w *testWriter) check(r shale.Reader, seq uint64) {
 		}
 	}
 }
+
+// putFile copies a table or a sidecar of a store into a bucket.
+func putFile(t testing.TB, fsys vfs.FS, dir string, b Bucket, f storedFile) {
+	t.Helper()
+	mustNil(t, PutObject(t.Context(), b, f.name(), readAll(t, fsys, filepath.Join(dir, f.file())), false))
+}

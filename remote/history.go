@@ -108,7 +108,7 @@ func (h *history) pass(err error) error {
 // twice calls read, and again if what it has read is damaged: the bytes may have changed on their way.
 func twice[T any](read func() (T, error)) (T, error) {
 	v, err := read()
-	if isDamage(err) {
+	if object.IsDamage(err) {
 		v, err = read()
 	}
 	return v, err

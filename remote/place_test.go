@@ -247,7 +247,7 @@ func TestReadHead_EveryBit(t *testing.T) {
 				p[i] ^= 1 << (bit % 8)
 			}
 		}
-		if head, err := readHead(t.Context(), b, remotetest.ExampleStore, at); !isDamage(err) && !errors.Is(err, shale.ErrFormatTooNew) {
+		if head, err := readHead(t.Context(), b, remotetest.ExampleStore, at); !object.IsDamage(err) && !errors.Is(err, shale.ErrFormatTooNew) {
 			t.Fatalf("bit %d: sum %08x, %v", bit, head.sum, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -184,7 +185,7 @@ func (r *Reader) open(ctx context.Context) error {
 		return err
 	}
 	if r.pinned == nil {
-		if _, r.lag.err = r.follow.takeSegments(ctx); r.lag.err != nil && !isDamage(r.lag.err) && r.lag.err != errManyLogs {
+		if _, r.lag.err = r.follow.takeSegments(ctx); r.lag.err != nil && !object.IsDamage(r.lag.err) && r.lag.err != errManyLogs {
 			return r.lag.err // behind damage there may be more, which is shown when it is mended
 		}
 	}
@@ -206,7 +207,7 @@ func (r *Reader) firstState(ctx context.Context) (*chain, error) {
 		return &chain{storeID: r.storeID, state: state}, err
 	}
 	c, err := loadChain(ctx, r.b, r.storeID, 0)
-	if isDamage(err) || errors.Is(err, fs.ErrNotExist) {
+	if object.IsDamage(err) || errors.Is(err, fs.ErrNotExist) {
 		c, err = wholeChain(ctx, r.b, nil)
 	}
 	if err != nil {
@@ -221,7 +222,7 @@ func (r *Reader) firstState(ctx context.Context) (*chain, error) {
 	if r.session == nil {
 		r.session = newSession(r.b, r.opts.Owner)
 	}
-	if r.held, err = r.session.hold(ctx, c); isDamage(err) {
+	if r.held, err = r.session.hold(ctx, c); object.IsDamage(err) {
 		err = nil // the newest step can't be read: renew tries again
 	}
 	return c, err
@@ -240,7 +241,7 @@ func (r *Reader) begin(ctx context.Context, c *chain) error {
 		}
 		err = r.follow.begin(ctx, earlier)
 	}
-	if isDamage(err) {
+	if object.IsDamage(err) {
 		r.files.around.Store(true)
 		err = r.follow.begin(ctx, c)
 		r.files.around.Store(false)
@@ -248,7 +249,7 @@ func (r *Reader) begin(ctx context.Context, c *chain) error {
 	if err != nil || r.session == nil {
 		return err
 	}
-	if err = r.movePin(); isDamage(err) {
+	if err = r.movePin(); object.IsDamage(err) {
 		err = nil // as in firstState
 	}
 	return err

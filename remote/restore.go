@@ -203,7 +203,7 @@ func (r *restore) fill(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return r.finish()
-		case !isDamage(err) || r.opts.warm != nil:
+		case !object.IsDamage(err) || r.opts.warm != nil:
 			return err
 		case r.opts.Pin != "":
 			return r.pointError("a table of the pin can't be used", nil)

@@ -369,7 +369,7 @@ func TestRestore_DamageTakesNothingOver(t *testing.T) {
 		if len(r.Damage) == 0 {
 			continue // no log of the newest step
 		}
-		if s, err := Open(t.Context(), shippedDir, k.b, manual(disk)); !errors.Is(err, ErrFenced) && !isDamage(err) {
+		if s, err := Open(t.Context(), shippedDir, k.b, manual(disk)); !errors.Is(err, ErrFenced) && !object.IsDamage(err) {
 			t.Fatalf("without %s, restored %+v, the directory takes the bucket over: %v, %v", name, r, s, err)
 		}
 		refused++

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/repair"
 	"github.com/shaledb/shale/vfs"
@@ -47,7 +48,7 @@ func TestRestore_SalvageAndRepair(t *testing.T) {
 			}
 			disk := vfs.NewMem()
 			var point *PointError
-			if _, err := Restore(t.Context(), b, "to", At{}, &RestoreOptions{FS: disk}); !errors.As(err, &point) || !isDamage(err) {
+			if _, err := Restore(t.Context(), b, "to", At{}, &RestoreOptions{FS: disk}); !errors.As(err, &point) || !object.IsDamage(err) {
 				t.Fatalf("restore: %v", err)
 			}
 			r, err := Restore(t.Context(), b, "to", At{}, &RestoreOptions{FS: disk, Salvage: true})

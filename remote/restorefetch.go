@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"golang.org/x/sync/errgroup"
 )
@@ -36,7 +37,7 @@ func (r *restore) fetch(ctx context.Context) error {
 				err = r.fetchSidecar(fetchCtx, t, total)
 			}
 			kept.Add(there)
-			if isDamage(err) {
+			if object.IsDamage(err) {
 				found := err
 				damage.Store(&found)
 				err = nil // all that is damaged is found in one go, and the others are most likely needed by an earlier step too
@@ -79,7 +80,7 @@ func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) 
 
 // spoiled notes that a table is damaged, and returns err, or to salvage fetches the bytes that there are.
 func (r *restore) spoiled(ctx context.Context, b Bucket, path string, t *manifest.Table, err error) error {
-	if !isDamage(err) {
+	if !object.IsDamage(err) {
 		return err
 	}
 	name := TableName(uint64(t.Num))

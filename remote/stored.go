@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/sstable"
 )
 
@@ -140,4 +141,20 @@ func (f storedFile) read(ctx context.Context, b Bucket, p []byte, off int64) err
 		return base.Corruption(f.name(), max(off, 0)+int64(n), "object named by a step", fmt.Errorf("it ends here, a step says that it has %d bytes", f.size))
 	}
 	return err
+}
+
+// tableFooter is the length of the footer of a table in bytes (docs/FORMAT.md, section 4).
+const tableFooter = 108
+
+// fileSum returns the crc32c of the file. The manifest has that of all bytes of a table before the
+// footer, since they were written. So damage on the local disk is noticed by the bucket, and the
+// table need not be read twice.
+func (f storedFile) fileSum(ctx context.Context, src io.ReaderAt) (uint32, error) {
+	switch {
+	case f.kind == KindFilter:
+		return bucket.SumOf(ctx, src, nil, 0, 0, f.size)
+	case f.size < tableFooter:
+		return 0, fmt.Errorf("table of %d bytes", f.size)
+	}
+	return bucket.SumOf(ctx, src, nil, f.sum, f.size-tableFooter, f.size)
 }

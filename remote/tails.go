@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -116,7 +115,7 @@ func (t *tails) download(ctx context.Context, l *tail) (err error) {
 			t.keep(l, w)
 			return nil
 		}
-		if !isDamage(err) || errors.Is(err, errNoObject) {
+		if !object.IsDamage(err) || errors.Is(err, errNoObject) {
 			break
 		}
 	}
@@ -144,12 +143,6 @@ func (t *tails) fill(ctx context.Context, f storedFile, w *wanted) error {
 			return f.damaged(err)
 		}
 	}
-}
-
-// isDamage reports whether an error says that bytes are not what shale wrote.
-func isDamage(err error) bool {
-	var c *base.CorruptionError
-	return errors.As(err, &c)
 }
 
 // keep makes the tail of what was fetched, from the first byte that a check has read. A table without a filter keeps

@@ -13,17 +13,6 @@ import (
 	"github.com/shaledb/shale/vfs/faultfs"
 )
 
-// changeFile changes the content of a file.
-func changeFile(t testing.TB, fsys vfs.FS, name string, change func(b []byte) []byte) {
-	t.Helper()
-	b := change(readAll(t, fsys, name))
-	f, err := fsys.Create(name)
-	mustNil(t, err)
-	_, err = f.Write(b)
-	mustNil(t, err)
-	mustNil(t, f.Close())
-}
-
 // TestTails_Reopen opens a store whose tails are local: there is no GET, and one GET a table where they are not.
 func TestTails_Reopen(t *testing.T) {
 	p := publishTables(t, 20_000, shale.Options{TableSize: 256 << 10, CompactionWorkers: -1})

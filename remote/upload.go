@@ -18,9 +18,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// tableFooter is the length of the footer of a table in bytes (docs/FORMAT.md, section 4).
-const tableFooter = 108
-
 // upload puts those tables and sidecars into the bucket that it lacks, several at a time. before are
 // the tables that it has. After an error it begins no more, but what is on its way arrives, and the next call need not
 // put it again. Requires: publish.mu.
@@ -69,19 +66,6 @@ func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo 
 		}
 	}
 	return todo
-}
-
-// fileSum returns the crc32c of the file. The manifest has that of all bytes of a table before the
-// footer, since they were written. So damage on the local disk is noticed by the bucket, and the
-// table need not be read twice.
-func (f storedFile) fileSum(ctx context.Context, src io.ReaderAt) (uint32, error) {
-	switch {
-	case f.kind == KindFilter:
-		return bucket.SumOf(ctx, src, nil, 0, 0, f.size)
-	case f.size < tableFooter:
-		return 0, fmt.Errorf("table of %d bytes", f.size)
-	}
-	return bucket.SumOf(ctx, src, nil, f.sum, f.size-tableFooter, f.size)
 }
 
 // put puts one file into the bucket, unless an earlier process has done so, and checks that the bucket has all of it: a step

@@ -18,7 +18,7 @@ func (v *verification) point(ctx context.Context) error {
 	}
 	var none *PointError
 	switch err := r.choose(ctx); {
-	case errors.As(err, &none), isDamage(err), errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, &none), object.IsDamage(err), errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return err
@@ -31,7 +31,7 @@ func (v *verification) point(ctx context.Context) error {
 	_, err := v.walk(ctx, r.start(), good, func(object.Position, int64) {}, func(s *Segment) {
 		p.Seq, p.Time = max(p.Seq, s.LastSeq), later(p.Time, s.Written)
 	})
-	if err != nil && !isDamage(err) && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !object.IsDamage(err) && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	v.report.Point = p

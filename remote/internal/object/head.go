@@ -156,3 +156,9 @@ func Damage(name, part string, err error) error {
 
 // EncodeError adds the object to the error of an encoder. It returns nil for nil.
 func EncodeError(name string, err error) error { return bucket.CallError("encode", name, err) }
+
+// IsDamage reports whether an error says that bytes are not what shale wrote.
+func IsDamage(err error) bool {
+	var c *base.CorruptionError
+	return errors.As(err, &c)
+}

@@ -3,103 +3,15 @@ package remote
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
-	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
-
-// A countingBucket counts requests by the folder of the object, and makes chosen ones fail.
-type countingBucket struct {
-	Bucket
-	mu      sync.Mutex
-	gets    map[string]int // GETs by folder: "t/", "w/", ...
-	bytes   map[string]int // that were asked for by them
-	largest int            // the most bytes of one GET of a table
-	stats   map[string]int // HEADs
-	lists   int
-	before  func(name string) error // asked before each GET; its error is the answer
-	after   func(name string, p []byte, off int64)
-}
-
-func countRequests(b Bucket) *countingBucket {
-	return &countingBucket{Bucket: b, gets: make(map[string]int), bytes: make(map[string]int), stats: make(map[string]int)}
-}
-
-// folderOf returns the folder of an object, with its slash.
-func folderOf(name string) string {
-	folder, _, _ := strings.Cut(name, "/")
-	return folder + "/"
-}
-
-func (c *countingBucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
-	c.mu.Lock()
-	c.gets[folderOf(name)]++
-	c.bytes[folderOf(name)] += len(p)
-	if folderOf(name) == object.TableFolder {
-		c.largest = max(c.largest, len(p))
-	}
-	before, after := c.before, c.after
-	c.mu.Unlock()
-	if before != nil {
-		if err := before(name); err != nil {
-			return 0, err
-		}
-	}
-	n, err := c.Bucket.ReadAt(ctx, name, p, off)
-	if after != nil {
-		after(name, p[:n], off)
-	}
-	return n, err
-}
-
-func (c *countingBucket) Stat(ctx context.Context, name string) (Info, error) {
-	c.mu.Lock()
-	c.stats[folderOf(name)]++
-	c.mu.Unlock()
-	return c.Bucket.Stat(ctx, name)
-}
-
-func (c *countingBucket) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
-	c.mu.Lock()
-	c.lists++
-	c.mu.Unlock()
-	return c.Bucket.List(ctx, prefix, after)
-}
-
-// tableGets returns the number of GETs of tables so far.
-func (c *countingBucket) tableGets() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.gets[object.TableFolder]
-}
-
-// during returns how many GETs of tables fn makes, and the bytes of the largest.
-func (c *countingBucket) during(fn func()) (gets, largest int) {
-	before := c.tableGets()
-	c.mu.Lock()
-	c.largest = 0
-	c.mu.Unlock()
-	fn()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.gets[object.TableFolder] - before, c.largest
-}
-
-// inject makes before what is asked before each GET.
-func (c *countingBucket) inject(before func(name string) error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.before = before
-}
 
 // published is a small store whose tables are in a bucket.
 type published struct {
@@ -137,7 +49,7 @@ func publishTables(t testing.TB, n int, opts shale.Options) *published {
 	defer hold.Release()
 	p.version, p.storeID = hold.State().Version, hold.State().StoreID
 	for f := range filesOf(p.version) {
-		putFile(t, p.mem, "db", p.bucket.Bucket, f)
+		putObjectOf(t, p.mem, "db", p.bucket.Bucket, f)
 	}
 	return p
 }
@@ -152,30 +64,9 @@ func testValue(random *rand.Rand) []byte {
 	return v
 }
 
-// putFile copies a table or a sidecar of a store into a bucket.
-func putFile(t testing.TB, fsys vfs.FS, dir string, b Bucket, f storedFile) {
-	t.Helper()
-	mustNil(t, PutObject(t.Context(), b, f.name(), readAll(t, fsys, filepath.Join(dir, f.file())), false))
-}
-
 // get fetches bytes of an object.
 func (p *published) get(ctx context.Context, f storedFile, b []byte, off int64) error {
 	return f.read(ctx, p.bucket, b, off)
-}
-
-// readAll returns the content of a file.
-func readAll(t testing.TB, fsys vfs.FS, name string) []byte {
-	t.Helper()
-	f, err := fsys.Open(name)
-	mustNil(t, err)
-	defer f.Close()
-	size, err := f.Size()
-	mustNil(t, err)
-	b := make([]byte, size)
-	if n, err := f.ReadAt(b, 0); int64(n) < size {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // files returns a bucketFiles over the bucket, with a page cache of 4 MiB.
@@ -224,4 +115,10 @@ func (p *published) reader(files *bucketFiles, opts shale.Options) *shale.DB {
 	mustNil(p.t, err)
 	p.t.Cleanup(func() { _ = db.Close() })
 	return db
+}
+
+// putObjectOf copies a table or a sidecar of a store into a bucket.
+func putObjectOf(t testing.TB, fsys vfs.FS, dir string, b Bucket, f storedFile) {
+	t.Helper()
+	mustNil(t, PutObject(t.Context(), b, f.name(), readAll(t, fsys, filepath.Join(dir, f.file())), false))
 }
