@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -24,7 +25,7 @@ func TestTableFS_Gets(t *testing.T) {
 	p := publishTables(t, n, shale.Options{TableSize: 1 << 20, CompactionWorkers: -1})
 	for _, local := range []vfs.FS{nil, vfs.NewMem()} {
 		db := p.reader(p.files(local, "cache"), shale.Options{CacheSize: -1})
-		gets, _ := p.bucket.during(func() {
+		gets, _ := p.bucket.During(func() {
 			for i := range n {
 				if ok, err := db.Has(append(testKey(i), 'x')); ok || err != nil {
 					t.Fatalf("an absent key: %v, %v", ok, err)
@@ -43,11 +44,11 @@ func TestTableFS_Gets(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			gets, largest := p.bucket.during(lookup)
+			gets, largest := p.bucket.During(lookup)
 			if gets > 1 || largest > pageSize {
 				t.Errorf("a lookup of a present key made %d GETs of up to %d bytes, want 1 of %d", gets, largest, pageSize)
 			}
-			if gets, _ := p.bucket.during(lookup); gets > 0 {
+			if gets, _ := p.bucket.During(lookup); gets > 0 {
 				t.Errorf("a lookup of a cached key made %d GETs", gets)
 			}
 			once += gets
@@ -64,7 +65,7 @@ func TestTableFS_ReadAt(t *testing.T) {
 	p := publishTables(t, 20_000, shale.Options{CompactionWorkers: -1})
 	files := p.files(nil, "")
 	for f := range filesOf(p.version) {
-		want := readAll(t, p.mem, fmt.Sprintf("db/%06d.sst", f.num))
+		want := remotetest.ReadFile(t, p.mem, fmt.Sprintf("db/%06d.sst", f.num))
 		file, err := files.open("", f.object())
 		mustNil(t, err)
 		random := rand.New(rand.NewPCG(3, 4))
@@ -108,13 +109,13 @@ func TestTableFS_OneFetch(t *testing.T) {
 	defer file.Close()
 	const readers = 50
 	asked, resume := make(chan struct{}, readers+1), make(chan struct{})
-	p.bucket.inject(func(string) error {
+	p.bucket.Inject(func(string) error {
 		asked <- struct{}{}
 		<-resume
 		return nil
 	})
 	var wg sync.WaitGroup
-	gets, _ := p.bucket.during(func() {
+	gets, _ := p.bucket.During(func() {
 		read := func() {
 			if _, err := file.ReadAt(make([]byte, 100), pageSize+7); err != nil {
 				t.Error(err)
@@ -149,7 +150,7 @@ func TestTableFS_Sequential(t *testing.T) {
 	p := publishTables(t, 150_000, shale.Options{CompactionWorkers: -1, TableSize: 64 << 20})
 	files := p.files(nil, "")
 	db := p.reader(files, shale.Options{CacheSize: -1})
-	gets, _ := p.bucket.during(func() {
+	gets, _ := p.bucket.During(func() {
 		n := 0
 		for e, err := range db.Scan(shale.Range{}) {
 			mustNil(t, err)
@@ -190,7 +191,7 @@ func TestTableFS_Directions(t *testing.T) {
 	for _, reverse := range []bool{false, true} {
 		files := p.files(nil, "")
 		db := p.reader(files, shale.Options{CacheSize: -1})
-		gets, _ := p.bucket.during(func() {
+		gets, _ := p.bucket.During(func() {
 			entry := 0
 			for e, err := range db.Scan(shale.Range{Reverse: reverse}) {
 				mustNil(t, err)
@@ -226,7 +227,7 @@ func TestTableFS_Faults(t *testing.T) {
 	errLost := errors.New("lost")
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(5, 6))
-	p.bucket.inject(func(string) error {
+	p.bucket.Inject(func(string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if random.IntN(3) == 0 {
@@ -235,7 +236,7 @@ func TestTableFS_Faults(t *testing.T) {
 		return nil
 	})
 	f := tableFile(p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables[0])
-	want := readAll(t, p.mem, fmt.Sprintf("db/%06d.sst", f.num))
+	want := remotetest.ReadFile(t, p.mem, fmt.Sprintf("db/%06d.sst", f.num))
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {

@@ -18,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -130,7 +131,7 @@ func (w *testWriter) ship() {
 func (w *testWriter) shipTo(end int64, last uint64, seal bool, next uint64) {
 	body := make([]byte, end-w.at.Offset)
 	if len(body) > 0 {
-		copy(body, readAll(w.t, w.mem, filepath.Join("db", base.LogName(base.FileNum(w.at.Log))))[w.at.Offset:end])
+		copy(body, remotetest.ReadFile(w.t, w.mem, filepath.Join("db", base.LogName(base.FileNum(w.at.Log))))[w.at.Offset:end])
 	}
 	last = max(last, w.lastSeq)
 	s := &Segment{Log: w.at.Log, Offset: w.at.Offset, Body: body, FirstSeq: w.lastSeq + 1, LastSeq: last, Next: next}
@@ -364,5 +365,5 @@ func (w *testWriter) check(r shale.Reader, seq uint64) {
 // putFile copies a table or a sidecar of a store into a bucket.
 func putFile(t testing.TB, fsys vfs.FS, dir string, b Bucket, f storedFile) {
 	t.Helper()
-	mustNil(t, PutObject(t.Context(), b, f.name(), readAll(t, fsys, filepath.Join(dir, f.file())), false))
+	mustNil(t, PutObject(t.Context(), b, f.name(), remotetest.ReadFile(t, fsys, filepath.Join(dir, f.file())), false))
 }

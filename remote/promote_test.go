@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -72,7 +73,7 @@ func TestPromote(t *testing.T) {
 // TestPromote_OldWriterShips lets the writer ship between the restore and the fence: Promote restores again, and has that
 // too.
 func TestPromote_OldWriterShips(t *testing.T) {
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(3, 4))}
 	s, err := Open(t.Context(), "db", b.Bucket, byHand(vfs.NewMem()))
 	mustNil(t, err)
@@ -81,7 +82,7 @@ func TestPromote_OldWriterShips(t *testing.T) {
 	mustNil(t, s.Publish(t.Context()))
 	r := openTestReader(t, b, ReaderOptions{})
 	mem, shipped := vfs.NewMem(), 0
-	b.inject(func(string) error {
+	b.Inject(func(string) error {
 		// As soon as the notes of a restored directory are there, and before the fence.
 		if _, err := mem.Stat("db/" + notesName); err == nil && shipped < 1 {
 			shipped++
@@ -103,7 +104,7 @@ func TestPromote_OldWriterShips(t *testing.T) {
 // TestTakeOver_BusyWriter takes a store over from a writer that ships at each third call of the bucket. It is fenced, and all
 // that it has shipped is there.
 func TestTakeOver_BusyWriter(t *testing.T) {
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(3, 5))}
 	s, err := Open(t.Context(), "db", b.Bucket, byHand(vfs.NewMem()))
 	mustNil(t, err)
@@ -112,7 +113,7 @@ func TestTakeOver_BusyWriter(t *testing.T) {
 	mustNil(t, s.Publish(t.Context()))
 	var mu sync.Mutex
 	shipped, calls, ships, fenced := w.db.LogPosition().LastSeq, 0, 0, false
-	b.inject(func(string) error {
+	b.Inject(func(string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if calls++; fenced || calls%3 != 0 {
@@ -225,7 +226,7 @@ func TestPromote_Refuses(t *testing.T) {
 // needs no more is gone.
 func TestWarm(t *testing.T) {
 	testenv.CheckLeaks(t)
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(5, 6))}
 	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
 	mustNil(t, err)
@@ -241,13 +242,13 @@ func TestWarm(t *testing.T) {
 	r := openTestReader(t, b, ReaderOptions{})
 	mem := vfs.NewMem()
 	tables := func(do func()) int {
-		b.mu.Lock()
-		before := b.gets[object.TableFolder]
-		b.mu.Unlock()
+		b.Mu.Lock()
+		before := b.Gets[object.TableFolder]
+		b.Mu.Unlock()
 		do()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.gets[object.TableFolder] - before
+		b.Mu.Lock()
+		defer b.Mu.Unlock()
+		return b.Gets[object.TableFolder] - before
 	}
 	warm := func() { mustNil(t, r.Warm(t.Context(), "new", mem)) }
 	if n := tables(warm); n == 0 {
@@ -307,7 +308,7 @@ func TestWarm_FileWasChanged(t *testing.T) {
 		if n++; n%2 == 0 {
 			mustNil(t, mem.Remove("new/"+name))
 		} else {
-			changeFile(t, mem, "new/"+name, func(b []byte) []byte { return b[:len(b)-1] })
+			remotetest.ChangeFile(t, mem, "new/"+name, func(b []byte) []byte { return b[:len(b)-1] })
 		}
 	}
 	if n < 2 {
@@ -344,7 +345,7 @@ func TestWarm_EarlierProcess(t *testing.T) {
 	for _, name := range names {
 		if kind, _, ok := base.ParseFileName(name); ok && kind == base.FileTable {
 			changed++
-			changeFile(t, mem, "new/"+name, func(b []byte) []byte { b[len(b)/3] ^= 1; return b })
+			remotetest.ChangeFile(t, mem, "new/"+name, func(b []byte) []byte { b[len(b)/3] ^= 1; return b })
 		}
 	}
 	if changed == 0 {

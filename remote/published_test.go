@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -18,7 +19,7 @@ type published struct {
 	t       testing.TB
 	mem     *vfs.Mem
 	db      *shale.DB
-	bucket  *countingBucket
+	bucket  *remotetest.Counting
 	version *manifest.Version
 	storeID uint64
 }
@@ -27,7 +28,7 @@ type published struct {
 // and puts its tables into a bucket.
 func publishTables(t testing.TB, n int, opts shale.Options) *published {
 	t.Helper()
-	p := &published{t: t, mem: vfs.NewMem(), bucket: countRequests(NewMem())}
+	p := &published{t: t, mem: vfs.NewMem(), bucket: remotetest.Count(NewMem())}
 	opts.FS = p.mem
 	opts.MemtableSize = max(opts.MemtableSize, 1<<20)
 	db, err := shale.Open("db", &opts)
@@ -100,7 +101,7 @@ func (p *published) localCopy(files *bucketFiles) *tableFS {
 		}
 		f, err := mem.Create(filepath.Join("db", name))
 		mustNil(p.t, err)
-		_, err = f.Write(readAll(p.t, p.mem, filepath.Join("db", name)))
+		_, err = f.Write(remotetest.ReadFile(p.t, p.mem, filepath.Join("db", name)))
 		mustNil(p.t, err)
 		mustNil(p.t, f.Close())
 	}
@@ -120,5 +121,5 @@ func (p *published) reader(files *bucketFiles, opts shale.Options) *shale.DB {
 // putObjectOf copies a table or a sidecar of a store into a bucket.
 func putObjectOf(t testing.TB, fsys vfs.FS, dir string, b Bucket, f storedFile) {
 	t.Helper()
-	mustNil(t, PutObject(t.Context(), b, f.name(), readAll(t, fsys, filepath.Join(dir, f.file())), false))
+	mustNil(t, PutObject(t.Context(), b, f.name(), remotetest.ReadFile(t, fsys, filepath.Join(dir, f.file())), false))
 }

@@ -130,21 +130,21 @@ func TestReader_GapWaits(t *testing.T) {
 
 // TestReader_Requests counts what a look costs if there is nothing new: two GETs.
 func TestReader_Requests(t *testing.T) {
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := startWriter(t, b, 1, shale.Options{})
 	w.commit(w.randomChanges())
 	w.publish()
 	r := openTestReader(t, b, ReaderOptions{})
 	mustNil(t, r.Refresh(t.Context()))
 	total := func() (n int) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		for _, counts := range []map[string]int{b.gets, b.stats} {
+		b.Mu.Lock()
+		defer b.Mu.Unlock()
+		for _, counts := range []map[string]int{b.Gets, b.Stats} {
 			for _, k := range counts {
 				n += k
 			}
 		}
-		return n + b.lists
+		return n + b.Lists
 	}
 	before := total()
 	for range 10 {
@@ -230,7 +230,7 @@ func TestReader_Missing(t *testing.T) {
 			good, goodKey = bad, key
 			bad, key = tableFile(table), table.Smallest
 		}
-		data := readAll(t, w.mem, "db/"+bad.file())
+		data := remotetest.ReadFile(t, w.mem, "db/"+bad.file())
 		mustNil(t, b.Delete(t.Context(), bad.name()))
 		if damaged {
 			for i := range data[:3000] {
@@ -258,17 +258,17 @@ func TestReader_Missing(t *testing.T) {
 
 // TestReader_FlipOnTheWay changes the bytes of a range of a table each odd time that it is fetched: readers do not notice.
 func TestReader_FlipOnTheWay(t *testing.T) {
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := startWriter(t, b, 6, shale.Options{})
 	w.bulk()
 	w.publish()
 	r := openTestReader(t, b, ReaderOptions{CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
 	model := w.modelAt(r.Seq())
 	n, fetched := 0, make(map[string]int)
-	b.after = func(name string, p []byte, off int64) {
+	b.OnAnswer = func(name string, p []byte, off int64) {
 		n++
 		place := fmt.Sprint(name, off, len(p))
-		if fetched[place]++; fetched[place]%2 == 1 && folderOf(name) == object.TableFolder && off >= 0 {
+		if fetched[place]++; fetched[place]%2 == 1 && remotetest.FolderOf(name) == object.TableFolder && off >= 0 {
 			for i := range p {
 				p[i] ^= 1
 			}
@@ -289,7 +289,7 @@ func TestReader_FlipOnTheWay(t *testing.T) {
 // TestReader_FlipInTail changes a byte of the tail of a table when it is fetched the first time, each time another one. The
 // tail begins in the midst of a block of data, whose beginning is not in it, and is fetched again all the same.
 func TestReader_FlipInTail(t *testing.T) {
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := startWriter(t, b, 6, shale.Options{MemtableSize: 1 << 20})
 	changes := make(map[string][]byte)
 	for k := range 20 {
@@ -305,8 +305,8 @@ func TestReader_FlipInTail(t *testing.T) {
 	flips := 0
 	for back := int64(1); ; back += 500 {
 		flipped := false
-		b.after = func(name string, p []byte, off int64) {
-			if n := int64(len(p)); folderOf(name) == object.TableFolder && off < 0 && !flipped {
+		b.OnAnswer = func(name string, p []byte, off int64) {
+			if n := int64(len(p)); remotetest.FolderOf(name) == object.TableFolder && off < 0 && !flipped {
 				if back <= n {
 					flipped, p[n-back] = true, p[n-back]^1
 				}
@@ -329,7 +329,7 @@ func TestReader_FlipInTail(t *testing.T) {
 // error, and all goes on when it is back.
 func TestReader_BucketAway(t *testing.T) {
 	testenv.CheckLeaks(t)
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := startWriter(t, b, 7, shale.Options{})
 	w.bulk()
 	w.publish()
@@ -342,7 +342,7 @@ func TestReader_BucketAway(t *testing.T) {
 			events = append(events, e.Kind)
 		}})
 	errAway := errors.New("no route to host")
-	b.inject(func(string) error { return errAway })
+	b.Inject(func(string) error { return errAway })
 	failed := 0
 	model := w.modelAt(r.Seq())
 	for k := range 30 {
@@ -367,7 +367,7 @@ func TestReader_BucketAway(t *testing.T) {
 	if l := r.Lag(); !errors.Is(l.Err, errAway) || l.Time <= 0 {
 		t.Errorf("Lag() = %+v", l)
 	}
-	b.inject(nil)
+	b.Inject(nil)
 	w.commit(w.randomChanges())
 	w.publish()
 	mustNil(t, r.Refresh(t.Context()))
@@ -447,7 +447,7 @@ func TestReader_Pins(t *testing.T) {
 
 // TestReader_NamedPin reads at a pin while the writer goes on and collects: the reader never moves.
 func TestReader_NamedPin(t *testing.T) {
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := startWriter(t, b, 9, shale.Options{})
 	for range 40 {
 		w.commit(w.randomChanges())
@@ -478,7 +478,7 @@ func TestReader_NamedPin(t *testing.T) {
 // TestReader_Directory opens a reader again whose copies are in a directory: the tails of tables are not asked for.
 func TestReader_Directory(t *testing.T) {
 	testenv.CheckLeaks(t)
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := startWriter(t, b, 10, shale.Options{})
 	w.bulk()
 	w.publish()
@@ -486,7 +486,7 @@ func TestReader_Directory(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 3 {
 		var r *Reader
-		gets, _ := b.during(func() {
+		gets, _ := b.During(func() {
 			r = openTestReader(t, b, ReaderOptions{Dir: dir, CacheBytes: 1 << 20, Store: shale.Options{CacheSize: -1}})
 			if _, err := OpenReader(t.Context(), b, &ReaderOptions{Dir: dir}); !errors.Is(err, shale.ErrLocked) {
 				t.Errorf("two readers in one directory: %v", err)
@@ -542,13 +542,13 @@ func TestReader_SegmentMissing(t *testing.T) {
 // ErrClosed, and Close does not wait for Patience.
 func TestReader_CloseWhileAway(t *testing.T) {
 	testenv.CheckLeaks(t)
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := startWriter(t, b, 13, shale.Options{})
 	w.bulk()
 	w.publish()
 	r := openTestReader(t, b, ReaderOptions{NoPins: true, CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
 	asked := make(chan struct{}, 1000)
-	b.inject(func(string) error {
+	b.Inject(func(string) error {
 		asked <- struct{}{}
 		return errors.New("no route to host")
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -79,7 +80,7 @@ func TestReader_Store(t *testing.T) {
 // TestReader_IteratorMeetsDamage changes what is fetched of a table once. An iterator ends with the error; the next one
 // fetches again what the cache has of it. The error names the object. So does that of a snapshot, and the event.
 func TestReader_IteratorMeetsDamage(t *testing.T) {
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := startWriter(t, b, 6, shale.Options{})
 	w.bulk()
 	w.publish()
@@ -90,8 +91,8 @@ func TestReader_IteratorMeetsDamage(t *testing.T) {
 		}
 	}}})
 	flipped := false
-	b.after = func(name string, p []byte, off int64) {
-		if !flipped && folderOf(name) == object.TableFolder && off >= 0 {
+	b.OnAnswer = func(name string, p []byte, off int64) {
+		if !flipped && remotetest.FolderOf(name) == object.TableFolder && off >= 0 {
 			flipped = true
 			for i := range p {
 				p[i] ^= 1

@@ -16,9 +16,9 @@ import (
 
 // readerBeside returns a bucket whose GETs a test may answer itself, its writer, and a Reader that looks only when it is
 // asked to.
-func readerBeside(t *testing.T, opts ReaderOptions) (*countingBucket, *testWriter, *Reader) {
+func readerBeside(t *testing.T, opts ReaderOptions) (*remotetest.Counting, *testWriter, *Reader) {
 	t.Helper()
-	b := countRequests(NewMem())
+	b := remotetest.Count(NewMem())
 	w := startWriter(t, b, 31, shale.Options{})
 	w.commit(w.randomChanges())
 	w.publish()
@@ -51,15 +51,15 @@ func TestReader_ContextEndsBeforeAdvance(t *testing.T) {
 		w.ship()
 		last := w.db.LogPosition().LastSeq
 		ctx, cancel := context.WithCancel(t.Context())
-		b.after = func(name string, p []byte, _ int64) {
-			if folderOf(name) == object.SegmentFolder && len(p) > 0 {
+		b.OnAnswer = func(name string, p []byte, _ int64) {
+			if remotetest.FolderOf(name) == object.SegmentFolder && len(p) > 0 {
 				cancel()
 			}
 		}
 		if err := r.Refresh(ctx); !errors.Is(err, context.Canceled) {
 			t.Fatalf("Refresh: %v", err)
 		}
-		b.after = nil
+		b.OnAnswer = nil
 		if err := r.Lag().Err; err != nil {
 			t.Errorf("the caller's context is taken for an error of the bucket: %v", err)
 		}
@@ -82,7 +82,7 @@ func TestReader_ContextEndsBeforeAdvance(t *testing.T) {
 func TestReader_ContextsOfWaiters(t *testing.T) {
 	b, _, r := readerBeside(t, ReaderOptions{Patience: time.Hour})
 	asked := make(chan struct{}, 1000)
-	b.inject(func(string) error {
+	b.Inject(func(string) error {
 		asked <- struct{}{}
 		return errors.New("no route to host")
 	})
@@ -121,16 +121,16 @@ func TestReader_ContextsOfWaiters(t *testing.T) {
 // not as often as the machine can.
 func TestReader_WaitForRefusals(t *testing.T) {
 	b, _, r := readerBeside(t, ReaderOptions{})
-	b.inject(func(string) error { return remotetest.Refusal{Err: errors.New("access denied")} })
-	before := b.gets[object.StepFolder]
+	b.Inject(func(string) error { return remotetest.Refusal{Err: errors.New("access denied")} })
+	before := b.Gets[object.StepFolder]
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := r.WaitFor(ctx, r.Seq()+1); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if asked := b.gets[object.StepFolder] - before; asked < 2 || asked > 40 {
+	b.Mu.Lock()
+	defer b.Mu.Unlock()
+	if asked := b.Gets[object.StepFolder] - before; asked < 2 || asked > 40 {
 		t.Errorf("the bucket was asked %d times in 300 ms", asked)
 	}
 }

@@ -19,7 +19,7 @@ func TestTails_Reopen(t *testing.T) {
 	local := vfs.NewMem()
 	for round := range 2 {
 		var files *bucketFiles
-		gets, _ := p.bucket.during(func() {
+		gets, _ := p.bucket.During(func() {
 			files = p.files(local, "cache")
 			db := p.reader(files, shale.Options{})
 			mustNil(t, db.Close())
@@ -38,11 +38,11 @@ func TestTails_Reopen(t *testing.T) {
 func TestTails_SecondGet(t *testing.T) {
 	p := publishTables(t, 60_000, shale.Options{TableSize: 64 << 20, MemtableSize: 64 << 20, BlockSize: 256, CompactionWorkers: -1})
 	var db *shale.DB
-	gets, _ := p.bucket.during(func() { db = p.reader(p.files(nil, ""), shale.Options{CacheSize: -1}) })
+	gets, _ := p.bucket.During(func() { db = p.reader(p.files(nil, ""), shale.Options{CacheSize: -1}) })
 	if most := 2 * p.version.NumTables(); gets > most || gets <= p.version.NumTables() {
 		t.Errorf("%d GETs for %d tables, want 2 for some of them", gets, p.version.NumTables())
 	}
-	gets, _ = p.bucket.during(func() {
+	gets, _ = p.bucket.During(func() {
 		for i := range 10_000 {
 			if ok, err := db.Has(append(testKey(i), 'x')); ok || err != nil {
 				t.Fatal(ok, err)
@@ -60,7 +60,7 @@ func TestTails_EveryByte(t *testing.T) {
 	p := publishTables(t, 60, shale.Options{CompactionWorkers: -1})
 	local := vfs.NewMem()
 	f := slices.Collect(filesOf(p.version))[0]
-	want := readAll(t, p.mem, "db/"+f.file())
+	want := remotetest.ReadFile(t, p.mem, "db/"+f.file())
 	fetched := 0
 	get := func(ctx context.Context, f storedFile, b []byte, off int64) error {
 		fetched++
@@ -70,7 +70,7 @@ func TestTails_EveryByte(t *testing.T) {
 	first, err := make1().get(t.Context(), f)
 	mustNil(t, err)
 	path := make1().path(f.fileID)
-	good := readAll(t, local, path)
+	good := remotetest.ReadFile(t, local, path)
 	check := func(t *testing.T, ts *tails, l *tail) error {
 		b := make([]byte, l.file.size-l.at)
 		if err := ts.readAt(l, b, l.at); err != nil {
@@ -88,7 +88,7 @@ func TestTails_EveryByte(t *testing.T) {
 			func(b []byte) []byte { return remotetest.Flipped(b, 8*i+i%8) },
 			func(b []byte) []byte { return b[:i] },
 		} {
-			changeFile(t, local, path, func([]byte) []byte { return change(good) })
+			remotetest.ChangeFile(t, local, path, func([]byte) []byte { return change(good) })
 			ts := make1()
 			fetched = 0
 			l, err := ts.get(t.Context(), f)
@@ -105,7 +105,7 @@ func TestTails_EveryByte(t *testing.T) {
 			if fetched == 0 {
 				t.Fatalf("byte %d: the damage was not noticed", i)
 			}
-			if !bytes.Equal(readAll(t, local, path), good) {
+			if !bytes.Equal(remotetest.ReadFile(t, local, path), good) {
 				t.Fatalf("byte %d: the local tail was not made good", i)
 			}
 		}
@@ -122,7 +122,7 @@ func TestTails_FlipOnTheWay(t *testing.T) {
 	f := slices.Collect(filesOf(p.version))[0]
 	for _, bad := range []int{1, 100} {
 		n := 0
-		p.bucket.after = func(_ string, b []byte, _ int64) {
+		p.bucket.OnAnswer = func(_ string, b []byte, _ int64) {
 			if n++; n <= bad {
 				b[len(b)-50] ^= 4
 			}
