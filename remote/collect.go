@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
 // Collected says what a collection has deleted.
@@ -87,7 +88,7 @@ func (c *chain) putState(ctx context.Context, b Bucket) error {
 // collect may delete. keep says of a number that the owner's directory has the file, or that it is uploaded, for a step that
 // is not published yet.
 func (c *chain) spareFiles(ctx context.Context, b Bucket, keep func(num uint64) bool) ([]Info, error) {
-	named := numsOf(c.state.Tables.Version)
+	named := tablefs.NumsOf(c.state.Tables.Version)
 	var spare []Info
 	for info, err := range b.List(ctx, object.TableFolder, "") {
 		if err != nil {
@@ -268,7 +269,7 @@ func (k *collection) needOfSteps(ctx context.Context) error {
 			return err
 		}
 		c.atOnce = k.c.atOnce
-		maps.Copy(k.files, numsOf(c.state.Tables.Version))
+		maps.Copy(k.files, tablefs.NumsOf(c.state.Tables.Version))
 		k.firstLog = firstLog(c.state.Extents)
 	}
 	known := k.c.needs
@@ -340,8 +341,8 @@ func needsOf(step *Step) stepNeeds {
 		return needs
 	}
 	for _, a := range step.Edit.Added {
-		for f := range filesOfTable(a.Table) {
-			needs.files = append(needs.files, f.num)
+		for f := range tablefs.FilesOfTable(a.Table) {
+			needs.files = append(needs.files, f.Num)
 		}
 	}
 	for _, s := range step.Edit.Sidecars {
@@ -397,7 +398,7 @@ func (k *collection) needPin(ctx context.Context, p *Pin) error {
 	if err != nil {
 		return err
 	}
-	maps.Copy(k.files, numsOf(state.Tables.Version))
+	maps.Copy(k.files, tablefs.NumsOf(state.Tables.Version))
 	for _, e := range state.Extents {
 		k.logs[e.Log] = true
 	}

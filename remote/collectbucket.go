@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
 // Collect deletes from a bucket what nobody needs any more, instead of the store's writer: that has no right to delete then, so
@@ -82,6 +83,6 @@ func (c *chain) namedBy(ctx context.Context, b Bucket, name Name, named map[uint
 	if err != nil {
 		return bucket.IgnoreAbsence(err)
 	}
-	maps.Copy(named, numsOf(state.Tables.Version))
+	maps.Copy(named, tablefs.NumsOf(state.Tables.Version))
 	return nil
 }

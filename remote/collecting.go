@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"slices"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
 // A collector raises the floor and deletes what nobody needs any more. A floor is a step whose state is in
@@ -248,7 +250,7 @@ func (s *Store) localFiles() (map[uint64]bool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("remote: collection: %w", err)
 	}
-	return numsOf(state.Version), nil
+	return tablefs.NumsOf(state.Version), nil
 }
 
 // superseded returns err, the error of a call that has not found something, or has found steps behind the newest one. If

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
@@ -32,7 +33,7 @@ const fetchTries = 2
 func fetchTable(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, path string, want *manifest.Table) error {
 	name := TableName(uint64(want.Num))
 	return fetchChecked(name, func() error {
-		sum, err := fetchFile(ctx, b, name, fsys, path, want.Size, want.Size-tableFooter)
+		sum, err := fetchFile(ctx, b, name, fsys, path, want.Size, want.Size-tablefs.TableFooter)
 		if err != nil {
 			return err
 		}
@@ -42,9 +43,9 @@ func fetchTable(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, path
 
 // fetchFilter makes a file of the sidecar of a table, as fetchTable does of a table.
 func fetchFilter(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, path string, of *manifest.Table) error {
-	side := sidecarFile(of)
-	return fetchChecked(side.name(), func() error {
-		if _, err := fetchFile(ctx, b, side.name(), fsys, path, side.size, 0); err != nil {
+	side := tablefs.SidecarOf(of)
+	return fetchChecked(side.Name(), func() error {
+		if _, err := fetchFile(ctx, b, side.Name(), fsys, path, side.Size, 0); err != nil {
 			return err
 		}
 		f, err := fsys.Open(path)
@@ -52,7 +53,7 @@ func fetchFilter(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, pat
 			return err
 		}
 		defer f.Close() // opened for reading
-		return side.check(f, storeID)
+		return side.Check(f, storeID)
 	})
 }
 

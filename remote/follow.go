@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -33,7 +34,7 @@ type follower struct {
 	b       Bucket
 	storeID uint64
 	mem     *vfs.Mem
-	files   *bucketFiles
+	files   *tablefs.Tables
 
 	most int64 // bytes of logs behind which nothing is read that the newest state does not need
 
@@ -70,7 +71,7 @@ type heldSegment struct {
 // fullEvery is after how many segments, when many are read, a follower looks whether there are too many.
 const fullEvery = 16
 
-func newFollower(b Bucket, storeID uint64, mem *vfs.Mem, files *bucketFiles, most int64) *follower {
+func newFollower(b Bucket, storeID uint64, mem *vfs.Mem, files *tablefs.Tables, most int64) *follower {
 	return &follower{b: b, storeID: storeID, mem: mem, files: files, most: most}
 }
 
@@ -144,7 +145,7 @@ func (f *follower) reload(ctx context.Context) (changed bool, err error) {
 // takeStep makes the newest state that of the directory.
 func (f *follower) takeStep(ctx context.Context) error {
 	state := f.chain.state
-	if err := f.files.learn(ctx, state.Tables.Version); err != nil {
+	if err := f.files.Learn(ctx, state.Tables.Version); err != nil {
 		return err
 	}
 	if len(state.Extents) > 0 && f.at.Log < state.Extents[0].Log {
@@ -239,7 +240,7 @@ func (f *follower) segmentGone(ctx context.Context, err error) error {
 	if err := f.chain.checkFloor(ctx, f.b); err != nil && !f.pinned {
 		return err
 	}
-	return base.Corruption(f.at.String(), -1, "segment named by a step", errNoObject)
+	return base.Corruption(f.at.String(), -1, "segment named by a step", tablefs.ErrNoObject)
 }
 
 // takeSegments reads the segments that have come, and writes to the logs what may be shown. It reads none while
@@ -445,7 +446,7 @@ func (f *follower) clean() error {
 		}
 	}
 	if !f.stale {
-		f.files.know(f.chain.state.Tables.Version)
+		f.files.Know(f.chain.state.Tables.Version)
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -219,7 +220,7 @@ func (w *testWriter) upload(state *manifest.State) *manifest.Edit {
 		}
 		edit.Added = append(edit.Added, manifest.Added{Level: n.level, Run: n.run, Table: n.t})
 		if _, err := w.b.Stat(w.t.Context(), TableName(uint64(num))); errors.Is(err, fs.ErrNotExist) {
-			putFile(w.t, w.mem, "db", w.b, tableFile(n.t))
+			putFile(w.t, w.mem, "db", w.b, tablefs.FileOf(n.t))
 		}
 	}
 	w.version = state.Version
@@ -241,8 +242,8 @@ func (w *testWriter) collect() {
 	newest, err := loadChain(w.t.Context(), w.b, w.storeID, 0)
 	mustNil(w.t, err)
 	for _, v := range []*manifest.Version{state.Tables.Version, newest.state.Tables.Version} {
-		for f := range filesOf(v) {
-			keep[f.name()] = true
+		for f := range tablefs.FilesOf(v) {
+			keep[f.Name()] = true
 		}
 	}
 	for info, err := range w.b.List(w.t.Context(), "", "") {
@@ -363,7 +364,7 @@ func (w *testWriter) check(r shale.Reader, seq uint64) {
 }
 
 // putFile copies a table or a sidecar of a store into a bucket.
-func putFile(t testing.TB, fsys vfs.FS, dir string, b Bucket, f storedFile) {
+func putFile(t testing.TB, fsys vfs.FS, dir string, b Bucket, f tablefs.File) {
 	t.Helper()
-	mustNil(t, PutObject(t.Context(), b, f.name(), remotetest.ReadFile(t, fsys, filepath.Join(dir, f.file())), false))
+	mustNil(t, PutObject(t.Context(), b, f.Name(), remotetest.ReadFile(t, fsys, filepath.Join(dir, f.LocalName())), false))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/remotetest"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
 // A modelDir is the directory of a writer. It is kept in the bucket of the model, as names that are not shale's, so that
@@ -116,8 +117,8 @@ func TestModel_Directory(t *testing.T) {
 		w := newModel(b, findOwner(b)).resume(b, "A")
 		dir := modelDir{b}
 		err := errors.Join(PutObject(ctxModel, b, TableName(orphan), []byte(strings.Join(w.records, " ")), false), dir.add(orphan), dir.note(w.c.n()))
-		for f := range filesOf(w.c.state.Tables.Version) {
-			err = errors.Join(err, dir.add(f.num))
+		for f := range tablefs.FilesOf(w.c.state.Tables.Version) {
+			err = errors.Join(err, dir.add(f.Num))
 		}
 		if err != nil {
 			panic(err)

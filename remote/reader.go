@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -87,7 +88,7 @@ type Reader struct {
 	b       Bucket
 	storeID uint64
 	mem     *vfs.Mem
-	files   *bucketFiles
+	files   *tablefs.Tables
 	lock    interface{ Close() error } // of Dir
 	pinned  *Pin                       // nil: the Reader follows the newest state
 	session *session                   // nil with pinned
@@ -189,7 +190,7 @@ func (r *Reader) open(ctx context.Context) error {
 			return r.lag.err // behind damage there may be more, which is shown when it is mended
 		}
 	}
-	if err := r.files.tails.sweep(filesOf(r.follow.chain.state.Tables.Version)); err != nil {
+	if err := r.files.Tails.Sweep(tablefs.FilesOf(r.follow.chain.state.Tables.Version)); err != nil {
 		return err
 	}
 	return r.openHandle()
@@ -242,9 +243,9 @@ func (r *Reader) begin(ctx context.Context, c *chain) error {
 		err = r.follow.begin(ctx, earlier)
 	}
 	if object.IsDamage(err) {
-		r.files.around.Store(true)
+		r.files.Around.Store(true)
 		err = r.follow.begin(ctx, c)
-		r.files.around.Store(false)
+		r.files.Around.Store(false)
 	}
 	if err != nil || r.session == nil {
 		return err
@@ -255,9 +256,9 @@ func (r *Reader) begin(ctx context.Context, c *chain) error {
 	return err
 }
 
-// openCopies opens the local copies of tails and pages, and bucketFiles, which reads tables by way of them.
+// openCopies opens the local copies of tails and pages, and tablefs.Tables, which reads tables by way of them.
 func (r *Reader) openCopies() error {
-	pages, local := newPageCache(r.opts.CacheBytes), vfs.FS(nil)
+	pages, local := tablefs.NewPageCache(r.opts.CacheBytes), vfs.FS(nil)
 	if r.opts.Dir != "" {
 		local = r.opts.FS
 		dir, err := vfs.Abs(local, r.opts.Dir) // the program may change its working directory
@@ -273,19 +274,19 @@ func (r *Reader) openCopies() error {
 			return fmt.Errorf("the directory %s for copies: %w", dir, err)
 		}
 		r.lock = lock
-		if pages, err = openPageCache(local, filepath.Join(dir, "pages"), r.opts.CacheBytes); err != nil {
+		if pages, err = tablefs.OpenPageCache(local, filepath.Join(dir, "pages"), r.opts.CacheBytes); err != nil {
 			return fmt.Errorf("the cache in %s: %w", dir, err)
 		}
 	}
-	r.files = newBucketFiles(r.b, r.storeID, local, r.opts.Dir, pages)
-	r.files.missing = r.missing
+	r.files = tablefs.New(r.b, r.storeID, local, r.opts.Dir, pages)
+	r.files.Missing = r.missing
 	return nil
 }
 
 // openHandle opens the read-only handle of the follower's directory.
 func (r *Reader) openHandle() error {
 	opts := r.opts.Store
-	opts.ReadOnly, opts.FS = true, &tableFS{FS: r.mem, files: r.files}
+	opts.ReadOnly, opts.FS = true, &tablefs.FS{FS: r.mem, Tables: r.files}
 	r.watchDamage(&opts)
 	db, err := shale.Open(followDir, &opts)
 	if err != nil {
@@ -305,8 +306,8 @@ func (r *Reader) watchDamage(opts *shale.Options) {
 	opts.OnEvent = func(e shale.Event) {
 		var damage *shale.CorruptionError
 		if e.Kind == shale.EventCorruption && errors.As(e.Err, &damage) {
-			if name, ok := ParseName(damage.File); ok && name.Kind == KindTable && damage.Err != errNoObject {
-				r.files.forget(name.Num)
+			if name, ok := ParseName(damage.File); ok && name.Kind == KindTable && damage.Err != tablefs.ErrNoObject {
+				r.files.Forget(name.Num)
 			}
 		}
 		if listener != nil {
@@ -364,7 +365,7 @@ func (r *Reader) release() error {
 	defer r.polling.release()
 	var err error
 	if r.files != nil {
-		r.files.cancel() // or reads would go on asking a bucket that does not answer, and Close wait for them
+		r.files.Cancel() // or reads would go on asking a bucket that does not answer, and Close wait for them
 	}
 	if r.session != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), unpinWait)
@@ -377,7 +378,7 @@ func (r *Reader) release() error {
 		}
 	}
 	if r.files != nil {
-		err = errors.Join(err, r.files.close())
+		err = errors.Join(err, r.files.Close())
 	}
 	if r.lock != nil {
 		err = errors.Join(err, r.lock.Close())
@@ -387,7 +388,7 @@ func (r *Reader) release() error {
 
 // missing is asked when the object of a file is not there. If the newest state needs it, it is damage. Else the state
 // that the read is about was collected.
-func (r *Reader) missing(f storedFile, err error) error {
+func (r *Reader) missing(f tablefs.File, err error) error {
 	if r.pinned != nil {
 		return err
 	}
@@ -395,10 +396,10 @@ func (r *Reader) missing(f storedFile, err error) error {
 	if loadErr != nil {
 		return loadErr
 	}
-	for now := range filesOf(c.state.Tables.Version) {
-		if now.fileID == f.fileID {
+	for now := range tablefs.FilesOf(c.state.Tables.Version) {
+		if now.Is(f) {
 			return err
 		}
 	}
-	return fmt.Errorf("remote: %s was collected: %w", f.name(), ErrSnapshotGone)
+	return fmt.Errorf("remote: %s was collected: %w", f.Name(), ErrSnapshotGone)
 }

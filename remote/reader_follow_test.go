@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -224,31 +225,31 @@ func TestReader_Missing(t *testing.T) {
 		mustNil(t, w.db.Compact(t.Context(), shale.Range{}))
 		w.publish()
 		r := openTestReader(t, b, ReaderOptions{Store: shale.Options{OnEvent: func(shale.Event) {}}})
-		var bad, good storedFile
+		var bad, good tablefs.File
 		var key, goodKey []byte
 		for table := range w.version.Tables() {
 			good, goodKey = bad, key
-			bad, key = tableFile(table), table.Smallest
+			bad, key = tablefs.FileOf(table), table.Smallest
 		}
-		data := remotetest.ReadFile(t, w.mem, "db/"+bad.file())
-		mustNil(t, b.Delete(t.Context(), bad.name()))
+		data := remotetest.ReadFile(t, w.mem, "db/"+bad.LocalName())
+		mustNil(t, b.Delete(t.Context(), bad.Name()))
 		if damaged {
 			for i := range data[:3000] {
 				data[i] ^= 1
 			}
-			mustNil(t, PutObject(t.Context(), b, bad.name(), data, true))
+			mustNil(t, PutObject(t.Context(), b, bad.Name(), data, true))
 		}
 		_, err := r.Get(key)
 		var c *shale.CorruptionError
-		if !errors.As(err, &c) || c.File != bad.name() {
-			t.Errorf("Get from a bad object: %v, want a CorruptionError of %s", err, bad.name())
+		if !errors.As(err, &c) || c.File != bad.Name() {
+			t.Errorf("Get from a bad object: %v, want a CorruptionError of %s", err, bad.Name())
 		}
-		if _, err := r.Get(goodKey); err != nil || good.num == 0 {
+		if _, err := r.Get(goodKey); err != nil || good.Num == 0 {
 			t.Errorf("Get from another object: %v", err)
 		}
 		sawError := false
 		for _, err := range r.Scan(shale.Range{}) {
-			sawError = sawError || errors.As(err, &c) && c.File == bad.name()
+			sawError = sawError || errors.As(err, &c) && c.File == bad.Name()
 		}
 		if !sawError {
 			t.Error("a scan does not name the bad object")

@@ -125,7 +125,7 @@ func TestReader_IteratorMeetsDamage(t *testing.T) {
 	s, err := r.Snapshot(t.Context())
 	mustNil(t, err)
 	defer s.Close()
-	r.files.forget(name.Num)
+	r.files.Forget(name.Num)
 	flipped = false
 	for key := range w.modelAt(r.Seq()) {
 		if _, err = s.Get([]byte(key)); err != nil {

@@ -65,7 +65,7 @@ func (r *Reader) Lag() ReaderLag {
 	defer r.mu.Unlock()
 	l := ReaderLag{Written: r.lag.written, Err: r.lag.err}
 	if l.Err == nil {
-		_, l.Err = r.files.damage()
+		_, l.Err = r.files.Damage()
 	}
 	if r.pinned == nil {
 		l.Time = time.Since(r.lag.checked)

@@ -112,7 +112,7 @@ func (r *Reader) take(ctx context.Context) error {
 	changed, err := r.follow.poll(ctx)
 	r.advance = r.advance || changed
 	err = errors.Join(err, r.showNew(ctx))
-	r.reopen = r.reopen || r.files.mended(ctx)
+	r.reopen = r.reopen || r.files.Mended(ctx)
 	if !r.reopen {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
 var _ shale.Reader = (*Reader)(nil)
@@ -37,7 +38,7 @@ func (a *attempt) again(err error, newest bool) (_ error, retry bool) {
 		return err, newest && a.first(damagePlace{}) && a.r.reload(a.r.ctx) == nil
 	case errors.As(err, &c):
 		name, ok := ParseName(c.File)
-		return err, ok && name.Kind == KindTable && c.Err != errNoObject && a.first(damagePlace{name.Num, c.Offset})
+		return err, ok && name.Kind == KindTable && c.Err != tablefs.ErrNoObject && a.first(damagePlace{name.Num, c.Offset})
 	}
 	return err, false
 }

@@ -436,7 +436,7 @@ func TestReader_DamagedBucket(t *testing.T) {
 		}
 		if best := w.best(0); seq < best {
 			t.Errorf("it shows %d of %d", seq, best)
-		} else if _, lost := r.files.damage(); lost != nil {
+		} else if _, lost := r.files.Damage(); lost != nil {
 			t.Errorf("it does without a table, although an earlier state and its logs lead to %d: %v", best, lost)
 		}
 		for _, name := range []string{w.name, w.also} {

@@ -8,6 +8,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/repair"
 	"github.com/shaledb/shale/vfs"
 )
@@ -27,14 +28,14 @@ func TestRestore_SalvageAndRepair(t *testing.T) {
 				w.commit(w.randomChanges())
 			}
 			w.ship()
-			var bad storedFile
+			var bad tablefs.File
 			var from, to string
 			for table := range w.version.Tables() {
-				bad, from, to = tableFile(table), string(table.Smallest), string(table.Largest)
+				bad, from, to = tablefs.FileOf(table), string(table.Smallest), string(table.Largest)
 			}
-			data, err := ReadObject(t.Context(), b, bad.name(), 1<<30)
+			data, err := ReadObject(t.Context(), b, bad.Name(), 1<<30)
 			mustNil(t, err)
-			mustNil(t, b.Delete(t.Context(), bad.name()))
+			mustNil(t, b.Delete(t.Context(), bad.Name()))
 			switch h {
 			case "flipped":
 				data = remotetest.Flipped(data, 8*len(data)/2)
@@ -44,7 +45,7 @@ func TestRestore_SalvageAndRepair(t *testing.T) {
 				data = nil
 			}
 			if h != "removed" {
-				mustNil(t, PutObject(t.Context(), b, bad.name(), data, true))
+				mustNil(t, PutObject(t.Context(), b, bad.Name(), data, true))
 			}
 			disk := vfs.NewMem()
 			var point *PointError
@@ -53,8 +54,8 @@ func TestRestore_SalvageAndRepair(t *testing.T) {
 			}
 			r, err := Restore(t.Context(), b, "to", At{}, &RestoreOptions{FS: disk, Salvage: true})
 			mustNil(t, err)
-			if len(r.Damage) != 1 || r.Damage[0].Object != bad.name() || r.At.Seq != w.lastSeq {
-				t.Errorf("salvaged %+v, want all but %s", r, bad.name())
+			if len(r.Damage) != 1 || r.Damage[0].Object != bad.Name() || r.At.Seq != w.lastSeq {
+				t.Errorf("salvaged %+v, want all but %s", r, bad.Name())
 			}
 			report, err := repair.Run(t.Context(), "to", "saved", &repair.Options{FS: disk})
 			mustNil(t, err)

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
 // restoringName is the file that marks a directory in which a restore is under way. It is no name
@@ -92,8 +93,8 @@ func (r *restore) sweep() error {
 		return err
 	}
 	needed := map[string]bool{restoringName: true, base.LockName: true}
-	for f := range filesOf(r.moment.state.Tables.Version) {
-		needed[f.file()] = true
+	for f := range tablefs.FilesOf(r.moment.state.Tables.Version) {
+		needed[f.LocalName()] = true
 	}
 	for _, name := range names {
 		if !needed[name] {

@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/vfs"
 	"golang.org/x/sync/errgroup"
 )
@@ -21,8 +22,8 @@ import (
 func (r *restore) fetch(ctx context.Context) error {
 	tables := slices.Collect(r.moment.state.Tables.Version.Tables())
 	total := int64(0)
-	for f := range filesOf(r.moment.state.Tables.Version) {
-		total += f.size
+	for f := range tablefs.FilesOf(r.moment.state.Tables.Version) {
+		total += f.Size
 	}
 	r.arrived, r.missing = 0, nil
 	r.arrive(0, total)
@@ -61,7 +62,7 @@ func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) 
 	if info, err := r.fs.Stat(path); err == nil {
 		whole := r.opts.warm.has(path, t) && info.Size == t.Size
 		if !whole {
-			sum := func(f vfs.File) (uint32, error) { return bucket.SumOf(ctx, f, nil, 0, 0, t.Size-tableFooter) }
+			sum := func(f vfs.File) (uint32, error) { return bucket.SumOf(ctx, f, nil, 0, 0, t.Size-tablefs.TableFooter) }
 			whole = checkTable(r.fs, path, r.done.StoreID, t, sum) == nil
 		}
 		if whole {

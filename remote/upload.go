@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 	"golang.org/x/sync/errgroup"
@@ -37,10 +38,10 @@ func (s *Store) upload(ctx context.Context, before *manifest.Version, added []ma
 			if err != nil {
 				return err
 			}
-			s.publish.uploaded[f.num] = true
+			s.publish.uploaded[f.Num] = true
 			if sent {
 				done.objects++
-				done.bytes += f.size
+				done.bytes += f.Size
 			}
 			return nil
 		})
@@ -52,15 +53,15 @@ func (s *Store) upload(ctx context.Context, before *manifest.Version, added []ma
 }
 
 // missing returns the files that the bucket lacks. Requires: publish.mu.
-func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo []storedFile) {
+func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo []tablefs.File) {
 	p := &s.publish
 	if p.uploaded == nil {
 		p.uploaded = make(map[uint64]bool)
 	}
-	had := numsOf(before)
+	had := tablefs.NumsOf(before)
 	for _, a := range added {
-		for f := range filesOfTable(a.Table) {
-			if !had[f.num] && !p.uploaded[f.num] {
+		for f := range tablefs.FilesOfTable(a.Table) {
+			if !had[f.Num] && !p.uploaded[f.Num] {
 				todo = append(todo, f)
 			}
 		}
@@ -70,33 +71,33 @@ func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo 
 
 // put puts one file into the bucket, unless an earlier process has done so, and checks that the bucket has all of it: a step
 // names only objects that were seen with the right size.
-func (s *Store) put(ctx context.Context, u storedFile) (sent bool, err error) {
-	f, err := s.fs.Open(filepath.Join(s.dir, u.file()))
+func (s *Store) put(ctx context.Context, u tablefs.File) (sent bool, err error) {
+	f, err := s.fs.Open(filepath.Join(s.dir, u.LocalName()))
 	if err != nil {
 		return false, local(err)
 	}
 	defer f.Close() // only read: nothing to lose
 	size, err := f.Size()
-	if err == nil && size != u.size {
-		err = base.Corruption(u.file(), -1, "file", fmt.Errorf("%d bytes, the manifest says %d", size, u.size))
+	if err == nil && size != u.Size {
+		err = base.Corruption(u.LocalName(), -1, "file", fmt.Errorf("%d bytes, the manifest says %d", size, u.Size))
 	}
 	if err != nil {
 		return false, local(err)
 	}
-	sum, err := u.fileSum(ctx, f)
+	sum, err := u.FileSum(ctx, f)
 	if err != nil {
-		return false, local(fmt.Errorf("read %s: %w", u.file(), err))
+		return false, local(fmt.Errorf("read %s: %w", u.LocalName(), err))
 	}
 	if there, err := s.isThere(ctx, u, f, sum); err != nil || there {
 		return false, err
 	}
-	if err := s.bucket.Put(ctx, u.name(), f, size, sum, false); err != nil {
+	if err := s.bucket.Put(ctx, u.Name(), f, size, sum, false); err != nil {
 		return false, s.putError(ctx, u, f, sum, err)
 	}
-	info, err := s.bucket.Stat(ctx, u.name())
+	info, err := s.bucket.Stat(ctx, u.Name())
 	if err == nil && (info.Size != size || info.CRC32C != sum) {
 		err = fmt.Errorf("%w (%s was PUT with %d bytes and crc32c %08x, and has %d and %08x)",
-			ErrInconsistent, u.name(), size, sum, info.Size, info.CRC32C)
+			ErrInconsistent, u.Name(), size, sum, info.Size, info.CRC32C)
 	}
 	return true, err
 }
@@ -114,34 +115,34 @@ const sameEnd = 4096
 // of the whole depends on little more than the lengths. The ends of the files say it. A sidecar ends with a checksum of
 // its contents. A table has the random number of its session before the footer, and a session gives a number out
 // once. A table without a session, of an earlier program, is put again.
-func (s *Store) isThere(ctx context.Context, u storedFile, f vfs.File, sum uint32) (bool, error) {
-	if u.num>>EpochShift >= s.epoch {
+func (s *Store) isThere(ctx context.Context, u tablefs.File, f vfs.File, sum uint32) (bool, error) {
+	if u.Num>>EpochShift >= s.epoch {
 		return false, nil
 	}
-	info, err := s.bucket.Stat(ctx, u.name())
-	if err != nil || info.Size != u.size || info.CRC32C != sum {
+	info, err := s.bucket.Stat(ctx, u.Name())
+	if err != nil || info.Size != u.Size || info.CRC32C != sum {
 		return false, bucket.IgnoreAbsence(err)
 	}
-	if u.kind == KindTable {
-		if session, err := sstable.Session(f, u.size); err != nil || session == 0 {
+	if u.Kind == KindTable {
+		if session, err := sstable.Session(f, u.Size); err != nil || session == 0 {
 			return false, nil // if the table is damaged, its PUT says so
 		}
 	}
-	ours, theirs := make([]byte, min(u.size, sameEnd)), make([]byte, min(u.size, sameEnd))
-	if n, err := f.ReadAt(ours, u.size-int64(len(ours))); n < len(ours) {
+	ours, theirs := make([]byte, min(u.Size, sameEnd)), make([]byte, min(u.Size, sameEnd))
+	if n, err := f.ReadAt(ours, u.Size-int64(len(ours))); n < len(ours) {
 		return false, local(bucket.EndedEarly(err))
 	}
-	_, err = s.bucket.ReadAt(ctx, u.name(), theirs, -1)
+	_, err = s.bucket.ReadAt(ctx, u.Name(), theirs, -1)
 	return err == nil && bytes.Equal(ours, theirs), bucket.IgnoreAbsence(err)
 }
 
 // putError finds out whether the local file is to blame for a wrong checksum.
-func (s *Store) putError(ctx context.Context, u storedFile, f io.ReaderAt, sum uint32, err error) error {
+func (s *Store) putError(ctx context.Context, u tablefs.File, f io.ReaderAt, sum uint32, err error) error {
 	if !errors.Is(err, ErrChecksum) {
 		return err
 	}
-	if now, rerr := bucket.SumOf(ctx, f, nil, 0, 0, u.size); rerr == nil && now != sum {
-		return local(base.Corruption(u.file(), -1, "file",
+	if now, rerr := bucket.SumOf(ctx, f, nil, 0, 0, u.Size); rerr == nil && now != sum {
+		return local(base.Corruption(u.LocalName(), -1, "file",
 			fmt.Errorf("crc32c %08x, it was written with %08x: run Verify, and repair the local store", now, sum)))
 	}
 	return err

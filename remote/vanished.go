@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
 // lookForTables looks each hour whether the bucket still has the tables and sidecars of the newest step, with their
@@ -24,8 +25,8 @@ func (s *Store) lookForTables(ctx context.Context) error {
 		return nil
 	}
 	state, gone := p.chain.state, make(map[string]int64) // sizes
-	for f := range filesOf(state.Tables.Version) {
-		gone[f.name()] = f.size
+	for f := range tablefs.FilesOf(state.Tables.Version) {
+		gone[f.Name()] = f.Size
 	}
 	for info, err := range s.bucket.List(ctx, object.TableFolder, "") {
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
 // A Report is what Verify has found.
@@ -269,8 +270,8 @@ func (v *verification) need(owner string, s *State) {
 
 // needTable notes a table and its sidecar.
 func (v *verification) needTable(owner string, t *manifest.Table) {
-	for f := range filesOfTable(t) {
-		v.needFile(owner, f.name(), f.size, t)
+	for f := range tablefs.FilesOfTable(t) {
+		v.needFile(owner, f.Name(), f.Size, t)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 	"golang.org/x/sync/errgroup"
@@ -95,14 +96,14 @@ func (v *verification) readTables(ctx context.Context) error {
 func (v *verification) readTable(ctx context.Context, name string, t *manifest.Table) error {
 	src := &pieces{ctx: ctx, b: v.b, name: name}
 	if side := t.Sidecar; side != nil && name == FilterName(uint64(side.Num)) {
-		f := sidecarFile(t)
-		return f.damaged(f.check(src, v.report.StoreID))
+		f := tablefs.SidecarOf(t)
+		return f.Damaged(f.Check(src, v.report.StoreID))
 	}
 	r, err := sstable.Open(src, sstable.ReaderOptions{Num: t.Num, StoreID: v.report.StoreID, Size: t.Size, Checksum: t.Checksum, Seq: t.MaxSeq, NoFilter: true})
 	if err == nil {
 		err = r.Verify(ctx)
 	}
-	return tableFile(t).damaged(err)
+	return tablefs.FileOf(t).Damaged(err)
 }
 
 // keptPieces is how many pieces of an object stay in memory, each of fetchPiece bytes: those of a table

@@ -1,4 +1,4 @@
-package remote
+package tablefs
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ func TestTails_Reopen(t *testing.T) {
 	p := publishTables(t, 20_000, shale.Options{TableSize: 256 << 10, CompactionWorkers: -1})
 	local := vfs.NewMem()
 	for round := range 2 {
-		var files *bucketFiles
+		var files *Tables
 		gets, _ := p.bucket.During(func() {
 			files = p.files(local, "cache")
 			db := p.reader(files, shale.Options{})
@@ -59,20 +59,20 @@ func TestTails_SecondGet(t *testing.T) {
 func TestTails_EveryByte(t *testing.T) {
 	p := publishTables(t, 60, shale.Options{CompactionWorkers: -1})
 	local := vfs.NewMem()
-	f := slices.Collect(filesOf(p.version))[0]
-	want := remotetest.ReadFile(t, p.mem, "db/"+f.file())
+	f := slices.Collect(FilesOf(p.version))[0]
+	want := remotetest.ReadFile(t, p.mem, "db/"+f.LocalName())
 	fetched := 0
-	get := func(ctx context.Context, f storedFile, b []byte, off int64) error {
+	get := func(ctx context.Context, f File, b []byte, off int64) error {
 		fetched++
 		return p.get(ctx, f, b, off)
 	}
-	make1 := func() *tails { return newTails(local, "cache", p.storeID, get) }
+	make1 := func() *tailCache { return newTailCache(local, "cache", p.storeID, get) }
 	first, err := make1().get(t.Context(), f)
 	mustNil(t, err)
 	path := make1().path(f.fileID)
 	good := remotetest.ReadFile(t, local, path)
-	check := func(t *testing.T, ts *tails, l *tail) error {
-		b := make([]byte, l.file.size-l.at)
+	check := func(t *testing.T, ts *tailCache, l *tail) error {
+		b := make([]byte, l.file.Size-l.at)
 		if err := ts.readAt(l, b, l.at); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func TestTails_EveryByte(t *testing.T) {
 // error names the object.
 func TestTails_FlipOnTheWay(t *testing.T) {
 	p := publishTables(t, 3000, shale.Options{CompactionWorkers: -1})
-	f := slices.Collect(filesOf(p.version))[0]
+	f := slices.Collect(FilesOf(p.version))[0]
 	for _, bad := range []int{1, 100} {
 		n := 0
 		p.bucket.OnAnswer = func(_ string, b []byte, _ int64) {
@@ -127,9 +127,9 @@ func TestTails_FlipOnTheWay(t *testing.T) {
 				b[len(b)-50] ^= 4
 			}
 		}
-		_, err := newTails(nil, "", p.storeID, p.get).get(t.Context(), f)
+		_, err := newTailCache(nil, "", p.storeID, p.get).get(t.Context(), f)
 		var c *shale.CorruptionError
-		if bad == 1 && err != nil || bad > 1 && (!errors.As(err, &c) || c.File != f.name()) {
+		if bad == 1 && err != nil || bad > 1 && (!errors.As(err, &c) || c.File != f.Name()) {
 			t.Errorf("%d bad GETs: %v", bad, err)
 		}
 	}
@@ -138,7 +138,7 @@ func TestTails_FlipOnTheWay(t *testing.T) {
 // TestTails_DiskFull can't write the local tail: it is in memory then.
 func TestTails_DiskFull(t *testing.T) {
 	p := publishTables(t, 3000, shale.Options{CompactionWorkers: -1})
-	f := slices.Collect(filesOf(p.version))[0]
+	f := slices.Collect(FilesOf(p.version))[0]
 	faults := faultfs.New(vfs.NewMem(), nil)
 	faults.Inject(func(op vfs.Op, _ string, _ int64) error {
 		if op == vfs.OpWrite {
@@ -146,10 +146,10 @@ func TestTails_DiskFull(t *testing.T) {
 		}
 		return nil
 	})
-	ts := newTails(faults, "cache", p.storeID, p.get)
+	ts := newTailCache(faults, "cache", p.storeID, p.get)
 	l, err := ts.get(t.Context(), f)
 	mustNil(t, err)
-	b := make([]byte, l.file.size-l.at)
+	b := make([]byte, l.file.Size-l.at)
 	mustNil(t, ts.readAt(l, b, l.at))
 }
 
@@ -158,12 +158,12 @@ func TestTails_Sweep(t *testing.T) {
 	p := publishTables(t, 20_000, shale.Options{TableSize: 256 << 10, CompactionWorkers: -1})
 	local := vfs.NewMem()
 	p.files(local, "cache")
-	all := slices.Collect(filesOf(p.version))
+	all := slices.Collect(FilesOf(p.version))
 	f, err := local.Create("cache/t/" + "notes.txt")
 	mustNil(t, err)
 	mustNil(t, f.Close())
-	ts := newTails(local, "cache", p.storeID, p.get)
-	mustNil(t, ts.sweep(slices.Values(all[:1])))
+	ts := newTailCache(local, "cache", p.storeID, p.get)
+	mustNil(t, ts.Sweep(slices.Values(all[:1])))
 	for i, f := range all {
 		if there := ts.load(&tail{file: f}); there != (i == 0) {
 			t.Errorf("tail %d is there: %v", i, there)

@@ -1,4 +1,4 @@
-package remote
+package tablefs
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 // FuzzDecodeTailHeader decodes the header of a local tail.
 func FuzzDecodeTailHeader(f *testing.F) {
-	file := storedFile{fileID: fileID{KindTable, 12, 0xdeadbeef}, size: 100_000}
+	file := File{fileID: fileID{object.KindTable, 12, 0xdeadbeef}, Size: 100_000}
 	f.Add(appendTail(nil, remotetest.ExampleStore, file, 60_000, make([]byte, 40_000))[:tailHeaderSize(40_000)], false)
 	f.Add(appendTail(nil, remotetest.ExampleStore, file, 99_999, []byte{1}), true)
 	f.Fuzz(func(t *testing.T, b []byte, fixed bool) {

@@ -1,4 +1,4 @@
-package remote
+package tablefs
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -17,7 +18,7 @@ func testPage(id pageID) []byte {
 	if b, there := testPages.Load(id); there {
 		return b.([]byte)
 	}
-	random := rand.New(rand.NewPCG(id.num, uint64(id.page)))
+	random := rand.New(rand.NewPCG(id.Num, uint64(id.page)))
 	b := make([]byte, pageSize)
 	for i := range b {
 		b[i] = byte(random.Uint32())
@@ -27,14 +28,14 @@ func testPage(id pageID) []byte {
 }
 
 func idOfPage(num uint64, page uint32) pageID {
-	return pageID{fileID{KindTable, num, uint32(num) * 7}, page}
+	return pageID{fileID{object.KindTable, num, uint32(num) * 7}, page}
 }
 
 // eachCache runs a test with a cache in memory and with one in a file.
 func eachCache(t *testing.T, pages int64, fn func(t *testing.T, c *pageCache)) {
-	t.Run("memory", func(t *testing.T) { fn(t, newPageCache(pages*pageSize)) })
+	t.Run("memory", func(t *testing.T) { fn(t, NewPageCache(pages*pageSize)) })
 	t.Run("file", func(t *testing.T) {
-		c, err := openPageCache(vfs.NewMem(), "pages", pages*pageSize)
+		c, err := OpenPageCache(vfs.NewMem(), "pages", pages*pageSize)
 		mustNil(t, err)
 		defer c.close()
 		if len(c.slots) != int(pages) {
@@ -104,7 +105,7 @@ func TestPageCache_Clock(t *testing.T) {
 // TestPageCache_EveryByte flips each byte of a short page in its file: the damage is a miss, and what is fetched then is
 // there again.
 func TestPageCache_EveryByte(t *testing.T) {
-	c, err := openPageCache(vfs.NewMem(), "pages", pageSize)
+	c, err := OpenPageCache(vfs.NewMem(), "pages", pageSize)
 	mustNil(t, err)
 	defer c.close()
 	id := idOfPage(1, 3)
@@ -172,7 +173,7 @@ func TestPageCache_Concurrent(t *testing.T) {
 // TestPageCache_NoRoom has room for no page at all.
 func TestPageCache_NoRoom(t *testing.T) {
 	for _, bytes := range []int64{-1, 0, 1, pageSize - 1} {
-		c := newPageCache(bytes)
+		c := NewPageCache(bytes)
 		id := idOfPage(1, 0)
 		c.write(id, testPage(id), 0)
 		if c.read(id, make([]byte, 1), 0) {

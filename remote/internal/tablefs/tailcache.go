@@ -1,4 +1,4 @@
-package remote
+package tablefs
 
 import (
 	"context"
@@ -15,15 +15,15 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A tails keeps the tail of each table that a reader has, and every sidecar as a whole: all that a
+// A tailCache keeps the tail of each table that a reader has, and every sidecar as a whole: all that a
 // lookup of an absent key asks. They are never evicted. With a directory each has a file there, which the
 // next reader finds; without one they are in memory.
-type tails struct {
+type tailCache struct {
 	// Constant.
 	fs      vfs.FS // nil: in memory
 	dir     string
 	storeID uint64
-	fetch   func(ctx context.Context, f storedFile, p []byte, off int64) error // from the bucket
+	fetch   func(ctx context.Context, f File, p []byte, off int64) error // from the bucket
 
 	mu  sync.Mutex // protects the following field; not held during I/O
 	all map[fileID]*tail
@@ -31,7 +31,7 @@ type tails struct {
 
 // A tail holds the last bytes of an object, from an offset on. One goroutine fetches it, and others wait for done.
 type tail struct {
-	file storedFile
+	file File
 	done chan struct{} // closed when the following fields are set
 
 	err    error
@@ -41,17 +41,19 @@ type tail struct {
 	bad    atomic.Bool
 }
 
-func newTails(fsys vfs.FS, dir string, storeID uint64, fetch func(context.Context, storedFile, []byte, int64) error) *tails {
-	return &tails{fs: fsys, dir: dir, storeID: storeID, fetch: fetch, all: make(map[fileID]*tail)}
+func newTailCache(fsys vfs.FS, dir string, storeID uint64, fetch func(context.Context, File, []byte, int64) error) *tailCache {
+	return &tailCache{fs: fsys, dir: dir, storeID: storeID, fetch: fetch, all: make(map[fileID]*tail)}
 }
 
 // path returns the name of the file with a tail. Like the object it is in a folder with the low byte of its
 // number, so that no folder grows large.
-func (t *tails) path(id fileID) string { return filepath.Join(t.dir, filepath.FromSlash(id.name())) }
+func (t *tailCache) path(id fileID) string {
+	return filepath.Join(t.dir, filepath.FromSlash(id.Name()))
+}
 
 // get returns the tail of f: the one that is there, or else that of the local file, or else that of the
 // bucket. One goroutine gets it, however many ask for it at the same time. After an error the next get tries again.
-func (t *tails) get(ctx context.Context, f storedFile) (*tail, error) {
+func (t *tailCache) get(ctx context.Context, f File) (*tail, error) {
 	t.mu.Lock()
 	l := t.all[f.fileID]
 	if l != nil && !l.bad.Load() {
@@ -76,7 +78,7 @@ func (t *tails) get(ctx context.Context, f storedFile) (*tail, error) {
 }
 
 // load takes the tail from the local file. It returns false if there is none that can be used.
-func (t *tails) load(l *tail) bool {
+func (t *tailCache) load(l *tail) bool {
 	if t.fs == nil {
 		return false
 	}
@@ -95,7 +97,7 @@ func (t *tails) load(l *tail) bool {
 		return false
 	}
 	h, err := decodeTailHeader(head)
-	if err != nil || h.fileID != l.file.fileID || h.storeID != t.storeID || h.size != l.file.size ||
+	if err != nil || h.fileID != l.file.fileID || h.storeID != t.storeID || h.size != l.file.Size ||
 		size != tailHeaderSize(h.size-h.at)+h.size-h.at {
 		return false
 	}
@@ -108,14 +110,14 @@ func (t *tails) load(l *tail) bool {
 const maxTries = 3
 
 // download gets the tail from the bucket, checks it, and keeps it.
-func (t *tails) download(ctx context.Context, l *tail) (err error) {
+func (t *tailCache) download(ctx context.Context, l *tail) (err error) {
 	for range maxTries {
-		w := &wanted{end: l.file.size, least: l.file.size}
+		w := &wanted{end: l.file.Size, least: l.file.Size}
 		if err = t.fill(ctx, l.file, w); err == nil {
 			t.keep(l, w)
 			return nil
 		}
-		if !object.IsDamage(err) || errors.Is(err, errNoObject) {
+		if !object.IsDamage(err) || errors.Is(err, ErrNoObject) {
 			break
 		}
 	}
@@ -127,8 +129,8 @@ const beforeFilter = 64 << 10
 
 // fill fetches into w all that a check of the file reads. The first GET brings as much as the manifest lets us guess.
 // Only if that is too little, as with very small blocks, there is a second one.
-func (t *tails) fill(ctx context.Context, f storedFile, w *wanted) error {
-	for from := f.size - f.tailGuess(); ; from = max(w.least-f.filter-beforeFilter, 0) {
+func (t *tailCache) fill(ctx context.Context, f File, w *wanted) error {
+	for from := f.Size - f.tailGuess(); ; from = max(w.least-f.filter-beforeFilter, 0) {
 		missing := make([]byte, w.end-from-int64(len(w.b)))
 		off := from
 		if len(w.b) == 0 {
@@ -138,9 +140,9 @@ func (t *tails) fill(ctx context.Context, f storedFile, w *wanted) error {
 			return err
 		}
 		w.b = append(missing, w.b...)
-		err := f.check(w, t.storeID)
+		err := f.Check(w, t.storeID)
 		if w.least >= w.end-int64(len(w.b)) {
-			return f.damaged(err)
+			return f.Damaged(err)
 		}
 	}
 }
@@ -148,7 +150,7 @@ func (t *tails) fill(ctx context.Context, f storedFile, w *wanted) error {
 // keep makes the tail of what was fetched, from the first byte that a check has read. A table without a filter keeps
 // all, because the partitions of its index may lie before that byte. If the file
 // can't be written, the tail is in memory: the disk may be full, and readers can do without it.
-func (t *tails) keep(l *tail, w *wanted) {
+func (t *tailCache) keep(l *tail, w *wanted) {
 	if l.at = w.end - int64(len(w.b)); l.file.filter > 0 && w.least > l.at {
 		w.b, l.at = w.b[w.least-l.at:], w.least
 	}
@@ -160,7 +162,7 @@ func (t *tails) keep(l *tail, w *wanted) {
 }
 
 // write writes the file of a tail. It is not synced: what a crash leaves of it is checked.
-func (t *tails) write(f storedFile, at int64, b []byte) error {
+func (t *tailCache) write(f File, at int64, b []byte) error {
 	path := t.path(f.fileID)
 	if err := t.fs.MkdirAll(filepath.Dir(path)); err != nil {
 		return err
@@ -178,7 +180,7 @@ var errBadTail = errors.New("the local copy of the tail is damaged")
 
 // readAt fills p from an offset of the object, at or after the beginning of the tail. After errBadTail
 // the tail must be got again.
-func (t *tails) readAt(l *tail, p []byte, off int64) error {
+func (t *tailCache) readAt(l *tail, p []byte, off int64) error {
 	if l.memory != nil {
 		copy(p, l.memory[off-l.at:])
 		return nil
@@ -193,16 +195,16 @@ func (t *tails) readAt(l *tail, p []byte, off int64) error {
 // readFile fills p from an offset of the tail, by way of the whole chunks around, whose checksums it
 // checks. The file is opened each time: tails are read rarely, and there may be more of them than
 // descriptors.
-func (t *tails) readFile(l *tail, p []byte, off int64) error {
+func (t *tailCache) readFile(l *tail, p []byte, off int64) error {
 	file, err := t.fs.Open(t.path(l.file.fileID))
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	from := off / tailChunk * tailChunk
-	to := min(chunks(off+int64(len(p)))*tailChunk, l.file.size-l.at)
+	to := min(chunks(off+int64(len(p)))*tailChunk, l.file.Size-l.at)
 	b := make([]byte, to-from)
-	if n, err := file.ReadAt(b, tailHeaderSize(l.file.size-l.at)+from); n < len(b) {
+	if n, err := file.ReadAt(b, tailHeaderSize(l.file.Size-l.at)+from); n < len(b) {
 		return err
 	}
 	for i, sum := range chunkSums(b) {
@@ -215,7 +217,7 @@ func (t *tails) readFile(l *tail, p []byte, off int64) error {
 }
 
 // forget removes a tail that nobody needs any more.
-func (t *tails) forget(id fileID) {
+func (t *tailCache) forget(id fileID) {
 	t.mu.Lock()
 	l := t.all[id]
 	delete(t.all, id)
@@ -227,7 +229,7 @@ func (t *tails) forget(id fileID) {
 
 // spoil makes the next get fetch a tail again. A tail may begin with data blocks, which are not checked when it is fetched,
 // and in the midst of a block: then the offset of the block does not tell which part of it is damaged.
-func (t *tails) spoil(id fileID) {
+func (t *tailCache) spoil(id fileID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.all[id]
@@ -241,9 +243,9 @@ func (t *tails) spoil(id fileID) {
 	}
 }
 
-// sweep removes the files of tails that are not in keep. It is for the beginning: an earlier reader
+// Sweep removes the files of tails that are not in keep. It is for the beginning: an earlier reader
 // of the directory has left them.
-func (t *tails) sweep(keep iter.Seq[storedFile]) error {
+func (t *tailCache) Sweep(keep iter.Seq[File]) error {
 	if t.fs == nil {
 		return nil
 	}
@@ -265,7 +267,7 @@ func (t *tails) sweep(keep iter.Seq[storedFile]) error {
 			return err
 		}
 		for _, name := range names {
-			_, ours := ParseName(object.TableFolder + folder + "/" + name)
+			_, ours := object.ParseName(object.TableFolder + folder + "/" + name)
 			if path := filepath.Join(top, folder, name); ours && !named[path] {
 				if err := t.fs.Remove(path); err != nil {
 					return err

@@ -1,4 +1,4 @@
-package remote
+package tablefs
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -64,8 +65,8 @@ func TestTableFS_Gets(t *testing.T) {
 func TestTableFS_ReadAt(t *testing.T) {
 	p := publishTables(t, 20_000, shale.Options{CompactionWorkers: -1})
 	files := p.files(nil, "")
-	for f := range filesOf(p.version) {
-		want := remotetest.ReadFile(t, p.mem, fmt.Sprintf("db/%06d.sst", f.num))
+	for f := range FilesOf(p.version) {
+		want := remotetest.ReadFile(t, p.mem, fmt.Sprintf("db/%06d.sst", f.Num))
 		file, err := files.open("", f.object())
 		mustNil(t, err)
 		random := rand.New(rand.NewPCG(3, 4))
@@ -103,7 +104,7 @@ func TestTableFS_ReadAt(t *testing.T) {
 func TestTableFS_OneFetch(t *testing.T) {
 	p := publishTables(t, 20_000, shale.Options{CompactionWorkers: -1})
 	files := p.files(nil, "")
-	f := tableFile(p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables[0])
+	f := FileOf(p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables[0])
 	file, err := files.open("", f.object())
 	mustNil(t, err)
 	defer file.Close()
@@ -164,8 +165,8 @@ func TestTableFS_Sequential(t *testing.T) {
 		}
 	})
 	size := 0
-	for f := range filesOf(p.version) {
-		size += int(f.size)
+	for f := range FilesOf(p.version) {
+		size += int(f.Size)
 	}
 	if most := neighbours*p.version.NumTables() + size/pieceSize + p.version.NumTables(); gets > most {
 		t.Errorf("a scan of %d bytes in %d tables made %d GETs, want at most %d", size, p.version.NumTables(), gets, most)
@@ -182,8 +183,8 @@ func TestTableFS_Directions(t *testing.T) {
 	const n = 150_000
 	p := publishTables(t, n, shale.Options{CompactionWorkers: -1, MemtableSize: 64 << 20, TableSize: 64 << 20})
 	size := 0
-	for f := range filesOf(p.version) {
-		size += int(f.size)
+	for f := range FilesOf(p.version) {
+		size += int(f.Size)
 	}
 	if p.version.NumTables() != 1 || size < 3*pieceSize {
 		t.Fatalf("%d tables with %d bytes", p.version.NumTables(), size)
@@ -235,8 +236,8 @@ func TestTableFS_Faults(t *testing.T) {
 		}
 		return nil
 	})
-	f := tableFile(p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables[0])
-	want := remotetest.ReadFile(t, p.mem, fmt.Sprintf("db/%06d.sst", f.num))
+	f := FileOf(p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables[0])
+	want := remotetest.ReadFile(t, p.mem, fmt.Sprintf("db/%06d.sst", f.Num))
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -262,7 +263,7 @@ func TestTableFS_Faults(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	mustNil(t, files.close())
+	mustNil(t, files.Close())
 }
 
 // TestTableFS_ObjectGone reads tables whose object is missing or too short: the error names the object, and the
@@ -273,15 +274,15 @@ func TestTableFS_ObjectGone(t *testing.T) {
 			p := publishTables(t, 30_000, shale.Options{TableSize: 1 << 20, CompactionWorkers: -1})
 			db := p.reader(p.files(nil, ""), shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}})
 			tables := p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables
-			bad := tableFile(tables[1])
-			mustNil(t, p.bucket.Delete(t.Context(), bad.name()))
+			bad := FileOf(tables[1])
+			mustNil(t, p.bucket.Delete(t.Context(), bad.Name()))
 			if what == "short" {
-				mustNil(t, PutObject(t.Context(), p.bucket, bad.name(), []byte("short"), false))
+				mustNil(t, bucket.PutObject(t.Context(), p.bucket, bad.Name(), []byte("short"), false))
 			}
 			_, err := db.Get(tables[1].Smallest)
 			var c *shale.CorruptionError
-			if !errors.As(err, &c) || c.File != bad.name() || errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("Get: %v, want a CorruptionError of %s", err, bad.name())
+			if !errors.As(err, &c) || c.File != bad.Name() || errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("Get: %v, want a CorruptionError of %s", err, bad.Name())
 			}
 			if _, err := db.Get(tables[0].Smallest); err != nil {
 				t.Errorf("Get of another table: %v", err)

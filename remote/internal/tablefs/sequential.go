@@ -1,4 +1,4 @@
-package remote
+package tablefs
 
 import (
 	"context"
@@ -48,7 +48,7 @@ type stream struct {
 
 	// Guarded by table.mu.
 	pieces []*flight // neighbours, in the order of reading; the reader is in the first or second one
-	used   int64     // value of bucketFiles.clock when it was last read
+	used   int64     // value of Tables.clock when it was last read
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -124,7 +124,7 @@ func (s *tableState) growLocked(st *stream, at int64) {
 	st.pieces = append(st.pieces, f)
 	s.all.background.Go(func() {
 		f.b = make([]byte, f.to-f.from)
-		f.err = s.all.get(st.ctx, s.storedFile, f.b, f.from)
+		f.err = s.all.get(st.ctx, s.File, f.b, f.from)
 		close(f.done)
 	})
 }
@@ -225,7 +225,7 @@ func (s *tableState) removeStream(st *stream) {
 }
 
 // dropStream ends a stream.
-func (b *bucketFiles) dropStream(st *stream) {
+func (b *Tables) dropStream(st *stream) {
 	b.mu.Lock()
 	b.live = slices.DeleteFunc(b.live, func(other *stream) bool { return other == st })
 	b.mu.Unlock()
@@ -233,7 +233,7 @@ func (b *bucketFiles) dropStream(st *stream) {
 }
 
 // dropStreams ends all streams of a table.
-func (b *bucketFiles) dropStreams(s *tableState) {
+func (b *Tables) dropStreams(s *tableState) {
 	s.mu.Lock()
 	all := slices.Clone(s.streams)
 	s.mu.Unlock()

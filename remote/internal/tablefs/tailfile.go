@@ -1,4 +1,4 @@
-package remote
+package tablefs
 
 import (
 	"encoding/binary"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/fields"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
@@ -39,11 +40,11 @@ func chunks(length int64) int64 { return (length + tailChunk - 1) / tailChunk }
 func tailHeaderSize(length int64) int64 { return tailFixed + 4*chunks(length) + object.SumSize }
 
 // appendTail appends a whole file.
-func appendTail(dst []byte, storeID uint64, f storedFile, at int64, tail []byte) []byte {
+func appendTail(dst []byte, storeID uint64, f File, at int64, tail []byte) []byte {
 	start := len(dst)
-	dst = object.AppendHead(dst, tailMagic, storeID, f.num, uint64(f.size), uint64(at))
+	dst = object.AppendHead(dst, tailMagic, storeID, f.Num, uint64(f.Size), uint64(at))
 	dst = binary.LittleEndian.AppendUint32(dst, f.sum)
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(f.kind))
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(f.Kind))
 	for _, sum := range chunkSums(tail) {
 		dst = binary.LittleEndian.AppendUint32(dst, sum)
 	}
@@ -55,7 +56,7 @@ func chunkSums(tail []byte) []uint32 {
 	sums := make([]uint32, 0, chunks(int64(len(tail))))
 	for len(tail) > 0 {
 		n := min(len(tail), tailChunk)
-		sums = append(sums, Checksum(tail[:n]))
+		sums = append(sums, bucket.Checksum(tail[:n]))
 		tail = tail[n:]
 	}
 	return sums
@@ -70,13 +71,13 @@ func decodeTailHeader(src []byte) (*tailHeader, error) {
 	}
 	d := fields.Decoder{Src: src[object.HeadSize:]}
 	h := &tailHeader{storeID: storeID}
-	h.num, h.size, h.at = d.Uint64(), d.Signed(d.Uint64()), d.Signed(d.Uint64())
-	h.sum, h.kind = d.Uint32(), Kind(d.Uint32())
+	h.Num, h.size, h.at = d.Uint64(), d.Signed(d.Uint64()), d.Signed(d.Uint64())
+	h.sum, h.Kind = d.Uint32(), object.Kind(d.Uint32())
 	switch {
 	case d.Err != nil:
 		return nil, d.Err
-	case h.kind != KindTable && h.kind != KindFilter:
-		return nil, fmt.Errorf("a tail of kind %d", h.kind)
+	case h.Kind != object.KindTable && h.Kind != object.KindFilter:
+		return nil, fmt.Errorf("a tail of kind %d", h.Kind)
 	case h.size <= 0 || h.at < 0 || h.at >= h.size:
 		return nil, fmt.Errorf("a tail from %d of %d bytes", h.at, h.size)
 	case chunks(h.size-h.at) > int64(len(d.Src)-object.SumSize)/4:

@@ -1,4 +1,4 @@
-package remote
+package tablefs
 
 // readData fills p with bytes of data blocks from offset off. Requires: the tail begins at or after the
 // end of p.
@@ -120,7 +120,7 @@ const mostCached = 4 * pageSize
 // fly makes the GET of a flight.
 func (s *tableState) fly(f *flight) {
 	b := make([]byte, f.to-f.from)
-	err := s.all.get(s.all.ctx, s.storedFile, b, f.from)
+	err := s.all.get(s.all.ctx, s.File, b, f.from)
 	if err == nil && len(b) <= mostCached {
 		s.fill(f.from, b)
 	}

@@ -1,10 +1,11 @@
-package remote
+package tablefs
 
 import (
 	"errors"
 	"io"
 	"sync"
 
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -56,8 +57,8 @@ type slot struct {
 	gone bool     // it was dropped during a read
 }
 
-// newPageCache returns a cache in memory of the given size in bytes.
-func newPageCache(bytes int64) *pageCache {
+// NewPageCache returns a cache in memory of the given size in bytes.
+func NewPageCache(bytes int64) *pageCache {
 	n := pagesIn(bytes)
 	return &pageCache{memory: make([][]byte, n), slots: make([]slot, n), index: make(map[pageID]int32)}
 }
@@ -65,8 +66,8 @@ func newPageCache(bytes int64) *pageCache {
 // pagesIn returns for how many pages there is room in a number of bytes.
 func pagesIn(bytes int64) int64 { return min(max(bytes, 0)/pageSize, maxPages) }
 
-// openPageCache returns a cache in the file with the given name. The disk has room for all of it, or there is an error now.
-func openPageCache(fsys vfs.FS, name string, bytes int64) (*pageCache, error) {
+// OpenPageCache returns a cache in the file with the given name. The disk has room for all of it, or there is an error now.
+func OpenPageCache(fsys vfs.FS, name string, bytes int64) (*pageCache, error) {
 	file, err := fsys.Create(name)
 	if err != nil {
 		return nil, err
@@ -142,8 +143,8 @@ func (c *pageCache) loadPage(i int32, info pageInfo, p []byte, from uint32) erro
 		}
 		return err
 	}
-	if Checksum(b) != info.sum {
-		return ErrChecksum
+	if bucket.Checksum(b) != info.sum {
+		return bucket.ErrChecksum
 	}
 	copy(p, buf[from:])
 	return nil
@@ -151,7 +152,7 @@ func (c *pageCache) loadPage(i int32, info pageInfo, p []byte, from uint32) erro
 
 // write keeps b, which are bytes of a page from offset from. It replaces what the cache has of the page.
 func (c *pageCache) write(id pageID, b []byte, from uint32) {
-	info := pageInfo{pageID: id, from: from, to: from + uint32(len(b)), sum: Checksum(b)}
+	info := pageInfo{pageID: id, from: from, to: from + uint32(len(b)), sum: bucket.Checksum(b)}
 	c.mu.Lock()
 	if i, there := c.index[id]; there {
 		if old := c.slots[i].info; old.from <= info.from && info.to <= old.to {

@@ -1,4 +1,4 @@
-package remote
+package tablefs
 
 import (
 	"context"
@@ -14,20 +14,21 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"golang.org/x/sync/errgroup"
 )
 
-// A tableFS is a file system whose tables and sidecars are in a bucket, as far as the file system under it
+// A FS is a file system whose tables and sidecars are in a bucket, as far as the file system under it
 // does not have them. All other files are those of the file system under it.
-type tableFS struct {
+type FS struct {
 	vfs.FS
-	files *bucketFiles
+	Tables *Tables
 }
 
 // LockShared implements vfs.SharedLocker.
-func (t *tableFS) LockShared(name string) (io.Closer, error) {
+func (t *FS) LockShared(name string) (io.Closer, error) {
 	if l, ok := t.FS.(vfs.SharedLocker); ok {
 		return l.LockShared(name)
 	}
@@ -35,58 +36,58 @@ func (t *tableFS) LockShared(name string) (io.Closer, error) {
 }
 
 // objectOf returns which object a file is. ok is false if it is none.
-func objectOf(name string) (object Name, ok bool) {
+func objectOf(name string) (_ object.Name, ok bool) {
 	kind, num, ok := base.ParseFileName(filepath.Base(name))
 	switch {
 	case ok && kind == base.FileTable:
-		return Name{Kind: KindTable, Num: uint64(num)}, true
+		return object.Name{Kind: object.KindTable, Num: uint64(num)}, true
 	case ok && kind == base.FileFilter:
-		return Name{Kind: KindFilter, Num: uint64(num)}, true
+		return object.Name{Kind: object.KindFilter, Num: uint64(num)}, true
 	}
-	return Name{}, false
+	return object.Name{}, false
 }
 
 // ErrorName returns the name of the object that a file is, which is its name in errors, or "".
-func (t *tableFS) ErrorName(name string) string {
-	if object, ok := objectOf(name); ok {
-		return object.String()
+func (t *FS) ErrorName(name string) string {
+	if o, ok := objectOf(name); ok {
+		return o.String()
 	}
 	return ""
 }
 
-// Lost reports whether the store is to open the table without its object: see bucketFiles.lost.
-func (t *tableFS) Lost(name string) bool {
-	object, ok := objectOf(name)
-	return ok && t.files.isLost(object)
+// Lost reports whether the store is to open the table without its object: see Tables.lost.
+func (t *FS) Lost(name string) bool {
+	o, ok := objectOf(name)
+	return ok && t.Tables.isLost(o)
 }
 
 // Open opens the local file, or else the published object.
-func (t *tableFS) Open(name string) (vfs.File, error) {
+func (t *FS) Open(name string) (vfs.File, error) {
 	file, err := t.FS.Open(name)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return file, err
 	}
-	if object, ok := objectOf(name); ok {
-		return t.files.open(name, object)
+	if o, ok := objectOf(name); ok {
+		return t.Tables.open(name, o)
 	}
 	return nil, err
 }
 
 // Stat describes the local file, or else the published object.
-func (t *tableFS) Stat(name string) (vfs.FileInfo, error) {
+func (t *FS) Stat(name string) (vfs.FileInfo, error) {
 	info, err := t.FS.Stat(name)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return info, err
 	}
-	if object, ok := objectOf(name); ok {
-		if f, there := t.files.find(object); there {
-			return vfs.FileInfo{Size: f.size}, nil
+	if o, ok := objectOf(name); ok {
+		if f, there := t.Tables.find(o); there {
+			return vfs.FileInfo{Size: f.Size}, nil
 		}
 	}
 	return info, err
 }
 
-// A bucketFiles reads the tables and sidecars of a store from its bucket, by way of tails and a cache of
+// A Tables reads the tables and sidecars of a store from its bucket, by way of tails and a cache of
 // pages. Any number of goroutines may use it.
 //
 // A read of a table takes these steps:
@@ -95,65 +96,65 @@ func (t *tableFS) Stat(name string) (vfs.FileInfo, error) {
 //  2. What a sequential reader has fetched ahead comes from its stream (sequential.go).
 //  3. What the cache has comes from there (pageCache).
 //  4. The rest is fetched: one GET a page, however many goroutines wait for it (fetch.go).
-type bucketFiles struct {
+type Tables struct {
 	// Constant.
 	ctx    context.Context // of all requests; it ends with close
-	cancel context.CancelFunc
-	tails  *tails
+	Cancel context.CancelFunc
+	Tails  *tailCache
 	pages  *pageCache
-	bucket Bucket
+	bucket bucket.Bucket
 	// missing is asked when an object is not there, and returns the error for the caller.
-	missing func(f storedFile, err error) error
+	Missing func(f File, err error) error
 
 	background sync.WaitGroup // fetches that nobody waits for
 	permits    chan struct{}  // one for each of them
 
 	mu     sync.Mutex // protects the following fields
-	known  map[Name]storedFile
+	known  map[object.Name]File
 	opened map[fileID]*tableState
 	clock  int64 // counts reads of streams
 	live   []*stream
 	lost   map[fileID]error // the tables that the store does without, and what is wrong with their objects
 
-	around atomic.Bool // learn does without all tables whose objects are damaged
+	Around atomic.Bool // learn does without all tables whose objects are damaged
 }
 
 // maxBackground is the number of fetches under way that nobody waits for, and of tails at the beginning.
 const maxBackground = 64
 
-// newBucketFiles returns a bucketFiles that knows no files yet.
-func newBucketFiles(bucket Bucket, storeID uint64, local vfs.FS, dir string, pages *pageCache) *bucketFiles {
+// New returns a Tables that knows no files yet.
+func New(bucket bucket.Bucket, storeID uint64, local vfs.FS, dir string, pages *pageCache) *Tables {
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &bucketFiles{
-		ctx: ctx, cancel: cancel, bucket: bucket, pages: pages,
-		missing: func(_ storedFile, err error) error { return err },
+	b := &Tables{
+		ctx: ctx, Cancel: cancel, bucket: bucket, pages: pages,
+		Missing: func(_ File, err error) error { return err },
 		permits: make(chan struct{}, maxBackground),
-		known:   make(map[Name]storedFile), opened: make(map[fileID]*tableState), lost: make(map[fileID]error),
+		known:   make(map[object.Name]File), opened: make(map[fileID]*tableState), lost: make(map[fileID]error),
 	}
-	b.tails = newTails(local, dir, storeID, b.get)
+	b.Tails = newTailCache(local, dir, storeID, b.get)
 	return b
 }
 
-// close ends all requests, and waits for those in the background. Requires: no file is open.
-func (b *bucketFiles) close() error {
-	b.cancel()
+// Close ends all requests, and waits for those in the background. Requires: no file is open.
+func (b *Tables) Close() error {
+	b.Cancel()
 	b.background.Wait()
 	return b.pages.close()
 }
 
 // get fetches bytes of an object with one GET.
-func (b *bucketFiles) get(ctx context.Context, f storedFile, p []byte, off int64) error {
+func (b *Tables) get(ctx context.Context, f File, p []byte, off int64) error {
 	err := f.read(ctx, b.bucket, p, off)
-	if errors.Is(err, errNoObject) {
-		return b.missing(f, err)
+	if errors.Is(err, ErrNoObject) {
+		return b.Missing(f, err)
 	}
 	return err
 }
 
-// know makes the files of a version those that can be opened. The tails of others go, unless they are open.
-func (b *bucketFiles) know(v *manifest.Version) {
-	next := make(map[Name]storedFile)
-	for f := range filesOf(v) {
+// Know makes the files of a version those that can be opened. The tails of others go, unless they are open.
+func (b *Tables) Know(v *manifest.Version) {
+	next := make(map[object.Name]File)
+	for f := range FilesOf(v) {
 		next[f.object()] = f
 	}
 	b.mu.Lock()
@@ -167,13 +168,13 @@ func (b *bucketFiles) know(v *manifest.Version) {
 	maps.DeleteFunc(b.lost, func(id fileID, _ error) bool { return next[id.object()].fileID != id })
 	b.mu.Unlock()
 	for _, id := range gone {
-		b.tails.forget(id)
+		b.Tails.forget(id)
 	}
 }
 
-// learn makes the files of a version known in addition to the others, and gets their tails, many at a time.
-func (b *bucketFiles) learn(ctx context.Context, v *manifest.Version) error {
-	files := slices.Collect(filesOf(v))
+// Learn makes the files of a version known in addition to the others, and gets their tails, many at a time.
+func (b *Tables) Learn(ctx context.Context, v *manifest.Version) error {
+	files := slices.Collect(FilesOf(v))
 	b.mu.Lock()
 	for _, f := range files {
 		b.known[f.object()] = f
@@ -183,8 +184,8 @@ func (b *bucketFiles) learn(ctx context.Context, v *manifest.Version) error {
 	fetches.SetLimit(maxBackground)
 	for _, f := range files {
 		fetches.Go(func() error {
-			_, err := b.tails.get(ctx, f)
-			if object.IsDamage(err) && (f.kind != KindTable || b.doWithout(f, err)) {
+			_, err := b.Tails.get(ctx, f)
+			if object.IsDamage(err) && (f.Kind != object.KindTable || b.doWithout(f, err)) {
 				err = nil // a store does without a damaged sidecar
 			}
 			return err
@@ -194,10 +195,10 @@ func (b *bucketFiles) learn(ctx context.Context, v *manifest.Version) error {
 }
 
 // doWithout reports whether the store does without a table whose object is damaged, and notes what is wrong with it.
-func (b *bucketFiles) doWithout(f storedFile, err error) bool {
+func (b *Tables) doWithout(f File, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.around.Load() || b.lost[f.fileID] != nil {
+	if b.Around.Load() || b.lost[f.fileID] != nil {
 		b.lost[f.fileID] = err
 		return true
 	}
@@ -205,14 +206,14 @@ func (b *bucketFiles) doWithout(f storedFile, err error) bool {
 }
 
 // isLost reports whether the store does without a table.
-func (b *bucketFiles) isLost(object Name) bool {
+func (b *Tables) isLost(o object.Name) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.lost[b.known[object].fileID] != nil
+	return b.lost[b.known[o].fileID] != nil
 }
 
-// damage returns what is wrong with one of the tables that the store does without, and which it is.
-func (b *bucketFiles) damage() (f storedFile, err error) {
+// Damage returns what is wrong with one of the tables that the store does without, and which it is.
+func (b *Tables) Damage() (f File, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id, err := range b.lost {
@@ -221,13 +222,13 @@ func (b *bucketFiles) damage() (f storedFile, err error) {
 	return f, nil
 }
 
-// mended looks whether one of the tables that the store does without is whole again, and reports that.
-func (b *bucketFiles) mended(ctx context.Context) bool {
-	f, err := b.damage()
+// Mended looks whether one of the tables that the store does without is whole again, and reports that.
+func (b *Tables) Mended(ctx context.Context) bool {
+	f, err := b.Damage()
 	if err == nil {
 		return false
 	}
-	if _, err = b.tails.get(ctx, f); err == nil {
+	if _, err = b.Tails.get(ctx, f); err == nil {
 		b.mu.Lock()
 		delete(b.lost, f.fileID)
 		b.mu.Unlock()
@@ -236,28 +237,28 @@ func (b *bucketFiles) mended(ctx context.Context) bool {
 }
 
 // find returns the file with a name, if it is known.
-func (b *bucketFiles) find(object Name) (storedFile, bool) {
+func (b *Tables) find(o object.Name) (File, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f, there := b.known[object]
+	f, there := b.known[o]
 	return f, there
 }
 
 // open opens a table or a sidecar. name is that of the file, for the error.
-func (b *bucketFiles) open(name string, object Name) (vfs.File, error) {
-	f, there := b.find(object)
+func (b *Tables) open(name string, o object.Name) (vfs.File, error) {
+	f, there := b.find(o)
 	if !there {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
 	b.mu.Lock()
 	s := b.opened[f.fileID]
 	if s == nil {
-		s = &tableState{storedFile: f, all: b}
+		s = &tableState{File: f, all: b}
 		b.opened[f.fileID] = s
 	}
 	s.refs++
 	b.mu.Unlock()
-	t, err := b.tails.get(b.ctx, f)
+	t, err := b.Tails.get(b.ctx, f)
 	if err != nil {
 		b.release(s)
 		return nil, err
@@ -268,7 +269,7 @@ func (b *bucketFiles) open(name string, object Name) (vfs.File, error) {
 
 // release ends the use of an open file. The last one lets the tail go if the newest version has no use
 // for it.
-func (b *bucketFiles) release(s *tableState) {
+func (b *Tables) release(s *tableState) {
 	b.mu.Lock()
 	s.refs--
 	last := s.refs == 0
@@ -281,18 +282,18 @@ func (b *bucketFiles) release(s *tableState) {
 		b.dropStreams(s)
 	}
 	if gone {
-		b.tails.forget(s.fileID)
+		b.Tails.forget(s.fileID)
 	}
 }
 
-// forget drops what was fetched of a table, because it does not check. The next reads fetch it again.
-func (b *bucketFiles) forget(num uint64) {
-	f, there := b.find(Name{Kind: KindTable, Num: num})
+// Forget drops what was fetched of a table, because it does not check. The next reads fetch it again.
+func (b *Tables) Forget(num uint64) {
+	f, there := b.find(object.Name{Kind: object.KindTable, Num: num})
 	if !there {
 		return
 	}
 	b.pages.forget(f.fileID)
-	b.tails.spoil(f.fileID)
+	b.Tails.spoil(f.fileID)
 	b.mu.Lock()
 	s := b.opened[f.fileID]
 	b.mu.Unlock()
@@ -303,8 +304,8 @@ func (b *bucketFiles) forget(num uint64) {
 
 // A tableState is what all that have opened a table share.
 type tableState struct {
-	storedFile
-	all  *bucketFiles
+	File
+	all  *Tables
 	refs int          // guarded by all.mu
 	at   atomic.Int64 // where the tail begins
 
@@ -326,12 +327,12 @@ var errReadOnlyObject = errors.New("objects of a bucket can't be changed")
 // ReadAt implements vfs.File.
 func (f *objectFile) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
-		return 0, fmt.Errorf("remote: read %s at offset %d", f.name(), off)
+		return 0, fmt.Errorf("remote: read %s at offset %d", f.Name(), off)
 	}
 	if f.closed.Load() {
 		return 0, fs.ErrClosed
 	}
-	want := int(min(int64(len(p)), max(f.size-off, 0)))
+	want := int(min(int64(len(p)), max(f.File.Size-off, 0)))
 	if want < len(p) {
 		err = io.EOF
 	}
@@ -348,20 +349,20 @@ func (f *objectFile) ReadAt(p []byte, off int64) (n int, err error) {
 
 // readPart fills the beginning of p: up to the tail, or what is in the tail.
 func (s *tableState) readPart(p []byte, off int64) (int, error) {
-	t, err := s.all.tails.get(s.all.ctx, s.storedFile)
+	t, err := s.all.Tails.get(s.all.ctx, s.File)
 	if err != nil {
 		return 0, err
 	}
 	if off >= t.at {
-		if err := s.all.tails.readAt(t, p, off); err == nil {
+		if err := s.all.Tails.readAt(t, p, off); err == nil {
 			return len(p), nil
 		}
 		// The local file is damaged. The tail is fetched, and asked again: this time it is good, or in
 		// memory.
-		if t, err = s.all.tails.get(s.all.ctx, s.storedFile); err != nil {
+		if t, err = s.all.Tails.get(s.all.ctx, s.File); err != nil {
 			return 0, err
 		}
-		return len(p), s.all.tails.readAt(t, p, off)
+		return len(p), s.all.Tails.readAt(t, p, off)
 	}
 	p = p[:min(int64(len(p)), t.at-off)]
 	return len(p), s.readData(p, off)
@@ -369,7 +370,7 @@ func (s *tableState) readPart(p []byte, off int64) (int, error) {
 
 // TryReadAt implements vfs.TryReader: what has to be fetched would wait.
 func (f *objectFile) TryReadAt(p []byte, off int64) error {
-	if off+int64(len(p)) > f.size {
+	if off+int64(len(p)) > f.File.Size {
 		return io.ErrUnexpectedEOF
 	}
 	at := f.at.Load()
@@ -396,7 +397,7 @@ func (f *objectFile) WillNeed(off, n int64) {
 }
 
 // Size implements vfs.File.
-func (f *objectFile) Size() (int64, error) { return f.size, nil }
+func (f *objectFile) Size() (int64, error) { return f.File.Size, nil }
 
 // Close implements vfs.File.
 func (f *objectFile) Close() error {
@@ -417,4 +418,4 @@ func (f *objectFile) Preallocate(int64) error            { return f.refuse() }
 // Sync implements vfs.File. What is in the bucket is durable.
 func (f *objectFile) Sync() error { return nil }
 
-func (f *objectFile) refuse() error { return fmt.Errorf("remote: %s: %w", f.name(), errReadOnlyObject) }
+func (f *objectFile) refuse() error { return fmt.Errorf("remote: %s: %w", f.Name(), errReadOnlyObject) }

@@ -1,4 +1,4 @@
-package remote
+package tablefs
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -28,7 +30,7 @@ type published struct {
 // and puts its tables into a bucket.
 func publishTables(t testing.TB, n int, opts shale.Options) *published {
 	t.Helper()
-	p := &published{t: t, mem: vfs.NewMem(), bucket: remotetest.Count(NewMem())}
+	p := &published{t: t, mem: vfs.NewMem(), bucket: remotetest.Count(buckets.NewMem())}
 	opts.FS = p.mem
 	opts.MemtableSize = max(opts.MemtableSize, 1<<20)
 	db, err := shale.Open("db", &opts)
@@ -49,7 +51,7 @@ func publishTables(t testing.TB, n int, opts shale.Options) *published {
 	mustNil(t, err)
 	defer hold.Release()
 	p.version, p.storeID = hold.State().Version, hold.State().StoreID
-	for f := range filesOf(p.version) {
+	for f := range FilesOf(p.version) {
 		putObjectOf(t, p.mem, "db", p.bucket.Bucket, f)
 	}
 	return p
@@ -66,29 +68,29 @@ func testValue(random *rand.Rand) []byte {
 }
 
 // get fetches bytes of an object.
-func (p *published) get(ctx context.Context, f storedFile, b []byte, off int64) error {
+func (p *published) get(ctx context.Context, f File, b []byte, off int64) error {
 	return f.read(ctx, p.bucket, b, off)
 }
 
-// files returns a bucketFiles over the bucket, with a page cache of 4 MiB.
-func (p *published) files(local vfs.FS, dir string) *bucketFiles {
+// files returns a Tables over the bucket, with a page cache of 4 MiB.
+func (p *published) files(local vfs.FS, dir string) *Tables {
 	p.t.Helper()
-	pages := newPageCache(4 << 20)
+	pages := NewPageCache(4 << 20)
 	if local != nil {
 		mustNil(p.t, local.MkdirAll(dir))
 		var err error
-		pages, err = openPageCache(local, filepath.Join(dir, "pages"), 4<<20)
+		pages, err = OpenPageCache(local, filepath.Join(dir, "pages"), 4<<20)
 		mustNil(p.t, err)
 	}
-	b := newBucketFiles(p.bucket, p.storeID, local, dir, pages)
-	p.t.Cleanup(func() { _ = b.close() })
-	mustNil(p.t, b.learn(p.t.Context(), p.version))
+	b := New(p.bucket, p.storeID, local, dir, pages)
+	p.t.Cleanup(func() { _ = b.Close() })
+	mustNil(p.t, b.Learn(p.t.Context(), p.version))
 	return b
 }
 
 // localCopy returns a copy of the store's directory without tables and sidecars, on a file system that has them in the
 // bucket.
-func (p *published) localCopy(files *bucketFiles) *tableFS {
+func (p *published) localCopy(files *Tables) *FS {
 	p.t.Helper()
 	mem := vfs.NewMem()
 	mustNil(p.t, mem.MkdirAll("db"))
@@ -105,11 +107,11 @@ func (p *published) localCopy(files *bucketFiles) *tableFS {
 		mustNil(p.t, err)
 		mustNil(p.t, f.Close())
 	}
-	return &tableFS{FS: mem, files: files}
+	return &FS{FS: mem, Tables: files}
 }
 
 // reader opens the store with its tables in the bucket.
-func (p *published) reader(files *bucketFiles, opts shale.Options) *shale.DB {
+func (p *published) reader(files *Tables, opts shale.Options) *shale.DB {
 	p.t.Helper()
 	opts.ReadOnly, opts.FS = true, p.localCopy(files)
 	db, err := shale.Open("db", &opts)
@@ -119,7 +121,7 @@ func (p *published) reader(files *bucketFiles, opts shale.Options) *shale.DB {
 }
 
 // putObjectOf copies a table or a sidecar of a store into a bucket.
-func putObjectOf(t testing.TB, fsys vfs.FS, dir string, b Bucket, f storedFile) {
+func putObjectOf(t testing.TB, fsys vfs.FS, dir string, b bucket.Bucket, f File) {
 	t.Helper()
-	mustNil(t, PutObject(t.Context(), b, f.name(), remotetest.ReadFile(t, fsys, filepath.Join(dir, f.file())), false))
+	mustNil(t, bucket.PutObject(t.Context(), b, f.Name(), remotetest.ReadFile(t, fsys, filepath.Join(dir, f.LocalName())), false))
 }
