@@ -397,3 +397,16 @@ func (c *chain) lookBehind(ctx context.Context, b Bucket, n uint64) error {
 	}
 	return err
 }
+
+// putState writes the state after c's newest step, so that restores and readers need not read the steps before.
+func (c *chain) putState(ctx context.Context, b Bucket) error {
+	src, err := c.state.Encode(nil)
+	if err != nil {
+		return err
+	}
+	// If the name is taken, an earlier attempt or an earlier owner has written the same state.
+	if err := PutObject(ctx, b, c.state.Name(), src, true); !errors.Is(err, ErrExists) {
+		return err
+	}
+	return nil
+}

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
@@ -41,7 +39,7 @@ const (
 // is; it is negative if the clock was wrong when the step was written, which says nothing. If there is none, chooseFloor
 // returns the floor that there is. The owner publishes it in a step, and collects after that. next is the step behind the floor
 // that may be the next one: nil if there is none yet.
-func (c *chain) chooseFloor(ctx context.Context, b Bucket, retain time.Duration, age func(*Step) time.Duration) (floor uint64, next *Step, err error) {
+func chooseFloor(c *chain, ctx context.Context, b Bucket, retain time.Duration, age func(*Step) time.Duration) (floor uint64, next *Step, err error) {
 	floor = c.state.Floor
 	raised, first := 0, time.Duration(0)
 	for info, err := range b.List(ctx, object.StateFolder, "") {
@@ -71,23 +69,10 @@ func (c *chain) chooseFloor(ctx context.Context, b Bucket, retain time.Duration,
 	return floor, nil, nil
 }
 
-// putState writes the state after c's newest step, so that restores and readers need not read the steps before.
-func (c *chain) putState(ctx context.Context, b Bucket) error {
-	src, err := c.state.Encode(nil)
-	if err != nil {
-		return err
-	}
-	// If the name is taken, an earlier attempt or an earlier owner has written the same state.
-	if err := PutObject(ctx, b, c.state.Name(), src, true); !errors.Is(err, ErrExists) {
-		return err
-	}
-	return nil
-}
-
 // spareFiles lists the tables and sidecars that c's newest step does not name and keep does not report for: those that
 // collect may delete. keep says of a number that the owner's directory has the file, or that it is uploaded, for a step that
 // is not published yet.
-func (c *chain) spareFiles(ctx context.Context, b Bucket, keep func(num uint64) bool) ([]Info, error) {
+func spareFiles(c *chain, ctx context.Context, b Bucket, keep func(num uint64) bool) ([]Info, error) {
 	named := tablefs.NumsOf(c.state.Tables.Version)
 	var spare []Info
 	for info, err := range b.List(ctx, object.TableFolder, "") {
@@ -100,28 +85,6 @@ func (c *chain) spareFiles(ctx context.Context, b Bucket, keep func(num uint64) 
 		}
 	}
 	return spare, nil
-}
-
-// deletesAtOnce is how many objects a collection deletes, and how many steps it reads, at the same time.
-const deletesAtOnce = 16
-
-// each calls fn for the numbers below n, some of them at the same time, and returns the first error. After an error, the
-// context of the calls is done. If c.atOnce is 1, the caller's goroutine makes the calls.
-func (c *chain) each(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
-	if c.atOnce == 1 {
-		for i := range n {
-			if err := fn(ctx, i); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	calls, ctx := errgroup.WithContext(ctx)
-	calls.SetLimit(deletesAtOnce)
-	for i := range n {
-		calls.Go(func() error { return fn(ctx, i) })
-	}
-	return calls.Wait()
 }
 
 // A collection is what one owner deletes: choose finds out what steps need, and delete deletes the rest.
@@ -168,11 +131,11 @@ type garbage struct {
 	count *int // in Collected
 }
 
-// choose finds out what the steps at the floor and above need. Only the owner calls
+// chooseGarbage finds out what the steps at the floor and above need. Only the owner calls
 // it, after the step with the floor is published. spare are the tables and sidecars that may be deleted. They were listed
 // by spareFiles, and after that a step was published whose number this directory had not noted before. fences are segments
 // that are known to be fences. Nothing is uploaded, and no step published, until it returns.
-func (c *chain) choose(ctx context.Context, b Bucket, spare []Info, fences map[string]bool) (*collection, error) {
+func chooseGarbage(c *chain, ctx context.Context, b Bucket, spare []Info, fences map[string]bool) (*collection, error) {
 	k := &collection{
 		b: b, c: c, spare: spare, known: fences,
 		done: Collected{Floor: c.state.Floor}, files: make(map[uint64]bool), logs: make(map[uint64]bool),
@@ -297,66 +260,6 @@ func (k *collection) needOfSteps(ctx context.Context) error {
 	// The steps were believed when they were published. They still are unless they are below a higher floor, and then a
 	// later owner has published that.
 	return k.c.lookBehind(ctx, k.b, k.c.n())
-}
-
-// advance applies the steps up to n, which it reads several at a time, and calls fn for what each needs.
-func (c *chain) advance(ctx context.Context, b Bucket, n uint64, fn func(stepNeeds)) error {
-	from := c.n() + 1
-	steps := make([]*Step, n+1-from)
-	err := c.each(ctx, len(steps), func(ctx context.Context, i int) (err error) {
-		steps[i], err = readStep(ctx, b, c.storeID, from+uint64(i))
-		return err
-	})
-	for _, step := range steps {
-		if err == nil {
-			err = c.apply(step)
-		}
-		if err == nil {
-			fn(needsOf(step))
-		}
-	}
-	return err
-}
-
-// firstLog returns the first of the logs that a step needs. Logs behind it are needed too: for restores to a later time,
-// and for writers that look for the end of the list.
-func firstLog(extents []Extent) uint64 {
-	if len(extents) == 0 {
-		return 0
-	}
-	return extents[0].Log
-}
-
-// A stepNeeds is what a step needs that the step before it does not.
-type stepNeeds struct {
-	n        uint64
-	files    []uint64 // the tables and sidecars that it adds
-	firstLog uint64
-}
-
-// needsOf returns what a step needs.
-func needsOf(step *Step) stepNeeds {
-	needs := stepNeeds{n: step.N, firstLog: firstLog(step.Extents)}
-	if step.Edit == nil {
-		return needs
-	}
-	for _, a := range step.Edit.Added {
-		for f := range tablefs.FilesOfTable(a.Table) {
-			needs.files = append(needs.files, f.Num)
-		}
-	}
-	for _, s := range step.Edit.Sidecars {
-		needs.files = append(needs.files, uint64(s.Sidecar.Num))
-	}
-	return needs
-}
-
-// keepNeeds notes what a step of this owner needs, and forgets the steps that the state at the floor stands for.
-func (c *chain) keepNeeds(step *Step) {
-	if len(c.needs) > 0 && c.needs[0].n <= c.state.Floor {
-		c.needs = slices.DeleteFunc(c.needs, func(s stepNeeds) bool { return s.n <= c.state.Floor })
-	}
-	c.needs = append(c.needs, needsOf(step))
 }
 
 // need marks what a step needs.

@@ -20,7 +20,7 @@ func TestChooseFloor_ClockAhead(t *testing.T) {
 		mustNil(t, c.putState(t.Context(), b))
 	}
 	for hours, want := range map[time.Duration]uint64{6: 0, 4: 2, 2: 4, 0: 4} {
-		if got, _, err := c.chooseFloor(t.Context(), b, hours*time.Hour, since(now)); err != nil || got != want {
+		if got, _, err := chooseFloor(c, t.Context(), b, hours*time.Hour, since(now)); err != nil || got != want {
 			t.Errorf("since %d hours ago: step %d, %v; want %d", hours, got, err, want)
 		}
 	}
@@ -52,7 +52,7 @@ func TestChooseFloor_ClockWrong(t *testing.T) {
 			mustNil(t, c.putState(t.Context(), b))
 		}
 		right := remotetest.ExampleTime.Add(25 * time.Hour)
-		got, _, err := c.chooseFloor(t.Context(), b, day, since(right.Add(test.now)))
+		got, _, err := chooseFloor(c, t.Context(), b, day, since(right.Add(test.now)))
 		if mustNil(t, err); got > max(test.most, 1)+2 {
 			t.Errorf("%s: the floor is raised to step %d of %d", test.name, got, c.n())
 		}
@@ -64,7 +64,7 @@ func TestChooseFloor_ClockWrong(t *testing.T) {
 		at := remotetest.ExampleTime.Add(time.Duration(hour) * time.Hour)
 		publish(t, c, b, &Step{Written: at})
 		mustNil(t, c.putState(t.Context(), b))
-		floor, _, err := c.chooseFloor(t.Context(), b, day, since(at))
+		floor, _, err := chooseFloor(c, t.Context(), b, day, since(at))
 		mustNil(t, err)
 		publish(t, c, b, &Step{Written: at, Floor: floor})
 		if hour > 25 {

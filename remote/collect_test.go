@@ -23,7 +23,7 @@ func collectedStore(t *testing.T) (*modelWriter, Bucket) {
 // spareOf returns the tables and sidecars that c may delete.
 func spareOf(t *testing.T, b Bucket, c *chain) []Info {
 	t.Helper()
-	spare, err := c.spareFiles(t.Context(), b, func(uint64) bool { return false })
+	spare, err := spareFiles(c, t.Context(), b, func(uint64) bool { return false })
 	mustNil(t, err)
 	return spare
 }
@@ -31,7 +31,7 @@ func spareOf(t *testing.T, b Bucket, c *chain) []Info {
 // collect chooses and deletes, one call after the other.
 func collect(ctx context.Context, b Bucket, c *chain, now time.Time, spare []Info) (Collected, error) {
 	c.atOnce = 1
-	k, err := c.choose(ctx, b, spare, nil)
+	k, err := chooseGarbage(c, ctx, b, spare, nil)
 	if err != nil {
 		return Collected{}, err
 	}
@@ -143,13 +143,13 @@ func TestChooseFloor(t *testing.T) {
 		}
 	}
 	for minutes, want := range []uint64{0, 0, 2, 2, 4, 4, 6, 6} {
-		got, _, err := c.chooseFloor(ctx, b, 0, since(remotetest.ExampleTime.Add(time.Duration(minutes)*time.Minute)))
+		got, _, err := chooseFloor(c, ctx, b, 0, since(remotetest.ExampleTime.Add(time.Duration(minutes)*time.Minute)))
 		if err != nil || got != want {
 			t.Errorf("since minute %d: step %d, %v; want %d", minutes, got, err, want)
 		}
 	}
 	publish(t, c, b, &Step{Written: remotetest.ExampleTime, Floor: 4})
-	if got, _, err := c.chooseFloor(ctx, b, 0, since(remotetest.ExampleTime)); err != nil || got != 4 {
+	if got, _, err := chooseFloor(c, ctx, b, 0, since(remotetest.ExampleTime)); err != nil || got != 4 {
 		t.Errorf("the floor would sink to %d, %v", got, err)
 	}
 }
@@ -158,13 +158,13 @@ func TestChooseFloor(t *testing.T) {
 func TestPin_Lifecycle(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
-	if p, err := pin(ctx, b, remotetest.ExampleStore, "daily", PinOptions{}); err == nil {
+	if p, err := pin(ctx, b, remotetest.ExampleStore, "daily", pinOptions{}); err == nil {
 		t.Errorf("a store without steps is pinned: %+v", p)
 	}
 	fiveSteps(t, b)
-	old, err := pin(ctx, b, remotetest.ExampleStore, "daily", PinOptions{Step: 3, Owner: "ann"})
+	old, err := pin(ctx, b, remotetest.ExampleStore, "daily", pinOptions{Step: 3, Owner: "ann"})
 	mustNil(t, err)
-	session, err := pin(ctx, b, remotetest.ExampleStore, "daily", PinOptions{Lasts: time.Hour, now: func() time.Time { return remotetest.ExampleTime }})
+	session, err := pin(ctx, b, remotetest.ExampleStore, "daily", pinOptions{Lasts: time.Hour, now: func() time.Time { return remotetest.ExampleTime }})
 	mustNil(t, err)
 	if old.N != 3 || old.Owner != "ann" || !old.Expires.IsZero() || session.N != 5 || !session.Expires.Equal(remotetest.ExampleTime.Add(time.Hour)) || old.Label == session.Label {
 		t.Errorf("pins %+v, %+v", old, session)
@@ -196,11 +196,11 @@ func TestPin_Lifecycle(t *testing.T) {
 		t.Errorf("a pin that was removed is %+v, %v", p, err)
 	}
 	for _, step := range []uint64{1, 6} {
-		if p, err := pin(ctx, b, remotetest.ExampleStore, "daily", PinOptions{Step: step}); err == nil {
+		if p, err := pin(ctx, b, remotetest.ExampleStore, "daily", pinOptions{Step: step}); err == nil {
 			t.Errorf("step %d is pinned: %+v", step, p)
 		}
 	}
-	if p, err := pin(ctx, b, remotetest.ExampleStore, "Daily", PinOptions{}); err == nil {
+	if p, err := pin(ctx, b, remotetest.ExampleStore, "Daily", pinOptions{}); err == nil {
 		t.Errorf("a name that can't be: %+v", p)
 	}
 	if names := remotetest.NamesOf(t, b, object.PinFolder); len(names) != 2 {
@@ -215,7 +215,7 @@ func TestPin_Withdrawn(t *testing.T) {
 	own := fiveSteps(t, b)
 	reader, err := loadChain(ctx, b, remotetest.ExampleStore, 5)
 	mustNil(t, err)
-	o := PinOptions{Lasts: time.Hour, now: func() time.Time { return remotetest.ExampleTime }}
+	o := pinOptions{Lasts: time.Hour, now: func() time.Time { return remotetest.ExampleTime }}
 	p, err := reader.pin(ctx, b, "session", o)
 	mustNil(t, err)
 	mustNil(t, own.putState(ctx, b))

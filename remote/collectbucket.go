@@ -46,7 +46,7 @@ func collectFor(ctx context.Context, b Bucket, storeID uint64) (Collected, error
 		for info, err := range b.List(ctx, folder, "") {
 			name, ok := ParseName(info.Name)
 			if err == nil && ok && name.Num < c.state.Floor {
-				err = c.namedBy(ctx, b, name, named)
+				err = addNamedBy(c, ctx, b, name, named)
 			}
 			if err != nil {
 				return Collected{}, fmt.Errorf("remote: collection: %w", err)
@@ -56,19 +56,19 @@ func collectFor(ctx context.Context, b Bucket, storeID uint64) (Collected, error
 			}
 		}
 	}
-	spare, err := c.spareFiles(ctx, b, func(num uint64) bool { return !named[num] })
+	spare, err := spareFiles(c, ctx, b, func(num uint64) bool { return !named[num] })
 	if err != nil {
 		return Collected{}, err
 	}
-	k, err := c.choose(ctx, b, spare, nil)
+	k, err := chooseGarbage(c, ctx, b, spare, nil)
 	if err != nil {
 		return Collected{}, err
 	}
 	return k.delete(ctx, time.Now())
 }
 
-// namedBy adds the tables and sidecars that a state or step names.
-func (c *chain) namedBy(ctx context.Context, b Bucket, name Name, named map[uint64]bool) error {
+// addNamedBy adds the tables and sidecars that a state or step names.
+func addNamedBy(c *chain, ctx context.Context, b Bucket, name Name, named map[uint64]bool) error {
 	if name.Kind == KindStep {
 		step, err := readStep(ctx, b, c.storeID, name.Num)
 		if err != nil {

@@ -161,7 +161,7 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 		c.looked = time.Now()
 		return nil, nil
 	}
-	floor, next, err := p.chain.chooseFloor(ctx, s.bucket, max(0, s.opts.Retain), s.age)
+	floor, next, err := chooseFloor(p.chain, ctx, s.bucket, max(0, s.opts.Retain), s.age)
 	if err != nil {
 		return nil, s.superseded(ctx, err)
 	}
@@ -170,7 +170,7 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 	if err != nil {
 		return nil, err
 	}
-	spare, err := p.chain.spareFiles(ctx, s.bucket, func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
+	spare, err := spareFiles(p.chain, ctx, s.bucket, func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 	if c.fences == nil {
 		c.fences = make(map[string]bool)
 	}
-	k, err := p.chain.choose(ctx, s.bucket, spare, c.fences)
+	k, err := chooseGarbage(p.chain, ctx, s.bucket, spare, c.fences)
 	if err != nil {
 		return nil, s.superseded(ctx, err)
 	}

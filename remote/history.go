@@ -105,15 +105,6 @@ func (h *history) pass(err error) error {
 	return nil
 }
 
-// twice calls read, and again if what it has read is damaged: the bytes may have changed on their way.
-func twice[T any](read func() (T, error)) (T, error) {
-	v, err := read()
-	if object.IsDamage(err) {
-		v, err = read()
-	}
-	return v, err
-}
-
 // errMissing is in the damage of an object that should be there.
 var errMissing = errors.New("the object is missing from the bucket")
 

@@ -445,7 +445,7 @@ func (w *modelWriter) collect(now time.Time) bool {
 	if err := w.c.putState(ctxModel, w.b); err != nil {
 		return false
 	}
-	floor, _, err := w.c.chooseFloor(ctxModel, w.b, 0, since(remotetest.ExampleTime))
+	floor, _, err := chooseFloor(w.c, ctxModel, w.b, 0, since(remotetest.ExampleTime))
 	if err != nil {
 		return false
 	}
@@ -458,7 +458,7 @@ func (w *modelWriter) delete(floor uint64, now time.Time) bool {
 	if w.dir {
 		local, _ = modelDir{w.b}.read()
 	}
-	spare, err := w.c.spareFiles(ctxModel, w.b, func(num uint64) bool { return num == w.upload || local[num] })
+	spare, err := spareFiles(w.c, ctxModel, w.b, func(num uint64) bool { return num == w.upload || local[num] })
 	for err == nil && (floor > w.c.state.Floor || w.c.n() <= noted) {
 		if !w.step(&Step{Floor: floor, LastTableSeq: w.c.step.LastTableSeq}) {
 			return false
@@ -486,7 +486,7 @@ type modelReader struct {
 // pin pins a step, 0 for the newest, and notes the pin.
 func (r *modelReader) pin(step uint64, lasts time.Duration) *Pin {
 	r.drawn += 100
-	p, err := pin(ctxModel, r.b, remotetest.ExampleStore, "pin", PinOptions{
+	p, err := pin(ctxModel, r.b, remotetest.ExampleStore, "pin", pinOptions{
 		Step: step, Lasts: lasts, now: modelNow, draw: func() uint64 { return r.drawn },
 	})
 	if err != nil {

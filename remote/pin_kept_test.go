@@ -146,7 +146,7 @@ func TestPin_LeftByAShipper(t *testing.T) {
 		}
 		return nil
 	}, nil)
-	if _, err := c.pin(t.Context(), b, "late", PinOptions{}); !errors.Is(err, ErrSnapshotGone) {
+	if _, err := c.pin(t.Context(), b, "late", pinOptions{}); !errors.Is(err, ErrSnapshotGone) {
 		t.Fatalf("a pin below the floor: %v", err)
 	}
 	if names := remotetest.NamesOf(t, b.b, object.PinFolder); len(names) != 1 {

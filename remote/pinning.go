@@ -16,18 +16,15 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
-// PinOptions says what a pin keeps, and for how long.
-type PinOptions struct {
-	Step  uint64        // the step whose state is kept; 0: the newest
-	Owner string        // who wants it, for people; up to 1,024 bytes
-	Lasts time.Duration // how long it is kept if it is not renewed; 0: until it is removed
+// pinOptions are those of remote.PinOptions, and what tests set.
+type pinOptions struct {
+	Step  uint64
+	Owner string
+	Lasts time.Duration
 
 	now  func() time.Time // nil: time.Now
 	draw func() uint64    // draws the number of a pin; nil: at random
 }
-
-// SessionPin is how long the pin of a reader lasts. Readers renew theirs each third of that.
-const SessionPin = time.Hour
 
 // pinGuess is how many bytes are asked for first, when a pin is read. No pin has more.
 const pinGuess = 4 << 10
@@ -52,7 +49,7 @@ func splitLabel(label string) (name string, num uint64, ok bool) {
 
 // pin keeps the objects of a step from being deleted. If the step is below the floor, the error wraps
 // ErrSnapshotGone.
-func pin(ctx context.Context, b Bucket, storeID uint64, name string, o PinOptions) (*Pin, error) {
+func pin(ctx context.Context, b Bucket, storeID uint64, name string, o pinOptions) (*Pin, error) {
 	for try := 1; ; try++ {
 		c, err := loadChain(ctx, b, storeID, o.Step)
 		if err != nil {
@@ -73,7 +70,7 @@ func pin(ctx context.Context, b Bucket, storeID uint64, name string, o PinOption
 //
 // It writes the pin, and then reads the newest floor. If that is not above the state, every collector with a
 // higher floor publishes the floor later, and lists the pins after that. So it sees this one.
-func (c *chain) pin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, error) {
+func (c *chain) pin(ctx context.Context, b Bucket, name string, o pinOptions) (*Pin, error) {
 	if object.CheckPin(pinLabel(name, 0)) != nil {
 		return nil, fmt.Errorf("remote: %q is no name for a pin: choose 1 to %d lower-case letters, digits, '.', '-' or '_', without '.' at either end",
 			name, bucket.MaxNamePart-len(pinLabel("", 0)))

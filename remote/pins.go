@@ -5,9 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/shaledb/shale/remote/internal/buckets"
 )
+
+// PinOptions says what a pin keeps, and for how long.
+type PinOptions struct {
+	Step  uint64        // the step whose state is kept; 0: the newest
+	Owner string        // who wants it, for people; up to 1,024 bytes
+	Lasts time.Duration // how long it is kept if it is not renewed; 0: until it is removed
+}
+
+// SessionPin is how long the pin of a reader lasts. Readers renew theirs each third of that.
+const SessionPin = time.Hour
 
 // CreatePin keeps the state of a step from being deleted, until RemovePin is called or the pin expires. name has
 // 1 to 183 lower-case letters, digits, '.', '-' and '_', with no '.' at either end; several pins may have it. The
@@ -21,7 +32,7 @@ func CreatePin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, 
 	if err != nil {
 		return nil, err
 	}
-	return pin(ctx, b, storeID, name, o)
+	return pin(ctx, b, storeID, name, pinOptions{Step: o.Step, Owner: o.Owner, Lasts: o.Lasts})
 }
 
 // Pin publishes what the store has now, and keeps it from being collected until RemovePin, or as long as
@@ -37,7 +48,7 @@ func (s *Store) Pin(ctx context.Context, name string, o PinOptions) (*Pin, error
 			return nil, err
 		}
 	}
-	return pin(ctx, s.bucket, s.id, name, o)
+	return pin(ctx, s.bucket, s.id, name, pinOptions{Step: o.Step, Owner: o.Owner, Lasts: o.Lasts})
 }
 
 // Pins returns all pins of a store, those of readers too, in the order of their labels. Some may have expired, and not have

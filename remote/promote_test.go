@@ -214,7 +214,7 @@ func TestPromote_Refuses(t *testing.T) {
 	}
 	id, err := readIdentity(t.Context(), b)
 	mustNil(t, err)
-	_, err = pin(t.Context(), b, id.StoreID, "now", PinOptions{})
+	_, err = pin(t.Context(), b, id.StoreID, "now", pinOptions{})
 	mustNil(t, err)
 	r = openTestReader(t, b, ReaderOptions{Pin: "now"})
 	if _, err := r.Promote(t.Context(), "db", byHand(vfs.NewMem())); err == nil {

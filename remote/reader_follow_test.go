@@ -455,7 +455,7 @@ func TestReader_NamedPin(t *testing.T) {
 	}
 	w.publish()
 	seq := w.db.LogPosition().LastSeq
-	_, err := pin(t.Context(), b, w.storeID, "before", PinOptions{})
+	_, err := pin(t.Context(), b, w.storeID, "before", pinOptions{})
 	mustNil(t, err)
 	for range 40 {
 		w.commit(w.randomChanges())

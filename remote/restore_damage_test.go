@@ -57,7 +57,7 @@ func newSwept(t testing.TB, seed uint64) *swept {
 		s.ship()
 		s.publish()
 		if i == 4 {
-			_, err := pin(t.Context(), s.b, s.storeID, "keep", PinOptions{})
+			_, err := pin(t.Context(), s.b, s.storeID, "keep", pinOptions{})
 			mustNil(t, err)
 		}
 	}

@@ -118,3 +118,12 @@ func putSegment(ctx context.Context, b Bucket, s *Segment) (*Segment, error) {
 	}
 	return nil, fmt.Errorf("remote: segment %s has other bytes than the log of this directory: %w", s.Name(), ErrFenced)
 }
+
+// twice calls read, and again if what it has read is damaged: the bytes may have changed on their way.
+func twice[T any](read func() (T, error)) (T, error) {
+	v, err := read()
+	if object.IsDamage(err) {
+		v, err = read()
+	}
+	return v, err
+}

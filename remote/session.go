@@ -56,7 +56,7 @@ func (s *session) hold(ctx context.Context, c *chain) (uint64, error) {
 	if p != nil {
 		return c.n(), nil
 	}
-	made, err := c.pin(ctx, s.b, s.name, PinOptions{Owner: s.owner, Lasts: SessionPin, now: s.now})
+	made, err := c.pin(ctx, s.b, s.name, pinOptions{Owner: s.owner, Lasts: SessionPin, now: s.now})
 	if err != nil {
 		return 0, err
 	}
