@@ -105,9 +105,9 @@ func TestClaim_LostAnswer(t *testing.T) {
 	}
 }
 
-// anchor returns the segment that the owner appends after fence: it says that its first log is log.
+// anchorSegment returns the segment that the owner appends after fence: it says that its first log is log.
 // lastSeq is the last sequence number before the log.
-func (c *chain) anchor(log, lastSeq uint64) *Segment {
+func anchorSegment(c *chain, log, lastSeq uint64) *Segment {
 	return &Segment{
 		StoreID: c.storeID, Log: object.AnchorOf(c.epoch).Log, FirstSeq: lastSeq + 1, LastSeq: lastSeq, Written: c.now(),
 		Next: log, Kind: SegmentSeal,
@@ -141,7 +141,7 @@ func TestFence_EndsTheList(t *testing.T) {
 		if err != nil || s.Kind != SegmentFence || object.AfterSegment(s) != object.AnchorOf(4) {
 			t.Errorf("%d segments: behind them is %+v, %v", n, s, err)
 		}
-		anchor := c.anchor(logOf(4, 9), 77)
+		anchor := anchorSegment(c, logOf(4, 9), 77)
 		there, err := putSegment(ctx, b, anchor)
 		if err != nil || there != anchor || object.AfterSegment(there) != (object.Position{Log: logOf(4, 9)}) {
 			t.Errorf("%d segments: the anchor %+v, %v", n, there, err)
@@ -156,7 +156,7 @@ func TestFence_FirstOwnerHasNobodyToFence(t *testing.T) {
 	if at, err := c.fence(ctx, b, object.Position{}); err != nil || at != object.RootPosition {
 		t.Errorf("%v, %v", at, err)
 	}
-	putList(t, b, []*Segment{c.anchor(logOf(1, 1), 0)})
+	putList(t, b, []*Segment{anchorSegment(c, logOf(1, 1), 0)})
 	if got, err := walked(t, b, object.RootPosition); err != nil || len(got) != 1 {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -178,7 +178,7 @@ func TestFence_Superseded(t *testing.T) {
 	if after, err := walked(t, b, object.RootPosition); err != nil || !slices.Equal(before, after) {
 		t.Errorf("the list was %v and is %v, %v", before, after, err)
 	}
-	if _, err := putSegment(ctx, b, late.anchor(logOf(1, 1), 0)); !errors.Is(err, ErrFenced) {
+	if _, err := putSegment(ctx, b, anchorSegment(late, logOf(1, 1), 0)); !errors.Is(err, ErrFenced) {
 		t.Errorf("its anchor: %v", err)
 	}
 }

@@ -426,7 +426,7 @@ func (w *modelWriter) takeWarm() bool {
 func (w *modelWriter) anchor() bool {
 	first := w.c.epoch<<EpochShift + 1
 	w.file = first
-	anchor := w.c.anchor(first, uint64(len(w.records)))
+	anchor := anchorSegment(w.c, first, uint64(len(w.records)))
 	if _, err := putSegment(ctxModel, w.b, anchor); err != nil {
 		return false
 	}
