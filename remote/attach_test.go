@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
@@ -81,9 +82,9 @@ func TestAttach(t *testing.T) {
 func TestAttach_Fenced(t *testing.T) {
 	for name, take := range map[string]func(t *testing.T, b Bucket, s *Store){
 		"another writer": func(t *testing.T, b Bucket, s *Store) {
-			c, err := claim(t.Context(), b, claimant{storeID: s.id, writer: 99, now: modelNow, note: func(*Step, uint64) error { return nil }})
+			c, err := chain.Claim(t.Context(), b, chain.Claimant{StoreID: s.id, Writer: 99, Now: modelNow, Note: func(*Step, uint64) error { return nil }})
 			mustNil(t, err)
-			_, err = c.fence(t.Context(), b, object.Position{})
+			_, err = c.Fence(t.Context(), b, object.Position{})
 			mustNil(t, err)
 		},
 		"a step that is removed": func(t *testing.T, b Bucket, s *Store) {

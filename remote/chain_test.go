@@ -12,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -28,30 +29,30 @@ func addTable(num base.FileNum) *Step {
 }
 
 // beginChain returns the chain of the first owner of an empty bucket.
-func beginChain(t testing.TB, b Bucket) *chain {
+func beginChain(t testing.TB, b Bucket) *chain.Chain {
 	t.Helper()
-	c, err := loadChain(context.Background(), b, remotetest.ExampleStore, 0)
+	c, err := chain.LoadChain(context.Background(), b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
-	if c.step != nil || c.n() != 0 {
-		t.Fatalf("an empty bucket has the step %+v", c.step)
+	if c.Step != nil || c.N() != 0 {
+		t.Fatalf("an empty bucket has the step %+v", c.Step)
 	}
-	c.epoch, c.writer, c.now = 1, 77, func() time.Time { return remotetest.ExampleTime }
+	c.Epoch, c.Writer, c.Now = 1, 77, func() time.Time { return remotetest.ExampleTime }
 	publish(t, c, b, &Step{Kind: StepClaim, Written: remotetest.ExampleTime})
 	return c
 }
 
 // publish appends a step.
-func publish(t testing.TB, c *chain, b Bucket, s *Step) {
+func publish(t testing.TB, c *chain.Chain, b Bucket, s *Step) {
 	t.Helper()
-	mustNil(t, c.publish(context.Background(), b, s, noNote))
+	mustNil(t, c.Publish(context.Background(), b, s, noNote))
 }
 
-// putState writes the state of a chain.
-func putState(t testing.TB, c *chain, b Bucket) {
+// PutState writes the state of a chain.
+func putState(t testing.TB, c *chain.Chain, b Bucket) {
 	t.Helper()
-	src, err := c.state.Encode(nil)
+	src, err := c.State.Encode(nil)
 	mustNil(t, err)
-	mustNil(t, PutObject(context.Background(), b, c.state.Name(), src, true))
+	mustNil(t, PutObject(context.Background(), b, c.State.Name(), src, true))
 }
 
 // tablesOf returns the numbers of the tables of a state, in ascending order.
@@ -66,7 +67,7 @@ func tablesOf(s *State) []uint64 {
 
 // fiveSteps makes a chain: a claim, tables 2 to 5 in the steps of these numbers, the state after step
 // 3 and the floor 3 in step 5.
-func fiveSteps(t testing.TB, b Bucket) *chain {
+func fiveSteps(t testing.TB, b Bucket) *chain.Chain {
 	c := beginChain(t, b)
 	for n := base.FileNum(2); n <= 5; n++ {
 		s := addTable(n)
@@ -86,41 +87,41 @@ func TestLoadChain_EveryStep(t *testing.T) {
 	b := NewMem()
 	own := fiveSteps(t, b)
 	for n, want := range map[uint64][]uint64{3: {2, 3}, 4: {2, 3, 4}, 5: {2, 3, 4, 5}, 0: {2, 3, 4, 5}} {
-		c, err := loadChain(ctx, b, remotetest.ExampleStore, n)
+		c, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, n)
 		mustNil(t, err)
-		if got := tablesOf(c.state); !slices.Equal(got, want) {
+		if got := tablesOf(c.State); !slices.Equal(got, want) {
 			t.Errorf("step %d has the tables %v, want %v", n, got, want)
 		}
 		if n == 0 {
 			n = 5
 		}
-		if c.step == nil || c.step.N != n || c.n() != n || c.state.Tables.LastSeq != base.Seq(n) {
-			t.Errorf("the chain up to step %d goes up to %d, step %+v, last sequence number %d", n, c.n(), c.step, c.state.Tables.LastSeq)
+		if c.Step == nil || c.Step.N != n || c.N() != n || c.State.Tables.LastSeq != base.Seq(n) {
+			t.Errorf("the chain up to step %d goes up to %d, step %+v, last sequence number %d", n, c.N(), c.Step, c.State.Tables.LastSeq)
 		}
-		if n == 5 && c.state.Floor != 3 {
-			t.Errorf("floor %d, want 3", c.state.Floor)
+		if n == 5 && c.State.Floor != 3 {
+			t.Errorf("floor %d, want 3", c.State.Floor)
 		}
 	}
-	if got := tablesOf(own.state); !slices.Equal(got, []uint64{2, 3, 4, 5}) {
+	if got := tablesOf(own.State); !slices.Equal(got, []uint64{2, 3, 4, 5}) {
 		t.Errorf("the owner's chain has the tables %v", got)
 	}
-	if _, err := loadChain(ctx, b, remotetest.ExampleStore, 2); !errors.Is(err, ErrSnapshotGone) {
+	if _, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 2); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a step below the floor: %v", err)
 	}
-	if _, err := loadChain(ctx, b, remotetest.ExampleStore, 6); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 6); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a step that is not there yet: %v", err)
 	}
-	if _, err := loadChain(ctx, b, remotetest.ExampleStore+1, 0); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := chain.LoadChain(ctx, b, remotetest.ExampleStore+1, 0); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the chain of another store: %v", err)
 	}
 	// Steps below the floor are deleted.
 	mustNil(t, b.Delete(ctx, StepName(1)))
 	mustNil(t, b.Delete(ctx, StepName(2)))
-	if c, err := loadChain(ctx, b, remotetest.ExampleStore, 0); err != nil || c.n() != 5 {
+	if c, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0); err != nil || c.N() != 5 {
 		t.Errorf("a chain without its first steps: %v", err)
 	}
 	mustNil(t, b.Delete(ctx, StepName(4)))
-	if _, err := loadChain(ctx, b, remotetest.ExampleStore, 0); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), StepName(4)) {
+	if _, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), StepName(4)) {
 		t.Errorf("a chain without a step that is needed: %v", err)
 	}
 }
@@ -130,15 +131,15 @@ func TestChain_Follows(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	own := beginChain(t, b)
-	reader, err := loadChain(ctx, b, remotetest.ExampleStore, 0)
+	reader, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
 	for n := base.FileNum(2); n < 5; n++ {
-		if step, err := reader.next(ctx, b); step != nil || err != nil {
+		if step, err := reader.Next(ctx, b); step != nil || err != nil {
 			t.Errorf("before step %d: %v, %v", n, step, err)
 		}
 		publish(t, own, b, addTable(n))
-		step, err := reader.next(ctx, b)
-		if err != nil || step.N != uint64(n) || !slices.Equal(tablesOf(reader.state), tablesOf(own.state)) {
+		step, err := reader.Next(ctx, b)
+		if err != nil || step.N != uint64(n) || !slices.Equal(tablesOf(reader.State), tablesOf(own.State)) {
 			t.Errorf("step %d: %+v, %v", n, step, err)
 		}
 	}
@@ -151,10 +152,10 @@ func TestChain_Stray(t *testing.T) {
 	b := NewMem()
 	own := beginChain(t, b)
 	publish(t, own, b, addTable(2))
-	stopped, err := loadChain(ctx, b, remotetest.ExampleStore, 0)
+	stopped, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
-	stopped.epoch, stopped.writer = own.epoch, own.writer
-	reader, err := loadChain(ctx, b, remotetest.ExampleStore, 0)
+	stopped.Epoch, stopped.Writer = own.Epoch, own.Writer
+	reader, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
 	for n := base.FileNum(3); n <= 6; n++ {
 		publish(t, own, b, addTable(n))
@@ -164,16 +165,16 @@ func TestChain_Stray(t *testing.T) {
 	for n := range uint64(6) {
 		mustNil(t, b.Delete(ctx, StepName(n)))
 	}
-	if err := stopped.publish(ctx, b, addTable(99), noNote); !errors.Is(err, ErrFenced) {
+	if err := stopped.Publish(ctx, b, addTable(99), noNote); !errors.Is(err, ErrFenced) {
 		t.Errorf("a writer creates step 3 again: %v", err)
 	}
 	if _, err := b.Stat(ctx, StepName(3)); err != nil {
 		t.Fatalf("there is no stray: %v", err)
 	}
-	if step, err := reader.next(ctx, b); !errors.Is(err, ErrSnapshotGone) {
+	if step, err := reader.Next(ctx, b); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a reader sees the stray %+v: %v", step, err)
 	}
-	if _, err := loadChain(ctx, b, remotetest.ExampleStore, 3); !errors.Is(err, ErrSnapshotGone) {
+	if _, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 3); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("the stray is loaded: %v", err)
 	}
 }
@@ -183,15 +184,15 @@ func TestChain_ReaderBelowTheFloor(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	own := beginChain(t, b)
-	reader, err := loadChain(ctx, b, remotetest.ExampleStore, 0)
+	reader, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
 	publish(t, own, b, addTable(2))
 	publish(t, own, b, addTable(3))
 	publish(t, own, b, &Step{Written: remotetest.ExampleTime, Floor: 3})
 	mustNil(t, b.Delete(ctx, StepName(2)))
-	for i := range missesToList {
-		step, err := reader.next(ctx, b)
-		last := i == missesToList-1
+	for i := range chain.MissesToList {
+		step, err := reader.Next(ctx, b)
+		last := i == chain.MissesToList-1
 		if step != nil || errors.Is(err, ErrSnapshotGone) != last || err != nil && !last {
 			t.Errorf("call %d: %v, %v", i+1, step, err)
 		}
@@ -206,38 +207,38 @@ func TestPublish_OwnAttempt(t *testing.T) {
 	own := beginChain(t, b)
 	lost := &remotetest.Failing{Bucket: b, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}}
 	first := addTable(2)
-	if err := own.publish(ctx, lost, first, noNote); !errors.Is(err, remotetest.ErrPasses) || own.n() != 1 {
-		t.Fatalf("the answer was lost: %v, step %d", err, own.n())
+	if err := own.Publish(ctx, lost, first, noNote); !errors.Is(err, remotetest.ErrPasses) || own.N() != 1 {
+		t.Fatalf("the answer was lost: %v, step %d", err, own.N())
 	}
 	again := *first
-	if err := own.publish(ctx, b, &again, noNote); err != nil || own.n() != 2 {
-		t.Fatalf("the same step again: %v, step %d", err, own.n())
+	if err := own.Publish(ctx, b, &again, noNote); err != nil || own.N() != 2 {
+		t.Fatalf("the same step again: %v, step %d", err, own.N())
 	}
 	lost.Plan = []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}
-	if err := own.publish(ctx, lost, addTable(3), noNote); !errors.Is(err, remotetest.ErrPasses) {
+	if err := own.Publish(ctx, lost, addTable(3), noNote); !errors.Is(err, remotetest.ErrPasses) {
 		t.Fatal(err)
 	}
 	both := addTable(3)
 	both.Edit.Added = append(both.Edit.Added, addTable(4).Edit.Added...)
-	if err := own.publish(ctx, b, both, noNote); !errors.Is(err, errOtherStep) {
+	if err := own.Publish(ctx, b, both, noNote); !errors.Is(err, chain.ErrOtherStep) {
 		t.Fatalf("another step in the place of an earlier attempt: %v", err)
 	}
-	if got := tablesOf(own.state); own.n() != 3 || !slices.Equal(got, []uint64{2, 3}) {
-		t.Errorf("after it the chain goes up to %d with the tables %v", own.n(), got)
+	if got := tablesOf(own.State); own.N() != 3 || !slices.Equal(got, []uint64{2, 3}) {
+		t.Errorf("after it the chain goes up to %d with the tables %v", own.N(), got)
 	}
 
-	other, err := loadChain(ctx, b, remotetest.ExampleStore, 0)
+	other, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
-	other.epoch, other.writer = 2, 78
+	other.Epoch, other.Writer = 2, 78
 	publish(t, other, b, &Step{Kind: StepClaim, Written: remotetest.ExampleTime})
-	if err := own.publish(ctx, b, addTable(4), noNote); !errors.Is(err, ErrFenced) || own.n() != 3 {
-		t.Errorf("after a claim by another writer: %v, step %d", err, own.n())
+	if err := own.Publish(ctx, b, addTable(4), noNote); !errors.Is(err, ErrFenced) || own.N() != 3 {
+		t.Errorf("after a claim by another writer: %v, step %d", err, own.N())
 	}
 	refused := errors.New("the disk is full")
-	if err := other.publish(ctx, b, addTable(5), func(n uint64) error { return refused }); err != refused || other.n() != 4 {
-		t.Errorf("a step that can't be noted: %v, step %d", err, other.n())
+	if err := other.Publish(ctx, b, addTable(5), func(n uint64) error { return refused }); err != refused || other.N() != 4 {
+		t.Errorf("a step that can't be noted: %v, step %d", err, other.N())
 	}
-	if n, err := newestStep(ctx, b, 0); err != nil || n != 4 {
+	if n, err := chain.NewestStep(ctx, b, 0); err != nil || n != 4 {
 		t.Errorf("a step that can't be noted: the newest is %d, %v", n, err)
 	}
 }
@@ -261,32 +262,32 @@ func TestChain_RefusesWhatDoesNotFollow(t *testing.T) {
 		c := fiveSteps(t, b)
 		publish(t, c, b, &Step{Written: remotetest.ExampleTime, Extents: []Extent{{Log: 10, Length: 5000}}})
 		s := addTable(7)
-		s.StoreID, s.N, s.Epoch, s.Writer, s.Floor, s.Extents = remotetest.ExampleStore, 7, 1, 77, 3, c.state.Extents
+		s.StoreID, s.N, s.Epoch, s.Writer, s.Floor, s.Extents = remotetest.ExampleStore, 7, 1, 77, 3, c.State.Extents
 		good := *s
 		change(s)
-		if err := c.apply(s); err == nil || c.n() != 6 || len(tablesOf(c.state)) != 4 {
-			t.Errorf("%s: %v, step %d", what, err, c.n())
+		if err := c.Apply(s); err == nil || c.N() != 6 || len(tablesOf(c.State)) != 4 {
+			t.Errorf("%s: %v, step %d", what, err, c.N())
 		} else {
 			remotetest.MustBeDamage(t, s.Name(), err)
 		}
-		mustNil(t, c.apply(&good))
+		mustNil(t, c.Apply(&good))
 	}
 }
 
 func TestReadIdentity(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
-	if _, err := readIdentity(ctx, b); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := chain.ReadIdentity(ctx, b); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of an empty bucket: %v", err)
 	}
 	src, err := (&Identity{StoreID: 5, Created: remotetest.ExampleTime}).Encode(nil)
 	mustNil(t, err)
 	mustNil(t, PutObject(ctx, b, IdentityName, src, true))
-	if id, err := readIdentity(ctx, b); err != nil || id.StoreID != 5 {
+	if id, err := chain.ReadIdentity(ctx, b); err != nil || id.StoreID != 5 {
 		t.Errorf("%+v, %v", id, err)
 	}
 	mustNil(t, PutObject(ctx, b, IdentityName, append(src, 0), false))
-	if id, err := readIdentity(ctx, b); err == nil {
+	if id, err := chain.ReadIdentity(ctx, b); err == nil {
 		t.Errorf("with a byte more: %+v", id)
 	}
 }
@@ -298,7 +299,7 @@ func TestReadChecked_EverySize(t *testing.T) {
 	for size := range 12 {
 		data := []byte("0123456789ab")[:size]
 		mustNil(t, PutObject(ctx, b, "m/1", data, false))
-		got, err := readChecked(ctx, b, "m/1", 4, 10)
+		got, err := chain.ReadChecked(ctx, b, "m/1", 4, 10)
 		if size > 10 {
 			if err == nil {
 				t.Errorf("%d bytes, 10 are allowed: %q", size, got)
@@ -318,7 +319,7 @@ func TestNewestStep_AnyOrder(t *testing.T) {
 			_ = yield(Info{Name: StepName(5)}, nil) && yield(Info{Name: StepName(3)}, nil)
 		}
 	}}
-	if n, err := newestStep(t.Context(), b, 0); err != nil || n != 5 {
+	if n, err := chain.NewestStep(t.Context(), b, 0); err != nil || n != 5 {
 		t.Errorf("the newest step is %d, %v", n, err)
 	}
 }

@@ -9,22 +9,23 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // claimAs claims the store of the tests.
-func claimAs(t testing.TB, b Bucket, writer uint64) *chain {
+func claimAs(t testing.TB, b Bucket, writer uint64) *chain.Chain {
 	t.Helper()
-	c, err := claim(context.Background(), b, claimantOf(writer))
+	c, err := chain.Claim(context.Background(), b, claimantOf(writer))
 	mustNil(t, err)
 	return c
 }
 
-func claimantOf(writer uint64) claimant {
-	return claimant{
-		storeID: remotetest.ExampleStore, writer: writer, now: func() time.Time { return remotetest.ExampleTime },
-		note: func(*Step, uint64) error { return nil },
+func claimantOf(writer uint64) chain.Claimant {
+	return chain.Claimant{
+		StoreID: remotetest.ExampleStore, Writer: writer, Now: func() time.Time { return remotetest.ExampleTime },
+		Note: func(*Step, uint64) error { return nil },
 	}
 }
 
@@ -34,27 +35,27 @@ func TestClaim_EpochsAscend(t *testing.T) {
 	for i, least := range []uint64{0, 0, 7, 3, 0} {
 		var noted []string
 		w := claimantOf(uint64(100 + i))
-		w.least = least
-		w.note = func(newest *Step, epoch uint64) error {
+		w.Least = least
+		w.Note = func(newest *Step, epoch uint64) error {
 			noted = append(noted, fmt.Sprint(newest == nil || newest.N == uint64(i), epoch))
 			return nil
 		}
-		c, err := claim(ctx, b, w)
+		c, err := chain.Claim(ctx, b, w)
 		mustNil(t, err)
 		want := []uint64{1, 2, 7, 8, 9}[i]
-		if c.epoch != want || c.step.Epoch != want || c.n() != uint64(i+1) || c.step.Writer != w.writer || c.step.Kind != StepClaim {
-			t.Errorf("claim %d: epoch %d, step %+v", i, c.epoch, c.step)
+		if c.Epoch != want || c.Step.Epoch != want || c.N() != uint64(i+1) || c.Step.Writer != w.Writer || c.Step.Kind != StepClaim {
+			t.Errorf("claim %d: epoch %d, step %+v", i, c.Epoch, c.Step)
 		}
 		if !slices.Equal(noted, []string{fmt.Sprint(true, want)}) {
 			t.Errorf("claim %d: noted %v", i, noted)
 		}
 	}
 	w := claimantOf(5)
-	w.least = MaxEpoch
-	_, err := claim(ctx, b, w)
+	w.Least = MaxEpoch
+	_, err := chain.Claim(ctx, b, w)
 	mustNil(t, err)
-	if c, err := claim(ctx, b, claimantOf(6)); err == nil {
-		t.Errorf("after the last epoch: %+v", c.step)
+	if c, err := chain.Claim(ctx, b, claimantOf(6)); err == nil {
+		t.Errorf("after the last epoch: %+v", c.Step)
 	}
 }
 
@@ -66,11 +67,11 @@ func TestClaim_KeepsWhatTheStoreHas(t *testing.T) {
 		Written: remotetest.ExampleTime, LastTableSeq: 5, Extents: []Extent{{Log: 1<<EpochShift + 1, Length: 5000}},
 	})
 	c := claimAs(t, b, 5)
-	if got, want := c.step, own.step; got.LastTableSeq != 5 || got.Floor != 3 || !slices.Equal(got.Extents, want.Extents) {
+	if got, want := c.Step, own.Step; got.LastTableSeq != 5 || got.Floor != 3 || !slices.Equal(got.Extents, want.Extents) {
 		t.Errorf("the claim is %+v after %+v", got, want)
 	}
-	if !slices.Equal(tablesOf(c.state), tablesOf(own.state)) {
-		t.Errorf("tables %v, want %v", tablesOf(c.state), tablesOf(own.state))
+	if !slices.Equal(tablesOf(c.State), tablesOf(own.State)) {
+		t.Errorf("tables %v, want %v", tablesOf(c.State), tablesOf(own.State))
 	}
 }
 
@@ -80,11 +81,11 @@ func TestClaim_Refused(t *testing.T) {
 	fiveSteps(t, b)
 	no := errors.New("this is a copy")
 	w := claimantOf(5)
-	w.note = func(*Step, uint64) error { return no }
-	if _, err := claim(context.Background(), b, w); !errors.Is(err, no) {
+	w.Note = func(*Step, uint64) error { return no }
+	if _, err := chain.Claim(context.Background(), b, w); !errors.Is(err, no) {
 		t.Errorf("refused: %v", err)
 	}
-	if n, err := newestStep(context.Background(), b, 0); err != nil || n != 5 {
+	if n, err := chain.NewestStep(context.Background(), b, 0); err != nil || n != 5 {
 		t.Errorf("the newest step is %d, %v", n, err)
 	}
 }
@@ -95,21 +96,21 @@ func TestClaim_LostAnswer(t *testing.T) {
 	fiveSteps(t, mem)
 	lost := &remotetest.Failing{Bucket: mem}
 	w := claimantOf(5)
-	w.note = func(*Step, uint64) error {
+	w.Note = func(*Step, uint64) error {
 		lost.Plan = []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}
 		return nil
 	}
-	c, err := claim(context.Background(), buckets.Retrying(lost), w)
-	if err != nil || c.n() != 6 || c.epoch != 2 {
+	c, err := chain.Claim(context.Background(), buckets.Retrying(lost), w)
+	if err != nil || c.N() != 6 || c.Epoch != 2 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
 
 // anchorSegment returns the segment that the owner appends after fence: it says that its first log is log.
 // lastSeq is the last sequence number before the log.
-func anchorSegment(c *chain, log, lastSeq uint64) *Segment {
+func anchorSegment(c *chain.Chain, log, lastSeq uint64) *Segment {
 	return &Segment{
-		StoreID: c.storeID, Log: object.AnchorOf(c.epoch).Log, FirstSeq: lastSeq + 1, LastSeq: lastSeq, Written: c.now(),
+		StoreID: c.StoreID, Log: object.AnchorOf(c.Epoch).Log, FirstSeq: lastSeq + 1, LastSeq: lastSeq, Written: c.Now(),
 		Next: log, Kind: SegmentSeal,
 	}
 }
@@ -122,27 +123,27 @@ func TestFence_EndsTheList(t *testing.T) {
 		b := NewMem()
 		old := beginChain(t, b)
 		putList(t, b, list[:n])
-		old.epoch = 3 // the list is of three epochs
+		old.Epoch = 3 // the list is of three epochs
 		at := object.RootPosition
 		if n > 0 {
 			at = object.AfterSegment(list[n-1])
 		}
 		w := claimantOf(5)
-		w.least = 4
-		c, err := claim(ctx, b, w)
+		w.Least = 4
+		c, err := chain.Claim(ctx, b, w)
 		mustNil(t, err)
 		for range 2 { // the second time it was fenced before
-			got, err := c.fence(ctx, b, object.Position{})
+			got, err := c.Fence(ctx, b, object.Position{})
 			if err != nil || got != at {
 				t.Errorf("%d segments end at %v, %v; want %v", n, got, err, at)
 			}
 		}
-		s, err := readSegment(ctx, b, remotetest.ExampleStore, at)
+		s, err := chain.ReadSegment(ctx, b, remotetest.ExampleStore, at)
 		if err != nil || s.Kind != SegmentFence || object.AfterSegment(s) != object.AnchorOf(4) {
 			t.Errorf("%d segments: behind them is %+v, %v", n, s, err)
 		}
 		anchor := anchorSegment(c, logOf(4, 9), 77)
-		there, err := putSegment(ctx, b, anchor)
+		there, err := chain.PutSegment(ctx, b, anchor)
 		if err != nil || there != anchor || object.AfterSegment(there) != (object.Position{Log: logOf(4, 9)}) {
 			t.Errorf("%d segments: the anchor %+v, %v", n, there, err)
 		}
@@ -153,7 +154,7 @@ func TestFence_FirstOwnerHasNobodyToFence(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	c := claimAs(t, b, 5)
-	if at, err := c.fence(ctx, b, object.Position{}); err != nil || at != object.RootPosition {
+	if at, err := c.Fence(ctx, b, object.Position{}); err != nil || at != object.RootPosition {
 		t.Errorf("%v, %v", at, err)
 	}
 	putList(t, b, []*Segment{anchorSegment(c, logOf(1, 1), 0)})
@@ -168,17 +169,17 @@ func TestFence_Superseded(t *testing.T) {
 	b := NewMem()
 	late := claimAs(t, b, 5)
 	next := claimAs(t, b, 6)
-	_, err := next.fence(ctx, b, object.Position{})
+	_, err := next.Fence(ctx, b, object.Position{})
 	mustNil(t, err)
 	before, err := walked(t, b, object.RootPosition)
 	mustNil(t, err)
-	if at, err := late.fence(ctx, b, object.Position{}); !errors.Is(err, ErrFenced) {
+	if at, err := late.Fence(ctx, b, object.Position{}); !errors.Is(err, ErrFenced) {
 		t.Errorf("an owner that was replaced fences at %v, %v", at, err)
 	}
 	if after, err := walked(t, b, object.RootPosition); err != nil || !slices.Equal(before, after) {
 		t.Errorf("the list was %v and is %v, %v", before, after, err)
 	}
-	if _, err := putSegment(ctx, b, anchorSegment(late, logOf(1, 1), 0)); !errors.Is(err, ErrFenced) {
+	if _, err := chain.PutSegment(ctx, b, anchorSegment(late, logOf(1, 1), 0)); !errors.Is(err, ErrFenced) {
 		t.Errorf("its anchor: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
@@ -39,18 +40,18 @@ const (
 // is; it is negative if the clock was wrong when the step was written, which says nothing. If there is none, chooseFloor
 // returns the floor that there is. The owner publishes it in a step, and collects after that. next is the step behind the floor
 // that may be the next one: nil if there is none yet.
-func chooseFloor(c *chain, ctx context.Context, b Bucket, retain time.Duration, age func(*Step) time.Duration) (floor uint64, next *Step, err error) {
-	floor = c.state.Floor
+func chooseFloor(c *chain.Chain, ctx context.Context, b Bucket, retain time.Duration, age func(*Step) time.Duration) (floor uint64, next *Step, err error) {
+	floor = c.State.Floor
 	raised, first := 0, time.Duration(0)
 	for info, err := range b.List(ctx, object.StateFolder, "") {
 		if err != nil {
 			return 0, nil, err
 		}
 		name, ok := ParseName(info.Name)
-		if !ok || name.Num <= floor || name.Num > c.n() {
+		if !ok || name.Num <= floor || name.Num > c.N() {
 			continue
 		}
-		step, err := readStep(ctx, b, c.storeID, name.Num)
+		step, err := chain.ReadStep(ctx, b, c.StoreID, name.Num)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -72,15 +73,15 @@ func chooseFloor(c *chain, ctx context.Context, b Bucket, retain time.Duration, 
 // spareFiles lists the tables and sidecars that c's newest step does not name and keep does not report for: those that
 // collect may delete. keep says of a number that the owner's directory has the file, or that it is uploaded, for a step that
 // is not published yet.
-func spareFiles(c *chain, ctx context.Context, b Bucket, keep func(num uint64) bool) ([]Info, error) {
-	named := tablefs.NumsOf(c.state.Tables.Version)
+func spareFiles(c *chain.Chain, ctx context.Context, b Bucket, keep func(num uint64) bool) ([]Info, error) {
+	named := tablefs.NumsOf(c.State.Tables.Version)
 	var spare []Info
 	for info, err := range b.List(ctx, object.TableFolder, "") {
 		if err != nil {
 			return nil, fmt.Errorf("remote: collection: %w", err)
 		}
 		name, ok := ParseName(info.Name)
-		if ok && !named[name.Num] && name.Num>>EpochShift <= c.epoch && !keep(name.Num) {
+		if ok && !named[name.Num] && name.Num>>EpochShift <= c.Epoch && !keep(name.Num) {
 			spare = append(spare, info)
 		}
 	}
@@ -106,7 +107,7 @@ func spareFiles(c *chain, ctx context.Context, b Bucket, keep func(num uint64) b
 //  6. Fences stay. Without them, a writer that was fenced could append again.
 type collection struct {
 	b     Bucket
-	c     *chain
+	c     *chain.Chain
 	spare []Info
 	known map[string]bool // fences
 	next  *Step           // see chooseFloor
@@ -135,10 +136,10 @@ type garbage struct {
 // it, after the step with the floor is published. spare are the tables and sidecars that may be deleted. They were listed
 // by spareFiles, and after that a step was published whose number this directory had not noted before. fences are segments
 // that are known to be fences. Nothing is uploaded, and no step published, until it returns.
-func chooseGarbage(c *chain, ctx context.Context, b Bucket, spare []Info, fences map[string]bool) (*collection, error) {
+func chooseGarbage(c *chain.Chain, ctx context.Context, b Bucket, spare []Info, fences map[string]bool) (*collection, error) {
 	k := &collection{
 		b: b, c: c, spare: spare, known: fences,
-		done: Collected{Floor: c.state.Floor}, files: make(map[uint64]bool), logs: make(map[uint64]bool),
+		done: Collected{Floor: c.State.Floor}, files: make(map[uint64]bool), logs: make(map[uint64]bool),
 	}
 	if err := k.needOfSteps(ctx); err != nil {
 		return nil, fmt.Errorf("remote: collection: %w", err)
@@ -153,7 +154,7 @@ func (k *collection) delete(ctx context.Context, now time.Time) (Collected, erro
 		err = k.list(ctx)
 	}
 	if err == nil {
-		err = k.c.each(ctx, len(k.garbage), func(ctx context.Context, i int) error { return k.deleteOne(ctx, k.garbage[i]) })
+		err = k.c.Each(ctx, len(k.garbage), func(ctx context.Context, i int) error { return k.deleteOne(ctx, k.garbage[i]) })
 	}
 	if err != nil {
 		err = fmt.Errorf("remote: collection: %w", err)
@@ -197,7 +198,7 @@ func (k *collection) deleteOne(ctx context.Context, g garbage) error {
 		return err
 	}
 	if g.name.Kind == KindSegment && g.Size == object.SegmentHeader {
-		switch s, err := readHead(ctx, k.b, k.c.storeID, object.Position{Log: g.name.Num, Offset: g.name.Offset}); {
+		switch s, err := chain.ReadHead(ctx, k.b, k.c.StoreID, object.Position{Log: g.name.Num, Offset: g.name.Offset}); {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
@@ -225,55 +226,55 @@ func (k *collection) deleteOne(ctx context.Context, g garbage) error {
 
 // needOfSteps finds out what the steps at the floor and above need.
 func (k *collection) needOfSteps(ctx context.Context) error {
-	c := &chain{storeID: k.c.storeID, state: object.EmptyState(k.c.storeID), atOnce: k.c.atOnce}
+	c := &chain.Chain{StoreID: k.c.StoreID, State: object.EmptyState(k.c.StoreID), AtOnce: k.c.AtOnce}
 	if k.done.Floor > 0 {
 		var err error
-		if c, err = loadChain(ctx, k.b, c.storeID, k.done.Floor); err != nil {
+		if c, err = chain.LoadChain(ctx, k.b, c.StoreID, k.done.Floor); err != nil {
 			return err
 		}
-		c.atOnce = k.c.atOnce
-		maps.Copy(k.files, tablefs.NumsOf(c.state.Tables.Version))
-		k.firstLog = firstLog(c.state.Extents)
+		c.AtOnce = k.c.AtOnce
+		maps.Copy(k.files, tablefs.NumsOf(c.State.Tables.Version))
+		k.firstLog = chain.FirstLog(c.State.Extents)
 	}
-	known := k.c.needs
-	for c.n() < k.c.n() && (len(known) == 0 || c.n()+1 < known[0].n) {
-		until := k.c.n()
+	known := k.c.Needs
+	for c.N() < k.c.N() && (len(known) == 0 || c.N()+1 < known[0].N) {
+		until := k.c.N()
 		if len(known) > 0 {
-			until = known[0].n - 1
+			until = known[0].N - 1
 		}
-		if err := c.advance(ctx, k.b, min(until, c.n()+stepsAtOnce), k.need); err != nil {
+		if err := c.Advance(ctx, k.b, min(until, c.N()+stepsAtOnce), k.need); err != nil {
 			return err
 		}
 	}
 	for _, needs := range known {
-		if needs.n > k.done.Floor {
+		if needs.N > k.done.Floor {
 			k.need(needs)
 		}
 	}
-	newest, err := readStep(ctx, k.b, c.storeID, k.c.n())
+	newest, err := chain.ReadStep(ctx, k.b, c.StoreID, k.c.N())
 	if err != nil {
 		return err
 	}
-	if newest.Writer != k.c.step.Writer || newest.Epoch != k.c.step.Epoch {
-		return fmt.Errorf("step %d is not the one that this owner has published: %w", k.c.n(), ErrFenced)
+	if newest.Writer != k.c.Step.Writer || newest.Epoch != k.c.Step.Epoch {
+		return fmt.Errorf("step %d is not the one that this owner has published: %w", k.c.N(), ErrFenced)
 	}
 	// The steps were believed when they were published. They still are unless they are below a higher floor, and then a
 	// later owner has published that.
-	return k.c.lookBehind(ctx, k.b, k.c.n())
+	return k.c.LookBehind(ctx, k.b, k.c.N())
 }
 
 // need marks what a step needs.
-func (k *collection) need(needs stepNeeds) {
-	for _, num := range needs.files {
+func (k *collection) need(needs chain.StepNeeds) {
+	for _, num := range needs.Files {
 		k.files[num] = true
 	}
-	k.firstLog = min(k.firstLog, needs.firstLog)
+	k.firstLog = min(k.firstLog, needs.FirstLog)
 }
 
 // needOfPins finds out what the pins need, one after the other, and chooses those that have expired. An expired pin keeps what
 // it needs this once: while it is there, its reader may put another one in its place, which the list has not seen.
 func (k *collection) needOfPins(ctx context.Context, now time.Time) error {
-	pins, err := listPins(ctx, k.b, k.c.storeID)
+	pins, err := chain.ListPins(ctx, k.b, k.c.StoreID)
 	if err != nil {
 		return err
 	}
@@ -297,7 +298,7 @@ func (k *collection) needPin(ctx context.Context, p *Pin) error {
 	if p.N >= k.done.Floor {
 		return nil
 	}
-	state, from, err := pinnedState(ctx, k.b, p)
+	state, from, err := chain.PinnedState(ctx, k.b, p)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -17,7 +18,7 @@ func TestChooseFloor_ClockAhead(t *testing.T) {
 		s := addTable(10)
 		s.Edit, s.LastTableSeq, s.Written = nil, 0, now.Add(at)
 		publish(t, c, b, s)
-		mustNil(t, c.putState(t.Context(), b))
+		mustNil(t, c.PutState(t.Context(), b))
 	}
 	for hours, want := range map[time.Duration]uint64{6: 0, 4: 2, 2: 4, 0: 4} {
 		if got, _, err := chooseFloor(c, t.Context(), b, hours*time.Hour, since(now)); err != nil || got != want {
@@ -49,12 +50,12 @@ func TestChooseFloor_ClockWrong(t *testing.T) {
 		for hour := 1; hour <= 24; hour++ {
 			s := &Step{Written: remotetest.ExampleTime.Add(time.Duration(hour)*time.Hour + test.written(hour))}
 			publish(t, c, b, s)
-			mustNil(t, c.putState(t.Context(), b))
+			mustNil(t, c.PutState(t.Context(), b))
 		}
 		right := remotetest.ExampleTime.Add(25 * time.Hour)
 		got, _, err := chooseFloor(c, t.Context(), b, day, since(right.Add(test.now)))
 		if mustNil(t, err); got > max(test.most, 1)+2 {
-			t.Errorf("%s: the floor is raised to step %d of %d", test.name, got, c.n())
+			t.Errorf("%s: the floor is raised to step %d of %d", test.name, got, c.N())
 		}
 	}
 	// From hour to hour the floor follows.
@@ -63,12 +64,12 @@ func TestChooseFloor_ClockWrong(t *testing.T) {
 	for hour := 1; hour <= 60; hour++ {
 		at := remotetest.ExampleTime.Add(time.Duration(hour) * time.Hour)
 		publish(t, c, b, &Step{Written: at})
-		mustNil(t, c.putState(t.Context(), b))
+		mustNil(t, c.PutState(t.Context(), b))
 		floor, _, err := chooseFloor(c, t.Context(), b, day, since(at))
 		mustNil(t, err)
 		publish(t, c, b, &Step{Written: at, Floor: floor})
 		if hour > 25 {
-			old, err := readStep(t.Context(), b, c.storeID, floor)
+			old, err := chain.ReadStep(t.Context(), b, c.StoreID, floor)
 			mustNil(t, err)
 			if age := at.Sub(old.Written); age < day || age > day+2*time.Hour {
 				t.Errorf("hour %d: the floor is %v old", hour, age)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
@@ -21,7 +22,7 @@ func collectedStore(t *testing.T) (*modelWriter, Bucket) {
 }
 
 // spareOf returns the tables and sidecars that c may delete.
-func spareOf(t *testing.T, b Bucket, c *chain) []Info {
+func spareOf(t *testing.T, b Bucket, c *chain.Chain) []Info {
 	t.Helper()
 	spare, err := spareFiles(c, t.Context(), b, func(uint64) bool { return false })
 	mustNil(t, err)
@@ -29,8 +30,8 @@ func spareOf(t *testing.T, b Bucket, c *chain) []Info {
 }
 
 // collect chooses and deletes, one call after the other.
-func collect(ctx context.Context, b Bucket, c *chain, now time.Time, spare []Info) (Collected, error) {
-	c.atOnce = 1
+func collect(ctx context.Context, b Bucket, c *chain.Chain, now time.Time, spare []Info) (Collected, error) {
+	c.AtOnce = 1
 	k, err := chooseGarbage(c, ctx, b, spare, nil)
 	if err != nil {
 		return Collected{}, err
@@ -63,10 +64,10 @@ func TestCollect_LeavesNothingOver(t *testing.T) {
 		"t/ff/holiday.jpg",
 		SegmentName(logOf(0, 8), 0), // the fence
 	}
-	for t := range a.c.state.Tables.Version.Tables() {
+	for t := range a.c.State.Tables.Version.Tables() {
 		want = append(want, TableName(uint64(t.Num)))
 	}
-	last := a.c.state.Extents[0].Log
+	last := a.c.State.Extents[0].Log
 	want = append(want, remotetest.NamesOf(t, b, object.LogFolder(last))...)
 	want = append(want, remotetest.NamesOf(t, b, object.LogFolder(last+1))...)
 	slices.Sort(want)
@@ -96,10 +97,10 @@ func TestCollect_DamageDeletesNothing(t *testing.T) {
 	ctx := context.Background()
 	for _, name := range []string{StepName(4), StateName(3), "p/daily.0000000000000001"} {
 		a, b := collectedStore(t)
-		c, err := loadChain(ctx, b, remotetest.ExampleStore, 3)
+		c, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 3)
 		mustNil(t, err)
-		mustNil(t, c.putState(ctx, b))
-		if !a.step(&Step{Floor: 3, LastTableSeq: a.c.step.LastTableSeq}) {
+		mustNil(t, c.PutState(ctx, b))
+		if !a.step(&Step{Floor: 3, LastTableSeq: a.c.Step.LastTableSeq}) {
 			t.Fatal(a.m.broken)
 		}
 		mustNil(t, PutObject(ctx, b, name, []byte("damage"), false))
@@ -138,8 +139,8 @@ func TestChooseFloor(t *testing.T) {
 		s.Edit, s.LastTableSeq, s.Written = nil, 0, remotetest.ExampleTime.Add(time.Duration(n+2)*time.Minute)
 		publish(t, c, b, s)
 		if n%2 == 0 {
-			mustNil(t, c.putState(ctx, b))
-			mustNil(t, c.putState(ctx, b)) // an earlier attempt has succeeded
+			mustNil(t, c.PutState(ctx, b))
+			mustNil(t, c.PutState(ctx, b)) // an earlier attempt has succeeded
 		}
 	}
 	for minutes, want := range []uint64{0, 0, 2, 2, 4, 4, 6, 6} {
@@ -158,49 +159,49 @@ func TestChooseFloor(t *testing.T) {
 func TestPin_Lifecycle(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
-	if p, err := pin(ctx, b, remotetest.ExampleStore, "daily", pinOptions{}); err == nil {
+	if p, err := chain.Pin(ctx, b, remotetest.ExampleStore, "daily", chain.PinOptions{}); err == nil {
 		t.Errorf("a store without steps is pinned: %+v", p)
 	}
 	fiveSteps(t, b)
-	old, err := pin(ctx, b, remotetest.ExampleStore, "daily", pinOptions{Step: 3, Owner: "ann"})
+	old, err := chain.Pin(ctx, b, remotetest.ExampleStore, "daily", chain.PinOptions{Step: 3, Owner: "ann"})
 	mustNil(t, err)
-	session, err := pin(ctx, b, remotetest.ExampleStore, "daily", pinOptions{Lasts: time.Hour, now: func() time.Time { return remotetest.ExampleTime }})
+	session, err := chain.Pin(ctx, b, remotetest.ExampleStore, "daily", chain.PinOptions{Lasts: time.Hour, Now: func() time.Time { return remotetest.ExampleTime }})
 	mustNil(t, err)
 	if old.N != 3 || old.Owner != "ann" || !old.Expires.IsZero() || session.N != 5 || !session.Expires.Equal(remotetest.ExampleTime.Add(time.Hour)) || old.Label == session.Label {
 		t.Errorf("pins %+v, %+v", old, session)
 	}
 	for name, want := range map[string]string{"daily": session.Label, old.Label: old.Label} {
-		if p, err := findPin(ctx, b, remotetest.ExampleStore, name); err != nil || p.Label != want {
+		if p, err := chain.FindPin(ctx, b, remotetest.ExampleStore, name); err != nil || p.Label != want {
 			t.Errorf("pin %s is %+v, %v; want %s", name, p, err, want)
 		}
 	}
 	for _, name := range []string{"dail", "daily.1", "x"} {
-		if p, err := findPin(ctx, b, remotetest.ExampleStore, name); !errors.Is(err, fs.ErrNotExist) {
+		if p, err := chain.FindPin(ctx, b, remotetest.ExampleStore, name); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("pin %s is %+v, %v", name, p, err)
 		}
 	}
-	if _, err := renewPin(ctx, b, old, time.Hour, remotetest.ExampleTime); err == nil {
+	if _, err := chain.RenewPin(ctx, b, old, time.Hour, remotetest.ExampleTime); err == nil {
 		t.Error("a pin that does not expire is renewed")
 	}
-	next, err := renewPin(ctx, b, session, time.Hour, remotetest.ExampleTime.Add(time.Minute))
+	next, err := chain.RenewPin(ctx, b, session, time.Hour, remotetest.ExampleTime.Add(time.Minute))
 	if err != nil || next.N != 5 || next.Label <= session.Label || !next.Expires.After(session.Expires) {
 		t.Errorf("a renewal is %+v, %v", next, err)
 	}
-	pins, err := listPins(ctx, b, remotetest.ExampleStore)
+	pins, err := chain.ListPins(ctx, b, remotetest.ExampleStore)
 	if err != nil || len(pins) != 3 {
 		t.Errorf("pins %+v, %v", pins, err)
 	}
-	mustNil(t, unpin(ctx, b, old.Label))
-	mustNil(t, unpin(ctx, b, old.Label))
-	if p, err := readPin(ctx, b, remotetest.ExampleStore, old.Label); !errors.Is(err, fs.ErrNotExist) {
+	mustNil(t, chain.Unpin(ctx, b, old.Label))
+	mustNil(t, chain.Unpin(ctx, b, old.Label))
+	if p, err := chain.ReadPin(ctx, b, remotetest.ExampleStore, old.Label); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a pin that was removed is %+v, %v", p, err)
 	}
 	for _, step := range []uint64{1, 6} {
-		if p, err := pin(ctx, b, remotetest.ExampleStore, "daily", pinOptions{Step: step}); err == nil {
+		if p, err := chain.Pin(ctx, b, remotetest.ExampleStore, "daily", chain.PinOptions{Step: step}); err == nil {
 			t.Errorf("step %d is pinned: %+v", step, p)
 		}
 	}
-	if p, err := pin(ctx, b, remotetest.ExampleStore, "Daily", pinOptions{}); err == nil {
+	if p, err := chain.Pin(ctx, b, remotetest.ExampleStore, "Daily", chain.PinOptions{}); err == nil {
 		t.Errorf("a name that can't be: %+v", p)
 	}
 	if names := remotetest.NamesOf(t, b, object.PinFolder); len(names) != 2 {
@@ -213,23 +214,23 @@ func TestPin_Withdrawn(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	own := fiveSteps(t, b)
-	reader, err := loadChain(ctx, b, remotetest.ExampleStore, 5)
+	reader, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 5)
 	mustNil(t, err)
-	o := pinOptions{Lasts: time.Hour, now: func() time.Time { return remotetest.ExampleTime }}
-	p, err := reader.pin(ctx, b, "session", o)
+	o := chain.PinOptions{Lasts: time.Hour, Now: func() time.Time { return remotetest.ExampleTime }}
+	p, err := reader.Pin(ctx, b, "session", o)
 	mustNil(t, err)
-	mustNil(t, own.putState(ctx, b))
+	mustNil(t, own.PutState(ctx, b))
 	publish(t, own, b, &Step{Written: remotetest.ExampleTime, Floor: 6})
-	if p, err := reader.pin(ctx, b, "other", o); !errors.Is(err, ErrSnapshotGone) {
+	if p, err := reader.Pin(ctx, b, "other", o); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a state below the floor: %+v, %v", p, err)
 	}
-	if next, err := renewPin(ctx, b, p, time.Hour, remotetest.ExampleTime.Add(time.Hour)); !errors.Is(err, ErrSnapshotGone) {
+	if next, err := chain.RenewPin(ctx, b, p, time.Hour, remotetest.ExampleTime.Add(time.Hour)); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a pin that has expired: %+v, %v", next, err)
 	}
-	next, err := renewPin(ctx, b, p, time.Hour, remotetest.ExampleTime.Add(time.Hour-1))
+	next, err := chain.RenewPin(ctx, b, p, time.Hour, remotetest.ExampleTime.Add(time.Hour-1))
 	mustNil(t, err)
-	mustNil(t, unpin(ctx, b, next.Label))
-	if gone, err := renewPin(ctx, b, next, time.Hour, remotetest.ExampleTime); !errors.Is(err, ErrSnapshotGone) {
+	mustNil(t, chain.Unpin(ctx, b, next.Label))
+	if gone, err := chain.RenewPin(ctx, b, next, time.Hour, remotetest.ExampleTime); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a pin that was removed: %+v, %v", gone, err)
 	}
 	if names := remotetest.NamesOf(t, b, object.PinFolder); !slices.Equal(names, []string{p.Name()}) {

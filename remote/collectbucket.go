@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
@@ -25,7 +26,7 @@ func Collect(ctx context.Context, b Bucket) (Collected, error) {
 	for try := 1; err == nil; try++ {
 		var done Collected
 		done, err = collectFor(ctx, b, storeID)
-		if changed := errors.Is(err, ErrFenced) || errors.Is(err, ErrSnapshotGone); !changed || try == chainTries {
+		if changed := errors.Is(err, ErrFenced) || errors.Is(err, ErrSnapshotGone); !changed || try == chain.ChainTries {
 			return done, err
 		}
 		err = nil // the writer has published a step meanwhile, or raised the floor
@@ -36,22 +37,22 @@ func Collect(ctx context.Context, b Bucket) (Collected, error) {
 // collectFor is one attempt of Collect. A table that was named, and that no step at the floor or above needs, is never named
 // again. What names it below the floor is deleted behind it.
 func collectFor(ctx context.Context, b Bucket, storeID uint64) (Collected, error) {
-	c, err := loadChain(ctx, b, storeID, 0)
-	if err != nil || c.state.Floor == 0 {
+	c, err := chain.LoadChain(ctx, b, storeID, 0)
+	if err != nil || c.State.Floor == 0 {
 		return Collected{}, err
 	}
-	c.epoch = c.step.Epoch
+	c.Epoch = c.Step.Epoch
 	named := make(map[uint64]bool)
 	for _, folder := range []string{object.StateFolder, object.StepFolder} {
 		for info, err := range b.List(ctx, folder, "") {
 			name, ok := ParseName(info.Name)
-			if err == nil && ok && name.Num < c.state.Floor {
+			if err == nil && ok && name.Num < c.State.Floor {
 				err = addNamedBy(c, ctx, b, name, named)
 			}
 			if err != nil {
 				return Collected{}, fmt.Errorf("remote: collection: %w", err)
 			}
-			if ok && name.Num >= c.state.Floor {
+			if ok && name.Num >= c.State.Floor {
 				break
 			}
 		}
@@ -68,18 +69,18 @@ func collectFor(ctx context.Context, b Bucket, storeID uint64) (Collected, error
 }
 
 // addNamedBy adds the tables and sidecars that a state or step names.
-func addNamedBy(c *chain, ctx context.Context, b Bucket, name Name, named map[uint64]bool) error {
+func addNamedBy(c *chain.Chain, ctx context.Context, b Bucket, name Name, named map[uint64]bool) error {
 	if name.Kind == KindStep {
-		step, err := readStep(ctx, b, c.storeID, name.Num)
+		step, err := chain.ReadStep(ctx, b, c.StoreID, name.Num)
 		if err != nil {
 			return bucket.IgnoreAbsence(err)
 		}
-		for _, num := range needsOf(step).files {
+		for _, num := range chain.NeedsOf(step).Files {
 			named[num] = true
 		}
 		return nil
 	}
-	state, err := readState(ctx, b, c.storeID, name.Num)
+	state, err := chain.ReadState(ctx, b, c.StoreID, name.Num)
 	if err != nil {
 		return bucket.IgnoreAbsence(err)
 	}

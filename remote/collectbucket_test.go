@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
@@ -57,7 +58,7 @@ func TestCollect_ByAnother(t *testing.T) {
 			}
 			// What is there is needed by a step that is kept. So the bucket is small if the oldest one is as old as it may be:
 			// the writer raises the floor each hour.
-			oldest, err := readStep(t.Context(), b.b, s.publish.chain.storeID, max(1, done.Floor))
+			oldest, err := chain.ReadStep(t.Context(), b.b, s.publish.chain.StoreID, max(1, done.Floor))
 			mustNil(t, err)
 			if age := time.Since(oldest.Written); age > s.opts.Retain+time.Hour+20*time.Minute {
 				t.Errorf("hour %d: step %d is kept, which is %v old", hour, oldest.N, age)

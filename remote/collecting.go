@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
@@ -36,9 +37,9 @@ type writtenState struct {
 
 // collected returns about when the bucket was collected last, or its first step was written: then the floor became older
 // than Options.Retain.
-func (o *opening) collected(c *chain) time.Time {
+func (o *opening) collected(c *chain.Chain) time.Time {
 	now := time.Now()
-	floor, err := readStep(o.ctx, o.b, o.id, max(c.step.Floor, 1))
+	floor, err := chain.ReadStep(o.ctx, o.b, o.id, max(c.Step.Floor, 1))
 	if err != nil || floor.Written.After(now) {
 		return time.Time{} // a clock was wrong, or somebody deletes steps: a collection looks
 	}
@@ -104,7 +105,7 @@ func (s *Store) collect(ctx context.Context, always bool) (Collected, error) {
 	}
 	defer c.mu.release()
 	k, err := s.choose(ctx, always)
-	for errors.Is(err, errOtherStep) { // it is the newest step now, and may need other objects
+	for errors.Is(err, chain.ErrOtherStep) { // it is the newest step now, and may need other objects
 		k, err = s.choose(ctx, always)
 	}
 	if err != nil || k == nil {
@@ -176,7 +177,7 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 	}
 	// Before a table is deleted there must be a step that no older copy of this directory has noted. There is one already if
 	// the floor was raised, unless an earlier attempt to publish it has failed.
-	for floor > p.chain.state.Floor || len(spare) > 0 && p.chain.n() <= noted {
+	for floor > p.chain.State.Floor || len(spare) > 0 && p.chain.N() <= noted {
 		if err := s.publishFloor(ctx, floor); err != nil {
 			return nil, s.superseded(ctx, err)
 		}
@@ -196,14 +197,14 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 // none ever. Programs that are called every few minutes, with a clock that is far ahead, would raise it each time otherwise.
 // All steps above the floor are there, and floors never sink, so it takes some requests. Requires: publish.mu.
 func (s *Store) raised(ctx context.Context) (at time.Time, err error) {
-	floor := s.publish.chain.state.Floor
+	floor := s.publish.chain.State.Floor
 	if floor == 0 {
 		return at, nil
 	}
-	last := s.publish.chain.step
-	for low, high := floor, s.publish.chain.n(); low < high; {
+	last := s.publish.chain.Step
+	for low, high := floor, s.publish.chain.N(); low < high; {
 		mid := low + (high-low)/2
-		step, err := readStep(ctx, s.bucket, s.id, mid)
+		step, err := chain.ReadStep(ctx, s.bucket, s.id, mid)
 		if err != nil {
 			return at, err
 		}
@@ -235,7 +236,7 @@ func (s *Store) age(step *Step) time.Duration {
 func (s *Store) stateNewest(ctx context.Context) error {
 	p := &s.publish
 	n := len(p.collector.states)
-	if now := p.chain.n(); now == p.collector.floor || n > 0 && p.collector.states[n-1].n == now {
+	if now := p.chain.N(); now == p.collector.floor || n > 0 && p.collector.states[n-1].n == now {
 		return nil
 	}
 	p.state = true
@@ -254,13 +255,13 @@ func (s *Store) localFiles() (map[uint64]bool, error) {
 }
 
 // superseded returns err, the error of a call that has not found something, or has found steps behind the newest one. If
-// another writer owns the store, this one is fenced. If it is an own step, the error wraps errOtherStep. Requires: publish.mu.
+// another writer owns the store, this one is fenced. If it is an own step, the error wraps chain.ErrOtherStep. Requires: publish.mu.
 func (s *Store) superseded(ctx context.Context, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrSnapshotGone) && !errors.Is(err, ErrFenced) || s.Err() != nil {
 		return err
 	}
 	c := s.publish.chain
-	behind := c.lookBehind(ctx, s.bucket, c.n())
+	behind := c.LookBehind(ctx, s.bucket, c.N())
 	if behind == nil {
 		return err
 	}
@@ -268,26 +269,26 @@ func (s *Store) superseded(ctx context.Context, err error) error {
 		return behind
 	}
 	// A PUT may arrive after all attempts to publish a step were given up.
-	switch step, rerr := readStep(ctx, s.bucket, s.id, c.n()+1); {
+	switch step, rerr := chain.ReadStep(ctx, s.bucket, s.id, c.N()+1); {
 	case rerr != nil && !errors.Is(rerr, fs.ErrNotExist):
 		return rerr
-	case rerr != nil || step.Epoch != c.epoch || step.Writer != c.writer:
+	case rerr != nil || step.Epoch != c.Epoch || step.Writer != c.Writer:
 		return s.fenced(behind)
 	default:
-		if aerr := c.apply(step); aerr != nil {
+		if aerr := c.Apply(step); aerr != nil {
 			return aerr
 		}
 		s.tellNewest()
-		return fmt.Errorf("%w: %w", errOtherStep, err)
+		return fmt.Errorf("%w: %w", chain.ErrOtherStep, err)
 	}
 }
 
 // tellNewest tells all who wait for it which step is the newest one. Requires: publish.mu.
 func (s *Store) tellNewest() {
-	now := s.publish.chain.step
+	now := s.publish.chain.Step
 	s.publishedSeq.Store(now.LastTableSeq)
 	s.ledger.published(now.LastTableSeq)
-	s.published(now, s.publish.chain.state.Tables.Version.NumTables())
+	s.published(now, s.publish.chain.State.Tables.Version.NumTables())
 }
 
 // notedStep returns the number of the last step that the directory has noted. It may not have been PUT.
@@ -300,14 +301,14 @@ func (s *Store) notedStep() uint64 {
 // publishFloor publishes a step that says nothing but the floor. Its errors are those of chain.publish. Requires: publish.mu.
 func (s *Store) publishFloor(ctx context.Context, floor uint64) error {
 	p := &s.publish
-	step := &Step{Written: time.Now(), Kind: StepPublish, Floor: floor, LastTableSeq: p.chain.step.LastTableSeq}
-	err := p.chain.publish(ctx, s.bucket, step, s.noteStep)
+	step := &Step{Written: time.Now(), Kind: StepPublish, Floor: floor, LastTableSeq: p.chain.Step.LastTableSeq}
+	err := p.chain.Publish(ctx, s.bucket, step, s.noteStep)
 	switch {
 	case errors.Is(err, ErrFenced):
 		return s.fenced(err)
 	case err == nil:
 		p.collector.floor = step.N
-	case !errors.Is(err, errOtherStep):
+	case !errors.Is(err, chain.ErrOtherStep):
 		return fmt.Errorf("remote: collection: %w", err)
 	}
 	s.tellNewest()

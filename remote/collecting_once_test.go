@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -60,7 +61,7 @@ func TestStore_Once(t *testing.T) {
 		// Only a process that was not closed leaves a fence, which stays for ever.
 		for info := range b.b.List(t.Context(), object.SegmentFolder, "") {
 			name, _ := ParseName(info.Name)
-			seg, err := readHead(t.Context(), b.b, storeID, object.Position{Log: name.Num, Offset: name.Offset})
+			seg, err := chain.ReadHead(t.Context(), b.b, storeID, object.Position{Log: name.Num, Offset: name.Offset})
 			if err == nil && seg.Kind == SegmentFence {
 				t.Errorf("%s is a fence", info.Name)
 			}
@@ -83,7 +84,7 @@ func TestStore_OnceClockAhead(t *testing.T) {
 			mustNil(t, s.Publish(t.Context()))
 			_, err = s.CollectDue(t.Context())
 			mustNil(t, err)
-			step, err := readStep(t.Context(), b, s.id, max(s.publish.chain.state.Floor, 1))
+			step, err := chain.ReadStep(t.Context(), b, s.id, max(s.publish.chain.State.Floor, 1))
 			mustNil(t, err)
 			mustNil(t, s.Close())
 			return step.Written

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
@@ -66,9 +67,9 @@ func TestStore_Retention(t *testing.T) {
 			t.Errorf("20 collections have read %d steps of %d", reads.Load(), steps)
 		}
 		check("after 20 hours")
-		c, err := loadChain(t.Context(), b.b, s.id, 0)
+		c, err := chain.LoadChain(t.Context(), b.b, s.id, 0)
 		mustNil(t, err)
-		floor, err := readStep(t.Context(), b.b, s.id, c.state.Floor)
+		floor, err := chain.ReadStep(t.Context(), b.b, s.id, c.State.Floor)
 		mustNil(t, err)
 		if age := time.Since(floor.Written); age < 4*time.Hour || age > 7*time.Hour {
 			t.Errorf("the oldest step that can be restored is of %v ago", age)
@@ -198,10 +199,10 @@ func TestStore_ShortLives(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 			}
 			time.Sleep(time.Second) // a collection may begin at the same moment
-			c, err := loadChain(t.Context(), b, s.id, 0)
+			c, err := chain.LoadChain(t.Context(), b, s.id, 0)
 			mustNil(t, err)
 			if life > 2 {
-				floor, err := readStep(t.Context(), b, s.id, max(c.state.Floor, 1))
+				floor, err := chain.ReadStep(t.Context(), b, s.id, max(c.State.Floor, 1))
 				mustNil(t, err)
 				if age := time.Since(floor.Written); age < 6*time.Hour || age > 9*time.Hour {
 					t.Errorf("life %d: the oldest step that can be restored is of %v ago", life, age)

@@ -1,8 +1,23 @@
 package remote
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/shaledb/shale/remote/internal/chain"
+)
 
 var (
+	// ErrFenced is wrapped by the errors of a writer that does not own its store any more: another one
+	// has claimed it, or the directory is an older copy. That is final, and nothing is merged. Reads of
+	// the local store go on. Restore the store into a new directory to write to it from here, and
+	// look with Salvage at what the old directory had not shipped.
+	ErrFenced = chain.ErrFenced
+
+	// ErrSnapshotGone is wrapped by the errors of reads, restores and pins of a state that the bucket does not keep any
+	// more: the time for which the owner retains states is over, or the pin has expired. Begin again with a newer
+	// state, and pin states that shall stay.
+	ErrSnapshotGone = chain.ErrSnapshotGone
+
 	// ErrNotEmpty is wrapped by the error of Open if the bucket has a store and the directory has none.
 	ErrNotEmpty = errors.New("the bucket has a store and the directory has none: restore it into the directory first")
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/vfs"
@@ -39,7 +40,7 @@ type follower struct {
 	most int64 // bytes of logs behind which nothing is read that the newest state does not need
 
 	pinned bool // nothing behind the state's extents may be shown
-	chain  *chain
+	chain  *chain.Chain
 	stale  bool // the directory lacks what the newest step says
 
 	manifest localManifest
@@ -79,7 +80,7 @@ func newFollower(b Bucket, storeID uint64, mem *vfs.Mem, files *tablefs.Tables, 
 const followDir = "db"
 
 // begin makes the directory, with a state in it. It reads all segments that follow.
-func (f *follower) begin(ctx context.Context, c *chain) error {
+func (f *follower) begin(ctx context.Context, c *chain.Chain) error {
 	f.chain, f.stale = c, true
 	if err := f.mem.MkdirAll(followDir); err != nil {
 		return err
@@ -93,8 +94,8 @@ func (f *follower) restart() {
 	f.held, f.logs = nil, make(map[uint64][]byte)
 	f.whole, f.unsure = false, false
 	f.at = object.RootPosition
-	if len(f.chain.state.Extents) > 0 {
-		f.at = object.Position{Log: f.chain.state.Extents[0].Log}
+	if len(f.chain.State.Extents) > 0 {
+		f.at = object.Position{Log: f.chain.State.Extents[0].Log}
 	}
 }
 
@@ -103,7 +104,7 @@ func (f *follower) restart() {
 func (f *follower) poll(ctx context.Context) (changed bool, err error) {
 	var damaged error
 	for {
-		step, err := f.chain.next(ctx, f.b)
+		step, err := f.chain.Next(ctx, f.b)
 		if errors.Is(err, ErrSnapshotGone) {
 			return f.reload(ctx)
 		}
@@ -130,7 +131,7 @@ func (f *follower) poll(ctx context.Context) (changed bool, err error) {
 
 // reload goes on from the newest state, because the steps after the present one are gone.
 func (f *follower) reload(ctx context.Context) (changed bool, err error) {
-	c, err := loadChain(ctx, f.b, f.storeID, 0)
+	c, err := chain.LoadChain(ctx, f.b, f.storeID, 0)
 	if err != nil {
 		return false, err
 	}
@@ -144,7 +145,7 @@ func (f *follower) reload(ctx context.Context) (changed bool, err error) {
 
 // takeStep makes the newest state that of the directory.
 func (f *follower) takeStep(ctx context.Context) error {
-	state := f.chain.state
+	state := f.chain.State
 	if err := f.files.Learn(ctx, state.Tables.Version); err != nil {
 		return err
 	}
@@ -169,8 +170,8 @@ func (f *follower) takeStep(ctx context.Context) error {
 // inTables returns a sequence number up to which the tables of the newest state have everything. That of the entries
 // alone does not say it, because a compaction sets the numbers of old entries to 0.
 func (f *follower) inTables() uint64 {
-	s := f.chain.state
-	seq := (&moment{state: s, step: f.chain.step}).reach()
+	s := f.chain.State
+	seq := (&moment{state: s, step: f.chain.Step}).reach()
 	for _, e := range s.Extents {
 		if e.Log < uint64(s.Tables.MinLog) {
 			seq = max(seq, e.LastSeq)
@@ -182,7 +183,7 @@ func (f *follower) inTables() uint64 {
 // readAhead reads the segments up to the end of the newest state's extents, many at a time. What follows is
 // read by takeSegments.
 func (f *follower) readAhead(ctx context.Context) error {
-	end := object.ShippedUpTo(f.chain.state)
+	end := object.ShippedUpTo(f.chain.State)
 	if !f.at.Before(end) {
 		return nil
 	}
@@ -200,7 +201,7 @@ var errManyLogs = errors.New("remote: the logs behind the newest step have more 
 
 // full reports whether there are too many logs in memory to read more than the newest state needs.
 func (f *follower) full() bool {
-	if f.at.Before(object.ShippedUpTo(f.chain.state)) {
+	if f.at.Before(object.ShippedUpTo(f.chain.State)) {
 		return false
 	}
 	sum := int64(0)
@@ -219,12 +220,12 @@ func (f *follower) full() bool {
 // readList reads the segments from f.at up to the end of what may be shown, or less if there are too many.
 func (f *follower) readList(ctx context.Context) error {
 	n := 0
-	for s, err := range (segmentList{b: f.b, storeID: f.storeID}).from(ctx, f.at) {
+	for s, err := range (chain.SegmentList{Bucket: f.b, StoreID: f.storeID}).From(ctx, f.at) {
 		if err != nil {
 			return f.segmentGone(ctx, err) // what is before it can be shown
 		}
 		f.hold(s.Segment)
-		if n++; n%fullEvery == 0 && f.full() || f.pinned && !f.at.Before(object.ShippedUpTo(f.chain.state)) {
+		if n++; n%fullEvery == 0 && f.full() || f.pinned && !f.at.Before(object.ShippedUpTo(f.chain.State)) {
 			return nil
 		}
 	}
@@ -237,7 +238,7 @@ func (f *follower) segmentGone(ctx context.Context, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := f.chain.checkFloor(ctx, f.b); err != nil && !f.pinned {
+	if err := f.chain.CheckFloor(ctx, f.b); err != nil && !f.pinned {
 		return err
 	}
 	return base.Corruption(f.at.String(), -1, "segment named by a step", tablefs.ErrNoObject)
@@ -248,9 +249,9 @@ func (f *follower) segmentGone(ctx context.Context, err error) error {
 func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 	before := f.last
 	for n := 1; len(f.held) == 0; n++ {
-		s, err := readSegment(ctx, f.b, f.storeID, f.at)
+		s, err := chain.ReadSegment(ctx, f.b, f.storeID, f.at)
 		if errors.Is(err, fs.ErrNotExist) {
-			if !f.at.Before(object.ShippedUpTo(f.chain.state)) {
+			if !f.at.Before(object.ShippedUpTo(f.chain.State)) {
 				break
 			}
 			err = f.segmentGone(ctx, err)
@@ -446,7 +447,7 @@ func (f *follower) clean() error {
 		}
 	}
 	if !f.stale {
-		f.files.Know(f.chain.state.Tables.Version)
+		f.files.Know(f.chain.State.Tables.Version)
 	}
 	return nil
 }

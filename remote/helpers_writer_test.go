@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/remote/internal/tablefs"
@@ -230,18 +231,18 @@ func (w *testWriter) upload(state *manifest.State) *manifest.Edit {
 // collect removes all that the newest step does not need, after a step that raises the floor.
 func (w *testWriter) collect() {
 	w.t.Helper()
-	c, err := loadChain(w.t.Context(), w.b, w.storeID, 0)
+	c, err := chain.LoadChain(w.t.Context(), w.b, w.storeID, 0)
 	mustNil(w.t, err)
-	src, err := c.state.Encode(nil)
+	src, err := c.State.Encode(nil)
 	mustNil(w.t, err)
-	mustNil(w.t, PutObject(w.t.Context(), w.b, c.state.Name(), src, true))
-	w.floor = c.n()
+	mustNil(w.t, PutObject(w.t.Context(), w.b, c.State.Name(), src, true))
+	w.floor = c.N()
 	w.publishKind(StepPublish)
-	state := c.state
+	state := c.State
 	keep := map[string]bool{IdentityName: true, StepName(w.step - 1): true, StepName(w.step): true, state.Name(): true}
-	newest, err := loadChain(w.t.Context(), w.b, w.storeID, 0)
+	newest, err := chain.LoadChain(w.t.Context(), w.b, w.storeID, 0)
 	mustNil(w.t, err)
-	for _, v := range []*manifest.Version{state.Tables.Version, newest.state.Tables.Version} {
+	for _, v := range []*manifest.Version{state.Tables.Version, newest.State.Tables.Version} {
 		for f := range tablefs.FilesOf(v) {
 			keep[f.Name()] = true
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"golang.org/x/sync/errgroup"
 )
@@ -43,7 +44,7 @@ func openHistory(ctx context.Context, b Bucket) (*history, error) {
 		return nil, err
 	}
 	h := &history{b: b, storeID: id}
-	if h.newest, err = newestStep(ctx, b, 0); err != nil {
+	if h.newest, err = chain.NewestStep(ctx, b, 0); err != nil {
 		return nil, err
 	}
 	if h.newest == 0 {
@@ -74,7 +75,7 @@ func openHistory(ctx context.Context, b Bucket) (*history, error) {
 
 // storeIn returns the id of the store in a bucket. If there is none, the error wraps fs.ErrNotExist.
 func storeIn(ctx context.Context, b Bucket) (uint64, error) {
-	id, err := readIdentity(ctx, b)
+	id, err := chain.ReadIdentity(ctx, b)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("remote: the bucket has no store: look at its name and prefix: %w", err)
 	}
@@ -87,7 +88,7 @@ func storeIn(ctx context.Context, b Bucket) (uint64, error) {
 // step reads step n, and returns nil if it is damaged. A step that is missing is damage: all at the floor and above
 // must be there.
 func (h *history) step(ctx context.Context, n uint64) (*Step, error) {
-	s, err := twice(func() (*Step, error) { return readStep(ctx, h.b, h.storeID, n) })
+	s, err := chain.Twice(func() (*Step, error) { return chain.ReadStep(ctx, h.b, h.storeID, n) })
 	return s, h.pass(missing(err, StepName(n), "step"))
 }
 
@@ -141,7 +142,7 @@ func (h *history) base(ctx context.Context, n uint64) (*State, error) {
 		if from > n {
 			continue
 		}
-		s, err := twice(func() (*State, error) { return readState(ctx, h.b, h.storeID, from) })
+		s, err := chain.Twice(func() (*State, error) { return chain.ReadState(ctx, h.b, h.storeID, from) })
 		if err = h.pass(missing(err, StateName(from), "state")); err != nil || s != nil {
 			return s, err
 		}

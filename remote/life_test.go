@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
@@ -325,7 +326,7 @@ func (s *shipped) upload(file, name string) {
 // extents returns the extents of the logs from minLog on, or the last one that there is.
 func (s *shipped) extents(minLog uint64) (all []Extent) {
 	var last *Extent
-	for seg, err := range (segmentList{b: s.b, storeID: s.storeID}).from(context.Background(), object.RootPosition) {
+	for seg, err := range (chain.SegmentList{Bucket: s.b, StoreID: s.storeID}).From(context.Background(), object.RootPosition) {
 		mustNil(s.t, err)
 		if seg.End() < object.LogHeader {
 			if last != nil && last.Log == seg.Log {

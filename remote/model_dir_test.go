@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
@@ -61,9 +62,9 @@ func (w *modelWriter) openCopy(writer uint64) {
 	var noted uint64
 	w.local, noted = modelDir{w.b}.read()
 	w.dir = false // the copy is in memory
-	c, err := claim(ctxModel, w.b, claimant{
-		storeID: remotetest.ExampleStore, writer: writer, now: modelNow, tries: 2,
-		note: func(newest *Step, epoch uint64) error {
+	c, err := chain.Claim(ctxModel, w.b, chain.Claimant{
+		StoreID: remotetest.ExampleStore, Writer: writer, Now: modelNow, Tries: 2,
+		Note: func(newest *Step, epoch uint64) error {
 			if newest.Writer != w.writer || newest.N != noted && newest.N+1 != noted {
 				return fmt.Errorf("the directory is an older copy: %w", ErrFenced)
 			}
@@ -71,9 +72,9 @@ func (w *modelWriter) openCopy(writer uint64) {
 		},
 	})
 	if err == nil {
-		w.m.believed(c.step)
-		w.m.claims = append(w.m.claims, c.epoch)
-		w.c, w.writer, w.noted = c, writer, c.n()
+		w.m.believed(c.Step)
+		w.m.claims = append(w.m.claims, c.Epoch)
+		w.c, w.writer, w.noted = c, writer, c.N()
 		if w.take() {
 			w.publishLocal()
 		}
@@ -87,7 +88,7 @@ func (w *modelWriter) publishLocal() {
 	edit := new(manifest.Edit)
 	tables := maps.Clone(w.local)
 	last := base.Seq(len(w.records) + 1)
-	for t := range w.c.state.Tables.Version.Tables() {
+	for t := range w.c.State.Tables.Version.Tables() {
 		if !tables[uint64(t.Num)] {
 			edit.Removed = append(edit.Removed, manifest.Removed{Level: 1, Num: t.Num})
 		}
@@ -116,8 +117,8 @@ func TestModel_Directory(t *testing.T) {
 		modelHistory(b, 1)
 		w := newModel(b, findOwner(b)).resume(b, "A")
 		dir := modelDir{b}
-		err := errors.Join(PutObject(ctxModel, b, TableName(orphan), []byte(strings.Join(w.records, " ")), false), dir.add(orphan), dir.note(w.c.n()))
-		for f := range tablefs.FilesOf(w.c.state.Tables.Version) {
+		err := errors.Join(PutObject(ctxModel, b, TableName(orphan), []byte(strings.Join(w.records, " ")), false), dir.add(orphan), dir.note(w.c.N()))
+		for f := range tablefs.FilesOf(w.c.State.Tables.Version) {
 			err = errors.Join(err, dir.add(f.Num))
 		}
 		if err != nil {

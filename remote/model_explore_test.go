@@ -142,7 +142,7 @@ func (e *exploration) start() state {
 	return s
 }
 
-// atOnce returns a call that makes no difference to others, and that no other can make a difference to, if an
+// AtOnce returns a call that makes no difference to others, and that no other can make a difference to, if an
 // actor is about to make one.
 func (e *exploration) atOnce(s *state) (move, bool) {
 	if e.sc.plain {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
@@ -137,7 +138,7 @@ func (c *bucketState) checkPin(p *Pin) error {
 	}
 	if there := c.find(p.Name()); there != nil || p.Expires.IsZero() { // otherwise it has expired
 		var kept *State
-		if kept, _, err = pinnedState(ctxModel, c.mem(), p); err == nil {
+		if kept, _, err = chain.PinnedState(ctxModel, c.mem(), p); err == nil {
 			err = checkNeeded(c.mem(), kept, true)
 		}
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
@@ -23,7 +24,7 @@ type modelWriter struct {
 	name   string
 	writer uint64
 
-	c       *chain
+	c       *chain.Chain
 	records []string        // all, in the order of the list
 	at      object.Position // where the next segment goes
 	logs    []Extent        // of the log that is written now, if something of it was shipped
@@ -75,13 +76,13 @@ func (m *model) digest() uint64 {
 
 // phase says that what w still does depends on nothing but its fields. done is what it has done last.
 func (w *modelWriter) phase(done string) {
-	step, err := w.c.step.Encode(nil)
-	state, err2 := w.c.state.Encode(step)
+	step, err := w.c.Step.Encode(nil)
+	state, err2 := w.c.State.Encode(step)
 	if err = errors.Join(err, err2); err != nil {
 		w.m.fail("%s %s: %w", w.name, done, err)
 	}
 	phase(w.b, mix(hashOf(string(state)), hashOf(fmt.Sprint(
-		done, w.name, w.writer, w.records, w.at, w.logs, w.file, w.upload, w.noted, w.dir, w.local, w.c.epoch, w.c.writer, w.c.needs, w.c.misses))))
+		done, w.name, w.writer, w.records, w.at, w.logs, w.file, w.upload, w.noted, w.dir, w.local, w.c.Epoch, w.c.Writer, w.c.Needs, w.c.Misses))))
 }
 
 func (m *model) fail(format string, args ...any) {
@@ -90,23 +91,23 @@ func (m *model) fail(format string, args ...any) {
 
 // readStore restores every step that can be restored, and returns the records of the newest state.
 func readStore(b Bucket) ([]string, error) {
-	newest, err := loadChain(ctxModel, b, remotetest.ExampleStore, 0)
+	newest, err := chain.LoadChain(ctxModel, b, remotetest.ExampleStore, 0)
 	if err != nil {
 		return nil, fmt.Errorf("the newest step can't be loaded: %w", err)
 	}
-	for n := max(1, newest.state.Floor); n < newest.n(); n++ {
-		c, err := loadChain(ctxModel, b, remotetest.ExampleStore, n)
+	for n := max(1, newest.State.Floor); n < newest.N(); n++ {
+		c, err := chain.LoadChain(ctxModel, b, remotetest.ExampleStore, n)
 		if err != nil {
-			return nil, fmt.Errorf("step %d, floor %d: %w", n, newest.state.Floor, err)
+			return nil, fmt.Errorf("step %d, floor %d: %w", n, newest.State.Floor, err)
 		}
-		if err := checkNeeded(b, c.state, false); err != nil {
-			return nil, fmt.Errorf("step %d, floor %d: %w", n, newest.state.Floor, err)
+		if err := checkNeeded(b, c.State, false); err != nil {
+			return nil, fmt.Errorf("step %d, floor %d: %w", n, newest.State.Floor, err)
 		}
 	}
-	if err := checkNeeded(b, newest.state, false); err != nil {
+	if err := checkNeeded(b, newest.State, false); err != nil {
 		return nil, fmt.Errorf("the newest step: %w", err)
 	}
-	return recordsOf(b, newest.state)
+	return recordsOf(b, newest.State)
 }
 
 // recordsOf returns the records of a state, and of everything in the list of segments behind it.
@@ -123,7 +124,7 @@ func recordsOf(b Bucket, s *State) ([]string, error) {
 	if len(s.Extents) > 0 {
 		from = object.Position{Log: s.Extents[0].Log}
 	}
-	for segment, err := range modelList(b).from(ctxModel, from) {
+	for segment, err := range modelList(b).From(ctxModel, from) {
 		if err != nil {
 			return nil, err
 		}
@@ -137,8 +138,8 @@ func recordsOf(b Bucket, s *State) ([]string, error) {
 }
 
 // modelList is the list of segments, which the goroutine of the caller reads: an actor has no other.
-func modelList(b Bucket) segmentList {
-	return segmentList{b: b, storeID: remotetest.ExampleStore, atOnce: 1}
+func modelList(b Bucket) chain.SegmentList {
+	return chain.SegmentList{Bucket: b, StoreID: remotetest.ExampleStore, AtOnce: 1}
 }
 
 // checkNeeded returns an error if something is missing that a restore of s reads.
@@ -152,26 +153,26 @@ func checkNeeded(b Bucket, s *State, pinned bool) error {
 	for _, e := range s.Extents {
 		at := object.Position{Log: e.Log}
 		for at.Offset < e.Length {
-			s, err := readHead(ctxModel, b, remotetest.ExampleStore, at)
+			s, err := chain.ReadHead(ctxModel, b, remotetest.ExampleStore, at)
 			if err != nil {
 				return err
 			}
-			at.Offset += s.length
+			at.Offset += s.Length
 		}
 	}
 	if pinned {
 		return nil
 	}
-	_, err := listEnd(ctxModel, b, remotetest.ExampleStore, s.Extents)
+	_, err := chain.ListEnd(ctxModel, b, remotetest.ExampleStore, s.Extents)
 	return err
 }
 
 // resume makes an actor out of an owner whose chain is in the bucket.
 func (m *model) resume(b Bucket, name string) *modelWriter {
 	w := *m.owner
-	chain, state := *w.c, *w.c.state
+	chain, state := *w.c, *w.c.State
 	w.m, w.b, w.name, w.c, w.records = m, b, name, &chain, slices.Clone(w.records)
-	w.c.state = &state
+	w.c.State = &state
 	return &w
 }
 
@@ -179,29 +180,29 @@ func (m *model) resume(b Bucket, name string) *modelWriter {
 func findOwner(b Bucket) *modelWriter {
 	w := new(modelWriter)
 	var err error
-	w.c, err = loadChain(ctxModel, b, remotetest.ExampleStore, 0)
+	w.c, err = chain.LoadChain(ctxModel, b, remotetest.ExampleStore, 0)
 	if err != nil {
 		panic(err)
 	}
-	w.c.epoch, w.c.writer, w.c.now = w.c.step.Epoch, w.c.step.Writer, modelNow
-	w.writer = w.c.writer
-	if w.records, err = recordsOf(b, w.c.state); err != nil {
+	w.c.Epoch, w.c.Writer, w.c.Now = w.c.Step.Epoch, w.c.Step.Writer, modelNow
+	w.writer = w.c.Writer
+	if w.records, err = recordsOf(b, w.c.State); err != nil {
 		panic(err)
 	}
 	w.at = object.RootPosition
-	if e := w.c.state.Extents; len(e) > 0 {
+	if e := w.c.State.Extents; len(e) > 0 {
 		w.at = object.Position{Log: e[0].Log}
 	}
-	for s, err := range modelList(b).from(ctxModel, w.at) {
+	for s, err := range modelList(b).From(ctxModel, w.at) {
 		if err != nil {
 			panic(err)
 		}
-		w.at = s.after()
-		if s.length > 0 {
-			w.logs = []Extent{{Log: s.Log, Length: s.end().Offset}}
+		w.at = s.After()
+		if s.Length > 0 {
+			w.logs = []Extent{{Log: s.Log, Length: s.BodyEnd().Offset}}
 		}
 	}
-	w.file, w.noted = w.c.epoch<<EpochShift+1000, w.c.n()
+	w.file, w.noted = w.c.Epoch<<EpochShift+1000, w.c.N()
 	return w
 }
 
@@ -220,7 +221,7 @@ func (w *modelWriter) ship(kind SegmentKind) bool {
 	if kind == SegmentSeal {
 		s.Next = w.at.Log + 1
 	}
-	there, err := putSegment(ctxModel, w.b, s)
+	there, err := chain.PutSegment(ctxModel, w.b, s)
 	if err != nil {
 		return false
 	}
@@ -237,9 +238,9 @@ func (w *modelWriter) ship(kind SegmentKind) bool {
 // handOver ends the list of segments of w for good, as Store.handOver does.
 func (w *modelWriter) handOver() {
 	seq := uint64(len(w.records))
-	_, _ = putSegment(ctxModel, w.b, &Segment{
+	_, _ = chain.PutSegment(ctxModel, w.b, &Segment{
 		StoreID: remotetest.ExampleStore, Log: w.at.Log, Offset: w.at.Offset, FirstSeq: seq + 1, LastSeq: seq, Written: remotetest.ExampleTime,
-		Kind: SegmentSeal, Next: object.AnchorOf(w.c.epoch + 1).Log,
+		Kind: SegmentSeal, Next: object.AnchorOf(w.c.Epoch + 1).Log,
 	})
 }
 
@@ -266,7 +267,7 @@ func (w *modelWriter) publish(floor uint64) bool {
 		MinSeq: 1, MaxSeq: last, Entries: 1, Keys: 1,
 	}
 	edit := &manifest.Edit{Added: []manifest.Added{{Level: 1, Run: w.file, Table: table}}}
-	for t := range w.c.state.Tables.Version.Tables() {
+	for t := range w.c.State.Tables.Version.Tables() {
 		edit.Removed = append(edit.Removed, manifest.Removed{Level: 1, Num: t.Num})
 	}
 	if !w.step(&Step{Edit: edit, Extents: w.logs, LastTableSeq: uint64(last), Floor: floor}) {
@@ -281,14 +282,14 @@ func (w *modelWriter) publish(floor uint64) bool {
 func (w *modelWriter) step(s *Step) bool {
 	s.Written = remotetest.ExampleTime
 	if len(s.Extents) == 0 {
-		s.Extents = w.c.state.Extents
+		s.Extents = w.c.State.Extents
 	}
-	err := w.c.publish(ctxModel, w.b, s, w.note)
+	err := w.c.Publish(ctxModel, w.b, s, w.note)
 	if err != nil && !errors.Is(err, ErrFenced) && !errors.Is(err, errLost) {
 		w.m.fail("%s publishes: %w", w.name, err)
 	}
 	if err == nil {
-		w.m.believed(w.c.step)
+		w.m.believed(w.c.Step)
 	}
 	return err == nil
 }
@@ -315,8 +316,8 @@ func (m *model) believed(s *Step) {
 func (w *modelWriter) claim(writer uint64) bool {
 	w.writer = writer
 	var err error
-	w.c, err = claim(ctxModel, w.b, claimant{
-		storeID: remotetest.ExampleStore, writer: writer, now: modelNow, tries: 2, note: func(*Step, uint64) error { return nil },
+	w.c, err = chain.Claim(ctxModel, w.b, chain.Claimant{
+		StoreID: remotetest.ExampleStore, Writer: writer, Now: modelNow, Tries: 2, Note: func(*Step, uint64) error { return nil },
 	})
 	if errors.Is(err, ErrFenced) {
 		return false
@@ -325,9 +326,9 @@ func (w *modelWriter) claim(writer uint64) bool {
 		w.m.fail("%s claims: %w", w.name, err)
 		return false
 	}
-	w.m.believed(w.c.step)
-	w.m.claims = append(w.m.claims, w.c.epoch)
-	w.file = w.c.epoch << EpochShift
+	w.m.believed(w.c.Step)
+	w.m.claims = append(w.m.claims, w.c.Epoch)
+	w.file = w.c.Epoch << EpochShift
 	w.phase("claims")
 	return true
 }
@@ -336,9 +337,9 @@ func (w *modelWriter) claim(writer uint64) bool {
 // what the log has beyond the bucket, and goes on in a log of the new epoch.
 func (w *modelWriter) goOn(writer uint64) {
 	noted := w.writer
-	c, err := claim(ctxModel, w.b, claimant{
-		storeID: remotetest.ExampleStore, writer: writer, now: modelNow, tries: 2,
-		note: func(newest *Step, epoch uint64) error {
+	c, err := chain.Claim(ctxModel, w.b, chain.Claimant{
+		StoreID: remotetest.ExampleStore, Writer: writer, Now: modelNow, Tries: 2,
+		Note: func(newest *Step, epoch uint64) error {
 			if newest.Writer != noted {
 				return fmt.Errorf("the directory is a copy: %w", ErrFenced)
 			}
@@ -351,17 +352,17 @@ func (w *modelWriter) goOn(writer uint64) {
 		}
 		return
 	}
-	w.m.believed(c.step)
-	w.m.claims = append(w.m.claims, c.epoch)
-	w.c, w.writer, w.file = c, writer, c.epoch<<EpochShift+100
+	w.m.believed(c.Step)
+	w.m.claims = append(w.m.claims, c.Epoch)
+	w.c, w.writer, w.file = c, writer, c.Epoch<<EpochShift+100
 	// The log has the record of the call that failed, and one more.
 	seq := uint64(len(w.records))
 	records := fmt.Sprintf("%s%d %s%d", w.name, seq, w.name, seq+1)
 	s := &Segment{
 		StoreID: remotetest.ExampleStore, Log: w.at.Log, Offset: w.at.Offset, FirstSeq: seq + 1, LastSeq: seq + 2,
-		Written: remotetest.ExampleTime, Kind: SegmentSeal, Next: c.epoch<<EpochShift + 1, Body: []byte(padding + records),
+		Written: remotetest.ExampleTime, Kind: SegmentSeal, Next: c.Epoch<<EpochShift + 1, Body: []byte(padding + records),
 	}
-	there, err := putSegment(ctxModel, w.b, s)
+	there, err := chain.PutSegment(ctxModel, w.b, s)
 	if err != nil {
 		return
 	}
@@ -388,8 +389,8 @@ func (w *modelWriter) acknowledge(records ...string) {
 
 // take fences the others, reads what they have left, and writes the anchor.
 func (w *modelWriter) take() bool {
-	w.c.atOnce = 1
-	if _, err := w.c.fence(ctxModel, w.b, object.Position{}); err != nil {
+	w.c.AtOnce = 1
+	if _, err := w.c.Fence(ctxModel, w.b, object.Position{}); err != nil {
 		if !errors.Is(err, ErrFenced) {
 			w.m.fail("%s fences: %w", w.name, err)
 		}
@@ -397,7 +398,7 @@ func (w *modelWriter) take() bool {
 	}
 	// Restore has tests of its own. Here it counts what is there at this time.
 	var err error
-	if w.records, err = recordsOf(readOnly{w.b}, w.c.state); err != nil {
+	if w.records, err = recordsOf(readOnly{w.b}, w.c.State); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			w.m.fail("%s recovers: %w", w.name, err)
 		}
@@ -409,11 +410,11 @@ func (w *modelWriter) take() bool {
 // takeWarm is take of a reader that has read everything before, and after the fence only what has come since.
 func (w *modelWriter) takeWarm() bool {
 	last := w.at // resume has found it, with the records
-	w.c.atOnce = 1
-	if _, err := w.c.fence(ctxModel, w.b, object.Position{}); err != nil {
+	w.c.AtOnce = 1
+	if _, err := w.c.Fence(ctxModel, w.b, object.Position{}); err != nil {
 		return false
 	}
-	for s, err := range modelList(w.b).from(ctxModel, last) {
+	for s, err := range modelList(w.b).From(ctxModel, last) {
 		if err != nil {
 			return false
 		}
@@ -424,10 +425,10 @@ func (w *modelWriter) takeWarm() bool {
 
 // anchor writes the anchor and begins a log.
 func (w *modelWriter) anchor() bool {
-	first := w.c.epoch<<EpochShift + 1
+	first := w.c.Epoch<<EpochShift + 1
 	w.file = first
 	anchor := anchorSegment(w.c, first, uint64(len(w.records)))
-	if _, err := putSegment(ctxModel, w.b, anchor); err != nil {
+	if _, err := chain.PutSegment(ctxModel, w.b, anchor); err != nil {
 		return false
 	}
 	w.at, w.logs = object.AfterSegment(anchor), nil
@@ -442,7 +443,7 @@ func (readOnly) Delete(context.Context, string) error { panic("recovery deletes"
 
 // collect raises the floor to the newest step, and collects.
 func (w *modelWriter) collect(now time.Time) bool {
-	if err := w.c.putState(ctxModel, w.b); err != nil {
+	if err := w.c.PutState(ctxModel, w.b); err != nil {
 		return false
 	}
 	floor, _, err := chooseFloor(w.c, ctxModel, w.b, 0, since(remotetest.ExampleTime))
@@ -459,8 +460,8 @@ func (w *modelWriter) delete(floor uint64, now time.Time) bool {
 		local, _ = modelDir{w.b}.read()
 	}
 	spare, err := spareFiles(w.c, ctxModel, w.b, func(num uint64) bool { return num == w.upload || local[num] })
-	for err == nil && (floor > w.c.state.Floor || w.c.n() <= noted) {
-		if !w.step(&Step{Floor: floor, LastTableSeq: w.c.step.LastTableSeq}) {
+	for err == nil && (floor > w.c.State.Floor || w.c.N() <= noted) {
+		if !w.step(&Step{Floor: floor, LastTableSeq: w.c.Step.LastTableSeq}) {
 			return false
 		}
 	}
@@ -486,8 +487,8 @@ type modelReader struct {
 // pin pins a step, 0 for the newest, and notes the pin.
 func (r *modelReader) pin(step uint64, lasts time.Duration) *Pin {
 	r.drawn += 100
-	p, err := pin(ctxModel, r.b, remotetest.ExampleStore, "pin", pinOptions{
-		Step: step, Lasts: lasts, now: modelNow, draw: func() uint64 { return r.drawn },
+	p, err := chain.Pin(ctxModel, r.b, remotetest.ExampleStore, "pin", chain.PinOptions{
+		Step: step, Lasts: lasts, Now: modelNow, Draw: func() uint64 { return r.drawn },
 	})
 	if err != nil {
 		if !errors.Is(err, ErrSnapshotGone) && !errors.Is(err, fs.ErrNotExist) {
@@ -501,7 +502,7 @@ func (r *modelReader) pin(step uint64, lasts time.Duration) *Pin {
 
 // renew renews a pin and notes the new one.
 func (r *modelReader) renew(p *Pin, now time.Time) *Pin {
-	next, err := renewPin(ctxModel, r.b, p, time.Hour, now)
+	next, err := chain.RenewPin(ctxModel, r.b, p, time.Hour, now)
 	if err != nil {
 		if !errors.Is(err, ErrSnapshotGone) {
 			r.m.fail("renew: %w", err)
@@ -515,15 +516,15 @@ func (r *modelReader) renew(p *Pin, now time.Time) *Pin {
 // unpin gives up a pin.
 func (r *modelReader) unpin(p *Pin) {
 	r.m.pins = slices.DeleteFunc(slices.Clone(r.m.pins), func(o *Pin) bool { return o == p })
-	if err := unpin(ctxModel, r.b, p.Label); err != nil {
+	if err := chain.Unpin(ctxModel, r.b, p.Label); err != nil {
 		r.m.fail("unpin: %w", err)
 	}
 }
 
 // follow reads the next steps, as many as there are, but at most n.
-func (r *modelReader) follow(c *chain, n int) {
+func (r *modelReader) follow(c *chain.Chain, n int) {
 	for range n {
-		step, err := c.next(ctxModel, r.b)
+		step, err := c.Next(ctxModel, r.b)
 		if err != nil && !errors.Is(err, ErrSnapshotGone) {
 			r.m.fail("a reader follows: %w", err)
 		}
@@ -535,13 +536,13 @@ func (r *modelReader) follow(c *chain, n int) {
 }
 
 // load loads the newest step.
-func (r *modelReader) load() *chain {
-	c, err := loadChain(ctxModel, r.b, remotetest.ExampleStore, 0)
+func (r *modelReader) load() *chain.Chain {
+	c, err := chain.LoadChain(ctxModel, r.b, remotetest.ExampleStore, 0)
 	if err != nil {
 		r.m.fail("a reader begins: %w", err)
 		return nil
 	}
-	r.m.believed(c.step)
+	r.m.believed(c.Step)
 	return c
 }
 

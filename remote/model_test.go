@@ -151,7 +151,7 @@ func claimsPart(name string, writer uint64) part {
 	return func(m *model, b Bucket) {
 		a := &modelWriter{m: m, b: b, name: name}
 		if a.claim(writer) {
-			a.step(&Step{LastTableSeq: a.c.step.LastTableSeq})
+			a.step(&Step{LastTableSeq: a.c.Step.LastTableSeq})
 		}
 	}
 }
@@ -233,7 +233,7 @@ func TestModel_Readers(t *testing.T) {
 	collects := successorPart(func(a *modelWriter) { _ = a.publish(0) && a.collect(noPins) })
 	follows := func(m *model, b Bucket) {
 		c := *m.resume(b, "R").c
-		c.epoch, c.writer = 0, 0
+		c.Epoch, c.Writer = 0, 0
 		(&modelReader{m: m, b: b}).follow(&c, 3)
 	}
 	begins := readerPart(func(r *modelReader) {

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -70,7 +71,7 @@ type opening struct {
 	b   *buckets.Retry
 
 	local  *manifest.State // of the directory; nil: it has no store
-	before *chain          // up to the newest step, if there is one
+	before *chain.Chain    // up to the newest step, if there is one
 	found  *notes          // of the directory; nil: it has none
 	first  object.Position // up to where the logs of the directory were shipped when it was opened
 	more   int64           // bytes of logs that were shipped after what was restored into the directory
@@ -99,7 +100,7 @@ func (o *opening) probe() error { return buckets.Probe(o.ctx, o.b, o.found == ni
 
 // identify finds out which store the directory and the bucket have. It makes both if there are none.
 func (o *opening) identify() error {
-	there, err := readIdentity(o.ctx, o.b)
+	there, err := chain.ReadIdentity(o.ctx, o.b)
 	unused := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !unused {
 		return err
@@ -172,7 +173,7 @@ func putIdentity(ctx context.Context, b Bucket, i *Identity) (*Identity, error) 
 	}
 	err = PutObject(ctx, b, IdentityName, data, true)
 	if errors.Is(err, ErrExists) {
-		return readIdentity(ctx, b)
+		return chain.ReadIdentity(ctx, b)
 	}
 	return i, err
 }
@@ -180,11 +181,11 @@ func putIdentity(ctx context.Context, b Bucket, i *Identity) (*Identity, error) 
 // compare checks that the directory may go on from the newest step.
 func (o *opening) compare() error {
 	var err error
-	o.before, err = loadChain(o.ctx, o.b, o.id, 0)
+	o.before, err = chain.LoadChain(o.ctx, o.b, o.id, 0)
 	if err != nil {
 		return err
 	}
-	newest, n := o.before.step, o.found
+	newest, n := o.before.Step, o.found
 	if newest == nil { // nobody has claimed the store yet
 		o.ship.at = object.RootPosition
 		return nil
@@ -206,7 +207,7 @@ func (o *opening) compare() error {
 	err = o.walk()
 	if errors.Is(err, fs.ErrNotExist) {
 		// Only an owner deletes segments, and only if a later step does not need them.
-		if n, nerr := newestStep(o.ctx, o.b, newest.N); nerr == nil && n != newest.N {
+		if n, nerr := chain.NewestStep(o.ctx, o.b, newest.N); nerr == nil && n != newest.N {
 			return fmt.Errorf("%w: it has written step %d meanwhile: restore into a new directory, and see with Salvage what this one had not shipped", ErrFenced, n)
 		}
 	}
@@ -217,14 +218,14 @@ func (o *opening) compare() error {
 // must have been restored into it.
 func (o *opening) walk() error {
 	h := &o.ship
-	h.extents = slices.Clone(o.before.state.Extents)
+	h.extents = slices.Clone(o.before.State.Extents)
 	if n := len(h.extents); n > 0 {
 		last := h.extents[n-1]
 		h.lastSeq = last.LastSeq
 		o.noteLost(object.ExtentEnd(last), last.LastSeq)
 	}
 	var err error
-	h.at, err = listEnd(o.ctx, o.b, o.id, h.extents)
+	h.at, err = chain.ListEnd(o.ctx, o.b, o.id, h.extents)
 	if err != nil {
 		return err
 	}
@@ -239,7 +240,7 @@ func (o *opening) walk() error {
 
 // pass takes in the segments from the next place up.
 func (o *opening) pass() error {
-	for s, err := range (segmentList{b: o.b, storeID: o.id, heads: true}).from(o.ctx, o.ship.at) {
+	for s, err := range (chain.SegmentList{Bucket: o.b, StoreID: o.id, Heads: true}).From(o.ctx, o.ship.at) {
 		if err == nil {
 			err = o.passOne(s)
 		}
@@ -251,23 +252,23 @@ func (o *opening) pass() error {
 }
 
 // passOne takes in the segment at the next place.
-func (o *opening) passOne(s listed) error {
+func (o *opening) passOne(s chain.Listed) error {
 	if o.found.Restored {
-		if !s.at().Before(o.found.Shipped) {
-			o.more += s.length
+		if !s.At().Before(o.found.Shipped) {
+			o.more += s.Length
 		}
 	} else if err := o.isOurs(s); err != nil {
 		return err
 	}
-	o.noteLost(s.end(), s.LastSeq)
+	o.noteLost(s.BodyEnd(), s.LastSeq)
 	h := &o.ship
 	h.passed++
 	if s.FirstSeq > h.lastSeq+1 {
 		h.missing.Store(max(h.missing.Load(), s.FirstSeq-1))
 	}
-	h.extents = extended(h.extents, s.Segment, s.end().Offset)
+	h.extents = extended(h.extents, s.Segment, s.BodyEnd().Offset)
 	h.lastSeq = max(h.lastSeq, s.LastSeq)
-	h.at = s.after()
+	h.at = s.After()
 	return nil
 }
 
@@ -282,17 +283,17 @@ func (o *opening) noteLost(end object.Position, seq uint64) {
 }
 
 // isOurs returns an error unless the directory has the bytes of a segment, or has had them.
-func (o *opening) isOurs(s listed) error {
-	noted := s.at().Before(o.found.Shipped)
+func (o *opening) isOurs(s chain.Listed) error {
+	noted := s.At().Before(o.found.Shipped)
 	if s.Kind == SegmentFence && !noted && s.Next != object.AnchorOf(o.found.Epoch).Log && s.Next != object.AnchorOf(o.epoch).Log { // the last two are its own
 		return fmt.Errorf("%w: its fence %s ends the logs of this directory; restore into a new one, and see with Salvage what this one had not shipped",
 			ErrFenced, s.Name())
 	}
-	if s.length == 0 || !o.found.Shipped.Before(s.end()) {
+	if s.Length == 0 || !o.found.Shipped.Before(s.BodyEnd()) {
 		return nil // the directory has noted it, and may have let go of the log
 	}
-	have, ok, err := o.logs.sum(s.Log, s.Offset, s.end().Offset)
-	if err == nil && (!ok || have != s.sum) {
+	have, ok, err := o.logs.sum(s.Log, s.Offset, s.BodyEnd().Offset)
+	if err == nil && (!ok || have != s.Sum) {
 		err = fmt.Errorf("%w: the directory does not have the writes of %s; it is an older copy, or its logs were removed: restore into a new directory, and see with Salvage what this one had not shipped",
 			ErrFenced, s.Name())
 	}
@@ -304,11 +305,11 @@ var errFaster = errors.New("it has claimed it at the same time")
 
 // noteClaim notes that the store is about to be claimed behind the step newest.
 func (o *opening) noteClaim(newest *Step, epoch uint64) error {
-	before := o.before.step
+	before := o.before.Step
 	if (newest == nil) != (before == nil) || newest != nil && (newest.N != before.N || newest.Writer != before.Writer) {
 		return errFaster
 	}
-	o.notes = notes{StoreID: o.id, Step: o.before.n() + 1, Writer: o.writer, Epoch: epoch, Shipped: o.ship.at, LastSeq: o.ship.lastSeq}
+	o.notes = notes{StoreID: o.id, Step: o.before.N() + 1, Writer: o.writer, Epoch: epoch, Shipped: o.ship.at, LastSeq: o.ship.lastSeq}
 	if before != nil {
 		o.notes.Before, o.notes.BeforeWriter, o.notes.Restored = before.N, before.Writer, o.found.Restored
 	}
@@ -333,26 +334,26 @@ const mostClaims = 64
 // claim makes this writer the owner.
 func (o *opening) claim() error {
 	newest := *o.before
-	w := claimant{
-		storeID: o.id, writer: o.writer, now: time.Now, note: o.noteClaim,
-		least: uint64(o.local.NextFileNum-1)>>EpochShift + 1, newest: &newest,
+	w := chain.Claimant{
+		StoreID: o.id, Writer: o.writer, Now: time.Now, Note: o.noteClaim,
+		Least: uint64(o.local.NextFileNum-1)>>EpochShift + 1, Newest: &newest,
 	}
-	if o.before.state.Tables.MinLog == 0 {
+	if o.before.State.Tables.MinLog == 0 {
 		// No tables are published yet, which may take many lives of the writer. The next one need not read what this one
 		// has read. All extents stay: a restore must find that the list begins with writes that it lacks.
-		w.extents = slices.Clone(o.ship.extents)
+		w.Extents = slices.Clone(o.ship.extents)
 	}
-	c, err := claim(o.ctx, o.b, w)
+	c, err := chain.Claim(o.ctx, o.b, w)
 	if errors.Is(err, errFaster) {
 		return fmt.Errorf("%w: %w", ErrFenced, err)
 	}
 	if err != nil {
 		return err
 	}
-	o.publish.chain, o.epoch = c, c.epoch
+	o.publish.chain, o.epoch = c, c.Epoch
 	o.publish.collector.looked = o.collected(c)
-	o.publish.state = c.n()-c.stated >= mostClaims
-	o.publishedSeq.Store(c.step.LastTableSeq)
+	o.publish.state = c.N()-c.Stated >= mostClaims
+	o.publishedSeq.Store(c.Step.LastTableSeq)
 	return nil
 }
 
@@ -361,13 +362,13 @@ func (o *opening) claim() error {
 // would stand where the fence is, and fences are never deleted. What they have shipped is in this
 // directory, or else they go on writing and this Open has come too early.
 func (o *opening) takeOver() error {
-	if o.before.step == nil {
+	if o.before.Step == nil {
 		return nil // there is no earlier writer
 	}
 	if o.first = o.ship.at; o.found.Shipped.Before(o.first) {
 		o.first = o.found.Shipped // the list may go on in this epoch already: see handOver
 	}
-	if _, err := o.publish.chain.fence(o.ctx, o.b, o.ship.at); err != nil {
+	if _, err := o.publish.chain.Fence(o.ctx, o.b, o.ship.at); err != nil {
 		return err
 	}
 	if err := o.pass(); err != nil { // up to the fence
@@ -385,7 +386,7 @@ func (o *opening) takeOver() error {
 	return writeNotes(o.fs, o.dir, &o.notes)
 }
 
-// firstLog returns the first log that must stay.
+// FirstLog returns the first log that must stay.
 func (o *opening) firstLog() uint64 {
 	if o.first.Log > 0 {
 		return o.first.Log // Salvage can list what was not shipped, until that is published
@@ -419,10 +420,10 @@ func (o *opening) openLocal() error {
 
 // begun takes in what the local store has, and begins the list of this epoch.
 func (o *opening) begun() error {
-	o.status = Status{StoreID: o.id, Epoch: o.epoch, Step: o.publish.chain.n(), Time: o.publish.chain.step.Written, Tables: o.publish.chain.state.Tables.Version.NumTables()}
+	o.status = Status{StoreID: o.id, Epoch: o.epoch, Step: o.publish.chain.N(), Time: o.publish.chain.Step.Written, Tables: o.publish.chain.State.Tables.Version.NumTables()}
 	l, last := &o.ledger, o.db.LogPosition().LastSeq // nobody else has the ledger yet
 	l.lastSeq, l.segments = max(last, o.ship.lastSeq), o.ship.lastSeq
-	l.tables, l.missing = o.publish.chain.step.LastTableSeq, o.ship.missing.Load()
+	l.tables, l.missing = o.publish.chain.Step.LastTableSeq, o.ship.missing.Load()
 	if o.hasUnpublished() {
 		l.missing = last
 	}
@@ -437,7 +438,7 @@ func (o *opening) begun() error {
 // hasUnpublished reports whether the directory has other tables than the newest step. An earlier process may have shipped
 // the mark of an ingestion whose tables are among them: the headers of segments do not say that.
 func (o *opening) hasUnpublished() bool {
-	d := diff(o.publish.chain.state.Tables.Version, o.local.Version)
+	d := diff(o.publish.chain.State.Tables.Version, o.local.Version)
 	return len(d.Added)+len(d.Removed) > 0
 }
 

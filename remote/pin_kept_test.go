@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
@@ -49,7 +50,7 @@ func TestPin_BelowFloor(t *testing.T) {
 	b := NewMem()
 	s, had := pinnedLife(t, b, 23, func(step uint64) bool { return step%4 == 3 || step == 10 })
 	collectAll(t, s)
-	floor := s.publish.chain.state.Floor
+	floor := s.publish.chain.State.Floor
 	check := func(what string) {
 		t.Helper()
 		report, err := Verify(t.Context(), b, true)
@@ -60,7 +61,7 @@ func TestPin_BelowFloor(t *testing.T) {
 		pins, err := Pins(t.Context(), s.bucket)
 		mustNil(t, err)
 		for _, p := range pins {
-			name, _, _ := splitLabel(p.Label)
+			name, _, _ := chain.SplitLabel(p.Label)
 			sameMap(t, what+": "+p.Label, restoredPin(t, b, name), had[p.N])
 		}
 	}
@@ -87,17 +88,17 @@ func TestPin_BelowFloor(t *testing.T) {
 func TestPin_OfAStray(t *testing.T) {
 	b := NewMem()
 	s, _ := pinnedLife(t, b, 12, func(step uint64) bool { return step == 7 })
-	p, err := findPin(t.Context(), b, s.id, "at-h")
+	p, err := chain.FindPin(t.Context(), b, s.id, "at-h")
 	mustNil(t, err)
-	step, err := readStep(t.Context(), b, s.id, 7)
+	step, err := chain.ReadStep(t.Context(), b, s.id, 7)
 	mustNil(t, err)
-	state, _, err := pinnedState(t.Context(), b, p)
+	state, _, err := chain.PinnedState(t.Context(), b, p)
 	mustNil(t, err)
-	mustNil(t, unpin(t.Context(), b, p.Label))
+	mustNil(t, chain.Unpin(t.Context(), b, p.Label))
 	collectAll(t, s)
 	check := func(what string) {
 		t.Helper()
-		if _, _, err := pinnedState(t.Context(), b, p); !errors.Is(err, ErrSnapshotGone) {
+		if _, _, err := chain.PinnedState(t.Context(), b, p); !errors.Is(err, ErrSnapshotGone) {
 			t.Errorf("%s: %v", what, err)
 		}
 		report, err := Verify(t.Context(), b, false)
@@ -105,14 +106,14 @@ func TestPin_OfAStray(t *testing.T) {
 			t.Errorf("%s: %v", what, report.Findings)
 		}
 	}
-	mustNil(t, putPin(t.Context(), b, p, true))
+	mustNil(t, chain.PutPin(t.Context(), b, p, true))
 	check("late")
 	if _, err := s.Collect(t.Context()); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a collection: %v", err)
 	}
-	mustNil(t, unpin(t.Context(), b, p.Label))
+	mustNil(t, chain.Unpin(t.Context(), b, p.Label))
 	p.Expires = time.Now().Add(time.Hour)
-	mustNil(t, putPin(t.Context(), b, p, true))
+	mustNil(t, chain.PutPin(t.Context(), b, p, true))
 	collectAll(t, s)
 	// What stands there now is another writer's.
 	other := *step
@@ -137,7 +138,7 @@ func TestPin_OfAStray(t *testing.T) {
 func TestPin_LeftByAShipper(t *testing.T) {
 	b := newHooked(NewMem())
 	s, _ := pinnedLife(t, b, 12, func(uint64) bool { return false })
-	c, err := loadChain(t.Context(), b, s.id, 7)
+	c, err := chain.LoadChain(t.Context(), b, s.id, 7)
 	mustNil(t, err)
 	collectAll(t, s)
 	b.hook(func(call, _ string) error {
@@ -146,7 +147,7 @@ func TestPin_LeftByAShipper(t *testing.T) {
 		}
 		return nil
 	}, nil)
-	if _, err := c.pin(t.Context(), b, "late", pinOptions{}); !errors.Is(err, ErrSnapshotGone) {
+	if _, err := c.Pin(t.Context(), b, "late", chain.PinOptions{}); !errors.Is(err, ErrSnapshotGone) {
 		t.Fatalf("a pin below the floor: %v", err)
 	}
 	if names := remotetest.NamesOf(t, b.b, object.PinFolder); len(names) != 1 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/chain"
 )
 
 // PinOptions says what a pin keeps, and for how long.
@@ -32,7 +33,7 @@ func CreatePin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, 
 	if err != nil {
 		return nil, err
 	}
-	return pin(ctx, b, storeID, name, pinOptions{Step: o.Step, Owner: o.Owner, Lasts: o.Lasts})
+	return chain.Pin(ctx, b, storeID, name, chain.PinOptions{Step: o.Step, Owner: o.Owner, Lasts: o.Lasts})
 }
 
 // Pin publishes what the store has now, and keeps it from being collected until RemovePin, or as long as
@@ -48,7 +49,7 @@ func (s *Store) Pin(ctx context.Context, name string, o PinOptions) (*Pin, error
 			return nil, err
 		}
 	}
-	return pin(ctx, s.bucket, s.id, name, pinOptions{Step: o.Step, Owner: o.Owner, Lasts: o.Lasts})
+	return chain.Pin(ctx, s.bucket, s.id, name, chain.PinOptions{Step: o.Step, Owner: o.Owner, Lasts: o.Lasts})
 }
 
 // Pins returns all pins of a store, those of readers too, in the order of their labels. Some may have expired, and not have
@@ -59,7 +60,7 @@ func Pins(ctx context.Context, b Bucket) ([]*Pin, error) {
 	if err != nil {
 		return nil, err
 	}
-	return listPins(ctx, b, storeID)
+	return chain.ListPins(ctx, b, storeID)
 }
 
 // RemovePin removes the pin with a name or a label. What it kept is deleted by the next collection, unless
@@ -70,11 +71,11 @@ func RemovePin(ctx context.Context, b Bucket, name string) error {
 	if err != nil {
 		return err
 	}
-	p, err := findPin(ctx, b, storeID, name)
+	p, err := chain.FindPin(ctx, b, storeID, name)
 	if err != nil {
 		return err
 	}
-	if err := unpin(ctx, b, p.Label); err != nil {
+	if err := chain.Unpin(ctx, b, p.Label); err != nil {
 		return fmt.Errorf("remote: remove pin %s: %w", p.Label, err)
 	}
 	return nil
@@ -83,7 +84,7 @@ func RemovePin(ctx context.Context, b Bucket, name string) error {
 // storeOf returns the id of the store in a bucket. That there is none is not the absence of a pin, so the
 // error does not wrap fs.ErrNotExist.
 func storeOf(ctx context.Context, b Bucket) (uint64, error) {
-	id, err := readIdentity(ctx, b)
+	id, err := chain.ReadIdentity(ctx, b)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, errors.New("remote: the bucket has no store: ship one into it first, or correct the bucket's name")
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
@@ -43,16 +44,16 @@ func logOf(epoch, n uint64) uint64 { return epoch<<EpochShift + n }
 func theList() (list []*Segment, end object.Position) {
 	a, b, c, d := logOf(1, 3), logOf(1, 8), logOf(3, 1), logOf(3, 2)
 	list = []*Segment{
-		sealAt(object.RootPosition, 0, a),                                // the first writer's anchor
-		segmentAt(object.Position{Log: a, Offset: 0}, 5000),              //
-		segmentAt(object.Position{Log: a, Offset: 5000}, 300),            //
-		sealAt(object.Position{Log: a, Offset: 5300}, 50, b),             // a seal with a body
-		segmentAt(object.Position{Log: b, Offset: 0}, 4096),              //
-		fenceAt(object.Position{Log: b, Offset: 4096}, 2),                // the second writer never came to write its anchor
-		fenceAt(object.AnchorOf(2), 3),                                   //
-		sealAt(object.AnchorOf(3), 0, c),                                 // the third writer's anchor
-		sealAt(object.Position{Log: c, Offset: 0}, 0, d),                 // a log of which nothing was shipped
-		segmentAt(object.Position{Log: d, Offset: 0}, segmentGuess+5000), // more than one request
+		sealAt(object.RootPosition, 0, a),                                      // the first writer's anchor
+		segmentAt(object.Position{Log: a, Offset: 0}, 5000),                    //
+		segmentAt(object.Position{Log: a, Offset: 5000}, 300),                  //
+		sealAt(object.Position{Log: a, Offset: 5300}, 50, b),                   // a seal with a body
+		segmentAt(object.Position{Log: b, Offset: 0}, 4096),                    //
+		fenceAt(object.Position{Log: b, Offset: 4096}, 2),                      // the second writer never came to write its anchor
+		fenceAt(object.AnchorOf(2), 3),                                         //
+		sealAt(object.AnchorOf(3), 0, c),                                       // the third writer's anchor
+		sealAt(object.Position{Log: c, Offset: 0}, 0, d),                       // a log of which nothing was shipped
+		segmentAt(object.Position{Log: d, Offset: 0}, chain.SegmentGuess+5000), // more than one request
 	}
 	return list, object.AfterSegment(list[len(list)-1])
 }
@@ -61,7 +62,7 @@ func theList() (list []*Segment, end object.Position) {
 func putList(t testing.TB, b Bucket, list []*Segment) {
 	t.Helper()
 	for _, s := range list {
-		there, err := putSegment(context.Background(), b, s)
+		there, err := chain.PutSegment(context.Background(), b, s)
 		mustNil(t, err)
 		if there != s {
 			t.Fatalf("%s stands where %s should", there.Name(), s.Name())
@@ -69,15 +70,15 @@ func putList(t testing.TB, b Bucket, list []*Segment) {
 	}
 }
 
-// walked returns what a segmentList finds, in notation: with bodies or without, several at a time or not.
+// walked returns what a chain.SegmentList finds, in notation: with bodies or without, several at a time or not.
 func walked(t *testing.T, b Bucket, from object.Position) (list []string, err error) {
 	t.Helper()
-	for i, l := range []segmentList{{}, {heads: true}, {atOnce: 1}, {heads: true, atOnce: 1}} {
-		l.b, l.storeID = b, remotetest.ExampleStore
+	for i, l := range []chain.SegmentList{{}, {Heads: true}, {AtOnce: 1}, {Heads: true, AtOnce: 1}} {
+		l.Bucket, l.StoreID = b, remotetest.ExampleStore
 		found, failed := []string(nil), error(nil)
-		for s, err := range l.from(context.Background(), from) {
+		for s, err := range l.From(context.Background(), from) {
 			if failed = err; err == nil {
-				found = append(found, fmt.Sprintf("%v+%d>%v", s.at(), s.length, s.after()))
+				found = append(found, fmt.Sprintf("%v+%d>%v", s.At(), s.Length, s.After()))
 			}
 		}
 		if i > 0 && (!slices.Equal(found, list) || fmt.Sprint(failed) != fmt.Sprint(err)) {
@@ -101,7 +102,7 @@ func TestSegmentList_FromEachPlace(t *testing.T) {
 		if err != nil || !slices.Equal(got, want[i:]) {
 			t.Errorf("from %s:\n%s\n%v, want\n%s", s.Name(), strings.Join(got, "\n"), err, strings.Join(want[i:], "\n"))
 		}
-		back, err := readSegment(context.Background(), b, remotetest.ExampleStore, object.Position{Log: s.Log, Offset: s.Offset})
+		back, err := chain.ReadSegment(context.Background(), b, remotetest.ExampleStore, object.Position{Log: s.Log, Offset: s.Offset})
 		if err != nil || back.Next != s.Next || !bytes.Equal(back.Body, s.Body) {
 			t.Errorf("%s reads back as %v, %v", s.Name(), back, err)
 		}
@@ -109,7 +110,7 @@ func TestSegmentList_FromEachPlace(t *testing.T) {
 	if got, err := walked(t, b, end); err != nil || len(got) > 0 {
 		t.Errorf("from the end: %v, %v", got, err)
 	}
-	for range (segmentList{b: b, storeID: remotetest.ExampleStore}).from(context.Background(), object.RootPosition) {
+	for range (chain.SegmentList{Bucket: b, StoreID: remotetest.ExampleStore}).From(context.Background(), object.RootPosition) {
 		break // a caller may stop
 	}
 }
@@ -174,12 +175,12 @@ func TestListEnd(t *testing.T) {
 		{[]Extent{{Log: a, Length: 5350, Sealed: true}}, object.Position{Log: log8, Offset: 0}},
 		{[]Extent{{Log: a, Length: 5350, Sealed: true}, {Log: log8, Length: 4096, Sealed: true}}, object.AnchorOf(2)},
 	} {
-		if got, err := listEnd(ctx, b, remotetest.ExampleStore, c.extents); err != nil || got != c.want {
+		if got, err := chain.ListEnd(ctx, b, remotetest.ExampleStore, c.extents); err != nil || got != c.want {
 			t.Errorf("behind %v the list goes on at %v, %v; want %v", c.extents, got, err, c.want)
 		}
 	}
-	for _, gone := range []Extent{{Log: a, Length: 5300, Sealed: true}, {Log: logOf(3, 2), Length: segmentGuess + 5000, Sealed: true}, {Log: 99, Length: 5000, Sealed: true}} {
-		if got, err := listEnd(ctx, b, remotetest.ExampleStore, []Extent{gone}); !errors.Is(err, fs.ErrNotExist) {
+	for _, gone := range []Extent{{Log: a, Length: 5300, Sealed: true}, {Log: logOf(3, 2), Length: chain.SegmentGuess + 5000, Sealed: true}, {Log: 99, Length: 5000, Sealed: true}} {
+		if got, err := chain.ListEnd(ctx, b, remotetest.ExampleStore, []Extent{gone}); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("behind %v, which has no end, the list goes on at %v, %v", gone, got, err)
 		}
 	}
@@ -208,7 +209,7 @@ func TestPutSegment_Taken(t *testing.T) {
 	} {
 		b := NewMem()
 		putList(t, b, []*Segment{c.there})
-		got, err := putSegment(context.Background(), b, c.s)
+		got, err := chain.PutSegment(context.Background(), b, c.s)
 		if errors.Is(err, ErrFenced) != c.fenced || !c.fenced && (err != nil || got.End() != c.there.End()) {
 			t.Errorf("%s is there: %v, %v", what, got, err)
 		}
@@ -223,12 +224,12 @@ func TestReadSegment_OfAnotherPlace(t *testing.T) {
 	src, err := segmentAt(at, 10).Encode(nil)
 	mustNil(t, err)
 	mustNil(t, PutObject(ctx, b, wrong.String(), src, true))
-	_, err = readSegment(ctx, b, remotetest.ExampleStore, wrong)
+	_, err = chain.ReadSegment(ctx, b, remotetest.ExampleStore, wrong)
 	remotetest.MustBeDamage(t, wrong.String(), err)
-	_, err = readHead(ctx, b, remotetest.ExampleStore, wrong)
+	_, err = chain.ReadHead(ctx, b, remotetest.ExampleStore, wrong)
 	remotetest.MustBeDamage(t, wrong.String(), err)
 	mustNil(t, PutObject(ctx, b, at.String(), src[:50], true))
-	_, err = readHead(ctx, b, remotetest.ExampleStore, at)
+	_, err = chain.ReadHead(ctx, b, remotetest.ExampleStore, at)
 	remotetest.MustBeDamage(t, at.String(), err)
 }
 
@@ -247,13 +248,13 @@ func TestReadHead_EveryBit(t *testing.T) {
 				p[i] ^= 1 << (bit % 8)
 			}
 		}
-		if head, err := readHead(t.Context(), b, remotetest.ExampleStore, at); !object.IsDamage(err) && !errors.Is(err, shale.ErrFormatTooNew) {
-			t.Fatalf("bit %d: sum %08x, %v", bit, head.sum, err)
+		if head, err := chain.ReadHead(t.Context(), b, remotetest.ExampleStore, at); !object.IsDamage(err) && !errors.Is(err, shale.ErrFormatTooNew) {
+			t.Fatalf("bit %d: sum %08x, %v", bit, head.Sum, err)
 		}
 	}
 	b.OnAnswer = nil
 	gets := b.Gets[object.SegmentFolder]
-	if head, err := readHead(t.Context(), b, remotetest.ExampleStore, at); head.length != 50 || head.sum != Checksum(s.Body) || err != nil || b.Gets[object.SegmentFolder] != gets+1 {
-		t.Errorf("length %d, sum %08x, %v, %d GETs", head.length, head.sum, err, b.Gets[object.SegmentFolder]-gets)
+	if head, err := chain.ReadHead(t.Context(), b, remotetest.ExampleStore, at); head.Length != 50 || head.Sum != Checksum(s.Body) || err != nil || b.Gets[object.SegmentFolder] != gets+1 {
+		t.Errorf("length %d, sum %08x, %v, %d GETs", head.Length, head.Sum, err, b.Gets[object.SegmentFolder]-gets)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -85,9 +86,9 @@ func promote(ctx context.Context, b Bucket, dir string, o *Options, warm *warmth
 // another writer opens what is restored from it.
 func fenceAll(ctx context.Context, b Bucket, storeID uint64) error {
 	nobody := func(*Step, uint64) error { return nil } // there are no notes to take
-	c, err := claim(ctx, b, claimant{storeID: storeID, writer: buckets.RandomNumber() | 1, now: time.Now, note: nobody})
+	c, err := chain.Claim(ctx, b, chain.Claimant{StoreID: storeID, Writer: buckets.RandomNumber() | 1, Now: time.Now, Note: nobody})
 	if err == nil {
-		_, err = c.fence(ctx, b, object.Position{})
+		_, err = c.Fence(ctx, b, object.Position{})
 	}
 	if errors.Is(err, ErrFenced) {
 		return nil // by a later one, for whom the same holds

@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
@@ -212,9 +213,9 @@ func TestPromote_Refuses(t *testing.T) {
 	if _, err := r.Promote(t.Context(), "db", byHand(mem)); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("Promote into a directory with a file: %v", err)
 	}
-	id, err := readIdentity(t.Context(), b)
+	id, err := chain.ReadIdentity(t.Context(), b)
 	mustNil(t, err)
-	_, err = pin(t.Context(), b, id.StoreID, "now", pinOptions{})
+	_, err = chain.Pin(t.Context(), b, id.StoreID, "now", chain.PinOptions{})
 	mustNil(t, err)
 	r = openTestReader(t, b, ReaderOptions{Pin: "now"})
 	if _, err := r.Promote(t.Context(), "db", byHand(vfs.NewMem())); err == nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/wal"
 )
@@ -27,7 +28,7 @@ import (
 type publisher struct {
 	mu lock // held while a step is made and PUT; taken before ship.mu; protects the following fields
 
-	chain    *chain          // up to the newest step of this writer that is in the bucket
+	chain    *chain.Chain    // up to the newest step of this writer that is in the bucket
 	named    uint64          // how many of the segments that were passed the newest step names: see shipper.passed
 	uploaded map[uint64]bool // tables and sidecars that are in the bucket and in no step yet
 	state    bool            // the state after a step is due
@@ -56,7 +57,7 @@ func (s *Store) publishAll(ctx context.Context) error {
 	defer p.mu.release()
 	for {
 		err := s.publishOnce(ctx)
-		if !errors.Is(err, errOtherStep) {
+		if !errors.Is(err, chain.ErrOtherStep) {
 			return err
 		}
 		// An earlier attempt had succeeded, and its answer was lost: what is new since then is another
@@ -102,11 +103,11 @@ func (s *Store) publishEnd(ctx context.Context) error {
 	}
 	passed := s.ship.passed
 	step := &Step{
-		Written: time.Now(), Kind: StepPublish, LastTableSeq: p.chain.step.LastTableSeq,
-		Extents: neededExtents(slices.Clone(s.ship.extents), p.chain.state.Tables.MinLog),
+		Written: time.Now(), Kind: StepPublish, LastTableSeq: p.chain.Step.LastTableSeq,
+		Extents: neededExtents(slices.Clone(s.ship.extents), p.chain.State.Tables.MinLog),
 	}
 	s.ship.mu.release()
-	if p.chain.n()-p.chain.stated >= mostToRead {
+	if p.chain.N()-p.chain.Stated >= mostToRead {
 		p.state = true
 	}
 	if passed-p.named >= mostToRead {
@@ -169,7 +170,7 @@ type transfer struct {
 // nextStep uploads what the bucket lacks of the tables in h, and makes the step that names them. It
 // returns nil if nothing has changed. Requires: publish.mu.
 func (s *Store) nextStep(ctx context.Context, h heldState) (*Step, transfer, error) {
-	before, held := s.publish.chain.state, h.State()
+	before, held := s.publish.chain.State, h.State()
 	edit := diff(before.Tables.Version, held.Version)
 	// A step without changes may be needed: the first one, and one that says that no write is missing.
 	needed := before.Tables.MinLog == 0 && held.MinLog > 0 || s.lacksTables()
@@ -280,11 +281,11 @@ func (s *Store) putStep(ctx context.Context, step *Step, sent transfer, passed u
 	if err := s.Err(); err != nil {
 		return err
 	}
-	err := p.chain.publish(ctx, s.bucket, step, s.noteStep)
+	err := p.chain.Publish(ctx, s.bucket, step, s.noteStep)
 	if errors.Is(err, ErrFenced) {
 		return s.fenced(err)
 	}
-	if err != nil && !errors.Is(err, errOtherStep) {
+	if err != nil && !errors.Is(err, chain.ErrOtherStep) {
 		return fmt.Errorf("remote: publish: %w", err)
 	}
 	if err == nil {
@@ -292,24 +293,24 @@ func (s *Store) putStep(ctx context.Context, step *Step, sent transfer, passed u
 	}
 	s.tellNewest()
 	s.sent(sent.bytes)
-	s.emit(Event{Kind: EventPublished, Step: p.chain.n(), Tables: sent.objects, Bytes: sent.bytes})
+	s.emit(Event{Kind: EventPublished, Step: p.chain.N(), Tables: sent.objects, Bytes: sent.bytes})
 	if perr := s.putState(ctx); perr != nil {
 		return perr
 	}
 	return err
 }
 
-// putState PUTs the state after the newest step, if one is due. Requires: publish.mu.
+// PutState PUTs the state after the newest step, if one is due. Requires: publish.mu.
 func (s *Store) putState(ctx context.Context) error {
 	p := &s.publish
-	if !p.state && p.chain.n()-p.chain.stated < s.opts.testing.states {
+	if !p.state && p.chain.N()-p.chain.Stated < s.opts.testing.states {
 		return nil
 	}
-	if err := p.chain.putState(ctx, s.bucket); err != nil {
+	if err := p.chain.PutState(ctx, s.bucket); err != nil {
 		return fmt.Errorf("remote: publish: %w", err)
 	}
-	p.state, p.chain.stated = false, p.chain.n()
-	p.collector.states = append(p.collector.states, writtenState{p.chain.n(), p.chain.step.Written})
+	p.state, p.chain.Stated = false, p.chain.N()
+	p.collector.states = append(p.collector.states, writtenState{p.chain.N(), p.chain.Step.Written})
 	return nil
 }
 

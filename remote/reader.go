@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/vfs"
@@ -165,13 +166,13 @@ func (o ReaderOptions) withDefaults() ReaderOptions {
 //  4. It brings tails, manifest and logs, and opens a read-only handle on them.
 func (r *Reader) open(ctx context.Context) error {
 	r.lag.checked = time.Now()
-	id, err := readIdentity(ctx, r.b)
+	id, err := chain.ReadIdentity(ctx, r.b)
 	if err != nil {
 		return err
 	}
 	r.storeID = id.StoreID
 	c, err := r.firstState(ctx)
-	for tries := 1; errors.Is(err, ErrSnapshotGone) && tries < chainTries; tries++ {
+	for tries := 1; errors.Is(err, ErrSnapshotGone) && tries < chain.ChainTries; tries++ {
 		c, err = r.firstState(ctx) // the floor was raised meanwhile
 	}
 	if err != nil {
@@ -190,31 +191,31 @@ func (r *Reader) open(ctx context.Context) error {
 			return r.lag.err // behind damage there may be more, which is shown when it is mended
 		}
 	}
-	if err := r.files.Tails.Sweep(tablefs.FilesOf(r.follow.chain.state.Tables.Version)); err != nil {
+	if err := r.files.Tails.Sweep(tablefs.FilesOf(r.follow.chain.State.Tables.Version)); err != nil {
 		return err
 	}
 	return r.openHandle()
 }
 
 // firstState returns the state to begin with: that of the pin, or the newest.
-func (r *Reader) firstState(ctx context.Context) (*chain, error) {
+func (r *Reader) firstState(ctx context.Context) (*chain.Chain, error) {
 	if r.opts.Pin != "" {
-		p, err := findPin(ctx, r.b, r.storeID, r.opts.Pin)
+		p, err := chain.FindPin(ctx, r.b, r.storeID, r.opts.Pin)
 		if err != nil {
 			return nil, err
 		}
 		r.pinned = p
-		state, _, err := pinnedState(ctx, r.b, p)
-		return &chain{storeID: r.storeID, state: state}, err
+		state, _, err := chain.PinnedState(ctx, r.b, p)
+		return &chain.Chain{StoreID: r.storeID, State: state}, err
 	}
-	c, err := loadChain(ctx, r.b, r.storeID, 0)
+	c, err := chain.LoadChain(ctx, r.b, r.storeID, 0)
 	if object.IsDamage(err) || errors.Is(err, fs.ErrNotExist) {
 		c, err = wholeChain(ctx, r.b, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if c.n() == 0 {
+	if c.N() == 0 {
 		return nil, errors.New("the bucket has a store but no step yet: wait until its writer has published one")
 	}
 	if r.opts.NoPins {
@@ -231,13 +232,13 @@ func (r *Reader) firstState(ctx context.Context) (*chain, error) {
 
 // begin makes the follower begin with c. If tables of that are damaged, it begins with an earlier state, as a restore
 // does: the logs behind that lead as far. If no state is whole, it begins with c all the same, without these tables.
-func (r *Reader) begin(ctx context.Context, c *chain) error {
+func (r *Reader) begin(ctx context.Context, c *chain.Chain) error {
 	err := r.follow.begin(ctx, c)
 	var damage *base.CorruptionError
 	for bad := make(map[string]error); r.pinned == nil && errors.As(err, &damage) && bad[damage.File] == nil; {
 		bad[damage.File] = damage
 		earlier, wholeErr := wholeChain(ctx, r.b, bad)
-		if wholeErr != nil || earlier.state.Tables.MinLog == 0 {
+		if wholeErr != nil || earlier.State.Tables.MinLog == 0 {
 			break // a state before the first upload has nothing, which is no answer
 		}
 		err = r.follow.begin(ctx, earlier)
@@ -392,11 +393,11 @@ func (r *Reader) missing(f tablefs.File, err error) error {
 	if r.pinned != nil {
 		return err
 	}
-	c, loadErr := loadChain(r.ctx, r.b, r.storeID, 0)
+	c, loadErr := chain.LoadChain(r.ctx, r.b, r.storeID, 0)
 	if loadErr != nil {
 		return loadErr
 	}
-	for now := range tablefs.FilesOf(c.state.Tables.Version) {
+	for now := range tablefs.FilesOf(c.State.Tables.Version) {
 		if now.Is(f) {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/remote/internal/tablefs"
@@ -208,7 +209,7 @@ func TestReader_NextCollected(t *testing.T) {
 		w.publish()
 	}
 	w.collect()
-	for range missesToList + 1 {
+	for range chain.MissesToList + 1 {
 		mustNil(t, r.Refresh(t.Context()))
 	}
 	w.check(r, w.db.LogPosition().LastSeq)
@@ -387,7 +388,7 @@ func TestReader_Pins(t *testing.T) {
 	w.commit(w.randomChanges())
 	w.publish()
 	steps := func() string {
-		pins, err := listPins(t.Context(), b, w.storeID)
+		pins, err := chain.ListPins(t.Context(), b, w.storeID)
 		mustNil(t, err)
 		var n []uint64
 		for _, p := range pins {
@@ -421,7 +422,7 @@ func TestReader_Pins(t *testing.T) {
 	now := time.Now()
 	r.session.now = func() time.Time { return now.Add(SessionPin / 2) }
 	mustNil(t, r.renew())
-	pins, err := listPins(t.Context(), b, w.storeID)
+	pins, err := chain.ListPins(t.Context(), b, w.storeID)
 	mustNil(t, err)
 	for _, p := range pins {
 		if p.Expires.Before(now.Add(SessionPin * 5 / 4)) {
@@ -455,7 +456,7 @@ func TestReader_NamedPin(t *testing.T) {
 	}
 	w.publish()
 	seq := w.db.LogPosition().LastSeq
-	_, err := pin(t.Context(), b, w.storeID, "before", pinOptions{})
+	_, err := chain.Pin(t.Context(), b, w.storeID, "before", chain.PinOptions{})
 	mustNil(t, err)
 	for range 40 {
 		w.commit(w.randomChanges())

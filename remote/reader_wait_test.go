@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
@@ -199,7 +200,7 @@ func TestSession_ReleaseDuringRenewal(t *testing.T) {
 	_, w, _ := readerBeside(t, ReaderOptions{})
 	h := newHooked(w.b)
 	s := newSession(h, "ann")
-	c, err := loadChain(t.Context(), h, w.storeID, 0)
+	c, err := chain.LoadChain(t.Context(), h, w.storeID, 0)
 	mustNil(t, err)
 	step, err := s.hold(t.Context(), c)
 	mustNil(t, err)

@@ -53,7 +53,7 @@ func (r *Reader) renew() error {
 // movePin moves the Reader's own pin to the newest state. Requires: polling is held.
 func (r *Reader) movePin() error {
 	now := r.follow.chain
-	if now.n() == r.held {
+	if now.N() == r.held {
 		return nil
 	}
 	next, err := r.session.hold(r.ctx, now)

@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -131,7 +132,7 @@ func (r *restore) explain(ctx context.Context, err error) error {
 	if r.goal == nil || r.opts.Pin != "" || !errors.Is(err, errMissing) {
 		return err
 	}
-	newest, lookErr := readNewest(ctx, r.b, r.done.StoreID, 0)
+	newest, lookErr := chain.ReadNewest(ctx, r.b, r.done.StoreID, 0)
 	if lookErr != nil || newest == nil || newest.Floor <= r.goal.state.N {
 		return err
 	}
@@ -291,13 +292,13 @@ func (r *restore) pick(ctx context.Context) error {
 }
 
 // wholeChain returns the chain up to the newest step whose tables are whole: they are in the bucket, and not in bad.
-func wholeChain(ctx context.Context, b Bucket, bad map[string]error) (*chain, error) {
+func wholeChain(ctx context.Context, b Bucket, bad map[string]error) (*chain.Chain, error) {
 	r := newRestore(b, "", At{}, nil)
 	r.bad = bad
 	if err := r.choose(ctx); err != nil {
 		return nil, err
 	}
-	return &chain{storeID: r.history.storeID, step: r.moment.step, state: r.moment.state}, nil
+	return &chain.Chain{StoreID: r.history.storeID, Step: r.moment.step, State: r.moment.state}, nil
 }
 
 // whole reports whether a moment can be restored, as far as it is known: its tables are there and were not found damaged.
@@ -385,11 +386,11 @@ func (r *restore) choosePin(ctx context.Context) error {
 	if r.want != (At{}) {
 		return errors.New("a pin is a point by itself: ask for no other")
 	}
-	p, err := findPin(ctx, r.b, r.history.storeID, r.opts.Pin)
+	p, err := chain.FindPin(ctx, r.b, r.history.storeID, r.opts.Pin)
 	if err != nil {
 		return err
 	}
-	state, _, err := pinnedState(ctx, r.b, p)
+	state, _, err := chain.PinnedState(ctx, r.b, p)
 	if err != nil {
 		return err
 	}

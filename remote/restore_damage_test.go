@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
@@ -57,7 +58,7 @@ func newSwept(t testing.TB, seed uint64) *swept {
 		s.ship()
 		s.publish()
 		if i == 4 {
-			_, err := pin(t.Context(), s.b, s.storeID, "keep", pinOptions{})
+			_, err := chain.Pin(t.Context(), s.b, s.storeID, "keep", chain.PinOptions{})
 			mustNil(t, err)
 		}
 	}
@@ -70,7 +71,7 @@ func newSwept(t testing.TB, seed uint64) *swept {
 	h.states = nil
 	_, err = h.walk(t.Context(), h.newest, func(m moment) error { s.states = append(s.states, &m); return nil })
 	mustNil(t, err)
-	for seg, err := range (segmentList{b: s.b, storeID: s.storeID}).from(t.Context(), object.RootPosition) {
+	for seg, err := range (chain.SegmentList{Bucket: s.b, StoreID: s.storeID}).From(t.Context(), object.RootPosition) {
 		mustNil(t, err)
 		s.segments = append(s.segments, seg.Segment)
 	}

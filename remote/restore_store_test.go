@@ -14,6 +14,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -156,7 +157,7 @@ func TestRestore_StoresThatOpenKeeps(t *testing.T) {
 				refused++
 			}
 		}
-		newest, err := newestStep(t.Context(), k.b, 0)
+		newest, err := chain.NewestStep(t.Context(), k.b, 0)
 		mustNil(t, err)
 		for n := uint64(1); n <= newest; n++ {
 			if k.check(At{Step: n}) {
@@ -217,11 +218,11 @@ func TestRestore_PinsAndCollection(t *testing.T) {
 		pinned := k.held()
 		k.random(20)
 		c := k.store.publish.chain
-		mustNil(t, c.putState(t.Context(), k.b))
-		floor := c.n()
+		mustNil(t, c.PutState(t.Context(), k.b))
+		floor := c.N()
 		k.random(20)
-		step := &Step{Kind: StepPublish, Written: time.Now(), Floor: floor, LastTableSeq: c.step.LastTableSeq}
-		mustNil(t, c.publish(t.Context(), k.b, step, func(uint64) error { return nil }))
+		step := &Step{Kind: StepPublish, Written: time.Now(), Floor: floor, LastTableSeq: c.Step.LastTableSeq}
+		mustNil(t, c.Publish(t.Context(), k.b, step, func(uint64) error { return nil }))
 		done, err := collect(t.Context(), k.b, c, time.Now(), spareOf(t, k.b, c))
 		mustNil(t, err)
 		if done.Steps == 0 || done.Segments == 0 {
@@ -234,7 +235,7 @@ func TestRestore_PinsAndCollection(t *testing.T) {
 		if got := contentsOf(t, mem, "to"); !maps.Equal(got, pinned) {
 			t.Errorf("the pin, restored %+v: %s", r, difference(got, pinned))
 		}
-		for n := uint64(1); n <= c.n(); n++ {
+		for n := uint64(1); n <= c.N(); n++ {
 			if k.check(At{Step: n}) != (n >= floor) {
 				t.Errorf("step %d, the floor is %d", n, floor)
 			}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/chain"
 )
 
 // long reports how long the tests of whole lives may take: for as long as SHALE_LONG says, if it is set.
@@ -77,10 +79,10 @@ func (s *shipped) ahead(at At, r Restored, held map[string]string) bool {
 	if at.Seq > 0 && at.Step == 0 {
 		return false
 	}
-	c, err := loadChain(s.t.Context(), s.b, s.storeID, r.At.Step)
+	c, err := chain.LoadChain(s.t.Context(), s.b, s.storeID, r.At.Step)
 	mustNil(s.t, err)
 	for _, commit := range s.commits {
-		if commit.seq > r.At.Seq && commit.seq <= uint64(c.state.Tables.LastSeq) && maps.Equal(held, commit.held) {
+		if commit.seq > r.At.Seq && commit.seq <= uint64(c.State.Tables.LastSeq) && maps.Equal(held, commit.held) {
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
@@ -74,14 +75,14 @@ func (r *restore) start() object.Position {
 
 // segments calls add for each segment from a place on, until add returns false.
 func (r *restore) segments(ctx context.Context, at object.Position, add func(*Segment) (bool, error)) error {
-	for s, err := range (segmentList{b: r.b, storeID: r.done.StoreID}).from(ctx, at) {
+	for s, err := range (chain.SegmentList{Bucket: r.b, StoreID: r.done.StoreID}).From(ctx, at) {
 		if err != nil {
 			return missing(err, at.String(), "segment")
 		}
 		if more, err := add(s.Segment); err != nil || !more {
 			return err
 		}
-		at = s.after()
+		at = s.After()
 	}
 	return nil
 }
@@ -156,7 +157,7 @@ func (r *restore) leave(ctx context.Context) error {
 	}
 	if last != (object.Position{}) {
 		// A segment that can't be read is behind the point, so this restore does without it.
-		if s, err := readHead(ctx, r.b, r.done.StoreID, last); err == nil {
+		if s, err := chain.ReadHead(ctx, r.b, r.done.StoreID, last); err == nil {
 			left.LastSeq = s.LastSeq
 		}
 	}
@@ -174,14 +175,14 @@ func (r *restore) giveUp(ctx context.Context) error {
 		return nil
 	}
 	end := l.next
-	for s, err := range (segmentList{b: r.b, storeID: r.done.StoreID, heads: true}).from(ctx, l.next) {
+	for s, err := range (chain.SegmentList{Bucket: r.b, StoreID: r.done.StoreID, Heads: true}).From(ctx, l.next) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // a later owner has collected meanwhile, and Open refuses this directory
 		}
 		if err != nil {
 			return err
 		}
-		end = s.after()
+		end = s.After()
 	}
 	r.behind = end
 	r.done.Left.Lost = true

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/chain"
 )
 
 // A session is the pins of one Reader. Each keeps the objects of a state that the Reader shows, or that a snapshot of
@@ -42,35 +43,35 @@ func newSession(b Bucket, owner string) *session {
 }
 
 // hold pins the state of c, or takes another reference of its pin. It returns the number of the step for release.
-func (s *session) hold(ctx context.Context, c *chain) (uint64, error) {
+func (s *session) hold(ctx context.Context, c *chain.Chain) (uint64, error) {
 	if err := s.requests.take(ctx); err != nil {
 		return 0, err
 	}
 	defer s.requests.release()
 	s.mu.Lock()
-	p := s.pins[c.n()]
+	p := s.pins[c.N()]
 	if p != nil {
 		p.refs++
 	}
 	s.mu.Unlock()
 	if p != nil {
-		return c.n(), nil
+		return c.N(), nil
 	}
-	made, err := c.pin(ctx, s.b, s.name, pinOptions{Owner: s.owner, Lasts: SessionPin, now: s.now})
+	made, err := c.Pin(ctx, s.b, s.name, chain.PinOptions{Owner: s.owner, Lasts: SessionPin, Now: s.now})
 	if err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pins[c.n()] = &sessionPin{made, 1}
-	return c.n(), nil
+	s.pins[c.N()] = &sessionPin{made, 1}
+	return c.N(), nil
 }
 
 // release gives up a reference. With the last one the pin goes. If its object can't be deleted, it expires. After close
 // it does nothing.
 func (s *session) release(ctx context.Context, step uint64) {
 	if label := s.unref(step); label != "" {
-		_ = unpin(ctx, s.b, label) // see above
+		_ = chain.Unpin(ctx, s.b, label) // see above
 	}
 }
 
@@ -97,12 +98,12 @@ func (s *session) renew(ctx context.Context) error {
 	defer s.requests.release()
 	var failed error
 	for step, p := range s.held() {
-		next, err := renewPin(ctx, s.b, p, SessionPin, s.now())
+		next, err := chain.RenewPin(ctx, s.b, p, SessionPin, s.now())
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		_ = unpin(ctx, s.b, s.replace(step, p, next)) // it expires
+		_ = chain.Unpin(ctx, s.b, s.replace(step, p, next)) // it expires
 	}
 	return failed
 }
@@ -140,7 +141,7 @@ func (s *session) close(ctx context.Context) {
 	s.pins = make(map[uint64]*sessionPin)
 	s.mu.Unlock()
 	for _, p := range pins {
-		_ = unpin(ctx, s.b, p.Label) // it expires
+		_ = chain.Unpin(ctx, s.b, p.Label) // it expires
 	}
 }
 
@@ -187,7 +188,7 @@ func (r *Reader) snapshot(ctx context.Context) (*Snapshot, error) {
 }
 
 // shownState returns what the handle shows, and the chain up to there.
-func (r *Reader) shownState(ctx context.Context) (*shale.Snapshot, *chain, error) {
+func (r *Reader) shownState(ctx context.Context) (*shale.Snapshot, *chain.Chain, error) {
 	if err := r.lockPolls(ctx); err != nil {
 		return nil, nil, err
 	}

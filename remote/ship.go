@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
@@ -196,10 +197,10 @@ func (s *Store) segment(kind SegmentKind, st stretch, next uint64) *Segment {
 	}
 }
 
-// putSegment puts the pending segment into the bucket, and moves on to the next place. If an earlier
+// chain.PutSegment puts the pending segment into the bucket, and moves on to the next place. If an earlier
 // process of this directory has PUT a part of it, it moves on behind that. Requires: ship.mu.
 func (s *Store) putSegment(ctx context.Context) error {
-	seg, err := putSegment(ctx, s.bucket, s.ship.pending)
+	seg, err := chain.PutSegment(ctx, s.bucket, s.ship.pending)
 	if errors.Is(err, ErrFenced) {
 		return s.fenced(err)
 	}
@@ -248,7 +249,7 @@ func (s *Store) handOver(ctx context.Context) {
 	if h.pending != nil || s.epoch == MaxEpoch {
 		return
 	}
-	_, _ = putSegment(ctx, s.bucket, &Segment{ // see above
+	_, _ = chain.PutSegment(ctx, s.bucket, &Segment{ // see above
 		StoreID: s.id, Log: h.at.Log, Offset: h.at.Offset, FirstSeq: h.lastSeq + 1, LastSeq: h.lastSeq,
 		Written: time.Now(), Kind: SegmentSeal, Next: object.AnchorOf(s.epoch + 1).Log,
 	})

@@ -249,7 +249,7 @@ func (s *Store) note(change func(*notes)) error {
 
 // noteStep notes that a step is about to be PUT by this writer. Requires: publish.mu.
 func (s *Store) noteStep(n uint64) error {
-	before := s.publish.chain.step
+	before := s.publish.chain.Step
 	return s.note(func(note *notes) {
 		note.Step, note.Writer, note.Epoch = n, s.writer, s.epoch
 		note.Before, note.BeforeWriter, note.Tried = before.N, before.Writer, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
@@ -48,13 +49,13 @@ func put(t testing.TB, s *Store, model map[string]string, prefix string, n int) 
 func shippedWrites(t testing.TB, b Bucket) (map[string]string, uint64) {
 	t.Helper()
 	ctx := context.Background()
-	id, err := readIdentity(ctx, b)
+	id, err := chain.ReadIdentity(ctx, b)
 	mustNil(t, err)
 	model := make(map[string]string)
 	lastSeq := uint64(0)
 	scratch := vfs.NewMem()
 	mustNil(t, scratch.MkdirAll("logs"))
-	for seg, err := range (segmentList{b: b, storeID: id.StoreID}).from(ctx, object.RootPosition) {
+	for seg, err := range (chain.SegmentList{Bucket: b, StoreID: id.StoreID}).From(ctx, object.RootPosition) {
 		mustNil(t, err)
 		if len(seg.Body) == 0 {
 			continue
@@ -147,15 +148,15 @@ func sameMap(t testing.TB, what string, got, want map[string]string) {
 // the store.
 func checkTables(t testing.TB, b Bucket, s *Store) {
 	t.Helper()
-	c, err := loadChain(t.Context(), b, s.id, 0)
+	c, err := chain.LoadChain(t.Context(), b, s.id, 0)
 	mustNil(t, err)
 	h, err := s.DB().Hold()
 	mustNil(t, err)
 	defer h.Release()
-	if d := diff(c.state.Tables.Version, h.State().Version); len(d.Added)+len(d.Removed) > 0 {
-		t.Fatalf("step %d lacks %d tables and has %d too many", c.n(), len(d.Added), len(d.Removed))
+	if d := diff(c.State.Tables.Version, h.State().Version); len(d.Added)+len(d.Removed) > 0 {
+		t.Fatalf("step %d lacks %d tables and has %d too many", c.N(), len(d.Added), len(d.Removed))
 	}
-	for table := range c.state.Tables.Version.Tables() {
+	for table := range c.State.Tables.Version.Tables() {
 		info, err := b.Stat(t.Context(), TableName(uint64(table.Num)))
 		mustNil(t, err)
 		if info.Size != table.Size {

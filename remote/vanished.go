@@ -24,7 +24,7 @@ func (s *Store) lookForTables(ctx context.Context) error {
 	if time.Since(p.lookedForTables) < s.opts.testing.collect {
 		return nil
 	}
-	state, gone := p.chain.state, make(map[string]int64) // sizes
+	state, gone := p.chain.State, make(map[string]int64) // sizes
 	for f := range tablefs.FilesOf(state.Tables.Version) {
 		gone[f.Name()] = f.Size
 	}

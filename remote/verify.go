@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
@@ -69,7 +70,7 @@ func Verify(ctx context.Context, b Bucket, deep bool) (Report, error) {
 		if len(v.report.Findings) == 0 || try == verifyTries {
 			return v.report, nil
 		}
-		step, err := readNewest(ctx, b, v.report.StoreID, 0)
+		step, err := chain.ReadNewest(ctx, b, v.report.StoreID, 0)
 		if err != nil || step == nil || step.Floor <= v.first {
 			return v.report, nil // an error is a finding too
 		}
@@ -228,7 +229,7 @@ func (v *verification) addStep(ctx context.Context, m moment) error {
 	if !v.states[step.N] {
 		return nil
 	}
-	kept, err := readState(ctx, v.b, v.report.StoreID, step.N)
+	kept, err := chain.ReadState(ctx, v.b, v.report.StoreID, step.N)
 	if err != nil {
 		return v.findOr(StateName(step.N), err)
 	}
@@ -321,7 +322,7 @@ func (v *verification) needLog(owner string, e Extent) {
 func (v *verification) pinned(ctx context.Context) error {
 	v.report.Pins = len(v.pins)
 	for _, name := range v.pins {
-		p, err := readPin(ctx, v.b, v.report.StoreID, strings.TrimPrefix(name, object.PinFolder))
+		p, err := chain.ReadPin(ctx, v.b, v.report.StoreID, strings.TrimPrefix(name, object.PinFolder))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // it was removed meanwhile
 		}
@@ -334,7 +335,7 @@ func (v *verification) pinned(ctx context.Context) error {
 		if p.N >= v.first {
 			continue // the steps need all of that
 		}
-		state, from, err := pinnedState(ctx, v.b, p)
+		state, from, err := chain.PinnedState(ctx, v.b, p)
 		if errors.Is(err, ErrSnapshotGone) {
 			v.find(name, err)
 		} else if err := v.findOr(name, err); err != nil {
@@ -381,15 +382,15 @@ func (v *verification) walk(ctx context.Context, at object.Position, good func(o
 			at = next
 			continue
 		}
-		s, err := readHead(ctx, v.b, v.report.StoreID, at)
-		if err == nil && s.length != length {
-			err = base.Corruption(at.String(), -1, "segment", fmt.Errorf("it has a body of %d bytes, its header says %d", length, s.length))
+		s, err := chain.ReadHead(ctx, v.b, v.report.StoreID, at)
+		if err == nil && s.Length != length {
+			err = base.Corruption(at.String(), -1, "segment", fmt.Errorf("it has a body of %d bytes, its header says %d", length, s.Length))
 		}
 		if err != nil {
 			return at, err
 		}
 		last(s.Segment)
-		at = s.after()
+		at = s.After()
 	}
 	return at, nil
 }
@@ -400,7 +401,7 @@ func (v *verification) listStart(ctx context.Context) (object.Position, error) {
 	if v.newest == nil {
 		return object.Position{}, nil
 	}
-	step, err := readStep(ctx, v.b, v.report.StoreID, v.first)
+	step, err := chain.ReadStep(ctx, v.b, v.report.StoreID, v.first)
 	switch {
 	case err != nil:
 		return v.logBehind(0), v.findOr(StepName(v.first), err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/sstable"
@@ -43,13 +44,13 @@ func (v *verification) logBehind(log uint64) (first object.Position) {
 func (v *verification) readList(ctx context.Context, at object.Position) (damaged object.Position, err error) {
 	mem := vfs.NewMem()
 	var l *laying
-	for s, err := range (segmentList{b: v.b, storeID: v.report.StoreID}).from(ctx, at) {
+	for s, err := range (chain.SegmentList{Bucket: v.b, StoreID: v.report.StoreID}).From(ctx, at) {
 		if err != nil {
 			return at, v.findOr(at.String(), err)
 		}
-		v.passSegment(s.at(), s.length)
+		v.passSegment(s.At(), s.Length)
 		v.checkEnd(s.Segment)
-		at = s.after()
+		at = s.After()
 		if l == nil || s.Offset == 0 {
 			// A log at a time is in memory.
 			mem = vfs.NewMem()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 
+	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
@@ -44,7 +45,7 @@ func (v *verification) lastStep(ctx context.Context, n uint64) (*Step, error) {
 		if !v.steps[n] {
 			continue // it was collected, or readSteps finds it
 		}
-		step, err := readStep(ctx, v.b, v.report.StoreID, n)
+		step, err := chain.ReadStep(ctx, v.b, v.report.StoreID, n)
 		if err == nil {
 			return step, nil
 		}

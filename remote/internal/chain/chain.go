@@ -1,4 +1,4 @@
-package remote
+package chain
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
-// A chain is what a program knows of the steps of a store: the newest one that it has read or written, and
+// A Chain is what a program knows of the steps of a store: the newest one that it has read or written, and
 // the sum of all up to it. Owners, readers and restores each have one.
 //
 // Only the newest step is never deleted. So a writer that was stopped for a long time may create a step
@@ -21,19 +21,19 @@ import (
 // a stray. It can be told by this: a step is deleted only when a later one says that the floor is above it,
 // floors never sink, and the newest step stays. So a step that was read is not a stray if the newest
 // step, looked for afterwards, has a floor that is not above it.
-type chain struct {
-	storeID uint64
-	step    *Step  // nil: there is none yet
-	state   *State // after step
-	stated  uint64 // the number of the newest state that is known to be in the bucket; 0: there is none
+type Chain struct {
+	StoreID uint64
+	Step    *object.Step  // nil: there is none yet
+	State   *object.State // after step
+	Stated  uint64        // the number of the newest state that is known to be in the bucket; 0: there is none
 
 	// Of an owner: set by claim.
-	epoch, writer uint64
-	now           func() time.Time
-	needs         []stepNeeds // of its own steps above the floor: collections need not read these again
-	atOnce        int         // how many requests its fence and collection make at the same time; 0: as many as are good
+	Epoch, Writer uint64
+	Now           func() time.Time
+	Needs         []StepNeeds // of its own steps above the floor: collections need not read these again
+	AtOnce        int         // how many requests its fence and collection make at the same time; 0: as many as are good
 
-	misses int // how often in a row next has found nothing
+	Misses int // how often in a row next has found nothing
 }
 
 const (
@@ -45,20 +45,20 @@ const (
 	// maxObject is the size of the largest step, state or pin that is read, in bytes. A table takes some
 	// hundred bytes of a state.
 	maxObject = 1 << 30
-	// missesToList is after how many answers that there is no next step a reader makes sure of it with a list: the
+	// MissesToList is after how many answers that there is no next step a reader makes sure of it with a list: the
 	// step may have been there and be deleted again.
-	missesToList = 60
-	// chainTries is how often a chain is read that changes meanwhile.
-	chainTries = 20
+	MissesToList = 60
+	// ChainTries is how often a chain is read that changes meanwhile.
+	ChainTries = 20
 )
 
-// n returns the number of the newest step of c, and 0 if there is none.
-func (c *chain) n() uint64 { return c.state.N }
+// N returns the number of the newest step of c, and 0 if there is none.
+func (c *Chain) N() uint64 { return c.State.N }
 
-// readChecked returns all bytes of an object that has a checksum of its own, which the caller checks. It
+// ReadChecked returns all bytes of an object that has a checksum of its own, which the caller checks. It
 // takes one request if the object has fewer than guess bytes, and refuses one of more than most bytes. If there
 // is no such object, the error wraps fs.ErrNotExist.
-func readChecked(ctx context.Context, b Bucket, name string, guess int, most int64) ([]byte, error) {
+func ReadChecked(ctx context.Context, b bucket.Bucket, name string, guess int, most int64) ([]byte, error) {
 	src := make([]byte, guess)
 	n, err := b.ReadAt(ctx, name, src, 0)
 	if err == io.EOF {
@@ -86,53 +86,53 @@ func readChecked(ctx context.Context, b Bucket, name string, guess int, most int
 	return src, nil
 }
 
-// readIdentity reads which store the bucket has. If nobody has used the bucket yet, the error wraps
+// ReadIdentity reads which store the bucket has. If nobody has used the bucket yet, the error wraps
 // fs.ErrNotExist.
-func readIdentity(ctx context.Context, b Bucket) (*Identity, error) {
-	src, err := readChecked(ctx, b, IdentityName, object.IdentitySize+1, object.IdentitySize)
+func ReadIdentity(ctx context.Context, b bucket.Bucket) (*object.Identity, error) {
+	src, err := ReadChecked(ctx, b, object.IdentityName, object.IdentitySize+1, object.IdentitySize)
 	if err != nil {
 		return nil, err
 	}
-	return DecodeIdentity(src)
+	return object.DecodeIdentity(src)
 }
 
-// readStep reads step n. If it is not there, the error wraps fs.ErrNotExist. Whether the step is a
+// ReadStep reads step n. If it is not there, the error wraps fs.ErrNotExist. Whether the step is a
 // stray is not checked.
-func readStep(ctx context.Context, b Bucket, storeID, n uint64) (*Step, error) {
-	src, err := readChecked(ctx, b, StepName(n), stepGuess, maxObject)
+func ReadStep(ctx context.Context, b bucket.Bucket, storeID, n uint64) (*object.Step, error) {
+	src, err := ReadChecked(ctx, b, object.StepName(n), stepGuess, maxObject)
 	if err != nil {
 		return nil, err
 	}
-	return DecodeStep(StepName(n), storeID, src)
+	return object.DecodeStep(object.StepName(n), storeID, src)
 }
 
-// newestStep returns the number of the newest step, by a list of those behind step after. It returns
+// NewestStep returns the number of the newest step, by a list of those behind step after. It returns
 // after if there is none.
-func newestStep(ctx context.Context, b Bucket, after uint64) (uint64, error) {
+func NewestStep(ctx context.Context, b bucket.Bucket, after uint64) (uint64, error) {
 	newest := after
-	for info, err := range b.List(ctx, object.StepFolder, StepName(after)) {
+	for info, err := range b.List(ctx, object.StepFolder, object.StepName(after)) {
 		if err != nil {
 			return 0, err
 		}
-		if name, ok := ParseName(info.Name); ok {
+		if name, ok := object.ParseName(info.Name); ok {
 			newest = max(newest, name.Num)
 		}
 	}
 	return newest, nil
 }
 
-// readNewest reads the newest step behind step after, and returns nil if there is none. The step was the newest
+// ReadNewest reads the newest step behind step after, and returns nil if there is none. The step was the newest
 // one at some time during the call.
-func readNewest(ctx context.Context, b Bucket, storeID, after uint64) (*Step, error) {
-	n, err := newestStep(ctx, b, after)
+func ReadNewest(ctx context.Context, b bucket.Bucket, storeID, after uint64) (*object.Step, error) {
+	n, err := NewestStep(ctx, b, after)
 	for err == nil && n != after {
-		step, readErr := readStep(ctx, b, storeID, n)
+		step, readErr := ReadStep(ctx, b, storeID, n)
 		if readErr != nil && !errors.Is(readErr, fs.ErrNotExist) {
 			return nil, readErr
 		}
 		// If there is none behind it now, then it was the newest when it was read, and no stray.
 		var later uint64
-		later, err = newestStep(ctx, b, n)
+		later, err = NewestStep(ctx, b, n)
 		switch {
 		case err == nil && later == n && readErr == nil:
 			return step, nil
@@ -146,23 +146,23 @@ func readNewest(ctx context.Context, b Bucket, storeID, after uint64) (*Step, er
 
 // checkFloorOf returns an error that wraps ErrSnapshotGone if the steps from n on, which the caller has read,
 // may be gone or strays: the floor is above n. newest is the newest of them.
-func checkFloorOf(ctx context.Context, b Bucket, storeID, n, newest uint64) error {
-	step, err := readNewest(ctx, b, storeID, newest)
+func checkFloorOf(ctx context.Context, b bucket.Bucket, storeID, n, newest uint64) error {
+	step, err := ReadNewest(ctx, b, storeID, newest)
 	if err == nil && step != nil && step.Floor > n {
 		err = fmt.Errorf("remote: step %d is below the floor, which is step %d now: %w", n, step.Floor, ErrSnapshotGone)
 	}
 	return err
 }
 
-// loadChain reads the chain up to step n, or up to the newest step if n is 0. If the store has no steps then, the
+// LoadChain reads the chain up to step n, or up to the newest step if n is 0. If the store has no steps then, the
 // chain has none. It begins with the newest state that is not behind n.
 //
 // If step n is below the floor, the error wraps ErrSnapshotGone. Nothing keeps the objects that the state names
 // from being deleted, once the floor is above it: see pin.
-func loadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, error) {
+func LoadChain(ctx context.Context, b bucket.Bucket, storeID, n uint64) (*Chain, error) {
 	var err error
-	for range chainTries {
-		var c *chain
+	for range ChainTries {
+		var c *Chain
 		c, err = tryLoadChain(ctx, b, storeID, n)
 		if err == nil {
 			return c, nil
@@ -174,7 +174,7 @@ func loadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, error)
 		if n == 0 {
 			continue
 		}
-		newest, floorErr := readNewest(ctx, b, storeID, 0)
+		newest, floorErr := ReadNewest(ctx, b, storeID, 0)
 		if floorErr == nil && newest != nil && newest.Floor > n {
 			floorErr = fmt.Errorf("remote: step %d is below the floor, which is step %d: %w", n, newest.Floor, ErrSnapshotGone)
 		}
@@ -191,17 +191,17 @@ func loadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, error)
 	return nil, err
 }
 
-// tryLoadChain is loadChain. If the floor is raised meanwhile, it may fail with an error that wraps
+// tryLoadChain is LoadChain. If the floor is raised meanwhile, it may fail with an error that wraps
 // fs.ErrNotExist or ErrSnapshotGone.
-func tryLoadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, error) {
+func tryLoadChain(ctx context.Context, b bucket.Bucket, storeID, n uint64) (*Chain, error) {
 	if n == 0 {
 		var err error
-		if n, err = newestStep(ctx, b, 0); err != nil {
+		if n, err = NewestStep(ctx, b, 0); err != nil {
 			return nil, err
 		}
 	}
 	if n == 0 {
-		return &chain{storeID: storeID, state: object.EmptyState(storeID)}, nil
+		return &Chain{StoreID: storeID, State: object.EmptyState(storeID)}, nil
 	}
 	c, begin, err := readChain(ctx, b, storeID, n)
 	first := begin + 1 // the first step that was read and must be no stray
@@ -214,33 +214,33 @@ func tryLoadChain(ctx context.Context, b Bucket, storeID, n uint64) (*chain, err
 		return nil, errors.Join(checkFloorOf(ctx, b, storeID, first, n), err)
 	case err != nil:
 		return nil, err
-	case c.state.Floor > first:
-		return nil, fmt.Errorf("remote: step %d is below the floor, which is step %d: %w", first, c.state.Floor, ErrSnapshotGone)
+	case c.State.Floor > first:
+		return nil, fmt.Errorf("remote: step %d is below the floor, which is step %d: %w", first, c.State.Floor, ErrSnapshotGone)
 	}
 	return c, checkFloorOf(ctx, b, storeID, first, n)
 }
 
 // readChain reads the newest state that is not behind step n, whose number is begin, and the steps from there up to n. It does
 // not look whether these are strays. If something is not there, the error wraps fs.ErrNotExist. Requires: n is not 0.
-func readChain(ctx context.Context, b Bucket, storeID, n uint64) (c *chain, begin uint64, err error) {
-	c = &chain{storeID: storeID, state: object.EmptyState(storeID)}
+func readChain(ctx context.Context, b bucket.Bucket, storeID, n uint64) (c *Chain, begin uint64, err error) {
+	c = &Chain{StoreID: storeID, State: object.EmptyState(storeID)}
 	if begin, err = newestState(ctx, b, n); err != nil {
 		return nil, 0, err
 	}
-	if c.stated = begin; begin > 0 {
-		if c.state, err = readState(ctx, b, storeID, begin); err != nil {
+	if c.Stated = begin; begin > 0 {
+		if c.State, err = ReadState(ctx, b, storeID, begin); err != nil {
 			return nil, begin, err
 		}
 	}
 	if begin == n {
-		if c.step, err = readStep(ctx, b, storeID, n); err != nil {
+		if c.Step, err = ReadStep(ctx, b, storeID, n); err != nil {
 			return nil, begin, err
 		}
 	}
-	for c.n() < n {
-		step, err := readStep(ctx, b, storeID, c.n()+1)
+	for c.N() < n {
+		step, err := ReadStep(ctx, b, storeID, c.N()+1)
 		if err == nil {
-			err = c.apply(step)
+			err = c.Apply(step)
 		}
 		if err != nil {
 			return nil, begin, err
@@ -250,13 +250,13 @@ func readChain(ctx context.Context, b Bucket, storeID, n uint64) (c *chain, begi
 }
 
 // newestState returns the number of the newest state that is not behind step n, and 0 if there is none.
-func newestState(ctx context.Context, b Bucket, n uint64) (uint64, error) {
+func newestState(ctx context.Context, b bucket.Bucket, n uint64) (uint64, error) {
 	newest := uint64(0)
 	for info, err := range b.List(ctx, object.StateFolder, "") {
 		if err != nil {
 			return 0, err
 		}
-		name, ok := ParseName(info.Name)
+		name, ok := object.ParseName(info.Name)
 		if ok && name.Num > n {
 			break
 		}
@@ -267,75 +267,75 @@ func newestState(ctx context.Context, b Bucket, n uint64) (uint64, error) {
 	return newest, nil
 }
 
-// readState reads the state after step n. If it is not there, the error wraps fs.ErrNotExist.
-func readState(ctx context.Context, b Bucket, storeID, n uint64) (*State, error) {
-	src, err := readChecked(ctx, b, StateName(n), stateGuess, maxObject)
+// ReadState reads the state after step n. If it is not there, the error wraps fs.ErrNotExist.
+func ReadState(ctx context.Context, b bucket.Bucket, storeID, n uint64) (*object.State, error) {
+	src, err := ReadChecked(ctx, b, object.StateName(n), stateGuess, maxObject)
 	if err != nil {
 		return nil, err
 	}
-	return DecodeState(StateName(n), storeID, src)
+	return object.DecodeState(object.StateName(n), storeID, src)
 }
 
-// apply makes step the newest one of c. If it returns an error, c has not changed.
-func (c *chain) apply(step *Step) error {
-	next, err := object.StateAfter(c.state, step)
-	if c.step != nil && err == nil {
-		switch claim := step.Kind == StepClaim; {
-		case claim && step.Epoch <= c.step.Epoch:
-			err = fmt.Errorf("it claims epoch %d after epoch %d", step.Epoch, c.step.Epoch)
-		case !claim && (step.Epoch != c.step.Epoch || step.Writer != c.step.Writer):
-			err = fmt.Errorf("it is of epoch %d, writer %016x, after epoch %d, writer %016x, without a claim", step.Epoch, step.Writer, c.step.Epoch, c.step.Writer)
+// Apply makes step the newest one of c. If it returns an error, c has not changed.
+func (c *Chain) Apply(step *object.Step) error {
+	next, err := object.StateAfter(c.State, step)
+	if c.Step != nil && err == nil {
+		switch claim := step.Kind == object.StepClaim; {
+		case claim && step.Epoch <= c.Step.Epoch:
+			err = fmt.Errorf("it claims epoch %d after epoch %d", step.Epoch, c.Step.Epoch)
+		case !claim && (step.Epoch != c.Step.Epoch || step.Writer != c.Step.Writer):
+			err = fmt.Errorf("it is of epoch %d, writer %016x, after epoch %d, writer %016x, without a claim", step.Epoch, step.Writer, c.Step.Epoch, c.Step.Writer)
 		}
 	}
 	if err != nil {
 		return object.Damage(step.Name(), "step", err)
 	}
-	c.step, c.state, c.misses = step, next, 0
-	if c.writer != 0 {
+	c.Step, c.State, c.Misses = step, next, 0
+	if c.Writer != 0 {
 		c.keepNeeds(step)
 	}
 	return nil
 }
 
-// next reads the step behind c's newest one and applies it. It returns nil if there is none yet. If c is
+// Next reads the step behind c's newest one and applies it. It returns nil if there is none yet. If c is
 // below the floor, the error wraps ErrSnapshotGone, and the caller has to load the chain anew.
-func (c *chain) next(ctx context.Context, b Bucket) (*Step, error) {
-	n := c.n() + 1
-	step, err := readStep(ctx, b, c.storeID, n)
+func (c *Chain) Next(ctx context.Context, b bucket.Bucket) (*object.Step, error) {
+	n := c.N() + 1
+	step, err := ReadStep(ctx, b, c.StoreID, n)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		c.misses++
-		if c.misses%missesToList != 0 {
+		c.Misses++
+		if c.Misses%MissesToList != 0 {
 			return nil, nil
 		}
-		return nil, checkFloorOf(ctx, b, c.storeID, n, n-1)
+		return nil, checkFloorOf(ctx, b, c.StoreID, n, n-1)
 	case err != nil:
 		return nil, err
 	}
-	if err := checkFloorOf(ctx, b, c.storeID, n, n); err != nil {
+	if err := checkFloorOf(ctx, b, c.StoreID, n, n); err != nil {
 		return nil, err
 	}
-	return step, c.apply(step)
+	return step, c.Apply(step)
 }
 
-// errOtherStep is returned by publish if an earlier attempt of the same owner stands at the place of the step. The
+// ErrOtherStep is returned by publish if an earlier attempt of the same owner stands at the place of the step. The
 // chain goes up to that one now, and the caller publishes what is left.
-var errOtherStep = errors.New("remote: an earlier attempt to publish has succeeded")
+var ErrOtherStep = errors.New("remote: an earlier attempt to publish has succeeded")
 
-// publish appends a step to the chain of an owner. The caller sets Written, Kind, Edit, Extents,
+// Publish appends a step to the chain of an owner. The caller sets Written, Kind, Edit, Extents,
 // LastTableSeq, and Floor if it shall be raised. note is called with the number of the step before the
 // step is put, for the directory to keep.
 //
 // If the error wraps ErrFenced, another writer has claimed the store. After any other error but
-// errOtherStep it is unknown whether the step was appended. The caller may publish another one, made from c as it
+// ErrOtherStep it is unknown whether the step was appended. The caller may publish another one, made from c as it
 // is then.
-func (c *chain) publish(ctx context.Context, b Bucket, step *Step, note func(n uint64) error) error {
-	step.StoreID, step.N, step.Epoch, step.Writer = c.storeID, c.n()+1, c.epoch, c.writer
-	step.Floor = max(step.Floor, c.state.Floor)
+func (c *Chain) Publish(ctx context.Context, b bucket.Bucket, step *object.Step, note func(n uint64) error) error {
+	step.StoreID, step.N, step.Epoch, step.Writer = c.StoreID, c.N()+1, c.Epoch, c.Writer
+	step.Floor = max(step.Floor, c.State.Floor)
 	if len(step.Extents) == 0 {
-		step.Extents = c.state.Extents
+		step.Extents = c.State.Extents
 	}
-	if _, err := object.StateAfter(c.state, step); err != nil {
+	if _, err := object.StateAfter(c.State, step); err != nil {
 		return object.EncodeError(step.Name(), err)
 	}
 	src, err := step.Encode(nil)
@@ -349,26 +349,26 @@ func (c *chain) publish(ctx context.Context, b Bucket, step *Step, note func(n u
 	if err != nil {
 		return err
 	}
-	if err := c.lookBehind(ctx, b, step.N); err != nil {
+	if err := c.LookBehind(ctx, b, step.N); err != nil {
 		return err
 	}
-	if err := c.apply(there); err != nil {
+	if err := c.Apply(there); err != nil {
 		return err
 	}
 	if there != step {
-		return errOtherStep
+		return ErrOtherStep
 	}
 	return nil
 }
 
 // put creates the object of a step, whose bytes are src, and returns the step that stands there then: step, or an
 // earlier attempt of the same writer. If it is another writer's, the error wraps ErrFenced.
-func (c *chain) put(ctx context.Context, b Bucket, step *Step, src []byte) (*Step, error) {
-	err := PutObject(ctx, b, step.Name(), src, true)
-	if !errors.Is(err, ErrExists) {
+func (c *Chain) put(ctx context.Context, b bucket.Bucket, step *object.Step, src []byte) (*object.Step, error) {
+	err := bucket.PutObject(ctx, b, step.Name(), src, true)
+	if !errors.Is(err, bucket.ErrExists) {
 		return step, err
 	}
-	taken, err := readChecked(ctx, b, step.Name(), stepGuess, maxObject)
+	taken, err := ReadChecked(ctx, b, step.Name(), stepGuess, maxObject)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("remote: step %d was there and is deleted: %w", step.N, ErrFenced)
@@ -377,7 +377,7 @@ func (c *chain) put(ctx context.Context, b Bucket, step *Step, src []byte) (*Ste
 	case bytes.Equal(taken, src):
 		return step, nil
 	}
-	there, err := DecodeStep(step.Name(), c.storeID, taken)
+	there, err := object.DecodeStep(step.Name(), c.StoreID, taken)
 	if err != nil {
 		return nil, err
 	}
@@ -387,25 +387,25 @@ func (c *chain) put(ctx context.Context, b Bucket, step *Step, src []byte) (*Ste
 	return there, nil
 }
 
-// lookBehind returns an error that wraps ErrFenced if there are steps behind step n, which the caller has
+// LookBehind returns an error that wraps ErrFenced if there are steps behind step n, which the caller has
 // just appended. The name of step n may have been free because it was used and deleted, but then a
 // later one stands behind it.
-func (c *chain) lookBehind(ctx context.Context, b Bucket, n uint64) error {
-	newest, err := newestStep(ctx, b, n)
+func (c *Chain) LookBehind(ctx context.Context, b bucket.Bucket, n uint64) error {
+	newest, err := NewestStep(ctx, b, n)
 	if err == nil && newest != n {
 		err = fmt.Errorf("remote: step %d stands behind step %d: %w", newest, n, ErrFenced)
 	}
 	return err
 }
 
-// putState writes the state after c's newest step, so that restores and readers need not read the steps before.
-func (c *chain) putState(ctx context.Context, b Bucket) error {
-	src, err := c.state.Encode(nil)
+// PutState writes the state after c's newest step, so that restores and readers need not read the steps before.
+func (c *Chain) PutState(ctx context.Context, b bucket.Bucket) error {
+	src, err := c.State.Encode(nil)
 	if err != nil {
 		return err
 	}
 	// If the name is taken, an earlier attempt or an earlier owner has written the same state.
-	if err := PutObject(ctx, b, c.state.Name(), src, true); !errors.Is(err, ErrExists) {
+	if err := bucket.PutObject(ctx, b, c.State.Name(), src, true); !errors.Is(err, bucket.ErrExists) {
 		return err
 	}
 	return nil

@@ -1,4 +1,4 @@
-package remote
+package chain
 
 import (
 	"bytes"
@@ -9,48 +9,49 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
-// segmentGuess is how many bytes are asked for first, when a segment is read. Most segments of a store that is
+// SegmentGuess is how many bytes are asked for first, when a segment is read. Most segments of a store that is
 // not busy are shorter, so one request is enough.
-const segmentGuess = 64 << 10
+const SegmentGuess = 64 << 10
 
-// readSegment reads the segment at a place, which must belong to the store. If there is none, the error
+// ReadSegment reads the segment at a place, which must belong to the store. If there is none, the error
 // wraps fs.ErrNotExist. The records in the body are not checked.
-func readSegment(ctx context.Context, b Bucket, storeID uint64, at object.Position) (*Segment, error) {
-	return readGuessed(ctx, b, storeID, at, segmentGuess)
+func ReadSegment(ctx context.Context, b bucket.Bucket, storeID uint64, at object.Position) (*object.Segment, error) {
+	return readGuessed(ctx, b, storeID, at, SegmentGuess)
 }
 
-// readGuessed is readSegment that takes one request if the object has fewer than guess bytes.
-func readGuessed(ctx context.Context, b Bucket, storeID uint64, at object.Position, guess int) (*Segment, error) {
-	src, err := readChecked(ctx, b, at.String(), guess, object.SegmentHeader+object.MaxBody)
+// readGuessed is ReadSegment that takes one request if the object has fewer than guess bytes.
+func readGuessed(ctx context.Context, b bucket.Bucket, storeID uint64, at object.Position, guess int) (*object.Segment, error) {
+	src, err := ReadChecked(ctx, b, at.String(), guess, object.SegmentHeader+object.MaxBody)
 	if err != nil {
 		return nil, err
 	}
-	return DecodeSegment(at.String(), storeID, src)
+	return object.DecodeSegment(at.String(), storeID, src)
 }
 
-// readHead is readSegment without the body.
-func readHead(ctx context.Context, b Bucket, storeID uint64, at object.Position) (listed, error) {
+// ReadHead is ReadSegment without the body.
+func ReadHead(ctx context.Context, b bucket.Bucket, storeID uint64, at object.Position) (Listed, error) {
 	src := make([]byte, object.SegmentHeader)
 	n, err := b.ReadAt(ctx, at.String(), src, 0)
 	if err != nil && err != io.EOF {
-		return listed{}, err
+		return Listed{}, err
 	}
 	s, length, err := object.DecodeSegmentHeader(src[:n])
 	if err == nil {
 		err = object.CheckWhere(s, s.StoreID, at.String(), storeID)
 	}
 	if err != nil {
-		return listed{}, object.Damage(at.String(), "segment", err)
+		return Listed{}, object.Damage(at.String(), "segment", err)
 	}
-	return listed{s, length, binary.LittleEndian.Uint32(src[object.BodySumOffset:])}, nil
+	return Listed{s, length, binary.LittleEndian.Uint32(src[object.BodySumOffset:])}, nil
 }
 
-// listEnd returns the place behind the last extent: where a store's list of segments goes on after the
+// ListEnd returns the place behind the last extent: where a store's list of segments goes on after the
 // state with these extents. If the segments are gone, the error wraps fs.ErrNotExist.
-func listEnd(ctx context.Context, b Bucket, storeID uint64, extents []Extent) (object.Position, error) {
+func ListEnd(ctx context.Context, b bucket.Bucket, storeID uint64, extents []object.Extent) (object.Position, error) {
 	if len(extents) == 0 {
 		return object.RootPosition, nil
 	}
@@ -73,54 +74,54 @@ func listEnd(ctx context.Context, b Bucket, storeID uint64, extents []Extent) (o
 			break
 		}
 	}
-	n, ok := ParseName(name)
+	n, ok := object.ParseName(name)
 	if !ok {
 		return object.Position{}, fmt.Errorf("remote: log %016x has no segments: %w", last.Log, fs.ErrNotExist)
 	}
-	s, err := readHead(ctx, b, storeID, object.Position{Log: n.Num, Offset: n.Offset})
+	s, err := ReadHead(ctx, b, storeID, object.Position{Log: n.Num, Offset: n.Offset})
 	if err != nil {
 		return object.Position{}, err
 	}
-	if s.Kind == SegmentData || s.end() != end {
+	if s.Kind == object.SegmentData || s.BodyEnd() != end {
 		return object.Position{}, fmt.Errorf("remote: log %016x has ended at offset %d, but %s is not its end: %w", last.Log, last.Length, name, fs.ErrNotExist)
 	}
-	return s.after(), nil
+	return s.After(), nil
 }
 
-// putSegment appends a segment to the list, and returns the segment that stands at its place then. That is s,
+// PutSegment appends a segment to the list, and returns the segment that stands at its place then. That is s,
 // or one with the first bytes of s, which the same directory has put before: its answer was lost, or the
 // process ended before it came. The caller goes on behind it.
 //
 // If anything else stands there, the error wraps ErrFenced. Any other error leaves unknown whether s
 // was appended; the caller tries again with the same bytes or more.
-func putSegment(ctx context.Context, b Bucket, s *Segment) (*Segment, error) {
+func PutSegment(ctx context.Context, b bucket.Bucket, s *object.Segment) (*object.Segment, error) {
 	header, sum, err := object.EncodeSegmentHeader(s, nil)
 	if err != nil {
 		return nil, err
 	}
 	err = b.Put(ctx, s.Name(), object.Concat{Head: header, Body: s.Body}, int64(len(header)+len(s.Body)), sum, true)
-	if !errors.Is(err, ErrExists) {
+	if !errors.Is(err, bucket.ErrExists) {
 		return s, err
 	}
-	there, err := readSegment(ctx, b, s.StoreID, object.Position{Log: s.Log, Offset: s.Offset})
+	there, err := ReadSegment(ctx, b, s.StoreID, object.Position{Log: s.Log, Offset: s.Offset})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// Only an owner deletes segments, and only those that it did not append.
 		return nil, fmt.Errorf("remote: segment %s was there and is deleted: %w", s.Name(), ErrFenced)
 	case err != nil:
 		return nil, err
-	case there.Kind == SegmentFence:
-		return nil, fmt.Errorf("remote: segment %s is a fence of epoch %d: %w", s.Name(), there.Next>>EpochShift, ErrFenced)
+	case there.Kind == object.SegmentFence:
+		return nil, fmt.Errorf("remote: segment %s is a fence of epoch %d: %w", s.Name(), there.Next>>object.EpochShift, ErrFenced)
 	}
 	same := there.Kind == s.Kind && there.Next == s.Next && bytes.Equal(there.Body, s.Body)
-	if same || there.Kind == SegmentData && bytes.HasPrefix(s.Body, there.Body) {
+	if same || there.Kind == object.SegmentData && bytes.HasPrefix(s.Body, there.Body) {
 		return there, nil
 	}
 	return nil, fmt.Errorf("remote: segment %s has other bytes than the log of this directory: %w", s.Name(), ErrFenced)
 }
 
-// twice calls read, and again if what it has read is damaged: the bytes may have changed on their way.
-func twice[T any](read func() (T, error)) (T, error) {
+// Twice calls read, and again if what it has read is damaged: the bytes may have changed on their way.
+func Twice[T any](read func() (T, error)) (T, error) {
 	v, err := read()
 	if object.IsDamage(err) {
 		v, err = read()
