@@ -10,14 +10,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
-// Collected says what a collection has deleted.
-type Collected struct {
+// deleted says what a collection has deleted: see remote.Collected.
+type deleted struct {
 	Floor    uint64 // the first step that is kept
 	Tables   int    // tables and sidecars
 	Segments int
@@ -40,7 +41,7 @@ const (
 // is; it is negative if the clock was wrong when the step was written, which says nothing. If there is none, chooseFloor
 // returns the floor that there is. The owner publishes it in a step, and collects after that. next is the step behind the floor
 // that may be the next one: nil if there is none yet.
-func chooseFloor(c *chain.Chain, ctx context.Context, b Bucket, retain time.Duration, age func(*Step) time.Duration) (floor uint64, next *Step, err error) {
+func chooseFloor(ctx context.Context, b Bucket, c *chain.Chain, retain time.Duration, age func(*Step) time.Duration) (floor uint64, next *Step, err error) {
 	floor = c.State.Floor
 	raised, first := 0, time.Duration(0)
 	for info, err := range b.List(ctx, object.StateFolder, "") {
@@ -73,7 +74,7 @@ func chooseFloor(c *chain.Chain, ctx context.Context, b Bucket, retain time.Dura
 // spareFiles lists the tables and sidecars that c's newest step does not name and keep does not report for: those that
 // collect may delete. keep says of a number that the owner's directory has the file, or that it is uploaded, for a step that
 // is not published yet.
-func spareFiles(c *chain.Chain, ctx context.Context, b Bucket, keep func(num uint64) bool) ([]Info, error) {
+func spareFiles(ctx context.Context, b Bucket, c *chain.Chain, keep func(num uint64) bool) ([]Info, error) {
 	named := tablefs.NumsOf(c.State.Tables.Version)
 	var spare []Info
 	for info, err := range b.List(ctx, object.TableFolder, "") {
@@ -120,7 +121,7 @@ type collection struct {
 	garbage []garbage
 
 	mu      sync.Mutex // protects the following fields while objects are deleted
-	done    Collected
+	done    deleted
 	fences  []string // those that were met
 	refusal error    // of a DELETE
 }
@@ -129,17 +130,17 @@ type collection struct {
 type garbage struct {
 	Info
 	name  Name
-	count *int // in Collected
+	count *int // in deleted
 }
 
 // chooseGarbage finds out what the steps at the floor and above need. Only the owner calls
 // it, after the step with the floor is published. spare are the tables and sidecars that may be deleted. They were listed
 // by spareFiles, and after that a step was published whose number this directory had not noted before. fences are segments
 // that are known to be fences. Nothing is uploaded, and no step published, until it returns.
-func chooseGarbage(c *chain.Chain, ctx context.Context, b Bucket, spare []Info, fences map[string]bool) (*collection, error) {
+func chooseGarbage(ctx context.Context, b Bucket, c *chain.Chain, spare []Info, fences map[string]bool) (*collection, error) {
 	k := &collection{
 		b: b, c: c, spare: spare, known: fences,
-		done: Collected{Floor: c.State.Floor}, files: make(map[uint64]bool), logs: make(map[uint64]bool),
+		done: deleted{Floor: c.State.Floor}, files: make(map[uint64]bool), logs: make(map[uint64]bool),
 	}
 	if err := k.needOfSteps(ctx); err != nil {
 		return nil, fmt.Errorf("remote: collection: %w", err)
@@ -148,7 +149,7 @@ func chooseGarbage(c *chain.Chain, ctx context.Context, b Bucket, spare []Info, 
 }
 
 // delete finds out what the pins need, and deletes what nobody needs, several objects at the same time.
-func (k *collection) delete(ctx context.Context, now time.Time) (Collected, error) {
+func (k *collection) delete(ctx context.Context, now time.Time) (deleted, error) {
 	err := k.needOfPins(ctx, now)
 	if err == nil {
 		err = k.list(ctx)
@@ -242,7 +243,7 @@ func (k *collection) needOfSteps(ctx context.Context) error {
 		if len(known) > 0 {
 			until = known[0].N - 1
 		}
-		if err := c.Advance(ctx, k.b, min(until, c.N()+stepsAtOnce), k.need); err != nil {
+		if err := c.Advance(ctx, k.b, min(until, c.N()+chain.CallsAtOnce), k.need); err != nil {
 			return err
 		}
 	}
@@ -318,4 +319,58 @@ func (k *collection) isPinned(name Name) bool {
 		return k.logs[name.Num]
 	}
 	return slices.ContainsFunc(k.pinned, func(p [2]uint64) bool { return p[0] <= name.Num && name.Num <= p[1] })
+}
+
+// collectFor is one attempt of Collect. A table that was named, and that no step at the floor or above needs, is never named
+// again. What names it below the floor is deleted behind it.
+func collectFor(ctx context.Context, b Bucket, storeID uint64) (deleted, error) {
+	c, err := chain.LoadChain(ctx, b, storeID, 0)
+	if err != nil || c.State.Floor == 0 {
+		return deleted{}, err
+	}
+	c.Epoch = c.Step.Epoch
+	named := make(map[uint64]bool)
+	for _, folder := range []string{object.StateFolder, object.StepFolder} {
+		for info, err := range b.List(ctx, folder, "") {
+			name, ok := ParseName(info.Name)
+			if err == nil && ok && name.Num < c.State.Floor {
+				err = addNamedBy(ctx, b, c, name, named)
+			}
+			if err != nil {
+				return deleted{}, fmt.Errorf("remote: collection: %w", err)
+			}
+			if ok && name.Num >= c.State.Floor {
+				break
+			}
+		}
+	}
+	spare, err := spareFiles(ctx, b, c, func(num uint64) bool { return !named[num] })
+	if err != nil {
+		return deleted{}, err
+	}
+	k, err := chooseGarbage(ctx, b, c, spare, nil)
+	if err != nil {
+		return deleted{}, err
+	}
+	return k.delete(ctx, time.Now())
+}
+
+// addNamedBy adds the tables and sidecars that a state or step names.
+func addNamedBy(ctx context.Context, b Bucket, c *chain.Chain, name Name, named map[uint64]bool) error {
+	if name.Kind == KindStep {
+		step, err := chain.ReadStep(ctx, b, c.StoreID, name.Num)
+		if err != nil {
+			return bucket.IgnoreAbsence(err)
+		}
+		for _, num := range chain.NeedsOf(step).Files {
+			named[num] = true
+		}
+		return nil
+	}
+	state, err := chain.ReadState(ctx, b, c.StoreID, name.Num)
+	if err != nil {
+		return bucket.IgnoreAbsence(err)
+	}
+	maps.Copy(named, tablefs.NumsOf(state.Tables.Version))
+	return nil
 }

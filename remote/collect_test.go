@@ -24,19 +24,20 @@ func collectedStore(t *testing.T) (*modelWriter, Bucket) {
 // spareOf returns the tables and sidecars that c may delete.
 func spareOf(t *testing.T, b Bucket, c *chain.Chain) []Info {
 	t.Helper()
-	spare, err := spareFiles(c, t.Context(), b, func(uint64) bool { return false })
+	spare, err := spareFiles(t.Context(), b, c, func(uint64) bool { return false })
 	mustNil(t, err)
 	return spare
 }
 
-// collect chooses and deletes, one call after the other.
-func collect(ctx context.Context, b Bucket, c *chain.Chain, now time.Time, spare []Info) (Collected, error) {
+// collectOnce chooses and deletes, one call after the other.
+func collectOnce(ctx context.Context, b Bucket, c *chain.Chain, now time.Time, spare []Info) (Collected, error) {
 	c.AtOnce = 1
-	k, err := chooseGarbage(c, ctx, b, spare, nil)
+	k, err := chooseGarbage(ctx, b, c, spare, nil)
 	if err != nil {
 		return Collected{}, err
 	}
-	return k.delete(ctx, now)
+	done, err := k.delete(ctx, now)
+	return Collected(done), err
 }
 
 // since says how long before a time steps were made.
@@ -105,7 +106,7 @@ func TestCollect_DamageDeletesNothing(t *testing.T) {
 		}
 		mustNil(t, PutObject(ctx, b, name, []byte("damage"), false))
 		before := remotetest.NamesOf(t, b, "")
-		done, err := collect(ctx, b, a.c, late, spareOf(t, b, a.c))
+		done, err := collectOnce(ctx, b, a.c, late, spareOf(t, b, a.c))
 		if err == nil {
 			t.Errorf("with %s damaged: %+v", name, done)
 		}
@@ -121,7 +122,7 @@ func TestCollect_NotTheOwner(t *testing.T) {
 	a, b := collectedStore(t)
 	claimAs(t, b, 77)
 	before := remotetest.NamesOf(t, b, "")
-	if _, err := collect(ctx, b, a.c, late, spareOf(t, b, a.c)); !errors.Is(err, ErrFenced) {
+	if _, err := collectOnce(ctx, b, a.c, late, spareOf(t, b, a.c)); !errors.Is(err, ErrFenced) {
 		t.Errorf("after another claim: %v", err)
 	}
 	if after := remotetest.NamesOf(t, b, ""); !slices.Equal(before, after) {
@@ -144,13 +145,13 @@ func TestChooseFloor(t *testing.T) {
 		}
 	}
 	for minutes, want := range []uint64{0, 0, 2, 2, 4, 4, 6, 6} {
-		got, _, err := chooseFloor(c, ctx, b, 0, since(remotetest.ExampleTime.Add(time.Duration(minutes)*time.Minute)))
+		got, _, err := chooseFloor(ctx, b, c, 0, since(remotetest.ExampleTime.Add(time.Duration(minutes)*time.Minute)))
 		if err != nil || got != want {
 			t.Errorf("since minute %d: step %d, %v; want %d", minutes, got, err, want)
 		}
 	}
 	publish(t, c, b, &Step{Written: remotetest.ExampleTime, Floor: 4})
-	if got, _, err := chooseFloor(c, ctx, b, 0, since(remotetest.ExampleTime)); err != nil || got != 4 {
+	if got, _, err := chooseFloor(ctx, b, c, 0, since(remotetest.ExampleTime)); err != nil || got != 4 {
 		t.Errorf("the floor would sink to %d, %v", got, err)
 	}
 }

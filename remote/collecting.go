@@ -111,7 +111,8 @@ func (s *Store) collect(ctx context.Context, always bool) (Collected, error) {
 	if err != nil || k == nil {
 		return Collected{}, err
 	}
-	done, err := k.delete(ctx, time.Now())
+	removed, err := k.delete(ctx, time.Now())
+	done := Collected(removed)
 	if lerr := p.mu.take(ctx); lerr != nil {
 		return done, errors.Join(err, lerr)
 	}
@@ -162,7 +163,7 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 		c.looked = time.Now()
 		return nil, nil
 	}
-	floor, next, err := chooseFloor(p.chain, ctx, s.bucket, max(0, s.opts.Retain), s.age)
+	floor, next, err := chooseFloor(ctx, s.bucket, p.chain, max(0, s.opts.Retain), s.age)
 	if err != nil {
 		return nil, s.superseded(ctx, err)
 	}
@@ -171,7 +172,7 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 	if err != nil {
 		return nil, err
 	}
-	spare, err := spareFiles(p.chain, ctx, s.bucket, func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
+	spare, err := spareFiles(ctx, s.bucket, p.chain, func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +186,7 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 	if c.fences == nil {
 		c.fences = make(map[string]bool)
 	}
-	k, err := chooseGarbage(p.chain, ctx, s.bucket, spare, c.fences)
+	k, err := chooseGarbage(ctx, s.bucket, p.chain, spare, c.fences)
 	if err != nil {
 		return nil, s.superseded(ctx, err)
 	}

@@ -446,7 +446,7 @@ func (w *modelWriter) collect(now time.Time) bool {
 	if err := w.c.PutState(ctxModel, w.b); err != nil {
 		return false
 	}
-	floor, _, err := chooseFloor(w.c, ctxModel, w.b, 0, since(remotetest.ExampleTime))
+	floor, _, err := chooseFloor(ctxModel, w.b, w.c, 0, since(remotetest.ExampleTime))
 	if err != nil {
 		return false
 	}
@@ -459,14 +459,14 @@ func (w *modelWriter) delete(floor uint64, now time.Time) bool {
 	if w.dir {
 		local, _ = modelDir{w.b}.read()
 	}
-	spare, err := spareFiles(w.c, ctxModel, w.b, func(num uint64) bool { return num == w.upload || local[num] })
+	spare, err := spareFiles(ctxModel, w.b, w.c, func(num uint64) bool { return num == w.upload || local[num] })
 	for err == nil && (floor > w.c.State.Floor || w.c.N() <= noted) {
 		if !w.step(&Step{Floor: floor, LastTableSeq: w.c.Step.LastTableSeq}) {
 			return false
 		}
 	}
 	if err == nil {
-		_, err = collect(ctxModel, w.b, w.c, now, spare)
+		_, err = collectOnce(ctxModel, w.b, w.c, now, spare)
 	}
 	if err != nil && !errors.Is(err, ErrFenced) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrSnapshotGone) {
 		w.m.fail("%s collects: %w", w.name, err)

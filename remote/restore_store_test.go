@@ -223,7 +223,7 @@ func TestRestore_PinsAndCollection(t *testing.T) {
 		k.random(20)
 		step := &Step{Kind: StepPublish, Written: time.Now(), Floor: floor, LastTableSeq: c.Step.LastTableSeq}
 		mustNil(t, c.Publish(t.Context(), k.b, step, func(uint64) error { return nil }))
-		done, err := collect(t.Context(), k.b, c, time.Now(), spareOf(t, k.b, c))
+		done, err := collectOnce(t.Context(), k.b, c, time.Now(), spareOf(t, k.b, c))
 		mustNil(t, err)
 		if done.Steps == 0 || done.Segments == 0 {
 			t.Fatalf("collected %+v", done)

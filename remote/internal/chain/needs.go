@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
-// deletesAtOnce is how many objects a collection deletes, and how many steps it reads, at the same time.
-const deletesAtOnce = 16
+// CallsAtOnce is how many objects a collection deletes, and how many steps it reads, at the same time.
+const CallsAtOnce = 16
 
 // Each calls fn for the numbers below n, some of them at the same time, and returns the first error. After an error, the
 // context of the calls is done. If c.AtOnce is 1, the caller's goroutine makes the calls.
@@ -26,7 +26,7 @@ func (c *Chain) Each(ctx context.Context, n int, fn func(ctx context.Context, i 
 		return nil
 	}
 	calls, ctx := errgroup.WithContext(ctx)
-	calls.SetLimit(deletesAtOnce)
+	calls.SetLimit(CallsAtOnce)
 	for i := range n {
 		calls.Go(func() error { return fn(ctx, i) })
 	}
