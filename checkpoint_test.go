@@ -122,7 +122,7 @@ func TestCheckpoint_FailureLeavesNothing(t *testing.T) {
 // be there.
 func opensWholeOrNot(t *testing.T, mem *vfs.Mem) {
 	t.Helper()
-	db, err := Open("copy", &Options{FS: mem, MustExist: true, ReadOnly: true})
+	db, err := Open("copy", &Options{FS: mem, Exist: MustExist, ReadOnly: true})
 	if err != nil {
 		return
 	}
@@ -135,7 +135,7 @@ func opensWholeOrNot(t *testing.T, mem *vfs.Mem) {
 // wantWhole opens the checkpoint and checks that it has all entries of checkpointed.
 func wantWhole(t *testing.T, mem *vfs.Mem) {
 	t.Helper()
-	db, err := Open("copy", &Options{FS: mem, MustExist: true, ReadOnly: true})
+	db, err := Open("copy", &Options{FS: mem, Exist: MustExist, ReadOnly: true})
 	if err != nil {
 		t.Error(err)
 		return
@@ -339,7 +339,7 @@ func TestCheckpoint_RelativePathAndChdir(t *testing.T) {
 	if !moved {
 		t.Error("no table was linked")
 	}
-	opts.FS, opts.MustExist = nil, true
+	opts.FS, opts.Exist = nil, MustExist
 	cp, err := Open(filepath.Join(root, "copy"), opts)
 	if err != nil {
 		t.Fatal(err)

@@ -145,7 +145,7 @@ func TestCompact_DamageOutsideTheRange(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := ""
-	for _, info := range db.Tables() {
+	for _, info := range db.Inspect().Tables() {
 		if info.Smallest[0] == 'z' {
 			damaged = base.TableName(base.FileNum(info.Number))
 		}

@@ -128,7 +128,7 @@ func TestCompact_InParts(t *testing.T) {
 			if n := s.scheduler.Busy(); n != 0 || !s.scheduler.Unused() {
 				t.Errorf("%d workers are busy after Compact", n)
 			}
-			if on, in := tablesOnDisk(t, s.DB, s.mem), len(s.Tables()); on != in && len(s.snapshots) == 0 {
+			if on, in := tablesOnDisk(t, s.DB, s.mem), len(s.Inspect().Tables()); on != in && len(s.snapshots) == 0 {
 				t.Errorf("%d tables on disk, %d in the tree", on, in)
 			}
 			switch most := s.mostParts.Load(); {
@@ -168,7 +168,7 @@ func TestCompact_PartFails(t *testing.T) {
 	}{{vfs.OpCreate, syscall.EMFILE}, {vfs.OpWrite, syscall.EIO}, {vfs.OpSync, syscall.EIO}, {vfs.OpRead, syscall.EIO}, {vfs.OpSyncDir, syscall.EIO}} {
 		for k := range places {
 			s := partsStoreOf(t, seed)
-			before, tables := s.state(t), len(s.Tables())
+			before, tables := s.state(t), len(s.Inspect().Tables())
 			var failed atomic.Bool
 			fail := faultfs.FailAt(3*k+1, kind.err, kind.op)
 			s.faults.Inject(func(op vfs.Op, name string, n int64) error {
@@ -189,7 +189,7 @@ func TestCompact_PartFails(t *testing.T) {
 				t.Errorf("%v %d fails: Compact returns %v, want %v", kind.op, k, err, kind.err)
 			}
 			if err != nil {
-				if on, in := tablesOnDisk(t, s.DB, s.mem), len(s.Tables()); on != in {
+				if on, in := tablesOnDisk(t, s.DB, s.mem), len(s.Inspect().Tables()); on != in {
 					t.Errorf("%v %d fails: %d tables on disk, %d in the tree, which had %d", kind.op, k, on, in, tables)
 				}
 			}

@@ -65,7 +65,7 @@ type largeStore struct {
 func newLargeStore(t *testing.T, runs, n int) *largeStore {
 	s := &largeStore{t: t, r: rand.New(rand.NewPCG(1, 2)), n: n}
 	s.DB = mustOpen(t, "db", &Options{FS: vfs.NewMem(), MemtableSize: 16 << 10, TableSize: 8 << 10, BlockSize: 1 << 10,
-		Durability: SyncManual, CompactionWorkers: 1, MaxOpenFiles: 10_000, testing: testOptions{runs: runs}})
+		Durability: SyncManual, CompactionWorkers: 1, Tuning: Tuning{MaxOpenFiles: 10_000}, testing: testOptions{runs: runs}})
 	err := s.Ingest(t.Context(), func(yield func(key, value []byte) bool) {
 		for i := range uint64(n) {
 			if !yield(s.key(i), s.next()) {

@@ -37,7 +37,7 @@ func groups(t *testing.T, letters string) *DB {
 // level 0 and one of b in level 6.
 func shape(db *DB) string {
 	levels := make(map[byte]string)
-	for _, info := range db.Tables() {
+	for _, info := range db.Inspect().Tables() {
 		for l := info.Smallest[0]; l <= info.Largest[0]; l++ {
 			levels[l] += fmt.Sprint(info.Level)
 		}

@@ -308,7 +308,7 @@ func (db *DB) residentFiltersEnv() residency.Env {
 			}
 		},
 		Delay:      retryDelay,
-		IndexLimit: db.opts.IndexMemory,
+		IndexLimit: db.opts.Tuning.IndexMemory,
 		UnreadableIndex: func(_ *tree.Table, err error) {
 			// Lookups that need the index get the error.
 			if !db.noteCorruption(err) && !db.takenAway(err) {

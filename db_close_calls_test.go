@@ -270,7 +270,7 @@ var closingCalls = func() map[string]func(c *closing) error {
 		},
 		"DB.Explain": func(c *closing) error {
 			i, key := c.key()
-			x, err := c.db.Explain(key)
+			x, err := c.db.Inspect().Explain(key)
 			if err != nil {
 				return err
 			}
@@ -343,17 +343,17 @@ var closingCalls = func() map[string]func(c *closing) error {
 		},
 		"DB.Fence": func(c *closing) error { return nil }, // it ends all writes: TestFence_
 		"DB.ExportFilters": func(c *closing) error {
-			_, err := c.db.ExportFilters(c.ctx, io.Discard)
+			_, err := c.db.Inspect().ExportFilters(c.ctx, io.Discard)
 			return err
 		},
 		"DB.RebuildFilters": func(c *closing) error {
-			_, err := c.db.RebuildFilters(c.ctx)
+			_, err := c.db.Inspect().RebuildFilters(c.ctx)
 			return err
 		},
 		"DB.Err":          func(c *closing) error { return c.db.Err() },
 		"DB.Metrics":      func(c *closing) error { _ = c.db.Metrics().String(); return nil },
-		"DB.Tables":       func(c *closing) error { c.db.Tables(); return nil },
-		"DB.RecentEvents": func(c *closing) error { c.db.RecentEvents(); return nil },
+		"DB.Tables":       func(c *closing) error { c.db.Inspect().Tables(); return nil },
+		"DB.RecentEvents": func(c *closing) error { c.db.Inspect().RecentEvents(); return nil },
 
 		"Snapshot.Get":         func(c *closing) error { return c.get(c.snap) },
 		"Snapshot.AppendValue": func(c *closing) error { return c.appendValue(c.snap) },

@@ -32,10 +32,9 @@ func closingStore(t *testing.T, r *rand.Rand, fsys vfs.FS) (c *closing, alarms f
 		TableSize:         int64(4+r.IntN(12)) << 10,
 		BlockSize:         512,
 		CacheSize:         []int64{-1, 16 << 10, 0}[r.IntN(3)],
-		MaxOpenFiles:      []int{16, 0}[r.IntN(2)],
+		Tuning:            Tuning{MaxOpenFiles: []int{16, 0}[r.IntN(2)], FilterHash: FilterHash(r.IntN(3))},
 		CompactionWorkers: []int{-1, 1, 3}[r.IntN(3)],
 		Durability:        Durability(r.IntN(3)),
-		FilterHash:        FilterHash(r.IntN(3)),
 		testing:           testOptions{baseSize: 16 << 10, noMap: r.IntN(2) == 0},
 		OnEvent: func(e Event) {
 			if e.Err != nil {
@@ -429,7 +428,7 @@ func TestClose_CachesAsAWhole(t *testing.T) {
 	db := openTest(t, small())
 	mustPut(t, db, "key", "value")
 	mustFlush(t, db)
-	table := db.Tables()[0].Number
+	table := db.Inspect().Tables()[0].Number
 	db.falsePositives.Remember(table, []byte("absent"), 1)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)

@@ -20,13 +20,13 @@ var contextCalls = map[string]func(ctx context.Context, db *DB) error{
 	"Advance": func(ctx context.Context, db *DB) error { _, err := db.Advance(ctx); return err },
 	"Compact": func(ctx context.Context, db *DB) error { return db.Compact(ctx, Range{}) },
 	"ExportFilters": func(ctx context.Context, db *DB) error {
-		_, err := db.ExportFilters(ctx, io.Discard)
+		_, err := db.Inspect().ExportFilters(ctx, io.Discard)
 		return err
 	},
 	"Flush":          func(ctx context.Context, db *DB) error { return db.Flush(ctx) },
 	"Ingest":         func(ctx context.Context, db *DB) error { return db.Ingest(ctx, sortedKeys(0, 100, "ingested")) },
 	"RaiseFileNum":   func(ctx context.Context, db *DB) error { return db.RaiseFileNum(ctx, 1<<36) },
-	"RebuildFilters": func(ctx context.Context, db *DB) error { _, err := db.RebuildFilters(ctx); return err },
+	"RebuildFilters": func(ctx context.Context, db *DB) error { _, err := db.Inspect().RebuildFilters(ctx); return err },
 	"Verify":         func(ctx context.Context, db *DB) error { return db.Verify(ctx) },
 	"Write": func(ctx context.Context, db *DB) error {
 		var b Batch
@@ -61,7 +61,7 @@ func openForContexts(t *testing.T, call string, filled bool) contextStore {
 	t.Helper()
 	mem := vfs.NewMem()
 	o := small()
-	o.FS, o.FilterHash, o.CompactionWorkers, o.BlockSize, o.TableSize = mem, Murmur3, -1, 512, 16<<10
+	o.FS, o.Tuning.FilterHash, o.CompactionWorkers, o.BlockSize, o.TableSize = mem, Murmur3, -1, 512, 16<<10
 	db := mustOpen(t, "db", o)
 	if filled {
 		for round := range 3 {
@@ -71,7 +71,7 @@ func openForContexts(t *testing.T, call string, filled bool) contextStore {
 		fill(t, db, 100, 3)
 	}
 	s := contextStore{disk: faultfs.New(mem, nil)}
-	o.FS, o.FilterHash = s.disk, XXH3
+	o.FS, o.Tuning.FilterHash = s.disk, XXH3
 	if call == "Advance" {
 		o.ReadOnly = true
 		s.DB = mustOpen(t, "db", o)

@@ -54,7 +54,7 @@ func TestClose_EveryCallAfterwards(t *testing.T) {
 		"Checkpoint":    db.Checkpoint("copy"),
 		"Verify":        db.Verify(ctx),
 		"Resume":        db.Resume(),
-		"Explain":       errorOf(db.Explain(k)),
+		"Explain":       errorOf(db.Inspect().Explain(k)),
 		"Close":         db.Close(),
 		"Snapshot.Get":  errorOf(s.Get(k)),
 		"Snapshot.Has":  errorOf(s.Has(k)),
@@ -83,7 +83,7 @@ func TestClose_EveryCallAfterwards(t *testing.T) {
 	if db.MayContainMany([][]byte{k, []byte("nope")}, out); !out[0] || !out[1] {
 		t.Error("MayContainMany on a closed store claims to know")
 	}
-	_, _ = db.Tables(), db.Metrics().String()
+	_, _ = db.Inspect().Tables(), db.Metrics().String()
 	_ = s.Close()
 }
 

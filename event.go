@@ -198,7 +198,7 @@ const (
 // last 256 flushes and compactions that succeeded, and the last 256 of all other
 // events, so that neither displaces the other. Of an event with many tables it
 // has the first 64. It works on a closed store too.
-func (db *DB) RecentEvents() []Event { return db.events.recent.list() }
+func (i Inspector) RecentEvents() []Event { return i.db.events.recent.list() }
 
 // A recentLog remembers the last events. The zero value is ready. mu guards the rings.
 type recentLog struct {

@@ -32,7 +32,7 @@ func TestRecentEvents(t *testing.T) {
 	var got []string
 	kinds := map[EventKind]int{}
 	last := time.Time{}
-	for _, e := range db.RecentEvents() {
+	for _, e := range db.Inspect().RecentEvents() {
 		if e.Time.Before(last) {
 			t.Errorf("an event of %v comes after one of %v", e.Time, last)
 		}

@@ -214,7 +214,7 @@ func ExampleDB_Snapshot() {
 	// Output: old, then new
 }
 
-func ExampleDB_Explain() {
+func ExampleInspector_Explain() {
 	db := open()
 	defer db.Close()
 	put(db, "a", "1", "c", "3")
@@ -222,7 +222,7 @@ func ExampleDB_Explain() {
 		log.Fatal(err)
 	}
 	for _, key := range []string{"a", "b", "d"} {
-		x, err := db.Explain([]byte(key))
+		x, err := db.Inspect().Explain([]byte(key))
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -202,7 +202,8 @@ func formatReads(reads []BlockRead) string {
 // looked at or passed over, what was said there, which blocks were read, and how long it
 // took. It does what Get does, in the same order, and its answer is Get's. Of Metrics it
 // changes only the counts of blocks and of the cache.
-func (db *DB) Explain(key []byte) (Explanation, error) {
+func (i Inspector) Explain(key []byte) (Explanation, error) {
+	db := i.db
 	var gone string // see lookAgain
 	for {
 		v := db.mems.View()

@@ -71,7 +71,7 @@ func checkAgreement(t *testing.T, db *DB, x Explanation) {
 		t.Errorf("Explain(%q) = %q, %v; Get = %q, %v", x.Key, x.Value, x.Found, value, err)
 	}
 	tables := make(map[uint64]TableInfo)
-	for _, info := range db.Tables() {
+	for _, info := range db.Inspect().Tables() {
 		tables[info.Number] = info
 	}
 	answers := 0
@@ -195,7 +195,7 @@ func TestExplain_DamagedBlock(t *testing.T) {
 	wantGet(t, db, "a", "1", true)
 	name := fileNamed(t, mem, ".sst")
 	editFile(t, mem, name, flipByte(20))
-	x, err := db.Explain([]byte("a"))
+	x, err := db.Inspect().Explain([]byte("a"))
 	var damage *CorruptionError
 	if !errors.As(err, &damage) || len(x.Steps) != 2 {
 		t.Errorf("Explain: %v, %s", err, places(x))

@@ -55,7 +55,8 @@ type ExportInfo struct {
 // before an error is not a bundle.
 //
 // Under the FilterHash SipHash, the bundle has the store's secret in it.
-func (db *DB) ExportFilters(ctx context.Context, w io.Writer) (ExportInfo, error) {
+func (i Inspector) ExportFilters(ctx context.Context, w io.Writer) (ExportInfo, error) {
+	db := i.db
 	if err := db.begin(); err != nil {
 		return ExportInfo{}, err
 	}

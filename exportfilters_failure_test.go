@@ -182,7 +182,7 @@ func TestExportFilters_ReadError(t *testing.T) {
 			}
 			return nil
 		})
-		if _, err := db.ExportFilters(context.Background(), io.Discard); !errors.Is(err, syscall.EIO) {
+		if _, err := db.Inspect().ExportFilters(context.Background(), io.Discard); !errors.Is(err, syscall.EIO) {
 			t.Errorf("read %d fails: ExportFilters gives %v, want EIO", failAt, err)
 		}
 	}
@@ -199,17 +199,17 @@ func TestExportFilters_Canceled(t *testing.T) {
 	cancel()
 	written := 0
 	count := writerFunc(func(p []byte) (int, error) { written += len(p); return len(p), nil })
-	if _, err := db.ExportFilters(ctx, count); !errors.Is(err, context.Canceled) || written != 0 {
+	if _, err := db.Inspect().ExportFilters(ctx, count); !errors.Is(err, context.Canceled) || written != 0 {
 		t.Errorf("canceled before: %v, %d bytes", err, written)
 	}
 	ctx, cancel = context.WithCancel(context.Background())
 	defer cancel()
 	between := writerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil })
-	if _, err := db.ExportFilters(ctx, between); !errors.Is(err, context.Canceled) {
+	if _, err := db.Inspect().ExportFilters(ctx, between); !errors.Is(err, context.Canceled) {
 		t.Errorf("canceled meanwhile: %v", err)
 	}
 	errPipe := errors.New("nobody listens")
-	if _, err := db.ExportFilters(context.Background(), writerFunc(func([]byte) (int, error) { return 0, errPipe })); !errors.Is(err, errPipe) {
+	if _, err := db.Inspect().ExportFilters(context.Background(), writerFunc(func([]byte) (int, error) { return 0, errPipe })); !errors.Is(err, errPipe) {
 		t.Errorf("a writer that fails: %v", err)
 	}
 	// Only the store itself holds the view, once background work has released it.
@@ -231,13 +231,13 @@ func TestExportFilters_Closed(t *testing.T) {
 		}
 		return len(p), nil
 	})
-	if _, err := db.ExportFilters(context.Background(), w); !errors.Is(err, ErrClosed) {
+	if _, err := db.Inspect().ExportFilters(context.Background(), w); !errors.Is(err, ErrClosed) {
 		t.Errorf("ExportFilters while Close begins gives %v, want ErrClosed", err)
 	}
 	if err := <-closed; err != nil {
 		t.Errorf("Close: %v", err)
 	}
-	if _, err := db.ExportFilters(context.Background(), io.Discard); !errors.Is(err, ErrClosed) {
+	if _, err := db.Inspect().ExportFilters(context.Background(), io.Discard); !errors.Is(err, ErrClosed) {
 		t.Errorf("ExportFilters of a closed store gives %v, want ErrClosed", err)
 	}
 	wantNoOpenFiles(t, mem)
@@ -262,7 +262,7 @@ func TestExportFilters_HoldsFiles(t *testing.T) {
 		}
 		return out.Write(p)
 	})
-	if _, err := db.ExportFilters(context.Background(), w); err != nil {
+	if _, err := db.Inspect().ExportFilters(context.Background(), w); err != nil {
 		t.Fatal(err)
 	}
 	b, err := bundle.Open(out.Bytes())
@@ -271,7 +271,7 @@ func TestExportFilters_HoldsFiles(t *testing.T) {
 	}
 	wantMaybe(t, b, "memtable", "key000000", "key002999")
 	testenv.WaitFor(t, "the tables that are not in use to go", func() bool { // residency.Filters may hold them for a moment
-		return tablesOnDisk(t, db, mem) == len(db.Tables())
+		return tablesOnDisk(t, db, mem) == len(db.Inspect().Tables())
 	})
 }
 
@@ -291,7 +291,7 @@ func TestExportFilters_WriterContract(t *testing.T) {
 	} {
 		for first := range 3 { // writes that are right before
 			writes := 0
-			_, err := db.ExportFilters(t.Context(), writerFunc(func(p []byte) (int, error) {
+			_, err := db.Inspect().ExportFilters(t.Context(), writerFunc(func(p []byte) (int, error) {
 				if writes++; writes <= first || len(p) == 0 {
 					return len(p), nil
 				}

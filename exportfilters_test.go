@@ -18,7 +18,7 @@ import (
 func exportTest(t testing.TB, db *DB) (*bundle.Bundle, ExportInfo) {
 	t.Helper()
 	var w bytes.Buffer
-	info, err := db.ExportFilters(context.Background(), &w)
+	info, err := db.Inspect().ExportFilters(context.Background(), &w)
 	if err != nil {
 		t.Fatalf("ExportFilters: %v", err)
 	}
@@ -112,7 +112,7 @@ func (o *exportOracle) life(n int) {
 	o.open("db", opts)
 	o.compare("read-only")
 	closeTest(o.t, o.db)
-	opts.ReadOnly, opts.FilterBits, opts.FilterHash = false, 10, FilterHash(o.rng.IntN(3))
+	opts.ReadOnly, opts.FilterBits, opts.Tuning.FilterHash = false, 10, FilterHash(o.rng.IntN(3))
 	o.open("db", opts)
 	o.compare("opened again")
 	closeTest(o.t, o.db)

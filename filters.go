@@ -27,9 +27,9 @@ func (db *DB) filterPolicy() filterplan.Policy {
 	return filterplan.Policy{
 		AverageBits:   db.opts.FilterBits,
 		Memory:        db.opts.FilterMemory,
-		LastLevelFuse: db.opts.LastLevelFilter == FuseFilter,
+		LastLevelFuse: db.opts.Tuning.LastLevelFilter == FuseFilter,
 		Hasher:        db.hasher,
-		PrefixRule:    db.opts.FilterPrefix.rule,
+		PrefixRule:    db.opts.Tuning.FilterPrefix.rule,
 	}
 }
 
@@ -43,7 +43,7 @@ func (db *DB) chooseHasher(tables iter.Seq[*tree.Table]) (err error) {
 		_, _ = rand.Read(random[:]) // never fails
 		secret = binary.LittleEndian.Uint64(random[:])
 	}
-	if db.hasher, err = filterplan.ChooseHasher(db.opts.FilterHash.id(), secret, db.hashersInUse(tables)); err != nil {
+	if db.hasher, err = filterplan.ChooseHasher(db.opts.Tuning.FilterHash.id(), secret, db.hashersInUse(tables)); err != nil {
 		return fmt.Errorf("shale: option FilterHash: %w", err)
 	}
 	return nil
@@ -64,7 +64,7 @@ func (db *DB) hashersInUse(tables iter.Seq[*tree.Table]) (all []bloom.Hasher) {
 			secret = secret || f.Hasher().ID() == bloom.HashSipHash
 		}
 	}
-	if secret || db.opts.FilterHash != SipHash || db.opts.FilterBits < 0 {
+	if secret || db.opts.Tuning.FilterHash != SipHash || db.opts.FilterBits < 0 {
 		return all
 	}
 	left := hasherLooks
@@ -92,7 +92,7 @@ func (db *DB) loading(state *manifest.State, moving bool) tree.Loading {
 		ReadFilters: db.filtersFit(state.Version),
 		Moving:      moving,
 		Now:         db.opts.testing.readNow,
-		IndexMemory: db.opts.IndexMemory,
+		IndexMemory: db.opts.Tuning.IndexMemory,
 	}
 }
 

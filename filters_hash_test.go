@@ -20,7 +20,7 @@ func TestFilterHash_Secret(t *testing.T) {
 	hashers := make(map[bloom.Hasher]bool)
 	for store := range 3 {
 		opts := tinyStore(vfs.NewMem())
-		opts.testing.seed, opts.FilterHash = 0, SipHash
+		opts.testing.seed, opts.Tuning.FilterHash = 0, SipHash
 		var first bloom.Hasher
 		for life := range 3 {
 			db := openTest(t, &opts)
@@ -50,7 +50,7 @@ func TestFilterHash_Secret(t *testing.T) {
 // which a table was written, and RebuildFilters would make all filters again.
 func TestSipHash_SecretOfFiltersNotInMemory(t *testing.T) {
 	opts := small()
-	opts.FilterHash, opts.FilterMemory, opts.CompactionWorkers = SipHash, 1, -1
+	opts.Tuning.FilterHash, opts.FilterMemory, opts.CompactionWorkers = SipHash, 1, -1
 	var first bloom.Hasher
 	for life := range 3 {
 		db := openTest(t, opts)
@@ -108,7 +108,7 @@ func TestFilterHash_KeysFromStrangers(t *testing.T) {
 		all  bool
 	}{{Murmur3, true}, {XXH3, false}, {SipHash, false}} {
 		opts := tinyStore(vfs.NewMem())
-		opts.FilterHash, opts.CompactionWorkers, opts.MemtableSize = c.hash, -1, 1<<20
+		opts.Tuning.FilterHash, opts.CompactionWorkers, opts.MemtableSize = c.hash, -1, 1<<20
 		var told atomic.Pointer[Event]
 		opts.OnEvent = func(e Event) {
 			if e.Kind == EventFilterWorse {

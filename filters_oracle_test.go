@@ -55,7 +55,7 @@ func oracleValue(dst []byte, key []byte, r byte) []byte {
 func (o *filterOracle) options(fs vfs.FS) *Options {
 	bits := []float64{2, 3, 4, 5, 6, 7.5, 8, 10, 12, 13.9, 14, 16, 18, 20, 24, 64}
 	rules := []PrefixRule{{}, {}, FixedPrefix(3), FixedPrefix(10), DelimitedPrefix('-', 1), DelimitedPrefix('/', 1), DelimitedPrefix(0, 1)}
-	opts := Options{FS: fs, Durability: SyncManual, CompactionWorkers: -1, FilterPrefix: rules[o.rng.IntN(len(rules))],
+	opts := Options{FS: fs, Durability: SyncManual, CompactionWorkers: -1, Tuning: Tuning{FilterPrefix: rules[o.rng.IntN(len(rules))]},
 		Compression: []Compression{Snappy, NoCompression, Zstd}[o.rng.IntN(3)]}
 	opts.FilterBits = bits[o.rng.IntN(len(bits))]
 	opts.MemtableSize, opts.TableSize = 64<<10<<o.rng.IntN(5), 16<<10<<o.rng.IntN(6)
@@ -74,7 +74,7 @@ func (o *filterOracle) options(fs vfs.FS) *Options {
 func (o *filterOracle) reading(opts *Options) {
 	opts.FilterMemory = []int64{0, 0, 1, 500, 20_000, 60_000}[o.rng.IntN(6)]
 	opts.CacheSize = []int64{0, 0, 64 << 10, -1}[o.rng.IntN(4)]
-	opts.FilterHash, opts.LastLevelFilter = FilterHash(o.rng.IntN(3)), FilterKind(o.rng.IntN(2))
+	opts.Tuning.FilterHash, opts.Tuning.LastLevelFilter = FilterHash(o.rng.IntN(3)), FilterKind(o.rng.IntN(2))
 }
 
 // choose fills present and absent with keys of one to three kinds.

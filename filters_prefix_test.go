@@ -17,7 +17,7 @@ import (
 func prefixStore(t testing.TB, rule PrefixRule) *DB {
 	t.Helper()
 	opts := tinyStore(vfs.NewMem())
-	opts.FilterPrefix, opts.FilterBits, opts.CompactionWorkers, opts.CacheSize = rule, 20, -1, -1
+	opts.Tuning.FilterPrefix, opts.FilterBits, opts.CompactionWorkers, opts.CacheSize = rule, 20, -1, -1
 	return openTest(t, &opts)
 }
 
@@ -259,7 +259,7 @@ func TestPrefix_Random(t *testing.T) {
 // Open refuses a prefix rule that can't be used, with an error that names the option.
 func TestPrefix_BadRules(t *testing.T) {
 	for _, rule := range []PrefixRule{FixedPrefix(0), FixedPrefix(-1), FixedPrefix(1 << 16), DelimitedPrefix(':', 0), DelimitedPrefix(':', -2), DelimitedPrefix(':', 256)} {
-		db, err := Open("db", &Options{FS: vfs.NewMem(), FilterPrefix: rule})
+		db, err := Open("db", &Options{FS: vfs.NewMem(), Tuning: Tuning{FilterPrefix: rule}})
 		if err == nil {
 			_ = db.Close()
 		}

@@ -103,19 +103,19 @@ func TestFilterMemory_ComesBack(t *testing.T) {
 func TestFilterMemory_WholeFuseFilters(t *testing.T) {
 	testenv.SkipRace(t)
 	opts := small()
-	opts.FS, opts.FilterBits, opts.CompactionWorkers, opts.LastLevelFilter, opts.TableSize = vfs.NewMem(), 24, -1, FuseFilter, 256<<10
+	opts.FS, opts.FilterBits, opts.CompactionWorkers, opts.Tuning.LastLevelFilter, opts.TableSize = vfs.NewMem(), 24, -1, FuseFilter, 256<<10
 	db := openTest(t, opts)
 	fill(t, db, 20000, 0)
 	settle(t, db)
 	all := db.Metrics().FilterMemory
 	fuse := 0
-	for _, info := range db.Tables() {
+	for _, info := range db.Inspect().Tables() {
 		if info.FilterKind == "fuse" && info.FilterBits >= 14 {
 			fuse++
 		}
 	}
 	if fuse == 0 {
-		t.Fatalf("no table has a fuse filter of 14 bits: %+v", db.Tables())
+		t.Fatalf("no table has a fuse filter of 14 bits: %+v", db.Inspect().Tables())
 	}
 	closeTest(t, db)
 	for part := range int64(40) {
@@ -130,7 +130,7 @@ func TestFilterMemory_WholeFuseFilters(t *testing.T) {
 
 func tableNumbers(db *DB, level int) map[uint64]bool {
 	numbers := make(map[uint64]bool)
-	for _, info := range db.Tables() {
+	for _, info := range db.Inspect().Tables() {
 		if info.Level == level {
 			numbers[info.Number] = true
 		}
@@ -183,7 +183,7 @@ func TestFilters_FuseInTheLastLevel(t *testing.T) {
 	for i, kind := range []FilterKind{BlockedFilter, FuseFilter} {
 		// The bits of fuse filters grow in steps of 1 1/8, and small tables need a little more for the
 		// same step: 10.5 bits give these tables what 10 give tables of the usual size.
-		opts := &Options{FilterBits: 10.5, MemtableSize: 512 << 10, TableSize: 2 << 20, Durability: SyncManual, CompactionWorkers: -1, LastLevelFilter: kind,
+		opts := &Options{FilterBits: 10.5, MemtableSize: 512 << 10, TableSize: 2 << 20, Durability: SyncManual, CompactionWorkers: -1, Tuning: Tuning{LastLevelFilter: kind},
 			testing: testOptions{baseSize: 256 << 10}}
 		db := openTest(t, opts)
 		for k := range n {
@@ -206,7 +206,7 @@ func TestFilters_FuseInTheLastLevel(t *testing.T) {
 			t.Errorf("%v: %v measured, %v predicted\n%v", kind, rates[i], predicted, m)
 		}
 		kinds := make(map[string]int)
-		for _, info := range db.Tables() {
+		for _, info := range db.Inspect().Tables() {
 			if info.Level == NumLevels-1 {
 				kinds[info.FilterKind]++
 			}

@@ -82,8 +82,8 @@ func (s *unreadStore) wantAsFresh(when string) {
 		s.t.Errorf("%s: %d bytes of filters and %d of indexes are in memory; a store without faults has %d and %d",
 			when, got.FilterMemory, got.IndexMemory, want.FilterMemory, want.IndexMemory)
 	}
-	wantTables := fresh.Tables()
-	for i, got := range s.Tables() {
+	wantTables := fresh.Inspect().Tables()
+	for i, got := range s.Inspect().Tables() {
 		if want := wantTables[i]; got.FilterFile != want.FilterFile || got.FilterKind != want.FilterKind || got.FilterBytes != want.FilterBytes {
 			s.t.Errorf("%s: table %d has the filter %s of %d bytes in %q, want %s of %d in %q", when, got.Number,
 				got.FilterKind, got.FilterBytes, got.FilterFile, want.FilterKind, want.FilterBytes, want.FilterFile)
@@ -126,9 +126,9 @@ func TestFilters_UnreadComeBack(t *testing.T) {
 		})
 		for readNow, reader := range map[int64]string{0: "loadForOpen(", -1: "LoadFilter("} {
 			unread(t, "a sidecar, "+err.Error(), func(t *testing.T) {
-				s := newUnread(t, tables, func(o *Options) { o.FilterHash = XXH3 })
+				s := newUnread(t, tables, func(o *Options) { o.Tuning.FilterHash = XXH3 })
 				s.DB = mustOpen(t, "db", s.opts)
-				if r, err := s.RebuildFilters(context.Background()); err != nil || r.Rebuilt == 0 {
+				if r, err := s.Inspect().RebuildFilters(context.Background()); err != nil || r.Rebuilt == 0 {
 					t.Fatalf("%+v, %v", r, err)
 				}
 				closeTest(t, s.DB)
@@ -153,8 +153,8 @@ func TestRebuildFilters_ReloadsUnread(t *testing.T) {
 		s.DB = mustOpen(t, "db", s.opts)
 		time.Sleep(time.Minute) // the store waits for seconds before it tries again
 		synctest.Wait()
-		tables, without := len(s.Tables()), 0
-		for _, table := range s.Tables() {
+		tables, without := len(s.Inspect().Tables()), 0
+		for _, table := range s.Inspect().Tables() {
 			if table.FilterBytes == 0 {
 				without++
 			}
@@ -163,7 +163,7 @@ func TestRebuildFilters_ReloadsUnread(t *testing.T) {
 			t.Fatalf("%d of %d filters are not in memory", without, tables)
 		}
 		s.disk.Inject(nil)
-		r, err := s.RebuildFilters(context.Background())
+		r, err := s.Inspect().RebuildFilters(context.Background())
 		if err != nil || r.Reloaded != without || r.Rebuilt != 0 || r.Tables != tables {
 			t.Errorf("RebuildFilters = %+v, %v; want %d reloaded", r, err, without)
 		}
@@ -180,10 +180,10 @@ func TestAdvance_UnreadSidecar(t *testing.T) {
 		s := newUnread(t, tables, func(o *Options) {})
 		ro := *s.opts
 		ro.ReadOnly = true
-		s.opts.FS, s.opts.FilterHash = s.mem, XXH3
+		s.opts.FS, s.opts.Tuning.FilterHash = s.mem, XXH3
 		writer := mustOpen(t, "db", s.opts)
 		s.DB = mustOpen(t, "db", &ro)
-		if r, err := writer.RebuildFilters(context.Background()); err != nil || r.Rebuilt == 0 {
+		if r, err := writer.Inspect().RebuildFilters(context.Background()); err != nil || r.Rebuilt == 0 {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		s.fail(3, "ReadSidecar(", syscall.EIO)

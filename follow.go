@@ -78,7 +78,7 @@ func newFollower(db *DB) *follower {
 //
 // Iterators and snapshots from before stay as they are, and valid: the files that they need stay
 // open, also if the writer has removed them, as long as there are no more than
-// Options.MaxOpenFiles. Of more files some are closed. If a read needs one of those and the writer
+// Options.Tuning.MaxOpenFiles. Of more files some are closed. If a read needs one of those and the writer
 // has removed it, lookups, GetMany and Scan of the handle begin again after an Advance of their
 // own; a snapshot, an iterator or a Scan in its middle returns an error that wraps fs.ErrNotExist.
 // Reads go on meanwhile. Calls of Advance wait for each other. With nothing new, Advance reads a

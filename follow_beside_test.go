@@ -158,7 +158,7 @@ func TestAdvance_ReadersBeside(t *testing.T) {
 				t.Errorf("Advance: %v", err)
 				done.Store(true)
 			}
-			if _, err := follower.ExportFilters(context.Background(), io.Discard); err != nil {
+			if _, err := follower.Inspect().ExportFilters(context.Background(), io.Discard); err != nil {
 				t.Error(err)
 			}
 		}
@@ -311,7 +311,7 @@ func TestAdvance_LookupNeedsAFileThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitRemovals(t, db)
-	if x, err := follower.Explain([]byte("k011")); err != nil || string(x.Value) != "newer" {
+	if x, err := follower.Inspect().Explain([]byte("k011")); err != nil || string(x.Value) != "newer" {
 		t.Errorf("Explain: %q, %v", x.Value, err)
 	}
 	closeTest(t, db)

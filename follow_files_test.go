@@ -22,7 +22,7 @@ func fewFiles(t *testing.T) (db *DB, mem *vfs.Mem, ro Options) {
 	opts.CompactionWorkers, opts.Compression = -1, NoCompression
 	db = tablesStore(t, 97, &opts)
 	ro = opts
-	ro.ReadOnly, ro.MaxOpenFiles, ro.CacheSize = true, 16, -1
+	ro.ReadOnly, ro.Tuning.MaxOpenFiles, ro.CacheSize = true, 16, -1
 	return db, mem, ro
 }
 
@@ -73,7 +73,7 @@ func TestAdvance_FewOpenFiles(t *testing.T) {
 			})
 			return s, err
 		},
-		"Explain": func(ro *DB) (string, error) { x, err := ro.Explain(key); return string(x.Value), err },
+		"Explain": func(ro *DB) (string, error) { x, err := ro.Inspect().Explain(key); return string(x.Value), err },
 	}
 	for n, name := range slices.Sorted(maps.Keys(reads)) {
 		before := mem.OpenFiles()
@@ -82,7 +82,7 @@ func TestAdvance_FewOpenFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := scanAll(t, ro, Range{})
-		if open := mem.OpenFiles() - before; open > o.MaxOpenFiles {
+		if open := mem.OpenFiles() - before; open > o.Tuning.MaxOpenFiles {
 			t.Errorf("the handle has %d files open", open)
 		}
 		snap, it := mustSnapshot(t, ro), ro.NewIterator(Range{})
@@ -98,7 +98,7 @@ func TestAdvance_FewOpenFiles(t *testing.T) {
 		gone, entries := 0, 0
 		wantGone := func(what string, err error) {
 			gone++
-			if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "Options.MaxOpenFiles") {
+			if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "Options.Tuning.MaxOpenFiles") {
 				t.Errorf("%s: %v, want fs.ErrNotExist and MaxOpenFiles", what, err)
 			}
 		}
@@ -136,7 +136,7 @@ func TestAdvance_FewOpenFiles(t *testing.T) {
 func TestAdvance_EnoughOpenFiles(t *testing.T) {
 	db, _, o := fewFiles(t)
 	for _, most := range []int{0, 200} {
-		o.MaxOpenFiles = most
+		o.Tuning.MaxOpenFiles = most
 		ro, err := Open("db", &o)
 		if err != nil {
 			t.Fatal(err)
@@ -184,14 +184,14 @@ func TestAdvance_FewOpenFilesBesideARestore(t *testing.T) {
 			mustFlush(t, db)
 		}
 		closeTest(t, db)
-		o.ReadOnly, o.MaxOpenFiles, o.CacheSize = true, 16, -1
+		o.ReadOnly, o.Tuning.MaxOpenFiles, o.CacheSize = true, 16, -1
 		if handles[i], err = Open(dir, &o); err != nil {
 			t.Fatal(err)
 		}
 		defer handles[i].Close() // without Verify: its directory is gone
 	}
 	ro := handles[0]
-	if was, is := ro.Tables(), handles[1].Tables(); len(was) != 97 || len(is) != 97 || was[50].Number != is[50].Number || was[50].Size != is[50].Size {
+	if was, is := ro.Inspect().Tables(), handles[1].Inspect().Tables(); len(was) != 97 || len(is) != 97 || was[50].Number != is[50].Number || was[50].Size != is[50].Size {
 		t.Fatalf("the tables differ, so this test is of no use: %v, %v", was[50], is[50])
 	}
 	it := ro.NewIterator(Range{})

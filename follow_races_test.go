@@ -86,7 +86,7 @@ func tablesStore(t testing.TB, n int, opts *Options) *DB {
 		t.Fatal(err)
 	}
 	db.awaitDeletions(context.Background())
-	if got := len(db.Tables()); got < n {
+	if got := len(db.Inspect().Tables()); got < n {
 		t.Fatalf("%d tables, want %d", got, n)
 	}
 	return db
@@ -197,10 +197,10 @@ func TestAdvance_StarvedReader(t *testing.T) {
 				case ".flt":
 					fs := f.opts.FS
 					err = f.db.Close()
-					f.opts.FS, f.opts.FilterPrefix = mem, FixedPrefix(1+starving%7)
+					f.opts.FS, f.opts.Tuning.FilterPrefix = mem, FixedPrefix(1+starving%7)
 					f.open()
 					f.opts.FS = fs
-					_, rebuildErr := f.db.RebuildFilters(ctx)
+					_, rebuildErr := f.db.Inspect().RebuildFilters(ctx)
 					err = errors.Join(err, rebuildErr)
 				default:
 					err = errors.Join(f.db.Flush(ctx), f.db.Compact(ctx, Range{}))
@@ -284,7 +284,7 @@ func TestAdvance_DamageIsNoRace(t *testing.T) {
 					}
 					f.opts.FilterBits = 20
 					f.open()
-					if _, err := f.db.RebuildFilters(ctx); err != nil {
+					if _, err := f.db.Inspect().RebuildFilters(ctx); err != nil {
 						t.Fatal(err)
 					}
 					f.db.awaitDeletions(ctx)

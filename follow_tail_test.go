@@ -135,7 +135,7 @@ func TestAdvance_EachOperationFails(t *testing.T) {
 			for range 60 {
 				f.write()
 			}
-			if _, err := f.db.RebuildFilters(context.Background()); err != nil {
+			if _, err := f.db.Inspect().RebuildFilters(context.Background()); err != nil {
 				t.Fatal(err)
 			}
 			if err := f.db.Compact(context.Background(), Range{}); err != nil {

@@ -141,7 +141,7 @@ func (f *followed) upkeep() {
 	case 2:
 		f.db.tree.RenewManifest()
 	case 3:
-		_, err = f.db.RebuildFilters(ctx)
+		_, err = f.db.Inspect().RebuildFilters(ctx)
 	case 4:
 		if err = f.db.Close(); err == nil {
 			f.opts.FilterBits = []float64{5, 10, 14}[f.r.IntN(3)]

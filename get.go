@@ -82,7 +82,7 @@ func (db *DB) newLookup(key []byte) lookup {
 }
 
 // hashFor returns the hash to ask f with. It differs from l.hash if f was written under another
-// Options.FilterHash.
+// Options.Tuning.FilterHash.
 func (l *lookup) hashFor(f *bloom.Static) uint64 {
 	if h := f.Hasher(); h != l.hasher {
 		return l.hashBy(h)
@@ -100,7 +100,7 @@ func (l *lookup) hashBy(h bloom.Hasher) uint64 {
 }
 
 // tagHash returns the hash that the tags in data blocks are made of. That is murmur3, whatever
-// Options.FilterHash says.
+// Options.Tuning.FilterHash says.
 func (l *lookup) tagHash() uint64 {
 	if l.hasher != (bloom.Hasher{}) {
 		return bloom.Hash(l.key)

@@ -20,7 +20,7 @@ func TestConcurrency_FilesGone(t *testing.T) {
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 0))
 	ctx := context.Background()
 	db := openTest(t, &Options{FS: vfs.NewMem(), MemtableSize: 64 << 10, TableSize: 4 << 10, BlockSize: 1 << 10, CacheSize: -1, Compression: NoCompression,
-		MaxOpenFiles: 16, Durability: SyncManual, CompactionWorkers: 2, testing: testOptions{baseSize: 16 << 10, level0: 2}})
+		Tuning: Tuning{MaxOpenFiles: 16}, Durability: SyncManual, CompactionWorkers: 2, testing: testOptions{baseSize: 16 << 10, level0: 2}})
 	key := func(i int) []byte { return fmt.Appendf(nil, "key%05d", i) }
 	value := func(i int) []byte { return bytes.Repeat(key(i), 100) }
 	write := func() {
@@ -43,7 +43,7 @@ func TestConcurrency_FilesGone(t *testing.T) {
 	if err := db.Compact(ctx, Range{}); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(db.Tables()); n < 24 {
+	if n := len(db.Inspect().Tables()); n < 24 {
 		t.Fatalf("%d tables, want many more than 16", n)
 	}
 

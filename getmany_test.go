@@ -89,7 +89,7 @@ func TestGetMany_Cold(t *testing.T) {
 	fill(t, db, n, 0)
 	settle(t, db)
 	blocks := uint64(0)
-	for _, info := range db.Tables() {
+	for _, info := range db.Inspect().Tables() {
 		blocks += uint64(info.Size) / uint64(opts.BlockSize) // a lower bound, as blocks are compressed
 	}
 	var keys [][]byte
@@ -221,7 +221,7 @@ func mixedStore(t *testing.T, manyTables bool) (db *DB, keys [][]byte) {
 		kind FilterKind
 		bits float64
 	}{{Murmur3, BlockedFilter, 10}, {XXH3, FuseFilter, 8}, {Murmur3, BlockedFilter, -1}, {SipHash, BlockedFilter, 20}} {
-		opts.FilterHash, opts.LastLevelFilter, opts.FilterBits = choice.hash, choice.kind, choice.bits
+		opts.Tuning.FilterHash, opts.Tuning.LastLevelFilter, opts.FilterBits = choice.hash, choice.kind, choice.bits
 		db = openTest(t, &opts)
 		n := 2000
 		switch {
@@ -316,7 +316,7 @@ func TestGetMany_CountsLikeGet(t *testing.T) {
 			middle := db.Metrics()
 			err := db.GetMany(some, func(i int, value []byte, found bool) error {
 				if found != (values[i] != nil) || !bytes.Equal(value, values[i]) {
-					t.Errorf("%d tables: %q = %q, %v; want %q", len(db.Tables()), some[i], value, found, values[i])
+					t.Errorf("%d tables: %q = %q, %v; want %q", len(db.Inspect().Tables()), some[i], value, found, values[i])
 				}
 				return nil
 			})

@@ -102,7 +102,7 @@ func mustSnapshot(t testing.TB, db *DB) *Snapshot {
 
 func mustExplain(t testing.TB, db *DB, key string) Explanation {
 	t.Helper()
-	x, err := db.Explain([]byte(key))
+	x, err := db.Inspect().Explain([]byte(key))
 	if err != nil {
 		t.Fatalf("Explain(%q): %v", key, err)
 	}
@@ -245,7 +245,7 @@ func tablesOnDisk(t testing.TB, db *DB, fsys vfs.FS) (n int) {
 				n++
 			}
 		}
-		if n <= len(db.Tables()) {
+		if n <= len(db.Inspect().Tables()) {
 			break
 		}
 		time.Sleep(time.Millisecond)
@@ -257,7 +257,7 @@ func tablesOnDisk(t testing.TB, db *DB, fsys vfs.FS) (n int) {
 func awaitRemovals(t testing.TB, db *DB) {
 	t.Helper()
 	testenv.WaitFor(t, "the tables that compactions have replaced to be removed", func() bool {
-		return tablesOnDisk(t, db, db.fs) == len(db.Tables())
+		return tablesOnDisk(t, db, db.fs) == len(db.Inspect().Tables())
 	})
 }
 

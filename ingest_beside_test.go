@@ -97,7 +97,7 @@ func TestIngest_ReadsNoTableWhileItLeads(t *testing.T) {
 		}
 		testenv.Within(t, time.Minute, "Ingest", ingestion.Wait)
 		leads.Store(false)
-		tables := len(db.Tables())
+		tables := len(db.Inspect().Tables())
 		if tables < n || int(opened.Load()) < n || later.Load() != 0 {
 			t.Errorf("%d tables, %d opened before the ingestion had its turn, and %d operations on tables in its turn", tables, opened.Load(), later.Load())
 		}

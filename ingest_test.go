@@ -105,7 +105,7 @@ func TestIngest_Metrics(t *testing.T) {
 		t.Errorf("%d ingestions, %d writes of %d bytes; want 1, 1000, %d", m.Ingests, m.Writes, m.WrittenBytes, 1000*size)
 	}
 	tables := int64(0)
-	for _, table := range db.Tables() {
+	for _, table := range db.Inspect().Tables() {
 		tables += table.Size
 	}
 	if m.IngestBytes != uint64(tables) || m.WriteAmp() < float64(tables)/float64(m.WrittenBytes) {
@@ -219,7 +219,7 @@ func wantNothingLeft(t *testing.T, db *DB, mem *vfs.Mem) {
 			tables++
 		}
 	}
-	if keys != 1 || tables != len(db.Tables()) || err != nil {
+	if keys != 1 || tables != len(db.Inspect().Tables()) || err != nil {
 		t.Errorf("%d keys and %d tables on disk are left, %v", keys, tables, err)
 	}
 }
@@ -269,7 +269,7 @@ func TestIngest_ReservesItsPlace(t *testing.T) {
 	if reserved != 1 {
 		t.Errorf("the place was reserved at %d writes to the manifest, want 1", reserved)
 	}
-	if len(db.Tables()) == 0 {
+	if len(db.Inspect().Tables()) == 0 {
 		t.Error("no tables")
 	}
 	left := db.scheduler.PlaceIngest([]byte("x"), []byte("x"))

@@ -53,7 +53,7 @@ func TestDelete_NotByReaders(t *testing.T) {
 		if took := time.Since(begin); took > 0 {
 			t.Errorf("Close of the iterator took %v", took)
 		}
-		kept := len(db.Tables())
+		kept := len(db.Inspect().Tables())
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}

@@ -34,7 +34,7 @@ func TestView_HeldByIterators(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tables := len(db.Tables())
+	tables := len(db.Inspect().Tables())
 	if held := tablesOnDisk(t, db, db.fs); held <= tables {
 		t.Fatalf("%d tables on disk, %d in the version: iterators hold none", held, tables)
 	}

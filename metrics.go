@@ -48,7 +48,7 @@ type Metrics struct {
 	FilterNegative, FilterTruePositive, FilterFalsePositive uint64
 	FalsePositivesRemembered                                uint64
 	NoFilter                                                uint64 // tables looked into because they have no filter
-	PrefixNegative                                          uint64 // tables that scans passed over because of Options.FilterPrefix
+	PrefixNegative                                          uint64 // tables that scans passed over because of Options.Tuning.FilterPrefix
 
 	// Reads of blocks of tables. A cache miss is followed by a block read.
 	BlockReads, BlockReadBytes uint64
@@ -76,7 +76,7 @@ type Metrics struct {
 	MemtableMemory, CacheMemory, FilterMemory, IndexMemory, FalsePositiveMemory int64
 
 	// IndexOnDisk are the bytes of indexes that are not in memory, because of
-	// Options.IndexMemory, while Loading, or in tables whose index has partitions: lookups
+	// Options.Tuning.IndexMemory, while Loading, or in tables whose index has partitions: lookups
 	// read them through the block cache. IndexReads counts the blocks of indexes, and
 	// partitions, that were read from files for that.
 	IndexOnDisk int64

@@ -96,7 +96,7 @@ func TestMemory_Table(t *testing.T) {
 		t.Fatal(err)
 	}
 	before = heapInUse()
-	few := mustOpen(t, dir, &Options{CacheSize: -1, MaxOpenFiles: 16})
+	few := mustOpen(t, dir, &Options{CacheSize: -1, Tuning: Tuning{MaxOpenFiles: 16}})
 	defer runtime.KeepAlive(few)
 	perFile := float64(all-(heapInUse()-before)) / float64(tables-16)
 	inBounds(t, "bytes of heap of them for its open file", perFile, 50, 1024)

@@ -100,10 +100,10 @@ func TestTables_Allocations(t *testing.T) {
 		for i := 0; i < n && yield(testKey(i), value); i++ {
 		}
 	})
-	if got := len(db.Tables()); err != nil || got != n {
+	if got := len(db.Inspect().Tables()); err != nil || got != n {
 		t.Fatalf("%d tables, %v, want %d", got, err, n)
 	}
-	if got := allocationsOf(func() { db.Tables() }); got > 1.1*n {
+	if got := allocationsOf(func() { db.Inspect().Tables() }); got > 1.1*n {
 		t.Errorf("%v allocations for %d tables, want one for each and a few more", got, n)
 	}
 }

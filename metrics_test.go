@@ -257,7 +257,7 @@ func TestMetrics_KeyShareWithoutTheLargestRun(t *testing.T) {
 		mustDelete(t, db, fmt.Sprintf("b%03d", i))
 	}
 	compact()
-	if tables := len(db.Tables()); tables != 1 {
+	if tables := len(db.Inspect().Tables()); tables != 1 {
 		t.Fatalf("there are %d tables, want the first one only", tables)
 	}
 	if got := share(); got != 1 {

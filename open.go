@@ -95,7 +95,7 @@ func newDB(dir string, o Options) *DB {
 	if !o.ReadOnly {
 		db.fs = db.guard // from lockDir on it knows the directory
 	}
-	db.files = filecache.New(db.fs, o.MaxOpenFiles)
+	db.files = filecache.New(db.fs, o.Tuning.MaxOpenFiles)
 	db.files.Foreign = o.ReadOnly
 	db.connect()
 	return db
@@ -189,7 +189,7 @@ func (db *opening) lockDir() error {
 	// What looks damaged may be a checkpoint in the making, which is locked.
 	var damage *CorruptionError
 	if err := manifest.Exists(db.fs, db.dir); err != nil &&
-		(db.opts.MustExist || !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &damage)) {
+		(db.opts.Exist == MustExist || !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &damage)) {
 		return err
 	}
 	if err := db.made.noteMissing(db.fs, db.dir); err != nil {
@@ -220,18 +220,18 @@ func (db *opening) lockDir() error {
 }
 
 // loadState reads the manifest. If there is no store, it makes the state of a new one. With
-// MustExist that is an error instead, which wraps fs.ErrNotExist. With ErrorIfExists a store
+// MustExist that is an error instead, which wraps fs.ErrNotExist. With MustNotExist a store
 // that is there is one, fs.ErrExist. It writes nothing. Requires: the lock is held.
 func (db *opening) loadState() (*manifest.State, error) {
 	state, err := manifest.Load(db.fs, db.dir)
 	switch {
-	case err == nil && db.opts.ErrorIfExists:
+	case err == nil && db.opts.Exist == MustNotExist:
 		return nil, fs.ErrExist
 	case err == nil:
 		return state, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
-	case db.opts.MustExist:
+	case db.opts.Exist == MustExist:
 		return nil, err
 	}
 	if db.made.found, err = db.fs.List(db.dir); err != nil {

@@ -80,7 +80,7 @@ func BenchmarkOpen_Tables(b *testing.B) {
 			}
 			key := smallTableKey(nil, n/2*smallTableKeys)
 			for b.Loop() {
-				db, err := Open(store, &Options{CompactionWorkers: -1, MustExist: true})
+				db, err := Open(store, &Options{CompactionWorkers: -1, Exist: MustExist})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -25,7 +25,7 @@ func TestOpen_RelativePathAndChdir(t *testing.T) {
 	}
 	for _, fsys := range map[string]vfs.FS{"default": nil, "fault": faultfs.New(vfs.Default, nil)} {
 		opts := small()
-		opts.FS, opts.MaxOpenFiles = fsys, 16
+		opts.FS, opts.Tuning.MaxOpenFiles = fsys, 16
 		other, err := Open(there, opts)
 		if err != nil {
 			t.Fatal(err)

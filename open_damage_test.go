@@ -197,7 +197,7 @@ func TestOpen_Locked(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(filepath.Join(dir, "none"), &Options{MustExist: true}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(filepath.Join(dir, "none"), &Options{Exist: MustExist}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Open with MustExist of nothing: %v, want fs.ErrNotExist", err)
 	}
 }
@@ -205,7 +205,7 @@ func TestOpen_Locked(t *testing.T) {
 // A store whose writes are all in logs is taken for none as little as one with
 // tables, when CURRENT is gone.
 func TestOpen_LogsWithoutCurrent(t *testing.T) {
-	for name, opts := range map[string]Options{"plain": {}, "MustExist": {MustExist: true}, "ReadOnly": {ReadOnly: true}} {
+	for name, opts := range map[string]Options{"plain": {}, "MustExist": {Exist: MustExist}, "ReadOnly": {ReadOnly: true}} {
 		opts.FS = vfs.NewMem()
 		db := mustOpen(t, "db", &Options{FS: opts.FS})
 		mustPut(t, db, "k", "v")

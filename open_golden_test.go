@@ -242,7 +242,7 @@ func TestGolden_FilterOfTheNextVersion(t *testing.T) {
 		if n := uint64(len(files)); told.Load() != int64(n) || m.UnusableFilters != n || m.FilterNegative != 0 || m.NoFilter == 0 || m.FilterMemory != 0 {
 			t.Errorf("filters of the next %s: %d events, metrics %+v", name, told.Load(), m)
 		}
-		for _, info := range db.Tables() {
+		for _, info := range db.Inspect().Tables() {
 			if info.FilterKind == "blocked" || info.FilterKind == "none" || info.FilterBytes != 0 || info.PredictedFPR != 1 {
 				t.Errorf("filters of the next %s: %+v", name, info)
 			}

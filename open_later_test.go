@@ -147,7 +147,7 @@ func TestOpen_ServesWhileItLoads(t *testing.T) {
 			if m.IndexOnDisk != 0 || m.IndexMemory == 0 || m.FilterMemory == 0 {
 				t.Errorf("%d bytes of indexes are on disk; %d of indexes and %d of filters in memory", m.IndexOnDisk, m.IndexMemory, m.FilterMemory)
 			}
-			for _, info := range db.Tables() {
+			for _, info := range db.Inspect().Tables() {
 				if info.FilterKind != "blocked" {
 					t.Errorf("table %d has a filter %q", info.Number, info.FilterKind)
 				}
@@ -169,7 +169,7 @@ func TestOpen_RebuildWhileItLoads(t *testing.T) {
 	testenv.WaitFor(t, "the background to read an index", func() bool { return waiting.Load() > 0 })
 	done := make(chan error)
 	go func() {
-		report, err := db.RebuildFilters(context.Background())
+		report, err := db.Inspect().RebuildFilters(context.Background())
 		if err == nil && report.Rebuilt > 0 {
 			err = fmt.Errorf("%d of %d filters were made again", report.Rebuilt, report.Tables)
 		}

@@ -30,8 +30,8 @@ func TestOpen_Refuses(t *testing.T) {
 		opts Options
 		want error
 	}{
-		{"db", Options{ErrorIfExists: true}, fs.ErrExist},
-		{"none", Options{MustExist: true}, fs.ErrNotExist},
+		{"db", Options{Exist: MustNotExist}, fs.ErrExist},
+		{"none", Options{Exist: MustExist}, fs.ErrNotExist},
 		{"none", Options{ReadOnly: true}, fs.ErrNotExist},
 	} {
 		c.opts.FS = fsys
@@ -39,7 +39,7 @@ func TestOpen_Refuses(t *testing.T) {
 			t.Errorf("Open(%q, %+v): %v, want %v", c.dir, c.opts, err, c.want)
 		}
 	}
-	for _, opts := range []Options{{MemtableSize: 1}, {BlockSize: 1}, {TableSize: 1}, {FilterBits: 1000}, {Durability: 7}, {MaxOpenFiles: 1}} {
+	for _, opts := range []Options{{MemtableSize: 1}, {BlockSize: 1}, {TableSize: 1}, {FilterBits: 1000}, {Durability: 7}, {Tuning: Tuning{MaxOpenFiles: 1}}} {
 		opts.FS = fsys
 		if _, err := Open("db", &opts); err == nil || !strings.Contains(err.Error(), "option") {
 			t.Errorf("Open with %+v: %v, want an error that names the option", opts, err)
@@ -99,7 +99,7 @@ func TestOpen_ReadOnly(t *testing.T) {
 
 // Open changes nothing in the store of another program, also not a LOCK that it has left there.
 func TestOpen_StoreOfAnotherProgram(t *testing.T) {
-	for _, o := range []Options{{}, {MustExist: true}, {ErrorIfExists: true}, {ReadOnly: true}} {
+	for _, o := range []Options{{}, {Exist: MustExist}, {Exist: MustNotExist}, {ReadOnly: true}} {
 		mem := vfs.NewMem()
 		if err := mem.MkdirAll("db"); err != nil {
 			t.Fatal(err)

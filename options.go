@@ -32,11 +32,8 @@ type Options struct {
 	// many files the handle keeps open, and what follows if it needs more.
 	ReadOnly bool
 
-	// ErrorIfExists makes Open fail with fs.ErrExist if dir holds a store.
-	ErrorIfExists bool
-
-	// MustExist makes Open fail with fs.ErrNotExist if dir holds no store.
-	MustExist bool
+	// Exist says whether the store must be there, or must not. Default: it is created if needed.
+	Exist Existence
 
 	// LockTimeout is how long Open waits for another process, or another handle of this
 	// one, to give the store up. 0: Open fails at once.
@@ -116,37 +113,6 @@ type Options struct {
 	// not enough whole filters, those of the deepest level first.
 	FilterMemory int64
 
-	// IndexMemory is the most bytes that resident indexes may take; 0: no limit. They take
-	// about a hundredth of the tables. Indexes that do not fit are read when they are needed,
-	// through the block cache; those of the deepest level are the first. With a limit, tables
-	// of the last level are written with an index in partitions of 4 KiB: only the list of
-	// these needs memory, and a lookup whose partition is not in the cache reads it alone. Of
-	// a table that was written without a limit, such a lookup reads the whole index.
-	IndexMemory int64
-
-	// LastLevelFilter is the kind of the filters of the last level, where most
-	// of the filter memory goes. Default BlockedFilter; FuseFilter has a third
-	// to two thirds of its false positives in the same memory and costs more CPU.
-	LastLevelFilter FilterKind
-
-	// FilterHash is the hash function of filters written from now on. Default Murmur3.
-	// SipHash is for stores whose keys are chosen by strangers.
-	FilterHash FilterHash
-
-	// FilterPrefix says which prefixes of keys are in filters besides the keys, so that a
-	// Scan inside a prefix that is absent reads nothing. Each prefix takes the memory of a
-	// key. Default: none.
-	FilterPrefix PrefixRule
-
-	// MaxOpenFiles is how many files of tables, and of filters next to them, are kept open. At
-	// least 16; default 1000. With ReadOnly the default is half of the files that the process may
-	// have open. The limit matters more there: a writer next to the handle may remove a table
-	// that is closed. A lookup, and a Scan that begins, then advance by themselves (see
-	// DB.Advance). A Snapshot or an Iterator that still needs the table can't, and neither can
-	// Verify and ExportFilters: they return an error that wraps fs.ErrNotExist and names this
-	// option. A handle that keeps all its files open, about one for 16 MiB, has no such errors.
-	MaxOpenFiles int
-
 	// CompactionWorkers is how many goroutines compact at most, callers of Compact not
 	// counted. Default: half the CPUs, at least 1; negative: no automatic compaction. A
 	// store that is only read is compacted too, once its reads have paid for it.
@@ -169,8 +135,56 @@ type Options struct {
 	// Compression of data blocks. Default Snappy.
 	Compression Compression
 
+	// Tuning is for the few programs that need it.
+	Tuning Tuning
+
 	// Settings that only tests of this package make.
 	testing testOptions
+}
+
+// Existence says what Open expects in its directory.
+type Existence int
+
+// What Open expects.
+const (
+	MayExist     Existence = iota
+	MustExist              // Open fails with fs.ErrNotExist if there is no store
+	MustNotExist           // Open fails with fs.ErrExist if there is one
+)
+
+// Tuning has options that few programs need. Like the others they may differ from one Open to the
+// next.
+type Tuning struct {
+	// MaxOpenFiles is how many files of tables, and of filters next to them, are kept open. At
+	// least 16; default 1000. With ReadOnly the default is half of the files that the process may
+	// have open. The limit matters more there: a writer next to the handle may remove a table
+	// that is closed. A lookup, and a Scan that begins, then advance by themselves (see
+	// DB.Advance). A Snapshot or an Iterator that still needs the table can't, and neither can
+	// Verify and ExportFilters: they return an error that wraps fs.ErrNotExist and names this
+	// option. A handle that keeps all its files open, about one for 16 MiB, has no such errors.
+	MaxOpenFiles int
+
+	// IndexMemory is the most bytes that resident indexes may take; 0: no limit. They take
+	// about a hundredth of the tables. Indexes that do not fit are read when they are needed,
+	// through the block cache; those of the deepest level are the first. With a limit, tables
+	// of the last level are written with an index in partitions of 4 KiB: only the list of
+	// these needs memory, and a lookup whose partition is not in the cache reads it alone. Of
+	// a table that was written without a limit, such a lookup reads the whole index.
+	IndexMemory int64
+
+	// LastLevelFilter is the kind of the filters of the last level, where most
+	// of the filter memory goes. Default BlockedFilter; FuseFilter has a third
+	// to two thirds of its false positives in the same memory and costs more CPU.
+	LastLevelFilter FilterKind
+
+	// FilterHash is the hash function of filters written from now on. Default Murmur3.
+	// SipHash is for stores whose keys are chosen by strangers.
+	FilterHash FilterHash
+
+	// FilterPrefix says which prefixes of keys are in filters besides the keys, so that a
+	// Scan inside a prefix that is absent reads nothing. Each prefix takes the memory of a
+	// key. Default: none.
+	FilterPrefix PrefixRule
 }
 
 // testOptions are set only by tests.
@@ -318,9 +332,9 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&c.CacheSize, 64<<20)
 	setDefault(&c.FilterBits, 10)
 	if c.ReadOnly {
-		setDefault(&c.MaxOpenFiles, filecache.HalfOfProcess())
+		setDefault(&c.Tuning.MaxOpenFiles, filecache.HalfOfProcess())
 	}
-	setDefault(&c.MaxOpenFiles, 1000)
+	setDefault(&c.Tuning.MaxOpenFiles, 1000)
 	setDefault(&c.CompactionWorkers, max(1, runtime.GOMAXPROCS(0)/2))
 	setDefault(&c.BlockSize, 4<<10)
 	setDefault(&c.TableSize, 16<<20)
@@ -346,8 +360,10 @@ func setDefault[T comparable](field *T, value T) {
 
 func (o *Options) validate() error {
 	switch {
-	case o.ErrorIfExists && (o.ReadOnly || o.MustExist):
-		return optionError("ErrorIfExists", "contradicts ReadOnly and MustExist")
+	case o.Exist < MayExist || o.Exist > MustNotExist:
+		return optionError("Exist", fmt.Sprintf("is unknown: %d", o.Exist))
+	case o.Exist == MustNotExist && o.ReadOnly:
+		return optionError("Exist", "is MustNotExist, which contradicts ReadOnly")
 	case o.LockTimeout < 0:
 		return optionError("LockTimeout", "is negative")
 	case o.FirstFileNum > maxFirstFileNum:
@@ -362,17 +378,17 @@ func (o *Options) validate() error {
 		return optionError("FilterBits", fmt.Sprintf("is %v, above 64", o.FilterBits))
 	case o.FilterMemory < 0:
 		return optionError("FilterMemory", "is negative")
-	case o.IndexMemory < 0:
-		return optionError("IndexMemory", "is negative")
-	case o.LastLevelFilter < BlockedFilter || o.LastLevelFilter > FuseFilter:
-		return optionError("LastLevelFilter", fmt.Sprintf("is unknown: %d", o.LastLevelFilter))
-	case o.FilterHash < Murmur3 || o.FilterHash > SipHash:
-		return optionError("FilterHash", fmt.Sprintf("is unknown: %d", o.FilterHash))
-	case !o.FilterPrefix.rule.Valid():
-		return optionError("FilterPrefix", fmt.Sprintf("is %v, with a length above %d or a count above %d, or below 1",
-			o.FilterPrefix, base.MaxPrefixLength, base.MaxPrefixCount))
-	case o.MaxOpenFiles < 16:
-		return optionError("MaxOpenFiles", fmt.Sprintf("is %d, below 16", o.MaxOpenFiles))
+	case o.Tuning.IndexMemory < 0:
+		return optionError("Tuning.IndexMemory", "is negative")
+	case o.Tuning.LastLevelFilter < BlockedFilter || o.Tuning.LastLevelFilter > FuseFilter:
+		return optionError("Tuning.LastLevelFilter", fmt.Sprintf("is unknown: %d", o.Tuning.LastLevelFilter))
+	case o.Tuning.FilterHash < Murmur3 || o.Tuning.FilterHash > SipHash:
+		return optionError("Tuning.FilterHash", fmt.Sprintf("is unknown: %d", o.Tuning.FilterHash))
+	case !o.Tuning.FilterPrefix.rule.Valid():
+		return optionError("Tuning.FilterPrefix", fmt.Sprintf("is %v, with a length above %d or a count above %d, or below 1",
+			o.Tuning.FilterPrefix, base.MaxPrefixLength, base.MaxPrefixCount))
+	case o.Tuning.MaxOpenFiles < 16:
+		return optionError("Tuning.MaxOpenFiles", fmt.Sprintf("is %d, below 16", o.Tuning.MaxOpenFiles))
 	case o.BlockSize < 256 || o.BlockSize > 1<<20:
 		return optionError("BlockSize", fmt.Sprintf("is %d, not in [256 B, 1 MiB]", o.BlockSize))
 	case o.TableSize < 4<<10 || o.TableSize > 1<<40: // compactions calculate with sums of many tables
@@ -385,7 +401,7 @@ func (o *Options) validate() error {
 // level; 0: the default of package sstable. The indexes of the last level are the first that
 // IndexMemory has no room for.
 func (o *Options) indexPartition(level int) int {
-	if o.IndexMemory > 0 && level == NumLevels-1 {
+	if o.Tuning.IndexMemory > 0 && level == NumLevels-1 {
 		return 4 << 10
 	}
 	return 0

@@ -23,7 +23,7 @@ func TestIndexMemory_IsALimit(t *testing.T) {
 	all := db.Metrics().IndexMemory
 	closeTest(t, db)
 	for _, limit := range []int64{0, all, all * 3 / 4, all / 4, 1} {
-		opts.IndexMemory = limit
+		opts.Tuning.IndexMemory = limit
 		db := openTest(t, opts)
 		m := db.Metrics()
 		if limit > 0 && m.IndexMemory > limit || m.IndexMemory+m.IndexOnDisk != all || m.Loading {
@@ -70,9 +70,9 @@ func wantNewestIndexed(t *testing.T, db *DB) {
 // tables go.
 func TestIndexMemory_FollowsTheTables(t *testing.T) {
 	opts := small()
-	opts.FS, opts.CompactionWorkers, opts.IndexMemory = vfs.NewMem(), -1, 6000
+	opts.FS, opts.CompactionWorkers, opts.Tuning.IndexMemory = vfs.NewMem(), -1, 6000
 	db := openTest(t, opts)
-	within := func() bool { return db.Metrics().IndexMemory <= opts.IndexMemory }
+	within := func() bool { return db.Metrics().IndexMemory <= opts.Tuning.IndexMemory }
 	for round := range 4 {
 		fill(t, db, 5000, round)
 		settle(t, db)
@@ -111,7 +111,7 @@ func TestIndexMemory_FollowsTheTables(t *testing.T) {
 func TestIndexMemory_Partitions(t *testing.T) {
 	testenv.SkipRace(t)
 	open := func(limit int64) (*DB, Metrics) {
-		db := openTest(t, &Options{FS: vfs.NewMem(), IndexMemory: limit, CompactionWorkers: -1, Durability: SyncManual,
+		db := openTest(t, &Options{FS: vfs.NewMem(), Tuning: Tuning{IndexMemory: limit}, CompactionWorkers: -1, Durability: SyncManual,
 			BlockSize: 256, FilterBits: -1, Compression: NoCompression})
 		fill(t, db, 40000, 0)
 		if err := db.Compact(context.Background(), Range{}); err != nil {

@@ -36,7 +36,7 @@ func TestOptions_Defaults(t *testing.T) {
 			{"CacheSize", got.CacheSize, int64(64 << 20)},
 			{"FilterBits", got.FilterBits, 10.0},
 			{"FilterMemory", got.FilterMemory, int64(0)},
-			{"MaxOpenFiles", got.MaxOpenFiles, 1000},
+			{"MaxOpenFiles", got.Tuning.MaxOpenFiles, 1000},
 			{"CompactionWorkers", got.CompactionWorkers, max(1, runtime.GOMAXPROCS(0)/2)},
 			{"BlockSize", got.BlockSize, 4 << 10},
 			{"TableSize", got.TableSize, int64(16 << 20)},
@@ -55,8 +55,8 @@ func TestOptions_Refused(t *testing.T) {
 		field string
 		opts  Options
 	}{
-		{"ErrorIfExists", Options{ErrorIfExists: true, ReadOnly: true}},
-		{"ErrorIfExists", Options{ErrorIfExists: true, MustExist: true}},
+		{"Exist", Options{Exist: MustNotExist, ReadOnly: true}},
+		{"Exist", Options{Exist: MustNotExist + 1}},
 		{"LockTimeout", Options{LockTimeout: -1}},
 		{"Durability", Options{Durability: SyncManual + 1}},
 		{"Durability", Options{Durability: -1}},
@@ -68,8 +68,8 @@ func TestOptions_Refused(t *testing.T) {
 		{"FilterBits", Options{FilterBits: math.NaN()}},
 		{"FilterBits", Options{FilterBits: math.Inf(1)}},
 		{"FilterMemory", Options{FilterMemory: -1}},
-		{"MaxOpenFiles", Options{MaxOpenFiles: 15}},
-		{"MaxOpenFiles", Options{MaxOpenFiles: -1}},
+		{"Tuning.MaxOpenFiles", Options{Tuning: Tuning{MaxOpenFiles: 15}}},
+		{"Tuning.MaxOpenFiles", Options{Tuning: Tuning{MaxOpenFiles: -1}}},
 		{"BlockSize", Options{BlockSize: 255}},
 		{"BlockSize", Options{BlockSize: 1<<20 + 1}},
 		{"BlockSize", Options{BlockSize: -1}},
@@ -93,7 +93,7 @@ func TestOptions_Refused(t *testing.T) {
 // The smallest and the largest allowed values of options work.
 func TestOptions_Bounds(t *testing.T) {
 	for _, o := range []Options{
-		{MemtableSize: 4 << 10, MaxOpenFiles: 16, BlockSize: 256, TableSize: 4 << 10, FilterBits: 64, CompactionWorkers: 9},
+		{MemtableSize: 4 << 10, Tuning: Tuning{MaxOpenFiles: 16}, BlockSize: 256, TableSize: 4 << 10, FilterBits: 64, CompactionWorkers: 9},
 		{MemtableSize: 1 << 30, BlockSize: 1 << 20, TableSize: 1 << 40, FilterBits: math.Inf(-1), CacheSize: -1},
 		{FilterBits: math.SmallestNonzeroFloat64, FilterMemory: 1, CacheSize: math.MaxInt64 / 2, CompactionWorkers: math.MinInt},
 	} {
@@ -160,7 +160,7 @@ func TestOptions_Layout(t *testing.T) {
 			wantHas(t, db, fmt.Sprintf("key%06d", i), true)
 		}
 		m := db.Metrics().Sub(before)
-		for _, info := range db.Tables() {
+		for _, info := range db.Inspect().Tables() {
 			bytes, tables = bytes+info.Size, tables+1
 		}
 		return bytes, tables, float64(m.BlockReadBytes) / float64(m.BlockReads)
@@ -229,7 +229,7 @@ func (l lockedWriter) Write(p []byte) (int, error) {
 func TestOptions_MaxOpenFiles(t *testing.T) {
 	testenv.CheckLeaks(t)
 	opts := small()
-	opts.TableSize, opts.MaxOpenFiles, opts.CacheSize, opts.Compression = 4<<10, 16, 8<<10, NoCompression
+	opts.TableSize, opts.Tuning.MaxOpenFiles, opts.CacheSize, opts.Compression = 4<<10, 16, 8<<10, NoCompression
 	before := testenv.OpenDescriptors()
 	db, err := Open(filepath.Join(t.TempDir(), "db"), opts)
 	if err != nil {
@@ -239,8 +239,8 @@ func TestOptions_MaxOpenFiles(t *testing.T) {
 	fill(t, db, n, 0)
 	mustFlush(t, db)
 	waitIdle(t, db)
-	if tables := len(db.Tables()); tables < 7*opts.MaxOpenFiles {
-		t.Errorf("%d tables; the test wants %d", tables, 7*opts.MaxOpenFiles)
+	if tables := len(db.Inspect().Tables()); tables < 7*opts.Tuning.MaxOpenFiles {
+		t.Errorf("%d tables; the test wants %d", tables, 7*opts.Tuning.MaxOpenFiles)
 	}
 	var most atomic.Int64
 	var wg sync.WaitGroup
@@ -267,7 +267,7 @@ func TestOptions_MaxOpenFiles(t *testing.T) {
 	wg.Wait()
 	// Allowed are: the tables, one more for each reader whose file was evicted meanwhile, the
 	// directory that testenv.OpenDescriptors reads, once for each reader, and log, manifest and lock.
-	if allowed := int64(before + opts.MaxOpenFiles + 2*readers + 8); most.Load() > allowed {
+	if allowed := int64(before + opts.Tuning.MaxOpenFiles + 2*readers + 8); most.Load() > allowed {
 		t.Errorf("%d descriptors were open, %d before the store; want %d at most", most.Load(), before, allowed)
 	}
 	if err := db.Close(); err != nil {

@@ -56,7 +56,8 @@ type FilterRebuild struct {
 // at a time. Lookups, writes and compactions go on meanwhile. Each new filter is in use as
 // soon as it is durable, so what was done before an error stays done. Damaged tables are
 // passed over, and the first such error is returned at the end. Any other error ends the call.
-func (db *DB) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
+func (i Inspector) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
+	db := i.db
 	if err := db.beginUsable(ctx); err != nil {
 		return FilterRebuild{}, err
 	}

@@ -79,14 +79,14 @@ func TestRebuildFilters_KindHashAndPrefixes(t *testing.T) {
 		last FilterKind
 		rule PrefixRule
 	}{{XXH3, FuseFilter, FixedPrefix(8)}, {SipHash, BlockedFilter, FixedPrefix(8)}, {SipHash, FuseFilter, DelimitedPrefix('0', 2)}, {Murmur3, BlockedFilter, PrefixRule{}}} {
-		opts.FilterHash, opts.LastLevelFilter, opts.FilterPrefix = set.hash, set.last, set.rule
+		opts.Tuning.FilterHash, opts.Tuning.LastLevelFilter, opts.Tuning.FilterPrefix = set.hash, set.last, set.rule
 		db := openTest(t, opts)
 		r, again := mustRebuild(t, db), mustRebuild(t, db)
-		if r.Rebuilt != len(db.Tables()) || again.Rebuilt != 0 {
+		if r.Rebuilt != len(db.Inspect().Tables()) || again.Rebuilt != 0 {
 			t.Errorf("set %d: first %+v, then %+v", i, r, again)
 		}
 		kinds := make(map[string]int)
-		for _, info := range db.Tables() {
+		for _, info := range db.Inspect().Tables() {
 			if info.Level == NumLevels-1 {
 				kinds[info.FilterKind]++
 			}
@@ -108,7 +108,7 @@ func TestRebuildFilters_KindHashAndPrefixes(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := *opts
-		plain.FilterHash, plain.FilterPrefix = Murmur3, FixedPrefix(5)
+		plain.Tuning.FilterHash, plain.Tuning.FilterPrefix = Murmur3, FixedPrefix(5)
 		db = openTest(t, &plain)
 		checkPrefixes(t, db, n)
 		if err := db.Close(); err != nil {

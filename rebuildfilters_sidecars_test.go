@@ -24,10 +24,10 @@ func poor(t *testing.T, set func(*Options)) (*DB, *Options) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	opts.FilterBits, opts.FilterHash = 0, XXH3
+	opts.FilterBits, opts.Tuning.FilterHash = 0, XXH3
 	set(opts)
 	db = openTest(t, opts)
-	if r := mustRebuild(t, db); r.Rebuilt != len(db.Tables()) {
+	if r := mustRebuild(t, db); r.Rebuilt != len(db.Inspect().Tables()) {
 		t.Fatalf("RebuildFilters: %+v", r)
 	}
 	return db, opts
@@ -47,7 +47,7 @@ func wantKeys(t *testing.T, db *DB, n int) {
 // event reports it, and Verify returns it with file and offset. RebuildFilters makes a new one.
 func TestSidecars_Unusable(t *testing.T) {
 	db, opts := poor(t, func(*Options) {})
-	file := db.Tables()[0].FilterFile
+	file := db.Inspect().Tables()[0].FilterFile
 	good := filesOf(t, db, ".flt")[file]
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestSidecars_Unusable(t *testing.T) {
 			told = append(told, e)
 		}
 		db := openTest(t, &set)
-		info := db.Tables()[0]
+		info := db.Inspect().Tables()[0]
 		if info.FilterFile != "" || info.FilterKind != "blocked" || info.FilterBits > 8 || db.Metrics().UnusableFilters != 1 {
 			t.Errorf("%s: table %+v, %d filters are unusable", what, info, db.Metrics().UnusableFilters)
 		}
@@ -97,7 +97,7 @@ func TestSidecars_Unusable(t *testing.T) {
 	if err := db.Verify(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if info := db.Tables()[0]; info.FilterFile == file || info.FilterFile == "" {
+	if info := db.Inspect().Tables()[0]; info.FilterFile == file || info.FilterFile == "" {
 		t.Errorf("table %+v", info)
 	}
 	checkNoStrays(t, db)
@@ -134,8 +134,8 @@ func TestSidecars_Export(t *testing.T) {
 	db := openTest(t, bare(t, 4000))
 	mustRebuild(t, db)
 	var file bytes.Buffer
-	info, err := db.ExportFilters(context.Background(), &file)
-	if err != nil || info.NoFilter != 0 || info.Tables != len(db.Tables()) {
+	info, err := db.Inspect().ExportFilters(context.Background(), &file)
+	if err != nil || info.NoFilter != 0 || info.Tables != len(db.Inspect().Tables()) {
 		t.Fatalf("ExportFilters = %+v, %v", info, err)
 	}
 	b, err := bundle.Open(file.Bytes())
@@ -173,7 +173,7 @@ func TestSidecars_FilterMemory(t *testing.T) {
 		if m.UnusableFilters != 0 {
 			t.Errorf("FilterMemory %d: %d filters can't be used", limit, m.UnusableFilters)
 		}
-		for _, info := range db.Tables() {
+		for _, info := range db.Inspect().Tables() {
 			if info.FilterFile == "" {
 				t.Errorf("FilterMemory %d: table %+v", limit, info)
 			}

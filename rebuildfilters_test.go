@@ -45,7 +45,7 @@ func bareOf(t *testing.T, n int, set func(*Options)) *Options {
 
 func mustRebuild(t testing.TB, db *DB) FilterRebuild {
 	t.Helper()
-	r, err := db.RebuildFilters(context.Background())
+	r, err := db.Inspect().RebuildFilters(context.Background())
 	if err != nil {
 		t.Fatalf("RebuildFilters: %v", err)
 	}
@@ -91,7 +91,7 @@ func TestRebuildFilters_OfAStoreWithout(t *testing.T) {
 	if got := readsAMiss(t, db, 0, n); got < 0.9 {
 		t.Fatalf("%.3f reads a miss without filters", got)
 	}
-	before, shape := filesOf(t, db, ".sst"), db.Tables()
+	before, shape := filesOf(t, db, ".sst"), db.Inspect().Tables()
 	r := mustRebuild(t, db)
 	after, made := filesOf(t, db, ".sst"), filesOf(t, db, ".flt")
 	if len(after) != len(before) || len(made) != len(before) {
@@ -141,7 +141,7 @@ func TestRebuildFilters_OfAStoreWithout(t *testing.T) {
 // checkBeside checks that all tables use a filter in a file of its own, and that Verify finds no damage.
 func checkBeside(t testing.TB, db *DB) {
 	t.Helper()
-	for _, info := range db.Tables() {
+	for _, info := range db.Inspect().Tables() {
 		if info.FilterKind != "blocked" || !strings.HasSuffix(info.FilterFile, ".flt") || info.FilterBytes == 0 || info.PredictedFPR > 0.1 {
 			t.Errorf("table %+v", info)
 		}
@@ -179,8 +179,8 @@ func TestRebuildFilters_Replaces(t *testing.T) {
 		}
 	}
 	// The filters of level 0 had as many bits as they can have.
-	if len(second) != len(db.Tables()) || kept != len(db.Tables())-rich.Rebuilt {
-		t.Errorf("%d filters in files, %d of them old, after %d of %d were replaced", len(second), kept, rich.Rebuilt, len(db.Tables()))
+	if len(second) != len(db.Inspect().Tables()) || kept != len(db.Inspect().Tables())-rich.Rebuilt {
+		t.Errorf("%d filters in files, %d of them old, after %d of %d were replaced", len(second), kept, rich.Rebuilt, len(db.Inspect().Tables()))
 	}
 	checkBeside(t, db)
 	if err := db.Close(); err != nil {
@@ -218,8 +218,8 @@ func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
 	}
 	db.tree.Release(held.Version)
 	checkNoStrays(t, db) // waits for the deleter
-	if now := filesOf(t, db, ".flt"); len(now) != len(db.Tables()) {
-		t.Errorf("%d filters in files for %d tables", len(now), len(db.Tables()))
+	if now := filesOf(t, db, ".flt"); len(now) != len(db.Inspect().Tables()) {
+		t.Errorf("%d filters in files for %d tables", len(now), len(db.Inspect().Tables()))
 	}
 }
 
@@ -248,7 +248,7 @@ func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 		if plan.Kind.String() == "move" {
 			moves++
 		}
-		for _, info := range db.Tables() {
+		for _, info := range db.Inspect().Tables() {
 			if plan.Kind.String() == "move" && info.Level > 0 && info.FilterFile == "" {
 				t.Errorf("table %+v", info)
 			}
@@ -259,14 +259,14 @@ func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 	}
 	db.opts.CompactionWorkers = -1
 	beside := make(map[uint64]string)
-	for _, info := range db.Tables() {
+	for _, info := range db.Inspect().Tables() {
 		beside[info.Number] = info.FilterFile
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	db = openTest(t, opts)
-	for _, info := range db.Tables() {
+	for _, info := range db.Inspect().Tables() {
 		if info.FilterFile != beside[info.Number] || info.FilterKind != "blocked" {
 			t.Errorf("table %+v; before it was opened again %q", info, beside[info.Number])
 		}
@@ -279,12 +279,12 @@ func TestRebuildFilters_Refuses(t *testing.T) {
 	opts := bare(t, 500)
 	opts.ReadOnly = true
 	db := openTest(t, opts)
-	if _, err := db.RebuildFilters(context.Background()); !errors.Is(err, ErrReadOnly) {
+	if _, err := db.Inspect().RebuildFilters(context.Background()); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("read-only: %v", err)
 	}
 	opts.ReadOnly, opts.FilterBits = false, -1
 	db = openTest(t, opts)
-	if _, err := db.RebuildFilters(context.Background()); err == nil || !strings.Contains(err.Error(), "FilterBits") {
+	if _, err := db.Inspect().RebuildFilters(context.Background()); err == nil || !strings.Contains(err.Error(), "FilterBits") {
 		t.Errorf("without filters: %v", err)
 	}
 	if err := db.Close(); err != nil {
@@ -294,13 +294,13 @@ func TestRebuildFilters_Refuses(t *testing.T) {
 	db = openTest(t, opts)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := db.RebuildFilters(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := db.Inspect().RebuildFilters(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.RebuildFilters(context.Background()); !errors.Is(err, ErrClosed) {
+	if _, err := db.Inspect().RebuildFilters(context.Background()); !errors.Is(err, ErrClosed) {
 		t.Errorf("closed: %v", err)
 	}
 }
@@ -383,7 +383,7 @@ func TestRebuildFilters_FewEditsForManyTables(t *testing.T) {
 		}
 		return nil
 	})
-	db := mustOpen(t, "db", &Options{FS: counting, FilterHash: XXH3, CompactionWorkers: -1, Durability: SyncManual})
+	db := mustOpen(t, "db", &Options{FS: counting, Tuning: Tuning{FilterHash: XXH3}, CompactionWorkers: -1, Durability: SyncManual})
 	edits = 0
 	if r := mustRebuild(t, db); r.Rebuilt != tables {
 		t.Errorf("%d of %d tables got filters", r.Rebuilt, tables)

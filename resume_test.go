@@ -233,7 +233,7 @@ func TestRecovery_NotBesideClose(t *testing.T) {
 		"Flush":          func(db *DB) error { return db.Flush(context.Background()) },
 		"Checkpoint":     func(db *DB) error { return db.Checkpoint("copy") },
 		"Ingest":         func(db *DB) error { return db.Ingest(context.Background(), func(func(key, value []byte) bool) {}) },
-		"RebuildFilters": func(db *DB) error { _, err := db.RebuildFilters(context.Background()); return err },
+		"RebuildFilters": func(db *DB) error { _, err := db.Inspect().RebuildFilters(context.Background()); return err },
 	}
 	for name, call := range calls {
 		mem := vfs.NewMem()

@@ -65,7 +65,7 @@ func (s *sink) newOutput() (compaction.Output, error) {
 		FilterKind: db.filterPolicy().Kind(s.level),
 		Hasher:     db.hasher,
 		Builder:    &s.builder,
-		PrefixRule: db.opts.FilterPrefix.rule,
+		PrefixRule: db.opts.Tuning.FilterPrefix.rule,
 		Ingested:   s.ingest,
 
 		IndexPartition: db.opts.indexPartition(s.level),

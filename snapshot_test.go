@@ -83,7 +83,7 @@ func TestSnapshot_Many(t *testing.T) {
 		t.Fatal(err)
 	}
 	var entries uint64
-	for _, info := range db.Tables() {
+	for _, info := range db.Inspect().Tables() {
 		entries += info.Entries
 	}
 	if entries != uint64(len(state)) {

@@ -45,7 +45,8 @@ func (t TableInfo) Rank(key []byte) float64 {
 
 // Tables lists the tables, level by level, in each the newest run first, in
 // each run in key order. It returns nil on a closed store, and only there.
-func (db *DB) Tables() []TableInfo {
+func (i Inspector) Tables() []TableInfo {
+	db := i.db
 	v := db.mems.Acquire()
 	if v == nil {
 		return nil

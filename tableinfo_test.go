@@ -25,7 +25,7 @@ func TestTables_AskedInTurns(t *testing.T) {
 		wantHas(t, db, fmt.Sprintf("a%03dx%d", i%99, i), false)
 		wantHas(t, db, fmt.Sprintf("b%03dx%d", i%99, i), false)
 	}
-	for _, table := range db.Tables() {
+	for _, table := range db.Inspect().Tables() {
 		if table.Asked < n*3/4 || table.Asked > n*5/4 {
 			t.Errorf("table %d from %s: %d lookups are counted, %d were made", table.Number, table.Smallest, table.Asked, n)
 		}
@@ -43,7 +43,7 @@ func TestTableInfo_Rank(t *testing.T) {
 		mustPut(t, db, fmt.Sprintf("key%09d", i*i), "value")
 	}
 	mustFlush(t, db)
-	table := db.Tables()[0]
+	table := db.Inspect().Tables()[0]
 	check := func(when string, table TableInfo, tolerance float64) {
 		t.Helper()
 		for i := 0; i < n; i += n / 7 {

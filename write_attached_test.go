@@ -55,7 +55,7 @@ func TestRaiseFileNum_NewFiles(t *testing.T) {
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
 		}
-		db = mustOpen(t, "db", &Options{FS: mem, MustExist: true, CompactionWorkers: -1})
+		db = mustOpen(t, "db", &Options{FS: mem, Exist: MustExist, CompactionWorkers: -1})
 		n := 0
 		for _, err := range db.Scan(Range{}) {
 			if err != nil {

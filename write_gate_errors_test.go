@@ -92,7 +92,7 @@ func TestCommitGate_AnyErrorLasts(t *testing.T) {
 		if err := r.Checkpoint("early"); !errors.Is(err, ErrReadOnly) {
 			t.Errorf("checkpoint: %v", err)
 		}
-		if info, err := r.ExportFilters(t.Context(), new(discard)); err != nil || info.Memtables != 1 {
+		if info, err := r.Inspect().ExportFilters(t.Context(), new(discard)); err != nil || info.Memtables != 1 {
 			t.Errorf("the filters of a store that takes no writes: %+v, %v", info, err)
 		}
 		if err := r.Resume(); err != nil {

@@ -21,7 +21,7 @@ func TestPutIfAbsent_OneWinner(t *testing.T) {
 		for _, d := range []Durability{SyncEach, SyncManual} {
 			t.Run(fmt.Sprintf("%v/%v", hash, d), func(t *testing.T) {
 				o := small()
-				o.FilterHash, o.Durability = hash, d
+				o.Tuning.FilterHash, o.Durability = hash, d
 				claimAll(t, openTest(t, o))
 			})
 		}

@@ -161,7 +161,9 @@ func lockDir(fsys vfs.FS, dir string) (io.Closer, error) {
 func (n *Node) openStores() error {
 	o := LogStoreOptions()
 	o.FS, o.Logger = n.opts.FS, n.opts.Store.Logger
-	o.MustExist = n.id.Group != "" || n.id.Log != ""
+	if n.id.Group != "" || n.id.Log != "" {
+		o.Exist = shale.MustExist
+	}
 	var err error
 	if n.logDB, err = shale.Open(filepath.Join(n.dir, logDir), o); err != nil {
 		if isDamage(err) {

@@ -113,7 +113,7 @@ func readSurvivor(fsys vfs.FS, dir string, id identity) (s Survivor, err error) 
 		return s, errors.New("the member was never in a group")
 	}
 	o := LogStoreOptions()
-	o.FS, o.ReadOnly, o.MustExist = fsys, true, true
+	o.FS, o.ReadOnly, o.Exist = fsys, true, shale.MustExist
 	db, err := shale.Open(filepath.Join(dir, logDir), o)
 	if err != nil {
 		return s, err

@@ -125,7 +125,7 @@ func seedSnapshot(dir, from string, o *Options, server raft.ServerID) error {
 // seedState writes the position into the state. The one of another group's log would make the state skip the
 // new one's first entries.
 func seedState(store string, fsys vfs.FS) (err error) {
-	db, err := shale.Open(store, &shale.Options{FS: fsys, MustExist: true, Durability: shale.SyncEach})
+	db, err := shale.Open(store, &shale.Options{FS: fsys, Exist: shale.MustExist, Durability: shale.SyncEach})
 	if err != nil {
 		return err
 	}

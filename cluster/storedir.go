@@ -72,7 +72,7 @@ func checkFiles(fsys vfs.FS, dir string) error {
 // positionIn opens the store in dir for reading, and returns its position. That checks the manifest, and the logs up to
 // their ends. With deep it checks all blocks of all tables as well. It writes nothing.
 func positionIn(fsys vfs.FS, dir string, deep bool) (p position, err error) {
-	db, err := shale.Open(dir, &shale.Options{FS: fsys, ReadOnly: true, MustExist: true, FilterBits: -1, CacheSize: -1,
+	db, err := shale.Open(dir, &shale.Options{FS: fsys, ReadOnly: true, Exist: shale.MustExist, FilterBits: -1, CacheSize: -1,
 		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return position{}, err

@@ -474,7 +474,7 @@ func TestSnapshots_OpenNoTable(t *testing.T) {
 		if err := install(stream, to, uint64(n)); err != nil {
 			t.Fatal(err)
 		}
-		if tables := len(m.state.current.Load().db.Tables()); opened.Load() > 0 || tables < n/10 {
+		if tables := len(m.state.current.Load().db.Inspect().Tables()); opened.Load() > 0 || tables < n/10 {
 			t.Errorf("%d tables, %d opened", tables, opened.Load())
 		}
 		if _, err := positionIn(there, to.newest().store(), true); err != nil || opened.Load() == 0 {

@@ -25,7 +25,7 @@ type work struct {
 // compactions returns the last flushes and compactions, the oldest first.
 func (h *handler) compactions(*http.Request) (any, error) {
 	list := []work{}
-	for _, e := range h.db.RecentEvents() {
+	for _, e := range h.db.Inspect().RecentEvents() {
 		if e.Kind == shale.EventFlush || e.Kind == shale.EventCompaction {
 			list = append(list, work{
 				Kind: e.Kind.String(), From: e.Time.Add(-e.Duration).UnixMilli(), To: e.Time.UnixMilli(), Seconds: e.Duration.Seconds(),
@@ -58,7 +58,7 @@ func (h *handler) stalls(*http.Request) (any, error) {
 	m := h.db.Metrics()
 	return stallUse{
 		Seconds: m.StallTime.Seconds(), Memtables: m.StallMemtables.Seconds(), Level0: m.StallLevel0.Seconds(),
-		Writes: m.StalledWrites, List: stallsOf(h.db.RecentEvents()),
+		Writes: m.StalledWrites, List: stallsOf(h.db.Inspect().RecentEvents()),
 	}, nil
 }
 
@@ -98,7 +98,7 @@ type mishap struct {
 // flushes, compactions and stalls.
 func (h *handler) trouble(*http.Request) (any, error) {
 	list := []mishap{}
-	events := h.db.RecentEvents()
+	events := h.db.Inspect().RecentEvents()
 	for i := len(events) - 1; i >= 0; i-- {
 		e := events[i]
 		switch e.Kind {

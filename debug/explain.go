@@ -57,7 +57,7 @@ func (h *handler) explain(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the key: %w", errBad, err)
 	}
-	x, err := h.db.Explain([]byte(key))
+	x, err := h.db.Inspect().Explain([]byte(key))
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func (h *handler) filters(*http.Request) (any, error) {
 			})
 		}
 	}
-	tables := h.db.Tables()
+	tables := h.db.Inspect().Tables()
 	slices.SortStableFunc(tables, func(a, b shale.TableInfo) int {
 		return cmp.Or(cmp.Compare(harm(b), harm(a)), cmp.Compare(b.PredictedFPR, a.PredictedFPR))
 	})
@@ -102,7 +102,7 @@ func harm(t shale.TableInfo) float64 {
 
 // serveTree draws the tables over the keys, as SVG.
 func (h *handler) serveTree(w http.ResponseWriter, r *http.Request) error {
-	tables := h.db.Tables()
+	tables := h.db.Inspect().Tables()
 	if tables == nil {
 		return shale.ErrClosed
 	}

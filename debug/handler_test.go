@@ -222,15 +222,15 @@ func TestHandler_Panels(t *testing.T) {
 		Metrics     map[string]float64
 	}](t, get(t, Handler(db), "/?format=json"))
 	m := db.Metrics()
-	if all.Overview.Gets != m.Gets || all.Overview.ReadsSaved != m.FilterNegative || all.Overview.Tables != len(db.Tables()) || all.Overview.AsOf != 0 {
+	if all.Overview.Gets != m.Gets || all.Overview.ReadsSaved != m.FilterNegative || all.Overview.Tables != len(db.Inspect().Tables()) || all.Overview.AsOf != 0 {
 		t.Errorf("overview: %+v", all.Overview)
 	}
 	if len(all.Filters.Levels) == 0 || len(all.Filters.Worst) == 0 || all.Filters.Levels[0].Asked == 0 {
 		t.Errorf("filters: %+v", all.Filters)
 	}
 	for _, w := range all.Filters.Worst {
-		i := slices.IndexFunc(db.Tables(), func(t shale.TableInfo) bool { return t.Number == w.Table })
-		if i < 0 || w.Smallest != quoting.Short(db.Tables()[i].Smallest, shortKey) || w.Largest != quoting.Short(db.Tables()[i].Largest, shortKey) {
+		i := slices.IndexFunc(db.Inspect().Tables(), func(t shale.TableInfo) bool { return t.Number == w.Table })
+		if i < 0 || w.Smallest != quoting.Short(db.Inspect().Tables()[i].Smallest, shortKey) || w.Largest != quoting.Short(db.Inspect().Tables()[i].Largest, shortKey) {
 			t.Errorf("table: %+v", w)
 		}
 	}

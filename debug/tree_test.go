@@ -150,7 +150,7 @@ func TestTree_PlacesAreRanks(t *testing.T) {
 				}
 			}
 			var svg bytes.Buffer
-			tables := db.Tables()
+			tables := db.Inspect().Tables()
 			whole := func(key []byte) string { return fmt.Sprintf("%x", key) }
 			if err := treepicture.Draw(&svg, levelsOf(tables), treepicture.Options{Width: width, Key: whole}); err != nil {
 				t.Fatal(err)
@@ -220,7 +220,7 @@ func TestFilters_BeforeAnyLookup(t *testing.T) {
 		t.Fatal(err)
 	}
 	var want []float64
-	for _, table := range db.Tables() {
+	for _, table := range db.Inspect().Tables() {
 		want = append(want, table.PredictedFPR)
 	}
 	slices.Sort(want)

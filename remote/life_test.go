@@ -397,7 +397,7 @@ func (s *shipped) live(steps int, gaps bool) {
 		case x < 66:
 			mustNil(s.t, s.db.Compact(context.Background(), shale.Range{}))
 		case x < 70:
-			_, err := s.db.RebuildFilters(context.Background())
+			_, err := s.db.Inspect().RebuildFilters(context.Background())
 			mustNil(s.t, err)
 		case x < 84:
 			s.ship()
@@ -429,7 +429,7 @@ func (s *shipped) restored(at At) (Restored, map[string]string, error) {
 // contentsOf opens a store, and returns all that it holds. It checks that every block of it is whole.
 func contentsOf(t testing.TB, fsys vfs.FS, dir string) map[string]string {
 	t.Helper()
-	db, err := shale.Open(dir, &shale.Options{FS: fsys, MustExist: true, CompactionWorkers: -1, MemtableSize: 64 << 10})
+	db, err := shale.Open(dir, &shale.Options{FS: fsys, Exist: shale.MustExist, CompactionWorkers: -1, MemtableSize: 64 << 10})
 	mustNil(t, err)
 	defer db.Close()
 	mustNil(t, db.Verify(context.Background()))

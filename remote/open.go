@@ -144,7 +144,7 @@ func (o *opening) loadLocal() error {
 	switch {
 	case err != nil || o.local == nil:
 		return err
-	case o.opts.Store.ErrorIfExists && !o.attached:
+	case o.opts.Store.Exist == shale.MustNotExist && !o.attached:
 		return fmt.Errorf("there is a store already: %w", fs.ErrExist)
 	}
 	o.found, err = readNotes(o.fs, o.dir)
@@ -160,7 +160,7 @@ func (o *opening) create() error {
 	if err := db.Close(); err != nil {
 		return err
 	}
-	o.opts.Store.ErrorIfExists = false // it is this one's
+	o.opts.Store.Exist = shale.MayExist // it is this one's
 	return o.loadLocal()
 }
 

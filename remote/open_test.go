@@ -75,9 +75,9 @@ func TestOpen_Refuses(t *testing.T) {
 	mustNil(t, s.Close())
 
 	o := manual(fsys)
-	o.Store.ErrorIfExists = true
+	o.Store.Exist = shale.MustNotExist
 	if _, err := Open(t.Context(), "db", b, o); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("with ErrorIfExists: %v", err)
+		t.Errorf("with MustNotExist: %v", err)
 	}
 	for _, o := range []Options{
 		{Store: shale.Options{HoldLogs: 1}}, {Store: shale.Options{FirstFileNum: 1}}, {Store: shale.Options{ReadOnly: true}},

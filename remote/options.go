@@ -120,7 +120,7 @@ func (o *Options) validate() error {
 	switch {
 	case o.Store.CommitGate != nil || o.Store.FirstFileNum != 0 || o.Store.HoldLogs != 0:
 		return optionError("Store", errors.New("CommitGate, FirstFileNum and HoldLogs are set by this package"))
-	case o.Store.ReadOnly || o.Store.MustExist:
+	case o.Store.ReadOnly || o.Store.Exist == shale.MustExist:
 		return optionError("Store", errors.New("ReadOnly and MustExist are for stores that are not kept in a bucket: use OpenReader to read"))
 	case o.MaxLag < 0:
 		return optionError("MaxLag", errors.New("it is negative"))

@@ -258,7 +258,7 @@ func TestWarm(t *testing.T) {
 	if n := tables(warm); n != 0 {
 		t.Errorf("%d GETs of tables that are there", n)
 	}
-	if _, err := shale.Open("new", &shale.Options{FS: mem, MustExist: true}); err == nil {
+	if _, err := shale.Open("new", &shale.Options{FS: mem, Exist: shale.MustExist}); err == nil {
 		t.Error("a warm directory can be opened")
 	}
 	publish()

@@ -52,7 +52,7 @@ func newSwept(t testing.TB, seed uint64) *swept {
 		case 5:
 			mustNil(t, s.db.Compact(t.Context(), shale.Range{}))
 		case 6:
-			_, err := s.db.RebuildFilters(t.Context())
+			_, err := s.db.Inspect().RebuildFilters(t.Context())
 			mustNil(t, err)
 		}
 		s.ship()

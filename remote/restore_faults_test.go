@@ -338,7 +338,7 @@ func TestRestore_FailsAndGoesOn(t *testing.T) {
 		if !errors.Is(err, broken) {
 			t.Fatalf("operation %d of the disk fails: %v", n, err)
 		}
-		if _, err := shale.Open("to", &shale.Options{FS: disk, ReadOnly: true, MustExist: true}); err == nil {
+		if _, err := shale.Open("to", &shale.Options{FS: disk, ReadOnly: true, Exist: shale.MustExist}); err == nil {
 			continue // it was complete
 		}
 		if _, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: disk}); err != nil {

@@ -59,7 +59,7 @@ func TestRestore_ThroughFaults(t *testing.T) {
 			} else {
 				restored++
 			}
-			db, err := shale.Open("to", &shale.Options{FS: disk, MustExist: true})
+			db, err := shale.Open("to", &shale.Options{FS: disk, Exist: shale.MustExist})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -205,7 +205,7 @@ func (r *Report) save(ctx context.Context, fsys vfs.FS, into string, m *merge) e
 	quiet := func(shale.Event) {} // Flush and Close return what fails in the background
 	// Nobody relies on the new store before Run returns, so the writes need no fsync. Flush
 	// and Close make all of them durable.
-	db, err := shale.Open(into, &shale.Options{FS: fsys, ErrorIfExists: true, Durability: shale.SyncManual, OnEvent: quiet})
+	db, err := shale.Open(into, &shale.Options{FS: fsys, Exist: shale.MustNotExist, Durability: shale.SyncManual, OnEvent: quiet})
 	if err != nil {
 		return fmt.Errorf("repair: %w", err)
 	}
@@ -218,7 +218,7 @@ func (r *Report) save(ctx context.Context, fsys vfs.FS, into string, m *merge) e
 	}
 	// The new store counts as saved only if all of it can be read. The disk that has
 	// damaged the old store may be this one too.
-	db, err = shale.Open(into, &shale.Options{FS: fsys, ReadOnly: true, MustExist: true, OnEvent: quiet})
+	db, err = shale.Open(into, &shale.Options{FS: fsys, ReadOnly: true, Exist: shale.MustExist, OnEvent: quiet})
 	if err != nil {
 		return fmt.Errorf("repair: read back: %w", err)
 	}

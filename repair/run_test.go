@@ -194,9 +194,9 @@ func TestCheck_BesideAWriter(t *testing.T) {
 // nothing about the file: both return that error, and call nothing damaged or lost.
 func TestErrorsOfThisProcess(t *testing.T) {
 	l := newStore(t, false)
-	db, err := shale.Open("db", &shale.Options{FS: l.Mem, FilterHash: (l.Opts.FilterHash + 1) % (shale.SipHash + 1), CompactionWorkers: -1})
+	db, err := shale.Open("db", &shale.Options{FS: l.Mem, Tuning: shale.Tuning{FilterHash: (l.Opts.Tuning.FilterHash + 1) % (shale.SipHash + 1)}, CompactionWorkers: -1})
 	must(t, err)
-	_, err = db.RebuildFilters(t.Context())
+	_, err = db.Inspect().RebuildFilters(t.Context())
 	must(t, errors.Join(err, db.Close()))
 	for _, cause := range []error{syscall.EMFILE, syscall.EACCES, syscall.ENOMEM} {
 		for _, kind := range []string{".sst", ".flt"} {

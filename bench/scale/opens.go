@@ -34,7 +34,7 @@ type opening struct {
 // opening to out. If there is no store, it makes an empty one.
 func runChild(dir string, out io.Writer) error {
 	opts := spec{}.reading()
-	opts.MustExist = false
+	opts.Exist = shale.MayExist
 	begin := time.Now()
 	db, err := shale.Open(dir, opts)
 	if err != nil {

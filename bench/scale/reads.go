@@ -135,7 +135,7 @@ func (s *session) metrics() ([]float64, error) {
 func (s *session) tables() ([]float64, error) {
 	n := 0
 	figures, err := s.perCall(func() error {
-		if n = len(s.db.Tables()); n == 0 || s.spec.tables > 0 && n != s.spec.tables {
+		if n = len(s.db.Inspect().Tables()); n == 0 || s.spec.tables > 0 && n != s.spec.tables {
 			return fmt.Errorf("there are %d tables, want %d", n, s.spec.tables)
 		}
 		return nil

@@ -78,14 +78,14 @@ func (s spec) making() *shale.Options {
 	if s.tables > 0 {
 		opts.BlockSize = 4 * tableSize // so that only TableSize decides where a table ends
 	}
-	opts.FS, opts.MustExist, opts.ErrorIfExists = unsynced{vfs.Default}, false, true
+	opts.FS, opts.Exist = unsynced{vfs.Default}, shale.MustNotExist
 	return opts
 }
 
 // reading returns the options with which the store is opened once it is made.
 func (s spec) reading() *shale.Options {
 	return &shale.Options{
-		MustExist: true, Durability: shale.SyncManual,
+		Exist: shale.MustExist, Durability: shale.SyncManual,
 		CompactionWorkers: -1, // the store stays as it was made
 	}
 }

@@ -47,7 +47,7 @@ func export(t testing.TB, file string, keys [][]byte) {
 		t.Fatal(err)
 	}
 	var w bytes.Buffer
-	if _, err := db.ExportFilters(t.Context(), &w); err != nil {
+	if _, err := db.Inspect().ExportFilters(t.Context(), &w); err != nil {
 		t.Fatal(err)
 	}
 	put(t, file, w.Bytes())

@@ -37,7 +37,7 @@ func openServer(c config, logf func(string, ...any)) (*server, error) {
 	o := &shale.Options{
 		FS:         c.fs,
 		Durability: shale.SyncManual,
-		FilterHash: shale.SipHash, // clients choose the names
+		Tuning:     shale.Tuning{FilterHash: shale.SipHash}, // clients choose the names
 	}
 	if c.sync == syncEverysec {
 		o.Durability, o.SyncEvery = shale.SyncPeriodic, time.Second

@@ -250,7 +250,7 @@ func (c *Cache) finish(f *File) (h *handle, err error) {
 			c.insertLocked(f)
 			f.opened = true
 		case f.opened && errors.Is(err, fs.ErrNotExist):
-			err = fmt.Errorf("%w: it was closed because at most %d files are kept open (Options.MaxOpenFiles), and removed since", err, c.limit)
+			err = fmt.Errorf("%w: it was closed because at most %d files are kept open (Options.Tuning.MaxOpenFiles), and removed since", err, c.limit)
 		}
 		f.attempt.err = err
 		close(f.attempt.done)

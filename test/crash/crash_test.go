@@ -85,7 +85,7 @@ var scripts = map[string]func(s *harness.Script){
 		hash := shale.FilterHash(s.IntN(3))
 		filters := func(bits float64, hash shale.FilterHash, workers int) {
 			s.Reopen(func(o *shale.Options) {
-				o.FilterBits, o.FilterMemory, o.FilterHash, o.CompactionWorkers = bits, 0, hash, workers
+				o.FilterBits, o.FilterMemory, o.Tuning.FilterHash, o.CompactionWorkers = bits, 0, hash, workers
 			})
 		}
 		filters(-1, hash, 1)

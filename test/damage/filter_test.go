@@ -124,7 +124,7 @@ func newFilteredStore(t *testing.T, seed uint64) *filteredStore {
 		t.Fatal(err)
 	}
 	put(4, "third")
-	tables := db.Tables()
+	tables := db.Inspect().Tables()
 	if len(tables) != 2 || tables[0].Level != 0 || tables[0].FilterBits < 14 || tables[1].FilterBits > 20 {
 		t.Fatalf("not the tables that were wanted: %+v", tables)
 	}
@@ -173,7 +173,7 @@ func (s *filteredStore) try(d filterDamage, nth int) (err error) {
 	if told := told.Load(); told != int64(m.UnusableFilters) || d.found != (told == 1) {
 		return fmt.Errorf("%d events tell of it, %d unusable filters", told, m.UnusableFilters)
 	}
-	for _, info := range db.Tables() {
+	for _, info := range db.Inspect().Tables() {
 		is := fmt.Sprintf("%06d.sst", info.Number) == d.file
 		if is != (info.FilterBytes == 0) || is == (info.FilterKind == "blocked" || info.FilterKind == "fuse") || is && d.found == (info.FilterKind == "none") {
 			return fmt.Errorf("table %+v", info)

@@ -52,7 +52,7 @@ var lostShapes = map[string]struct {
 	}},
 	"filters beside tables": {false, func(s *lostScript) {
 		hash := func(add shale.FilterHash) func(o *shale.Options) {
-			return func(o *shale.Options) { o.FilterBits, o.FilterMemory, o.FilterHash = 10, 0, add }
+			return func(o *shale.Options) { o.FilterBits, o.FilterMemory, o.Tuning.FilterHash = 10, 0, add }
 		}
 		s.deep(hash(0))
 		s.Write(8, 0)

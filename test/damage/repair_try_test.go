@@ -132,7 +132,7 @@ func (b *lostStore) try(d loss) (outcome string, err error) {
 
 // contents reads a store.
 func contents(mem *vfs.Mem, dir string) (got harness.State, err error) {
-	db, err := shale.Open(dir, &shale.Options{FS: mem, ReadOnly: true, MustExist: true})
+	db, err := shale.Open(dir, &shale.Options{FS: mem, ReadOnly: true, Exist: shale.MustExist})
 	if err != nil {
 		return got, err
 	}

@@ -111,7 +111,7 @@ func (b *badStore) make(id uint64) error {
 		if o.FilterBits < 2 {
 			o.FilterBits = 10 // the tables are to have filters, and some next to them
 		}
-		o.FilterHash = (o.FilterHash + filterHash) % (shale.SipHash + 1)
+		o.Tuning.FilterHash = (o.Tuning.FilterHash + filterHash) % (shale.SipHash + 1)
 		*k.Seed = id
 		*k.Session = func() uint64 { sessions++; return sessions }
 		return o
@@ -299,7 +299,7 @@ func (b *badStore) try(t testing.TB, d damage, nth int) (outcome string, err err
 	before := storeFiles(t, mem)
 	mustNotice, least := b.mustNotice(d, before), b.least(before[b.log])
 	opts.FS = mem
-	opts.MustExist = true // without CURRENT and tables a directory is a new store
+	opts.Exist = shale.MustExist // without CURRENT and tables a directory is a new store
 	opts.ReadOnly = nth%64 == 63
 	var told atomic.Bool // of a filter, say, before its table was compacted away
 	opts.OnEvent = func(e shale.Event) {

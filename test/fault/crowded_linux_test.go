@@ -228,7 +228,7 @@ func (s *crowdedStore) round() {
 func (s *crowdedStore) life(rounds int) {
 	s.opts = harness.DrawOnDisk(s.r.Uint64(), s.r.Uint64N(4))
 	s.opts.Compression = shale.NoCompression
-	s.opts.MaxOpenFiles = 16
+	s.opts.Tuning.MaxOpenFiles = 16
 	s.open()
 	for range rounds {
 		if s.round(); s.t.Failed() {

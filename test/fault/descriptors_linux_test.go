@@ -98,12 +98,12 @@ func TestDescriptors_Child(t *testing.T) {
 			leave(free)
 			for _, readOnly := range []bool{true, false} {
 				opts := harness.DrawOnDisk(s.r.Uint64(), uint64(lives))
-				opts.MaxOpenFiles, opts.ReadOnly = 16, readOnly
+				opts.Tuning.MaxOpenFiles, opts.ReadOnly = 16, readOnly
 				opens++
 				db, err := shale.Open(filepath.Join(dir, "db"), &opts)
 				switch {
 				case err == nil:
-					most = max(most, len(db.Tables()))
+					most = max(most, len(db.Inspect().Tables()))
 					s.wantExcused("Close", db.Close())
 				case errors.Is(err, os.ErrNotExist) && lives == 0 && readOnly: // there is no store yet
 				case free >= enough:
@@ -131,13 +131,13 @@ const enough = 48
 // manyTables opens a store of more tables than there are descriptors: to write, and to read with the same limit and
 // with the default one.
 func manyTables(t *testing.T, dir string, leave func(n int), relieve func()) {
-	opts := shale.Options{MaxOpenFiles: 16, MemtableSize: 4 << 10, TableSize: 4 << 10, CacheSize: -1, Durability: shale.SyncManual,
+	opts := shale.Options{Tuning: shale.Tuning{MaxOpenFiles: 16}, MemtableSize: 4 << 10, TableSize: 4 << 10, CacheSize: -1, Durability: shale.SyncManual,
 		Compression: shale.NoCompression, CompactionWorkers: -1}
 	key := func(i int) []byte { return fmt.Appendf(nil, "key%04d", i) }
 	for round, o := range []shale.Options{{}, {}, {ReadOnly: true}, {ReadOnly: true}} {
 		opts.ReadOnly = o.ReadOnly
 		if round == 3 {
-			opts.MaxOpenFiles = 0
+			opts.Tuning.MaxOpenFiles = 0
 		}
 		if round > 0 {
 			leave(enough)
@@ -159,7 +159,7 @@ func manyTables(t *testing.T, dir string, leave func(n int), relieve func()) {
 		if round == 0 {
 			err = db.Compact(t.Context(), shale.Range{})
 		}
-		if n := len(db.Tables()); err != nil || n < 2*enough {
+		if n := len(db.Inspect().Tables()); err != nil || n < 2*enough {
 			t.Fatalf("%d tables, want %d: %v", n, 2*enough, err)
 		}
 		harness.WantClose(t, db)

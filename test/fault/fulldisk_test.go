@@ -162,7 +162,7 @@ func (w *singleWriter) goOn(t *testing.T, n int) {
 		err := w.write()
 		for begin := time.Now(); err != nil; err = w.write() {
 			if time.Since(begin) > 10*time.Second {
-				t.Fatalf("waited in vain for writes to go on by themselves: %v\n%v", err, w.db.RecentEvents())
+				t.Fatalf("waited in vain for writes to go on by themselves: %v\n%v", err, w.db.Inspect().RecentEvents())
 			}
 			time.Sleep(time.Millisecond)
 		}

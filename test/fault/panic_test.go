@@ -97,7 +97,7 @@ func (p *panicking) work(round int) {
 		return errors.Join(b.Put(key, value), p.db.Write(ctx, &b))
 	})
 	_ = p.call(func() error { return p.db.Compact(ctx, shale.Range{}) })
-	_ = p.call(func() error { _, err := p.db.RebuildFilters(ctx); return err })
+	_ = p.call(func() error { _, err := p.db.Inspect().RebuildFilters(ctx); return err })
 	_ = p.call(func() error { return p.db.Checkpoint(fmt.Sprintf("copy%d", round)) })
 	_ = p.call(func() error { return p.db.Verify(ctx) })
 	_ = p.call(func() error { _, err := p.db.Get([]byte("k20")); return err })

@@ -146,7 +146,7 @@ func (l *smallLife) live(seed uint64) {
 	l.db.HoldLogs(0) // logs that are held take their room for good
 	l.goOn(t, 50)
 	if err := l.db.Compact(context.Background(), shale.Range{}); err != nil {
-		t.Errorf("Compact with room: %v\nblocks: %v\n%v", err, l.disk.Files(), l.db.RecentEvents())
+		t.Errorf("Compact with room: %v\nblocks: %v\n%v", err, l.disk.Files(), l.db.Inspect().RecentEvents())
 	}
 	if l.db.Err() != nil || l.refusals.refused() {
 		t.Errorf("Err = %v with room, refused %v", l.db.Err(), l.refusals.refused())
@@ -274,7 +274,7 @@ func (s *reserving) put(n int) {
 	for range n {
 		err := s.Put(fmt.Appendf(nil, "k%06d", s.n%3000), []byte(strings.Repeat(fmt.Sprint(s.n), 1000)[:1000]))
 		if err != nil {
-			s.t.Fatalf("Put: %v\nblocks: %v\n%v", err, s.disk.Files(), s.RecentEvents())
+			s.t.Fatalf("Put: %v\nblocks: %v\n%v", err, s.disk.Files(), s.Inspect().RecentEvents())
 		}
 		s.n++
 	}
@@ -296,7 +296,7 @@ func (s *reserving) leaveRoom(bytes int) {
 func (s *reserving) wantFlush() {
 	s.t.Helper()
 	if err := s.Flush(context.Background()); err != nil {
-		s.t.Errorf("Flush: %v\nblocks: %v\n%v", err, s.disk.Files(), s.RecentEvents())
+		s.t.Errorf("Flush: %v\nblocks: %v\n%v", err, s.disk.Files(), s.Inspect().RecentEvents())
 	}
 	if err := s.Err(); err != nil {
 		s.t.Error(err)

@@ -132,7 +132,7 @@ func (s crashState) check() (err error) {
 func (s crashState) checkCopies() error {
 	for _, c := range s.claim.Copies {
 		opts := DrawSeeded(s.mem, s.seed, 2)
-		opts.MustExist = true
+		opts.Exist = shale.MustExist
 		db, err := shale.Open(c.Dir, &opts)
 		if err != nil {
 			return fmt.Errorf("open checkpoint %s: %w", c.Dir, err)

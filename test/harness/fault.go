@@ -41,11 +41,11 @@ type Faults struct {
 // seed; each opening calls for another hash of filters than the one before.
 func NewFaults(seed uint64, noMap bool) *Faults {
 	f := &Faults{Life: NewLife(seed), Counts: make(map[vfs.Op]int64)}
-	first := f.Options(0).FilterHash
+	first := f.Options(0).Tuning.FilterHash
 	options := f.Options
 	f.Options = func(n int) shale.Options {
 		o := options(n)
-		o.FilterHash = (first + shale.FilterHash(n)) % (shale.SipHash + 1)
+		o.Tuning.FilterHash = (first + shale.FilterHash(n)) % (shale.SipHash + 1)
 		*KnobsOf(&o).NoMap = noMap
 		o.OnEvent = func(e shale.Event) { _ = f.note(e.Err) }
 		return o
@@ -364,7 +364,7 @@ func (f *Faults) Script(seed uint64) Program {
 			if f.Opts.FilterBits < 0 {
 				return nil
 			}
-			r, err := f.DB.RebuildFilters(context.Background())
+			r, err := f.DB.Inspect().RebuildFilters(context.Background())
 			f.Rebuilt += r.Rebuilt
 			return f.excuse(err) // what is not rebuilt is as it was
 		})

@@ -37,8 +37,8 @@ func (l *Life) Follow() error {
 	f := &l.follower
 	if f.db == nil {
 		o := l.Options(2000 + l.opened)
-		f.mem, f.fs, f.limit = l.Mem, &openFiles{FS: l.Mem}, o.MaxOpenFiles
-		o.FS, o.ReadOnly, o.MustExist = f.fs, true, true
+		f.mem, f.fs, f.limit = l.Mem, &openFiles{FS: l.Mem}, o.Tuning.MaxOpenFiles
+		o.FS, o.ReadOnly, o.Exist = f.fs, true, shale.MustExist
 		var err error
 		if f.db, err = shale.Open(Dir, &o); err != nil {
 			return fmt.Errorf("Open of a follower: %w", err)
@@ -83,9 +83,9 @@ func (f *follower) gone(err error) bool {
 }
 
 // Gone reports whether err says that a read of a read-only handle lacks a file: the handle has closed it because it had
-// as many open as Options.MaxOpenFiles says, and the owner has removed it since.
+// as many open as Options.Tuning.MaxOpenFiles says, and the owner has removed it since.
 func Gone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "Options.MaxOpenFiles")
+	return errors.Is(err, fs.ErrNotExist) && strings.Contains(err.Error(), "Options.Tuning.MaxOpenFiles")
 }
 
 // checkSnapshots checks that the snapshots show what they have shown before. It closes the oldest if there are many,

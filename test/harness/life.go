@@ -92,9 +92,9 @@ func (l *Life) Open() error {
 // openSecond opens another store on the same disk, or the same store read-only, with other options.
 func (l *Life) openSecond(dir string, readOnly bool) (*shale.DB, error) {
 	o := l.Options(1000 + l.opened)
-	o.FS, o.ReadOnly, o.MustExist = l.Opts.FS, readOnly, true
+	o.FS, o.ReadOnly, o.Exist = l.Opts.FS, readOnly, shale.MustExist
 	if readOnly {
-		o.MaxOpenFiles = 0 // a scan needs its tables, which compactions remove meanwhile; Follow has few
+		o.Tuning.MaxOpenFiles = 0 // a scan needs its tables, which compactions remove meanwhile; Follow has few
 	}
 	return shale.Open(dir, &o)
 }
@@ -303,7 +303,7 @@ func straysNow(db *shale.DB, fs vfs.FS, dir string) error {
 		return err
 	}
 	needed := make(map[string]bool)
-	for _, t := range db.Tables() {
+	for _, t := range db.Inspect().Tables() {
 		needed[base.TableName(base.FileNum(t.Number))] = true
 		if t.FilterFile != "" {
 			needed[t.FilterFile] = true

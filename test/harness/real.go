@@ -117,7 +117,7 @@ func (r *Real) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) e
 }
 
 func (r *Real) Explain(key []byte) (found bool, value []byte, err error) {
-	x, err := r.DB.Explain(key)
+	x, err := r.DB.Inspect().Explain(key)
 	return x.Found, x.Value, r.note(err)
 }
 
@@ -127,7 +127,7 @@ func (r *Real) MayContainMany(keys [][]byte, out []bool) { r.DB.MayContainMany(k
 
 func (r *Real) Denied(keys [][]byte) (denied [][]byte, err error) {
 	var file bytes.Buffer
-	if _, err := r.DB.ExportFilters(context.Background(), &file); err != nil {
+	if _, err := r.DB.Inspect().ExportFilters(context.Background(), &file); err != nil {
 		return nil, r.note(err)
 	}
 	b, err := bundle.Open(file.Bytes())
@@ -205,7 +205,7 @@ func (r *Real) Verify() error { return r.note(r.DB.Verify(context.Background()))
 // Tables lists the tables, and compares them with the metrics. Those of a run follow each other in key
 // order and overlap nowhere; runs are numbered from 0 in each level, and levels ascend.
 func (r *Real) Tables() error {
-	tables := r.DB.Tables()
+	tables := r.DB.Inspect().Tables()
 	if err := inOrder(tables); err != nil {
 		return r.note(err)
 	}
@@ -213,7 +213,7 @@ func (r *Real) Tables() error {
 	// wrong again and again, in tables that stay the same, is wrong.
 	wrong := 0
 	for range 200 {
-		m, now := r.DB.Metrics(), r.DB.Tables()
+		m, now := r.DB.Metrics(), r.DB.Inspect().Tables()
 		err := fit(m, now)
 		if err == nil {
 			return nil
@@ -326,7 +326,7 @@ func (r *Real) ReadOnly(use func(Reader)) error {
 
 // RebuildFilters rebuilds the filters. A store that wants none refuses, which is the right answer then.
 func (r *Real) RebuildFilters() error {
-	_, err := r.DB.RebuildFilters(context.Background())
+	_, err := r.DB.Inspect().RebuildFilters(context.Background())
 	if none := optionsOf(r.DB).FilterBits < 0; none && err != nil {
 		return nil
 	} else if none {

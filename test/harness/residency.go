@@ -15,7 +15,7 @@ import (
 // two stores need not agree.
 func AsFresh(db *shale.DB, dir string, opts shale.Options, disk func() vfs.FS) error {
 	const plenty = 1 << 30
-	if opts.FilterMemory != 0 && opts.FilterMemory < plenty || opts.IndexMemory != 0 && opts.IndexMemory < plenty {
+	if opts.FilterMemory != 0 && opts.FilterMemory < plenty || opts.Tuning.IndexMemory != 0 && opts.Tuning.IndexMemory < plenty {
 		return nil
 	}
 	var err error
@@ -39,11 +39,11 @@ func asFresh(db *shale.DB, dir string, opts shale.Options) (err error) {
 		time.Sleep(time.Millisecond)
 	}
 	want := make(map[uint64]shale.TableInfo)
-	for _, t := range fresh.Tables() {
+	for _, t := range fresh.Inspect().Tables() {
 		want[t.Number] = t
 	}
 	same := 0
-	for _, got := range db.Tables() {
+	for _, got := range db.Inspect().Tables() {
 		w, there := want[got.Number]
 		if !there {
 			continue // it was compacted, or flushed, meanwhile
@@ -55,7 +55,7 @@ func asFresh(db *shale.DB, dir string, opts shale.Options) (err error) {
 		}
 	}
 	got, wanted := db.Metrics(), fresh.Metrics()
-	if len(db.Tables()) == len(want) && same == len(want) && got.IndexMemory != wanted.IndexMemory {
+	if len(db.Inspect().Tables()) == len(want) && same == len(want) && got.IndexMemory != wanted.IndexMemory {
 		return fmt.Errorf("%d bytes of indexes are in memory, want %d", got.IndexMemory, wanted.IndexMemory)
 	}
 	return nil

@@ -98,7 +98,7 @@ func (s *Script) RollManifest() {
 // RebuildFilters rebuilds filters, of which some must lack.
 func (s *Script) RebuildFilters() {
 	s.Do("rebuildFilters", func(l *Life) error {
-		r, err := l.DB.RebuildFilters(context.Background())
+		r, err := l.DB.Inspect().RebuildFilters(context.Background())
 		if err == nil && r.Rebuilt == 0 {
 			err = fmt.Errorf("RebuildFilters: %+v: the script means filters to be rebuilt", r)
 		}

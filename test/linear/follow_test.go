@@ -15,7 +15,7 @@ import (
 func (o *owner) follow() error {
 	if o.follower == nil {
 		opts := harness.Draw(o.r, o.faults)
-		opts.MustExist, opts.ReadOnly, o.few = true, true, opts.MaxOpenFiles > 0
+		opts.Exist, opts.ReadOnly, o.few = shale.MustExist, true, opts.Tuning.MaxOpenFiles > 0
 		db, err := shale.Open(harness.Dir, &opts)
 		if err != nil {
 			return fmt.Errorf("a follower: %w", err)

@@ -202,7 +202,7 @@ func (w *world) checkCopies(before int64) error {
 			continue
 		}
 		opts := harness.DrawSeeded(w.faults, w.seed, uint64(i))
-		opts.MustExist = true
+		opts.Exist = shale.MustExist
 		db, err := shale.Open(c.dir, &opts)
 		if err != nil {
 			return fmt.Errorf("checkpoint %s, opened again: %w", c.dir, err)

@@ -299,7 +299,7 @@ func (o *owner) read() error {
 	case 3:
 		return o.many()
 	case 4:
-		x, err := o.db.Explain(o.key)
+		x, err := o.db.Inspect().Explain(o.key)
 		if !x.Found {
 			x.Value = nil
 		}
@@ -394,7 +394,7 @@ func (o *owner) checkpoint() error {
 		return err
 	}
 	opts := harness.Draw(o.r, o.faults)
-	opts.MustExist, opts.ReadOnly = true, o.r.IntN(2) == 0
+	opts.Exist, opts.ReadOnly = shale.MustExist, o.r.IntN(2) == 0
 	db, err := shale.Open(dir, &opts)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
@@ -412,7 +412,7 @@ func (o *owner) checkpoint() error {
 		}
 	}
 	if err != nil {
-		x, _ := db.Explain(o.key)
+		x, _ := db.Inspect().Explain(o.key)
 		err = fmt.Errorf("%w\n%s%s", err, x, tablesText(db))
 	}
 	return errors.Join(err, db.Close())
@@ -420,7 +420,7 @@ func (o *owner) checkpoint() error {
 
 func tablesText(db *shale.DB) string {
 	var b strings.Builder
-	for _, t := range db.Tables() {
+	for _, t := range db.Inspect().Tables() {
 		fmt.Fprintf(&b, "\n%+v", t)
 	}
 	return b.String()
@@ -459,7 +459,7 @@ func (o *owner) work(n int) error {
 
 // explained adds to an error what the store says now, which may tell why, and what was done before.
 func (o *owner) explained(err error) error {
-	x, _ := o.db.Explain(o.key)
+	x, _ := o.db.Inspect().Explain(o.key)
 	last := o.done[max(0, len(o.done)-40):]
 	return fmt.Errorf("at %d: %w\nNow:\n%s%s\nThe owner's operations:\n%s", o.clock.Add(1), err, x, tablesText(o.db), strings.Join(last, "\n"))
 }

@@ -112,7 +112,7 @@ func (w *world) open(r *rand.Rand) (err error) {
 	w.opts = harness.Draw(r, w.faults)
 	w.opts.Compression = shale.NoCompression // so that long values fill memtables and tables
 	if r.IntN(2) == 0 {
-		w.opts.FilterPrefix = shale.FixedPrefix(1) // that of the keys
+		w.opts.Tuning.FilterPrefix = shale.FixedPrefix(1) // that of the keys
 	}
 	if w.opts.CommitGate != nil {
 		w.opts.CommitGate = w.gate.Over(w.opts.CommitGate)
@@ -144,7 +144,7 @@ func (c *client) do(s harness.Step) error {
 	o := operation{client: c.id, in: input{step: s, durability: c.opts.Durability, epoch: c.epoch}}
 	real.Open = func(dir string, _ bool) (*shale.DB, error) {
 		opts := harness.Draw(c.r, c.faults)
-		opts.MustExist, opts.ReadOnly = true, c.r.IntN(2) == 0
+		opts.Exist, opts.ReadOnly = shale.MustExist, c.r.IntN(2) == 0
 		return shale.Open(dir, &opts)
 	}
 	side := harness.Side{

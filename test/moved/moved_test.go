@@ -135,7 +135,7 @@ func script(seed uint64, l *life) harness.Program {
 		if l.Opts.FilterBits < 0 {
 			return nil
 		}
-		_, err := l.DB.RebuildFilters(context.Background())
+		_, err := l.DB.Inspect().RebuildFilters(context.Background())
 		if l.explains(err) {
 			return nil
 		}

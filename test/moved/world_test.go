@@ -118,7 +118,7 @@ func (w *world) restore() error {
 // openHeir opens the store of the backup and writes to it.
 func (w *world) openHeir() error {
 	opts := harness.DrawSeeded(w.mem, w.seed, 77)
-	opts.MustExist = true
+	opts.Exist = shale.MustExist
 	db, err := shale.Open(harness.Dir, &opts)
 	if err != nil {
 		return fmt.Errorf("open the backup: %w", err)
@@ -291,7 +291,7 @@ func (w *world) differ() (n int, err error) {
 func (w *world) checkStore(dir string, check func(found harness.State) error) error {
 	for round := range uint64(2) {
 		opts := harness.DrawSeeded(w.mem, w.seed, 80+round)
-		opts.MustExist = true
+		opts.Exist = shale.MustExist
 		db, err := shale.Open(dir, &opts)
 		if err != nil {
 			return err

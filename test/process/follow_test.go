@@ -126,9 +126,9 @@ func (f *following) advance() {
 		o := harness.DrawOnDisk(f.seed+1, 0)
 		o.ReadOnly = true
 		if f.seed%2 == 0 {
-			o.MaxOpenFiles = 16
+			o.Tuning.MaxOpenFiles = 16
 		}
-		f.few = o.MaxOpenFiles > 0
+		f.few = o.Tuning.MaxOpenFiles > 0
 		db, err := shale.Open(f.dir, &o)
 		if err != nil {
 			if acked != [killWriters]int{} {
@@ -264,7 +264,7 @@ func (b *twoHandles) advance(k int64) (met bool, err error) {
 	})
 	s := harness.NewStream("a", b.seed, 120)
 	if _, err = ro.Advance(context.Background()); err == nil {
-		err = check(s, ro, reader.MaxOpenFiles > 0, b.before, b.all)
+		err = check(s, ro, reader.Tuning.MaxOpenFiles > 0, b.before, b.all)
 	}
 	mu.Lock() // waits for the owner, in case it was the background that met the operation
 	armed = false
@@ -273,7 +273,7 @@ func (b *twoHandles) advance(k int64) (met bool, err error) {
 		_, err = ro.Advance(context.Background())
 	}
 	if err == nil && met {
-		err = check(s, ro, reader.MaxOpenFiles > 0, b.all, b.all)
+		err = check(s, ro, reader.Tuning.MaxOpenFiles > 0, b.all, b.all)
 	}
 	err = errors.Join(err, ro.Close())
 	if failed != nil {

@@ -153,10 +153,10 @@ func killMaintain(db *shale.DB, gate *killGate, dir string, filters bool, r *ran
 			err = db.Sync()
 		case 4:
 			if filters {
-				_, err = db.RebuildFilters(ctx)
+				_, err = db.Inspect().RebuildFilters(ctx)
 			}
 		case 5:
-			_, err = db.ExportFilters(ctx, io.Discard)
+			_, err = db.Inspect().ExportFilters(ctx, io.Discard)
 		default:
 			time.Sleep(time.Duration(r.IntN(5)) * time.Millisecond)
 		}

@@ -173,7 +173,7 @@ func TestPlaces_UnusualNames(t *testing.T) {
 		}
 		harness.WantClose(t, db)
 		opts := options.Next()
-		opts.MustExist = true
+		opts.Exist = shale.MustExist
 		if db, err = shale.Open(path, opts); err != nil {
 			t.Errorf("%q: Open: %v", name, err)
 			continue

@@ -139,7 +139,7 @@ func (b *twoHandles) open(k int64) (met bool, err error) {
 	})
 	ro, err := shale.Open(harness.Dir, &reader)
 	if err == nil {
-		err = check(harness.NewStream("a", b.seed, 120), ro, reader.MaxOpenFiles > 0, b.before, b.all)
+		err = check(harness.NewStream("a", b.seed, 120), ro, reader.Tuning.MaxOpenFiles > 0, b.before, b.all)
 		err = errors.Join(err, ro.Close()) // which waits for the background, and so for failed and met
 	}
 	if failed != nil {

@@ -97,7 +97,7 @@ func openStore(dir string) (store, error) {
 		Durability:   shale.SyncManual, // a write survives a kill of the process, without an fsync
 		MemtableSize: memtableBytes,
 		CacheSize:    cacheBytes,
-		FilterHash:   shale.SipHash, // strangers choose the URLs
+		Tuning:       shale.Tuning{FilterHash: shale.SipHash}, // strangers choose the URLs
 	})
 	return store{db}, err
 }

@@ -126,7 +126,7 @@ func (m *member) open(env Environment) error {
 	c := &m.config
 	o := c.Options
 	o.About, o.TLS = m.about, m.tls.members
-	o.Store = &shale.Options{CacheSize: c.cache, FilterHash: shale.SipHash} // clients choose the keys
+	o.Store = &shale.Options{CacheSize: c.cache, Tuning: shale.Tuning{FilterHash: shale.SipHash}} // clients choose the keys
 	o.Raft = func(r *raft.Config) {
 		r.HeartbeatTimeout, r.ElectionTimeout, r.LeaderLeaseTimeout = c.heartbeat, c.heartbeat, c.heartbeat/2
 		r.CommitTimeout = min(r.CommitTimeout, c.heartbeat/4)

@@ -17,7 +17,7 @@ filter said there, and the blocks that were read. Below: what was read in all, w
 filters, and the false positives that were to be expected. Status 1 if the key is absent.`)
 	c.keys = 1
 	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
-		x, err := s.DB.Explain(words[0].bytes())
+		x, err := s.DB.Inspect().Explain(words[0].bytes())
 		if err != nil {
 			return Failed, err
 		}

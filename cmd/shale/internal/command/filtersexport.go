@@ -28,7 +28,7 @@ it with package bundle, and go run ./examples/filterserver serves it. The store 
 		if err := s.openLate(c); err != nil {
 			return Failed, err
 		}
-		info, err := outfile.Replace(vfs.Default, file, func(w io.Writer) (shale.ExportInfo, error) { return s.DB.ExportFilters(ctx, w) })
+		info, err := outfile.Replace(vfs.Default, file, func(w io.Writer) (shale.ExportInfo, error) { return s.DB.Inspect().ExportFilters(ctx, w) })
 		if err != nil {
 			return Failed, err
 		}

@@ -26,16 +26,16 @@ those programs get filters according to their own options.`)
 		}
 		return nil
 	})
-	named(c, &opts.LastLevelFilter, "kind", "of the last level: blocked, or fuse, with fewer false positives in the same memory",
+	named(c, &opts.Tuning.LastLevelFilter, "kind", "of the last level: blocked, or fuse, with fewer false positives in the same memory",
 		[]string{"blocked", "fuse"}, shale.BlockedFilter, shale.FuseFilter)
-	named(c, &opts.FilterHash, "hash", "the hash function; siphash is for keys that strangers choose",
+	named(c, &opts.Tuning.FilterHash, "hash", "the hash function; siphash is for keys that strangers choose",
 		[]string{"murmur3", "xxh3", "siphash"}, shale.Murmur3, shale.XXH3, shale.SipHash)
 	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		db, err := s.openOwn(c, &opts)
 		if err != nil {
 			return Failed, err
 		}
-		r, err := db.RebuildFilters(ctx)
+		r, err := db.Inspect().RebuildFilters(ctx)
 		err = errors.Join(err, db.Close())
 		if r.Tables > 0 {
 			s.remark("%d of %s got new filters: %s in files, filters %s before, %s now\n", r.Rebuilt, output.Plural(r.Tables, "table"),
@@ -57,7 +57,7 @@ func (s *Session) openOwn(c *Command, o *shale.Options) (*shale.DB, error) {
 	if err := s.Close(); err != nil {
 		return nil, err
 	}
-	o.MustExist, o.OnEvent = true, s.onEvent
+	o.Exist, o.OnEvent = shale.MustExist, s.onEvent
 	db, err := shale.Open(s.Dir, o)
 	if err != nil {
 		return nil, openError(s.Dir, err)

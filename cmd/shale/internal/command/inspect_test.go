@@ -88,7 +88,7 @@ func TestInspectBesideAWriter(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db := fill(t, dir, rand.New(rand.NewPCG(1, 2)), 3000, func(i int) string { return fmt.Sprintf("key%04d", i) })
 	look := func() {
-		table := fmt.Sprint(db.Tables()[0].Number)
+		table := fmt.Sprint(db.Inspect().Tables()[0].Number)
 		for _, args := range [][]string{
 			{"table", table}, {"table", table, "layout"}, {"table", table, "blocks"}, {"table", table, "keys"}, {"wal"},
 			{"manifest"}, {"space"}, {"levels"}, {"tables"}, {"filters"}, {"metrics"},
@@ -106,7 +106,7 @@ func TestInspectBesideAWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	look()
-	tables := db.Tables()
+	tables := db.Inspect().Tables()
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func (s *Session) awaitLoaded(ctx context.Context) error {
 // tablesOf returns the tables of the level that the first word names, or all tables if there is
 // no word.
 func (s *Session) tablesOf(words []Word) ([]shale.TableInfo, error) {
-	all := s.DB.Tables()
+	all := s.DB.Inspect().Tables()
 	if len(words) == 0 {
 		return all, nil
 	}

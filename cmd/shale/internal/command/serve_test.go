@@ -83,7 +83,7 @@ func fetch(t *testing.T, address, host string) (text string, code int) {
 // openPages opens a store read-only and returns its pages.
 func openPages(t *testing.T, dir string, every time.Duration) http.Handler {
 	t.Helper()
-	db, err := shale.Open(dir, &shale.Options{ReadOnly: true, MustExist: true, OnEvent: func(shale.Event) {}})
+	db, err := shale.Open(dir, &shale.Options{ReadOnly: true, Exist: shale.MustExist, OnEvent: func(shale.Event) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

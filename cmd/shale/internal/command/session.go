@@ -242,7 +242,7 @@ func (s *Session) openStore(writable, create bool) error {
 	if s.Mode == script {
 		durability = shale.SyncPeriodic
 	}
-	o := &shale.Options{ReadOnly: !writable, MustExist: true, Durability: durability, OnEvent: s.onEvent}
+	o := &shale.Options{ReadOnly: !writable, Exist: shale.MustExist, Durability: durability, OnEvent: s.onEvent}
 	open := shale.Open
 	if create {
 		open = s.openOrMake
@@ -258,7 +258,7 @@ func (s *Session) openStore(writable, create bool) error {
 // openOrMake opens a store. If there is none, it makes one, but only in a folder that is empty or
 // missing. So a mistyped name does not put the files of a store among other files.
 func (s *Session) openOrMake(dir string, o *shale.Options) (*shale.DB, error) {
-	o.MustExist = true
+	o.Exist = shale.MustExist
 	db, err := shale.Open(dir, o)
 	if err == nil || !isMissing(err) {
 		return db, err
@@ -268,7 +268,7 @@ func (s *Session) openOrMake(dir string, o *shale.Options) (*shale.DB, error) {
 			return nil, err
 		}
 	}
-	o.MustExist = false
+	o.Exist = shale.MayExist
 	return shale.Open(dir, o)
 }
 
