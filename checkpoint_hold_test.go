@@ -36,7 +36,7 @@ func TestHold_CopyIsAStore(t *testing.T) {
 	closeTest(t, db)
 	db = mustOpen(t, "db", o)
 	mustPut(t, db, "newest", "in the log that is written")
-	h, err := db.Hold()
+	h, err := ShippingOf(db).Hold()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestHold_CopyIsAStore(t *testing.T) {
 			t.Errorf("table %s is not below %s", m.Num, state.NextFileNum)
 		}
 	}
-	if n := len(state.Logs); n == 0 || state.Logs[n-1].Sealed || uint64(state.Logs[n-1].Num) != db.LogPosition().Log {
+	if n := len(state.Logs); n == 0 || state.Logs[n-1].Sealed || uint64(state.Logs[n-1].Num) != ShippingOf(db).Position().Log {
 		t.Errorf("the logs of the state are %+v", state.Logs)
 	}
 	// All files of the state are replaced.
@@ -119,19 +119,19 @@ func TestHold_BesideClose(t *testing.T) {
 	db := mustOpen(t, "db", o)
 	mustPut(t, db, "k", "v")
 	mustFlush(t, db)
-	h, err := db.Hold()
+	h, err := ShippingOf(db).Hold()
 	if err != nil {
 		t.Fatal(err)
 	}
 	closeTest(t, db)
 	h.Release()
 	wantNoOpenFiles(t, mem)
-	if _, err := db.Hold(); !errors.Is(err, ErrClosed) {
+	if _, err := ShippingOf(db).Hold(); !errors.Is(err, ErrClosed) {
 		t.Errorf("Hold of a closed store: %v", err)
 	}
 	o.ReadOnly = true
 	db = mustOpen(t, "db", o)
-	if _, err := db.Hold(); !errors.Is(err, ErrReadOnly) {
+	if _, err := ShippingOf(db).Hold(); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("Hold of a read-only store: %v", err)
 	}
 	wantGet(t, db, "k", "v", true)

@@ -201,8 +201,9 @@ var closingCalls = func() map[string]func(c *closing) error {
 	db := func(c *closing) Reader { return c.db }
 	snap := func(c *closing) Reader { return c.snap }
 	calls := map[string]func(c *closing) error{
-		"DB.Put":    func(c *closing) error { return c.db.Put(fmt.Appendf(nil, "put%d", c.n.Add(1)), []byte("v")) },
-		"DB.Delete": func(c *closing) error { return c.db.Delete([]byte("gone")) },
+		"DB.Inspect": func(c *closing) error { _ = c.db.Inspect(); return nil },
+		"DB.Put":     func(c *closing) error { return c.db.Put(fmt.Appendf(nil, "put%d", c.n.Add(1)), []byte("v")) },
+		"DB.Delete":  func(c *closing) error { return c.db.Delete([]byte("gone")) },
 		"DB.Write": func(c *closing) error {
 			b := new(Batch)
 			b.SetDurability(Durability(c.n.Add(1) % 3))
@@ -268,7 +269,7 @@ var closingCalls = func() map[string]func(c *closing) error {
 			}
 			return err
 		},
-		"DB.Explain": func(c *closing) error {
+		"Inspector.Explain": func(c *closing) error {
 			i, key := c.key()
 			x, err := c.db.Inspect().Explain(key)
 			if err != nil {
@@ -304,8 +305,8 @@ var closingCalls = func() map[string]func(c *closing) error {
 			}
 			return err
 		},
-		"DB.Hold": func(c *closing) error {
-			h, err := c.db.Hold()
+		"Shipping.Hold": func(c *closing) error {
+			h, err := ShippingOf(c.db).Hold()
 			if err != nil {
 				return err
 			}
@@ -319,21 +320,21 @@ var closingCalls = func() map[string]func(c *closing) error {
 		},
 		"Hold.State":   func(c *closing) error { return nil }, // see DB.Hold
 		"Hold.Release": func(c *closing) error { return nil },
-		"DB.LogPosition": func(c *closing) error {
-			if p := c.db.LogPosition(); p.Log == 0 || p.Synced > p.Written {
+		"Shipping.Position": func(c *closing) error {
+			if p := ShippingOf(c.db).Position(); p.Log == 0 || p.Synced > p.Written {
 				return fmt.Errorf("position %+v", p)
 			}
 			return nil
 		},
-		"DB.HoldLogs": func(c *closing) error {
-			c.db.HoldLogs(c.db.LogPosition().Log)
+		"Shipping.HoldLogs": func(c *closing) error {
+			ShippingOf(c.db).HoldLogs(ShippingOf(c.db).Position().Log)
 			return nil
 		},
-		"DB.HeldLogBytes": func(c *closing) error {
-			c.db.HeldLogBytes()
+		"Shipping.HeldLogBytes": func(c *closing) error {
+			ShippingOf(c.db).HeldLogBytes()
 			return nil
 		},
-		"DB.RaiseFileNum": func(c *closing) error { return c.db.RaiseFileNum(c.ctx, 1<<36) },
+		"Shipping.RaiseFileNum": func(c *closing) error { return ShippingOf(c.db).RaiseFileNum(c.ctx, 1<<36) },
 		"DB.Advance": func(c *closing) error { // of a read-only handle: TestAdvance_BesideClose
 			_, err := c.db.Advance(c.ctx)
 			if err != nil && err != ErrClosed {
@@ -341,19 +342,19 @@ var closingCalls = func() map[string]func(c *closing) error {
 			}
 			return orWrong(err, "Advance of a handle that writes")
 		},
-		"DB.Fence": func(c *closing) error { return nil }, // it ends all writes: TestFence_
-		"DB.ExportFilters": func(c *closing) error {
+		"Shipping.Fence": func(c *closing) error { return nil }, // it ends all writes: TestFence_
+		"Inspector.ExportFilters": func(c *closing) error {
 			_, err := c.db.Inspect().ExportFilters(c.ctx, io.Discard)
 			return err
 		},
-		"DB.RebuildFilters": func(c *closing) error {
+		"Inspector.RebuildFilters": func(c *closing) error {
 			_, err := c.db.Inspect().RebuildFilters(c.ctx)
 			return err
 		},
-		"DB.Err":          func(c *closing) error { return c.db.Err() },
-		"DB.Metrics":      func(c *closing) error { _ = c.db.Metrics().String(); return nil },
-		"DB.Tables":       func(c *closing) error { c.db.Inspect().Tables(); return nil },
-		"DB.RecentEvents": func(c *closing) error { c.db.Inspect().RecentEvents(); return nil },
+		"DB.Err":                 func(c *closing) error { return c.db.Err() },
+		"DB.Metrics":             func(c *closing) error { _ = c.db.Metrics().String(); return nil },
+		"Inspector.Tables":       func(c *closing) error { c.db.Inspect().Tables(); return nil },
+		"Inspector.RecentEvents": func(c *closing) error { c.db.Inspect().RecentEvents(); return nil },
 
 		"Snapshot.Get":         func(c *closing) error { return c.get(c.snap) },
 		"Snapshot.AppendValue": func(c *closing) error { return c.appendValue(c.snap) },
@@ -399,11 +400,13 @@ var storeTypes = map[string]reflect.Type{
 	"ExplainStep": reflect.TypeFor[*ExplainStep](),
 	"Explanation": reflect.TypeFor[*Explanation](),
 	"Hold":        reflect.TypeFor[*Hold](),
+	"Inspector":   reflect.TypeFor[Inspector](),
 	"Iterator":    reflect.TypeFor[*Iterator](),
 	"Metrics":     reflect.TypeFor[*Metrics](),
 	"OpKind":      reflect.TypeFor[*OpKind](),
 	"PrefixRule":  reflect.TypeFor[*PrefixRule](),
 	"Range":       reflect.TypeFor[*Range](),
+	"Shipping":    reflect.TypeFor[Shipping](),
 	"Snapshot":    reflect.TypeFor[*Snapshot](),
 	"TableInfo":   reflect.TypeFor[*TableInfo](),
 	"Verdict":     reflect.TypeFor[*Verdict](),

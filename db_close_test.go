@@ -168,8 +168,8 @@ func TestClose_BesideEveryCall(t *testing.T) {
 // needsNoStore reports whether a call works when the store is closed.
 func needsNoStore(name string) bool {
 	switch name {
-	case "DB.MayContain", "DB.MayContainMany", "DB.Err", "DB.Metrics", "DB.Tables", "DB.RecentEvents", "Snapshot.Seq",
-		"DB.LogPosition", "DB.HoldLogs", "DB.HeldLogBytes", "DB.Fence", "Hold.State", "Hold.Release":
+	case "DB.MayContain", "DB.MayContainMany", "DB.Err", "DB.Metrics", "DB.Inspect", "Inspector.Tables", "Inspector.RecentEvents", "Snapshot.Seq",
+		"Shipping.Position", "Shipping.HoldLogs", "Shipping.HeldLogBytes", "Shipping.Fence", "Hold.State", "Hold.Release":
 		return true
 	}
 	return false

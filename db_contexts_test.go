@@ -25,7 +25,7 @@ var contextCalls = map[string]func(ctx context.Context, db *DB) error{
 	},
 	"Flush":          func(ctx context.Context, db *DB) error { return db.Flush(ctx) },
 	"Ingest":         func(ctx context.Context, db *DB) error { return db.Ingest(ctx, sortedKeys(0, 100, "ingested")) },
-	"RaiseFileNum":   func(ctx context.Context, db *DB) error { return db.RaiseFileNum(ctx, 1<<36) },
+	"RaiseFileNum":   func(ctx context.Context, db *DB) error { return ShippingOf(db).RaiseFileNum(ctx, 1<<36) },
 	"RebuildFilters": func(ctx context.Context, db *DB) error { _, err := db.Inspect().RebuildFilters(ctx); return err },
 	"Verify":         func(ctx context.Context, db *DB) error { return db.Verify(ctx) },
 	"Write": func(ctx context.Context, db *DB) error {
@@ -157,7 +157,7 @@ func TestContexts_DoneInTheQueue(t *testing.T) {
 		inside, let := make(chan struct{}), make(chan struct{})
 		o := small()
 		o.FS = vfs.NewMem()
-		o.CommitGate = func(LogPosition) error { close(inside); <-let; return nil }
+		o.Shipping.Gate = func(LogPosition) error { close(inside); <-let; return nil }
 		db := mustOpen(t, "db", o)
 		put := make(chan error)
 		go func() { put <- db.Put([]byte("k"), nil) }()

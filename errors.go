@@ -37,7 +37,7 @@ var (
 	ErrBatchNotWritable = errors.New("shale: batch is not writable")
 
 	// ErrIngested is wrapped by the error of an Ingest whose keys are in the store all the same,
-	// durable and visible, and stay there: Options.CommitGate has refused the ingestion, or
+	// durable and visible, and stay there: ShippingOptions.Gate has refused the ingestion, or
 	// could not be asked. So what is missing is not the ingestion but its acknowledgement.
 	ErrIngested = errors.New("shale: ingested, but not acknowledged")
 
@@ -99,7 +99,7 @@ func (notFound) Is(target error) bool { return target == fs.ErrNotExist }
 
 // callError adds to an error the call that it comes from. If the store was closed
 // meanwhile, it returns ErrClosed itself. A store that is read-only is open: an ErrClosed
-// in its reason is the program's, from Options.CommitGate.
+// in its reason is the program's, from ShippingOptions.Gate.
 func callError(call string, err error) error {
 	if errors.Is(err, ErrClosed) && !errors.Is(err, ErrReadOnly) {
 		return ErrClosed

@@ -74,7 +74,7 @@ func newFollower(db *DB) *follower {
 // handle shows then. It includes what was acknowledged before Advance began, on the same machine.
 // What the handle shows is a prefix of the writer's commits, whole batches only, and never goes
 // back. A write is shown as soon as it is in the log: so it may be one that its writer never sees
-// acknowledged, because a sync fails or the CommitGate refuses it, and that Resume undoes.
+// acknowledged, because a sync fails or the gate refuses it (ShippingOptions.Gate), and that Resume undoes.
 //
 // Iterators and snapshots from before stay as they are, and valid: the files that they need stay
 // open, also if the writer has removed them, as long as there are no more than

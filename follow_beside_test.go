@@ -385,7 +385,7 @@ func TestAdvance_LogsBeforeTheManifest(t *testing.T) {
 		for range 3 {
 			mustPut(t, f.db, "a", fmt.Sprint(round))
 		}
-		before := f.db.LogPosition().LastSeq
+		before := ShippingOf(f.db).Position().LastSeq
 		f.states[before] = scanAll(t, f.db, Range{})
 		c.files(base.FileLog)
 		if seq, err := ro.Advance(context.Background()); err != nil || seq != before {
@@ -394,7 +394,7 @@ func TestAdvance_LogsBeforeTheManifest(t *testing.T) {
 		f.check(ro, before)
 		mustIngest(t, f.db, sortedKeys(round*10, round*10+20, fmt.Sprint(round)))
 		mustPut(t, f.db, "b", fmt.Sprint(round))
-		after := f.db.LogPosition().LastSeq
+		after := ShippingOf(f.db).Position().LastSeq
 		f.states[after] = scanAll(t, f.db, Range{})
 		c.files(base.FileLog)
 		if seq, err := ro.Advance(context.Background()); err != nil || seq != before {

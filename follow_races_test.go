@@ -406,7 +406,7 @@ func TestAdvance_LogIsCutShort(t *testing.T) {
 	resize := func(name string, reserve int64) {
 		log, err := mem.OpenReadWrite("db/" + name)
 		if err == nil {
-			err = errors.Join(log.Truncate(f.db.LogPosition().Written+reserve), log.Close())
+			err = errors.Join(log.Truncate(ShippingOf(f.db).Position().Written+reserve), log.Close())
 		}
 		if err != nil {
 			t.Error(err)

@@ -30,7 +30,7 @@ func TestAdvance_BesideRefusals(t *testing.T) {
 		r.DB = mustOpen(t, "db", r.opts)
 		mustPut(t, r, "k0", "first")
 		ro := *r.opts
-		ro.FS, ro.ReadOnly, ro.CommitGate = mem, true, nil
+		ro.FS, ro.ReadOnly, ro.Shipping.Gate = mem, true, nil
 		reader := mustOpen(t, "db", &ro)
 		seldom, over := 1+int(life)%20, false
 		var turn sync.Mutex // the store writes from several goroutines

@@ -26,12 +26,12 @@ func TestAdvance_HalfARecord(t *testing.T) {
 		f.write()
 		f.advance(ro)
 	}
-	p := f.db.LogPosition()
+	p := ShippingOf(f.db).Position()
 	name := filepath.Join("db", base.LogName(base.FileNum(p.Log)))
 	mustPut(t, f.db, "k000", strings.Repeat("x", 40<<10)) // several fragments
 	f.states[p.LastSeq+1] = scanAll(t, f.db, Range{})
 	whole := readAll(t, mem, name)
-	end := f.db.LogPosition().Written
+	end := ShippingOf(f.db).Position().Written
 	for _, at := range []int64{p.Written + 1, p.Written + 7, p.Written + 8, p.Written + 100, p.Written + 33<<10, end - 1} {
 		cut := slices.Clone(whole)
 		clear(cut[at:])
@@ -61,12 +61,12 @@ func TestAdvance_RotAtTheEnd(t *testing.T) {
 		f.write()
 	}
 	ro := f.follow()
-	p := f.db.LogPosition()
+	p := ShippingOf(f.db).Position()
 	f.write()
 	name := filepath.Join("db", base.LogName(base.FileNum(p.Log)))
 	whole := readAll(t, mem, name)
 	rotten := slices.Clone(whole)
-	rotten[f.db.LogPosition().Written-3] ^= 1
+	rotten[ShippingOf(f.db).Position().Written-3] ^= 1
 	writeAll(t, mem, name, rotten)
 	_, first := ro.Advance(context.Background())
 	_, second := ro.Advance(context.Background())

@@ -271,7 +271,7 @@ func (g *ingestion) install() (level int, err error) {
 // written, the ingestion stands all the same, and the store refuses writes as after any other
 // error of the log.
 //
-// Then mark asks Options.CommitGate. Without its consent, which is also missing if there is no
+// Then mark asks ShippingOptions.Gate. Without its consent, which is also missing if there is no
 // mark to ask about, the error is ErrIngested. Requires: the caller leads the queue.
 func (g *ingestion) mark(seq base.Seq) error {
 	metas := g.sink.metas

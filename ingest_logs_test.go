@@ -80,7 +80,7 @@ func TestIngest_BeginsLogs(t *testing.T) {
 	for _, hold := range []uint64{0, 1} {
 		o := small()
 		disk := vfs.NewMem()
-		o.FS, o.MemtableSize, o.HoldLogs = disk, 16<<10, hold
+		o.FS, o.MemtableSize, o.Shipping.HoldLogs = disk, 16<<10, hold
 		db := mustOpen(t, "db", o)
 		beside := *o
 		beside.ReadOnly = true

@@ -13,7 +13,7 @@ import (
 // with its least and greatest key. Nothing else of it is in a log, and Open passes over it.
 func TestIngest_MarkInTheLog(t *testing.T) {
 	o := small()
-	o.FS, o.HoldLogs = vfs.NewMem(), 1
+	o.FS, o.Shipping.HoldLogs = vfs.NewMem(), 1
 	db := mustOpen(t, "db", o)
 	marks := make(map[uint64]string)
 	written := uint64(0)
@@ -34,7 +34,7 @@ func TestIngest_MarkInTheLog(t *testing.T) {
 	}
 	mustPut(t, db, "last", "1")
 	written++
-	p := db.LogPosition()
+	p := ShippingOf(db).Position()
 	if p.LastSeq != written {
 		t.Errorf("position %+v after %d numbers", p, written)
 	}

@@ -129,7 +129,7 @@ func (db *opening) open() error {
 	if err != nil {
 		return err
 	}
-	state.NextFileNum = max(state.NextFileNum, base.FileNum(db.opts.FirstFileNum))
+	state.NextFileNum = max(state.NextFileNum, base.FileNum(db.opts.Shipping.FirstFileNum))
 	if err := db.openVersion(state); err != nil {
 		return err
 	}

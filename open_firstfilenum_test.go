@@ -33,7 +33,7 @@ func TestFirstFileNum_AtLeast(t *testing.T) {
 	}
 	least := uint64(0)
 	for round, first := range []uint64{0, 5, 1 << 36, 7, 0, maxFirstFileNum, 1 << 40} {
-		o.FirstFileNum = first
+		o.Shipping.FirstFileNum = first
 		least = max(least, first)
 		db := mustOpen(t, "db", o)
 		for range 3 {
@@ -48,13 +48,13 @@ func TestFirstFileNum_AtLeast(t *testing.T) {
 		}
 		closeTest(t, db)
 	}
-	o.FirstFileNum = 0
+	o.Shipping.FirstFileNum = 0
 	db := mustOpen(t, "db", o)
 	wantGet(t, db, "k", "6", true)
 	wantGet(t, db, "k000009", "6", true)
 	closeTest(t, db)
 	for _, first := range []uint64{maxFirstFileNum + 1, math.MaxUint64} {
-		o.FirstFileNum = first
+		o.Shipping.FirstFileNum = first
 		if _, err := Open("db", o); err == nil || !strings.Contains(err.Error(), "FirstFileNum") {
 			t.Errorf("FirstFileNum %d: %v", first, err)
 		}

@@ -46,30 +46,9 @@ type Options struct {
 	// SyncEvery is the interval of SyncPeriodic. Default 100 ms.
 	SyncEvery time.Duration
 
-	// CommitGate, if not nil, is asked before a group of writes becomes visible and is
-	// acknowledged: a program that copies the log elsewhere can wait there until it has the
-	// group. The position reaches to the end of the group, and LastSeq is the number of its
-	// last write. With SyncEach the log is durable up to there. Ingest asks when its keys are
-	// durable and visible already, but not acknowledged: after an error they stay, and Ingest
-	// returns ErrIngested.
-	//
-	// One call at a time is under way. Other writers wait meanwhile, and so does Close. The
-	// gate may call LogPosition, HoldLogs, Hold, Sync and Fence, and read; it must not write. An
-	// error makes the store read-only until Resume or another Open, whatever it wraps: an
-	// ENOSPC of the gate's is not one of the store's disk, which would pass. The writers of the
-	// group get the error. The group is not visible then; but it is in the log, and so it may
-	// be there when the store is opened again, and a handle that follows by Advance may show
-	// it. If Resume succeeds, it is gone.
-	CommitGate func(LogPosition) error
-
-	// HoldLogs is what DB.HoldLogs gets when the store is opened, before any log is removed.
-	// 0: no log is kept.
-	HoldLogs uint64
-
-	// FirstFileNum is the least number that new files get, at most 2^60 - 2^36. It is for stores whose
-	// files are copied to one place by several writers, one after the other: if each has a range
-	// of its own, no two files have the same number. 0: the number after the last file's.
-	FirstFileNum uint64
+	// Shipping is for programs that copy the logs of the store elsewhere while it is written, as
+	// package remote does. See also ShippingOf.
+	Shipping ShippingOptions
 
 	// FS is the file system. Default: the operating system's. vfs.NewMem()
 	// gives a store in memory.
@@ -366,8 +345,8 @@ func (o *Options) validate() error {
 		return optionError("Exist", "is MustNotExist, which contradicts ReadOnly")
 	case o.LockTimeout < 0:
 		return optionError("LockTimeout", "is negative")
-	case o.FirstFileNum > maxFirstFileNum:
-		return optionError("FirstFileNum", fmt.Sprintf("is %d, above 2^60 - 2^36", o.FirstFileNum))
+	case o.Shipping.FirstFileNum > maxFirstFileNum:
+		return optionError("Shipping.FirstFileNum", fmt.Sprintf("is %d, above 2^60 - 2^36", o.Shipping.FirstFileNum))
 	case !o.Durability.known():
 		return optionError("Durability", fmt.Sprintf("is unknown: %d", o.Durability))
 	case o.SyncEvery < 0:

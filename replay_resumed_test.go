@@ -41,12 +41,12 @@ func resumeBefore(t *testing.T, how string, at int64) (resumed bool) {
 	}
 	opts := Options{FS: disk, Durability: SyncEach, CompactionWorkers: -1, OnEvent: func(Event) {}}
 	if how != "sealed" {
-		opts.HoldLogs = 1
+		opts.Shipping.HoldLogs = 1
 	}
 	db := openTest(t, &opts)
 	mustPut(t, db, "before", "1")
 	ro := opts
-	ro.FS, ro.ReadOnly, ro.HoldLogs = shared, true, 0
+	ro.FS, ro.ReadOnly, ro.Shipping.HoldLogs = shared, true, 0
 	var reader *DB
 	if how != "open" {
 		reader = openTest(t, &ro)

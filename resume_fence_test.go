@@ -24,8 +24,8 @@ func TestFence_IsFinal(t *testing.T) {
 	db := mustOpen(t, "db", o)
 	mustPut(t, db, "k", "v")
 	snap := mustSnapshot(t, db)
-	db.Fence(cause)
-	db.Fence(later)
+	ShippingOf(db).Fence(cause)
+	ShippingOf(db).Fence(later)
 	refused := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, ErrReadOnly) || !errors.Is(err, cause) || errors.Is(err, later) {
@@ -47,7 +47,7 @@ func TestFence_IsFinal(t *testing.T) {
 	refused("Err", db.Err())
 	wantGet(t, db, "k", "v", true)
 	wantGet(t, snap, "k", "v", true)
-	if h, err := db.Hold(); err != nil {
+	if h, err := ShippingOf(db).Hold(); err != nil {
 		t.Errorf("Hold: %v", err)
 	} else {
 		h.Release()
@@ -57,7 +57,7 @@ func TestFence_IsFinal(t *testing.T) {
 	if len(events) != 1 || events[0].Kind != EventReadOnly || !errors.Is(events[0].Err, cause) {
 		t.Errorf("events: %v", events)
 	}
-	db.Fence(cause) // of a closed store: nothing
+	ShippingOf(db).Fence(cause) // of a closed store: nothing
 
 	db = mustOpen(t, "db", o)
 	if replayed := db.logs.Count(); replayed != 2 {
@@ -78,7 +78,7 @@ func TestFence_AfterFailure(t *testing.T) {
 		db := mustOpen(t, "db", o)
 		mustPut(t, db, "k", "v")
 		_ = db.health.LogFailed(failure)
-		db.Fence(cause)
+		ShippingOf(db).Fence(cause)
 		if err := db.Resume(); !errors.Is(err, cause) {
 			t.Errorf("Resume: %v", err)
 		}
@@ -101,14 +101,14 @@ func TestFence_ReadOnly(t *testing.T) {
 	closeTest(t, mustOpen(t, "db", o))
 	o.ReadOnly = true
 	db := mustOpen(t, "db", o)
-	db.Fence(nil)
+	ShippingOf(db).Fence(nil)
 	if err := db.Err(); err != nil {
 		t.Error(err)
 	}
 	closeTest(t, db)
 	o.ReadOnly = false
 	db = mustOpen(t, "db", o)
-	db.Fence(nil)
+	ShippingOf(db).Fence(nil)
 	if err := db.Put([]byte("k"), nil); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("after Fence(nil): %v", err)
 	}

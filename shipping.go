@@ -15,19 +15,55 @@ import (
 // This file has what a program needs that copies the logs of a store while it is written, as
 // package remote does.
 
+// ShippingOptions are the options of programs that copy the logs of a store elsewhere.
+type ShippingOptions struct {
+	// Gate, if not nil, is asked before a group of writes becomes visible and is
+	// acknowledged: a program that copies the log elsewhere can wait there until it has the
+	// group. The position reaches to the end of the group, and LastSeq is the number of its
+	// last write. With SyncEach the log is durable up to there. Ingest asks when its keys are
+	// durable and visible already, but not acknowledged: after an error they stay, and Ingest
+	// returns ErrIngested.
+	//
+	// One call at a time is under way. Other writers wait meanwhile, and so does Close. The
+	// gate may call Position, HoldLogs, Hold, Sync and Fence, and read; it must not write. An
+	// error makes the store read-only until Resume or another Open, whatever it wraps: an
+	// ENOSPC of the gate's is not one of the store's disk, which would pass. The writers of the
+	// group get the error. The group is not visible then; but it is in the log, and so it may
+	// be there when the store is opened again, and a handle that follows by Advance may show
+	// it. If Resume succeeds, it is gone.
+	Gate func(LogPosition) error
+
+	// HoldLogs is what Shipping.HoldLogs gets when the store is opened, before any log is removed.
+	// 0: no log is kept.
+	HoldLogs uint64
+
+	// FirstFileNum is the least number that new files get, at most 2^60 - 2^36. It is for stores whose
+	// files are copied to one place by several writers, one after the other: if each has a range
+	// of its own, no two files have the same number. 0: the number after the last file's.
+	FirstFileNum uint64
+}
+
+// A Shipping is for programs that copy the logs of a store elsewhere while it is written. All
+// methods may be called concurrently.
+type Shipping struct{ db *DB }
+
+// ShippingOf returns the Shipping of a store.
+func ShippingOf(db *DB) Shipping { return Shipping{db} }
+
 // A LogPosition says how far the log of a store reaches.
 type LogPosition struct {
 	Log     uint64 // the file number of the current log
 	Written int64  // the file offset where its last record ends
 	Synced  int64  // the file offset up to which it is durable, at most Written
-	LastSeq uint64 // see DB.LogPosition and Options.CommitGate
+	LastSeq uint64 // see Shipping.Position and ShippingOptions.Gate
 }
 
-// LogPosition returns how far the log reaches. All writes with sequence numbers up to LastSeq are
+// Position returns how far the log reaches. All writes with sequence numbers up to LastSeq are
 // in the log up to Written, in earlier logs, or in tables; newer ones may be there too. Whoever
 // has seen a write finds its number not above LastSeq. After Close it is the last position, and of
 // a store opened with ReadOnly it is zero. It waits for nothing.
-func (db *DB) LogPosition() LogPosition {
+func (s Shipping) Position() LogPosition {
+	db := s.db
 	last := db.commits.Visible() // before the log is looked at, which may grow meanwhile
 	w := db.logs.Current()
 	if w == nil {
@@ -45,19 +81,20 @@ func positionIn(w *wal.Writer, last base.Seq) LogPosition {
 // HoldLogs keeps the logs with number from and higher ones: they are neither removed nor used
 // again, although all of their writes are in tables. So a program that copies logs gets them
 // whole. Logs with lower numbers go as ever, and those that were kept before and are not any more
-// go at once; 0 keeps none. Options.HoldLogs says the same from Open on.
+// go at once; 0 keeps none. ShippingOptions.HoldLogs says the same from Open on.
 //
 // A kept log takes its room on disk, also if the disk is full. After the next log has begun, the
 // header of that one states the length of the kept log (wal.ReadHeader).
-func (db *DB) HoldLogs(from uint64) { db.logs.HoldFrom(base.FileNum(from)) }
+func (s Shipping) HoldLogs(from uint64) { s.db.logs.HoldFrom(base.FileNum(from)) }
 
 // HeldLogBytes returns how many bytes of logs are kept although all of their writes are in tables: what HoldLogs(0) frees.
-func (db *DB) HeldLogBytes() int64 { return db.logs.OrphanBytes() }
+func (s Shipping) HeldLogBytes() int64 { return s.db.logs.OrphanBytes() }
 
 // RaiseFileNum begins a new log, and gives it and all files that are begun later numbers from first up, as
-// Options.FirstFileNum does from Open on. Files that are being written meanwhile keep their lower numbers. Writers wait
+// ShippingOptions.FirstFileNum does from Open on. Files that are being written meanwhile keep their lower numbers. Writers wait
 // for a moment.
-func (db *DB) RaiseFileNum(ctx context.Context, first uint64) error {
+func (s Shipping) RaiseFileNum(ctx context.Context, first uint64) error {
+	db := s.db
 	if first < 1 || first > maxFirstFileNum {
 		return fmt.Errorf("shale: raise file numbers: %d is not from 1 to 2^60 - 2^36", first)
 	}
@@ -79,9 +116,9 @@ func (db *DB) RaiseFileNum(ctx context.Context, first uint64) error {
 	return nil
 }
 
-// commitGate returns Options.CommitGate as the commit queue and Ingest ask it, or nil.
+// commitGate returns ShippingOptions.Gate as the commit queue and Ingest ask it, or nil.
 func (db *DB) commitGate() func(last base.Seq) error {
-	gate := db.opts.CommitGate
+	gate := db.opts.Shipping.Gate
 	if gate == nil {
 		return nil
 	}
@@ -109,7 +146,8 @@ type Hold struct {
 //
 // A Hold costs disk space as long as it lives. Close does not wait for it, and after Close the
 // files stay until the store is opened again.
-func (db *DB) Hold() (*Hold, error) {
+func (s Shipping) Hold() (*Hold, error) {
+	db := s.db
 	if db.opts.ReadOnly {
 		return nil, ErrReadOnly
 	}
@@ -157,9 +195,10 @@ func (h *Hold) keep(now *manifest.State) {
 // Fence makes the store refuse writes for good: another writer has taken over what this one was
 // writing for. Every write returns cause, wrapped in ErrReadOnly, and so does Resume. Only another
 // Open ends that. Reads go on. A write whose group is being committed may still be acknowledged;
-// Options.CommitGate can prevent that. An earlier fence stays. Of a store that is closed, or was
+// ShippingOptions.Gate can prevent that. An earlier fence stays. Of a store that is closed, or was
 // opened with ReadOnly, nothing changes.
-func (db *DB) Fence(cause error) {
+func (s Shipping) Fence(cause error) {
+	db := s.db
 	if cause == nil {
 		cause = errors.New("shale: fenced")
 	}

@@ -27,11 +27,11 @@ func TestRaiseFileNum_NewFiles(t *testing.T) {
 		for round, first := range []uint64{1 << 36, 1 << 37, 5} {
 			var writer sync.WaitGroup
 			writer.Go(func() { put(fmt.Sprint("beside", round), 200) })
-			if err := db.RaiseFileNum(context.Background(), first); err != nil {
+			if err := ShippingOf(db).RaiseFileNum(context.Background(), first); err != nil {
 				t.Fatal(err)
 			}
 			writer.Wait()
-			log := db.LogPosition().Log
+			log := ShippingOf(db).Position().Log
 			if log < first {
 				t.Errorf("the log has number %d, below %d", log, first)
 			}
@@ -39,7 +39,7 @@ func TestRaiseFileNum_NewFiles(t *testing.T) {
 			if err := db.Flush(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			h, err := db.Hold()
+			h, err := ShippingOf(db).Hold()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,8 +48,8 @@ func TestRaiseFileNum_NewFiles(t *testing.T) {
 				newest = max(newest, tab.Num)
 			}
 			h.Release()
-			if uint64(newest) < first || db.LogPosition().Log < log {
-				t.Errorf("after %d: the newest table has number %d, and the log %d", first, newest, db.LogPosition().Log)
+			if uint64(newest) < first || ShippingOf(db).Position().Log < log {
+				t.Errorf("after %d: the newest table has number %d, and the log %d", first, newest, ShippingOf(db).Position().Log)
 			}
 		}
 		if err := db.Close(); err != nil {
@@ -78,14 +78,14 @@ func TestHeldLogBytes(t *testing.T) {
 			mustPut(t, db, fmt.Sprint(i), string(make([]byte, 1000)))
 		}
 		mustFlush(t, db)
-		if n := db.HeldLogBytes(); (n > 400<<10) != want || !want && n != 0 {
+		if n := ShippingOf(db).HeldLogBytes(); (n > 400<<10) != want || !want && n != 0 {
 			t.Errorf("%d bytes of logs are held", n)
 		}
 	}
 	fill(false)
-	db.HoldLogs(1)
+	ShippingOf(db).HoldLogs(1)
 	fill(true)
-	db.HoldLogs(0)
+	ShippingOf(db).HoldLogs(0)
 	fill(false)
 	closeTest(t, db)
 }
@@ -95,14 +95,14 @@ func TestRaiseFileNum_Refuses(t *testing.T) {
 	mem := vfs.NewMem()
 	db := mustOpen(t, "db", &Options{FS: mem})
 	for _, first := range []uint64{0, maxFirstFileNum + 1, ^uint64(0)} {
-		if err := db.RaiseFileNum(context.Background(), first); err == nil {
+		if err := ShippingOf(db).RaiseFileNum(context.Background(), first); err == nil {
 			t.Errorf("%d was taken", first)
 		}
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.RaiseFileNum(context.Background(), 100); err == nil {
+	if err := ShippingOf(db).RaiseFileNum(context.Background(), 100); err == nil {
 		t.Error("a closed store took it")
 	}
 }

@@ -35,7 +35,7 @@ func newRefusing(t *testing.T) *refusing {
 	r := &refusing{opts: small()}
 	r.opts.FS, r.opts.CompactionWorkers = vfs.NewMem(), -1
 	r.opts.Logger = slog.New(slog.DiscardHandler)
-	r.opts.CommitGate = func(LogPosition) error {
+	r.opts.Shipping.Gate = func(LogPosition) error {
 		if err := r.error.Load(); err != nil {
 			return fmt.Errorf("copy the log: %w", *err)
 		}
@@ -168,7 +168,7 @@ func TestCommitGate_RefusedThenFenced(t *testing.T) {
 	eachGateError(t, func(t *testing.T, r *refusing, err error) {
 		cause := errors.New("another writer")
 		r.refuse(t, err, "refused", "1")
-		r.Fence(cause)
+		ShippingOf(r.DB).Fence(cause)
 		if !r.logBroken() {
 			t.Error("a log with a refused write counts as whole")
 		}
@@ -220,7 +220,7 @@ func TestCommitGate_IngestWithoutMark(t *testing.T) {
 		o.testing.noMap = true
 		asked := 0
 		if gate {
-			o.CommitGate = func(LogPosition) error { asked++; return nil }
+			o.Shipping.Gate = func(LogPosition) error { asked++; return nil }
 		}
 		db := mustOpen(t, "db", o)
 		disk.Inject(func(op vfs.Op, name string, _ int64) error {
@@ -280,7 +280,7 @@ func TestCommitGate_SyncFailsToo(t *testing.T) {
 	})
 	errGate := errors.New("no")
 	db := openTest(t, &Options{FS: faults, Durability: SyncPeriodic, SyncEvery: time.Millisecond,
-		CommitGate: func(LogPosition) error { return errGate },
+		Shipping: ShippingOptions{Gate: func(LogPosition) error { return errGate }},
 		OnEvent: func(e Event) {
 			if e.Kind == EventBackgroundError {
 				told <- e.Err

@@ -39,10 +39,10 @@ func TestCommitGate_Order(t *testing.T) {
 		o.Durability = durability
 		var db *DB
 		asked, missing := 0, 0
-		o.CommitGate = func(p LogPosition) error {
+		o.Shipping.Gate = func(p LogPosition) error {
 			asked++
-			if missing = asked; newestIn(t, db, p.Log, 0, p.Written) != p.LastSeq || p.Written != db.LogPosition().Written {
-				t.Errorf("durability %d: asked at %+v, the log reaches to %+v", durability, p, db.LogPosition())
+			if missing = asked; newestIn(t, db, p.Log, 0, p.Written) != p.LastSeq || p.Written != ShippingOf(db).Position().Written {
+				t.Errorf("durability %d: asked at %+v, the log reaches to %+v", durability, p, ShippingOf(db).Position())
 			}
 			if durability == SyncEach && p.Synced != p.Written {
 				t.Errorf("asked at %+v, before the group is durable", p)
@@ -51,12 +51,12 @@ func TestCommitGate_Order(t *testing.T) {
 			if found, err := db.Has([]byte(key)); found || err != nil {
 				t.Errorf("%s is visible before the gate lets it pass: %v", key, err)
 			}
-			h, err := db.Hold()
+			h, err := ShippingOf(db).Hold()
 			if err != nil {
 				return err
 			}
 			h.Release()
-			db.HoldLogs(0)
+			ShippingOf(db).HoldLogs(0)
 			return db.Sync()
 		}
 		db = openTest(t, o)
@@ -81,7 +81,7 @@ func TestCommitGate_Refuses(t *testing.T) {
 		var refuse atomic.Bool
 		o := small()
 		o.FS = vfs.NewMem()
-		o.CommitGate = func(LogPosition) error {
+		o.Shipping.Gate = func(LogPosition) error {
 			if refuse.Load() {
 				return refusal
 			}
@@ -124,7 +124,7 @@ func TestCommitGate_Waits(t *testing.T) {
 	var last, under atomic.Uint64
 	o := small()
 	o.FS, o.Durability = vfs.NewMem(), SyncManual
-	o.CommitGate = func(p LogPosition) error {
+	o.Shipping.Gate = func(p LogPosition) error {
 		if under.Add(1) > 1 || p.LastSeq <= last.Swap(p.LastSeq) {
 			t.Errorf("asked at %+v amid another call or after it", p)
 		}
@@ -177,10 +177,10 @@ func TestCommitGate_Ingest(t *testing.T) {
 	asked := LogPosition{}
 	o := small()
 	o.FS = vfs.NewMem()
-	o.CommitGate = func(p LogPosition) error { asked = p; return answer }
+	o.Shipping.Gate = func(p LogPosition) error { asked = p; return answer }
 	db := mustOpen(t, "db", o)
 	mustIngest(t, db, sortedKeys(0, 100, "1"))
-	if asked.LastSeq != 1 || asked.Written != db.LogPosition().Written {
+	if asked.LastSeq != 1 || asked.Written != ShippingOf(db).Position().Written {
 		t.Errorf("asked at %+v", asked)
 	}
 	answer = refusal
@@ -223,7 +223,7 @@ func TestLogPosition_BesideWriters(t *testing.T) {
 	}
 	before := LogPosition{}
 	for range 200 {
-		p := db.LogPosition()
+		p := ShippingOf(db).Position()
 		if p.Synced > p.Written || p.Synced < before.Synced || p.Written < before.Written || p.LastSeq < before.LastSeq {
 			t.Fatalf("%+v after %+v", p, before)
 		}

@@ -17,7 +17,7 @@ import (
 func chainOf(t *testing.T, db *DB) (nums []uint64, batches map[uint64]int) {
 	t.Helper()
 	batches = make(map[uint64]int)
-	p := db.LogPosition()
+	p := ShippingOf(db).Position()
 	num, length := base.FileNum(p.Log), p.Written
 	for {
 		n := 0
@@ -47,7 +47,7 @@ func TestHoldLogs_StayWhole(t *testing.T) {
 	for _, noMap := range []bool{false, true} {
 		mem := vfs.NewMem()
 		o := small()
-		o.FS, o.Durability, o.HoldLogs = mem, SyncManual, 1
+		o.FS, o.Durability, o.Shipping.HoldLogs = mem, SyncManual, 1
 		o.testing.noMap, o.testing.minPrepared = noMap, 1
 		db := mustOpen(t, "db", o)
 		written := 0
@@ -85,7 +85,7 @@ func TestHoldLogs_StayWhole(t *testing.T) {
 		nums := all()
 
 		// The three newest stay, and the others go.
-		db.HoldLogs(nums[2])
+		ShippingOf(db).HoldLogs(nums[2])
 		db.awaitDeletions(context.Background())
 		if left, _ := chainOf(t, db); len(left) != 3 {
 			t.Fatalf("logs %v are left of %v", left, nums)
@@ -94,7 +94,7 @@ func TestHoldLogs_StayWhole(t *testing.T) {
 		if left, _ := chainOf(t, db); len(left) != 6 {
 			t.Fatalf("logs %v are left after 3 flushes, held from %d", left, nums[2])
 		}
-		db.HoldLogs(0)
+		ShippingOf(db).HoldLogs(0)
 		db.awaitDeletions(context.Background())
 		if left, _ := chainOf(t, db); len(left) != 1 {
 			t.Fatalf("logs %v are left, none is held", left)
@@ -109,7 +109,7 @@ func TestHoldLogs_StayWhole(t *testing.T) {
 		db = mustOpen(t, "db", o)
 		write(3)
 		closeTest(t, db)
-		o.HoldLogs = 0
+		o.Shipping.HoldLogs = 0
 		db = mustOpen(t, "db", o)
 		if left, _ := chainOf(t, db); len(left) != 1 {
 			t.Fatalf("logs %v are left after Open", left)
@@ -133,10 +133,10 @@ func TestHoldLogs_NotThoseToBeUsedAgain(t *testing.T) {
 		if _, kept := db.logs.Spare(); kept == 0 || db.logs.Count() > 1 {
 			t.Fatal("no log is kept to be used again")
 		}
-		db.HoldLogs(1)
+		ShippingOf(db).HoldLogs(1)
 		if closed {
 			closeTest(t, db)
-			o.HoldLogs = 1
+			o.Shipping.HoldLogs = 1
 			db = mustOpen(t, "db", o)
 		} else {
 			if !db.giveUpReserve(db.deleter.Freed()) {

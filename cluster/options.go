@@ -160,8 +160,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("Options.LogSizeBehind is %d: it takes at least Options.LogSize, which is %d", o.LogSizeBehind, o.LogSize)
 	case o.Store.ReadOnly:
 		return errors.New("Options.Store.ReadOnly: a member must be able to write")
-	case o.Store.CommitGate != nil:
-		return errors.New("Options.Store.CommitGate: the group decides what is committed")
+	case o.Store.Shipping.Gate != nil:
+		return errors.New("Options.Store.Shipping: the group decides what is committed")
 	}
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
 		return fmt.Errorf("Options.Listen: %w", err)

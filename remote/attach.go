@@ -38,7 +38,7 @@ func LogsToHold(fsys vfs.FS, dir string) uint64 {
 // take makes the attached store ready for a list of segments that begins with this epoch.
 func (o *opening) take() error {
 	o.keepLogs(o.firstLog())
-	if err := o.db.RaiseFileNum(o.ctx, object.AnchorOf(o.epoch).Log+1); err != nil {
+	if err := shale.ShippingOf(o.db).RaiseFileNum(o.ctx, object.AnchorOf(o.epoch).Log+1); err != nil {
 		return err
 	}
 	var err error
@@ -48,7 +48,7 @@ func (o *opening) take() error {
 
 // state returns what the local store has now.
 func (s *Store) state() (*manifest.State, error) {
-	h, err := s.db.Hold()
+	h, err := shale.ShippingOf(s.db).Hold()
 	if err != nil {
 		return nil, local(err)
 	}
@@ -59,6 +59,6 @@ func (s *Store) state() (*manifest.State, error) {
 // look takes in how far the log of an attached store is. A store that Open has opened says so in the gate.
 func (s *Store) look() {
 	if s.attached {
-		s.ledger.wrote(s.db.LogPosition())
+		s.ledger.wrote(shale.ShippingOf(s.db).Position())
 	}
 }

@@ -25,7 +25,7 @@ import (
 func openPlain(t testing.TB, fsys vfs.FS) *shale.DB {
 	t.Helper()
 	db, err := shale.Open("db", &shale.Options{
-		FS: fsys, MemtableSize: 64 << 10, CompactionWorkers: -1, Durability: shale.SyncManual, OnEvent: func(shale.Event) {}, HoldLogs: LogsToHold(fsys, "db"),
+		FS: fsys, MemtableSize: 64 << 10, CompactionWorkers: -1, Durability: shale.SyncManual, OnEvent: func(shale.Event) {}, Shipping: shale.ShippingOptions{HoldLogs: LogsToHold(fsys, "db")},
 	})
 	mustNil(t, err)
 	return db
@@ -70,7 +70,7 @@ func TestAttach(t *testing.T) {
 			mustNil(t, s.Close())
 			fill(t, db, model, fmt.Sprint("between", round), 200)
 		}
-		if num := db.LogPosition().Log; num < 4<<EpochShift {
+		if num := shale.ShippingOf(db).Position().Log; num < 4<<EpochShift {
 			t.Errorf("the log has number %x, below those of epoch 4", num)
 		}
 		mustNil(t, db.Close())
@@ -111,7 +111,7 @@ func TestAttach_Fenced(t *testing.T) {
 			}
 			fill(t, db, model, "c", 3000) // writes go on
 			mustNil(t, s.Close())
-			if kept := db.HeldLogBytes(); s.Err() != nil && kept > 0 {
+			if kept := shale.ShippingOf(db).HeldLogBytes(); s.Err() != nil && kept > 0 {
 				t.Errorf("%d bytes of logs are still kept", kept)
 			}
 			other := NewMem()
@@ -373,8 +373,8 @@ func TestStore_LetsGoFlushedOnly(t *testing.T) {
 		}
 		return nil
 	})
-	log := s.DB().LogPosition().Log
-	for i := 0; s.DB().LogPosition().Log == log; i++ { // a memtable waits
+	log := shale.ShippingOf(s.DB()).Position().Log
+	for i := 0; shale.ShippingOf(s.DB()).Position().Log == log; i++ { // a memtable waits
 		fill(t, s.DB(), model, fmt.Sprint("c", i), 1)
 	}
 	if s.DB().Metrics().MemtableEntries < 50 {
@@ -382,7 +382,7 @@ func TestStore_LetsGoFlushedOnly(t *testing.T) {
 	}
 	s.opts.MaxKept = 20 << 10
 	mustNil(t, s.letGo())
-	if n := s.DB().HeldLogBytes(); n > 0 {
+	if n := shale.ShippingOf(s.DB()).HeldLogBytes(); n > 0 {
 		t.Errorf("%d bytes of logs are kept whose writes are in tables", n)
 	}
 	b.hook(nil, nil)
@@ -415,7 +415,7 @@ func TestAttach_LetsGoWhileAway(t *testing.T) {
 		if _, err := Attach(t.Context(), db, "db", b, o); err == nil {
 			t.Fatal("the bucket is away, and the store was attached")
 		}
-		if kept := db.HeldLogBytes(); kept > 0 {
+		if kept := shale.ShippingOf(db).HeldLogBytes(); kept > 0 {
 			t.Errorf("%d bytes of logs are still kept", kept)
 		}
 		if n := len(events.kinds()); n != i+1 || events.kinds()[i] != EventLetGo {

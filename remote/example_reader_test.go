@@ -22,7 +22,7 @@ func ExampleOpenReader() {
 	must(err)
 	defer reader.Close()
 	// The writer tells the reader how far it has written.
-	must(reader.WaitFor(ctx, writer.DB().LogPosition().LastSeq))
+	must(reader.WaitFor(ctx, shale.ShippingOf(writer.DB()).Position().LastSeq))
 	value, err := reader.Get([]byte("greeting"))
 	fmt.Printf("%s %v\n", value, err)
 	_, err = reader.Get([]byte("farewell"))

@@ -143,7 +143,7 @@ func ExampleRestore() {
 	s, err := remote.Open(ctx, "store", bucket, &remote.Options{Store: shale.Options{FS: vfs.NewMem()}})
 	must(err)
 	must(s.DB().Put([]byte("city"), []byte("Oslo")))
-	before := s.DB().LogPosition().LastSeq
+	before := shale.ShippingOf(s.DB()).Position().LastSeq
 	must(s.DB().Delete([]byte("city"))) // a mistake
 	must(s.Ship(ctx))
 	must(s.Close())

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
-// gate is the local store's CommitGate: the leader of the commit queue asks it before a group of writes
+// gate is the gate of the local store: the leader of the commit queue asks it before a group of writes
 // is acknowledged. Usually it only counts. With Strict it returns when the group is in the bucket.
 // With MaxLag it waits while the bucket is too far behind.
 func (s *Store) gate(pos shale.LogPosition) error {

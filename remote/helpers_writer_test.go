@@ -67,7 +67,7 @@ func lives(t testing.TB, usual int) uint64 {
 func startWriter(t testing.TB, b Bucket, seed uint64, opts shale.Options) *testWriter {
 	t.Helper()
 	w := &testWriter{t: t, b: b, mem: vfs.NewMem(), version: new(manifest.Version), random: rand.New(rand.NewPCG(seed, 1))}
-	opts.FS, opts.FirstFileNum, opts.HoldLogs = w.mem, object.RootPosition.Log+1, 1
+	opts.FS, opts.Shipping.FirstFileNum, opts.Shipping.HoldLogs = w.mem, object.RootPosition.Log+1, 1
 	if opts.MemtableSize == 0 {
 		opts.MemtableSize = 16 << 10
 	}
@@ -75,7 +75,7 @@ func startWriter(t testing.TB, b Bucket, seed uint64, opts shale.Options) *testW
 	mustNil(t, err)
 	w.db = db
 	t.Cleanup(func() { _ = db.Close() })
-	hold, err := db.Hold()
+	hold, err := shale.ShippingOf(db).Hold()
 	mustNil(t, err)
 	w.storeID = hold.State().StoreID
 	hold.Release()
@@ -114,7 +114,7 @@ func (w *testWriter) logs() (nums []base.FileNum) {
 func (w *testWriter) ship() {
 	w.t.Helper()
 	mustNil(w.t, w.db.Sync())
-	pos := w.db.LogPosition()
+	pos := shale.ShippingOf(w.db).Position()
 	for w.at.Log < pos.Log {
 		r, err := wal.Read(w.mem, "db", base.FileNum(w.at.Log), w.storeID, wal.ReadOptions{Known: -1}, func([]byte) error { return nil })
 		mustNil(w.t, err)
@@ -156,7 +156,7 @@ func (w *testWriter) publish() {
 
 func (w *testWriter) publishKind(kind StepKind) {
 	w.t.Helper()
-	hold, err := w.db.Hold()
+	hold, err := shale.ShippingOf(w.db).Hold()
 	mustNil(w.t, err)
 	defer hold.Release()
 	state := hold.State()
@@ -268,7 +268,7 @@ func (w *testWriter) commit(changes map[string][]byte) {
 		}
 	}
 	mustNil(w.t, w.db.Write(context.Background(), &b))
-	w.commits = append(w.commits, testCommit{w.db.LogPosition().LastSeq, changes})
+	w.commits = append(w.commits, testCommit{shale.ShippingOf(w.db).Position().LastSeq, changes})
 }
 
 // randomChanges returns changes of 1 to 20 of 300 keys.
@@ -313,7 +313,7 @@ func (w *testWriter) ingest() {
 			}
 		}
 	}))
-	w.commits = append(w.commits, testCommit{w.db.LogPosition().LastSeq, changes})
+	w.commits = append(w.commits, testCommit{shale.ShippingOf(w.db).Position().LastSeq, changes})
 }
 
 // at returns what the store has after the commits up to a sequence number. If the number is within a commit, the

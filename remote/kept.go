@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
@@ -14,7 +15,7 @@ import (
 // tooMuch returns how many bytes of logs wait for the bucket although their writes are in tables, and whether that is more
 // than MaxKept, or more than the disk has left.
 func (s *Store) tooMuch() (kept int64, yes bool) {
-	kept = s.db.HeldLogBytes()
+	kept = shale.ShippingOf(s.db).HeldLogBytes()
 	if s.opts.MaxKept < 0 || kept > s.opts.MaxKept {
 		return kept, s.opts.MaxKept >= 0
 	}
@@ -25,7 +26,7 @@ func (s *Store) tooMuch() (kept int64, yes bool) {
 // keepLogs keeps the logs from a number up. Requires: ship.mu, or the Store has not started.
 func (s *Store) keepLogs(from uint64) {
 	s.ship.held = from
-	s.db.HoldLogs(from)
+	shale.ShippingOf(s.db).HoldLogs(from)
 }
 
 // letGo lets go of the logs that wait for the bucket, if they take too much room.

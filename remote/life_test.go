@@ -65,9 +65,9 @@ func newShipped(t testing.TB, seed uint64, b Bucket) *shipped {
 	t.Helper()
 	s := &shipped{t: t, rng: rand.New(rand.NewPCG(seed, 5)), disk: vfs.NewMem(), b: b, writer: 7,
 		now: time.UnixMilli(1_700_000_000_000).UTC(), piece: 2000, at: object.RootPosition, commits: []commit{{0, map[string]string{}}}}
-	s.opts = shale.Options{FS: s.disk, MemtableSize: 64 << 10, Durability: shale.SyncManual, HoldLogs: 1, CompactionWorkers: -1}
+	s.opts = shale.Options{FS: s.disk, MemtableSize: 64 << 10, Durability: shale.SyncManual, Shipping: shale.ShippingOptions{HoldLogs: 1}, CompactionWorkers: -1}
 	s.open(1)
-	h, err := s.db.Hold()
+	h, err := shale.ShippingOf(s.db).Hold()
 	mustNil(t, err)
 	s.storeID = h.State().StoreID
 	h.Release()
@@ -85,7 +85,7 @@ func newShipped(t testing.TB, seed uint64, b Bucket) *shipped {
 func (s *shipped) open(epoch uint64) {
 	s.t.Helper()
 	s.epoch = epoch
-	s.opts.FirstFileNum = epoch<<EpochShift + 1
+	s.opts.Shipping.FirstFileNum = epoch<<EpochShift + 1
 	var err error
 	s.db, err = shale.Open(shippedDir, &s.opts)
 	mustNil(s.t, err)
@@ -108,7 +108,7 @@ func (s *shipped) reopen() {
 func (s *shipped) logs() (nums []base.FileNum) {
 	names, err := s.disk.List(shippedDir)
 	mustNil(s.t, err)
-	current := base.FileNum(s.db.LogPosition().Log)
+	current := base.FileNum(shale.ShippingOf(s.db).Position().Log)
 	for _, name := range names {
 		if typ, n, ok := base.ParseFileName(name); ok && typ == base.FileLog && n <= current {
 			if _, err := wal.ReadHeader(s.disk, shippedDir, n, s.storeID, 0); err == nil || s.storeID == 0 || n == current {
@@ -127,7 +127,7 @@ func (s *shipped) held() map[string]string { return s.commits[len(s.commits)-1].
 func (s *shipped) note(change func(held map[string]string)) {
 	held := maps.Clone(s.held())
 	change(held)
-	s.commits = append(s.commits, commit{s.db.LogPosition().LastSeq, held})
+	s.commits = append(s.commits, commit{shale.ShippingOf(s.db).Position().LastSeq, held})
 }
 
 // write writes a batch of n changes.
@@ -202,7 +202,7 @@ func (s *shipped) ship() {
 			s.t.Fatalf("log %x is not there, only %x", s.at.Log, logs)
 		}
 		if i+1 == len(logs) {
-			s.stretch(s.db.LogPosition().Written, 0)
+			s.stretch(shale.ShippingOf(s.db).Position().Written, 0)
 			return
 		}
 		h, err := wal.ReadHeader(s.disk, shippedDir, logs[i+1], s.storeID, 0)
@@ -256,7 +256,7 @@ func (s *shipped) stretch(to int64, next uint64) {
 // publish brings the tables into the bucket, and a step that names them.
 func (s *shipped) publish() {
 	s.t.Helper()
-	h, err := s.db.Hold()
+	h, err := shale.ShippingOf(s.db).Hold()
 	mustNil(s.t, err)
 	defer h.Release()
 	now := h.State()

@@ -404,14 +404,14 @@ func (o *opening) openLocal() error {
 	}
 	opts := o.opts.Store
 	opts.FS = o.lock
-	opts.FirstFileNum = object.AnchorOf(o.epoch).Log + 1
-	opts.HoldLogs = o.firstLog()
-	opts.CommitGate = o.gate
+	opts.Shipping.FirstFileNum = object.AnchorOf(o.epoch).Log + 1
+	opts.Shipping.HoldLogs = o.firstLog()
+	opts.Shipping.Gate = o.gate
 	var err error
 	if o.db, err = shale.Open(o.dir, &opts); err != nil {
 		return err
 	}
-	o.ship.held = opts.HoldLogs
+	o.ship.held = opts.Shipping.HoldLogs
 	if err := o.begun(); err != nil {
 		return errors.Join(err, o.db.Close())
 	}
@@ -421,7 +421,7 @@ func (o *opening) openLocal() error {
 // begun takes in what the local store has, and begins the list of this epoch.
 func (o *opening) begun() error {
 	o.status = Status{StoreID: o.id, Epoch: o.epoch, Step: o.publish.chain.N(), Time: o.publish.chain.Step.Written, Tables: o.publish.chain.State.Tables.Version.NumTables()}
-	l, last := &o.ledger, o.db.LogPosition().LastSeq // nobody else has the ledger yet
+	l, last := &o.ledger, shale.ShippingOf(o.db).Position().LastSeq // nobody else has the ledger yet
 	l.lastSeq, l.segments = max(last, o.ship.lastSeq), o.ship.lastSeq
 	l.tables, l.missing = o.publish.chain.Step.LastTableSeq, o.ship.missing.Load()
 	if o.hasUnpublished() {

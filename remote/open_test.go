@@ -80,8 +80,8 @@ func TestOpen_Refuses(t *testing.T) {
 		t.Errorf("with MustNotExist: %v", err)
 	}
 	for _, o := range []Options{
-		{Store: shale.Options{HoldLogs: 1}}, {Store: shale.Options{FirstFileNum: 1}}, {Store: shale.Options{ReadOnly: true}},
-		{Store: shale.Options{CommitGate: func(shale.LogPosition) error { return nil }}}, {MaxLag: -1}, {Uploads: -1},
+		{Store: shale.Options{Shipping: shale.ShippingOptions{HoldLogs: 1}}}, {Store: shale.Options{Shipping: shale.ShippingOptions{FirstFileNum: 1}}}, {Store: shale.Options{ReadOnly: true}},
+		{Store: shale.Options{Shipping: shale.ShippingOptions{Gate: func(shale.LogPosition) error { return nil }}}}, {MaxLag: -1}, {Uploads: -1},
 	} {
 		if _, err := Open(t.Context(), "db", b, &o); err == nil || !strings.Contains(err.Error(), "option ") {
 			t.Errorf("%+v: %v", o, err)

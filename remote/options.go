@@ -12,7 +12,7 @@ import (
 // Options say how a store is kept in a bucket. The zero value is a good configuration for production;
 // nil means the same. Open copies them.
 type Options struct {
-	// Store are the options of the local store. CommitGate, FirstFileNum, HoldLogs,
+	// Store are the options of the local store. Shipping,
 	// ReadOnly and MustExist are not for callers of this package.
 	Store shale.Options
 
@@ -118,10 +118,10 @@ func setDefault[T comparable](field *T, value T) {
 
 func (o *Options) validate() error {
 	switch {
-	case o.Store.CommitGate != nil || o.Store.FirstFileNum != 0 || o.Store.HoldLogs != 0:
-		return optionError("Store", errors.New("CommitGate, FirstFileNum and HoldLogs are set by this package"))
+	case o.Store.Shipping.Gate != nil || o.Store.Shipping.FirstFileNum != 0 || o.Store.Shipping.HoldLogs != 0:
+		return optionError("Store", errors.New("it has Shipping, which this package sets"))
 	case o.Store.ReadOnly || o.Store.Exist == shale.MustExist:
-		return optionError("Store", errors.New("ReadOnly and MustExist are for stores that are not kept in a bucket: use OpenReader to read"))
+		return optionError("Store", errors.New("it has ReadOnly or MustExist, which are for stores that are not kept in a bucket: use OpenReader to read"))
 	case o.MaxLag < 0:
 		return optionError("MaxLag", errors.New("it is negative"))
 	case o.Uploads < 0:

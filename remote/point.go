@@ -14,7 +14,7 @@ import (
 type At struct {
 	// Step is the number of a step: its tables, and the logs as far as they were shipped then.
 	Step uint64
-	// Seq is a sequence number, as DB.LogPosition gives it: all batches up to it, and no other. In a
+	// Seq is a sequence number, as shale.Shipping gives it: all batches up to it, and no other. In a
 	// Restored, the tables may have later ones if they had come into the bucket before their logs.
 	Seq uint64
 	// Time is when it was in the bucket: all that was shipped until then, exact to one shipment.

@@ -43,7 +43,7 @@ func TestPromote(t *testing.T) {
 		mustNil(t, s.Publish(t.Context()))
 		w.commit(w.randomChanges())
 		mustNil(t, s.Ship(t.Context()))
-		last := w.db.LogPosition().LastSeq
+		last := shale.ShippingOf(w.db).Position().LastSeq
 		begin := time.Now()
 		next, err := r.Promote(t.Context(), "db", byHand(vfs.NewMem()))
 		mustNil(t, err)
@@ -64,8 +64,8 @@ func TestPromote(t *testing.T) {
 		w.commit(w.randomChanges())
 		mustNil(t, s.Ship(t.Context()))
 		mustNil(t, s.Publish(t.Context()))
-		mustNil(t, r.WaitFor(t.Context(), w.db.LogPosition().LastSeq))
-		w.check(r, w.db.LogPosition().LastSeq)
+		mustNil(t, r.WaitFor(t.Context(), shale.ShippingOf(w.db).Position().LastSeq))
+		w.check(r, shale.ShippingOf(w.db).Position().LastSeq)
 	}
 	mustNil(t, r.Close())
 	mustNil(t, s.Close())
@@ -97,7 +97,7 @@ func TestPromote_OldWriterShips(t *testing.T) {
 	if shipped != 1 {
 		t.Error("nothing was shipped: the test shows nothing")
 	}
-	w.check(next.DB(), w.db.LogPosition().LastSeq)
+	w.check(next.DB(), shale.ShippingOf(w.db).Position().LastSeq)
 	mustNil(t, next.Close())
 	_ = s.Close() // it is fenced
 }
@@ -113,7 +113,7 @@ func TestTakeOver_BusyWriter(t *testing.T) {
 	w.commit(w.randomChanges())
 	mustNil(t, s.Publish(t.Context()))
 	var mu sync.Mutex
-	shipped, calls, ships, fenced := w.db.LogPosition().LastSeq, 0, 0, false
+	shipped, calls, ships, fenced := shale.ShippingOf(w.db).Position().LastSeq, 0, 0, false
 	b.Inject(func(string) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -127,7 +127,7 @@ func TestTakeOver_BusyWriter(t *testing.T) {
 		case err != nil:
 			t.Error(err)
 		default:
-			shipped = w.db.LogPosition().LastSeq
+			shipped = shale.ShippingOf(w.db).Position().LastSeq
 			ships++
 		}
 		return nil
@@ -154,7 +154,7 @@ func TestTakeOver_Interrupted(t *testing.T) {
 		w.db = s.DB()
 		w.commit(w.randomChanges())
 		mustNil(t, s.Publish(t.Context()))
-		shipped := w.db.LogPosition().LastSeq
+		shipped := shale.ShippingOf(w.db).Position().LastSeq
 		ctx, cancel := context.WithCancel(t.Context())
 		var mu sync.Mutex
 		n := 0
@@ -167,7 +167,7 @@ func TestTakeOver_Interrupted(t *testing.T) {
 			if n%7 == 0 && w.db.Err() == nil {
 				w.commit(w.randomChanges())
 				if err := s.Ship(context.Background()); err == nil {
-					shipped = w.db.LogPosition().LastSeq
+					shipped = shale.ShippingOf(w.db).Position().LastSeq
 				}
 			}
 			return ctx.Err()
@@ -267,7 +267,7 @@ func TestWarm(t *testing.T) {
 	warm()
 	w.commit(w.randomChanges())
 	mustNil(t, s.Ship(t.Context()))
-	last := w.db.LogPosition().LastSeq
+	last := shale.ShippingOf(w.db).Position().LastSeq
 	var next *Store
 	if n := tables(func() {
 		next, err = r.Promote(t.Context(), "new", byHand(mem))
@@ -317,7 +317,7 @@ func TestWarm_FileWasChanged(t *testing.T) {
 	}
 	next, err := r.Promote(t.Context(), "new", byHand(mem))
 	mustNil(t, err)
-	w.check(next.DB(), w.db.LogPosition().LastSeq)
+	w.check(next.DB(), shale.ShippingOf(w.db).Position().LastSeq)
 	mustNil(t, next.DB().Verify(t.Context()))
 	mustNil(t, next.Close())
 	_ = s.Close() // it is fenced
@@ -354,7 +354,7 @@ func TestWarm_EarlierProcess(t *testing.T) {
 	}
 	next, err := openTestReader(t, b, ReaderOptions{}).Promote(t.Context(), "new", byHand(mem))
 	mustNil(t, err)
-	w.check(next.DB(), w.db.LogPosition().LastSeq)
+	w.check(next.DB(), shale.ShippingOf(w.db).Position().LastSeq)
 	mustNil(t, next.DB().Verify(t.Context()))
 	mustNil(t, next.Close())
 	_ = s.Close() // it is fenced

@@ -151,7 +151,7 @@ func (s *Store) hold(ctx context.Context) (heldState, error) {
 
 // holdOnce is one attempt of hold. Requires: ship.mu.
 func (s *Store) holdOnce(ctx context.Context) (h heldState, err error) {
-	if h.Hold, err = s.db.Hold(); err != nil {
+	if h.Hold, err = shale.ShippingOf(s.db).Hold(); err != nil {
 		return h, fmt.Errorf("remote: publish: %w", local(err))
 	}
 	if h.last, err = s.lastTableSeq(h.State()); err == nil {
@@ -363,7 +363,7 @@ func (s *Store) leastPublish() time.Duration {
 // flushOld makes a table of the memtable if it has writes that are older than Options.Flush. Requires:
 // one goroutine at a time calls it.
 func (s *Store) flushOld(ctx context.Context) error {
-	pos := s.db.LogPosition()
+	pos := shale.ShippingOf(s.db).Position()
 	if pos.Log != s.flushLog || pos.Written <= object.LogHeader {
 		s.flushLog, s.flushSince = pos.Log, time.Now()
 		return nil

@@ -126,7 +126,7 @@ func TestReader_Faults(t *testing.T) {
 			time.Sleep(time.Minute) // what hangs ends, such as what is read ahead
 			mustNot(t, s.Ship(t.Context()))
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			mustNot(t, r.WaitFor(ctx, s.DB().LogPosition().LastSeq))
+			mustNot(t, r.WaitFor(ctx, shale.ShippingOf(s.DB()).Position().LastSeq))
 			cancel()
 			look(39)
 			mustNot(t, r.Close())

@@ -80,7 +80,7 @@ func TestReader_BesideWriter(t *testing.T) {
 		}
 		if i%100 == 99 {
 			w.ship()
-			seq := w.db.LogPosition().LastSeq
+			seq := shale.ShippingOf(w.db).Position().LastSeq
 			select {
 			case wake <- struct{}{}:
 			case <-time.After(time.Second):
@@ -118,7 +118,7 @@ func TestReader_GapWaits(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	last := w.db.LogPosition().LastSeq
+	last := shale.ShippingOf(w.db).Position().LastSeq
 	if err := r.WaitFor(ctx, last); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("WaitFor of what can't be shown: %v", err)
 	}
@@ -172,7 +172,7 @@ func TestReader_BehindFloor(t *testing.T) {
 	mustNil(t, w.db.Compact(t.Context(), shale.Range{}))
 	w.publish()
 	w.collect()
-	last := w.db.LogPosition().LastSeq
+	last := shale.ShippingOf(w.db).Position().LastSeq
 	for _, err := range old.Scan(shale.Range{}) {
 		if err == nil {
 			continue
@@ -212,7 +212,7 @@ func TestReader_NextCollected(t *testing.T) {
 	for range chain.MissesToList + 1 {
 		mustNil(t, r.Refresh(t.Context()))
 	}
-	w.check(r, w.db.LogPosition().LastSeq)
+	w.check(r, shale.ShippingOf(w.db).Position().LastSeq)
 }
 
 // TestReader_Missing reads when an object of the newest state is missing or damaged: the error names it, and other
@@ -373,7 +373,7 @@ func TestReader_BucketAway(t *testing.T) {
 	w.commit(w.randomChanges())
 	w.publish()
 	mustNil(t, r.Refresh(t.Context()))
-	w.check(r, w.db.LogPosition().LastSeq)
+	w.check(r, shale.ShippingOf(w.db).Position().LastSeq)
 	mu.Lock()
 	defer mu.Unlock()
 	if fmt.Sprint(events) != fmt.Sprint([]EventKind{EventAway, EventBack}) {
@@ -455,7 +455,7 @@ func TestReader_NamedPin(t *testing.T) {
 		w.commit(w.randomChanges())
 	}
 	w.publish()
-	seq := w.db.LogPosition().LastSeq
+	seq := shale.ShippingOf(w.db).Position().LastSeq
 	_, err := chain.Pin(t.Context(), b, w.storeID, "before", chain.PinOptions{})
 	mustNil(t, err)
 	for range 40 {
@@ -484,7 +484,7 @@ func TestReader_Directory(t *testing.T) {
 	w := startWriter(t, b, 10, shale.Options{})
 	w.bulk()
 	w.publish()
-	seq := w.db.LogPosition().LastSeq
+	seq := shale.ShippingOf(w.db).Position().LastSeq
 	dir := t.TempDir()
 	for round := range 3 {
 		var r *Reader
@@ -602,8 +602,8 @@ func TestReader_CatchesUp(t *testing.T) {
 		if took := time.Since(begun); took > 4*time.Second {
 			t.Errorf("1000 segments took %v", took)
 		}
-		if got := r.Seq(); got != s.DB().LogPosition().LastSeq {
-			t.Errorf("up to %d of %d is shown", got, s.DB().LogPosition().LastSeq)
+		if got := r.Seq(); got != shale.ShippingOf(s.DB()).Position().LastSeq {
+			t.Errorf("up to %d of %d is shown", got, shale.ShippingOf(s.DB()).Position().LastSeq)
 		}
 		sameMap(t, "the reader", contents(t, r), model)
 	})

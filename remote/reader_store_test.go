@@ -66,7 +66,7 @@ func TestReader_Store(t *testing.T) {
 		}
 		mustNil(t, s.Ship(t.Context()))
 		mustNil(t, s.Publish(t.Context()))
-		last := w.db.LogPosition().LastSeq
+		last := shale.ShippingOf(w.db).Position().LastSeq
 		mustNil(t, r.WaitFor(t.Context(), last))
 		look()
 		fresh := openTestReader(t, b, ReaderOptions{})

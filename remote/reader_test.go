@@ -67,7 +67,7 @@ func TestReader_Model(t *testing.T) {
 			}
 		}
 		w.publish()
-		last := w.db.LogPosition().LastSeq
+		last := shale.ShippingOf(w.db).Position().LastSeq
 		mustNil(t, r.WaitFor(t.Context(), last))
 		w.check(r, last)
 		for _, s := range snapshots {

@@ -50,7 +50,7 @@ func TestReader_ContextEndsBeforeAdvance(t *testing.T) {
 		b, w, r := readerBeside(t, ReaderOptions{})
 		w.commit(w.randomChanges())
 		w.ship()
-		last := w.db.LogPosition().LastSeq
+		last := shale.ShippingOf(w.db).Position().LastSeq
 		ctx, cancel := context.WithCancel(t.Context())
 		b.OnAnswer = func(name string, p []byte, _ int64) {
 			if remotetest.FolderOf(name) == object.SegmentFolder && len(p) > 0 {

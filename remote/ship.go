@@ -83,7 +83,7 @@ func (s *Store) shipAllLocked(ctx context.Context) (shale.LogPosition, error) {
 
 // durable returns the position of the log after a sync, if there is something to sync.
 func (s *Store) durable() (shale.LogPosition, error) {
-	pos := s.db.LogPosition()
+	pos := shale.ShippingOf(s.db).Position()
 	if pos.Written == pos.Synced {
 		return pos, nil
 	}
@@ -91,7 +91,7 @@ func (s *Store) durable() (shale.LogPosition, error) {
 		return pos, fmt.Errorf("remote: ship: %w", local(err))
 	}
 	// The log may be another one by now. Then all of the earlier one is durable.
-	return s.db.LogPosition(), nil
+	return shale.ShippingOf(s.db).Position(), nil
 }
 
 // shipTo ships all up to pos.Synced of log pos.Log. Requires: ship.mu.

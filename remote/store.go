@@ -206,9 +206,9 @@ func (s *Store) fenced(err error) error {
 		return s.Err()
 	}
 	if s.attached {
-		s.db.HoldLogs(0)
+		shale.ShippingOf(s.db).HoldLogs(0)
 	} else {
-		s.db.Fence(err)
+		shale.ShippingOf(s.db).Fence(err)
 	}
 	s.stop()
 	s.release()

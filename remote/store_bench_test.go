@@ -214,7 +214,7 @@ func BenchmarkSegment(b *testing.B) {
 		mustNil(b, s.DB().Put(fmt.Appendf(nil, "key%012d", i), value))
 	}
 	mustNil(b, s.DB().Sync())
-	pos := s.DB().LogPosition()
+	pos := shale.ShippingOf(s.DB()).Position()
 	buf := make([]byte, 0, segmentSize+(1<<20))
 	b.Run("floor", func(b *testing.B) {
 		f, err := s.fs.Open(s.logs.path(pos.Log))

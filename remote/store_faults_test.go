@@ -208,12 +208,14 @@ func (l *faultyLife) tryOpen() error {
 func (l *faultyLife) acknowledged() {
 	l.note()
 	if l.strict {
-		l.shipped = l.s.DB().LogPosition().LastSeq
+		l.shipped = shale.ShippingOf(l.s.DB()).Position().LastSeq
 	}
 }
 
 // note notes the state that the store has now.
-func (l *faultyLife) note() { l.states[l.s.DB().LogPosition().LastSeq] = maps.Clone(l.model) }
+func (l *faultyLife) note() {
+	l.states[shale.ShippingOf(l.s.DB()).Position().LastSeq] = maps.Clone(l.model)
+}
 
 // may fails the test unless an error is nil or may come from a fault.
 func (l *faultyLife) may(err error) {
@@ -282,7 +284,7 @@ func (l *faultyLife) ship() {
 	err := l.s.Ship(l.t.Context())
 	l.may(err)
 	if err == nil {
-		l.shipped = l.s.DB().LogPosition().LastSeq
+		l.shipped = shale.ShippingOf(l.s.DB()).Position().LastSeq
 		if l.random.IntN(3) == 0 || l.calm.Load() {
 			l.restore(l.bucket)
 		}

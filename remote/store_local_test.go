@@ -54,7 +54,7 @@ func TestStore_LocalTrouble(t *testing.T) {
 			}
 		}, true},
 		{"a damaged log", func(t *testing.T, s *Store, _ *faultfs.FS) (func(), func(error) bool) {
-			at := s.DB().LogPosition().Written - 10
+			at := shale.ShippingOf(s.DB()).Position().Written - 10
 			name := flipIn(t, s.fs, "db", ".wal", at)
 			return func() { flipIn(t, s.fs, "db", name, at) }, func(err error) bool {
 				var damage *shale.CorruptionError
@@ -129,7 +129,7 @@ func TestStore_DamagedLog_Reopened(t *testing.T) {
 	put(t, s, model, "a", 10)
 	mustNil(t, s.Ship(t.Context()))
 	put(t, s, model, "b", 10)
-	flipIn(t, fsys, "db", ".wal", s.DB().LogPosition().Written-10)
+	flipIn(t, fsys, "db", ".wal", shale.ShippingOf(s.DB()).Position().Written-10)
 	var damage *shale.CorruptionError
 	if err := s.Ship(t.Context()); !errors.As(err, &damage) {
 		t.Errorf("Ship = %v", err)
@@ -167,7 +167,7 @@ func TestStore_IngestionOnItsWay(t *testing.T) {
 	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
 	s := openStore(t, "db", b, manual(fsys))
 	states := map[uint64]map[string]string{}
-	last := func() uint64 { return s.DB().LogPosition().LastSeq }
+	last := func() uint64 { return shale.ShippingOf(s.DB()).Position().LastSeq }
 	write := func(prefix string, n int) {
 		for i := range n {
 			put(t, s, model, fmt.Sprint(prefix, i), 1)

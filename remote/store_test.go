@@ -150,7 +150,7 @@ func checkTables(t testing.TB, b Bucket, s *Store) {
 	t.Helper()
 	c, err := chain.LoadChain(t.Context(), b, s.id, 0)
 	mustNil(t, err)
-	h, err := s.DB().Hold()
+	h, err := shale.ShippingOf(s.DB()).Hold()
 	mustNil(t, err)
 	defer h.Release()
 	if d := diff(c.State.Tables.Version, h.State().Version); len(d.Added)+len(d.Removed) > 0 {

@@ -259,7 +259,7 @@ func TestStore_LetsLogsGo(t *testing.T) {
 				t.Errorf("attached %v: writers have waited: %v", attached, took)
 			}
 			time.Sleep(time.Minute)
-			if kept := s.DB().HeldLogBytes(); kept > 300<<10 {
+			if kept := shale.ShippingOf(s.DB()).HeldLogBytes(); kept > 300<<10 {
 				t.Errorf("attached %v: %d bytes of logs are kept", attached, kept)
 			}
 			if got := events.kinds(); !slices.Contains(got, EventLetGo) || slices.Contains(got, EventWait) {

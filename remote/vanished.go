@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
@@ -51,7 +52,7 @@ func (s *Store) lookForTables(ctx context.Context) error {
 
 // uploadAgain uploads those tables and sidecars of gone that the store has. Requires: publish.mu.
 func (s *Store) uploadAgain(ctx context.Context, gone map[string]int64) error {
-	h, err := s.db.Hold()
+	h, err := shale.ShippingOf(s.db).Hold()
 	if err != nil {
 		return fmt.Errorf("remote: upload again: %w", local(err))
 	}

@@ -45,7 +45,7 @@ func TestRun_LogsBesideAnIngestion(t *testing.T) {
 			disk := vfs.NewMem()
 			open := func(dir string) *shale.DB {
 				t.Helper()
-				db, err := shale.Open(dir, &shale.Options{FS: disk, HoldLogs: tt.hold, Durability: shale.SyncManual})
+				db, err := shale.Open(dir, &shale.Options{FS: disk, Shipping: shale.ShippingOptions{HoldLogs: tt.hold}, Durability: shale.SyncManual})
 				if err != nil {
 					t.Fatal(err)
 				}

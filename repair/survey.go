@@ -206,7 +206,7 @@ func (s *survey) runs() (runs []run) {
 }
 
 // errObsoleteLog says why a log is no part of the store. Close leaves the logs that a program holds
-// with DB.HoldLogs, so such a file need not be a leftover.
+// with Shipping.HoldLogs, so such a file need not be a leftover.
 var errObsoleteLog = errors.New("all its writes are in tables; only a program that holds logs (HoldLogs) may still need it")
 
 // noteStrays makes findings of the files that nothing names, and of obsolete logs.

@@ -212,7 +212,7 @@ func (s *crowdedStore) round() {
 		return
 	}
 	s.relieve()
-	s.db.HoldLogs(0) // logs that are held may have filled the disk by now
+	shale.ShippingOf(s.db).HoldLogs(0) // logs that are held may have filled the disk by now
 	s.resume()
 	s.check(false, false)
 	if s.db.Err() == nil {

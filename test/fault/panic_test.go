@@ -112,7 +112,7 @@ func (p *panicking) live(seed uint64, inject faultfs.InjectFunc) error {
 	p.mem, p.known, p.maybe = vfs.NewMem(), make(map[string]string), make(map[string]string)
 	p.disk = faultfs.New(p.mem, nil)
 	p.opts = harness.DrawSeeded(p.disk, seed, 0)
-	p.opts.FilterBits, p.opts.HoldLogs, p.opts.OnEvent = 10, 0, func(shale.Event) {}
+	p.opts.FilterBits, p.opts.Shipping.HoldLogs, p.opts.OnEvent = 10, 0, func(shale.Event) {}
 	var err error
 	if p.db, err = shale.Open(harness.Dir, &p.opts); err != nil {
 		return err
@@ -200,7 +200,7 @@ func TestFault_PanicInOpen(t *testing.T) {
 	p.disk = faultfs.New(p.mem, nil)
 	reopen := func(inject faultfs.InjectFunc, readOnly bool) (err error) {
 		p.opts = harness.DrawSeeded(p.disk, seed, 0)
-		p.opts.FilterBits, p.opts.HoldLogs, p.opts.OnEvent, p.opts.ReadOnly = 10, 0, func(shale.Event) {}, readOnly
+		p.opts.FilterBits, p.opts.Shipping.HoldLogs, p.opts.OnEvent, p.opts.ReadOnly = 10, 0, func(shale.Event) {}, readOnly
 		p.disk.Inject(inject)
 		defer p.disk.Inject(nil)
 		return base.Survive(func() error { p.db, err = shale.Open(harness.Dir, &p.opts); return err })

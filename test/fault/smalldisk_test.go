@@ -143,7 +143,7 @@ func (l *smallLife) live(seed uint64) {
 	l.check(t)
 	l.fillUp()
 	l.disk.Resize(l.blocks + 400)
-	l.db.HoldLogs(0) // logs that are held take their room for good
+	shale.ShippingOf(l.db).HoldLogs(0) // logs that are held take their room for good
 	l.goOn(t, 50)
 	if err := l.db.Compact(context.Background(), shale.Range{}); err != nil {
 		t.Errorf("Compact with room: %v\nblocks: %v\n%v", err, l.disk.Files(), l.db.Inspect().RecentEvents())
@@ -321,7 +321,7 @@ func TestSmallDisk_GivesUpWhatItHasReserved(t *testing.T) {
 		if _, kept := harness.LogsOf(s.DB).Spare(); kept == 0 {
 			t.Fatal("no log is kept to be used again")
 		}
-		s.HoldLogs(from)
+		shale.ShippingOf(s.DB).HoldLogs(from)
 		s.leaveRoom(2*800*reservingEntry + littleElse)
 		s.put(800)
 		s.wantFlush()
@@ -334,8 +334,8 @@ func TestSmallDisk_GivesUpTheRestOfASealedLog(t *testing.T) {
 	for _, spare := range []bool{true, false} { // the next log finds room in a file that is used again, or finds none
 		s := newReserving(t)
 		logs := harness.LogsOf(s.DB)
-		begun := s.LogPosition().Log
-		for s.LogPosition().Log == begun {
+		begun := shale.ShippingOf(s.DB).Position().Log
+		for shale.ShippingOf(s.DB).Position().Log == begun {
 			s.put(1)
 			if s.n == 700 { // the log that comes next has all reserved
 				testenv.WaitFor(t, "the next log to be prepared", func() bool { prepared, _ := logs.Spare(); return prepared })
@@ -356,7 +356,7 @@ func TestSmallDisk_GivesUpTheRestOfASealedLog(t *testing.T) {
 func TestSmallDisk_HeldLogsTakeTheirRoom(t *testing.T) {
 	testenv.CheckLeaks(t)
 	disk := smalldisk.New(vfs.NewMem(), 500)
-	opts := shale.Options{FS: disk, MemtableSize: 64 << 10, HoldLogs: 1, OnEvent: func(shale.Event) {}}
+	opts := shale.Options{FS: disk, MemtableSize: 64 << 10, Shipping: shale.ShippingOptions{HoldLogs: 1}, OnEvent: func(shale.Event) {}}
 	var db *shale.DB
 	put := func(i int) error { return db.Put([]byte("key"), fmt.Appendf(make([]byte, 0, 1000), "%01000d", i)) }
 	n := 0
@@ -387,7 +387,7 @@ func TestSmallDisk_HeldLogsTakeTheirRoom(t *testing.T) {
 			t.Errorf("the logs have %d blocks, want all that was written, %d at least", logs, least)
 		}
 	}
-	db.HoldLogs(0)
+	shale.ShippingOf(db).HoldLogs(0)
 	testenv.WaitFor(t, "writes to go on by themselves", func() bool { return put(n) == nil })
 	harness.WantClose(t, db)
 }

@@ -52,7 +52,7 @@ func (l *Life) Follow() error {
 		return err
 	}
 	// The numbers of a group that was refused are used up, which the manifest says after Resume.
-	if want := l.DB.LogPosition().LastSeq; seq != want && (seq < want || l.gate.Refused.Load() == 0) {
+	if want := shale.ShippingOf(l.DB).Position().LastSeq; seq != want && (seq < want || l.gate.Refused.Load() == 0) {
 		return fmt.Errorf("advance shows number %d, the store has %d", seq, want)
 	}
 	if err := l.Model.Now().Diff(has); err != nil {

@@ -88,7 +88,7 @@ func (l *Life) chance(s Step) *rand.Rand {
 
 // armGate draws whether a step has one of its groups refused. Without a gate, nothing is.
 func (l *Life) armGate(r *rand.Rand) {
-	if l.Opts.CommitGate != nil && !l.Trusting && r.IntN(12) == 0 {
+	if l.Opts.Shipping.Gate != nil && !l.Trusting && r.IntN(12) == 0 {
 		l.gate.Refuse(1+r.Int64N(3), DrawRefusal(r))
 	}
 }
@@ -116,7 +116,7 @@ func (l *Life) refused(r *rand.Rand) error {
 		configs := CrashConfigs(r.Uint64())
 		return l.Crash(configs[r.IntN(len(configs))])
 	case 2:
-		l.DB.Fence(errors.New("another writer"))
+		shale.ShippingOf(l.DB).Fence(errors.New("another writer"))
 		fallthrough
 	case 3:
 		return l.closeRefused()

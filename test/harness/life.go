@@ -75,8 +75,8 @@ func (l *Life) Open() error {
 	l.opened++
 	l.FS = faultfs.New(l.Mem, l.Inject)
 	l.Opts.FS = moodyFS{l.FS}
-	if l.Opts.CommitGate != nil {
-		l.Opts.CommitGate = l.gate.Over(l.Opts.CommitGate)
+	if l.Opts.Shipping.Gate != nil {
+		l.Opts.Shipping.Gate = l.gate.Over(l.Opts.Shipping.Gate)
 	}
 	db, err := shale.Open(Dir, &l.Opts)
 	if err != nil {
@@ -287,7 +287,7 @@ func (l *Life) Abandon() {
 // in the making, so it waits for that. It lets go of the logs that the program holds.
 func Strays(db *shale.DB, fs vfs.FS, dir string) error {
 	var err error
-	db.HoldLogs(0)
+	shale.ShippingOf(db).HoldLogs(0)
 	for range 2000 {
 		if err = straysNow(db, fs, dir); err == nil {
 			return nil

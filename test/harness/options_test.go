@@ -37,8 +37,8 @@ func testDraw(t *testing.T, draw func(r *rand.Rand, fs vfs.FS) shale.Options) {
 			default:
 				seen[name][fmt.Sprint(at)] = true
 			}
-			if name == "testing" {
-				walk("testing.", of.Field(i))
+			if slices.Contains([]string{"Shipping", "Tuning", "testing"}, name) {
+				walk(name+".", of.Field(i))
 			}
 		}
 	}

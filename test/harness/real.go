@@ -195,10 +195,10 @@ func (r *Real) Compact(rng shale.Range) error {
 }
 func (r *Real) HoldLogs(last int) {
 	from := uint64(0)
-	if log := int64(r.DB.LogPosition().Log); last > 0 {
+	if log := int64(shale.ShippingOf(r.DB).Position().Log); last > 0 {
 		from = uint64(max(1, log-int64(last)+1))
 	}
-	r.DB.HoldLogs(from)
+	shale.ShippingOf(r.DB).HoldLogs(from)
 }
 func (r *Real) Verify() error { return r.note(r.DB.Verify(context.Background())) }
 

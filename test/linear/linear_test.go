@@ -125,7 +125,7 @@ func (w *world) cutEpoch(r *rand.Rand, n int) error {
 		at := 1 + r.Int64N(int64(2<<r.IntN(8)))
 		cause := []error{syscall.EIO, syscall.EIO, syscall.ENOSPC}[r.IntN(3)]
 		var logs atomic.Int64
-		if w.opts.CommitGate != nil && r.IntN(4) > 0 {
+		if w.opts.Shipping.Gate != nil && r.IntN(4) > 0 {
 			w.gate.Refuse(at, harness.DrawRefusal(r))
 			at = 0 // the disk does not fail
 		}

@@ -114,8 +114,8 @@ func (w *world) open(r *rand.Rand) (err error) {
 	if r.IntN(2) == 0 {
 		w.opts.Tuning.FilterPrefix = shale.FixedPrefix(1) // that of the keys
 	}
-	if w.opts.CommitGate != nil {
-		w.opts.CommitGate = w.gate.Over(w.opts.CommitGate)
+	if w.opts.Shipping.Gate != nil {
+		w.opts.Shipping.Gate = w.gate.Over(w.opts.Shipping.Gate)
 	}
 	w.drawn = append(w.drawn, harness.OptionsText(&w.opts))
 	w.db, err = shale.Open(harness.Dir, &w.opts)

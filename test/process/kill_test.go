@@ -65,7 +65,7 @@ func killChild(dir string, seed, run uint64) error {
 	o.LockTimeout = 5 * time.Second
 	gate := killGate{r: rand.New(rand.NewPCG(seed, run<<8|0xff))}
 	gate.refuseLater()
-	o.CommitGate = gate.Over(o.CommitGate)
+	o.Shipping.Gate = gate.Over(o.Shipping.Gate)
 	db, err := shale.Open(dir, &o)
 	if err != nil {
 		return fmt.Errorf("the child's Open: %w", err)

@@ -44,7 +44,7 @@ func (s *session) options(r *rand.Rand, fs vfs.FS) shale.Options {
 	o := harness.DrawScaled(r, fs)
 	o.LockTimeout = 10 * time.Second // a child that is killed lets go of its lock a moment later
 	o.OnEvent = s.event
-	o.HoldLogs = 0 // the session bounds the bytes of all files
+	o.Shipping.HoldLogs = 0 // the session bounds the bytes of all files
 	return o
 }
 

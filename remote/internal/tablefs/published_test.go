@@ -47,7 +47,7 @@ func publishTables(t testing.TB, n int, opts shale.Options) *published {
 		}
 	}
 	mustNil(t, db.Compact(t.Context(), shale.Range{}))
-	hold, err := db.Hold()
+	hold, err := shale.ShippingOf(db).Hold()
 	mustNil(t, err)
 	defer hold.Release()
 	p.version, p.storeID = hold.State().Version, hold.State().StoreID

@@ -133,7 +133,7 @@ type attached struct {
 // open opens a state's store, and begins its backup in the background.
 func (b *backups) open(dir string, o *shale.Options) (*shale.DB, func() error, error) {
 	plain := *o
-	plain.HoldLogs = remote.LogsToHold(o.FS, dir)
+	plain.Shipping.HoldLogs = remote.LogsToHold(o.FS, dir)
 	db, err := shale.Open(dir, &plain)
 	if err != nil {
 		return nil, nil, err
@@ -235,7 +235,7 @@ func (b *backups) status() (s *remote.Status, kept int64, err error) {
 		return nil, 0, errors.New("the state is not open")
 	}
 	is := now.is.Load()
-	kept = now.db.HeldLogBytes()
+	kept = shale.ShippingOf(now.db).HeldLogBytes()
 	if is.store == nil {
 		return nil, kept, is.err
 	}

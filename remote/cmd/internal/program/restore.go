@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote"
 	"github.com/shaledb/shale/remote/s3"
@@ -67,7 +68,7 @@ func promote(c *call) (int, error) {
 	if err != nil {
 		return failed, err
 	}
-	seq := s.DB().LogPosition().LastSeq
+	seq := shale.ShippingOf(s.DB()).Position().LastSeq
 	if err := s.Close(); err != nil {
 		return failed, err
 	}
