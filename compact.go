@@ -181,7 +181,7 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 func (db *DB) installPlan(edit *manifest.Edit, opened []*tree.Table, e *Event) error {
 	c := db.tree.Begin()
 	defer c.End()
-	if err := c.Log(edit, opened, nil, db.filters.Epoch); err != nil {
+	if err := c.Log(edit, opened, nil); err != nil {
 		return err
 	}
 	// The counters grow before readers see the version. Metrics loads the view first,

@@ -195,7 +195,7 @@ func (db *DB) installFlush(imm *memqueue.Immutable, out []*tree.Table) error {
 	db.mems.Raise(imm.Mem.LastSeq())
 	e := db.tree.Begin()
 	defer e.End()
-	if err := e.Log(edit, out, nil, db.filters.Epoch); err != nil {
+	if err := e.Log(edit, out, nil); err != nil {
 		return err
 	}
 	// This is done before Flush returns, which waits for the view only. The caller runs the deleter.

@@ -475,11 +475,9 @@ func (f *follower) publish() error {
 	tables := old.Version
 	if next != nil {
 		f.next = nil
-		e.Take(next, db.filters.Epoch)
+		e.Take(next)
 		tables = e.Next
-		done := db.filters.Changing()
 		next.UseFilters()
-		done()
 	}
 	v := db.mems.Begin(tables)
 	v.Mem, v.Imms = f.Mem, f.Imms

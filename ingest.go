@@ -239,7 +239,7 @@ func (g *ingestion) install() (level int, err error) {
 	edit := &manifest.Edit{MinLog: minLog, LastSeq: seq, Added: addedTables(plan.To, run, g.sink.tables)}
 	e := db.tree.Begin()
 	defer e.End()
-	if err := e.Log(edit, g.sink.tables, nil, db.filters.Epoch); err != nil {
+	if err := e.Log(edit, g.sink.tables, nil); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrIngestInDoubt, err) // the torn manifest may have the edit
 	}
 	g.done = true

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -249,7 +248,7 @@ func (db *DB) Metrics() Metrics {
 	// The view comes before the counters: flushes and compactions that it shows were
 	// counted before it was published.
 	if v := db.mems.Acquire(); v != nil {
-		addView(&m, v, db.filters.Epoch(), db.filters.Loading())
+		addView(&m, v, db.filters.Loading())
 		m.CompactionDebt = compaction.Debt(v.Meta, db.planOptions())
 		db.tree.Release(v.Version)
 	}
@@ -274,11 +273,9 @@ func (db *DB) Metrics() Metrics {
 	return m
 }
 
-// addView adds the shape of the view: memtables, levels and runs. It looks at sums over the
-// tables of runs, and not at all tables: a store may have 100,000 of them. epoch is that of
-// the resident filters, and loading says that some are still being read. Requires: m.Levels has
-// all levels.
-func addView(m *Metrics, v *memqueue.View, epoch uint64, loading bool) {
+// addView adds the shape of the view: memtables, levels and runs. loading says that some of
+// its filters are still being read. Requires: m.Levels has all levels.
+func addView(m *Metrics, v *memqueue.View, loading bool) {
 	add := func(mem *memtable.Memtable) {
 		m.MemtableMemory += mem.Size() + mem.FilterSize()
 		m.MemtableBytes += mem.Size()
@@ -289,7 +286,7 @@ func addView(m *Metrics, v *memqueue.View, epoch uint64, loading bool) {
 		add(imm.Mem)
 	}
 	var keys [NumLevels]uint64
-	estimates := v.Estimates(func(known tree.Estimates) tree.Estimates { return estimate(v, known, loading) })
+	estimates := v.Estimates(func() tree.Estimates { return estimate(v, loading) })
 	m.LiveBytes = compaction.SumLive(v.Meta, estimates.LiveShares)
 	for i, r := range v.Runs {
 		l := &m.Levels[r.Level]
@@ -300,12 +297,12 @@ func addView(m *Metrics, v *memqueue.View, epoch uint64, loading bool) {
 		l.Entries += sums.Entries
 		l.Tombstones += sums.Tombstones
 		keys[r.Level] += max(sums.Keys, uint64(sums.Tables))
-		indexes, filters := r.Memory(epoch)
-		m.IndexMemory += indexes
-		m.IndexOnDisk += r.IndexOnDisk(epoch)
-		m.FilterMemory += filters
-		l.FilterBytes += filters
-		fpr := r.PredictedFPR(epoch)
+		memory := r.Memory()
+		m.IndexMemory += memory.Indexes
+		m.IndexOnDisk += memory.IndexOnDisk
+		m.FilterMemory += memory.Filters
+		l.FilterBytes += memory.Filters
+		fpr := r.PredictedFPR()
 		l.PredictedFPR += fpr
 		l.KeyShare += fpr * estimates.KeyShares[i]
 	}
@@ -319,8 +316,8 @@ func addView(m *Metrics, v *memqueue.View, epoch uint64, loading bool) {
 }
 
 // estimate estimates which share of the bytes of each run is live, and which share of the keys the
-// run spans. known are the estimates of the last runs.
-func estimate(v *memqueue.View, known tree.Estimates, loading bool) tree.Estimates {
+// run spans.
+func estimate(v *memqueue.View, loading bool) tree.Estimates {
 	e := tree.Estimates{Partial: loading}
 	mayHold := func(run int, key []byte) (bool, float64) { return v.Runs[run].MayHold(key) }
 	sample := func(run, table, n int) [][]byte {
@@ -328,21 +325,15 @@ func estimate(v *memqueue.View, known tree.Estimates, loading bool) tree.Estimat
 		e.Partial = e.Partial || later
 		return keys
 	}
-	e.LiveShares = compaction.LiveShares(v.Meta, mayHold, sample, known.LiveShares)
+	e.LiveShares = compaction.LiveShares(v.Meta, mayHold, sample)
 	runs := make([]filterplan.KeyRun, len(v.Runs))
 	for i, r := range v.Runs {
 		runs[i] = r
 	}
 	spread := filterplan.NewKeySpread(runs)
-	e.Largest = len(runs) - max(0, slices.IndexFunc(runs, spread.Of))
-	fresh := len(v.Runs) - len(known.KeyShares)
-	if e.Largest != known.Largest || e.Largest > len(known.KeyShares) {
-		fresh, known.KeyShares = len(v.Runs), nil // the shares were those in another largest run
-	}
-	for _, r := range v.Runs[:fresh] {
+	for _, r := range v.Runs {
 		e.KeyShares = append(e.KeyShares, spread.Share(r))
 	}
-	e.KeyShares = append(e.KeyShares, known.KeyShares...)
 	return e
 }
 

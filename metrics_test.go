@@ -229,42 +229,6 @@ func TestMetrics_SpaceAmp(t *testing.T) {
 	}
 }
 
-// TestMetrics_KeyShareWithoutTheLargestRun has a run whose share was estimated in a larger run, which
-// lies elsewhere and then goes. The run that stays has not changed, but is the largest one now.
-func TestMetrics_KeyShareWithoutTheLargestRun(t *testing.T) {
-	db := openTest(t, &Options{CompactionWorkers: -1, Durability: SyncManual, FS: vfs.NewMem()})
-	share := func() float64 { return db.Metrics().Levels[NumLevels-1].KeyShare }
-	compact := func() {
-		if err := db.Compact(context.Background(), Range{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := range 100 {
-		mustPut(t, db, fmt.Sprintf("a%03d", i), "value")
-	}
-	compact()
-	if got := share(); got != 1 {
-		t.Fatalf("the only run has %v of the keys, want all", got)
-	}
-	for i := range 1000 {
-		mustPut(t, db, fmt.Sprintf("b%03d", i), "value")
-	}
-	mustFlush(t, db)
-	if got := share(); got != 0 {
-		t.Fatalf("beside a larger run, the run has %v of the keys, want none", got)
-	}
-	for i := range 1000 {
-		mustDelete(t, db, fmt.Sprintf("b%03d", i))
-	}
-	compact()
-	if tables := len(db.Inspect().Tables()); tables != 1 {
-		t.Fatalf("there are %d tables, want the first one only", tables)
-	}
-	if got := share(); got != 1 {
-		t.Errorf("the only run has %v of the keys, want all", got)
-	}
-}
-
 // The bytes and syncs of logs are neither lost nor counted twice when one log follows another. At
 // every operation on a log they are at least what they were before.
 func TestMetrics_LogsOnlyGrow(t *testing.T) {

@@ -347,16 +347,14 @@ func (db *DB) installFilters(made []*newFilter) (done []*newFilter, err error) {
 	if len(done) == 0 {
 		return nil, nil
 	}
-	if err := e.Log(edit, nil, sidecars, db.filters.Epoch); err != nil {
+	if err := e.Log(edit, nil, sidecars); err != nil {
 		return nil, err
 	}
 	// The tables stay the same, so lookups under way may ask the one filter or the
 	// other. Both know all keys of the table.
-	changed := db.filters.Changing()
 	for _, m := range done {
 		m.table.UseSidecar(m.sidecar, m.filter)
 	}
-	changed()
 	old := db.mems.End(db.mems.Begin(e.Next))
 	db.installed(e, old)
 	return done, nil

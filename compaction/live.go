@@ -28,11 +28,8 @@ type Sample func(run, table, n int) [][]byte
 //
 // Of a run of more than liveSamples tables, and of more older runs than liveRuns, it looks at as
 // many. So it takes the same time for a run of any length.
-//
-// known are the last results, as far as the caller knows them: what is live in a run depends
-// only on the run and on those behind it.
-func LiveShares(v *manifest.Version, holds Holds, sample Sample, known []float64) []float64 {
-	shares, _ := liveShares(v, holds, sample, known)
+func LiveShares(v *manifest.Version, holds Holds, sample Sample) []float64 {
+	shares, _ := liveShares(v, holds, sample)
 	return shares
 }
 
@@ -57,7 +54,7 @@ const (
 )
 
 // liveShares is LiveShares. asked is how often it has called holds.
-func liveShares(v *manifest.Version, holds Holds, sample Sample, known []float64) (shares []float64, asked int) {
+func liveShares(v *manifest.Version, holds Holds, sample Sample) (shares []float64, asked int) {
 	l := liveness{sample: sample}
 	for level := range v.Levels {
 		for i := range v.Levels[level].Runs {
@@ -65,10 +62,10 @@ func liveShares(v *manifest.Version, holds Holds, sample Sample, known []float64
 		}
 	}
 	l.holds = func(run int, key []byte) (bool, float64) { asked++; return holds(run, key) }
-	for i := range len(l.runs) - len(known) {
+	for i := range l.runs {
 		shares = append(shares, l.share(i))
 	}
-	return append(shares, known...), asked
+	return shares, asked
 }
 
 // A liveness is an estimate of LiveShares under way.

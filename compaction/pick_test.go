@@ -183,7 +183,7 @@ func TestPick(t *testing.T) {
 				for level := range v.Levels {
 					sum += v.Bytes(level)
 				}
-				return fmt.Sprintf("%d of %d", SumLive(v, LiveShares(v, between(v), none, nil)), sum)
+				return fmt.Sprintf("%d of %d", SumLive(v, LiveShares(v, between(v), none)), sum)
 			case "scores":
 				s := shapeOf(v, o.withDefaults(), &busy)
 				var b strings.Builder

@@ -77,9 +77,6 @@ func keysOf(r KeyRun, i int) float64 {
 	return float64(max(keys, 1))
 }
 
-// Of reports whether r is the run that s knows the keys from.
-func (s KeySpread) Of(r KeyRun) bool { return s.run == r }
-
 // Share returns about which share of the keys lies in the ranges of r's tables.
 func (s KeySpread) Share(r KeyRun) float64 {
 	if s.run == nil || r == s.run {

@@ -3,8 +3,8 @@ package residency
 
 import (
 	"context"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale/internal/base"
@@ -34,8 +34,7 @@ type Filters struct {
 	// is constant after Open; nil: Open has left nothing.
 	loaded    chan struct{}
 	endOfLoad sync.Once
-	mu        lockorder.Mutex[lockorder.Filters] // held during each change of what is resident
-	epoch     atomic.Uint64                      // incremented before and after each change: see tree.FilterSum
+	mu        lockorder.Mutex[lockorder.Filters] // held while filters and indexes are released or read
 
 	// unread has the tables whose filters, and those whose indexes, could not be read, each with
 	// the round in which that was tried last. A round ends when nothing is left that was not
@@ -146,10 +145,6 @@ func (f *Filters) BeginRebuild(ctx context.Context) (end func(), err error) {
 	}
 }
 
-// Epoch returns the current epoch. A value that was computed from
-// the resident filters is valid as long as the epoch stays the same.
-func (f *Filters) Epoch() uint64 { return f.epoch.Load() }
-
 // Adjust makes the resident filters and indexes of v fit their budgets, and then reads those
 // for which there is room. It reads about adjustBytes, and reports whether there is more to
 // read. What it could not read is left to Loop. Requires: the caller holds v's files.
@@ -195,63 +190,27 @@ func (f *Filters) budgetOf(v *tree.Version) int64 {
 // filters go first. Whole filters go only if that is not enough and the budget is
 // strict. Both times it begins with the deepest level: most of the memory is there,
 // and a byte of filter saves more reads in the levels above. Requires: mu is held.
-//
-// If nothing can be released, it visits no table and changes nothing. That is so after
-// each flush if small tables have filters of the smallest size, which are above the budget.
 func (f *Filters) fitLocked(v *tree.Version) {
-	epoch := f.epoch.Load()
-	excess := v.FilterMemory(epoch) - f.budgetOf(v)
-	if excess <= 0 {
-		return
+	excess := v.FilterMemory() - f.budgetOf(v)
+	excess -= releaseFrom(v, excess, 2, (*sstable.Reader).DropSecondUnit)
+	if f.env.Limited {
+		releaseFrom(v, excess, 1, (*sstable.Reader).DropFilter)
 	}
-	sums := make([]tree.Sums, len(v.Runs))
-	for i, r := range v.Runs {
-		sums[i] = r.Sums(epoch)
-	}
-	var done func() // nil: nothing has changed
-	releases := []release{
-		{(*sstable.Reader).DropSecondUnit, 2, func(s tree.FilterSum) int { return s.Double }},
-		{(*sstable.Reader).DropFilter, 1, func(s tree.FilterSum) int { return s.Filters }},
-	}
-	if !f.env.Limited {
-		releases = releases[:1]
-	}
-	for _, release := range releases {
-		for i := len(sums) - 1; i >= 0 && excess > 0; i-- {
-			if release.possible(sums[i].Filters) > 0 && done == nil {
-				done = f.Changing()
+}
+
+// releaseFrom calls drop for filters of v that have so many units in memory, until enough bytes
+// are free or there is nothing left to release. It returns how many bytes are free.
+func releaseFrom(v *tree.Version, enough int64, units int, drop func(*sstable.Reader) bool) (freed int64) {
+	for _, r := range slices.Backward(v.Runs) {
+		for _, t := range r.Tables {
+			if freed >= enough {
+				return freed
 			}
-			excess -= release.from(v.Runs[i].Tables, &sums[i], excess)
-		}
-	}
-	if done == nil {
-		return
-	}
-	done()
-	// The sums are right if no one else has changed filters meanwhile.
-	if f.epoch.Load() == epoch+2 {
-		for i := range sums {
-			sums[i].Keep(epoch + 2)
-		}
-	}
-}
-
-// A release is a way to free memory of filters.
-type release struct {
-	of       func(*sstable.Reader) bool
-	units    int                      // that a filter needs in memory so that it frees something
-	possible func(tree.FilterSum) int // the number of tables of a run for which it frees something
-}
-
-// from releases filters of tables, which are those of one run, until enough bytes are free
-// or there is nothing left to release. It returns how many bytes are free.
-func (r release) from(tables []*tree.Table, sums *tree.Sums, enough int64) (freed int64) {
-	for _, t := range tables {
-		if freed >= enough || r.possible(sums.Filters) == 0 {
-			break
-		}
-		if f := t.Filter(); f != nil && f.Units() >= r.units {
-			freed -= sums.Change(t, func() { r.of(t.Reader) })
+			if f := t.Filter(); f != nil && f.Units() >= units {
+				before := t.FilterMemory()
+				drop(t.Reader)
+				freed += before - t.FilterMemory()
+			}
 		}
 	}
 	return freed
@@ -267,7 +226,7 @@ func (f *Filters) restoreLocked(v *tree.Version) (more bool) {
 		return false
 	}
 	budget := f.budgetOf(v)
-	room := budget - budget/16 - v.FilterMemory(f.epoch.Load())
+	room := budget - budget/16 - v.FilterMemory()
 	if room <= 0 { // as after most flushes of a store whose filters take all of the budget
 		return false
 	}
@@ -278,9 +237,6 @@ func (f *Filters) restoreLocked(v *tree.Version) (more bool) {
 	read := int64(0)
 	for _, firstUnit := range []bool{true, false} {
 		for _, r := range v.Runs {
-			if sum, known := r.FilterSum(f.epoch.Load()); known && sum.Short == 0 {
-				continue
-			}
 			for _, t := range r.Tables {
 				need := t.MissingFilter(firstUnit)
 				if need <= 0 {
@@ -313,7 +269,6 @@ func (f *Filters) restoreLocked(v *tree.Version) (more bool) {
 // restoreTable reads t's filter again. If that is damaged, it marks
 // the filter as lost, so that it is not tried again.
 func (f *Filters) restoreTable(t *tree.Table, firstUnit bool) failure {
-	defer f.Changing()()
 	lost, err := t.Reader.LoadFilter(firstUnit)
 	if lost {
 		t.FilterLost.Store(true)
@@ -342,10 +297,4 @@ func (f *Filters) Reload(v *tree.Version) (filters int) {
 		}
 	}
 	return filters
-}
-
-// Changing is called before the resident filters change. The caller calls done afterwards.
-func (f *Filters) Changing() (done func()) {
-	f.epoch.Add(1)
-	return func() { f.epoch.Add(1) }
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -211,7 +210,6 @@ func TestFilters_Unreadable(t *testing.T) {
 				w.budget.Store(room)
 				w.Adjust(w.v)
 				w.v.Runs[0].Tables[0].Reader.DropFilter()
-				w.Changing()()
 			}
 			healthy.Adjust(healthy.v)
 			w.fail(cause)
@@ -259,7 +257,6 @@ func TestFilters_LoopTriesAgain(t *testing.T) {
 		for t := range w.v.Tables() {
 			t.Reader.DropFilter()
 		}
-		w.Changing()()
 		w.fail(errBroken)
 		w.FitSoon(w.v)
 		synctest.Wait()
@@ -309,78 +306,5 @@ func TestFilters_Loop(t *testing.T) {
 	<-ended
 	if n := w.held.Load(); n != 0 {
 		t.Errorf("%d references are left", n)
-	}
-}
-
-// A sum is valid until something changes. It is never valid if it was taken during a change.
-func TestFilters_Epoch(t *testing.T) {
-	w := newFilterWorld(t, true)
-	known := func() bool {
-		_, known := w.v.Runs[0].FilterSum(w.epoch.Load())
-		return known
-	}
-	if known() {
-		t.Error("a sum is known that nobody took")
-	}
-	if got := w.v.FilterMemory(w.epoch.Load()); got != w.bytes() || !known() {
-		t.Errorf("the sum is %d, want %d; known afterwards: %v", got, w.bytes(), known())
-	}
-	done := w.Changing()
-	if known() {
-		t.Error("a sum from before a change is known during it")
-	}
-	w.v.FilterMemory(w.epoch.Load())
-	done()
-	if known() {
-		t.Error("a sum from within a change is known after it")
-	}
-}
-
-// If nothing can be released, and there is no room for more, no table is looked at, and the
-// sums stay valid.
-func TestFilters_NothingToDo(t *testing.T) {
-	w := newFilterWorld(t, false)
-	w.budget.Store(0)
-	w.FitSoon(w.v) // releases all second units
-	w.want("without a budget", 1, 1, 1, 1, 1, 1)
-	epoch := w.epoch.Load()
-	for _, r := range w.v.Runs {
-		clear(r.Tables) // who looks at one now, panics
-	}
-	for range 3 {
-		w.FitSoon(w.v)
-		w.Adjust(w.v)
-	}
-	if got := w.epoch.Load(); got != epoch {
-		t.Errorf("epoch %d after calls that had nothing to do, want %d", got, epoch)
-	}
-}
-
-// Filters that are released for a flush do not make the sums over all tables unknown.
-func TestFilters_SumsFollow(t *testing.T) {
-	w := newFilterWorld(t, true)
-	all := w.bytes()
-	for i := 20; i >= 0; i-- {
-		w.budget.Store(all * int64(i) / 20)
-		for _, r := range w.v.Runs {
-			r.PredictedFPR(w.epoch.Load()) // as Metrics does
-		}
-		w.FitSoon(w.v)
-		epoch := w.epoch.Load()
-		got := make([]float64, len(w.v.Runs))
-		for i, r := range w.v.Runs {
-			if _, known := r.FilterSum(epoch); !known {
-				t.Fatalf("budget %d of 20: the sum of run %d is not known", i, i)
-			}
-			got[i] = r.PredictedFPR(epoch)
-		}
-		if sum := w.v.FilterMemory(epoch); sum != w.bytes() {
-			t.Errorf("budget %d of 20: the sums are %d bytes, want %d", i, sum, w.bytes())
-		}
-		for i, r := range w.v.Runs {
-			if want := r.PredictedFPR(epoch + 1); math.Abs(got[i]-want) > 1e-9 { // from all tables
-				t.Errorf("budget %d of 20: run %d lets pass %v, want %v", i, i, got[i], want)
-			}
-		}
 	}
 }

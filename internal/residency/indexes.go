@@ -20,12 +20,11 @@ func (f *Filters) fitIndexesLocked(v *tree.Version) {
 	if limit == 0 {
 		return
 	}
-	excess := v.IndexMemory(f.epoch.Load()) - limit
+	excess := v.IndexMemory() - limit
 	if excess <= 0 {
 		return
 	}
 	excess += limit / 16
-	defer f.Changing()()
 	for _, r := range slices.Backward(v.Runs) {
 		for _, t := range slices.Backward(r.Tables) {
 			if excess <= 0 {
@@ -44,7 +43,7 @@ func (f *Filters) fitIndexesLocked(v *tree.Version) {
 func (f *Filters) restoreIndexesLocked(v *tree.Version) (more bool) {
 	room := int64(math.MaxInt64)
 	if limit := f.env.IndexLimit; limit > 0 {
-		room = max(0, limit-limit/16-v.IndexMemory(f.epoch.Load()))
+		room = max(0, limit-limit/16-v.IndexMemory())
 	}
 	all := f.missing(v, indexes, room)
 	f.load(all.first(adjustBytes), indexes, restoreIndex)

@@ -64,7 +64,6 @@ func TestIndexes_Order(t *testing.T) {
 	}
 	table := w.v.Runs[1].Tables[0]
 	table.Reader.DropIndex()
-	w.Changing()()
 	w.fail(errBroken)
 	for range 3 {
 		w.beginRound()
@@ -84,7 +83,6 @@ func TestIndexes_Order(t *testing.T) {
 		t.Errorf("an index that can be read again is not in memory; told of %d tables", len(lost))
 	}
 	table.Reader.DropIndex()
-	w.Changing()()
 	w.fail(damage)
 	w.Adjust(w.v)
 	w.fail(nil)
@@ -100,7 +98,6 @@ func TestIndexes_Closing(t *testing.T) {
 	w := newFilterWorld(t, false)
 	w.budget.Store(1 << 40)
 	w.v.Runs[0].Tables[0].Reader.DropIndex()
-	w.Changing()()
 	w.closed.Store(true)
 	w.Adjust(w.v)
 	if w.indexed()[0] {

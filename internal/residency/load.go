@@ -18,21 +18,18 @@ const loaders = 8
 
 // A kind of what a table has in memory: filters or indexes.
 type kind struct {
-	of      int                          // its place in Filters.unread
-	missing func(t *tree.Table) int64    // bytes that are not in memory, and are not damaged
-	short   func(sum tree.FilterSum) int // tables of a run of which bytes are missing
+	of      int                       // its place in Filters.unread
+	missing func(t *tree.Table) int64 // bytes that are not in memory, and are not damaged
 }
 
 var (
 	filters = kind{
 		of:      0,
 		missing: func(t *tree.Table) int64 { return t.MissingFilter(false) },
-		short:   func(sum tree.FilterSum) int { return sum.Short },
 	}
 	indexes = kind{
 		of:      1,
 		missing: (*tree.Table).MissingIndex,
-		short:   func(sum tree.FilterSum) int { return sum.Unindexed },
 	}
 )
 
@@ -45,13 +42,10 @@ type list struct {
 }
 
 // missing lists the tables of v of which something is missing, as long as that is no more than
-// room bytes. It passes over runs that are known to lack nothing. What could not be
-// read in this round is not in the list, but keeps its room: no deeper run may take that.
+// room bytes. What could not be read in this round is not in the list, but keeps its room: no
+// deeper run may take that.
 func (f *Filters) missing(v *tree.Version, k kind, room int64) (l list) {
 	for _, r := range v.Runs {
-		if sum, known := r.FilterSum(f.epoch.Load()); known && k.short(sum) == 0 {
-			continue
-		}
 		for _, t := range r.Tables {
 			need := k.missing(t)
 			if need <= 0 {
@@ -86,7 +80,6 @@ func (f *Filters) load(tables []*tree.Table, k kind, restore func(*tree.Table) f
 	if len(tables) == 0 {
 		return
 	}
-	defer f.Changing()()
 	failures := make([]failure, len(tables))
 	var next atomic.Int64
 	var wg sync.WaitGroup

@@ -97,21 +97,21 @@ type departure struct {
 	sidecar base.FileNum // of the sidecar; 0: there was none
 }
 
-// departures returns which tables of left, and which of their sidecars, the next version does not
-// have. anew has the tables that the next version has in another place or with another sidecar.
-func departures(left, anew []placed) []departure {
-	now := make(map[base.FileNum]*manifest.Table, len(anew))
-	for _, p := range anew {
-		now[p.meta.Num] = p.meta
+// departures returns which tables of removed, and which of their sidecars, the next version does
+// not have. added has the tables that the next version has in another place or with another sidecar.
+func departures(removed, added []runTable) []departure {
+	now := make(map[base.FileNum]*manifest.Table, len(added))
+	for _, t := range added {
+		now[t.meta.Num] = t.meta
 	}
 	var all []departure
-	for _, p := range left {
+	for _, t := range removed {
 		var d departure
-		m := now[p.meta.Num]
+		m := now[t.meta.Num]
 		if m == nil {
-			d.table = p.table
+			d.table = t.table
 		}
-		if s := p.meta.Sidecar; s != nil && (m == nil || m.Sidecar == nil || m.Sidecar.Num != s.Num) {
+		if s := t.meta.Sidecar; s != nil && (m == nil || m.Sidecar == nil || m.Sidecar.Num != s.Num) {
 			d.sidecar = s.Num
 		}
 		if d != (departure{}) {

@@ -1,29 +1,20 @@
 package tree
 
 import (
-	"sync/atomic"
-
 	"github.com/shaledb/shale/internal/keys"
 	"github.com/shaledb/shale/manifest"
 )
 
 // A Run is a sorted list of tables with disjoint key ranges, in a form that
-// makes point lookups fast. It does not change, except for filters and foreseen.
+// makes point lookups fast. It does not change.
 type Run struct {
 	Level  int
 	Nth    int      // index of the run in its level; 0 is the newest
 	Tables []*Table // in the order of keys
 	Keys   uint64   // number of keys in all tables
 
-	id      uint64            // in the manifest
-	metas   []*manifest.Table // the manifest's descriptions of the tables, with their sidecars
-	changed int               // number of tables that have come, or left the run of the version before
-
-	// filters is the last sum of the resident filters. It is nil if none
-	// was taken, and out of date if its epoch is not the current one.
-	filters atomic.Pointer[FilterSum]
-	// foreseen is the same for false positives. It is nil until Metrics asks for it.
-	foreseen atomic.Pointer[foreseen]
+	id    uint64            // in the manifest
+	metas []*manifest.Table // the manifest's descriptions of the tables, with their sidecars
 
 	bounds keys.Ranges
 }

@@ -14,10 +14,10 @@ type Step struct {
 	Opened   []*Table // the tables that were not open before
 	Complete bool     // no filter or index of them is left for later
 
-	tree *Tree
-	meta *manifest.Version
-	come map[base.FileNum]*Table // that are new, or new in their run
-	got  []newSidecar            // beside tables that were open before
+	tree   *Tree
+	meta   *manifest.Version
+	tables map[base.FileNum]*Table // that are new, or new in their run
+	got    []newSidecar            // beside tables that were open before
 }
 
 // A newSidecar is a sidecar that a table has got since it was opened.
@@ -34,13 +34,13 @@ type newSidecar struct {
 //
 // A file that is not there may have been removed by the writer, and a later meta does not have it then.
 // Therefore the result of a Step that fails has what could be opened. failed is such a result, or nil:
-// Step takes over what meta still has of it, and closes the rest. So each attempt opens only what has come
+// Step takes over what meta still has of it, and closes the rest. So each attempt opens only what is new
 // since the one before, and the attempts end, however many tables there are and however slowly they open.
 //
 // The writer never gives the number of a table to another one. So a table of the same number
 // that is another one shows that the directory holds another store now: base.ErrReplaced.
 func (t *Tree) Step(failed *Step, meta *manifest.Version, how Loading, bad func(*Table, error)) (*Step, error) {
-	s := &Step{tree: t, meta: meta, come: make(map[base.FileNum]*Table)}
+	s := &Step{tree: t, meta: meta, tables: make(map[base.FileNum]*Table)}
 	tables, sidecars := failed.files()
 	defer func() { closeFiles(tables, sidecars) }() // that were not taken over
 	old := t.current()
@@ -66,7 +66,7 @@ func (t *Tree) Step(failed *Step, meta *manifest.Version, how Loading, bad func(
 			metas, opened = append(metas, m), append(opened, kept)
 			continue
 		}
-		s.come[m.Num] = table
+		s.tables[m.Num] = table
 		if beside := m.Sidecar; beside != nil && sidecarNum(was.Table) != beside.Num {
 			got, kept := sidecars[beside.Num]
 			if kept && !got.sidecar.missing() {
@@ -83,7 +83,7 @@ func (t *Tree) Step(failed *Step, meta *manifest.Version, how Loading, bad func(
 	for _, table := range opened {
 		if table != nil {
 			s.Opened = append(s.Opened, table)
-			s.come[table.Meta.Num] = table
+			s.tables[table.Meta.Num] = table
 		}
 	}
 	if err == nil && how.Moving {
@@ -165,8 +165,8 @@ func closeFiles(tables map[base.FileNum]*Table, sidecars map[base.FileNum]newSid
 func (s *Step) Drop() { closeFiles(s.files()) }
 
 // Take makes the version of s that of the change.
-func (c *Change) Take(s *Step, epoch func() uint64) {
-	next, left := nextVersion(c.Old, s.meta, s.come, epoch())
+func (c *Change) Take(s *Step) {
+	next, left := nextVersion(c.Old, s.meta, s.tables)
 	var sidecars []*Sidecar
 	for _, n := range s.got {
 		sidecars = append(sidecars, n.sidecar)

@@ -149,9 +149,8 @@ func (t *Tree) Begin() *Change {
 
 // Log appends the edit to the manifest, syncs that, and makes the version after it. opened and
 // sidecars are those that the edit adds. If it fails, their files are kept: the manifest may name
-// them. epoch returns the epoch of the resident filters (see FilterSum). It is called at the end,
-// because filters may change meanwhile.
-func (c *Change) Log(edit *manifest.Edit, opened []*Table, sidecars []*Sidecar, epoch func() uint64) error {
+// them.
+func (c *Change) Log(edit *manifest.Edit, opened []*Table, sidecars []*Sidecar) error {
 	t := c.tree
 	edit.Rebase(c.Old.Meta) // filters may have come beside tables that it moves
 	meta, err := c.Old.Meta.Apply(edit)
@@ -168,7 +167,7 @@ func (c *Change) Log(edit *manifest.Edit, opened []*Table, sidecars []*Sidecar, 
 		return err
 	}
 	appended = true
-	next, left := nextVersion(c.Old, meta, t.added(edit, opened), epoch())
+	next, left := nextVersion(c.Old, meta, t.added(edit, opened))
 	c.add(next, left, opened, sidecars)
 	return nil
 }

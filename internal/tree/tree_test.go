@@ -88,7 +88,7 @@ func (w *treeWorld) flush() (*Table, error) {
 func (w *treeWorld) edit(edit *manifest.Edit, opened ...*Table) error {
 	c := w.Begin()
 	defer c.End()
-	err := c.Log(edit, opened, nil, func() uint64 { return 0 })
+	err := c.Log(edit, opened, nil)
 	c.End()
 	switch {
 	case err != nil && (c.Next != nil || w.current() != c.Old):

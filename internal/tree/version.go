@@ -18,7 +18,6 @@ type Version struct {
 	refs atomic.Int64
 
 	estimates atomic.Pointer[Estimates] // nil until they are asked for
-	known     passedOn                  // constant
 
 	num uint64 // each version has a higher number than the one before it; guarded by the tree's mu
 }
@@ -27,7 +26,7 @@ type Version struct {
 // tables must have all tables of meta. nextVersion makes all later versions.
 func newVersion(meta *manifest.Version, tables map[base.FileNum]*Table) *Version {
 	v := &Version{Meta: meta}
-	b := versionBuilder{come: tables}
+	b := versionBuilder{tables: tables}
 	for level := range meta.Levels {
 		for nth, mr := range meta.Levels[level].Runs {
 			v.Runs = append(v.Runs, b.run(level, nth, mr))
