@@ -71,8 +71,8 @@ func (t *bigTree) install(tb testing.TB, e *manifest.Edit, opened []*Table, besi
 	if err != nil {
 		tb.Fatal(err)
 	}
-	next, left := nextVersion(c.Old, meta, t.tree.added(e, opened))
-	c.add(next, left, opened, beside)
+	next, removed := nextVersion(c.Old, meta, t.tree.added(e, opened))
+	c.add(next, removed, opened, beside)
 	c.End()
 }
 

@@ -30,12 +30,12 @@ func (z zombie) born() uint64 {
 
 // appendLocked makes next, whose tables and sidecars are those of the current version but for
 // the change, the newest version in use. Requires: mu is held.
-func (t *Tree) appendLocked(next *Version, opened []*Table, beside []*Sidecar, left []departure) {
+func (t *Tree) appendLocked(next *Version, opened []*Table, beside []*Sidecar, removed []removedFile) {
 	last := t.newest
 	t.newest++
 	next.num = t.newest
 	t.inUse = append(t.inUse, next.num)
-	for _, d := range left {
+	for _, d := range removed {
 		if d.table != nil {
 			t.zombies = append(t.zombies, zombie{table: d.table, last: last})
 		}
@@ -91,22 +91,22 @@ func (t *Tree) dropLocked(z zombie) {
 	t.env.Obsolete(Obsolete{Name: base.FilterName(z.sidecar.Meta.Num), Sidecar: z.sidecar})
 }
 
-// A departure is a table that has left a version, or whose sidecar has.
-type departure struct {
+// A removedFile is a table that has left a version, or whose sidecar has.
+type removedFile struct {
 	table   *Table       // nil: only its sidecar has left
 	sidecar base.FileNum // of the sidecar; 0: there was none
 }
 
-// departures returns which tables of removed, and which of their sidecars, the next version does
+// removedFiles returns which tables of removed, and which of their sidecars, the next version does
 // not have. added has the tables that the next version has in another place or with another sidecar.
-func departures(removed, added []runTable) []departure {
+func removedFiles(removed, added []runTable) []removedFile {
 	now := make(map[base.FileNum]*manifest.Table, len(added))
 	for _, t := range added {
 		now[t.meta.Num] = t.meta
 	}
-	var all []departure
+	var all []removedFile
 	for _, t := range removed {
-		var d departure
+		var d removedFile
 		m := now[t.meta.Num]
 		if m == nil {
 			d.table = t.table
@@ -114,7 +114,7 @@ func departures(removed, added []runTable) []departure {
 		if s := t.meta.Sidecar; s != nil && (m == nil || m.Sidecar == nil || m.Sidecar.Num != s.Num) {
 			d.sidecar = s.Num
 		}
-		if d != (departure{}) {
+		if d != (removedFile{}) {
 			all = append(all, d)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // shared with old. A run that changes takes over the pointers and bounds
 // of its unchanged tables from the old run. With 50,000 tables in the last
 // level a flush takes 4 µs this way. To read all tables took 8 ms.
-func nextVersion(old *Version, meta *manifest.Version, added map[base.FileNum]*Table) (*Version, []departure) {
+func nextVersion(old *Version, meta *manifest.Version, added map[base.FileNum]*Table) (*Version, []removedFile) {
 	b := versionBuilder{old: old.Runs, tables: added}
 	v := &Version{Meta: meta}
 	for level := range meta.Levels {
@@ -27,7 +27,7 @@ func nextVersion(old *Version, meta *manifest.Version, added map[base.FileNum]*T
 	}
 	b.skipTo(len(meta.Levels), 0)
 	v.refs.Store(1)
-	return v, departures(b.removed, b.added)
+	return v, removedFiles(b.removed, b.added)
 }
 
 // A versionBuilder makes the runs of the version after old.
@@ -81,7 +81,7 @@ func (b *versionBuilder) skipTo(level int, id uint64) *Run {
 		if r.Level == level && r.id == id {
 			return r
 		}
-		b.leave(r, 0, len(r.Tables))
+		b.remove(r, 0, len(r.Tables))
 	}
 	return new(Run)
 }
@@ -103,13 +103,13 @@ func (b *versionBuilder) fill(r, old *Run) {
 				break
 			}
 		}
-		b.leave(old, gone, j)
+		b.remove(old, gone, j)
 		switch {
 		case j < len(old.metas) && old.metas[j] == m:
 			continue // the next stretch that stays begins here
 		case j < len(old.metas) && old.metas[j].Num == m.Num: // the same table with another sidecar
 			r.put(i, old.Tables[j])
-			b.leave(old, j, j+1)
+			b.remove(old, j, j+1)
 			b.added = append(b.added, runTable{m, old.Tables[j]})
 			j++
 		default:
@@ -118,11 +118,11 @@ func (b *versionBuilder) fill(r, old *Run) {
 		}
 		i++
 	}
-	b.leave(old, j, len(old.metas))
+	b.remove(old, j, len(old.metas))
 }
 
-// leave notes that the tables from index i up to j have left old.
-func (b *versionBuilder) leave(old *Run, i, j int) {
+// remove notes that the tables from index i up to j were removed from old.
+func (b *versionBuilder) remove(old *Run, i, j int) {
 	for ; i < j; i++ {
 		b.removed = append(b.removed, runTable{old.metas[i], old.Tables[i]})
 	}

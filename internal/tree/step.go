@@ -166,7 +166,7 @@ func (s *Step) Drop() { closeFiles(s.files()) }
 
 // Take makes the version of s that of the change.
 func (c *Change) Take(s *Step) {
-	next, left := nextVersion(c.Old, s.meta, s.tables)
+	next, removed := nextVersion(c.Old, s.meta, s.tables)
 	var sidecars []*Sidecar
 	for _, n := range s.got {
 		sidecars = append(sidecars, n.sidecar)
@@ -176,7 +176,7 @@ func (c *Change) Take(s *Step) {
 			sidecars = append(sidecars, table.opened)
 		}
 	}
-	c.add(next, left, s.Opened, sidecars)
+	c.add(next, removed, s.Opened, sidecars)
 }
 
 // UseFilters makes the filters that tables have got beside them the ones that lookups ask.

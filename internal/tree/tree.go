@@ -167,19 +167,19 @@ func (c *Change) Log(edit *manifest.Edit, opened []*Table, sidecars []*Sidecar) 
 		return err
 	}
 	appended = true
-	next, left := nextVersion(c.Old, meta, t.added(edit, opened))
-	c.add(next, left, opened, sidecars)
+	next, removed := nextVersion(c.Old, meta, t.added(edit, opened))
+	c.add(next, removed, opened, sidecars)
 	return nil
 }
 
-// add makes next the current version, and takes the new files out of pending. left is what the
+// add makes next the current version, and takes the new files out of pending. removed is what the
 // version before it has, and next has not. That version has a reference until End, so nothing that
 // has left is removed before.
-func (c *Change) add(next *Version, left []departure, opened []*Table, sidecars []*Sidecar) {
+func (c *Change) add(next *Version, removed []removedFile, opened []*Table, sidecars []*Sidecar) {
 	t := c.tree
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.appendLocked(next, opened, sidecars, left)
+	t.appendLocked(next, opened, sidecars, removed)
 	for _, table := range opened {
 		delete(t.pending, table.Meta.Num)
 	}
