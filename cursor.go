@@ -369,7 +369,7 @@ func (c *cursor) addMemtable(m *memtable.Memtable) {
 // filter denies the prefix that all keys of the range have.
 func (c *cursor) addRuns(runs []*tree.Run) {
 	p := newPrefixProbe(c.rng, c.db.tree.PrefixRules())
-	young, level := 0, 0 // level: of the last run
+	young := 0
 	for _, run := range runs {
 		if c.nruns == len(c.runs) {
 			c.runs = append(c.runs, new(runSource))
@@ -384,14 +384,9 @@ func (c *cursor) addRuns(runs []*tree.Run) {
 		if len(s.tables) < len(all) {
 			s.run = nil
 		}
-		// Of several runs of a level, compactions leave the oldest.
 		if s.spare = run.Level == 0; s.spare {
 			young++
-		} else if run.Level == level {
-			c.runs[c.nruns-1].spare = true
-			c.wasted++
 		}
-		level = run.Level
 		c.nruns++
 		s.concat.Reset(len(s.tables), s)
 		c.sources = append(c.sources, &s.concat)
@@ -400,7 +395,7 @@ func (c *cursor) addRuns(runs []*tree.Run) {
 		c.runs[c.nruns-1].spare = false
 		young--
 	}
-	if c.wasted += young; c.wasted == 0 && c.nruns > 1 { // each level has one run: the highest can go down
+	if c.wasted = young; young == 0 && c.nruns > 1 { // the highest can go down
 		c.runs[0].spare, c.wasted = true, 1
 	}
 	if p.negatives > 0 {

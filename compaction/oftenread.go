@@ -26,11 +26,10 @@ const oftenRead = "often read"
 // level last changed: a seek looks into every run, because filters can't help it,
 // and a lookup asks the filter of every run down to the one that has its key.
 //
-// If level 0 is empty, it returns a compaction that takes a part of a deeper run down
-// instead: of the newest one of a level with several runs, or else of the highest level.
-// In the second case near is the table into which a late seek has looked, so that the part
-// is one that is read often; nil: none has. Only seeks earn credit for that. So a store in which there
-// are many seeks between the writes ends with one run.
+// If level 0 is empty, it returns a compaction that takes a part of the highest level down
+// instead. near is the table into which a late seek has looked, so that the part is one
+// that is read often; nil: none has. Only seeks earn credit for that. So a store in which
+// there are many seeks between the writes ends with one run.
 //
 // The caller calls it when Pick returns nothing. While compactions
 // are due or in flight, price is MaxInt64. It is a pure function.
@@ -42,7 +41,7 @@ func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64, 
 	}
 	plan, ok := p.fromLevel0(level0Query{}, oftenRead)
 	if len(v.Levels[0].Runs) == 0 {
-		plan, ok = p.pickSpare(near)
+		plan, ok = p.pickHighest(near)
 	}
 	if !ok {
 		return Plan{}, math.MaxInt64
@@ -57,37 +56,13 @@ func PickOftenRead(v *manifest.Version, o Options, busy InFlight, credit int64, 
 	return plan, price
 }
 
-// pickSpare picks a column of the highest level with several runs, with a table of the newest
-// run in it. Of some places of that run it takes the one that is cheapest for its size. If no
-// level has several runs, it takes the table near and some after it from the highest level with
-// tables, unless that is the last one. If near is not there, pickLevel chooses.
-func (p *picker) pickSpare(near *manifest.Table) (Plan, bool) {
+// pickHighest picks a part of the highest level with tables, if there is another run below: the
+// table near and some after it. If near is not in the newest run of the level, pickLevel chooses.
+func (p *picker) pickHighest(near *manifest.Table) (Plan, bool) {
 	highest, runs := lastLevel, 0
 	for level := lastLevel; level > 0; level-- {
 		if n := len(p.v.Levels[level].Runs); n > 0 {
 			highest, runs = level, runs+n
-		}
-	}
-	for level := highest; level < lastLevel; level++ {
-		runs := p.v.Levels[level].Runs
-		if len(runs) < 2 {
-			continue
-		}
-		var best []Input
-		bestCost := math.Inf(1)
-		newest := runs[0].Tables
-		step := (len(newest) + candidates - 1) / candidates
-		for at := 0; at < len(newest); at += step {
-			inputs, below, ok := p.candidate(level, 0, part{at, at + 1})
-			if !ok {
-				continue
-			}
-			if cost := float64(below) / float64(sizeOf(inputs)); cost < bestCost {
-				best, bestCost = inputs, cost
-			}
-		}
-		if best != nil {
-			return p.plan(level, level+1, best, oftenRead)
 		}
 	}
 	if runs < 2 {
@@ -99,8 +74,8 @@ func (p *picker) pickSpare(near *manifest.Table) (Plan, bool) {
 	return p.pickLevel(highest, oftenRead)
 }
 
-// columnNear returns a table of a level with one run, with some that follow it. ok is false if the
-// table is nil, is not there any more, or can't be compacted now.
+// columnNear returns the column of a table of the newest run of a level, with some that follow it. ok
+// is false if the table is nil, is not there any more, or can't be compacted now.
 func (p *picker) columnNear(level int, table *manifest.Table) (inputs []Input, ok bool) {
 	if table == nil {
 		return nil, false
