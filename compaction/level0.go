@@ -206,7 +206,7 @@ func (s *level0Set) add(run uint64, tables ...*manifest.Table) bool {
 }
 
 // addNewer adds what newer runs have in the range of the set, one run after the
-// other, until that of one run can't be added: the runs after it must wait for it.
+// other, until some run has a table that cannot be added: the runs after it must wait for it.
 func (s *level0Set) addNewer() {
 	runs := s.runs()
 	for i := len(runs) - 1; i >= 0; i-- {

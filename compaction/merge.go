@@ -66,7 +66,7 @@ type MergeResult struct {
 //
 // A goroutine that does not yield keeps its processor for 10 ms. If flushes and compactions did
 // not yield, a writer that wakes up on a machine with two processors would wait for several such
-// turns: with a reader beside it, its longest Put in ten seconds was 40 ms, and is 23 ms now
+// turns: with a reader next to it, its longest Put in ten seconds was 40 ms, and is 23 ms now
 // (medians; cd bench/peers && go run ./steady -t 3m).
 const pauseEvery = 1024
 

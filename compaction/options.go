@@ -62,7 +62,7 @@ type Options struct {
 // to be held back at a higher number only. docs/decisions/0006 has measurements.
 const Level0Runs = 12
 
-// fewRuns takes the place of Level0Runs in a store without filters, and beside many reads.
+// fewRuns takes the place of Level0Runs in a store without filters, and next to many reads.
 const fewRuns = 4
 
 // withDefaults returns o with the defaults for the fields that are

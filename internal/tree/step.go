@@ -17,7 +17,7 @@ type Step struct {
 	tree   *Tree
 	meta   *manifest.Version
 	tables map[base.FileNum]*Table // that are new, or new in their run
-	got    []newSidecar            // beside tables that were open before
+	got    []newSidecar            // next to tables that were open before
 }
 
 // A newSidecar is a sidecar that a table has got since it was opened.
@@ -179,7 +179,7 @@ func (c *Change) Take(s *Step) {
 	c.add(next, removed, s.Opened, sidecars)
 }
 
-// UseFilters makes the filters that tables have got beside them the ones that lookups ask.
+// UseFilters makes the filters that tables have got next to them the ones that lookups ask.
 func (s *Step) UseFilters() {
 	for _, n := range s.got {
 		if n.use {

@@ -152,7 +152,7 @@ func (t *Tree) Begin() *Change {
 // them.
 func (c *Change) Log(edit *manifest.Edit, opened []*Table, sidecars []*Sidecar) error {
 	t := c.tree
-	edit.Rebase(c.Old.Meta) // filters may have come beside tables that it moves
+	edit.Rebase(c.Old.Meta) // filters may have come for tables that it moves
 	meta, err := c.Old.Meta.Apply(edit)
 	if err != nil {
 		return fmt.Errorf("shale: apply version edit: %w", err)
