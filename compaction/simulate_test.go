@@ -107,27 +107,6 @@ func (s *simulation) checkShape() {
 	}
 }
 
-// TestSimulate_Inserts: no entry is lost or invented.
-func TestSimulate_Inserts(t *testing.T) {
-	for _, runs := range []int{1, 3} {
-		s := newSimulation(t, small(runs), workload{})
-		s.checked = true
-		s.live(64 << 20)
-		var entries float64
-		for level := range s.v.Levels {
-			for _, run := range s.v.Levels[level].Runs {
-				for _, tab := range run.Tables {
-					entries += s.content[tab.Num].entries()
-				}
-			}
-		}
-		if math.Abs(entries/s.keys-1) > 1e-6 {
-			t.Errorf("%.1f entries, want %.1f", entries, s.keys)
-		}
-		s.checkShape()
-	}
-}
-
 // TestSimulate_Ascending: a load in the order of the keys is moved down and never
 // rewritten.
 func TestSimulate_Ascending(t *testing.T) {
@@ -164,38 +143,6 @@ func TestSimulate_Clock(t *testing.T) {
 			if slow := bandwidth < 10<<20; slow != (c.slowed > 0) {
 				t.Errorf("%d runs, %s/s: slowed for %.1f of %.1f s", runs, byteSize(int64(bandwidth)), c.slowed, c.now)
 			}
-		}
-	}
-}
-
-// TestSimulate_CompactAll: a range compaction of everything ends with all data in
-// the last level.
-func TestSimulate_CompactAll(t *testing.T) {
-	for _, runs := range []int{1, 4} {
-		s := newSimulation(t, small(runs), workload{updates: 1})
-		s.fill(60 << 20)
-		s.live(30 << 20)
-		job := NewManual(nil, nil, newest(s.v))
-		for steps := 0; ; steps++ {
-			p, blocked := job.Next(s.v, s.o, InFlight{})
-			if blocked || steps > 10000 {
-				t.Fatalf("range compaction is blocked (%v) or does not end:\n%s", blocked, s.shape())
-			}
-			checkPlan(t, s.v, &p)
-			if p.Kind == Nothing {
-				t.Logf("%d steps, then %s", steps, s.shape())
-				break
-			}
-			edit, written := s.run(&p)
-			s.finish(&p, edit, written)
-		}
-		for level := range lastLevel {
-			if n := s.v.Bytes(level); n > 0 {
-				t.Errorf("L%d still holds %d bytes after a compaction of all", level, n)
-			}
-		}
-		if sum := s.v.Totals(lastLevel); math.Abs(float64(sum.Keys)/s.keys-1) > 0.001 {
-			t.Errorf("%d keys in the last level, want %.0f", sum.Keys, s.keys)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func (p *printer) rates() {
 	}
 }
 
-// huge prints the table about 10 TiB in tables of 16 MiB.
+// huge prints the table about 10 TiB.
 func (p *printer) huge() {
 	fmt.Printf(head, "writes to")
 	for _, runs := range levelRuns {

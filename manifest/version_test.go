@@ -1,22 +1,18 @@
 package manifest
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/testenv"
 )
 
 // parseEdit reads the part of Edit.String that is about tables.
@@ -330,85 +326,4 @@ func TestState_Counters(t *testing.T) {
 func errorIsCorruption(err error, file string) bool {
 	var c *base.CorruptionError
 	return errors.As(err, &c) && c.File == file
-}
-
-// TestVersion_NewOfManyRuns has a version with 40,000 runs in level 0, and the next one with a run more. A
-// look at all runs of one for each run of the other took many seconds, of each Advance.
-func TestVersion_NewOfManyRuns(t *testing.T) {
-	const n = 40_000
-	table := func(num int) *Table {
-		return &Table{Num: base.FileNum(num), Smallest: []byte("a"), Largest: []byte("b")}
-	}
-	old := new(Version)
-	for id := n; id > 0; id-- {
-		old.Levels[0].Runs = append(old.Levels[0].Runs, Run{ID: uint64(id), Tables: []*Table{table(id)}})
-	}
-	fresh := table(n + 1)
-	next := &Version{Levels: old.Levels}
-	next.Levels[0].Runs = append([]Run{{ID: n + 1, Tables: []*Table{fresh}}}, old.Levels[0].Runs[:n/2]...) // and the oldest have gone
-	begin := testenv.CPUTime()
-	if got := next.New(old); !slices.Equal(got, []*Table{fresh}) {
-		t.Errorf("%d tables are new, want one", len(got))
-	}
-	if took := testenv.CPUTime() - begin; took > time.Second {
-		t.Errorf("New took %v", took)
-	}
-	if got := len(old.New(next)); got != n/2 {
-		t.Errorf("back again %d tables are new, want %d", got, n/2)
-	}
-}
-
-// TestApply_ManyNewRuns adds 40,000 runs to level 0 at once, as the first record of a manifest may. They come newest
-// first, in a time that is not quadratic.
-func TestApply_ManyNewRuns(t *testing.T) {
-	const n = 40_000
-	v := mustParse(t, "L0.9: 000009:[a-z]\n")
-	e := new(Edit)
-	for i := range n {
-		num := base.FileNum(n + i)
-		e.Added = append(e.Added, Added{Run: uint64(num), Table: &Table{Num: num, Size: 5, Smallest: []byte("d"), Largest: []byte("e"), Entries: 1, Keys: 1}})
-	}
-	begin := testenv.CPUTime()
-	next, err := v.Apply(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if took := testenv.CPUTime() - begin; took > 2*time.Second {
-		t.Errorf("Apply took %v", took)
-	}
-	runs := next.Levels[0].Runs
-	if len(runs) != n+1 || !slices.IsSortedFunc(runs, func(a, b Run) int { return cmp.Compare(b.ID, a.ID) }) {
-		t.Errorf("%d runs, want %d, newest first", len(runs), n+1)
-	}
-}
-
-// An edit that gives sidecars to tables whose descriptions it has looks only at these, and at those
-// that a binary search meets: all others are missing here, so that a look at one ends the test.
-func TestApply_SidecarsLookAtFewTables(t *testing.T) {
-	const n = 1 << 16
-	run := Run{ID: 1, Tables: make([]*Table, n), totals: Totals{Tables: n}} // as those of a version before
-	table := func(i int) *Table {
-		if run.Tables[i] == nil {
-			key := fmt.Appendf(nil, "%08d", i)
-			run.Tables[i] = &Table{Num: base.FileNum(i + 1), Size: 1, Entries: 1, Keys: 1, Smallest: key, Largest: key}
-		}
-		return run.Tables[i]
-	}
-	e := new(Edit)
-	for _, at := range []int{0, 1, 777, n / 2, n - 1} {
-		sort.Search(n, func(i int) bool { table(i); return i >= at })
-		e.Sidecars = append(e.Sidecars, SidecarChange{Level: 6, Num: base.FileNum(at + 1), Sidecar: sidecar(base.FileNum(2*n + at)), Table: table(at)})
-	}
-	v := new(Version)
-	v.Levels[6].Runs = []Run{run}
-	next, err := v.Apply(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range e.Sidecars {
-		at := b.Num - 1
-		if got := next.Levels[6].Runs[0].Tables[at]; got.Sidecar != b.Sidecar || run.Tables[at].Sidecar != nil {
-			t.Errorf("table %d has sidecar %v, and %v in the version before", b.Num, got.Sidecar, run.Tables[at].Sidecar)
-		}
-	}
 }
