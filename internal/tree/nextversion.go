@@ -81,7 +81,9 @@ func (b *versionBuilder) skipTo(level int, id uint64) *Run {
 		if r.Level == level && r.id == id {
 			return r
 		}
-		b.remove(r, 0, len(r.Tables))
+		for i := range r.Tables {
+			b.remove(r, i)
+		}
 	}
 	return new(Run)
 }
@@ -90,66 +92,37 @@ func (b *versionBuilder) skipTo(level int, id uint64) *Run {
 // empty, and the others from b.tables. It walks through both lists of tables at the
 // same time, because both are in the order of keys. It adds to b.removed and b.added.
 func (b *versionBuilder) fill(r, old *Run) {
-	j, sameHeads := 0, bytes.Equal(r.bounds.Prefix, old.bounds.Prefix)
-	for i := 0; i < len(r.metas); {
-		if n := sameTables(r.metas[i:], old.metas[j:]); n > 0 {
-			r.takeOver(i, old, j, n, sameHeads)
-			i, j = i+n, j+n
-			continue
+	sameHeads := bytes.Equal(r.bounds.Prefix, old.bounds.Prefix)
+	j := 0
+	for i, m := range r.metas {
+		for ; j < len(old.metas) && old.metas[j] != m && old.metas[j].Num != m.Num && bytes.Compare(old.metas[j].Largest, m.Smallest) < 0; j++ {
+			b.remove(old, j)
 		}
-		m, gone := r.metas[i], j
-		for ; j < len(old.metas) && old.metas[j] != m; j++ {
-			if o := old.metas[j]; o.Num == m.Num || bytes.Compare(o.Largest, m.Smallest) >= 0 {
-				break
-			}
-		}
-		b.remove(old, gone, j)
 		switch {
-		case j < len(old.metas) && old.metas[j] == m:
-			continue // the next stretch that stays begins here
+		case j < len(old.metas) && old.metas[j] == m: // nothing of the table is read
+			r.Tables[i] = old.Tables[j]
+			if sameHeads {
+				r.bounds.Largest[i], r.bounds.Smallest[i] = old.bounds.Largest[j], old.bounds.Smallest[j]
+			} else {
+				r.put(i, old.Tables[j])
+			}
+			j++
 		case j < len(old.metas) && old.metas[j].Num == m.Num: // the same table with another sidecar
 			r.put(i, old.Tables[j])
-			b.remove(old, j, j+1)
+			b.remove(old, j)
 			b.added = append(b.added, runTable{m, old.Tables[j]})
 			j++
 		default:
 			r.put(i, b.tables[m.Num])
 			b.added = append(b.added, runTable{m, b.tables[m.Num]})
 		}
-		i++
 	}
-	b.remove(old, j, len(old.metas))
-}
-
-// remove notes that the tables from index i up to j were removed from old.
-func (b *versionBuilder) remove(old *Run, i, j int) {
-	for ; i < j; i++ {
-		b.removed = append(b.removed, runTable{old.metas[i], old.Tables[i]})
+	for ; j < len(old.metas); j++ {
+		b.remove(old, j)
 	}
 }
 
-// sameTables returns how many tables at the beginning of a and b are the same. It
-// compares only pointers, so it reads nothing of the tables.
-func sameTables(a, b []*manifest.Table) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
-}
-
-// takeOver places n tables from index i on. In old they begin at index j. sameHeads
-// says that the heads of their bounds are those of old, too.
-func (r *Run) takeOver(i int, old *Run, j, n int, sameHeads bool) {
-	if !sameHeads { // the bounds have another common prefix
-		for k := range n {
-			r.put(i+k, old.Tables[j+k])
-		}
-		return
-	}
-	copy(r.Tables[i:], old.Tables[j:j+n])
-	copy(r.bounds.Largest[i:], old.bounds.Largest[j:j+n])
-	copy(r.bounds.Smallest[i:], old.bounds.Smallest[j:j+n])
+// remove notes that table i was removed from old.
+func (b *versionBuilder) remove(old *Run, i int) {
+	b.removed = append(b.removed, runTable{old.metas[i], old.Tables[i]})
 }
