@@ -52,27 +52,6 @@ func TestReader_GetGivesACopy(t *testing.T) {
 	}
 }
 
-// AppendValue appends to the slice that it is given, in the same memory if there is room, and
-// returns it unchanged if the key is absent.
-func TestReader_AppendValue(t *testing.T) {
-	for name, r := range readers(t) {
-		buf := make([]byte, 3, 64)
-		copy(buf, "dst")
-		for _, key := range []string{"in a table", "in the memtable"} {
-			got, err := r.AppendValue(buf, []byte(key))
-			if err != nil || string(got) != "dstvalue" || &got[0] != &buf[0] {
-				t.Errorf("%s.AppendValue(%q) = %q, %v; want it in the same memory", name, key, got, err)
-			}
-			if got, err := r.AppendValue(nil, []byte(key)); err != nil || string(got) != "value" {
-				t.Errorf("%s.AppendValue(nil, %q) = %q, %v", name, key, got, err)
-			}
-		}
-		if got, err := r.AppendValue(buf, []byte("absent")); err != ErrNotFound || string(got) != "dst" {
-			t.Errorf("%s.AppendValue of an absent key = %q, %v; want dst as it was", name, got, err)
-		}
-	}
-}
-
 // The function of ViewValue may return an error, panic, and read and write the store.
 func TestReader_ViewValue(t *testing.T) {
 	boom := errors.New("boom")

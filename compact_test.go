@@ -3,17 +3,14 @@ package shale
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
-	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // groups opens a store and writes two tables of level 0 for each letter.
@@ -91,50 +88,6 @@ func levelRunsOf(db *DB) (most int) {
 		most = max(most, len(db.mems.View().Meta.Levels[level].Runs))
 	}
 	return most
-}
-
-// A compaction that fails removes the tables that it has written.
-func TestCompact_FailureLeavesNoTables(t *testing.T) {
-	mem := vfs.NewMem()
-	faults := faultfs.New(mem, nil)
-	opts := small()
-	opts.FS, opts.CompactionWorkers = faults, -1
-	db := openTest(t, opts)
-	fillRandom(t, db, 0, 4000)
-	if err := db.Flush(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	before := tablesOnDisk(t, db, mem)
-	for _, failing := range []vfs.Op{vfs.OpWrite, vfs.OpSync, vfs.OpSyncDir, vfs.OpOpen} {
-		tables := 0
-		faults.Inject(func(op vfs.Op, name string, _ int64) error {
-			if op == vfs.OpCreate && strings.HasSuffix(name, ".sst") {
-				tables++ // the first two tables can be written
-			}
-			if op == failing && tables > 2 {
-				return syscall.ENOSPC
-			}
-			return nil
-		})
-		if err := db.Compact(context.Background(), Range{}); !errors.Is(err, syscall.ENOSPC) {
-			t.Fatalf("Compact with failing %v = %v; want ENOSPC", failing, err)
-		}
-		faults.Inject(nil)
-		if n := tablesOnDisk(t, db, mem); n != before && failing != vfs.OpSyncDir {
-			t.Errorf("%d tables on disk after a compaction that failed in %v; want %d", n, failing, before)
-		}
-		before = tablesOnDisk(t, db, mem)
-	}
-	if err := db.Compact(context.Background(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	inUse := 0
-	for _, l := range db.Metrics().Levels {
-		inUse += l.Tables
-	}
-	if n := tablesOnDisk(t, db, mem); n != inUse {
-		t.Errorf("%d tables on disk after a compaction, %d in use", n, inUse)
-	}
 }
 
 // TestCosts_OfAFill pins how many bytes a store writes to its files for the same entries, so

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -151,38 +150,6 @@ func TestExplain_FalsePositive(t *testing.T) {
 	}
 	if s := x.String(); !strings.Contains(s, "maybe (remembered)") || !strings.Contains(s, "1 false positive") {
 		t.Errorf("printed:\n%s", s)
-	}
-}
-
-// In a store without filters, Explain says that no filter was asked and which blocks were read.
-func TestExplain_WithoutFilters(t *testing.T) {
-	opts := small()
-	opts.FilterBits = -1
-	db := openTest(t, opts)
-	fill(t, db, 500, 0)
-	if err := db.Compact(context.Background(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	x := mustExplain(t, db, "key000001x")
-	if last := x.Steps[len(x.Steps)-1]; last.Verdict != NoFilter || len(last.Blocks) != 1 || x.ExpectedFalsePositives != 1 {
-		t.Errorf("Explain: %+v, %v expected", last, x.ExpectedFalsePositives)
-	}
-	checkAgreement(t, db, x)
-	for _, key := range []string{"key000001", "key000001x"} {
-		if s := mustExplain(t, db, key).String(); !strings.Contains(s, " 0 filters asked, 0 said no") || !strings.Contains(s, "without filters: 1 block.") {
-			t.Errorf("Explain(%q) prints\n%s", key, s)
-		}
-	}
-}
-
-// In a store of several levels, Explain agrees with Get for many keys.
-func TestExplain_AgreesWithGet(t *testing.T) {
-	testenv.SkipRace(t)
-	db := readStore(t)
-	for i := 0; i < 20000; i += 301 {
-		for _, k := range []string{fmt.Sprintf("key%06d", i), fmt.Sprintf("key%06dx", i)} {
-			checkAgreement(t, db, mustExplain(t, db, k))
-		}
 	}
 }
 

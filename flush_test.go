@@ -1,7 +1,6 @@
 package shale
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,37 +13,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
-
-// A flush that can't be written to the manifest removes its table. The next flush succeeds.
-func TestFlush_FailedManifestLeavesNoTables(t *testing.T) {
-	mem := vfs.NewMem()
-	faults := faultfs.New(mem, nil)
-	opts := small()
-	opts.FS, opts.CompactionWorkers = faults, -1
-	db := openTest(t, opts)
-	fillRandom(t, db, 0, 50)
-	failing := true
-	faults.Inject(func(op vfs.Op, name string, _ int64) error {
-		if op == vfs.OpSync && strings.Contains(name, "MANIFEST") && failing {
-			return syscall.EIO
-		}
-		return nil
-	})
-	if err := db.Flush(context.Background()); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("Flush = %v; want EIO", err)
-	}
-	faults.Inject(nil)
-	if err := db.Flush(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	testenv.WaitFor(t, "the flush to be tried again", func() bool { return len(db.mems.View().Imms) == 0 })
-	if n := tablesOnDisk(t, db, mem); n != 1 {
-		t.Errorf("%d tables on disk; want 1", n)
-	}
-	if got, err := db.Get([]byte("key000000")); err != nil || !strings.HasPrefix(string(got), "0.") {
-		t.Errorf("Get = %q, %v", got, err)
-	}
-}
 
 // A flush that finds no room is tried again, each time later, and by itself.
 func TestFlush_BacksOff(t *testing.T) {

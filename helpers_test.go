@@ -165,14 +165,6 @@ func fill(t testing.TB, db *DB, n, round int) {
 	}
 }
 
-// fillRandom writes n entries with values that do not compress.
-func fillRandom(t *testing.T, db *DB, from, n int) {
-	t.Helper()
-	for i := range n {
-		mustPut(t, db, fmt.Sprintf("key%06d", (from+i)*7919%1000003), strings.Repeat(fmt.Sprint(from+i, "."), 12))
-	}
-}
-
 // waitIdle waits until no memtable waits to be flushed, and no compaction runs or is due.
 func waitIdle(t testing.TB, db *DB) {
 	t.Helper()

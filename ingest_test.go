@@ -224,23 +224,6 @@ func wantNothingLeft(t *testing.T, db *DB, mem *vfs.Mem) {
 	}
 }
 
-// PutIfAbsent finds an ingested key, and inserts a key of an ingestion that has failed.
-func TestIngest_PutIfAbsent(t *testing.T) {
-	db := openTest(t, small())
-	mustIngest(t, db, sortedList("a"))
-	for key, want := range map[string]bool{"a": false, "b": true} {
-		if inserted, err := db.PutIfAbsent([]byte(key), []byte("w")); inserted != want || err != nil {
-			t.Errorf("PutIfAbsent(%s) = %v, %v", key, inserted, err)
-		}
-	}
-	if err := db.Ingest(context.Background(), sortedList("c", "b")); err == nil {
-		t.Fatal("no error")
-	}
-	if inserted, err := db.PutIfAbsent([]byte("c"), []byte("w")); !inserted || err != nil {
-		t.Errorf("after an ingestion that was refused: %v, %v", inserted, err)
-	}
-}
-
 // While an ingestion installs its tables, their place is reserved, so that no compaction writes there.
 func TestIngest_ReservesItsPlace(t *testing.T) {
 	mem := vfs.NewMem()

@@ -66,46 +66,6 @@ func wantNewestIndexed(t *testing.T, db *DB) {
 	}
 }
 
-// New tables come with their indexes. Then those of the last level make room, and come back when
-// tables go.
-func TestIndexMemory_FollowsTheTables(t *testing.T) {
-	opts := small()
-	opts.FS, opts.CompactionWorkers, opts.Tuning.IndexMemory = vfs.NewMem(), -1, 6000
-	db := openTest(t, opts)
-	within := func() bool { return db.Metrics().IndexMemory <= opts.Tuning.IndexMemory }
-	for round := range 4 {
-		fill(t, db, 5000, round)
-		settle(t, db)
-		testenv.WaitFor(t, "indexes to make room", within)
-	}
-	fill(t, db, 300, 0)
-	mustFlush(t, db)
-	testenv.WaitFor(t, "indexes to make room", within)
-	if m := db.Metrics(); m.IndexOnDisk == 0 {
-		t.Fatalf("all indexes fit: %d bytes", m.IndexMemory)
-	}
-	wantNewestIndexed(t, db)
-	if err := db.Compact(context.Background(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 4900 {
-		mustDelete(t, db, fmt.Sprintf("key%06d", i))
-	}
-	if err := db.Compact(context.Background(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	testenv.WaitFor(t, "the indexes that are left to come back", func() bool {
-		v := db.mems.Acquire()
-		defer db.tree.Release(v.Version)
-		for table := range v.Tables() {
-			if !table.Reader.HasIndex() {
-				return false
-			}
-		}
-		return true
-	})
-}
-
 // With a limit, a compaction into the last level writes indexes with partitions. They take hardly
 // any memory, and a lookup reads one partition.
 func TestIndexMemory_Partitions(t *testing.T) {

@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
-	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/internal/testkeys"
 )
 
 // An fprCell is a rate that was measured.
@@ -82,71 +79,4 @@ func TestFilterFPR_RandomHashes(t *testing.T) {
 		}
 	}
 	t.Logf("\n%s", strings.Join(table, "\n"))
-}
-
-// Keys of every kind, in filters of every hash function and of many sizes. The answers are
-// compared with the bits that are set, and the bits with theory.
-func TestFilterFPR_EveryKind(t *testing.T) {
-	testenv.SkipRace(t)
-	seed, long := filtertest.Seed(t)
-	n, asked := 2000, 12_000
-	if long {
-		n, asked = 50_000, 1_000_000
-	} else if filtertest.Short() {
-		n, asked = 50, 200
-	}
-	table, sum, cells := []string{}, map[string]float64{}, map[string]float64{}
-	for i, kind := range append(testkeys.Made(), testkeys.Listed(t)...) {
-		present, absent := kind.Make(seed+uint64(i), n, asked)
-		for _, h := range []Hasher{{}, hasherOf(HashXXH3, seed), hasherOf(HashSipHash, seed)} {
-			for _, p := range []float64{0.1, 0.01, 0.001} {
-				f, err := NewFilter(FilterOptions{Keys: uint64(len(present)), FPR: p, Hasher: h})
-				if err != nil {
-					t.Fatal(err)
-				}
-				begin := time.Now()
-				c := fprCell{name: kind.Name, f: f, n: uint64(len(present)), asked: uint64(len(absent))}
-				for _, key := range present {
-					f.Add(key)
-				}
-				for _, key := range absent {
-					if f.MayContain(key) {
-						c.passed++
-					}
-				}
-				for _, key := range present {
-					if !f.MayContain(key) {
-						t.Fatalf("%s: %q is denied", kind.Name, key)
-					}
-				}
-				c.took, c.expected = time.Since(begin), f.FPR()
-				table = append(table, c.judge(t))
-				checkFill(t, kind.Name, f)
-				for _, of := range []string{kind.Name, h.ID().String(), "all"} {
-					sum[of] += c.sigmas
-					cells[of]++
-				}
-			}
-		}
-	}
-	for of, s := range sum {
-		if z := s / math.Sqrt(cells[of]); math.Abs(z) > 5 {
-			t.Errorf("%s: all cells together are %.1f sigmas off", of, z)
-		}
-	}
-	if long || os.Getenv("SHALE_SEED") != "" {
-		t.Logf("\n%s", strings.Join(table, "\n"))
-	}
-	t.Logf("%d cells, together %.2f sigma", len(table), sum["all"]/math.Sqrt(cells["all"]))
-}
-
-// checkFill compares the number of bits that are set with theory, which knows its variance.
-func checkFill(t *testing.T, name string, f *Filter) {
-	t.Helper()
-	m, throws := float64(f.bits.M), float64(f.bits.Count)*float64(f.bits.K)
-	none, two := math.Exp(throws*math.Log1p(-1/m)), math.Exp(throws*math.Log1p(-2/m))
-	spread := math.Sqrt(m * ((none - two) + m*(two-none*none)))
-	if z := (float64(f.bits.Ones()) - m*(1-none)) / max(spread, 1); math.Abs(z) > 5 {
-		t.Errorf("%s: %d bits of %d are set, expected %.0f ± %.1f", name, f.bits.Ones(), f.bits.M, m*(1-none), spread)
-	}
 }

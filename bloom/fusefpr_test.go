@@ -6,7 +6,6 @@ import (
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/internal/testkeys"
 )
 
 // The acceptance table of fuse filters: 2^-r, within 3 sigma, at every size.
@@ -31,52 +30,6 @@ func TestFPR_Fuse(t *testing.T) {
 				100*rate, 100*want, 100*sigma)
 			if math.Abs(rate-want) > sigmas*sigma {
 				t.Errorf("%d bits, %d keys: %.5f %% pass, want %.5f ± %.5f %%", r, n, 100*rate, 100*want, 100*sigma)
-			}
-		}
-	}
-}
-
-// Keys of the kinds that programs have pass as rarely as random ones, under every hash
-// function and in filters of both kinds.
-func TestFPR_EveryHasher(t *testing.T) {
-	seed, long := filtertest.Seed(t)
-	n, asked, kinds := 3000, 30_000, testkeys.Made()
-	switch {
-	case long:
-		n, asked = 50_000, 1_000_000
-	case testenv.Race:
-		n, asked, kinds = 100, 500, kinds[:3]
-	case filtertest.Short():
-		n, asked = 500, 5000
-	}
-	for i, kind := range kinds {
-		present, absent := kind.Make(seed+uint64(i), n, asked)
-		for _, hasher := range everyHasher() {
-			stored := make([]uint64, len(present))
-			for i, key := range present {
-				stored[i] = hasher.Hash(key)
-			}
-			for _, o := range []StaticOptions{{Kind: KindBlocked, BitsPerKey: 8}, {Kind: KindFuse, BitsPerKey: FuseBits(len(present), 6)}} {
-				o.Hasher = hasher
-				s := staticOf(stored, o)
-				passed := 0
-				for _, key := range present {
-					if !s.MayContainHash(hasher.Hash(key)) {
-						t.Fatalf("%s, %v, %v: %q is denied", kind.Name, hasher.ID(), o.Kind, key)
-					}
-				}
-				for _, key := range absent {
-					if s.MayContainHash(hasher.Hash(key)) {
-						passed++
-					}
-				}
-				// The bits of one blocked filter differ from the mean by a
-				// hundredth or two.
-				want := s.FPR() * float64(len(absent))
-				if math.Abs(float64(passed)-want) > 5*math.Sqrt(want)+0.04*want {
-					t.Errorf("%s, %v with seed %d, %v: %d of %d pass, want %.0f", kind.Name, hasher.ID(),
-						hasher.Seed(), o.Kind, passed, len(absent), want)
-				}
 			}
 		}
 	}

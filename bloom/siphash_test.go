@@ -4,9 +4,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"testing"
-
-	"github.com/dchest/siphash"
-	"github.com/shaledb/shale/bloom/internal/filtertest"
 )
 
 // sipReference is SipHash-c-d as its paper has it, byte by byte.
@@ -44,24 +41,6 @@ func sipReference(c, d int, k0, k1 uint64, p []byte) uint64 {
 	v[2] ^= 0xff
 	rounds(d)
 	return v[0] ^ v[1] ^ v[2] ^ v[3]
-}
-
-// The only module for Go has 2 and 4 rounds: it holds the reference, which with
-// 1 and 3 holds ours.
-func TestSipHash_EqualsReference(t *testing.T) {
-	keys := append(filtertest.RandomHashes(2, 8), 0, 1, 1<<63, 1<<64-1)
-	for n := range 300 {
-		p := fill(n)
-		for i, k0 := range keys {
-			k1 := keys[len(keys)-1-i]
-			if got, want := sipReference(2, 4, k0, k1, p), siphash.Hash(k0, k1, p); got != want {
-				t.Fatalf("the reference of %d bytes = %016x, want %016x", n, got, want)
-			}
-			if got, want := sipHash(p, k0, k1), sipReference(1, 3, k0, k1, p); got != want {
-				t.Fatalf("sipHash of %d bytes = %016x, want %016x", n, got, want)
-			}
-		}
-	}
 }
 
 // SipHash-1-3 of the bytes 0, 1, 2 ... as others make it: with the key of bytes
