@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/test/harness"
@@ -50,6 +52,22 @@ type client struct {
 	source  *harness.Source
 	r       *rand.Rand
 	stopped bool // what became of its last commit is known after the next Open
+	shown   atomic.Pointer[shown]
+}
+
+// A shown is what others may see of a client's keys, the n-th in turn.
+type shown struct {
+	n int
+	harness.Claim
+}
+
+// show lets others see the client's state, and perhaps what is pending.
+func (c *client) show() {
+	n := 0
+	if last := c.shown.Load(); last != nil {
+		n = last.n + 1
+	}
+	c.shown.Store(&shown{n, harness.Claim{Base: c.state, Commits: c.pending}})
 }
 
 func newClients(o order) ([]*client, error) {
@@ -120,6 +138,7 @@ func (c *client) found(r shale.Reader, reverse bool) error {
 		err = c.note(c.step, n)
 	}
 	c.state, c.pending, c.stopped = found, nil, false
+	c.show()
 	return err
 }
 
@@ -178,7 +197,9 @@ func (s *session) use(c *client) error {
 		m := harness.NewModelAt(c.state, 0)
 		model.Store = m
 		want := step.Do(model)
-		c.pending, _ = m.Commits()
+		if c.pending, _ = m.Commits(); len(c.pending) > 0 {
+			c.show()
+		}
 		store.Err = nil
 		begun, got := s.disk.weather.Load(), ""
 		err := s.call("client "+c.name, func() error { got = step.Do(real); return store.Err })
@@ -203,18 +224,51 @@ func (s *session) use(c *client) error {
 		case got != want:
 			return violationf("%.200s =\n%s\nwant\n%s", step, got, want)
 		}
-		if len(c.pending) > 0 {
-			s.counts[commits].Add(uint64(len(c.pending)))
-			if err := c.note(c.step, len(c.pending)); err != nil {
+		n := len(c.pending)
+		c.state, c.pending = m.Now(), nil
+		if n > 0 {
+			c.show()
+			s.counts[commits].Add(uint64(n))
+			if err := c.note(c.step, n); err != nil {
 				return err
 			}
 		}
-		c.state, c.pending = m.Now(), nil
 		if c.r.IntN(16) == 0 {
 			s.pause(s.pace * 16)
 		}
 	}
 	return nil
+}
+
+// observe looks at the keys of clients while they work: each commit is there as a whole or not at all,
+// from its call on and from its return at the latest.
+func (s *session) observe() {
+	r := s.rand("observer")
+	for s.pause(between(r, 100*time.Microsecond, 20*time.Millisecond)) {
+		c := s.clients[r.IntN(len(s.clients))]
+		before, begun := c.shown.Load(), s.disk.weather.Load()
+		err := s.call("observer", func() error {
+			snap, err := s.db.Snapshot()
+			if err != nil {
+				return err
+			}
+			after := c.shown.Load()
+			found, err := harness.ReadRange(snap, shale.Prefix(c.name))
+			if err = errors.Join(err, snap.Close()); err != nil || after.n > before.n+1 {
+				return err
+			}
+			if _, err = before.Check(found); err != nil {
+				_, err = after.Check(found)
+			}
+			if err != nil {
+				return violationf("a snapshot of the keys of client %s: %v", c.name, err)
+			}
+			return nil
+		})
+		if err != nil && !s.disk.excuses(begun, err, false) {
+			s.fail(err)
+		}
+	}
 }
 
 // outcome finds out what became of a step that failed. Once the store takes writes again, its

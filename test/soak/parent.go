@@ -123,10 +123,8 @@ func (p *parent) live(ctx context.Context, life int, last bool) error {
 	if last {
 		ctx = context.WithoutCancel(ctx)
 	}
-	limited, stop := context.WithTimeout(ctx, limit)
-	defer stop()
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(limited, self)
+	cmd := exec.Command(self)
 	cmd.Env, cmd.Stderr = append(os.Environ(), childEnv+"="+string(text)), &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -136,8 +134,12 @@ func (p *parent) live(ctx context.Context, life int, last bool) error {
 		return err
 	}
 	p.lives++
+	end := func() { _ = cmd.Process.Kill() } // if it is dead, Wait says why
+	timer := time.AfterFunc(limit, end)
+	defer context.AfterFunc(ctx, end)()
 	closed := trend{name: fmt.Sprintf("life %d", life)}
 	finding := p.listen(out, &closed)
+	late := !timer.Stop()
 	err = cmd.Wait()
 	for i, n := range p.last {
 		p.total[i] += n
@@ -148,7 +150,7 @@ func (p *parent) live(ctx context.Context, life int, last bool) error {
 		return errors.New(finding)
 	case !ended && (kill || ctx.Err() != nil):
 		p.kills++
-	case !ended && limited.Err() != nil:
+	case !ended && late:
 		return fmt.Errorf("life %d did not end within %v", life, limit)
 	case err != nil:
 		return fmt.Errorf("life %d ended by itself: %w\n%s", life, err, strings.TrimSpace(stderr.String()))

@@ -77,6 +77,7 @@ func (s *session) run(d time.Duration) error {
 			}
 		})
 	}
+	all.Go(s.observe)
 	all.Go(s.upkeep)
 	all.Go(s.weather)
 	all.Wait()
