@@ -14,7 +14,7 @@ import (
 // share lines with them. Each key is new to exactly one goroutine. The filter is so large that
 // no key is there by chance.
 func TestAtomicBlocked_NewToExactlyOne(t *testing.T) {
-	callers, n, rounds := 4, 3000, 20
+	callers, n, rounds := 4, 3000, 200
 	if testenv.Race || filtertest.Short() {
 		rounds = 3
 	}
