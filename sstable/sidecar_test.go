@@ -142,7 +142,7 @@ func documentedSidecar(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(doc), "as file 9 beside it:\n")
+	_, section, ok := strings.Cut(string(doc), "as file 9 next to it:\n")
 	if !ok {
 		t.Fatal("FORMAT.md has no worked example of a sidecar")
 	}
