@@ -72,6 +72,9 @@ func encodeDelete(keys [][]byte) ([]byte, error) {
 	return encodeCommand(kindDelete, b)
 }
 
+// encodeCommand checks the operations of a batch and returns the bytes of the command. Both sides
+// check, since an entry that is in the log must be applied by all members: what a member refuses to
+// encode never gets there, and what one can't decode ends it.
 func encodeCommand(kind byte, b *shale.Batch) ([]byte, error) {
 	if b.Size() > maxCommandSize {
 		return nil, fmt.Errorf("cluster: write: %w: the batch has %d bytes, and %d is the limit in a group",
@@ -84,6 +87,8 @@ func encodeCommand(kind byte, b *shale.Batch) ([]byte, error) {
 		}
 		ops++
 	}
+	// A batch counts the mark of an ingestion as an operation, but Ops does not list it. The tables
+	// of an ingestion are on this member's disk alone, so no other member could apply it.
 	if ops != b.Len() {
 		return nil, fmt.Errorf("cluster: write: %w: it is the mark of an ingestion", shale.ErrBatchNotWritable)
 	}
@@ -103,6 +108,8 @@ func decodeCommand(data []byte) (kind byte, b *shale.Batch, err error) {
 	if _, b, err = shale.DecodeBatch(data[1:]); err != nil {
 		return 0, nil, err
 	}
+	// The batch comes from another member's program, so all that encodeCommand promises is checked
+	// again.
 	ops, puts := 0, 0
 	for op := range b.Ops() {
 		if reserved(op.Key) {

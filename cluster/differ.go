@@ -14,13 +14,19 @@ import (
 // different states by the same commands, or by others, which is a bug or a wrong repair. A majority decides who
 // is right: the others stop, with ErrDiffers, also the leader. Their directories say so, and are not opened again.
 
+// compareEvery is also how late a member with a wrong state is found. A comparison costs one small
+// message to each member.
 const compareEvery = time.Second
 
+// A digestRequest is what the leader sends with opDigest. If Differs is set, the leader has already
+// decided: the member that gets it stops, and Differs is the reason that its file MEMBER keeps.
 type digestRequest struct {
 	Digests []digest `json:"digests"` // the leader's
 	Differs string   `json:"differs,omitempty"`
 }
 
+// A digestAnswer is what a member answers. Its own digests let the leader see which of the members
+// that differ from it agree with each other.
 type digestAnswer struct {
 	Digests []digest `json:"digests"`
 	Differs bool     `json:"differs"`
@@ -29,6 +35,9 @@ type digestAnswer struct {
 }
 
 // answerDigest answers the leader, and stops this member if the leader says that it differs.
+//
+// The member compares for itself, and does not stop on the leader's word alone: between two
+// messages of a leader the member may have got another state by a snapshot, which is right.
 func (n *Node) answerDigest(req digestRequest) (digestAnswer, error) {
 	d := &n.state.current.Load().digests
 	same, known := d.compare(req.Digests)
@@ -40,6 +49,10 @@ func (n *Node) answerDigest(req digestRequest) (digestAnswer, error) {
 }
 
 // stopDiffering stops this member for good.
+//
+// The reason is written to MEMBER before the member fails, so that the next Open refuses the
+// directory. If the write fails, the member stops all the same, and its next start is compared
+// again.
 func (n *Node) stopDiffering(why string) {
 	err := n.changeIdentity(func(i *identity) { i.Differs = why })
 	n.fail(errors.Join(fmt.Errorf("%w: %s", ErrDiffers, why), err))
@@ -55,6 +68,8 @@ func (n *Node) askDigest(s raft.Server, req digestRequest) (a digestAnswer) {
 }
 
 // compareMembers compares the members once, if this one leads.
+//
+// Learners are compared too: they serve reads. They don't count as votes in judge.
 func (n *Node) compareMembers() {
 	if n.raft().State() != raft.Leader {
 		n.differing.Store(new([]string))
@@ -74,6 +89,11 @@ func (n *Node) compareMembers() {
 }
 
 // judge decides who stops.
+//
+// There are three outcomes. If a majority of the voters agree with each other and not with the
+// leader, the leader stops. If a majority agree with the leader, or all voters have answered, the
+// members that differ are told to stop. If neither is known yet because some are silent, nobody
+// stops: the next comparison may decide it.
 func (n *Node) judge(own *digests, servers []raft.Server, answers []digestAnswer) {
 	voters, agree, silent := 0, 0, 0
 	var differ []digestAnswer

@@ -30,8 +30,10 @@ type digest struct {
 // Part of the format of the state.
 var digestKey = append(reservedKey[:len(reservedKey):len(reservedKey)], 1)
 
+// digestSize is three integers of 8 bytes.
 const digestSize = 24
 
+// appendTo appends the digest as the state has it under digestKey.
 func (d digest) appendTo(dst []byte) []byte {
 	for _, v := range []uint64{d.Since, d.Index, d.Sum} {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
@@ -54,6 +56,8 @@ func readDigest(db *shale.DB, at position) (digest, error) {
 }
 
 const (
+	// Members are seldom at the same index when they are compared. So each remembers its sums at
+	// the same indexes, and those of the last 65,536 entries at most: 24 bytes each.
 	markEvery = 64   // indexes at which members remember their sums
 	marksKept = 1024 // the most that one remembers
 )
@@ -69,6 +73,10 @@ type digests struct {
 }
 
 // add adds a command and the answer to it.
+//
+// The sum does not depend on how commands were put together into batches, because each command is
+// hashed for itself. It does depend on index, term, bytes and answer, so a command that is left
+// out, repeated, replaced or decided differently changes it.
 func (d *digests) add(entry *raft.Log, r result) {
 	if d.hash == nil {
 		d.hash = sha256.New()
@@ -85,6 +93,8 @@ func (d *digests) add(entry *raft.Log, r result) {
 	_, _ = d.hash.Write(entry.Data)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	// Entries that are no commands never get here, so the index of a mark may lie between two
+	// commands. The sum there is that of all commands before.
 	if mark := (entry.Index - 1) / markEvery * markEvery; mark >= d.now.Index {
 		d.marks = append(d.marks, digest{d.now.Since, mark, d.now.Sum})
 		if len(d.marks) > marksKept {

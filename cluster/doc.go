@@ -5,4 +5,9 @@
 //   - The state is a shale store as well. The index of the last entry that it has taken in is
 //     written with the entry itself, so a restart neither repeats an entry nor misses one.
 //   - A snapshot is a checkpoint of the state, made by hard links, and is sent as files.
+//
+// A write goes through write.go, raft, the log (logstore.go) and the state machine (fsm.go); a read
+// through read.go and the state. members.go and promise.go say who is in the group, and what a
+// member must not forget. trail.go, snapshots.go, send.go and receive.go are for members that are
+// behind. docs/GROUP.md has the promises to users, docs/FORMAT.md the files.
 package cluster

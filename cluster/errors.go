@@ -5,6 +5,11 @@ import (
 	"fmt"
 )
 
+// Callers tell four cases apart with errors.Is and errors.As: nothing has happened and another
+// member can do it (NotLeaderError), nobody knows whether it happened (ErrUnknown), this member is
+// of no use any more (ErrFailed, ErrClosed, ErrDiffers, ErrLost), and the operator has to change
+// something (the others).
+
 // Errors of writes.
 var (
 	// ErrNotLeader is what errors.Is finds in a NotLeaderError: this member does
@@ -59,6 +64,7 @@ type NotLeaderError struct {
 	Address string // its address for members, Options.Advertise
 }
 
+// Error names the leader, if there is one.
 func (e *NotLeaderError) Error() string {
 	if e.ID == "" {
 		return ErrNotLeader.Error() + ", and it knows of none at the moment"

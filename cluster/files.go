@@ -12,6 +12,9 @@ import (
 )
 
 // removeTree removes a directory with all that is in it, or a file. It is no error if it is absent.
+//
+// A crash in the midst of it leaves a part of the tree, so callers remove only what does not count
+// any more: see removeAs.
 func removeTree(fsys vfs.FS, name string) error {
 	info, err := fsys.Stat(name)
 	if err == nil && info.IsDir {
@@ -36,6 +39,9 @@ func removeTree(fsys vfs.FS, name string) error {
 
 // removeAs removes a directory or a file that counts by its name, in one step: what is left of it under the name temp, if
 // that is interrupted, is swept by the next start.
+//
+// The rename is made durable before anything is removed. Otherwise a power cut could bring the old
+// name back with a part of its files, and the next start would take that for damage.
 func removeAs(fsys vfs.FS, name, temp string) error {
 	if err := fsys.Rename(name, temp); err != nil {
 		return err

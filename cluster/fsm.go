@@ -30,6 +30,8 @@ func (s *state) Apply(entry *raft.Log) any { return s.ApplyBatch([]*raft.Log{ent
 // ends the goroutine: the state must not pass over it, and raft has no way to be told. Raft
 // acknowledges nothing then; it can still be shut down.
 func (s *state) ApplyBatch(entries []*raft.Log) []any {
+	// Raft calls this on one goroutine, and nothing else writes to the store. So the position is
+	// read without a lock, and the batch of the state can be used again.
 	responses := make([]any, len(entries))
 	a := applier{state: s, store: s.current.Load()}
 	for i, entry := range entries {
@@ -42,6 +44,7 @@ func (s *state) ApplyBatch(entries []*raft.Log) []any {
 		}
 		responses[i] = r
 	}
+	// Entries of other types, such as configurations, count too.
 	last := entries[len(entries)-1]
 	if err := a.write(); err != nil {
 		s.die(last, err)
@@ -71,6 +74,9 @@ type applier struct {
 }
 
 // add puts a command into the batch, and returns the answer to it.
+//
+// The digest is brought up to date before the batch is written. That is safe because the digest and
+// the batch go into the store together, or the member ends.
 func (a *applier) add(entry *raft.Log) (r result, err error) {
 	kind, command, err := decodeCommand(entry.Data)
 	if err != nil {
@@ -92,6 +98,10 @@ func (a *applier) add(entry *raft.Log) (r result, err error) {
 }
 
 // addOps puts the operations of a command into the batch.
+//
+// Answers are decided here, where all members apply the same commands in the same order, and not
+// where the write came in. So PutIfAbsent inserts a key for exactly one of the clients that try at
+// the same time.
 func (a *applier) addOps(kind byte, command *shale.Batch) (r result, err error) {
 	if kind != kindWrite {
 		if err := a.look(command); err != nil {
@@ -100,6 +110,8 @@ func (a *applier) addOps(kind byte, command *shale.Batch) (r result, err error) 
 	}
 	for op := range command.Ops() {
 		if kind != kindWrite {
+			// The map knows all keys of the command: look has asked the store for those that the
+			// batch does not have, and operations of this command below update it.
 			there := a.present[string(op.Key)]
 			if kind == kindPutIfAbsent {
 				if there {
@@ -153,6 +165,9 @@ func (a *applier) write() error {
 	}
 	batch := &a.state.batch
 	var value [positionSize]byte
+	// Position, digest and operations are one batch of the store. A power cut that loses the end of
+	// the store's log therefore loses whole commands, and the position says which ones raft has to
+	// send again.
 	if err := batch.Put(reservedKey, a.at.appendTo(value[:0])); err != nil {
 		return err
 	}
@@ -192,6 +207,8 @@ type stateSnapshot struct {
 
 // Persist implements raft.FSMSnapshot: the sink adopts the checkpoint, and nothing is copied.
 func (c *stateSnapshot) Persist(sink raft.SnapshotSink) error {
+	// The sink is raft's only handle for a snapshot, and made for a stream of bytes. Here it gets a
+	// directory instead, by a method that raft does not know.
 	own := sink.(*snapshotSink) // raft has it from snapshots
 	own.adopt(c.dir, c.at)
 	c.dir = ""

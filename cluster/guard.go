@@ -49,6 +49,9 @@ func guarded(fail func(error), fn func() error) (err error) {
 }
 
 // A guarding is a guarded store.
+//
+// After the first error all calls fail with it. Errors for absence are returned as they are,
+// because raft compares them by ==.
 type guarding struct {
 	store *LogStore
 	fail  func(error)
@@ -56,6 +59,9 @@ type guarding struct {
 }
 
 // call runs one call of raft's.
+//
+// The compare-and-swap makes sure that fail gets the first error only, whichever goroutine of raft
+// met it. Those that come later end as well, or get the first error.
 func (g *guarding) call(fn func() error) error {
 	if cause := g.cause.Load(); cause != nil {
 		return endUnlessAwaited(*cause)
@@ -92,6 +98,10 @@ var (
 )
 
 // awaited reports whether others wait for the goroutine. It is asked only when the store has failed.
+//
+// It looks at the names of functions on the stack, because package raft does not say what its
+// goroutines are. An update of raft that renames one of them would let its callers hang, as
+// TestGuard_Group would.
 func awaited() bool {
 	var callers [64]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
@@ -106,6 +116,8 @@ func awaited() bool {
 	}
 }
 
+// The methods below are those of raft.LogStore, raft.StableStore and raft.MonotonicLogStore, each
+// by call.
 func (g *guarding) IsMonotonic() bool { return g.store.IsMonotonic() }
 
 func (g *guarding) FirstIndex() (uint64, error) { return value(g, g.store.FirstIndex) }

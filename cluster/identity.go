@@ -64,6 +64,9 @@ func randomName() string {
 }
 
 // loadIdentity reads the identity of dir, or makes one for a new directory.
+//
+// The options name the member too, so that a directory that was mounted at the wrong machine is
+// found here, and not by the group.
 func loadIdentity(fsys vfs.FS, dir, id string) (identity, error) {
 	i, err := readIdentity(fsys, dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -99,6 +102,9 @@ func readIdentity(fsys vfs.FS, dir string) (i identity, err error) {
 }
 
 // storeIdentity replaces the file MEMBER in one step.
+//
+// The new file is durable under another name before it gets its own. So the file is the old one or
+// the new one at any time: a member without it would be another member.
 func storeIdentity(fsys vfs.FS, dir string, i identity) error {
 	data, err := json.Marshal(i)
 	if err != nil {
@@ -115,6 +121,9 @@ func storeIdentity(fsys vfs.FS, dir string, i identity) error {
 }
 
 // adopt notes the group's name for good.
+//
+// A member has one group for its whole life. It learns the name from the answer to its join, or
+// from the greeting of a leader that is faster than that answer.
 func (n *Node) adopt(group string) error {
 	err := n.changeIdentity(func(i *identity) {
 		if i.Group == "" {
@@ -132,6 +141,8 @@ func (n *Node) changeIdentity(fn func(*identity)) error {
 	n.identityMu.Lock()
 	defer n.identityMu.Unlock()
 	id := n.id
+	// Most calls change nothing, such as an adopt of the same group at each greeting, and so cost
+	// no write.
 	if fn(&id); id == n.id {
 		return nil
 	}

@@ -13,6 +13,10 @@ const closeGrace = 5 * time.Second
 
 // fail marks the member as failed and begins to stop it. The others elect another leader. It is
 // called on goroutines of raft, and must not wait for raft.
+//
+// The member must not go on with a disk that has failed: raft could acknowledge what is not there.
+// It does not close its stores either, since other goroutines still read from them. Close does
+// that.
 func (n *Node) fail(err error) {
 	n.failedOnce.Do(func() {
 		n.failure = fmt.Errorf("%w: %w", ErrFailed, err)
@@ -50,6 +54,9 @@ func (n *Node) usable() error {
 }
 
 // begin notes a call, which Close waits for until done is called.
+//
+// The check and the count are one step under mu. So a call either is counted before Close begins to
+// wait, or finds that the member is closing.
 func (n *Node) begin() (done func(), err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -78,6 +85,8 @@ func (n *Node) stopRaft() {
 // errors of closing the stores, and not that of a member that had failed before.
 func (n *Node) Close() error { return n.closing() }
 
+// close is Close, without the once. The order matters: calls end or are refused, then raft stops,
+// then MEMBER is brought up to date, which needs the log, and then the stores are closed.
 func (n *Node) close() error {
 	n.mu.Lock()
 	n.stopOnce.Do(func() { close(n.stopping) })
@@ -102,6 +111,9 @@ func (n *Node) close() error {
 }
 
 // release closes what Open has opened.
+//
+// It is also how Open undoes what it has done when a later step fails, so all fields may be nil.
+// The lock of the directory goes last: another process may open the directory from then on.
 func (n *Node) release() error {
 	n.cancel()
 	if n.network != nil {

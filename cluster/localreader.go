@@ -9,6 +9,9 @@ import (
 // A stateReader reads a member's state, and hides what belongs to the group: no key from reservedKey
 // up is there, whether it is looked up, iterated or sought. Each call reads the store that is
 // current when it begins. An iterator stays with its store, also when a snapshot replaces that.
+//
+// It may be used by several goroutines. A store that is pinned is not closed, so each call pins the
+// current one and lets it go at its end.
 type stateReader struct{ state *state }
 
 var _ shale.Reader = stateReader{}

@@ -10,8 +10,12 @@ import (
 // Which indexes the log has: from the first to the last, without a hole. They are read from the store once.
 
 // A span is the indexes from from up to, not including, to.
+//
+// Spans are half-open, so that an empty log has a place too.
 type span struct{ from, to uint64 }
 
+// The methods are plain arithmetic. touches is true for spans that overlap, and for two that lie
+// side by side. last is for spans that are not empty.
 func (s span) empty() bool             { return s.from >= s.to }
 func (s span) contains(i uint64) bool  { return s.from <= i && i < s.to }
 func (s span) len() uint64             { return s.to - s.from }
@@ -44,6 +48,10 @@ func (s *LogStore) readBounds() (span, error) {
 
 // findBounds finds the bounds of the log in its store: the first index is the one that DeleteRange has
 // written, or else that of the first entry.
+//
+// Two scans of one entry each find the ends, whatever the size of the log. Entries below the first
+// index may still be in the store, because DeleteRange leaves them for later; so the newest entry
+// may be one of them, and then the log is empty.
 func findBounds(db *shale.DB) (log span, err error) {
 	value, err := db.Get([]byte(firstKey))
 	switch {

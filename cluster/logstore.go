@@ -81,6 +81,8 @@ type logLimits struct {
 	batchDelete int // the most entries below the log that one batch deletes
 }
 
+// A crash can cut a StoreLogs of more than batchBytes in two. batchDelete bounds how long a
+// StoreLogs waits for deletions of old entries.
 var defaultLogLimits = logLimits{batchBytes: 64 << 20, batchDelete: 8 << 10}
 
 var _ interface {
@@ -134,6 +136,8 @@ func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 		*log = l
 		return nil
 	})
+	// GetLog takes no lock, so that a member which is behind can be served while the log is
+	// written.
 	if errors.Is(err, shale.ErrNotFound) {
 		if !s.bounds.Load().contains(index) { // DeleteRange was faster
 			return raft.ErrLogNotFound
@@ -162,6 +166,7 @@ func (s *LogStore) StoreLogs(logs []*raft.Log) error {
 	if err != nil {
 		return err
 	}
+	// If entries of the log are replaced, those behind them stay.
 	next := span{log.from, max(log.to, put.to)}
 	if log.empty() || put.from > log.to {
 		next = put
@@ -230,6 +235,9 @@ func (s *LogStore) DeleteRange(first, last uint64) error {
 }
 
 // cut takes the entries from first to last out of the log.
+//
+// The span of the log changes in memory only after the write has succeeded. So readers never miss
+// an entry that a failed call was about to delete.
 func (s *LogStore) cut(first, last uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -310,6 +318,10 @@ func (s *LogStore) deleteDead() error {
 }
 
 // reclaim takes back the room of all entries that are not in the log any more.
+//
+// A compaction of the dead range lets the store delete whole tables, and rewrite those at the
+// border. Without it deleted entries would stay until the levels fill up, which may never happen in
+// a store that is emptied at one end as fast as it grows at the other.
 func (s *LogStore) reclaim(ctx context.Context) error {
 	log, err := s.log()
 	if err == nil {
@@ -376,6 +388,9 @@ func (s *LogStore) putEntry(l *raft.Log) error {
 
 // repair adds to the batch what is to be put right after a failed write, and the first index of the log if that has
 // changed.
+//
+// After an error nobody knows which part of a batch is in the store. The stray entries are deleted
+// by the same batch that has the next new ones, so there is no moment at which both are in the log.
 func (s *LogStore) repair(first uint64, changed bool) error {
 	if changed || s.unsure {
 		var value [8]byte

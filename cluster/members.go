@@ -74,6 +74,7 @@ func (n *Node) ID() string { return n.opts.ID }
 // servers returns the members as raft knows them, in its newest configuration.
 func (n *Node) servers() []raft.Server { return n.raft().GetConfiguration().Configuration().Servers }
 
+// leader returns the leader that this member knows, or empty names during an election.
 func (n *Node) leader() (raft.ServerAddress, raft.ServerID) { return n.raft().LeaderWithID() }
 
 // AddLearner takes in the member with this id, which has been opened and listens at address. It gets
@@ -84,6 +85,8 @@ func (n *Node) AddLearner(ctx context.Context, id, address string) error {
 	return err
 }
 
+// add lets in the member that answers at an address. The answer has the random name of its
+// directory, which the operator does not know: raft counts members by that.
 func (n *Node) add(ctx context.Context, id, address string) (raft.ServerID, error) {
 	done, err := n.begin()
 	if err != nil {
@@ -132,6 +135,8 @@ func (n *Node) AddVoter(ctx context.Context, id, address string) error {
 // Remove removes a member from the group. Only the leader can do this, also to itself: it leads on
 // until the change is committed. The removed member goes on with the state that it had until it is
 // closed; its directory can't join again, so remove that too.
+//
+// The member need not run. What it has in its directory is of no use to the group afterwards.
 func (n *Node) Remove(ctx context.Context, id string) error {
 	done, err := n.begin()
 	if err != nil {
@@ -166,6 +171,8 @@ func (n *Node) TransferLeadership(ctx context.Context, id string) error {
 	if id == n.opts.ID {
 		return nil
 	}
+	// Raft stops taking writes at once, sends the other member what it lacks, and tells it to begin
+	// an election. If that does not succeed within an election timeout, this member leads on.
 	call := n.raft().LeadershipTransfer
 	if id != "" {
 		s, ok := find(n.servers(), func(s raft.Server) bool { return memberID(s.ID) == id && s.Suffrage == raft.Voter })
@@ -223,6 +230,10 @@ func (n *Node) change(ctx context.Context, request func([]raft.Server) (raft.Ind
 }
 
 // takeIn lets a member in as a learner, or notes the new address of one that is in.
+//
+// Raft's configuration has one entry for a member, under the random name of its directory. A second
+// directory under the same id is refused as long as the first one is a member, because both could
+// vote.
 func (n *Node) takeIn(ctx context.Context, req joinRequest) (group string, err error) {
 	if n.raft().State() != raft.Leader {
 		return "", n.notLeader()
@@ -310,6 +321,10 @@ func (n *Node) takePlace() error {
 var errBehind = errors.New("the learner is behind")
 
 // promote gives a learner a vote if it has caught up.
+//
+// The learner asks for its vote by itself (lookAfterPlace), and AddVoter asks for it too. The
+// leader decides: it asks the learner how far it is, and does not believe its own record of what it
+// has sent.
 func (n *Node) promote(ctx context.Context, server raft.ServerID) error {
 	return n.change(ctx, func(servers []raft.Server) (raft.IndexFuture, error) {
 		s, ok := find(servers, func(s raft.Server) bool { return s.ID == server })
@@ -346,6 +361,10 @@ func (n *Node) who(caller raft.ServerID) (whoAnswer, error) {
 
 // maintain looks after the member's own place in the group until it stops: it joins, tells its new
 // address, and asks for its vote.
+//
+// It runs as long as the member does, since most of what it looks after can come up later: an
+// address changes, a leader is lost before it has committed the member's entry, or raft takes its
+// log for longer than it is.
 func (n *Node) maintain() {
 	wait := maintainSoon
 	lostAt := uint64(0) // where raft took the log to end when it was wrong the last time

@@ -47,6 +47,7 @@ type Node struct {
 	wg       sync.WaitGroup // goroutines of this package; Close waits
 	changeMu sync.Mutex     // held while the leader changes the members, one change at a time
 
+	// How the member ends: see lifetime.go.
 	failedOnce sync.Once
 	failed     chan struct{} // closed after failure is set
 	failure    error
@@ -57,6 +58,7 @@ type Node struct {
 	stopped    chan struct{} // closed when raft has stopped: what it has not answered it never will
 	closing    func() error  // close, once
 
+	// Atomic: written by one goroutine each, and read by many.
 	raftNow      atomic.Pointer[raft.Raft] // nil while Open has not got so far
 	placed       atomic.Bool               // see takePlace
 	differing    atomic.Pointer[[]string]  // members that this leader differs from
@@ -87,6 +89,10 @@ func Open(dir string, o *Options) (*Node, error) {
 	return n, nil
 }
 
+// open is Open without the wrapped error. The steps are in the order in which they depend on each
+// other: lock the directory, find out whose it is, listen, open the stores, start raft, and only
+// then let others in. A member asks for no votes, and takes no messages of raft, before takePlace
+// has made sure that it runs only once.
 func open(dir string, o *Options) (_ *Node, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -158,6 +164,9 @@ func lockDir(fsys vfs.FS, dir string) (io.Closer, error) {
 
 // openStores opens the stores of the log, the snapshots and the state, and makes or repairs the
 // group if the options or the identity say so.
+//
+// The log decides everything else: first it is opened and checked to be this member's, then the
+// state is opened, which may be replaced by a snapshot, and at last settle compares the three.
 func (n *Node) openStores() error {
 	o := LogStoreOptions()
 	o.FS, o.Logger = n.opts.FS, n.opts.Store.Logger
@@ -207,6 +216,11 @@ func (n *Node) openStores() error {
 func (n *Node) hello() hello { return hello{Group: n.group(), From: n.server} }
 
 // welcome checks the greeting of another member.
+//
+// The rules are strict because a mistake can't be undone: a member that takes entries of another
+// group mixes two histories. Calls are the exception, since somebody who wants to join does not
+// know the group yet; serveCalls lets such a caller ask only who this member is, and to be taken
+// in.
 func (n *Node) welcome(kind byte, h hello) error {
 	if h.To != "" && h.To != n.server {
 		if h.Group != "" && memberID(h.To) == n.opts.ID {

@@ -194,6 +194,8 @@ func validAddress(address string) error {
 	return nil
 }
 
+// validID reports whether a name can be a member's: it becomes a part of names of files and of
+// objects.
 func validID(id string) bool {
 	if len(id) < 1 || len(id) > 64 {
 		return false

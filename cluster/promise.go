@@ -23,6 +23,11 @@ var logNameKey = []byte("MemberLog")
 const noteEvery = 10 * time.Second
 
 // checkLog returns ErrLost if the log is not the one that the member had last.
+//
+// It is called before raft starts, when the log is as the last run has left it. The name of the log
+// tells an empty directory, one of another member and one from before the last start from the right
+// one. The index and the term find a copy that was made since then, for example by a snapshot of
+// the machine.
 func (n *Node) checkLog() error {
 	names, err := n.log.Get(logNameKey)
 	if err != nil && err != ErrKeyNotFound {
@@ -56,6 +61,9 @@ func (n *Node) logEnd() (uint64, error) {
 }
 
 // nameLog draws the log's name of this start. What follows the state in the log may still be replaced.
+//
+// The store of the log gets the new name together with the one before, and MEMBER after that. After
+// a crash in between, MEMBER has the older of the two names, which checkLog accepts as well.
 func (n *Node) nameLog() error {
 	name := randomName()
 	if err := n.log.Set(logNameKey, []byte(name+" "+n.id.Log)); err != nil {
@@ -65,6 +73,8 @@ func (n *Node) nameLog() error {
 }
 
 // notePromise brings MEMBER up to date. An error leaves it as it was, which is true as well.
+//
+// Both numbers only grow, since the note of a start may be newer than what watch has seen.
 func (n *Node) notePromise(index uint64) {
 	term := n.raft().CurrentTerm()
 	_ = n.changeIdentity(func(i *identity) { i.Term, i.Index = max(i.Term, term), max(i.Index, index) })

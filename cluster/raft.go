@@ -12,6 +12,8 @@ import (
 // Raft on the stores of a member: how it is started, and how a group begins.
 
 const (
+	// A member that stalls for longer than this is asked again, which is safe: raft's messages can
+	// be repeated.
 	transportTimeout = 10 * time.Second // for raft's messages, an fsync and a stalled state included
 	installTimeouts  = 24               // the timeouts that a member has to install a snapshot, at most
 	installScale     = (noticeSize + installTimeouts - 1) / installTimeouts
@@ -19,6 +21,10 @@ const (
 )
 
 // startRaft starts raft on the stores, and on a transport over the member's network.
+//
+// Raft gets wrapped stores: the log is guarded against panics (guard.go) and cut by the trail
+// (trail.go), and the transport checks whom it talks to (transport.go). NewRaft reads these stores
+// too, so it runs on a goroutine that a guarded store can end.
 func (n *Node) startRaft() error {
 	var fsm raft.FSM = n.state
 	if n.opts.wrapFSM != nil {
@@ -63,6 +69,8 @@ var errLostEnd = errors.New("cluster: raft does not know any more where its log 
 // Raft v1.8.0 forgets to note the end when it installs a snapshot on a member whose own log, without being committed, reached
 // further (issue 697): the log on disk is empty then, but raft answers the leader by the old end, and gets the same snapshot
 // again and again. Only another start of raft helps.
+//
+// maintain asks twice before it ends the member, so that a moment of raft's own does not count.
 func (n *Node) lostEnd() (raftsEnd uint64, lost bool) {
 	raftsEnd = n.raft().LastIndex()
 	end, err := n.logEnd()
@@ -85,6 +93,10 @@ func (n *Node) nameBegunGroup() error {
 // found founds a group, if Options.Bootstrap says so and the directory is new. It is not if only its disk is: then the
 // group is still there, and would never hear of this one. So the members at Options.Join are asked first. And the
 // leader looks for the member that had this id here, twice in a heartbeat's time, or a candidate twice in an election's.
+//
+// A group must not be founded twice. The three checks below are for the ways in which that could
+// happen: another member knows the group, a leader looks for this member, or a leader has taken it
+// in meanwhile.
 func (n *Node) found() error {
 	if !n.opts.Bootstrap || n.group() != "" {
 		return nil
@@ -116,6 +128,9 @@ func (n *Node) found() error {
 
 // await runs a call of raft on a goroutine of its own, and waits until it or ctx ends or raft stops: raft's futures know no
 // context, and some are never answered when raft stops.
+//
+// The goroutine may outlive the call, with what it has captured. It ends when raft answers or
+// stops.
 func (n *Node) await(ctx context.Context, call func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- call() }()

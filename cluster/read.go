@@ -53,6 +53,9 @@ import (
 // fn may be called on this goroutine only, once, and not if Read returns an error of its own. Its error
 // is returned as it is. Each call of the reader's methods sees the member's newest state at
 // that time, which moves on while fn runs.
+//
+// A read costs no write to the log and no fsync, but one message to each member for all reads of a
+// round.
 func (n *Node) Read(ctx context.Context, fn func(shale.Reader) error) error {
 	done, err := n.begin()
 	if err != nil {
@@ -102,6 +105,9 @@ func (n *Node) readRound(ctx context.Context) error {
 }
 
 // readIndex is steps 1 and 2, here or at the leader.
+//
+// The limit of time is twice termTimeout, so that a leader which can reach no majority is given up
+// soon, and the next attempt may find another one.
 func (n *Node) readIndex(ctx context.Context) (uint64, error) {
 	if n.raft().State() == raft.Leader {
 		return n.indexes.await(ctx, n.indexes.join())
@@ -181,6 +187,10 @@ func (n *Node) entry(index uint64) (entry raft.Log, ok bool) {
 
 // confirmTerm makes sure that no other member has been elected in a later term: a majority of the
 // voters, this member among them, is in term now.
+//
+// All voters are asked at once, and the first majority of answers ends the wait: one slow member
+// costs nothing. The terms of members are asked in rounds too, so many reads at a time share the
+// messages.
 func (n *Node) confirmTerm(ctx context.Context, term uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // nobody waits for the others
@@ -253,6 +263,10 @@ func (n *Node) askTerm(id raft.ServerID) (term uint64, err error) {
 }
 
 // waitState waits until the state has all commands up to index, which is committed.
+//
+// Most of the time the index is that of the last command, and the state's own index gets there by
+// itself. The loop is for the other cases: the last entries are no commands, the commit index is
+// not known here yet, or a snapshot replaces the state meanwhile.
 func (n *Node) waitState(ctx context.Context, index uint64) error {
 	for {
 		st := n.state.current.Load()
@@ -320,6 +334,8 @@ type rounds struct {
 	running bool
 }
 
+// A round is one call of the function of rounds, and all that wait for it. Its result is written
+// before done is closed, and only read after that.
 type round struct {
 	waiters int
 	cancel  context.CancelFunc // of a round that has begun
@@ -329,6 +345,8 @@ type round struct {
 }
 
 // join enters the round that begins next.
+//
+// The caller must call await with the result, which gives the place up again.
 func (r *rounds) join() *round {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -359,6 +377,9 @@ func (r *rounds) await(ctx context.Context, round *round) (uint64, error) {
 	return 0, cmp.Or(ctx.Err(), r.node.usable())
 }
 
+// run calls the function for one round after the other, until nobody has joined the next one. It is
+// one goroutine for each rounds that has something to do. A round whose waiters have all gone is
+// still called, with a context that is done, so that its end is noted in one way only.
 func (r *rounds) run() {
 	for {
 		r.mu.Lock()

@@ -32,6 +32,7 @@ const (
 	partSuffix   = ".part"
 )
 
+// incoming is the directory of what has arrived, and incomingStore the store in it.
 func (s *snapshots) incoming() string      { return filepath.Join(s.dir, incomingName) }
 func (s *snapshots) incomingStore() string { return filepath.Join(s.incoming(), storeName) }
 

@@ -47,6 +47,8 @@ func (s Survivor) String() string {
 	return text
 }
 
+// differsSuffix marks the name of a survivor that was stopped because its state differs. It is a
+// part of the name, so that every machine's Recover chooses the same survivor.
 const differsSuffix = ":differs"
 
 // ParseSurvivor reads what String returns.

@@ -51,6 +51,7 @@ type whoAnswer struct {
 	About map[string]string `json:"about,omitempty"` // of Options.About
 }
 
+// A joinRequest asks the leader to take a member in, or to note its new address.
 type joinRequest struct {
 	Server  raft.ServerID `json:"server"`
 	Address string        `json:"address"`
@@ -64,6 +65,8 @@ type remoteError struct {
 	Leader *NotLeaderError `json:"leader,omitempty"`
 }
 
+// wireErrors are the errors that callers ask for with errors.Is, by the names under which they
+// travel. Names are part of the protocol: one that is renamed would be unknown to older members.
 var wireErrors = map[string]error{
 	"unknown":     ErrUnknown,
 	"reserved":    ErrReservedKey,
@@ -73,6 +76,7 @@ var wireErrors = map[string]error{
 	"other group": ErrOtherGroup,
 }
 
+// toRemoteError returns err in the form that travels: its text, and which of wireErrors it wraps.
 func toRemoteError(err error) *remoteError {
 	c := &remoteError{Text: err.Error()}
 	for name, e := range wireErrors {
@@ -84,8 +88,10 @@ func toRemoteError(err error) *remoteError {
 	return c
 }
 
+// Error returns the text that the other member has sent.
 func (e *remoteError) Error() string { return e.Text }
 
+// Unwrap returns the errors that the other member's error has wrapped, for errors.Is and errors.As.
 func (e *remoteError) Unwrap() (errs []error) {
 	for _, k := range e.Kinds {
 		errs = append(errs, wireErrors[k]) // nil, if a newer member has sent it, is passed over
@@ -107,12 +113,16 @@ type caller struct {
 	idle map[callee][]*callConn
 }
 
+// A callee is what kept connections are kept by. A member that restarts with another directory is
+// another callee, because a greeting is for one server only.
 type callee struct {
 	address string
 	server  raft.ServerID
 	group   string // the caller's, when it calls: a greeting without it is good for who and join only
 }
 
+// A callConn is a connection for calls, used by one call at a time. While it is idle, watch reads
+// from it.
 type callConn struct {
 	net.Conn
 	r     *bufio.Reader
@@ -125,6 +135,9 @@ const maxIdle = 64
 
 // call asks the member called to at address and decodes its answer into answer. If the connection
 // was an old one that has died meanwhile, a call that can be repeated is repeated once.
+//
+// A write is never repeated: the other side may have done it before the connection died. For that
+// reason the error of a write that was sent is unknown to the caller, unless it is a remoteError.
 func (c *caller) call(ctx context.Context, address string, to raft.ServerID, op byte, req, answer any) error {
 	payload, ok := req.([]byte)
 	if !ok {
@@ -177,6 +190,8 @@ func (c *caller) take(to callee) *callConn {
 }
 
 // keep keeps a connection for the next call, unless there are enough.
+//
+// Connections are kept in the order of a stack, so that few of them are in use.
 func (c *caller) keep(to callee, conn *callConn) {
 	c.mu.Lock()
 	kept := len(c.idle[to]) < maxIdle
@@ -206,6 +221,9 @@ func (c *caller) watch(to callee, conn *callConn) {
 }
 
 // wake ends watch, and reports whether the connection is alive. If not, it is closed.
+//
+// A read deadline in the past makes the read of watch return at once. If watch has ended for
+// another reason, the other side has closed the connection.
 func (c *callConn) wake() bool {
 	_ = c.SetReadDeadline(time.Unix(1, 0)) // fails on a closed connection only
 	if errors.Is(<-c.ended, os.ErrDeadlineExceeded) && c.SetReadDeadline(time.Time{}) == nil {
@@ -216,6 +234,9 @@ func (c *callConn) wake() bool {
 }
 
 // exchange sends a call and reads the answer. It keeps the connection if all went well.
+//
+// A connection on which a call was interrupted is closed. Its answer may still come, and the next
+// call would take it for its own.
 func (c *caller) exchange(ctx context.Context, conn *callConn, to callee, op byte, payload []byte, answer any) error {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // reads and writes fail at once
 	_, err := conn.Write(appendFrame(nil, op, payload))
@@ -300,6 +321,9 @@ func (n *Node) isStranger(from hello) bool {
 }
 
 // serveCalls answers the calls of a connection, which began with a greeting, until it ends.
+//
+// Calls of one connection are done one after the other. A caller opens more connections for calls
+// at the same time, so a slow one holds up no other.
 func (n *Node) serveCalls(conn net.Conn, from hello) {
 	r := bufio.NewReader(conn)
 	for {
@@ -324,6 +348,9 @@ func (n *Node) serveCalls(conn net.Conn, from hello) {
 }
 
 // called does what a call asks for.
+//
+// Each case is short or has a limit of time, because a member that stops waits for the calls that
+// it serves.
 func (n *Node) called(op byte, payload []byte) (any, error) {
 	if err := n.usable(); err != nil {
 		return nil, err

@@ -42,6 +42,8 @@ func Seed(dir, from string, o *Options) error {
 	return nil
 }
 
+// seed makes the snapshot, the log and at last MEMBER. A directory without MEMBER is no member's,
+// and a second Seed says what to remove from it.
 func seed(dir, from string, o *Options) (err error) {
 	if err := o.validate(); err != nil {
 		return err

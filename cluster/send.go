@@ -33,11 +33,13 @@ type stallingConn struct {
 	patience time.Duration
 }
 
+// Read gives the other side its patience again with each call.
 func (c stallingConn) Read(p []byte) (int, error) {
 	_ = c.SetReadDeadline(time.Now().Add(c.patience)) // a closed connection fails below
 	return c.Conn.Read(p)
 }
 
+// Write does the same. A slow link is no failure as long as each piece gets through in time.
 func (c stallingConn) Write(p []byte) (int, error) {
 	_ = c.SetWriteDeadline(time.Now().Add(c.patience)) // as above
 	return c.Conn.Write(p)
@@ -47,6 +49,9 @@ func (c stallingConn) Write(p []byte) (int, error) {
 var errDeposed = errors.New("cluster: this member does not lead any more")
 
 // sendSnapshot sends the files of a snapshot that a member lacks. The log behind the snapshot stays meanwhile.
+//
+// The transfer ends by itself when this member leads no more, since the next leader begins one of
+// its own. It can be limited to Options.SnapshotRate, by sleeping between pieces.
 func (n *Node) sendSnapshot(to raft.ServerID, address raft.ServerAddress, term uint64, r *snapshotReader) error {
 	if err := n.trail.hold(to, r.snap.meta.Index); err != nil {
 		return err
@@ -118,6 +123,10 @@ func (s *fileSender) send(list *fileList) error {
 }
 
 // sendFile sends what the receiver lacks of a file.
+//
+// The receiver claims a length and a hash of the bytes that it has, and the sender hashes as many
+// of its own file. Equal hashes save these bytes from travelling. The hash of the whole file at the
+// end checks both parts.
 func (s *fileSender) sendFile(f streamFile) error {
 	var claim [haveSize]byte
 	if _, err := io.ReadFull(s.conn, claim[:]); err != nil {
@@ -152,6 +161,9 @@ func (s *fileSender) sendFile(f streamFile) error {
 
 // copy copies a part of a file into sum and to w. A file that has become shorter is damage, and what was added to one is
 // not read.
+//
+// It is used for both halves of a file: what the receiver has is hashed and goes nowhere, the rest
+// is hashed and sent.
 func (s *fileSender) copy(part *io.SectionReader, sum hash.Hash, w io.Writer) error {
 	buf := make([]byte, min(streamPiece, part.Size()))
 	for at := int64(0); at < part.Size(); {

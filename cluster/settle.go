@@ -48,6 +48,9 @@ func settle(log raft.LogStore, s *state) error {
 
 // logBounds returns the first and the last index of the log, and whether the log is from before the snapshot and not
 // on its history.
+//
+// The log is on the snapshot's history if it has the snapshot's last entry with the same term, or
+// begins behind it.
 func logBounds(log raft.LogStore, snap *snapshot) (first, last uint64, stale bool, err error) {
 	if first, err = log.FirstIndex(); err != nil {
 		return 0, 0, false, err
@@ -68,6 +71,9 @@ func logBounds(log raft.LogStore, snap *snapshot) (first, last uint64, stale boo
 
 // tidy removes the states and the snapshots that were replaced or dropped. Until settle has called
 // it, all are there, in case that the member can't go on.
+//
+// The mark of damage goes last. If the member crashes before that, its next start looks closely
+// again, and finds that all is well.
 func (s *state) tidy() error {
 	if err := s.snaps.clear(); err != nil {
 		return err

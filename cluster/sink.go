@@ -42,6 +42,8 @@ func (s *snapshotSink) Write(p []byte) (int, error) {
 }
 
 // Close implements raft.SnapshotSink. Calls after the first return what that did.
+//
+// Raft calls Close once, and after an error perhaps Cancel too.
 func (s *snapshotSink) Close() error {
 	if s.ended {
 		return s.err
@@ -76,6 +78,9 @@ func (s *snapshotSink) remove() {
 
 // finish checks the store in the directory, makes its files durable, and gives the directory its name. After an error the
 // files that were received stay, for the next attempt.
+//
+// The rename at the end is the moment from which the snapshot counts. All that comes before it, the
+// sync of the directory included, makes sure that a power cut after it finds the files complete.
 func (s *snapshotSink) finish() error {
 	own := s.dir != ""
 	if !own {

@@ -39,6 +39,10 @@ const (
 )
 
 // snapshots is the raft.SnapshotStore of a member. All methods may be called concurrently.
+//
+// Raft makes, lists and opens snapshots on goroutines of its own, and others of this package take
+// and drop them. Files are made and removed without the lock: a snapshot is in the list before
+// anybody can ask for it, and out of it before its files go.
 type snapshots struct {
 	// Constant.
 	fs   vfs.FS
@@ -75,6 +79,7 @@ type snapshot struct {
 	dropped bool // it goes with its last reader
 }
 
+// store returns the directory of the snapshot's checkpoint.
 func (s *snapshot) store() string { return filepath.Join(s.dir, storeName) }
 
 // openSnapshots returns the snapshots in dir, and sweeps what a crash has left of others. Of the
@@ -130,6 +135,8 @@ func parseSnapshotName(name string) (index uint64, ms int64, ok bool) {
 	return index, ms, n == 3 && err == nil && name == snapshotName(term, index, ms)
 }
 
+// snapshotName returns the name of a snapshot's directory, which is also raft's name of it. The
+// time keeps two snapshots at the same index apart.
 func snapshotName(term, index uint64, ms int64) string {
 	return fmt.Sprintf("%d-%d-%d", term, index, ms)
 }
@@ -141,6 +148,8 @@ type metaFile struct {
 	Snapshot json.RawMessage `json:"snapshot"`
 }
 
+// A metaBody is the object "snapshot" in meta.json: what raft wants to know of a snapshot, and how
+// far the state in it is. Part of the format; fields are added, and never renamed.
 type metaBody struct {
 	Format             int          `json:"format"`
 	ID                 string       `json:"id"`
@@ -160,10 +169,14 @@ type metaServer struct {
 	Address  raft.ServerAddress  `json:"address"`
 }
 
+// metaFormat is the version of meta.json. A member takes a snapshot with another one for damaged,
+// and gets the state again.
 const metaFormat = 1
 
+// castagnoli is the polynomial of the checksum in meta.json.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// encodeMeta returns the bytes of meta.json.
 func encodeMeta(s *snapshot) ([]byte, error) {
 	m := s.meta
 	b := metaBody{Format: metaFormat, ID: m.ID, Index: m.Index, Term: m.Term, ConfigurationIndex: m.ConfigurationIndex, Size: m.Size,
@@ -202,6 +215,8 @@ func decodeMeta(data []byte) (*snapshot, error) {
 	return s, nil
 }
 
+// readSnapshot reads the meta.json of a directory. It does not look at the store in it: that is
+// checked when the snapshot is made, and when a state is built from it.
 func readSnapshot(fsys vfs.FS, dir string) (*snapshot, error) {
 	name := filepath.Join(dir, metaName)
 	data, err := readWhole(fsys, name)
@@ -301,6 +316,9 @@ func (r *snapshotReader) Close() (err error) {
 }
 
 // Create implements raft.SnapshotStore.
+//
+// Nothing is on the disk before the sink is closed, but for what a checkpoint or a transfer has put
+// there.
 func (s *snapshots) Create(version raft.SnapshotVersion, index, term uint64, servers raft.Configuration, serversIndex uint64,
 	_ raft.Transport) (raft.SnapshotSink, error) {
 	if version != raft.SnapshotVersionMax {
@@ -339,6 +357,9 @@ func (s *snapshots) remove(dir string) error {
 
 // add makes a finished snapshot count, and removes the oldest ones. Those before a snapshot that was received are of no
 // use: the log does not reach back to them, and they keep tables of a state that is replaced.
+//
+// A snapshot that somebody reads is marked as dropped, and its files go with the last reader: a
+// transfer to a slow member must not lose them in the middle.
 func (s *snapshots) add(snap *snapshot, own bool) error {
 	keep := s.keep
 	if !own {

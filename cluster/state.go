@@ -62,11 +62,15 @@ type state struct {
 }
 
 const (
+	// Part of the format of a member's directory.
 	statePrefix  = "state-"
 	damageSuffix = ".damaged" // state-K.damaged says that state-K is to be replaced
 )
 
 // A stateStore is one store of the state. Readers pin it while they use it.
+//
+// Its life: open with one pin of the state's own, current, replaced, unpinned, closed when the last
+// reader has let it go, and removed.
 type stateStore struct {
 	db     *shale.DB
 	close  func() error // closes db
@@ -81,6 +85,8 @@ type stateStore struct {
 	pins atomic.Int64 // readers, and one of the state's own until it has another store
 }
 
+// pin keeps the store open. It returns false if the store is being closed: then another one is
+// current already.
 func (s *stateStore) pin() bool {
 	for n := s.pins.Load(); n > 0; n = s.pins.Load() {
 		if s.pins.CompareAndSwap(n, n+1) {
@@ -90,10 +96,15 @@ func (s *stateStore) pin() bool {
 	return false
 }
 
+// unpin gives up a pin.
 func (s *stateStore) unpin() { s.pins.Add(-1) }
 
 // openState opens the state of the member in dir, or makes an empty one. fail is called, once, when
 // a command could not be applied.
+//
+// A state that does not open because of damage is no reason to give up, since the log and the
+// snapshots have everything that it had. Any other error, such as a lack of descriptors, ends the
+// start: it would pass.
 func openState(dir string, o *Options, snaps *snapshots, fail func(error)) (*state, error) {
 	fsys := o.FS
 	s := &state{fs: fsys, dir: dir, opts: *o.Store, snaps: snaps, fail: fail, open: o.OpenStore, closing: make(chan struct{})}
@@ -256,6 +267,10 @@ func (s *state) openStore(number int) (*stateStore, error) {
 }
 
 // build makes the next state-K out of a snapshot, and opens it. Nothing is left of it after an error.
+//
+// Tables are hard links to those of the snapshot, so the state costs little room, and the time of a
+// copy only where links can't be made. The store is opened under its final name, because it must
+// not be renamed later.
 func (s *state) build(snap *snapshot) (*stateStore, error) {
 	path := statePath(s.dir, s.next)
 	temp := path + tempSuffix
@@ -292,6 +307,9 @@ func (s *state) build(snap *snapshot) (*stateStore, error) {
 // retire closes a store that has been replaced, once its readers are done, and removes it. Iterators
 // do not pin it, so their number is asked for, after that of the pins: what makes an iterator pins the
 // store meanwhile.
+//
+// It waits by looking, since readers only count. Close of the member does not wait for iterators
+// that a caller has forgotten.
 func (s *state) retire(old *stateStore) {
 	old.unpin()
 	s.wg.Go(func() {
@@ -321,6 +339,10 @@ func (s *state) hold() *stateStore {
 func (s *state) applied() uint64 { return s.current.Load().index.Load() }
 
 // advance notes that all commands up to index are in a store, and reports whether that is still the current one.
+//
+// The index may be ahead of the position in the store: entries that are no commands change nothing
+// in it. The check for the current store keeps an index of the old store from being noted for a new
+// one.
 func (s *state) advance(st *stateStore, index uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -360,6 +382,9 @@ func (s *state) end(err error) {
 }
 
 // waitFor waits until all commands up to index are in the state.
+//
+// All that wait share one channel, which is made by the first and closed by the next change. Each
+// then looks again: a change wakes them all, and most of them wait for the same index anyway.
 func (s *state) waitFor(ctx context.Context, index uint64) error {
 	for {
 		s.mu.Lock()

@@ -21,8 +21,10 @@ import (
 // all has no value.
 type position struct{ index, term uint64 }
 
+// positionSize is two integers of 8 bytes.
 const positionSize = 16
 
+// appendTo appends the position as the state has it under reservedKey.
 func (p position) appendTo(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, p.index)
 	return binary.LittleEndian.AppendUint64(dst, p.term)
@@ -44,6 +46,9 @@ func readPosition(db *shale.DB) (position, error) {
 
 // checkFiles checks that the manifest of the store in dir is whole, and that every table and every sealed log in it is
 // there with its size. It opens none of them, however many there are.
+//
+// A snapshot may have 100,000 tables, and is checked while raft waits. The bytes were checked when
+// they came over the network, or are those of the state itself.
 func checkFiles(fsys vfs.FS, dir string) error {
 	s, err := manifest.Load(fsys, dir)
 	if err != nil {
@@ -96,6 +101,9 @@ func isDamage(err error) bool {
 // cloneStore makes the store in dir "to" out of a checkpoint, which it leaves as it is. Tables and
 // filters next to tables never change, so a hard link is as good as a copy. A store writes to the
 // manifest that it is opened with, and may cut off its last log, so all else is copied.
+//
+// The caller makes "to" count afterwards, by a rename. A copy that was interrupted is swept by the
+// next start.
 func cloneStore(fsys vfs.FS, from, to string) error {
 	names, err := fsys.List(from)
 	if err != nil {

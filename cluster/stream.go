@@ -39,6 +39,8 @@ const (
 )
 
 // A fileList says what the store of a snapshot consists of, and how far its state is.
+//
+// Sender and receiver go through the files in this order, so neither has to name one again.
 type fileList struct {
 	Version int          `json:"version"`
 	Index   uint64       `json:"index"` // of the state's last command
@@ -46,6 +48,8 @@ type fileList struct {
 	Files   []streamFile `json:"files"` // in the order of their names
 }
 
+// A streamFile is a file of a store with its size, which is constant: a snapshot's store is never
+// written to.
 type streamFile struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"`
@@ -101,6 +105,8 @@ func (l *fileList) notice() []byte {
 // errStream is why a stream is refused.
 var errStream = errors.New("cluster: damaged snapshot stream")
 
+// streamError says what is wrong with a stream. Whoever gets it can't tell a bug from a fault of
+// the network, so the transfer ends and is tried again.
 func streamError(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errStream, fmt.Sprintf(format, args...))
 }

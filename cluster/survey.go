@@ -14,6 +14,9 @@ type MemberState struct {
 }
 
 // Survey asks all members how they are, until ctx is done.
+//
+// All are asked at once. It works on every member, also without a leader, and is meant for
+// operators.
 func (n *Node) Survey(ctx context.Context) ([]MemberState, error) {
 	members, err := n.Members()
 	if err != nil {

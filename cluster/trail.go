@@ -43,6 +43,7 @@ type logHold struct {
 }
 
 const (
+	// Raft asks for a cut after each snapshot. What really goes is decided in DeleteRange.
 	raftTrailingLogs = 1 // the least that raft takes
 
 	// holdPatience is for how long the log stays for a member that makes no progress. It is longer than a member has
@@ -52,14 +53,19 @@ const (
 	logLook = time.Second // how often the size of the log is looked at
 )
 
+// newTrail returns the trail of a log. It takes the number of entries to keep from the
+// configuration, which Open then sets to raftTrailingLogs for raft itself.
 func newTrail(log *LogStore, o *Options, c *raft.Config) *trail {
 	return &trail{log: log, entries: c.TrailingLogs, opts: o, logger: c.Logger, reclaim: make(chan struct{}, 1), holds: map[raft.ServerID]*logHold{}}
 }
 
+// errOutrun ends a transfer whose receiver would find a gap between its snapshot and the log.
 var errOutrun = errors.New("cluster: the log behind the snapshot has become longer than Options.LogSizeBehind and was cut off: " +
 	"the member gets a newer snapshot")
 
 // hold keeps the entries above index for a member that is about to get a snapshot.
+//
+// Holding cutting makes the check and the note one step: no cut can come between them.
 func (t *trail) hold(id raft.ServerID, index uint64) error {
 	t.cutting.Lock()
 	defer t.cutting.Unlock()
@@ -100,6 +106,9 @@ func (t *trail) answered(id raft.ServerID, req *raft.AppendEntriesRequest, resp 
 }
 
 // first returns the lowest index that stays when the log is cut. Bytes are those of an average entry.
+//
+// Sizes are estimates: the bytes of the whole store, shared out evenly among the entries of the
+// log. That is good enough for limits of hundreds of megabytes, and costs no read.
 func (t *trail) first() (uint64, error) {
 	last, err := t.log.LastIndex()
 	if err != nil {
@@ -196,10 +205,15 @@ func gathering() bool {
 	return is
 }
 
+// The stack of a caller is looked up by name once for each place of a call, and by its address
+// after that.
 var callers sync.Map // what gathering has found out: uintptr → bool
 
 // lookAfterLog keeps the log small on the disk until the member stops: it asks for a snapshot when many bytes were applied
 // since the last one, or when that is damaged, and takes the room of deleted entries back.
+//
+// Raft makes snapshots by the number of entries, which says little about bytes. This makes one by
+// their size too, so that a few large writes do not fill the disk.
 func (n *Node) lookAfterLog() {
 	for {
 		snapshot := false

@@ -45,6 +45,9 @@ type hello struct {
 }
 
 // A network owns the listener and all connections of a member.
+//
+// One listener serves all purposes, so an operator opens one port. Every connection is tied to ctx:
+// when the member ends, reads and writes that wait at them return.
 type network struct {
 	node      *Node
 	opts      *Options
@@ -95,6 +98,8 @@ func (n *network) start() {
 }
 
 // accepted reads the greeting of a connection and hands the connection over.
+//
+// The greeting has a limit of time and of size, because anybody who reaches the port can connect.
 func (n *network) accepted(raw net.Conn) {
 	conn := raw
 	if n.opts.TLS != nil {
@@ -142,6 +147,9 @@ func (n *network) answer(conn net.Conn) (kind byte, from hello, err error) {
 }
 
 // dial opens a connection of one kind to the member called to, or to any member if to is "".
+//
+// A connection counts only after the other side has accepted the greeting. So a member that is
+// another one than the caller looks for is found here, and no call or entry gets to it.
 func (n *network) dial(ctx context.Context, kind byte, address string, to raft.ServerID) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -198,6 +206,8 @@ type trackedConn struct {
 	untrack func() bool
 }
 
+// Close forgets the connection, so that connections that have ended take no memory until the member
+// ends.
 func (c trackedConn) Close() error {
 	c.untrack()
 	return c.Conn.Close()
@@ -206,6 +216,7 @@ func (c trackedConn) Close() error {
 // A streamLayer gives raft's transport its connections.
 type streamLayer struct{ *network }
 
+// Accept returns the next connection that another member has opened for raft.
 func (s streamLayer) Accept() (net.Conn, error) {
 	select {
 	case c := <-s.raftConns:
@@ -218,6 +229,7 @@ func (s streamLayer) Accept() (net.Conn, error) {
 // Close leaves the network to the member, which closes it.
 func (s streamLayer) Close() error { return nil }
 
+// Addr returns the address under which others find this member.
 func (s streamLayer) Addr() net.Addr { return memberAddr(s.advertise) }
 
 // Dial opens a connection to a target that a transport has made of a member's name and address.
@@ -231,6 +243,7 @@ func (s streamLayer) Dial(target raft.ServerAddress, timeout time.Duration) (net
 // memberAddr is the net.Addr of an advertised address, which may have a host's name.
 type memberAddr string
 
+// Network and String implement net.Addr.
 func (memberAddr) Network() string  { return "tcp" }
 func (a memberAddr) String() string { return string(a) }
 
@@ -244,10 +257,13 @@ type transport struct {
 	node *Node
 }
 
+// target puts a member's name and address into the one string that raft's transport passes on to
+// Dial.
 func target(id raft.ServerID, a raft.ServerAddress) raft.ServerAddress {
 	return raft.ServerAddress(string(id) + targetSep + string(a))
 }
 
+// AppendEntriesPipeline implements raft.Transport.
 func (t transport) AppendEntriesPipeline(id raft.ServerID, a raft.ServerAddress) (raft.AppendPipeline, error) {
 	p, err := t.NetworkTransport.AppendEntriesPipeline(id, target(id, a))
 	if err != nil {
@@ -270,6 +286,7 @@ type pipeline struct {
 	once    sync.Once
 }
 
+// newPipeline wraps a pipeline of raft's transport. The goroutine that it starts ends with Close.
 func newPipeline(n *Node, id raft.ServerID, p raft.AppendPipeline) *pipeline {
 	q := &pipeline{AppendPipeline: p, node: n, id: id, answers: make(chan raft.AppendFuture), closed: make(chan struct{})}
 	go q.pass(p.Consumer())
@@ -297,8 +314,10 @@ func (p *pipeline) pass(from <-chan raft.AppendFuture) {
 	}
 }
 
+// Consumer implements raft.AppendPipeline.
 func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
 
+// Close implements raft.AppendPipeline.
 func (p *pipeline) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return p.AppendPipeline.Close()
@@ -310,6 +329,8 @@ func (p *pipeline) Close() error {
 // a member that is behind, of whose messages a few are under way.
 const maxMessage = 4 << 20
 
+// AppendEntries implements raft.AppendPipeline. It reads the entries that raft has gathered by
+// number alone.
 func (p *pipeline) AppendEntries(req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	if err := p.node.logs.load(req); err != nil {
 		return nil, err
@@ -317,6 +338,7 @@ func (p *pipeline) AppendEntries(req *raft.AppendEntriesRequest, resp *raft.Appe
 	return p.AppendPipeline.AppendEntries(req, resp)
 }
 
+// AppendEntries implements raft.Transport. Heartbeats come by this way too, with no entries.
 func (t transport) AppendEntries(id raft.ServerID, a raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if err := t.node.logs.load(req); err != nil {
@@ -332,6 +354,8 @@ func (t transport) AppendEntries(id raft.ServerID, a raft.ServerAddress,
 // errNotPlaced keeps a member that has not found its place from asking for votes.
 var errNotPlaced = errors.New("the member is starting")
 
+// RequestVote implements raft.Transport. A member that is not placed yet could vote, or ask for
+// votes, twice.
 func (t transport) RequestVote(id raft.ServerID, a raft.ServerAddress,
 	req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	if !t.node.placed.Load() {
@@ -340,6 +364,7 @@ func (t transport) RequestVote(id raft.ServerID, a raft.ServerAddress,
 	return t.NetworkTransport.RequestVote(id, target(id, a), req, resp)
 }
 
+// RequestPreVote implements raft.WithPreVote, under the same condition.
 func (t transport) RequestPreVote(id raft.ServerID, a raft.ServerAddress,
 	req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	if !t.node.placed.Load() {
@@ -348,6 +373,8 @@ func (t transport) RequestPreVote(id raft.ServerID, a raft.ServerAddress,
 	return t.NetworkTransport.RequestPreVote(id, target(id, a), req, resp)
 }
 
+// InstallSnapshot implements raft.Transport. It sends the files first, over a connection of their
+// own, and then raft's message, whose content is only the notice of them.
 func (t transport) InstallSnapshot(id raft.ServerID, a raft.ServerAddress,
 	req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	if err := t.node.sendSnapshot(id, a, req.Term, data.(*snapshotReader)); err != nil {
@@ -356,6 +383,8 @@ func (t transport) InstallSnapshot(id raft.ServerID, a raft.ServerAddress,
 	return t.NetworkTransport.InstallSnapshot(id, target(id, a), req, resp, data)
 }
 
+// TimeoutNow implements raft.Transport: it tells a member to begin an election, for a transfer of
+// the lead.
 func (t transport) TimeoutNow(id raft.ServerID, a raft.ServerAddress,
 	req *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
 	return t.NetworkTransport.TimeoutNow(id, target(id, a), req, resp)

@@ -30,6 +30,8 @@ type Stats struct {
 }
 
 // Stats returns how this member is doing.
+//
+// The figures are read one after the other, so they may be of moments that differ a little.
 func (n *Node) Stats() Stats {
 	s := Stats{
 		State: n.raft().State().String(), Term: n.raft().CurrentTerm(), Last: n.raft().LastIndex(),
@@ -53,6 +55,9 @@ func (n *Node) Stats() Stats {
 // checkpoint. A snapshot from the leader replaces the store; it waits until fn has returned.
 // fn must not write to the store, nor keep or close it. Its last entries, with keys that begin
 // with 32 bytes 0xff, are the group's own.
+//
+// It is a door to everything that a store can show, so that this package need not have it all
+// again.
 func (n *Node) View(fn func(*shale.DB) error) error {
 	done, err := n.begin()
 	if err != nil {

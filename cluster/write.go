@@ -80,6 +80,10 @@ func (n *Node) DeletePresent(ctx context.Context, keys ...[]byte) (present []boo
 }
 
 // submit proposes a command here, or at the leader if Options.Forward says so.
+//
+// The member tries itself first, which costs nothing if it does not lead. An answer of the leader
+// is final. If there is none, the write may have happened, unless the call was certainly not sent:
+// only then may the caller write again without asking.
 func (n *Node) submit(ctx context.Context, cmd []byte) (result, error) {
 	res, err := n.propose(ctx, cmd)
 	l := (*NotLeaderError)(nil)
@@ -137,6 +141,9 @@ func (n *Node) endWithTerm(ctx context.Context, term uint64, cancel func()) {
 }
 
 // propose hands a command to raft and waits until it is applied here.
+//
+// A command that raft refuses because of a transfer was certainly not taken. So waiting and asking
+// again does no harm, and callers of Write do not see the transfer but as a pause.
 func (n *Node) propose(ctx context.Context, cmd []byte) (result, error) {
 	if err := ctx.Err(); err != nil {
 		return result{}, err
@@ -186,6 +193,9 @@ func (n *Node) proposeOnce(ctx context.Context, cmd []byte) (result, error) {
 }
 
 // writeError turns raft's error, or that of await, into one that says whether the write may have happened.
+//
+// Callers repeat a write only if it has certainly not happened. So an error of raft that is not
+// known here counts as unknown.
 func (n *Node) writeError(err error) error {
 	switch {
 	case errors.Is(err, raft.ErrNotLeader):

@@ -9,6 +9,8 @@
 //
 // The exit status is 0 when all is done, and 2 for an error. SIGTERM and Ctrl-C end a member in an orderly way: a leader
 // hands the lead over first, and commands that have begun are answered.
+//
+// The program itself is package program; this one has only what a test can't have, the process.
 package main
 
 import (

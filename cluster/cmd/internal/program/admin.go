@@ -17,7 +17,11 @@ import (
 )
 
 // An asker asks running members, by their pages.
+//
+// It is one call of a command: the members to ask, and how. A member asks the others itself, so
+// that a command needs to reach only one of them.
 type asker struct {
+	// The fields at, secrets and wait are set by options, the same for all commands that ask.
 	env     Environment
 	at      []string
 	secrets secrets
@@ -25,6 +29,9 @@ type asker struct {
 }
 
 // groupCommands are the commands that ask a running member, and print the members of its group.
+//
+// All of them print the members afterwards, so that whoever has changed the group sees what it is
+// now.
 func groupCommands(env Environment) []*cobra.Command {
 	var learner bool
 	join := askCommand(env, "join ID HOST:PORT", "take a member into a group", `
@@ -56,12 +63,17 @@ an empty folder.`, 1, 1, func(words []string) (request, error) {
 }
 
 // A request is what a member's pages are asked.
+//
+// The path is below the address of the pages, and the body is sent as JSON.
 type request struct {
 	method, path string
 	body         any
 }
 
 // askCommand returns a command that makes a request of its words.
+//
+// of checks the words, and its error is shown as it is. The options --at and --wait, and those for
+// passwords and certificates, are the same for all these commands.
 func askCommand(env Environment, usage, short, long string, least, most int, of func(words []string) (request, error)) *cobra.Command {
 	a := &asker{env: env}
 	cmd := newCommand(usage, short, long, least, most, func(ctx context.Context, words []string) error {
@@ -83,6 +95,10 @@ func askCommand(env Environment, usage, short, long string, least, most int, of 
 }
 
 // print prints the members.
+//
+// A member that does not answer has a line too, with the reason instead of figures. The column
+// "behind" counts entries of the log that the member's state lacks: 0 is normal in a group that is
+// not written to.
 func (a *asker) print(list []memberJSON) error {
 	w := tabwriter.NewWriter(a.env.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "member\taddress\tvote\t\tbehind\tdisk free\tversion\tbackup")
@@ -109,6 +125,9 @@ const electing = 10 * time.Second
 
 // ask sends a request to one of the members. If that can't be reached, or does not lead and the request needs the
 // leader, it asks the others.
+//
+// With several members it asks again for some seconds while none of them leads, as during an
+// election. An error that another member can't mend, such as a wrong password, ends it at once.
 func (a *asker) ask(ctx context.Context, r request) ([]memberJSON, error) {
 	if err := a.secrets.read(a.env.Getenv); err != nil {
 		return nil, err
@@ -142,12 +161,16 @@ func (a *asker) ask(ctx context.Context, r request) ([]memberJSON, error) {
 			}
 			errs = append(errs, err)
 		}
+		// With one member there is nobody else to ask. If none of several could be reached, waiting
+		// does not help.
 		if len(a.at) == 1 || refused == nil || ctx.Err() != nil || time.Since(begin) > electing {
 			return nil, errors.Join(errs...)
 		}
 	}
 }
 
+// askOne sends the request to one member. Its errors say what to do next where that is known: give
+// a password, give a certificate, or ask another member.
 func (a *asker) askOne(ctx context.Context, client *http.Client, target string, of request) ([]memberJSON, error) {
 	data, err := json.Marshal(of.body)
 	if err != nil {
@@ -170,6 +193,7 @@ func (a *asker) askOne(ctx context.Context, client *http.Client, target string, 
 		return nil, err
 	}
 	defer answer.Body.Close()
+	// The list of a group is small. The limit is for addresses at which something else answers.
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
 	if err != nil {
 		return nil, err
@@ -192,9 +216,12 @@ func (a *asker) askOne(ctx context.Context, client *http.Client, target string, 
 }
 
 // A refusal is the error of a member that was asked.
+//
+// A refusal with elsewhere set is worth a try at the next member.
 type refusal struct {
 	text      string
 	elsewhere bool // the member does not lead
 }
 
+// Error returns the text of the member that was asked.
 func (r *refusal) Error() string { return r.text }

@@ -36,6 +36,8 @@ const (
 	mostBuckets = 20
 )
 
+// backupFlags adds the options for a backup, of which --backup alone turns it on. The others have
+// defaults that fit a disk of some hundred GB.
 func (c *config) backupFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.backup, "backup", "", "keep this member's state in a `BUCKET` too: a folder, or s3://HOST[:PORT]/BUCKET/PREFIX")
@@ -53,6 +55,7 @@ func (c *config) backupFlags(cmd *cobra.Command) {
 // tried again until the bucket is there. If the bucket refuses the folder, or another program takes it over, the state
 // gets another bucket, state-K-2 and so on. Logs that wait too long for it are let go.
 type backups struct {
+	// Constant after openBackups. name is "ID-RANDOM", as the file BACKUP has it.
 	at           s3.Place
 	name         string
 	options      remote.Options
@@ -63,6 +66,9 @@ type backups struct {
 }
 
 // openBackups lets the member's state be opened with a backup, if there shall be one.
+//
+// Package cluster opens a new store for each state, so the backup hangs on Options.OpenStore:
+// whatever store the state is in, its backup begins and ends with it.
 func (m *member) openBackups(o *cluster.Options) error {
 	c := &m.config
 	if c.backup == "" {
@@ -82,6 +88,10 @@ func (m *member) openBackups(o *cluster.Options) error {
 
 // identify finds the name of a member's backups. It is drawn when a folder has its first one. Then it also tries
 // whether the bucket is right, as far as that is known at once: what is wrong with it later stops no member.
+//
+// The name stays in the file BACKUP when the member starts again, so the same bucket goes on. A
+// folder that is made later under the same id has another name: it must not write to the bucket of
+// the folder before, which another process may still own.
 func (b *backups) identify(dir, id string) error {
 	prefix := strings.TrimLeft(strings.ToLower(id), ".") + "-" // as names of objects are
 	file := filepath.Join(dir, backupFile)
@@ -115,8 +125,11 @@ func (b *backups) identify(dir, id string) error {
 }
 
 // A backup is a copy of one state in a bucket.
+//
+// Its goroutine (run) is the only one that attaches and closes the remote.Store. Others read is.
 type backup struct {
 	*backups
+	// Constant. dir is the folder of the state's store, and db the store.
 	dir    string
 	db     *shale.DB
 	fenced chan struct{} // has one when another program has taken the bucket over
@@ -124,6 +137,8 @@ type backup struct {
 }
 
 // An attached is how a backup is at a moment.
+//
+// It is replaced as a whole, so that readers see store, bucket and error of one moment.
 type attached struct {
 	store *remote.Store // nil: there is none
 	to    s3.Place      // its bucket
@@ -131,6 +146,9 @@ type attached struct {
 }
 
 // open opens a state's store, and begins its backup in the background.
+//
+// Logs are held from the first moment (HoldLogs), before the backup has begun: otherwise a flush in
+// between could delete a log that the bucket does not have yet.
 func (b *backups) open(dir string, o *shale.Options) (*shale.DB, func() error, error) {
 	plain := *o
 	plain.Shipping.HoldLogs = remote.LogsToHold(o.FS, dir)
@@ -156,6 +174,9 @@ func (b *backups) open(dir string, o *shale.Options) (*shale.DB, func() error, e
 
 // run keeps the state in a bucket until ctx is done. It tries again and again, later each time, and goes to another bucket if
 // the state's own is another program's now.
+//
+// The pause between attempts doubles up to a minute. The same error is printed once, however often
+// it comes.
 func (b *backup) run(ctx context.Context) {
 	said, pause := "", time.Second
 	for n := 1; ctx.Err() == nil; {
@@ -170,12 +191,16 @@ func (b *backup) run(ctx context.Context) {
 			case <-b.fenced:
 				b.ended.Add(1)
 			}
+			// Close ships what is left. If the bucket is away, that is an error here, and no loss:
+			// the logs are still held, and the next start ships them.
 			err := store.Close()
 			b.is.Store(&attached{to: to, err: errors.New("it has ended")})
 			if err != nil {
 				b.logf("warning: backup: %s", message(err))
 			}
 			continue
+		// The bucket belongs to somebody else now, and waiting does not change that. The limit is
+		// against a mistake in which two members take each other's buckets away again and again.
 		case (errors.Is(err, remote.ErrFenced) || errors.Is(err, remote.ErrOtherStore)) && n < mostBuckets:
 			b.logf("backup: %s is not used any more: %s", to, message(err))
 			n++
@@ -193,6 +218,9 @@ func (b *backup) run(ctx context.Context) {
 }
 
 // attach begins to keep the state in its n-th bucket.
+//
+// Attach compares the bucket with the store first. It refuses a bucket that has another store, or
+// one that was fenced, and run then goes to the next.
 func (b *backup) attach(ctx context.Context, n int) (*remote.Store, s3.Place, error) {
 	ctx, cancel := context.WithTimeout(ctx, attachPatience)
 	defer cancel()
@@ -212,6 +240,8 @@ func (b *backup) attach(ctx context.Context, n int) (*remote.Store, s3.Place, er
 }
 
 // hear is called for what happens to the backup.
+//
+// It is called by goroutines of package remote and must not wait. So a fence only wakes run.
 func (b *backup) hear(e remote.Event) {
 	switch e.Kind {
 	case remote.EventAway, remote.EventBackground:
@@ -229,6 +259,8 @@ func (b *backup) hear(e remote.Event) {
 
 // status returns how far the backup is behind; nil: there is none now, because of err. kept is how many bytes of logs
 // wait for the bucket.
+//
+// It reads what run has left in is, and so never waits for the bucket.
 func (b *backups) status() (s *remote.Status, kept int64, err error) {
 	now := b.now.Load()
 	if now == nil {
@@ -244,6 +276,8 @@ func (b *backups) status() (s *remote.Status, kept int64, err error) {
 }
 
 // backupLine is what the page says about the backup.
+//
+// It is short, because other members show it in a table.
 func (m *member) backupLine() string {
 	if m.backups == nil {
 		return "none"
@@ -265,6 +299,9 @@ func (m *member) backupLine() string {
 }
 
 // backupMetrics are the metrics of the backup.
+//
+// shaled_backup_up and the limits are there also before the backup has begun, so that an alarm can
+// ask for them.
 func (m *member) backupMetrics(one func(name, kind, help string, v float64)) {
 	if m.backups == nil {
 		return

@@ -18,22 +18,30 @@ import (
 )
 
 // A config is what the options of serve set.
+//
+// It is filled by package cobra when the options are parsed, then checked, and constant afterwards.
+// Settings that package cluster or the server has too are in their own structs, so that they are
+// passed on as they are.
 type config struct {
 	cluster.Options // as far as options of serve set them; so are these two
 	server.Config
 	shipping remote.Options
 
+	// The folder of the member, and settings of raft and of the store that are no fields of the
+	// above.
 	dir       string
 	heartbeat time.Duration
 	raftLog   string
 	cache     int64
 
+	// What the servers for clients and for pages listen on, and show.
 	addr    string // for clients
 	http    string // "": no pages
 	reads   string
 	clients map[string]string // where clients find each member
 	values  bool
 
+	// Who may connect: see checkReach and security.
 	unprotected bool
 	secrets     secrets
 	tlsClients  bool
@@ -55,6 +63,8 @@ const (
 )
 
 // flags adds the options of serve to a command.
+//
+// The help of an option says what it does to the group, and not how it is called inside.
 func (c *config) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.ID, "id", "", "name of this member in its group, for good (letters, digits, '.', '_', '-')")
@@ -84,6 +94,9 @@ func (c *config) flags(cmd *cobra.Command) {
 }
 
 // check returns an error for options that make no sense. It names the option and the next step.
+//
+// It looks at options alone, before anything is opened or made. So a mistake in a unit file leaves
+// no half-made folder behind.
 func (c *config) check() error {
 	switch {
 	case c.ID == "":
@@ -139,6 +152,9 @@ func (c *config) check() error {
 }
 
 // checkReach refuses addresses that other machines can reach, unless strangers can do nothing there.
+//
+// Redis in its protected mode refuses strangers at the connection. Here the start fails, because a
+// member that is reachable and refuses everybody looks like one that works.
 func (c *config) checkReach() error {
 	if c.unprotected {
 		return nil
@@ -156,6 +172,9 @@ func (c *config) checkReach() error {
 }
 
 // warnings returns what an operator should know about options that are allowed.
+//
+// They are printed at each start. None of them stops a member, since each has its use: for a test,
+// in a private network, or for reads that may be old.
 func (c *config) warnings() []string {
 	var w []string
 	if c.secrets.cert == "" && c.secrets.password != "" && !isOwn(c.addr) {
@@ -183,6 +202,9 @@ func checkAddr(option, addr string) error {
 }
 
 // isOwn reports whether only this machine can reach an address, whose port may be missing.
+//
+// An empty host means all addresses of the machine, so it is not its own alone. A name other than
+// localhost is not looked up, since it may change.
 func isOwn(addr string) bool {
 	if host, _, err := net.SplitHostPort(addr); err == nil {
 		addr = host
@@ -193,6 +215,9 @@ func isOwn(addr string) bool {
 
 // secrets are the options for passwords and certificates, which serve and the commands that talk to a
 // member share.
+//
+// The password and the admin password are contents of the files, and are read again while a member
+// serves (reread). The certificates are names of files here: package tls has their contents.
 type secrets struct {
 	passwordFile, password string
 	adminFile, admin       string
@@ -203,6 +228,8 @@ type secrets struct {
 // passwordVariable has the password where a file is inconvenient.
 const passwordVariable = "SHALED_PASSWORD"
 
+// flags adds the options. A command that asks a member has fewer of them than serve, and the same
+// names.
 func (s *secrets) flags(cmd *cobra.Command, serves bool) {
 	f := cmd.Flags()
 	f.StringVar(&s.passwordFile, "password-file", "", "`FILE` whose first line is the password for clients and pages (for changes from another machine, of --admin-password-file); or set "+passwordVariable)
@@ -220,6 +247,9 @@ func (s *secrets) flags(cmd *cobra.Command, serves bool) {
 }
 
 // read reads the password, and checks that the options belong together.
+//
+// A file has precedence over the environment. Only the first line counts, so that a newline at its
+// end is no part of the password.
 func (s *secrets) read(getenv func(string) string) error {
 	s.password = getenv(passwordVariable)
 	for option, of := range map[string]struct {

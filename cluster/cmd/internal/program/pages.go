@@ -58,6 +58,11 @@ func (m *member) handler() http.Handler {
 }
 
 // protect lets requests through that know the password, and that do not come from a page of another site.
+//
+// Three things are checked. On loopback the name that was asked for must be this machine's own,
+// against DNS rebinding. A request from a page of another site is refused, unless somebody has
+// clicked on a link to here. And if there is a password, the request must have it. The headers keep
+// a browser from loading or showing anything else next to the page.
 func (m *member) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -71,6 +76,8 @@ func (m *member) protect(next http.Handler) http.Handler {
 			http.Error(w, "ask for localhost or 127.0.0.1", http.StatusForbidden)
 			return
 		}
+		// Browsers set these headers themselves, and a page can't change them. Programs such as
+		// curl have no such header, and pass.
 		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
 			http.Error(w, "asked by a page of another site", http.StatusForbidden)
 			return
@@ -86,6 +93,8 @@ func (m *member) protect(next http.Handler) http.Handler {
 	})
 }
 
+// serveHealth answers load balancers and systemd. It needs no password and tells nothing secret. A
+// member without a leader is not healthy, because it could take no write.
 func (m *member) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	ok, why := m.health()
 	status, answer := http.StatusOK, map[string]any{"member": m.config.ID, "ok": ok}
@@ -95,6 +104,8 @@ func (m *member) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	serveJSON(w, status, answer)
 }
 
+// serveMetrics puts the metrics of the store and those of the group behind each other. If the
+// member has stopped, there is no store to ask, and those of the group say so.
 func (m *member) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	text := m.metrics()
 	if err := m.withStore(func(h http.Handler) { h.ServeHTTP(w, r) }); err != nil { // which sets the type
@@ -103,6 +114,7 @@ func (m *member) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text) // the client may be gone
 }
 
+// serveStore shows the pages of package debug for the current store.
 func (m *member) serveStore(w http.ResponseWriter, r *http.Request) {
 	if err := m.withStore(func(h http.Handler) { h.ServeHTTP(w, r) }); err != nil {
 		http.Error(w, message(err), http.StatusServiceUnavailable)
@@ -110,6 +122,9 @@ func (m *member) serveStore(w http.ResponseWriter, r *http.Request) {
 }
 
 // withStore calls fn with the pages of the store that is current, which stays so meanwhile.
+//
+// The pages belong to one store, and keep what they have sampled of it. When a snapshot of the
+// leader replaces the store, they begin again. View keeps the store open while fn runs.
 func (m *member) withStore(fn func(http.Handler)) error {
 	return m.node.View(func(db *shale.DB) error {
 		p := &m.pages
@@ -129,6 +144,13 @@ func (m *member) withStore(fn func(http.Handler)) error {
 }
 
 // A memberJSON is a member as the pages show it to programs.
+//
+// For example, of a group of two whose second member is down:
+//
+//	[{"id":"a","address":"10.0.0.1:7380","voter":true,"leader":true,"behind":0,
+//	"about":{"backup":"none","clients":"10.0.0.1:6380","disk free":"41.2 GiB","version":"v1.0.0"}},
+//	{"id":"b","address":"10.0.0.2:7380","voter":true,"leader":false,
+//	"unreachable":"dial tcp 10.0.0.2:7380: connect: connection refused","behind":0}]
 type memberJSON struct {
 	ID      string            `json:"id"`
 	Address string            `json:"address"`
@@ -143,6 +165,9 @@ type memberJSON struct {
 const surveyTime = 2 * time.Second
 
 // members asks all members how they are.
+//
+// "Behind" compares the states that answered with each other. It does not use the leader's index,
+// which a member that is cut off does not know.
 func (m *member) members(ctx context.Context) ([]memberJSON, error) {
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
@@ -168,6 +193,7 @@ func (m *member) clientMembers(ctx context.Context) (found []server.Member) {
 		addr := m.config.clients[one.ID]
 		if addr == "" {
 			addr = one.About["clients"]
+			// 0.0.0.0 and :: are addresses to listen on, and none that a client could connect to.
 			if host, port, err := net.SplitHostPort(addr); err == nil && net.ParseIP(host).IsUnspecified() {
 				host, _, _ = net.SplitHostPort(one.Address)
 				addr = net.JoinHostPort(host, port)
@@ -181,6 +207,8 @@ func (m *member) clientMembers(ctx context.Context) (found []server.Member) {
 }
 
 // about is what this member says of itself on all members.
+//
+// Other members get it with the answer to a who call, so it must be quick and small.
 func (m *member) about() map[string]string {
 	about := map[string]string{"version": version(), "clients": m.addr, "backup": m.backupLine()}
 	if free, ok := vfs.FreeRoom(m.config.dir); ok {
@@ -189,6 +217,8 @@ func (m *member) about() map[string]string {
 	return about
 }
 
+// serveMembers returns the members as JSON, for the command members and for programs of an
+// operator.
 func (m *member) serveMembers(w http.ResponseWriter, r *http.Request) {
 	list, err := m.members(r.Context())
 	if err != nil {
@@ -199,6 +229,10 @@ func (m *member) serveMembers(w http.ResponseWriter, r *http.Request) {
 }
 
 // A changeRequest is what the commands join and transfer send.
+//
+// For example, POST /members with {"id":"c","address":"10.0.0.3:7380","learner":true}, or POST
+// /leader with {"id":"b"}. DELETE /members/c has no body. The answer is the list of the members
+// after the change.
 type changeRequest struct {
 	ID      string `json:"id"`
 	Address string `json:"address,omitempty"`
@@ -214,6 +248,7 @@ func (m *member) change(do func(r *http.Request, c changeRequest) error) http.Ha
 			http.Error(w, "changes of the group from another machine need the password of --admin-password-file; on this machine the password of clients does", http.StatusForbidden)
 			return
 		}
+		// A form of another site can only send three types of content, and JSON is not among them.
 		body := http.MaxBytesReader(w, r.Body, 64<<10)
 		if r.Header.Get("Content-Type") != "application/json" {
 			http.Error(w, "the Content-Type has to be application/json", http.StatusUnsupportedMediaType)
@@ -239,6 +274,8 @@ func (m *member) mayChange(r *http.Request) bool {
 	return isOwn(r.RemoteAddr) || admin.Is([]byte(given)) || admin == nil && m.config.unprotected
 }
 
+// addMember, removeMember and moveLead do what the commands join, leave and transfer ask for. Each
+// is printed, so that the log of a member says why a group has changed.
 func (m *member) addMember(r *http.Request, c changeRequest) error {
 	m.logf("asked to take in member %s at %s", c.ID, c.Address)
 	if c.Learner {
@@ -258,11 +295,15 @@ func (m *member) moveLead(r *http.Request, c changeRequest) error {
 }
 
 // An errorJSON is an error as the pages tell it to programs. Leader is set if another member has to be asked.
+//
+// For example, with status 421: {"error":"this member does not lead","leader":"a"}.
 type errorJSON struct {
 	Error  string `json:"error"`
 	Leader string `json:"leader,omitempty"`
 }
 
+// serveError answers with 421 if another member leads, which the commands take for "ask the
+// others", and otherwise with 500.
 func serveError(w http.ResponseWriter, err error) {
 	var other *cluster.NotLeaderError
 	if errors.As(err, &other) {
@@ -272,6 +313,7 @@ func serveError(w http.ResponseWriter, err error) {
 	serveJSON(w, http.StatusInternalServerError, errorJSON{Error: message(err)})
 }
 
+// serveJSON answers with a value in JSON and a newline, which is pleasant for curl.
 func serveJSON(w http.ResponseWriter, status int, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -289,9 +331,12 @@ var pageText string
 //go:embed style.css
 var style embed.FS
 
+// pageTemplate is parsed at the start, so that a mistake in it fails every test and no request.
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
 // servePage shows the group to people.
+//
+// The page has no script, and is whole with one request. It is made of the figures of this moment.
 func (m *member) servePage(w http.ResponseWriter, r *http.Request) {
 	members, err := m.members(r.Context())
 	ok, why := m.health()
@@ -309,6 +354,7 @@ func (m *member) servePage(w http.ResponseWriter, r *http.Request) {
 	_ = pageTemplate.Execute(w, data) // the client may be gone
 }
 
+// mean returns the average time of n calls as text, or a dash if there were none.
 func mean(sum time.Duration, n int64) string {
 	if n == 0 {
 		return "-"

@@ -1,5 +1,22 @@
 // Package program is the command shaled: its words and options, the life of a member, its pages, and the commands
 // that ask a running member to change the group.
+//
+// A member's life, in the order of the files:
+//
+//	config.go   options, and which of them make no sense together
+//	tls.go      certificates, and reading them and the passwords again
+//	serve.go    open the member, serve clients and pages, end in an orderly way
+//	backup.go   the state in a bucket, next to the member and never in its way
+//	status.go   what INFO, /health and /metrics say
+//	pages.go    the pages, and the requests that change the group
+//
+// Commands that ask a running member (admin.go) talk to its pages over HTTP, so they need nothing
+// but an address and a password. restore.go and recover.go work on folders whose members do not
+// run.
+//
+// Rules that hold everywhere: an error names the option or the folder, and the next step. Nothing
+// is printed that is secret. Times and sizes that an operator may have to change are options, all
+// others constants.
 package program
 
 import (
@@ -31,12 +48,16 @@ type Environment struct {
 	Ready func(*member)
 }
 
+// long is the text of shaled help. It says in three sentences what the program promises.
 const long = `
 shaled keeps a key-value store on several machines. Each has a member of the group with a copy of everything. A write is
 on disk at a majority of them before it is answered, so the group goes on without any minority, and loses nothing.
 Clients of Redis can talk to any member.`
 
 // Run runs the program and returns its exit status.
+//
+// Package cobra parses words and options here, and nothing else: errors and their last sentence are
+// printed below, in one form for all commands. A closed pipe is no error, as with head.
 func Run(ctx context.Context, env Environment) int {
 	root := &cobra.Command{
 		Use: "shaled", Short: "a member of a replicated group of stores, for clients of Redis", Long: strings.TrimSpace(long),
@@ -62,6 +83,9 @@ func Run(ctx context.Context, env Environment) int {
 }
 
 // message returns the text of an error, with what to do next where that is not part of it.
+//
+// Errors of package cluster begin with its name, for programs that use several packages. An
+// operator of shaled does not need it.
 func message(err error) string {
 	text := strings.TrimPrefix(err.Error(), "cluster: ")
 	text = strings.ReplaceAll(text, ": cluster: ", ": ")

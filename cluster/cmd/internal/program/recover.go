@@ -10,6 +10,9 @@ import (
 	"github.com/shaledb/shale/cluster"
 )
 
+// recoverCommand has two steps in one command, told apart by --survivors: without it nothing is
+// changed. The text below is a procedure, because somebody who needs it has lost a majority and no
+// time.
 func recoverCommand(env Environment) *cobra.Command {
 	var names []string
 	cmd := newCommand("recover DIR... [--survivors NAME,NAME...]", "go on with a group that has lost its majority for good", `
@@ -34,6 +37,9 @@ Each step may be interrupted and repeated.`, 1, 1<<10, func(_ context.Context, d
 }
 
 // showSurvivors prints how far members are.
+//
+// A position is a term and an index. The survivor with the highest term, and among these with the
+// highest index, has everything that the others have acknowledged.
 func showSurvivors(env Environment, dirs []string) error {
 	w := tabwriter.NewWriter(env.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "member\tits log ends with\tits state with\tname")
@@ -53,6 +59,9 @@ func showSurvivors(env Environment, dirs []string) error {
 }
 
 // recoverMembers does for members what the positions of all survivors say.
+//
+// Each machine runs it with the same names, and each decides by itself whether its member is the
+// one that goes on. cluster.Recover refuses names that can't be of one group.
 func recoverMembers(env Environment, dirs, names []string) error {
 	var survivors []cluster.Survivor
 	for _, name := range names {

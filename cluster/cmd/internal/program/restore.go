@@ -19,6 +19,8 @@ import (
 	"github.com/shaledb/shale/remote/s3"
 )
 
+// restoreCommand makes a new group of a backup. It never changes an existing one: members of the
+// old group have another name for it and refuse the new ones.
 func restoreCommand(env Environment) *cobra.Command {
 	var id, at string
 	cmd := newCommand("restore BUCKET DIR --id ID", "make the first member of a new group from a backup", `
@@ -43,7 +45,13 @@ Nothing in the bucket changes. The members of the old group must not come back: 
 }
 
 // restore restores a state and makes it that of a new group.
+//
+// The store is restored into a folder inside the member's, seeded from there as tables by hard
+// links, and removed. If that is interrupted, the same command goes on, because the folder of a
+// member that is not complete has nothing but this one.
 func restore(ctx context.Context, env Environment, bucket, dir, id string, at remote.At) error {
+	// A folder that does not exist would be an empty bucket. Somebody who restores means one that
+	// is there.
 	from, err := s3.ParsePlace(bucket)
 	if err != nil {
 		return err
@@ -98,6 +106,7 @@ func restore(ctx context.Context, env Environment, bucket, dir, id string, at re
 	if err := os.RemoveAll(store); err != nil {
 		return err
 	}
+	// The restore has succeeded, with what the bucket had. The operator has to know what it lacked.
 	for _, f := range made.Damage {
 		fmt.Fprintln(env.Out, f.Err)
 	}
@@ -114,6 +123,10 @@ func restore(ctx context.Context, env Environment, bucket, dir, id string, at re
 const restoredStore = "restored"
 
 // storesBelow returns the buckets of stores below this one, in order.
+//
+// Each store in a bucket has an object with its identity, which is how it is found. The list may be
+// long in a bucket that many members share, and is read only after the given name turned out to
+// have none.
 func storesBelow(ctx context.Context, p s3.Place) ([]s3.Place, error) {
 	b, err := p.Open(ctx)
 	if err != nil {

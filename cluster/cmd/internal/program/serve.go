@@ -23,6 +23,7 @@ import (
 	"github.com/shaledb/shale/cluster/cmd/internal/server"
 )
 
+// serveCommand runs a member. Its options are on the page docs/SHALED.md, sections 1 to 3 and 11.
 func serveCommand(env Environment) *cobra.Command {
 	var c config
 	cmd := newCommand("serve DIR --id ID [--bootstrap | --join HOST:PORT]", "run a member of a group", `
@@ -50,6 +51,9 @@ const (
 )
 
 // A member is a running member with its servers.
+//
+// It is made by serve, and its fields are constant while it runs, but for the atomic ones and those
+// of pages.
 type member struct {
 	config  config
 	node    *cluster.Node
@@ -64,11 +68,17 @@ type member struct {
 	pages      pages
 }
 
+// logFlags put date and time before a line, as journalctl and people expect.
 const logFlags = log.LstdFlags | log.Lmsgprefix
 
+// logf prints a line for the operator. Warnings begin with "warning: ", which monitoring can look
+// for.
 func (m *member) logf(format string, args ...any) { m.log.Printf(format, args...) }
 
 // serve runs the member until ctx is done, or the member fails.
+//
+// It listens before it opens the member, since a port that is taken is the most frequent mistake,
+// and a member that was opened for nothing may have made a group.
 func (c *config) serve(ctx context.Context, env Environment) error {
 	if c.http == "none" {
 		c.http = ""
@@ -148,6 +158,10 @@ func (m *member) open(env Environment) error {
 }
 
 // run serves until ctx is done, or something fails. It ends everything.
+//
+// Four things can end a member: the operator, a failure of the group's member, and either server by
+// itself. In all cases clients get a few seconds for their answers, the pages end, and the node is
+// closed last, because both servers ask it.
 func (m *member) run(ctx context.Context, clients, web net.Listener) error {
 	serving, stopServing := context.WithCancel(context.Background())
 	defer stopServing()
@@ -187,6 +201,7 @@ func (m *member) run(ctx context.Context, clients, web net.Listener) error {
 			_ = site.Close() // requests that take too long are cut off
 		}
 	}
+	// The first error is returned: an error of Close usually follows from it.
 	counts := m.server.Counts()
 	if cerr := m.node.Close(); err == nil {
 		err = cerr
@@ -203,6 +218,9 @@ const (
 )
 
 // sayAlone says what to do when the member is in no group, or in none any more, until ctx is done.
+//
+// A member can be alone in four ways: it was removed, it is about to join, its --join leads
+// nowhere, or nobody has said what it shall do. The first is said once, the others again and again.
 func (m *member) sayAlone(ctx context.Context) {
 	next, was, said := time.Now().Add(time.Second), false, false
 	for {
@@ -234,6 +252,9 @@ func (m *member) sayAlone(ctx context.Context) {
 
 // handOver gives the lead to another member, if this one leads and another can. A group without its leader would
 // have to notice that first.
+//
+// It is done at an orderly end only. After kill -9 the others wait for an election timeout, which
+// is what the handover saves.
 func (m *member) handOver() {
 	s := m.node.Stats()
 	if !m.node.IsLeader() || s.Voters < 2 {
@@ -249,6 +270,10 @@ func (m *member) handOver() {
 }
 
 // explain returns an error of the group in the words of Redis.
+//
+// Clients of Redis look at the first word alone. UNKNOWN is a word of our own: there is none in
+// Redis for a write that may have happened. CLUSTERDOWN and MOVED are those of Redis Cluster, whose
+// clients try again or go elsewhere.
 func (m *member) explain(err error) string {
 	var other *cluster.NotLeaderError
 	switch {

@@ -15,6 +15,9 @@ import (
 )
 
 // version returns what the build knows of itself.
+//
+// It is what go install and a release write into the binary; a plain go build knows a commit at
+// most.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
@@ -24,6 +27,9 @@ func version() string {
 }
 
 // info returns the sections of INFO that only the program knows.
+//
+// INFO is read by tools for Redis, such as dashboards. They look for role and for connected
+// clients; the sections Group and Store are for people.
 func (m *member) info() []server.Section {
 	s := m.node.Stats()
 	role := "master" // a client takes a master for a server that takes writes
@@ -46,6 +52,10 @@ func (m *member) info() []server.Section {
 }
 
 // health says whether the member can serve, and why not.
+//
+// The reason is for people, and has no fixed form. /health shows it as
+//
+//	{"member":"a","ok":false,"why":"no leader is known"}
 func (m *member) health() (ok bool, why string) {
 	if err := m.node.Err(); err != nil {
 		return false, message(err)
@@ -58,8 +68,17 @@ func (m *member) health() (ok bool, why string) {
 
 // metrics returns the metrics of the group and of the server for clients in Prometheus' text format. The store has
 // its own.
+//
+// The text is made by hand, because the format is simple, and a library for it would be one more
+// dependency. Names begin with shaled_, counters end in _total as Prometheus advises, and times are
+// in seconds.
 func (m *member) metrics() string {
 	var p strings.Builder
+	// Each metric has two lines of comment, which say what it is, and a line for each value:
+	//
+	//	# HELP shaled_leads 1 if this member leads the group as far as it knows.
+	//	# TYPE shaled_leads gauge
+	//	shaled_leads 1
 	head := func(name, kind, help string) { fmt.Fprintf(&p, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind) }
 	value := func(name, labels string, v float64) {
 		fmt.Fprintf(&p, "%s%s %s\n", name, labels, strconv.FormatFloat(v, 'g', -1, 64))
@@ -105,6 +124,7 @@ func (m *member) metrics() string {
 	return p.String()
 }
 
+// oneIf returns 1 for true, which is how Prometheus has truth.
 func oneIf(yes bool) float64 {
 	if yes {
 		return 1

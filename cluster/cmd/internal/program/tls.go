@@ -14,6 +14,9 @@ import (
 )
 
 // A security has the configurations of TLS that a member uses; nil fields: without TLS.
+//
+// Both configurations take the certificate from pair at each handshake, so a renewed one needs no
+// restart.
 type security struct {
 	clients *tls.Config // for clients of Redis, and for pages
 	members *tls.Config // for other members, in both directions: each must show a certificate
@@ -21,6 +24,10 @@ type security struct {
 }
 
 // security reads the certificates.
+//
+// Members always show certificates to each other: whoever has one that the authority has signed can
+// write to the log. That is why clients that show certificates need an authority of their own
+// (--tls-members-ca).
 func (c *config) security() (security, error) {
 	s := &c.secrets
 	if s.cert == "" {
@@ -48,6 +55,8 @@ func (c *config) security() (security, error) {
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair.Load(), nil },
 		RootCAs:              authority, ClientCAs: authority,
 	}
+	// Members are checked in both directions, as servers and as clients. Clients of Redis show a
+	// certificate only if --tls-clients asks for it, since few of them have one.
 	clients, members := base, base.Clone()
 	members.ClientAuth = tls.RequireAndVerifyClientCert
 	if c.tlsClients {
@@ -72,6 +81,9 @@ func (s *secrets) readPair() (*tls.Certificate, error) {
 }
 
 // authorityOf reads the certificates of an authority.
+//
+// A file may have several certificates: while an authority is replaced, it has the old one and the
+// new one.
 func authorityOf(option, file string) (*x509.CertPool, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -89,6 +101,9 @@ const rereadEvery = time.Second
 
 // reread reads passwords and certificates again and again until ctx is done, so that new ones need no restart. What
 // can't be read, such as a certificate without its key yet, does not count.
+//
+// A certificate and its key are two files, and are never replaced at the same moment. So a pair
+// that does not fit is no error for long, and the one before stays.
 func (m *member) reread(ctx context.Context) {
 	have := m.config.secrets
 	for said := ""; ; {
@@ -120,6 +135,9 @@ func (m *member) reread(ctx context.Context) {
 }
 
 // caller returns the configuration for calls to a member's pages; nil: without TLS.
+//
+// Without --tls-ca the command talks plain HTTP. It never talks TLS without knowing the authority:
+// a password that goes to somebody who only claims to be the member would be lost.
 func (s *secrets) caller() (*tls.Config, error) {
 	if s.ca == "" {
 		if s.cert != "" {

@@ -20,6 +20,9 @@ const slots = 16384
 
 // cluster is CLUSTER, as far as clients of a Redis Cluster use it to find the members: the leader is the master of all slots, and
 // the others are its replicas. So such a client needs the address of one member only, and finds the next leader by itself.
+//
+// SLOTS and SHARDS are the two forms in which clients ask, old and new. Both list the same members.
+// Other subcommands would make a client believe that it can move slots.
 func (c *client) cluster(args [][]byte) {
 	switch {
 	case resp.Is(args[0], "SLOTS") && len(args) == 1:
@@ -56,6 +59,9 @@ func (c *client) cluster(args [][]byte) {
 }
 
 // node replies with a member as CLUSTER SHARDS shows it.
+//
+// The six fields are those that clients need to connect. Redis has more, such as the replication
+// offset.
 func (c *client) node(m Member, master bool) {
 	host, port := m.split()
 	role := "replica"
@@ -72,6 +78,8 @@ func (c *client) node(m Member, master bool) {
 }
 
 // membersLeaderFirst returns the members that answer, the leader first. It returns nil after it has replied that none leads.
+//
+// Members that do not answer are left out: a client would try them first and wait.
 func (c *client) membersLeaderFirst() []Member {
 	ctx, cancel := c.s.within()
 	defer cancel()
@@ -86,6 +94,8 @@ func (c *client) membersLeaderFirst() []Member {
 }
 
 // split returns the host and the port of a member.
+//
+// Clients expect them apart, and the port as a number.
 func (m Member) split() (host string, port int64) {
 	host, text, err := net.SplitHostPort(m.Addr)
 	if err != nil {

@@ -12,20 +12,30 @@ import (
 
 // An action is what does a command. One of these is set. A command that reads is done within a read of the
 // group, and gets its Reader. Those with a kind are done by the run of their kind, alone too.
+//
+// The three are apart because they need different things from the group: none, a state to read
+// from, or an entry of the log. For commands with a kind, the run decides how many of them share
+// one entry.
 type action struct {
 	do   func(c *client, args [][]byte) // without the name
 	read func(c *client, r shale.Reader, args [][]byte)
 	kind kind
 }
 
+// A command is a line of the table: its name, the number of its words, and what it does.
 type command = resp.Command[action]
 
 // commands is the table.
+//
+// It is filled by init and constant afterwards. COMMAND shows it to clients, so flags and key
+// positions are those of Redis.
 var commands *resp.Table[action]
 
 // noExpiry is what commands and options about expiry are answered with.
 const noExpiry = "ERR keys do not expire in this server: shale has no expiry yet"
 
+// init fills the table. Commands about expiry are in it, so that they get an error that says why,
+// and not that they are unknown.
 func init() {
 	do := func(fn func(*client, [][]byte)) action { return action{do: fn} }
 	read := func(fn func(*client, shale.Reader, [][]byte)) action { return action{read: fn} }
@@ -33,6 +43,8 @@ func init() {
 	typeOf := read(ifThere(func(c *client) { c.Simple("string") }, func(c *client) { c.Simple("none") }))
 	ttl := read(ifThere(func(c *client) { c.Integer(-1) }, func(c *client) { c.Integer(-2) }))
 	refuse := do(func(c *client, _ [][]byte) { c.Error(noExpiry) })
+	// Arity is the number of words, negative for at least so many. First, Last and Step say which
+	// words are keys, as COMMAND of Redis does: clients of a cluster look for them.
 	commands = resp.NewTable([]command{
 		{Name: "PING", Arity: -1, Flags: "fast", Do: do((*client).Ping)},
 		{Name: "ECHO", Arity: 2, Flags: "fast", Do: do((*client).Echo)},
@@ -82,6 +94,9 @@ type call struct {
 
 // check finds the command of args. If it returns a text instead, that is the error to reply. Both are empty for
 // a line without a word, which Redis does not answer either.
+//
+// A client that has not said its password learns nothing of the table: the error is the same for
+// all commands.
 func (c *client) check(args [][]byte) (t *command, refused string) {
 	if len(args) == 0 {
 		return nil, ""
@@ -126,6 +141,8 @@ func printable(arg []byte) string {
 }
 
 // fail replies with an error of the group.
+//
+// A reply in RESP is one line, so line ends are replaced.
 func (c *client) fail(err error) {
 	text := c.s.config.Explain(err)
 	c.Error(strings.NewReplacer("\r", " ", "\n", "; ").Replace(text))

@@ -8,6 +8,9 @@ import (
 	"github.com/shaledb/shale/internal/resp"
 )
 
+// Commands about the connection and the server itself. They do not ask the group, and so are
+// answered while it has no leader: a client that connects then can still find out where it is.
+
 // nameFits reports whether a connection can have a name. It returns false after it has replied that it can't.
 func (c *client) nameFits(name []byte) bool {
 	for _, b := range name {
@@ -31,6 +34,8 @@ func (c *client) client(args [][]byte) {
 func (c *client) command(args [][]byte) { commands.Command(&c.Session, args) }
 
 // configGet is CONFIG GET of the settings that redis-benchmark shows: the log is synced before each reply.
+//
+// redis-benchmark asks for save and appendonly before it begins, and warns if there is no answer.
 func (c *client) configGet(args [][]byte) {
 	c.ConfigGet(args, [][2]string{
 		{"appendfsync", "always"}, {"appendonly", "yes"}, {"maxclients", strconv.Itoa(c.s.config.MaxClients)}, {"save", ""},

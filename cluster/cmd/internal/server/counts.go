@@ -6,6 +6,8 @@ import (
 )
 
 // counts are what the server counts for INFO and for metrics.
+//
+// All are atomic, as each connection has a goroutine of its own. They begin at 0 with the process.
 type counts struct {
 	commands []atomic.Int64 // done since the start, by command.Index
 
@@ -15,6 +17,7 @@ type counts struct {
 	readRuns, writeRuns, readTime, writeTime atomic.Int64
 }
 
+// newCounts returns counts with a place for each command of the table.
 func newCounts() counts { return counts{commands: make([]atomic.Int64, len(commands.All()))} }
 
 // took counts a run that has read, or else written.

@@ -11,4 +11,32 @@
 //   - A write that was answered with an error has not happened, unless the error begins with UNKNOWN.
 //
 // It knows no expiry, one database and one type of value: strings.
+//
+// # How a command goes
+//
+// redcon reads the protocol, and calls handle with a command and all others that the client has sent
+// with it. run takes as many of them as go together, has them done, and appends their replies to the
+// output, which is sent when the pipeline ends. For example, a client sends in one packet
+//
+//	SET a 1
+//	SET b 2
+//	GET a
+//	DEL a c
+//
+// The two SETs are one batch of two puts, and so one entry in the log of the group. The GET is one
+// read of the group, which begins after that write was answered. The DEL is another entry, and its
+// answer, 1, comes from the state machine.
+//
+// # Limits
+//
+// A connection has one goroutine. Config.MaxCommand bounds its commands, which the guard of package
+// resp checks before redcon reads them, and Config.MaxReply the reply to an MGET. In a long pipeline
+// replies are sent from time to time. Config.MaxClients bounds the connections. So the memory of the
+// server is bounded too, whatever clients send.
+//
+// # Errors
+//
+// Errors of the group come through Config.Explain, which puts them into words of Redis. All other
+// errors are made here, with the texts of Redis where it has one, because clients compare some of
+// them.
 package server

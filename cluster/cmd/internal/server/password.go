@@ -19,6 +19,9 @@ const wrongPause = 100 * time.Millisecond
 
 // A Password is kept as a salted hash. So comparing takes the same time for all candidates, also of
 // another length.
+//
+// The hash is not meant to be slow: passwords are random and long in a group that is set up as the
+// page says, and refuse makes guessing slow.
 type Password struct{ salt, sum [sha256.Size]byte }
 
 // NewPassword returns nil for "".
@@ -32,6 +35,7 @@ func NewPassword(text string) *Password {
 	return p
 }
 
+// hash returns the hash of a candidate with the salt.
 func (p *Password) hash(text []byte) [sha256.Size]byte {
 	return sha256.Sum256(append(p.salt[:], text...))
 }
@@ -57,6 +61,9 @@ func (s *Server) Knows(text string, others *Password) bool {
 }
 
 // refuse counts a wrong password, and waits for its turn to be answered.
+//
+// The lock is what makes it slow: with many connections at once a guesser still gets one answer
+// each wrongPause. Right passwords do not pass here, so clients are not held up.
 func (s *Server) refuse() {
 	s.counts.wrongPasswords.Add(1)
 	s.wrong.Lock()
@@ -99,6 +106,9 @@ func (c *client) auth(args [][]byte) {
 }
 
 // hello is HELLO [version [AUTH user password] [SETNAME name]].
+//
+// All words are read before anything is changed, so that a HELLO with a mistake in its form changes
+// nothing.
 func (c *client) hello(args [][]byte) {
 	proto3 := c.RESP3
 	if len(args) > 0 {

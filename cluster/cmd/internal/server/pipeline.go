@@ -12,6 +12,8 @@ import (
 
 // Limits of the writes of a pipeline that go together.
 const (
+	// The first is for reads, whose replies are bounded by sendAt, the second for writes, which are
+	// one entry.
 	mostTogether  = 1024
 	bytesTogether = 1 << 20
 )
@@ -26,6 +28,8 @@ const (
 	deletes      // DELs and UNLINKs: one write, which says of each key whether it was there
 )
 
+// kindOf returns with which commands a command can go together. A SET with options is alone,
+// because its answer depends on what is there.
 func kindOf(t *command, args [][]byte) kind {
 	switch {
 	case t.Do.read != nil:
@@ -37,6 +41,9 @@ func kindOf(t *command, args [][]byte) kind {
 }
 
 // run does the first commands of a pipeline, as many as go together, and returns how many that were.
+//
+// A run ends where the kind changes, so the commands of a connection take effect in their order.
+// What is left of the pipeline comes with the next call.
 func (c *client) run(pipeline []redcon.Command) int {
 	n, k := c.gather(pipeline)
 	if n == 0 { // the first one is refused, or empty
@@ -71,6 +78,9 @@ func (c *client) run(pipeline []redcon.Command) int {
 
 // gather puts the first commands of a pipeline that go together into c.calls, and returns how many they are, and of
 // which kind: 0 if the first one is refused.
+//
+// Arguments are not copied: they lie in the buffer of the connection, which stays until the
+// pipeline is done.
 func (c *client) gather(pipeline []redcon.Command) (n int, k kind) {
 	c.calls = c.calls[:0]
 	size := 0
@@ -91,6 +101,8 @@ func (c *client) gather(pipeline []redcon.Command) (n int, k kind) {
 }
 
 // readRun does reads. It returns how many it has done: it stops when there is much to be sent.
+//
+// Replies of a read that fails are cut off again, and each command of the run gets the error.
 func (c *client) readRun(calls []call) (done int) {
 	begin := len(c.Out)
 	err := c.s.read(func(r shale.Reader) error {
@@ -111,6 +123,9 @@ func (c *client) readRun(calls []call) (done int) {
 }
 
 // putRun writes the pairs of SETs and MSETs.
+//
+// All pairs are in one batch. So either all commands of the run are answered with OK, or all with
+// the same error.
 func (c *client) putRun(calls []call) {
 	b := new(shale.Batch)
 	var err error
@@ -132,6 +147,9 @@ func (c *client) putRun(calls []call) {
 }
 
 // deleteRun deletes the keys of DELs.
+//
+// A key that two DELs of a run name is counted for the first one only, as if they had come one
+// after the other.
 func (c *client) deleteRun(calls []call) {
 	keys := calls[0].args
 	if len(calls) > 1 {

@@ -29,6 +29,10 @@ func newScans() *resp.Scans {
 
 // scan is SCAN with MATCH, COUNT and TYPE. Keys come in their order, each once. If the pattern begins with
 // fixed bytes, it looks only at keys that begin with them.
+//
+// Each call is a read of the group of its own. So a SCAN sees no one moment, but a key that is
+// there from its first call to its last is given once: keys are in order, and the cursor stands for
+// the place after the last.
 func (c *client) scan(r shale.Reader, args [][]byte) {
 	scan := c.s.scans.Begin(&c.Session, args)
 	if scan == nil {

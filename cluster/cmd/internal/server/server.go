@@ -16,6 +16,8 @@ import (
 )
 
 // A Group is a member of a replicated group, as package cluster has it.
+//
+// The server knows nothing of raft, members or disks. Tests give it a group that is a map.
 type Group interface {
 	Write(ctx context.Context, b *shale.Batch) error
 	PutIfAbsent(ctx context.Context, key, value []byte) (inserted bool, err error)
@@ -55,6 +57,7 @@ type Section = resp.Section
 
 // A Server serves the connections of clients. Each has a goroutine.
 type Server struct {
+	// Constant after New, but for the password.
 	config   Config
 	password atomic.Pointer[Password] // nil: clients need none
 	wrong    sync.Mutex               // held while a wrong password is answered: one at a time is, of all clients
@@ -63,6 +66,7 @@ type Server struct {
 	ctx  context.Context // done when commands under way must end
 	stop context.CancelFunc
 
+	// Safe for use by all connections at once.
 	scans  *resp.Scans
 	lastID atomic.Int64 // of a connection
 	counts counts
@@ -85,6 +89,9 @@ func (s *Server) SetPassword(text string) { s.password.Store(NewPassword(text)) 
 
 // Serve serves the connections of inner until ctx is done. Commands that have begun are then answered; those that
 // take longer than grace end with an error. It closes inner.
+//
+// The listener stops first, so that no connection and no command begins. What has begun is in a run
+// of its connection, whose context ends after grace.
 func (s *Server) Serve(ctx context.Context, inner net.Listener, grace time.Duration) error {
 	l := resp.NewListener(inner, resp.Limits{Command: s.config.MaxCommand, Clients: s.config.MaxClients})
 	served := make(chan error, 1)
@@ -111,6 +118,7 @@ type client struct {
 	calls []call // of the run under way; kept so that commands do not allocate
 }
 
+// newClient returns the state of a new connection.
 func (s *Server) newClient() *client {
 	c := &client{s: s, known: s.password.Load() == nil}
 	c.ID, c.Show, c.Errors = s.lastID.Add(1), printable, &s.counts.errors
@@ -120,6 +128,8 @@ func (s *Server) newClient() *client {
 // strangersLimit is how many bytes a command may have before the client has given the password.
 const strangersLimit = 1 << 20
 
+// accept is called by redcon for each connection, before its first command. The number of
+// connections is limited by the listener already.
 func (s *Server) accept(conn redcon.Conn) bool {
 	c := s.newClient()
 	c.conn = conn
@@ -132,6 +142,7 @@ func (s *Server) accept(conn redcon.Conn) bool {
 	return true
 }
 
+// closed is called by redcon when a connection has ended, however it did.
 func (s *Server) closed(redcon.Conn, error) { s.counts.clients.Add(-1) }
 
 // limit sets how large the next commands may be, and whether the client still has to say its password.
@@ -145,6 +156,9 @@ func (c *client) limit(command int64, stranger bool) {
 const sendAt = 256 << 10
 
 // handle does a command and all that came with it, and answers them together.
+//
+// Replies are collected in c.Out, and sent when the pipeline is done or much has come together. So
+// a pipeline of small commands costs one write to the socket.
 func (s *Server) handle(conn redcon.Conn, first redcon.Command) {
 	c := conn.Context().(*client)
 	pipeline := append([]redcon.Command{first}, conn.ReadPipeline()...)
@@ -160,6 +174,9 @@ func (s *Server) handle(conn redcon.Conn, first redcon.Command) {
 }
 
 // send sends the replies. It returns false if the connection has ended.
+//
+// A large output buffer is let go, so that one large reply does not cost its memory for the life of
+// the connection.
 func (c *client) send() bool {
 	c.conn.WriteRaw(c.Out)
 	if cap(c.Out) > 4*sendAt {
@@ -182,6 +199,9 @@ const (
 
 // write calls do until the group has taken the write, or has said that it never will, or the time is over. It
 // never repeats a call that may have had an effect.
+//
+// Config.Again decides what is repeated. During an election the group refuses writes for some
+// hundred milliseconds, which clients of Redis do not expect; here they only take longer.
 func (s *Server) write(do func(ctx context.Context) error) error {
 	ctx, cancel := s.within()
 	defer cancel()

@@ -9,11 +9,16 @@ import (
 	"github.com/shaledb/shale/internal/resp"
 )
 
+// The commands on keys and values. Those that read get a Reader of the group, and append to c.Out.
+// If a read fails in the middle of a reply, the reply is cut off where it began, and an error takes
+// its place: a client never gets half of an array.
+
 // A manyReader looks up many keys at one moment. The readers of a Group are such.
 type manyReader interface {
 	GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error
 }
 
+// get is GET. It copies the value once, from the block of the store into the reply.
 func (c *client) get(r shale.Reader, args [][]byte) {
 	begin := len(c.Out)
 	err := r.ViewValue(args[0], func(value []byte) error {
@@ -84,6 +89,8 @@ func (c *client) exists(r shale.Reader, args [][]byte) {
 	c.Integer(n)
 }
 
+// strlen is STRLEN: 0 for a key that is absent. The value is read, as the store does not know its
+// length before.
 func (c *client) strlen(r shale.Reader, args [][]byte) {
 	n := 0
 	err := r.ViewValue(args[0], func(value []byte) error {
@@ -154,6 +161,8 @@ func (c *client) setNX(args [][]byte) {
 	c.Truth(inserted)
 }
 
+// putIfAbsent is what SETNX and SET NX do: the group decides whether the key was there, not this
+// member.
 func (c *client) putIfAbsent(args [][]byte) (inserted bool, err error) {
 	err = c.s.write(func(ctx context.Context) (err error) {
 		inserted, err = c.s.config.Group.PutIfAbsent(ctx, args[0], args[1])
