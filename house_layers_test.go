@@ -16,7 +16,6 @@ import (
 var layers = map[string]int{
 	// The command.
 	"cmd/shale":                  10,
-	"cmd/shale/doc":              10,
 	"cmd/shale/internal/shell":   9,
 	"cmd/shale/internal/command": 8,
 	"cmd/shale/internal/output":  7,

@@ -1,6 +1,7 @@
-package main
+package doc
 
 import (
+	"flag"
 	"os"
 	"regexp"
 	"strings"
@@ -20,7 +21,9 @@ func stable(page string) []string {
 	return strings.Split(spaces.ReplaceAllString(digits.ReplaceAllString(page, "N"), " "), "\n")
 }
 
-// The page has what the program prints now. `go run ./cmd/shale/doc` makes it again.
+var rewrite = flag.Bool("rewrite", false, "write docs/COMMAND.md again")
+
+// The page has what the program prints now. With -rewrite it is made again.
 func TestPageIsUpToDate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program and runs all of its commands")
@@ -34,17 +37,23 @@ func TestPageIsUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if *rewrite {
+		if err := os.WriteFile("../../../docs/COMMAND.md", []byte(page), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
 	if page == string(committed) {
 		return
 	}
 	got, want := stable(page), stable(string(committed))
 	for i := range got {
 		if i >= len(want) || got[i] != want[i] {
-			t.Fatalf("docs/COMMAND.md, line %d, is not up to date: go run ./cmd/shale/doc\nthe program: %s", i+1, strings.Split(page, "\n")[i])
+			t.Fatalf("docs/COMMAND.md, line %d, is not up to date: go test ./cmd/shale/doc -rewrite\nthe program: %s", i+1, strings.Split(page, "\n")[i])
 		}
 	}
 	if len(want) > len(got) {
-		t.Errorf("docs/COMMAND.md has %d lines too many: go run ./cmd/shale/doc", len(want)-len(got))
+		t.Errorf("docs/COMMAND.md has %d lines too many: go test ./cmd/shale/doc -rewrite", len(want)-len(got))
 	}
 	t.Log("figures differ")
 }

@@ -90,7 +90,7 @@ func TestInspectBesideAWriter(t *testing.T) {
 	look := func() {
 		table := fmt.Sprint(db.Inspect().Tables()[0].Number)
 		for _, args := range [][]string{
-			{"table", table}, {"table", table, "layout"}, {"table", table, "blocks"}, {"table", table, "keys"}, {"wal"},
+			{"table", table}, {"table", table, "blocks"}, {"table", table, "keys"}, {"wal"},
 			{"manifest"}, {"space"}, {"levels"}, {"tables"}, {"filters"}, {"metrics"},
 		} {
 			out, notes, st := call("", append([]string{"-C", dir}, args...)...)

@@ -15,12 +15,11 @@ import (
 
 // tableCommand returns a command that reads one table. If the table is damaged, its status is 1.
 func tableCommand() *Command {
-	views := []string{"properties", "layout", "blocks", "keys"}
+	views := []string{"properties", "blocks", "keys"}
 	var b bounds
 	limit := -1
-	c := newCommand("table NUMBER [properties|layout|blocks|keys]", needsNothing, "look into a table: its properties, parts, blocks or entries", `
+	c := newCommand("table NUMBER [properties|blocks|keys]", needsNothing, "look into a table: its properties, blocks or entries", `
 - properties, the default: counts, bounds, sequence numbers, filter
-- layout: the parts of the file; each is read and checked
 - blocks: the data blocks, with their place, sizes, first key and separator. No key of a block is above its
 separator.
 - keys: the entries with sequence numbers and kinds, including deletions and versions that a newer one hides
@@ -41,7 +40,7 @@ table is damaged; then the command shows what is readable.`)
 		}
 		switch {
 		case !slices.Contains(views, view):
-			return Failed, fmt.Errorf("table: %s is not a view; the views are properties, layout, blocks and keys", output.Quote(view))
+			return Failed, fmt.Errorf("table: %s is not a view; the views are properties, blocks and keys", output.Quote(view))
 		case view != "keys" && (c.has("from") || c.has("to") || c.has("limit")):
 			return Failed, fmt.Errorf("table: --from, --to and --limit are for the view keys")
 		}
@@ -50,8 +49,6 @@ table is damaged; then the command shows what is readable.`)
 			return Failed, err
 		}
 		switch view {
-		case "layout":
-			return tableLayout(ctx, s, f, num)
 		case "blocks":
 			return tableBlocks(ctx, s, f, num)
 		case "keys":
@@ -153,46 +150,6 @@ func (f *folder) eachPart(ctx context.Context, num base.FileNum, fn func(p sstab
 	return f.withTable(num, func(src vfs.File, size int64) error {
 		return sstable.Parts(ctx, src, size, f.salvageOptions(num), fn)
 	})
-}
-
-// tableLayout shows the parts of the file. Undamaged data blocks are in one line.
-func tableLayout(ctx context.Context, s *Session, f *folder, num base.FileNum) (Status, error) {
-	g := output.NewGrid("part", ">offset", ">bytes", ">count", "state")
-	st := Found
-	var run struct { // consecutive data blocks that are undamaged
-		sstable.Part
-		n int
-	}
-	end := func() {
-		if run.n > 0 {
-			g.Row(run.Name+"s", run.Offset, run.Bytes, run.n, "checked")
-		}
-		run.n = 0
-	}
-	err := f.eachPart(ctx, num, func(p sstable.Part) error {
-		many := p.Kind == sstable.BlockData || p.Kind == sstable.BlockIndexPartition
-		switch {
-		case p.Err == nil && many && run.n > 0 && run.Kind == p.Kind:
-			run.Bytes += p.Bytes
-			run.n++
-			return nil
-		case p.Err == nil && many:
-			end()
-			run.Part, run.n = p, 1
-			return nil
-		}
-		end()
-		if p.Err != nil {
-			st = Absent
-		}
-		g.Row(p.Name, p.Offset, p.Bytes, 1, state(&p))
-		return nil
-	})
-	end()
-	if err != nil {
-		return Failed, err
-	}
-	return st, s.Show(g)
 }
 
 // state says whether a part is undamaged, and if not, what is wrong.

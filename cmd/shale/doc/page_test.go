@@ -1,7 +1,7 @@
-// Command doc makes docs/COMMAND.md. The page shows the help of each command of cmd/shale, and
-// what it prints for a store of real hosts. Run it in the root of the module:
+// Package doc makes docs/COMMAND.md and sees that it is up to date. The page shows the help of each
+// command of cmd/shale, and what it prints for a store of real hosts. To make it again:
 //
-//	go run ./cmd/shale/doc
+//	go test ./cmd/shale/doc -rewrite
 //
 // It builds shale, asks it for its commands and their help, and runs examples in a temporary
 // folder. The examples are in the files of the folder sections, which look like this:
@@ -14,12 +14,11 @@
 //
 // The name after == is that of a command. With a # in front it is the title of a topic; topics
 // come before the commands. Times are masked, so that each run makes the same page.
-package main
+package doc
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,20 +29,6 @@ import (
 
 	"github.com/shaledb/shale/cmd/shale/internal/command"
 )
-
-func main() {
-	out := flag.String("o", "docs/COMMAND.md", "the page")
-	data := flag.String("data", "../shared/data", "the folder of the lists of hosts")
-	flag.Parse()
-	p, err := makePage("cmd/shale/doc/sections", *data)
-	if err == nil {
-		err = os.WriteFile(*out, []byte(p), 0o666)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "doc:", err)
-		os.Exit(1)
-	}
-}
 
 // A section is the text about a command or a topic, without the help of the command.
 type section struct {
@@ -96,7 +81,7 @@ func makePage(sections, data string) (string, error) {
 	defer os.RemoveAll(m.dir)
 	byName := map[string]string{}
 	var b strings.Builder
-	b.WriteString("# The command\n\nMade by `go run ./cmd/shale/doc`; its sources are in cmd/shale/doc/sections.\n")
+	b.WriteString("# The command\n\nMade by `go test ./cmd/shale/doc -rewrite`; its sources are in cmd/shale/doc/sections.\n")
 	for _, s := range all {
 		title, isTopic := strings.CutPrefix(s.name, "# ")
 		if !isTopic {
