@@ -119,7 +119,7 @@ func Short[B ~string | ~[]byte](text B, most int) string {
 // NeedsQuotes reports whether text would mean something else as a bare word, or
 // would not be visible.
 func NeedsQuotes(text string) bool {
-	if text == "" || text == "-" || text == "-h" || text[0] == '"' || text[0] == '#' || text[0] == '@' || IsHex(text) || strings.HasPrefix(text, "--") {
+	if text == "" || text == "-" || text == "-h" || text[0] == '"' || text[0] == '#' || IsHex(text) || strings.HasPrefix(text, "--") {
 		return true
 	}
 	return strings.IndexByte(text, ' ') >= 0 || !Visible(text)
