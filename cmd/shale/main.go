@@ -60,6 +60,8 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/shell"
 )
 
+// main gives package command what belongs to the process: arguments, standard files and the
+// terminal. Tests call command.Run with their own.
 func main() {
 	// If the reader of the output closes it, a write fails, and the store is closed as after any
 	// error. Without this, a signal would end the program.

@@ -13,6 +13,8 @@ import (
 )
 
 // NewStore makes a store of n keys: k0, k1 and so on.
+//
+// The entries are in the log, as after a program that has written and ended.
 func NewStore(t *testing.T, n int) (dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "db")
@@ -36,6 +38,8 @@ func NewStore(t *testing.T, n int) (dir string) {
 }
 
 // Flip changes the byte of a file at an offset.
+//
+// Two calls with the same offset leave the file as it was.
 func Flip(t *testing.T, name string, offset int64) {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -62,11 +66,15 @@ var (
 )
 
 // Masked returns the output of a command without the texts that differ from run to run.
+//
+// The rest of an output is the same in each run, so tests compare it as a whole.
 func Masked(text string) string {
 	return memory.ReplaceAllString(varying.ReplaceAllString(text, "<time>"), "memory: <sizes>")
 }
 
 // Contents returns the entries of the store in dir.
+//
+// It opens the store as another program would, after the command has ended.
 func Contents(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	db, err := shale.Open(dir, &shale.Options{ReadOnly: true})

@@ -13,6 +13,18 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
+// batchCommand applies a file as one batch: all of it is there after a crash or nothing. A script
+// of the same lines is not atomic, and syncs far more often. All lines are read before the store is
+// opened, so that a mistake makes no store.
+//
+// For example, a file with
+//
+//	put apple red
+//	put "black currant" black
+//	# a comment
+//	del nothing
+//
+// is a batch of three changes.
 func batchCommand() *Command {
 	c := newCommand("batch FILE", creates, "apply a file of put and del lines, atomically", `
 Each line is "put KEY VALUE" or "del KEY...". Empty lines and lines that begin with # are skipped. If a line
@@ -42,6 +54,8 @@ than a put for each line. Creates the store as put does.`)
 }
 
 // readBatch adds the lines of in to b. Its errors name the line.
+//
+// The batch is in memory as a whole. A file that is larger than that is for import.
 func readBatch(ctx context.Context, b *shale.Batch, in io.Reader, name string) error {
 	lines := bufio.NewReaderSize(in, 1<<16)
 	for n := 1; ; n++ {
@@ -62,6 +76,9 @@ func readBatch(ctx context.Context, b *shale.Batch, in io.Reader, name string) e
 }
 
 // addLine adds one line to b.
+//
+// Words are those of the prompt, in quotes or hexadecimal where needed. So what scan prints can be
+// written back with "put " in front of each line.
 func addLine(b *shale.Batch, line string) error {
 	words, err := ParseLine(line)
 	if err != nil || len(words) == 0 {

@@ -10,6 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/outfile"
 )
 
+// checkpointCommand needs the store for writing, since no compaction may remove a table while it is
+// linked. If another program has the store, OpenFor says so in words of its own.
 func checkpointCommand() *Command {
 	c := newCommand("checkpoint DIR", writes, "make a copy of the store in a new folder, by hard links", `
 The copy is a complete store. Where the file system has hard links, it takes little time and hardly any space. If
@@ -22,6 +24,7 @@ another program has the store open for writing, only that program can make a che
 		if err := outfile.Folder(dir); err != nil {
 			return Failed, err
 		}
+		// Checkpoint removes what it has begun if it fails, so the folder is complete or absent.
 		err := s.DB.Checkpoint(dir)
 		if errors.Is(err, fs.ErrExist) {
 			err = fmt.Errorf("%s exists already; name a new folder", output.Quote(dir))

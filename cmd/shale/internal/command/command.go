@@ -1,5 +1,26 @@
 // Package command is the program without its prompt: the table of commands, the session
 // that runs them against a store, scripts, and the formats of files that they read and write.
+//
+// The way of a line, from the outside in:
+//
+//	run.go        options of the program; one command, a script, or a prompt
+//	session.go    lines, and the store that they share
+//	word.go       a line into words
+//	commands.go   the table of commands, by name
+//	command.go    words into a command with options (options.go)
+//	get.go ...    a file for each command
+//	complain.go   errors in plain words, and each damage once
+//
+// Commands are of two kinds. Those that use the store as a program would, such as get and compact,
+// have it opened by the session. Those that look into its files, such as wal, table and find, read
+// the folder themselves (folder.go), so the store may be damaged, or open in another program.
+//
+// import and export read and write files of entries: records.go has lines and TSV, csvrecords.go
+// and jsonrecords.go the others, and writerecords.go writes all of them.
+//
+// Rules that hold for all commands: what is asked for goes to standard output, everything else to
+// standard error. An error says what happened, to which thing, and what to do next. A command that
+// is interrupted says what it has done. Nothing is created before it is known that it is wanted.
 package command
 
 import (
@@ -41,6 +62,9 @@ func foundIf(yes bool) Status {
 }
 
 // An Access is how a command needs the store.
+//
+// The session opens the store before the command runs, as its access says, and keeps it for the
+// next one.
 type Access int
 
 // What a command may need.
@@ -52,6 +76,9 @@ const (
 )
 
 // A run is the function of a command.
+//
+// ctx ends at Ctrl-C. The words are those that are no options, as many as the command takes. An
+// error is shown by the caller, with the name of the program in front.
 type run func(ctx context.Context, s *Session, words []Word) (Status, error)
 
 // A Command is a command for one line. Its options are variables of the function that makes
@@ -65,11 +92,13 @@ type Command struct {
 	Title string // the name, one word or two
 	Words string // what follows the name, for help: "KEY VALUE"
 
+	// How the session prepares the command, and how its words are completed.
 	access Access
 	late   bool     // the command opens the store itself, once it has its input
 	keys   int      // how many of the first words are keys; -1: all
 	values []string // the possible values of the first word
 
+	// The state of one line: set when it is parsed.
 	run      run
 	mode     *output.Display // the value of --mode; nil: it was not given
 	helpOnly bool
@@ -78,6 +107,10 @@ type Command struct {
 
 // newCommand returns a command. use is its name, followed by the names of its words for help. These
 // are in capitals or brackets, as in "repair [DIR] INTO".
+//
+// For example, "repair [DIR] INTO" is the command repair with two words, of which the first may be
+// missing. The same text is what help and completion show, so they can't differ from what is
+// accepted.
 func newCommand(use string, access Access, short, long string) *Command {
 	fields := strings.Fields(use)
 	n := max(1, slices.IndexFunc(append(fields, "["), func(f string) bool { return f[0] == '[' || f[0] >= 'A' && f[0] <= 'Z' }))
@@ -106,6 +139,8 @@ var ofAll = []string{"help", "mode"}
 func (c *Command) has(option string) bool { return c.Flags().Changed(option) }
 
 // usage returns how c is called, such as "scan [PREFIX] [OPTION...]". help lists the options.
+//
+// The same text is in error messages, so that a mistake shows the right form at once.
 func (c *Command) usage() string {
 	text := strings.TrimSpace(c.Title + " " + c.Words)
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -118,6 +153,8 @@ func (c *Command) usage() string {
 
 // number returns the least and the largest number of words that c takes. A largest number of
 // -1 means that there is no limit.
+//
+// For example, it is 1 and 2 for "repair [DIR] INTO", and 1 and -1 for "del KEY...".
 func (c *Command) number() (least, most int) {
 	for _, w := range strings.Fields(c.Words) {
 		most++
@@ -133,6 +170,9 @@ func (c *Command) number() (least, most int) {
 
 // parse parses the words that follow the name of c. It sets the options, and returns the
 // words that are not options.
+//
+// Package pflag sorts options from words, and does it for texts that a shell has split. Here a word
+// knows whether it was quoted: tokens and words translate between the two.
 func (c *Command) parse(given []Word) ([]Word, error) {
 	c.given = given
 	if err := c.Flags().Parse(c.tokens()); err != nil {
@@ -155,6 +195,9 @@ const (
 
 // tokens returns the words of the line in the form for package pflag. Options stay as they are. Other
 // words are replaced by their numbers, so that pflag takes none of them for an option.
+//
+// For example, the line "get -key --mode hex" becomes the tokens "\x00" followed by 0, "--mode",
+// and "\x00" followed by 2.
 func (c *Command) tokens() []string {
 	list := make([]string, len(c.given))
 	for i, w := range c.given {
@@ -174,6 +217,8 @@ func (c *Command) tokens() []string {
 }
 
 // words returns the words for the tokens that pflag did not take as options.
+//
+// A token without a mark comes after "--", which pflag passes on as it is.
 func (c *Command) words(tokens []string) []Word {
 	words := make([]Word, len(tokens))
 	for i, token := range tokens {
@@ -188,6 +233,9 @@ func (c *Command) words(tokens []string) []Word {
 }
 
 // optionError turns an error of pflag about an option of c into one in the words of this program.
+//
+// A word that begins with two dashes may be meant as a key. The error says how to write it then,
+// which differs between a shell and a prompt.
 func (c *Command) optionError(err error) error {
 	said, meant := optionError(c.Flags(), err)
 	var unknown *pflag.NotExistError

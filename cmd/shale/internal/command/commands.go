@@ -9,6 +9,8 @@ import (
 )
 
 // A Group is the commands under one heading of the table. Each function makes a command.
+//
+// The order of groups and commands is that of help and of docs/COMMAND.md.
 type Group struct {
 	Title    string
 	Commands []func() *Command
@@ -16,6 +18,9 @@ type Group struct {
 
 // Groups returns all commands. It is not a variable, because the command help is one of them and
 // lists all of them: the variable would depend on itself.
+//
+// Each use makes its commands again. An option is a variable of the function that makes the
+// command, so two lines of a script never see each other's options.
 func Groups() []Group {
 	return []Group{
 		{"Data", []func() *Command{getCommand, putCommand, delCommand, hasCommand, scanCommand, countCommand, batchCommand}},
@@ -64,6 +69,9 @@ func (s *Session) command(name string) *Command {
 
 // commandOf returns the command with which words begin, or nil, and the words after its name.
 // A name has one word or two.
+//
+// "filters export x" is the command "filters export" with one word, and "filters 3" is "filters". A
+// quoted word is no part of a name.
 func (s *Session) commandOf(words []Word) (*Command, []Word) {
 	if len(words) > 1 && !words[1].Literal {
 		if c := s.command(words[0].Text + " " + words[1].Text); c != nil {
@@ -76,6 +84,9 @@ func (s *Session) commandOf(words []Word) (*Command, []Word) {
 // tree returns all commands below a root command of package cobra, for completion. It
 // completes the arguments of options of the named command, or of all commands if named is
 // empty.
+//
+// The session does not run it. It exists so that cobra can answer completions, which it only does
+// for a tree of its own commands.
 func (s *Session) tree(named string) *cobra.Command {
 	root := &cobra.Command{Use: "shale", TraverseChildren: true, SilenceErrors: true, SilenceUsage: true}
 	root.CompletionOptions.DisableDefaultCmd = true

@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
+// flushCommand is for tests and for looking at tables: the store flushes by itself.
 func flushCommand() *Command {
 	c := newCommand("flush", writes, "write the memtables to tables", "Writes the entries that are only in memtables and logs to tables.")
 	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
@@ -21,6 +22,8 @@ func flushCommand() *Command {
 	})
 }
 
+// compactCommand is for after large deletions, and before a store is copied or only read. The store
+// needs room for the new tables before the old ones go.
 func compactCommand() *Command {
 	var b bounds
 	c := newCommand("compact [PREFIX]", writes, "merge tables down to the last level", `
@@ -38,6 +41,7 @@ and overwritten entries.`)
 	})
 }
 
+// tableBytes returns the size of all tables.
 func tableBytes(db *shale.DB) (n int64) {
 	for _, l := range db.Metrics().Levels {
 		n += l.Bytes

@@ -17,15 +17,21 @@ import (
 )
 
 // A sentence is an error of the store in plain words.
+//
+// errors.Is and errors.As still find what the store has returned.
 type sentence struct {
 	text string
 	err  error // the error of the store
 }
 
+// Error returns the sentence, and Unwrap what the store has said.
 func (s *sentence) Error() string { return s.text }
 func (s *sentence) Unwrap() error { return s.err }
 
 // openError returns in plain words why the store in dir can't be opened.
+//
+// The errors of package shale are for programmers. These are the cases that somebody at a shell
+// meets most often, each with what to do next.
 func openError(dir string, err error) error {
 	switch said := plainly(err); {
 	case said != err:
@@ -41,9 +47,12 @@ func openError(dir string, err error) error {
 	return err
 }
 
+// ownerPattern finds the process in an error of package vfs, which has it from the lock file.
 var ownerPattern = regexp.MustCompile(`owned by (process \d+)`)
 
 // owner returns the program that has the store open. err is the ErrLocked that names it.
+//
+// The number of the process is what somebody needs to end it or to wait for it.
 func owner(err error) string {
 	if said := new(sentence); errors.As(err, &said) {
 		err = said.err
@@ -56,6 +65,9 @@ func owner(err error) string {
 
 // plainly returns err. If the reason is a full disk, or that the process has too many files open,
 // it returns one sentence with the cure, however many files could not be opened.
+//
+// One cause can make hundreds of files fail at once, and the error of the store then has a line for
+// each of them.
 func plainly(err error) error {
 	said := new(sentence)
 	switch {
@@ -70,6 +82,8 @@ func plainly(err error) error {
 }
 
 // placeOf says in which folder the file is that err is about, if it names one.
+//
+// With several disks, the name of the folder says which of them is full.
 func placeOf(err error) string {
 	var path *fs.PathError
 	var link *os.LinkError
@@ -85,6 +99,8 @@ func placeOf(err error) string {
 // Complain prints err after the output that came before it. If the reader of the output has
 // closed it, as head does, that is no error, unless the command printed something that it
 // can't print again.
+//
+// The output is flushed first, so that on a terminal the message stands below what it is about.
 func (s *Session) Complain(err error) Status {
 	_ = s.Out.Flush() // if it fails, nobody reads the output
 	if errors.Is(err, syscall.EPIPE) {
@@ -94,6 +110,7 @@ func (s *Session) Complain(err error) Status {
 		if s.unread {
 			return Failed
 		}
+		// The next commands of a script could change the store although nobody sees what they say.
 		s.unread = true
 		err = errors.New("the reader of the output has closed it; the remaining commands are not run")
 	}
@@ -115,6 +132,8 @@ func message(err error) string {
 	return plain(err)
 }
 
+// damageAdvice follows the first message about damage. The copy comes first: a disk that has begun
+// to lose bytes may lose more while somebody tries things.
 const damageAdvice = "\nThe store is damaged. Keep a copy of its folder before trying anything else; `shale check` lists all damage."
 
 // plain returns the text of an error without advice.
@@ -122,6 +141,7 @@ func plain(err error) string {
 	return strings.ReplaceAll(strings.TrimPrefix(err.Error(), "shale: "), ": shale: ", ": ")
 }
 
+// isDamage reports whether an error says that bytes of the store are wrong or missing.
 func isDamage(err error) bool {
 	var damage *shale.CorruptionError
 	return errors.As(err, &damage)
@@ -134,6 +154,9 @@ func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) && !isDam
 // damageNotes makes sure that each damage is reported once, and so is the advice about it.
 // When a read finds damage, the store reports an event and also returns an error to the
 // command that reads. The command is the one to report it.
+//
+// met is emptied by end; told stays for the life of the session, so that a script with a thousand
+// gets of a damaged block has one message.
 type damageNotes struct {
 	mu      sync.Mutex
 	running bool            // a command is running
@@ -141,6 +164,7 @@ type damageNotes struct {
 	told    map[string]bool // what was reported: results of troubleOf, and the advice
 }
 
+// begin says that a command is running, which will report what its own reads find.
 func (d *damageNotes) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -148,11 +172,14 @@ func (d *damageNotes) begin() {
 }
 
 // end returns the damage that the command found and that was not reported, without its error err.
+//
+// The damage that err itself is about is left out, since the caller reports err.
 func (d *damageNotes) end(err error) (untold []error) {
 	d.mu.Lock()
 	found := d.met
 	d.running, d.met = false, nil
 	d.mu.Unlock()
+	// The command's own error is reported by its caller.
 	own := troubleOf(err)
 	for _, met := range found {
 		if trouble := troubleOf(met); trouble != own && d.isNew(trouble) {
@@ -164,6 +191,8 @@ func (d *damageNotes) end(err error) (untold []error) {
 
 // keep keeps the error of a read until the end of the command. It returns false if no command
 // is running.
+//
+// Between two commands of a prompt there is nobody to report it but the event itself.
 func (d *damageNotes) keep(err error) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -188,6 +217,8 @@ func (d *damageNotes) isNew(text string) bool {
 }
 
 // message is like the function message, but gives the advice about damage only once.
+//
+// The advice is long, and the same for all damage.
 func (d *damageNotes) message(err error) string {
 	d.isNew(troubleOf(err))
 	if isDamage(err) && !d.isNew(damageAdvice) {
@@ -217,6 +248,9 @@ func (s *Session) noteDamage(err error) {
 }
 
 // onEvent reports errors of background work, which no command returns.
+//
+// The store calls it on the goroutine that did the work, possibly while a command runs. It prints
+// to Notes only.
 func (s *Session) onEvent(e shale.Event) {
 	switch {
 	case e.Err == nil, e.Kind == shale.EventCorruption && s.damage.keep(e.Err), !s.damage.isNew(troubleOf(e.Err)):

@@ -19,6 +19,8 @@ import (
 
 // withoutPackage has the functions of the package bash-completion that cobra's script for
 // bash calls, for shells that lack that package.
+//
+// Many machines have bash and no bash-completion, such as containers.
 const withoutPackage = `
 if ! declare -F _get_comp_words_by_ref >/dev/null; then
     _get_comp_words_by_ref() {
@@ -27,6 +29,8 @@ if ! declare -F _get_comp_words_by_ref >/dev/null; then
 fi
 `
 
+// completionCommand prints the script that a shell runs to complete words of shale. The script
+// calls shale with a hidden command of package cobra, which completeShell answers.
 func completionCommand() *Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	c := newCommand("completion SHELL", needsNothing, "print a script that makes a shell complete commands, options and keys", `
@@ -55,6 +59,9 @@ write the script to a file _shale in a folder of $fpath. For fish, write it to
 }
 
 // completeShell answers the completion script of a shell with the possible completions of a word.
+//
+// It must be quick and silent: the user is typing. So it opens the store only if a key is to be
+// completed, and an error means that there are no completions.
 func (s *Session) completeShell(env Environment) Status {
 	root := s.tree("")
 	f := &flags{dir: env.Getenv("SHALE_DIR")}
@@ -75,7 +82,12 @@ func (s *Session) completeShell(env Environment) Status {
 
 // Complete returns the possible completions of the unfinished word partial after words, and
 // whether files and folders are possible, too.
+//
+// The prompt asks here, and gets what a shell would get: words and options go through the same
+// command of cobra. A literal word is marked, so that cobra does not take "--keys" for an option.
 func (s *Session) Complete(words []Word, partial string) ([]string, cobra.ShellCompDirective) {
+	// cobra keeps each completion function for the life of the program. So only those of the named
+	// command are registered.
 	named := "help" // help has no options that need completion
 	if len(words) > 0 {
 		c, _ := s.commandOf(words)
@@ -109,6 +121,9 @@ func (s *Session) Complete(words []Word, partial string) ([]string, cobra.ShellC
 }
 
 // completeOption makes cobra complete the argument of an option.
+//
+// The kind of an argument, as help shows it, says what can stand there: KEY, FILE, DIR, or one of a
+// few words.
 func (s *Session) completeOption(c *Command, f *pflag.Flag) {
 	a, ok := f.Value.(*argument)
 	if !ok {
@@ -127,6 +142,9 @@ func (s *Session) completeOption(c *Command, f *pflag.Flag) {
 }
 
 // wordChoices returns the possible completions of the word partial of c after the words before.
+//
+// What a word can be follows from its name in help, so a new command is completed without further
+// work.
 func (s *Session) wordChoices(c *Command, before []string, partial string) ([]string, cobra.ShellCompDirective) {
 	n := len(before)
 	name := c.wordName(n)
@@ -167,6 +185,8 @@ func directiveOf(kind string) cobra.ShellCompDirective {
 }
 
 // wordName returns the name in help of word n of c, such as FILE.
+//
+// A name that ends in ... stands for all words from there up.
 func (c *Command) wordName(n int) string {
 	names := strings.Fields(c.Words)
 	if len(names) == 0 {
@@ -179,6 +199,7 @@ func (c *Command) wordName(n int) string {
 	return strings.Trim(strings.TrimSuffix(name, "..."), "[]")
 }
 
+// beginningWith returns the words that begin with partial.
 func beginningWith(partial string, all []string) (words []string) {
 	for _, w := range all {
 		if strings.HasPrefix(w, partial) {
@@ -194,6 +215,9 @@ const MaxCompletions = 50
 // keyChoices returns keys that begin with the unfinished word partial. If there are many, it
 // returns the first ones and the last one. The editor types the longest common prefix of the
 // choices. With the last key among them, this is the common prefix of all keys.
+//
+// In a large store a prefix may have millions of keys. Two short scans are enough for a person to
+// see how the keys go on.
 func (s *Session) keyChoices(partial string) (words []string) {
 	r, f, ok := unfinished(partial)
 	if !ok || s.DB == nil && (s.beforeKeys == nil || !s.beforeKeys()) {
@@ -225,6 +249,8 @@ func (s *Session) keyChoices(partial string) (words []string) {
 
 // unfinished returns the range of keys to which the unfinished word can be completed, and
 // the format in which it is written.
+//
+// For example, the unfinished word 0x6 stands for the keys from 0x60 up to below 0x70.
 func unfinished(partial string) (r shale.Range, f output.Format, ok bool) {
 	if strings.HasPrefix(partial, `"`) {
 		text, _, err := quoting.Unquote(partial + `"`)

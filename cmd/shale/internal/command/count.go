@@ -8,6 +8,8 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
+// countCommand walks over the keys, because a store does not know how many it has: several tables
+// may have versions of one key. levels shows the number of entries, which is quick and too high.
 func countCommand() *Command {
 	var b bounds
 	c := newCommand("count [PREFIX]", Reads, "count keys",
@@ -16,6 +18,7 @@ func countCommand() *Command {
 	b.options(c)
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		r := b.of(words)
+		// Values are not copied for it.
 		r.KeysOnly = true
 		n := 0
 		for _, err := range s.DB.Scan(r) {

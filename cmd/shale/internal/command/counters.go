@@ -12,6 +12,9 @@ import (
 
 // showCounters prints the metrics as a table with one counter on each line, for modes other
 // than text. The levels are in the table of the command levels.
+//
+// It goes over the fields of Metrics by reflection, so that a new counter is shown without a change
+// here.
 func (s *Session) showCounters(m shale.Metrics) error {
 	g := output.NewGrid("counter", ">value")
 	v := reflect.ValueOf(m)
@@ -30,6 +33,8 @@ func (s *Session) showCounters(m shale.Metrics) error {
 }
 
 // snakeCase turns CacheHits into cache_hits, and WALBytes into wal_bytes.
+//
+// These are the names in which Prometheus and JSON have counters.
 func snakeCase(name string) string {
 	var b strings.Builder
 	for i, r := range name {

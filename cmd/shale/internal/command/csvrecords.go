@@ -34,6 +34,7 @@ type csvReader struct {
 // and quotes are doubled. The other columns may have 1 MiB.
 const mostCSV = 2*(shale.MaxKeySize+shale.MaxValueSize) + 1<<20
 
+// errLargeRecord ends an import: where the next record would begin is not known.
 var errLargeRecord = fmt.Errorf("a record is larger than %s, and no entry is so large; is a quote never closed?", base.FormatBytes(mostCSV))
 
 // A limitedReader fails after it has read left bytes. A csv.Reader itself knows no limit, and would
@@ -43,6 +44,7 @@ type limitedReader struct {
 	left int
 }
 
+// Read implements io.Reader.
 func (l *limitedReader) Read(b []byte) (int, error) {
 	if l.left <= 0 {
 		return 0, errLargeRecord
@@ -90,6 +92,8 @@ func newCSVReader(in *bufio.Reader, form recordForm, fromLine int) (*csvReader, 
 	return r, nil
 }
 
+// newCSV returns a reader of records that may have any number of fields. Fields are valid until the
+// next record.
 func newCSV(in io.Reader) *csv.Reader {
 	c := csv.NewReader(in)
 	c.FieldsPerRecord, c.ReuseRecord = -1, true // records may differ in length
@@ -97,6 +101,9 @@ func newCSV(in io.Reader) *csv.Reader {
 }
 
 // names reads the first line, and returns its fields.
+//
+// It reads the line itself, and not through csv, which reads ahead: the lines after it may have to
+// be skipped.
 func (r *csvReader) names(in *bufio.Reader) ([]string, error) {
 	line := &lineReader{in: in}
 	text, err := line.next()
@@ -111,6 +118,8 @@ func (r *csvReader) names(in *bufio.Reader) ([]string, error) {
 }
 
 // column returns the index of a column that is given by number or name.
+//
+// A name that is a number, such as "2024", is looked for as a name first.
 func column(text string, names []string) (int, error) {
 	if i := slices.Index(names, text); i >= 0 {
 		return i, nil
@@ -122,6 +131,7 @@ func column(text string, names []string) (int, error) {
 	return n - 1, nil
 }
 
+// next reads one record. The limit counts from here, and includes what csv reads ahead.
 func (r *csvReader) next() (record, error) {
 	r.in.left = mostCSV
 	fields, err := r.csv.Read()
@@ -141,6 +151,9 @@ func (r *csvReader) next() (record, error) {
 }
 
 // mistake returns an error of csv in plain words.
+//
+// The texts of encoding/csv name columns in bytes and speak of bare quotes. These say what is wrong
+// with the file.
 func (r *csvReader) mistake(err error) error {
 	var wrong *csv.ParseError
 	if !errors.As(err, &wrong) {
@@ -158,6 +171,8 @@ func (r *csvReader) mistake(err error) error {
 }
 
 // field returns the value of a column. It may use buffer i.
+//
+// Within the quotes of CSV, which are gone here, a field may be a quoted word, as export writes it.
 func (r *csvReader) field(fields []string, at, i int, optional bool) ([]byte, error) {
 	if at >= len(fields) {
 		if optional {

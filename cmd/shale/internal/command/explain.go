@@ -10,6 +10,15 @@ import (
 )
 
 // explainCommand performs a get and shows each place where it looked.
+//
+// The texts of a step and the sums below come from package shale, which debug shows in a browser
+// too.
+//
+// For example, of an absent key in a store of one table:
+//
+//	where       range   filter          blocks read  time
+//	memtable    -       definitely not  -            0.4 µs
+//	L6 #000006  inside  definitely not  -            0.2 µs
 func explainCommand() *Command {
 	c := newCommand("explain KEY", Reads, "print how a get of a key goes: filters, blocks, time", `
 Performs the get and prints each memtable, run and table that it looked at or passed over, what the
@@ -17,6 +26,7 @@ filter said there, and the blocks that were read. Below: what was read in all, w
 filters, and the false positives that were to be expected. Status 1 if the key is absent.`)
 	c.keys = 1
 	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+		// Explain does the get once and counts like any other, so it also warms the cache.
 		x, err := s.DB.Inspect().Explain(words[0].bytes())
 		if err != nil {
 			return Failed, err
@@ -34,6 +44,8 @@ filters, and the false positives that were to be expected. Status 1 if the key i
 	})
 }
 
+// blocksRead lists the blocks of one step: what they are, how large, and whether they came from the
+// disk.
 func blocksRead(list []shale.BlockRead) string {
 	if len(list) == 0 {
 		return "-"

@@ -18,6 +18,9 @@ import (
 )
 
 // exportCommand writes entries to a file, in a format that import reads.
+//
+// The file is written under another name and then renamed, so an export that fails leaves the one
+// before. It is never written over a file of a store.
 func exportCommand() *Command {
 	var b bounds
 	var given fileFormat
@@ -50,6 +53,8 @@ not at all; - stands for standard output. Status 1 if there are no entries.`)
 		if _, err := outfile.Path(file.Text); err != nil {
 			return Failed, err
 		}
+		// A device, such as /dev/stdout, is written to directly. Of a file one can say that it is
+		// as it was.
 		asItWas := ""
 		if info, err := os.Stat(file.Text); err != nil || info.Mode().IsRegular() {
 			asItWas = "; the file is as it was"
@@ -64,6 +69,8 @@ not at all; - stands for standard output. Status 1 if there are no entries.`)
 }
 
 // export writes the entries that a asks for, and returns their number.
+//
+// A scan sees one moment of the store, so the file does too, however long it takes.
 func (s *Session) export(ctx context.Context, r shale.Range, to io.Writer, format fileFormat) (n int, err error) {
 	out := bufio.NewWriterSize(to, 256<<10)
 	w := newRecordWriter(out, format)
@@ -79,6 +86,7 @@ func (s *Session) export(ctx context.Context, r shale.Range, to io.Writer, forma
 		if err != nil {
 			return n, err
 		}
+		// Progress and data would mix on a terminal.
 		if n++; n%importBatch == 0 && to != s.Out {
 			p.show(n, "entries")
 		}

@@ -9,6 +9,16 @@ import (
 )
 
 // filtersCommand shows the predicted and the measured false positive rates of filters.
+//
+// The predicted rate follows from bits and keys, the measured one from lookups. If the measured one
+// is much higher, keys collide more often than random ones would: strangers may choose them (--hash
+// siphash).
+//
+// For example:
+//
+//	level   table  kind     hash     in     bits/key     memory  predicted FPR  measured  ratio  asked
+//	L6        all                               24.0  147.9 KiB      0.00166 %         -             0
+//	L6     000006  blocked  murmur3  table      24.0  147.9 KiB      0.00166 %         -      -      0
 func filtersCommand() *Command {
 	c := newCommand("filters [LEVEL]", Reads, "the filters: bits, false positives, memory", `
 Prints a line for each level, and then one for each table: the kind of the filter, its hash function, the file

@@ -28,6 +28,8 @@ it with package bundle, and go run ./examples/filterserver serves it. The store 
 		if err := s.openLate(c); err != nil {
 			return Failed, err
 		}
+		// The bundle is written under another name and renamed, so programs that have the old one
+		// open keep it, and those that open the name get a whole one.
 		info, err := outfile.Replace(vfs.Default, file, func(w io.Writer) (shale.ExportInfo, error) { return s.DB.Inspect().ExportFilters(ctx, w) })
 		if err != nil {
 			return Failed, err

@@ -13,6 +13,9 @@ import (
 
 // rebuildCommand opens the store with the options for filters that it was given, because a store
 // rebuilds those filters that differ from what its own options ask for.
+//
+// Only filters change. The data blocks of the tables stay as they are, so it takes one read of the
+// keys.
 func rebuildCommand() *Command {
 	var opts shale.Options
 	c := newCommand("filters rebuild", needsNothing, "give tables the filters that the options ask for", `
@@ -35,6 +38,7 @@ those programs get filters according to their own options.`)
 		if err != nil {
 			return Failed, err
 		}
+		// Tables that were done before an interruption keep their new filters.
 		r, err := db.Inspect().RebuildFilters(ctx)
 		err = errors.Join(err, db.Close())
 		if r.Tables > 0 {

@@ -17,6 +17,8 @@ import (
 )
 
 // A sighting is one version of a key in one file.
+//
+// There may be several in one file: a table keeps older versions as long as a snapshot needs them.
 type sighting struct {
 	seq   base.Seq
 	kind  base.Kind
@@ -29,6 +31,9 @@ type sighting struct {
 }
 
 // A finder looks for a key in all files of a store.
+//
+// One finder is used for one look at the store. If files disappear meanwhile, settled begins again
+// with another.
 type finder struct {
 	f       *folder
 	key     []byte
@@ -42,6 +47,16 @@ type finder struct {
 
 // findCommand shows all versions of a key in all files, even those that a lookup would not
 // see.
+//
+// It is for the question why a get does not return what somebody has written: the version may be
+// hidden by a newer one, deleted, only in a log that is not needed any more, or the filter of its
+// table may be wrong.
+//
+// For example, of a key that was put twice:
+//
+//	seq  kind  value  file        place     seen by get
+//	3  put     3 B  000006.sst  L0 run 0  yes
+//	1  put     5 B  000004.sst  L0 run 1  no: seq 3 in 000006.sst is newer
 func findCommand() *Command {
 	c := newCommand("find KEY", needsNothing, "all versions of a key in all files, and which of them a get sees", `
 Searches every log, and every table that the manifest names. It searches tables whatever their filters say, and
@@ -81,6 +96,8 @@ counts what they would say. Status 1 if a get would not find the key.`)
 	})
 }
 
+// inLogs searches all logs, the newest ones last. A log that is not needed any more may still be
+// there: its entries are in tables too, and a get does not look at it.
 func (x *finder) inLogs(ctx context.Context) error {
 	for _, num := range x.f.liveLogs() {
 		at := len(x.list)
@@ -104,6 +121,7 @@ func (x *finder) inLogs(ctx context.Context) error {
 		if v.damaged() {
 			x.damaged(errors.New(v.state(0)))
 		}
+		// Its versions are listed all the same: they show what was written when.
 		if v.obsolete {
 			for i := range x.list[at:] {
 				x.list[at+i].live, x.list[at+i].gone = false, "the log is not needed any more"
@@ -113,12 +131,16 @@ func (x *finder) inLogs(ctx context.Context) error {
 	return nil
 }
 
+// damaged reports damage, and remembers that the answer may be incomplete.
 func (x *finder) damaged(err error) {
 	x.damage++
 	x.note("shale: %s", plain(err))
 }
 
 // inTables searches the tables that the manifest names.
+//
+// Tables whose range does not have the key are passed over, as a get does. It asks the others in
+// the order of a get, but does not stop at the first version.
 func (x *finder) inTables(ctx context.Context) error {
 	places := x.f.places()
 	x.tables = len(places)
@@ -132,6 +154,8 @@ func (x *finder) inTables(ctx context.Context) error {
 			return err
 		}
 		s := sighting{file: base.TableName(t.Num), where: p.String(), live: true, age: i + 1}
+		// The filter is asked, but its answer does not end the search: find is there to see whether
+		// it is right.
 		no, err := x.inTable(&p, s)
 		if no {
 			x.denied++
@@ -146,6 +170,8 @@ func (x *finder) inTables(ctx context.Context) error {
 		if err != nil {
 			x.damaged(err)
 		}
+		// The index of a damaged table can't be trusted. All blocks are read instead, and those
+		// whose checksums are right are searched.
 		if err != nil && there {
 			if err := x.through(ctx, t.Num, s); err != nil {
 				return err
@@ -157,6 +183,9 @@ func (x *finder) inTables(ctx context.Context) error {
 
 // inTable records the versions in an undamaged table, and reports whether its filter says that
 // there is none.
+//
+// If an error comes in the middle, it forgets what it has found here: through will find the same
+// again.
 func (x *finder) inTable(p *place, s sighting) (no bool, err error) {
 	r, release, err := x.f.reader(p.table)
 	if err != nil {
@@ -179,12 +208,15 @@ func (x *finder) inTable(p *place, s sighting) (no bool, err error) {
 	return no, nil
 }
 
+// of returns the sighting with sequence number, kind and size of an entry.
 func (s sighting) of(kv *base.KV) sighting {
 	s.seq, s.kind, s.size = kv.Seq(), kv.Kind(), len(kv.Value)
 	return s
 }
 
 // through reads all blocks of a damaged table whose checksums are correct.
+//
+// It is slow for a large table, and only used where the index is of no use.
 func (x *finder) through(ctx context.Context, num base.FileNum, s sighting) error {
 	return x.f.withTable(num, func(src vfs.File, size int64) error {
 		v, err := sstable.Salvage(ctx, src, size, x.f.salvageOptions(num))
@@ -203,6 +235,10 @@ func (x *finder) through(ctx context.Context, num base.FileNum, s sighting) erro
 
 // sort sorts the versions in the order in which a lookup finds them. It returns the index of
 // the version that the lookup sees, or -1.
+//
+// A lookup asks memtables, then runs from the newest to the oldest, and takes the first version
+// that it meets. With sequence numbers in descending order, that is the first one in a file that
+// the store uses.
 func (x *finder) sort() int {
 	slices.SortStableFunc(x.list, func(a, b sighting) int {
 		return cmp.Or(cmp.Compare(b.seq, a.seq), cmp.Compare(a.age, b.age))
@@ -212,6 +248,9 @@ func (x *finder) sort() int {
 
 // seen says whether a lookup sees version i, and if not, why. first is the version that it
 // sees.
+//
+// The same write may be in a log and in a table, with the same sequence number. Then the table is
+// the copy.
 func (x *finder) seen(i, first int) string {
 	v := &x.list[i]
 	switch {

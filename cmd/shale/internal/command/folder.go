@@ -18,6 +18,9 @@ import (
 
 // A folder is a store whose files are read without opening it, so that it may be
 // open in another program, or damaged.
+//
+// It is what the files say at one moment. A writer may remove some of them afterwards: each reader
+// then gets fs.ErrNotExist, and asks missing what that means.
 type folder struct {
 	vfs.FS
 	dir     string
@@ -28,6 +31,9 @@ type folder struct {
 
 // lookInto reads the manifest of the session's store as far as possible, and reports what is
 // wrong with it.
+//
+// A damaged manifest is read up to the damage. If it does not say the store's identity, the first
+// table that does is believed, so that the other tables can be checked against it.
 func (s *Session) lookInto() (*folder, error) {
 	if s.Dir == "" {
 		return nil, ErrNoDir
@@ -67,6 +73,9 @@ const maxLooks = 10
 
 // settled calls look with the result of lookInto. It repeats both if a writer has removed
 // files meanwhile.
+//
+// A store that is written to all the time could go on changing for ever, so the number of attempts
+// has a limit.
 func (s *Session) settled(look func(f *folder) error) error {
 	for try := 1; ; try++ {
 		f, err := s.lookInto()
@@ -80,6 +89,9 @@ func (s *Session) settled(look func(f *folder) error) error {
 }
 
 // missing returns why a file that the manifest names is not there: errMoved, or damage.
+//
+// It reads the manifest again. If that does not name the file any more, a writer has replaced it in
+// the meantime, and the caller begins again. If it still does, the file is lost.
 func (f *folder) missing(name string) error {
 	now, err := manifest.Salvage(f.FS, f.dir)
 	if err != nil {
@@ -118,6 +130,7 @@ func (f *folder) numbers(typ base.FileType) (list []base.FileNum) {
 	return list
 }
 
+// path returns the path of a file in the folder.
 func (f *folder) path(name string) string { return filepath.Join(f.dir, name) }
 
 // size returns the length of a file in bytes, or 0 if the file is gone.
@@ -134,6 +147,8 @@ func (f *folder) size(name string) (int64, error) {
 }
 
 // withTable calls fn with the file of a table.
+//
+// The table need not be one that the manifest names.
 func (f *folder) withTable(num base.FileNum, fn func(src vfs.File, size int64) error) error {
 	file, err := f.Open(f.path(base.TableName(num)))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,11 +166,14 @@ func (f *folder) withTable(num base.FileNum, fn func(src vfs.File, size int64) e
 }
 
 // A place is a table and its place in the tree, as the manifest states it.
+//
+// The numbers are those of the command tables.
 type place struct {
 	level, run int // run 0 is the newest of the level
 	table      *manifest.Table
 }
 
+// String returns the place in words, also for a table that has none.
 func (p *place) String() string {
 	if p == nil {
 		return "in no level: the manifest does not name it"
@@ -186,6 +204,9 @@ func (f *folder) place(num base.FileNum) *place {
 }
 
 // salvageOptions returns what is known about a table.
+//
+// The more is known, the more damage is found: without size and checksum a table that was cut off
+// looks whole.
 func (f *folder) salvageOptions(num base.FileNum) sstable.SalvageOptions {
 	o := sstable.SalvageOptions{Num: num, StoreID: f.storeID}
 	if p := f.place(num); p != nil {
@@ -196,12 +217,17 @@ func (f *folder) salvageOptions(num base.FileNum) sstable.SalvageOptions {
 
 // reader opens a table with the filter that the store uses for it. The caller must call
 // release when it does not need the table any more.
+//
+// Size and checksum come from the manifest, so a table of another store under the same name is
+// found out.
 func (f *folder) reader(t *manifest.Table) (r *sstable.Reader, release func(), err error) {
 	file, err := f.Open(f.path(base.TableName(t.Num)))
 	if err != nil {
 		return nil, nil, err
 	}
 	release = func() { _ = file.Close() } // opened for reading
+	// A sidecar that is missing or wrong is no reason to give up the table: its own filter is used
+	// then.
 	o := sstable.ReaderOptions{Num: t.Num, StoreID: f.storeID, Size: t.Size, Checksum: t.Checksum}
 	if s := t.Sidecar; s != nil {
 		if side, err := f.Open(f.path(base.FilterName(s.Num))); err == nil { // if there is no sidecar, the filter in the table is used
@@ -219,6 +245,8 @@ func (f *folder) reader(t *manifest.Table) (r *sstable.Reader, release func(), e
 }
 
 // parseNumber parses the number of a file, which is written 12, 000012, #12 or as the file's name.
+//
+// All these forms stand in outputs of this program, and are copied from there.
 func parseNumber(text string, typ base.FileType, what string) (base.FileNum, error) {
 	if t, num, ok := base.ParseFileName(text); ok && t == typ {
 		return num, nil

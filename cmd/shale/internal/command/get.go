@@ -8,6 +8,9 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
+// getCommand prints a value. It is the one command whose output depends on where it goes: a person
+// wants a word that can be copied back into a command, and a program that reads a pipe wants the
+// bytes. A script prints words in both cases, a line for each value.
 func getCommand() *Command {
 	c := newCommand("get KEY", Reads, "print the value of a key", `
 Prints the value as a word, in quotes if it needs them. Into a file or a pipe, a single command prints its bytes
@@ -31,6 +34,8 @@ as they are and a newline; with --mode raw no newline follows. Status 1 if the k
 			s.Say("absent")
 			return Absent, nil
 		}
+		// A value that goes to another program ends with a newline, which text tools expect and
+		// $(...) takes off. For exact bytes there is --mode raw.
 		toProgram, format := s.Mode == oneShot && !s.toScreen, s.Display.Format()
 		if toProgram && format == output.AsWords {
 			format = output.AsBytes

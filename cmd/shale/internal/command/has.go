@@ -11,6 +11,14 @@ import (
 )
 
 // hasCommand asks the store about keys, or only its filters, or a file of filters.
+//
+// The three ways to ask cost a read of a block, a read of memory, and a file that may be on another
+// machine. Only the first can say "present".
+//
+// For example, with --filters, which never says "present":
+//
+//	0.allowww.com    maybe
+//	www.example.org  absent
 func hasCommand() *Command {
 	var filters bool
 	var file string
@@ -27,6 +35,7 @@ the filters says. Status 0 if all keys are present, or may be, and 1 if any is a
 			if err != nil {
 				return Failed, err
 			}
+			// A bundle with a damaged part still answers, with "maybe" for the keys of that part.
 			if err := b.Err(); err != nil {
 				fmt.Fprintf(s.Notes, "shale: %s\n", message(err))
 			}
@@ -43,6 +52,8 @@ the filters says. Status 0 if all keys are present, or may be, and 1 if any is a
 }
 
 // ask asks a question about each key, and prints yes, or the word absent.
+//
+// Answers come in the order of the keys, one line each.
 func (s *Session) ask(ctx context.Context, keys []Word, yes string, question func(key []byte) (bool, error)) (Status, error) {
 	all := true
 	l := s.List("key", "answer")
@@ -65,6 +76,7 @@ func (s *Session) ask(ctx context.Context, keys []Word, yes string, question fun
 	return foundIf(all), l.End()
 }
 
+// readBundle reads a file of filters into memory.
 func readBundle(fs vfs.FS, name string) (*bundle.Bundle, error) {
 	f, err := fs.Open(name)
 	if err != nil {

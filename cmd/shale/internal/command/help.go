@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
+// synopsis is how help begins: the three ways to call the program.
 const synopsis = `shale looks into a store, and changes it.
 
   shale -C DIR COMMAND [WORD...]   run one command
@@ -20,6 +21,7 @@ const synopsis = `shale looks into a store, and changes it.
 
 `
 
+// notation is how help ends: what a word is, and what the exit status means.
 const notation = `
 A word is bare, "quoted\n\x00" or 0x68657861. The exit status is 0 for found or done, 1 for absent, 2 for an
 error, and 130 for Ctrl-C. It is 1 for damage if the command looks for damage, as check does, and otherwise 2.
@@ -58,6 +60,7 @@ func (s *Session) writeHelp(w io.Writer) {
 	fmt.Fprint(w, notation)
 }
 
+// writeCommands lists all commands, by group, with a line for each.
 func (s *Session) writeCommands(out io.Writer) {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	defer w.Flush()
@@ -71,6 +74,8 @@ func (s *Session) writeCommands(out io.Writer) {
 }
 
 // explainCommand prints the help text of a command.
+//
+// Options that every command has are left out, so that the few of this one are seen.
 func (s *Session) explainCommand(c *Command) error {
 	width := s.TextWidth()
 	text := output.Wrap(c.usage()+": "+c.Short, width)

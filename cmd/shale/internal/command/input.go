@@ -7,12 +7,15 @@ import (
 	"os"
 )
 
+// IsCharDevice reports whether f is a terminal or another device, such as the null device.
 func IsCharDevice(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // isNull reports whether f is the null device.
+//
+// Output to the null device is discarded, so there is no progress to be shown.
 func isNull(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil {
@@ -23,6 +26,9 @@ func isNull(f *os.File) bool {
 }
 
 // input returns standard input if w stands for it, and nil otherwise.
+//
+// A "-" in quotes is the key or the file of that name. In a script on standard input there is no
+// input left for a command, so a bare - is an error there.
 func (s *Session) input(ctx context.Context, w Word) (io.Reader, error) {
 	switch {
 	case w.Text != "-" || w.Literal:

@@ -13,11 +13,19 @@ import (
 const base64Suffix = "64"
 
 // A jsonReader reads lines of JSON objects.
+//
+// For example, each of these lines is an entry:
+//
+//	{"key":"a","value":"1"}
+//	{"key64":"/wA=","value64":"AAE="}
+//	{"key":"b","value":{"any":"JSON"}}
 type jsonReader struct {
 	*lineReader
 	key, value string // the names of the fields
 }
 
+// newJSONReader returns a reader of objects, whose fields are "key" and "value" unless the form
+// names others.
 func newJSONReader(lines *lineReader, form recordForm) *jsonReader {
 	r := &jsonReader{lines, form.key, form.value}
 	if r.key == "" {
@@ -31,6 +39,9 @@ func newJSONReader(lines *lineReader, form recordForm) *jsonReader {
 
 var errNotUTF8 = errors.New("it is not UTF-8; write other bytes in base64, in a field whose name ends in 64")
 
+// next reads one object. Each check has its own error, because a file of a million lines that is
+// wrong in one place is hard to look into. Fields that are not named are ignored, so exports of
+// other programs can be used.
 func (r *jsonReader) next() (record, error) {
 	text, err := r.lineReader.next()
 	if err != nil {
@@ -74,6 +85,9 @@ func (r *jsonReader) next() (record, error) {
 
 // bytesOf returns the bytes of a field, or of the field with the same name and base64Suffix. A
 // value that is not a string is taken as it is written, and null as empty.
+//
+// JSON has text only, and bytes that are not UTF-8 would be replaced silently. So they travel in
+// base64, in a field of another name.
 func bytesOf(fields map[string]json.RawMessage, name string) (value []byte, found bool, err error) {
 	raw, found := fields[name]
 	coded, twin := fields[name+base64Suffix]
@@ -105,9 +119,12 @@ func bytesOf(fields map[string]json.RawMessage, name string) (value []byte, foun
 	return []byte(text), true, nil
 }
 
+// replacement is what encoding/json puts in place of half a surrogate pair.
 const replacement = string(utf8.RuneError)
 
 // lost reports whether decoding has put replacement characters into text that raw does not have.
+//
+// The text may have replacement characters of its own, which are counted on both sides.
 func lost(raw []byte, text string) bool {
 	n := bytes.Count([]byte(text), []byte(replacement))
 	return n > 0 && n > bytes.Count(raw, []byte(replacement))+bytes.Count(bytes.ToLower(raw), []byte(`\ufffd`))

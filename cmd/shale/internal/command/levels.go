@@ -11,10 +11,13 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
+// levelsCommand shows the shape of the tree: how many runs a lookup has to look into, and where the
+// bytes are.
 func levelsCommand() *Command {
 	c := newCommand("levels", Reads, "the levels of the tree", "Prints a line for each level that has tables, and one for the memtables.")
 	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
 		g := output.NewGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")
+		// Memtables have no runs and tables, so these fields are empty.
 		m := s.DB.Metrics()
 		g.Row("memtables", "", "", output.SizeCell(m.MemtableBytes), m.MemtableEntries, "", "", "")
 		for _, l := range m.Levels {
@@ -27,6 +30,12 @@ func levelsCommand() *Command {
 	})
 }
 
+// tablesCommand lists the tables in the order in which a lookup asks them.
+//
+// For example:
+//
+//	level  run   table     size  entries  deletions  keys
+//	L6       0  000006  1.2 MiB   50,442          0  0--0.gq … zzzgfl.necvx.xyz
 func tablesCommand() *Command {
 	c := newCommand("tables [LEVEL]", Reads, "the tables, with their key ranges",
 		"Prints a line for each table, or for each table of one level. The newest run of a level is run 0, and comes first.")
@@ -44,12 +53,15 @@ func tablesCommand() *Command {
 	})
 }
 
+// These three are how levels, tables and bits a key are written everywhere: L6, 000012 and 10.0.
 func levelName(level int) string      { return fmt.Sprintf("L%d", level) }
 func tableName(number uint64) string  { return fmt.Sprintf("%06d", number) }
 func bits(perKey float64) output.Cell { return output.FloatCell("%.1f", perKey) }
 
 // awaitLoaded waits until the filters are in memory that Open has left for later, so that a command
 // shows all of them.
+//
+// Open returns before all filters of a large store are read. Until then a table seems to have none.
 func (s *Session) awaitLoaded(ctx context.Context) error {
 	for s.DB.Metrics().Loading {
 		select {
@@ -82,6 +94,8 @@ func (s *Session) tablesOf(words []Word) ([]shale.TableInfo, error) {
 	return list, nil
 }
 
+// measured returns a cell with a rate, or with none if nobody has asked: 0 % of nothing would look
+// good.
 func measured(p float64, asked uint64) output.Cell {
 	if asked == 0 {
 		return output.NoCell("-")

@@ -14,6 +14,8 @@ import (
 
 // A step is one change of the store. It is the edit of one record, or the snapshot with which a
 // manifest begins, which may have several records.
+//
+// The offset is the place in the file, for somebody who looks at it with a hex editor.
 type step struct {
 	offset int64 // of the step's first record
 	first  bool  // the step is the snapshot
@@ -21,6 +23,9 @@ type step struct {
 }
 
 // what returns the name of the step's kind.
+//
+// An edit does not say why it was made. Its parts tell: a flush adds tables and moves the first log
+// that is needed, a compaction adds and removes, and a move removes and adds the same tables.
 func (e *step) what() string {
 	switch {
 	case e.first:
@@ -44,6 +49,8 @@ func (e *step) what() string {
 }
 
 // moves reports whether all added tables were there before, in another place.
+//
+// A move is a compaction that found nothing to merge: tables go down a level as they are.
 func (e *step) moves() bool {
 	there := map[base.FileNum]bool{}
 	for _, r := range e.Removed {
@@ -59,6 +66,9 @@ func (e *step) moves() bool {
 
 // history calls fn for the steps of a manifest. It ends at the first damage with a
 // *base.CorruptionError.
+//
+// The snapshot at the beginning has a record for each part of the tree, and is one step here:
+// somebody who reads the list wants to see what happened, not how it is stored.
 func (f *folder) history(num base.FileNum, fn func(e step) error) error {
 	first := &manifest.Edit{}
 	begun, done := int64(-1), false
@@ -96,6 +106,8 @@ func (f *folder) history(num base.FileNum, fn func(e step) error) error {
 }
 
 // A tableWrites counts what was written into tables.
+//
+// Their sum divided by flushed is the write amplification, without the log.
 type tableWrites struct {
 	flushed, compacted   int64 // in bytes
 	flushes, compactions int
@@ -132,11 +144,14 @@ type tornManifest struct {
 	length int64
 }
 
+// Error says that the end is no damage: an edit that was cut short was never promised to anybody.
 func (t *tornManifest) Error() string {
 	return fmt.Sprintf("%s: from %d on stands a part of an edit that was cut short, or is under way; it does not count", t.name, t.length)
 }
 
 // manifestNum returns the manifest that words name, or the one in force.
+//
+// Without a manifest in force, as after the loss of CURRENT, it takes the newest one in the folder.
 func (f *folder) manifestNum(words []Word) (base.FileNum, error) {
 	switch {
 	case len(words) > 0:
@@ -151,6 +166,16 @@ func (f *folder) manifestNum(words []Word) (base.FileNum, error) {
 	return list[len(list)-1], nil
 }
 
+// manifestCommand shows how the tree became what it is, step by step. Manifests that are not in
+// force any more can be shown as long as they are in the folder.
+//
+// For example, a store that was opened, written to and flushed:
+//
+//	edit  offset  what      tables              logs                               last seq
+//	0      36  snapshot  -                   needed from 000001                        -
+//	1      66  log       -                   new 000002                                -
+//	2      84  log       -                   new 000003, 000002 sealed at 4166         -
+//	3     108  flush     +L0 000004 (436 B)  needed from 000003                        2
 func manifestCommand() *Command {
 	var last int
 	c := newCommand("manifest [NUMBER]", needsNothing, "the changes of the store: flushes, compactions, logs", `
@@ -202,6 +227,9 @@ the store was last opened for writing. Status 1 if it is damaged.`)
 const fewTables = 8
 
 // moved returns which tables are removed and added: -L0 000004 +L6 000007.
+//
+// A compaction of a large store has dozens of tables, which would fill the screen: then their
+// number is shown.
 func (e *step) moved() string {
 	var parts []string
 	list := func(sign string, n int, each func(i int) string, size int64) {

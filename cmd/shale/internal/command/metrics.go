@@ -21,6 +21,8 @@ memory.`)
 			return Found, s.showCounters(m)
 		}
 		fmt.Fprint(s.Out, m)
+		// Metrics prints counters. The two lines below are what they add up to for somebody who
+		// wonders whether cache and filters are worth their memory.
 		if asked := m.CacheHits + m.CacheMisses; asked > 0 {
 			fmt.Fprintf(s.Out, "hits: %s of lookups, %s of blocks in the cache\n", share(m.GetHits, m.Gets), share(m.CacheHits, asked))
 		}

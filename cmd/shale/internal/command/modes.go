@@ -7,6 +7,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
+// modeCommand sets the mode for the commands that follow. --mode does it for one command (setFor).
 func modeCommand() *Command {
 	c := newCommand(".mode [MODE]", needsNothing, "set the layout of what is printed, or print its name", `
 - text, the default: tables in columns, keys and values as words with tabs between them

@@ -12,6 +12,9 @@ import (
 )
 
 // An argument is the argument of an option. It implements pflag.Value.
+//
+// One type serves all options with an argument. What differs is set, which parses it and stores the
+// result.
 type argument struct {
 	name, kind string // the name of the option, and what help calls the argument
 	set        func(w Word) error
@@ -19,6 +22,7 @@ type argument struct {
 	of         *Command // the command with the option; nil: an option of the program
 }
 
+// String and Type implement pflag.Value. There is no default text: help has it in words.
 func (a *argument) String() string { return "" }
 func (a *argument) Type() string   { return a.kind }
 
@@ -48,6 +52,9 @@ func (c *Command) flag(p *bool, name, help string) { c.Flags().BoolVar(p, name, 
 
 // option adds an option with an argument. set parses the argument; its error continues a
 // sentence that begins with "--name argument". choices are offered as completions.
+//
+// For example, an error "is not a number from 1 up" becomes "scan: --limit three is not a number
+// from 1 up".
 func (c *Command) option(name, kind, help string, set func(w Word) error, choices ...string) {
 	c.Flags().Var(&argument{name, kind, set, choices, c}, name, help)
 }
@@ -89,6 +96,7 @@ func (c *Command) key(p *[]byte, name, help string) {
 // bounds are the options --from and --to.
 type bounds struct{ from, to []byte }
 
+// options adds the two options to a command.
 func (b *bounds) options(c *Command) {
 	c.key(&b.from, "from", "from this key up")
 	c.key(&b.to, "to", "below this key")
@@ -96,6 +104,8 @@ func (b *bounds) options(c *Command) {
 
 // of returns the range of keys within --from and --to. If there is a word, it is the prefix of
 // these keys.
+//
+// The narrower of prefix and bounds counts, on each side.
 func (b *bounds) of(words []Word) shale.Range {
 	var r shale.Range
 	if len(words) > 0 {

@@ -9,6 +9,8 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
+// putCommand sets one key. A bare - reads the value from standard input before the store is opened:
+// a pipe that fails must not leave a new store behind.
 func putCommand() *Command {
 	c := newCommand("put KEY VALUE", creates, "set the value of a key", `
 Creates the store if its folder is empty or does not exist. shale --new also creates it in a folder that

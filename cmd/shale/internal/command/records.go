@@ -16,6 +16,8 @@ import (
 // A fileFormat is a format of files with entries.
 type fileFormat string
 
+// The formats of import and export. Modes of output are something else: they lay out answers for
+// people and programs, and only some of them can be read again.
 const (
 	formatLines fileFormat = "lines"
 	formatTSV   fileFormat = "tsv"
@@ -30,6 +32,8 @@ var (
 
 // formatOfFile returns the format that an option gives. If there is none, it returns the format
 // for the end of the file's name, or "" if that says none.
+//
+// A file named hosts.TSV is one of tsv, and one named hosts.txt says nothing.
 func formatOfFile(given fileFormat, name string) fileFormat {
 	if given != "" {
 		return given
@@ -63,10 +67,15 @@ type badLine struct {
 	final bool // it is not known which line after this one is a record
 }
 
+// Error names the line, which is the number that --from-line takes.
 func (b *badLine) Error() string { return fmt.Sprintf("line %d: %v", b.line, b.err) }
+
+// Unwrap returns what is wrong with the line.
 func (b *badLine) Unwrap() error { return b.err }
 
 // A recordForm describes the records of a file.
+//
+// It is what the options of import say. Fields that a format does not use are empty.
 type recordForm struct {
 	format     fileFormat
 	key, value string // columns of csv, or fields of jsonl
@@ -76,6 +85,8 @@ type recordForm struct {
 }
 
 // newRecordReader returns a reader of the records of in. It may skip those before fromLine.
+//
+// A byte order mark at the beginning is skipped: some programs of Windows write one.
 func newRecordReader(in *bufio.Reader, form recordForm, fromLine int) (recordReader, error) {
 	if bom, err := in.Peek(3); err == nil && string(bom) == "\ufeff" {
 		_, _ = in.Discard(3) // they were read by Peek
@@ -96,9 +107,12 @@ func newRecordReader(in *bufio.Reader, form recordForm, fromLine int) (recordRea
 // escape of six bytes.
 const maxLine = 6 * (shale.MaxKeySize + shale.MaxValueSize)
 
+// errLongRecord is the error of a line that is skipped as a whole, without being held in memory.
 var errLongRecord = fmt.Errorf("the line has more than %d bytes, and no entry is so large", maxLine)
 
 // A lineReader reads lines, without their ends, and counts them.
+//
+// Line ends may be those of Windows. Empty lines are counted and not returned.
 type lineReader struct {
 	in   *bufio.Reader
 	long []byte // memory for lines that do not fit into the buffer of in
@@ -121,6 +135,8 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
+// read returns the next line, which may be empty. Most lines are a part of the buffer of in and are
+// not copied; a longer one is put together in long, which grows to the longest line of the file.
 func (l *lineReader) read() ([]byte, error) {
 	text, err := l.in.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {
@@ -150,11 +166,14 @@ func (l *lineReader) read() ([]byte, error) {
 func (l *lineReader) bad(err error) error { return &badLine{line: l.line, err: err} }
 
 // A keyReader reads lines that are keys.
+//
+// A list of hosts or of words is such a file. With --value all of them get a value.
 type keyReader struct {
 	*lineReader
 	form recordForm
 }
 
+// next reads a line that is a key. All keys have the value of the option --value, or an empty one.
 func (r *keyReader) next() (record, error) {
 	text, err := r.lineReader.next()
 	if err != nil {
@@ -170,10 +189,14 @@ func (r *keyReader) next() (record, error) {
 	return record{key: key, value: r.form.constant, line: r.line}, nil
 }
 
+// errBehindQuote is for files of other programs, in which a quote is an ordinary character.
 var errBehindQuote = errors.New(`text follows the closing quote; --plain takes quotes as they are`)
 
 // field returns the field with which text begins, and the rest. If text begins with a quote, the
 // field is a quoted word, unless plain is set. Otherwise it is all of text.
+//
+// A quoted word can have any bytes, in the escapes of Go. Text that does not begin with a quote is
+// taken as it is, with quotes and spaces inside.
 func field(text []byte, plain bool) (value, rest []byte, err error) {
 	if plain || len(text) == 0 || text[0] != '"' {
 		return text, nil, nil
@@ -186,6 +209,11 @@ func field(text []byte, plain bool) (value, rest []byte, err error) {
 }
 
 // A tsvReader reads lines of a key, a tab and a value.
+//
+// For example, each of these lines is an entry, with \t for a tab:
+//
+//	apple\tred
+//	"black currant"\t"a value\nof two lines"
 type tsvReader struct {
 	*lineReader
 	plain bool
@@ -196,6 +224,7 @@ var (
 	errMoreTab = errors.New("there is a second tab; a line of tsv is a key, a tab and a value, and a tab within a word needs quotes: \"a\\tb\"")
 )
 
+// next reads a key, a tab and a value.
 func (r *tsvReader) next() (record, error) {
 	text, err := r.lineReader.next()
 	if err != nil {
@@ -209,6 +238,9 @@ func (r *tsvReader) next() (record, error) {
 	return rec, nil
 }
 
+// splitTab splits a line at its tab. A key that is a quoted word may have tabs inside, written as
+// \t, so the tab is looked for behind the closing quote. A second tab is an error: taking it for a
+// part of the value would hide that a file has three columns.
 func splitTab(text []byte, plain bool) (key, value []byte, err error) {
 	var rest []byte
 	if plain || text[0] != '"' {

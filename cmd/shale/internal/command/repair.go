@@ -16,6 +16,14 @@ import (
 )
 
 // checkCommand reads the folder that the first word names, or that of the session.
+//
+// Package repair does the work and says what each damage means. The command only lays it out. It
+// tells damage that costs data from damage of filters alone, because the cure differs.
+//
+// For example, of a store with a damaged table:
+//
+//	file        offset  what is wrong                  what that means
+//	000013.sst       0  data block: checksum mismatch  entries are lost: from greeting to greeting
 func checkCommand() *Command {
 	c := newCommand("check [DIR]", needsNothing, "read and check everything, and list all damage", `
 Reads every block of every table, every log and the manifest, and changes nothing. It checks checksums, order,
@@ -45,6 +53,7 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 			s.remark("no damage\n")
 			return Found, nil
 		}
+		// A filter next to a table has no data: lookups are slower without it, and nothing is lost.
 		if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
 			s.remark("DAMAGED, but only in filters that lie next to their tables. `shale -C %s filters rebuild` makes new ones.\n", output.Quote(dir))
 			return Absent, nil
@@ -55,6 +64,9 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 }
 
 // repairCommand saves what is provably correct in one folder into another one.
+//
+// The damaged folder is only read: if something goes wrong, the next attempt starts from the same
+// bytes.
 func repairCommand() *Command {
 	var doubtful bool
 	c := newCommand("repair [DIR] INTO", needsNothing, "save what is provably correct into a new folder", `
@@ -94,6 +106,9 @@ out.`)
 }
 
 // writeAsOf prints which state was saved.
+//
+// A repaired store is a state that the damaged one had after some commit, minus what is lost. The
+// sentence names the commit by its sequence number, which the log of an application may have.
 func writeAsOf(s *Session, r *repair.Report) {
 	without, later := "", ""
 	if r.AtLeast {
@@ -116,6 +131,9 @@ func writeAsOf(s *Session, r *repair.Report) {
 }
 
 // writeLeft lists the doubtful entries.
+//
+// Entries are doubtful if a newer version of them may be lost. They are listed in both cases, saved
+// or left out, because somebody has to look at them.
 func writeLeft(s *Session, r *repair.Report) error {
 	if len(r.Left) == 0 {
 		return nil
@@ -136,6 +154,8 @@ func writeLeft(s *Session, r *repair.Report) error {
 }
 
 // which describes the entries of l.
+//
+// Some keys are shown as samples, so that the reader can tell what part of the data it is.
 func which(l *repair.Left) string {
 	var parts []string
 	if l.Commits > 0 {
@@ -158,6 +178,8 @@ func which(l *repair.Left) string {
 
 // writeFindings lists the findings. Without findings it prints nothing, or an empty table if the
 // output is for programs.
+//
+// A program that reads JSON gets an empty array, and can tell it from a failure.
 func writeFindings(s *Session, findings []repair.Finding) error {
 	if len(findings) == 0 && s.remarks() == io.Writer(s.Out) {
 		return nil
@@ -175,6 +197,9 @@ func writeFindings(s *Session, findings []repair.Finding) error {
 }
 
 // folder returns the folder that words name, or that of the session's store.
+//
+// Both commands take a folder as a word, because their store may not open, and -C suggests that it
+// does.
 func (s *Session) folder(words []Word) (string, error) {
 	switch {
 	case len(words) > 0:

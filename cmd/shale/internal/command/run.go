@@ -27,11 +27,15 @@ type Environment struct {
 	Getenv   func(string) string
 	Columns  func() int // width of the terminal; 0 or nil: unknown
 
+	// It is given from outside, since package shell imports this one.
 	Prompt func(s *Session, env Environment) Status // reads commands from the terminal
 }
 
 // flags are the options of the program, which come before the command.
+//
+// --mode here is the first mode of the session, and --mode after a command is for that command.
 type flags struct {
+	// The values of the options, and at last the words of the command.
 	dir      string
 	script   []string
 	readOnly bool
@@ -41,6 +45,8 @@ type flags struct {
 	command  []string
 }
 
+// options adds the options of the program to a set of package pflag. They end at the first word
+// that is no option, which is the command: what follows belongs to it.
 func (f *flags) options(set *pflag.FlagSet) {
 	with := func(name, short, kind, help string, fn func(w Word) error) {
 		set.VarP(&argument{name: name, kind: kind, set: fn}, name, short, help)
@@ -59,6 +65,9 @@ func (f *flags) options(set *pflag.FlagSet) {
 }
 
 // Run runs the program and returns its exit status.
+//
+// Whatever happens, the store is closed and the output written before the status is known: an error
+// of either is the status then.
 func Run(env Environment) Status {
 	f, err := parseFlags(env)
 	out := bufio.NewWriter(env.Out)
@@ -94,6 +103,8 @@ func Run(env Environment) Status {
 }
 
 // runMode runs what f asks for: a command, a script or a prompt.
+//
+// A terminal without a command is a prompt; anything else on standard input is a script.
 func (s *Session) runMode(env Environment, f flags) Status {
 	switch {
 	case len(f.command) > 0:
@@ -110,6 +121,8 @@ func (s *Session) runMode(env Environment, f flags) Status {
 	return s.runScript(env.In)
 }
 
+// parseFlags parses what comes before the command. Its errors are sentences of this program, not of
+// pflag.
 func parseFlags(env Environment) (flags, error) {
 	f := flags{dir: env.Getenv("SHALE_DIR")}
 	set := pflag.NewFlagSet("shale", pflag.ContinueOnError)

@@ -7,6 +7,8 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
+// scanCommand prints a range of the store, each entry as soon as it is read. A scan that goes into
+// head ends when head does.
 func scanCommand() *Command {
 	var b bounds
 	var r shale.Range
@@ -40,6 +42,7 @@ func (s *Session) scan(ctx context.Context, r shale.Range) (Status, error) {
 		if err != nil {
 			return Failed, err
 		}
+		// An entry is valid until the next one, which is long enough: a row is printed at once.
 		cells := [2]output.Cell{output.ByteCell(e.Key), output.ByteCell(e.Value)}
 		if err := l.Row(cells[:len(titles)]...); err != nil {
 			return Failed, err

@@ -15,11 +15,15 @@ import (
 	"github.com/shaledb/shale/debug"
 )
 
+// serveAddr is on loopback, since the pages show keys.
 const (
 	serveAddr  = "localhost:6070"
 	serveEvery = time.Second // how often, at most, a page reads what a writer has written
 )
 
+// serveCommand serves the pages of package debug for a store on disk. It opens the store read-only,
+// takes no lock, and follows the program that writes. It ends with Ctrl-C, and then waits for
+// requests under way.
 func serveCommand() *Command {
 	addr := serveAddr
 	var values, public bool
@@ -47,6 +51,8 @@ reach the address can see keys, but values only with --values.`)
 		if err != nil {
 			return Failed, fmt.Errorf("serve: %w; --addr names another", err)
 		}
+		// With --public, names are not checked: other machines ask by names that this one may not
+		// know.
 		handler := servedPages(db, s.Dir, serveEvery, values)
 		if !public {
 			handler = ownNamesOnly(handler)
@@ -85,6 +91,7 @@ func serveUntilDone(ctx context.Context, listener net.Listener, handler http.Han
 		return err
 	case <-ctx.Done():
 	}
+	// Browsers keep connections open and events streaming; these are cut off after some seconds.
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil && !errors.Is(err, context.DeadlineExceeded) {

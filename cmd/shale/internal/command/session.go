@@ -20,6 +20,8 @@ import (
 // A mode is how commands reach the program.
 type mode int
 
+// The modes differ in three things: where a bare - reads from, how a value is printed (get), and
+// when writes are durable. A single command syncs each write, a script now and then.
 const (
 	oneShot mode = iota
 	script
@@ -27,9 +29,13 @@ const (
 )
 
 // A Session runs commands on one store. It opens the store for the first command that needs it.
+//
+// A session is used by one goroutine at a time. Events of the store come from others, and only
+// touch Notes and damage, which have locks of their own.
 type Session struct {
 	Ctx context.Context // is done when the program must end; nil: never
 	output.Printer
+	// Constant after Run, but for what a command changes: the mode of the printer.
 	Dir      string
 	readOnly bool
 	newStore bool // make a store even in a folder with other files
@@ -57,11 +63,14 @@ var ErrNoDir = errors.New("no store is named: write shale -C DIR, or set SHALE_D
 
 // A LockedWriter is a writer for several goroutines. Commands and the background work of the
 // store print their messages to the same place.
+//
+// Without the lock, a message of the background could stand in the midst of a line of progress.
 type LockedWriter struct {
 	mu sync.Mutex
 	W  io.Writer
 }
 
+// Write implements io.Writer.
 func (w *LockedWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,6 +78,8 @@ func (w *LockedWriter) Write(p []byte) (int, error) {
 }
 
 // Say prints a line if this is a prompt. Scripts and single commands do not need it.
+//
+// A person who types a command that prints nothing wants to know that it is done.
 func (s *Session) Say(text string, args ...any) {
 	if s.Mode == AtPrompt {
 		fmt.Fprintf(s.Out, text+"\n", args...)
@@ -76,6 +87,8 @@ func (s *Session) Say(text string, args ...any) {
 }
 
 // runArgs runs one command that a shell has split into words.
+//
+// Each argument is one word, whatever spaces it has: the shell has taken the quotes away.
 func (s *Session) runArgs(args []string) Status {
 	words := make([]Word, len(args))
 	for i, arg := range args {
@@ -92,6 +105,10 @@ func (s *Session) runArgs(args []string) Status {
 }
 
 // runScript runs the lines of in, up to the first error.
+//
+// Lines are read and run one by one. So a program can use shale as a server on a pipe: it writes a
+// command, reads the answer, and writes the next. For that reason the output is flushed whenever no
+// further line is there.
 func (s *Session) runScript(in io.Reader) Status {
 	worst := Found
 	lines := bufio.NewReader(untilDone(s.Life(), in))
@@ -136,6 +153,9 @@ func (s *Session) RunLine(line string) (Status, error) {
 }
 
 // run runs a command. A signal can end it.
+//
+// The context of the command ends at Ctrl-C, that of the session at SIGTERM. A prompt survives the
+// first.
 func (s *Session) run(words []Word) (Status, error) {
 	c, list, err := s.prepare(words)
 	if err != nil {
@@ -156,6 +176,9 @@ func (s *Session) Life() context.Context {
 
 // prepare finds the command that words name, parses its options, and opens the store for it. It
 // returns the command and the words that are not options.
+//
+// A command with the field late opens the store itself, when it has checked its input. So a file
+// that is missing does not make a store.
 func (s *Session) prepare(words []Word) (*Command, []Word, error) {
 	c, rest := s.commandOf(words)
 	if c == nil {
@@ -172,6 +195,8 @@ func (s *Session) prepare(words []Word) (*Command, []Word, error) {
 }
 
 // do runs c with the settings of its options.
+//
+// Damage that the command has met and survived is reported after it, and once.
 func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, error) {
 	defer s.setFor(c)()
 	s.damage.begin()
@@ -187,11 +212,15 @@ func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, err
 func (s *Session) openLate(c *Command) error { return s.OpenFor(c.Title, c.access) }
 
 // OpenFor opens the store as the named command needs it, unless it is open already.
+//
+// A store that is open read-only is opened again for the first command that writes. Until that has
+// succeeded, the first handle stays: a read-only handle holds no lock.
 func (s *Session) OpenFor(name string, need Access) error {
 	write := need == writes || need == creates
 	switch {
 	case need == needsNothing:
 		return nil
+	// The option is a promise to the user, also for commands that would do no harm.
 	case write && s.readOnly:
 		return fmt.Errorf("%s writes, and --readonly was given", name)
 	case s.DB != nil && (s.writable || !write):
@@ -220,6 +249,9 @@ func (s *Session) OpenFor(name string, need Access) error {
 
 // openForPrompt opens the store for writing if possible. If it is not, a command that only reads
 // gets it read-only.
+//
+// A person at a prompt wants to read and then perhaps to write, without knowing whether another
+// program has the store open. The prompt says which of the two it is.
 func (s *Session) openForPrompt(need Access) error {
 	err := s.openStore(true, need == creates)
 	if need != Reads || isMissing(err) || err == nil {
@@ -229,15 +261,20 @@ func (s *Session) openForPrompt(need Access) error {
 	if err := s.openStore(false, false); err != nil {
 		return err
 	}
+	// The advice to try again is for a command. A prompt tries by itself, at the next command that
+	// writes.
 	why, _, _ := strings.Cut(plain(writeErr), "; try again")
 	s.Say("(read-only: %s)", why)
 	return nil
 }
 
+// openStore opens the store of the session. It must exist, unless create is set.
 func (s *Session) openStore(writable, create bool) error {
 	if s.Dir == "" {
 		return ErrNoDir
 	}
+	// A script of a million puts would take hours with a sync for each. Its writes are durable
+	// after a tenth of a second, and the close at its end syncs the rest.
 	durability := shale.SyncEach
 	if s.Mode == script {
 		durability = shale.SyncPeriodic
@@ -257,6 +294,9 @@ func (s *Session) openStore(writable, create bool) error {
 
 // openOrMake opens a store. If there is none, it makes one, but only in a folder that is empty or
 // missing. So a mistyped name does not put the files of a store among other files.
+//
+// The check and the making are two steps. A file that another program puts there in between stays,
+// next to those of the store.
 func (s *Session) openOrMake(dir string, o *shale.Options) (*shale.DB, error) {
 	o.Exist = shale.MustExist
 	db, err := shale.Open(dir, o)
@@ -273,6 +313,8 @@ func (s *Session) openOrMake(dir string, o *shale.Options) (*shale.DB, error) {
 }
 
 // checkNew returns an error if dir has files that are not those of a store.
+//
+// lost+found is in the root of each ext4 file system, which may be a volume for the store alone.
 func checkNew(dir string) error {
 	if err := outfile.Folder(dir); err != nil {
 		return fmt.Errorf("%w, or give --new", err)
@@ -291,6 +333,8 @@ func checkNew(dir string) error {
 }
 
 // Close closes the store, if it is open.
+//
+// For a store that was open for writing, it syncs what a script has not synced yet.
 func (s *Session) Close() error {
 	if s.DB == nil {
 		return nil
@@ -303,6 +347,9 @@ func (s *Session) Close() error {
 // follow makes a store that is open read-only show what another program has written. If the
 // folder has another store now, follow opens that one. If it can't be read, follow says so, and
 // the command sees what was there before.
+//
+// It runs before each command that reads. So a prompt next to a program that writes shows what is
+// there now, and not what was there when it was opened.
 func (s *Session) follow() error {
 	if s.DB == nil || s.writable {
 		return nil

@@ -21,12 +21,16 @@ func (s *Session) setFor(c *Command) (restore func()) {
 }
 
 // note prints a line about a command to standard error.
+//
+// The output comes first, so that the two are in order where both go to a terminal.
 func (s *Session) note(text string, args ...any) {
 	_ = s.Out.Flush() // the next write reports a failure
 	fmt.Fprintf(s.Notes, text+"\n", args...)
 }
 
 // remark prints lines about a table to remarks.
+//
+// A remark belongs to the answer for a person, and would break the answer for a program.
 func (s *Session) remark(text string, args ...any) { fmt.Fprintf(s.remarks(), text, args...) }
 
 // remarks returns the writer for lines about a table. It is the output, or standard error if the

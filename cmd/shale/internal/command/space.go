@@ -14,6 +14,17 @@ var spacePurposes = []string{
 }
 
 // spaceCommand shows what the bytes of the folder are used for.
+//
+// It looks at the folder and not into the store, so it also counts what the store would never
+// mention: files that a crash has left, and files of others.
+//
+// For example:
+//
+//	what      files     size    share
+//	tables        1  1.2 MiB   99.7 %
+//	logs          1  4.0 KiB    0.3 %
+//	manifest      2    385 B    0.0 %
+//	in all        4  1.3 MiB  100.0 %
 func spaceCommand() *Command {
 	c := newCommand("space", needsNothing, "where the bytes are: in tables, in logs, in files that are not needed", `
 Prints how many files there are for each purpose, and their sizes. levels says which levels the tables are in,
@@ -58,6 +69,9 @@ and metrics has the space amplification. Write amplification is counted since th
 }
 
 // purposes returns a function that says what a file is for.
+//
+// The manifest says which tables and logs are in use. All others of the store's files are obsolete:
+// they go when the store is opened for writing the next time.
 func (f *folder) purposes() func(name string) string {
 	named := map[string]bool{}
 	for _, p := range f.places() {
@@ -87,6 +101,8 @@ func (f *folder) purposes() func(name string) string {
 }
 
 // written prints how often each flushed byte was written.
+//
+// The log is not counted, because each byte is in it once, whatever the tree does.
 func (s *Session) written(ctx context.Context, f *folder) error {
 	num, err := f.manifestNum(nil)
 	if err != nil {

@@ -11,6 +11,8 @@ import (
 )
 
 // synonyms maps names from other programs to commands.
+//
+// They are looked for before names that only look alike: set looks like get, and means put.
 var synonyms = map[string]string{
 	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan", "keys": "scan --keys",
 	"q": "quit", "?": "help", "info": "metrics", "stats": "metrics", "backup": "checkpoint", "verify": "check, or shale-remote verify",
@@ -18,6 +20,9 @@ var synonyms = map[string]string{
 }
 
 // unknownCommand returns the error that w is not a command. It asks which command may be meant.
+//
+// A name of another program is answered with the command that does it here. Otherwise a name that
+// differs by one or two letters is.
 func (s *Session) unknownCommand(w Word) error {
 	question := didYouMean(w.Text, s.commands().names)
 	if meant := synonyms[strings.TrimPrefix(w.Text, ".")]; meant != "" {
@@ -31,6 +36,8 @@ func (s *Session) unknownCommand(w Word) error {
 
 // didYouMean returns the question whether one of names is meant, or "". Package cobra finds those that
 // begin with text, or are similar to it.
+//
+// Very short names are close to everything, so they get no suggestion by distance.
 func didYouMean(text string, names []string) string {
 	root := &cobra.Command{}
 	for _, name := range names {

@@ -14,6 +14,9 @@ import (
 )
 
 // tableCommand returns a command that reads one table. If the table is damaged, its status is 1.
+//
+// It is for somebody who wants to know what is in a file: why it is large, which keys it has,
+// whether it is damaged and where.
 func tableCommand() *Command {
 	views := []string{"properties", "blocks", "keys"}
 	var b bounds
@@ -58,6 +61,8 @@ table is damaged; then the command shows what is readable.`)
 	})
 }
 
+// tableProperties shows what the footer and the properties of a table say, and the damage that was
+// met while they were read.
 func tableProperties(ctx context.Context, s *Session, f *folder, num base.FileNum) (Status, error) {
 	st := Found
 	err := f.withTable(num, func(src vfs.File, size int64) error {
@@ -91,6 +96,8 @@ func tableProperties(ctx context.Context, s *Session, f *folder, num base.FileNu
 	return st, err
 }
 
+// propertyRows adds the properties. "Data on disk" is how much the data blocks have of the bytes of
+// keys and values: what compression saves, and prefixes that are left out.
 func propertyRows(g *output.Grid, p *sstable.Properties) {
 	g.Row("entries", p.Entries)
 	g.Row("deletions", p.Tombstones)
@@ -112,6 +119,8 @@ func propertyRows(g *output.Grid, p *sstable.Properties) {
 }
 
 // filterRows adds rows about the filter that lookups ask.
+//
+// The filter may lie in a file next to the table, which then counts instead of the one inside.
 func (f *folder) filterRows(g *output.Grid, p *place) error {
 	r, release, err := f.reader(p.table)
 	if err != nil {
@@ -146,6 +155,9 @@ func (f *folder) filterRows(g *output.Grid, p *place) error {
 }
 
 // eachPart calls fn for the parts of a table.
+//
+// Parts come in the order of the file, and each is checked. What a damaged part points to is
+// "unknown".
 func (f *folder) eachPart(ctx context.Context, num base.FileNum, fn func(p sstable.Part) error) error {
 	return f.withTable(num, func(src vfs.File, size int64) error {
 		return sstable.Parts(ctx, src, size, f.salvageOptions(num), fn)
@@ -153,6 +165,8 @@ func (f *folder) eachPart(ctx context.Context, num base.FileNum, fn func(p sstab
 }
 
 // state says whether a part is undamaged, and if not, what is wrong.
+//
+// Only the place and the cause of damage are shown: the file is known.
 func state(p *sstable.Part) string {
 	var c *base.CorruptionError
 	switch {
@@ -166,6 +180,16 @@ func state(p *sstable.Part) string {
 	return "checked"
 }
 
+// tableBlocks shows the data blocks. Offset and bytes are those in the file, raw is the size
+// without compression.
+//
+// For example:
+//
+//	block  offset  bytes  raw  compression  entries  first key  separator  state
+//	0       0     45   40  none               2  apple      pear       checked
+//
+// A separator is a key that is not below the block's last key and below the first key of the next
+// one: what the index has instead of keys.
 func tableBlocks(ctx context.Context, s *Session, f *folder, num base.FileNum) (Status, error) {
 	g := output.NewGrid(">block", ">offset", ">bytes", ">raw", "compression", ">entries", "first key", "separator", "state")
 	st := Found
@@ -188,6 +212,7 @@ func tableBlocks(ctx context.Context, s *Session, f *folder, num base.FileNum) (
 	return st, s.Show(g)
 }
 
+// keyOrDash returns a cell with a key, or with none for a block that can't be read.
 func keyOrDash(k *base.InternalKey) output.Cell {
 	if k == nil {
 		return output.NoCell("-")
@@ -196,6 +221,9 @@ func keyOrDash(k *base.InternalKey) output.Cell {
 }
 
 // tableKeys shows the entries. In a damaged table these are the entries of undamaged blocks.
+//
+// Versions of one key come one after the other, the newest first. All are shown, since somebody who
+// looks into a table wants to see what a get hides.
 func tableKeys(ctx context.Context, s *Session, f *folder, num base.FileNum, b bounds, limit int) (Status, error) {
 	st := Found
 	err := f.withTable(num, func(src vfs.File, size int64) error {
@@ -229,6 +257,7 @@ func tableKeys(ctx context.Context, s *Session, f *folder, num base.FileNum, b b
 	return st, err
 }
 
+// kindName returns the kind of an entry in the word of the commands: put or delete.
 func kindName(k base.Kind) string {
 	if k == base.KindDelete {
 		return "delete"
@@ -237,6 +266,8 @@ func kindName(k base.Kind) string {
 }
 
 // A tableEntries is an iterator over a table. It begins at the first entry at or after from.
+//
+// It hides which of the two ways to read a table is used.
 type tableEntries struct {
 	base.Iterator
 	from []byte
@@ -245,6 +276,7 @@ type tableEntries struct {
 // startAt opens a table for reading from the key from. It uses the index if the table is
 // undamaged. Otherwise it finds the undamaged blocks by their checksums.
 func startAt(ctx context.Context, src vfs.File, size int64, o sstable.SalvageOptions, from []byte) (tableEntries, error) {
+	// Without a key to begin at, the index has no use, and all blocks are read anyway.
 	if from != nil && size > 0 {
 		r, err := sstable.Open(src, sstable.ReaderOptions{Num: o.Num, StoreID: o.StoreID, Size: size, Checksum: o.Checksum, NoFilter: true})
 		if err == nil {
@@ -255,6 +287,8 @@ func startAt(ctx context.Context, src vfs.File, size int64, o sstable.SalvageOpt
 	return tableEntries{v, from}, err
 }
 
+// first returns the first entry at or after from. A table that is whole has an index for that; in a
+// damaged one the entries before are passed over.
 func (e tableEntries) first() *base.KV {
 	if i, ok := e.Iterator.(*sstable.Iterator); ok {
 		return i.SeekGE(e.from, base.MaxSeq)

@@ -21,6 +21,9 @@ func (s *Session) showVersion() error {
 }
 
 // built returns the version and the commit from which the program was built.
+//
+// A program that was built without version control says unknown. "And changes" warns that the
+// commit alone does not make this program again.
 func built() (version, commit string) {
 	version, commit = "unknown", "unknown"
 	info, ok := debug.ReadBuildInfo()

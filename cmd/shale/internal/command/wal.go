@@ -16,6 +16,9 @@ import (
 )
 
 // A logView describes the content of a log.
+//
+// err says why the log can't be read further, and Result.Damage is damage that the reader of logs
+// has found itself. A log that was prepared and never used is neither.
 type logView struct {
 	num      base.FileNum
 	obsolete bool // its entries are in tables
@@ -27,6 +30,9 @@ type logView struct {
 
 // known returns the length of a log that the manifest or the next log states, or -1 if neither
 // does.
+//
+// Without that length a log may end anywhere, since a crash can tear its end. With it, a log that
+// ends earlier is damaged: what it lacks was synced once.
 func (f *folder) known(num base.FileNum) int64 {
 	if s := f.sal.State; s != nil {
 		for _, l := range s.Logs {
@@ -48,12 +54,17 @@ func (f *folder) known(num base.FileNum) int64 {
 
 // readLog calls fn for each batch of a log, up to the first record that does not check. It
 // reports damage in the logView. Its error is that of fn or of the device.
+//
+// It works on a log that another program is writing. The end then looks torn, or a record behind
+// the end is from an earlier use of the file: neither is damage, and the view says so.
 func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base.Seq, b *shale.Batch) error) (logView, error) {
 	v := logView{num: num, obsolete: f.sal.State != nil && num < f.sal.State.MinLog}
 	storeID := f.storeID
 	if h, err := wal.Identify(f, f.dir, num); err == nil && storeID == 0 {
 		storeID = h.StoreID
 	}
+	// With Salvage a reader goes on after damage, as far as it can tell where the next record
+	// begins.
 	o := wal.ReadOptions{Known: f.known(num), Salvage: true}
 	if f.sal.State != nil {
 		o.Session = f.sal.State.SessionOf(num)
@@ -75,6 +86,8 @@ func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base
 		}
 		return fn(base.Seq(seq), b)
 	})
+	// A log file is made before it is needed. After a crash it may have a header that was never
+	// written, or one of the log that used the file before.
 	if v.Damage != nil && v.Records == 0 {
 		if _, header := wal.ReadHeader(f, f.dir, num, storeID, 0); errors.Is(header, wal.ErrNeverUsed) && f.known(num) < 0 {
 			v.Damage, v.err = nil, wal.ErrNeverUsed
@@ -94,6 +107,8 @@ func (f *folder) readLog(ctx context.Context, num base.FileNum, fn func(seq base
 }
 
 // state returns how a log ends, in words.
+//
+// The words answer one question: is anything missing that was promised?
 func (v *logView) state(size int64) string {
 	switch {
 	case errors.Is(v.err, wal.ErrNeverUsed):
@@ -112,11 +127,15 @@ func (v *logView) state(size int64) string {
 	return "open: ends whole"
 }
 
+// damaged reports whether the log lacks something that was promised.
 func (v *logView) damaged() bool {
 	return v.Damage != nil || v.err != nil && !errors.Is(v.err, wal.ErrNeverUsed)
 }
 
 // liveLogs returns the logs that are in the folder, and those that should be.
+//
+// A log that should be there and is not is damage, which readLog reports when it does not find the
+// file.
 func (f *folder) liveLogs() []base.FileNum {
 	list := f.numbers(base.FileLog)
 	if s := f.sal.State; s != nil {
@@ -130,6 +149,13 @@ func (f *folder) liveLogs() []base.FileNum {
 	return list
 }
 
+// walCommand lists the logs or shows one. It reads files and does not open the store, so it works
+// next to a writer, and on a store that does not open.
+//
+// For example:
+//
+//	log  needed     size  records  operations  first seq  last seq  end
+//	000005  yes     4.0 KiB        1           1          5         5  sealed: nothing is missing
 func walCommand() *Command {
 	var last int
 	c := newCommand("wal [NUMBER]", needsNothing, "the logs, or the operations in one", `
@@ -148,6 +174,8 @@ was never promised, and is not damage. Status 1 if something is damaged.`)
 		if last > 0 {
 			return Failed, errors.New("wal: --last needs the NUMBER of a log")
 		}
+		// A log is read up to its end for this, since only its records know how many operations it
+		// has.
 		g := output.NewGrid(">log", "needed", ">size", ">records", ">operations", ">first seq", ">last seq", "end")
 		st := Found
 		for _, num := range f.liveLogs() {
@@ -185,11 +213,16 @@ was never promised, and is not damage. Status 1 if something is damaged.`)
 }
 
 // logRecords shows the operations of one log.
+//
+// An ingestion has one record in the log, which only says which keys its tables have: the range is
+// shown.
 func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) (Status, error) {
 	num, err := parseNumber(log.Text, base.FileLog, "log")
 	if err != nil {
 		return Failed, err
 	}
+	// A record is a commit: its operations became visible together. Values are not shown, only
+	// their sizes.
 	g := output.NewGrid(">record", ">seq", "operation", "key", ">value")
 	g.Last(last)
 	record := 0

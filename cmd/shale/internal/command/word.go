@@ -22,6 +22,13 @@ type Word struct {
 
 // ParseLine splits a line into words, as the documentation of the program says. A comment has no
 // words.
+//
+// For example, the line
+//
+//	put "two words" 0x00ff   ends here
+//
+// has five words. The second and the third are literal: they are never options. An error names the
+// column.
 func ParseLine(line string) ([]Word, error) {
 	var words []Word
 	for i := SkipSpace(line, 0); i < len(line); i = SkipSpace(line, i) {
@@ -40,6 +47,9 @@ func ParseLine(line string) ([]Word, error) {
 
 // parseWord parses the word with which s begins, and returns its length too. Requires: s does not
 // begin with a space.
+//
+// A word that begins with 0x and is no hexadecimal is an error, and not a bare word: it is more
+// likely a slip of the hand than a key.
 func parseWord(s string) (w Word, n int, err error) {
 	if s[0] != '"' {
 		n = WordEnd(s)
@@ -57,6 +67,9 @@ func parseWord(s string) (w Word, n int, err error) {
 }
 
 // parseArg returns the word for an argument, which a shell has already split off.
+//
+// A shell has taken one pair of quotes away. So '"a b"' in a shell is the quoted word of a line,
+// and 'a b' is a bare word with a space.
 func parseArg(arg string) (Word, error) {
 	text, literal, err := quoting.Parse(arg)
 	if err != nil && strings.HasPrefix(arg, `"`) {
@@ -68,6 +81,7 @@ func parseArg(arg string) (Word, error) {
 	return Word{Text: text, Literal: literal, argument: true}, err
 }
 
+// SkipSpace returns the index of the first byte at or after i that separates no words.
 func SkipSpace(s string, i int) int {
 	for i < len(s) && isSpace(s[i]) {
 		i++

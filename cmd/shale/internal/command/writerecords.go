@@ -13,11 +13,15 @@ import (
 )
 
 // A recordWriter writes entries in a format. end writes the rest.
+//
+// write does not keep key and value. After an error of either, the file is of no use.
 type recordWriter struct {
 	write func(key, value []byte) error
 	end   func() error
 }
 
+// newRecordWriter returns a writer of entries. Each format is chosen so that import gives back the
+// same bytes, whatever they are: words with escapes in tsv and csv, base64 in jsonl.
 func newRecordWriter(w io.Writer, format fileFormat) recordWriter {
 	nothing := func() error { return nil }
 	switch format {
@@ -47,6 +51,8 @@ func newRecordWriter(w io.Writer, format fileFormat) recordWriter {
 }
 
 // A keyWriter writes lines of keys. All of them must have the same value.
+//
+// The format lines is for sets: their entries have one value, often an empty one.
 type keyWriter struct {
 	w     io.Writer
 	begun bool
@@ -54,6 +60,7 @@ type keyWriter struct {
 	line  []byte
 }
 
+// write writes the line of a key. An empty key is "", because an empty line is none.
 func (k *keyWriter) write(key, value []byte) error {
 	if k.begun && !bytes.Equal(value, k.value) {
 		return fmt.Errorf("the value of key %s differs from the values before it, but the format lines has only keys; --format tsv has both", output.Short(key))
@@ -78,6 +85,8 @@ type jsonRecord struct {
 }
 
 // jsonText returns b as a string if it is UTF-8, and otherwise in base64.
+//
+// One of the two is nil, and so its field is left out.
 func jsonText(b []byte) (text, coded *string) {
 	if utf8.Valid(b) {
 		s := string(b)

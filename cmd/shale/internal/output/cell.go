@@ -15,6 +15,9 @@ import (
 )
 
 // A Cell is one field of a table. It has a text for people and a value for programs.
+//
+// A size is "1.2 MiB" for a person and 1306246 for a program, a percentage 0.954 % and 0.00954. So
+// a table never has to be parsed to be used.
 type Cell struct {
 	Text string
 	Raw  any // int64, uint64, float64, bool, or []Cell; nil: programs get the text
@@ -38,6 +41,8 @@ func NumberCell[N ~int | ~int64 | ~uint64](n N) Cell {
 }
 
 // PercentCell returns a cell with a share from 0 to 1, which is a percentage for people.
+//
+// Small rates keep their digits: 0.00166 %.
 func PercentCell(p float64) Cell { return Cell{Text: base.FormatPercent(p), Raw: p} }
 
 // FloatCell returns a cell with v. People get it in a format of Printf.
@@ -59,13 +64,19 @@ func KeyCell(key []byte) Cell {
 }
 
 // KeysCell returns a cell with a range of keys, which is an array of two for programs.
+//
+// As text the two are cut, as in "a … z".
 func KeysCell(smallest, largest []byte) Cell {
 	return Cell{Text: Short(smallest) + " … " + Short(largest), Raw: []Cell{ByteCell(smallest), ByteCell(largest)}}
 }
 
 // NoCell returns a cell without a value: empty for people, null for programs.
+//
+// The text is often "-", which a person reads as "none".
 func NoCell(text string) Cell { return Cell{Text: text, Raw: []Cell(nil)} }
 
+// isNull reports whether NoCell has made the cell. A nil slice stands for that, so that Cell needs
+// no more fields.
 func (c Cell) isNull() bool {
 	list, ok := c.Raw.([]Cell)
 	return ok && list == nil
@@ -73,6 +84,8 @@ func (c Cell) isNull() bool {
 
 // cellOf returns the cell for a field of a row. A text in a column of numbers is a number for
 // programs, if it can be parsed as one.
+//
+// right says that the column is one of numbers.
 func cellOf(v any, right bool) Cell {
 	switch v := v.(type) {
 	case Cell:
@@ -95,6 +108,8 @@ func cellOf(v any, right bool) Cell {
 	return textCell(fmt.Sprint(v), right)
 }
 
+// textCell returns the cell of a text. In a column of numbers "1,234" is the number 1234 for
+// programs. A text such as 0x10 or NaN stays a text, because it is none of ours.
 func textCell(text string, right bool) Cell {
 	if !right {
 		return Cell{Text: text}
@@ -113,6 +128,9 @@ func textCell(text string, right bool) Cell {
 }
 
 // plain returns the text for people. It is one line without control characters.
+//
+// Keys that were cut keep their short form in the mode text, and are whole in hexadecimal, where
+// somebody wants all bytes.
 func (c Cell) plain(f Format) string {
 	if c.bytes == nil {
 		return Seen(c.Text)
@@ -154,6 +172,7 @@ func (c Cell) appendWord(dst []byte, f Format) []byte {
 	return c.appendRaw(dst)
 }
 
+// appendRaw appends the value of a cell in the form of JSON, which is also that of CSV for numbers.
 func (c Cell) appendRaw(dst []byte) []byte {
 	switch v := c.Raw.(type) {
 	case int64:
@@ -177,6 +196,9 @@ func appendFloat(dst []byte, v float64) []byte {
 }
 
 // appendJSON appends c as a JSON value.
+//
+// Names of fields are the business of the caller, also the 64 at the end of those with bytes in
+// base64.
 func (c Cell) appendJSON(dst []byte) []byte {
 	switch v := c.Raw.(type) {
 	case nil:
@@ -202,6 +224,9 @@ func (c Cell) appendJSON(dst []byte) []byte {
 
 // appendString appends text as a JSON string. It escapes all characters that can't be seen, which
 // is more than JSON requires, because some of them control terminals.
+//
+// encoding/json is no help here: it passes on U+009B, which starts an escape sequence on some
+// terminals.
 func appendString(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	for _, r := range text {

@@ -1,6 +1,9 @@
 package output
 
 // A Display is how tables, keys and values are laid out.
+//
+// A mode is for people (text, hex, raw) or for programs (json, jsonl, csv). Its number is an index
+// of DisplayNames.
 type Display int
 
 // In every mode but ShowRaw, bytes that could control a terminal are escaped.
@@ -16,6 +19,7 @@ const (
 // DisplayNames are the names of the modes, for .mode and --mode.
 var DisplayNames = []string{"text", "hex", "raw", "json", "jsonl", "csv"}
 
+// String returns the name of the mode.
 func (d Display) String() string { return DisplayNames[d] }
 
 // Format returns how keys and values are written in this mode. The modes for programs have rules of

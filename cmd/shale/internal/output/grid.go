@@ -7,6 +7,14 @@ import (
 
 // A Grid is a table for people. As text its columns are as wide as necessary, with two spaces
 // between them. No line ends in spaces.
+//
+// For example, levelsCommand makes one of
+//
+//	level      runs  tables     size  entries
+//	memtables                    0 B        0
+//	L6            1       1  1.2 MiB   50,442
+//
+// In the other modes the same rows are a Listing. A table has few rows, so it is held as a whole.
 type Grid struct {
 	titles []string
 	right  []bool // for each column: it is aligned to the right, like numbers
@@ -16,6 +24,8 @@ type Grid struct {
 
 // NewGrid returns a grid with a row of titles. If a title begins with >, its column is aligned to
 // the right.
+//
+// Titles are lower case, and become names of fields in JSON and CSV.
 func NewGrid(titles ...string) *Grid {
 	g := &Grid{right: make([]bool, len(titles))}
 	for i, t := range titles {
@@ -26,6 +36,8 @@ func NewGrid(titles ...string) *Grid {
 }
 
 // Last makes g keep only its last n rows. 0: it keeps all.
+//
+// The log of a large store has millions of operations, of which --last shows a few.
 func (g *Grid) Last(n int) { g.most = n }
 
 // Row adds a row. A field is a text, a number, or a Cell, which has both a text for people and a
@@ -42,6 +54,8 @@ func (g *Grid) Row(values ...any) {
 }
 
 // Show prints g in the mode of p.
+//
+// It writes to Out, and does not flush.
 func (p *Printer) Show(g *Grid) error {
 	if g.most > 0 {
 		g.rows = g.rows[max(0, len(g.rows)-g.most):]

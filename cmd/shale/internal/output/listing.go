@@ -10,6 +10,8 @@ import (
 
 // A Listing prints rows in the mode of the session, each at once. So a long scan begins at once, and
 // needs little memory. A Grid aligns its columns and therefore holds all its rows.
+//
+// A writer that fails makes Row and End return its error, and a command then ends.
 type Listing struct {
 	w     *bufio.Writer
 	show  Display
@@ -20,6 +22,9 @@ type Listing struct {
 
 // List returns a listing of rows with these titles. A > at the beginning of a title, which means a
 // column of numbers in a Grid, has no effect here. As text a listing has no line of titles.
+//
+// It is for data, whose rows a program counts or cuts: as text there is a tab between fields and
+// nothing around them.
 func (p *Printer) List(titles ...string) *Listing {
 	l := &Listing{w: p.Out, show: p.Display}
 	for _, t := range titles {
@@ -29,6 +34,9 @@ func (p *Printer) List(titles ...string) *Listing {
 }
 
 // Row prints a row. It keeps nothing of the cells.
+//
+// There are as many cells as titles. In JSON the first row opens the array, and End closes it: an
+// array of any length needs the memory of one row.
 func (l *Listing) Row(cells ...Cell) error {
 	l.Rows++
 	switch l.show {
@@ -78,6 +86,8 @@ func (l *Listing) End() error {
 
 // addObject adds the row as a JSON object. A key or value that is not UTF-8 is in base64, and 64
 // is added to the name of its field.
+//
+// For example, a row of a key and a value that is not text is {"key":"a","value64":"/wA="}.
 func (l *Listing) addObject(cells []Cell) {
 	for i, c := range cells {
 		l.line = append(l.line, "{,"[min(i, 1)])
@@ -94,10 +104,13 @@ func (l *Listing) addObject(cells []Cell) {
 }
 
 // fieldName turns a title into a name for a field of an object.
+//
+// "bits/key" becomes bits_per_key.
 func fieldName(title string) string {
 	return strings.NewReplacer(" ", "_", "/", "_per_").Replace(strings.ToLower(title))
 }
 
+// addTitles adds the line of titles of a CSV file.
 func (l *Listing) addTitles() {
 	for i, name := range l.names {
 		if i > 0 {
@@ -108,6 +121,8 @@ func (l *Listing) addTitles() {
 	l.line = append(l.line, '\n')
 }
 
+// addCSV adds the row as a line of CSV. A cell without a value is an empty field, so that it
+// differs from an empty text, which is "".
 func (l *Listing) addCSV(cells []Cell) {
 	if l.Rows == 1 {
 		l.addTitles()
@@ -128,7 +143,10 @@ func (l *Listing) addCSV(cells []Cell) {
 
 // appendCSV appends a field, in quotes where RFC 4180 requires them. A row that is a single empty
 // field has quotes, too, because many programs skip empty lines.
+//
+// For example, a,b becomes "a,b" with its quotes, and a"b becomes "a""b".
 func appendCSV(dst, field []byte) []byte {
+	// A field that begins with a space has quotes, as some programs would take the space away.
 	if len(field) > 0 && !bytes.ContainsAny(field, "\",\r\n") && field[0] != ' ' {
 		return append(dst, field...)
 	}

@@ -1,23 +1,21 @@
 // Package output lays out what the command prints: tables, keys and values, in the mode
-// that the user chose, with units, and cut to the width of the terminal. It escapes control
+// that the user chose, and with units. It escapes control
 // characters in keys and values, so that they can't control the terminal.
+//
+// A command makes cells, and does not know how they are shown. There are two ways to put them
+// together: a Grid is a table for people, with titles and aligned columns, and a Listing is a
+// stream of rows, as of a scan. In the modes for programs the two look alike.
 package output
 
 import "bufio"
 
 // A Printer prints tables and entries in the mode that is set.
+//
+// The mode may change between two tables, as by .mode or --mode. Out is flushed by its user.
 type Printer struct {
 	Out     *bufio.Writer
 	Display Display
 	Columns func() int // width of the terminal; 0 or nil: unknown
-}
-
-// Width returns the width of the terminal, or 0 if it is not known.
-func (p *Printer) Width() int {
-	if p.Columns == nil {
-		return 0
-	}
-	return p.Columns()
 }
 
 // AsText reports whether data is printed as words and tabs.

@@ -10,6 +10,7 @@ import (
 // A Format is how keys and values are printed.
 type Format int
 
+// The formats. Both words and hexadecimal can be used as input again, and mean the same bytes.
 const (
 	AsWords Format = iota // words, which can be used as input again
 	AsHex                 // 0x6b6579, which can be used as input again, too
@@ -17,6 +18,9 @@ const (
 )
 
 // AppendWord appends text in format f.
+//
+// Package quoting says which words need quotes: those with spaces, quotes, bytes that can't be
+// seen, and those that begin like a comment or an option.
 func AppendWord[B ~string | ~[]byte](dst []byte, text B, f Format) []byte {
 	switch {
 	case f == AsBytes:
@@ -39,6 +43,8 @@ const shortKey = 32
 func Short(key []byte) string { return quoting.Short(key, shortKey) }
 
 // Seen returns text with escapes for characters that can't be seen.
+//
+// It is for texts that are no words, such as titles and messages: spaces and quotes in them stay.
 func Seen(text string) string {
 	if quoting.Visible(text) {
 		return text
@@ -50,6 +56,8 @@ func Seen(text string) string {
 // AppendField appends text as a field of a file. It is a quoted word if it begins with a quote or has
 // characters that can't be seen, and otherwise written as it is. So a field that begins with a quote
 // is always a quoted word.
+//
+// For example, the value a b stays as it is, and a value of two lines becomes "a\nb".
 func AppendField(dst, text []byte) []byte {
 	if len(text) > 0 && text[0] == '"' || !quoting.Visible(text) {
 		return strconv.AppendQuote(dst, string(text))

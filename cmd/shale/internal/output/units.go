@@ -16,6 +16,8 @@ func Number[N ~int | ~int64 | ~uint64](n N) string {
 }
 
 // Plural returns n and the word thing, in the plural unless n is 1.
+//
+// It is for words that take an s: table, byte, line. Entries has the one that does not.
 func Plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -25,6 +27,8 @@ func Plural(n int, thing string) string {
 
 // Took returns a short duration as text. Duration.String would show too many digits, or for
 // nanoseconds too few.
+//
+// For example 850.0 µs, 12.34 ms and 3.21 s.
 func Took(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

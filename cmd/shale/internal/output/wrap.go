@@ -4,16 +4,21 @@ import "strings"
 
 // TextWidth returns the width for text. It is the width of the terminal, with a limit, because
 // long lines are hard to read.
+//
+// Without a terminal the text is as wide as on a large one.
 func (p *Printer) TextWidth() int {
 	const most, least = 100, 20
-	if w := p.Width(); w > 0 {
-		return min(max(w, least), most)
+	if p.Columns != nil && p.Columns() > 0 {
+		return min(max(p.Columns(), least), most)
 	}
 	return most
 }
 
 // Wrap returns text in lines of at most width columns. An empty line ends a paragraph; a line that
 // begins with "- " is an item of a list.
+//
+// The texts of help are written in lines of any length, and wrapped for the terminal that shows
+// them. A word that is longer than a line has a line of its own.
 func Wrap(text string, width int) string {
 	var b strings.Builder
 	at, indent := 0, ""

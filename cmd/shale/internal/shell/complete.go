@@ -15,6 +15,9 @@ import (
 
 // complete returns completions of the word before pos: commands, options, keys and files. pos
 // counts characters, as the editor does.
+//
+// The editor shows head, one of the completions and tail. A line that can't be parsed, such as one
+// with an open quote before the word, gets no completions.
 func complete(s *command.Session, line string, pos int) (head string, completions []string, tail string) {
 	runes := []rune(line)
 	head, tail = string(runes[:pos]), string(runes[pos:])
@@ -34,6 +37,8 @@ func complete(s *command.Session, line string, pos int) (head string, completion
 }
 
 // lastWord returns the index in text at which the last, unfinished word begins.
+//
+// It goes over the words from the left, because a space in quotes ends no word.
 func lastWord(text string) int {
 	i := command.SkipSpace(text, 0)
 	for start := i; ; start = i {
@@ -57,6 +62,9 @@ func lastWord(text string) int {
 }
 
 // choices returns the possible words after the words before that begin with partial.
+//
+// The session answers as it answers a shell: words, and a directive that says whether files fit
+// too.
 func choices(s *command.Session, before []command.Word, partial string) []string {
 	words, directive := s.Complete(before, partial)
 	switch {
@@ -72,6 +80,11 @@ func choices(s *command.Session, before []command.Word, partial string) []string
 
 // filesFrom returns the files, or only the folders, whose names begin with the unfinished word
 // partial. The name of a folder gets a slash at its end.
+//
+// Hidden files are offered only if the word begins with a dot. Names are quoted where a line needs
+// it, and not as a shell would.
+//
+// A folder with very many files offers some of them only.
 func filesFrom(partial string, foldersOnly bool) (words []string) {
 	text := partial
 	if strings.HasPrefix(partial, `"`) {

@@ -16,6 +16,8 @@ import (
 // A history is the file of lines typed at prompts. Each line is written at once. So it is there
 // even if the terminal is closed, and several prompts can add to the same file. A nil history
 // keeps nothing; a prompt works without one.
+//
+// The file has a line for each line. It grows to twice what the editor keeps, and is then cut.
 type history struct{ f *os.File }
 
 // maxHistoryLine is the length of the longest line that is kept, in bytes. The editor can't read
@@ -56,6 +58,8 @@ func stateFolder(env command.Environment) string {
 
 // openHistory reads the history from the named file into line. It returns a history that adds
 // lines to this file.
+//
+// Errors are not reported: a home folder that can't be written to is no reason against a prompt.
 func openHistory(name string, line *liner.State) *history {
 	if name == "" {
 		return nil
@@ -65,6 +69,8 @@ func openHistory(name string, line *liner.State) *history {
 		return nil
 	}
 	mode := os.O_APPEND
+	// Several prompts may append meanwhile. What they add while it is cut is lost, which a history
+	// bears.
 	if n > 2*liner.HistoryLimit {
 		mode = os.O_TRUNC
 	}
@@ -101,6 +107,7 @@ func (h *history) append(line string) {
 	}
 }
 
+// close closes the file, if there is one.
 func (h *history) close() {
 	if h != nil {
 		_ = h.f.Close() // no command depends on it

@@ -1,5 +1,8 @@
 // Package shell is the prompt: it reads lines from a terminal, keeps their history, and completes
 // commands, options and keys.
+//
+// The editor is peterh/liner, behind the interface lineEditor. All that a line does is in package
+// command, so a prompt can do nothing that a script can't.
 package shell
 
 import (
@@ -17,6 +20,8 @@ import (
 
 // A lineEditor reads a line from the user, and has a history of lines. Tests have one without a
 // terminal. Prompt returns liner.ErrPromptAborted after Ctrl-C, and io.EOF after Ctrl-D.
+//
+// One goroutine calls it at a time.
 type lineEditor interface {
 	Prompt(prompt string) (string, error)
 	AppendHistory(line string)
@@ -24,6 +29,9 @@ type lineEditor interface {
 
 // RunPrompt reads commands from the terminal until the user leaves. Its status is Found, because
 // errors were shown.
+//
+// The editor sets the terminal to a mode without echo and line buffering. close restores it, also
+// after a panic.
 func RunPrompt(s *command.Session, env command.Environment) command.Status {
 	if s.Dir == "" {
 		return s.Complain(command.ErrNoDir)
@@ -45,16 +53,22 @@ func RunPrompt(s *command.Session, env command.Environment) command.Status {
 }
 
 // A recorder is an editor that writes its history to a file.
+//
+// Lines go into the file at once, and not when the prompt ends: it may end by a power cut.
 type recorder struct {
 	*liner.State
 	file *history
 }
 
+// AppendHistory adds a line to what the arrow keys go through, and to the file.
 func (r recorder) AppendHistory(line string) {
 	r.State.AppendHistory(line)
 	r.file.append(line)
 }
 
+// promptLoop runs lines until the user leaves. An error is shown and does not end the prompt; only
+// a writer that fails does, since nobody could read on. It opens the store at once, so that the
+// first Tab can complete keys.
 func promptLoop(s *command.Session, line lineEditor) command.Status {
 	if err := s.OpenFor("", command.Reads); err != nil {
 		s.Complain(err) // a put may still make the store
@@ -95,6 +109,9 @@ func promptLoop(s *command.Session, line lineEditor) command.Status {
 
 // nextLine reads a line. It also returns when the program must end. After that the caller must
 // only close line, which restores the mode of the terminal.
+//
+// The editor can't be interrupted from outside. So it runs on a goroutine, which is left behind
+// when SIGTERM comes: the program ends right after.
 func nextLine(s *command.Session, line lineEditor) (string, error) {
 	type answer struct {
 		text string
