@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/collect"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -21,7 +22,7 @@ func TestChooseFloor_ClockAhead(t *testing.T) {
 		mustNil(t, c.PutState(t.Context(), b))
 	}
 	for hours, want := range map[time.Duration]uint64{6: 0, 4: 2, 2: 4, 0: 4} {
-		if got, _, err := chooseFloor(t.Context(), b, c, hours*time.Hour, since(now)); err != nil || got != want {
+		if got, _, err := collect.ChooseFloor(t.Context(), b, c, hours*time.Hour, since(now)); err != nil || got != want {
 			t.Errorf("since %d hours ago: step %d, %v; want %d", hours, got, err, want)
 		}
 	}
@@ -53,7 +54,7 @@ func TestChooseFloor_ClockWrong(t *testing.T) {
 			mustNil(t, c.PutState(t.Context(), b))
 		}
 		right := remotetest.ExampleTime.Add(25 * time.Hour)
-		got, _, err := chooseFloor(t.Context(), b, c, day, since(right.Add(test.now)))
+		got, _, err := collect.ChooseFloor(t.Context(), b, c, day, since(right.Add(test.now)))
 		if mustNil(t, err); got > max(test.most, 1)+2 {
 			t.Errorf("%s: the floor is raised to step %d of %d", test.name, got, c.N())
 		}
@@ -65,7 +66,7 @@ func TestChooseFloor_ClockWrong(t *testing.T) {
 		at := remotetest.ExampleTime.Add(time.Duration(hour) * time.Hour)
 		publish(t, c, b, &Step{Written: at})
 		mustNil(t, c.PutState(t.Context(), b))
-		floor, _, err := chooseFloor(t.Context(), b, c, day, since(at))
+		floor, _, err := collect.ChooseFloor(t.Context(), b, c, day, since(at))
 		mustNil(t, err)
 		publish(t, c, b, &Step{Written: at, Floor: floor})
 		if hour > 25 {

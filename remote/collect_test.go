@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/collect"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
@@ -24,7 +25,7 @@ func collectedStore(t *testing.T) (*modelWriter, Bucket) {
 // spareOf returns the tables and sidecars that c may delete.
 func spareOf(t *testing.T, b Bucket, c *chain.Chain) []Info {
 	t.Helper()
-	spare, err := spareFiles(t.Context(), b, c, func(uint64) bool { return false })
+	spare, err := collect.SpareFiles(t.Context(), b, c, func(uint64) bool { return false })
 	mustNil(t, err)
 	return spare
 }
@@ -32,11 +33,11 @@ func spareOf(t *testing.T, b Bucket, c *chain.Chain) []Info {
 // collectOnce chooses and deletes, one call after the other.
 func collectOnce(ctx context.Context, b Bucket, c *chain.Chain, now time.Time, spare []Info) (Collected, error) {
 	c.AtOnce = 1
-	k, err := chooseGarbage(ctx, b, c, spare, nil)
+	k, err := collect.Choose(ctx, b, c, spare, nil)
 	if err != nil {
 		return Collected{}, err
 	}
-	done, err := k.delete(ctx, now)
+	done, err := k.Delete(ctx, now)
 	return Collected(done), err
 }
 
@@ -145,13 +146,13 @@ func TestChooseFloor(t *testing.T) {
 		}
 	}
 	for minutes, want := range []uint64{0, 0, 2, 2, 4, 4, 6, 6} {
-		got, _, err := chooseFloor(ctx, b, c, 0, since(remotetest.ExampleTime.Add(time.Duration(minutes)*time.Minute)))
+		got, _, err := collect.ChooseFloor(ctx, b, c, 0, since(remotetest.ExampleTime.Add(time.Duration(minutes)*time.Minute)))
 		if err != nil || got != want {
 			t.Errorf("since minute %d: step %d, %v; want %d", minutes, got, err, want)
 		}
 	}
 	publish(t, c, b, &Step{Written: remotetest.ExampleTime, Floor: 4})
-	if got, _, err := chooseFloor(ctx, b, c, 0, since(remotetest.ExampleTime)); err != nil || got != 4 {
+	if got, _, err := collect.ChooseFloor(ctx, b, c, 0, since(remotetest.ExampleTime)); err != nil || got != 4 {
 		t.Errorf("the floor would sink to %d, %v", got, err)
 	}
 }

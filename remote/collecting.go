@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/collect"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
@@ -111,16 +112,16 @@ func (s *Store) collect(ctx context.Context, always bool) (Collected, error) {
 	if err != nil || k == nil {
 		return Collected{}, err
 	}
-	removed, err := k.delete(ctx, time.Now())
+	removed, err := k.Delete(ctx, time.Now())
 	done := Collected(removed)
 	if lerr := p.mu.take(ctx); lerr != nil {
 		return done, errors.Join(err, lerr)
 	}
 	defer p.mu.release()
-	for _, name := range k.fences {
+	for _, name := range k.Fences {
 		c.fences[name] = true
 	}
-	if k.refusal != nil && !always {
+	if k.Refusal != nil && !always {
 		err = nil // the floor is raised, which is all that another process needs: see the function Collect
 	}
 	if err != nil {
@@ -128,15 +129,15 @@ func (s *Store) collect(ctx context.Context, always bool) (Collected, error) {
 	}
 	c.looked, c.listed = time.Now(), true
 	c.states = slices.DeleteFunc(c.states, func(st writtenState) bool { return st.n <= done.Floor })
-	if k.next != nil && (len(c.states) == 0 || k.next.N < c.states[0].n) {
-		c.states = slices.Insert(c.states, 0, writtenState{k.next.N, k.next.Written})
+	if k.Next != nil && (len(c.states) == 0 || k.Next.N < c.states[0].n) {
+		c.states = slices.Insert(c.states, 0, writtenState{k.Next.N, k.Next.Written})
 	}
-	s.emit(Event{Kind: EventCollected, Step: done.Floor, Objects: done.Tables + done.Segments + done.Steps + done.States + done.Pins, Bytes: done.Bytes, Err: k.refusal})
+	s.emit(Event{Kind: EventCollected, Step: done.Floor, Objects: done.Tables + done.Segments + done.Steps + done.States + done.Pins, Bytes: done.Bytes, Err: k.Refusal})
 	return done, nil
 }
 
 // choose raises the floor and finds out what may be deleted. It returns nil if it is not time. Requires: collector.mu.
-func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
+func (s *Store) choose(ctx context.Context, always bool) (*collect.Collection, error) {
 	p := &s.publish
 	c := &p.collector
 	if err := p.mu.take(ctx); err != nil {
@@ -163,7 +164,7 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 		c.looked = time.Now()
 		return nil, nil
 	}
-	floor, next, err := chooseFloor(ctx, s.bucket, p.chain, max(0, s.opts.Retain), s.age)
+	floor, next, err := collect.ChooseFloor(ctx, s.bucket, p.chain, max(0, s.opts.Retain), s.age)
 	if err != nil {
 		return nil, s.superseded(ctx, err)
 	}
@@ -172,7 +173,7 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 	if err != nil {
 		return nil, err
 	}
-	spare, err := spareFiles(ctx, s.bucket, p.chain, func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
+	spare, err := collect.SpareFiles(ctx, s.bucket, p.chain, func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
 	if err != nil {
 		return nil, err
 	}
@@ -186,11 +187,11 @@ func (s *Store) choose(ctx context.Context, always bool) (*collection, error) {
 	if c.fences == nil {
 		c.fences = make(map[string]bool)
 	}
-	k, err := chooseGarbage(ctx, s.bucket, p.chain, spare, c.fences)
+	k, err := collect.Choose(ctx, s.bucket, p.chain, spare, c.fences)
 	if err != nil {
 		return nil, s.superseded(ctx, err)
 	}
-	k.next = next
+	k.Next = next
 	return k, nil
 }
 
@@ -221,7 +222,7 @@ func (s *Store) raised(ctx context.Context) (at time.Time, err error) {
 	return at, nil
 }
 
-// age returns how old a step is, for chooseFloor. Of a step whose state this process has written, the monotonic clock says
+// age returns how old a step is, for collect.ChooseFloor. Of a step whose state this process has written, the monotonic clock says
 // it, whatever was done to the clock on the wall. Of others only the times say it that they were written with.
 func (s *Store) age(step *Step) time.Duration {
 	for _, st := range s.publish.collector.states {

@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/collect"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
@@ -446,7 +447,7 @@ func (w *modelWriter) collect(now time.Time) bool {
 	if err := w.c.PutState(ctxModel, w.b); err != nil {
 		return false
 	}
-	floor, _, err := chooseFloor(ctxModel, w.b, w.c, 0, since(remotetest.ExampleTime))
+	floor, _, err := collect.ChooseFloor(ctxModel, w.b, w.c, 0, since(remotetest.ExampleTime))
 	if err != nil {
 		return false
 	}
@@ -459,7 +460,7 @@ func (w *modelWriter) delete(floor uint64, now time.Time) bool {
 	if w.dir {
 		local, _ = modelDir{w.b}.read()
 	}
-	spare, err := spareFiles(ctxModel, w.b, w.c, func(num uint64) bool { return num == w.upload || local[num] })
+	spare, err := collect.SpareFiles(ctxModel, w.b, w.c, func(num uint64) bool { return num == w.upload || local[num] })
 	for err == nil && (floor > w.c.State.Floor || w.c.N() <= noted) {
 		if !w.step(&Step{Floor: floor, LastTableSeq: w.c.Step.LastTableSeq}) {
 			return false
