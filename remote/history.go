@@ -22,6 +22,9 @@ const stepsAtOnce = 16
 // stepsInMemory is how many steps a walk reads before it applies them.
 const stepsInMemory = 256
 
+// stateEvery is after how many steps an owner writes their state.
+const stateEvery = 256
+
 // A history is the chain of steps of a bucket, as a restore and Verify look back on it. Unlike a
 // chain, it can be entered at any step that is still there. It does without steps and states that are damaged
 // or missing, as far as others lead past them.
@@ -216,5 +219,11 @@ func (m *moment) reach() uint64 {
 	return reach
 }
 
-// point returns the point of a store's life that the tables of m alone are.
-func (m *moment) point() At { return At{Step: m.state.N, Seq: m.reach(), Time: m.at} }
+// A Finding is an object that is missing, or is not what it should be.
+type Finding struct {
+	Object string
+	Err    error
+}
+
+// String returns the finding for people.
+func (f Finding) String() string { return fmt.Sprintf("%s: %v", f.Object, f.Err) }

@@ -367,3 +367,14 @@ func later(a, b time.Time) time.Time {
 	}
 	return a
 }
+
+// logNumbers returns from the header of a log the number of the log before it, the length in bytes that its file has at
+// least, and the last sequence number before it (docs/FORMAT.md, section 3). The header is not checked: wal.ReadRange
+// does that. Requires: the header is whole.
+func logNumbers(header []byte) (prev uint64, length int64, prevSeq uint64) {
+	le := binary.LittleEndian
+	return le.Uint64(header[40:]), min(int64(le.Uint64(header[32:])&(1<<62-1)), maxReserve), le.Uint64(header[56:])
+}
+
+// maxReserve is the longest file, in bytes, that a log without a record gets. New logs reserve 64 KiB at most.
+const maxReserve = 64 << 20

@@ -73,8 +73,6 @@ type testOptions struct {
 const (
 	// segmentSize is the size that segments have at most, if their first record is not longer.
 	segmentSize = 8 << 20
-	// stateEvery is after how many steps their state is written.
-	stateEvery = 256
 	// backgroundPatience is how long a request of the background is tried again. Then the whole work is tried again,
 	// later each time.
 	backgroundPatience = 15 * time.Second

@@ -114,7 +114,7 @@ func (e *PointError) Error() string {
 }
 
 // pointError returns the error for a target that can't be restored. before may be nil.
-func (r *restore) pointError(why string, before *At) *PointError {
+func (r *restoration) pointError(why string, before *At) *PointError {
 	e := &PointError{Want: r.want, Why: why, Before: before}
 	if found := r.damage(); len(found) > 0 {
 		e.Err = found[len(found)-1].Err
@@ -129,7 +129,7 @@ func (r *restore) pointError(why string, before *At) *PointError {
 	if r.later == nil {
 		return e
 	}
-	switch p := r.later.point(); {
+	switch p := pointOf(r.later); {
 	case p.Seq == 0: // it has no tables
 	case r.want.Seq == 0 || p.Seq > r.want.Seq:
 		e.After = &p
@@ -138,3 +138,6 @@ func (r *restore) pointError(why string, before *At) *PointError {
 	}
 	return e
 }
+
+// pointOf returns the point of a store's life that the tables of m alone are.
+func pointOf(m *moment) At { return At{Step: m.state.N, Seq: m.reach(), Time: m.at} }

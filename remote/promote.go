@@ -154,7 +154,7 @@ func (w *warmth) clear(dir string) {
 
 // reopen makes a restored directory one in which a restore was interrupted: its tables stay for the next attempt.
 func reopen(fsys vfs.FS, dir string) error {
-	if err := (&restore{fs: fsys, dir: dir}).mark(); err != nil {
+	if err := (&restoration{fs: fsys, dir: dir}).mark(); err != nil {
 		return err
 	}
 	// The next attempt removes all other files.

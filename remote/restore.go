@@ -109,8 +109,8 @@ func Restore(ctx context.Context, b Bucket, dir string, at At, o *RestoreOptions
 }
 
 // newRestore returns a restore that has not begun.
-func newRestore(b Bucket, dir string, at At, o *RestoreOptions) *restore {
-	r := &restore{dir: dir, want: at}
+func newRestore(b Bucket, dir string, at At, o *RestoreOptions) *restoration {
+	r := &restoration{dir: dir, want: at}
 	if o != nil {
 		r.opts = *o
 	}
@@ -125,7 +125,7 @@ func newRestore(b Bucket, dir string, at At, o *RestoreOptions) *restore {
 
 // explain returns the error of a restore. If objects are missing because the step was collected meanwhile,
 // it says so, with ErrSnapshotGone.
-func (r *restore) explain(ctx context.Context, err error) error {
+func (r *restoration) explain(ctx context.Context, err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("%w (make room on the local disk, and restore again: that goes on with what is there)", err)
 	}
@@ -140,8 +140,8 @@ func (r *restore) explain(ctx context.Context, err error) error {
 		r.goal.state.N, newest.Floor, ErrSnapshotGone, err)
 }
 
-// A restore is one call of Restore.
-type restore struct {
+// A restoration is one call of Restore.
+type restoration struct {
 	// Constant.
 	opts RestoreOptions
 	fs   vfs.FS
@@ -176,10 +176,10 @@ type restore struct {
 //  5. finish writes the manifest, and CURRENT last, opens the store to check it, and removes the mark.
 //
 // If a table turns out to be damaged, it begins again with step 1, without the steps that need this table.
-func (r *restore) run(ctx context.Context) error { return r.within(ctx, r.fill) }
+func (r *restoration) run(ctx context.Context) error { return r.within(ctx, r.fill) }
 
 // within takes the steps 1 and 2 of run, and then calls fn with the directory locked.
-func (r *restore) within(ctx context.Context, fn func(context.Context) error) error {
+func (r *restoration) within(ctx context.Context, fn func(context.Context) error) error {
 	if err := r.choose(ctx); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (r *restore) within(ctx context.Context, fn func(context.Context) error) er
 
 // fill takes the steps 3 to 5 of run. The logs come first, because they show whether the target can be
 // restored, and take less time than the tables. Requires: the directory is prepared.
-func (r *restore) fill(ctx context.Context) error {
+func (r *restoration) fill(ctx context.Context) error {
 	for {
 		if err := r.lay(ctx); err != nil {
 			return err
@@ -219,7 +219,7 @@ func (r *restore) fill(ctx context.Context) error {
 }
 
 // choose finds out what the bucket has, and picks the step whose tables are restored.
-func (r *restore) choose(ctx context.Context) (err error) {
+func (r *restoration) choose(ctx context.Context) (err error) {
 	if err := r.want.check(); err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (r *restore) choose(ctx context.Context) (err error) {
 }
 
 // pick finds the newest step that the target can be restored from.
-func (r *restore) pick(ctx context.Context) error {
+func (r *restoration) pick(ctx context.Context) error {
 	h := r.history
 	if n := r.want.Step; n > 0 && (n < h.floor || n > h.newest) {
 		return &PointError{Want: r.want, Why: fmt.Sprintf("steps %d to %d can be restored", h.floor, h.newest)}
@@ -303,7 +303,7 @@ func wholeChain(ctx context.Context, b Bucket, bad map[string]error) (*chain.Cha
 
 // whole reports whether a moment can be restored, as far as it is known: its tables are there and were not found damaged.
 // To salvage, and to take a store over, it is the newest moment or none.
-func (r *restore) whole(m moment) bool {
+func (r *restoration) whole(m moment) bool {
 	if r.opts.Salvage || r.opts.warm != nil {
 		return true
 	}
@@ -316,7 +316,7 @@ func (r *restore) whole(m moment) bool {
 }
 
 // lost returns what is wrong with a table of a moment. nil: nothing is known.
-func (r *restore) lost(m *moment, t *manifest.Table) error {
+func (r *restoration) lost(m *moment, t *manifest.Table) error {
 	name := TableName(uint64(t.Num))
 	switch size, there := r.sizes[name]; {
 	case r.bad[name] != nil:
@@ -330,7 +330,7 @@ func (r *restore) lost(m *moment, t *manifest.Table) error {
 }
 
 // damage lists the objects that the restore needed first and can't use.
-func (r *restore) damage() []Finding {
+func (r *restoration) damage() []Finding {
 	found := slices.Clone(r.history.damage)
 	if r.goal != nil {
 		for t := range r.goal.state.Tables.Version.Tables() {
@@ -351,7 +351,7 @@ func (r *restore) damage() []Finding {
 // fits reports whether the target can be restored from a moment, as far as its tables go. By sequence
 // number, the tables must have nothing beyond it. What compactions have dropped counts too, and only the
 // manifest's LastSeq covers that. It may also be higher than needed; then an earlier step is used.
-func (r *restore) fits(m moment) bool {
+func (r *restoration) fits(m moment) bool {
 	switch {
 	case r.want.Step > 0:
 		return m.state.N <= r.want.Step
@@ -364,7 +364,7 @@ func (r *restore) fits(m moment) bool {
 }
 
 // setLimit sets where the logs have to end. Requires: the moment is chosen.
-func (r *restore) setLimit() {
+func (r *restoration) setLimit() {
 	r.limit = limit{seq: r.want.Seq, time: r.want.Time}
 	switch {
 	case r.want.Step > 0 && r.want.Seq == 0:
@@ -376,13 +376,13 @@ func (r *restore) setLimit() {
 }
 
 // limitToStep makes the logs end where they had been shipped to when the step was written.
-func (r *restore) limitToStep() {
+func (r *restoration) limitToStep() {
 	r.limit.at = object.ShippedUpTo(r.goal.state)
 	r.limit.none = r.limit.at == object.Position{}
 }
 
 // choosePin chooses what a pin keeps.
-func (r *restore) choosePin(ctx context.Context) error {
+func (r *restoration) choosePin(ctx context.Context) error {
 	if r.want != (At{}) {
 		return errors.New("a pin is a point by itself: ask for no other")
 	}

@@ -154,7 +154,7 @@ func (w *wreck) usable(n uint64) bool {
 // reaches returns how far the logs lead from step n.
 func (w *wreck) reaches(n uint64) uint64 {
 	m := w.states[n-1]
-	r := &restore{moment: m}
+	r := &restoration{moment: m}
 	at, reach := r.start(), m.reach()
 	for _, seg := range w.segments {
 		if (object.Position{Log: seg.Log, Offset: seg.Offset}).Before(at) {

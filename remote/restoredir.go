@@ -21,7 +21,7 @@ Restore it again, which goes on with what is here already, or remove the directo
 
 // prepare makes the directory and locks it. A directory that has anything else than what an interrupted
 // restore leaves is refused.
-func (r *restore) prepare() (lock interface{ Close() error }, err error) {
+func (r *restoration) prepare() (lock interface{ Close() error }, err error) {
 	if err := r.refuse(); err != nil { // before anything is made
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (r *restore) prepare() (lock interface{ Close() error }, err error) {
 }
 
 // refuse returns an error if the directory has a store, or files of others.
-func (r *restore) refuse() error {
+func (r *restoration) refuse() error {
 	names, err := r.fs.List(r.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -64,7 +64,7 @@ func (r *restore) refuse() error {
 
 // mark marks the directory, durably. A mark that is there stays: it may be a second name of another
 // directory's.
-func (r *restore) mark() error {
+func (r *restoration) mark() error {
 	switch _, err := r.fs.Stat(r.path(restoringName)); {
 	case err == nil:
 		return r.fs.SyncDir(r.dir)
@@ -87,7 +87,7 @@ func (r *restore) mark() error {
 
 // sweep removes the files of an interrupted restore that this one does not need. Tables and sidecars
 // that it needs stay, and are checked before they are used.
-func (r *restore) sweep() error {
+func (r *restoration) sweep() error {
 	names, err := r.fs.List(r.dir)
 	if err != nil {
 		return err
@@ -104,4 +104,4 @@ func (r *restore) sweep() error {
 	return err
 }
 
-func (r *restore) path(name string) string { return filepath.Join(r.dir, name) }
+func (r *restoration) path(name string) string { return filepath.Join(r.dir, name) }

@@ -19,7 +19,7 @@ import (
 )
 
 // fetch brings the tables and sidecars, several at the same time.
-func (r *restore) fetch(ctx context.Context) error {
+func (r *restoration) fetch(ctx context.Context) error {
 	tables := slices.Collect(r.moment.state.Tables.Version.Tables())
 	total := int64(0)
 	for f := range tablefs.FilesOf(r.moment.state.Tables.Version) {
@@ -57,7 +57,7 @@ func (r *restore) fetch(ctx context.Context) error {
 }
 
 // fetchOne fetches one table, unless an interrupted restore has left it in the directory: then kept is its size.
-func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) (kept int64, err error) {
+func (r *restoration) fetchOne(ctx context.Context, t *manifest.Table, total int64) (kept int64, err error) {
 	path := r.path(base.TableName(t.Num))
 	if info, err := r.fs.Stat(path); err == nil {
 		whole := r.opts.warm.has(path, t) && info.Size == t.Size
@@ -80,7 +80,7 @@ func (r *restore) fetchOne(ctx context.Context, t *manifest.Table, total int64) 
 }
 
 // spoiled notes that a table is damaged, and returns err, or to salvage fetches the bytes that there are.
-func (r *restore) spoiled(ctx context.Context, b Bucket, path string, t *manifest.Table, err error) error {
+func (r *restoration) spoiled(ctx context.Context, b Bucket, path string, t *manifest.Table, err error) error {
 	if !object.IsDamage(err) {
 		return err
 	}
@@ -100,7 +100,7 @@ func (r *restore) spoiled(ctx context.Context, b Bucket, path string, t *manifes
 }
 
 // fetchSidecar brings the sidecar of a table. A store does without a sidecar that is missing or damaged.
-func (r *restore) fetchSidecar(ctx context.Context, t *manifest.Table, total int64) error {
+func (r *restoration) fetchSidecar(ctx context.Context, t *manifest.Table, total int64) error {
 	path := r.path(base.FilterName(t.Sidecar.Num))
 	err := fetchFilter(ctx, r.b, r.done.StoreID, r.fs, path, t)
 	r.arrive(t.Sidecar.Size, total)
@@ -119,7 +119,7 @@ func (r *restore) fetchSidecar(ctx context.Context, t *manifest.Table, total int
 }
 
 // arrive counts bytes of tables and sidecars, and reports them.
-func (r *restore) arrive(n, total int64) {
+func (r *restoration) arrive(n, total int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.arrived += n

@@ -14,7 +14,7 @@ import (
 )
 
 // lay writes the logs, as far as the target wants, and checks that the store is then what was asked for.
-func (r *restore) lay(ctx context.Context) error {
+func (r *restoration) lay(ctx context.Context) error {
 	state := r.moment.state
 	tables := r.moment.tableSeq()
 	start := r.start()
@@ -41,7 +41,7 @@ func (r *restore) lay(ctx context.Context) error {
 }
 
 // sure returns the number up to which the tables and the logs of the moment together have all writes.
-func (r *restore) sure() uint64 {
+func (r *restoration) sure() uint64 {
 	switch {
 	case r.moment.step != nil:
 		return r.moment.step.LastTableSeq
@@ -52,7 +52,7 @@ func (r *restore) sure() uint64 {
 }
 
 // minLog returns the number of the first log that is needed. Earlier ones are in tables.
-func (r *restore) minLog() uint64 {
+func (r *restoration) minLog() uint64 {
 	state := r.moment.state
 	first := uint64(state.Tables.MinLog)
 	if len(state.Extents) > 0 && first == 0 {
@@ -63,7 +63,7 @@ func (r *restore) minLog() uint64 {
 
 // start returns where the list of segments is entered: at the first log that is needed, or, if none of
 // them was shipped when the step was written, at the last one that was.
-func (r *restore) start() object.Position {
+func (r *restoration) start() object.Position {
 	at := object.RootPosition
 	for _, e := range r.moment.state.Extents {
 		if at = (object.Position{Log: e.Log}); e.Log >= r.minLog() {
@@ -74,7 +74,7 @@ func (r *restore) start() object.Position {
 }
 
 // segments calls add for each segment from a place on, until add returns false.
-func (r *restore) segments(ctx context.Context, at object.Position, add func(*Segment) (bool, error)) error {
+func (r *restoration) segments(ctx context.Context, at object.Position, add func(*Segment) (bool, error)) error {
 	for s, err := range (chain.SegmentList{Bucket: r.b, StoreID: r.done.StoreID}).From(ctx, at) {
 		if err != nil {
 			return missing(err, at.String(), "segment")
@@ -88,7 +88,7 @@ func (r *restore) segments(ctx context.Context, at object.Position, add func(*Se
 }
 
 // before returns the point up to which the logs could be used.
-func (r *restore) before() *At {
+func (r *restoration) before() *At {
 	l := r.laying
 	if l.seq == 0 {
 		return nil // nothing was written yet
@@ -97,7 +97,7 @@ func (r *restore) before() *At {
 }
 
 // reached returns nil if the logs end where the target wants it.
-func (r *restore) reached() error {
+func (r *restoration) reached() error {
 	l := r.laying
 	wanted := r.want.Step
 	if r.newest() {
@@ -132,10 +132,10 @@ func (r *restore) reached() error {
 }
 
 // newest reports whether the newest point was asked for.
-func (r *restore) newest() bool { return r.want == At{} && r.opts.Pin == "" }
+func (r *restoration) newest() bool { return r.want == At{} && r.opts.Pin == "" }
 
 // leave notes what the bucket has beyond the point that is restored.
-func (r *restore) leave(ctx context.Context) error {
+func (r *restoration) leave(ctx context.Context) error {
 	left := &r.done.Left
 	l := r.laying
 	left.Steps = r.history.newest - min(r.history.newest, r.moment.state.N)
@@ -169,7 +169,7 @@ func (r *restore) leave(ctx context.Context) error {
 
 // giveUp finds out whether the writes in the logs behind the newest point are lost for everybody: they wait for tables that
 // the bucket lacks, and the machine that has these may be gone. A store that goes on from here may go on behind all of them.
-func (r *restore) giveUp(ctx context.Context) error {
+func (r *restoration) giveUp(ctx context.Context) error {
 	l := r.laying
 	if !r.newest() || len(r.damage()) > 0 || l.end.kind != endAtGap && l.end.kind != endBeforeIngest || r.done.Left.LastSeq == 0 {
 		return nil
@@ -190,7 +190,7 @@ func (r *restore) giveUp(ctx context.Context) error {
 }
 
 // finish makes the store of the files that are there: the manifest, and CURRENT last.
-func (r *restore) finish() error {
+func (r *restoration) finish() error {
 	if err := r.fs.SyncDir(r.dir); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (r *restore) finish() error {
 // with it. There are none after a restore of a pin, whose step may be gone: nobody can go on from it in the same bucket. There
 // are none after damage either: the directory may lack writes that the bucket has had, and their numbers would be given out
 // again.
-func (r *restore) note() error {
+func (r *restoration) note() error {
 	step := r.moment.step
 	if r.done.Damage = r.damage(); step == nil || len(r.done.Damage) > 0 {
 		return nil
@@ -249,7 +249,7 @@ func (r *restore) note() error {
 }
 
 // check opens the store and closes it again, without a change of its files.
-func (r *restore) check() error {
+func (r *restoration) check() error {
 	if r.laying.bytes > checkedLogs || r.opts.Salvage && len(r.done.Damage) > 0 {
 		return nil
 	}

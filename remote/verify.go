@@ -36,15 +36,6 @@ type Report struct {
 	Leftovers []Info
 }
 
-// A Finding is an object that is missing, or is not what it should be.
-type Finding struct {
-	Object string
-	Err    error
-}
-
-// String returns the finding for people.
-func (f Finding) String() string { return fmt.Sprintf("%s: %v", f.Object, f.Err) }
-
 const (
 	// verifyTries is how often Verify begins again because objects were collected meanwhile.
 	verifyTries = 3

@@ -28,7 +28,7 @@ func (v *verification) point(ctx context.Context) error {
 		_, there := v.segments[at]
 		return there && r.bad[at.String()] == nil
 	}
-	p := r.moment.point()
+	p := pointOf(r.moment)
 	_, err := v.walk(ctx, r.start(), good, func(object.Position, int64) {}, func(s *Segment) {
 		p.Seq, p.Time = max(p.Seq, s.LastSeq), later(p.Time, s.Written)
 	})
