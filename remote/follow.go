@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/restore"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
@@ -22,7 +23,7 @@ import (
 //
 // What the directory shows is always a prefix of the commits:
 //
-//  1. The tables of a step have every write up to the highest sequence number in them, which is tableSeq, and
+//  1. The tables of a step have every write up to the highest sequence number in them, which is TableSeq, and
 //     every ingestion up to known, the highest number that the step knows of.
 //  2. Behind that the logs go on. A record is written to a log only if tables have it, or if nothing can be missing
 //     before it: its number is the one after the last; or all numbers in between are up to known, and every log was
@@ -161,7 +162,7 @@ func (f *follower) takeStep(ctx context.Context) error {
 		return err
 	}
 	f.tableSeq, f.known, f.last = tableSeq, max(tableSeq, uint64(state.Tables.LastSeq)), max(f.last, tableSeq)
-	f.written = later(f.written, state.Written)
+	f.written = restore.LaterOf(f.written, state.Written)
 	f.minLog, f.stale = minLog, false
 	return f.admit()
 }
@@ -170,7 +171,7 @@ func (f *follower) takeStep(ctx context.Context) error {
 // alone does not say it, because a compaction sets the numbers of old entries to 0.
 func (f *follower) inTables() uint64 {
 	s := f.chain.State
-	seq := (&moment{state: s, step: f.chain.Step}).reach()
+	seq := (&restore.Moment{State: s, Step: f.chain.Step}).Reach()
 	for _, e := range s.Extents {
 		if e.Log < uint64(s.Tables.MinLog) {
 			seq = max(seq, e.LastSeq)
@@ -322,7 +323,7 @@ func (f *follower) admitHeld() error {
 				return err
 			}
 		}
-		f.written = later(f.written, h.written)
+		f.written = restore.LaterOf(f.written, h.written)
 		f.held = f.held[1:]
 	}
 	return nil
@@ -339,7 +340,7 @@ func (f *follower) contiguous(h *heldSegment) (n int64, gap bool, err error) {
 	}
 	header := f.logs[h.log]
 	end := h.off
-	prev, length, prevSeq := logNumbers(header)
+	prev, length, prevSeq := restore.LogNumbers(header)
 	switch {
 	case h.off > 0:
 	case prev >= f.minLog && prev > 0 && !f.manifest.has(prev):
@@ -407,7 +408,7 @@ func (f *follower) appendLog(log uint64, off int64, b []byte) error {
 	_, err = file.WriteAt(b, off)
 	if err == nil && made {
 		// A file that is shorter than its header says counts as a log that was never used.
-		_, length, _ := logNumbers(b)
+		_, length, _ := restore.LogNumbers(b)
 		err = file.Preallocate(max(length, int64(len(b))))
 	}
 	if err = errors.Join(err, file.Close()); err == nil && made {

@@ -323,7 +323,7 @@ func (s *shipped) upload(file, name string) {
 	mustNil(s.t, PutObject(context.Background(), s.b, name, data, false))
 }
 
-// extents returns the extents of the logs from minLog on, or the last one that there is.
+// extents returns the extents of the logs from MinLog on, or the last one that there is.
 func (s *shipped) extents(minLog uint64) (all []Extent) {
 	var last *Extent
 	for seg, err := range (chain.SegmentList{Bucket: s.b, StoreID: s.storeID}).From(context.Background(), object.RootPosition) {

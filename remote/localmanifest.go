@@ -38,7 +38,7 @@ func (m *localManifest) later(e *manifest.Edit) {
 	}
 }
 
-// write makes the manifest say what state says of the tables, that logs below minLog are not needed, and that
+// write makes the manifest say what state says of the tables, that logs below MinLog are not needed, and that
 // everything up to the sequence number last is there.
 func (m *localManifest) write(mem *vfs.Mem, dir string, state *State, minLog, last uint64) error {
 	m.state, m.minLog, m.last = state.Tables, base.FileNum(minLog), base.Seq(last)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/restore"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -66,7 +67,7 @@ type testOptions struct {
 	segment   int64         // the usual size of a segment in bytes; 0: segmentSize
 	patience  time.Duration // how long a request of the background is tried again; 0: backgroundPatience
 	closeWait time.Duration // how long Close waits for the bucket; 0: closeWait
-	states    uint64        // a state is written after each so many steps; 0: stateEvery
+	states    uint64        // a state is written after each so many steps; 0: restore.StateEvery
 	collect   time.Duration // how often the bucket is collected; 0: collectEvery
 }
 
@@ -96,7 +97,7 @@ func (o *Options) withDefaults() (Options, error) {
 	setDefault(&c.Retain, 24*time.Hour)
 	setDefault(&c.Uploads, 4)
 	setDefault(&c.testing.segment, segmentSize)
-	setDefault(&c.testing.states, stateEvery)
+	setDefault(&c.testing.states, restore.StateEvery)
 	setDefault(&c.testing.patience, backgroundPatience)
 	setDefault(&c.testing.closeWait, closeWait)
 	setDefault(&c.testing.collect, collectEvery)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/restore"
 )
 
 // An At is a point in the life of a store. As a target, the zero At is the newest point. Else one field
@@ -140,4 +142,4 @@ func (r *restoration) pointError(why string, before *At) *PointError {
 }
 
 // pointOf returns the point of a store's life that the tables of m alone are.
-func pointOf(m *moment) At { return At{Step: m.state.N, Seq: m.reach(), Time: m.at} }
+func pointOf(m *restore.Moment) At { return At{Step: m.State.N, Seq: m.Reach(), Time: m.At} }

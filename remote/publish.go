@@ -203,7 +203,7 @@ func (s *Store) lastTableSeq(held *manifest.State) (uint64, error) {
 	return last, nil
 }
 
-// minLog returns the number of the first log that a step with the tables that are held needs: one of this epoch, because
+// MinLog returns the number of the first log that a step with the tables that are held needs: one of this epoch, because
 // Open has flushed what earlier ones had (beginList). The manifest may still keep an earlier log: a flush that ends
 // before the next log has begun does not let its own go. A step that named it would have a restore read the
 // logs of another writer, behind a gap that only the step explains, and end there.

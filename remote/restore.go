@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/restore"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -129,15 +130,15 @@ func (r *restoration) explain(ctx context.Context, err error) error {
 	if errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("%w (make room on the local disk, and restore again: that goes on with what is there)", err)
 	}
-	if r.goal == nil || r.opts.Pin != "" || !errors.Is(err, errMissing) {
+	if r.goal == nil || r.opts.Pin != "" || !errors.Is(err, restore.ErrMissing) {
 		return err
 	}
 	newest, lookErr := chain.ReadNewest(ctx, r.b, r.done.StoreID, 0)
-	if lookErr != nil || newest == nil || newest.Floor <= r.goal.state.N {
+	if lookErr != nil || newest == nil || newest.Floor <= r.goal.State.N {
 		return err
 	}
 	return fmt.Errorf("step %d was collected meanwhile, steps from %d on are kept: restore again, or pin what shall stay: %w (%w)",
-		r.goal.state.N, newest.Floor, ErrSnapshotGone, err)
+		r.goal.State.N, newest.Floor, ErrSnapshotGone, err)
 }
 
 // A restoration is one call of Restore.
@@ -149,17 +150,17 @@ type restoration struct {
 	dir  string
 	want At
 
-	history *history
+	history *restore.History
 	sizes   map[string]int64 // of the tables and sidecars in the bucket, by name
 	bad     map[string]error // tables that were found damaged; guarded by mu during fetch
-	goal    *moment          // the newest moment that fits the target
-	moment  *moment          // the newest one that fits and whose tables are whole; they are restored
-	later   *moment          // the first one after it that is whole; nil: there is none
-	limit   limit
+	goal    *restore.Moment  // the newest moment that fits the target
+	moment  *restore.Moment  // the newest one that fits and whose tables are whole; they are restored
+	later   *restore.Moment  // the first one after it that is whole; nil: there is none
+	limit   restore.Limit
 
-	laying *laying
-	behind object.Position // where the list of segments ended, if what is behind the laying can't be restored by anybody
-	done   Restored
+	builder *restore.LogBuilder
+	behind  object.Position // where the list of segments ended, if what is behind its logs can't be restored by anybody
+	done    Restored
 
 	mu      sync.Mutex // protects what follows
 	arrived int64
@@ -223,10 +224,10 @@ func (r *restoration) choose(ctx context.Context) (err error) {
 	if err := r.want.check(); err != nil {
 		return err
 	}
-	if r.history, err = openHistory(ctx, r.b); err != nil {
+	if r.history, err = restore.OpenHistory(ctx, r.b); err != nil {
 		return err
 	}
-	r.done.StoreID = r.history.storeID
+	r.done.StoreID = r.history.StoreID
 	// The list is made after the newest step is known, so it has the tables of all steps.
 	r.sizes = make(map[string]int64)
 	if r.bad == nil {
@@ -251,22 +252,22 @@ func (r *restoration) choose(ctx context.Context) (err error) {
 // pick finds the newest step that the target can be restored from.
 func (r *restoration) pick(ctx context.Context) error {
 	h := r.history
-	if n := r.want.Step; n > 0 && (n < h.floor || n > h.newest) {
-		return &PointError{Want: r.want, Why: fmt.Sprintf("steps %d to %d can be restored", h.floor, h.newest)}
+	if n := r.want.Step; n > 0 && (n < h.Floor || n > h.Newest) {
+		return &PointError{Want: r.want, Why: fmt.Sprintf("steps %d to %d can be restored", h.Floor, h.Newest)}
 	}
-	r.done = Restored{StoreID: h.storeID}
-	r.goal, r.moment, r.later, r.laying = nil, nil, nil, nil
-	for to := h.newest; r.moment == nil && to >= h.floor; {
-		from, err := h.walk(ctx, to, func(m moment) error {
-			n, fits, whole := m.state.N, r.fits(m), r.whole(m)
-			if n >= h.floor && fits && (r.goal == nil || r.goal.state.N < n) {
+	r.done = Restored{StoreID: h.StoreID}
+	r.goal, r.moment, r.later, r.builder = nil, nil, nil, nil
+	for to := h.Newest; r.moment == nil && to >= h.Floor; {
+		from, err := h.Walk(ctx, to, func(m restore.Moment) error {
+			n, fits, whole := m.State.N, r.fits(m), r.whole(m)
+			if n >= h.Floor && fits && (r.goal == nil || r.goal.State.N < n) {
 				r.goal = &m
 			}
 			switch {
-			case n < h.floor || !whole:
+			case n < h.Floor || !whole:
 			case fits:
 				r.moment, r.later = &m, nil
-			case r.later == nil || r.later.state.N > n:
+			case r.later == nil || r.later.State.N > n:
 				r.later = &m
 			}
 			return nil
@@ -279,12 +280,12 @@ func (r *restoration) pick(ctx context.Context) error {
 	switch {
 	case r.goal == nil && r.later != nil:
 		return r.pointError(fmt.Sprintf("it is earlier than all that is kept, which begins with step %d, of %s",
-			r.later.state.N, r.later.at.UTC().Format(time.RFC3339Nano)), nil)
+			r.later.State.N, r.later.At.UTC().Format(time.RFC3339Nano)), nil)
 	case r.goal == nil:
 		return r.pointError("it is earlier than all that is kept and can be read", nil)
 	case r.moment == nil:
 		return r.pointError("every step from which it could be restored needs what is damaged or missing", nil)
-	case r.opts.warm != nil && r.goal.state.N != h.newest:
+	case r.opts.warm != nil && r.goal.State.N != h.Newest:
 		return r.pointError("the newest step can't be read", nil)
 	}
 	r.setLimit()
@@ -298,16 +299,16 @@ func wholeChain(ctx context.Context, b Bucket, bad map[string]error) (*chain.Cha
 	if err := r.choose(ctx); err != nil {
 		return nil, err
 	}
-	return &chain.Chain{StoreID: r.history.storeID, Step: r.moment.step, State: r.moment.state}, nil
+	return &chain.Chain{StoreID: r.history.StoreID, Step: r.moment.Step, State: r.moment.State}, nil
 }
 
 // whole reports whether a moment can be restored, as far as it is known: its tables are there and were not found damaged.
 // To salvage, and to take a store over, it is the newest moment or none.
-func (r *restoration) whole(m moment) bool {
+func (r *restoration) whole(m restore.Moment) bool {
 	if r.opts.Salvage || r.opts.warm != nil {
 		return true
 	}
-	for t := range m.state.Tables.Version.Tables() {
+	for t := range m.State.Tables.Version.Tables() {
 		if r.lost(&m, t) != nil {
 			return false
 		}
@@ -316,13 +317,13 @@ func (r *restoration) whole(m moment) bool {
 }
 
 // lost returns what is wrong with a table of a moment. nil: nothing is known.
-func (r *restoration) lost(m *moment, t *manifest.Table) error {
+func (r *restoration) lost(m *restore.Moment, t *manifest.Table) error {
 	name := TableName(uint64(t.Num))
 	switch size, there := r.sizes[name]; {
 	case r.bad[name] != nil:
 		return r.bad[name]
 	case !there:
-		return base.Corruption(name, -1, "table named by a step", errMissing)
+		return base.Corruption(name, -1, "table named by a step", restore.ErrMissing)
 	case size != t.Size:
 		return base.Corruption(name, -1, "size", fmt.Errorf("the object has %d bytes, its step states %d", size, t.Size))
 	}
@@ -331,19 +332,19 @@ func (r *restoration) lost(m *moment, t *manifest.Table) error {
 
 // damage lists the objects that the restore needed first and can't use.
 func (r *restoration) damage() []Finding {
-	found := slices.Clone(r.history.damage)
+	found := slices.Clone(r.history.Damage)
 	if r.goal != nil {
-		for t := range r.goal.state.Tables.Version.Tables() {
+		for t := range r.goal.State.Tables.Version.Tables() {
 			if err := r.lost(r.goal, t); err != nil {
 				r.bad[TableName(uint64(t.Num))] = err
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.bad)) {
-		found = append(found, Finding{name, r.bad[name]})
+		found = append(found, Finding{Object: name, Err: r.bad[name]})
 	}
-	if r.laying != nil && r.laying.end.err != nil {
-		found = append(found, Finding{r.laying.end.err.File, r.laying.end.err})
+	if r.builder != nil && r.builder.End.Err != nil {
+		found = append(found, Finding{Object: r.builder.End.Err.File, Err: r.builder.End.Err})
 	}
 	return found
 }
@@ -351,34 +352,34 @@ func (r *restoration) damage() []Finding {
 // fits reports whether the target can be restored from a moment, as far as its tables go. By sequence
 // number, the tables must have nothing beyond it. What compactions have dropped counts too, and only the
 // manifest's LastSeq covers that. It may also be higher than needed; then an earlier step is used.
-func (r *restoration) fits(m moment) bool {
+func (r *restoration) fits(m restore.Moment) bool {
 	switch {
 	case r.want.Step > 0:
-		return m.state.N <= r.want.Step
+		return m.State.N <= r.want.Step
 	case r.want.Seq > 0:
-		return uint64(m.state.Tables.LastSeq) <= r.want.Seq
+		return uint64(m.State.Tables.LastSeq) <= r.want.Seq
 	case !r.want.Time.IsZero():
-		return !m.at.After(r.want.Time)
+		return !m.At.After(r.want.Time)
 	}
 	return true
 }
 
 // setLimit sets where the logs have to end. Requires: the moment is chosen.
 func (r *restoration) setLimit() {
-	r.limit = limit{seq: r.want.Seq, time: r.want.Time}
+	r.limit = restore.Limit{Seq: r.want.Seq, Time: r.want.Time}
 	switch {
 	case r.want.Step > 0 && r.want.Seq == 0:
 		r.limitToStep()
 	case r.want.Step > 0:
 		// The tables may have all up to there. Logs that end earlier would not show that.
-		r.limit.seq = max(r.want.Seq, uint64(r.goal.state.Tables.LastSeq))
+		r.limit.Seq = max(r.want.Seq, uint64(r.goal.State.Tables.LastSeq))
 	}
 }
 
 // limitToStep makes the logs end where they had been shipped to when the step was written.
 func (r *restoration) limitToStep() {
-	r.limit.at = object.ShippedUpTo(r.goal.state)
-	r.limit.none = r.limit.at == object.Position{}
+	r.limit.At = object.ShippedUpTo(r.goal.State)
+	r.limit.None = r.limit.At == object.Position{}
 }
 
 // choosePin chooses what a pin keeps.
@@ -386,7 +387,7 @@ func (r *restoration) choosePin(ctx context.Context) error {
 	if r.want != (At{}) {
 		return errors.New("a pin is a point by itself: ask for no other")
 	}
-	p, err := chain.FindPin(ctx, r.b, r.history.storeID, r.opts.Pin)
+	p, err := chain.FindPin(ctx, r.b, r.history.StoreID, r.opts.Pin)
 	if err != nil {
 		return err
 	}
@@ -394,6 +395,6 @@ func (r *restoration) choosePin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.moment = &moment{state: state, at: p.Written}
+	r.moment = &restore.Moment{State: state, At: p.Written}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
+	"github.com/shaledb/shale/remote/internal/restore"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -29,7 +30,7 @@ type swept struct {
 	*shipped
 	all      map[string][]byte
 	names    []string
-	states   []*moment // after each step
+	states   []*restore.Moment // after each step
 	segments []*Segment
 	ingested []uint64 // the sequence numbers of ingestions
 }
@@ -66,10 +67,10 @@ func newSwept(t testing.TB, seed uint64) *swept {
 	s.ship()
 	s.all = objects(t, s.b)
 	s.names = slices.Sorted(maps.Keys(s.all))
-	h, err := openHistory(t.Context(), s.b)
+	h, err := restore.OpenHistory(t.Context(), s.b)
 	mustNil(t, err)
-	h.states = nil
-	_, err = h.walk(t.Context(), h.newest, func(m moment) error { s.states = append(s.states, &m); return nil })
+	h.States = nil
+	_, err = h.Walk(t.Context(), h.Newest, func(m restore.Moment) error { s.states = append(s.states, &m); return nil })
 	mustNil(t, err)
 	for seg, err := range (chain.SegmentList{Bucket: s.b, StoreID: s.storeID}).From(t.Context(), object.RootPosition) {
 		mustNil(t, err)
@@ -145,7 +146,7 @@ func (w *wreck) usable(n uint64) bool {
 	for from := range n + 1 {
 		readable = readable || known(from)
 	}
-	for t := range w.states[n-1].state.Tables.Version.Tables() {
+	for t := range w.states[n-1].State.Tables.Version.Tables() {
 		readable = readable && w.same(TableName(uint64(t.Num)))
 	}
 	return readable
@@ -155,7 +156,7 @@ func (w *wreck) usable(n uint64) bool {
 func (w *wreck) reaches(n uint64) uint64 {
 	m := w.states[n-1]
 	r := &restoration{moment: m}
-	at, reach := r.start(), m.reach()
+	at, reach := r.start(), m.Reach()
 	for _, seg := range w.segments {
 		if (object.Position{Log: seg.Log, Offset: seg.Offset}).Before(at) {
 			continue
@@ -164,7 +165,7 @@ func (w *wreck) reaches(n uint64) uint64 {
 			return reach
 		}
 		for _, mark := range w.ingested {
-			if mark > uint64(m.state.Tables.LastSeq) && mark <= seg.LastSeq {
+			if mark > uint64(m.State.Tables.LastSeq) && mark <= seg.LastSeq {
 				return max(reach, mark-1)
 			}
 		}
@@ -176,7 +177,7 @@ func (w *wreck) reaches(n uint64) uint64 {
 // best returns the highest sequence number that can be restored, and that is at most limit: by trying all steps.
 func (w *wreck) best(limit uint64) (best uint64) {
 	for n := uint64(1); n <= uint64(len(w.states)); n++ {
-		if m := w.states[n-1]; w.usable(n) && (uint64(m.state.Tables.LastSeq) <= limit || limit == 0) {
+		if m := w.states[n-1]; w.usable(n) && (uint64(m.State.Tables.LastSeq) <= limit || limit == 0) {
 			reach := w.reaches(n)
 			if limit > 0 {
 				reach = min(reach, limit)

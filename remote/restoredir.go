@@ -93,7 +93,7 @@ func (r *restoration) sweep() error {
 		return err
 	}
 	needed := map[string]bool{restoringName: true, base.LockName: true}
-	for f := range tablefs.FilesOf(r.moment.state.Tables.Version) {
+	for f := range tablefs.FilesOf(r.moment.State.Tables.Version) {
 		needed[f.LocalName()] = true
 	}
 	for _, name := range names {

@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/restore"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/vfs"
 	"golang.org/x/sync/errgroup"
@@ -20,9 +21,9 @@ import (
 
 // fetch brings the tables and sidecars, several at the same time.
 func (r *restoration) fetch(ctx context.Context) error {
-	tables := slices.Collect(r.moment.state.Tables.Version.Tables())
+	tables := slices.Collect(r.moment.State.Tables.Version.Tables())
 	total := int64(0)
-	for f := range tablefs.FilesOf(r.moment.state.Tables.Version) {
+	for f := range tablefs.FilesOf(r.moment.State.Tables.Version) {
 		total += f.Size
 	}
 	r.arrived, r.missing = 0, nil
@@ -63,7 +64,7 @@ func (r *restoration) fetchOne(ctx context.Context, t *manifest.Table, total int
 		whole := r.opts.warm.has(path, t) && info.Size == t.Size
 		if !whole {
 			sum := func(f vfs.File) (uint32, error) { return bucket.SumOf(ctx, f, nil, 0, 0, t.Size-tablefs.TableFooter) }
-			whole = checkTable(r.fs, path, r.done.StoreID, t, sum) == nil
+			whole = restore.CheckTable(r.fs, path, r.done.StoreID, t, sum) == nil
 		}
 		if whole {
 			r.opts.warm.add(path, t)
@@ -72,7 +73,7 @@ func (r *restoration) fetchOne(ctx context.Context, t *manifest.Table, total int
 		}
 	}
 	b := arriving{r.b, func(n int64) { r.arrive(n, total) }}
-	if err := fetchTable(ctx, b, r.done.StoreID, r.fs, path, t); err != nil {
+	if err := restore.Table(ctx, b, r.done.StoreID, r.fs, path, t); err != nil {
 		return 0, r.spoiled(ctx, b, path, t, err)
 	}
 	r.opts.warm.add(path, t)
@@ -95,14 +96,14 @@ func (r *restoration) spoiled(ctx context.Context, b Bucket, path string, t *man
 	case !there:
 		return nil
 	}
-	_, err = fetchFile(ctx, b, name, r.fs, path, size, 0)
+	_, err = restore.File(ctx, b, name, r.fs, path, size, 0)
 	return err
 }
 
 // fetchSidecar brings the sidecar of a table. A store does without a sidecar that is missing or damaged.
 func (r *restoration) fetchSidecar(ctx context.Context, t *manifest.Table, total int64) error {
 	path := r.path(base.FilterName(t.Sidecar.Num))
-	err := fetchFilter(ctx, r.b, r.done.StoreID, r.fs, path, t)
+	err := restore.Filter(ctx, r.b, r.done.StoreID, r.fs, path, t)
 	r.arrive(t.Sidecar.Size, total)
 	r.mu.Lock()
 	defer r.mu.Unlock()

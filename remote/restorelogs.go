@@ -11,49 +11,50 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/restore"
 )
 
 // lay writes the logs, as far as the target wants, and checks that the store is then what was asked for.
 func (r *restoration) lay(ctx context.Context) error {
-	state := r.moment.state
-	tables := r.moment.tableSeq()
+	state := r.moment.State
+	tables := r.moment.TableSeq()
 	start := r.start()
-	r.laying = &laying{
-		fs: r.fs, dir: r.dir, storeID: r.done.StoreID, limit: r.limit,
-		minLog: r.minLog(), tables: tables, known: uint64(state.Tables.LastSeq), sure: r.sure(), seq: tables,
-		at: start, time: r.moment.at,
+	r.builder = &restore.LogBuilder{
+		FS: r.fs, Dir: r.dir, StoreID: r.done.StoreID, Limit: r.limit,
+		MinLog: r.minLog(), Tables: tables, Known: uint64(state.Tables.LastSeq), Sure: r.sure(), Seq: tables,
+		At: start, Time: r.moment.At,
 	}
-	l := r.laying
+	l := r.builder
 	var err error
-	if !r.limit.none {
-		err = r.segments(ctx, start, l.add)
+	if !r.limit.None {
+		err = r.segments(ctx, start, l.Add)
 	}
-	if err == nil && l.end.kind == endOfList && l.at.Before(object.ShippedUpTo(r.goal.state)) {
-		err = base.Corruption(l.at.String(), -1, fmt.Sprintf("segment named by step %d", r.goal.state.N), errMissing)
+	if err == nil && l.End.Kind == restore.AtEndOfList && l.At.Before(object.ShippedUpTo(r.goal.State)) {
+		err = base.Corruption(l.At.String(), -1, fmt.Sprintf("segment named by step %d", r.goal.State.N), restore.ErrMissing)
 	}
-	if err = errors.Join(l.damaged(err), l.finish()); err != nil {
+	if err = errors.Join(l.Damaged(err), l.Finish()); err != nil {
 		return err
 	}
-	l.seq = max(l.seq, r.moment.reach())
-	r.done.At = At{Step: state.N, Seq: l.seq, Time: l.time}
-	r.done.Logs, r.done.Bytes = len(l.logs), l.bytes
+	l.Seq = max(l.Seq, r.moment.Reach())
+	r.done.At = At{Step: state.N, Seq: l.Seq, Time: l.Time}
+	r.done.Logs, r.done.Bytes = len(l.Logs), l.Bytes
 	return r.reached()
 }
 
 // sure returns the number up to which the tables and the logs of the moment together have all writes.
 func (r *restoration) sure() uint64 {
 	switch {
-	case r.moment.step != nil:
-		return r.moment.step.LastTableSeq
+	case r.moment.Step != nil:
+		return r.moment.Step.LastTableSeq
 	case r.opts.Pin != "": // a pin's state has the LastTableSeq of its step in the manifest
-		return uint64(r.moment.state.Tables.LastSeq)
+		return uint64(r.moment.State.Tables.LastSeq)
 	}
-	return r.moment.tableSeq()
+	return r.moment.TableSeq()
 }
 
-// minLog returns the number of the first log that is needed. Earlier ones are in tables.
+// MinLog returns the number of the first log that is needed. Earlier ones are in tables.
 func (r *restoration) minLog() uint64 {
-	state := r.moment.state
+	state := r.moment.State
 	first := uint64(state.Tables.MinLog)
 	if len(state.Extents) > 0 && first == 0 {
 		first = state.Extents[0].Log
@@ -65,7 +66,7 @@ func (r *restoration) minLog() uint64 {
 // them was shipped when the step was written, at the last one that was.
 func (r *restoration) start() object.Position {
 	at := object.RootPosition
-	for _, e := range r.moment.state.Extents {
+	for _, e := range r.moment.State.Extents {
 		if at = (object.Position{Log: e.Log}); e.Log >= r.minLog() {
 			break
 		}
@@ -77,7 +78,7 @@ func (r *restoration) start() object.Position {
 func (r *restoration) segments(ctx context.Context, at object.Position, add func(*Segment) (bool, error)) error {
 	for s, err := range (chain.SegmentList{Bucket: r.b, StoreID: r.done.StoreID}).From(ctx, at) {
 		if err != nil {
-			return missing(err, at.String(), "segment")
+			return restore.IfMissing(err, at.String(), "segment")
 		}
 		if more, err := add(s.Segment); err != nil || !more {
 			return err
@@ -89,42 +90,42 @@ func (r *restoration) segments(ctx context.Context, at object.Position, add func
 
 // before returns the point up to which the logs could be used.
 func (r *restoration) before() *At {
-	l := r.laying
-	if l.seq == 0 {
+	l := r.builder
+	if l.Seq == 0 {
 		return nil // nothing was written yet
 	}
-	return &At{Step: r.moment.state.N, Seq: l.seq, Time: l.time}
+	return &At{Step: r.moment.State.N, Seq: l.Seq, Time: l.Time}
 }
 
 // reached returns nil if the logs end where the target wants it.
 func (r *restoration) reached() error {
-	l := r.laying
+	l := r.builder
 	wanted := r.want.Step
 	if r.newest() {
-		wanted = r.history.newest
+		wanted = r.history.Newest
 	}
-	short, why := l.end.kind != endAtLimit && l.end.kind != endOfList, l.end.String()
+	short, why := l.End.Kind != restore.AtLimit && l.End.Kind != restore.AtEndOfList, l.End.String()
 	switch {
 	case short:
-	case l.seq < r.goal.reach():
-		short, why = true, fmt.Sprintf("the tables of step %d, not all of which can be used, go on up to sequence number %d", r.goal.state.N, r.goal.reach())
-	case r.goal.state.N < wanted:
+	case l.Seq < r.goal.Reach():
+		short, why = true, fmt.Sprintf("the tables of step %d, not all of which can be used, go on up to sequence number %d", r.goal.State.N, r.goal.Reach())
+	case r.goal.State.N < wanted:
 		short, why = true, fmt.Sprintf("step %d can't be read, and may have more", wanted)
 	}
 	switch {
-	case short && l.seq == 0:
+	case short && l.Seq == 0:
 		return r.pointError("nothing can be restored yet: "+why, nil)
-	case r.newest() && (r.opts.warm == nil || l.end.kind != endAtDamage):
+	case r.newest() && (r.opts.warm == nil || l.End.Kind != restore.AtDamage):
 		if short {
 			r.done.Left.Why = why
 		}
 		return nil
-	case r.want.Seq > 0 && l.seq == r.want.Seq, r.want.Step > 0 && r.want.Seq > 0 && l.seq >= r.want.Seq:
+	case r.want.Seq > 0 && l.Seq == r.want.Seq, r.want.Step > 0 && r.want.Seq > 0 && l.Seq >= r.want.Seq:
 		return nil
-	case r.want.Seq > 0 && l.seq > r.want.Seq:
-		return r.pointError(fmt.Sprintf("the tables of step %d have all up to %d", r.moment.state.N, l.seq), nil)
-	case r.want.Seq > 0 && l.end.kind == endOfList:
-		return r.pointError(fmt.Sprintf("the logs in the bucket end at sequence number %d", l.seq), r.before())
+	case r.want.Seq > 0 && l.Seq > r.want.Seq:
+		return r.pointError(fmt.Sprintf("the tables of step %d have all up to %d", r.moment.State.N, l.Seq), nil)
+	case r.want.Seq > 0 && l.End.Kind == restore.AtEndOfList:
+		return r.pointError(fmt.Sprintf("the logs in the bucket end at sequence number %d", l.Seq), r.before())
 	case short:
 		return r.pointError(why, r.before())
 	}
@@ -137,13 +138,13 @@ func (r *restoration) newest() bool { return r.want == At{} && r.opts.Pin == "" 
 // leave notes what the bucket has beyond the point that is restored.
 func (r *restoration) leave(ctx context.Context) error {
 	left := &r.done.Left
-	l := r.laying
-	left.Steps = r.history.newest - min(r.history.newest, r.moment.state.N)
-	if l.rest > 0 {
-		left.Segments, left.Bytes, left.LastSeq = 1, l.rest, l.toSeq
+	l := r.builder
+	left.Steps = r.history.Newest - min(r.history.Newest, r.moment.State.N)
+	if l.Rest > 0 {
+		left.Segments, left.Bytes, left.LastSeq = 1, l.Rest, l.ToSeq
 	}
 	var last object.Position
-	for info, err := range r.b.List(ctx, object.SegmentFolder, object.JustBefore(l.at)) {
+	for info, err := range r.b.List(ctx, object.SegmentFolder, object.JustBefore(l.At)) {
 		if err != nil {
 			return err
 		}
@@ -161,7 +162,7 @@ func (r *restoration) leave(ctx context.Context) error {
 			left.LastSeq = s.LastSeq
 		}
 	}
-	if reach := r.goal.reach(); reach > l.seq {
+	if reach := r.goal.Reach(); reach > l.Seq {
 		left.LastSeq = max(left.LastSeq, reach)
 	}
 	return r.giveUp(ctx)
@@ -170,12 +171,12 @@ func (r *restoration) leave(ctx context.Context) error {
 // giveUp finds out whether the writes in the logs behind the newest point are lost for everybody: they wait for tables that
 // the bucket lacks, and the machine that has these may be gone. A store that goes on from here may go on behind all of them.
 func (r *restoration) giveUp(ctx context.Context) error {
-	l := r.laying
-	if !r.newest() || len(r.damage()) > 0 || l.end.kind != endAtGap && l.end.kind != endBeforeIngest || r.done.Left.LastSeq == 0 {
+	l := r.builder
+	if !r.newest() || len(r.damage()) > 0 || l.End.Kind != restore.AtGap && l.End.Kind != restore.BeforeIngest || r.done.Left.LastSeq == 0 {
 		return nil
 	}
-	end := l.next
-	for s, err := range (chain.SegmentList{Bucket: r.b, StoreID: r.done.StoreID, Heads: true}).From(ctx, l.next) {
+	end := l.Next
+	for s, err := range (chain.SegmentList{Bucket: r.b, StoreID: r.done.StoreID, Heads: true}).From(ctx, l.Next) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // a later owner has collected meanwhile, and Open refuses this directory
 		}
@@ -194,17 +195,17 @@ func (r *restoration) finish() error {
 	if err := r.fs.SyncDir(r.dir); err != nil {
 		return err
 	}
-	l := r.laying
-	state := *r.moment.state.Tables
-	state.Logs, state.MinLog = l.logs, base.FileNum(r.minLog())
+	l := r.builder
+	state := *r.moment.State.Tables
+	state.Logs, state.MinLog = l.Logs, base.FileNum(r.minLog())
 	// Numbers that are in tables must not be given out again. Without logs, only the manifest knows.
-	if len(l.logs) > 0 {
-		state.LastSeq = base.Seq(max(l.tables, l.seq))
+	if len(l.Logs) > 0 {
+		state.LastSeq = base.Seq(max(l.Tables, l.Seq))
 	}
 	if r.behind != (object.Position{}) { // the numbers of what is lost must not be given out again either
 		state.LastSeq = max(state.LastSeq, base.Seq(r.done.Left.LastSeq))
 	}
-	for _, log := range l.logs {
+	for _, log := range l.Logs {
 		state.NextFileNum = max(state.NextFileNum, log.Num+1)
 	}
 	if err := r.note(); err != nil {
@@ -234,23 +235,23 @@ func (r *restoration) finish() error {
 // are none after damage either: the directory may lack writes that the bucket has had, and their numbers would be given out
 // again.
 func (r *restoration) note() error {
-	step := r.moment.step
+	step := r.moment.Step
 	if r.done.Damage = r.damage(); step == nil || len(r.done.Damage) > 0 {
 		return nil
 	}
-	shipped := r.laying.at
+	shipped := r.builder.At
 	if r.behind != (object.Position{}) {
 		shipped = r.behind
 	}
 	return writeNotes(r.fs, r.dir, &notes{
 		StoreID: r.done.StoreID, Step: step.N, Writer: step.Writer, Epoch: step.Epoch,
-		Shipped: shipped, LastSeq: r.laying.seq, Restored: true,
+		Shipped: shipped, LastSeq: r.builder.Seq, Restored: true,
 	})
 }
 
 // check opens the store and closes it again, without a change of its files.
 func (r *restoration) check() error {
-	if r.laying.bytes > checkedLogs || r.opts.Salvage && len(r.done.Damage) > 0 {
+	if r.builder.Bytes > checkedLogs || r.opts.Salvage && len(r.done.Damage) > 0 {
 		return nil
 	}
 	db, err := shale.Open(r.dir, &shale.Options{FS: r.fs, ReadOnly: true})

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
+	"github.com/shaledb/shale/remote/internal/restore"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -129,7 +130,7 @@ func TestUpload_Restarts(t *testing.T) {
 		t.Errorf("%d tables were sent %d times", len(sent.times), sent.total)
 	}
 	// A step with the extents of thousands of logs is read in two parts, with a question about its size between them.
-	if steps, all := by["read m"]-by["stat m"], by["read m"]+by["stat m"]; steps > stateEvery || requests-all > 60 {
+	if steps, all := by["read m"]-by["stat m"], by["read m"]+by["stat m"]; steps > restore.StateEvery || requests-all > 60 {
 		t.Errorf("the last Open took %d requests, %d of them for %d steps", requests, all, steps)
 	}
 	if len(sent.times) < tables {

@@ -16,6 +16,7 @@ import (
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/restore"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
@@ -35,6 +36,9 @@ type Report struct {
 	// interrupted, or what is to be collected. They do no harm.
 	Leftovers []Info
 }
+
+// A Finding is an Object that is missing, or is not what it should be: Err says what is wrong.
+type Finding = restore.Finding
 
 const (
 	// verifyTries is how often Verify begins again because objects were collected meanwhile.
@@ -100,7 +104,7 @@ func (v *verification) find(object string, err error) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.report.Findings = append(v.report.Findings, Finding{object, err})
+	v.report.Findings = append(v.report.Findings, Finding{Object: object, Err: err})
 }
 
 // findOr notes err as a finding if it is damage, or if it says that the object is missing. It returns any other error.
@@ -109,7 +113,7 @@ func (v *verification) findOr(object string, err error) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
-		v.find(object, errMissing)
+		v.find(object, restore.ErrMissing)
 	case errors.As(err, &damage), errors.Is(err, ErrChecksum), errors.Is(err, base.ErrFormatTooNew):
 		v.find(object, err)
 	default:
@@ -130,7 +134,7 @@ func (v *verification) findOr(object string, err error) error {
 //  7. point finds the newest point that can be restored.
 func (v *verification) run(ctx context.Context) error {
 	var err error
-	if v.report.StoreID, err = storeIn(ctx, v.b); err != nil {
+	if v.report.StoreID, err = restore.StoreIn(ctx, v.b); err != nil {
 		return err
 	}
 	v.needed = make(map[string]*manifest.Table)
@@ -189,18 +193,18 @@ func (v *verification) chain(ctx context.Context) error {
 	}
 	v.newest, v.first = last, max(last.Floor, 1)
 	v.report.First = v.first
-	h := &history{b: v.b, storeID: v.report.StoreID, newest: last.N, floor: v.first}
+	h := &restore.History{Bucket: v.b, StoreID: v.report.StoreID, Newest: last.N, Floor: v.first}
 	if v.first > 1 {
-		h.states = []uint64{v.first}
+		h.States = []uint64{v.first}
 	}
-	_, err = h.walk(ctx, last.N, func(m moment) error { return v.addStep(ctx, m) })
-	v.report.Findings = append(v.report.Findings, h.damage...)
+	_, err = h.Walk(ctx, last.N, func(m restore.Moment) error { return v.addStep(ctx, m) })
+	v.report.Findings = append(v.report.Findings, h.Damage...)
 	return v.findOr(StepName(last.N), err)
 }
 
 // addStep notes what a step needs. The state after it is compared with the one in the bucket, if there is one.
-func (v *verification) addStep(ctx context.Context, m moment) error {
-	step, state := m.step, m.state
+func (v *verification) addStep(ctx context.Context, m restore.Moment) error {
+	step, state := m.Step, m.State
 	if state.N == v.first && v.first > 1 {
 		v.need(StateName(v.first), state)
 	} else {
@@ -277,7 +281,7 @@ func (v *verification) needFile(owner, name string, size int64, t *manifest.Tabl
 	v.report.Bytes += size
 	switch found, there := v.files[name]; {
 	case !there:
-		v.find(name, fmt.Errorf("%w: %s names it", errMissing, owner))
+		v.find(name, fmt.Errorf("%w: %s names it", restore.ErrMissing, owner))
 	case found != size:
 		v.find(name, fmt.Errorf("it has %d bytes, %s says %d", found, owner, size))
 	}
@@ -293,7 +297,7 @@ func (v *verification) needLog(owner string, e Extent) {
 	for at.Before(end) {
 		length, there := v.segments[at]
 		if !there {
-			v.find(at.String(), fmt.Errorf("%w: %s names the log up to offset %d", errMissing, owner, e.Length))
+			v.find(at.String(), fmt.Errorf("%w: %s names the log up to offset %d", restore.ErrMissing, owner, e.Length))
 			return
 		}
 		v.used[at] = true
@@ -425,7 +429,7 @@ func (v *verification) checkRest(end object.Position) {
 		}
 	}
 	if behind > 0 {
-		v.find(end.String(), fmt.Errorf("%w: %d segments stand behind it", errMissing, behind))
+		v.find(end.String(), fmt.Errorf("%w: %d segments stand behind it", restore.ErrMissing, behind))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/restore"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
@@ -43,7 +44,7 @@ func (v *verification) logBehind(log uint64) (first object.Position) {
 // readList is readLogs up to a segment that can't be read, whose place it returns.
 func (v *verification) readList(ctx context.Context, at object.Position) (damaged object.Position, err error) {
 	mem := vfs.NewMem()
-	var l *laying
+	var l *restore.LogBuilder
 	for s, err := range (chain.SegmentList{Bucket: v.b, StoreID: v.report.StoreID}).From(ctx, at) {
 		if err != nil {
 			return at, v.findOr(at.String(), err)
@@ -54,12 +55,12 @@ func (v *verification) readList(ctx context.Context, at object.Position) (damage
 		if l == nil || s.Offset == 0 {
 			// A log at a time is in memory.
 			mem = vfs.NewMem()
-			l = &laying{fs: mem, storeID: v.report.StoreID, minLog: s.Log, tables: math.MaxUint64}
+			l = &restore.LogBuilder{FS: mem, StoreID: v.report.StoreID, MinLog: s.Log, Tables: math.MaxUint64}
 		}
 		if len(s.Body) == 0 {
 			continue
 		}
-		_, err = l.add(s.Segment)
+		_, err = l.Add(s.Segment)
 		if err := v.findOr(s.Name(), err); err != nil {
 			return object.Position{}, err
 		}
@@ -67,8 +68,8 @@ func (v *verification) readList(ctx context.Context, at object.Position) (damage
 			l = nil
 			continue
 		}
-		if s.FirstSeq <= s.LastSeq && l.seq != s.LastSeq {
-			v.find(s.Name(), fmt.Errorf("its records go up to sequence number %d, its header says %d", l.seq, s.LastSeq))
+		if s.FirstSeq <= s.LastSeq && l.Seq != s.LastSeq {
+			v.find(s.Name(), fmt.Errorf("its records go up to sequence number %d, its header says %d", l.Seq, s.LastSeq))
 		}
 	}
 	v.checkRest(at)
@@ -107,7 +108,7 @@ func (v *verification) readTable(ctx context.Context, name string, t *manifest.T
 	return tablefs.FileOf(t).Damaged(err)
 }
 
-// keptPieces is how many pieces of an object stay in memory, each of fetchPiece bytes: those of a table
+// keptPieces is how many pieces of an object stay in memory, each of restore.PieceSize bytes: those of a table
 // of the usual size.
 const keptPieces = 17
 
@@ -120,7 +121,7 @@ type pieces struct {
 	kept []piece // the newest one last
 }
 
-// A piece is a part of an object. It is shorter than fetchPiece if the object ends in it.
+// A piece is a part of an object. It is shorter than restore.PieceSize if the object ends in it.
 type piece struct {
 	off  int64
 	data []byte
@@ -144,11 +145,11 @@ func (p *pieces) ReadAt(dst []byte, off int64) (n int, err error) {
 
 // at returns the piece with an offset.
 func (p *pieces) at(off int64) (piece, error) {
-	off -= off % fetchPiece
+	off -= off % restore.PieceSize
 	if i := slices.IndexFunc(p.kept, func(k piece) bool { return k.off == off }); i >= 0 {
 		return p.kept[i], nil
 	}
-	data := make([]byte, fetchPiece)
+	data := make([]byte, restore.PieceSize)
 	n, err := p.b.ReadAt(p.ctx, p.name, data, off)
 	if err != nil && err != io.EOF {
 		return piece{}, err

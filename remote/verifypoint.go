@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/restore"
 )
 
 // point finds the newest point that can be restored, as far as the findings show: the newest step without one, and the
@@ -30,7 +31,7 @@ func (v *verification) point(ctx context.Context) error {
 	}
 	p := pointOf(r.moment)
 	_, err := v.walk(ctx, r.start(), good, func(object.Position, int64) {}, func(s *Segment) {
-		p.Seq, p.Time = max(p.Seq, s.LastSeq), later(p.Time, s.Written)
+		p.Seq, p.Time = max(p.Seq, s.LastSeq), restore.LaterOf(p.Time, s.Written)
 	})
 	if err != nil && !object.IsDamage(err) && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -1,4 +1,4 @@
-package remote
+package restore
 
 import (
 	"context"
@@ -12,40 +12,41 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
 
-// fetchPiece is how many bytes of an object are read at once, and so the memory of one fetch.
-const fetchPiece = 4 << 20
+// PieceSize is how many bytes of an object are read at once, and so the memory of one fetch.
+const PieceSize = 4 << 20
 
-var fetchBuffers = sync.Pool{New: func() any { return new([fetchPiece]byte) }}
+var fetchBuffers = sync.Pool{New: func() any { return new([PieceSize]byte) }}
 
 // fetchTries is how often a file is fetched whose bytes do not check: they may have been damaged on
 // their way.
 const fetchTries = 2
 
-// fetchTable makes a file of a table of the bucket, and checks it: its size, the checksum of its bytes,
+// Table makes a file of a table of the bucket, and checks it: its size, the checksum of its bytes,
 // and that the footer is that of this table of this store. want is what the manifest says. The file is
 // durable when it returns, its name is not. A file that was there is replaced, and never written
 // to: it may be a second name of a file that others need.
-func fetchTable(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, path string, want *manifest.Table) error {
-	name := TableName(uint64(want.Num))
+func Table(ctx context.Context, b bucket.Bucket, storeID uint64, fsys vfs.FS, path string, want *manifest.Table) error {
+	name := object.TableName(uint64(want.Num))
 	return fetchChecked(name, func() error {
-		sum, err := fetchFile(ctx, b, name, fsys, path, want.Size, want.Size-tablefs.TableFooter)
+		sum, err := File(ctx, b, name, fsys, path, want.Size, want.Size-tablefs.TableFooter)
 		if err != nil {
 			return err
 		}
-		return checkTable(fsys, path, storeID, want, func(vfs.File) (uint32, error) { return sum, nil })
+		return CheckTable(fsys, path, storeID, want, func(vfs.File) (uint32, error) { return sum, nil })
 	})
 }
 
-// fetchFilter makes a file of the sidecar of a table, as fetchTable does of a table.
-func fetchFilter(ctx context.Context, b Bucket, storeID uint64, fsys vfs.FS, path string, of *manifest.Table) error {
+// Filter makes a file of the sidecar of a table, as Table does of a table.
+func Filter(ctx context.Context, b bucket.Bucket, storeID uint64, fsys vfs.FS, path string, of *manifest.Table) error {
 	side := tablefs.SidecarOf(of)
 	return fetchChecked(side.Name(), func() error {
-		if _, err := fetchFile(ctx, b, side.Name(), fsys, path, side.Size, 0); err != nil {
+		if _, err := File(ctx, b, side.Name(), fsys, path, side.Size, 0); err != nil {
 			return err
 		}
 		f, err := fsys.Open(path)
@@ -66,16 +67,16 @@ func fetchChecked(name string, fetch func() error) error {
 		if !errors.As(err, &damage) {
 			return err
 		}
-		if try == fetchTries || errors.Is(err, errMissing) {
+		if try == fetchTries || errors.Is(err, ErrMissing) {
 			return base.Corruption(name, damage.Offset, damage.Part, damage.Err)
 		}
 	}
 }
 
-// fetchFile makes a file with the bytes of an object, which must have the given size. It returns the
+// File makes a file with the bytes of an object, which must have the given size. It returns the
 // crc32c of those up to summed. The file gets its name when its bytes are durable: bytes whose sync has
 // failed may still be read, although no later sync makes them durable, so nothing may find them there.
-func fetchFile(ctx context.Context, b Bucket, name string, fsys vfs.FS, path string, size, summed int64) (uint32, error) {
+func File(ctx context.Context, b bucket.Bucket, name string, fsys vfs.FS, path string, size, summed int64) (uint32, error) {
 	temp := path + ".new"
 	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
@@ -97,17 +98,17 @@ func fetchFile(ctx context.Context, b Bucket, name string, fsys vfs.FS, path str
 	return sum, err
 }
 
-// copyObject writes the bytes of an object to a file, for fetchFile. It asks for one byte more than
+// copyObject writes the bytes of an object to a file, for File. It asks for one byte more than
 // there should be.
-func copyObject(ctx context.Context, b Bucket, name string, f vfs.File, size, summed int64) (sum uint32, err error) {
-	lent := fetchBuffers.Get().(*[fetchPiece]byte)
+func copyObject(ctx context.Context, b bucket.Bucket, name string, f vfs.File, size, summed int64) (sum uint32, err error) {
+	lent := fetchBuffers.Get().(*[PieceSize]byte)
 	defer fetchBuffers.Put(lent)
-	buf := lent[:min(fetchPiece, size+1)]
+	buf := lent[:min(PieceSize, size+1)]
 	for off := int64(0); off <= size; {
 		p := buf[:min(int64(len(buf)), size+1-off)]
 		n, err := b.ReadAt(ctx, name, p, off)
 		if err != nil && err != io.EOF {
-			return 0, missing(err, name, "object named by a step")
+			return 0, IfMissing(err, name, "object named by a step")
 		}
 		end := off + int64(n)
 		if end > size || end < size && n < len(p) {
@@ -124,9 +125,9 @@ func copyObject(ctx context.Context, b Bucket, name string, f vfs.File, size, su
 	return sum, nil
 }
 
-// checkTable checks the file of a table: the checksum of its bytes before the footer, which sum returns, the footer and
+// CheckTable checks the file of a table: the checksum of its bytes before the footer, which sum returns, the footer and
 // the properties, and that it ends where it should.
-func checkTable(fsys vfs.FS, path string, storeID uint64, want *manifest.Table, sum func(f vfs.File) (uint32, error)) error {
+func CheckTable(fsys vfs.FS, path string, storeID uint64, want *manifest.Table, sum func(f vfs.File) (uint32, error)) error {
 	f, err := fsys.Open(path)
 	if err != nil {
 		return err
