@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -46,8 +47,8 @@ func (d *dirLock) take(ctx context.Context, wait time.Duration) error {
 		if !errors.Is(err, vfs.ErrLocked) || time.Since(begin) >= wait {
 			return err
 		}
-		if !waitFor(ctx, 20*time.Millisecond, nil) {
-			return ctx.Err()
+		if err := buckets.Sleep(ctx, 20*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

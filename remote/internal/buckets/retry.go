@@ -57,7 +57,7 @@ func Retrying(b bucket.Bucket) *Retry {
 	if r, ok := b.(*Retry); ok {
 		return r
 	}
-	return &Retry{Bucket: b, first: 50 * time.Millisecond, most: 5 * time.Second, Patience: 30 * time.Second, Now: time.Now, Sleep: sleep}
+	return &Retry{Bucket: b, first: 50 * time.Millisecond, most: 5 * time.Second, Patience: 30 * time.Second, Now: time.Now, Sleep: Sleep}
 }
 
 // RetryingFor is retrying with another patience. It changes nothing of b, which others may use.
@@ -67,8 +67,8 @@ func RetryingFor(b bucket.Bucket, patience time.Duration) *Retry {
 	return &r
 }
 
-// sleep waits, and returns early with the error of ctx if that is done.
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits, and returns early with the error of ctx if that is done.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
