@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -29,7 +30,7 @@ func Attach(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options)
 // returns 0, which holds none, if the directory has never been kept in a bucket.
 func LogsToHold(fsys vfs.FS, dir string) uint64 {
 	setDefault(&fsys, vfs.Default)
-	if n, err := readNotes(fsys, dir); err == nil && n != nil {
+	if n, err := localdir.ReadRecord(fsys, dir); err == nil && n != nil {
 		return n.Shipped.Log
 	}
 	return 0

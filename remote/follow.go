@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/restore"
 	"github.com/shaledb/shale/remote/internal/tablefs"
@@ -208,7 +209,7 @@ func (f *follower) full() bool {
 	for _, h := range f.held {
 		sum += int64(len(h.body))
 	}
-	logs, _ := logsIn(f.mem, followDir) // it is there
+	logs, _ := localdir.LogNumbers(f.mem, followDir) // it is there
 	for _, num := range logs {
 		if info, err := f.mem.Stat(filepath.Join(followDir, base.LogName(num))); err == nil {
 			sum += info.Size

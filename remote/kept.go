@@ -3,6 +3,7 @@ package remote
 import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -41,7 +42,7 @@ func (s *Store) letGo() error {
 		if p := s.ship.pending; p != nil {
 			at, seq = object.Position{Log: p.Log, Offset: p.End()}, max(seq, p.LastSeq)
 		}
-		return s.note(func(n *notes) { n.Shipped, n.LastSeq = at, max(n.LastSeq, seq) })
+		return s.note(func(n *localdir.Record) { n.Shipped, n.LastSeq = at, max(n.LastSeq, seq) })
 	})
 }
 
@@ -51,7 +52,7 @@ func (s *Store) letGoUnopened() error {
 		return nil // the local store is closed, and keeps them
 	}
 	return s.letGoLocked(func(state *manifest.State) error {
-		n, err := readNotes(s.fs, s.dir)
+		n, err := localdir.ReadRecord(s.fs, s.dir)
 		live := object.Position{Log: uint64(state.MinLog)}
 		// A directory that does not go on in its bucket has no use for what is noted there; nor does one that takes a store over
 		// look for its logs.
@@ -59,7 +60,7 @@ func (s *Store) letGoUnopened() error {
 			return err
 		}
 		n.Shipped, n.LastSeq = live, max(n.LastSeq, uint64(state.LastSeq)) // the bucket may have a part of what is let go
-		return writeNotes(s.fs, s.dir, n)
+		return localdir.WriteRecord(s.fs, s.dir, n)
 	})
 }
 

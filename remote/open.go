@@ -12,6 +12,7 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
@@ -46,7 +47,7 @@ func open(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options) (
 	dir = vfs.Resolve(opts.Store.FS, dir) // a link that is switched later leads to another store
 	s := &Store{
 		db: db, attached: db != nil,
-		fs: opts.Store.FS, dir: dir, lock: newDirLock(opts.Store.FS, dir), opts: opts, writer: buckets.RandomNumber() | 1,
+		fs: opts.Store.FS, dir: dir, lock: localdir.NewLock(opts.Store.FS, dir), opts: opts, writer: buckets.RandomNumber() | 1,
 		shipNow: make(chan struct{}, 1), publishNow: make(chan struct{}, 1),
 		failing: make(map[string]error),
 		ship:    shipper{mu: make(lock, 1)}, publish: publisher{mu: make(lock, 1), collector: collector{mu: make(lock, 1)}},
@@ -57,7 +58,7 @@ func open(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options) (
 	if err := op.run(); err != nil {
 		s.stop()
 		s.release()
-		return nil, fmt.Errorf("remote: open %s: %w", name, errors.Join(err, s.letGoUnopened(), s.lock.release()))
+		return nil, fmt.Errorf("remote: open %s: %w", name, errors.Join(err, s.letGoUnopened(), s.lock.Release()))
 	}
 	s.bucket = buckets.RetryingFor(op.b, opts.testing.patience)
 	s.start()
@@ -70,12 +71,12 @@ type opening struct {
 	ctx context.Context
 	b   *buckets.Retry
 
-	local  *manifest.State // of the directory; nil: it has no store
-	before *chain.Chain    // up to the newest step, if there is one
-	found  *notes          // of the directory; nil: it has none
-	first  object.Position // up to where the logs of the directory were shipped when it was opened
-	more   int64           // bytes of logs that were shipped after what was restored into the directory
-	lost   bool            // the list of segments has writes that the directory lacks, because nobody can restore them
+	local  *manifest.State  // of the directory; nil: it has no store
+	before *chain.Chain     // up to the newest step, if there is one
+	found  *localdir.Record // of the directory; nil: it has none
+	first  object.Position  // up to where the logs of the directory were shipped when it was opened
+	more   int64            // bytes of logs that were shipped after what was restored into the directory
+	lost   bool             // the list of segments has writes that the directory lacks, because nobody can restore them
 }
 
 // run takes the steps of Open:
@@ -129,7 +130,7 @@ func (o *opening) identify() error {
 			ErrOtherStore, there.StoreID, there.Created.Format(time.DateTime), o.local.StoreID)
 	}
 	o.id = there.StoreID
-	o.logs = localLogs{fs: o.fs, dir: o.dir, storeID: o.id}
+	o.logs = localdir.Logs{FS: o.fs, Dir: o.dir, StoreID: o.id}
 	return nil
 }
 
@@ -138,7 +139,7 @@ func (o *opening) loadLocal() error {
 	var err error
 	if o.attached { // the program's store has the lock, and writes its files
 		o.local, err = o.state()
-	} else if err = o.lock.take(o.ctx, o.opts.Store.LockTimeout); err == nil && o.lock.lock != nil {
+	} else if err = o.lock.Take(o.ctx, o.opts.Store.LockTimeout); err == nil && o.lock.Locked != nil {
 		o.local, err = manifest.Load(o.fs, o.dir)
 	}
 	switch {
@@ -147,7 +148,7 @@ func (o *opening) loadLocal() error {
 	case o.opts.Store.Exist == shale.MustNotExist && !o.attached:
 		return fmt.Errorf("there is a store already: %w", fs.ErrExist)
 	}
-	o.found, err = readNotes(o.fs, o.dir)
+	o.found, err = localdir.ReadRecord(o.fs, o.dir)
 	return err
 }
 
@@ -197,7 +198,7 @@ func (o *opening) compare() error {
 		return fmt.Errorf("%w: the notes of the directory are about store %016x", ErrFenced, n.StoreID)
 	case n.Fenced:
 		return fmt.Errorf("%w: the directory was fenced; restore into a new one, and see with Salvage what this one had not shipped", ErrFenced)
-	case n.wrote(newest):
+	case n.Wrote(newest):
 	case n.Restored:
 		return fmt.Errorf("%w: it has written step %d since step %d was restored here; restore again", ErrFenced, newest.N, n.Step)
 	default:
@@ -292,7 +293,7 @@ func (o *opening) isOurs(s chain.Listed) error {
 	if s.Length == 0 || !o.found.Shipped.Before(s.BodyEnd()) {
 		return nil // the directory has noted it, and may have let go of the log
 	}
-	have, ok, err := o.logs.sum(s.Log, s.Offset, s.BodyEnd().Offset)
+	have, ok, err := o.logs.Sum(s.Log, s.Offset, s.BodyEnd().Offset)
 	if err == nil && (!ok || have != s.Sum) {
 		err = fmt.Errorf("%w: the directory does not have the writes of %s; it is an older copy, or its logs were removed: restore into a new directory, and see with Salvage what this one had not shipped",
 			ErrFenced, s.Name())
@@ -309,12 +310,12 @@ func (o *opening) noteClaim(newest *Step, epoch uint64) error {
 	if (newest == nil) != (before == nil) || newest != nil && (newest.N != before.N || newest.Writer != before.Writer) {
 		return errFaster
 	}
-	o.notes = notes{StoreID: o.id, Step: o.before.N() + 1, Writer: o.writer, Epoch: epoch, Shipped: o.ship.at, LastSeq: o.ship.lastSeq}
+	o.notes = localdir.Record{StoreID: o.id, Step: o.before.N() + 1, Writer: o.writer, Epoch: epoch, Shipped: o.ship.at, LastSeq: o.ship.lastSeq}
 	if before != nil {
 		o.notes.Before, o.notes.BeforeWriter, o.notes.Restored = before.N, before.Writer, o.found.Restored
 	}
 	if n := o.found; n != nil && n.Before == o.notes.Before && n.BeforeWriter == o.notes.BeforeWriter {
-		o.notes.Tried = n.try()
+		o.notes.Tried = n.WithTried()
 	}
 	// The logs may have been let go behind the end of the list: a PUT that is still on its way may bring what was in them.
 	noted := before != nil && (o.found.Restored || o.ship.at.Before(o.found.Shipped))
@@ -324,7 +325,7 @@ func (o *opening) noteClaim(newest *Step, epoch uint64) error {
 	if noted || o.lost {
 		o.notes.LastSeq = o.found.LastSeq
 	}
-	return writeNotes(o.fs, o.dir, &o.notes)
+	return localdir.WriteRecord(o.fs, o.dir, &o.notes)
 }
 
 // mostClaims is how many steps behind the newest state Open leaves for the next one to read: programs that end early
@@ -383,7 +384,7 @@ func (o *opening) takeOver() error {
 	if !o.lost {
 		o.notes.LastSeq = h.lastSeq
 	}
-	return writeNotes(o.fs, o.dir, &o.notes)
+	return localdir.WriteRecord(o.fs, o.dir, &o.notes)
 }
 
 // FirstLog returns the first log that must stay.

@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
@@ -85,7 +86,7 @@ func TestPromote_OldWriterShips(t *testing.T) {
 	mem, shipped := vfs.NewMem(), 0
 	b.Inject(func(string) error {
 		// As soon as the notes of a restored directory are there, and before the fence.
-		if _, err := mem.Stat("db/" + notesName); err == nil && shipped < 1 {
+		if _, err := mem.Stat("db/" + localdir.RecordName); err == nil && shipped < 1 {
 			shipped++
 			w.commit(w.randomChanges())
 			return s.Ship(context.Background())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -197,7 +198,7 @@ func TestRestore_PowerCuts(t *testing.T) {
 func TestRestore_RefusesDirectories(t *testing.T) {
 	s := smallLife(t)
 	defer s.close()
-	for _, name := range []string{"notes.txt", base.TableName(5), base.CurrentName, notesName} {
+	for _, name := range []string{"notes.txt", base.TableName(5), base.CurrentName, localdir.RecordName} {
 		mem := vfs.NewMem()
 		mustNil(t, mem.MkdirAll("to"))
 		f, err := mem.Create(filepath.Join("to", name))

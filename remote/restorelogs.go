@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/restore"
 )
@@ -243,7 +244,7 @@ func (r *restoration) note() error {
 	if r.behind != (object.Position{}) {
 		shipped = r.behind
 	}
-	return writeNotes(r.fs, r.dir, &notes{
+	return localdir.WriteRecord(r.fs, r.dir, &localdir.Record{
 		StoreID: r.done.StoreID, Step: step.N, Writer: step.Writer, Epoch: step.Epoch,
 		Shipped: shipped, LastSeq: r.builder.Seq, Restored: true,
 	})

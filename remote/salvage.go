@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -45,11 +46,11 @@ var errStopped = errors.New("the loop has ended")
 
 // salvage passes on the batches of the logs whose numbers are above the last one that was shipped.
 func salvage(fsys vfs.FS, dir string, yield func(Unshipped) bool) error {
-	logs, err := logsIn(fsys, dir)
+	logs, err := localdir.LogNumbers(fsys, dir)
 	if err != nil {
 		return err
 	}
-	n, err := readNotes(fsys, dir)
+	n, err := localdir.ReadRecord(fsys, dir)
 	if err != nil {
 		return err
 	}

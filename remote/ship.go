@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
@@ -140,60 +141,60 @@ func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
 		return nil, nil // pos is older than what was shipped
 	}
 	from := h.at.Log
-	if isAnchor(from) {
+	if localdir.IsAnchor(from) {
 		from = object.AnchorOf(s.epoch).Log // Open has seen to it that what is before is in tables
 	}
 	letGo := h.held > h.at.Log
 	if letGo {
 		from = h.held - 1
 	}
-	after, err := s.logs.next(from, pos.Log)
+	after, err := s.logs.Next(from, pos.Log)
 	if err != nil {
 		return nil, err
 	}
 	if letGo {
-		after.end = -1
+		after.End = -1
 	}
-	st := stretch{from: h.at.Offset, end: h.at.Offset, firstSeq: h.lastSeq + 1, last: h.lastSeq}
+	st := localdir.Stretch{From: h.at.Offset, End: h.at.Offset, FirstSeq: h.lastSeq + 1, Last: h.lastSeq}
 	whole := false
-	if !isAnchor(h.at.Log) && after.end > h.at.Offset {
-		st, err = s.cut(after.end)
+	if !localdir.IsAnchor(h.at.Log) && after.End > h.at.Offset {
+		st, err = s.cut(after.End)
 		if errors.Is(err, fs.ErrNotExist) {
 			// Another program has opened the store and removed the log, because its writes are in tables.
-			st, err = stretch{from: h.at.Offset, end: h.at.Offset, firstSeq: h.lastSeq + 1, last: h.lastSeq}, nil
+			st, err = localdir.Stretch{From: h.at.Offset, End: h.at.Offset, FirstSeq: h.lastSeq + 1, Last: h.lastSeq}, nil
 		}
 		if err != nil {
 			return nil, err
 		}
-		whole = st.end == after.end && st.sealed
+		whole = st.End == after.End && st.Sealed
 	}
-	if st.end > st.from && !whole {
+	if st.End > st.From && !whole {
 		return s.segment(SegmentData, st, 0), nil
 	}
-	return s.segment(SegmentSeal, st, after.log), nil
+	return s.segment(SegmentSeal, st, after.LogNum), nil
 }
 
 // cut returns the stretch of the log at the next place that ends at to or before. Requires: ship.mu, and
 // there is no pending segment, whose memory it takes.
-func (s *Store) cut(to int64) (stretch, error) {
+func (s *Store) cut(to int64) (localdir.Stretch, error) {
 	h := &s.ship
 	if cap(h.buf) > 2*segmentSize {
 		h.buf = nil // a large record does not keep its memory
 	}
-	return s.logs.cut(h.at.Log, h.at.Offset, to, s.opts.testing.segment, h.lastSeq, &h.buf)
+	return s.logs.Cut(h.at.Log, h.at.Offset, to, s.opts.testing.segment, h.lastSeq, &h.buf)
 }
 
 // segment makes the segment of a stretch at the next place. Requires: ship.mu, and there is no pending
 // segment.
-func (s *Store) segment(kind SegmentKind, st stretch, next uint64) *Segment {
+func (s *Store) segment(kind SegmentKind, st localdir.Stretch, next uint64) *Segment {
 	h := &s.ship
-	h.marks = st.ingested
-	if st.firstSeq > h.lastSeq+1 {
-		h.marks = max(h.marks, st.firstSeq-1)
+	h.marks = st.Ingested
+	if st.FirstSeq > h.lastSeq+1 {
+		h.marks = max(h.marks, st.FirstSeq-1)
 	}
 	return &Segment{
-		StoreID: s.id, Log: h.at.Log, Offset: st.from, FirstSeq: st.firstSeq, LastSeq: st.last,
-		Written: time.Now(), Kind: kind, Next: next, Body: st.body,
+		StoreID: s.id, Log: h.at.Log, Offset: st.From, FirstSeq: st.FirstSeq, LastSeq: st.Last,
+		Written: time.Now(), Kind: kind, Next: next, Body: st.Body,
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -31,8 +32,8 @@ type Store struct {
 	bucket   Bucket // tries again what has failed
 	fs       vfs.FS
 	dir      string
-	lock     *dirLock // of dir, if the store is not attached; held until the end of Close
-	logs     localLogs
+	lock     *localdir.Lock // of dir, if the store is not attached; held until the end of Close
+	logs     localdir.Logs
 	opts     Options
 	id       uint64 // of the store
 	epoch    uint64
@@ -58,7 +59,7 @@ type Store struct {
 
 	mu      sync.Mutex       // protects the following fields; no other lock is taken under it
 	closed  bool             // Close was called
-	notes   notes            // as they are in the directory
+	notes   localdir.Record  // as they are in the directory
 	failing map[string]error // why what was to be done last was not, by what it is
 	away    time.Time        // since when the bucket is away
 	status  Status
@@ -161,7 +162,7 @@ func (s *Store) Close() error {
 		}
 		s.ship.mu.release()
 	}
-	cerr = errors.Join(cerr, s.lock.release())
+	cerr = errors.Join(cerr, s.lock.Release())
 	switch fenced := s.Err(); {
 	case known != nil:
 		err = nil // the program was told, and Salvage has what was not shipped
@@ -218,7 +219,7 @@ func (s *Store) fenced(err error) error {
 	if s.lacksTables() {
 		shipped = 0 // some of what is before it is not in the bucket
 	}
-	nerr := s.note(func(n *notes) { n.Fenced, n.LastSeq = true, max(n.LastSeq, shipped) })
+	nerr := s.note(func(n *localdir.Record) { n.Fenced, n.LastSeq = true, max(n.LastSeq, shipped) })
 	s.emit(Event{Kind: EventFenced, Err: errors.Join(err, nerr)})
 	return err
 }
@@ -232,7 +233,7 @@ func (s *Store) moved() error {
 }
 
 // note changes the notes of the directory.
-func (s *Store) note(change func(*notes)) error {
+func (s *Store) note(change func(*localdir.Record)) error {
 	if err := s.moved(); err != nil {
 		return err
 	}
@@ -240,7 +241,7 @@ func (s *Store) note(change func(*notes)) error {
 	defer s.mu.Unlock()
 	next := s.notes
 	change(&next)
-	if err := writeNotes(s.fs, s.dir, &next); err != nil {
+	if err := localdir.WriteRecord(s.fs, s.dir, &next); err != nil {
 		return local(err)
 	}
 	s.notes = next
@@ -250,7 +251,7 @@ func (s *Store) note(change func(*notes)) error {
 // noteStep notes that a step is about to be PUT by this writer. Requires: publish.mu.
 func (s *Store) noteStep(n uint64) error {
 	before := s.publish.chain.Step
-	return s.note(func(note *notes) {
+	return s.note(func(note *localdir.Record) {
 		note.Step, note.Writer, note.Epoch = n, s.writer, s.epoch
 		note.Before, note.BeforeWriter, note.Tried = before.N, before.Writer, nil
 	})
@@ -260,7 +261,7 @@ func (s *Store) noteStep(n uint64) error {
 // written without the bucket. Requires: ship.mu, and the bucket lacks no tables.
 func (s *Store) noteShipped() error {
 	at, seq := s.ship.at, max(s.ship.lastSeq, s.Lag().Shipped)
-	return s.note(func(n *notes) { n.Shipped, n.LastSeq = at, seq })
+	return s.note(func(n *localdir.Record) { n.Shipped, n.LastSeq = at, seq })
 }
 
 // sent counts bytes that were put into the bucket.

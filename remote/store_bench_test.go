@@ -217,7 +217,7 @@ func BenchmarkSegment(b *testing.B) {
 	pos := shale.ShippingOf(s.DB()).Position()
 	buf := make([]byte, 0, segmentSize+(1<<20))
 	b.Run("floor", func(b *testing.B) {
-		f, err := s.fs.Open(s.logs.path(pos.Log))
+		f, err := s.fs.Open(s.logs.Path(pos.Log))
 		mustNil(b, err)
 		defer f.Close()
 		b.SetBytes(segmentSize)
@@ -237,9 +237,9 @@ func BenchmarkSegment(b *testing.B) {
 		cpu, n := testenv.CPUTime(), 0
 		for b.Loop() {
 			n++
-			st, err := s.logs.cut(pos.Log, 0, pos.Synced, segmentSize, 0, &buf)
+			st, err := s.logs.Cut(pos.Log, 0, pos.Synced, segmentSize, 0, &buf)
 			mustNil(b, err)
-			seg := &Segment{StoreID: s.id, Log: pos.Log, FirstSeq: st.firstSeq, LastSeq: st.last, Written: time.Now(), Body: st.body}
+			seg := &Segment{StoreID: s.id, Log: pos.Log, FirstSeq: st.FirstSeq, LastSeq: st.Last, Written: time.Now(), Body: st.Body}
 			_, _, err = object.EncodeSegmentHeader(seg, nil)
 			mustNil(b, err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -299,7 +300,7 @@ func TestStore_DiskFull(t *testing.T) {
 	s := openStore(t, "db", b, manual(faulty))
 	put(t, s, model, "a", 10)
 	faulty.Inject(func(op vfs.Op, name string, _ int64) error {
-		if strings.Contains(name, notesName) && op != vfs.OpOpen {
+		if strings.Contains(name, localdir.RecordName) && op != vfs.OpOpen {
 			return syscall.ENOSPC
 		}
 		return nil

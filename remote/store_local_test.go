@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -63,7 +64,7 @@ func TestStore_LocalTrouble(t *testing.T) {
 		}, false},
 		{"a full disk", func(t *testing.T, s *Store, faulty *faultfs.FS) (func(), func(error) bool) {
 			faulty.Inject(func(op vfs.Op, name string, _ int64) error {
-				if strings.Contains(name, notesName) && op != vfs.OpOpen {
+				if strings.Contains(name, localdir.RecordName) && op != vfs.OpOpen {
 					return syscall.ENOSPC
 				}
 				return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/remote/internal/restore"
@@ -176,9 +177,9 @@ func TestUpload_OtherTable(t *testing.T) {
 	bucket.hook(nil, nil)
 	was := remotetest.NamesOf(t, bucket, "t/")
 	// The other directory takes the notes of the one that has claimed the store.
-	notes, err := readNotes(claimed, "db")
+	notes, err := localdir.ReadRecord(claimed, "db")
 	mustNil(t, err)
-	mustNil(t, writeNotes(other, "db", notes))
+	mustNil(t, localdir.WriteRecord(other, "db", notes))
 	s, err = Open(t.Context(), "db", bucket, manual(other))
 	mustNil(t, err)
 	mustNil(t, s.Publish(t.Context()))

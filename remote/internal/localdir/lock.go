@@ -1,4 +1,7 @@
-package remote
+// Package localdir is what a writer keeps in its own directory for the sake of the bucket: a lock from before the first request
+// (lock.go), and a record of what is in the bucket (record.go; docs/REMOTE.md calls it the notes). It also reads the logs of the
+// store there, to make segments of them (logs.go).
+package localdir
 
 import (
 	"context"
@@ -15,22 +18,22 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// A dirLock is the lock of a store's directory, and the file system on which the local store is opened under it. A Store
+// A Lock is the lock of a store's directory, and the file system on which the local store is opened under it. A Store
 // holds the lock from before its first request to the bucket until the end of Close. So a program that is started twice
 // does not fence itself, and nobody claims the store while the one before still ships or writes its notes.
-type dirLock struct {
+type Lock struct {
 	vfs.FS
-	path string
-	lock io.Closer // nil: it is not held
+	path   string
+	Locked io.Closer // nil: it is not held
 }
 
-// newDirLock returns the lock of the directory dir, which is not held yet.
-func newDirLock(fsys vfs.FS, dir string) *dirLock {
-	return &dirLock{FS: fsys, path: filepath.Join(dir, base.LockName)}
+// NewLock returns the lock of the directory dir, which is not held yet.
+func NewLock(fsys vfs.FS, dir string) *Lock {
+	return &Lock{FS: fsys, path: filepath.Join(dir, base.LockName)}
 }
 
-// take takes the lock, and waits for it up to wait. A directory without a store is not locked: there is nothing to fence.
-func (d *dirLock) take(ctx context.Context, wait time.Duration) error {
+// Take takes the lock, and waits for it up to wait. A directory without a store is not locked: there is nothing to fence.
+func (d *Lock) Take(ctx context.Context, wait time.Duration) error {
 	var damage *base.CorruptionError // what looks damaged may be a store in the making, which is locked
 	switch err := manifest.Exists(d.FS, filepath.Dir(d.path)); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -40,10 +43,10 @@ func (d *dirLock) take(ctx context.Context, wait time.Duration) error {
 	}
 	for begin := time.Now(); ; {
 		var err error
-		if d.lock, err = d.FS.Lock(d.path); err == nil {
+		if d.Locked, err = d.FS.Lock(d.path); err == nil {
 			return nil
 		}
-		d.lock = nil
+		d.Locked = nil
 		if !errors.Is(err, vfs.ErrLocked) || time.Since(begin) >= wait {
 			return err
 		}
@@ -53,28 +56,28 @@ func (d *dirLock) take(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// release lets the lock go, if it is held.
-func (d *dirLock) release() error {
-	if d.lock == nil {
+// Release lets the lock go, if it is held.
+func (d *Lock) Release() error {
+	if d.Locked == nil {
 		return nil
 	}
-	err := d.lock.Close()
-	if d.lock = nil; err != nil {
+	err := d.Locked.Close()
+	if d.Locked = nil; err != nil {
 		return fmt.Errorf("remote: unlock: %w", err)
 	}
 	return nil
 }
 
 // Lock lends the local store the lock that is held, and otherwise passes the call on.
-func (d *dirLock) Lock(name string) (io.Closer, error) {
-	if name == d.path && d.lock != nil {
-		return lentLock{d.lock}, nil
+func (d *Lock) Lock(name string) (io.Closer, error) {
+	if name == d.path && d.Locked != nil {
+		return lentLock{d.Locked}, nil
 	}
 	return d.FS.Lock(name)
 }
 
 // Bind implements vfs.Binder.
-func (d *dirLock) Bind(lock io.Closer) (vfs.FS, error) {
+func (d *Lock) Bind(lock io.Closer) (vfs.FS, error) {
 	if l, ok := lock.(lentLock); ok {
 		lock = l.Closer
 	}
@@ -82,23 +85,23 @@ func (d *dirLock) Bind(lock io.Closer) (vfs.FS, error) {
 }
 
 // Abs implements vfs.PathFS.
-func (d *dirLock) Abs(name string) (string, error) { return vfs.Abs(d.FS, name) }
+func (d *Lock) Abs(name string) (string, error) { return vfs.Abs(d.FS, name) }
 
 // Within implements vfs.PathFS.
-func (d *dirLock) Within(name, dir string) (bool, error) { return vfs.Within(d.FS, name, dir) }
+func (d *Lock) Within(name, dir string) (bool, error) { return vfs.Within(d.FS, name, dir) }
 
 // Resolve implements vfs.Resolver.
-func (d *dirLock) Resolve(name string) string { return vfs.Resolve(d.FS, name) }
+func (d *Lock) Resolve(name string) string { return vfs.Resolve(d.FS, name) }
 
 // LockShared implements vfs.SharedLocker.
-func (d *dirLock) LockShared(name string) (io.Closer, error) {
+func (d *Lock) LockShared(name string) (io.Closer, error) {
 	if l, ok := d.FS.(vfs.SharedLocker); ok {
 		return l.LockShared(name)
 	}
 	return nil, vfs.ErrUnsupported
 }
 
-// A lentLock is the lock of a dirLock, as the local store has it.
+// A lentLock is the lock of a Lock, as the local store has it.
 type lentLock struct{ io.Closer }
 
 // Close gives the lock back. It stays held.

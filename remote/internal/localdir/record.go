@@ -1,4 +1,4 @@
-package remote
+package localdir
 
 import (
 	"encoding/binary"
@@ -15,26 +15,26 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// notesName is the file in which a directory notes what it knows of its bucket. No file of a store is
+// RecordName is the file in which a directory notes what it knows of its bucket. No file of a store is
 // called like this, so the store leaves it alone.
-const notesName = "REMOTE"
+const RecordName = "REMOTE"
 
 const (
 	notesMagic = "shaleNOT"
 	// notesSize is the length of the file in bytes. Part of the format.
 	notesSize = object.HeadSize + 8*8 + 4 + object.SumSize
-	// maxTried is how many writers notes.Tried has at most: the newest. Part of the format.
+	// maxTried is how many writers Record.Tried has at most: the newest. Part of the format.
 	maxTried = 1000
 )
 
-// notes are what a directory knows of its bucket. With them Open finds out whether the directory is
-// the one that has written the newest step. They are written
+// A Record is what a directory knows of its bucket. With it Open finds out whether the directory is
+// the one that has written the newest step. It is written
 //
 //   - before the PUT of a step, which may then happen or not;
 //   - before a log is let go whose segments are all in the bucket;
 //   - when the writer is fenced;
 //   - at the end of a restore into the directory.
-type notes struct {
+type Record struct {
 	StoreID uint64
 	// Step is the newest step that this directory may have PUT, or that was restored into it, and Writer
 	// is that step's writer.
@@ -63,7 +63,7 @@ type notes struct {
 //
 //	head 24 · step · its writer · step before · its writer · log · offset · last sequence number · epoch (u64 each)
 //	· restored u8 · fenced u8 · zero 2 · [tried u64]* · crc32c u32
-func (n *notes) encode() []byte {
+func (n *Record) encode() []byte {
 	dst := object.AppendHead(nil, notesMagic, n.StoreID,
 		n.Step, n.Writer, n.Before, n.BeforeWriter, n.Shipped.Log, uint64(n.Shipped.Offset), n.LastSeq, n.Epoch)
 	flag := map[bool]byte{true: 1}
@@ -74,8 +74,8 @@ func (n *notes) encode() []byte {
 	return object.AppendSum(dst, 0)
 }
 
-// try returns Tried with the writer of Step, which may have PUT a step behind Before too.
-func (n *notes) try() []uint64 {
+// WithTried returns Tried with the writer of Step, which may have PUT a step behind Before too.
+func (n *Record) WithTried() []uint64 {
 	tried := slices.Clone(n.Tried)
 	if n.Step == n.Before+1 {
 		tried = append(tried, n.Writer)
@@ -83,20 +83,20 @@ func (n *notes) try() []uint64 {
 	return tried[max(0, len(tried)-maxTried):]
 }
 
-// wrote reports whether the directory may have PUT a step.
-func (n *notes) wrote(s *Step) bool {
+// Wrote reports whether the directory may have PUT a step.
+func (n *Record) Wrote(s *object.Step) bool {
 	return s.N == n.Step && s.Writer == n.Writer || s.N == n.Before && s.Writer == n.BeforeWriter ||
 		s.N == n.Before+1 && slices.Contains(n.Tried, s.Writer)
 }
 
 // decodeNotes decodes the file. An error wraps a *shale.CorruptionError or shale.ErrFormatTooNew.
-func decodeNotes(src []byte) (*notes, error) {
+func decodeNotes(src []byte) (*Record, error) {
 	id, content, err := object.Unseal(src, notesMagic, notesSize)
 	if err != nil {
-		return nil, object.Damage(notesName, "notes", err)
+		return nil, object.Damage(RecordName, "notes", err)
 	}
 	d := fields.Decoder{Src: content}
-	n := &notes{StoreID: id, Step: d.Uint64(), Writer: d.Uint64(), Before: d.Uint64(), BeforeWriter: d.Uint64()}
+	n := &Record{StoreID: id, Step: d.Uint64(), Writer: d.Uint64(), Before: d.Uint64(), BeforeWriter: d.Uint64()}
 	n.Shipped.Log, n.Shipped.Offset = d.Uint64(), d.Signed(d.Uint64())
 	n.LastSeq, n.Epoch = d.Uint64(), d.Uint64()
 	flags := d.Next(4)
@@ -115,22 +115,22 @@ func decodeNotes(src []byte) (*notes, error) {
 		err = errors.Join(object.CheckSeq(n.LastSeq), n.check())
 	}
 	if err != nil {
-		return nil, object.Damage(notesName, "notes", err)
+		return nil, object.Damage(RecordName, "notes", err)
 	}
 	return n, nil
 }
 
 // check returns what is impossible about n, or nil.
-func (n *notes) check() error {
-	if n.Step > object.MaxNum || n.Before >= n.Step && n.Step > 0 || n.Shipped.Log > object.MaxNum || n.Shipped.Offset > object.MaxLog || n.Epoch > MaxEpoch {
+func (n *Record) check() error {
+	if n.Step > object.MaxNum || n.Before >= n.Step && n.Step > 0 || n.Shipped.Log > object.MaxNum || n.Shipped.Offset > object.MaxLog || n.Epoch > object.MaxEpoch {
 		return fmt.Errorf("step %d after %d, epoch %d, log %d at offset %d", n.Step, n.Before, n.Epoch, n.Shipped.Log, n.Shipped.Offset)
 	}
 	return nil
 }
 
-// readNotes reads the notes of a directory. If it has none, it returns nil and no error.
-func readNotes(fsys vfs.FS, dir string) (*notes, error) {
-	path := filepath.Join(dir, notesName)
+// ReadRecord reads the notes of a directory. If it has none, it returns nil and no error.
+func ReadRecord(fsys vfs.FS, dir string) (*Record, error) {
+	path := filepath.Join(dir, RecordName)
 	f, err := fsys.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -147,9 +147,9 @@ func readNotes(fsys vfs.FS, dir string) (*notes, error) {
 	return decodeNotes(buf[:n])
 }
 
-// writeNotes replaces the notes of a directory, whole or not at all, and durably.
-func writeNotes(fsys vfs.FS, dir string, n *notes) error {
-	if err := replaceFile(fsys, dir, notesName, n.encode()); err != nil {
+// WriteRecord replaces the notes of a directory, whole or not at all, and durably.
+func WriteRecord(fsys vfs.FS, dir string, n *Record) error {
+	if err := replaceFile(fsys, dir, RecordName, n.encode()); err != nil {
 		return explainLocal(fmt.Errorf("remote: note in %s what is in the bucket: %w", dir, err))
 	}
 	return nil

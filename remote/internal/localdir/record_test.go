@@ -1,4 +1,4 @@
-package remote
+package localdir
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func TestNotes_EveryBitCounts(t *testing.T) {
 }
 
 func everyBitCounts(t *testing.T, tried []uint64) {
-	want := notes{StoreID: 1, Step: 7, Writer: 2, Before: 6, BeforeWriter: 3, Shipped: object.Position{Log: 1<<EpochShift + 4, Offset: 8192}, LastSeq: 99, Epoch: 1, Restored: true, Tried: tried}
+	want := Record{StoreID: 1, Step: 7, Writer: 2, Before: 6, BeforeWriter: 3, Shipped: object.Position{Log: 1<<object.EpochShift + 4, Offset: 8192}, LastSeq: 99, Epoch: 1, Restored: true, Tried: tried}
 	data := want.encode()
 	if got, err := decodeNotes(data); err != nil || !reflect.DeepEqual(*got, want) {
 		t.Fatalf("decodeNotes = %+v, %v; want %+v", got, err, want)
@@ -42,8 +42,8 @@ func TestNotes_PowerCuts(t *testing.T) {
 	for op := int64(1); ; op++ {
 		m := vfs.NewMem()
 		mustNil(t, m.MkdirAll("db"))
-		before, after := notes{StoreID: 1, Step: 7, Epoch: 1}, notes{StoreID: 1, Step: 8, Epoch: 1}
-		mustNil(t, writeNotes(m, "db", &before))
+		before, after := Record{StoreID: 1, Step: 7, Epoch: 1}, Record{StoreID: 1, Step: 8, Epoch: 1}
+		mustNil(t, WriteRecord(m, "db", &before))
 		var crashed []*vfs.Mem
 		begun := m.Ops()
 		m.OnOp(func(vfs.Op, string) {
@@ -53,9 +53,9 @@ func TestNotes_PowerCuts(t *testing.T) {
 				}
 			}
 		})
-		mustNil(t, writeNotes(m, "db", &after))
+		mustNil(t, WriteRecord(m, "db", &after))
 		for _, c := range crashed {
-			if got, err := readNotes(c, "db"); err != nil || !reflect.DeepEqual(*got, before) && !reflect.DeepEqual(*got, after) {
+			if got, err := ReadRecord(c, "db"); err != nil || !reflect.DeepEqual(*got, before) && !reflect.DeepEqual(*got, after) {
 				t.Fatalf("after a power cut at operation %d: %+v, %v", op, got, err)
 			}
 		}
@@ -65,7 +65,7 @@ func TestNotes_PowerCuts(t *testing.T) {
 			}
 			return
 		}
-		if got, err := readNotes(m, "db"); err != nil || !reflect.DeepEqual(*got, after) {
+		if got, err := ReadRecord(m, "db"); err != nil || !reflect.DeepEqual(*got, after) {
 			t.Fatalf("%+v, %v", got, err)
 		}
 	}
