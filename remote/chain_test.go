@@ -3,10 +3,8 @@ package remote
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"iter"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -82,69 +80,6 @@ func fiveSteps(t testing.TB, b Bucket) *chain.Chain {
 	return c
 }
 
-func TestLoadChain_EveryStep(t *testing.T) {
-	ctx := context.Background()
-	b := NewMem()
-	own := fiveSteps(t, b)
-	for n, want := range map[uint64][]uint64{3: {2, 3}, 4: {2, 3, 4}, 5: {2, 3, 4, 5}, 0: {2, 3, 4, 5}} {
-		c, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, n)
-		mustNil(t, err)
-		if got := tablesOf(c.State); !slices.Equal(got, want) {
-			t.Errorf("step %d has the tables %v, want %v", n, got, want)
-		}
-		if n == 0 {
-			n = 5
-		}
-		if c.Step == nil || c.Step.N != n || c.N() != n || c.State.Tables.LastSeq != base.Seq(n) {
-			t.Errorf("the chain up to step %d goes up to %d, step %+v, last sequence number %d", n, c.N(), c.Step, c.State.Tables.LastSeq)
-		}
-		if n == 5 && c.State.Floor != 3 {
-			t.Errorf("floor %d, want 3", c.State.Floor)
-		}
-	}
-	if got := tablesOf(own.State); !slices.Equal(got, []uint64{2, 3, 4, 5}) {
-		t.Errorf("the owner's chain has the tables %v", got)
-	}
-	if _, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 2); !errors.Is(err, ErrSnapshotGone) {
-		t.Errorf("a step below the floor: %v", err)
-	}
-	if _, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 6); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a step that is not there yet: %v", err)
-	}
-	if _, err := chain.LoadChain(ctx, b, remotetest.ExampleStore+1, 0); err == nil || errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the chain of another store: %v", err)
-	}
-	// Steps below the floor are deleted.
-	mustNil(t, b.Delete(ctx, StepName(1)))
-	mustNil(t, b.Delete(ctx, StepName(2)))
-	if c, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0); err != nil || c.N() != 5 {
-		t.Errorf("a chain without its first steps: %v", err)
-	}
-	mustNil(t, b.Delete(ctx, StepName(4)))
-	if _, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), StepName(4)) {
-		t.Errorf("a chain without a step that is needed: %v", err)
-	}
-}
-
-// TestChain_Follows checks what a reader sees of the steps that an owner appends.
-func TestChain_Follows(t *testing.T) {
-	ctx := context.Background()
-	b := NewMem()
-	own := beginChain(t, b)
-	reader, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0)
-	mustNil(t, err)
-	for n := base.FileNum(2); n < 5; n++ {
-		if step, err := reader.Next(ctx, b); step != nil || err != nil {
-			t.Errorf("before step %d: %v, %v", n, step, err)
-		}
-		publish(t, own, b, addTable(n))
-		step, err := reader.Next(ctx, b)
-		if err != nil || step.N != uint64(n) || !slices.Equal(tablesOf(reader.State), tablesOf(own.State)) {
-			t.Errorf("step %d: %+v, %v", n, step, err)
-		}
-	}
-}
-
 // TestChain_Stray lets a stopped writer create a step under a name that was superseded and deleted. Neither
 // it nor readers may believe in it.
 func TestChain_Stray(t *testing.T) {
@@ -176,26 +111,6 @@ func TestChain_Stray(t *testing.T) {
 	}
 	if _, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 3); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("the stray is loaded: %v", err)
-	}
-}
-
-// TestChain_ReaderBelowTheFloor checks that a reader whose next step was deleted finds out, after a while.
-func TestChain_ReaderBelowTheFloor(t *testing.T) {
-	ctx := context.Background()
-	b := NewMem()
-	own := beginChain(t, b)
-	reader, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0)
-	mustNil(t, err)
-	publish(t, own, b, addTable(2))
-	publish(t, own, b, addTable(3))
-	publish(t, own, b, &Step{Written: remotetest.ExampleTime, Floor: 3})
-	mustNil(t, b.Delete(ctx, StepName(2)))
-	for i := range chain.MissesToList {
-		step, err := reader.Next(ctx, b)
-		last := i == chain.MissesToList-1
-		if step != nil || errors.Is(err, ErrSnapshotGone) != last || err != nil && !last {
-			t.Errorf("call %d: %v, %v", i+1, step, err)
-		}
 	}
 }
 
@@ -271,24 +186,6 @@ func TestChain_RefusesWhatDoesNotFollow(t *testing.T) {
 			remotetest.MustBeDamage(t, s.Name(), err)
 		}
 		mustNil(t, c.Apply(&good))
-	}
-}
-
-func TestReadIdentity(t *testing.T) {
-	ctx := context.Background()
-	b := NewMem()
-	if _, err := chain.ReadIdentity(ctx, b); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of an empty bucket: %v", err)
-	}
-	src, err := (&Identity{StoreID: 5, Created: remotetest.ExampleTime}).Encode(nil)
-	mustNil(t, err)
-	mustNil(t, PutObject(ctx, b, IdentityName, src, true))
-	if id, err := chain.ReadIdentity(ctx, b); err != nil || id.StoreID != 5 {
-		t.Errorf("%+v, %v", id, err)
-	}
-	mustNil(t, PutObject(ctx, b, IdentityName, append(src, 0), false))
-	if id, err := chain.ReadIdentity(ctx, b); err == nil {
-		t.Errorf("with a byte more: %+v", id)
 	}
 }
 

@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"slices"
 	"testing"
 	"time"
@@ -117,20 +116,6 @@ func TestCollect_DamageDeletesNothing(t *testing.T) {
 	}
 }
 
-// TestCollect_NotTheOwner checks that a writer that was replaced deletes nothing if it can know it.
-func TestCollect_NotTheOwner(t *testing.T) {
-	ctx := context.Background()
-	a, b := collectedStore(t)
-	claimAs(t, b, 77)
-	before := remotetest.NamesOf(t, b, "")
-	if _, err := collectOnce(ctx, b, a.c, late, spareOf(t, b, a.c)); !errors.Is(err, ErrFenced) {
-		t.Errorf("after another claim: %v", err)
-	}
-	if after := remotetest.NamesOf(t, b, ""); !slices.Equal(before, after) {
-		t.Errorf("left are %q of %q", after, before)
-	}
-}
-
 // TestChooseFloor checks which step everything since a time begins with.
 func TestChooseFloor(t *testing.T) {
 	ctx := context.Background()
@@ -154,60 +139,6 @@ func TestChooseFloor(t *testing.T) {
 	publish(t, c, b, &Step{Written: remotetest.ExampleTime, Floor: 4})
 	if got, _, err := collect.ChooseFloor(ctx, b, c, 0, since(remotetest.ExampleTime)); err != nil || got != 4 {
 		t.Errorf("the floor would sink to %d, %v", got, err)
-	}
-}
-
-// TestPin_Lifecycle pins, finds, renews, lists and removes pins.
-func TestPin_Lifecycle(t *testing.T) {
-	ctx := context.Background()
-	b := NewMem()
-	if p, err := chain.Pin(ctx, b, remotetest.ExampleStore, "daily", chain.PinOptions{}); err == nil {
-		t.Errorf("a store without steps is pinned: %+v", p)
-	}
-	fiveSteps(t, b)
-	old, err := chain.Pin(ctx, b, remotetest.ExampleStore, "daily", chain.PinOptions{Step: 3, Owner: "ann"})
-	mustNil(t, err)
-	session, err := chain.Pin(ctx, b, remotetest.ExampleStore, "daily", chain.PinOptions{Lasts: time.Hour, Now: func() time.Time { return remotetest.ExampleTime }})
-	mustNil(t, err)
-	if old.N != 3 || old.Owner != "ann" || !old.Expires.IsZero() || session.N != 5 || !session.Expires.Equal(remotetest.ExampleTime.Add(time.Hour)) || old.Label == session.Label {
-		t.Errorf("pins %+v, %+v", old, session)
-	}
-	for name, want := range map[string]string{"daily": session.Label, old.Label: old.Label} {
-		if p, err := chain.FindPin(ctx, b, remotetest.ExampleStore, name); err != nil || p.Label != want {
-			t.Errorf("pin %s is %+v, %v; want %s", name, p, err, want)
-		}
-	}
-	for _, name := range []string{"dail", "daily.1", "x"} {
-		if p, err := chain.FindPin(ctx, b, remotetest.ExampleStore, name); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("pin %s is %+v, %v", name, p, err)
-		}
-	}
-	if _, err := chain.RenewPin(ctx, b, old, time.Hour, remotetest.ExampleTime); err == nil {
-		t.Error("a pin that does not expire is renewed")
-	}
-	next, err := chain.RenewPin(ctx, b, session, time.Hour, remotetest.ExampleTime.Add(time.Minute))
-	if err != nil || next.N != 5 || next.Label <= session.Label || !next.Expires.After(session.Expires) {
-		t.Errorf("a renewal is %+v, %v", next, err)
-	}
-	pins, err := chain.ListPins(ctx, b, remotetest.ExampleStore)
-	if err != nil || len(pins) != 3 {
-		t.Errorf("pins %+v, %v", pins, err)
-	}
-	mustNil(t, chain.Unpin(ctx, b, old.Label))
-	mustNil(t, chain.Unpin(ctx, b, old.Label))
-	if p, err := chain.ReadPin(ctx, b, remotetest.ExampleStore, old.Label); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a pin that was removed is %+v, %v", p, err)
-	}
-	for _, step := range []uint64{1, 6} {
-		if p, err := chain.Pin(ctx, b, remotetest.ExampleStore, "daily", chain.PinOptions{Step: step}); err == nil {
-			t.Errorf("step %d is pinned: %+v", step, p)
-		}
-	}
-	if p, err := chain.Pin(ctx, b, remotetest.ExampleStore, "Daily", chain.PinOptions{}); err == nil {
-		t.Errorf("a name that can't be: %+v", p)
-	}
-	if names := remotetest.NamesOf(t, b, object.PinFolder); len(names) != 2 {
-		t.Errorf("left are the pins %q", names)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/chain"
-	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
@@ -70,37 +69,6 @@ func TestPromote(t *testing.T) {
 	}
 	mustNil(t, r.Close())
 	mustNil(t, s.Close())
-}
-
-// TestPromote_OldWriterShips lets the writer ship between the restore and the fence: Promote restores again, and has that
-// too.
-func TestPromote_OldWriterShips(t *testing.T) {
-	b := remotetest.Count(NewMem())
-	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(3, 4))}
-	s, err := Open(t.Context(), "db", b.Bucket, byHand(vfs.NewMem()))
-	mustNil(t, err)
-	w.db = s.DB()
-	w.commit(w.randomChanges())
-	mustNil(t, s.Publish(t.Context()))
-	r := openTestReader(t, b, ReaderOptions{})
-	mem, shipped := vfs.NewMem(), 0
-	b.Inject(func(string) error {
-		// As soon as the notes of a restored directory are there, and before the fence.
-		if _, err := mem.Stat("db/" + localdir.RecordName); err == nil && shipped < 1 {
-			shipped++
-			w.commit(w.randomChanges())
-			return s.Ship(context.Background())
-		}
-		return nil
-	})
-	next, err := r.Promote(t.Context(), "db", byHand(mem))
-	mustNil(t, err)
-	if shipped != 1 {
-		t.Error("nothing was shipped: the test shows nothing")
-	}
-	w.check(next.DB(), shale.ShippingOf(w.db).Position().LastSeq)
-	mustNil(t, next.Close())
-	_ = s.Close() // it is fenced
 }
 
 // TestTakeOver_BusyWriter takes a store over from a writer that ships at each third call of the bucket. It is fenced, and all

@@ -18,7 +18,6 @@ import (
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
-	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -192,70 +191,6 @@ func TestReader_BehindFloor(t *testing.T) {
 		}
 	}
 	w.check(r, last)
-}
-
-// TestReader_NextCollected lets a reader sleep while the steps behind its own are collected. It has its tables in
-// the cache, so only the look finds out.
-func TestReader_NextCollected(t *testing.T) {
-	b := NewMem()
-	w := startWriter(t, b, 4, shale.Options{})
-	w.commit(w.randomChanges())
-	w.publish()
-	r := openTestReader(t, b, ReaderOptions{NoPins: true})
-	for range 5 {
-		for range 30 {
-			w.commit(w.randomChanges())
-		}
-		w.publish()
-	}
-	w.collect()
-	for range chain.MissesToList + 1 {
-		mustNil(t, r.Refresh(t.Context()))
-	}
-	w.check(r, shale.ShippingOf(w.db).Position().LastSeq)
-}
-
-// TestReader_Missing reads when an object of the newest state is missing or damaged: the error names it, and other
-// reads go on.
-func TestReader_Missing(t *testing.T) {
-	for _, damaged := range []bool{false, true} {
-		b := NewMem()
-		w := startWriter(t, b, 5, shale.Options{TableSize: 200 << 10})
-		w.bulk()
-		w.bulk()
-		mustNil(t, w.db.Compact(t.Context(), shale.Range{}))
-		w.publish()
-		r := openTestReader(t, b, ReaderOptions{Store: shale.Options{OnEvent: func(shale.Event) {}}})
-		var bad, good tablefs.File
-		var key, goodKey []byte
-		for table := range w.version.Tables() {
-			good, goodKey = bad, key
-			bad, key = tablefs.FileOf(table), table.Smallest
-		}
-		data := remotetest.ReadFile(t, w.mem, "db/"+bad.LocalName())
-		mustNil(t, b.Delete(t.Context(), bad.Name()))
-		if damaged {
-			for i := range data[:3000] {
-				data[i] ^= 1
-			}
-			mustNil(t, PutObject(t.Context(), b, bad.Name(), data, true))
-		}
-		_, err := r.Get(key)
-		var c *shale.CorruptionError
-		if !errors.As(err, &c) || c.File != bad.Name() {
-			t.Errorf("Get from a bad object: %v, want a CorruptionError of %s", err, bad.Name())
-		}
-		if _, err := r.Get(goodKey); err != nil || good.Num == 0 {
-			t.Errorf("Get from another object: %v", err)
-		}
-		sawError := false
-		for _, err := range r.Scan(shale.Range{}) {
-			sawError = sawError || errors.As(err, &c) && c.File == bad.Name()
-		}
-		if !sawError {
-			t.Error("a scan does not name the bad object")
-		}
-	}
 }
 
 // TestReader_FlipOnTheWay changes the bytes of a range of a table each odd time that it is fetched: readers do not notice.
@@ -515,29 +450,6 @@ func TestReader_NothingThere(t *testing.T) {
 	if _, err := OpenReader(t.Context(), b, nil); err == nil {
 		t.Error("a reader of a bucket without a step")
 	}
-}
-
-// TestReader_SegmentMissing takes a segment away that the newest step names: the error names it, and readers show what
-// is before it.
-func TestReader_SegmentMissing(t *testing.T) {
-	b := NewMem()
-	w := startWriter(t, b, 12, shale.Options{})
-	w.commit(w.randomChanges())
-	w.publish()
-	r := openTestReader(t, b, ReaderOptions{})
-	at := w.at
-	w.commit(w.randomChanges())
-	w.publish()
-	mustNil(t, b.Delete(t.Context(), at.String()))
-	late := openTestReader(t, b, ReaderOptions{})
-	for _, err := range []error{late.Lag().Err, late.Refresh(t.Context()), r.Refresh(t.Context())} {
-		var c *shale.CorruptionError
-		if !errors.As(err, &c) || c.File != at.String() {
-			t.Errorf("without a segment: %v, want a CorruptionError of %s", err, at)
-		}
-	}
-	w.check(r, r.Seq())
-	w.check(late, r.Seq())
 }
 
 // TestReader_CloseWhileAway closes a reader while a read asks a bucket that does not answer: the read ends with

@@ -136,14 +136,6 @@ func TestReader_WaitForRefusals(t *testing.T) {
 	}
 }
 
-// TestReader_LagBeforeFirstLook asks a Reader that has not looked since it was opened.
-func TestReader_LagBeforeFirstLook(t *testing.T) {
-	_, _, r := readerBeside(t, ReaderOptions{})
-	if l := r.Lag(); l.Time > time.Hour || l.Err != nil {
-		t.Errorf("%+v", l)
-	}
-}
-
 // TestReader_SharedRetrying gives several Readers one bucket of Retrying. None may change it.
 func TestReader_SharedRetrying(t *testing.T) {
 	b, _, _ := readerBeside(t, ReaderOptions{})

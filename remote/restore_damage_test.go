@@ -553,23 +553,6 @@ func TestRestore_ReadsNoEarlierSteps(t *testing.T) {
 	}
 }
 
-// TestReader_NewestStepDamaged opens a reader, which wants to pin what it shows, although the newest step is damaged that has a
-// state. It shows the state without a pin.
-func TestReader_NewestStepDamaged(t *testing.T) {
-	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
-	o := manual(fsys)
-	o.testing.states = 1
-	s := openStore(t, "db", b, o)
-	put(t, s, model, "k", 5)
-	mustNil(t, s.Publish(t.Context()))
-	newest := s.Status().Step
-	mustNil(t, PutObject(t.Context(), b, StepName(newest), []byte("damaged"), false))
-	r, err := OpenReader(t.Context(), b, &ReaderOptions{Interval: -1, Store: shale.Options{OnEvent: func(shale.Event) {}}})
-	mustNil(t, err)
-	defer r.Close()
-	sameMap(t, "the reader", contents(t, r.db.Load()), model)
-}
-
 // TestRestore_ManyDamagedTables restores a bucket with many damaged tables. All of them are found by one attempt: the logs are
 // not read again for each one.
 func TestRestore_ManyDamagedTables(t *testing.T) {

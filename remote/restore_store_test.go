@@ -6,16 +6,13 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote/internal/chain"
-	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -204,58 +201,6 @@ func (k *kept) random(steps int) {
 		}
 	}
 	k.sync()
-}
-
-// What a pin keeps can be restored after the steps around it were collected. The steps from the floor on can be restored,
-// and no earlier ones.
-func TestRestore_PinsAndCollection(t *testing.T) {
-	for seed := uint64(1); seed <= 3; seed++ {
-		k := &kept{shipped: shipped{t: t, rng: rand.New(rand.NewPCG(seed, 9)), b: NewMem(), commits: []commit{{0, map[string]string{}}}}}
-		k.opened(vfs.NewMem())
-		k.random(20)
-		_, err := k.store.Pin(t.Context(), "keep", PinOptions{})
-		mustNil(t, err)
-		pinned := k.held()
-		k.random(20)
-		c := k.store.publish.chain
-		mustNil(t, c.PutState(t.Context(), k.b))
-		floor := c.N()
-		k.random(20)
-		step := &Step{Kind: StepPublish, Written: time.Now(), Floor: floor, LastTableSeq: c.Step.LastTableSeq}
-		mustNil(t, c.Publish(t.Context(), k.b, step, func(uint64) error { return nil }))
-		done, err := collectOnce(t.Context(), k.b, c, time.Now(), spareOf(t, k.b, c))
-		mustNil(t, err)
-		if done.Steps == 0 || done.Segments == 0 {
-			t.Fatalf("collected %+v", done)
-		}
-
-		mem := vfs.NewMem()
-		r, err := Restore(t.Context(), k.b, "to", At{}, &RestoreOptions{FS: mem, Pin: "keep"})
-		mustNil(t, err)
-		if got := contentsOf(t, mem, "to"); !maps.Equal(got, pinned) {
-			t.Errorf("the pin, restored %+v: %s", r, difference(got, pinned))
-		}
-		for n := uint64(1); n <= c.N(); n++ {
-			if k.check(At{Step: n}) != (n >= floor) {
-				t.Errorf("step %d, the floor is %d", n, floor)
-			}
-		}
-		if k.check(At{Time: time.Unix(1, 0)}) || k.check(At{Seq: 1}) {
-			t.Error("a point before the floor was restored")
-		}
-		r, held, err := k.restored(At{})
-		mustNil(t, err)
-		k.compare(At{}, r, held)
-		report, err := Verify(t.Context(), k.b, true)
-		mustNil(t, err)
-		// The rest of a log whose beginning a pin keeps stays, too.
-		others := slices.DeleteFunc(report.Leftovers, func(i Info) bool { return strings.HasPrefix(i.Name, object.SegmentFolder) })
-		if len(report.Findings) > 0 || len(others) > 0 || report.First != floor || report.Pins != 1 {
-			t.Errorf("Verify: %+v", report)
-		}
-		k.line.cut.Store(true)
-		_ = k.store.Close() // another step was published behind its back
-	}
 }
 
 // A store is verified and restored while it is written. Nothing is wrong with it at any time.

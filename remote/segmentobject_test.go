@@ -89,32 +89,6 @@ func walked(t *testing.T, b Bucket, from object.Position) (list []string, err er
 	return list, err
 }
 
-func TestSegmentList_FromEachPlace(t *testing.T) {
-	b := NewMem()
-	list, end := theList()
-	putList(t, b, list)
-	var want []string
-	for _, s := range list {
-		want = append(want, fmt.Sprintf("%v+%d>%v", object.Position{Log: s.Log, Offset: s.Offset}, len(s.Body), object.AfterSegment(s)))
-	}
-	for i, s := range list {
-		got, err := walked(t, b, object.Position{Log: s.Log, Offset: s.Offset})
-		if err != nil || !slices.Equal(got, want[i:]) {
-			t.Errorf("from %s:\n%s\n%v, want\n%s", s.Name(), strings.Join(got, "\n"), err, strings.Join(want[i:], "\n"))
-		}
-		back, err := chain.ReadSegment(context.Background(), b, remotetest.ExampleStore, object.Position{Log: s.Log, Offset: s.Offset})
-		if err != nil || back.Next != s.Next || !bytes.Equal(back.Body, s.Body) {
-			t.Errorf("%s reads back as %v, %v", s.Name(), back, err)
-		}
-	}
-	if got, err := walked(t, b, end); err != nil || len(got) > 0 {
-		t.Errorf("from the end: %v, %v", got, err)
-	}
-	for range (chain.SegmentList{Bucket: b, StoreID: remotetest.ExampleStore}).From(context.Background(), object.RootPosition) {
-		break // a caller may stop
-	}
-}
-
 // TestSegmentList_Missing leaves out each segment that another one follows.
 func TestSegmentList_Missing(t *testing.T) {
 	ctx := context.Background()
@@ -156,32 +130,6 @@ func TestSegmentList_ListLacksOne(t *testing.T) {
 		got, err := walked(t, forgetful{b, list[i].Name()}, object.RootPosition)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("lists without %s:\n%s\n%v", list[i].Name(), strings.Join(got, "\n"), err)
-		}
-	}
-}
-
-func TestListEnd(t *testing.T) {
-	ctx := context.Background()
-	b := NewMem()
-	list, _ := theList()
-	putList(t, b, list)
-	a, log8 := logOf(1, 3), logOf(1, 8)
-	for _, c := range []struct {
-		extents []Extent
-		want    object.Position
-	}{
-		{nil, object.RootPosition},
-		{[]Extent{{Log: a, Length: 5000}}, object.Position{Log: a, Offset: 5000}},
-		{[]Extent{{Log: a, Length: 5350, Sealed: true}}, object.Position{Log: log8, Offset: 0}},
-		{[]Extent{{Log: a, Length: 5350, Sealed: true}, {Log: log8, Length: 4096, Sealed: true}}, object.AnchorOf(2)},
-	} {
-		if got, err := chain.ListEnd(ctx, b, remotetest.ExampleStore, c.extents); err != nil || got != c.want {
-			t.Errorf("behind %v the list goes on at %v, %v; want %v", c.extents, got, err, c.want)
-		}
-	}
-	for _, gone := range []Extent{{Log: a, Length: 5300, Sealed: true}, {Log: logOf(3, 2), Length: chain.SegmentGuess + 5000, Sealed: true}, {Log: 99, Length: 5000, Sealed: true}} {
-		if got, err := chain.ListEnd(ctx, b, remotetest.ExampleStore, []Extent{gone}); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("behind %v, which has no end, the list goes on at %v, %v", gone, got, err)
 		}
 	}
 }

@@ -313,54 +313,6 @@ func TestStore_DiskFull(t *testing.T) {
 	sameMap(t, "restored", restoredContents(t, b), model)
 }
 
-// TestStore_Pins pins the state of now and an earlier one.
-func TestStore_Pins(t *testing.T) {
-	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
-	s := openStore(t, "db", b, manual(fsys))
-	put(t, s, model, "a", 10)
-	p, err := s.Pin(t.Context(), "before", PinOptions{Owner: "ann"})
-	mustNil(t, err)
-	put(t, s, model, "b", 10)
-	pins, err := Pins(t.Context(), s.bucket)
-	mustNil(t, err)
-	if len(pins) != 1 || pins[0].Label != p.Label || pins[0].N != s.Status().Step {
-		t.Errorf("pins: %+v", pins)
-	}
-	mustNil(t, RemovePin(t.Context(), s.bucket, "before"))
-	if err := RemovePin(t.Context(), s.bucket, "before"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("RemovePin twice: %v", err)
-	}
-	mustNil(t, s.Close())
-	for name, err := range map[string]error{
-		"Pin":  func() error { _, err := s.Pin(t.Context(), "x", PinOptions{}); return err }(),
-		"Ship": s.Ship(t.Context()), "Publish": s.Publish(t.Context()), "Close": s.Close(),
-	} {
-		if !errors.Is(err, ErrClosed) {
-			t.Errorf("%s after Close: %v", name, err)
-		}
-	}
-}
-
-// TestStore_Takeover loses the power of a directory that has taken a store over, before its first step.
-func TestStore_TakeoverAndPowerCut(t *testing.T) {
-	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
-	s := openStore(t, "db", b, manual(fsys))
-	put(t, s, model, "a", 10)
-	mustNil(t, s.Ship(t.Context()))
-	other := vfs.NewMem()
-	_, err := Restore(t.Context(), b, "new", At{}, &RestoreOptions{FS: other})
-	mustNil(t, err)
-	second := openStore(t, "new", b, manual(other))
-	put(t, second, model, "b", 10)
-	for range 2 {
-		other = other.Crash(vfs.CrashConfig{})
-		second = openStore(t, "new", b, manual(other))
-		sameMap(t, "after a power cut", contents(t, second.DB()), model)
-	}
-	mustNil(t, second.Publish(t.Context()))
-	sameMap(t, "restored", restoredContents(t, b), model)
-}
-
 // TestStore_LargeRecords writes records that are longer than a segment, and many in one.
 func TestStore_LargeRecords(t *testing.T) {
 	fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"math/bits"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,26 +92,6 @@ func TestFaulty_Changes(t *testing.T) {
 	}
 }
 
-// TestFaulty_LateAnswersAreLost checks that the caller does not learn what the bucket has said to a
-// request whose answer is lost.
-func TestFaulty_LateAnswersAreLost(t *testing.T) {
-	f, mem := always(t, buckettest.DropAfter)
-	if err := remote.PutObject(t.Context(), f, "old", nil, true); !errors.Is(err, buckettest.ErrDropped) || errors.Is(err, remote.ErrExists) {
-		t.Errorf("Put of a name that is taken = %v, want only ErrDropped", err)
-	}
-	// A duplicate of a Put without absent lands after the object was replaced: old bytes come back.
-	f = buckettest.NewFaulty(mem, 0, buckettest.At(buckettest.Put, 1, buckettest.Duplicate))
-	for _, data := range []string{"first", "second"} {
-		if err := remote.PutObject(t.Context(), f, "old", []byte(data), false); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f.Replay(t.Context())
-	if got, err := remote.ReadObject(t.Context(), mem, "old", 9); err != nil || string(got) != "first" {
-		t.Errorf("after the replay it is %q, %v", got, err)
-	}
-}
-
 // TestFaulty_Reads makes each fault with the calls that only read.
 func TestFaulty_Reads(t *testing.T) {
 	for _, fault := range allFaults {
@@ -160,26 +138,6 @@ func difference(a, b []byte) (n int) {
 	return n
 }
 
-// TestFaulty_Delay checks, by a clock of its own, that calls take longer, and that a context ends
-// the wait.
-func TestFaulty_Delay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f, mem := always(t, buckettest.Delay)
-		begin := time.Now()
-		if err := remote.PutObject(t.Context(), f, "new", nil, true); err != nil || time.Since(begin) != time.Second {
-			t.Errorf("Put = %v after %v", err, time.Since(begin))
-		}
-		if _, err := f.Stat(t.Context(), "new"); err != nil || time.Since(begin) != 2*time.Second {
-			t.Errorf("Stat = %v after %v", err, time.Since(begin))
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		if err := f.Delete(ctx, "new"); !errors.Is(err, context.DeadlineExceeded) || !there(t, mem, "new") {
-			t.Errorf("Delete = %v", err)
-		}
-	})
-}
-
 // TestFaulty_Hang checks that calls that hang end with their context, with its error, and what they have done.
 func TestFaulty_Hang(t *testing.T) {
 	for _, fault := range []buckettest.Fault{buckettest.HangBefore, buckettest.HangBody, buckettest.HangAfter} {
@@ -215,52 +173,6 @@ func TestFaulty_Hang(t *testing.T) {
 	}
 }
 
-// answered is All without the faults that hang, which need deadlines.
-func answered(part float64) buckettest.Rates {
-	rates := buckettest.All(part)
-	for _, hangs := range []buckettest.Fault{buckettest.HangBefore, buckettest.HangBody, buckettest.HangAfter} {
-		delete(rates, hangs)
-	}
-	for f := range rates {
-		rates[f] = part / float64(len(rates))
-	}
-	return rates
-}
-
-// TestBySeed checks that seeds repeat, that they differ, and that faults are as frequent as asked.
-func TestBySeed(t *testing.T) {
-	draw := func(seed uint64, rates buckettest.Rates) (faults []buckettest.Fault) {
-		decide := buckettest.BySeed(seed, rates)
-		for n := range int64(20000) {
-			faults = append(faults, decide(buckettest.Op{N: n + 1}))
-		}
-		return faults
-	}
-	rates := answered(0.4)
-	if !slices.Equal(draw(7, rates), draw(7, rates)) {
-		t.Error("a seed does not repeat")
-	}
-	if slices.Equal(draw(7, rates), draw(8, rates)) {
-		t.Error("two seeds are alike")
-	}
-	counts := map[buckettest.Fault]int{}
-	for _, f := range draw(9, rates) {
-		counts[f]++
-	}
-	for _, f := range allFaults {
-		want := 1000 // 20,000 draws, eight faults with 0.05 each
-		if f == buckettest.None {
-			want = 12000
-		}
-		if n := counts[f]; n < want*8/10 || n > want*12/10 {
-			t.Errorf("%v: %d times in 20,000, want about %d", f, n, want)
-		}
-	}
-	if got := draw(1, buckettest.Rates{buckettest.Late: 1}); slices.ContainsFunc(got, func(f buckettest.Fault) bool { return f != buckettest.Late }) {
-		t.Error("a fault with the rate 1 does not always happen")
-	}
-}
-
 // TestAt checks that one call of one method has the fault.
 func TestAt(t *testing.T) {
 	f := buckettest.NewFaulty(remote.NewMem(), 0, buckettest.At(buckettest.Delete, 2, buckettest.DropBefore))
@@ -274,58 +186,5 @@ func TestAt(t *testing.T) {
 	}
 	if n, m := f.Count(buckettest.Delete), f.Count(buckettest.Put); n != 4 || m != 0 {
 		t.Errorf("%d deletes and %d puts are counted, want 4 and 0", n, m)
-	}
-}
-
-// TestFaulty_RetriesWin lets goroutines create the same objects through faults of all kinds. Each
-// tries again until it knows. By reading what is there, exactly one finds that it has won, and the
-// replay of late requests changes nothing.
-func TestFaulty_RetriesWin(t *testing.T) {
-	for seed := range uint64(20) {
-		mem := remote.NewMem()
-		f := buckettest.NewFaulty(mem, 0, buckettest.BySeed(seed, answered(0.5)))
-		const objects, goroutines = 10, 4
-		var won [objects][goroutines]bool
-		var wg sync.WaitGroup
-		for g := range goroutines {
-			wg.Go(func() {
-				for o := range objects {
-					won[o][g] = create(t, f, remote.StepName(uint64(o)), fmt.Sprintf("object %d of %d", o, g))
-				}
-			})
-		}
-		wg.Wait()
-		for late := range 2 {
-			for o := range objects {
-				got, err := remote.ReadObject(t.Context(), mem, remote.StepName(uint64(o)), 99)
-				if err != nil {
-					t.Fatalf("seed %d: %v", seed, err)
-				}
-				for g := range goroutines {
-					if is := string(got) == fmt.Sprintf("object %d of %d", o, g); is != won[o][g] {
-						t.Errorf("seed %d, replayed %d times: object %d is that of %d: %v, which believes %v", seed, late, o, g, is, won[o][g])
-					}
-				}
-			}
-			f.Replay(t.Context())
-		}
-	}
-}
-
-// create creates an object, whatever happens to the calls, and reports whether it is its own.
-func create(t *testing.T, b remote.Bucket, name, data string) bool {
-	for {
-		err := remote.PutObject(t.Context(), b, name, []byte(data), true)
-		if err == nil {
-			return true
-		}
-		if !errors.Is(err, remote.ErrExists) {
-			continue // lost, damaged or in conflict: nobody knows
-		}
-		for { // it may be ours all the same, from an earlier try
-			if got, err := remote.ReadObject(t.Context(), b, name, 99); err == nil {
-				return string(got) == data
-			}
-		}
 	}
 }

@@ -25,13 +25,6 @@ func TestDir_InMemory(t *testing.T) {
 	buckettest.Run(t, func(t *testing.T) remote.Bucket { return newDir(t, vfs.NewMem(), "bucket") })
 }
 
-// TestFaulty_WithoutFaults checks that nothing but the faults makes a difference.
-func TestFaulty_WithoutFaults(t *testing.T) {
-	buckettest.Run(t, func(t *testing.T) remote.Bucket {
-		return buckettest.NewFaulty(remote.NewMem(), 0, buckettest.BySeed(1, nil))
-	})
-}
-
 // TestDir_ManyProcesses uses one directory through several handles in turn, as several processes
 // would: they share nothing but the files.
 func TestDir_ManyProcesses(t *testing.T) {

@@ -1,7 +1,6 @@
 package s3_test
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"math/bits"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 )
 
 // A keeper is a server that keeps what it gets under the path, and what it has seen.
@@ -164,62 +162,4 @@ func difference(a, b string) (n int) {
 		n += bits.OnesCount8(a[i] ^ b[i])
 	}
 	return n
-}
-
-// TestProxy_Delay checks that a delayed request arrives all the same.
-func TestProxy_Delay(t *testing.T) {
-	p, s := startProxy(t, Delay)
-	p.Wait = 50 * time.Millisecond
-	begin := time.Now()
-	if status, _, err := ask(t, p, http.MethodPut, "/b/new", "x"); status != 200 || err != nil || time.Since(begin) < p.Wait {
-		t.Errorf("%d, %v after %v", status, err, time.Since(begin))
-	}
-	if got, _ := s.has("/b/new"); got != "x" {
-		t.Errorf("the server has %q", got)
-	}
-}
-
-// TestProxy_LateBodyIsItsOwn checks that a late request has the bytes of its time.
-func TestProxy_LateBodyIsItsOwn(t *testing.T) {
-	p, s := startProxy(t, Late)
-	for i := range 3 {
-		_, _, _ = ask(t, p, http.MethodPut, fmt.Sprint("/b/", i), string(bytes.Repeat([]byte{byte('a' + i)}, 1000*i)))
-	}
-	if n := p.Replay(t.Context()); n != 3 {
-		t.Fatalf("Replay = %d", n)
-	}
-	for i := range 3 {
-		if got, there := s.has(fmt.Sprint("/b/", i)); !there || got != strings.Repeat(string(rune('a'+i)), 1000*i) {
-			t.Errorf("%d: %.20q", i, got)
-		}
-	}
-}
-
-// TestProxy_BySeed checks that the same seed chooses the same faults, about as often as the rates say.
-func TestProxy_BySeed(t *testing.T) {
-	rates := evenly(0.5)
-	one, again, other := bySeed(1, rates), bySeed(1, rates), bySeed(2, rates)
-	counts, same := map[proxyFault]int{}, 0
-	const n = 20000
-	for i := range int64(n) {
-		f := one(proxyRequest{N: i})
-		counts[f]++
-		if f != again(proxyRequest{N: i, Method: "PUT"}) {
-			t.Fatalf("request %d has two faults with one seed", i)
-		}
-		if f == other(proxyRequest{N: i}) {
-			same++
-		}
-	}
-	if same > n/2 {
-		t.Errorf("two seeds choose the same for %d of %d requests", same, n)
-	}
-	for _, f := range allFaults() {
-		if want := n / 2 / len(allFaults()); counts[f] < want*8/10 || counts[f] > want*12/10 {
-			t.Errorf("%v happens %d times, want about %d", f, counts[f], want)
-		}
-	}
-	if proxyFault(99).String() != "Fault(99)" || FlipAnswer.String() != "FlipAnswer" {
-		t.Error("wrong names")
-	}
 }

@@ -59,17 +59,6 @@ func (b *twice) Put(ctx context.Context, name string, body io.ReaderAt, size int
 	}
 }
 
-// TestServer_Probe checks that a real server is fit for a store, and that nothing of the probe is left.
-func TestServer_Probe(t *testing.T) {
-	b := open(t, s3test.Start(t).Make(t, "probed"))
-	if err := remote.Probe(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	for info, err := range b.List(t.Context(), "", "") {
-		t.Errorf("%v is left, %v", info, err)
-	}
-}
-
 // TestServer_PrefixesAreApart checks that two stores of one bucket do not see each other, even if the name
 // of one begins with that of the other.
 func TestServer_PrefixesAreApart(t *testing.T) {
@@ -162,20 +151,4 @@ func TestServer_GoneBucket(t *testing.T) {
 		err = e
 	}
 	refused("List", err)
-}
-
-// TestServer_OthersObjects checks that objects that shale has not written are left alone.
-func TestServer_OthersObjects(t *testing.T) {
-	c := s3test.Start(t).Make(t, "others")
-	putRaw(t, c, "Readme.TXT", "not an object of ours")
-	putRaw(t, c, "m/plain", "without a checksum in its metadata")
-	b := open(t, c)
-	for info, err := range b.List(t.Context(), "", "m/plain") {
-		t.Errorf("%v, %v", info, err)
-	}
-	// The server keeps a checksum of it or not; nobody may get a wrong one.
-	info, err := b.Stat(t.Context(), "m/plain")
-	if want := remote.Checksum([]byte("without a checksum in its metadata")); err == nil && info.CRC32C != want || err != nil && !strings.Contains(err.Error(), "no crc32c") {
-		t.Errorf("%+v, %v", info, err)
-	}
 }

@@ -156,14 +156,6 @@ func TestDir_SweepsOldLeftovers(t *testing.T) {
 	}
 }
 
-func TestDir_NotADirectory(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	mustNil(t, os.WriteFile(path, nil, 0o644))
-	if _, err := NewDir(nil, path); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("NewDir of a file: %v", err)
-	}
-}
-
 // TestDir_NoHardLinks says what a file system lacks.
 func TestDir_NoHardLinks(t *testing.T) {
 	fsys := faultfs.New(vfs.NewMem(), faultfs.FailFrom(1, syscall.EPERM, vfs.OpLink))

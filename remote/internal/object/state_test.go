@@ -62,23 +62,6 @@ func TestState_RoundTrip(t *testing.T) {
 	checkSame(t, got, late)
 }
 
-func TestPin_RoundTrip(t *testing.T) {
-	forever := examplePin()
-	forever.Owner, forever.Expires = "", time.Time{}
-	for _, p := range []*Pin{examplePin(), forever} {
-		b, err := p.Encode(nil)
-		mustNil(t, err)
-		got, err := DecodePin(p.Name(), p.StoreID, b)
-		mustNil(t, err)
-		if got.N != p.N || got.Epoch != p.Epoch || got.Writer != p.Writer {
-			t.Errorf("decoded %+v, want %+v", got, p)
-		}
-		if got.Label != p.Label || got.Owner != p.Owner || got.Expires != p.Expires {
-			t.Errorf("decoded %q %q %v, want %q %q %v", got.Label, got.Owner, got.Expires, p.Label, p.Owner, p.Expires)
-		}
-	}
-}
-
 func TestState_RefusesWhatCannotBe(t *testing.T) {
 	tryRefusals(t, exampleState, encodeState, refusals[State]{
 		"number 0":                func(s *State) { s.N, s.Floor = 0, 0 },

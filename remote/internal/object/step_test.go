@@ -3,7 +3,6 @@ package object
 import (
 	"encoding/binary"
 	"errors"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -11,33 +10,10 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/fields"
-	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 func encodeStep(s *Step) ([]byte, error) { return s.Encode(nil) }
-
-func TestStep_RoundTrip(t *testing.T) {
-	claim := exampleStep()
-	claim.Kind, claim.Edit, claim.Epoch = StepClaim, nil, MaxEpoch
-	for _, s := range []*Step{
-		exampleStep(),
-		claim,
-		{N: 1, Epoch: 1, Writer: 1, Written: time.UnixMilli(0).UTC()},
-		{StoreID: 1, N: MaxNum, Epoch: 2, Writer: 1, Written: remotetest.ExampleTime, Edit: &manifest.Edit{}, Floor: MaxNum, LastTableSeq: uint64(base.MaxSeq),
-			Extents: []Extent{{Log: 1, Length: LogHeader, Sealed: true}, {Log: 9, Length: 70000, LastSeq: 5, Sealed: true}, {Log: MaxNum, Length: MaxLog, LastSeq: 5}}},
-	} {
-		b, err := s.Encode(nil)
-		mustNil(t, err)
-		got, err := DecodeStep(s.Name(), s.StoreID, b)
-		if err != nil || !reflect.DeepEqual(got, s) {
-			t.Errorf("DecodeStep = %+v, %v; want %+v", got, err, s)
-		}
-	}
-	if first := uint64(MaxEpoch) << EpochShift; first > MaxNum || base.FileNum(first).String() == "" {
-		t.Errorf("the files of epoch %d begin at %d, above %d", uint64(MaxEpoch), first, uint64(MaxNum))
-	}
-}
 
 func TestStep_RefusesWhatCannotBe(t *testing.T) {
 	seq := uint64(base.MaxSeq) + 1

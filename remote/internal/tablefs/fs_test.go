@@ -145,38 +145,6 @@ func TestTableFS_OneFetch(t *testing.T) {
 	}
 }
 
-// TestTableFS_Sequential reads a table from front to back: after three pages it comes in pieces of 4 MiB, and
-// nothing of them goes to the cache.
-func TestTableFS_Sequential(t *testing.T) {
-	p := publishTables(t, 150_000, shale.Options{CompactionWorkers: -1, TableSize: 64 << 20})
-	files := p.files(nil, "")
-	db := p.reader(files, shale.Options{CacheSize: -1})
-	gets, _ := p.bucket.During(func() {
-		n := 0
-		for e, err := range db.Scan(shale.Range{}) {
-			mustNil(t, err)
-			if !bytes.Equal(e.Key, testKey(n)) {
-				t.Fatalf("entry %d is %q", n, e.Key)
-			}
-			n++
-		}
-		if n != 150_000 {
-			t.Errorf("%d entries", n)
-		}
-	})
-	size := 0
-	for f := range FilesOf(p.version) {
-		size += int(f.Size)
-	}
-	if most := neighbours*p.version.NumTables() + size/pieceSize + p.version.NumTables(); gets > most {
-		t.Errorf("a scan of %d bytes in %d tables made %d GETs, want at most %d", size, p.version.NumTables(), gets, most)
-	}
-	if len(files.live) != 0 {
-		t.Errorf("%d streams are left", len(files.live))
-	}
-	mustNil(t, db.Close())
-}
-
 // TestTableFS_Directions counts the GETs of a scan of one large table, forward and in reverse: few windows of the
 // iterator, and then long pieces.
 func TestTableFS_Directions(t *testing.T) {

@@ -86,22 +86,6 @@ func TestPageCache_Model(t *testing.T) {
 	})
 }
 
-// TestPageCache_Clock keeps the page that is read again and again while others come and go.
-func TestPageCache_Clock(t *testing.T) {
-	eachCache(t, 4, func(t *testing.T, c *pageCache) {
-		kept := idOfPage(1, 0)
-		c.write(kept, testPage(kept), 0)
-		b := make([]byte, 10)
-		for i := range 100 {
-			if !c.read(kept, b, 0) {
-				t.Fatalf("the page is gone after %d others", i)
-			}
-			id := idOfPage(2, uint32(i))
-			c.write(id, testPage(id), 0)
-		}
-	})
-}
-
 // TestPageCache_EveryByte flips each byte of a short page in its file: the damage is a miss, and what is fetched then is
 // there again.
 func TestPageCache_EveryByte(t *testing.T) {

@@ -115,26 +115,6 @@ func TestTails_EveryByte(t *testing.T) {
 	}
 }
 
-// TestTails_FlipOnTheWay changes a bit of the first GET: the tail is fetched again. If all GETs are bad, the
-// error names the object.
-func TestTails_FlipOnTheWay(t *testing.T) {
-	p := publishTables(t, 3000, shale.Options{CompactionWorkers: -1})
-	f := slices.Collect(FilesOf(p.version))[0]
-	for _, bad := range []int{1, 100} {
-		n := 0
-		p.bucket.OnAnswer = func(_ string, b []byte, _ int64) {
-			if n++; n <= bad {
-				b[len(b)-50] ^= 4
-			}
-		}
-		_, err := newTailCache(nil, "", p.storeID, p.get).get(t.Context(), f)
-		var c *shale.CorruptionError
-		if bad == 1 && err != nil || bad > 1 && (!errors.As(err, &c) || c.File != f.Name()) {
-			t.Errorf("%d bad GETs: %v", bad, err)
-		}
-	}
-}
-
 // TestTails_DiskFull can't write the local tail: it is in memory then.
 func TestTails_DiskFull(t *testing.T) {
 	p := publishTables(t, 3000, shale.Options{CompactionWorkers: -1})
