@@ -120,17 +120,22 @@ func TestPublish_OwnAttempt(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	own := beginChain(t, b)
-	lost := &remotetest.Failing{Bucket: b, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}}
+	lost, errLost := newHooked(b), errors.New("the answer is lost")
+	lost.hook(nil, func(call, _ string) error {
+		if call == "put" {
+			return errLost
+		}
+		return nil
+	})
 	first := addTable(2)
-	if err := own.Publish(ctx, lost, first, noNote); !errors.Is(err, remotetest.ErrPasses) || own.N() != 1 {
+	if err := own.Publish(ctx, lost, first, noNote); !errors.Is(err, errLost) || own.N() != 1 {
 		t.Fatalf("the answer was lost: %v, step %d", err, own.N())
 	}
 	again := *first
 	if err := own.Publish(ctx, b, &again, noNote); err != nil || own.N() != 2 {
 		t.Fatalf("the same step again: %v, step %d", err, own.N())
 	}
-	lost.Plan = []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}
-	if err := own.Publish(ctx, lost, addTable(3), noNote); !errors.Is(err, remotetest.ErrPasses) {
+	if err := own.Publish(ctx, lost, addTable(3), noNote); !errors.Is(err, errLost) {
 		t.Fatal(err)
 	}
 	both := addTable(3)

@@ -7,14 +7,84 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/bucket"
-	"github.com/shaledb/shale/remote/internal/remotetest"
 )
+
+var errPasses = errors.New("503 busy")
+
+// A failing bucket fails calls before or after they take effect: plan has an entry for each call, in
+// order, and the calls behind them succeed.
+type failing struct {
+	bucket.Bucket
+	Plan  []failure
+	Calls int
+}
+
+type failure struct {
+	Err   error
+	After bool // the call takes effect, only its answer is lost
+}
+
+// try makes a call as the plan says.
+func (f *failing) try(call func() error) error {
+	f.Calls++
+	if len(f.Plan) == 0 {
+		return call()
+	}
+	now := f.Plan[0]
+	f.Plan = f.Plan[1:]
+	if now.After {
+		_ = call() // its answer is lost
+	}
+	if now.Err == nil {
+		return call()
+	}
+	return now.Err
+}
+
+func (f *failing) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
+	return f.try(func() error { return f.Bucket.Put(ctx, name, body, size, crc32c, absent) })
+}
+
+func (f *failing) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
+	err = f.try(func() error { n, err = f.Bucket.ReadAt(ctx, name, p, off); return err })
+	return n, err
+}
+
+func (f *failing) Stat(ctx context.Context, name string) (info bucket.Info, err error) {
+	err = f.try(func() error { info, err = f.Bucket.Stat(ctx, name); return err })
+	return info, err
+}
+
+func (f *failing) Delete(ctx context.Context, name string) error {
+	return f.try(func() error { return f.Bucket.Delete(ctx, name) })
+}
+
+// List passes as many objects as the next entries of the plan without an error.
+func (f *failing) List(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
+	return func(yield func(bucket.Info, error) bool) {
+		f.Calls++
+		for info, err := range f.Bucket.List(ctx, prefix, after) {
+			if len(f.Plan) > 0 {
+				now := f.Plan[0]
+				f.Plan = f.Plan[1:]
+				if now.Err != nil {
+					yield(bucket.Info{}, now.Err)
+					return
+				}
+			}
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
 
 // impatient returns a bucket whose waits take no time. They are noted.
 func impatient(b bucket.Bucket) (r *Retry, waits *[]time.Duration) {
@@ -30,17 +100,17 @@ func impatient(b bucket.Bucket) (r *Retry, waits *[]time.Duration) {
 	return r, waits
 }
 
-func times(n int, f remotetest.Failure) []remotetest.Failure {
-	return slices.Repeat([]remotetest.Failure{f}, n)
+func times(n int, f failure) []failure {
+	return slices.Repeat([]failure{f}, n)
 }
 
 // TestRetry_Waits checks how long a call waits between its attempts, and when it gives up.
 func TestRetry_Waits(t *testing.T) {
 	ctx := context.Background()
-	f := &remotetest.Failing{Bucket: NewMem(), Plan: times(1000, remotetest.Failure{Err: remotetest.ErrPasses})}
+	f := &failing{Bucket: NewMem(), Plan: times(1000, failure{Err: errPasses})}
 	r, waits := impatient(f)
 	err := r.Delete(ctx, "m/1")
-	if !errors.Is(err, remotetest.ErrPasses) || !strings.Contains(err.Error(), "attempt 12") {
+	if !errors.Is(err, errPasses) || !strings.Contains(err.Error(), "attempt 12") {
 		t.Errorf("a bucket that is away: %v", err)
 	}
 	ms := time.Millisecond
@@ -62,13 +132,13 @@ func (e permanentError) Permanent() bool { return e.permanent }
 func TestRetry_WhatCannotPass(t *testing.T) {
 	ctx := context.Background()
 	for _, err := range []error{bucket.ErrExists, fs.ErrNotExist, context.Canceled, permanentError{true}} {
-		f := &remotetest.Failing{Bucket: NewMem(), Plan: times(5, remotetest.Failure{Err: fmt.Errorf("put: %w", err)})}
+		f := &failing{Bucket: NewMem(), Plan: times(5, failure{Err: fmt.Errorf("put: %w", err)})}
 		r, waits := impatient(f)
 		if got := bucket.PutObject(ctx, r, "m/1", nil, true); !errors.Is(got, err) || f.Calls != 1 || len(*waits) > 0 {
 			t.Errorf("%v: %v after %d calls and waits %v", err, got, f.Calls, *waits)
 		}
 	}
-	f := &remotetest.Failing{Bucket: NewMem(), Plan: times(5, remotetest.Failure{Err: permanentError{false}})}
+	f := &failing{Bucket: NewMem(), Plan: times(5, failure{Err: permanentError{false}})}
 	r, _ := impatient(f)
 	if err := bucket.PutObject(ctx, r, "m/1", nil, true); err != nil || f.Calls != 6 {
 		t.Errorf("an error that says that it passes: %v after %d calls", err, f.Calls)
@@ -84,12 +154,12 @@ func TestRetry_WhatCannotPass(t *testing.T) {
 // TestRetry_Checksum checks that a body that arrives changed is sent again, but not for long.
 func TestRetry_Checksum(t *testing.T) {
 	ctx := context.Background()
-	f := &remotetest.Failing{Bucket: NewMem(), Plan: times(2, remotetest.Failure{Err: bucket.ErrChecksum})}
+	f := &failing{Bucket: NewMem(), Plan: times(2, failure{Err: bucket.ErrChecksum})}
 	r, _ := impatient(f)
 	if err := bucket.PutObject(ctx, r, "m/1", []byte("x"), true); err != nil || f.Calls != 3 {
 		t.Errorf("two bodies were changed on the way: %v after %d calls", err, f.Calls)
 	}
-	f = &remotetest.Failing{Bucket: NewMem()}
+	f = &failing{Bucket: NewMem()}
 	r, _ = impatient(f)
 	if err := r.Put(ctx, "m/2", bytes.NewReader([]byte("x")), 1, 7, true); !errors.Is(err, bucket.ErrChecksum) || f.Calls != 3 {
 		t.Errorf("a checksum that is wrong: %v after %d calls", err, f.Calls)
@@ -103,7 +173,7 @@ func TestRetry_LostAnswer(t *testing.T) {
 	other := slices.Clone(long)
 	other[len(other)-1]++
 	for _, data := range [][]byte{nil, []byte("ours"), long} {
-		f := &remotetest.Failing{Bucket: NewMem(), Plan: times(2, remotetest.Failure{Err: remotetest.ErrPasses, After: true})}
+		f := &failing{Bucket: NewMem(), Plan: times(2, failure{Err: errPasses, After: true})}
 		r, _ := impatient(f)
 		if err := bucket.PutObject(ctx, r, "m/1", data, true); err != nil {
 			t.Errorf("%d bytes, the answer was lost: %v", len(data), err)
@@ -115,7 +185,7 @@ func TestRetry_LostAnswer(t *testing.T) {
 	for _, theirs := range [][]byte{nil, []byte("their"), []byte("them"), other} {
 		mem := NewMem()
 		mustNil(t, bucket.PutObject(ctx, mem, "m/1", theirs, true))
-		r, _ := impatient(&remotetest.Failing{Bucket: mem, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses}}})
+		r, _ := impatient(&failing{Bucket: mem, Plan: []failure{{Err: errPasses}}})
 		ours := []byte("ours")
 		if len(theirs) > 100 {
 			ours = long
@@ -124,7 +194,7 @@ func TestRetry_LostAnswer(t *testing.T) {
 			t.Errorf("%d bytes of somebody else are there: %v", len(theirs), err)
 		}
 		// The bytes of the other one can't be read for a while.
-		r, _ = impatient(&remotetest.Failing{Bucket: mem, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses}, {}, {Err: remotetest.ErrPasses}}})
+		r, _ = impatient(&failing{Bucket: mem, Plan: []failure{{Err: errPasses}, {}, {Err: errPasses}}})
 		if err := bucket.PutObject(ctx, r, "m/1", ours, true); !errors.Is(err, bucket.ErrExists) {
 			t.Errorf("%d bytes of somebody else are there: %v", len(theirs), err)
 		}
@@ -152,7 +222,7 @@ func TestRetry_LostAnswerThenFlips(t *testing.T) {
 	ctx := context.Background()
 	for _, data := range [][]byte{[]byte("ours"), bytes.Repeat([]byte("0123456789abcdef"), 200_000)} {
 		for flips := range checksumTries + 1 {
-			r, _ := impatient(&remotetest.Failing{Bucket: &flipper{NewMem(), flips}, Plan: []remotetest.Failure{{Err: remotetest.ErrPasses, After: true}}})
+			r, _ := impatient(&failing{Bucket: &flipper{NewMem(), flips}, Plan: []failure{{Err: errPasses, After: true}}})
 			err := bucket.PutObject(ctx, r, "m/1", data, true)
 			// Of a large object each try flips one part until the flips are used up.
 			if unknown := flips == checksumTries && len(data) < 100; unknown && (!errors.Is(err, bucket.ErrChecksum) || errors.Is(err, bucket.ErrExists)) || !unknown && err != nil {
@@ -171,8 +241,8 @@ func TestRetry_ListGoesOn(t *testing.T) {
 		want = append(want, fmt.Sprintf("m/%016x", n+1))
 		mustNil(t, bucket.PutObject(ctx, mem, want[n], nil, true))
 	}
-	broken := remotetest.Failure{Err: remotetest.ErrPasses}
-	f := &remotetest.Failing{Bucket: mem, Plan: []remotetest.Failure{broken, {}, {}, broken, broken, {}, broken}}
+	broken := failure{Err: errPasses}
+	f := &failing{Bucket: mem, Plan: []failure{broken, {}, {}, broken, broken, {}, broken}}
 	r, waits := impatient(f)
 	var got []string
 	for info, err := range r.List(ctx, "m/", "") {
@@ -186,7 +256,7 @@ func TestRetry_ListGoesOn(t *testing.T) {
 	last := error(nil)
 	for _, last = range r.List(ctx, "m/", "") {
 	}
-	if !errors.Is(last, remotetest.ErrPasses) {
+	if !errors.Is(last, errPasses) {
 		t.Errorf("the list of a bucket that is away ends with %v", last)
 	}
 }
@@ -216,12 +286,12 @@ func TestRetry_ListTwice(t *testing.T) {
 // TestRetry_ContextEnds checks that a wait ends with the context, and that the error says both why.
 func TestRetry_ContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := Retrying(&remotetest.Failing{Bucket: NewMem(), Plan: times(1000, remotetest.Failure{Err: remotetest.ErrPasses})})
+	r := Retrying(&failing{Bucket: NewMem(), Plan: times(1000, failure{Err: errPasses})})
 	r.first, r.most = time.Hour, time.Hour
 	r.Patience = 1000 * time.Hour
 	time.AfterFunc(time.Millisecond, cancel)
 	_, err := r.Stat(ctx, "m/1")
-	if !errors.Is(err, context.Canceled) || !errors.Is(err, remotetest.ErrPasses) {
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, errPasses) {
 		t.Errorf("a wait is cancelled: %v", err)
 	}
 	if _, err := r.Stat(ctx, "m/1"); !errors.Is(err, context.Canceled) {

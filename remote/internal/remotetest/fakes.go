@@ -3,7 +3,6 @@ package remotetest
 
 import (
 	"context"
-	"errors"
 	"io"
 	"iter"
 	"slices"
@@ -11,76 +10,6 @@ import (
 
 	"github.com/shaledb/shale/remote/internal/bucket"
 )
-
-var ErrPasses = errors.New("503 busy")
-
-// A Failing bucket fails calls before or after they take effect: plan has an entry for each call, in
-// order, and the calls behind them succeed.
-type Failing struct {
-	bucket.Bucket
-	Plan  []Failure
-	Calls int
-}
-
-type Failure struct {
-	Err   error
-	After bool // the call takes effect, only its answer is lost
-}
-
-// try makes a call as the plan says.
-func (f *Failing) try(call func() error) error {
-	f.Calls++
-	if len(f.Plan) == 0 {
-		return call()
-	}
-	now := f.Plan[0]
-	f.Plan = f.Plan[1:]
-	if now.After {
-		_ = call() // its answer is lost
-	}
-	if now.Err == nil {
-		return call()
-	}
-	return now.Err
-}
-
-func (f *Failing) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	return f.try(func() error { return f.Bucket.Put(ctx, name, body, size, crc32c, absent) })
-}
-
-func (f *Failing) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
-	err = f.try(func() error { n, err = f.Bucket.ReadAt(ctx, name, p, off); return err })
-	return n, err
-}
-
-func (f *Failing) Stat(ctx context.Context, name string) (info bucket.Info, err error) {
-	err = f.try(func() error { info, err = f.Bucket.Stat(ctx, name); return err })
-	return info, err
-}
-
-func (f *Failing) Delete(ctx context.Context, name string) error {
-	return f.try(func() error { return f.Bucket.Delete(ctx, name) })
-}
-
-// List passes as many objects as the next entries of the plan without an error.
-func (f *Failing) List(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
-	return func(yield func(bucket.Info, error) bool) {
-		f.Calls++
-		for info, err := range f.Bucket.List(ctx, prefix, after) {
-			if len(f.Plan) > 0 {
-				now := f.Plan[0]
-				f.Plan = f.Plan[1:]
-				if now.Err != nil {
-					yield(bucket.Info{}, now.Err)
-					return
-				}
-			}
-			if !yield(info, err) {
-				return
-			}
-		}
-	}
-}
 
 // A Broken bucket does something else than the bucket below it, where a function is set.
 type Broken struct {
