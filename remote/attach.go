@@ -57,7 +57,7 @@ func (s *Store) state() (*manifest.State, error) {
 	return h.State(), nil
 }
 
-// look takes in how far the log of an attached store is. A store that Open has opened says so in the gate.
+// look tells the ledger how far the log of an attached store is. A store that Open has opened does it in the gate.
 func (s *Store) look() {
 	if s.attached {
 		s.ledger.wrote(shale.ShippingOf(s.db).Position())

@@ -24,7 +24,7 @@ type collector struct {
 
 	// Protected by publish.mu.
 	looked time.Time       // when a collection was last thought of, by this process or an earlier one
-	listed bool            // states that earlier writers have written were looked for
+	listed bool            // a collection has looked for states that earlier writers have written
 	states []writtenState  // above the floor, by this writer, in the order of their numbers; the first one may be by an earlier one
 	floor  uint64          // the number of the newest step that only says what the floor is
 	fences map[string]bool // segments that are known to be fences
@@ -93,7 +93,7 @@ func (s *Store) collectLoop(ctx context.Context, first time.Duration) {
 	}
 }
 
-// collect raises the floor as far as it can, and deletes what is needed no more. Without always it does that only if it is
+// collect raises the floor as far as it can, and deletes the objects that nobody needs. Without always it does that only if it is
 // time, and there may be something to collect.
 func (s *Store) collect(ctx context.Context, always bool) (Collected, error) {
 	p := &s.publish
@@ -285,7 +285,7 @@ func (s *Store) superseded(ctx context.Context, err error) error {
 	}
 }
 
-// tellNewest tells all who wait for it which step is the newest one. Requires: publish.mu.
+// tellNewest passes the number of the newest step to the ledger and the status, and so to waiting writers. Requires: publish.mu.
 func (s *Store) tellNewest() {
 	now := s.publish.chain.Step
 	s.publishedSeq.Store(now.LastTableSeq)
@@ -300,7 +300,7 @@ func (s *Store) notedStep() uint64 {
 	return s.notes.Step
 }
 
-// publishFloor publishes a step that says nothing but the floor. Its errors are those of chain.publish. Requires: publish.mu.
+// publishFloor publishes a step that raises the floor and changes nothing else. It returns the errors of Chain.Publish. Requires: publish.mu.
 func (s *Store) publishFloor(ctx context.Context, floor uint64) error {
 	p := &s.publish
 	step := &Step{Written: time.Now(), Kind: StepPublish, Floor: floor, LastTableSeq: p.chain.Step.LastTableSeq}

@@ -100,7 +100,7 @@ func (f *follower) restart() {
 	}
 }
 
-// poll takes in what has come to the bucket. It makes two GETs if that is nothing. changed says that the
+// poll applies the steps and segments that are new in the bucket. It makes two GETs if there are none. changed says that the
 // handle must advance.
 func (f *follower) poll(ctx context.Context) (changed bool, err error) {
 	var damaged error
@@ -144,14 +144,14 @@ func (f *follower) reload(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// takeStep makes the newest state that of the directory.
+// takeStep makes the directory show the newest state.
 func (f *follower) takeStep(ctx context.Context) error {
 	state := f.chain.State
 	if err := f.files.Learn(ctx, state.Tables.Version); err != nil {
 		return err
 	}
 	if len(state.Extents) > 0 && f.at.Log < state.Extents[0].Log {
-		// The segments in between may be gone, and nobody needs them: tables have what is in them.
+		// The segments in between may be gone, and nobody needs them: their writes are in tables.
 		f.restart()
 	}
 	if err := f.readAhead(ctx); err != nil && (f.pinned || !object.IsDamage(err)) {
@@ -290,14 +290,14 @@ func (f *follower) hold(s *Segment) {
 	f.held = append(f.held, &heldSegment{s.Log, s.Offset, s.Body, s.Kind != SegmentData, s.LastSeq, s.Written})
 }
 
-// admit writes what is held to the logs, up to the first gap. The manifest then says that the tables have every
+// admit writes the held segments to the logs, up to the first gap. The manifest then says that the tables have every
 // ingestion up to the last sequence number, which the handle needs for their marks.
 func (f *follower) admit() error {
 	err := f.admitHeld()
 	return errors.Join(err, f.manifest.note(f.last))
 }
 
-// admitHeld writes what is held to the logs, up to the first gap.
+// admitHeld writes the held segments to the logs, up to the first gap.
 func (f *follower) admitHeld() error {
 	for len(f.held) > 0 {
 		h := f.held[0]

@@ -57,7 +57,7 @@ func (s *Store) awaitShipping() error {
 	}
 }
 
-// gateStrict returns when the bucket has all up to pos, and what was ingested up to there.
+// gateStrict returns when the bucket has all writes up to pos, and the tables of ingestions up to there.
 func (s *Store) gateStrict(pos shale.LogPosition) error {
 	retry := backoff{}
 	for {
@@ -77,7 +77,7 @@ func (s *Store) gateStrict(pos shale.LogPosition) error {
 	}
 }
 
-// shipStrict ships up to pos, and publishes if segments are not enough for what is before that.
+// shipStrict ships up to pos. It publishes too if a write before pos is in no segment.
 func (s *Store) shipStrict(ctx context.Context, pos shale.LogPosition) error {
 	if err := s.ship.mu.take(ctx); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (l *ledger) letGo(n int64) {
 	l.bytes = max(0, l.bytes-n)
 }
 
-// cut says that the shipper begins to look at the log: all writes up to now are in what it sees.
+// cut says that the shipper begins to look at the log, and sees all writes up to now.
 func (l *ledger) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -54,7 +54,7 @@ func (s *Store) letGoUnopened() error {
 	return s.letGoLocked(func(state *manifest.State) error {
 		n, err := localdir.ReadRecord(s.fs, s.dir)
 		live := object.Position{Log: uint64(state.MinLog)}
-		// A directory that does not go on in its bucket has no use for what is noted there; nor does one that takes a store over
+		// A directory that does not go on in its bucket has no use for its notes; nor does one that takes a store over
 		// look for its logs.
 		if err != nil || n == nil || n.Fenced || n.Restored || !n.Shipped.Before(live) {
 			return err

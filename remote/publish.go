@@ -161,7 +161,7 @@ func (s *Store) holdOnce(ctx context.Context) (h heldState, err error) {
 	return h, err
 }
 
-// A transfer says what was uploaded for a step.
+// A transfer counts the files that were uploaded for a step.
 type transfer struct {
 	objects int
 	bytes   int64
@@ -220,7 +220,7 @@ func neededExtents(extents []Extent, min base.FileNum) []Extent {
 	return extents
 }
 
-// diff returns the edit that leads from the tables of one version to those of another.
+// diff returns the edit that turns the tables of one version into the tables of another.
 func diff(from, to *manifest.Version) *manifest.Edit {
 	type position struct {
 		level int

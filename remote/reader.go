@@ -197,7 +197,7 @@ func (r *Reader) open(ctx context.Context) error {
 	return r.openHandle()
 }
 
-// firstState returns the state to begin with: that of the pin, or the newest.
+// firstState returns the state to begin with: the pin's, or else the newest.
 func (r *Reader) firstState(ctx context.Context) (*chain.Chain, error) {
 	if r.opts.Pin != "" {
 		p, err := chain.FindPin(ctx, r.b, r.storeID, r.opts.Pin)
@@ -317,7 +317,7 @@ func (r *Reader) watchDamage(opts *shale.Options) {
 	}
 }
 
-// shown notes what the handle shows now. Requires: polling is held, or nobody else has the Reader.
+// shown notes the sequence number that the handle shows now. Requires: polling is held, or nobody else has the Reader.
 func (r *Reader) shown() error {
 	f := r.follow
 	if err := f.clean(); err != nil {
@@ -358,7 +358,7 @@ func (r *Reader) Close() error {
 // unpinWait is how long Close waits for a bucket that does not answer.
 const unpinWait = 2 * time.Second
 
-// release ends everything that was begun.
+// release stops the background work, and closes all that open has opened.
 func (r *Reader) release() error {
 	r.cancel()
 	r.work.Wait()

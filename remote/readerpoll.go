@@ -38,7 +38,7 @@ func (r *Reader) run() {
 	}
 }
 
-// renew moves the Reader's own pin to the state that is shown, and makes those of snapshots last longer.
+// renew moves the Reader's own pin to the state that is shown, and makes the pins of snapshots last longer.
 func (r *Reader) renew() error {
 	if r.session == nil {
 		return nil
@@ -87,7 +87,7 @@ func (r *Reader) lockPolls(ctx context.Context) error {
 	return shale.ErrClosed
 }
 
-// poll takes in what has come, and notes how it went. If ctx ends before that is known, there is nothing to note.
+// poll applies new steps and segments, and notes whether that succeeded. If ctx ends before that is known, it notes nothing.
 func (r *Reader) poll(ctx context.Context) error {
 	ctx, cancel := r.untilClose(ctx)
 	defer cancel()
@@ -107,7 +107,7 @@ func (r *Reader) poll(ctx context.Context) error {
 	return err
 }
 
-// take takes in what has come. Requires: polling is held.
+// take applies new steps and segments. Requires: polling is held.
 func (r *Reader) take(ctx context.Context) error {
 	changed, err := r.follow.poll(ctx)
 	r.advance = r.advance || changed

@@ -14,7 +14,7 @@ import (
 
 var _ shale.Reader = (*Reader)(nil)
 
-// An attempt is what was tried for one read, so that nothing is tried twice.
+// An attempt lists the places that one read has fetched again, so that none is fetched a third time.
 type attempt struct {
 	r     *Reader
 	tried []damagePlace

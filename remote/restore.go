@@ -316,7 +316,7 @@ func (r *restoration) whole(m restore.Moment) bool {
 	return true
 }
 
-// lost returns what is wrong with a table of a moment. nil: nothing is known.
+// lost returns why a table of a moment can't be used. nil: no reason is known.
 func (r *restoration) lost(m *restore.Moment, t *manifest.Table) error {
 	name := TableName(uint64(t.Num))
 	switch size, there := r.sizes[name]; {

@@ -129,7 +129,7 @@ func (r *restoration) arrive(n, total int64) {
 	}
 }
 
-// An arriving is a bucket that reports the bytes that are read.
+// An arriving bucket reports how many bytes are read from it.
 type arriving struct {
 	Bucket
 	read func(n int64)

@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/remote/internal/restore"
 )
 
-// lay writes the logs, as far as the target wants, and checks that the store is then what was asked for.
+// lay writes the logs up to the target, and checks that the store then is at the target.
 func (r *restoration) lay(ctx context.Context) error {
 	state := r.moment.State
 	tables := r.moment.TableSeq()
@@ -222,7 +222,7 @@ func (r *restoration) finish() error {
 		return err
 	}
 	if err := r.check(); err != nil {
-		// It must not be opened. If CURRENT stays, whoever opens the store finds the same damage.
+		// It must not be opened. If CURRENT stays, the next Open of the store finds the same damage.
 		return errors.Join(err, r.fs.Remove(r.path(base.CurrentName)), r.fs.SyncDir(r.dir))
 	}
 	if err := r.fs.Remove(r.path(restoringName)); err != nil {

@@ -224,7 +224,7 @@ func (s *Store) fenced(err error) error {
 	return err
 }
 
-// moved returns an error if the local store has lost its directory: what is there now may be another's.
+// moved returns an error if the local store has lost its directory: the files there now may be another store's.
 func (s *Store) moved() error {
 	if err := s.db.Err(); errors.Is(err, shale.ErrMoved) {
 		return local(err)
@@ -322,7 +322,7 @@ func (s *Store) reporting(ctx context.Context, what string) context.Context {
 	})
 }
 
-// failingLocked returns why the bucket does not do what it is asked, and why other work fails. Requires: mu.
+// failingLocked returns an error of requests to the bucket, and one of other work. nil: there is none. Requires: mu.
 func (s *Store) failingLocked() (bucket, other error) {
 	for _, err := range s.failing {
 		if isLocal(err) {
@@ -360,7 +360,7 @@ func waitFor(ctx context.Context, d time.Duration, now chan struct{}) bool {
 	return true
 }
 
-// A lock is a mutex for long work: whoever waits for it can give up.
+// A lock is a mutex for long work: a goroutine that waits for it can give up.
 type lock chan struct{}
 
 // take waits for the lock, or returns the error of ctx.

@@ -107,7 +107,7 @@ func (s *Store) put(ctx context.Context, u tablefs.File) (sent bool, err error) 
 const sameEnd = 4096
 
 // isThere reports whether an earlier process of this directory has put a file into the bucket. Files of this epoch were
-// made by this process, which knows what it has put.
+// made by this process, which remembers its uploads.
 //
 // The number alone does not say that the object is this file. A program that opened the store without its bucket may
 // have lost the file in a crash, and given its number out again, or this directory may be a copy of the one that was

@@ -313,7 +313,7 @@ func (v *verification) needLog(owner string, e Extent) {
 	v.listed[end] = true
 }
 
-// pinned checks the pins, and what they need.
+// pinned checks the pins, and the objects that they need.
 func (v *verification) pinned(ctx context.Context) error {
 	v.report.Pins = len(v.pins)
 	for _, name := range v.pins {

@@ -260,7 +260,7 @@ func (r *Retry) compare(ctx context.Context, name string, body io.ReaderAt, size
 }
 
 // readBack reads an object of size bytes. It reports whether these are those of body, and returns the
-// crc32c of what it has read. The error is that of compare.
+// crc32c of the bytes that it has read. It returns the errors of compare.
 func (r *Retry) readBack(ctx context.Context, name string, body io.ReaderAt, size int64, taken error) (same bool, sum uint32, err error) {
 	const part = 1 << 20
 	ours, theirs := make([]byte, min(part, size)), make([]byte, min(part, size))

@@ -170,7 +170,7 @@ func LoadChain(ctx context.Context, b bucket.Bucket, storeID, n uint64) (*Chain,
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrSnapshotGone) {
 			return nil, err
 		}
-		// What was listed is gone: the floor was raised meanwhile. Below the floor there will be nothing again.
+		// A listed object is gone: the floor was raised meanwhile. Nothing is ever made again below the floor.
 		if n == 0 {
 			continue
 		}
@@ -298,7 +298,7 @@ func (c *Chain) Apply(step *object.Step) error {
 }
 
 // Next reads the step behind c's newest one and applies it. It returns nil if there is none yet. If c is
-// below the floor, the error wraps ErrSnapshotGone, and the caller has to load the chain anew.
+// below the floor, the error wraps ErrSnapshotGone, and the caller has to load the chain again.
 func (c *Chain) Next(ctx context.Context, b bucket.Bucket) (*object.Step, error) {
 	n := c.N() + 1
 	step, err := ReadStep(ctx, b, c.StoreID, n)
@@ -319,7 +319,7 @@ func (c *Chain) Next(ctx context.Context, b bucket.Bucket) (*object.Step, error)
 }
 
 // ErrOtherStep is returned by publish if an earlier attempt of the same owner stands at the place of the step. The
-// chain goes up to that one now, and the caller publishes what is left.
+// chain goes up to that one now, and the caller publishes the rest.
 var ErrOtherStep = errors.New("remote: an earlier attempt to publish has succeeded")
 
 // Publish appends a step to the chain of an owner. The caller sets Written, Kind, Edit, Extents,

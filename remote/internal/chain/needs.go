@@ -85,7 +85,7 @@ func NeedsOf(step *object.Step) StepNeeds {
 	return needs
 }
 
-// keepNeeds notes what a step of this owner needs, and forgets the steps that the state at the floor stands for.
+// keepNeeds notes what a step of this owner needs, and forgets the steps up to the floor, whose state says it.
 func (c *Chain) keepNeeds(step *object.Step) {
 	if len(c.Needs) > 0 && c.Needs[0].N <= c.State.Floor {
 		c.Needs = slices.DeleteFunc(c.Needs, func(s StepNeeds) bool { return s.N <= c.State.Floor })

@@ -16,7 +16,7 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
-// PinOptions are those of remote.PinOptions, and what tests set.
+// PinOptions are remote.PinOptions, with two fields that tests set.
 type PinOptions struct {
 	Step  uint64
 	Owner string
@@ -102,7 +102,7 @@ func (c *Chain) CheckFloor(ctx context.Context, b bucket.Bucket) error {
 	return checkFloorOf(ctx, b, c.StoreID, c.N(), c.N())
 }
 
-// PutPin makes the object of a pin. absent is that of Bucket.Put.
+// PutPin makes the object of a pin. absent is the argument of Bucket.Put.
 func PutPin(ctx context.Context, b bucket.Bucket, p *object.Pin, absent bool) error {
 	src, err := p.Encode(nil)
 	if err != nil {
@@ -118,7 +118,7 @@ func keepPinIf(ctx context.Context, b bucket.Bucket, p *object.Pin, err error) e
 	}
 	withdrawErr := b.Delete(ctx, p.Name())
 	if buckets.Refused(withdrawErr) {
-		// Whoever may not delete makes it one that has expired. Collections would end with an error at one that lasts.
+		// Without the right to delete, the pin is replaced by one that has expired. Collections would fail at one that lasts.
 		expired := *p
 		expired.Expires = p.Written
 		withdrawErr = PutPin(ctx, b, &expired, false)
@@ -179,7 +179,7 @@ func ReadPin(ctx context.Context, b bucket.Bucket, storeID uint64, label string)
 	return object.DecodePin(name, storeID, src)
 }
 
-// FindPin returns the pin with a label or with a name. Of several with the same name it is that of the newest step.
+// FindPin returns the pin with a label or with a name. Of several with the same name it returns the one of the newest step.
 // If there is none, the error wraps fs.ErrNotExist.
 func FindPin(ctx context.Context, b bucket.Bucket, storeID uint64, name string) (*object.Pin, error) {
 	if err := object.CheckPin(name); err != nil {

@@ -59,7 +59,7 @@ func (l SegmentList) From(ctx context.Context, at object.Position) iter.Seq2[Lis
 				yield(Listed{}, err)
 				return
 			}
-			// A LIST may leave out what was made meanwhile, although it has what follows that.
+			// A LIST may leave out a segment that was made meanwhile, although it has later ones.
 			for at.Before(c.At) {
 				s, err := l.read(ctx, at, -1)
 				if !yield(s, err) || err != nil {
@@ -145,7 +145,7 @@ func (l SegmentList) fetch(ctx context.Context, at object.Position, size int64, 
 	}
 }
 
-// read reads the segment at a place. size is that of the object as a LIST states it, or negative if it is not known.
+// read reads the segment at a position. size is the size of the object in a LIST, or negative if it is not known.
 func (l SegmentList) read(ctx context.Context, at object.Position, size int64) (Listed, error) {
 	return Twice(func() (Listed, error) {
 		guess := SegmentGuess

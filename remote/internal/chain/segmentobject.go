@@ -120,7 +120,7 @@ func PutSegment(ctx context.Context, b bucket.Bucket, s *object.Segment) (*objec
 	return nil, fmt.Errorf("remote: segment %s has other bytes than the log of this directory: %w", s.Name(), ErrFenced)
 }
 
-// Twice calls read, and again if what it has read is damaged: the bytes may have changed on their way.
+// Twice calls read, and calls it once more if the result is damaged: bytes may have changed on their way.
 func Twice[T any](read func() (T, error)) (T, error) {
 	v, err := read()
 	if object.IsDamage(err) {

@@ -51,7 +51,7 @@ type Record struct {
 	// writes that the directory lacks because nobody can restore them.
 	Shipped object.Position
 	LastSeq uint64
-	// Epoch is that of Step.
+	// Epoch is the epoch of Step.
 	Epoch uint64
 	// Restored says that another directory has written Step: this one takes the store over.
 	Restored bool
@@ -120,7 +120,7 @@ func decodeNotes(src []byte) (*Record, error) {
 	return n, nil
 }
 
-// check returns what is impossible about n, or nil.
+// check returns an error if n can't be true.
 func (n *Record) check() error {
 	if n.Step > object.MaxNum || n.Before >= n.Step && n.Step > 0 || n.Shipped.Log > object.MaxNum || n.Shipped.Offset > object.MaxLog || n.Epoch > object.MaxEpoch {
 		return fmt.Errorf("step %d after %d, epoch %d, log %d at offset %d", n.Step, n.Before, n.Epoch, n.Shipped.Log, n.Shipped.Offset)

@@ -78,7 +78,7 @@ func (p *Pin) decodeField(tag uint64, d *fields.Decoder) (known bool) {
 	return true
 }
 
-// check returns what is impossible about p, or nil.
+// check returns an error if p can't be true.
 func (p *Pin) check() error {
 	err := errors.Join(CheckPin(p.Label), checkNum("step", p.N), checkTime(p.Written))
 	if p.Owner != "" {

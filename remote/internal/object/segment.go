@@ -132,7 +132,7 @@ func DecodeSegmentHeader(src []byte) (s *Segment, length int64, err error) {
 	return s, length, s.check(length)
 }
 
-// check returns what is impossible about s with a body of length bytes, or nil.
+// check returns an error if s can't be true with a body of length bytes.
 func (s *Segment) check(length int64) error {
 	if err := errors.Join(checkNum("log", s.Log), checkTime(s.Written), CheckSeq(s.LastSeq)); err != nil {
 		return err

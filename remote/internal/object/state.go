@@ -83,7 +83,7 @@ func (s *State) decodeField(tag uint64, d *fields.Decoder) (known bool) {
 	return true
 }
 
-// check returns what is impossible about s, or nil. The tables are checked where they are encoded
+// check returns an error if s can't be true. The tables are checked where they are encoded
 // and decoded.
 func (s *State) check() error {
 	err := errors.Join(checkNum("step", s.N), checkTime(s.Written), checkExtents(s.Extents))

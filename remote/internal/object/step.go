@@ -115,7 +115,7 @@ func (s *Step) decodeField(tag uint64, d *fields.Decoder) (known bool) {
 	return true
 }
 
-// check returns what is impossible about s, or nil. The edit is checked where it is encoded and
+// check returns an error if s can't be true. The edit is checked where it is encoded and
 // decoded.
 func (s *Step) check() error {
 	err := errors.Join(checkNum("step", s.N), checkTime(s.Written), checkExtents(s.Extents), CheckSeq(s.LastTableSeq))

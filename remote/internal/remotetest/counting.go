@@ -88,7 +88,7 @@ func (c *Counting) During(fn func()) (gets, largest int) {
 	return c.Gets["t/"] - before, c.largest
 }
 
-// Inject makes before what is asked before each GET.
+// Inject sets the function that is called before each GET, and whose error is the answer.
 func (c *Counting) Inject(before func(name string) error) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()

@@ -57,7 +57,7 @@ func OpenHistory(ctx context.Context, b bucket.Bucket) (*History, error) {
 	if h.Newest == 0 {
 		return nil, fmt.Errorf("remote: the bucket has store %016x, and no step yet: %w", h.StoreID, fs.ErrNotExist)
 	}
-	// Floors never sink. If newer steps can't be read, what is gone below the right floor is damage like any other.
+	// Floors never sink. If newer steps can't be read, objects that are gone below the right floor count as damage.
 	for n := h.Newest; n > 0 && n+StateEvery > h.Newest; n-- {
 		s, err := h.Step(ctx, n)
 		if err != nil {

@@ -196,7 +196,7 @@ func (l *LogBuilder) write(s *object.Segment) (int64, error) {
 	return res.Length, nil
 }
 
-// log returns what is known of the log that is being written. Requires: there is one.
+// log describes the log that is being written. Requires: there is one.
 func (l *LogBuilder) log() *manifest.LogInfo { return &l.Logs[len(l.Logs)-1] }
 
 // begin begins a log file with the segment that has its header. A file that is there is removed first,
@@ -212,7 +212,7 @@ func (l *LogBuilder) begin(s *object.Segment) error {
 	before, _, beforeSeq := LogNumbers(s.Body)
 	prev, prevSeq := base.FileNum(before), base.Seq(beforeSeq)
 	if len(l.Logs) > 0 && prev > 0 && s.Log>>object.EpochShift != uint64(l.log().Num)>>object.EpochShift && prevSeq < l.log().LastSeq {
-		// Whoever has taken over did not have all that was in the bucket.
+		// The writer that took the store over did not have all that was in the bucket.
 		l.End = ending{Kind: endAtRewind, from: uint64(prevSeq) + 1}
 		return errEnd
 	}
@@ -314,7 +314,7 @@ func (l *LogBuilder) cut(s *object.Segment) error {
 	return l.Finish()
 }
 
-// Damaged ends the logs before what is damaged or missing. It returns any other error.
+// Damaged ends the logs before a segment that is damaged or missing. It returns any other error.
 func (l *LogBuilder) Damaged(err error) error {
 	var damage *base.CorruptionError
 	if !errors.As(err, &damage) {

@@ -72,7 +72,7 @@ func (s *tableState) abort(f *flight, at int64, back bool) {
 }
 
 // copyTo copies what the flight has of p, which begins at off and of which lo to hi are missing. It returns
-// what is missing now. If the flight has bytes in the middle only, that is as before.
+// the part that is missing now. If the flight has bytes in the middle only, the missing part stays as it was.
 func (f *flight) copyTo(p []byte, off, lo, hi int64) (int64, int64) {
 	from, to := max(lo, f.from), min(hi, f.to)
 	switch {
@@ -114,7 +114,7 @@ func span(lo, hi, end int64) (from, to int64) {
 	return from, min(to, end)
 }
 
-// mostCached is the longest fetch that goes to the cache. Longer ones are for those who read much, once.
+// mostCached is the longest fetch that goes to the cache. A caller that fetches more reads it once.
 const mostCached = 4 * pageSize
 
 // fly makes the GET of a flight.
@@ -137,7 +137,7 @@ func (s *tableState) fill(off int64, b []byte) {
 	}
 }
 
-// land ends a flight. Those who wait for it go on.
+// land ends a flight, and wakes the readers that wait for it.
 func (s *tableState) land(f *flight, err error) {
 	f.err = err
 	s.mu.Lock()

@@ -212,7 +212,7 @@ func (b *Tables) isLost(o object.Name) bool {
 	return b.lost[b.known[o].fileID] != nil
 }
 
-// Damage returns what is wrong with one of the tables that the store does without, and which it is.
+// Damage returns one of the tables that the store does without, and why. If there is none, err is nil.
 func (b *Tables) Damage() (f File, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -244,7 +244,7 @@ func (b *Tables) find(o object.Name) (File, bool) {
 	return f, there
 }
 
-// open opens a table or a sidecar. name is that of the file, for the error.
+// open opens a table or a sidecar. name is the name of the file, for the error.
 func (b *Tables) open(name string, o object.Name) (vfs.File, error) {
 	f, there := b.find(o)
 	if !there {
@@ -286,7 +286,7 @@ func (b *Tables) release(s *tableState) {
 	}
 }
 
-// Forget drops what was fetched of a table, because it does not check. The next reads fetch it again.
+// Forget drops all that was fetched of a table, because its checksums are wrong. The next reads fetch it again.
 func (b *Tables) Forget(num uint64) {
 	f, there := b.find(object.Name{Kind: object.KindTable, Num: num})
 	if !there {
@@ -347,7 +347,7 @@ func (f *objectFile) ReadAt(p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// readPart fills the beginning of p: up to the tail, or what is in the tail.
+// readPart fills the beginning of p, either from the data blocks up to the tail, or from the tail.
 func (s *tableState) readPart(p []byte, off int64) (int, error) {
 	t, err := s.all.Tails.get(s.all.ctx, s.File)
 	if err != nil {
@@ -368,7 +368,7 @@ func (s *tableState) readPart(p []byte, off int64) (int, error) {
 	return len(p), s.readData(p, off)
 }
 
-// TryReadAt implements vfs.TryReader: what has to be fetched would wait.
+// TryReadAt implements vfs.TryReader. Bytes that are in no cache would have to be fetched, which is a wait.
 func (f *objectFile) TryReadAt(p []byte, off int64) error {
 	if off+int64(len(p)) > f.File.Size {
 		return io.ErrUnexpectedEOF
@@ -415,7 +415,7 @@ func (f *objectFile) WriteAt([]byte, int64) (int, error) { return 0, f.refuse() 
 func (f *objectFile) Truncate(int64) error               { return f.refuse() }
 func (f *objectFile) Preallocate(int64) error            { return f.refuse() }
 
-// Sync implements vfs.File. What is in the bucket is durable.
+// Sync implements vfs.File. Objects of a bucket are durable.
 func (f *objectFile) Sync() error { return nil }
 
 func (f *objectFile) refuse() error { return fmt.Errorf("remote: %s: %w", f.Name(), errReadOnlyObject) }

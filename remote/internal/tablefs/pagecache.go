@@ -239,7 +239,7 @@ func (c *pageCache) unpinLocked(s *slot) {
 	}
 }
 
-// forget drops all pages of a table: what was fetched of it is not what it should be.
+// forget drops all pages of a table, because bytes that were fetched of it are wrong.
 func (c *pageCache) forget(id fileID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Sequential reads are recognised by their misses: who has to fetch the fourth neighbour in a row is likely
+// Sequential reads are recognised by their misses: a reader that has to fetch the fourth neighbour in a row is likely
 // to need all that follows. From there on the table is fetched in long pieces, two of them ahead of the
 // reader, and not put into the cache, where they would replace pages that are asked often.
 const (

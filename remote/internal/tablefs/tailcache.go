@@ -51,7 +51,7 @@ func (t *tailCache) path(id fileID) string {
 	return filepath.Join(t.dir, filepath.FromSlash(id.Name()))
 }
 
-// get returns the tail of f: the one that is there, or else that of the local file, or else that of the
+// get returns the tail of f: from memory, or else from the local file, or else from the
 // bucket. One goroutine gets it, however many ask for it at the same time. After an error the next get tries again.
 func (t *tailCache) get(ctx context.Context, f File) (*tail, error) {
 	t.mu.Lock()
@@ -175,7 +175,7 @@ func (t *tailCache) write(f File, at int64, b []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// errBadTail says that the file of a tail is not what was written.
+// errBadTail says that the file of a tail has other bytes than were written to it.
 var errBadTail = errors.New("the local copy of the tail is damaged")
 
 // readAt fills p from an offset of the object, at or after the beginning of the tail. After errBadTail
@@ -288,7 +288,7 @@ type wanted struct {
 // errBefore is the error of a read of bytes that were not fetched.
 var errBefore = errors.New("not fetched")
 
-// ReadAt reads from what was fetched.
+// ReadAt reads from the bytes that were fetched.
 func (w *wanted) ReadAt(p []byte, off int64) (int, error) {
 	w.least = min(w.least, max(off, 0))
 	at := w.end - int64(len(w.b))
