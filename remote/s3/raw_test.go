@@ -1,7 +1,6 @@
 package s3_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/minio/minio-go/v7"
@@ -18,14 +17,6 @@ func raw(t *testing.T, c s3.Config) *minio.Client {
 		t.Fatal(err)
 	}
 	return client
-}
-
-// putRaw makes an object as another program would.
-func putRaw(t *testing.T, c s3.Config, key, data string) {
-	t.Helper()
-	if _, err := raw(t, c).PutObject(t.Context(), c.Bucket, key, strings.NewReader(data), int64(len(data)), minio.PutObjectOptions{SendContentMd5: true}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // removeBucket removes an empty bucket.
