@@ -165,7 +165,11 @@ func (p *Prepared) promised() int64 { return min(p.reserved, firstReserve) }
 // writeHeader writes the header and syncs the file. The reserved length is durable together
 // with it.
 func (p *Prepared) writeHeader(h Header, syncDir bool) error {
-	if err := writeAt(p.file, appendHeader(nil, h, p.promised()), 0); err != nil {
+	prealloc := p.promised()
+	if p.opts.Recycle != 0 {
+		prealloc = max(prealloc-1, 0) | 1 // odd: see appendHeader
+	}
+	if err := writeAt(p.file, appendHeader(nil, h, prealloc), 0); err != nil {
 		return err
 	}
 	if err := p.file.Sync(); err != nil {

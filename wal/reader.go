@@ -89,7 +89,6 @@ type reader struct {
 	buf    []byte           // payload of a record of several fragments
 	result Result
 	synced int64    // the largest offset up to which a record says that the log was durable
-	judged int      // number of calls of rot
 	rest   *remains // what is behind the last record; nil: not searched yet
 }
 

@@ -13,20 +13,17 @@ import (
 // was synced: behind the last record that does.
 //
 // A crash that cuts a write short leaves older bytes, in whole sectors or in whole words of
-// one. In a file that was new these are zeros. So a record is damaged, and not torn, if one
+// one. In a file that was new, as the header says, these are zeros. So a record is damaged, and not torn, if one
 // flipped bit explains why it does not check, if the rest of it checks, and if that bit is not
 // where older zeros may be. In a file that was another log before the older bytes may be
 // anything, those of a record that differs in one bit too, so nothing there is called damage.
 // docs/FORMAT.md has the rule, under "Rot at the end of a log".
 
-// maxJudged limits how often one Read calls rot, which reads the rest of the file.
-const maxJudged = 16
-
 // rot returns what is wrong with the record behind the last one that checks, if that record
 // was written whole and then one bit of it was flipped. It returns nil if a torn write may have
 // left these bytes.
 func (r *reader) rot() (cause, err error) {
-	if r.judged++; r.judged > maxJudged {
+	if r.prealloc&1 != 0 {
 		return nil, nil
 	}
 	s := &r.scan
@@ -52,9 +49,6 @@ func (r *reader) rot() (cause, err error) {
 		if f.kind != kindFirst && f.kind != kindMiddle {
 			break
 		}
-	}
-	if zeros, err := s.zerosFollow(); !zeros || cause == nil {
-		return nil, err
 	}
 	return cause, nil
 }
@@ -99,20 +93,6 @@ func (s *scanner) mend() (f fragment, wrong error) {
 		}
 	}
 	return f, wrong
-}
-
-// zerosFollow reports whether there are only zeros behind the fragments that follow, which need
-// not check. It moves the scanner.
-func (s *scanner) zerosFollow() (bool, error) {
-	for {
-		_, ok, err := s.next()
-		if err != nil {
-			return err == io.EOF, noEOF(err)
-		}
-		if !ok && !s.skipTagged() {
-			return s.onlyZeros()
-		}
-	}
 }
 
 // noEOF returns nil if err is the end of the file, else err.

@@ -281,6 +281,15 @@ func likeLogs(t testing.TB, seed uint64) (all []rotLog) {
 	all = append(all, writeRotLog(t, rotShape{
 		name: "a key over one that is a byte longer", prealloc: 128 << 10, older: []string{"\x01\x0duser00000910\x00\x00"}, records: []string{"\x01\x0cuser00000910\x00"},
 	}))
+	// The older log ends where the newer one does: only zeros follow.
+	for range 10 {
+		older := text(rng, 60)
+		newer := []byte(older)
+		newer[20+rng.IntN(35)] ^= 1 << rng.IntN(3)
+		all = append(all, writeRotLog(t, rotShape{
+			name: "a record over the last one of an older log, of which it differs in a bit", prealloc: 128 << 10, older: []string{older}, records: []string{string(newer)},
+		}))
+	}
 	for _, size := range []int{20, 100, 500, 1500, 5000} {
 		for _, shift := range []int{0, 1, 7} {
 			value := []byte(text(rng, size))

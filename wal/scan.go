@@ -111,39 +111,6 @@ func (s *scanner) search(off int64) (f fragment, found bool, err error) {
 	}
 }
 
-// skipTagged moves behind bytes that have the tag of a fragment of this log, by the length
-// that they state, although their checksum may be wrong. It returns false, and does not move,
-// if there are no such bytes at the current position.
-func (s *scanner) skipTagged() bool {
-	b := s.block[s.pos:]
-	if len(b) < fragmentSize {
-		return false
-	}
-	tag, n := binary.LittleEndian.Uint16(b[6:]), int(binary.LittleEndian.Uint16(b[4:]))
-	if tag&^kindMask != s.codec.mark || tag&kindMask == 0 || n > len(b)-fragmentSize {
-		return false
-	}
-	s.pos += fragmentSize + n
-	return true
-}
-
-// onlyZeros reports whether all bytes from the current position to the end of the file are
-// zeros.
-func (s *scanner) onlyZeros() (bool, error) {
-	for {
-		for _, b := range s.block[s.pos:] {
-			if b != 0 {
-				return false, nil
-			}
-		}
-		if err := s.seek(s.off + blockSize); err == io.EOF {
-			return true, nil
-		} else if err != nil {
-			return false, err
-		}
-	}
-}
-
 // tagged reports whether the bytes at off have the tag of a fragment of this log. If they are
 // none, they are the beginning of a fragment that was not completely written.
 func (s *scanner) tagged(off int64) (bool, error) {

@@ -52,8 +52,6 @@ func (b *badStore) unwrittenAround(offset int) bool {
 	return j == to || j-i >= 8 || i == begin && offset < (begin+7)&^7
 }
 
-func onlyZeros(s string) bool { return strings.Trim(s, "\x00") == "" }
-
 func (b *badStore) remove(file string) damage {
 	return damage{what: "removed", file: file, apply: removed(file)}
 }
