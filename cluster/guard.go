@@ -100,8 +100,8 @@ var (
 // awaited reports whether others wait for the goroutine. It is asked only when the store has failed.
 //
 // It looks at the names of functions on the stack, because package raft does not say what its
-// goroutines are. An update of raft that renames one of them would let its callers hang, as
-// TestGuard_Group would.
+// goroutines are. An update of raft that renames one of them would let its callers hang:
+// TestGuard_Group finds that.
 func awaited() bool {
 	var callers [64]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(1, callers[:])])
