@@ -33,6 +33,9 @@ func (r *restoration) fetch(ctx context.Context) error {
 	fetches, fetchCtx := errgroup.WithContext(ctx)
 	fetches.SetLimit(r.opts.Fetches)
 	for _, t := range tables {
+		if fetchCtx.Err() != nil {
+			break
+		}
 		fetches.Go(func() error {
 			there, err := r.fetchOne(fetchCtx, t, total)
 			if err == nil && t.Sidecar != nil {

@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -14,8 +15,8 @@ import (
 // CallsAtOnce is how many objects a collection deletes, and how many steps it reads, at the same time.
 const CallsAtOnce = 16
 
-// Each calls fn for the numbers below n, some of them at the same time, and returns the first error. After an error, the
-// context of the calls is done. If c.AtOnce is 1, the caller's goroutine makes the calls.
+// Each calls fn for the numbers below n, some of them at the same time, and returns the first error. After an error no
+// call begins, and the context of the others is done. If c.AtOnce is 1, the caller's goroutine makes the calls.
 func (c *Chain) Each(ctx context.Context, n int, fn func(ctx context.Context, i int) error) error {
 	if c.AtOnce == 1 {
 		for i := range n {
@@ -25,12 +26,12 @@ func (c *Chain) Each(ctx context.Context, n int, fn func(ctx context.Context, i 
 		}
 		return nil
 	}
-	calls, ctx := errgroup.WithContext(ctx)
+	calls, callCtx := errgroup.WithContext(ctx)
 	calls.SetLimit(CallsAtOnce)
-	for i := range n {
-		calls.Go(func() error { return fn(ctx, i) })
+	for i := 0; i < n && callCtx.Err() == nil; i++ {
+		calls.Go(func() error { return fn(callCtx, i) })
 	}
-	return calls.Wait()
+	return cmp.Or(calls.Wait(), ctx.Err())
 }
 
 // Advance applies the steps up to n, which it reads several at a time, and calls fn for what each needs.

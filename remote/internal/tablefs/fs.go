@@ -1,6 +1,7 @@
 package tablefs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -180,18 +181,21 @@ func (b *Tables) Learn(ctx context.Context, v *manifest.Version) error {
 		b.known[f.object()] = f
 	}
 	b.mu.Unlock()
-	fetches, ctx := errgroup.WithContext(ctx)
+	fetches, fetchCtx := errgroup.WithContext(ctx)
 	fetches.SetLimit(maxBackground)
 	for _, f := range files {
+		if fetchCtx.Err() != nil {
+			break
+		}
 		fetches.Go(func() error {
-			_, err := b.Tails.get(ctx, f)
+			_, err := b.Tails.get(fetchCtx, f)
 			if object.IsDamage(err) && (f.Kind != object.KindTable || b.doWithout(f, err)) {
 				err = nil // a store does without a damaged sidecar
 			}
 			return err
 		})
 	}
-	return fetches.Wait()
+	return cmp.Or(fetches.Wait(), ctx.Err())
 }
 
 // doWithout reports whether the store does without a table whose object is damaged, and notes what is wrong with it.
