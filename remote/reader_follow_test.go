@@ -776,3 +776,26 @@ func aroundATable(t *testing.T, damage func(object []byte) []byte, dir, pin stri
 		t.Errorf("an older snapshot: %v", err)
 	}
 }
+
+// TestReader_SegmentMissing takes a segment away that the newest step names: the error names it, and readers show what
+// is before it.
+func TestReader_SegmentMissing(t *testing.T) {
+	b := NewMem()
+	w := startWriter(t, b, 12, shale.Options{})
+	w.commit(w.randomChanges())
+	w.publish()
+	r := openTestReader(t, b, ReaderOptions{})
+	at := w.at
+	w.commit(w.randomChanges())
+	w.publish()
+	mustNil(t, b.Delete(t.Context(), at.String()))
+	late := openTestReader(t, b, ReaderOptions{})
+	for _, err := range []error{late.Lag().Err, late.Refresh(t.Context()), r.Refresh(t.Context())} {
+		var c *shale.CorruptionError
+		if !errors.As(err, &c) || c.File != at.String() {
+			t.Errorf("without a segment: %v, want a CorruptionError of %s", err, at)
+		}
+	}
+	w.check(r, r.Seq())
+	w.check(late, r.Seq())
+}
