@@ -82,12 +82,13 @@ func (p Point) Sub(q Point) Point {
 // reaches the device dirties it once.
 func (p *Point) BytesWritten() int64 { return max(p.WrittenBytes, p.DirtiedBytes) }
 
-// GCShare is the part of Go's CPU time that went into collections.
+// GCShare is the part of Go's CPU time that went into collections. The runtime estimates both
+// times, so on a busy machine that of the collections may be the larger one.
 func (p *Point) GCShare() float64 {
 	if p.GoCPU <= 0 {
 		return 0
 	}
-	return max(p.GC, 0) / p.GoCPU
+	return min(max(p.GC, 0)/p.GoCPU, 1)
 }
 
 // ResetPeak makes the present memory the peak.
