@@ -104,9 +104,10 @@ func (db *DB) flushInRoom(imm *memqueue.Immutable) ([]*tree.Table, error) {
 	return out, err
 }
 
-// flushEnded reports the outcome of a flush, to those that wait for room and in an event. After a flush that succeeded it releases the memtable, which no view
-// has any more; readers that have pinned it go on. Then it wakes what a flush makes possible:
-// deletions, compactions, and writes to a store that had no room.
+// flushEnded reports the outcome of a flush, to those that wait for room and in an event.
+// After a flush that succeeded it releases the memtable, which no view has any more; readers
+// that have pinned it go on. Then it wakes what a flush makes possible: deletions,
+// compactions, and writes to a store that had no room.
 func (db *DB) flushEnded(f flushOutcome) {
 	db.changes.broadcast()
 	e := Event{Kind: EventFlush, Duration: f.took, BytesIn: f.imm.Mem.Size(), Err: f.err}

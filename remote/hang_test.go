@@ -226,7 +226,7 @@ func (b *deaf) Put(ctx context.Context, name string, body io.ReaderAt, size int6
 	return b.Bucket.Put(context.WithoutCancel(ctx), name, body, size, crc32c, absent)
 }
 
-// TestStore_BucketIsDeaf: an event tells of a bucket that does not return, and another one when it does.
+// TestStore_BucketIsDeaf: there is an event when a bucket does not return, and another when it does.
 func TestStore_BucketIsDeaf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told awayEvents

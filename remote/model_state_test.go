@@ -20,7 +20,7 @@ type state struct {
 	faults  int                    // how many there may still be
 	created *creation              // the steps and tables that were created, the last one first
 
-	last int // who has made the last move; -1: nobody
+	last int // index of the writer that made the last move; -1: none
 	left int // how often one may still be stopped for another
 }
 

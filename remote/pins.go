@@ -14,7 +14,7 @@ import (
 // PinOptions says what a pin keeps, and for how long.
 type PinOptions struct {
 	Step  uint64        // the step whose state is kept; 0: the newest
-	Owner string        // who wants it, for people; up to 1,024 bytes
+	Owner string        // a note for people, such as the name of a program; up to 1,024 bytes
 	Lasts time.Duration // how long it is kept if it is not renewed; 0: until it is removed
 }
 

@@ -94,7 +94,7 @@ func powerCuts(t *testing.T, lazy bool) {
 	var cuts []cut
 	l := crashLife{lazy: lazy, fsys: vfs.NewMem(), bucket: NewMem(), all: map[string]string{}, synced: map[string]string{}}
 	l.fsys.OnOp(func(vfs.Op, string) {
-		// The operation may be one of the background, beside which the life goes on: so what must be there comes first. The
+		// The operation may be one of the background, and the life goes on meanwhile: so what must be there comes first. The
 		// lock is for two of them at once.
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -141,8 +141,9 @@ func (q *Queue) showLocked(v *View) (old *View) {
 }
 
 // Rotate seals the log, begins the next one of the store, makes the memtable immutable, begins
-// another, and wakes the flusher. last is the last sequence number that was given out. If the new log can't be made, for lack of room above
-// all, writes are refused and nothing is lost. Requires: the caller leads the commit queue.
+// another, and wakes the flusher. last is the last sequence number that was given out. If the new
+// log can't be made, for lack of room above all, writes are refused and nothing is lost. Requires:
+// the caller leads the commit queue.
 func (q *Queue) Rotate(storeID uint64, last base.Seq) error {
 	old, num := q.Logs.Current(), q.Logs.CurrentNum()
 	// The old log is sealed and synced before anything in the new one can be acknowledged.

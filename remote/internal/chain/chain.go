@@ -144,7 +144,7 @@ func ReadNewest(ctx context.Context, b bucket.Bucket, storeID, after uint64) (*o
 	return nil, err
 }
 
-// checkFloorOf returns an error that wraps ErrSnapshotGone if the steps from n on, which the caller has read,
+// checkFloorOf returns an error that wraps ErrSnapshotGone if step n and those after it, which the caller has read,
 // may be gone or strays: the floor is above n. newest is the newest of them.
 func checkFloorOf(ctx context.Context, b bucket.Bucket, storeID, n, newest uint64) error {
 	step, err := ReadNewest(ctx, b, storeID, newest)
