@@ -44,7 +44,7 @@ func (db *DB) chooseHasher(tables iter.Seq[*tree.Table]) (err error) {
 		secret = binary.LittleEndian.Uint64(random[:])
 	}
 	if db.hasher, err = filterplan.ChooseHasher(db.opts.Tuning.FilterHash.id(), secret, db.hashersInUse(tables)); err != nil {
-		return fmt.Errorf("shale: option FilterHash: %w", err)
+		return fmt.Errorf("shale: option Tuning.FilterHash: %w", err)
 	}
 	return nil
 }

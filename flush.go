@@ -83,6 +83,7 @@ func (db *DB) flushOldest() error {
 	defer db.mems.EndFlush()
 	f := flushOutcome{imm: imm}
 	begin := time.Now()
+	imm.Mem.Pack() // one goroutine at a time may do that
 	f.err = base.Survive(func() (err error) {
 		f.out, err = db.flushInRoom(imm)
 		return err

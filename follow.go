@@ -398,6 +398,7 @@ func (f *follower) readLogs() error {
 	opts := logset.ReplayOptions{StoreID: f.db.storeID, ReadOnly: true, Apply: f.apply}
 	err := f.db.logs.Follow(f.state, opts)
 	if errors.Is(err, logset.ErrUndone) {
+		f.seen = max(f.seen, f.last)
 		f.startOver()
 		err = f.db.logs.Follow(f.state, opts)
 	}

@@ -258,7 +258,7 @@ func (db *DB) openVersion(state *manifest.State) error {
 		db.reportFilter(t)
 		flushed = max(flushed, t.Meta.MaxSeq)
 	}
-	// follower.apply leaves out what is up to this number.
+	// replay.apply leaves out what is up to this number.
 	db.mems.Raise(flushed)
 	if err := db.chooseHasher(v.Tables()); err != nil { // before the first memtable, which hashes with it
 		return err

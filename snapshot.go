@@ -48,7 +48,7 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 	return s, nil
 }
 
-// acquireAll is DB.acquireAll for a view that has all that the snapshot sees. It may lack that if
+// acquireAll is memqueue.Queue.Pin for a view that has all that the snapshot sees. It may lack that if
 // the snapshot is closed meanwhile.
 func (s *Snapshot) acquireAll() *memqueue.View {
 	if s.view != nil && s.view.TryPin() {

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -43,6 +44,12 @@ func (r *recordReader) rot() (cause, err error) {
 		var ok bool
 		if flip, mask, ok = syndrome.OneBit(int(length), sum); !ok || flip >= int(length) {
 			return nil, nil // the checksum is part of the header, which is right
+		}
+		// A large edit that is torn explains a bit by chance now and then, and is no edit then.
+		mended := bytes.Clone(b[recordHeaderSize:])
+		mended[flip] ^= mask
+		if _, err := decodeEdit(mended); err != nil {
+			return nil, nil
 		}
 		flip += recordHeaderSize
 	}

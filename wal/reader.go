@@ -101,7 +101,8 @@ type remains struct {
 // newReader reads and checks the header. The reader is not nil even with an error, so that
 // Read can salvage records behind a damaged header.
 func newReader(f vfs.File, num base.FileNum, storeID, session uint64) (*reader, error) {
-	r := &reader{file: f, name: base.LogName(num), codec: newCodec(storeID, num), session: session}
+	// prealloc is odd until a header that checks says something else: the file's past is not known.
+	r := &reader{file: f, name: base.LogName(num), codec: newCodec(storeID, num), session: session, prealloc: 1}
 	var err error
 	if r.size, err = f.Size(); err != nil {
 		return r, fmt.Errorf("wal: size of %s: %w", r.name, err)

@@ -21,11 +21,12 @@ type flushing struct {
 	// it. A flush raises it before the memtable leaves the view.
 	flushedSeq atomic.Uint64
 
-	mu      lockorder.Mutex[lockorder.Leaf] // guards what follows
-	failure error                           // why the last flush failed; nil if it succeeded
-	past    float64                         // speed in bytes a second; the last flush counts half
-	bytes   int64                           // of the memtable that is being flushed; 0: none is
-	begin   time.Time                       // of its flush
+	mu       lockorder.Mutex[lockorder.Leaf] // guards what follows
+	underWay bool                            // it is somebody's turn
+	failure  error                           // why the last flush failed; nil if it succeeded
+	past     float64                         // speed in bytes a second; the last flush counts half
+	bytes    int64                           // of the memtable that is being flushed; 0: none is
+	begin    time.Time                       // of its flush
 }
 
 // WakeFlusher says that there may be something to flush.
@@ -45,10 +46,9 @@ func (q *Queue) BeginFlush() *Immutable {
 		q.turn.Unlock()
 		return nil
 	}
-	imm.Mem.Pack() // one goroutine at a time may do that
 	q.flushing.mu.Lock()
 	defer q.flushing.mu.Unlock()
-	q.bytes, q.begin = imm.Mem.Taken(), time.Now()
+	q.underWay, q.bytes, q.begin = true, imm.Mem.Taken(), time.Now()
 	return imm
 }
 
@@ -72,13 +72,18 @@ func (q *Queue) Flushed(err error) {
 }
 
 // EndFlush gives the turn back.
-func (q *Queue) EndFlush() { q.turn.Unlock() }
+func (q *Queue) EndFlush() {
+	q.flushing.mu.Lock()
+	q.underWay = false
+	q.flushing.mu.Unlock()
+	q.turn.Unlock()
+}
 
-// Flushing reports whether a flush is under way.
+// Flushing reports whether a flush is under way, until EndFlush.
 func (q *Queue) Flushing() bool {
 	q.flushing.mu.Lock()
 	defer q.flushing.mu.Unlock()
-	return q.bytes > 0
+	return q.underWay
 }
 
 // FlushFailure returns why the last flush failed, or nil if it succeeded.

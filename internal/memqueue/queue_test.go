@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,6 +54,8 @@ func (q *Queue) drop(t *testing.T, imm *Immutable) {
 	v := q.Begin(q.View().Version)
 	if imm != v.Oldest() {
 		t.Error("the memtable is not the oldest")
+		q.Unpin(q.End(v))
+		return
 	}
 	v.Imms = v.Imms[:len(v.Imms)-1]
 	q.Unpin(q.End(v))
@@ -125,13 +128,16 @@ func TestQueue_FlushesOneAtATime(t *testing.T) {
 		want = append([]*Immutable{imm}, want...)
 	}
 	var all sync.WaitGroup
+	var running atomic.Int64
 	for range 4 {
 		all.Go(func() {
 			for imm := q.BeginFlush(); imm != nil; imm = q.BeginFlush() {
-				if !q.Flushing() {
-					t.Error("no flush is under way")
+				if !q.Flushing() || running.Add(1) > 1 {
+					t.Error("no flush is under way, or two are")
 				}
-				got = append(got, imm) // the race detector sees two at a time
+				time.Sleep(time.Millisecond)
+				got = append(got, imm)
+				running.Add(-1)
 				q.drop(t, imm)
 				q.Flushed(nil)
 				q.EndFlush()

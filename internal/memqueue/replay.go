@@ -24,7 +24,7 @@ func (q *Queue) NewReplay(mem *memtable.Memtable) Replay { return Replay{Mem: me
 // perLog, each log has a memtable of its own: it can go as soon as tables have its writes. Mostly
 // that is for the whole log at once, since the writer begins another log with each memtable.
 func (r *Replay) Add(num base.FileNum, perLog bool, apply func(mem *memtable.Memtable)) {
-	if !r.Mem.Empty() && (perLog && r.newest != num || r.Mem.Taken() >= r.room()) {
+	if !r.Mem.Empty() && (perLog && r.newest != num || r.Mem.Taken() >= r.queue.Size && r.Mem.Taken() >= r.room()) {
 		r.Freeze()
 	}
 	if r.Mem.Empty() {
