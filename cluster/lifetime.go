@@ -113,7 +113,7 @@ func (n *Node) close() error {
 // release closes what Open has opened.
 //
 // It is also how Open undoes what it has done when a later step fails, so all fields may be nil.
-// The lock of the directory goes last: another process may open the directory from then on.
+// The lock of the directory is given up last. From then on another process may open it.
 func (n *Node) release() error {
 	n.cancel()
 	if n.network != nil {

@@ -189,8 +189,8 @@ func (n *Node) entry(index uint64) (entry raft.Log, ok bool) {
 // voters, this member among them, is in term now.
 //
 // All voters are asked at once, and the first majority of answers ends the wait: one slow member
-// costs nothing. The terms of members are asked in rounds too, so many reads at a time share the
-// messages.
+// costs nothing. The terms of members are asked in rounds too: all reads that wait for a round share
+// its messages.
 func (n *Node) confirmTerm(ctx context.Context, term uint64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // nobody waits for the others

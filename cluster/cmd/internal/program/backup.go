@@ -67,8 +67,8 @@ type backups struct {
 
 // openBackups lets the member's state be opened with a backup, if there shall be one.
 //
-// Package cluster opens a new store for each state, so the backup hangs on Options.OpenStore:
-// whatever store the state is in, its backup begins and ends with it.
+// Package cluster opens a new store for each state, so the backup is started by
+// Options.OpenStore: each store of the state has a backup that begins and ends with it.
 func (m *member) openBackups(o *cluster.Options) error {
 	c := &m.config
 	if c.backup == "" {

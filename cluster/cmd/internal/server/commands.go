@@ -43,8 +43,8 @@ func init() {
 	typeOf := read(ifThere(func(c *client) { c.Simple("string") }, func(c *client) { c.Simple("none") }))
 	ttl := read(ifThere(func(c *client) { c.Integer(-1) }, func(c *client) { c.Integer(-2) }))
 	refuse := do(func(c *client, _ [][]byte) { c.Error(noExpiry) })
-	// Arity is the number of words, negative for at least so many. First, Last and Step say which
-	// words are keys, as COMMAND of Redis does: clients of a cluster look for them.
+	// Arity is the number of words; -3 means three or more. First, Last and Step say which words
+	// are keys, as COMMAND of Redis does: clients of a cluster look for them.
 	commands = resp.NewTable([]command{
 		{Name: "PING", Arity: -1, Flags: "fast", Do: do((*client).Ping)},
 		{Name: "ECHO", Arity: 2, Flags: "fast", Do: do((*client).Echo)},

@@ -90,8 +90,8 @@ func (s *Server) SetPassword(text string) { s.password.Store(NewPassword(text)) 
 // Serve serves the connections of inner until ctx is done. Commands that have begun are then answered; those that
 // take longer than grace end with an error. It closes inner.
 //
-// The listener stops first, so that no connection and no command begins. What has begun is in a run
-// of its connection, whose context ends after grace.
+// The listener stops first, so no connection and no command begins after that. Those that have begun
+// may go on until grace is over: then their contexts end.
 func (s *Server) Serve(ctx context.Context, inner net.Listener, grace time.Duration) error {
 	l := resp.NewListener(inner, resp.Limits{Command: s.config.MaxCommand, Clients: s.config.MaxClients})
 	served := make(chan error, 1)
