@@ -272,10 +272,11 @@ func (db *DB) awaitFlushes(ctx context.Context) (err error) {
 	newest := last.Imms[0].Mem.LastSeq()
 	db.changes.await(ctx, func() bool {
 		v := db.mems.View()
+		oldest := v.Oldest()
 		switch {
 		case v == nil || db.closing():
 			err = ErrClosed
-		case len(v.Imms) == 0 || v.Imms[len(v.Imms)-1].Mem.LastSeq() > newest:
+		case oldest == nil || oldest.Mem.LastSeq() > newest:
 			return true
 		case ctx.Err() != nil:
 			err = base.ContextError(ctx)
