@@ -228,8 +228,9 @@ func (f *follower) step(moving bool) error {
 			}
 		}
 		// A writer that rotates its logs faster than they can be opened does not hold the handle up: its
-		// tables have all that it had acknowledged before, and they are a prefix of its commits.
-		if err != nil && f.behind > 0 && f.state.MinLog > f.behind {
+		// tables have all that it had acknowledged before, and they are a prefix of its commits. LastSeq is the number
+		// of that prefix unless a new manifest began since, which also counts writes that are only in logs.
+		if err != nil && f.behind > 0 && f.state.MinLog > f.behind && f.state.Flushed == f.state.LastSeq {
 			f.startOver()
 			err = nil
 		}

@@ -165,6 +165,48 @@ func TestAdvance_SlowOpensBesideABusyWriter(t *testing.T) {
 	})
 }
 
+// The logs of each attempt are gone before they are opened, so the handle shows what the tables have. The writer has
+// been opened again, and its manifest counts a write that is only in a log: that one is not shown as if it had never been.
+func TestAdvance_OutrunByAnotherWriter(t *testing.T) {
+	mem := vfs.NewMem()
+	opts := tinyStore(mem)
+	db := openTest(t, &opts)
+	flush := func(key string) {
+		mustPut(t, db, key, "v")
+		if err := db.Flush(context.Background()); err != nil {
+			t.Error(err)
+		}
+		db.awaitDeletions(context.Background())
+	}
+	hooked := &hookedFS{FS: mem}
+	ro := opts
+	ro.ReadOnly, ro.FS = true, hooked
+	follower := openTest(t, &ro)
+	mustPut(t, db, "a", "v")
+	var outrun, again, last bool
+	hooked.opening = func(name string) error {
+		switch {
+		case name == base.CurrentName && outrun && !again:
+			again = true
+			flush("b")
+			mustPut(t, db, "c", "v")
+			if err := db.Close(); err != nil {
+				t.Error(err)
+			}
+			db = openTest(t, &opts)
+		case strings.HasSuffix(name, ".wal") && !last:
+			outrun, last = true, again
+			flush("d")
+			flush("e")
+		}
+		return nil
+	}
+	if seq, err := follower.Advance(context.Background()); err != nil || seq != uint64(db.commits.Visible()) || !last {
+		t.Errorf("Advance = %d, %v, the writer has %d; all has happened: %v", seq, err, db.commits.Visible(), last)
+	}
+	wantGet(t, follower, "c", "v", true)
+}
+
 // A reader that gets to run only now and then finds each time that its files are gone: the writer has rotated and
 // flushed its logs, renewed its manifest, or compacted, between any two of its steps. It gets through once it is let,
 // however often that was.

@@ -14,6 +14,7 @@ type State struct {
 	StoreID     uint64       // the same in all files of a store
 	NextFileNum base.FileNum // higher than all file numbers in the manifest
 	LastSeq     base.Seq     // no entry in a table has a higher number; entries in logs may
+	Flushed     base.Seq     // tables have all writes up to this number; 0: no edit since the snapshot says so
 	MinLog      base.FileNum // logs below it are obsolete
 	Logs        []LogInfo    // logs that were announced and are not obsolete, in the order of their numbers
 	Sessions    []Session    // that have led to the state, newest last, MaxSessions at most; nil: an earlier program wrote it
@@ -77,6 +78,11 @@ func (s *State) applyCounters(e *Edit) error {
 	// nil, like in a State that never had a log, so that equal states compare equal.
 	if logs = logs[first:]; len(logs) == 0 {
 		logs = nil
+	}
+	if e.MinLog != 0 && s.MinLog != 0 {
+		// The edit makes logs obsolete, because all writes up to LastSeq are in tables. The first edit of a manifest
+		// has the same fields, but its LastSeq also counts writes that are only in logs.
+		s.Flushed = e.LastSeq
 	}
 	s.Logs, s.MinLog = logs, minLog
 	// Numbers that e uses are used up, even if its NextFileNum does not say so.
