@@ -19,7 +19,6 @@
 //	Scalable          11..20   1 %        92    36  no      yes    yes      asking
 //	Counting              44   1 %         8     7  yes     no     yes      asking
 //	Cuckoo              12.6   0.19 %     18     6  yes     no     yes      asking
-//	Window              16.6   1 %        39    19  by age  yes    yes      asking
 //	Bitset       1 a number    none        6     4  yes     yes    yes      asking
 //	Exact                as the filter below it, and some 80 bytes for each mistake it knows
 //
@@ -29,10 +28,8 @@
 //   - "Add" and "ask" are times in nanoseconds. They hold for a filter that fits into the
 //     processor's cache and for an absent key of 16 bytes. The times of Filter and Scalable
 //     include hashing the key (4 to 6 ns); the other types are given the hash. Scalable is
-//     measured with four layers. Window is measured with 8 generations, and without
-//     reading the clock.
-//   - "Delete": keys can be removed. A Window forgets them after some time, or after some
-//     number of other keys.
+//     measured with four layers.
+//   - "Delete": keys can be removed.
 //   - "Grows": the filter takes any number of keys and makes itself larger.
 //   - "Written": the filter has a serialized form. Blocked and Fuse are built at once from
 //     all hashes, and are probed in their serialized bytes.
@@ -49,7 +46,6 @@
 //   - The number of keys is not known: Scalable.
 //   - Keys are removed again: Cuckoo, or Counting if a key may be added more than
 //     eight times.
-//   - Only the keys of the last hours or days count, or the last million keys: Window.
 //   - Keys are dense numbers: Bitset, which makes no mistakes.
 //   - The same absent keys are asked for again and again: Exact around a filter
 //     of any type.
@@ -57,7 +53,7 @@
 //     View if nothing can be added to it.
 //   - Strangers choose the keys: any type, with HashSipHash and a secret seed.
 //
-// Scalable, Counting, Cuckoo, Bitset, Window, Exact and Of are in package sketch. Filters that other
+// Scalable, Counting, Cuckoo, Bitset, Exact and Of are in package sketch. Filters that other
 // programs wrote are read by the packages below compat, one for each format. Package hashes
 // has more hash functions.
 //

@@ -3,7 +3,6 @@ package bloom_test
 import (
 	"math"
 	"testing"
-	"time"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/compat/bip37"
@@ -37,9 +36,6 @@ var filled = map[string]func(keys [][]byte) rateSet{
 	},
 	"sketch.Scalable": func(keys [][]byte) rateSet {
 		return adding(get(sketch.NewScalable(sketch.ScalableOptions{Capacity: 1000})), keys)
-	},
-	"sketch.Window": func(keys [][]byte) rateSet {
-		return adding(get(sketch.NewWindow(sketch.WindowOptions{Keys: uint64(len(keys)), Age: time.Hour})), keys)
 	},
 	"bip37.Filter": func(keys [][]byte) rateSet {
 		return adding(get(bip37.New(bip37Keys, 0.01, 7, bip37.UpdateNone)), keys[:bip37Keys])

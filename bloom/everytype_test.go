@@ -18,7 +18,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/compat/bip37"
@@ -102,11 +101,6 @@ var every = []filterType{
 	typeOf("bloom.Static", func() *bloom.Static {
 		h := get(bloom.NewHasher(bloom.HashSipHash, 99))
 		return get(bloom.OpenStatic(get(bloom.AppendStatic(nil, []uint64{1, 2, 3 << 60}, bloom.StaticOptions{BitsPerKey: 16, Hasher: h}))))
-	}),
-	typeOf("sketch.Window", func() *sketch.Window {
-		w := get(sketch.NewWindow(sketch.WindowOptions{Keys: 100, Age: time.Hour}))
-		must(w.AddString("key"))
-		return w
 	}),
 	typeOf("bip37.Filter", func() *bip37.Filter { return withKey(get(bip37.New(100, 0.01, 7, bip37.UpdateAll))) }),
 	typeOf("bitsandblooms.Filter", func() *bitsandblooms.Filter { return withKey(get(bitsandblooms.New(1000, 7))) }),

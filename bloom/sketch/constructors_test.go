@@ -42,7 +42,6 @@ func TestConstructors_RefuseWhatCannotBe(t *testing.T) {
 	fails("NewScalable of many", func() error { _, err := NewScalable(ScalableOptions{Capacity: many}); return err })
 	fails("NewCounting of many", func() error { _, err := NewCounting(CountingOptions{Keys: many}); return err })
 	fails("NewCuckoo of many", func() error { _, err := NewCuckoo(CuckooOptions{Keys: many}); return err })
-	fails("NewWindow of many", func() error { _, err := NewWindow(WindowOptions{Keys: many}); return err })
 	if math.MaxInt == math.MaxInt32 {
 		const most = 1 << 34 // bits, 2 GiB: more than an int counts bytes
 		fails("NewScalable of 2 GiB", func() error { _, err := NewScalable(ScalableOptions{Capacity: most, FPR: 0.5}); return err })

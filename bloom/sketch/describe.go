@@ -49,23 +49,6 @@ func (f Cuckoo) String() string {
 	}.Table("sketch.Cuckoo")
 }
 
-// String returns the window's statistics in lines: see String of bloom.Filter. The share of
-// false maybes is the one that is expected of all generations with the keys that they have.
-func (w Window) String() string {
-	if len(w.layers) == 0 {
-		return "sketch.Window: " + form.Zero
-	}
-	rate := w.passing(func(l *windowLayer, lane int) float64 { return bloom.SizeFill(l.m, l.k, l.counts[lane]) })
-	slots, ones := uint64(0), uint64(0)
-	for i := range w.layers {
-		slots += w.layers[i].m * uint64(len(w.lanes))
-		for lane := range w.lanes {
-			ones += uint64(w.layers[i].ones(lane))
-		}
-	}
-	return form.Statistics{Keys: form.Number(w.Count()), Bits: slots, Set: ones, Rate: rate}.Table("sketch.Window")
-}
-
 // String returns the set's statistics in lines: see String of bloom.Filter. There are no false
 // maybes.
 func (s Bitset) String() string {

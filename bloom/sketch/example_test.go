@@ -2,7 +2,6 @@ package sketch_test
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/sketch"
@@ -37,32 +36,6 @@ func ExampleScalable() {
 	// 71 of 10000 guests pass
 	// true <nil>
 	// false <nil>
-}
-
-// A message that comes twice within ten minutes is handled once. Now is set for the example;
-// without it the window reads the time of the machine.
-func ExampleWindow() {
-	now := time.Date(2031, 11, 21, 8, 0, 0, 0, time.UTC)
-	window, err := sketch.NewWindow(sketch.WindowOptions{
-		Age:  10 * time.Minute,
-		Keys: 100_000, // messages in ten minutes
-		FPR:  0.001,
-		Now:  func() time.Time { return now },
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, minutes := range []time.Duration{0, 4, 9, 12} { // 25 minutes in all
-		now = now.Add(minutes * time.Minute)
-		known := window.CheckAndAddString("message-17")
-		fmt.Println(now.Format("15:04"), known, window.Oldest().UTC().Format("15:04:05"))
-	}
-	// Output:
-	// 08:00 false 08:00:00
-	// 08:04 true 08:00:00
-	// 08:13 true 08:02:30
-	// 08:25 false 08:15:00
 }
 
 // A disk is asked once for an absent key, and not each time.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/internal/filtertest"
@@ -63,25 +62,11 @@ var savedKinds = []savedKind{
 				}
 			}, "Reset": func(f any) { f.(*Scalable).Reset() },
 		}},
-	{"Window", func(t testing.TB) encoding.BinaryMarshaler {
-		w := windowOf(t, WindowOptions{Keys: 100})
-		for i := range 250 {
-			bloom.Must(0, w.Add(filtertest.Numbered(i)))
-		}
-		return w
-	}, opener(OpenWindow), func() encoding.BinaryUnmarshaler { return new(Window) }, map[string]func(f any){
-		"Add": addKey, "turn": func(f any) {
-			for i := range 300 {
-				bloom.Must(0, f.(*Window).Add(filtertest.Numbered(1000+i)))
-			}
-		},
-	}},
 }
 
 // What is opened is the same as what is read, also after each change, and never changes the
 // bytes that it was opened from, wherever they begin.
 func TestOpen_CopiesAtTheFirstChange(t *testing.T) {
-	fixed := time.Now()
 	for _, k := range savedKinds {
 		written := filtertest.Marshal(t, k.make(t))
 		for offset := range 9 {
@@ -99,9 +84,6 @@ func TestOpen_CopiesAtTheFirstChange(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, f := range []any{opened, read} {
-					if w, ok := f.(*Window); ok {
-						w.now = func() time.Time { return fixed }
-					}
 					change(f)
 				}
 				if !bytes.Equal(b, written) {
@@ -177,8 +159,6 @@ func probeOpened(t *testing.T, opened any, key []byte) {
 		if last := f.layers[len(f.layers)-1]; last.Count < last.capacity && f.Add(key) == nil && !f.MayContain(key) {
 			t.Fatal("an added key is denied")
 		}
-	case *Window:
-		f.MayContain(key) // a clock decides what stays
 	case Remover:
 		if f.(interface{ Count() uint64 }).Count() < 1<<63 && f.Add(key) == nil && !f.MayContain(key) {
 			t.Fatal("an added key is denied")

@@ -23,11 +23,6 @@ func readScalable(b []byte) (encoding.BinaryUnmarshaler, error) {
 	return s, s.UnmarshalBinary(b)
 }
 
-func readWindow(b []byte) (encoding.BinaryUnmarshaler, error) {
-	w := new(Window)
-	return w, w.UnmarshalBinary(b)
-}
-
 // The worked examples in the document are the golden filters, and hold their keys.
 func TestScalableFormat_WorkedExample(t *testing.T) {
 	text, err := os.ReadFile("../../docs/FORMAT.md")
@@ -41,7 +36,6 @@ func TestScalableFormat_WorkedExample(t *testing.T) {
 		keys            int
 	}{
 		{"\n#### Kind 6", "scalable-example", readScalable, 3},
-		{"\n#### Kind 9", "window-example", readWindow, 3},
 	} {
 		_, part, _ := strings.Cut(string(text), c.heading)
 		part, _, _ = strings.Cut(part, "\n#")

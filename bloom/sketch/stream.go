@@ -48,15 +48,3 @@ func (s *Bitset) WriteTo(w io.Writer) (n int64, err error) { return form.WriteTo
 func (s *Bitset) ReadFrom(r io.Reader) (n int64, err error) {
 	return form.ReadFrom(r, s.UnmarshalBinary)
 }
-
-// WriteTo writes a frame of 24 bytes and the serialized form, the bytes of MarshalBinary, so
-// that ReadFrom finds its end in a stream. It holds a copy while it writes.
-func (w *Window) WriteTo(out io.Writer) (n int64, err error) {
-	return form.WriteTo(out, w.AppendBinary)
-}
-
-// ReadFrom reads from r what WriteTo wrote, and not a byte more, and makes w that filter: see
-// Filter.ReadFrom of package bloom.
-func (w *Window) ReadFrom(r io.Reader) (n int64, err error) {
-	return form.ReadFrom(r, w.UnmarshalBinary)
-}

@@ -30,12 +30,6 @@ func (s Bitset) MarshalText() ([]byte, error) { return form.Text(s.MarshalBinary
 // UnmarshalText makes s the set that MarshalText wrote as text: see UnmarshalBinary.
 func (s *Bitset) UnmarshalText(text []byte) error { return form.UnmarshalText(text, s.UnmarshalBinary) }
 
-// MarshalText returns the bytes of AppendBinary in base64.
-func (w Window) MarshalText() ([]byte, error) { return form.Text(w.MarshalBinary()) }
-
-// UnmarshalText makes w the window that MarshalText wrote as text: see UnmarshalBinary.
-func (w *Window) UnmarshalText(text []byte) error { return form.UnmarshalText(text, w.UnmarshalBinary) }
-
 // MarshalText always returns an error, which is errors.ErrUnsupported: an Exact
 // has no serialized form.
 func (e Exact) MarshalText() ([]byte, error) { return nil, form.ErrNone("Exact", form.WriteBelow) }

@@ -21,7 +21,8 @@ var ErrDamaged = errors.New("damaged filter")
 const TrailerLen = 32
 
 // The kinds of filter. Part of the file format, never change. There is no kind 0, so that
-// bytes of zeros are not a filter.
+// bytes of zeros are not a filter. The next kind is 10: 9 belongs to files of versions before
+// the first release.
 const (
 	KindBlocked  = 1
 	KindFuse     = 2
@@ -31,8 +32,7 @@ const (
 	KindScalable = 6
 	KindBitset   = 7
 	KindAtomic   = 8
-	KindWindow   = 9
-	LastKind     = KindWindow
+	LastKind     = KindAtomic
 )
 
 // Castagnoli is the table of the checksum.
