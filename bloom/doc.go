@@ -49,11 +49,9 @@
 //   - Keys are dense numbers: Bitset, which makes no mistakes.
 //   - The same absent keys are asked for again and again: Exact around a filter
 //     of any type.
-//   - Keys are values of a Go type and not bytes: Of around a filter of any type, or a
-//     View if nothing can be added to it.
 //   - Strangers choose the keys: any type, with HashSipHash and a secret seed.
 //
-// Scalable, Counting, Cuckoo, Bitset, Exact and Of are in package sketch. Filters that other
+// Scalable, Counting, Cuckoo, Bitset and Exact are in package sketch. Filters that other
 // programs wrote are read by the packages below compat, one for each format. Package hashes
 // has more hash functions.
 //
@@ -117,8 +115,8 @@
 // encoding/json, encoding/xml and encoding/gob write every filter that has a serialized
 // form, by value or by pointer, alone or inside a struct. The text of a filter is its
 // serialized form in base64, a third longer. (gob takes a value only if it can address it,
-// and otherwise returns an error that says so.) Exact and Of have no serialized form: writing
-// one is an error.
+// and otherwise returns an error that says so.) An Exact has no serialized form: writing one is
+// an error.
 //
 // MarshalBinary and UnmarshalBinary take the serialized form alone, all of it. In a stream,
 // where something else may follow, WriteTo puts a frame with the length in front of the form,

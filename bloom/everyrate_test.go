@@ -55,7 +55,7 @@ const bip37Keys = 2000
 // notRated are the types that have no rate of their own, with the reason.
 var notRated = map[string]string{
 	"sketch.Bitset": "makes no mistakes", "bundle.Bundle": "has the rate of the filters in it",
-	"sketch.Exact": "has the rate of the filter below", "sketch.Of": "the same", "sketch.OfRemover": "the same", "sketch.View": "the same", "guava.Of": "the same",
+	"sketch.Exact": "has the rate of the filter below", "guava.Of": "the same",
 }
 
 // adding adds keys to f and returns it.

@@ -84,15 +84,6 @@ var every = []filterType{
 	typeOf("bloom.Fuse", func() *bloom.Fuse {
 		return get(bloom.OpenFuse(get(bloom.AppendStatic(nil, []uint64{1, 2, 3 << 60}, bloom.StaticOptions{Kind: bloom.KindFuse, BitsPerKey: 10}))))
 	}),
-	without(typeOf("sketch.Of", func() *sketch.Of[string] {
-		return get(sketch.NewOf(bloom.New(100, 0.01), funnel))
-	})),
-	without(typeOf("sketch.OfRemover", func() *sketch.OfRemover[string] {
-		return get(sketch.NewOfRemover(get(sketch.NewCuckoo(sketch.CuckooOptions{Keys: 100})), funnel))
-	})),
-	without(typeOf("sketch.View", func() *sketch.View[string] {
-		return get(sketch.NewView(bloom.New(100, 0.01), funnel))
-	})),
 	typeOf("sketch.Scalable", func() *sketch.Scalable {
 		s := get(sketch.NewScalable(sketch.ScalableOptions{Capacity: 2}))
 		must(s.AddKeys([][]byte{[]byte("a"), []byte("b"), []byte("c")}))
@@ -134,14 +125,10 @@ var others = map[string]string{
 	"bloom.Hasher":        "TestHasher_Text",
 	"bloom.Kind":          "a number",
 	"bloom.StaticBuilder": "memory for building",
-	"sketch.Sink":         "a buffer",
 	"guava.Strategy":      "a number",
 	"guava.Sink":          "a buffer",
 	"redisbloom.Loader":   "the state of a load",
 }
-
-// funnel makes a key of a string.
-func funnel(v string, s *sketch.Sink) { s.String(v) }
 
 func get[T any](v T, err error) T {
 	must(err)
@@ -456,23 +443,4 @@ func takes(t *testing.T, name string, add reflect.Value) (taken bool) {
 		}
 	}
 	return taken
-}
-
-// An Of can add to every filter that takes keys, of this package and of other programs.
-func TestOf_EveryFilter(t *testing.T) {
-	ofs := 0
-	for _, f := range every {
-		below, ok := f.full().(bloom.Adder)
-		if !ok {
-			continue
-		}
-		ofs++
-		o := get(sketch.NewOf(below, funnel))
-		if err := o.Add("value"); err != nil || !o.MayContain("value") {
-			t.Errorf("Of over %s: %v, or the value is denied", f.name, err)
-		}
-	}
-	if ofs < 9 {
-		t.Errorf("%d filters", ofs)
-	}
 }

@@ -2,7 +2,7 @@ package bloom
 
 // A Set is a filter that can be asked for keys. All filters of this package, of package
 // sketch and of the packages below compat are Sets, except for the Bitset, which is a set of
-// numbers, and the Of, which is one of values.
+// numbers.
 type Set interface {
 	// MayContain reports whether key may be in the filter. False is certain. The key is
 	// only lent: the filter must not keep it.

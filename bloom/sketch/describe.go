@@ -62,19 +62,3 @@ func (e Exact) String() string {
 	}
 	return fmt.Sprintf("sketch.Exact: %d absent keys known beside a %s", e.Len(), form.NameOf(e.filter))
 }
-
-// String describes the filter below in one line.
-func (v View[T]) String() string { return v.describe("sketch.View: ") }
-
-// String describes the filter below in one line.
-func (o Of[T]) String() string { return o.describe("sketch.Of: ") }
-
-// String describes the filter below in one line.
-func (o OfRemover[T]) String() string { return o.describe("sketch.OfRemover: ") }
-
-func (v *View[T]) describe(kind string) string {
-	if v.set == nil {
-		return kind + form.Zero
-	}
-	return kind + "values in a " + form.NameOf(v.set)
-}

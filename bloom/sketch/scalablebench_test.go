@@ -28,17 +28,6 @@ func TestSketches_AllocateNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	v := visits(2)[1]
-	for _, f := range []bloom.Adder{bloom.New(1000, 0.01), s} {
-		of := bloom.Must(NewOf(f, funnelVisit))
-		filtertest.CountAllocs(t, "Of.MayContain", func() { v.user++; of.MayContain(v) })
-		filtertest.CountAllocs(t, "Of.Add", func() {
-			v.user++
-			if err := of.Add(v); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
 	e, asked := exactOf(bloom.New(10, 0.01), 1000), filtertest.Numbered(1)
 	filtertest.CountAllocs(t, "Exact.MayContain", func() { e.MayContain(asked) })
 }
@@ -81,17 +70,6 @@ func BenchmarkScalable(b *testing.B) {
 			}
 		}
 	})
-}
-
-func BenchmarkOf(b *testing.B) {
-	all := visits(1 << 12)
-	o := bloom.Must(NewOf(bloom.New(62_500, 0.01), funnelVisit))
-	i := 0
-	b.ReportAllocs()
-	for b.Loop() {
-		o.MayContain(all[i&(1<<12-1)])
-		i++
-	}
 }
 
 func BenchmarkExact(b *testing.B) {

@@ -36,14 +36,3 @@ func (e Exact) MarshalText() ([]byte, error) { return nil, form.ErrNone("Exact",
 
 // UnmarshalText always returns an error: see MarshalText.
 func (e *Exact) UnmarshalText([]byte) error { return form.ErrNone("Exact", form.WriteBelow) }
-
-// MarshalText always returns an error, which is errors.ErrUnsupported: a View, an Of and an
-// OfRemover have no serialized form.
-func (v View[T]) MarshalText() ([]byte, error) {
-	return nil, form.ErrNone("filter of values", form.WriteBelow)
-}
-
-// UnmarshalText always returns an error: see MarshalText.
-func (v *View[T]) UnmarshalText([]byte) error {
-	return form.ErrNone("filter of values", form.WriteBelow)
-}

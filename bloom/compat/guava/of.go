@@ -21,9 +21,6 @@ import (
 // Goroutines may use it as they may use the filter below. It allocates nothing of its own.
 // It has no serialized form: write and read the filter below. The zero Of has no filter
 // below. It answers maybe to every value, and returns an error from Add.
-//
-// The Of of package sketch takes a Guava filter too, but its Sink keeps fields apart by bytes
-// of its own. Java programs do not find such values.
 type Of[T any] struct {
 	filter *Filter // nil in the zero Of
 	funnel func(t T, s *Sink)
