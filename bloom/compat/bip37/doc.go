@@ -17,8 +17,8 @@
 //
 // The limits are 36,000 bytes and 50 hash functions. A node bans a client that sends more.
 //
-// All this follows BIP 37 and Bitcoin Core's CBloomFilter. It was checked with the filters,
-// transactions and hashes of Core's tests (bloom_tests, hash_tests).
+// All this follows BIP 37 and Bitcoin Core's CBloomFilter. It was checked with the filters
+// and hashes of Core's tests (bloom_tests, hash_tests).
 //
 // What to mind:
 //
@@ -35,15 +35,9 @@
 //     sees two filters with different tweaks knows that only elements in both can be real.
 //     Since 2019 Core serves BIP 37 only if it is configured to.
 //
-// MatchAndUpdate decides whether a whole transaction matches, and adds outpoints as the flags
-// say. ParseTransaction reads the transaction from the message tx, with witnesses (BIP 144)
-// or without:
-//
-//	version (4) | 00 | flags 01 | inputs | outputs | witnesses | lock time (4)
-//
-// where the second and the third part and the witnesses are only in the form with witnesses.
-// The message merkleblock, with which a node proves that a block has the transaction, is left
-// to programs.
+// Transactions are left to programs. A node asks the filter for the id of a transaction, for
+// the data that its scripts push and for the outpoints that it spends, and adds outpoints as
+// the flags say.
 //
 // Core cannot merge filters, and neither can this package. A filter cannot be
 // converted to one of package bloom or back: the positions of keys differ, and the
