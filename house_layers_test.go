@@ -140,8 +140,8 @@ var onlyImports = map[string][]string{
 	"bloom": {"bloom/internal/bitarray", "bloom/internal/form", "bloom/internal/lines"}, "bloom/internal/bitarray": {"bloom/internal/form"}, "bloom/internal/form": nil,
 	"bloom/internal/lines": {"bloom/internal/form"},
 	"bloom/sketch":         {"bloom", "bloom/internal/bitarray", "bloom/internal/form"},
-	"bloom/compat/bip37":   {"bloom"}, "bloom/compat/bitsandblooms": {"bloom"}, "bloom/compat/guava": {"bloom", "bloom/internal/form"}, "bloom/compat/parquet": {"bloom", "bloom/internal/lines"},
-	"bloom/compat/redisbloom": {"bloom"}, "bloom/hashes": {"bloom", "bloom/internal/form"}, "vfs": nil, "vfs/faultfs": {"vfs"}, "bundle": {"bloom", "internal/keys"},
+	"bloom/compat/bip37":   {"bloom", "bloom/internal/form"}, "bloom/compat/bitsandblooms": {"bloom", "bloom/internal/form"}, "bloom/compat/guava": {"bloom", "bloom/internal/form"},
+	"bloom/compat/parquet": {"bloom", "bloom/internal/form", "bloom/internal/lines"}, "bloom/compat/redisbloom": {"bloom", "bloom/internal/form"}, "bloom/hashes": {"bloom", "bloom/internal/form"}, "vfs": nil, "vfs/faultfs": {"vfs"}, "bundle": {"bloom", "internal/keys"},
 	"filterplan": {"bloom", "internal/base"},
 }
 

@@ -25,14 +25,7 @@ func (f *Filter) Add(key []byte) error {
 func (f *Filter) AddString(s string) error { return f.Add(form.Bytes(s)) }
 
 // AddKeys is Add for each of keys.
-func (f *Filter) AddKeys(keys [][]byte) error {
-	for _, key := range keys {
-		if err := f.Add(key); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (f *Filter) AddKeys(keys [][]byte) error { return form.AddKeys(f, keys) }
 
 // MayContain reports whether key may have been added. False is certain. It
 // allocates nothing.

@@ -25,7 +25,7 @@ func (s *Scalable) AddString(key string) error { return s.Add(form.Bytes(key)) }
 
 // AddKeys is Add for each of keys. It stops at the first error; the keys before that one
 // have been added.
-func (s *Scalable) AddKeys(keys [][]byte) error { return addKeys(s, keys) }
+func (s *Scalable) AddKeys(keys [][]byte) error { return form.AddKeys(s, keys) }
 
 // CheckAndAdd adds key, and reports whether it may have been there before; then it takes no
 // room. The errors are those of Add.
@@ -42,11 +42,7 @@ func (s *Scalable) MayContainString(key string) bool { return s.MayContain(form.
 
 // MayContainKeys sets out[i] to MayContain of keys[i]. If out is longer than keys, the rest
 // of out becomes true.
-func (s *Scalable) MayContainKeys(keys [][]byte, out []bool) {
-	for i := range out {
-		out[i] = i >= len(keys) || s.MayContain(keys[i])
-	}
-}
+func (s *Scalable) MayContainKeys(keys [][]byte, out []bool) { form.MayContainKeys(s, keys, out) }
 
 // errZeroCounting is the error of adding to the zero Counting, which would lose the key.
 var errZeroCounting = errors.New("bloom: add: the zero Counting takes no keys; make one with NewCounting")
@@ -64,7 +60,7 @@ func (f *Counting) Add(key []byte) error {
 func (f *Counting) AddString(s string) error { return f.Add(form.Bytes(s)) }
 
 // AddKeys is Add for each of keys.
-func (f *Counting) AddKeys(keys [][]byte) error { return addKeys(f, keys) }
+func (f *Counting) AddKeys(keys [][]byte) error { return form.AddKeys(f, keys) }
 
 // Remove removes key once, and reports whether it did. It refuses a key that is certainly
 // absent, and then changes nothing. A key that was never added must not be removed: if it
@@ -80,11 +76,7 @@ func (f *Counting) MayContainString(s string) bool { return f.MayContain(form.By
 
 // MayContainKeys sets out[i] to MayContain of keys[i]. If out is longer than keys, the rest
 // of out becomes true.
-func (f *Counting) MayContainKeys(keys [][]byte, out []bool) {
-	for i := range out {
-		out[i] = i >= len(keys) || f.MayContain(keys[i])
-	}
-}
+func (f *Counting) MayContainKeys(keys [][]byte, out []bool) { form.MayContainKeys(f, keys, out) }
 
 // Add adds key once. The error is ErrFull if there is no room, or if the key has been added
 // eight times; nothing has changed then. It allocates nothing.
@@ -95,7 +87,7 @@ func (f *Cuckoo) AddString(s string) error { return f.Add(form.Bytes(s)) }
 
 // AddKeys is Add for each of keys. It stops at the first error; the keys before that one
 // have been added.
-func (f *Cuckoo) AddKeys(keys [][]byte) error { return addKeys(f, keys) }
+func (f *Cuckoo) AddKeys(keys [][]byte) error { return form.AddKeys(f, keys) }
 
 // Remove removes key once, and reports whether it did. False means that the key was
 // certainly absent. A key that was never added must not be removed: if it passes by chance,
@@ -111,29 +103,11 @@ func (f *Cuckoo) MayContainString(s string) bool { return f.MayContain(form.Byte
 
 // MayContainKeys sets out[i] to MayContain of keys[i]. If out is longer than keys, the rest
 // of out becomes true.
-func (f *Cuckoo) MayContainKeys(keys [][]byte, out []bool) {
-	for i := range out {
-		out[i] = i >= len(keys) || f.MayContain(keys[i])
-	}
-}
+func (f *Cuckoo) MayContainKeys(keys [][]byte, out []bool) { form.MayContainKeys(f, keys, out) }
 
 // MayContainString is MayContain for the bytes of s, which it does not copy.
 func (e *Exact) MayContainString(s string) bool { return e.MayContain(form.Bytes(s)) }
 
 // MayContainKeys sets out[i] to MayContain of keys[i]. If out is longer than keys, the rest
 // of out becomes true.
-func (e *Exact) MayContainKeys(keys [][]byte, out []bool) {
-	for i := range out {
-		out[i] = i >= len(keys) || e.MayContain(keys[i])
-	}
-}
-
-// addKeys adds keys one after the other, until the first error.
-func addKeys(f bloom.Adder, keys [][]byte) error {
-	for _, key := range keys {
-		if err := f.Add(key); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (e *Exact) MayContainKeys(keys [][]byte, out []bool) { form.MayContainKeys(e, keys, out) }

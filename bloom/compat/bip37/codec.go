@@ -2,14 +2,13 @@ package bip37
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // trailerLen is the length of the fields that follow the bytes:
@@ -54,23 +53,11 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 
 // MarshalText returns the bytes of MarshalBinary in base64. encoding/json and encoding/xml
 // write a filter in this form.
-func (f Filter) MarshalText() ([]byte, error) {
-	b, err := f.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
-	return base64.StdEncoding.AppendEncode(nil, b), nil
-}
+func (f Filter) MarshalText() ([]byte, error) { return form.Text(f.MarshalBinary()) }
 
 // UnmarshalText replaces the filter by the one that MarshalText wrote as text. After an
 // error the filter is as it was.
-func (f *Filter) UnmarshalText(text []byte) error {
-	b, err := base64.StdEncoding.AppendDecode(nil, text)
-	if err != nil {
-		return damage("%v", err)
-	}
-	return f.UnmarshalBinary(b)
-}
+func (f *Filter) UnmarshalText(text []byte) error { return form.UnmarshalText(text, f.UnmarshalBinary) }
 
 // UnmarshalBinary replaces the filter by the payload b of a filterload, all of b. It keeps
 // nothing of b. After an error the filter is as it was.
@@ -98,7 +85,7 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 		m, err := io.ReadFull(r, b)
 		n += int64(m)
 		if err != nil {
-			return readError(err, n)
+			return form.ReadError("bip37", err, n)
 		}
 		return nil
 	}
@@ -137,18 +124,6 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 	*f = made
 	return n, nil
-}
-
-// readError makes the error of ReadFrom from the error err of the reader, which
-// came after n bytes.
-func readError(err error, n int64) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		if n > 0 {
-			err = io.ErrUnexpectedEOF
-		}
-		return fmt.Errorf("bip37: read filter: %w: it ends after %d bytes: %w", bloom.ErrDamaged, n, err)
-	}
-	return fmt.Errorf("bip37: read filter: %w", err)
 }
 
 func damage(format string, args ...any) error {

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"unsafe"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // ErrParameters says that there is no filter as it was asked for.
@@ -88,7 +89,7 @@ func (f *Filter) Add(element []byte) error {
 }
 
 // AddString is Add of the bytes of s, which it does not copy.
-func (f *Filter) AddString(s string) error { return f.Add(stringBytes(s)) }
+func (f *Filter) AddString(s string) error { return f.Add(form.Bytes(s)) }
 
 // MayContain reports whether an element may be in the filter. False is certain.
 func (f *Filter) MayContain(element []byte) bool {
@@ -104,10 +105,7 @@ func (f *Filter) MayContain(element []byte) bool {
 }
 
 // MayContainString is MayContain of the bytes of s, which it does not copy.
-func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
-
-// stringBytes returns the bytes of s without a copy. They must not be changed.
-func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+func (f *Filter) MayContainString(s string) bool { return f.MayContain(form.Bytes(s)) }
 
 // position returns the bit of hash function n. Requires: the filter has bits.
 func (f *Filter) position(n uint32, element []byte) uint32 {

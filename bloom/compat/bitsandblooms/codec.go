@@ -5,13 +5,13 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // The header of the format, big-endian:
@@ -19,10 +19,6 @@ import (
 //	 0 8 16         24
 //	|m|k|length = m|ceil(length/64) words
 const headerLen = 24
-
-// pieceWords is how many words are read or written at a time. A header that promises more
-// words than there are costs at most that much memory.
-const pieceWords = 512
 
 // AppendBinary appends the bytes that the peer's WriteTo writes. For the zero value it
 // returns ErrParameters and dst as it was.
@@ -56,20 +52,13 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	if f.m == 0 {
 		return 0, errNoBits("write filter")
 	}
-	buf := make([]byte, 0, headerLen+8*pieceWords)
+	var head []byte
 	for _, v := range []uint64{f.m, f.k, f.length} {
-		buf = binary.BigEndian.AppendUint64(buf, v)
+		head = binary.BigEndian.AppendUint64(head, v)
 	}
-	for words := range slices.Chunk(f.words, pieceWords) {
-		for _, v := range words {
-			buf = binary.BigEndian.AppendUint64(buf, v)
-		}
-		m, err := w.Write(buf)
-		n += int64(m)
-		if err != nil {
-			return n, fmt.Errorf("bitsandblooms: write filter: %w", err)
-		}
-		buf = buf[:0]
+	n, err = form.WriteItems(w, head, f.words, binary.BigEndian.AppendUint64)
+	if err != nil {
+		return n, fmt.Errorf("bitsandblooms: write filter: %w", err)
 	}
 	return n, nil
 }
@@ -109,30 +98,19 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	m, err := io.ReadFull(r, head[:])
 	n = int64(m)
 	if err != nil {
-		return n, readError(err, n)
+		return n, form.ReadError("bitsandblooms", err, n)
 	}
 	made := Filter{m: binary.BigEndian.Uint64(head[:]), k: binary.BigEndian.Uint64(head[8:]), length: binary.BigEndian.Uint64(head[16:])}
 	if err := made.check(); err != nil {
 		return n, err
 	}
-	words := int(wordsOf(made.length))
-	var piece [8 * pieceWords]byte
-	for left := words; left > 0; left = words - len(made.words) {
-		b := piece[:8*min(left, pieceWords)]
-		m, err := io.ReadFull(r, b)
-		n += int64(m)
-		if err != nil {
-			return n, readError(err, n)
-		}
-		if free := cap(made.words) - len(made.words); free < len(b)/8 {
-			made.words = slices.Grow(made.words, min(left, max(pieceWords, len(made.words))))
-		}
-		for ; len(b) > 0; b = b[8:] {
-			made.words = append(made.words, binary.BigEndian.Uint64(b))
-		}
+	words, read, err := form.ReadItems(r, int(wordsOf(made.length)), 8, binary.BigEndian.Uint64)
+	if n += read; err != nil {
+		return n, form.ReadError("bitsandblooms", err, n)
 	}
-	if n := made.length & 63; n != 0 && made.words[len(made.words)-1]>>n != 0 {
-		return int64(headerLen + 8*words), damage("bits behind the last of %d", made.length)
+	made.words = words
+	if last := made.length & 63; last != 0 && made.words[len(made.words)-1]>>last != 0 {
+		return n, damage("bits behind the last of %d", made.length)
 	}
 	*f = made
 	return n, nil
@@ -162,23 +140,11 @@ func wordsOf(length uint64) uint64 {
 
 // MarshalText returns the bytes of MarshalBinary in base64. encoding/xml writes a filter in
 // this form; encoding/json uses MarshalJSON.
-func (f Filter) MarshalText() ([]byte, error) {
-	b, err := f.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
-	return base64.StdEncoding.AppendEncode(nil, b), nil
-}
+func (f Filter) MarshalText() ([]byte, error) { return form.Text(f.MarshalBinary()) }
 
 // UnmarshalText replaces the filter by the one that MarshalText wrote as text. After an
 // error the filter is as it was.
-func (f *Filter) UnmarshalText(text []byte) error {
-	b, err := base64.StdEncoding.AppendDecode(nil, text)
-	if err != nil {
-		return damage("%v", err)
-	}
-	return f.UnmarshalBinary(b)
-}
+func (f *Filter) UnmarshalText(text []byte) error { return form.UnmarshalText(text, f.UnmarshalBinary) }
 
 // inJSON is the JSON form of a filter, with the field names of the peer.
 type inJSON struct {
@@ -210,18 +176,6 @@ func (f *Filter) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("bitsandblooms: read filter: %w: %w", bloom.ErrDamaged, err)
 	}
 	return f.UnmarshalBinary(whole)
-}
-
-// readError makes the error of ReadFrom from the error err of the reader, which
-// came after n bytes.
-func readError(err error, n int64) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		if n > 0 {
-			err = io.ErrUnexpectedEOF
-		}
-		return fmt.Errorf("bitsandblooms: read filter: %w: it ends after %d bytes: %w", bloom.ErrDamaged, n, err)
-	}
-	return fmt.Errorf("bitsandblooms: read filter: %w", err)
 }
 
 func damage(format string, args ...any) error {

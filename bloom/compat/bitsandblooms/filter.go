@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"unsafe"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // ErrParameters says that there is no filter as it was asked for, or that two filters
@@ -103,10 +104,10 @@ func (f *Filter) CheckAndAdd(key []byte) bool {
 }
 
 // AddString is Add of the bytes of s.
-func (f *Filter) AddString(s string) error { return f.Add(stringBytes(s)) }
+func (f *Filter) AddString(s string) error { return f.Add(form.Bytes(s)) }
 
 // MayContainString is MayContain of the bytes of s.
-func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
+func (f *Filter) MayContainString(s string) bool { return f.MayContain(form.Bytes(s)) }
 
 // SizeBytes returns the memory that the bits take.
 func (f *Filter) SizeBytes() int { return 8 * len(f.words) }
@@ -182,6 +183,3 @@ func (f *Filter) ones() (n uint64) {
 	}
 	return n
 }
-
-// stringBytes returns the bytes of s without a copy. They must not be changed.
-func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }

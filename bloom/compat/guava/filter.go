@@ -7,9 +7,9 @@ import (
 	"math"
 	"math/bits"
 	"unicode/utf16"
-	"unsafe"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // ErrParameters says that there is no filter as it was asked for, or that two filters
@@ -117,10 +117,10 @@ func (f *Filter) MayContain(key []byte) bool { return f.has(bloom.Murmur3(key)) 
 
 // AddString adds a string as stringFunnel(UTF_8) does. It is the same as Add of
 // the bytes of s.
-func (f *Filter) AddString(s string) error { return f.Add(stringBytes(s)) }
+func (f *Filter) AddString(s string) error { return f.Add(form.Bytes(s)) }
 
 // MayContainString is MayContain for keys of AddString.
-func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
+func (f *Filter) MayContainString(s string) bool { return f.MayContain(form.Bytes(s)) }
 
 // AddUTF16 adds a string as unencodedCharsFunnel does, as its UTF-16 code units. Bytes that
 // are not UTF-8 count as U+FFFD.
@@ -292,9 +292,6 @@ func (s *sequence) next() uint64 {
 	}
 	return uint64(c)
 }
-
-// stringBytes returns the bytes of s without a copy. They must not be changed.
-func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // appendUTF16 appends the UTF-16 code units of s, little-endian.
 func appendUTF16(b []byte, s string) []byte {

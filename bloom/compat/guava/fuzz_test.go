@@ -65,7 +65,7 @@ func FuzzRead(f *testing.F) {
 
 // A header that promises more words than there are costs no memory.
 func TestReadFrom_AllocatesWhatItReads(t *testing.T) {
-	b := append([]byte{1, 7, 4, 0, 0, 0}, make([]byte, 3*8*pieceWords+5)...)
+	b := append([]byte{1, 7, 4, 0, 0, 0}, make([]byte, 3*4096+5)...)
 	limit.Check(t, len(b), func() {
 		var f Filter
 		if n, err := f.ReadFrom(bytes.NewReader(b)); n != int64(len(b)) || !errors.Is(err, bloom.ErrDamaged) {

@@ -2,25 +2,20 @@ package parquet
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
-
-// pieceBlocks is how many blocks are read or written at a time. A header that promises more
-// blocks than there are costs at most that much memory.
-const pieceBlocks = 128
 
 // AppendBits appends the blocks without a header.
 func (f *Filter) AppendBits(dst []byte) []byte {
 	dst = slices.Grow(dst, f.SizeBytes())
-	for i := range f.blocks {
-		dst = appendBlock(dst, &f.blocks[i])
+	for _, b := range f.blocks {
+		dst = appendBlock(dst, b)
 	}
 	return dst
 }
@@ -33,24 +28,25 @@ func OpenBits(b []byte) (*Filter, error) {
 		return nil, damage("%d bytes of blocks", len(b))
 	}
 	for i := range f.blocks {
-		readBlock(&f.blocks[i], b[i*BlockBytes:])
+		f.blocks[i] = blockOf(b[i*BlockBytes:])
 	}
 	return f, nil
 }
 
 // appendBlock appends the words of the block, little-endian.
-func appendBlock(dst []byte, b *block) []byte {
+func appendBlock(dst []byte, b block) []byte {
 	for _, w := range b {
 		dst = binary.LittleEndian.AppendUint32(dst, w)
 	}
 	return dst
 }
 
-// readBlock sets the block to the first BlockBytes of from.
-func readBlock(b *block, from []byte) {
+// blockOf returns the block that appendBlock wrote as the first BlockBytes of from.
+func blockOf(from []byte) (b block) {
 	for j := range b {
 		b[j] = binary.LittleEndian.Uint32(from[4*j:])
 	}
+	return b
 }
 
 // AppendBinary appends the filter as it stands in a file: header and blocks. For the zero
@@ -71,40 +67,20 @@ func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	if len(f.blocks) == 0 {
 		return 0, errNoBlocks()
 	}
-	buf := appendHeader(make([]byte, 0, 32+BlockBytes*pieceBlocks), f.SizeBytes())
-	for blocks := range slices.Chunk(f.blocks, pieceBlocks) {
-		for i := range blocks {
-			buf = appendBlock(buf, &blocks[i])
-		}
-		m, err := w.Write(buf)
-		n += int64(m)
-		if err != nil {
-			return n, fmt.Errorf("parquet: write filter: %w", err)
-		}
-		buf = buf[:0]
+	n, err = form.WriteItems(w, appendHeader(nil, f.SizeBytes()), f.blocks, appendBlock)
+	if err != nil {
+		return n, fmt.Errorf("parquet: write filter: %w", err)
 	}
 	return n, nil
 }
 
 // MarshalText returns the bytes of MarshalBinary in base64. encoding/json and encoding/xml
 // write a filter in this form.
-func (f Filter) MarshalText() ([]byte, error) {
-	b, err := f.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
-	return base64.StdEncoding.AppendEncode(nil, b), nil
-}
+func (f Filter) MarshalText() ([]byte, error) { return form.Text(f.MarshalBinary()) }
 
 // UnmarshalText replaces the filter by the one that MarshalText wrote as text. After an
 // error the filter is as it was.
-func (f *Filter) UnmarshalText(text []byte) error {
-	b, err := base64.StdEncoding.AppendDecode(nil, text)
-	if err != nil {
-		return damage("%v", err)
-	}
-	return f.UnmarshalBinary(b)
-}
+func (f *Filter) UnmarshalText(text []byte) error { return form.UnmarshalText(text, f.UnmarshalBinary) }
 
 // UnmarshalBinary replaces the filter by the one whose header and blocks are b, all of b.
 // It keeps nothing of b. After an error the filter is as it was.
@@ -136,38 +112,12 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	if n = d.n; err != nil {
 		return n, err
 	}
-	total := numBytes / BlockBytes
-	var blocks []block
-	var piece [BlockBytes * pieceBlocks]byte
-	for left := total; left > 0; left = total - len(blocks) {
-		b := piece[:BlockBytes*min(left, pieceBlocks)]
-		m, err := io.ReadFull(r, b)
-		n += int64(m)
-		if err != nil {
-			return n, readError(err, n)
-		}
-		if free := cap(blocks) - len(blocks); free < len(b)/BlockBytes {
-			blocks = slices.Grow(blocks, min(left, max(pieceBlocks, len(blocks))))
-		}
-		for ; len(b) > 0; b = b[BlockBytes:] {
-			blocks = append(blocks, block{})
-			readBlock(&blocks[len(blocks)-1], b)
-		}
+	blocks, read, err := form.ReadItems(r, numBytes/BlockBytes, BlockBytes, blockOf)
+	if n += read; err != nil {
+		return n, form.ReadError("parquet", err, n)
 	}
 	f.blocks = blocks
 	return n, nil
-}
-
-// readError makes the error of ReadFrom from the error err of the reader, which
-// came after n bytes.
-func readError(err error, n int64) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		if n > 0 {
-			err = io.ErrUnexpectedEOF
-		}
-		return fmt.Errorf("parquet: read filter: %w: it ends after %d bytes: %w", bloom.ErrDamaged, n, err)
-	}
-	return fmt.Errorf("parquet: read filter: %w", err)
 }
 
 func damage(format string, args ...any) error {

@@ -63,7 +63,7 @@ func FuzzRead(f *testing.F) {
 
 // A header that promises more blocks than there are costs no memory.
 func TestReadFrom_AllocatesWhatItReads(t *testing.T) {
-	b := append(appendHeader(nil, 0x7fffffe0), make([]byte, 3*BlockBytes*pieceBlocks+5)...)
+	b := append(appendHeader(nil, 0x7fffffe0), make([]byte, 3*4096+5)...)
 	limit.Check(t, len(b), func() {
 		var f Filter
 		if n, err := f.ReadFrom(bytes.NewReader(b)); n != int64(len(b)) || !errors.Is(err, bloom.ErrDamaged) {

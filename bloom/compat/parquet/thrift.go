@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // Limits of a header that is read. The headers that are written have 15 to 19 bytes. Longer
@@ -63,7 +64,7 @@ func (d *decoder) readByte() (byte, error) {
 		return 0, damage("a header of more than %d bytes", maxHeader)
 	}
 	if _, err := io.ReadFull(d.r, d.b[:]); err != nil {
-		return 0, readError(err, d.n)
+		return 0, form.ReadError("parquet", err, d.n)
 	}
 	d.n++
 	return d.b[0], nil

@@ -2,7 +2,6 @@ package redisbloom
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // Sizes of the format, in bytes.
@@ -170,23 +170,11 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 
 // MarshalText returns the bytes of MarshalBinary in base64. encoding/json and encoding/xml
 // write a filter in this form.
-func (f Filter) MarshalText() ([]byte, error) {
-	b, err := f.MarshalBinary()
-	if err != nil {
-		return nil, err
-	}
-	return base64.StdEncoding.AppendEncode(nil, b), nil
-}
+func (f Filter) MarshalText() ([]byte, error) { return form.Text(f.MarshalBinary()) }
 
 // UnmarshalText replaces the filter by the one that MarshalText wrote as text. After an
 // error the filter is as it was.
-func (f *Filter) UnmarshalText(text []byte) error {
-	b, err := base64.StdEncoding.AppendDecode(nil, text)
-	if err != nil {
-		return damage("%v", err)
-	}
-	return f.UnmarshalBinary(b)
-}
+func (f *Filter) UnmarshalText(text []byte) error { return form.UnmarshalText(text, f.UnmarshalBinary) }
 
 // header returns the encoded header: everything but the bits.
 func (f *Filter) header() []byte {

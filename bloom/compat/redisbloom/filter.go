@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"unsafe"
+
+	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // ErrFull is the error of Add for a NONSCALING filter that has as many items as it was made
@@ -205,10 +206,10 @@ func (f *Filter) CheckAndAdd(key []byte) (maybe bool, err error) {
 func (f *Filter) MayContain(key []byte) bool { return f.has(hash(key)) }
 
 // AddString is Add of the bytes of s.
-func (f *Filter) AddString(s string) error { return f.Add(stringBytes(s)) }
+func (f *Filter) AddString(s string) error { return f.Add(form.Bytes(s)) }
 
 // MayContainString is MayContain of the bytes of s.
-func (f *Filter) MayContainString(s string) bool { return f.MayContain(stringBytes(s)) }
+func (f *Filter) MayContainString(s string) bool { return f.MayContain(form.Bytes(s)) }
 
 // Count returns how many keys were added, as BF.CARD does. Keys that may have been there
 // before are not counted.
@@ -319,6 +320,3 @@ func (l *link) set(a, b uint64) {
 		a += b
 	}
 }
-
-// stringBytes returns the bytes of s without a copy. They must not be changed.
-func stringBytes(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
