@@ -74,14 +74,16 @@ func TestVectors(t *testing.T) {
 	t.Logf("m %d, k %d, read, written and built anew bit for bit, as bytes and as JSON", fromBytes.Cap(), fromBytes.K())
 }
 
-func TestLocations_AsThePeer(t *testing.T) {
+func TestLocation_AsThePeer(t *testing.T) {
 	rows := peertest.Rows(t, "bits-and-blooms-locations-k8.tsv", 9)
 	for _, row := range rows {
 		key, err := hex.DecodeString(row[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, x := range Locations(key, 8) {
+		h := hashes(key)
+		for i := range uint64(8) {
+			x := location(&h, i)
 			if strconv.FormatUint(x, 10) != row[1+i] {
 				t.Errorf("location %d of %x = %d, want %s", i, key, x, row[1+i])
 			}
