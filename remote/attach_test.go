@@ -70,7 +70,7 @@ func TestAttach(t *testing.T) {
 			mustNil(t, s.Close())
 			fill(t, db, model, fmt.Sprint("between", round), 200)
 		}
-		if num := shale.ShippingOf(db).Position().Log; num < 4<<EpochShift {
+		if num := shale.ShippingOf(db).Position().Log; num < 4<<object.EpochShift {
 			t.Errorf("the log has number %x, below those of epoch 4", num)
 		}
 		mustNil(t, db.Close())
@@ -82,13 +82,13 @@ func TestAttach(t *testing.T) {
 func TestAttach_Fenced(t *testing.T) {
 	for name, take := range map[string]func(t *testing.T, b Bucket, s *Store){
 		"another writer": func(t *testing.T, b Bucket, s *Store) {
-			c, err := chain.Claim(t.Context(), b, chain.Claimant{StoreID: s.id, Writer: 99, Now: modelNow, Note: func(*Step, uint64) error { return nil }})
+			c, err := chain.Claim(t.Context(), b, chain.Claimant{StoreID: s.id, Writer: 99, Now: modelNow, Note: func(*object.Step, uint64) error { return nil }})
 			mustNil(t, err)
 			_, err = c.Fence(t.Context(), b, object.Position{})
 			mustNil(t, err)
 		},
 		"a step that is removed": func(t *testing.T, b Bucket, s *Store) {
-			mustNil(t, b.Delete(t.Context(), StepName(s.Status().Step)))
+			mustNil(t, b.Delete(t.Context(), object.StepName(s.Status().Step)))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // A Bucket holds objects: names with bytes. It is strongly consistent: once Put or Delete has
@@ -69,6 +70,9 @@ var (
 	// for them: by Put, which then makes nothing, and by ReadObject.
 	ErrChecksum = bucket.ErrChecksum
 )
+
+// IdentityName is the name of the object that says which store a bucket has. It is the first that is made.
+const IdentityName = object.IdentityName
 
 // CheckName returns an error if name is not that of an object. Names have 1 to 512 bytes. They
 // consist of one or more parts with slashes between them. A part has 1 to 200 bytes: lower-case

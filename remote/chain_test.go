@@ -11,16 +11,17 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 func noNote(uint64) error { return nil }
 
 // addTable returns a step that adds a table.
-func addTable(num base.FileNum) *Step {
+func addTable(num base.FileNum) *object.Step {
 	table := remotetest.ExampleTable(num)
 	table.MinSeq, table.MaxSeq = base.Seq(num), base.Seq(num)
-	return &Step{
+	return &object.Step{
 		Written: remotetest.ExampleTime, LastTableSeq: uint64(num),
 		Edit: &manifest.Edit{Added: []manifest.Added{{Level: 0, Run: uint64(num), Table: table}}},
 	}
@@ -35,12 +36,12 @@ func beginChain(t testing.TB, b Bucket) *chain.Chain {
 		t.Fatalf("an empty bucket has the step %+v", c.Step)
 	}
 	c.Epoch, c.Writer, c.Now = 1, 77, func() time.Time { return remotetest.ExampleTime }
-	publish(t, c, b, &Step{Kind: StepClaim, Written: remotetest.ExampleTime})
+	publish(t, c, b, &object.Step{Kind: object.StepClaim, Written: remotetest.ExampleTime})
 	return c
 }
 
 // publish appends a step.
-func publish(t testing.TB, c *chain.Chain, b Bucket, s *Step) {
+func publish(t testing.TB, c *chain.Chain, b Bucket, s *object.Step) {
 	t.Helper()
 	mustNil(t, c.Publish(context.Background(), b, s, noNote))
 }
@@ -54,7 +55,7 @@ func putState(t testing.TB, c *chain.Chain, b Bucket) {
 }
 
 // tablesOf returns the numbers of the tables of a state, in ascending order.
-func tablesOf(s *State) []uint64 {
+func tablesOf(s *object.State) []uint64 {
 	var nums []uint64
 	for table := range s.Tables.Version.Tables() {
 		nums = append(nums, uint64(table.Num))
@@ -96,14 +97,14 @@ func TestChain_Stray(t *testing.T) {
 		publish(t, own, b, addTable(n))
 	}
 	putState(t, own, b)
-	publish(t, own, b, &Step{Written: remotetest.ExampleTime, Floor: 6})
+	publish(t, own, b, &object.Step{Written: remotetest.ExampleTime, Floor: 6})
 	for n := range uint64(6) {
-		mustNil(t, b.Delete(ctx, StepName(n)))
+		mustNil(t, b.Delete(ctx, object.StepName(n)))
 	}
 	if err := stopped.Publish(ctx, b, addTable(99), noNote); !errors.Is(err, ErrFenced) {
 		t.Errorf("a writer creates step 3 again: %v", err)
 	}
-	if _, err := b.Stat(ctx, StepName(3)); err != nil {
+	if _, err := b.Stat(ctx, object.StepName(3)); err != nil {
 		t.Fatalf("there is no stray: %v", err)
 	}
 	if step, err := reader.Next(ctx, b); !errors.Is(err, ErrSnapshotGone) {
@@ -150,7 +151,7 @@ func TestPublish_OwnAttempt(t *testing.T) {
 	other, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 0)
 	mustNil(t, err)
 	other.Epoch, other.Writer = 2, 78
-	publish(t, other, b, &Step{Kind: StepClaim, Written: remotetest.ExampleTime})
+	publish(t, other, b, &object.Step{Kind: object.StepClaim, Written: remotetest.ExampleTime})
 	if err := own.Publish(ctx, b, addTable(4), noNote); !errors.Is(err, ErrFenced) || own.N() != 3 {
 		t.Errorf("after a claim by another writer: %v, step %d", err, own.N())
 	}
@@ -166,21 +167,21 @@ func TestPublish_OwnAttempt(t *testing.T) {
 // TestChain_RefusesWhatDoesNotFollow checks that neither owners nor readers take a step that does not fit
 // to the one before it.
 func TestChain_RefusesWhatDoesNotFollow(t *testing.T) {
-	for what, change := range map[string]func(s *Step){
-		"another store":           func(s *Step) { s.StoreID++ },
-		"a number left out":       func(s *Step) { s.N++ },
-		"a lower floor":           func(s *Step) { s.Floor = 1 },
-		"a table that is there":   func(s *Step) { s.Edit = addTable(5).Edit },
-		"another writer":          func(s *Step) { s.Writer++ },
-		"another epoch":           func(s *Step) { s.Epoch++ },
-		"a claim of an old epoch": func(s *Step) { s.Kind, s.Edit = StepClaim, nil },
-		"no extents":              func(s *Step) { s.Extents = nil },
-		"an extent before it":     func(s *Step) { s.Extents = []Extent{{Log: 9, Length: 9000, Sealed: true}} },
-		"a shorter extent":        func(s *Step) { s.Extents = []Extent{{Log: 10, Length: 4999}} },
+	for what, change := range map[string]func(s *object.Step){
+		"another store":           func(s *object.Step) { s.StoreID++ },
+		"a number left out":       func(s *object.Step) { s.N++ },
+		"a lower floor":           func(s *object.Step) { s.Floor = 1 },
+		"a table that is there":   func(s *object.Step) { s.Edit = addTable(5).Edit },
+		"another writer":          func(s *object.Step) { s.Writer++ },
+		"another epoch":           func(s *object.Step) { s.Epoch++ },
+		"a claim of an old epoch": func(s *object.Step) { s.Kind, s.Edit = object.StepClaim, nil },
+		"no extents":              func(s *object.Step) { s.Extents = nil },
+		"an extent before it":     func(s *object.Step) { s.Extents = []object.Extent{{Log: 9, Length: 9000, Sealed: true}} },
+		"a shorter extent":        func(s *object.Step) { s.Extents = []object.Extent{{Log: 10, Length: 4999}} },
 	} {
 		b := NewMem()
 		c := fiveSteps(t, b)
-		publish(t, c, b, &Step{Written: remotetest.ExampleTime, Extents: []Extent{{Log: 10, Length: 5000}}})
+		publish(t, c, b, &object.Step{Written: remotetest.ExampleTime, Extents: []object.Extent{{Log: 10, Length: 5000}}})
 		s := addTable(7)
 		s.StoreID, s.N, s.Epoch, s.Writer, s.Floor, s.Extents = remotetest.ExampleStore, 7, 1, 77, 3, c.State.Extents
 		good := *s
@@ -218,7 +219,7 @@ func TestNewestStep_AnyOrder(t *testing.T) {
 	fiveSteps(t, mem)
 	b := &remotetest.Broken{Bucket: mem, OnList: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 		return func(yield func(Info, error) bool) {
-			_ = yield(Info{Name: StepName(5)}, nil) && yield(Info{Name: StepName(3)}, nil)
+			_ = yield(Info{Name: object.StepName(5)}, nil) && yield(Info{Name: object.StepName(3)}, nil)
 		}
 	}}
 	if n, err := chain.NewestStep(t.Context(), b, 0); err != nil || n != 5 {

@@ -23,16 +23,16 @@ func claimAs(t testing.TB, b Bucket, writer uint64) *chain.Chain {
 func claimantOf(writer uint64) chain.Claimant {
 	return chain.Claimant{
 		StoreID: remotetest.ExampleStore, Writer: writer, Now: func() time.Time { return remotetest.ExampleTime },
-		Note: func(*Step, uint64) error { return nil },
+		Note: func(*object.Step, uint64) error { return nil },
 	}
 }
 
 // anchorSegment returns the segment that the owner appends after fence: it says that its first log is log.
 // lastSeq is the last sequence number before the log.
-func anchorSegment(c *chain.Chain, log, lastSeq uint64) *Segment {
-	return &Segment{
+func anchorSegment(c *chain.Chain, log, lastSeq uint64) *object.Segment {
+	return &object.Segment{
 		StoreID: c.StoreID, Log: object.AnchorOf(c.Epoch).Log, FirstSeq: lastSeq + 1, LastSeq: lastSeq, Written: c.Now(),
-		Next: log, Kind: SegmentSeal,
+		Next: log, Kind: object.SegmentSeal,
 	}
 }
 

@@ -39,7 +39,7 @@ func TestCollect_ByAnother(t *testing.T) {
 			}
 			time.Sleep(time.Second / 2) // the writer raises the floor at the full hour, and has done so then
 			// A table that is uploaded, and in no step yet.
-			upload := TableName(s.epoch<<EpochShift + 1<<30)
+			upload := object.TableName(s.epoch<<object.EpochShift + 1<<30)
 			mustNil(t, PutObject(t.Context(), b.b, upload, []byte("upload"), false))
 			done, err := Collect(t.Context(), b.b)
 			mustNil(t, err)
@@ -69,7 +69,7 @@ func TestCollect_ByAnother(t *testing.T) {
 		if slices.Contains(events.kinds(), EventAway) || s.Status().Away != nil {
 			t.Errorf("a bucket that refuses DELETEs is called away: %v", s.Status().Away)
 		}
-		mustNil(t, PutObject(t.Context(), b.b, TableName(s.epoch<<EpochShift+1<<30), []byte("nobody's"), false))
+		mustNil(t, PutObject(t.Context(), b.b, object.TableName(s.epoch<<object.EpochShift+1<<30), []byte("nobody's"), false))
 		if _, err := s.Collect(t.Context()); !buckets.Refused(err) {
 			t.Errorf("Collect of a writer that may not delete: %v", err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/collect"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -49,7 +50,7 @@ func TestChooseFloor_ClockWrong(t *testing.T) {
 		b := NewMem()
 		c := beginChain(t, b)
 		for hour := 1; hour <= 24; hour++ {
-			s := &Step{Written: remotetest.ExampleTime.Add(time.Duration(hour)*time.Hour + test.written(hour))}
+			s := &object.Step{Written: remotetest.ExampleTime.Add(time.Duration(hour)*time.Hour + test.written(hour))}
 			publish(t, c, b, s)
 			mustNil(t, c.PutState(t.Context(), b))
 		}
@@ -64,11 +65,11 @@ func TestChooseFloor_ClockWrong(t *testing.T) {
 	c := beginChain(t, b)
 	for hour := 1; hour <= 60; hour++ {
 		at := remotetest.ExampleTime.Add(time.Duration(hour) * time.Hour)
-		publish(t, c, b, &Step{Written: at})
+		publish(t, c, b, &object.Step{Written: at})
 		mustNil(t, c.PutState(t.Context(), b))
 		floor, _, err := collect.ChooseFloor(t.Context(), b, c, day, since(at))
 		mustNil(t, err)
-		publish(t, c, b, &Step{Written: at, Floor: floor})
+		publish(t, c, b, &object.Step{Written: at, Floor: floor})
 		if hour > 25 {
 			old, err := chain.ReadStep(t.Context(), b, c.StoreID, floor)
 			mustNil(t, err)
@@ -84,7 +85,7 @@ func TestStore_AgeByMonotonicClock(t *testing.T) {
 	s := &Store{}
 	s.publish.collector.states = []writtenState{{7, time.Now().Add(-time.Hour)}}
 	for n, want := range map[uint64]time.Duration{7: time.Hour, 8: 30 * time.Hour} {
-		if got := s.age(&Step{N: n, Written: time.Now().Add(-30 * time.Hour)}).Round(time.Minute); got != want {
+		if got := s.age(&object.Step{N: n, Written: time.Now().Add(-30 * time.Hour)}).Round(time.Minute); got != want {
 			t.Errorf("step %d is %v old, want %v", n, got, want)
 		}
 	}

@@ -41,8 +41,8 @@ func collectOnce(ctx context.Context, b Bucket, c *chain.Chain, now time.Time, s
 }
 
 // since says how long before a time steps were made.
-func since(at time.Time) func(*Step) time.Duration {
-	return func(s *Step) time.Duration { return at.Sub(s.Written) }
+func since(at time.Time) func(*object.Step) time.Duration {
+	return func(s *object.Step) time.Duration { return at.Sub(s.Written) }
 }
 
 // TestCollect_LeavesNothingOver checks that everything goes that nobody needs, strays and the objects of stopped
@@ -50,23 +50,23 @@ func since(at time.Time) func(*Step) time.Duration {
 func TestCollect_LeavesNothingOver(t *testing.T) {
 	ctx := context.Background()
 	a, b := collectedStore(t)
-	for _, stray := range []string{TableName(99), FilterName(98), TableName(2<<EpochShift + 1), "holiday.jpg", "t/ff/holiday.jpg"} {
+	for _, stray := range []string{object.TableName(99), object.FilterName(98), object.TableName(2<<object.EpochShift + 1), "holiday.jpg", "t/ff/holiday.jpg"} {
 		mustNil(t, PutObject(ctx, b, stray, []byte("stray"), true))
 	}
-	putList(t, b, []*Segment{segmentAt(object.Position{Log: logOf(0, 7), Offset: 0}, 5000), fenceAt(object.Position{Log: logOf(0, 8), Offset: 0}, 1)})
+	putList(t, b, []*object.Segment{segmentAt(object.Position{Log: logOf(0, 7), Offset: 0}, 5000), fenceAt(object.Position{Log: logOf(0, 8), Offset: 0}, 1)})
 	if !a.collect(late) {
 		t.Fatal(a.m.broken)
 	}
 	want := []string{
 		"holiday.jpg",
-		StepName(4), StepName(5),
-		StateName(4),
-		TableName(2<<EpochShift + 1), // of a later owner
+		object.StepName(4), object.StepName(5),
+		object.StateName(4),
+		object.TableName(2<<object.EpochShift + 1), // of a later owner
 		"t/ff/holiday.jpg",
-		SegmentName(logOf(0, 8), 0), // the fence
+		object.SegmentName(logOf(0, 8), 0), // the fence
 	}
 	for t := range a.c.State.Tables.Version.Tables() {
-		want = append(want, TableName(uint64(t.Num)))
+		want = append(want, object.TableName(uint64(t.Num)))
 	}
 	last := a.c.State.Extents[0].Log
 	want = append(want, remotetest.NamesOf(t, b, object.LogFolder(last))...)
@@ -83,12 +83,12 @@ func TestCollect_LeavesNothingOver(t *testing.T) {
 func TestCollect_KeepsUploads(t *testing.T) {
 	ctx := context.Background()
 	a, b := collectedStore(t)
-	a.upload = 1<<EpochShift + 5000
-	mustNil(t, PutObject(ctx, b, TableName(a.upload), []byte("new"), true))
+	a.upload = 1<<object.EpochShift + 5000
+	mustNil(t, PutObject(ctx, b, object.TableName(a.upload), []byte("new"), true))
 	if !a.delete(0, late) {
 		t.Fatal(a.m.broken)
 	}
-	if _, err := b.Stat(ctx, TableName(a.upload)); err != nil {
+	if _, err := b.Stat(ctx, object.TableName(a.upload)); err != nil {
 		t.Errorf("the table of the next step: %v", err)
 	}
 }
@@ -96,12 +96,12 @@ func TestCollect_KeepsUploads(t *testing.T) {
 // TestCollect_DamageDeletesNothing checks that nothing is deleted if a step or a pin can't be read.
 func TestCollect_DamageDeletesNothing(t *testing.T) {
 	ctx := context.Background()
-	for _, name := range []string{StepName(4), StateName(3), "p/daily.0000000000000001"} {
+	for _, name := range []string{object.StepName(4), object.StateName(3), "p/daily.0000000000000001"} {
 		a, b := collectedStore(t)
 		c, err := chain.LoadChain(ctx, b, remotetest.ExampleStore, 3)
 		mustNil(t, err)
 		mustNil(t, c.PutState(ctx, b))
-		if !a.step(&Step{Floor: 3, LastTableSeq: a.c.Step.LastTableSeq}) {
+		if !a.step(&object.Step{Floor: 3, LastTableSeq: a.c.Step.LastTableSeq}) {
 			t.Fatal(a.m.broken)
 		}
 		mustNil(t, PutObject(ctx, b, name, []byte("damage"), false))
@@ -136,7 +136,7 @@ func TestChooseFloor(t *testing.T) {
 			t.Errorf("since minute %d: step %d, %v; want %d", minutes, got, err, want)
 		}
 	}
-	publish(t, c, b, &Step{Written: remotetest.ExampleTime, Floor: 4})
+	publish(t, c, b, &object.Step{Written: remotetest.ExampleTime, Floor: 4})
 	if got, _, err := collect.ChooseFloor(ctx, b, c, 0, since(remotetest.ExampleTime)); err != nil || got != 4 {
 		t.Errorf("the floor would sink to %d, %v", got, err)
 	}
@@ -153,7 +153,7 @@ func TestPin_Withdrawn(t *testing.T) {
 	p, err := reader.Pin(ctx, b, "session", o)
 	mustNil(t, err)
 	mustNil(t, own.PutState(ctx, b))
-	publish(t, own, b, &Step{Written: remotetest.ExampleTime, Floor: 6})
+	publish(t, own, b, &object.Step{Written: remotetest.ExampleTime, Floor: 6})
 	if p, err := reader.Pin(ctx, b, "other", o); !errors.Is(err, ErrSnapshotGone) {
 		t.Errorf("a state below the floor: %+v, %v", p, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/collect"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
@@ -224,7 +225,7 @@ func (s *Store) raised(ctx context.Context) (at time.Time, err error) {
 
 // age returns how old a step is, for collect.ChooseFloor. Of a step whose state this process has written, the monotonic clock says
 // it, whatever was done to the clock on the wall. Of others only the times say it that they were written with.
-func (s *Store) age(step *Step) time.Duration {
+func (s *Store) age(step *object.Step) time.Duration {
 	for _, st := range s.publish.collector.states {
 		if st.n == step.N {
 			return time.Since(st.made)
@@ -303,7 +304,7 @@ func (s *Store) notedStep() uint64 {
 // publishFloor publishes a step that raises the floor and changes nothing else. It returns the errors of Chain.Publish. Requires: publish.mu.
 func (s *Store) publishFloor(ctx context.Context, floor uint64) error {
 	p := &s.publish
-	step := &Step{Written: time.Now(), Kind: StepPublish, Floor: floor, LastTableSeq: p.chain.Step.LastTableSeq}
+	step := &object.Step{Written: time.Now(), Kind: object.StepPublish, Floor: floor, LastTableSeq: p.chain.Step.LastTableSeq}
 	err := p.chain.Publish(ctx, s.bucket, step, s.noteStep)
 	switch {
 	case errors.Is(err, ErrFenced):

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"github.com/shaledb/shale/remote/internal/object"
 	"testing"
 	"time"
 )
@@ -12,7 +13,7 @@ import (
 func slowDeletes(t *testing.T, s *Store, b *hooked, n int) (done chan Collected, failed chan error) {
 	t.Helper()
 	for i := range n {
-		mustNil(t, PutObject(t.Context(), b.b, TableName(uint64(1<<EpochShift+1000+i)), []byte("stray"), true))
+		mustNil(t, PutObject(t.Context(), b.b, object.TableName(uint64(1<<object.EpochShift+1000+i)), []byte("stray"), true))
 	}
 	begun := make(chan bool, n)
 	b.hook(func(call, _ string) error {

@@ -60,9 +60,9 @@ func TestStore_Once(t *testing.T) {
 		}
 		// Only a process that was not closed leaves a fence, which stays for ever.
 		for info := range b.b.List(t.Context(), object.SegmentFolder, "") {
-			name, _ := ParseName(info.Name)
+			name, _ := object.ParseName(info.Name)
 			seg, err := chain.ReadHead(t.Context(), b.b, storeID, object.Position{Log: name.Num, Offset: name.Offset})
-			if err == nil && seg.Kind == SegmentFence {
+			if err == nil && seg.Kind == object.SegmentFence {
 				t.Errorf("%s is a fence", info.Name)
 			}
 		}

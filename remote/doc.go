@@ -10,8 +10,6 @@
 //     NewDir one in a directory. Probe finds out whether a bucket keeps its promises, and Retrying
 //     repeats calls that fail for a while. Package buckettest tests buckets thoroughly, and injects
 //     faults for tests.
-//   - Identity, Segment, Step, State and Pin are the objects, each with an encoder and a decoder.
-//   - The functions that end in Name make the names of objects, and ParseName reads them.
 //
 // # Errors
 //

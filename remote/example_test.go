@@ -5,16 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote"
 	"github.com/shaledb/shale/vfs"
 )
-
-// The time of the examples.
-var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // must ends the program if err is not nil.
 func must(err error) {
@@ -28,9 +23,9 @@ func ExampleBucket() {
 	ctx := context.Background()
 	bucket := remote.NewMem()
 	for _, writer := range []string{"ann", "bob"} {
-		err := remote.PutObject(ctx, bucket, remote.StepName(1), []byte(writer), true)
+		err := remote.PutObject(ctx, bucket, "m/0000000000000001", []byte(writer), true)
 		if errors.Is(err, remote.ErrExists) {
-			owner, err := remote.ReadObject(ctx, bucket, remote.StepName(1), 100)
+			owner, err := remote.ReadObject(ctx, bucket, "m/0000000000000001", 100)
 			must(err)
 			fmt.Printf("%s comes late: it is %s's\n", writer, owner)
 		}
@@ -49,91 +44,6 @@ func ExampleProbe() {
 	err := remote.Probe(context.Background(), remote.NewMem())
 	fmt.Println(err)
 	// Output: <nil>
-}
-
-func ExampleParseName() {
-	name, ok := remote.ParseName("w/000000000000000c/0000000000001000")
-	fmt.Println(ok, name.Kind == remote.KindSegment, name.Num, name.Offset)
-	_, ok = remote.ParseName("holiday.jpg")
-	fmt.Println(ok)
-	// Output:
-	// true true 12 4096
-	// false
-}
-
-func ExampleDecodeIdentity() {
-	object, err := (&remote.Identity{StoreID: 77, Created: noon}).Encode(nil)
-	must(err)
-	identity, err := remote.DecodeIdentity(object)
-	must(err)
-	fmt.Println(len(object), identity.StoreID, identity.Created)
-	// Output: 36 77 2026-01-02 12:00:00 +0000 UTC
-}
-
-// A segment that stands under the name of another one is found out, and so is every changed byte.
-func ExampleDecodeSegment() {
-	const store = 77
-	s := &remote.Segment{StoreID: store, Log: 12, Offset: 4096, FirstSeq: 7, LastSeq: 8, Written: noon, Body: []byte("records")}
-	object, err := s.Encode(nil)
-	must(err)
-	got, err := remote.DecodeSegment(s.Name(), store, object)
-	must(err)
-	fmt.Printf("%s has %q, up to %d\n", got.Name(), got.Body, got.End())
-	_, err = remote.DecodeSegment(remote.SegmentName(13, 4096), store, object)
-	fmt.Println(err)
-	object[98] ^= 1
-	_, err = remote.DecodeSegment(s.Name(), store, object)
-	fmt.Println(err)
-	// Output:
-	// w/000000000000000c/0000000000001000 has "records", up to 4103
-	// corrupt w/000000000000000d/0000000000001000: segment: it is the object w/000000000000000c/0000000000001000
-	// corrupt w/000000000000000c/0000000000001000: segment: body: checksum d6ee97b3, want 248514b0
-}
-
-// A step says what has changed in the tables.
-func ExampleDecodeStep() {
-	const store = 77
-	s := &remote.Step{
-		StoreID: store, N: 7, Epoch: 1, Writer: 42, Written: noon,
-		Edit:    &manifest.Edit{Removed: []manifest.Removed{{Level: 1, Num: 13}}},
-		Extents: []remote.Extent{{Log: 14, Length: 5000, LastSeq: 9}},
-	}
-	object, err := s.Encode(nil)
-	must(err)
-	got, err := remote.DecodeStep(s.Name(), store, object)
-	must(err)
-	fmt.Println(got.N, got.Edit.Removed[0].Num, got.Extents)
-	// Output: 7 000013 [{14 5000 9 false}]
-}
-
-// exampleState returns the state of an empty store.
-func exampleState(store uint64) remote.State {
-	return remote.State{
-		StoreID: store, N: 7, Written: noon,
-		Tables:  &manifest.State{StoreID: store, NextFileNum: 20, LastSeq: 6},
-		Extents: []remote.Extent{{Log: 14, Length: 5000, LastSeq: 9}},
-	}
-}
-
-func ExampleDecodeState() {
-	s := exampleState(77)
-	object, err := s.Encode(nil)
-	must(err)
-	got, err := remote.DecodeState(s.Name(), 77, object)
-	must(err)
-	fmt.Println(got.N, got.Tables.NextFileNum, got.Tables.LastSeq, got.Extents)
-	// Output: 7 000020 6 [{14 5000 9 false}]
-}
-
-// A pin is a state with a name, an owner and an end.
-func ExampleDecodePin() {
-	p := &remote.Pin{StoreID: 77, N: 7, Written: noon, Epoch: 1, Writer: 5, Label: "nightly", Owner: "ann", Expires: noon.Add(24 * time.Hour)}
-	object, err := p.Encode(nil)
-	must(err)
-	got, err := remote.DecodePin("p/nightly", 77, object)
-	must(err)
-	fmt.Println(got.Name(), got.N, got.Owner, got.Expires.Format(time.DateOnly))
-	// Output: p/nightly 7 ann 2026-01-03
 }
 
 // A store is kept in a bucket, and restored as it was before a mistake.

@@ -278,7 +278,7 @@ func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 }
 
 // hold takes a segment that stands at f.at.
-func (f *follower) hold(s *Segment) {
+func (f *follower) hold(s *object.Segment) {
 	f.at = object.AfterSegment(s)
 	if s.Offset == 0 && len(s.Body) > 0 {
 		f.logs[s.Log] = bytes.Clone(s.Body[:object.LogHeader])
@@ -287,7 +287,7 @@ func (f *follower) hold(s *Segment) {
 		return // the anchor of an epoch, which is no log
 	}
 	f.seen = max(f.seen, s.LastSeq)
-	f.held = append(f.held, &heldSegment{s.Log, s.Offset, s.Body, s.Kind != SegmentData, s.LastSeq, s.Written})
+	f.held = append(f.held, &heldSegment{s.Log, s.Offset, s.Body, s.Kind != object.SegmentData, s.LastSeq, s.Written})
 }
 
 // admit writes the held segments to the logs, up to the first gap. The manifest then says that the tables have every
@@ -370,7 +370,7 @@ func (f *follower) contiguous(h *heldSegment) (n int64, gap bool, err error) {
 	case err == errGap:
 		return end - h.off, true, nil
 	case err != nil:
-		return 0, false, object.Damage(SegmentName(h.log, h.off), "segment", err)
+		return 0, false, object.Damage(object.SegmentName(h.log, h.off), "segment", err)
 	}
 	f.whole = result.Sealed
 	return int64(len(h.body)), false, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/remote"
 	"github.com/shaledb/shale/remote/buckettest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -127,7 +128,7 @@ func TestRetry_SlowIsNotHung(t *testing.T) {
 		put(t, &slow{seconds: 14}, 3)
 		b := remote.NewMem()
 		for i := range uint64(3) {
-			mustNot(t, remote.PutObject(t.Context(), b, remote.StepName(i+1), nil, true))
+			mustNot(t, remote.PutObject(t.Context(), b, object.StepName(i+1), nil, true))
 		}
 		counted := buckettest.NewFaulty(b, 0, nil)
 		n := 0

@@ -39,8 +39,8 @@ type testWriter struct {
 	floor    uint64
 	at       object.Position // where the next segment goes
 	lastSeq  uint64
-	tableSeq uint64   // the LastTableSeq of the last step
-	extents  []Extent // of all logs that are in the bucket
+	tableSeq uint64          // the LastTableSeq of the last step
+	extents  []object.Extent // of all logs that are in the bucket
 
 	random  *rand.Rand
 	commits []testCommit
@@ -79,17 +79,17 @@ func startWriter(t testing.TB, b Bucket, seed uint64, opts shale.Options) *testW
 	mustNil(t, err)
 	w.storeID = hold.State().StoreID
 	hold.Release()
-	id, err := (&Identity{StoreID: w.storeID, Created: time.Now()}).Encode(nil)
+	id, err := (&object.Identity{StoreID: w.storeID, Created: time.Now()}).Encode(nil)
 	mustNil(t, err)
 	mustNil(t, PutObject(t.Context(), b, IdentityName, id, true))
 	first := uint64(w.logs()[0])
-	w.put(&Segment{Log: object.RootPosition.Log, FirstSeq: 1, Kind: SegmentSeal, Next: first})
+	w.put(&object.Segment{Log: object.RootPosition.Log, FirstSeq: 1, Kind: object.SegmentSeal, Next: first})
 	w.at = object.Position{Log: first}
-	w.publishKind(StepClaim)
+	w.publishKind(object.StepClaim)
 	return w
 }
 
-func (w *testWriter) put(s *Segment) {
+func (w *testWriter) put(s *object.Segment) {
 	w.t.Helper()
 	s.StoreID, s.Written = w.storeID, time.Now()
 	b, err := s.Encode(nil)
@@ -136,14 +136,14 @@ func (w *testWriter) shipTo(end int64, last uint64, seal bool, next uint64) {
 		copy(body, remotetest.ReadFile(w.t, w.mem, filepath.Join("db", base.LogName(base.FileNum(w.at.Log))))[w.at.Offset:end])
 	}
 	last = max(last, w.lastSeq)
-	s := &Segment{Log: w.at.Log, Offset: w.at.Offset, Body: body, FirstSeq: w.lastSeq + 1, LastSeq: last, Next: next}
+	s := &object.Segment{Log: w.at.Log, Offset: w.at.Offset, Body: body, FirstSeq: w.lastSeq + 1, LastSeq: last, Next: next}
 	if seal {
-		s.Kind = SegmentSeal
+		s.Kind = object.SegmentSeal
 	}
 	w.put(s)
 	w.lastSeq = last
-	w.extents = slices.DeleteFunc(w.extents, func(e Extent) bool { return e.Log == w.at.Log })
-	w.extents = append(w.extents, Extent{Log: w.at.Log, Length: max(end, object.LogHeader), LastSeq: last, Sealed: seal})
+	w.extents = slices.DeleteFunc(w.extents, func(e object.Extent) bool { return e.Log == w.at.Log })
+	w.extents = append(w.extents, object.Extent{Log: w.at.Log, Length: max(end, object.LogHeader), LastSeq: last, Sealed: seal})
 	w.at = object.AfterSegment(s)
 }
 
@@ -151,17 +151,17 @@ func (w *testWriter) shipTo(end int64, last uint64, seal bool, next uint64) {
 func (w *testWriter) publish() {
 	w.t.Helper()
 	w.ship()
-	w.publishKind(StepPublish)
+	w.publishKind(object.StepPublish)
 }
 
-func (w *testWriter) publishKind(kind StepKind) {
+func (w *testWriter) publishKind(kind object.StepKind) {
 	w.t.Helper()
 	hold, err := shale.ShippingOf(w.db).Hold()
 	mustNil(w.t, err)
 	defer hold.Release()
 	state := hold.State()
-	step := &Step{StoreID: w.storeID, N: w.step + 1, Epoch: 1, Writer: 7, Written: time.Now(), Kind: kind, Floor: w.floor}
-	if kind == StepPublish {
+	step := &object.Step{StoreID: w.storeID, N: w.step + 1, Epoch: 1, Writer: 7, Written: time.Now(), Kind: kind, Floor: w.floor}
+	if kind == object.StepPublish {
 		step.Edit = w.upload(state)
 		for t := range state.Version.Tables() {
 			w.tableSeq = max(w.tableSeq, uint64(t.MaxSeq))
@@ -220,7 +220,7 @@ func (w *testWriter) upload(state *manifest.State) *manifest.Edit {
 			continue
 		}
 		edit.Added = append(edit.Added, manifest.Added{Level: n.level, Run: n.run, Table: n.t})
-		if _, err := w.b.Stat(w.t.Context(), TableName(uint64(num))); errors.Is(err, fs.ErrNotExist) {
+		if _, err := w.b.Stat(w.t.Context(), object.TableName(uint64(num))); errors.Is(err, fs.ErrNotExist) {
 			putFile(w.t, w.mem, "db", w.b, tablefs.FileOf(n.t))
 		}
 	}
@@ -237,9 +237,9 @@ func (w *testWriter) collect() {
 	mustNil(w.t, err)
 	mustNil(w.t, PutObject(w.t.Context(), w.b, c.State.Name(), src, true))
 	w.floor = c.N()
-	w.publishKind(StepPublish)
+	w.publishKind(object.StepPublish)
 	state := c.State
-	keep := map[string]bool{IdentityName: true, StepName(w.step - 1): true, StepName(w.step): true, state.Name(): true}
+	keep := map[string]bool{IdentityName: true, object.StepName(w.step - 1): true, object.StepName(w.step): true, state.Name(): true}
 	newest, err := chain.LoadChain(w.t.Context(), w.b, w.storeID, 0)
 	mustNil(w.t, err)
 	for _, v := range []*manifest.Version{state.Tables.Version, newest.State.Tables.Version} {
@@ -249,8 +249,8 @@ func (w *testWriter) collect() {
 	}
 	for info, err := range w.b.List(w.t.Context(), "", "") {
 		mustNil(w.t, err)
-		n, _ := ParseName(info.Name)
-		if !keep[info.Name] && n.Kind != KindPin && !(n.Kind == KindSegment && n.Num >= state.Extents[0].Log) {
+		n, _ := object.ParseName(info.Name)
+		if !keep[info.Name] && n.Kind != object.KindPin && !(n.Kind == object.KindSegment && n.Num >= state.Extents[0].Log) {
 			mustNil(w.t, w.b.Delete(w.t.Context(), info.Name))
 		}
 	}

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"github.com/shaledb/shale/remote/internal/object"
 	"io"
 	"iter"
 	"sync"
@@ -16,9 +17,9 @@ type hooked struct {
 	mu     sync.Mutex // protects the following fields
 	before func(call, name string) error
 	after  func(call, name string) error
-	counts map[string]int // by call
-	bytes  int64          // that were put
-	slow   map[Kind]int   // how many seconds a Put of an object takes, in which bytes move
+	counts map[string]int      // by call
+	bytes  int64               // that were put
+	slow   map[object.Kind]int // how many seconds a Put of an object takes, in which bytes move
 }
 
 func newHooked(b Bucket) *hooked { return &hooked{b: b, counts: make(map[string]int)} }
@@ -71,7 +72,7 @@ func (h *hooked) Put(ctx context.Context, name string, body io.ReaderAt, size in
 		h.mu.Lock()
 		h.bytes += size
 		seconds := 0
-		if n, ok := ParseName(name); ok {
+		if n, ok := object.ParseName(name); ok {
 			seconds = h.slow[n.Kind]
 		}
 		h.mu.Unlock()

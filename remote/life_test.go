@@ -35,7 +35,7 @@ type shipped struct {
 	storeID uint64
 	writer  uint64
 	epoch   uint64
-	state   *State          // after the last step
+	state   *object.State   // after the last step
 	at      object.Position // the next segment
 	lastSeq uint64          // in segments
 	tables  uint64          // the last one that the tables of the last step are known to have
@@ -72,12 +72,12 @@ func newShipped(t testing.TB, seed uint64, b Bucket) *shipped {
 	s.storeID = h.State().StoreID
 	h.Release()
 	s.state = object.EmptyState(s.storeID)
-	src, err := (&Identity{StoreID: s.storeID, Created: s.now}).Encode(nil)
+	src, err := (&object.Identity{StoreID: s.storeID, Created: s.now}).Encode(nil)
 	mustNil(t, err)
 	mustNil(t, PutObject(context.Background(), b, IdentityName, src, true))
-	s.step(&Step{Kind: StepClaim})
+	s.step(&object.Step{Kind: object.StepClaim})
 	first := s.logs()[0]
-	s.put(&Segment{Kind: SegmentSeal, FirstSeq: 1, Next: uint64(first)})
+	s.put(&object.Segment{Kind: object.SegmentSeal, FirstSeq: 1, Next: uint64(first)})
 	return s
 }
 
@@ -85,7 +85,7 @@ func newShipped(t testing.TB, seed uint64, b Bucket) *shipped {
 func (s *shipped) open(epoch uint64) {
 	s.t.Helper()
 	s.epoch = epoch
-	s.opts.Shipping.FirstFileNum = epoch<<EpochShift + 1
+	s.opts.Shipping.FirstFileNum = epoch<<object.EpochShift + 1
 	var err error
 	s.db, err = shale.Open(shippedDir, &s.opts)
 	mustNil(s.t, err)
@@ -99,7 +99,7 @@ func (s *shipped) reopen() {
 	s.t.Helper()
 	s.ship()
 	s.close()
-	s.step(&Step{Kind: StepClaim, Epoch: s.epoch + 1})
+	s.step(&object.Step{Kind: object.StepClaim, Epoch: s.epoch + 1})
 	s.open(s.epoch + 1)
 	s.ship()
 }
@@ -180,7 +180,7 @@ func (s *shipped) tick() {
 }
 
 // put appends a segment to the list.
-func (s *shipped) put(seg *Segment) {
+func (s *shipped) put(seg *object.Segment) {
 	s.t.Helper()
 	seg.StoreID, seg.Log, seg.Offset, seg.Written = s.storeID, s.at.Log, s.at.Offset, s.now
 	src, err := seg.Encode(nil)
@@ -221,17 +221,17 @@ func (s *shipped) stretch(to int64, next uint64) {
 	f, err := s.disk.Open(path)
 	mustNil(s.t, err)
 	defer f.Close()
-	seg := &Segment{FirstSeq: s.lastSeq + 1, LastSeq: s.lastSeq}
+	seg := &object.Segment{FirstSeq: s.lastSeq + 1, LastSeq: s.lastSeq}
 	send := func(end int64) {
 		seg.Body = make([]byte, end-s.at.Offset)
 		if len(seg.Body) > 0 {
 			_, err := f.ReadAt(seg.Body, s.at.Offset)
 			mustNil(s.t, err)
 		}
-		if seg.Kind == SegmentSeal || len(seg.Body) > 0 {
+		if seg.Kind == object.SegmentSeal || len(seg.Body) > 0 {
 			s.put(seg)
 		}
-		seg = &Segment{FirstSeq: s.lastSeq + 1, LastSeq: s.lastSeq}
+		seg = &object.Segment{FirstSeq: s.lastSeq + 1, LastSeq: s.lastSeq}
 	}
 	done := s.at.Offset
 	_, err = wal.ReadRange(s.disk, shippedDir, base.FileNum(s.at.Log), s.storeID, s.at.Offset, to, func(payload []byte, end int64) error {
@@ -248,7 +248,7 @@ func (s *shipped) stretch(to int64, next uint64) {
 	})
 	mustNil(s.t, err)
 	if next > 0 {
-		seg.Kind, seg.Next = SegmentSeal, next
+		seg.Kind, seg.Next = object.SegmentSeal, next
 	}
 	send(max(to, s.at.Offset))
 }
@@ -299,14 +299,14 @@ func (s *shipped) publish() {
 		}
 		edit.Added = append(edit.Added, manifest.Added{Level: n.level, Run: n.run, Table: n.t})
 		if was[num].t == nil {
-			s.upload(base.TableName(num), TableName(uint64(num)))
+			s.upload(base.TableName(num), object.TableName(uint64(num)))
 		}
 		if n.t.Sidecar != nil {
-			s.upload(base.FilterName(n.t.Sidecar.Num), FilterName(uint64(n.t.Sidecar.Num)))
+			s.upload(base.FilterName(n.t.Sidecar.Num), object.FilterName(uint64(n.t.Sidecar.Num)))
 		}
 	}
 	s.tables = uint64(highest)
-	s.step(&Step{Kind: StepPublish, Edit: edit, LastTableSeq: s.tables, Extents: s.extents(uint64(now.MinLog))})
+	s.step(&object.Step{Kind: object.StepPublish, Edit: edit, LastTableSeq: s.tables, Extents: s.extents(uint64(now.MinLog))})
 }
 
 // upload brings a file of the store into the bucket.
@@ -324,8 +324,8 @@ func (s *shipped) upload(file, name string) {
 }
 
 // extents returns the extents of the logs from MinLog on, or the last one that there is.
-func (s *shipped) extents(minLog uint64) (all []Extent) {
-	var last *Extent
+func (s *shipped) extents(minLog uint64) (all []object.Extent) {
+	var last *object.Extent
 	for seg, err := range (chain.SegmentList{Bucket: s.b, StoreID: s.storeID}).From(context.Background(), object.RootPosition) {
 		mustNil(s.t, err)
 		if seg.End() < object.LogHeader {
@@ -338,9 +338,9 @@ func (s *shipped) extents(minLog uint64) (all []Extent) {
 			if last != nil && last.Log >= minLog {
 				all = append(all, *last)
 			}
-			last = &Extent{Log: seg.Log}
+			last = &object.Extent{Log: seg.Log}
 		}
-		last.Length, last.LastSeq, last.Sealed = seg.End(), max(seg.LastSeq, last.LastSeq), seg.Kind != SegmentData
+		last.Length, last.LastSeq, last.Sealed = seg.End(), max(seg.LastSeq, last.LastSeq), seg.Kind != object.SegmentData
 	}
 	if last != nil && (last.Log >= minLog || len(all) == 0) {
 		all = append(all, *last)
@@ -349,7 +349,7 @@ func (s *shipped) extents(minLog uint64) (all []Extent) {
 }
 
 // step appends a step to the chain.
-func (s *shipped) step(step *Step) {
+func (s *shipped) step(step *object.Step) {
 	s.t.Helper()
 	step.StoreID, step.N, step.Writer, step.Written = s.storeID, s.state.N+1, s.writer, s.now
 	step.Epoch, step.Floor = max(s.epoch, step.Epoch), max(step.Floor, s.state.Floor)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -40,7 +41,7 @@ func (m *localManifest) later(e *manifest.Edit) {
 
 // write makes the manifest say what state says of the tables, that logs below MinLog are not needed, and that
 // everything up to the sequence number last is there.
-func (m *localManifest) write(mem *vfs.Mem, dir string, state *State, minLog, last uint64) error {
+func (m *localManifest) write(mem *vfs.Mem, dir string, state *object.State, minLog, last uint64) error {
 	m.state, m.minLog, m.last = state.Tables, base.FileNum(minLog), base.Seq(last)
 	for len(m.open) > 0 && m.open[0].Num < m.minLog {
 		m.open = m.open[1:]

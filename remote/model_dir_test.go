@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
@@ -64,7 +65,7 @@ func (w *modelWriter) openCopy(writer uint64) {
 	w.dir = false // the copy is in memory
 	c, err := chain.Claim(ctxModel, w.b, chain.Claimant{
 		StoreID: remotetest.ExampleStore, Writer: writer, Now: modelNow, Tries: 2,
-		Note: func(newest *Step, epoch uint64) error {
+		Note: func(newest *object.Step, epoch uint64) error {
 			if newest.Writer != w.writer || newest.N != noted && newest.N+1 != noted {
 				return fmt.Errorf("the directory is an older copy: %w", ErrFenced)
 			}
@@ -96,7 +97,7 @@ func (w *modelWriter) publishLocal() {
 	}
 	for _, num := range slices.Sorted(maps.Keys(tables)) {
 		body := []byte(strings.Join(w.records, " "))
-		if err := PutObject(ctxModel, w.b, TableName(num), body, false); err != nil {
+		if err := PutObject(ctxModel, w.b, object.TableName(num), body, false); err != nil {
 			return
 		}
 		edit.Added = append(edit.Added, manifest.Added{Level: 1, Run: num, Table: &manifest.Table{
@@ -104,20 +105,20 @@ func (w *modelWriter) publishLocal() {
 			MinSeq: 1, MaxSeq: last, Entries: 1, Keys: 1,
 		}})
 	}
-	w.step(&Step{Edit: edit, LastTableSeq: uint64(last)})
+	w.step(&object.Step{Edit: edit, LastTableSeq: uint64(last)})
 }
 
 // TestModel_Directory collects while the directory changes, and a copy of it is opened that was made at any moment. What the
 // directory has is not deleted, whenever the process that collects goes on.
 func TestModel_Directory(t *testing.T) {
-	const orphan, flushed, merged = 1<<EpochShift + 500, 1<<EpochShift + 501, 1<<EpochShift + 502
+	const orphan, flushed, merged = 1<<object.EpochShift + 500, 1<<object.EpochShift + 501, 1<<object.EpochShift + 502
 	// orphan is a table of the directory that was uploaded, and no step names it. Nothing but what is in the segments too
 	// is in these tables, so their bodies may be those of any table.
 	prepare := func(b Bucket) {
 		modelHistory(b, 1)
 		w := newModel(b, findOwner(b)).resume(b, "A")
 		dir := modelDir{b}
-		err := errors.Join(PutObject(ctxModel, b, TableName(orphan), []byte(strings.Join(w.records, " ")), false), dir.add(orphan), dir.note(w.c.N()))
+		err := errors.Join(PutObject(ctxModel, b, object.TableName(orphan), []byte(strings.Join(w.records, " ")), false), dir.add(orphan), dir.note(w.c.N()))
 		for f := range tablefs.FilesOf(w.c.State.Tables.Version) {
 			err = errors.Join(err, dir.add(f.Num))
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // TestExplore_LosesNothing explores some scenarios without what keeps the number of states small: no read happens at once,
@@ -18,12 +19,12 @@ func TestExplore_LosesNothing(t *testing.T) {
 	for _, sc := range []*scenario{
 		{name: "claims", parts: []part{claimsPart("A", 21), claimsPart("B", 22)}},
 		{name: "ships, a fault", faults: 1, parts: []part{
-			ownerPart(func(a *modelWriter) { a.ships(SegmentData, SegmentSeal) }), ownerPart(func(a *modelWriter) { a.ship(SegmentData) }),
+			ownerPart(func(a *modelWriter) { a.ships(object.SegmentData, object.SegmentSeal) }), ownerPart(func(a *modelWriter) { a.ship(object.SegmentData) }),
 		}},
 		{name: "collects while a step is pinned", parts: []part{collects, readerPart(func(r *modelReader) { r.pin(1, 0) })}},
 		{name: "claims, a fault", faults: 1, parts: []part{claimsPart("A", 21), claimsPart("B", 22)}},
 		{name: "a successor", parts: []part{
-			ownerPart(func(a *modelWriter) { _ = a.ship(SegmentSeal) && a.publish(0) }), successorPart(func(a *modelWriter) { a.publish(0) }),
+			ownerPart(func(a *modelWriter) { _ = a.ship(object.SegmentSeal) && a.publish(0) }), successorPart(func(a *modelWriter) { a.publish(0) }),
 		}},
 	} {
 		t.Run(sc.name, func(t *testing.T) {

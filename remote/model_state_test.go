@@ -137,7 +137,7 @@ func (c *bucketState) checkPin(p *Pin) error {
 		return err
 	}
 	if there := c.find(p.Name()); there != nil || p.Expires.IsZero() { // otherwise it has expired
-		var kept *State
+		var kept *object.State
 		if kept, _, err = chain.PinnedState(ctxModel, c.mem(), p); err == nil {
 			err = checkNeeded(c.mem(), kept, true)
 		}

@@ -28,7 +28,7 @@ type modelWriter struct {
 	c       *chain.Chain
 	records []string        // all, in the order of the list
 	at      object.Position // where the next segment goes
-	logs    []Extent        // of the log that is written now, if something of it was shipped
+	logs    []object.Extent // of the log that is written now, if something of it was shipped
 	file    uint64          // the last number that was given to a file
 	upload  uint64          // the table that is being uploaded
 	noted   uint64          // the last step that it may have put
@@ -112,10 +112,10 @@ func readStore(b Bucket) ([]string, error) {
 }
 
 // recordsOf returns the records of a state, and of everything in the list of segments behind it.
-func recordsOf(b Bucket, s *State) ([]string, error) {
+func recordsOf(b Bucket, s *object.State) ([]string, error) {
 	var all []string
 	for t := range s.Tables.Version.Tables() {
-		src, err := ReadObject(ctxModel, b, TableName(uint64(t.Num)), 1<<20)
+		src, err := ReadObject(ctxModel, b, object.TableName(uint64(t.Num)), 1<<20)
 		if err != nil {
 			return nil, err
 		}
@@ -144,9 +144,9 @@ func modelList(b Bucket) chain.SegmentList {
 }
 
 // checkNeeded returns an error if something is missing that a restore of s reads.
-func checkNeeded(b Bucket, s *State, pinned bool) error {
+func checkNeeded(b Bucket, s *object.State, pinned bool) error {
 	for t := range s.Tables.Version.Tables() {
-		info, err := b.Stat(ctxModel, TableName(uint64(t.Num)))
+		info, err := b.Stat(ctxModel, object.TableName(uint64(t.Num)))
 		if err != nil || info.Size != t.Size || info.CRC32C != t.Checksum {
 			return fmt.Errorf("table %d is %v, %v", t.Num, info, err)
 		}
@@ -200,10 +200,10 @@ func findOwner(b Bucket) *modelWriter {
 		}
 		w.at = s.After()
 		if s.Length > 0 {
-			w.logs = []Extent{{Log: s.Log, Length: s.BodyEnd().Offset}}
+			w.logs = []object.Extent{{Log: s.Log, Length: s.BodyEnd().Offset}}
 		}
 	}
-	w.file, w.noted = w.c.Epoch<<EpochShift+1000, w.c.N()
+	w.file, w.noted = w.c.Epoch<<object.EpochShift+1000, w.c.N()
 	return w
 }
 
@@ -213,13 +213,13 @@ func modelNow() time.Time { return remotetest.ExampleTime }
 var padding = strings.Repeat(" ", object.LogHeader)
 
 // ship appends a segment with one record, and reports whether it was acknowledged.
-func (w *modelWriter) ship(kind SegmentKind) bool {
+func (w *modelWriter) ship(kind object.SegmentKind) bool {
 	record := fmt.Sprintf("%s%d", w.name, len(w.records))
-	s := &Segment{
+	s := &object.Segment{
 		StoreID: remotetest.ExampleStore, Log: w.at.Log, Offset: w.at.Offset, FirstSeq: uint64(len(w.records) + 1), LastSeq: uint64(len(w.records) + 1),
 		Written: remotetest.ExampleTime, Kind: kind, Body: []byte(padding + record),
 	}
-	if kind == SegmentSeal {
+	if kind == object.SegmentSeal {
 		s.Next = w.at.Log + 1
 	}
 	there, err := chain.PutSegment(ctxModel, w.b, s)
@@ -231,7 +231,7 @@ func (w *modelWriter) ship(kind SegmentKind) bool {
 	}
 	w.m.acked = append(w.m.acked, record)
 	w.records = append(w.records, record)
-	w.logs = []Extent{{Log: s.Log, Length: s.End(), LastSeq: s.LastSeq, Sealed: kind == SegmentSeal}}
+	w.logs = []object.Extent{{Log: s.Log, Length: s.End(), LastSeq: s.LastSeq, Sealed: kind == object.SegmentSeal}}
 	w.at = object.AfterSegment(s)
 	return true
 }
@@ -239,14 +239,14 @@ func (w *modelWriter) ship(kind SegmentKind) bool {
 // handOver ends the list of segments of w for good, as Store.handOver does.
 func (w *modelWriter) handOver() {
 	seq := uint64(len(w.records))
-	_, _ = chain.PutSegment(ctxModel, w.b, &Segment{
+	_, _ = chain.PutSegment(ctxModel, w.b, &object.Segment{
 		StoreID: remotetest.ExampleStore, Log: w.at.Log, Offset: w.at.Offset, FirstSeq: seq + 1, LastSeq: seq, Written: remotetest.ExampleTime,
-		Kind: SegmentSeal, Next: object.AnchorOf(w.c.Epoch + 1).Log,
+		Kind: object.SegmentSeal, Next: object.AnchorOf(w.c.Epoch + 1).Log,
 	})
 }
 
 // ships appends segments of these kinds, as far as they are acknowledged.
-func (w *modelWriter) ships(kinds ...SegmentKind) {
+func (w *modelWriter) ships(kinds ...object.SegmentKind) {
 	for _, kind := range kinds {
 		if !w.ship(kind) {
 			return
@@ -259,7 +259,7 @@ func (w *modelWriter) publish(floor uint64) bool {
 	w.file++
 	w.upload = w.file
 	body := []byte(strings.Join(w.records, " "))
-	if err := PutObject(ctxModel, w.b, TableName(w.file), body, false); err != nil {
+	if err := PutObject(ctxModel, w.b, object.TableName(w.file), body, false); err != nil {
 		return false
 	}
 	last := base.Seq(len(w.records) + 1)
@@ -271,7 +271,7 @@ func (w *modelWriter) publish(floor uint64) bool {
 	for t := range w.c.State.Tables.Version.Tables() {
 		edit.Removed = append(edit.Removed, manifest.Removed{Level: 1, Num: t.Num})
 	}
-	if !w.step(&Step{Edit: edit, Extents: w.logs, LastTableSeq: uint64(last), Floor: floor}) {
+	if !w.step(&object.Step{Edit: edit, Extents: w.logs, LastTableSeq: uint64(last), Floor: floor}) {
 		return false
 	}
 	w.upload = 0
@@ -280,7 +280,7 @@ func (w *modelWriter) publish(floor uint64) bool {
 }
 
 // step publishes a step.
-func (w *modelWriter) step(s *Step) bool {
+func (w *modelWriter) step(s *object.Step) bool {
 	s.Written = remotetest.ExampleTime
 	if len(s.Extents) == 0 {
 		s.Extents = w.c.State.Extents
@@ -305,7 +305,7 @@ func (w *modelWriter) note(n uint64) error {
 }
 
 // believed notes that an actor believes in a step.
-func (m *model) believed(s *Step) {
+func (m *model) believed(s *object.Step) {
 	src, err := s.Encode(nil)
 	if err != nil {
 		m.fail("step %d: %w", s.N, err)
@@ -318,7 +318,7 @@ func (w *modelWriter) claim(writer uint64) bool {
 	w.writer = writer
 	var err error
 	w.c, err = chain.Claim(ctxModel, w.b, chain.Claimant{
-		StoreID: remotetest.ExampleStore, Writer: writer, Now: modelNow, Tries: 2, Note: func(*Step, uint64) error { return nil },
+		StoreID: remotetest.ExampleStore, Writer: writer, Now: modelNow, Tries: 2, Note: func(*object.Step, uint64) error { return nil },
 	})
 	if errors.Is(err, ErrFenced) {
 		return false
@@ -329,7 +329,7 @@ func (w *modelWriter) claim(writer uint64) bool {
 	}
 	w.m.believed(w.c.Step)
 	w.m.claims = append(w.m.claims, w.c.Epoch)
-	w.file = w.c.Epoch << EpochShift
+	w.file = w.c.Epoch << object.EpochShift
 	w.phase("claims")
 	return true
 }
@@ -340,7 +340,7 @@ func (w *modelWriter) goOn(writer uint64) {
 	noted := w.writer
 	c, err := chain.Claim(ctxModel, w.b, chain.Claimant{
 		StoreID: remotetest.ExampleStore, Writer: writer, Now: modelNow, Tries: 2,
-		Note: func(newest *Step, epoch uint64) error {
+		Note: func(newest *object.Step, epoch uint64) error {
 			if newest.Writer != noted {
 				return fmt.Errorf("the directory is a copy: %w", ErrFenced)
 			}
@@ -355,13 +355,13 @@ func (w *modelWriter) goOn(writer uint64) {
 	}
 	w.m.believed(c.Step)
 	w.m.claims = append(w.m.claims, c.Epoch)
-	w.c, w.writer, w.file = c, writer, c.Epoch<<EpochShift+100
+	w.c, w.writer, w.file = c, writer, c.Epoch<<object.EpochShift+100
 	// The log has the record of the call that failed, and one more.
 	seq := uint64(len(w.records))
 	records := fmt.Sprintf("%s%d %s%d", w.name, seq, w.name, seq+1)
-	s := &Segment{
+	s := &object.Segment{
 		StoreID: remotetest.ExampleStore, Log: w.at.Log, Offset: w.at.Offset, FirstSeq: seq + 1, LastSeq: seq + 2,
-		Written: remotetest.ExampleTime, Kind: SegmentSeal, Next: c.Epoch<<EpochShift + 1, Body: []byte(padding + records),
+		Written: remotetest.ExampleTime, Kind: object.SegmentSeal, Next: c.Epoch<<object.EpochShift + 1, Body: []byte(padding + records),
 	}
 	there, err := chain.PutSegment(ctxModel, w.b, s)
 	if err != nil {
@@ -369,9 +369,9 @@ func (w *modelWriter) goOn(writer uint64) {
 	}
 	if there != s { // what the call that failed has appended, before the directory was opened or after it
 		w.acknowledge(strings.Fields(string(there.Body))...)
-		if there.Kind == SegmentData {
+		if there.Kind == object.SegmentData {
 			w.at = object.AfterSegment(there)
-			_ = w.ship(SegmentData) && w.ship(SegmentSeal)
+			_ = w.ship(object.SegmentData) && w.ship(object.SegmentSeal)
 			return
 		}
 		w.at = object.AfterSegment(there)
@@ -379,7 +379,7 @@ func (w *modelWriter) goOn(writer uint64) {
 		w.acknowledge(strings.Fields(records)...)
 		w.at = object.AfterSegment(s)
 	}
-	w.ship(SegmentData)
+	w.ship(object.SegmentData)
 }
 
 // acknowledge notes records whose segment was appended.
@@ -426,7 +426,7 @@ func (w *modelWriter) takeWarm() bool {
 
 // anchor writes the anchor and begins a log.
 func (w *modelWriter) anchor() bool {
-	first := w.c.Epoch<<EpochShift + 1
+	first := w.c.Epoch<<object.EpochShift + 1
 	w.file = first
 	anchor := anchorSegment(w.c, first, uint64(len(w.records)))
 	if _, err := chain.PutSegment(ctxModel, w.b, anchor); err != nil {
@@ -462,7 +462,7 @@ func (w *modelWriter) delete(floor uint64, now time.Time) bool {
 	}
 	spare, err := collect.SpareFiles(ctxModel, w.b, w.c, func(num uint64) bool { return num == w.upload || local[num] })
 	for err == nil && (floor > w.c.State.Floor || w.c.N() <= noted) {
-		if !w.step(&Step{Floor: floor, LastTableSeq: w.c.Step.LastTableSeq}) {
+		if !w.step(&object.Step{Floor: floor, LastTableSeq: w.c.Step.LastTableSeq}) {
 			return false
 		}
 	}
@@ -555,11 +555,11 @@ func modelHistory(b Bucket, n int) {
 		panic(m.broken)
 	}
 	for range n {
-		if !a.ship(SegmentData) || !a.ship(SegmentSeal) || !a.publish(0) {
+		if !a.ship(object.SegmentData) || !a.ship(object.SegmentSeal) || !a.publish(0) {
 			panic(m.broken)
 		}
 	}
-	if !a.ship(SegmentData) {
+	if !a.ship(object.SegmentData) {
 		panic(m.broken)
 	}
 }

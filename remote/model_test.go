@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
@@ -24,11 +25,11 @@ func TestModel_Claims(t *testing.T) {
 // TestModel_Fence replaces a writer at each point of shipping, sealing and going on in the next log. Nothing
 // that was acknowledged is lost.
 func TestModel_Fence(t *testing.T) {
-	ships := ownerPart(func(a *modelWriter) { a.ships(SegmentData, SegmentSeal, SegmentData) })
+	ships := ownerPart(func(a *modelWriter) { a.ships(object.SegmentData, object.SegmentSeal, object.SegmentData) })
 	takes := func(name string, writer uint64) part {
 		return func(m *model, b Bucket) {
 			a := &modelWriter{m: m, b: b, name: name}
-			_ = a.claim(writer) && a.take() && a.ship(SegmentData)
+			_ = a.claim(writer) && a.take() && a.ship(object.SegmentData)
 		}
 	}
 	play(t, "one successor", 1, 0, false, 1, ships, takes("B", 21))
@@ -40,30 +41,30 @@ func TestModel_Fence(t *testing.T) {
 // TestModel_Zombie stops an owner anywhere while its successor takes over, writes, publishes and collects, and
 // then lets it go on.
 func TestModel_Zombie(t *testing.T) {
-	whole := func(w *modelWriter) { _ = w.ship(SegmentSeal) && w.publish(0) && w.collect(noPins) }
+	whole := func(w *modelWriter) { _ = w.ship(object.SegmentSeal) && w.publish(0) && w.collect(noPins) }
 	collects := successorPart(func(a *modelWriter) {
-		_ = a.ship(SegmentSeal) && a.publish(0) && a.collect(noPins) && a.ship(SegmentData)
+		_ = a.ship(object.SegmentSeal) && a.publish(0) && a.collect(noPins) && a.ship(object.SegmentData)
 	})
 	claims := func(m *model, b Bucket) {
 		a := &modelWriter{m: m, b: b, name: "A"}
-		_ = a.claim(21) && a.take() && a.ship(SegmentData) && a.publish(0)
+		_ = a.claim(21) && a.take() && a.ship(object.SegmentData) && a.publish(0)
 	}
 	fences := func(m *model, b Bucket) {
 		a := m.resume(b, "A") // it has claimed the store
-		_ = a.take() && a.ship(SegmentData)
+		_ = a.take() && a.ship(object.SegmentData)
 	}
 	warm := func(m *model, b Bucket) {
 		a := m.resume(b, "A") // a reader that has claimed the store
-		_ = a.takeWarm() && a.ship(SegmentData)
+		_ = a.takeWarm() && a.ship(object.SegmentData)
 	}
-	play(t, "ships", 2, 0, false, 1, ownerPart(func(a *modelWriter) { a.ships(SegmentData, SegmentData) }), collects)
+	play(t, "ships", 2, 0, false, 1, ownerPart(func(a *modelWriter) { a.ships(object.SegmentData, object.SegmentData) }), collects)
 	play(t, "publishes", 2, 0, false, 1, ownerPart(func(a *modelWriter) { a.publish(0) }), collects)
 	play(t, "collects", 2, 0, false, 1, ownerPart(func(a *modelWriter) { a.collect(noPins) }), collects)
 	play(t, "fences", claimed, 0, false, 1, fences, collects)
-	play(t, "fences while the first owner ships", claimed, 0, false, 1, warm, collects, func(m *model, b Bucket) { m.resume(b, "O").ship(SegmentData) })
+	play(t, "fences while the first owner ships", claimed, 0, false, 1, warm, collects, func(m *model, b Bucket) { m.resume(b, "O").ship(object.SegmentData) })
 	play(t, "claims", 2, 0, false, 1, claims, collects)
 	play(t, "ships, publishes and collects", 2, 0, false, 1, ownerPart(whole), collects)
-	play(t, "ships, a fault", 2, 1, false, 0.3, ownerPart(func(a *modelWriter) { a.ships(SegmentData, SegmentData) }), collects)
+	play(t, "ships, a fault", 2, 1, false, 0.3, ownerPart(func(a *modelWriter) { a.ships(object.SegmentData, object.SegmentData) }), collects)
 	play(t, "publishes, a fault", 2, 1, false, 0.3, ownerPart(func(a *modelWriter) { a.publish(0) }), collects)
 	play(t, "fences, a fault", claimed, 1, false, 0.3, fences, collects)
 	play(t, "claims, a fault", 2, 1, false, 0.1, claims, collects)
@@ -73,16 +74,16 @@ func TestModel_Zombie(t *testing.T) {
 // TestModel_HandsOver lets an owner hand the list of segments over at its end, while others take the store over, or after
 // that. Nobody puts a fence then, and nothing that was acknowledged is lost, also when the end of the list is collected.
 func TestModel_HandsOver(t *testing.T) {
-	hands := ownerPart(func(a *modelWriter) { _ = a.ship(SegmentData) && a.ship(SegmentSeal); a.handOver() })
+	hands := ownerPart(func(a *modelWriter) { _ = a.ship(object.SegmentData) && a.ship(object.SegmentSeal); a.handOver() })
 	takes := func(name string, writer uint64) part {
 		return func(m *model, b Bucket) {
 			a := &modelWriter{m: m, b: b, name: name}
-			_ = a.claim(writer) && a.take() && a.ship(SegmentData)
+			_ = a.claim(writer) && a.take() && a.ship(object.SegmentData)
 		}
 	}
 	collects := func(m *model, b Bucket) {
 		a := &modelWriter{m: m, b: b, name: "C"}
-		_ = a.claim(32) && a.take() && a.ship(SegmentSeal) && a.publish(0) && a.collect(noPins) && a.ship(SegmentData)
+		_ = a.claim(32) && a.take() && a.ship(object.SegmentSeal) && a.publish(0) && a.collect(noPins) && a.ship(object.SegmentData)
 	}
 	play(t, "one successor", 1, 0, false, 1, hands, takes("B", 21))
 	play(t, "one successor, a fault", 1, 1, false, 0.5, hands, takes("B", 21))
@@ -90,7 +91,7 @@ func TestModel_HandsOver(t *testing.T) {
 	play(t, "one that collects", 2, 0, false, 0.5, hands, takes("B", 21), collects)
 	for faults, share := range []float64{1, 0.5} {
 		for name, parts := range map[string][]part{
-			"the next has claimed":             {func(m *model, b Bucket) { a := m.resume(b, "B"); _ = a.take() && a.ship(SegmentData) }, collects},
+			"the next has claimed":             {func(m *model, b Bucket) { a := m.resume(b, "B"); _ = a.take() && a.ship(object.SegmentData) }, collects},
 			"another claims, and one collects": {takes("B", 31), collects},
 		} {
 			t.Run(fmt.Sprint(name, ", faults: ", faults), func(t *testing.T) {
@@ -116,7 +117,7 @@ func TestModel_GoesOn(t *testing.T) {
 	dies := func(reopen ...string) part {
 		return func(m *model, b Bucket) {
 			a := m.resume(b.(*buckets.Retry).Bucket, "A") // the first call that fails ends the process
-			if a.ship(SegmentData) && a.ship(SegmentSeal) && a.publish(0) && a.ship(SegmentData) {
+			if a.ship(object.SegmentData) && a.ship(object.SegmentSeal) && a.publish(0) && a.ship(object.SegmentData) {
 				return
 			}
 			for i, name := range reopen {
@@ -132,7 +133,7 @@ func TestModel_GoesOn(t *testing.T) {
 			a.goOn(writer)
 		}
 	}
-	takes := successorPart(func(a *modelWriter) { a.ship(SegmentData) })
+	takes := successorPart(func(a *modelWriter) { a.ship(object.SegmentData) })
 	play(t, "a directory is opened again", 1, 1, false, 1, dies("A"))
 	play(t, "a directory is opened again, a successor", 1, 1, false, 0.5, dies("A"), takes)
 	play(t, "a directory is opened again twice", 1, 2, false, 0.5, dies("A", "A"))
@@ -151,7 +152,7 @@ func claimsPart(name string, writer uint64) part {
 	return func(m *model, b Bucket) {
 		a := &modelWriter{m: m, b: b, name: name}
 		if a.claim(writer) {
-			a.step(&Step{LastTableSeq: a.c.Step.LastTableSeq})
+			a.step(&object.Step{LastTableSeq: a.c.Step.LastTableSeq})
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (o *opening) identify() error {
 	case o.local == nil:
 		return fmt.Errorf("%w (store %016x; call Restore, or name another bucket or prefix)", ErrNotEmpty, there.StoreID)
 	case unused:
-		there, err = putIdentity(o.ctx, o.b, &Identity{StoreID: o.local.StoreID, Created: time.Now()})
+		there, err = putIdentity(o.ctx, o.b, &object.Identity{StoreID: o.local.StoreID, Created: time.Now()})
 		if err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (o *opening) create() error {
 
 // putIdentity makes the bucket one of the store. If another program was faster, it returns what that has
 // made.
-func putIdentity(ctx context.Context, b Bucket, i *Identity) (*Identity, error) {
+func putIdentity(ctx context.Context, b Bucket, i *object.Identity) (*object.Identity, error) {
 	data, err := i.Encode(nil)
 	if err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func (o *opening) noteLost(end object.Position, seq uint64) {
 // isOurs returns an error unless the directory has the bytes of a segment, or has had them.
 func (o *opening) isOurs(s chain.Listed) error {
 	noted := s.At().Before(o.found.Shipped)
-	if s.Kind == SegmentFence && !noted && s.Next != object.AnchorOf(o.found.Epoch).Log && s.Next != object.AnchorOf(o.epoch).Log { // the last two are its own
+	if s.Kind == object.SegmentFence && !noted && s.Next != object.AnchorOf(o.found.Epoch).Log && s.Next != object.AnchorOf(o.epoch).Log { // the last two are its own
 		return fmt.Errorf("%w: its fence %s ends the logs of this directory; restore into a new one, and see with Salvage what this one had not shipped",
 			ErrFenced, s.Name())
 	}
@@ -305,7 +305,7 @@ func (o *opening) isOurs(s chain.Listed) error {
 var errFaster = errors.New("it has claimed it at the same time")
 
 // noteClaim notes that the store is about to be claimed behind the step newest.
-func (o *opening) noteClaim(newest *Step, epoch uint64) error {
+func (o *opening) noteClaim(newest *object.Step, epoch uint64) error {
 	before := o.before.Step
 	if (newest == nil) != (before == nil) || newest != nil && (newest.N != before.N || newest.Writer != before.Writer) {
 		return errFaster
@@ -337,7 +337,7 @@ func (o *opening) claim() error {
 	newest := *o.before
 	w := chain.Claimant{
 		StoreID: o.id, Writer: o.writer, Now: time.Now, Note: o.noteClaim,
-		Least: uint64(o.local.NextFileNum-1)>>EpochShift + 1, Newest: &newest,
+		Least: uint64(o.local.NextFileNum-1)>>object.EpochShift + 1, Newest: &newest,
 	}
 	if o.before.State.Tables.MinLog == 0 {
 		// No tables are published yet, which may take many lives of the writer. The next one need not read what this one

@@ -128,7 +128,7 @@ func TestPin_OfAStray(t *testing.T) {
 	}
 	check("a stray")
 	collectAll(t, s)
-	if names := remotetest.NamesOf(t, b, object.StepFolder); slices.Contains(names, StepName(7)) {
+	if names := remotetest.NamesOf(t, b, object.StepFolder); slices.Contains(names, object.StepName(7)) {
 		t.Errorf("the stray stays: %q", names)
 	}
 }

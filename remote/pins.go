@@ -9,7 +9,12 @@ import (
 
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/object"
 )
+
+// A Pin keeps the objects of step N from being deleted until it Expires, or is removed. Label is its name and Owner
+// its maker.
+type Pin = object.Pin
 
 // PinOptions says what a pin keeps, and for how long.
 type PinOptions struct {

@@ -85,7 +85,7 @@ func promote(ctx context.Context, b Bucket, dir string, o *Options, warm *warmth
 // fenceAll ends the writing of all writers so far: it claims the store, and appends the fence. Nobody owns it then, until
 // another writer opens what is restored from it.
 func fenceAll(ctx context.Context, b Bucket, storeID uint64) error {
-	nobody := func(*Step, uint64) error { return nil } // there are no notes to take
+	nobody := func(*object.Step, uint64) error { return nil } // there are no notes to take
 	c, err := chain.Claim(ctx, b, chain.Claimant{StoreID: storeID, Writer: buckets.RandomNumber() | 1, Now: time.Now, Note: nobody})
 	if err == nil {
 		_, err = c.Fence(ctx, b, object.Position{})

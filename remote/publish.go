@@ -102,8 +102,8 @@ func (s *Store) publishEnd(ctx context.Context) error {
 		return err
 	}
 	passed := s.ship.passed
-	step := &Step{
-		Written: time.Now(), Kind: StepPublish, LastTableSeq: p.chain.Step.LastTableSeq,
+	step := &object.Step{
+		Written: time.Now(), Kind: object.StepPublish, LastTableSeq: p.chain.Step.LastTableSeq,
 		Extents: neededExtents(slices.Clone(s.ship.extents), p.chain.State.Tables.MinLog),
 	}
 	s.ship.mu.release()
@@ -122,9 +122,9 @@ const holdTries = 10
 // A heldState is a state of the store that becomes a step.
 type heldState struct {
 	*shale.Hold
-	last    uint64   // all writes up to this number are in its tables
-	extents []Extent // what the bucket has of the logs, at least up to this state
-	passed  uint64   // shipper.passed up to there
+	last    uint64          // all writes up to this number are in its tables
+	extents []object.Extent // what the bucket has of the logs, at least up to this state
+	passed  uint64          // shipper.passed up to there
 }
 
 // hold holds the tables of the store, and ships up to where the log is then. So the extents have all
@@ -169,7 +169,7 @@ type transfer struct {
 
 // nextStep uploads what the bucket lacks of the tables in h, and makes the step that names them. It
 // returns nil if nothing has changed. Requires: publish.mu.
-func (s *Store) nextStep(ctx context.Context, h heldState) (*Step, transfer, error) {
+func (s *Store) nextStep(ctx context.Context, h heldState) (*object.Step, transfer, error) {
 	before, held := s.publish.chain.State, h.State()
 	edit := diff(before.Tables.Version, held.Version)
 	// A step without changes may be needed: the first one, and one that says that no write is missing.
@@ -179,8 +179,8 @@ func (s *Store) nextStep(ctx context.Context, h heldState) (*Step, transfer, err
 	}
 	edit.NextFileNum, edit.LastSeq, edit.MinLog = held.NextFileNum, base.Seq(h.last), s.minLog(held)
 	sent, err := s.upload(ctx, before.Tables.Version, edit.Added)
-	return &Step{
-		StoreID: s.id, Written: time.Now(), Kind: StepPublish,
+	return &object.Step{
+		StoreID: s.id, Written: time.Now(), Kind: object.StepPublish,
 		Edit: edit, Extents: h.extents, LastTableSeq: h.last,
 	}, sent, err
 }
@@ -213,7 +213,7 @@ func (s *Store) minLog(held *manifest.State) base.FileNum {
 
 // neededExtents returns the extents of logs from min up, and of the last one in any case: its end is
 // where the chain of logs goes on.
-func neededExtents(extents []Extent, min base.FileNum) []Extent {
+func neededExtents(extents []object.Extent, min base.FileNum) []object.Extent {
 	for len(extents) > 1 && extents[0].Log < uint64(min) {
 		extents = extents[1:]
 	}
@@ -276,7 +276,7 @@ func sameSidecar(a, b *manifest.Table) bool {
 }
 
 // putStep PUTs a step, which names passed segments. Requires: publish.mu.
-func (s *Store) putStep(ctx context.Context, step *Step, sent transfer, passed uint64) error {
+func (s *Store) putStep(ctx context.Context, step *object.Step, sent transfer, passed uint64) error {
 	p := &s.publish
 	if err := s.Err(); err != nil {
 		return err

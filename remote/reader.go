@@ -307,7 +307,7 @@ func (r *Reader) watchDamage(opts *shale.Options) {
 	opts.OnEvent = func(e shale.Event) {
 		var damage *shale.CorruptionError
 		if e.Kind == shale.EventCorruption && errors.As(e.Err, &damage) {
-			if name, ok := ParseName(damage.File); ok && name.Kind == KindTable && damage.Err != tablefs.ErrNoObject {
+			if name, ok := object.ParseName(damage.File); ok && name.Kind == object.KindTable && damage.Err != tablefs.ErrNoObject {
 				r.files.Forget(name.Num)
 			}
 		}

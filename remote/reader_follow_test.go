@@ -444,7 +444,7 @@ func TestReader_NothingThere(t *testing.T) {
 	if _, err := OpenReader(t.Context(), b, nil); err == nil {
 		t.Error("a reader of an empty bucket")
 	}
-	id, err := (&Identity{StoreID: 1, Created: time.Now()}).Encode(nil)
+	id, err := (&object.Identity{StoreID: 1, Created: time.Now()}).Encode(nil)
 	mustNil(t, err)
 	mustNil(t, PutObject(t.Context(), b, IdentityName, id, true))
 	if _, err := OpenReader(t.Context(), b, nil); err == nil {

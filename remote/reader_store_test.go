@@ -115,8 +115,8 @@ func TestReader_IteratorMeetsDamage(t *testing.T) {
 	if !errors.As(err, &damage) || !flipped {
 		t.Fatalf("the first walk: %d keys, %v", n, err)
 	}
-	name, ok := ParseName(damage.File)
-	if !ok || name.Kind != KindTable || len(events) != 1 || !strings.Contains(events[0], damage.File) {
+	name, ok := object.ParseName(damage.File)
+	if !ok || name.Kind != object.KindTable || len(events) != 1 || !strings.Contains(events[0], damage.File) {
 		t.Errorf("the error names %q, the events are %q", damage.File, events)
 	}
 	if n, err := walk(); n != 300 || err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
@@ -37,8 +38,8 @@ func (a *attempt) again(err error, newest bool) (_ error, retry bool) {
 	case errors.Is(err, ErrSnapshotGone):
 		return err, newest && a.first(damagePlace{}) && a.r.reload(a.r.ctx) == nil
 	case errors.As(err, &c):
-		name, ok := ParseName(c.File)
-		return err, ok && name.Kind == KindTable && c.Err != tablefs.ErrNoObject && a.first(damagePlace{name.Num, c.Offset})
+		name, ok := object.ParseName(c.File)
+		return err, ok && name.Kind == object.KindTable && c.Err != tablefs.ErrNoObject && a.first(damagePlace{name.Num, c.Offset})
 	}
 	return err, false
 }

@@ -318,7 +318,7 @@ func (r *restoration) whole(m restore.Moment) bool {
 
 // lost returns why a table of a moment can't be used. nil: no reason is known.
 func (r *restoration) lost(m *restore.Moment, t *manifest.Table) error {
-	name := TableName(uint64(t.Num))
+	name := object.TableName(uint64(t.Num))
 	switch size, there := r.sizes[name]; {
 	case r.bad[name] != nil:
 		return r.bad[name]
@@ -336,7 +336,7 @@ func (r *restoration) damage() []Finding {
 	if r.goal != nil {
 		for t := range r.goal.State.Tables.Version.Tables() {
 			if err := r.lost(r.goal, t); err != nil {
-				r.bad[TableName(uint64(t.Num))] = err
+				r.bad[object.TableName(uint64(t.Num))] = err
 			}
 		}
 	}

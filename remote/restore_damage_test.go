@@ -31,7 +31,7 @@ type swept struct {
 	all      map[string][]byte
 	names    []string
 	states   []*restore.Moment // after each step
-	segments []*Segment
+	segments []*object.Segment
 	ingested []uint64 // the sequence numbers of ingestions
 }
 
@@ -136,18 +136,18 @@ func (w *wreck) same(name string) bool {
 func (w *wreck) usable(n uint64) bool {
 	known := func(from uint64) bool {
 		for k := from + 1; k <= n; k++ {
-			if !w.same(StepName(k)) {
+			if !w.same(object.StepName(k)) {
 				return false
 			}
 		}
-		return from == 0 || w.same(StateName(from))
+		return from == 0 || w.same(object.StateName(from))
 	}
 	readable := false
 	for from := range n + 1 {
 		readable = readable || known(from)
 	}
 	for t := range w.states[n-1].State.Tables.Version.Tables() {
-		readable = readable && w.same(TableName(uint64(t.Num)))
+		readable = readable && w.same(object.TableName(uint64(t.Num)))
 	}
 	return readable
 }
@@ -235,7 +235,9 @@ func (w *wreck) named(err error) bool {
 }
 
 // nameless reports whether it is unknown which store the bucket has.
-func (w *wreck) nameless() bool { return w.name == IdentityName || w.also == IdentityName }
+func (w *wreck) nameless() bool {
+	return w.name == IdentityName || w.also == IdentityName
+}
 
 // A bucket has one object that is damaged. A restore of the newest point gives the best one that there is, and says what
 // is wrong. A restore of another point gives it, or names the object and points nearby that can be restored.
@@ -282,7 +284,7 @@ func TestRestore_DamagedBucket(t *testing.T) {
 
 // unseen reports whether nothing in the bucket shows that the object was there.
 func (w *wreck) unseen() bool {
-	for _, name := range []string{StepName(uint64(len(w.states))), w.segments[len(w.segments)-1].Name()} {
+	for _, name := range []string{object.StepName(uint64(len(w.states))), w.segments[len(w.segments)-1].Name()} {
 		if _, there := w.bytes[name]; !there {
 			return true
 		}
@@ -393,11 +395,11 @@ func TestRestore_DamagedTablesBeyondLogs(t *testing.T) {
 	s.write(3)
 	mustNil(t, s.db.Flush(t.Context()))
 	logs := s.logs()
-	s.put(&Segment{Kind: SegmentSeal, FirstSeq: before + 1, LastSeq: before, Next: uint64(logs[len(logs)-1])})
+	s.put(&object.Segment{Kind: object.SegmentSeal, FirstSeq: before + 1, LastSeq: before, Next: uint64(logs[len(logs)-1])})
 	s.publish()
 	last := s.commits[len(s.commits)-1].seq
 	for tb := range s.state.Tables.Version.Tables() {
-		mustNil(t, s.b.Delete(t.Context(), TableName(uint64(tb.Num))))
+		mustNil(t, s.b.Delete(t.Context(), object.TableName(uint64(tb.Num))))
 	}
 	r, held, err := s.restored(At{})
 	mustNil(t, err)
@@ -538,7 +540,7 @@ func TestRestore_ReadsNoEarlierSteps(t *testing.T) {
 		mustNil(t, s.Publish(t.Context()))
 	}
 	mustNil(t, s.Close())
-	mustNil(t, PutObject(t.Context(), b, StepName(7), []byte("damaged"), false))
+	mustNil(t, PutObject(t.Context(), b, object.StepName(7), []byte("damaged"), false))
 	var steps atomic.Int64
 	b.hook(func(call, name string) error {
 		if call == "read" && strings.HasPrefix(name, object.StepFolder) {
@@ -570,10 +572,10 @@ func TestRestore_ManyDamagedTables(t *testing.T) {
 	segments := 0
 	for info, err := range b.b.List(t.Context(), "", "") {
 		mustNil(t, err)
-		switch name, _ := ParseName(info.Name); name.Kind {
-		case KindSegment:
+		switch name, _ := object.ParseName(info.Name); name.Kind {
+		case object.KindSegment:
 			segments++
-		case KindTable:
+		case object.KindTable:
 			data := objects(t, b.b)[info.Name]
 			mustNil(t, PutObject(t.Context(), b.b, info.Name, remotetest.Flipped(data, 8*len(data)/2), false))
 		}

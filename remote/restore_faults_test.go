@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/localdir"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -120,7 +121,7 @@ func TestRestore_MissingObjects(t *testing.T) {
 		delete(less, name)
 		s.b = bucketWith(t, less)
 		r, held, err := s.restored(At{})
-		last := name == slices.Max(slices.Collect(maps.Keys(all))) || name == s.state.Name() || name == StepName(s.state.N)
+		last := name == slices.Max(slices.Collect(maps.Keys(all))) || name == s.state.Name() || name == object.StepName(s.state.N)
 		switch {
 		case name == IdentityName:
 			if !errors.Is(err, fs.ErrNotExist) {

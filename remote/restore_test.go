@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // long reports how long the tests of whole lives may take: for as long as SHALE_LONG says, if it is set.
@@ -218,7 +219,7 @@ func TestRestore_LogThatWasLost(t *testing.T) {
 	}
 	mustNil(t, s.db.Flush(t.Context()))
 	logs := s.logs()
-	s.put(&Segment{Kind: SegmentSeal, FirstSeq: s.lastSeq + 1, LastSeq: s.lastSeq, Next: uint64(logs[len(logs)-1])})
+	s.put(&object.Segment{Kind: object.SegmentSeal, FirstSeq: s.lastSeq + 1, LastSeq: s.lastSeq, Next: uint64(logs[len(logs)-1])})
 	s.write(2)
 	s.ship()
 

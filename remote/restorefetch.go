@@ -88,7 +88,7 @@ func (r *restoration) spoiled(ctx context.Context, b Bucket, path string, t *man
 	if !object.IsDamage(err) {
 		return err
 	}
-	name := TableName(uint64(t.Num))
+	name := object.TableName(uint64(t.Num))
 	r.mu.Lock()
 	r.bad[name] = err
 	r.mu.Unlock()
@@ -112,7 +112,7 @@ func (r *restoration) fetchSidecar(ctx context.Context, t *manifest.Table, total
 	defer r.mu.Unlock()
 	var damage *shale.CorruptionError
 	if errors.As(err, &damage) {
-		r.missing = append(r.missing, FilterName(uint64(t.Sidecar.Num)))
+		r.missing = append(r.missing, object.FilterName(uint64(t.Sidecar.Num)))
 		if err = r.fs.Remove(path); errors.Is(err, fs.ErrNotExist) {
 			err = nil
 		}

@@ -76,7 +76,7 @@ func (r *restoration) start() object.Position {
 }
 
 // segments calls add for each segment from a place on, until add returns false.
-func (r *restoration) segments(ctx context.Context, at object.Position, add func(*Segment) (bool, error)) error {
+func (r *restoration) segments(ctx context.Context, at object.Position, add func(*object.Segment) (bool, error)) error {
 	for s, err := range (chain.SegmentList{Bucket: r.b, StoreID: r.done.StoreID}).From(ctx, at) {
 		if err != nil {
 			return restore.IfMissing(err, at.String(), "segment")
@@ -149,7 +149,7 @@ func (r *restoration) leave(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		name, ok := ParseName(info.Name)
+		name, ok := object.ParseName(info.Name)
 		if !ok || info.Size <= object.SegmentHeader {
 			continue
 		}

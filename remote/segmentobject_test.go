@@ -18,32 +18,32 @@ import (
 )
 
 // segmentAt returns a segment with length bytes of data.
-func segmentAt(at object.Position, length int) *Segment {
-	return &Segment{
+func segmentAt(at object.Position, length int) *object.Segment {
+	return &object.Segment{
 		StoreID: remotetest.ExampleStore, Log: at.Log, Offset: at.Offset, FirstSeq: 6, LastSeq: 5, Written: remotetest.ExampleTime,
 		Body: bytes.Repeat([]byte{byte(at.Log)}, length),
 	}
 }
 
 // sealAt returns a seal. Behind it the list goes on with log next.
-func sealAt(at object.Position, length int, next uint64) *Segment {
+func sealAt(at object.Position, length int, next uint64) *object.Segment {
 	s := segmentAt(at, length)
-	s.Kind, s.Next = SegmentSeal, next
+	s.Kind, s.Next = object.SegmentSeal, next
 	return s
 }
 
 // fenceAt returns the fence of the owner of an epoch.
-func fenceAt(at object.Position, epoch uint64) *Segment {
-	return &Segment{StoreID: remotetest.ExampleStore, Log: at.Log, Offset: at.Offset, Written: remotetest.ExampleTime, Kind: SegmentFence, Next: epoch << EpochShift}
+func fenceAt(at object.Position, epoch uint64) *object.Segment {
+	return &object.Segment{StoreID: remotetest.ExampleStore, Log: at.Log, Offset: at.Offset, Written: remotetest.ExampleTime, Kind: object.SegmentFence, Next: epoch << object.EpochShift}
 }
 
 // log returns the number of a log of an epoch.
-func logOf(epoch, n uint64) uint64 { return epoch<<EpochShift + n }
+func logOf(epoch, n uint64) uint64 { return epoch<<object.EpochShift + n }
 
 // theList is a list of segments of two writers, and the place where it ends.
-func theList() (list []*Segment, end object.Position) {
+func theList() (list []*object.Segment, end object.Position) {
 	a, b, c, d := logOf(1, 3), logOf(1, 8), logOf(3, 1), logOf(3, 2)
-	list = []*Segment{
+	list = []*object.Segment{
 		sealAt(object.RootPosition, 0, a),                                      // the first writer's anchor
 		segmentAt(object.Position{Log: a, Offset: 0}, 5000),                    //
 		segmentAt(object.Position{Log: a, Offset: 5000}, 300),                  //
@@ -59,7 +59,7 @@ func theList() (list []*Segment, end object.Position) {
 }
 
 // putList writes segments.
-func putList(t testing.TB, b Bucket, list []*Segment) {
+func putList(t testing.TB, b Bucket, list []*object.Segment) {
 	t.Helper()
 	for _, s := range list {
 		there, err := chain.PutSegment(context.Background(), b, s)
@@ -141,7 +141,7 @@ func TestPutSegment_Taken(t *testing.T) {
 	other := segmentAt(at, 300)
 	other.Body[299]++
 	for what, c := range map[string]struct {
-		s, there *Segment
+		s, there *object.Segment
 		fenced   bool
 	}{
 		"the same":                  {ours, segmentAt(at, 300), false},
@@ -156,7 +156,7 @@ func TestPutSegment_Taken(t *testing.T) {
 		"an empty seal before data": {ours, sealAt(at, 0, logOf(1, 4)), true},
 	} {
 		b := NewMem()
-		putList(t, b, []*Segment{c.there})
+		putList(t, b, []*object.Segment{c.there})
 		got, err := chain.PutSegment(context.Background(), b, c.s)
 		if errors.Is(err, ErrFenced) != c.fenced || !c.fenced && (err != nil || got.End() != c.there.End()) {
 			t.Errorf("%s is there: %v, %v", what, got, err)

@@ -40,12 +40,12 @@ type shipper struct {
 	passed  uint64          // how many segments before it this process has put or read
 	// extents are the logs of the chain that have segments, in order. Those that no step needs any more
 	// are dropped; the last one stays.
-	extents []Extent
+	extents []object.Extent
 
-	pending *Segment // not nil: this segment was made, and is not known to be in the bucket
-	marks   uint64   // the highest number of an ingestion in it
-	held    uint64   // the logs from this number up are kept
-	buf     []byte   // memory for bodies
+	pending *object.Segment // not nil: this segment was made, and is not known to be in the bucket
+	marks   uint64          // the highest number of an ingestion in it
+	held    uint64          // the logs from this number up are kept
+	buf     []byte          // memory for bodies
 }
 
 // Ship puts all that was written before the call into the bucket, as segments of the log. After it the
@@ -124,7 +124,7 @@ func (s *Store) shipTo(ctx context.Context, pos shale.LogPosition) error {
 
 // nextSegment makes the segment that stands at the next place, or returns nil if there is nothing to
 // ship up to pos. Requires: ship.mu.
-func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
+func (s *Store) nextSegment(pos shale.LogPosition) (*object.Segment, error) {
 	h := &s.ship
 	if h.at.Log == pos.Log {
 		if pos.Synced <= max(h.at.Offset, object.LogHeader) {
@@ -134,7 +134,7 @@ func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.segment(SegmentData, st, 0), nil
+		return s.segment(object.SegmentData, st, 0), nil
 	}
 	// The log is complete, or it is an anchor.
 	if h.at.Log > pos.Log {
@@ -169,9 +169,9 @@ func (s *Store) nextSegment(pos shale.LogPosition) (*Segment, error) {
 		whole = st.End == after.End && st.Sealed
 	}
 	if st.End > st.From && !whole {
-		return s.segment(SegmentData, st, 0), nil
+		return s.segment(object.SegmentData, st, 0), nil
 	}
-	return s.segment(SegmentSeal, st, after.LogNum), nil
+	return s.segment(object.SegmentSeal, st, after.LogNum), nil
 }
 
 // cut returns the stretch of the log at the next place that ends at to or before. Requires: ship.mu, and
@@ -186,13 +186,13 @@ func (s *Store) cut(to int64) (localdir.Stretch, error) {
 
 // segment makes the segment of a stretch at the next place. Requires: ship.mu, and there is no pending
 // segment.
-func (s *Store) segment(kind SegmentKind, st localdir.Stretch, next uint64) *Segment {
+func (s *Store) segment(kind object.SegmentKind, st localdir.Stretch, next uint64) *object.Segment {
 	h := &s.ship
 	h.marks = st.Ingested
 	if st.FirstSeq > h.lastSeq+1 {
 		h.marks = max(h.marks, st.FirstSeq-1)
 	}
-	return &Segment{
+	return &object.Segment{
 		StoreID: s.id, Log: h.at.Log, Offset: st.From, FirstSeq: st.FirstSeq, LastSeq: st.Last,
 		Written: time.Now(), Kind: kind, Next: next, Body: st.Body,
 	}
@@ -213,7 +213,7 @@ func (s *Store) putSegment(ctx context.Context) error {
 }
 
 // shipped moves on to the place behind the pending segment, which is in the bucket. Requires: ship.mu.
-func (s *Store) shipped(seg *Segment) error {
+func (s *Store) shipped(seg *object.Segment) error {
 	h := &s.ship
 	h.pending = nil
 	h.lastSeq = max(h.lastSeq, seg.LastSeq)
@@ -227,7 +227,7 @@ func (s *Store) shipped(seg *Segment) error {
 	h.passed++
 	h.extents = extended(h.extents, seg, seg.End())
 	s.ledger.shipped(int64(len(seg.Body)), seg.LastSeq, h.missing.Load())
-	if seg.Kind != SegmentSeal {
+	if seg.Kind != object.SegmentSeal {
 		return nil
 	}
 	h.at = object.Position{Log: seg.Next}
@@ -247,12 +247,12 @@ func (s *Store) shipped(seg *Segment) error {
 // Requires: ship.mu, the local store is closed, and nothing is ever shipped after this.
 func (s *Store) handOver(ctx context.Context) {
 	h := &s.ship
-	if h.pending != nil || s.epoch == MaxEpoch {
+	if h.pending != nil || s.epoch == object.MaxEpoch {
 		return
 	}
-	_, _ = chain.PutSegment(ctx, s.bucket, &Segment{ // see above
+	_, _ = chain.PutSegment(ctx, s.bucket, &object.Segment{ // see above
 		StoreID: s.id, Log: h.at.Log, Offset: h.at.Offset, FirstSeq: h.lastSeq + 1, LastSeq: h.lastSeq,
-		Written: time.Now(), Kind: SegmentSeal, Next: object.AnchorOf(s.epoch + 1).Log,
+		Written: time.Now(), Kind: object.SegmentSeal, Next: object.AnchorOf(s.epoch + 1).Log,
 	})
 }
 
@@ -260,22 +260,22 @@ func (s *Store) handOver(ctx context.Context) {
 func (s *Store) lacksTables() bool { return s.ship.missing.Load() > s.publishedSeq.Load() }
 
 // extended returns the extents after one more segment, which ends at end.
-func extended(extents []Extent, seg *Segment, end int64) []Extent {
+func extended(extents []object.Extent, seg *object.Segment, end int64) []object.Extent {
 	n := len(extents)
 	switch {
-	case n > 0 && (extents[n-1].Log == seg.Log || seg.Kind == SegmentFence):
+	case n > 0 && (extents[n-1].Log == seg.Log || seg.Kind == object.SegmentFence):
 	case end < object.LogHeader:
 		return extents // an anchor, or a log of which nothing was shipped
 	default:
-		extents = append(extents, Extent{Log: seg.Log})
+		extents = append(extents, object.Extent{Log: seg.Log})
 		n++
 	}
 	e := &extents[n-1]
-	if seg.Kind == SegmentFence {
+	if seg.Kind == object.SegmentFence {
 		e.Sealed = true
 		return extents
 	}
-	e.Length, e.LastSeq, e.Sealed = end, seg.LastSeq, seg.Kind == SegmentSeal
+	e.Length, e.LastSeq, e.Sealed = end, seg.LastSeq, seg.Kind == object.SegmentSeal
 	return extents
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/localdir"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -272,7 +273,7 @@ func (s *Store) sent(n int64) {
 }
 
 // published takes a new step into the status.
-func (s *Store) published(step *Step, tables int) {
+func (s *Store) published(step *object.Step, tables int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.status.Step, s.status.Time, s.status.Tables = step.N, step.Written, tables

@@ -26,8 +26,8 @@ type sinkBucket struct {
 }
 
 func (s *sinkBucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	n, _ := ParseName(name)
-	if n.Kind != KindTable && n.Kind != KindSegment || size < 64<<10 {
+	n, _ := object.ParseName(name)
+	if n.Kind != object.KindTable && n.Kind != object.KindSegment || size < 64<<10 {
 		return s.hooked.Put(ctx, name, body, size, crc32c, absent)
 	}
 	lent := sinkBuffers.Get().(*[256 << 10]byte)
@@ -239,7 +239,7 @@ func BenchmarkSegment(b *testing.B) {
 			n++
 			st, err := s.logs.Cut(pos.Log, 0, pos.Synced, segmentSize, 0, &buf)
 			mustNil(b, err)
-			seg := &Segment{StoreID: s.id, Log: pos.Log, FirstSeq: st.FirstSeq, LastSeq: st.Last, Written: time.Now(), Body: st.Body}
+			seg := &object.Segment{StoreID: s.id, Log: pos.Log, FirstSeq: st.FirstSeq, LastSeq: st.Last, Written: time.Now(), Body: st.Body}
 			_, _, err = object.EncodeSegmentHeader(seg, nil)
 			mustNil(b, err)
 		}

@@ -353,7 +353,7 @@ func TestStore_WritersWaitForAnIngestion(t *testing.T) {
 		put(t, s, model, "a", 10)
 		time.Sleep(5 * time.Second)
 		b.mu.Lock()
-		b.slow = map[Kind]int{KindTable: 600}
+		b.slow = map[object.Kind]int{object.KindTable: 600}
 		b.mu.Unlock()
 		ingestSorted(t, s, model, "in", 50)
 		begun := time.Now()

@@ -157,7 +157,7 @@ func checkTables(t testing.TB, b Bucket, s *Store) {
 		t.Fatalf("step %d lacks %d tables and has %d too many", c.N(), len(d.Added), len(d.Removed))
 	}
 	for table := range c.State.Tables.Version.Tables() {
-		info, err := b.Stat(t.Context(), TableName(uint64(table.Num)))
+		info, err := b.Stat(t.Context(), object.TableName(uint64(table.Num)))
 		mustNil(t, err)
 		if info.Size != table.Size {
 			t.Fatalf("table %s has %d bytes in the bucket, want %d", table.Num, info.Size, table.Size)

@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
@@ -116,14 +117,14 @@ const sameEnd = 4096
 // its contents. A table has the random number of its session before the footer, and a session gives a number out
 // once. A table without a session, of an earlier program, is put again.
 func (s *Store) isThere(ctx context.Context, u tablefs.File, f vfs.File, sum uint32) (bool, error) {
-	if u.Num>>EpochShift >= s.epoch {
+	if u.Num>>object.EpochShift >= s.epoch {
 		return false, nil
 	}
 	info, err := s.bucket.Stat(ctx, u.Name())
 	if err != nil || info.Size != u.Size || info.CRC32C != sum {
 		return false, bucket.IgnoreAbsence(err)
 	}
-	if u.Kind == KindTable {
+	if u.Kind == object.KindTable {
 		if session, err := sstable.Session(f, u.Size); err != nil || session == 0 {
 			return false, nil // if the table is damaged, its PUT says so
 		}

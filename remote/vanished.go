@@ -58,7 +58,7 @@ func (s *Store) uploadAgain(ctx context.Context, gone map[string]int64) error {
 	}
 	defer h.Release()
 	tables := slices.DeleteFunc(slices.Collect(placedTables(h.State().Version)), func(a manifest.Added) bool {
-		return gone[TableName(uint64(a.Table.Num))] == 0 && (a.Table.Sidecar == nil || gone[FilterName(uint64(a.Table.Sidecar.Num))] == 0)
+		return gone[object.TableName(uint64(a.Table.Num))] == 0 && (a.Table.Sidecar == nil || gone[object.FilterName(uint64(a.Table.Sidecar.Num))] == 0)
 	})
 	s.publish.uploaded = nil // some of these may be gone as well
 	_, err = s.upload(ctx, new(manifest.Version), tables)

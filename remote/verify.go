@@ -88,7 +88,7 @@ type verification struct {
 	left     []Info
 
 	first  uint64 // the first step that can be restored
-	newest *Step
+	newest *object.Step
 	needed map[string]*manifest.Table // the tables and sidecars that are needed, by name
 	listed map[object.Position]bool   // the ends of segments that were found to be whole, from the beginning of the log
 	used   map[object.Position]bool   // segments that are needed
@@ -157,18 +157,18 @@ func (v *verification) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		name, _ := ParseName(info.Name)
+		name, _ := object.ParseName(info.Name)
 		switch name.Kind {
-		case KindIdentity:
-		case KindTable, KindFilter:
+		case object.KindIdentity:
+		case object.KindTable, object.KindFilter:
 			v.files[info.Name] = info.Size
-		case KindSegment:
+		case object.KindSegment:
 			v.segments[object.Position{Log: name.Num, Offset: name.Offset}] = info.Size - object.SegmentHeader
-		case KindStep:
+		case object.KindStep:
 			v.steps[name.Num] = true
-		case KindState:
+		case object.KindState:
 			v.states[name.Num] = true
-		case KindPin:
+		case object.KindPin:
 			v.pins = append(v.pins, info.Name)
 		default:
 			v.left = append(v.left, info)
@@ -199,14 +199,14 @@ func (v *verification) chain(ctx context.Context) error {
 	}
 	_, err = h.Walk(ctx, last.N, func(m restore.Moment) error { return v.addStep(ctx, m) })
 	v.report.Findings = append(v.report.Findings, h.Damage...)
-	return v.findOr(StepName(last.N), err)
+	return v.findOr(object.StepName(last.N), err)
 }
 
 // addStep notes what a step needs. The state after it is compared with the one in the bucket, if there is one.
 func (v *verification) addStep(ctx context.Context, m restore.Moment) error {
 	step, state := m.Step, m.State
 	if state.N == v.first && v.first > 1 {
-		v.need(StateName(v.first), state)
+		v.need(object.StateName(v.first), state)
 	} else {
 		v.needNew(step, state)
 	}
@@ -217,7 +217,7 @@ func (v *verification) addStep(ctx context.Context, m restore.Moment) error {
 		for _, a := range step.Edit.Added {
 			if uint64(a.Table.MaxSeq) > step.LastTableSeq {
 				v.find(step.Name(), fmt.Errorf("it says that tables go up to sequence number %d, but adds %s with %d",
-					step.LastTableSeq, TableName(uint64(a.Table.Num)), a.Table.MaxSeq))
+					step.LastTableSeq, object.TableName(uint64(a.Table.Num)), a.Table.MaxSeq))
 			}
 		}
 	}
@@ -226,7 +226,7 @@ func (v *verification) addStep(ctx context.Context, m restore.Moment) error {
 	}
 	kept, err := chain.ReadState(ctx, v.b, v.report.StoreID, step.N)
 	if err != nil {
-		return v.findOr(StateName(step.N), err)
+		return v.findOr(object.StateName(step.N), err)
 	}
 	want, err := state.Encode(nil)
 	if err != nil {
@@ -234,13 +234,13 @@ func (v *verification) addStep(ctx context.Context, m restore.Moment) error {
 		return nil
 	}
 	if got, err := kept.Encode(nil); err != nil || !bytes.Equal(got, want) {
-		v.find(StateName(step.N), errors.Join(errors.New("it is not the sum of the steps up to it"), err))
+		v.find(object.StateName(step.N), errors.Join(errors.New("it is not the sum of the steps up to it"), err))
 	}
 	return nil
 }
 
 // needNew notes what a step needs, and the one before it does not. state is that after the step.
-func (v *verification) needNew(step *Step, state *State) {
+func (v *verification) needNew(step *object.Step, state *object.State) {
 	if e := step.Edit; e != nil && len(e.Sidecars) > 0 {
 		v.need(step.Name(), state)
 		return
@@ -255,7 +255,7 @@ func (v *verification) needNew(step *Step, state *State) {
 }
 
 // need notes the tables, sidecars and segments that a state needs, which owner names.
-func (v *verification) need(owner string, s *State) {
+func (v *verification) need(owner string, s *object.State) {
 	for t := range s.Tables.Version.Tables() {
 		v.needTable(owner, t)
 	}
@@ -288,7 +288,7 @@ func (v *verification) needFile(owner, name string, size int64, t *manifest.Tabl
 }
 
 // needLog notes the segments of an extent, which must follow each other from the beginning of the log.
-func (v *verification) needLog(owner string, e Extent) {
+func (v *verification) needLog(owner string, e object.Extent) {
 	end := object.Position{Log: e.Log, Offset: e.Length}
 	if v.listed[end] {
 		return
@@ -369,7 +369,7 @@ func (v *verification) readSegments(ctx context.Context) error {
 
 // walk goes through the segments of the LIST from a place up to one that good refuses, and returns that place. It calls
 // pass for each, and last with the header of each that ends a log.
-func (v *verification) walk(ctx context.Context, at object.Position, good func(object.Position) bool, pass func(at object.Position, length int64), last func(*Segment)) (object.Position, error) {
+func (v *verification) walk(ctx context.Context, at object.Position, good func(object.Position) bool, pass func(at object.Position, length int64), last func(*object.Segment)) (object.Position, error) {
 	for good(at) {
 		length := v.segments[at]
 		pass(at, length)
@@ -399,7 +399,7 @@ func (v *verification) listStart(ctx context.Context) (object.Position, error) {
 	step, err := chain.ReadStep(ctx, v.b, v.report.StoreID, v.first)
 	switch {
 	case err != nil:
-		return v.logBehind(0), v.findOr(StepName(v.first), err)
+		return v.logBehind(0), v.findOr(object.StepName(v.first), err)
 	case len(step.Extents) == 0:
 		return object.RootPosition, nil
 	}
@@ -414,9 +414,9 @@ func (v *verification) passSegment(at object.Position, length int64) {
 }
 
 // checkEnd checks a segment that may be a fence.
-func (v *verification) checkEnd(s *Segment) {
-	if s.Kind == SegmentFence && s.Next>>EpochShift > v.newest.Epoch {
-		v.find(s.Name(), fmt.Errorf("it is a fence of epoch %d, but nobody has claimed an epoch after %d", s.Next>>EpochShift, v.newest.Epoch))
+func (v *verification) checkEnd(s *object.Segment) {
+	if s.Kind == object.SegmentFence && s.Next>>object.EpochShift > v.newest.Epoch {
+		v.find(s.Name(), fmt.Errorf("it is a fence of epoch %d, but nobody has claimed an epoch after %d", s.Next>>object.EpochShift, v.newest.Epoch))
 	}
 }
 
@@ -448,12 +448,12 @@ func (v *verification) leftovers() {
 	}
 	for n := range v.steps {
 		if n < v.first {
-			left = append(left, Info{Name: StepName(n)})
+			left = append(left, Info{Name: object.StepName(n)})
 		}
 	}
 	for n := range v.states {
 		if n < v.first || n > v.report.Newest {
-			left = append(left, Info{Name: StateName(n)})
+			left = append(left, Info{Name: object.StateName(n)})
 		}
 	}
 	slices.SortFunc(left, func(a, b Info) int { return cmp.Compare(a.Name, b.Name) })

@@ -86,7 +86,7 @@ func (v *verification) readTables(ctx context.Context) error {
 	reads.SetLimit(verifyTables)
 	for _, name := range names {
 		t := v.needed[name]
-		if size, there := v.files[name]; !there || name == TableName(uint64(t.Num)) && size != t.Size {
+		if size, there := v.files[name]; !there || name == object.TableName(uint64(t.Num)) && size != t.Size {
 			continue // it is a finding already
 		}
 		reads.Go(func() error { return v.findOr(name, v.readTable(ctx, name, t)) })
@@ -97,7 +97,7 @@ func (v *verification) readTables(ctx context.Context) error {
 // readTable reads all of a table or of its sidecar.
 func (v *verification) readTable(ctx context.Context, name string, t *manifest.Table) error {
 	src := &pieces{ctx: ctx, b: v.b, name: name}
-	if side := t.Sidecar; side != nil && name == FilterName(uint64(side.Num)) {
+	if side := t.Sidecar; side != nil && name == object.FilterName(uint64(side.Num)) {
 		f := tablefs.SidecarOf(t)
 		return f.Damaged(f.Check(src, v.report.StoreID))
 	}

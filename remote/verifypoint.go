@@ -30,7 +30,7 @@ func (v *verification) point(ctx context.Context) error {
 		return there && r.bad[at.String()] == nil
 	}
 	p := pointOf(r.moment)
-	_, err := v.walk(ctx, r.start(), good, func(object.Position, int64) {}, func(s *Segment) {
+	_, err := v.walk(ctx, r.start(), good, func(object.Position, int64) {}, func(s *object.Segment) {
 		p.Seq, p.Time = max(p.Seq, s.LastSeq), restore.LaterOf(p.Time, s.Written)
 	})
 	if err != nil && !object.IsDamage(err) && !errors.Is(err, fs.ErrNotExist) {
@@ -41,7 +41,7 @@ func (v *verification) point(ctx context.Context) error {
 }
 
 // lastStep returns the newest step that can be read, from step n down, or nil. Those that can't are findings.
-func (v *verification) lastStep(ctx context.Context, n uint64) (*Step, error) {
+func (v *verification) lastStep(ctx context.Context, n uint64) (*object.Step, error) {
 	for ; n > 0; n-- {
 		if !v.steps[n] {
 			continue // it was collected, or readSteps finds it
@@ -50,7 +50,7 @@ func (v *verification) lastStep(ctx context.Context, n uint64) (*Step, error) {
 		if err == nil {
 			return step, nil
 		}
-		if err := v.findOr(StepName(n), err); err != nil {
+		if err := v.findOr(object.StepName(n), err); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/internal/object"
 )
 
 // names uses each form of name that is allowed, all at the same time, and then some that are not.
@@ -14,7 +15,7 @@ func (s *suite) names() {
 	good := []string{
 		"0", "a", "a-b", "a.b", "a0", "b/c", "b-c/d", "b.c/d", "b0/d", "-", "_", "x..y", "--/_/0",
 		"con-1", strings.Repeat("n", 200), strings.Repeat("d/", 255) + "ee",
-		remote.TableName(0xabcdef), remote.SegmentName(1, 4096), remote.StepName(1),
+		object.TableName(0xabcdef), object.SegmentName(1, 4096), object.StepName(1),
 	}
 	for _, name := range good {
 		s.must(remote.PutObject(s.ctx, s.b, name, []byte(name), true))
@@ -88,18 +89,18 @@ func (s *suite) listOrder() {
 func (s *suite) listPages() {
 	const n = 1100
 	for i := range n {
-		s.put(remote.StepName(uint64(i)), []byte("step"))
+		s.put(object.StepName(uint64(i)), []byte("step"))
 	}
 	s.put("a", nil)
 	s.put("z", nil)
 	for _, from := range []int{0, 1, 99, 1000, 1001, n - 1} {
 		after := ""
 		if from > 0 {
-			after = remote.StepName(uint64(from - 1))
+			after = object.StepName(uint64(from - 1))
 		}
 		i := from
 		for _, name := range s.list("m/", after) {
-			if want := remote.StepName(uint64(i)); name != want {
+			if want := object.StepName(uint64(i)); name != want {
 				s.Fatalf("after %q: %s, want %s", after, name, want)
 			}
 			i++

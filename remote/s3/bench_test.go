@@ -9,6 +9,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/s3"
 	"github.com/shaledb/shale/remote/s3/s3test"
 )
@@ -20,7 +21,7 @@ type gets struct {
 }
 
 func (g *gets) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
-	if n, ok := remote.ParseName(name); ok && n.Kind == remote.KindTable {
+	if n, ok := object.ParseName(name); ok && n.Kind == object.KindTable {
 		g.n.Add(1)
 	}
 	return g.Bucket.ReadAt(ctx, name, p, off)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale/remote"
 	"github.com/shaledb/shale/remote/buckettest"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/s3"
 	"github.com/shaledb/shale/remote/s3/s3test"
 )
@@ -75,7 +76,7 @@ func TestProxy_Creators(t *testing.T) {
 			wg.Go(func() {
 				for i := range objects {
 					i = (i*5 + w) % objects // each in an order of its own
-					switch err := remote.PutObject(t.Context(), b, remote.StepName(uint64(i)), body(i, w), true); {
+					switch err := remote.PutObject(t.Context(), b, object.StepName(uint64(i)), body(i, w), true); {
 					case err == nil:
 						mu.Lock()
 						believers[i] = append(believers[i], w)
@@ -91,7 +92,7 @@ func TestProxy_Creators(t *testing.T) {
 			for i, who := range believers {
 				if len(who) != 1 {
 					t.Errorf("seed %d, object %d: writers %v believe that they have made it", seed, i, who)
-				} else if got := read(t, b, remote.StepName(uint64(i))); !bytes.Equal(got, body(i, who[0])) {
+				} else if got := read(t, b, object.StepName(uint64(i))); !bytes.Equal(got, body(i, who[0])) {
 					t.Errorf("seed %d, object %d: writer %d believes that it has made it, and it is %.20q", seed, i, who[0], got)
 				}
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/remote"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/s3/s3test"
 )
 
@@ -299,7 +300,7 @@ func TestShip_UntilItEnds(t *testing.T) {
 	go func() {
 		defer cancel()
 		for ctx.Err() == nil {
-			if _, err := b.Stat(ctx, remote.StepName(2)); err == nil {
+			if _, err := b.Stat(ctx, object.StepName(2)); err == nil {
 				return
 			}
 			time.Sleep(5 * time.Millisecond) // a file of another process would be waited for in the same way
