@@ -9,16 +9,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/collect"
 )
 
-// Collected says what a collection has deleted.
-type Collected struct {
-	Floor    uint64 // the first step that is kept
-	Tables   int    // tables and sidecars
-	Segments int
-	Steps    int
-	States   int
-	Pins     int // that had expired
-	Bytes    int64
-}
+// Collected says what a collection has deleted: tables and sidecars (Tables), Segments, Steps, States, Pins that had
+// expired, and the Bytes of all of them. Floor is the first step that is kept.
+type Collected = collect.Deleted
 
 // Collect deletes from a bucket what nobody needs any more, instead of the store's writer: that has no right to delete then, so
 // that whoever has its machine can't delete the backup. The writer says what may go, with the floor that it raises
@@ -30,10 +23,10 @@ func Collect(ctx context.Context, b Bucket) (Collected, error) {
 	b = buckets.Retrying(b)
 	storeID, err := storeOf(ctx, b)
 	for try := 1; err == nil; try++ {
-		var done collect.Deleted
+		var done Collected
 		done, err = collect.ByAnother(ctx, b, storeID)
 		if changed := errors.Is(err, ErrFenced) || errors.Is(err, ErrSnapshotGone); !changed || try == chain.ChainTries {
-			return Collected(done), err
+			return done, err
 		}
 		err = nil // the writer has published a step meanwhile, or raised the floor
 	}

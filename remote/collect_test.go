@@ -37,7 +37,7 @@ func collectOnce(ctx context.Context, b Bucket, c *chain.Chain, now time.Time, s
 		return Collected{}, err
 	}
 	done, err := k.Delete(ctx, now)
-	return Collected(done), err
+	return done, err
 }
 
 // since says how long before a time steps were made.

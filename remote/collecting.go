@@ -113,8 +113,7 @@ func (s *Store) collect(ctx context.Context, always bool) (Collected, error) {
 	if err != nil || k == nil {
 		return Collected{}, err
 	}
-	removed, err := k.Delete(ctx, time.Now())
-	done := Collected(removed)
+	done, err := k.Delete(ctx, time.Now())
 	if lerr := p.mu.take(ctx); lerr != nil {
 		return done, errors.Join(err, lerr)
 	}

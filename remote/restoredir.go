@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
@@ -71,15 +72,7 @@ func (r *restoration) mark() error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	f, err := r.fs.Create(r.path(restoringName))
-	if err != nil {
-		return err
-	}
-	_, err = f.Write([]byte(restoringText))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err := durable.Write(r.fs, r.path(restoringName), []byte(restoringText)); err != nil {
 		return err
 	}
 	return r.fs.SyncDir(r.dir)

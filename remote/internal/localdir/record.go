@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/durable"
 	"github.com/shaledb/shale/internal/fields"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/vfs"
@@ -147,38 +148,23 @@ func ReadRecord(fsys vfs.FS, dir string) (*Record, error) {
 	return decodeNotes(buf[:n])
 }
 
-// WriteRecord replaces the notes of a directory, whole or not at all, and durably.
+// WriteRecord replaces the record of a directory, whole or not at all, and durably.
 func WriteRecord(fsys vfs.FS, dir string, n *Record) error {
-	if err := replaceFile(fsys, dir, RecordName, n.encode()); err != nil {
-		return explainLocal(fmt.Errorf("remote: note in %s what is in the bucket: %w", dir, err))
-	}
-	return nil
-}
-
-// replaceFile gives the file name in dir the bytes of data, whole or not at all, and durably.
-func replaceFile(fsys vfs.FS, dir, name string, data []byte) error {
-	path := filepath.Join(dir, name)
-	f, err := fsys.Create(path + ".new")
-	if err != nil {
-		return err
-	}
-	if _, err = f.Write(data); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
+	path := filepath.Join(dir, RecordName)
+	err := durable.Write(fsys, path+".new", n.encode())
+	if err == nil {
 		err = fsys.Rename(path+".new", path)
 	}
 	if err != nil {
 		_ = fsys.Remove(path + ".new") // it may be renamed; what stays is replaced next time
-		return err
+	} else {
+		err = fsys.SyncDir(dir)
 	}
-	return fsys.SyncDir(dir)
-}
-
-// explainLocal adds what to do to an error of the local disk.
-func explainLocal(err error) error {
-	if base.IsNoSpace(err) {
-		return fmt.Errorf("%w (make room on the local disk; the store goes on by itself)", err)
+	switch {
+	case base.IsNoSpace(err):
+		err = fmt.Errorf("%w (make room on the local disk; the store goes on by itself)", err)
+	case err == nil:
+		return nil
 	}
-	return err
+	return fmt.Errorf("remote: note in %s what is in the bucket: %w", dir, err)
 }
