@@ -155,7 +155,7 @@ type waitingLife struct {
 	t        *testing.T
 	rng      *rand.Rand
 	mem      *vfs.Mem
-	b        *hooked
+	b        *remotetest.Fake
 	attached bool
 	db       *shale.DB
 	s        *Store // nil: not attached
@@ -167,7 +167,7 @@ type waitingLife struct {
 }
 
 func randomLife(t *testing.T, seed uint64, attached bool) {
-	l := &waitingLife{t: t, rng: rand.New(rand.NewPCG(seed, 11)), mem: vfs.NewMem(), b: newHooked(NewMem()), attached: attached, states: []map[string]string{{}}}
+	l := &waitingLife{t: t, rng: rand.New(rand.NewPCG(seed, 11)), mem: vfs.NewMem(), b: remotetest.NewFake(NewMem()), attached: attached, states: []map[string]string{{}}}
 	defer func() {
 		if t.Failed() {
 			t.Logf("%q", l.history)
@@ -176,13 +176,13 @@ func randomLife(t *testing.T, seed uint64, attached bool) {
 	for range 60 {
 		l.step()
 	}
-	l.b.hook(nil, nil)
+	l.b.Hook(nil, nil)
 	l.begin()
 	if l.s == nil {
 		t.Fatal("the bucket does all, and the store could not be attached")
 	}
 	mustNil(t, l.s.Publish(t.Context()))
-	sameMap(t, "at the end", restoredContents(t, l.b.b), l.states[len(l.states)-1])
+	sameMap(t, "at the end", restoredContents(t, l.b.Bucket), l.states[len(l.states)-1])
 	mustNil(t, l.s.Close())
 	if attached {
 		mustNil(t, l.db.Close())
@@ -215,7 +215,7 @@ func (l *waitingLife) begin() {
 		l.s, err = Attach(l.t.Context(), l.db, "db", l.b, o)
 	}
 	if errors.Is(err, ErrFenced) && l.attached { // as after a crash while logs were let go
-		l.b, l.buckets, l.complete = newHooked(NewMem()), l.buckets+1, false
+		l.b, l.buckets, l.complete = remotetest.NewFake(NewMem()), l.buckets+1, false
 		l.begin()
 		return
 	}
@@ -273,9 +273,9 @@ func (l *waitingLife) step() {
 		}
 		_ = l.db.Close()
 		l.s, l.db, l.mem = nil, nil, mem
-		l.b.hook(nil, nil)
+		l.b.Hook(nil, nil)
 	case x < 18:
-		l.b.hook(nil, nil)
+		l.b.Hook(nil, nil)
 		l.say("bucket back")
 	default:
 		// A lost answer to the claim of an Open that then fails may look like another writer's.
@@ -287,7 +287,7 @@ func (l *waitingLife) step() {
 func (l *waitingLife) restore() {
 	l.t.Helper()
 	fsys := vfs.NewMem()
-	if _, err := Restore(context.Background(), l.b.b, "db", At{}, &RestoreOptions{FS: fsys}); err != nil {
+	if _, err := Restore(context.Background(), l.b.Bucket, "db", At{}, &RestoreOptions{FS: fsys}); err != nil {
 		if !errors.As(err, new(*PointError)) || errors.As(err, new(*shale.CorruptionError)) || l.complete {
 			l.t.Fatal(err)
 		}
@@ -311,9 +311,9 @@ func (l *waitingLife) trouble(kind int) {
 		return nil
 	}
 	if kind < 2 {
-		l.b.hook(fails, nil)
+		l.b.Hook(fails, nil)
 	} else {
-		l.b.hook(nil, fails)
+		l.b.Hook(nil, fails)
 	}
 }
 
@@ -321,14 +321,14 @@ func (l *waitingLife) trouble(kind int) {
 // what is let go is not looked for.
 func TestStore_LetsGoUnderWay(t *testing.T) {
 	for _, attached := range []bool{false, true} {
-		l := &waitingLife{t: t, mem: vfs.NewMem(), b: newHooked(NewMem()), attached: attached, states: []map[string]string{{}}}
+		l := &waitingLife{t: t, mem: vfs.NewMem(), b: remotetest.NewFake(NewMem()), attached: attached, states: []map[string]string{{}}}
 		model := map[string]string{}
 		l.begin()
 		fill(t, l.db, model, "a", 100)
 		mustNil(t, l.s.Publish(t.Context()))
 		fill(t, l.db, model, "b", 100)
 		mustNil(t, l.db.Sync())
-		l.b.hook(nil, func(call, _ string) error {
+		l.b.Hook(nil, func(call, _ string) error {
 			if call == "put" {
 				return remotetest.Refusal{Err: errors.New("the answer is lost")}
 			}
@@ -337,7 +337,7 @@ func TestStore_LetsGoUnderWay(t *testing.T) {
 		if err := l.s.Ship(t.Context()); err == nil {
 			t.Fatal("Ship succeeded")
 		}
-		l.b.hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
+		l.b.Hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
 		fill(t, l.db, model, "c", 5000)
 		mustNil(t, l.db.Flush(t.Context()))
 		mustNil(t, l.s.letGo())
@@ -345,13 +345,13 @@ func TestStore_LetsGoUnderWay(t *testing.T) {
 		_ = l.s.Close() // the bucket is away
 		_ = l.db.Close()
 		l.s, l.db, l.mem = nil, nil, mem
-		l.b.hook(nil, nil)
+		l.b.Hook(nil, nil)
 		l.begin()
 		if l.s == nil || l.buckets > 0 || l.letGo.Load() == 0 {
 			t.Fatalf("attached %v: not opened, or in another bucket; let go %d times", attached, l.letGo.Load())
 		}
 		mustNil(t, l.s.Publish(t.Context()))
-		sameMap(t, "at the end", restoredContents(t, l.b.b), model)
+		sameMap(t, "at the end", restoredContents(t, l.b.Bucket), model)
 		mustNil(t, l.s.Close())
 	}
 }
@@ -359,12 +359,12 @@ func TestStore_LetsGoUnderWay(t *testing.T) {
 // TestStore_LetsGoFlushedOnly lets logs go while a flush fails. The log of the memtable that waits for it stays: with the
 // bucket back, Publish is complete although the memtable is in no table yet.
 func TestStore_LetsGoFlushedOnly(t *testing.T) {
-	mem, b, model := faultfs.New(vfs.NewMem(), nil), newHooked(NewMem()), map[string]string{}
+	mem, b, model := faultfs.New(vfs.NewMem(), nil), remotetest.NewFake(NewMem()), map[string]string{}
 	o := manual(mem)
 	s := openStore(t, "db", b, o)
 	fill(t, s.DB(), model, "a", 10)
 	mustNil(t, s.Publish(t.Context()))
-	b.hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
+	b.Hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
 	fill(t, s.DB(), model, "b", 3000)
 	mustNil(t, s.DB().Flush(t.Context()))
 	mem.Inject(func(op vfs.Op, name string, _ int64) error {
@@ -385,23 +385,23 @@ func TestStore_LetsGoFlushedOnly(t *testing.T) {
 	if n := shale.ShippingOf(s.DB()).HeldLogBytes(); n > 0 {
 		t.Errorf("%d bytes of logs are kept whose writes are in tables", n)
 	}
-	b.hook(nil, nil)
+	b.Hook(nil, nil)
 	mustNil(t, s.Publish(t.Context()))
-	sameMap(t, "after Publish", restoredContents(t, b.b), model)
+	sameMap(t, "after Publish", restoredContents(t, b.Bucket), model)
 	mem.Inject(nil)
 }
 
 // TestAttach_LetsGoWhileAway starts a store again whose bucket is away, after a crash. Attach fails, and lets logs go of which
 // the bucket has a part that was not noted. It says so, and with the bucket back it goes on there.
 func TestAttach_LetsGoWhileAway(t *testing.T) {
-	mem, b, model, events := vfs.NewMem(), newHooked(NewMem()), map[string]string{}, new(eventList)
+	mem, b, model, events := vfs.NewMem(), remotetest.NewFake(NewMem()), map[string]string{}, new(eventList)
 	db := openPlain(t, mem)
 	s, err := Attach(t.Context(), db, "db", b, manual(mem))
 	mustNil(t, err)
 	fill(t, db, model, "a", 100)
 	mustNil(t, s.Ship(t.Context())) // a part of a log
 	crashed := mem.Crash(vfs.CrashConfig{})
-	b.hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
+	b.Hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
 	_ = s.Close() // the bucket is away
 	mustNil(t, db.Close())
 
@@ -422,7 +422,7 @@ func TestAttach_LetsGoWhileAway(t *testing.T) {
 			t.Errorf("events %v after %d attempts", events.kinds(), i+1)
 		}
 	}
-	b.hook(nil, nil)
+	b.Hook(nil, nil)
 	s, err = Attach(t.Context(), db, "db", b, o)
 	mustNil(t, err)
 	mustNil(t, s.Publish(t.Context()))
@@ -433,7 +433,7 @@ func TestAttach_LetsGoWhileAway(t *testing.T) {
 // TestStore_LetsGoAndEndsTwice lets logs go while the PUT of a segment is on its way. The next Open ends too, when it has
 // claimed the store, and the PUT arrives after that. The directory is not taken for a copy that lacks these writes.
 func TestStore_LetsGoAndEndsTwice(t *testing.T) {
-	mem, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+	mem, b, model := vfs.NewMem(), remotetest.NewFake(NewMem()), map[string]string{}
 	s := openStore(t, "db", b, manual(mem))
 	fill(t, s.DB(), model, "a", 100)
 	mustNil(t, s.Publish(t.Context()))
@@ -444,7 +444,7 @@ func TestStore_LetsGoAndEndsTwice(t *testing.T) {
 		}
 		return nil
 	}
-	b.hook(noSegments, nil)
+	b.Hook(noSegments, nil)
 	if err := s.Ship(t.Context()); err == nil || s.ship.pending == nil {
 		t.Fatalf("Ship: %v", err)
 	}
@@ -464,10 +464,10 @@ func TestStore_LetsGoAndEndsTwice(t *testing.T) {
 	if _, err := Open(t.Context(), "db", b, manual(mem)); err == nil || errors.Is(err, ErrFenced) {
 		t.Fatalf("Open that can't PUT its fence: %v", err)
 	}
-	mustNil(t, PutObject(t.Context(), b.b, late.Name(), src, true))
-	b.hook(nil, nil)
+	mustNil(t, PutObject(t.Context(), b.Bucket, late.Name(), src, true))
+	b.Hook(nil, nil)
 	s = openStore(t, "db", b, manual(mem))
 	mustNil(t, s.Publish(t.Context()))
-	sameMap(t, "at the end", restoredContents(t, b.b), model)
+	sameMap(t, "at the end", restoredContents(t, b.Bucket), model)
 	mustNil(t, s.Close())
 }

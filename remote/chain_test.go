@@ -121,8 +121,8 @@ func TestPublish_OwnAttempt(t *testing.T) {
 	ctx := context.Background()
 	b := NewMem()
 	own := beginChain(t, b)
-	lost, errLost := newHooked(b), errors.New("the answer is lost")
-	lost.hook(nil, func(call, _ string) error {
+	lost, errLost := remotetest.NewFake(b), errors.New("the answer is lost")
+	lost.Hook(nil, func(call, _ string) error {
 		if call == "put" {
 			return errLost
 		}
@@ -217,11 +217,11 @@ func TestReadChecked_EverySize(t *testing.T) {
 func TestNewestStep_AnyOrder(t *testing.T) {
 	mem := NewMem()
 	fiveSteps(t, mem)
-	b := &remotetest.Broken{Bucket: mem, OnList: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+	b := &remotetest.Fake{Bucket: mem, Instead: remotetest.Instead{OnList: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
 		return func(yield func(Info, error) bool) {
 			_ = yield(Info{Name: object.StepName(5)}, nil) && yield(Info{Name: object.StepName(3)}, nil)
 		}
-	}}
+	}}}
 	if n, err := chain.NewestStep(t.Context(), b, 0); err != nil || n != 5 {
 		t.Errorf("the newest step is %d, %v", n, err)
 	}

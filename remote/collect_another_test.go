@@ -16,8 +16,8 @@ import (
 // TestCollect_ByAnother has a writer that may not delete, for some days, and another process that collects now and then. The
 // writer does not call the bucket away, nothing is kept for longer than it has to be, and all that is kept can be restored.
 func TestCollect_ByAnother(t *testing.T) {
-	inTime(t, func(o *Options) { o.Retain = 4 * time.Hour; o.Store.CompactionWorkers = 1 }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
-		b.hook(func(call, _ string) error {
+	inTime(t, func(o *Options) { o.Retain = 4 * time.Hour; o.Store.CompactionWorkers = 1 }, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
+		b.Hook(func(call, _ string) error {
 			if call == "delete" {
 				return remotetest.Refusal{Err: errors.New("403: access denied")}
 			}
@@ -40,14 +40,14 @@ func TestCollect_ByAnother(t *testing.T) {
 			time.Sleep(time.Second / 2) // the writer raises the floor at the full hour, and has done so then
 			// A table that is uploaded, and in no step yet.
 			upload := object.TableName(s.epoch<<object.EpochShift + 1<<30)
-			mustNil(t, PutObject(t.Context(), b.b, upload, []byte("upload"), false))
-			done, err := Collect(t.Context(), b.b)
+			mustNil(t, PutObject(t.Context(), b.Bucket, upload, []byte("upload"), false))
+			done, err := Collect(t.Context(), b.Bucket)
 			mustNil(t, err)
-			if _, err := b.b.Stat(t.Context(), upload); err != nil {
+			if _, err := b.Bucket.Stat(t.Context(), upload); err != nil {
 				t.Errorf("the table of the next step: %v", err)
 			}
-			mustNil(t, b.b.Delete(t.Context(), upload))
-			report, err := Verify(t.Context(), b.b, true)
+			mustNil(t, b.Bucket.Delete(t.Context(), upload))
+			report, err := Verify(t.Context(), b.Bucket, true)
 			mustNil(t, err)
 			if len(report.Findings) > 0 || report.First != max(done.Floor, 1) {
 				t.Errorf("hour %d: %+v, %v", hour, done, report.Findings)
@@ -58,18 +58,18 @@ func TestCollect_ByAnother(t *testing.T) {
 			}
 			// What is there is needed by a step that is kept. So the bucket is small if the oldest one is as old as it may be:
 			// the writer raises the floor each hour.
-			oldest, err := chain.ReadStep(t.Context(), b.b, s.publish.chain.StoreID, max(1, done.Floor))
+			oldest, err := chain.ReadStep(t.Context(), b.Bucket, s.publish.chain.StoreID, max(1, done.Floor))
 			mustNil(t, err)
 			if age := time.Since(oldest.Written); age > s.opts.Retain+time.Hour+20*time.Minute {
 				t.Errorf("hour %d: step %d is kept, which is %v old", hour, oldest.N, age)
 			}
 		}
-		sameMap(t, "restored", restoredContents(t, b.b), contents(t, s.DB()))
-		sameMap(t, "the pin", restoredPin(t, b.b, "noon"), pinned)
+		sameMap(t, "restored", restoredContents(t, b.Bucket), contents(t, s.DB()))
+		sameMap(t, "the pin", restoredPin(t, b.Bucket, "noon"), pinned)
 		if slices.Contains(events.kinds(), EventAway) || s.Status().Away != nil {
 			t.Errorf("a bucket that refuses DELETEs is called away: %v", s.Status().Away)
 		}
-		mustNil(t, PutObject(t.Context(), b.b, object.TableName(s.epoch<<object.EpochShift+1<<30), []byte("nobody's"), false))
+		mustNil(t, PutObject(t.Context(), b.Bucket, object.TableName(s.epoch<<object.EpochShift+1<<30), []byte("nobody's"), false))
 		if _, err := s.Collect(t.Context()); !buckets.Refused(err) {
 			t.Errorf("Collect of a writer that may not delete: %v", err)
 		}

@@ -3,20 +3,22 @@ package remote
 import (
 	"context"
 	"errors"
-	"github.com/shaledb/shale/remote/internal/object"
 	"testing"
 	"time"
+
+	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // slowDeletes lets a store collect n tables that nobody needs, from a bucket that takes a second for each DELETE. It
 // returns the result of the collection, once that has begun to delete.
-func slowDeletes(t *testing.T, s *Store, b *hooked, n int) (done chan Collected, failed chan error) {
+func slowDeletes(t *testing.T, s *Store, b *remotetest.Fake, n int) (done chan Collected, failed chan error) {
 	t.Helper()
 	for i := range n {
-		mustNil(t, PutObject(t.Context(), b.b, object.TableName(uint64(1<<object.EpochShift+1000+i)), []byte("stray"), true))
+		mustNil(t, PutObject(t.Context(), b.Bucket, object.TableName(uint64(1<<object.EpochShift+1000+i)), []byte("stray"), true))
 	}
 	begun := make(chan bool, n)
-	b.hook(func(call, _ string) error {
+	b.Hook(func(call, _ string) error {
 		if call == "delete" {
 			begun <- true
 			time.Sleep(time.Second)
@@ -36,7 +38,7 @@ func slowDeletes(t *testing.T, s *Store, b *hooked, n int) (done chan Collected,
 // TestStore_CollectsBesidePublish publishes while a collection deletes: neither waits for the other, and it deletes
 // several objects at the same time.
 func TestStore_CollectsBesidePublish(t *testing.T) {
-	inTime(t, func(o *Options) { o.Publish, o.Retain = -1, 1 }, func(t *testing.T, s *Store, b *hooked, _ *eventList) {
+	inTime(t, func(o *Options) { o.Publish, o.Retain = -1, 1 }, func(t *testing.T, s *Store, b *remotetest.Fake, _ *eventList) {
 		model := map[string]string{}
 		put(t, s, model, "a", 10)
 		mustNil(t, s.Publish(t.Context()))
@@ -55,14 +57,14 @@ func TestStore_CollectsBesidePublish(t *testing.T) {
 		if took := time.Since(begun); c.Tables != 400 || took > 40*time.Second {
 			t.Errorf("%+v in %v: 400 DELETEs of a second, want 16 at the same time", c, took)
 		}
-		b.hook(nil, nil)
+		b.Hook(nil, nil)
 		allThere(t, b, model)
 	})
 }
 
 // TestStore_CloseEndsCollection closes a store whose collection deletes, and ends the context of another one.
 func TestStore_CloseEndsCollection(t *testing.T) {
-	inTime(t, func(o *Options) { o.Publish, o.Retain = -1, 1 }, func(t *testing.T, s *Store, b *hooked, _ *eventList) {
+	inTime(t, func(o *Options) { o.Publish, o.Retain = -1, 1 }, func(t *testing.T, s *Store, b *remotetest.Fake, _ *eventList) {
 		put(t, s, map[string]string{}, "a", 10)
 		mustNil(t, s.Publish(t.Context()))
 		_, failed := slowDeletes(t, s, b, 1000)

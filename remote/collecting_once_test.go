@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -17,10 +18,10 @@ func TestStore_Once(t *testing.T) {
 		t.Skip("a thousand rounds")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+		fsys, b, model := vfs.NewMem(), remotetest.NewFake(NewMem()), map[string]string{}
 		objects, most, sum, before := 0, 0, 0, 0
 		count := func() (n int) {
-			for range b.b.List(t.Context(), "", "") {
+			for range b.Bucket.List(t.Context(), "", "") {
 				n++
 			}
 			return n
@@ -40,7 +41,7 @@ func TestStore_Once(t *testing.T) {
 			_, err = s.CollectDue(t.Context())
 			mustNil(t, err)
 			mustNil(t, s.Close())
-			calls := b.calls()
+			calls := b.Count("", "")
 			n := calls - before
 			before, sum = calls, sum+n
 			if round > 400 {
@@ -59,9 +60,9 @@ func TestStore_Once(t *testing.T) {
 			t.Errorf("%d calls a round, %d at most", sum/rounds, most)
 		}
 		// Only a process that was not closed leaves a fence, which stays for ever.
-		for info := range b.b.List(t.Context(), object.SegmentFolder, "") {
+		for info := range b.Bucket.List(t.Context(), object.SegmentFolder, "") {
 			name, _ := object.ParseName(info.Name)
-			seg, err := chain.ReadHead(t.Context(), b.b, storeID, object.Position{Log: name.Num, Offset: name.Offset})
+			seg, err := chain.ReadHead(t.Context(), b.Bucket, storeID, object.Position{Log: name.Num, Offset: name.Offset})
 			if err == nil && seg.Kind == object.SegmentFence {
 				t.Errorf("%s is a fence", info.Name)
 			}

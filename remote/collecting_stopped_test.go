@@ -16,10 +16,10 @@ import (
 
 // stopCollecting lets s collect, and calls meanwhile before the first call of its bucket b that is at answers for. The process
 // is stopped there, and meanwhile is what others do. It reports whether the collection has come there.
-func stopCollecting(t *testing.T, s *Store, b *hooked, at func(call, name string) bool, meanwhile func()) (stopped bool) {
+func stopCollecting(t *testing.T, s *Store, b *remotetest.Fake, at func(call, name string) bool, meanwhile func()) (stopped bool) {
 	t.Helper()
 	var mu sync.Mutex // protects stopped, and what at changes
-	b.hook(func(call, name string) error {
+	b.Hook(func(call, name string) error {
 		mu.Lock()
 		first := !stopped && at(call, name)
 		stopped = stopped || first
@@ -30,7 +30,7 @@ func stopCollecting(t *testing.T, s *Store, b *hooked, at func(call, name string
 		return nil
 	}, nil)
 	_, err := s.Collect(t.Context())
-	b.hook(nil, nil)
+	b.Hook(nil, nil)
 	if err != nil && !errors.Is(err, ErrFenced) {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func allThere(t *testing.T, b Bucket, model map[string]string) {
 // Then the process goes on: it must not take the table for one that nobody needs.
 func TestStore_CollectsFlushedMeanwhile(t *testing.T) {
 	for at := 1; ; at++ {
-		fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+		fsys, b, model := vfs.NewMem(), remotetest.NewFake(NewMem()), map[string]string{}
 		o := manual(fsys)
 		o.Retain = 1
 		s := openStore(t, "db", b, o)
@@ -69,7 +69,7 @@ func TestStore_CollectsFlushedMeanwhile(t *testing.T) {
 			put(t, s, model, "c", 10)
 			mustNil(t, s.Ship(t.Context()))
 			mustNil(t, s.DB().Flush(t.Context()))
-			mustNil(t, openStore(t, "db", b.b, manual(copyOf(fsys))).Publish(t.Context()))
+			mustNil(t, openStore(t, "db", b.Bucket, manual(copyOf(fsys))).Publish(t.Context()))
 		})
 		allThere(t, b, model)
 		if t.Failed() {
@@ -85,7 +85,7 @@ func TestStore_CollectsFlushedMeanwhile(t *testing.T) {
 // the directory is made. Then the process merges the table with another one, and collects; it is stopped before it
 // deletes the table. The copy is opened, names the table, and the process goes on.
 func TestStore_CollectsOfACopy(t *testing.T) {
-	fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+	fsys, b, model := vfs.NewMem(), remotetest.NewFake(NewMem()), map[string]string{}
 	s := openStore(t, "db", b, manual(fsys))
 	put(t, s, model, "a", 10)
 	mustNil(t, s.DB().Flush(t.Context()))
@@ -93,7 +93,7 @@ func TestStore_CollectsOfACopy(t *testing.T) {
 	put(t, s, model, "a", 10)
 	mustNil(t, s.DB().Flush(t.Context()))
 	dead := remotetest.Refusal{Err: errors.New("the process is dead")}
-	b.hook(func(call, name string) error {
+	b.Hook(func(call, name string) error {
 		if call == "put" && strings.HasPrefix(name, object.StepFolder) {
 			return dead
 		}
@@ -102,7 +102,7 @@ func TestStore_CollectsOfACopy(t *testing.T) {
 	if err := s.Publish(t.Context()); !errors.Is(err, dead) {
 		t.Fatal(err)
 	}
-	b.hook(nil, nil)
+	b.Hook(nil, nil)
 	uploaded := remotetest.NamesOf(t, b, object.TableFolder)[1:] // without the one that step 2 names
 	o := manual(fsys.Crash(vfs.CrashConfig{}))
 	o.Retain = time.Hour // so the floor stays where it is
@@ -110,7 +110,7 @@ func TestStore_CollectsOfACopy(t *testing.T) {
 	older := copyOf(o.Store.FS.(*vfs.Mem))
 	mustNil(t, s.DB().Compact(t.Context(), shale.Range{}))
 	stopped := stopCollecting(t, s, b, func(call, name string) bool { return call == "delete" && slices.Contains(uploaded, name) }, func() {
-		copied, err := Open(t.Context(), "db", b.b, manual(older))
+		copied, err := Open(t.Context(), "db", b.Bucket, manual(older))
 		if !errors.Is(err, ErrFenced) { // else it is refused
 			mustNil(t, err)
 			t.Cleanup(func() { _ = copied.Close() })

@@ -21,17 +21,17 @@ import (
 // kept beyond that, and nothing is left over. When the store becomes idle there is one last
 // collection, and then no request.
 func TestStore_Retention(t *testing.T) {
-	inTime(t, func(o *Options) { o.Retain = 4 * time.Hour; o.Store.CompactionWorkers = 1 }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+	inTime(t, func(o *Options) { o.Retain = 4 * time.Hour; o.Store.CompactionWorkers = 1 }, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
 		model := map[string]string{}
 		var reads atomic.Int64 // of steps
-		b.hook(func(call, name string) error {
+		b.Hook(func(call, name string) error {
 			if call == "read" && strings.HasPrefix(name, object.StepFolder) {
 				reads.Add(1)
 			}
 			return nil
 		}, nil)
 		objects := func() (n int) {
-			for range b.b.List(t.Context(), "", "") {
+			for range b.Bucket.List(t.Context(), "", "") {
 				n++
 			}
 			return n
@@ -54,22 +54,22 @@ func TestStore_Retention(t *testing.T) {
 		}
 		check := func(what string) {
 			t.Helper()
-			sameMap(t, what+": restored", restoredContents(t, b.b), contents(t, s.DB()))
-			report, err := Verify(t.Context(), b.b, true)
+			sameMap(t, what+": restored", restoredContents(t, b.Bucket), contents(t, s.DB()))
+			report, err := Verify(t.Context(), b.Bucket, true)
 			mustNil(t, err)
 			if len(report.Findings) > 0 {
 				t.Errorf("%s: %v", what, report.Findings)
 			}
 		}
-		b.hook(nil, nil)
+		b.Hook(nil, nil)
 		steps := s.Status().Step
 		if t.Logf("%d reads of %d steps", reads.Load(), steps); reads.Load() > 20*10 || steps < 100 {
 			t.Errorf("20 collections have read %d steps of %d", reads.Load(), steps)
 		}
 		check("after 20 hours")
-		c, err := chain.LoadChain(t.Context(), b.b, s.id, 0)
+		c, err := chain.LoadChain(t.Context(), b.Bucket, s.id, 0)
 		mustNil(t, err)
-		floor, err := chain.ReadStep(t.Context(), b.b, s.id, c.State.Floor)
+		floor, err := chain.ReadStep(t.Context(), b.Bucket, s.id, c.State.Floor)
 		mustNil(t, err)
 		if age := time.Since(floor.Written); age < 4*time.Hour || age > 7*time.Hour {
 			t.Errorf("the oldest step that can be restored is of %v ago", age)
@@ -80,19 +80,19 @@ func TestStore_Retention(t *testing.T) {
 
 		time.Sleep(24 * time.Hour)
 		check("after an idle day")
-		calls := b.calls()
+		calls := b.Count("", "")
 		time.Sleep(7 * 24 * time.Hour)
-		if n := b.calls() - calls; n > 7*24 { // one list of tables each hour
+		if n := b.Count("", "") - calls; n > 7*24 { // one list of tables each hour
 			t.Errorf("%d calls in an idle week", n)
 		}
 		// How many depends on the shape of the tree: 23 to 38 in forty runs.
 		if n := objects(); n > 60 {
-			for info := range b.b.List(t.Context(), "", "") {
+			for info := range b.Bucket.List(t.Context(), "", "") {
 				t.Log(info.Name)
 			}
 			t.Errorf("%d objects are left when all but the newest state and a pin could be collected", n)
 		}
-		sameMap(t, "the pin", restoredPin(t, b.b, "noon"), pinned)
+		sameMap(t, "the pin", restoredPin(t, b.Bucket, "noon"), pinned)
 		mustNil(t, RemovePin(t.Context(), s.bucket, "noon"))
 		_, err = s.Collect(t.Context())
 		mustNil(t, err)
@@ -105,14 +105,14 @@ func TestStore_Retention(t *testing.T) {
 // TestStore_CollectKeepsUnpublished ends a process between the upload of its tables and the step. The next process, which
 // is going to name them, collects first. They stay: a call that deletes one may be done late, when a step names it.
 func TestStore_CollectKeepsUnpublished(t *testing.T) {
-	fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+	fsys, b, model := vfs.NewMem(), remotetest.NewFake(NewMem()), map[string]string{}
 	s := openStore(t, "db", b, manual(fsys))
 	put(t, s, model, "a", 10)
 	mustNil(t, s.Publish(t.Context()))
 	put(t, s, model, "b", 10)
 	mustNil(t, s.DB().Flush(t.Context()))
 	dead := remotetest.Refusal{Err: errors.New("the process is dead")}
-	b.hook(func(call, name string) error {
+	b.Hook(func(call, name string) error {
 		if call == "put" && strings.HasPrefix(name, object.StepFolder) {
 			return dead
 		}
@@ -121,7 +121,7 @@ func TestStore_CollectKeepsUnpublished(t *testing.T) {
 	if err := s.Publish(t.Context()); !errors.Is(err, dead) {
 		t.Fatal(err)
 	}
-	b.hook(nil, nil)
+	b.Hook(nil, nil)
 	uploaded := remotetest.NamesOf(t, b, object.TableFolder)
 	o := manual(fsys.Crash(vfs.CrashConfig{}))
 	o.Retain = 1
@@ -143,7 +143,7 @@ func TestStore_CollectsBehindALateStep(t *testing.T) {
 	for _, shows := range []string{"the floor is raised", "nothing is to be done", "the step that it reads is not there"} {
 		t.Run(shows, func(t *testing.T) {
 			gone := shows == "the step that it reads is not there"
-			b, model, o := newHooked(NewMem()), map[string]string{}, manual(vfs.NewMem())
+			b, model, o := remotetest.NewFake(NewMem()), map[string]string{}, manual(vfs.NewMem())
 			o.Retain = time.Hour
 			if shows == "the floor is raised" {
 				o.Retain = 1
@@ -154,7 +154,7 @@ func TestStore_CollectsBehindALateStep(t *testing.T) {
 			put(t, s, model, "b", 10)
 			mustNil(t, s.DB().Flush(t.Context()))
 			lost := remotetest.Refusal{Err: errors.New("the answer is lost")}
-			b.hook(nil, func(call, name string) error {
+			b.Hook(nil, func(call, name string) error {
 				if call == "put" && strings.HasPrefix(name, object.StepFolder) {
 					return lost
 				}
@@ -165,7 +165,7 @@ func TestStore_CollectsBehindALateStep(t *testing.T) {
 			}
 			last := s.Status().Step
 			var read atomic.Bool
-			b.hook(func(call, name string) error {
+			b.Hook(func(call, name string) error {
 				if gone && call == "read" && strings.HasPrefix(name, object.StepFolder) && !read.Swap(true) {
 					return fmt.Errorf("read %s: %w", name, fs.ErrNotExist)
 				}

@@ -21,7 +21,7 @@ func TestOpen_Requests(t *testing.T) {
 	for _, c := range []struct{ writes, steps int }{{0, 0}, {10, 0}, {2000, 0}, {100, 90}, {500, 9}} {
 		for _, crash := range []bool{false, true} {
 			what := fmt.Sprintf("%d writes, %d steps, crash %v", c.writes, c.steps, crash)
-			model, mem, bucket := map[string]string{}, vfs.NewMem(), newHooked(NewMem())
+			model, mem, bucket := map[string]string{}, vfs.NewMem(), remotetest.NewFake(NewMem())
 			o := manual(mem)
 			o.Strict = true
 			s := openStore(t, "db", bucket, o)
@@ -34,15 +34,15 @@ func TestOpen_Requests(t *testing.T) {
 			put(t, s, model, strings.Repeat("long", 20), c.writes) // some logs
 			if crash {
 				mem = copyOf(mem)
-				bucket.hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("the program has ended")} }, nil)
+				bucket.Hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("the program has ended")} }, nil)
 			}
 			if err := s.Close(); err != nil && !crash {
 				t.Fatalf("%s: %v", what, err)
 			}
-			before := bucket.calls()
+			before := bucket.Count("", "")
 			var mu sync.Mutex
 			under, most := 0, 0
-			bucket.hook(func(call, name string) error {
+			bucket.Hook(func(call, name string) error {
 				if call != "read" || !strings.HasPrefix(name, object.SegmentFolder) {
 					return nil
 				}
@@ -67,8 +67,8 @@ func TestOpen_Requests(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
-			n := bucket.calls() - before
-			bucket.hook(nil, nil)
+			n := bucket.Count("", "") - before
+			bucket.Hook(nil, nil)
 			t.Logf("%s: %d requests, %d segments at a time", what, n, most)
 			if !crash && n > 50 {
 				t.Errorf("%s: Open takes %d requests", what, n)

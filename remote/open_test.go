@@ -99,8 +99,8 @@ func TestOpen_Refuses(t *testing.T) {
 func TestOpen_WrongCredentials(t *testing.T) {
 	denied := remotetest.Refusal{Err: errors.New("access denied: check the credentials")}
 	refuse := func(string, string) error { return denied }
-	b := newHooked(NewMem())
-	b.hook(refuse, nil)
+	b := remotetest.NewFake(NewMem())
+	b.Hook(refuse, nil)
 	fsys := vfs.NewMem()
 	begun := time.Now()
 	if _, err := Open(t.Context(), "db", b, manual(fsys)); !errors.Is(err, denied) || time.Since(begun) > 5*time.Second {
@@ -109,18 +109,18 @@ func TestOpen_WrongCredentials(t *testing.T) {
 	if _, err := fsys.Stat("db"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory was made: %v", err)
 	}
-	inTime(t, nil, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+	inTime(t, nil, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
 		time.Sleep(90 * time.Second)
-		b.hook(refuse, nil)
+		b.Hook(refuse, nil)
 		model := map[string]string{}
 		put(t, s, model, "a", 10)
 		time.Sleep(10 * time.Minute)
 		if got := events.kinds(); !slices.Equal(got, []EventKind{EventAway}) || !errors.Is(events.events[len(events.events)-1].Err, denied) {
 			t.Errorf("events: %v", events.events)
 		}
-		b.hook(nil, nil)
+		b.Hook(nil, nil)
 		time.Sleep(time.Minute)
-		sameMap(t, "restored", restoredContents(t, b.b), model)
+		sameMap(t, "restored", restoredContents(t, b.Bucket), model)
 	})
 }
 
@@ -144,7 +144,7 @@ func TestOpen_UnfitBucket(t *testing.T) {
 		}},
 	} {
 		mem, fsys := NewMem(), vfs.NewMem()
-		_, err := Open(t.Context(), "db", &remotetest.Broken{Bucket: mem, OnPut: c.put(mem)}, manual(fsys))
+		_, err := Open(t.Context(), "db", &remotetest.Fake{Bucket: mem, Instead: remotetest.Instead{OnPut: c.put(mem)}}, manual(fsys))
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), "ignores "+c.name) || !strings.Contains(err.Error(), "use a server") {
 			t.Errorf("%s: Open = %v", c.name, err)
 		}
@@ -217,7 +217,7 @@ func TestOpen_FullDisk(t *testing.T) {
 // has written that step itself, and goes on, however many have tried.
 func TestOpen_LateClaims(t *testing.T) {
 	for late := range 4 {
-		mem, hooked := vfs.NewMem(), newHooked(NewMem())
+		mem, hooked := vfs.NewMem(), remotetest.NewFake(NewMem())
 		s := openStore(t, "db", hooked, manual(mem))
 		model := map[string]string{}
 		put(t, s, model, "a", 10)
@@ -226,28 +226,28 @@ func TestOpen_LateClaims(t *testing.T) {
 		old := copyOf(mem)
 		var arrives func() error
 		for life := range 4 {
-			hooked.hook(func(call, name string) error {
+			hooked.Hook(func(call, name string) error {
 				if call == "put" && strings.HasPrefix(name, object.StepFolder) {
 					return remotetest.Refusal{Err: errors.New("the program has ended")}
 				}
 				return nil
 			}, nil)
-			b := &remotetest.Broken{Bucket: hooked, OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+			b := &remotetest.Fake{Bucket: hooked, Instead: remotetest.Instead{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 				if strings.HasPrefix(name, object.StepFolder) && life == late && arrives == nil {
 					data := make([]byte, size)
 					_, err := body.ReadAt(data, 0)
 					mustNil(t, err)
-					arrives = func() error { return PutObject(context.Background(), hooked.b, name, data, true) }
+					arrives = func() error { return PutObject(context.Background(), hooked.Bucket, name, data, true) }
 				}
 				return hooked.Put(ctx, name, body, size, sum, absent)
-			}}
+			}}}
 			if s, err := Open(t.Context(), "db", b, manual(mem)); err == nil {
 				t.Fatal("Open has claimed the store")
 			} else if s != nil {
 				t.Fatal(s)
 			}
 		}
-		hooked.hook(nil, nil)
+		hooked.Hook(nil, nil)
 		mustNil(t, arrives())
 		refused(t, "a copy from before", old, "db", hooked, ErrFenced)
 		s, err := Open(t.Context(), "db", hooked, manual(mem))

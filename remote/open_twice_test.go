@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -28,7 +29,7 @@ func TestOpen_Twice(t *testing.T) {
 	}{{"a new directory", false, false, stride}, {"a used directory", true, false, stride}, {"a directory that is closed", true, true, 1}} {
 		points, late := 0, 0
 		for at, more := 1, true; more; at += c.stride {
-			p := rivals{T: t, what: fmt.Sprintf("%s, point %d", c.what, at), at: at, mem: vfs.NewMem(), bucket: newHooked(NewMem()), model: map[string]string{}}
+			p := rivals{T: t, what: fmt.Sprintf("%s, point %d", c.what, at), at: at, mem: vfs.NewMem(), bucket: remotetest.NewFake(NewMem()), model: map[string]string{}}
 			if c.used {
 				s := openStore(t, "db", p.bucket, manual(p.mem))
 				put(t, s, p.model, "a", 3)
@@ -52,7 +53,7 @@ type rivals struct {
 	what   string
 	at     int // when the second one comes
 	mem    *vfs.Mem
-	bucket *hooked
+	bucket *remotetest.Fake
 	model  map[string]string
 	second *Store // nil: it was refused
 }
@@ -77,14 +78,14 @@ func (p *rivals) run(closing bool) bool {
 			return
 		}
 		var err error
-		if p.second, err = Open(p.Context(), "db", p.bucket.b, manual(p.mem)); err == nil {
+		if p.second, err = Open(p.Context(), "db", p.bucket.Bucket, manual(p.mem)); err == nil {
 			put(p.T, p.second, p.model, "second", 2)
 			mustNil(p, p.second.Ship(p.Context()))
 		} else if !errors.Is(err, vfs.ErrLocked) {
 			p.Errorf("%s: the second one: %v", p.what, err)
 		}
 	}
-	p.bucket.hook(func(string, string) error { meanwhile(); return nil }, nil)
+	p.bucket.Hook(func(string, string) error { meanwhile(); return nil }, nil)
 	faults := faultfs.New(p.mem, func(vfs.Op, string, int64) error { meanwhile(); return nil })
 	s, err := Open(p.Context(), "db", p.bucket, manual(faults))
 	if err == nil {
@@ -101,7 +102,7 @@ func (p *rivals) run(closing bool) bool {
 	if p.second == nil && err != nil {
 		p.Errorf("%s: the first one is not closed: %v", p.what, err)
 	}
-	p.bucket.hook(nil, nil)
+	p.bucket.Hook(nil, nil)
 	p.after()
 	return n >= p.at
 }

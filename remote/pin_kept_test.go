@@ -136,12 +136,12 @@ func TestPin_OfAStray(t *testing.T) {
 // TestPin_LeftByAShipper has a writer that may not delete, and whose pin comes too late. The pin stays, and another process
 // goes on to collect: it removes the pin.
 func TestPin_LeftByAShipper(t *testing.T) {
-	b := newHooked(NewMem())
+	b := remotetest.NewFake(NewMem())
 	s, _ := pinnedLife(t, b, 12, func(uint64) bool { return false })
 	c, err := chain.LoadChain(t.Context(), b, s.id, 7)
 	mustNil(t, err)
 	collectAll(t, s)
-	b.hook(func(call, _ string) error {
+	b.Hook(func(call, _ string) error {
 		if call == "delete" {
 			return remotetest.Refusal{Err: errors.New("403: access denied")}
 		}
@@ -150,12 +150,12 @@ func TestPin_LeftByAShipper(t *testing.T) {
 	if _, err := c.Pin(t.Context(), b, "late", chain.PinOptions{}); !errors.Is(err, ErrSnapshotGone) {
 		t.Fatalf("a pin below the floor: %v", err)
 	}
-	if names := remotetest.NamesOf(t, b.b, object.PinFolder); len(names) != 1 {
+	if names := remotetest.NamesOf(t, b.Bucket, object.PinFolder); len(names) != 1 {
 		t.Fatalf("the pins are %q, want the one that nobody could remove", names)
 	}
-	_, err = Collect(t.Context(), b.b)
+	_, err = Collect(t.Context(), b.Bucket)
 	mustNil(t, err)
-	if names := remotetest.NamesOf(t, b.b, object.PinFolder); len(names) > 0 {
+	if names := remotetest.NamesOf(t, b.Bucket, object.PinFolder); len(names) > 0 {
 		t.Errorf("%q stays", names)
 	}
 }

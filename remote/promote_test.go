@@ -74,7 +74,7 @@ func TestPromote(t *testing.T) {
 // TestTakeOver_BusyWriter takes a store over from a writer that ships at each third call of the bucket. It is fenced, and all
 // that it has shipped is there.
 func TestTakeOver_BusyWriter(t *testing.T) {
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(3, 5))}
 	s, err := Open(t.Context(), "db", b.Bucket, byHand(vfs.NewMem()))
 	mustNil(t, err)
@@ -83,7 +83,7 @@ func TestTakeOver_BusyWriter(t *testing.T) {
 	mustNil(t, s.Publish(t.Context()))
 	var mu sync.Mutex
 	shipped, calls, ships, fenced := shale.ShippingOf(w.db).Position().LastSeq, 0, 0, false
-	b.Inject(func(string) error {
+	b.HookReads(func(string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if calls++; fenced || calls%3 != 0 {
@@ -116,9 +116,9 @@ func TestTakeOver_BusyWriter(t *testing.T) {
 func TestTakeOver_Interrupted(t *testing.T) {
 	exist := 0
 	for at := 1; ; at += 1 + at/16 {
-		b := newHooked(NewMem())
+		b := remotetest.NewFake(NewMem())
 		w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(3, 6))}
-		s, err := Open(t.Context(), "db", b.b, byHand(vfs.NewMem()))
+		s, err := Open(t.Context(), "db", b.Bucket, byHand(vfs.NewMem()))
 		mustNil(t, err)
 		w.db = s.DB()
 		w.commit(w.randomChanges())
@@ -127,7 +127,7 @@ func TestTakeOver_Interrupted(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var mu sync.Mutex
 		n := 0
-		b.hook(func(string, string) error {
+		b.Hook(func(string, string) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if n++; n == at {
@@ -143,7 +143,7 @@ func TestTakeOver_Interrupted(t *testing.T) {
 		}, nil)
 		mem := vfs.NewMem()
 		next, err := TakeOver(ctx, b, "db", byHand(mem))
-		b.hook(nil, nil)
+		b.Hook(nil, nil)
 		whole := err == nil
 		if !whole {
 			mem = copyOf(mem)
@@ -196,7 +196,7 @@ func TestPromote_Refuses(t *testing.T) {
 // needs no more is gone.
 func TestWarm(t *testing.T) {
 	testenv.CheckLeaks(t)
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(5, 6))}
 	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
 	mustNil(t, err)
@@ -212,13 +212,9 @@ func TestWarm(t *testing.T) {
 	r := openTestReader(t, b, ReaderOptions{})
 	mem := vfs.NewMem()
 	tables := func(do func()) int {
-		b.Mu.Lock()
-		before := b.Gets[object.TableFolder]
-		b.Mu.Unlock()
+		before := b.Count("read", object.TableFolder)
 		do()
-		b.Mu.Lock()
-		defer b.Mu.Unlock()
-		return b.Gets[object.TableFolder] - before
+		return b.Count("read", object.TableFolder) - before
 	}
 	warm := func() { mustNil(t, r.Warm(t.Context(), "new", mem)) }
 	if n := tables(warm); n == 0 {

@@ -131,27 +131,17 @@ func TestReader_GapWaits(t *testing.T) {
 
 // TestReader_Requests counts what a look costs if there is nothing new: two GETs.
 func TestReader_Requests(t *testing.T) {
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	w := startWriter(t, b, 1, shale.Options{})
 	w.commit(w.randomChanges())
 	w.publish()
 	r := openTestReader(t, b, ReaderOptions{})
 	mustNil(t, r.Refresh(t.Context()))
-	total := func() (n int) {
-		b.Mu.Lock()
-		defer b.Mu.Unlock()
-		for _, counts := range []map[string]int{b.Gets, b.Stats} {
-			for _, k := range counts {
-				n += k
-			}
-		}
-		return n + b.Lists
-	}
-	before := total()
+	before := b.Count("", "")
 	for range 10 {
 		mustNil(t, r.Refresh(t.Context()))
 	}
-	if n := total() - before; n != 20 {
+	if n := b.Count("", "") - before; n != 20 {
 		t.Errorf("10 looks made %d requests, want 20", n)
 	}
 }
@@ -195,14 +185,14 @@ func TestReader_BehindFloor(t *testing.T) {
 
 // TestReader_FlipOnTheWay changes the bytes of a range of a table each odd time that it is fetched: readers do not notice.
 func TestReader_FlipOnTheWay(t *testing.T) {
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	w := startWriter(t, b, 6, shale.Options{})
 	w.bulk()
 	w.publish()
 	r := openTestReader(t, b, ReaderOptions{CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
 	model := w.modelAt(r.Seq())
 	n, fetched := 0, make(map[string]int)
-	b.OnAnswer = func(name string, p []byte, off int64) {
+	b.OnAnswer(func(name string, p []byte, off int64) {
 		n++
 		place := fmt.Sprint(name, off, len(p))
 		if fetched[place]++; fetched[place]%2 == 1 && remotetest.FolderOf(name) == object.TableFolder && off >= 0 {
@@ -210,7 +200,7 @@ func TestReader_FlipOnTheWay(t *testing.T) {
 				p[i] ^= 1
 			}
 		}
-	}
+	})
 	for k := range 300 {
 		key := fmt.Sprintf("key%03d", k)
 		v, err := r.Get([]byte(key))
@@ -226,7 +216,7 @@ func TestReader_FlipOnTheWay(t *testing.T) {
 // TestReader_FlipInTail changes a byte of the tail of a table when it is fetched the first time, each time another one. The
 // tail begins in the midst of a block of data, whose beginning is not in it, and is fetched again all the same.
 func TestReader_FlipInTail(t *testing.T) {
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	w := startWriter(t, b, 6, shale.Options{MemtableSize: 1 << 20})
 	changes := make(map[string][]byte)
 	for k := range 20 {
@@ -242,13 +232,13 @@ func TestReader_FlipInTail(t *testing.T) {
 	flips := 0
 	for back := int64(1); ; back += 500 {
 		flipped := false
-		b.OnAnswer = func(name string, p []byte, off int64) {
+		b.OnAnswer(func(name string, p []byte, off int64) {
 			if n := int64(len(p)); remotetest.FolderOf(name) == object.TableFolder && off < 0 && !flipped {
 				if back <= n {
 					flipped, p[n-back] = true, p[n-back]^1
 				}
 			}
-		}
+		})
 		r := openTestReader(t, b, ReaderOptions{CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
 		w.check(r, r.Seq())
 		mustNil(t, r.Close())
@@ -266,7 +256,7 @@ func TestReader_FlipInTail(t *testing.T) {
 // error, and all goes on when it is back.
 func TestReader_BucketAway(t *testing.T) {
 	testenv.CheckLeaks(t)
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	w := startWriter(t, b, 7, shale.Options{})
 	w.bulk()
 	w.publish()
@@ -279,7 +269,7 @@ func TestReader_BucketAway(t *testing.T) {
 			events = append(events, e.Kind)
 		}})
 	errAway := errors.New("no route to host")
-	b.Inject(func(string) error { return errAway })
+	b.HookReads(func(string) error { return errAway })
 	failed := 0
 	model := w.modelAt(r.Seq())
 	for k := range 30 {
@@ -304,7 +294,7 @@ func TestReader_BucketAway(t *testing.T) {
 	if l := r.Lag(); !errors.Is(l.Err, errAway) || l.Time <= 0 {
 		t.Errorf("Lag() = %+v", l)
 	}
-	b.Inject(nil)
+	b.HookReads(nil)
 	w.commit(w.randomChanges())
 	w.publish()
 	mustNil(t, r.Refresh(t.Context()))
@@ -384,7 +374,7 @@ func TestReader_Pins(t *testing.T) {
 
 // TestReader_NamedPin reads at a pin while the writer goes on and collects: the reader never moves.
 func TestReader_NamedPin(t *testing.T) {
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	w := startWriter(t, b, 9, shale.Options{})
 	for range 40 {
 		w.commit(w.randomChanges())
@@ -415,7 +405,7 @@ func TestReader_NamedPin(t *testing.T) {
 // TestReader_Directory opens a reader again whose copies are in a directory: the tails of tables are not asked for.
 func TestReader_Directory(t *testing.T) {
 	testenv.CheckLeaks(t)
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	w := startWriter(t, b, 10, shale.Options{})
 	w.bulk()
 	w.publish()
@@ -456,13 +446,13 @@ func TestReader_NothingThere(t *testing.T) {
 // ErrClosed, and Close does not wait for Patience.
 func TestReader_CloseWhileAway(t *testing.T) {
 	testenv.CheckLeaks(t)
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	w := startWriter(t, b, 13, shale.Options{})
 	w.bulk()
 	w.publish()
 	r := openTestReader(t, b, ReaderOptions{NoPins: true, CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
 	asked := make(chan struct{}, 1000)
-	b.Inject(func(string) error {
+	b.HookReads(func(string) error {
 		asked <- struct{}{}
 		return errors.New("no route to host")
 	})
@@ -491,8 +481,8 @@ func TestReader_CloseWhileAway(t *testing.T) {
 // take 20 ms for each segment.
 func TestReader_CatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newHooked(NewMem())
-		s, err := Open(t.Context(), "db", b.b, manual(vfs.NewMem()))
+		b := remotetest.NewFake(NewMem())
+		s, err := Open(t.Context(), "db", b.Bucket, manual(vfs.NewMem()))
 		mustNil(t, err)
 		defer s.Close()
 		model := map[string]string{}
@@ -508,7 +498,7 @@ func TestReader_CatchesUp(t *testing.T) {
 			}
 			mustNil(t, s.Ship(t.Context()))
 		}
-		b.hook(func(string, string) error { time.Sleep(20 * time.Millisecond); return nil }, nil)
+		b.Hook(func(string, string) error { time.Sleep(20 * time.Millisecond); return nil }, nil)
 		begun := time.Now()
 		mustNil(t, r.Refresh(t.Context()))
 		if took := time.Since(begun); took > 4*time.Second {
@@ -544,11 +534,11 @@ func quiet(t *testing.T) shale.Options {
 // TestReader_DuringFirstUpload reads a bucket that has logs, and not yet the tables with what was written before them. A
 // reader shows nothing until a step says that they are there, also one that was open before.
 func TestReader_DuringFirstUpload(t *testing.T) {
-	mem, b := vfs.NewMem(), newHooked(NewMem())
+	mem, b := vfs.NewMem(), remotetest.NewFake(NewMem())
 	model := manyTables(t, mem, 20)
 	s := openStore(t, "db", b, manual(mem))
 	readers := []*Reader{openTestReader(t, b, ReaderOptions{Store: quiet(t)})}
-	b.hook(func(call, name string) error {
+	b.Hook(func(call, name string) error {
 		if call == "put" && strings.HasPrefix(name, object.TableFolder) {
 			return remotetest.Refusal{Err: errors.New("no room")}
 		}
@@ -570,7 +560,7 @@ func TestReader_DuringFirstUpload(t *testing.T) {
 			}
 		}
 	}
-	b.hook(nil, nil)
+	b.Hook(nil, nil)
 	mustNil(t, s.Publish(t.Context()))
 	for _, r := range readers {
 		mustNil(t, r.Refresh(t.Context()))

@@ -80,7 +80,7 @@ func TestReader_Store(t *testing.T) {
 // TestReader_IteratorMeetsDamage changes what is fetched of a table once. An iterator ends with the error; the next one
 // fetches again what the cache has of it. The error names the object. So does that of a snapshot, and the event.
 func TestReader_IteratorMeetsDamage(t *testing.T) {
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	w := startWriter(t, b, 6, shale.Options{})
 	w.bulk()
 	w.publish()
@@ -91,14 +91,14 @@ func TestReader_IteratorMeetsDamage(t *testing.T) {
 		}
 	}}})
 	flipped := false
-	b.OnAnswer = func(name string, p []byte, off int64) {
+	b.OnAnswer(func(name string, p []byte, off int64) {
 		if !flipped && remotetest.FolderOf(name) == object.TableFolder && off >= 0 {
 			flipped = true
 			for i := range p {
 				p[i] ^= 1
 			}
 		}
-	}
+	})
 	walk := func() (n int, err error) {
 		it := r.NewIterator(shale.Range{})
 		defer it.Close()

@@ -17,9 +17,9 @@ import (
 
 // readerBeside returns a bucket whose GETs a test may answer itself, its writer, and a Reader that looks only when it is
 // asked to.
-func readerBeside(t *testing.T, opts ReaderOptions) (*remotetest.Counting, *testWriter, *Reader) {
+func readerBeside(t *testing.T, opts ReaderOptions) (*remotetest.Fake, *testWriter, *Reader) {
 	t.Helper()
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	w := startWriter(t, b, 31, shale.Options{})
 	w.commit(w.randomChanges())
 	w.publish()
@@ -52,15 +52,15 @@ func TestReader_ContextEndsBeforeAdvance(t *testing.T) {
 		w.ship()
 		last := shale.ShippingOf(w.db).Position().LastSeq
 		ctx, cancel := context.WithCancel(t.Context())
-		b.OnAnswer = func(name string, p []byte, _ int64) {
+		b.OnAnswer(func(name string, p []byte, _ int64) {
 			if remotetest.FolderOf(name) == object.SegmentFolder && len(p) > 0 {
 				cancel()
 			}
-		}
+		})
 		if err := r.Refresh(ctx); !errors.Is(err, context.Canceled) {
 			t.Fatalf("Refresh: %v", err)
 		}
-		b.OnAnswer = nil
+		b.OnAnswer(nil)
 		if err := r.Lag().Err; err != nil {
 			t.Errorf("the caller's context is taken for an error of the bucket: %v", err)
 		}
@@ -83,7 +83,7 @@ func TestReader_ContextEndsBeforeAdvance(t *testing.T) {
 func TestReader_ContextsOfWaiters(t *testing.T) {
 	b, _, r := readerBeside(t, ReaderOptions{Patience: time.Hour})
 	asked := make(chan struct{}, 1000)
-	b.Inject(func(string) error {
+	b.HookReads(func(string) error {
 		asked <- struct{}{}
 		return errors.New("no route to host")
 	})
@@ -122,16 +122,14 @@ func TestReader_ContextsOfWaiters(t *testing.T) {
 // not as often as the machine can.
 func TestReader_WaitForRefusals(t *testing.T) {
 	b, _, r := readerBeside(t, ReaderOptions{})
-	b.Inject(func(string) error { return remotetest.Refusal{Err: errors.New("access denied")} })
-	before := b.Gets[object.StepFolder]
+	b.HookReads(func(string) error { return remotetest.Refusal{Err: errors.New("access denied")} })
+	before := b.Count("read", object.StepFolder)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := r.WaitFor(ctx, r.Seq()+1); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
-	b.Mu.Lock()
-	defer b.Mu.Unlock()
-	if asked := b.Gets[object.StepFolder] - before; asked < 2 || asked > 40 {
+	if asked := b.Count("read", object.StepFolder) - before; asked < 2 || asked > 40 {
 		t.Errorf("the bucket was asked %d times in 300 ms", asked)
 	}
 }
@@ -170,16 +168,16 @@ func TestReader_ViewValueError(t *testing.T) {
 // closed.
 func TestSnapshot_CloseWhileAway(t *testing.T) {
 	_, w, _ := readerBeside(t, ReaderOptions{})
-	h := newHooked(w.b)
+	h := remotetest.NewFake(w.b)
 	r := openTestReader(t, h, ReaderOptions{Patience: time.Hour, Interval: -1})
 	w.commit(w.randomChanges())
 	w.publish()
 	mustNil(t, r.Refresh(t.Context()))
 	s, err := r.Snapshot(t.Context())
 	mustNil(t, err)
-	h.hook(func(call, _ string) error { return errors.New("no route to host") }, nil)
+	h.Hook(func(call, _ string) error { return errors.New("no route to host") }, nil)
 	within(t, "Snapshot.Close", func() { mustNil(t, s.Close()) })
-	h.hook(nil, nil)
+	h.Hook(nil, nil)
 	s, err = r.Snapshot(t.Context())
 	mustNil(t, err)
 	r.session.close(t.Context()) // as by a Close of the Reader that has come this far
@@ -190,7 +188,7 @@ func TestSnapshot_CloseWhileAway(t *testing.T) {
 // TestSession_ReleaseDuringRenewal releases a pin while it is being renewed. Neither the old one nor the next one stays.
 func TestSession_ReleaseDuringRenewal(t *testing.T) {
 	_, w, _ := readerBeside(t, ReaderOptions{})
-	h := newHooked(w.b)
+	h := remotetest.NewFake(w.b)
 	s := newSession(h, "ann")
 	c, err := chain.LoadChain(t.Context(), h, w.storeID, 0)
 	mustNil(t, err)
@@ -198,7 +196,7 @@ func TestSession_ReleaseDuringRenewal(t *testing.T) {
 	mustNil(t, err)
 	before, err := Pins(t.Context(), w.b)
 	mustNil(t, err)
-	h.hook(nil, func(call, _ string) error {
+	h.Hook(nil, func(call, _ string) error {
 		if call == "put" {
 			s.release(t.Context(), step)
 		}
@@ -207,7 +205,7 @@ func TestSession_ReleaseDuringRenewal(t *testing.T) {
 	if err := s.renew(t.Context()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	h.hook(nil, nil)
+	h.Hook(nil, nil)
 	after, err := Pins(t.Context(), w.b)
 	if err != nil || len(after) != len(before)-1 {
 		t.Errorf("%d pins before, %d after, %v", len(before), len(after), err)

@@ -531,7 +531,7 @@ func (w *wreck) behindGap(seq uint64) bool {
 // TestRestore_ReadsNoEarlierSteps restores a store without a floor that has a state. No step before that is read, so it
 // does no harm that one is damaged.
 func TestRestore_ReadsNoEarlierSteps(t *testing.T) {
-	fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+	fsys, b, model := vfs.NewMem(), remotetest.NewFake(NewMem()), map[string]string{}
 	o := manual(fsys)
 	o.testing.states = 20
 	s := openStore(t, "db", b, o)
@@ -542,7 +542,7 @@ func TestRestore_ReadsNoEarlierSteps(t *testing.T) {
 	mustNil(t, s.Close())
 	mustNil(t, PutObject(t.Context(), b, object.StepName(7), []byte("damaged"), false))
 	var steps atomic.Int64
-	b.hook(func(call, name string) error {
+	b.Hook(func(call, name string) error {
 		if call == "read" && strings.HasPrefix(name, object.StepFolder) {
 			steps.Add(1)
 		}
@@ -558,7 +558,7 @@ func TestRestore_ReadsNoEarlierSteps(t *testing.T) {
 // TestRestore_ManyDamagedTables restores a bucket with many damaged tables. All of them are found by one attempt: the logs are
 // not read again for each one.
 func TestRestore_ManyDamagedTables(t *testing.T) {
-	fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+	fsys, b, model := vfs.NewMem(), remotetest.NewFake(NewMem()), map[string]string{}
 	s := openStore(t, "db", b, manual(fsys))
 	put(t, s, model, "k", 5)
 	mustNil(t, s.Publish(t.Context()))
@@ -570,18 +570,18 @@ func TestRestore_ManyDamagedTables(t *testing.T) {
 	}
 	mustNil(t, s.Close())
 	segments := 0
-	for info, err := range b.b.List(t.Context(), "", "") {
+	for info, err := range b.Bucket.List(t.Context(), "", "") {
 		mustNil(t, err)
 		switch name, _ := object.ParseName(info.Name); name.Kind {
 		case object.KindSegment:
 			segments++
 		case object.KindTable:
-			data := objects(t, b.b)[info.Name]
-			mustNil(t, PutObject(t.Context(), b.b, info.Name, remotetest.Flipped(data, 8*len(data)/2), false))
+			data := objects(t, b.Bucket)[info.Name]
+			mustNil(t, PutObject(t.Context(), b.Bucket, info.Name, remotetest.Flipped(data, 8*len(data)/2), false))
 		}
 	}
 	var reads atomic.Int64
-	b.hook(func(call, name string) error {
+	b.Hook(func(call, name string) error {
 		if call == "read" && strings.HasPrefix(name, object.SegmentFolder) {
 			reads.Add(1)
 		}

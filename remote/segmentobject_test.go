@@ -184,25 +184,25 @@ func TestReadSegment_OfAnotherPlace(t *testing.T) {
 // TestReadHead_EveryBit flips each bit of what is read of a segment, to compare it with a local log. None may
 // pass: a directory with other bytes counts as a copy.
 func TestReadHead_EveryBit(t *testing.T) {
-	b := remotetest.Count(NewMem())
+	b := remotetest.NewFake(NewMem())
 	at := object.Position{Log: logOf(1, 3), Offset: 4096}
 	s := segmentAt(at, 50)
 	src, err := s.Encode(nil)
 	mustNil(t, err)
 	mustNil(t, PutObject(t.Context(), b, s.Name(), src, true))
 	for bit := range 8 * object.SegmentHeader {
-		b.OnAnswer = func(_ string, p []byte, off int64) {
+		b.OnAnswer(func(_ string, p []byte, off int64) {
 			if i := int64(bit/8) - off; 0 <= i && i < int64(len(p)) {
 				p[i] ^= 1 << (bit % 8)
 			}
-		}
+		})
 		if head, err := chain.ReadHead(t.Context(), b, remotetest.ExampleStore, at); !object.IsDamage(err) && !errors.Is(err, shale.ErrFormatTooNew) {
 			t.Fatalf("bit %d: sum %08x, %v", bit, head.Sum, err)
 		}
 	}
-	b.OnAnswer = nil
-	gets := b.Gets[object.SegmentFolder]
-	if head, err := chain.ReadHead(t.Context(), b, remotetest.ExampleStore, at); head.Length != 50 || head.Sum != Checksum(s.Body) || err != nil || b.Gets[object.SegmentFolder] != gets+1 {
-		t.Errorf("length %d, sum %08x, %v, %d GETs", head.Length, head.Sum, err, b.Gets[object.SegmentFolder]-gets)
+	b.OnAnswer(nil)
+	gets := b.Count("read", object.SegmentFolder)
+	if head, err := chain.ReadHead(t.Context(), b, remotetest.ExampleStore, at); head.Length != 50 || head.Sum != Checksum(s.Body) || err != nil || b.Count("read", object.SegmentFolder) != gets+1 {
+		t.Errorf("length %d, sum %08x, %v, %d GETs", head.Length, head.Sum, err, b.Count("read", object.SegmentFolder)-gets)
 	}
 }

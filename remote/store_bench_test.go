@@ -16,19 +16,20 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // A sinkBucket keeps all objects but tables and segments, which it reads and forgets, except for their
 // sizes. So a benchmark measures what a writer does, and not the memory or the disk of its bucket.
 type sinkBucket struct {
-	*hooked
+	*remotetest.Fake
 	sunk sync.Map // Info, by name
 }
 
 func (s *sinkBucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
 	n, _ := object.ParseName(name)
 	if n.Kind != object.KindTable && n.Kind != object.KindSegment || size < 64<<10 {
-		return s.hooked.Put(ctx, name, body, size, crc32c, absent)
+		return s.Fake.Put(ctx, name, body, size, crc32c, absent)
 	}
 	lent := sinkBuffers.Get().(*[256 << 10]byte)
 	defer sinkBuffers.Put(lent)
@@ -40,7 +41,7 @@ func (s *sinkBucket) Put(ctx context.Context, name string, body io.ReaderAt, siz
 		}
 	}
 	s.sunk.Store(name, Info{Name: name, Size: size, CRC32C: crc32c})
-	return s.hooked.Put(ctx, name, nothing{}, 0, 0, absent)
+	return s.Fake.Put(ctx, name, nothing{}, 0, 0, absent)
 }
 
 var sinkBuffers = sync.Pool{New: func() any { return new([256 << 10]byte) }}
@@ -49,7 +50,7 @@ func (s *sinkBucket) Stat(ctx context.Context, name string) (Info, error) {
 	if info, ok := s.sunk.Load(name); ok {
 		return info.(Info), nil
 	}
-	return s.hooked.Stat(ctx, name)
+	return s.Fake.Stat(ctx, name)
 }
 
 // nothing is an empty body.
@@ -79,10 +80,10 @@ func BenchmarkPut(b *testing.B) {
 
 func benchmarkPut(b *testing.B, shipped bool, rate float64) {
 	store := shale.Options{Durability: shale.SyncPeriodic, OnEvent: func(shale.Event) {}}
-	bucket := newHooked(NewMem())
+	bucket := remotetest.NewFake(NewMem())
 	var db *shale.DB
 	if shipped {
-		s, err := Open(b.Context(), b.TempDir(), &sinkBucket{hooked: bucket}, &Options{Store: store, Publish: 10 * time.Second})
+		s, err := Open(b.Context(), b.TempDir(), &sinkBucket{Fake: bucket}, &Options{Store: store, Publish: 10 * time.Second})
 		mustNil(b, err)
 		defer s.Close()
 		db = s.DB()
@@ -98,7 +99,7 @@ func benchmarkPut(b *testing.B, shipped bool, rate float64) {
 	_, _ = r.Read(value)
 	var key [16]byte
 	var waits []time.Duration
-	puts, begun, n := bucket.count("put"), time.Now(), 0
+	puts, begun, n := bucket.Count("put", ""), time.Now(), 0
 	cpu := testenv.CPUTime()
 	b.SetBytes(size)
 	for b.Loop() {
@@ -116,7 +117,7 @@ func benchmarkPut(b *testing.B, shipped bool, rate float64) {
 	b.ReportMetric(float64(waits[len(waits)*99/100].Nanoseconds()), "p99-ns")
 	b.ReportMetric(float64(waits[len(waits)*999/1000].Nanoseconds()), "p999-ns")
 	if shipped {
-		b.ReportMetric(float64(bucket.count("put")-puts)/(float64(n*size)/1e9), "puts/GB")
+		b.ReportMetric(float64(bucket.Count("put", "")-puts)/(float64(n*size)/1e9), "puts/GB")
 	}
 }
 
@@ -126,18 +127,18 @@ func benchmarkPut(b *testing.B, shipped bool, rate float64) {
 //	go test -run '^$' -bench Strict -benchtime 10000x -count 5 .
 func BenchmarkStrict(b *testing.B) {
 	const writers, latency = 64, 30 * time.Millisecond
-	bucket := newHooked(NewMem())
+	bucket := remotetest.NewFake(NewMem())
 	s, err := Open(b.Context(), b.TempDir(), bucket, &Options{Strict: true})
 	mustNil(b, err)
 	defer s.Close()
 	mustNil(b, s.Publish(b.Context())) // the first step is not part of it
-	bucket.hook(func(call, _ string) error {
+	bucket.Hook(func(call, _ string) error {
 		if call == "put" {
 			time.Sleep(latency)
 		}
 		return nil
 	}, nil)
-	puts := bucket.count("put")
+	puts := bucket.Count("put", "")
 	value := make([]byte, 100)
 	var next atomic.Int64
 	b.ResetTimer()
@@ -158,7 +159,7 @@ func BenchmarkStrict(b *testing.B) {
 	}
 	wg.Wait()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
-	b.ReportMetric(float64(b.N)/float64(max(1, bucket.count("put")-puts)), "writes/PUT")
+	b.ReportMetric(float64(b.N)/float64(max(1, bucket.Count("put", "")-puts)), "writes/PUT")
 }
 
 // TestStore_PutsAGB writes a gigabyte at 10 MB/s, in values of 1,000 bytes that can't be compressed, under a clock of
@@ -173,12 +174,12 @@ func TestStore_PutsAGB(t *testing.T) {
 		most      int
 	}{{16 << 20, 500}, {64 << 20, 300}} {
 		synctest.Test(t, func(t *testing.T) {
-			bucket := newHooked(NewMem())
+			bucket := remotetest.NewFake(NewMem())
 			store := shale.Options{Durability: shale.SyncManual, TableSize: c.tableSize, OnEvent: func(shale.Event) {}}
-			s, err := Open(t.Context(), t.TempDir(), &sinkBucket{hooked: bucket}, &Options{Store: store})
+			s, err := Open(t.Context(), t.TempDir(), &sinkBucket{Fake: bucket}, &Options{Store: store})
 			mustNil(t, err)
 			defer s.Close()
-			puts := bucket.count("put")
+			puts := bucket.Count("put", "")
 			const size, rate = 1000, 10_000
 			value, key := make([]byte, size), [16]byte{}
 			r := rand.NewChaCha8([32]byte{2})
@@ -191,7 +192,7 @@ func TestStore_PutsAGB(t *testing.T) {
 				}
 			}
 			mustNil(t, s.Publish(t.Context()))
-			n := bucket.count("put") - puts
+			n := bucket.Count("put", "") - puts
 			t.Logf("tables of %d MiB: %d PUTs for 1 GB", c.tableSize>>20, n)
 			if n > c.most {
 				t.Errorf("tables of %d MiB: %d PUTs for 1 GB, want at most %d", c.tableSize>>20, n, c.most)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -31,7 +32,7 @@ func cloneOf(b Bucket) Bucket {
 type duelist struct {
 	name   string
 	fsys   *vfs.Mem
-	bucket *hooked
+	bucket *remotetest.Fake
 	strict bool
 	takes  bool // it restores the store into a new directory, and takes it over
 	clears bool // it collects what it can
@@ -47,10 +48,10 @@ type duelist struct {
 }
 
 func newDuelist(name string, fsys *vfs.Mem, b Bucket, strict bool, stopAt int) *duelist {
-	d := &duelist{name: name, fsys: fsys, bucket: newHooked(b), strict: strict, stopAt: stopAt, stopped: make(chan struct{}), resume: make(chan struct{})}
+	d := &duelist{name: name, fsys: fsys, bucket: remotetest.NewFake(b), strict: strict, stopAt: stopAt, stopped: make(chan struct{}), resume: make(chan struct{})}
 	calls := 0
 	var mu sync.Mutex
-	d.bucket.hook(func(call, name string) error {
+	d.bucket.Hook(func(call, name string) error {
 		mu.Lock()
 		calls++
 		stop := calls == d.stopAt
@@ -173,7 +174,7 @@ func duel(t *testing.T, fsys *vfs.Mem, bucket Bucket, strict, takes, clears bool
 			}
 		}
 	}
-	return [2]int{a.bucket.calls(), z.bucket.calls()}
+	return [2]int{a.bucket.Count("", ""), z.bucket.Count("", "")}
 }
 
 // TestStore_Duels makes pairs of places where a writer and its successor may stop: a share of them, other ones each time, and

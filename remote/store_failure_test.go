@@ -19,6 +19,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote/internal/localdir"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -28,11 +29,11 @@ import (
 func TestStore_LostAnswers(t *testing.T) {
 	life := func(t *testing.T, decide func(n int, call, name string) (before, after bool)) (calls int) {
 		synctest.Test(t, func(t *testing.T) {
-			b := newHooked(NewMem())
+			b := remotetest.NewFake(NewMem())
 			lost := errors.New("connection lost")
 			var mu sync.Mutex
 			n := 0
-			b.hook(func(call, name string) error {
+			b.Hook(func(call, name string) error {
 				mu.Lock()
 				defer mu.Unlock()
 				n++
@@ -66,7 +67,7 @@ func TestStore_LostAnswers(t *testing.T) {
 				}
 				mustNil(t, s.Close())
 			}
-			b.hook(nil, nil)
+			b.Hook(nil, nil)
 			sameMap(t, "restored", restoredContents(t, b), model)
 			calls = n
 		})
@@ -167,7 +168,7 @@ func TestStore_Ingest(t *testing.T) {
 		}
 	}
 	for _, strict := range []bool{true, false} {
-		inTime(t, func(o *Options) { o.Strict = strict }, func(t *testing.T, s *Store, b *hooked, _ *eventList) {
+		inTime(t, func(o *Options) { o.Strict = strict }, func(t *testing.T, s *Store, b *remotetest.Fake, _ *eventList) {
 			time.Sleep(90 * time.Second)
 			model := map[string]string{}
 			for round := range 3 {
@@ -180,11 +181,11 @@ func TestStore_Ingest(t *testing.T) {
 				if !strict {
 					time.Sleep(11 * time.Second)
 				}
-				sameMap(t, fmt.Sprintf("strict %v: restored after an ingestion", strict), restoredContents(t, b.b), model)
+				sameMap(t, fmt.Sprintf("strict %v: restored after an ingestion", strict), restoredContents(t, b.Bucket), model)
 				put(t, s, model, fmt.Sprint("after", round), 3)
 			}
 			mustNil(t, s.Ship(t.Context()))
-			sameMap(t, fmt.Sprintf("strict %v: restored", strict), restoredContents(t, b.b), model)
+			sameMap(t, fmt.Sprintf("strict %v: restored", strict), restoredContents(t, b.Bucket), model)
 		})
 	}
 }
@@ -315,7 +316,7 @@ func TestStore_DiskFull(t *testing.T) {
 
 // TestStore_LargeRecords writes records that are longer than a segment, and many in one.
 func TestStore_LargeRecords(t *testing.T) {
-	fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+	fsys, b, model := vfs.NewMem(), remotetest.NewFake(NewMem()), map[string]string{}
 	o := manual(fsys)
 	o.Store.MemtableSize = 4 << 20
 	o.testing.segment = 64 << 10
@@ -325,12 +326,12 @@ func TestStore_LargeRecords(t *testing.T) {
 		mustNil(t, s.DB().Put([]byte(key), value))
 		model[key] = string(value)
 	}
-	puts := b.count("put")
+	puts := b.Count("put", "")
 	mustNil(t, s.Ship(t.Context()))
-	if n := b.count("put") - puts; n < 6 || n > 10 {
+	if n := b.Count("put", "") - puts; n < 6 || n > 10 {
 		t.Errorf("%d segments", n)
 	}
-	got, _ := shippedWrites(t, b.b)
+	got, _ := shippedWrites(t, b.Bucket)
 	sameMap(t, "shipped", got, model)
 }
 

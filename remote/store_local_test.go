@@ -1,8 +1,10 @@
 package remote
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -76,7 +79,7 @@ func TestStore_LocalTrouble(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			faulty := faultfs.New(vfs.NewMem(), nil)
-			inTime(t, func(o *Options) { o.Store.FS = faulty }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+			inTime(t, func(o *Options) { o.Store.FS = faulty }, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
 				time.Sleep(90 * time.Second)
 				model := map[string]string{}
 				put(t, s, model, "a", 100)
@@ -93,15 +96,15 @@ func TestStore_LocalTrouble(t *testing.T) {
 					t.Errorf("status: %+v", now)
 				}
 				if c.ships {
-					sameMap(t, "restored meanwhile", restoredContents(t, b.b), model)
+					sameMap(t, "restored meanwhile", restoredContents(t, b.Bucket), model)
 				}
 				end()
 				time.Sleep(2 * time.Minute)
 				if now := s.Status(); now.Failing != nil || now.Lag.Seq != now.Lag.Shipped {
 					t.Errorf("status when it is over: %+v", now)
 				}
-				checkTables(t, b.b, s)
-				sameMap(t, "restored", restoredContents(t, b.b), model)
+				checkTables(t, b.Bucket, s)
+				sameMap(t, "restored", restoredContents(t, b.Bucket), model)
 				if got := events.kinds(); slices.Contains(got, EventAway) || slices.Contains(got, EventBack) {
 					t.Errorf("events when it is over: %v", got)
 				}
@@ -311,7 +314,7 @@ func TestStore_GoesOnWithoutAnIngestion(t *testing.T) {
 func TestStore_IngestionOfAnEarlierProcess(t *testing.T) {
 	testenv.CheckLeaks(t)
 	for _, strict := range []bool{true, false} {
-		fsys, b, model := vfs.NewMem(), newHooked(NewMem()), map[string]string{}
+		fsys, b, model := vfs.NewMem(), remotetest.NewFake(NewMem()), map[string]string{}
 		o := manual(fsys)
 		o.testing.closeWait = 10 * time.Millisecond
 		s := openStore(t, "db", b, o)
@@ -319,7 +322,7 @@ func TestStore_IngestionOfAnEarlierProcess(t *testing.T) {
 		mustNil(t, s.Publish(t.Context()))
 		ingestSorted(t, s, model, "in", 50)
 		put(t, s, model, "b", 5)
-		b.hook(func(call, name string) error {
+		b.Hook(func(call, name string) error {
 			if call == "put" && strings.HasPrefix(name, object.TableFolder) {
 				return errors.New("no tables")
 			}
@@ -328,7 +331,7 @@ func TestStore_IngestionOfAnEarlierProcess(t *testing.T) {
 		if err := s.Close(); err == nil || !strings.Contains(err.Error(), "not all of it is in the bucket") {
 			t.Errorf("strict %v: Close: %v", strict, err)
 		}
-		b.hook(nil, nil)
+		b.Hook(nil, nil)
 		o = manual(fsys)
 		o.Strict = strict
 		s = openStore(t, "db", b, o)
@@ -340,21 +343,25 @@ func TestStore_IngestionOfAnEarlierProcess(t *testing.T) {
 		} else {
 			mustNil(t, s.Ship(t.Context()))
 		}
-		sameMap(t, fmt.Sprintf("strict %v: restored", strict), restoredContents(t, b.b), model)
+		sameMap(t, fmt.Sprintf("strict %v: restored", strict), restoredContents(t, b.Bucket), model)
 	}
 }
 
 // TestStore_WritersWaitForAnIngestion uploads the tables of an ingestion for ten minutes. With MaxLag writers wait for
 // them after its time, and go on when the step is there.
 func TestStore_WritersWaitForAnIngestion(t *testing.T) {
-	inTime(t, func(o *Options) { o.MaxLag = 30 * time.Second }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+	inTime(t, func(o *Options) { o.MaxLag = 30 * time.Second }, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
 		time.Sleep(90 * time.Second)
 		model := map[string]string{}
 		put(t, s, model, "a", 10)
 		time.Sleep(5 * time.Second)
-		b.mu.Lock()
-		b.slow = map[object.Kind]int{object.KindTable: 600}
-		b.mu.Unlock()
+		b.Set(remotetest.Instead{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+			for range 600 * strings.Count(name, object.TableFolder) {
+				time.Sleep(time.Second)
+				Progress(ctx)
+			}
+			return b.Bucket.Put(ctx, name, body, size, sum, absent)
+		}})
 		ingestSorted(t, s, model, "in", 50)
 		begun := time.Now()
 		longest := time.Duration(0)
@@ -371,7 +378,7 @@ func TestStore_WritersWaitForAnIngestion(t *testing.T) {
 			t.Errorf("events: %v", got)
 		}
 		time.Sleep(2 * time.Second)
-		sameMap(t, "restored", restoredContents(t, b.b), model)
+		sameMap(t, "restored", restoredContents(t, b.Bucket), model)
 	})
 }
 
@@ -379,7 +386,7 @@ func TestStore_WritersWaitForAnIngestion(t *testing.T) {
 // nor written to.
 func TestStore_DirectoryReplaced(t *testing.T) {
 	mem := vfs.NewMem()
-	inTime(t, func(o *Options) { o.Store.FS = mem }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+	inTime(t, func(o *Options) { o.Store.FS = mem }, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
 		model := map[string]string{}
 		put(t, s, model, "a", 20)
 		mustNil(t, s.Ship(t.Context()))
@@ -400,6 +407,6 @@ func TestStore_DirectoryReplaced(t *testing.T) {
 		if err := s.Close(); !errors.Is(err, shale.ErrMoved) {
 			t.Errorf("Close = %v, want ErrMoved", err)
 		}
-		sameMap(t, "restored", restoredContents(t, b.b), model)
+		sameMap(t, "restored", restoredContents(t, b.Bucket), model)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -48,9 +49,9 @@ func (l *eventList) kinds() (kinds []EventKind) {
 }
 
 // inTime runs a test under a clock of its own, with a store and its bucket.
-func inTime(t *testing.T, change func(*Options), fn func(t *testing.T, s *Store, b *hooked, events *eventList)) {
+func inTime(t *testing.T, change func(*Options), fn func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList)) {
 	synctest.Test(t, func(t *testing.T) {
-		b, events := newHooked(NewMem()), new(eventList)
+		b, events := remotetest.NewFake(NewMem()), new(eventList)
 		o := clocked(vfs.NewMem())
 		o.OnEvent = events.add
 		if change != nil {
@@ -69,21 +70,21 @@ func inTime(t *testing.T, change func(*Options), fn func(t *testing.T, s *Store,
 
 // TestStore_Loops checks when what happens, and what an idle store costs: a list of its tables each hour.
 func TestStore_Loops(t *testing.T) {
-	inTime(t, nil, func(t *testing.T, s *Store, b *hooked, _ *eventList) {
+	inTime(t, nil, func(t *testing.T, s *Store, b *remotetest.Fake, _ *eventList) {
 		time.Sleep(10*time.Minute + 30*time.Second + time.Second/2) // between two steps, and two segments
-		begun := b.calls()
+		begun := b.Count("", "")
 		time.Sleep(24 * time.Hour)
-		if n := b.calls() - begun; n > 24 { // one list of tables each hour
+		if n := b.Count("", "") - begun; n > 24 { // one list of tables each hour
 			t.Errorf("%d calls in an idle day", n)
 		}
 		model := map[string]string{}
 		put(t, s, model, "a", 10)
-		puts := b.count("put")
+		puts := b.Count("put", "")
 		time.Sleep(1100 * time.Millisecond)
-		if n := b.count("put") - puts; n != 1 {
+		if n := b.Count("put", "") - puts; n != 1 {
 			t.Errorf("%d PUTs in the second after a write, want that of a segment", n)
 		}
-		got, _ := shippedWrites(t, b.b)
+		got, _ := shippedWrites(t, b.Bucket)
 		sameMap(t, "after a second", got, model)
 		steps := s.Status().Step
 		time.Sleep(time.Minute)
@@ -91,26 +92,26 @@ func TestStore_Loops(t *testing.T) {
 			t.Errorf("a minute later: %+v, want step %d without tables", now, steps+1)
 		}
 		time.Sleep(17 * time.Minute)
-		checkTables(t, b.b, s)
+		checkTables(t, b.Bucket, s)
 		if now := s.Status(); now.Tables != 1 {
 			t.Errorf("the memtable has old writes, but %d tables are published", now.Tables)
 		}
-		begun = b.calls()
+		begun = b.Count("", "")
 		time.Sleep(24 * time.Hour)
-		if n := b.calls() - begun; n > 24 {
+		if n := b.Count("", "") - begun; n > 24 {
 			t.Errorf("%d calls in an idle day after that", n)
 		}
 		// A writer that is always busy makes a request each second, two each minute, and some for logs and
 		// tables.
-		begun, puts = b.calls(), b.count("put")
+		begun, puts = b.Count("", ""), b.Count("put", "")
 		for range 600 {
 			put(t, s, model, "b", 1)
 			time.Sleep(time.Second)
 		}
-		if n := b.count("put") - puts; n > 620 {
+		if n := b.Count("put", "") - puts; n > 620 {
 			t.Errorf("%d PUTs in ten busy minutes", n)
 		}
-		if n := b.calls() - begun; n > 640 {
+		if n := b.Count("", "") - begun; n > 640 {
 			t.Errorf("%d calls in ten busy minutes", n)
 		}
 	})
@@ -119,10 +120,10 @@ func TestStore_Loops(t *testing.T) {
 // TestStore_BucketAway takes the bucket away for ten minutes. Writers do not notice. There is one event
 // when it goes and one when it is back, and then all is shipped.
 func TestStore_BucketAway(t *testing.T) {
-	inTime(t, nil, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+	inTime(t, nil, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
 		time.Sleep(time.Minute)
 		away := errors.New("503: slow down")
-		b.hook(func(string, string) error { return away }, nil)
+		b.Hook(func(string, string) error { return away }, nil)
 		model := map[string]string{}
 		for i := range 600 {
 			put(t, s, model, fmt.Sprint("k", i), 1)
@@ -134,12 +135,12 @@ func TestStore_BucketAway(t *testing.T) {
 		if now := s.Status(); !errors.Is(now.Away, away) || time.Since(now.Since) < 9*time.Minute || now.Lag.Time < 9*time.Minute {
 			t.Errorf("status while it is away: %+v", now)
 		}
-		calls := b.calls()
+		calls := b.Count("", "")
 		time.Sleep(time.Minute)
-		if n := b.calls() - calls; n > 100 {
+		if n := b.Count("", "") - calls; n > 100 {
 			t.Errorf("%d calls in a minute of a bucket that is away", n)
 		}
-		b.hook(nil, nil)
+		b.Hook(nil, nil)
 		time.Sleep(2 * time.Minute)
 		if got := events.kinds(); !slices.Equal(got, []EventKind{EventAway, EventBack}) {
 			t.Errorf("events after it is back: %v", got)
@@ -147,7 +148,7 @@ func TestStore_BucketAway(t *testing.T) {
 		if d := events.events[len(events.events)-1]; d.Kind == EventBack && d.Duration < 10*time.Minute {
 			t.Errorf("it was away for %v", d.Duration)
 		}
-		got, _ := shippedWrites(t, b.b)
+		got, _ := shippedWrites(t, b.Bucket)
 		sameMap(t, "after it is back", got, model)
 		if now := s.Status(); now.Away != nil || now.Lag.Time != 0 {
 			t.Errorf("status after it is back: %+v", now)
@@ -164,9 +165,9 @@ func TestStore_WritersWait(t *testing.T) {
 	}{
 		{"MaxLag", func(o *Options) { o.MaxLag = 30 * time.Second }, 30},
 	} {
-		inTime(t, c.change, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+		inTime(t, c.change, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
 			time.Sleep(time.Minute)
-			b.hook(func(string, string) error { return errors.New("503") }, nil)
+			b.Hook(func(string, string) error { return errors.New("503") }, nil)
 			written := make(chan int, 1000)
 			done := make(chan error, 1)
 			go func() {
@@ -188,7 +189,7 @@ func TestStore_WritersWait(t *testing.T) {
 			if got := events.kinds(); !slices.Contains(got, EventWait) || slices.Contains(got, EventGoOn) {
 				t.Errorf("%s: events while the bucket is away: %v", c.name, got)
 			}
-			b.hook(nil, nil)
+			b.Hook(nil, nil)
 			time.Sleep(10 * time.Minute)
 			if err := <-done; err != nil || len(written) != 100 {
 				t.Errorf("%s: after the bucket is back: %d writes, %v", c.name, len(written), err)
@@ -209,15 +210,15 @@ func TestStore_WritersWaitWithoutShip(t *testing.T) {
 		inTime(t, func(o *Options) {
 			o.Ship, o.Publish, o.Flush = -1, -1, -1
 			change(o)
-		}, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+		}, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
 			time.Sleep(time.Hour)
-			puts := b.count("put")
+			puts := b.Count("put", "")
 			value := make([]byte, 1000)
 			for i := range 100 {
 				mustNil(t, s.DB().Put(fmt.Append(nil, i), value))
 				time.Sleep(time.Second)
 			}
-			if n := b.count("put") - puts; n < 3 || n > 10 {
+			if n := b.Count("put", "") - puts; n < 3 || n > 10 {
 				t.Errorf("%s: %d PUTs, want one each time that writers waited", name, n)
 			}
 			if got := events.kinds(); !slices.Contains(got, EventWait) || !slices.Contains(got, EventGoOn) {
@@ -231,7 +232,7 @@ func TestStore_WritersWaitWithoutShip(t *testing.T) {
 // logs on the disk stay near MaxKept, and the bucket gets all of it when it is back. What was restorable before stays so.
 func TestStore_LetsLogsGo(t *testing.T) {
 	for _, attached := range []bool{false, true} {
-		inTime(t, func(o *Options) { o.MaxKept = 200 << 10 }, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+		inTime(t, func(o *Options) { o.MaxKept = 200 << 10 }, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
 			dir := "db"
 			if attached {
 				dir = "attached"
@@ -239,7 +240,7 @@ func TestStore_LetsLogsGo(t *testing.T) {
 				mustNil(t, err)
 				defer db.Close()
 				o := s.opts
-				b, events = newHooked(NewMem()), new(eventList)
+				b, events = remotetest.NewFake(NewMem()), new(eventList)
 				o.OnEvent = events.add
 				s, err = Attach(t.Context(), db, dir, b, &o)
 				mustNil(t, err)
@@ -249,7 +250,7 @@ func TestStore_LetsLogsGo(t *testing.T) {
 			put(t, s, model, "before", 100)
 			time.Sleep(2 * time.Minute)
 			before, seq := maps.Clone(model), s.Lag().Shipped
-			b.hook(func(string, string) error { return errors.New("503") }, nil)
+			b.Hook(func(string, string) error { return errors.New("503") }, nil)
 			begin := time.Now()
 			for i := range 60 {
 				put(t, s, model, fmt.Sprint("away", i), 200)
@@ -265,14 +266,14 @@ func TestStore_LetsLogsGo(t *testing.T) {
 			if got := events.kinds(); !slices.Contains(got, EventLetGo) || slices.Contains(got, EventWait) {
 				t.Errorf("attached %v: events while the bucket is away: %v", attached, got)
 			}
-			b.hook(nil, nil)
+			b.Hook(nil, nil)
 			time.Sleep(3 * time.Minute)
-			sameMap(t, "after it is back", restoredContents(t, b.b), model)
+			sameMap(t, "after it is back", restoredContents(t, b.Bucket), model)
 			if lag := s.Lag(); lag.Seq != lag.Shipped || lag.Time != 0 {
 				t.Errorf("attached %v: lag after it is back: %+v", attached, lag)
 			}
 			fsys := vfs.NewMem()
-			_, err := Restore(t.Context(), b.b, "then", At{Seq: seq}, &RestoreOptions{FS: fsys})
+			_, err := Restore(t.Context(), b.Bucket, "then", At{Seq: seq}, &RestoreOptions{FS: fsys})
 			mustNil(t, err)
 			sameMap(t, "before it was away", contentsOf(t, fsys, "then"), before)
 		})
@@ -282,16 +283,16 @@ func TestStore_LetsLogsGo(t *testing.T) {
 // TestStore_Strict checks that a write is acknowledged only when it is in the bucket, that any number of
 // writers share a request, and that Close does not wait for ever.
 func TestStore_Strict(t *testing.T) {
-	inTime(t, func(o *Options) { o.Strict = true }, func(t *testing.T, s *Store, b *hooked, _ *eventList) {
+	inTime(t, func(o *Options) { o.Strict = true }, func(t *testing.T, s *Store, b *remotetest.Fake, _ *eventList) {
 		time.Sleep(time.Minute)
 		const latency = 30 * time.Millisecond
-		b.hook(func(call, _ string) error {
+		b.Hook(func(call, _ string) error {
 			if call == "put" {
 				time.Sleep(latency)
 			}
 			return nil
 		}, nil)
-		begun, puts := time.Now(), b.count("put")
+		begun, puts := time.Now(), b.Count("put", "")
 		var wg sync.WaitGroup
 		for w := range 64 {
 			wg.Go(func() {
@@ -305,16 +306,16 @@ func TestStore_Strict(t *testing.T) {
 		}
 		wg.Wait()
 		took := time.Since(begun)
-		if n := b.count("put") - puts; n > 60 {
+		if n := b.Count("put", "") - puts; n > 60 {
 			t.Errorf("%d PUTs for 20 rounds of 64 writers", n)
 		}
 		t.Logf("64 writers, PUTs of %v: %.0f writes a second", latency, 64*20/took.Seconds())
-		got, _ := shippedWrites(t, b.b)
+		got, _ := shippedWrites(t, b.Bucket)
 		if len(got) != 64*20 {
 			t.Errorf("%d of %d acknowledged writes are in the bucket", len(got), 64*20)
 		}
 
-		b.hook(func(string, string) error { return errors.New("503") }, nil)
+		b.Hook(func(string, string) error { return errors.New("503") }, nil)
 		result := make(chan error, 1)
 		go func() { result <- s.DB().Put([]byte("late"), []byte("x")) }()
 		time.Sleep(time.Hour)
@@ -337,7 +338,7 @@ func TestStore_Strict(t *testing.T) {
 		if err := <-result; !errors.Is(err, ErrClosed) || !errors.Is(err, shale.ErrReadOnly) {
 			t.Errorf("the write that waited: %v", err)
 		}
-		b.hook(nil, nil)
+		b.Hook(nil, nil)
 		// It is in the log, and so it is there when the store is opened again.
 		again, err := Open(context.Background(), "db", b, &Options{Strict: true, Store: shale.Options{FS: s.fs}})
 		mustNil(t, err)
@@ -351,7 +352,7 @@ func TestStore_Strict(t *testing.T) {
 // TestStore_IngestsOften ingests each second. The first ingestion is published at once, and then there is a step each ten
 // seconds, not one for each ingestion.
 func TestStore_IngestsOften(t *testing.T) {
-	inTime(t, nil, func(t *testing.T, s *Store, b *hooked, _ *eventList) {
+	inTime(t, nil, func(t *testing.T, s *Store, b *remotetest.Fake, _ *eventList) {
 		time.Sleep(10*time.Minute + 30*time.Second)
 		begun := s.Status().Step
 		for i := range 300 {

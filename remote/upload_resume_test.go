@@ -67,16 +67,16 @@ func TestUpload_Restarts(t *testing.T) {
 	case testing.Short():
 		restarts, tables = 40, 200
 	}
-	mem, bucket := vfs.NewMem(), newHooked(NewMem())
+	mem, bucket := vfs.NewMem(), remotetest.NewFake(NewMem())
 	model := manyTables(t, mem, tables)
 	sent := counter{times: map[string]int{}}
 	dead := errors.New("the program has ended")
 	requests, by := 0, map[string]int{} // of the last Open, and by call and folder
 	for life := range restarts {
-		before, left := bucket.calls(), tables/restarts-2+life%3
+		before, left := bucket.Count("", ""), tables/restarts-2+life%3
 		clear(by)
 		var mu sync.Mutex
-		bucket.hook(func(call, name string) error {
+		bucket.Hook(func(call, name string) error {
 			mu.Lock()
 			defer mu.Unlock()
 			folder, _, _ := strings.Cut(name, "/")
@@ -89,8 +89,8 @@ func TestUpload_Restarts(t *testing.T) {
 		if err != nil {
 			t.Fatalf("life %d: %v", life, err)
 		}
-		requests = bucket.calls() - before
-		bucket.hook(func(call, name string) error {
+		requests = bucket.Count("", "") - before
+		bucket.Hook(func(call, name string) error {
 			mu.Lock()
 			defer mu.Unlock()
 			if call != "put" {
@@ -117,7 +117,7 @@ func TestUpload_Restarts(t *testing.T) {
 		mem = copyOf(mem)
 		_ = s.Close()
 	}
-	bucket.hook(func(call, name string) error { sent.count(call, name); return nil }, nil)
+	bucket.Hook(func(call, name string) error { sent.count(call, name); return nil }, nil)
 	s, err := Open(t.Context(), "db", bucket, manual(mem))
 	mustNil(t, err)
 	mustNil(t, s.Publish(t.Context()))
@@ -145,7 +145,7 @@ func TestUpload_Restarts(t *testing.T) {
 // TestUpload_OtherTable opens a directory whose table is not the one of the same number that was uploaded: it is a copy that
 // another program went on with, and its tables have the same lengths. It is put again.
 func TestUpload_OtherTable(t *testing.T) {
-	mem, bucket := vfs.NewMem(), newHooked(NewMem())
+	mem, bucket := vfs.NewMem(), remotetest.NewFake(NewMem())
 	s := openStore(t, "db", bucket, manual(mem))
 	mustNil(t, s.Close())
 	write := func(fsys vfs.FS, value string) {
@@ -159,9 +159,9 @@ func TestUpload_OtherTable(t *testing.T) {
 	write(mem, "one")
 	write(other, "two")
 	// The step with the first table does not arrive.
-	bucket.hook(func(call, name string) error {
+	bucket.Hook(func(call, name string) error {
 		if call == "put" && strings.HasPrefix(name, object.StepFolder) {
-			if _, err := bucket.b.Stat(context.Background(), name); err != nil && len(remotetest.NamesOf(t, bucket.b, "t/")) > 0 {
+			if _, err := bucket.Bucket.Stat(context.Background(), name); err != nil && len(remotetest.NamesOf(t, bucket.Bucket, "t/")) > 0 {
 				return remotetest.Refusal{Err: errors.New("the program has ended")}
 			}
 		}
@@ -174,7 +174,7 @@ func TestUpload_OtherTable(t *testing.T) {
 	}
 	claimed := copyOf(mem)
 	_ = s.Close()
-	bucket.hook(nil, nil)
+	bucket.Hook(nil, nil)
 	was := remotetest.NamesOf(t, bucket, "t/")
 	// The other directory takes the notes of the one that has claimed the store.
 	notes, err := localdir.ReadRecord(claimed, "db")
@@ -197,13 +197,13 @@ func TestUpload_OthersArrive(t *testing.T) {
 }
 
 func othersArrive(t *testing.T) {
-	mem, bucket := vfs.NewMem(), newHooked(NewMem())
+	mem, bucket := vfs.NewMem(), remotetest.NewFake(NewMem())
 	model := manyTables(t, mem, 20)
 	s := openStore(t, "db", bucket, manual(mem))
 	sent := counter{times: map[string]int{}}
 	waiting, failed := make(chan struct{}, 3), make(chan struct{})
 	var begun atomic.Bool
-	bucket.hook(func(call, name string) error {
+	bucket.Hook(func(call, name string) error {
 		if call != "put" || !strings.HasPrefix(name, "t/") {
 			return nil
 		}

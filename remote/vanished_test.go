@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 )
 
 // TestStore_TablesVanish deletes tables and a sidecar from the bucket of an idle store, and cuts one, as a lifecycle rule or a
 // person may do. Within an hour that is reported, with their names, and all is there again.
 func TestStore_TablesVanish(t *testing.T) {
-	inTime(t, nil, func(t *testing.T, s *Store, b *hooked, events *eventList) {
+	inTime(t, nil, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
 		model := map[string]string{}
 		for i := range 3 {
 			put(t, s, model, strings.Repeat("x", i+1), 300)
@@ -23,7 +24,7 @@ func TestStore_TablesVanish(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		for lives := range 2 { // it happens again, without a step in between
 			var all []Info
-			for info, err := range b.b.List(t.Context(), object.TableFolder, "") {
+			for info, err := range b.Bucket.List(t.Context(), object.TableFolder, "") {
 				mustNil(t, err)
 				all = append(all, info)
 			}
@@ -32,9 +33,9 @@ func TestStore_TablesVanish(t *testing.T) {
 			}
 			for i, info := range all {
 				if i == 0 {
-					mustNil(t, PutObject(t.Context(), b.b, info.Name, []byte("cut"), false))
+					mustNil(t, PutObject(t.Context(), b.Bucket, info.Name, []byte("cut"), false))
 				} else {
-					mustNil(t, b.b.Delete(t.Context(), info.Name))
+					mustNil(t, b.Bucket.Delete(t.Context(), info.Name))
 				}
 			}
 			time.Sleep(time.Hour + time.Minute)
@@ -44,8 +45,8 @@ func TestStore_TablesVanish(t *testing.T) {
 					t.Errorf("%s has vanished: %v, %v", info.Name, e, now.Failing)
 				}
 			}
-			checkTables(t, b.b, s)
-			sameMap(t, "restored", restoredContents(t, b.b), model)
+			checkTables(t, b.Bucket, s)
+			sameMap(t, "restored", restoredContents(t, b.Bucket), model)
 			time.Sleep(time.Hour)
 			if now := s.Status(); now.Failing != nil || now.Away != nil {
 				t.Errorf("an hour later: %+v", now)

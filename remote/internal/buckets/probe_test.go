@@ -37,55 +37,55 @@ func TestProbe_Unfit(t *testing.T) {
 	deleted := map[string]bucket.Info{}
 	var racing sync.Mutex
 	for name, c := range map[string]struct {
-		remotetest.Broken
+		remotetest.Instead
 		want error
 	}{
-		"it ignores conditions": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, _ bool) error {
+		"it ignores conditions": {remotetest.Instead{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, _ bool) error {
 			return mem.Put(ctx, name, body, size, sum, false)
 		}}, ErrIgnoresConditions},
-		"it replaces, and says that it has not": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+		"it replaces, and says that it has not": {remotetest.Instead{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			_, err := mem.Stat(ctx, name)
 			if there := err == nil; there && absent {
 				return errors.Join(bucket.ErrExists, mem.Put(ctx, name, body, size, sum, false))
 			}
 			return mem.Put(ctx, name, body, size, sum, absent)
 		}}, ErrIgnoresConditions},
-		"it ignores checksums": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
+		"it ignores checksums": {remotetest.Instead{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, _ uint32, absent bool) error {
 			return mem.Put(ctx, name, body, size, remotetest.ActualSum(body, size), absent)
 		}}, ErrIgnoresChecksums},
-		"it ignores checksums of replacements": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+		"it ignores checksums of replacements": {remotetest.Instead{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			if !absent {
 				sum = remotetest.ActualSum(body, size)
 			}
 			return mem.Put(ctx, name, body, size, sum, absent)
 		}}, ErrIgnoresChecksums},
-		"it checks too late": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+		"it checks too late": {remotetest.Instead{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			if right := remotetest.ActualSum(body, size); sum != right {
 				return errors.Join(bucket.ErrChecksum, mem.Put(ctx, name, body, size, right, absent))
 			}
 			return mem.Put(ctx, name, body, size, sum, absent)
 		}}, ErrIgnoresChecksums},
-		"it ignores ranges from the end": {remotetest.Broken{OnRead: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
+		"it ignores ranges from the end": {remotetest.Instead{OnRead: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
 			return mem.ReadAt(ctx, name, p, max(0, off))
 		}}, ErrInconsistent},
-		"it ignores ranges": {remotetest.Broken{OnRead: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
+		"it ignores ranges": {remotetest.Instead{OnRead: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
 			return mem.ReadAt(ctx, name, p, min(0, off))
 		}}, ErrInconsistent},
-		"it forgets checksums": {remotetest.Broken{OnStat: func(ctx context.Context, name string) (bucket.Info, error) {
+		"it forgets checksums": {remotetest.Instead{OnStat: func(ctx context.Context, name string) (bucket.Info, error) {
 			info, err := mem.Stat(ctx, name)
 			info.CRC32C = 0
 			return info, err
 		}}, ErrInconsistent},
-		"its lists are stale": {remotetest.Broken{OnList: func(context.Context, string, string) iter.Seq2[bucket.Info, error] {
+		"its lists are stale": {remotetest.Instead{OnList: func(context.Context, string, string) iter.Seq2[bucket.Info, error] {
 			return func(func(bucket.Info, error) bool) {}
 		}}, ErrInconsistent},
-		"its lists ignore where they begin": {remotetest.Broken{OnList: func(ctx context.Context, prefix, _ string) iter.Seq2[bucket.Info, error] {
+		"its lists ignore where they begin": {remotetest.Instead{OnList: func(ctx context.Context, prefix, _ string) iter.Seq2[bucket.Info, error] {
 			return mem.List(ctx, prefix, "")
 		}}, ErrInconsistent},
-		"its lists ignore prefixes": {remotetest.Broken{OnList: func(ctx context.Context, _, after string) iter.Seq2[bucket.Info, error] {
+		"its lists ignore prefixes": {remotetest.Instead{OnList: func(ctx context.Context, _, after string) iter.Seq2[bucket.Info, error] {
 			return mem.List(ctx, "", after)
 		}}, ErrInconsistent},
-		"its lists have no order": {remotetest.Broken{OnList: func(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
+		"its lists have no order": {remotetest.Instead{OnList: func(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
 			return func(yield func(bucket.Info, error) bool) {
 				var all []bucket.Info
 				for info := range mem.List(ctx, prefix, after) {
@@ -99,7 +99,7 @@ func TestProbe_Unfit(t *testing.T) {
 			}
 		}}, ErrInconsistent},
 		// The object is that of the last one who was told so: only their number is wrong.
-		"several calls at the same time create an object": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+		"several calls at the same time create an object": {remotetest.Instead{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			if !absent || size != 1 {
 				return mem.Put(ctx, name, body, size, sum, absent)
 			}
@@ -116,15 +116,15 @@ func TestProbe_Unfit(t *testing.T) {
 			}
 			return errors.Join(err, mem.Put(ctx, name, body, size, sum, false))
 		}}, ErrIgnoresConditions},
-		"it tells the wrong one that it has created an object": {remotetest.Broken{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
+		"it tells the wrong one that it has created an object": {remotetest.Instead{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 			err := mem.Put(ctx, name, body, size, sum, absent)
 			if err == nil && size == 1 {
 				mustNil(t, bucket.PutObject(ctx, mem, name, []byte("z"), false))
 			}
 			return err
 		}}, ErrIgnoresConditions},
-		"it does not delete": {remotetest.Broken{OnDelete: func(context.Context, string) error { return nil }}, ErrInconsistent},
-		"it lists what was deleted": {remotetest.Broken{
+		"it does not delete": {remotetest.Instead{OnDelete: func(context.Context, string) error { return nil }}, ErrInconsistent},
+		"it lists what was deleted": {remotetest.Instead{
 			OnDelete: func(ctx context.Context, name string) error {
 				racing.Lock()
 				deleted[name] = bucket.Info{Name: name}
@@ -144,13 +144,13 @@ func TestProbe_Unfit(t *testing.T) {
 				}
 			}}, ErrInconsistent},
 	} {
-		c.Bucket = mem
-		err := Probe(t.Context(), &c.Broken, true)
+		b := &remotetest.Fake{Bucket: mem, Instead: c.Instead}
+		err := Probe(t.Context(), b, true)
 		if !errors.Is(err, c.want) || !strings.HasPrefix(err.Error(), "remote: probe: the bucket ") {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		// Without races, only this answer shows it.
-		if name == "it replaces, and says that it has not" && !errors.Is(Probe(t.Context(), &c.Broken, false), c.want) {
+		if name == "it replaces, and says that it has not" && !errors.Is(Probe(t.Context(), b, false), c.want) {
 			t.Errorf("%s: it is fit if no calls race", name)
 		}
 		for _, other := range []error{ErrIgnoresConditions, ErrIgnoresChecksums, ErrInconsistent} {
@@ -166,7 +166,7 @@ func TestProbe_Unfit(t *testing.T) {
 func TestProbe_WithoutDelete(t *testing.T) {
 	mem := NewMem()
 	no := func(context.Context, string) error { return remotetest.Refusal{Err: errors.New("403: access denied")} }
-	b := &remotetest.Broken{Bucket: mem, OnDelete: no}
+	b := &remotetest.Fake{Bucket: mem, Instead: remotetest.Instead{OnDelete: no}}
 	for range 5 {
 		mustNil(t, Probe(t.Context(), b, true))
 	}
@@ -190,7 +190,7 @@ func TestProbe_WithoutDelete(t *testing.T) {
 // TestProbe_Unusable checks that a bucket that can't be reached is not called unfit.
 func TestProbe_Unusable(t *testing.T) {
 	away := errors.New("no route to host")
-	calls := []remotetest.Broken{
+	calls := []remotetest.Instead{
 		{OnPut: func(context.Context, string, io.ReaderAt, int64, uint32, bool) error { return away }},
 		{OnStat: func(context.Context, string) (bucket.Info, error) { return bucket.Info{}, away }},
 		{OnRead: func(context.Context, string, []byte, int64) (int, error) { return 0, away }},
@@ -200,8 +200,7 @@ func TestProbe_Unusable(t *testing.T) {
 		{OnDelete: func(context.Context, string) error { return away }},
 	}
 	for i := range calls {
-		calls[i].Bucket = NewMem()
-		err := Probe(t.Context(), &calls[i], true)
+		err := Probe(t.Context(), &remotetest.Fake{Bucket: NewMem(), Instead: calls[i]}, true)
 		if !errors.Is(err, away) || errors.Is(err, ErrIgnoresConditions) || errors.Is(err, ErrIgnoresChecksums) || errors.Is(err, ErrInconsistent) {
 			t.Errorf("call %d fails: %v", i, err)
 		}
@@ -217,10 +216,10 @@ func TestProbe_Unusable(t *testing.T) {
 func TestProbe_CleansUp(t *testing.T) {
 	mem := NewMem()
 	ctx, cancel := context.WithCancel(t.Context())
-	b := &remotetest.Broken{Bucket: mem, OnRead: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
+	b := &remotetest.Fake{Bucket: mem, Instead: remotetest.Instead{OnRead: func(ctx context.Context, name string, p []byte, off int64) (int, error) {
 		cancel()
 		return mem.ReadAt(ctx, name, p, off)
-	}}
+	}}}
 	if err := Probe(ctx, b, true); !errors.Is(err, context.Canceled) {
 		t.Errorf("Probe = %v", err)
 	}

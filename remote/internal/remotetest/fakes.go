@@ -4,57 +4,12 @@ package remotetest
 import (
 	"context"
 	"io"
-	"iter"
 	"slices"
 	"testing"
 
 	"github.com/shaledb/shale/remote/internal/bucket"
+	"github.com/shaledb/shale/vfs"
 )
-
-// A Broken bucket does something else than the bucket below it, where a function is set.
-type Broken struct {
-	bucket.Bucket
-	OnPut    func(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error
-	OnStat   func(ctx context.Context, name string) (bucket.Info, error)
-	OnRead   func(ctx context.Context, name string, p []byte, off int64) (int, error)
-	OnList   func(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error]
-	OnDelete func(ctx context.Context, name string) error
-}
-
-func (b *Broken) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	if b.OnPut != nil {
-		return b.OnPut(ctx, name, body, size, crc32c, absent)
-	}
-	return b.Bucket.Put(ctx, name, body, size, crc32c, absent)
-}
-
-func (b *Broken) Stat(ctx context.Context, name string) (bucket.Info, error) {
-	if b.OnStat != nil {
-		return b.OnStat(ctx, name)
-	}
-	return b.Bucket.Stat(ctx, name)
-}
-
-func (b *Broken) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
-	if b.OnRead != nil {
-		return b.OnRead(ctx, name, p, off)
-	}
-	return b.Bucket.ReadAt(ctx, name, p, off)
-}
-
-func (b *Broken) List(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
-	if b.OnList != nil {
-		return b.OnList(ctx, prefix, after)
-	}
-	return b.Bucket.List(ctx, prefix, after)
-}
-
-func (b *Broken) Delete(ctx context.Context, name string) error {
-	if b.OnDelete != nil {
-		return b.OnDelete(ctx, name)
-	}
-	return b.Bucket.Delete(ctx, name)
-}
 
 // ActualSum returns the checksum of a body, whatever was stated.
 func ActualSum(body io.ReaderAt, size int64) uint32 {
@@ -88,4 +43,40 @@ func Flipped(b []byte, bit int) []byte {
 	c := slices.Clone(b)
 	c[bit/8] ^= 1 << (bit % 8)
 	return c
+}
+
+// ReadFile returns the content of a file.
+func ReadFile(t testing.TB, fsys vfs.FS, name string) []byte {
+	t.Helper()
+	f, err := fsys.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, size)
+	if n, err := f.ReadAt(b, 0); int64(n) < size {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// ChangeFile changes the content of a file.
+func ChangeFile(t testing.TB, fsys vfs.FS, name string, change func(b []byte) []byte) {
+	t.Helper()
+	b := change(ReadFile(t, fsys, name))
+	f, err := fsys.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

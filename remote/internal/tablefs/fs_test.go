@@ -110,7 +110,7 @@ func TestTableFS_OneFetch(t *testing.T) {
 	defer file.Close()
 	const readers = 50
 	asked, resume := make(chan struct{}, readers+1), make(chan struct{})
-	p.bucket.Inject(func(string) error {
+	p.bucket.HookReads(func(string) error {
 		asked <- struct{}{}
 		<-resume
 		return nil
@@ -196,7 +196,7 @@ func TestTableFS_Faults(t *testing.T) {
 	errLost := errors.New("lost")
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(5, 6))
-	p.bucket.Inject(func(string) error {
+	p.bucket.HookReads(func(string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if random.IntN(3) == 0 {

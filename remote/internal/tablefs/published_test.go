@@ -21,7 +21,7 @@ type published struct {
 	t       testing.TB
 	mem     *vfs.Mem
 	db      *shale.DB
-	bucket  *remotetest.Counting
+	bucket  *remotetest.Fake
 	version *manifest.Version
 	storeID uint64
 }
@@ -30,7 +30,7 @@ type published struct {
 // and puts its tables into a bucket.
 func publishTables(t testing.TB, n int, opts shale.Options) *published {
 	t.Helper()
-	p := &published{t: t, mem: vfs.NewMem(), bucket: remotetest.Count(buckets.NewMem())}
+	p := &published{t: t, mem: vfs.NewMem(), bucket: remotetest.NewFake(buckets.NewMem())}
 	opts.FS = p.mem
 	opts.MemtableSize = max(opts.MemtableSize, 1<<20)
 	db, err := shale.Open("db", &opts)
