@@ -78,6 +78,9 @@ type applier struct {
 // The digest is brought up to date before the batch is written. That is safe because the digest and
 // the batch go into the store together, or the member ends.
 func (a *applier) add(entry *raft.Log) (r result, err error) {
+	if err := a.state.log.whole(entry); err != nil {
+		return result{}, err
+	}
 	kind, command, err := decodeCommand(entry.Data)
 	if err != nil {
 		return result{}, err

@@ -130,7 +130,7 @@ func startMachineOf(t testing.TB, fsys vfs.FS, o *shale.Options) (*machine, erro
 	if m.snaps, err = openSnapshots(fsys, filepath.Join(machineDir, "snapshots"), 2); err != nil {
 		return nil, err
 	}
-	m.state, err = openState(machineDir, (&Options{FS: fsys, Store: o}).withDefaults(), m.snaps, func(err error) { m.failed <- err })
+	m.state, err = openState(machineDir, (&Options{FS: fsys, Store: o}).withDefaults(), nil, m.snaps, func(err error) { m.failed <- err })
 	return m, err
 }
 

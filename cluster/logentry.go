@@ -86,9 +86,9 @@ func appendEntry(dst []byte, l *raft.Log) []byte {
 	return append(dst, l.Data...)
 }
 
-// decodeEntry returns the entry that src holds, with the given index. It copies what it keeps, so
-// src may change afterwards.
-func decodeEntry(src []byte, index uint64) (raft.Log, error) {
+// decodeEntry returns the entry that src holds, with the given index, and with absent in place of more than most bytes
+// of a command. It copies what it keeps, so src may change afterwards.
+func decodeEntry(src []byte, index uint64, most int) (raft.Log, error) {
 	if len(src) < 2 {
 		return raft.Log{}, errors.New("it is cut off in its head")
 	}
@@ -117,6 +117,8 @@ func decodeEntry(src []byte, index uint64) (raft.Log, error) {
 		l.Extensions, src = append(make([]byte, 0, n), src[:n]...), src[n:]
 	}
 	switch {
+	case flags&flagData != 0 && l.Type == raft.LogCommand && len(src) > most:
+		l.Data = absent
 	case flags&flagData != 0:
 		l.Data = append(make([]byte, 0, len(src)), src...)
 	case len(src) > 0:

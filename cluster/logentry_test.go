@@ -32,14 +32,14 @@ var seedEntries = []raft.Log{
 func TestEntry_RoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, l := range seedEntries {
-		got, err := decodeEntry(appendEntry([]byte("before"), &l)[len("before"):], l.Index)
+		got, err := decodeEntry(appendEntry([]byte("before"), &l)[len("before"):], l.Index, MaxEntrySize)
 		if err != nil || !reflect.DeepEqual(got, l) {
 			t.Errorf("decodeEntry of %+v = %+v, %v", l, got, err)
 		}
 	}
 	summer := time.FixedZone("summer", 7200)
 	l := raft.Log{AppendedAt: time.Now().In(summer)}
-	if got, err := decodeEntry(appendEntry(nil, &l), 0); err != nil || !got.AppendedAt.Equal(l.AppendedAt) || got.AppendedAt.Location() != time.UTC {
+	if got, err := decodeEntry(appendEntry(nil, &l), 0, MaxEntrySize); err != nil || !got.AppendedAt.Equal(l.AppendedAt) || got.AppendedAt.Location() != time.UTC {
 		t.Errorf("AppendedAt %v became %v, %v", l.AppendedAt, got.AppendedAt, err)
 	}
 }
@@ -63,7 +63,7 @@ func TestEntry_Golden(t *testing.T) {
 func TestEntry_KeepsNothing(t *testing.T) {
 	t.Parallel()
 	src := appendEntry(nil, &seedEntries[1])
-	got, err := decodeEntry(src, 7)
+	got, err := decodeEntry(src, 7, MaxEntrySize)
 	clear(src)
 	if err != nil || !reflect.DeepEqual(got, seedEntries[1]) {
 		t.Errorf("decodeEntry = %+v, %v, after its source has changed", got, err)
@@ -75,12 +75,12 @@ func TestEntry_CutOff(t *testing.T) {
 	t.Parallel()
 	src := appendEntry(nil, &seedEntries[1])
 	for n := range len(src) - len("data") {
-		if got, err := decodeEntry(src[:n], 7); err == nil {
+		if got, err := decodeEntry(src[:n], 7, MaxEntrySize); err == nil {
 			t.Errorf("decodeEntry of the first %d bytes = %+v, want an error", n, got)
 		}
 	}
 	for bit := 3; bit < 8; bit++ {
-		if _, err := decodeEntry(append([]byte{1 << bit}, src[1:]...), 7); !errors.Is(err, shale.ErrFormatTooNew) {
+		if _, err := decodeEntry(append([]byte{1 << bit}, src[1:]...), 7, MaxEntrySize); !errors.Is(err, shale.ErrFormatTooNew) {
 			t.Errorf("decodeEntry with flag %#x = %v, want ErrFormatTooNew", 1<<bit, err)
 		}
 	}
@@ -94,7 +94,7 @@ func FuzzEntry(f *testing.F) {
 	}
 	f.Add([]byte{2, 0, 1, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, src []byte) {
-		l, err := decodeEntry(src, 5)
+		l, err := decodeEntry(src, 5, MaxEntrySize)
 		if err != nil {
 			if !reflect.DeepEqual(l, raft.Log{}) {
 				t.Errorf("decodeEntry(%x) = %+v and %v", src, l, err)

@@ -120,6 +120,11 @@ func (s *LogStore) LastIndex() (uint64, error) {
 
 // GetLog sets log to the entry at index, or returns raft.ErrLogNotFound. AppendedAt is in UTC.
 func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
+	return s.read(index, log, MaxEntrySize)
+}
+
+// read is GetLog, but a command of more than most bytes is replaced by absent.
+func (s *LogStore) read(index uint64, log *raft.Log, most int) error {
 	bounds, err := s.log()
 	if err != nil {
 		return err
@@ -129,7 +134,7 @@ func (s *LogStore) GetLog(index uint64, log *raft.Log) error {
 	}
 	var key [entryKeySize]byte
 	err = s.db.ViewValue(appendEntryKey(key[:0], index), func(value []byte) error {
-		l, err := decodeEntry(value, index)
+		l, err := decodeEntry(value, index, most)
 		if err != nil {
 			return fmt.Errorf("cluster: entry %d of the log: %w", index, err)
 		}

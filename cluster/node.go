@@ -34,7 +34,7 @@ type Node struct {
 	caller    *caller
 	logDB     *shale.DB
 	log       *LogStore // raft has it as logs
-	logs      trailedLog
+	logs      raftLog
 	trail     *trail
 	snapshots *snapshots
 	state     *state
@@ -191,7 +191,7 @@ func (n *Node) openStores() error {
 	if err := n.checkLog(); err != nil {
 		return err
 	}
-	if n.state, err = openState(n.dir, n.opts, snaps, n.fail); err != nil {
+	if n.state, err = openState(n.dir, n.opts, n.log, snaps, n.fail); err != nil {
 		return err
 	}
 	// What the operator says to Recover goes before what the member has lost.

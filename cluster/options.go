@@ -114,8 +114,8 @@ const (
 	defaultCommitTimeout = 10 * time.Millisecond
 
 	// defaultMaxAppendEntries is how many entries share an fsync and a message at most. Raft's 64
-	// is what so many writers fill.
-	defaultMaxAppendEntries = 128
+	// is what so many writers fill. One message is under way to each member.
+	defaultMaxAppendEntries = 256
 )
 
 // withDefaults returns a copy that has no zero values where a default stands for them.

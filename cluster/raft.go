@@ -22,24 +22,23 @@ const (
 
 // startRaft starts raft on the stores, and on a transport over the member's network.
 //
-// Raft gets wrapped stores: the log is guarded against panics (guard.go) and cut by the trail
-// (trail.go), and the transport checks whom it talks to (transport.go). NewRaft reads these stores
-// too, so it runs on a goroutine that a guarded store can end.
+// The log ends the member at an error, before raft panics (raftlog.go), and the transport checks whom it talks to
+// (transport.go). NewRaft reads the log too, so it runs on a goroutine that may end.
 func (n *Node) startRaft() error {
 	var fsm raft.FSM = n.state
 	if n.opts.wrapFSM != nil {
 		fsm = n.opts.wrapFSM(n.state)
 	}
-	log := guard(n.log, n.fail)
-	n.logs = trailedLog{log, n.trail}
+	n.logs = raftLog{n.log, n.trail, n.fail}
 	trans := transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: streamLayer{n.network}, MaxPool: transportConns, Timeout: transportTimeout, Logger: n.config.Logger,
+		Stream: streamLayer{n.network}, MaxPool: transportConns, MaxRPCsInFlight: 1, // no pipelines
+		Timeout: transportTimeout, Logger: n.config.Logger,
 	}), n}
 	// A member that installs a snapshot makes a state of its files before it answers. Raft waits for transportTimeout once
 	// for each TimeoutScale bytes of the notice.
 	trans.TimeoutScale = installScale
 	err := guarded(n.fail, func() error {
-		r, err := raft.NewRaft(n.config, fsm, n.logs, log, n.snapshots, trans)
+		r, err := raft.NewRaft(n.config, fsm, n.logs, n.logs, n.snapshots, trans)
 		if err == nil {
 			n.raftNow.Store(r)
 		}

@@ -42,6 +42,7 @@ type state struct {
 	fs    vfs.FS
 	dir   string // the member's
 	opts  shale.Options
+	log   *LogStore
 	snaps *snapshots
 	fail  func(error)
 	open  func(dir string, o *shale.Options) (*shale.DB, func() error, error) // see Options.OpenStore
@@ -105,9 +106,9 @@ func (s *stateStore) unpin() { s.pins.Add(-1) }
 // A state that does not open because of damage is no reason to give up, since the log and the
 // snapshots have everything that it had. Any other error, such as a lack of descriptors, ends the
 // start: it would pass.
-func openState(dir string, o *Options, snaps *snapshots, fail func(error)) (*state, error) {
+func openState(dir string, o *Options, log *LogStore, snaps *snapshots, fail func(error)) (*state, error) {
 	fsys := o.FS
-	s := &state{fs: fsys, dir: dir, opts: *o.Store, snaps: snaps, fail: fail, open: o.OpenStore, closing: make(chan struct{})}
+	s := &state{fs: fsys, dir: dir, opts: *o.Store, log: log, snaps: snaps, fail: fail, open: o.OpenStore, closing: make(chan struct{})}
 	s.opts.FS, s.opts.Durability = fsys, shale.SyncManual
 	if err := sweepTemps(fsys, dir, statePrefix); err != nil {
 		return nil, err

@@ -2,18 +2,11 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
-	"math"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
-
-	"github.com/shaledb/shale/internal/base"
 )
 
 // A trail decides which entries stay in the log behind a snapshot, for members that are behind. Raft asks to delete
@@ -43,7 +36,7 @@ type logHold struct {
 }
 
 const (
-	// Raft asks for a cut after each snapshot. What really goes is decided in DeleteRange.
+	// Raft asks for a cut after each snapshot. What really goes is decided in raftLog.DeleteRange.
 	raftTrailingLogs = 1 // the least that raft takes
 
 	// holdPatience is for how long the log stays for a member that makes no progress. It is longer than a member has
@@ -105,15 +98,11 @@ func (t *trail) answered(id raft.ServerID, req *raft.AppendEntriesRequest, resp 
 	}
 }
 
-// first returns the lowest index that stays when the log is cut. Bytes are those of an average entry.
+// first returns the lowest index that stays when a log that ends with last is cut.
 //
 // Sizes are estimates: the bytes of the whole store, shared out evenly among the entries of the
 // log. That is good enough for limits of hundreds of megabytes, and costs no read.
-func (t *trail) first() (uint64, error) {
-	last, err := t.log.LastIndex()
-	if err != nil {
-		return 0, err
-	}
+func (t *trail) first(last uint64) uint64 {
 	_, each := t.log.stored()
 	from := last + 1 - min(last+1, t.entries, uint64(float64(t.opts.LogSize/4)/max(each, 1)))
 	t.mu.Lock()
@@ -131,83 +120,8 @@ func (t *trail) first() (uint64, error) {
 			from = min(from, h.index+1)
 		}
 	}
-	return from, nil
+	return from
 }
-
-// A trailedLog is the log as raft sees it: guarded, cut off by a trail, and read by transport.load.
-type trailedLog struct {
-	raft.LogStore
-	trail *trail
-}
-
-// IsMonotonic implements raft.MonotonicLogStore.
-func (l trailedLog) IsMonotonic() bool { return true }
-
-// DeleteRange implements raft.LogStore.
-func (l trailedLog) DeleteRange(first, last uint64) error {
-	end, err := l.LastIndex()
-	if err != nil || last >= end { // all of the log, or the end of it
-		return errors.Join(err, l.LogStore.DeleteRange(first, last))
-	}
-	t := l.trail
-	t.cutting.Lock()
-	defer t.cutting.Unlock()
-	from, err := t.first()
-	if err != nil {
-		return err
-	}
-	if last = min(last, from-1); last < first || from == 0 {
-		return nil
-	}
-	bytes, _ := t.log.stored()
-	if err := l.LogStore.DeleteRange(first, last); err != nil || bytes < t.opts.LogSize/4 {
-		return err
-	}
-	base.Wake(t.reclaim)
-	return nil
-}
-
-// unread is the type of an entry that was not read, because transport.load does so. It is never stored.
-const unread = raft.LogType(math.MaxUint8)
-
-// GetLog implements raft.LogStore. Raft gathers entries for a message by their number alone, and of
-// large ones these would be gigabytes for each member that is behind. So it gets empty ones, and the transport reads as many
-// as fit into the message.
-func (l trailedLog) GetLog(index uint64, log *raft.Log) error {
-	if !gathering() {
-		return l.LogStore.GetLog(index, log)
-	}
-	first, err1 := l.FirstIndex()
-	last, err2 := l.LastIndex()
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	if index < first || index > last {
-		return raft.ErrLogNotFound
-	}
-	*log = raft.Log{Index: index, Type: unread}
-	return nil
-}
-
-// gathering reports whether the caller of its caller is the function of raft that gathers the entries of a message. Raft gives
-// what that returns to the transport alone.
-func gathering() bool {
-	var pc [1]uintptr
-	if runtime.Callers(3, pc[:]) == 0 {
-		return false
-	}
-	if known, ok := callers.Load(pc[0]); ok {
-		return known.(bool)
-	}
-	frame, _ := runtime.CallersFrames(pc[:]).Next()
-	is := strings.HasPrefix(frame.Function, raftType) && filepath.Ext(frame.Function) == ".setNewLogs"
-	callers.Store(pc[0], is)
-	return is
-}
-
-// The stack of a caller is looked up by name once for each place of a call, and by its address
-// after that.
-var callers sync.Map // what gathering has found out: uintptr → bool
 
 // lookAfterLog keeps the log small on the disk until the member stops: it asks for a snapshot when many bytes were applied
 // since the last one, or when that is damaged, and takes the room of deleted entries back.
@@ -238,22 +152,4 @@ func (n *Node) lookAfterLog() {
 			_ = n.await(n.ctx, func() error { return n.raft().Snapshot().Error() }) // else the next look asks again
 		}
 	}
-}
-
-// load reads the entries of a message, as many as fit into maxMessage bytes, and at least one. Raft takes from the
-// request itself how far it has sent, and goes on from there.
-func (l trailedLog) load(req *raft.AppendEntriesRequest) error {
-	size := 0
-	for i, e := range req.Entries {
-		if e.Type == unread {
-			if err := l.LogStore.GetLog(e.Index, e); err != nil {
-				return fmt.Errorf("cluster: read entry %d for a message: %w", e.Index, err)
-			}
-		}
-		if size += len(e.Data) + len(e.Extensions); size > maxMessage && i > 0 {
-			req.Entries = req.Entries[:i:i]
-			return nil
-		}
-	}
-	return nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // newTestTrail returns the log that raft sees, with entries 1 to 1000 of 10 KiB, and what its trail has logged.
-func newTestTrail(t *testing.T, change func(*Options, *raft.Config)) (trailedLog, *strings.Builder) {
+func newTestTrail(t *testing.T, change func(*Options, *raft.Config)) (raftLog, *strings.Builder) {
 	t.Helper()
 	o := LogStoreOptions()
 	o.FS = vfs.NewMem()
@@ -40,7 +40,7 @@ func newTestTrail(t *testing.T, change func(*Options, *raft.Config)) (trailedLog
 			t.Fatal(err)
 		}
 	}
-	return trailedLog{s, newTrail(s, opts, config)}, logged
+	return raftLog{s, newTrail(s, opts, config), nil}, logged
 }
 
 func largeEntries(first, last uint64) (logs []*raft.Log) {
@@ -56,7 +56,7 @@ func TestTrail_Keeps(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*Options, *raft.Config)
-		before func(trailedLog)
+		before func(raftLog)
 		first  uint64 // the first index afterwards
 		about  uint64 // by how much the first index may be higher
 		logged string
@@ -64,20 +64,20 @@ func TestTrail_Keeps(t *testing.T) {
 		{"raft's number of entries", func(o *Options, c *raft.Config) { c.TrailingLogs, o.LogSize = 300, 16<<20 }, nil, 701, 0, ""},
 		{"not beyond the snapshot", nil, nil, 901, 0, ""},
 		{"a quarter of LogSize", func(_ *Options, c *raft.Config) { c.TrailingLogs = 600 }, nil, 897, 8, ""},
-		{"a snapshot is sent", nil, func(l trailedLog) { _ = l.trail.hold("m", 600) }, 601, 0, ""},
-		{"the receiver follows", nil, func(l trailedLog) {
+		{"a snapshot is sent", nil, func(l raftLog) { _ = l.trail.hold("m", 600) }, 601, 0, ""},
+		{"the receiver follows", nil, func(l raftLog) {
 			_ = l.trail.hold("m", 600)
 			_ = l.trail.acked("m", 700)
 			_ = l.trail.acked("m", 650) // an answer that was late
 			_ = l.trail.acked("other", 100)
 		}, 701, 0, ""},
-		{"two members", nil, func(l trailedLog) {
+		{"two members", nil, func(l raftLog) {
 			_ = l.trail.hold("m", 600)
 			_ = l.trail.hold("n", 500)
 			_ = l.trail.acked("m", 1000)
 		}, 501, 0, ""},
-		{"too much for it", nil, func(l trailedLog) { _ = l.trail.hold("m", 300) }, 901, 0, "not kept for a member that is behind any more"},
-		{"it makes no progress", nil, func(l trailedLog) {
+		{"too much for it", nil, func(l raftLog) { _ = l.trail.hold("m", 300) }, 901, 0, "not kept for a member that is behind any more"},
+		{"it makes no progress", nil, func(l raftLog) {
 			_ = l.trail.hold("m", 600)
 			l.trail.holds["m"].seen = time.Now().Add(-holdPatience - time.Second)
 		}, 901, 0, ""},
@@ -187,65 +187,6 @@ func TestTrail_Room(t *testing.T) {
 		if err := checkLog(s, largeEntries(951, 1000)); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-// countedLog counts the bytes of entries that are read.
-type countedLog struct {
-	raft.LogStore
-	bytes int
-}
-
-func (c *countedLog) GetLog(index uint64, log *raft.Log) error {
-	err := c.LogStore.GetLog(index, log)
-	c.bytes += len(log.Data)
-	return err
-}
-
-// TestTrail_Message reads no more of the log for a message than fits into it, and one entry.
-func TestTrail_Message(t *testing.T) {
-	t.Parallel()
-	l, _ := newTestTrail(t, nil)
-	counted := &countedLog{LogStore: l.LogStore}
-	l.LogStore = counted
-	req := new(raft.AppendEntriesRequest)
-	for i := uint64(1); i <= 1000; i++ {
-		req.Entries = append(req.Entries, &raft.Log{Index: i, Type: unread})
-	}
-	if err := l.load(req); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(req.Entries); n != maxMessage/(10<<10) || counted.bytes > maxMessage+10<<10 {
-		t.Errorf("%d entries are sent, and %d bytes were read", n, counted.bytes)
-	}
-	for i, e := range req.Entries {
-		if e.Index != uint64(i+1) || e.Type != raft.LogCommand || len(e.Data) != 10<<10 {
-			t.Fatalf("entry %d is %+v", i+1, e)
-		}
-	}
-	if err := l.DeleteRange(1, 900); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.load(&raft.AppendEntriesRequest{Entries: []*raft.Log{{Index: 1, Type: unread}}}); !errors.Is(err, raft.ErrLogNotFound) {
-		t.Errorf("an entry that was deleted is sent: %v", err)
-	}
-}
-
-// TestTrail_KnowsRaft sends entries in a group. Package raft has the function that gathers them, and its others get whole entries.
-func TestTrail_KnowsRaft(t *testing.T) {
-	t.Parallel()
-	g := newGroup(t, 2, nil)
-	g.write("k", "v")
-	g.agree()
-	known := 0
-	callers.Range(func(_, is any) bool {
-		if is.(bool) {
-			known++
-		}
-		return true
-	})
-	if known == 0 {
-		t.Error("raft's function setNewLogs was not met: a leader reads all entries of a message at once")
 	}
 }
 
