@@ -15,12 +15,11 @@ import (
 	"github.com/shaledb/shale/vfs/faultfs"
 )
 
-// A partsStore is a store that compacts only by Compact, and counts the workers that it uses.
+// A partsStore is a store that compacts only by Compact.
 type partsStore struct {
 	*DB
 	mem       *vfs.Mem
 	faults    *faultfs.FS
-	mostParts atomic.Int64
 	snapshots []*Snapshot
 }
 
@@ -65,17 +64,6 @@ func (s *partsStore) compact(parts int) error {
 	return s.Compact(context.Background(), Range{})
 }
 
-// watch notes how many workers were busy when tables were created. More than one: parts.
-func (s *partsStore) watch(op vfs.Op, _ string, _ int64) error {
-	if op == vfs.OpCreate {
-		busy := int64(s.scheduler.Busy())
-		for most := s.mostParts.Load(); busy > most && !s.mostParts.CompareAndSwap(most, busy); most = s.mostParts.Load() {
-			continue
-		}
-	}
-	return nil
-}
-
 // state returns all that readers see: the entries of the store and of its snapshots, forward, and
 // which lookups find something.
 func (s *partsStore) state(t *testing.T) string {
@@ -97,63 +85,6 @@ func (s *partsStore) state(t *testing.T) string {
 	return b.String()
 }
 
-// A compaction in four parts gives the same store as one in a single part, for the newest state
-// and for all snapshots, and counts the same.
-func TestCompact_InParts(t *testing.T) {
-	seed, rounds := testenv.Seed(t), uint64(12)
-	if testenv.Race {
-		rounds = 3 // they have the same goroutines
-	}
-	cut := uint64(0) // how many of the compactions were cut into parts
-	for round := range rounds {
-		var states [2]string
-		var entries [2]uint64
-		for i, parts := range []int{1, 4} {
-			s := partsStoreOf(t, seed+round)
-			before := s.state(t)
-			s.faults.Inject(s.watch)
-			if err := s.compact(parts); err != nil {
-				t.Fatalf("%d parts: %v", parts, err)
-			}
-			states[i] = s.state(t)
-			if states[i] != before {
-				t.Errorf("seed %d: %d parts change what readers see", seed+round, parts)
-			}
-			for _, l := range s.Metrics().Levels {
-				entries[i] += l.Entries
-			}
-			if err := s.Verify(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if n := s.scheduler.Busy(); n != 0 || !s.scheduler.Unused() {
-				t.Errorf("%d workers are busy after Compact", n)
-			}
-			if on, in := tablesOnDisk(t, s.DB, s.mem), len(s.Inspect().Tables()); on != in && len(s.snapshots) == 0 {
-				t.Errorf("%d tables on disk, %d in the tree", on, in)
-			}
-			switch most := s.mostParts.Load(); {
-			case parts == 1 && most > 1:
-				t.Errorf("%d workers are busy, want one part", most)
-			case parts == 4 && most > 1:
-				cut++
-			}
-			for _, snap := range s.snapshots {
-				_ = snap.Close()
-			}
-			closeTest(t, s.DB)
-		}
-		if states[0] != states[1] {
-			t.Errorf("seed %d: one part and four give different stores", seed+round)
-		}
-		if entries[0] != entries[1] {
-			t.Errorf("seed %d: one part leaves %d entries, four leave %d", seed+round, entries[0], entries[1])
-		}
-	}
-	if cut < rounds*2/3 {
-		t.Errorf("only %d of %d compactions were cut into parts", cut, rounds)
-	}
-}
-
 // Whatever operation of a compaction in parts fails, the store is as before: all parts have ended,
 // their tables are removed, and their workers are free. The next Compact succeeds.
 func TestCompact_PartFails(t *testing.T) {
@@ -172,7 +103,6 @@ func TestCompact_PartFails(t *testing.T) {
 			var failed atomic.Bool
 			fail := faultfs.FailAt(3*k+1, kind.err, kind.op)
 			s.faults.Inject(func(op vfs.Op, name string, n int64) error {
-				_ = s.watch(op, name, n)
 				if !strings.HasSuffix(name, ".sst") && op != vfs.OpSyncDir || s.scheduler.Busy() == 0 {
 					return nil // not of a part
 				}
@@ -223,12 +153,12 @@ func TestCompact_PartGivesWorkerBack(t *testing.T) {
 	// of level 0 that Compact carries out.
 	held, resume := make(chan struct{}), make(chan struct{})
 	var holds atomic.Bool
-	s.faults.Inject(func(op vfs.Op, name string, n int64) error {
+	s.faults.Inject(func(op vfs.Op, name string, _ int64) error {
 		if op == vfs.OpSync && strings.HasSuffix(name, ".sst") && s.scheduler.Busy() > 1 && holds.CompareAndSwap(false, true) {
 			close(held)
 			<-resume
 		}
-		return s.watch(op, name, n)
+		return nil
 	})
 	done := make(chan error)
 	go func() { done <- s.compact(4) }()

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -40,113 +39,16 @@ func layered(t *testing.T) *DB {
 // layerKeys are the keys that a reader of layered finds. Each has itself as its value.
 var layerKeys = []string{"a", "b", "c", "e", "g", "h"}
 
-// A move is one movement of an Iterator, and the same movement on a position in a list of sorted
-// keys, where -1 is before the first and len(keys) after the last.
+// A move is one movement of an Iterator.
 type move struct {
-	name  string
-	on    func(it *Iterator) bool
-	model func(keys []string, at int) int
+	name string
+	on   func(it *Iterator) bool
 }
 
 var moves = []move{
-	{"First", (*Iterator).First, func([]string, int) int { return 0 }},
-	{"Last", (*Iterator).Last, func(keys []string, _ int) int { return len(keys) - 1 }},
-	{"Next", (*Iterator).Next, func(keys []string, at int) int { return min(at+1, len(keys)) }},
-	{"Prev", (*Iterator).Prev, func(_ []string, at int) int { return max(at-1, -1) }},
-	seekGE("b"), seekGE("d"), seekLT("d"), seekLT("zz"),
-}
-
-func seekGE(key string) move {
-	return move{"SeekGE " + key, func(it *Iterator) bool { return it.SeekGE([]byte(key)) }, func(keys []string, _ int) int {
-		i, _ := slices.BinarySearch(keys, key)
-		return i
-	}}
-}
-
-func seekLT(key string) move {
-	return move{"SeekLT " + key, func(it *Iterator) bool { return it.SeekLT([]byte(key)) }, func(keys []string, _ int) int {
-		i, _ := slices.BinarySearch(keys, key)
-		return i - 1
-	}}
-}
-
-// After every sequence of up to four moves, in every range, an iterator is where the same moves
-// lead in a list of sorted keys.
-func TestIterator_AllMoves(t *testing.T) {
-	testenv.SkipRace(t)
-	db := layered(t)
-	nothing := []byte{}
-	for _, r := range []Range{
-		{}, {Lower: []byte("b"), Upper: []byte("g")}, {Lower: []byte("bb")}, {Upper: []byte("d")}, {Lower: nothing},
-		{Lower: []byte("d"), Upper: []byte("e")}, {Lower: []byte("z")}, {Upper: nothing}, {Lower: []byte("g"), Upper: []byte("b")},
-	} {
-		var keys []string
-		for _, k := range layerKeys {
-			if k >= string(r.Lower) && (r.Upper == nil || k < string(r.Upper)) {
-				keys = append(keys, k)
-			}
-		}
-		const depth = 4
-		total := 1
-		for range depth {
-			total *= len(moves)
-		}
-		for code := range total {
-			var path []string
-			it := db.NewIterator(r)
-			at := -1
-			for range depth {
-				m := moves[code%len(moves)]
-				code /= len(moves)
-				path = append(path, m.name)
-				ok := m.on(it)
-				at = m.model(keys, at)
-				want := at >= 0 && at < len(keys)
-				if ok != want || it.Valid() != want || it.Err() != nil {
-					t.Fatalf("[%s, %s) %v: %v, Valid %v, Err %v; want %v", r.Lower, r.Upper, path, ok, it.Valid(), it.Err(), want)
-				}
-				if want && (string(it.Key()) != keys[at] || string(it.Value()) != keys[at]) {
-					t.Fatalf("[%s, %s) %v: at %s = %s; want %s = %s", r.Lower, r.Upper, path, it.Key(), it.Value(), keys[at], keys[at])
-				}
-			}
-			if err := it.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
-// An empty store has no entry to move to. Empty keys and values are empty and not nil, but for the
-// values of a range with KeysOnly.
-func TestIterator_KeysOnlyAndEmpty(t *testing.T) {
-	db := openTest(t, small())
-	it := db.NewIterator(Range{})
-	for _, m := range moves {
-		if m.on(it) || it.Err() != nil {
-			t.Errorf("%s in an empty store: %v", m.name, it.Err())
-		}
-	}
-	if err := it.Close(); err != nil {
-		t.Error(err)
-	}
-	mustPut(t, db, "", "")
-	mustPut(t, db, "k", "v")
-	for _, keysOnly := range []bool{false, true} {
-		it := db.NewIterator(Range{KeysOnly: keysOnly})
-		for _, ok := range []bool{it.First(), it.Next() && it.Prev(), it.SeekLT([]byte("k"))} {
-			if !ok || it.Key() == nil || len(it.Key()) != 0 || (it.Value() == nil) != keysOnly || len(it.Value()) != 0 {
-				t.Errorf("keys only %v: %v at %q = %#v", keysOnly, ok, it.Key(), it.Value())
-			}
-		}
-		if err := it.Close(); err != nil {
-			t.Error(err)
-		}
-		for e, err := range db.Scan(Range{KeysOnly: keysOnly, Lower: []byte("k")}) {
-			if err != nil || string(e.Key) != "k" || (e.Value == nil) != keysOnly {
-				t.Errorf("keys only %v: Scan gives %q = %#v, %v", keysOnly, e.Key, e.Value, err)
-			}
-		}
-	}
+	{"First", (*Iterator).First}, {"Last", (*Iterator).Last}, {"Next", (*Iterator).Next}, {"Prev", (*Iterator).Prev},
+	{"SeekGE", func(it *Iterator) bool { return it.SeekGE([]byte("d")) }},
+	{"SeekLT", func(it *Iterator) bool { return it.SeekLT([]byte("d")) }},
 }
 
 // An iterator that meets a damaged block stops there and returns the damage from Err, so that it is

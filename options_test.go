@@ -2,7 +2,6 @@ package shale
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -118,26 +117,6 @@ func TestOptions_AreCopied(t *testing.T) {
 	mustPut(t, db, "a", "1")
 	mustFlush(t, db)
 	wantGet(t, db, "a", "1", true)
-}
-
-// Open waits until another handle is closed, for LockTimeout at most.
-func TestOptions_LockTimeout(t *testing.T) {
-	fsys := vfs.NewMem()
-	first := openTest(t, &Options{FS: fsys})
-	if _, err := Open("db", &Options{FS: fsys, LockTimeout: time.Millisecond}); !errors.Is(err, ErrLocked) {
-		t.Errorf("Open beside another handle: %v, want ErrLocked", err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		db, err := Open("db", &Options{FS: fsys, LockTimeout: time.Minute})
-		if err != nil {
-			t.Errorf("Open: %v", err)
-			return
-		}
-		closeTest(t, db)
-	})
-	closeTest(t, first)
-	wg.Wait()
 }
 
 // Tables have the sizes of blocks and files, and the compression, that the options say.

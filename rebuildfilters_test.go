@@ -2,7 +2,6 @@ package shale
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -270,38 +269,6 @@ func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 		if info.FilterFile != beside[info.Number] || info.FilterKind != "blocked" {
 			t.Errorf("table %+v; before it was opened again %q", info, beside[info.Number])
 		}
-	}
-}
-
-// RebuildFilters fails in a store that is read-only, has no filters or is closed, and if its context is
-// cancelled.
-func TestRebuildFilters_Refuses(t *testing.T) {
-	opts := bare(t, 500)
-	opts.ReadOnly = true
-	db := openTest(t, opts)
-	if _, err := db.Inspect().RebuildFilters(context.Background()); !errors.Is(err, ErrReadOnly) {
-		t.Errorf("read-only: %v", err)
-	}
-	opts.ReadOnly, opts.FilterBits = false, -1
-	db = openTest(t, opts)
-	if _, err := db.Inspect().RebuildFilters(context.Background()); err == nil || !strings.Contains(err.Error(), "FilterBits") {
-		t.Errorf("without filters: %v", err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	opts.FilterBits = 0
-	db = openTest(t, opts)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := db.Inspect().RebuildFilters(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Inspect().RebuildFilters(context.Background()); !errors.Is(err, ErrClosed) {
-		t.Errorf("closed: %v", err)
 	}
 }
 

@@ -3,7 +3,6 @@ package shale
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 
@@ -11,106 +10,6 @@ import (
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
-
-// Snapshots are taken and closed in random order while flushes and compactions run. Each shows its
-// state until it is closed.
-func TestSnapshot_Many(t *testing.T) {
-	opts := small()
-	opts.MemtableSize, opts.TableSize, opts.testing.baseSize = 4<<10, 4<<10, 8<<10
-	db := openTest(t, opts)
-	r := rand.New(rand.NewPCG(3, 4))
-	state := make(map[string]string)
-	type held struct {
-		s     *Snapshot
-		state map[string]string
-	}
-	var open []held
-	check := func(h held) {
-		t.Helper()
-		n := 0
-		for e, err := range h.s.Scan(Range{}) {
-			if want, ok := h.state[string(e.Key)]; err != nil || !ok || want != string(e.Value) {
-				t.Fatalf("snapshot %d: %q = %q, %v; want %q", h.s.Seq(), e.Key, e.Value, err, want)
-			}
-			n++
-		}
-		if n != len(h.state) {
-			t.Fatalf("snapshot %d has %d entries, want %d", h.s.Seq(), n, len(h.state))
-		}
-		key := fmt.Sprintf("key%03d", r.IntN(150))
-		want, ok := h.state[key]
-		wantGet(t, h.s, key, want, ok)
-	}
-	for step := range 6000 {
-		key := fmt.Sprintf("key%03d", r.IntN(150))
-		if r.IntN(3) == 0 {
-			mustDelete(t, db, key)
-			delete(state, key)
-		} else {
-			state[key] = fmt.Sprint("value ", step)
-			mustPut(t, db, key, state[key])
-		}
-		if step%97 == 0 {
-			copied := make(map[string]string, len(state))
-			for k, v := range state {
-				copied[k] = v
-			}
-			open = append(open, held{mustSnapshot(t, db), copied})
-		}
-		if step%131 == 0 && len(open) > 10 || step == 5999 {
-			i := r.IntN(len(open))
-			check(open[i])
-			if err := open[i].s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			open = append(open[:i], open[i+1:]...)
-		}
-	}
-	if n := db.Metrics().OpenSnapshots; n != int64(len(open)) {
-		t.Errorf("%d snapshots are open, %d by the metrics", len(open), n)
-	}
-	if err := db.Compact(t.Context(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, h := range open {
-		check(h)
-		if err := h.s.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	waitIdle(t, db)
-	if err := db.Compact(t.Context(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	var entries uint64
-	for _, info := range db.Inspect().Tables() {
-		entries += info.Entries
-	}
-	if entries != uint64(len(state)) {
-		t.Errorf("%d entries are stored for %d keys and no snapshot", entries, len(state))
-	}
-}
-
-// A table holds a key only in a version that is newer than a snapshot. A lookup through the
-// snapshot does not find it, and the store must not remember the key as absent from that table.
-func TestSnapshot_LaterKeyIsNotRememberedAbsent(t *testing.T) {
-	db := openTest(t, small())
-	mustPut(t, db, "a", "1")
-	mustPut(t, db, "c", "1")
-	s := mustSnapshot(t, db)
-	mustPut(t, db, "b", "later")
-	mustFlush(t, db)
-	for range 2 {
-		wantGet(t, s, "b", "", false)
-		wantGet(t, db, "b", "later", true)
-	}
-	if n := db.Metrics().FalsePositivesRemembered; n != 0 {
-		t.Errorf("%d lookups were answered from memory", n)
-	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-}
 
 // A snapshot is closed in the middle of one of its lookups, and a compaction may drop what the
 // lookup is about to find. The lookup returns ErrClosed, and not that the key is absent.

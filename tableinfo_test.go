@@ -1,10 +1,12 @@
 package shale
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
 
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -62,4 +64,24 @@ func TestTableInfo_Rank(t *testing.T) {
 	check("when it is gone", table, 0.02)
 	closeTest(t, db)
 	check("on a closed store", table, 0.02)
+}
+
+// Tables allocates about once for each table, for its bounds.
+func TestTables_Allocations(t *testing.T) {
+	testenv.SkipRace(t)
+	opts := small()
+	opts.CompactionWorkers, opts.BlockSize = -1, 16<<10
+	db := openTest(t, opts)
+	value := make([]byte, opts.TableSize)
+	const n = 300 // tables of one value each
+	err := db.Ingest(context.Background(), func(yield func(k, v []byte) bool) {
+		for i := 0; i < n && yield(fmt.Appendf(nil, "key%06d", i), value); i++ {
+		}
+	})
+	if got := len(db.Inspect().Tables()); err != nil || got != n {
+		t.Fatalf("%d tables, %v, want %d", got, err, n)
+	}
+	if got := allocationsOf(func() { db.Inspect().Tables() }); got > 1.1*n {
+		t.Errorf("%v allocations for %d tables, want one for each and a few more", got, n)
+	}
 }
