@@ -192,65 +192,6 @@ func (f *followed) check(r Reader, seq uint64) {
 	}
 }
 
-// A handle that advances shows what the writer has done, whatever becomes of the writer's logs, tables
-// and manifests, and its snapshots and iterators stay as they are. With a mapped log and without.
-func TestAdvance_ShowsWhatTheWriterHasDone(t *testing.T) {
-	testenv.SkipRace(t)
-	for _, noMap := range []bool{false, true} {
-		for seed := range uint64(4) {
-			t.Run(fmt.Sprintf("noMap=%v/%d", noMap, seed), func(t *testing.T) {
-				mem := vfs.NewMem()
-				opts := tinyStore(mem)
-				opts.testing.noMap = noMap
-				f := newFollowed(t, seed, opts)
-				ro := f.follow()
-				var snaps []*Snapshot
-				rounds := 150
-				if testenv.Race {
-					rounds = 20
-				}
-				for range rounds {
-					for range 1 + f.r.IntN(40) {
-						f.write()
-					}
-					if f.r.IntN(3) == 0 {
-						f.upkeep()
-					}
-					f.advance(ro)
-					if f.r.IntN(4) == 0 {
-						snaps = append(snaps, mustSnapshot(t, ro))
-					}
-					for _, s := range snaps {
-						f.check(s, s.Seq())
-					}
-					if len(snaps) > 5 {
-						if err := snaps[0].Close(); err != nil {
-							t.Fatal(err)
-						}
-						snaps = snaps[1:]
-					}
-				}
-				if n := len(ro.mems.View().Imms); n > 8 {
-					t.Errorf("%d memtables are left of logs that were flushed", n)
-				}
-				for _, s := range snaps {
-					if err := s.Close(); err != nil {
-						t.Fatal(err)
-					}
-				}
-				tables := 0
-				for range ro.mems.View().Tables() {
-					tables++
-				}
-				closeTest(t, f.db)
-				if open := mem.OpenFiles(); open > 2*tables { // of tables, and sidecars of some
-					t.Errorf("the handle has %d files open and shows %d tables", open, tables)
-				}
-			})
-		}
-	}
-}
-
 // Before each operation of the writer that changes a file, the handle advances to what was
 // acknowledged: no half written file, no rename and no removal is in its way.
 func TestAdvance_AtEachOperationOfTheWriter(t *testing.T) {
@@ -283,6 +224,11 @@ func TestAdvance_AtEachOperationOfTheWriter(t *testing.T) {
 	mem.OnOp(nil)
 	if n < 15*rounds {
 		t.Errorf("only %d operations", n)
+	}
+	tables := len(ro.Inspect().Tables())
+	closeTest(t, f.db)
+	if open := mem.OpenFiles(); open > 2*tables { // of tables, and sidecars of some
+		t.Errorf("the handle has %d files open and shows %d tables", open, tables)
 	}
 }
 
