@@ -190,32 +190,6 @@ func TestExportFilters_ReadError(t *testing.T) {
 	exportTest(t, db)
 }
 
-// An export ends with an error when its context is cancelled or its writer fails, and releases its
-// version.
-func TestExportFilters_Canceled(t *testing.T) {
-	testenv.CheckLeaks(t)
-	db := exportStore(t, vfs.NewMem())
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	written := 0
-	count := writerFunc(func(p []byte) (int, error) { written += len(p); return len(p), nil })
-	if _, err := db.Inspect().ExportFilters(ctx, count); !errors.Is(err, context.Canceled) || written != 0 {
-		t.Errorf("canceled before: %v, %d bytes", err, written)
-	}
-	ctx, cancel = context.WithCancel(context.Background())
-	defer cancel()
-	between := writerFunc(func(p []byte) (int, error) { cancel(); return len(p), nil })
-	if _, err := db.Inspect().ExportFilters(ctx, between); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled meanwhile: %v", err)
-	}
-	errPipe := errors.New("nobody listens")
-	if _, err := db.Inspect().ExportFilters(context.Background(), writerFunc(func([]byte) (int, error) { return 0, errPipe })); !errors.Is(err, errPipe) {
-		t.Errorf("a writer that fails: %v", err)
-	}
-	// Only the store itself holds the view, once background work has released it.
-	testenv.WaitFor(t, "references on the version to go", func() bool { return !db.mems.View().Pinned() })
-}
-
 // An export during Close and after it returns ErrClosed, and leaves no file open.
 func TestExportFilters_Closed(t *testing.T) {
 	testenv.CheckLeaks(t)
@@ -275,19 +249,21 @@ func TestExportFilters_HoldsFiles(t *testing.T) {
 	})
 }
 
-// A Writer that breaks the contract of io.Writer does not make a bundle that is cut short pass for one.
+// A Writer that fails, or breaks the contract of io.Writer, does not make a bundle that is cut short pass for one.
 func TestExportFilters_WriterContract(t *testing.T) {
 	db := openTest(t, small())
 	defer closeTest(t, db)
 	fill(t, db, 500, 0)
+	errPipe := errors.New("nobody listens")
 	for name, c := range map[string]struct {
-		n    func(p []byte) int
-		want error
+		write writerFunc
+		want  error
 	}{
-		"nothing":   {func([]byte) int { return 0 }, io.ErrShortWrite},
-		"too few":   {func(p []byte) int { return len(p) - 1 }, io.ErrShortWrite},
-		"too many":  {func(p []byte) int { return len(p) + 1 }, nil},
-		"less than": {func([]byte) int { return -1 }, nil},
+		"fails":     {func([]byte) (int, error) { return 0, errPipe }, errPipe},
+		"nothing":   {func([]byte) (int, error) { return 0, nil }, io.ErrShortWrite},
+		"too few":   {func(p []byte) (int, error) { return len(p) - 1, nil }, io.ErrShortWrite},
+		"too many":  {func(p []byte) (int, error) { return len(p) + 1, nil }, nil},
+		"less than": {func([]byte) (int, error) { return -1, nil }, nil},
 	} {
 		for first := range 3 { // writes that are right before
 			writes := 0
@@ -295,7 +271,7 @@ func TestExportFilters_WriterContract(t *testing.T) {
 				if writes++; writes <= first || len(p) == 0 {
 					return len(p), nil
 				}
-				return c.n(p), nil
+				return c.write(p)
 			}))
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s, from write %d: %v", name, first+1, err)

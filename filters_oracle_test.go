@@ -43,6 +43,10 @@ type filterOracle struct {
 	twoUnits       int // filters asked that had their second unit
 	oneUnit        int
 	without        int // tables asked that had no filter
+
+	// Of bundles: runs that were made from memtables, tables without a filter, and absent keys for which
+	// bundle and store had to give the same answer.
+	memtables, noFilter, equal int
 }
 
 // oracleValue is what round r writes for a key.
@@ -165,6 +169,44 @@ func (o *filterOracle) ask(when string) {
 	}
 	o.no += len(o.absent)
 	o.askFilters(when)
+	o.compare(when)
+}
+
+// compare exports the filters, and compares the answers of the bundle with those of the store.
+func (o *filterOracle) compare(when string) {
+	o.t.Helper()
+	b, info := exportTest(o.t, o.db)
+	o.memtables += info.Memtables
+	o.noFilter += info.NoFilter
+	for _, key := range o.present {
+		if !b.MayContain(key) {
+			o.t.Fatalf("%s, %s: the bundle denies %.60q, which is there", o.name, when, key)
+		}
+	}
+	same := info.Memtables == 0 && o.allResident() && when != "rebuilt" && when != "without filters" // a bundle has those of files
+	for _, key := range o.absent {
+		got, want := b.MayContain(key), o.db.MayContain(key)
+		if same && got != want || info.Memtables == 0 && got && !want {
+			o.t.Fatalf("%s, %s: the bundle answers %v for the absent key %.60q, the store %v", o.name, when, got, key, want)
+		}
+	}
+	if same {
+		o.equal += len(o.absent)
+	}
+}
+
+// allResident reports whether the filters of all tables are in memory as a whole.
+func (o *filterOracle) allResident() bool {
+	v := o.db.mems.Acquire()
+	defer o.db.tree.Release(v.Version)
+	for _, r := range v.Runs {
+		for _, t := range r.Tables {
+			if f := t.Filter(); t.Reader.FilterBytes() > 0 && (f == nil || int64(f.SizeBytes()) != t.Reader.FilterBytes()) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // askFilters asks each filter, that of the memtable too, for each key of its
@@ -224,6 +266,9 @@ func (o *filterOracle) open(dir string, opts *Options) {
 // life makes one store and asks it at each stage of its life.
 func (o *filterOracle) life(n int) {
 	opts := o.options(vfs.NewMem())
+	if o.stores%5 == 1 {
+		opts.FilterBits = -1
+	}
 	o.name = o.choose(n) + " with " + fmt.Sprintf("%+v", *opts)
 	o.stores++
 	o.open("db", opts)
@@ -250,12 +295,16 @@ func (o *filterOracle) life(n int) {
 	closeTest(o.t, o.db)
 	o.reading(opts)
 	for _, c := range []struct {
-		dir, when  string
-		FilterBits float64
-	}{{"db", "opened again", opts.FilterBits}, {"copy", "a checkpoint", opts.FilterBits}, {"db", "without filters", -1}} {
+		dir, when string
+		bits      float64
+	}{{"db", "read-only", opts.FilterBits}, {"db", "opened again", opts.FilterBits}, {"copy", "a checkpoint", opts.FilterBits},
+		{"db", "rebuilt", 10}, {"db", "without filters", -1}} {
 		opts := *opts
-		opts.FilterBits = c.FilterBits
+		opts.FilterBits, opts.ReadOnly = c.bits, c.when == "read-only"
 		o.open(c.dir, &opts)
+		if c.when == "rebuilt" {
+			mustRebuild(o.t, o.db)
+		}
 		o.ask(c.when)
 		closeTest(o.t, o.db)
 	}
@@ -280,9 +329,9 @@ func TestFilterOracle_Stores(t *testing.T) {
 		n, limit, enough = 20_000, long, 10_000_000
 	}
 	begin := time.Now()
-	for time.Since(begin) < limit || o.yes+o.alone < enough || o.oneUnit == 0 || o.twoUnits == 0 || o.without == 0 {
+	for time.Since(begin) < limit || o.yes+o.alone < enough || min(o.oneUnit, o.twoUnits, o.without, o.memtables, o.noFilter, o.equal) == 0 {
 		o.life(n)
 	}
-	t.Logf("%d questions for present keys, %d more to filters alone (%d of one unit, %d of two, %d tables without), %d for absent keys; %d stores in %v",
-		o.yes, o.alone, o.oneUnit, o.twoUnits, o.without, o.no, o.stores, time.Since(begin).Round(time.Millisecond))
+	t.Logf("%d questions for present keys, %d more to filters alone (%d of one unit, %d of two, %d tables without), %d for absent keys, %d of them compared with bundles; %d stores in %v",
+		o.yes, o.alone, o.oneUnit, o.twoUnits, o.without, o.no, o.equal, o.stores, time.Since(begin).Round(time.Millisecond))
 }

@@ -1,14 +1,12 @@
 package shale
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"testing"
 
-	"github.com/shaledb/shale/bundle"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -126,33 +124,6 @@ func TestSidecars_Checkpoint(t *testing.T) {
 		if err := found.Close(); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// An exported bundle has the rebuilt filters.
-func TestSidecars_Export(t *testing.T) {
-	db := openTest(t, bare(t, 4000))
-	mustRebuild(t, db)
-	var file bytes.Buffer
-	info, err := db.Inspect().ExportFilters(context.Background(), &file)
-	if err != nil || info.NoFilter != 0 || info.Tables != len(db.Inspect().Tables()) {
-		t.Fatalf("ExportFilters = %+v, %v", info, err)
-	}
-	b, err := bundle.Open(file.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
-	maybe := 0
-	for i := range 4000 {
-		if !b.MayContain(fmt.Appendf(nil, "key%06d", i)) {
-			t.Fatalf("key%06d is denied", i)
-		}
-		if b.MayContain(fmt.Appendf(nil, "key%06d-", i)) {
-			maybe++
-		}
-	}
-	if rate := float64(maybe) / 4000; rate > 3*db.Metrics().PredictedFPR()+0.01 {
-		t.Errorf("%.3f of absent keys may be there, %.3f are promised", rate, db.Metrics().PredictedFPR())
 	}
 }
 
