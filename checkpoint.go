@@ -44,7 +44,7 @@ func (db *DB) Checkpoint(dir string) error {
 	if err := db.beginUsable(context.Background()); err != nil {
 		return err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	if err := db.checkpoint(dir); err != nil {
 		return callError("checkpoint", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
+	"github.com/shaledb/shale/internal/lifetime"
 	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
@@ -44,7 +45,7 @@ import (
 func (db *DB) compactLoop() {
 	for {
 		select {
-		case <-db.ctx.Done():
+		case <-db.life.Context.Done():
 			return
 		case <-db.scheduler.Woken():
 		case <-db.nextLook():
@@ -55,7 +56,7 @@ func (db *DB) compactLoop() {
 		// Go is safe although Close may be waiting for the group, which counts this
 		// goroutine.
 		for plan := db.scheduler.Pick(); plan != nil; plan = db.scheduler.Pick() {
-			db.background.Go(func() { db.compactInBackground(plan) })
+			db.life.Background.Go(func() { db.compactInBackground(plan) })
 		}
 	}
 }
@@ -84,17 +85,17 @@ func (db *DB) nextLook() <-chan time.Time {
 func (db *DB) compactInBackground(plan *compaction.Plan) {
 	s := db.scheduler
 	attempt := s.Begin()
-	err := base.Survive(func() error { return db.runPlanInRoom(db.ctx, plan) })
+	err := base.Survive(func() error { return db.runPlanInRoom(db.life.Context, plan) })
 	if left := (*base.PanicError)(nil); errors.As(err, &left) {
 		db.backgroundError("compaction", err)
 	}
 	if db.setAside(plan, err) {
 		s.Compacted(attempt, nil) // this plan will not be tried again
 		s.Done(plan)
-	} else if err != nil && db.ctx.Err() == nil {
+	} else if err != nil && db.life.Context.Err() == nil {
 		s.FreeWorker(plan)
 		db.counters.retries.Add(1)
-		db.sleepUnless(attempt.Retry, retryDelay(s.Compacted(attempt, err)))
+		db.life.SleepUnless(attempt.Retry, lifetime.RetryDelay(s.Compacted(attempt, err)))
 		s.FreeInputs(plan)
 	} else {
 		s.Compacted(attempt, nil)
@@ -320,10 +321,10 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 	if err := db.Flush(ctx); err != nil {
 		return err
 	}
-	if err := db.begin(); err != nil {
+	if err := db.life.Begin(); err != nil {
 		return err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	r = r.clone()
 	if r.empty() {
 		return nil
@@ -331,7 +332,7 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Close waits for this call, so Close must also end it.
-	defer context.AfterFunc(db.ctx, cancel)()
+	defer context.AfterFunc(db.life.Context, cancel)()
 	job := compaction.NewManual(r.Lower, r.Upper, db.commits.Visible())
 	for {
 		plan, err := db.pickStep(ctx, job)
@@ -343,7 +344,7 @@ func (db *DB) Compact(ctx context.Context, r Range) error {
 			return nil
 		}
 		if err := db.carryOut(ctx, plan); err != nil {
-			if db.ctx.Err() != nil {
+			if db.life.Context.Err() != nil {
 				return ErrClosed
 			}
 			return fmt.Errorf("shale: compact: %w", err)
@@ -372,8 +373,8 @@ func (db *DB) pickStep(ctx context.Context, job *compaction.Manual) (plan *compa
 	defer s.Nudge() // while the request stood, compactions of level 0 may have let it go first
 	defer s.Withdraw(job)
 	var retried func() bool
-	db.changes.await(ctx, func() bool {
-		if db.closing() {
+	db.changes.Await(ctx, func() bool {
+		if db.life.Closing() {
 			err = ErrClosed
 			return true
 		}

@@ -42,9 +42,11 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/changes"
 	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/internal/health"
+	"github.com/shaledb/shale/internal/lifetime"
 	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/residency"
@@ -63,8 +65,8 @@ import (
 // commit.Snapshots.mu, and then those of other packages. Package lockorder checks that in tests.
 type DB struct {
 	// The owners. The pointers are constant after connect.
-	*lifetime
-	changes   *changes
+	life      *lifetime.Lifetime
+	changes   *changes.Changes
 	scheduler *scheduler.Scheduler
 	health    *health.Health
 	deleter   *tree.Deleter
@@ -99,12 +101,12 @@ type DB struct {
 func (db *DB) Close() error {
 	// First all that may write has to end: the broadcast makes those that wait notice that the
 	// store is closing. closeLog comes after them, because a last flush or call may need the log.
-	if !db.end() {
+	if !db.life.End() {
 		return ErrClosed
 	}
-	db.changes.broadcast()
-	db.calls.Wait()
-	db.background.Wait()
+	db.changes.Broadcast()
+	db.life.Calls.Wait()
+	db.life.Background.Wait()
 	db.deleter.Stop()
 	// A panic of the file system is an error of Close, which does the rest all the same.
 	err := base.Survive(db.closeLog)
@@ -180,7 +182,7 @@ func (db *DB) sealForClose() error {
 // connect makes the owners. Their functions may need owners that are made later: they are not
 // called before Open is at work, when all of them are there.
 func (db *DB) connect() {
-	db.deleter = tree.NewDeleter(db.dropFileAnyhow, db.changes.broadcast)
+	db.deleter = tree.NewDeleter(db.dropFileAnyhow, db.changes.Broadcast)
 	db.tree = tree.New(db.treeEnv())
 	db.logs = logset.New(db.logEnv())
 	db.health = health.New(db.healthEnv())
@@ -231,7 +233,7 @@ func (db *DB) logEnv() logset.Env {
 		Held:        db.guard.Check,
 		NoRoom:      db.giveUpFor,
 		Failed:      db.backgroundError,
-		TakesWrites: func() bool { return !db.closing() && db.health.Current() == nil },
+		TakesWrites: func() bool { return !db.life.Closing() && db.health.Current() == nil },
 	}
 }
 
@@ -254,11 +256,11 @@ func (db *DB) healthEnv() health.Env {
 		},
 		Refused: func(err error) {
 			db.events.emit(Event{Kind: EventReadOnly, Err: err})
-			db.changes.broadcast()
+			db.changes.Broadcast()
 		},
 		Resumed: func(refused time.Duration) {
 			db.events.emit(Event{Kind: EventResumed, Duration: refused})
-			db.changes.broadcast()
+			db.changes.Broadcast()
 		},
 	}
 }
@@ -266,7 +268,7 @@ func (db *DB) healthEnv() health.Env {
 func (db *DB) schedulerEnv() scheduler.Env {
 	return scheduler.Env{
 		Workers: func() int { return db.opts.CompactionWorkers },
-		Closing: func() bool { return db.closing() || db.guard.Lost() != nil },
+		Closing: func() bool { return db.life.Closing() || db.guard.Lost() != nil },
 		Version: func() *manifest.Version {
 			if v := db.mems.View(); v != nil {
 				return v.Meta
@@ -277,7 +279,7 @@ func (db *DB) schedulerEnv() scheduler.Env {
 		Flushing:    func() bool { return db.mems.View().Oldest() != nil },
 		Level0Asked: func() uint64 { return db.counters.askedInVain(0) },
 		Started:     func(n int64) { db.counters.compacting.Add(n) },
-		Changed:     db.changes.broadcast,
+		Changed:     db.changes.Broadcast,
 	}
 }
 
@@ -294,7 +296,7 @@ func (db *DB) residentFiltersEnv() residency.Env {
 		Wanted:  db.opts.FilterBits >= 0,
 		Limited: db.opts.FilterMemory != 0,
 		Budget:  func(keys uint64) int64 { return db.filterPolicy().Budget(keys) },
-		Closing: db.closing,
+		Closing: db.life.Closing,
 		Acquire: func() *tree.Version {
 			if v := db.mems.Acquire(); v != nil {
 				return v.Version
@@ -307,7 +309,7 @@ func (db *DB) residentFiltersEnv() residency.Env {
 				db.filterUnusable(t, err)
 			}
 		},
-		Delay:      retryDelay,
+		Delay:      lifetime.RetryDelay,
 		IndexLimit: db.opts.Tuning.IndexMemory,
 		UnreadableIndex: func(_ *tree.Table, err error) {
 			// Lookups that need the index get the error.
@@ -318,20 +320,20 @@ func (db *DB) residentFiltersEnv() residency.Env {
 	}
 }
 
-// startBackground starts the goroutines of the store. Each ends when db.ctx is done, and Close
+// startBackground starts the goroutines of the store. Each ends when db.life.Context is done, and Close
 // waits for them. The flusher and the scheduler are woken once, because recovery may have left a
 // memtable to flush, and a tree to compact.
 func (db *DB) startBackground() {
 	db.deleter.Start()
-	db.background.Go(func() { db.deleter.Loop(db.ctx) })
-	db.background.Go(db.flushLoop)
+	db.life.Background.Go(func() { db.deleter.Loop(db.life.Context) })
+	db.life.Background.Go(db.flushLoop)
 	if db.opts.CompactionWorkers > 0 {
-		db.background.Go(db.compactLoop)
+		db.life.Background.Go(db.compactLoop)
 	}
-	db.background.Go(func() { db.syncer.Loop(db.ctx) })
-	db.background.Go(func() { db.logs.Loop(db.ctx) })
-	db.background.Go(func() { db.filters.Loop(db.ctx) })
-	db.background.Go(db.recoverLoop)
+	db.life.Background.Go(func() { db.syncer.Loop(db.life.Context) })
+	db.life.Background.Go(func() { db.logs.Loop(db.life.Context) })
+	db.life.Background.Go(func() { db.filters.Loop(db.life.Context) })
+	db.life.Background.Go(db.recoverLoop)
 	db.mems.WakeFlusher()
 	db.scheduler.Nudge()
 }

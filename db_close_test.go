@@ -295,7 +295,7 @@ func TestClose_InTheMidstOfAFlush(t *testing.T) {
 			if creates(op, name) && !own.CompareAndSwap(true, false) {
 				once.Do(func() {
 					go func() { closed <- db.Close() }()
-					<-db.ctx.Done()
+					<-db.life.Context.Done()
 				})
 			}
 			return nil
@@ -393,7 +393,7 @@ func TestClose_ReportsAFailedCompaction(t *testing.T) {
 	<-entered
 	closed := make(chan error, 1)
 	go func() { closed <- db.Close() }()
-	<-db.ctx.Done()
+	<-db.life.Context.Done()
 	close(leave)
 	if err := <-closed; err != nil {
 		t.Error(err)

@@ -57,14 +57,14 @@ type ExportInfo struct {
 // Under the FilterHash SipHash, the bundle has the store's secret in it.
 func (i Inspector) ExportFilters(ctx context.Context, w io.Writer) (ExportInfo, error) {
 	db := i.db
-	if err := db.begin(); err != nil {
+	if err := db.life.Begin(); err != nil {
 		return ExportInfo{}, err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Close waits for this call, so Close must also end it.
-	defer context.AfterFunc(db.ctx, cancel)()
+	defer context.AfterFunc(db.life.Context, cancel)()
 	x := &filterExport{db: db, ctx: ctx}
 	defer x.release()
 	err := x.take()
@@ -74,7 +74,7 @@ func (i Inspector) ExportFilters(ctx context.Context, w io.Writer) (ExportInfo, 
 	switch {
 	case err == nil:
 		return x.info, nil
-	case db.closing():
+	case db.life.Closing():
 		return ExportInfo{}, ErrClosed
 	}
 	return ExportInfo{}, fmt.Errorf("shale: export filters: %w", err)
@@ -215,7 +215,7 @@ func (x *filterExport) write(w io.Writer) (err error) {
 // the next call uses again. It is asked twice for each table. A filter that is of no use
 // the first time is none the second time too, so that both answers are the same.
 func (x *filterExport) filter(run, table int) ([]byte, error) {
-	if x.db.ctx.Err() != nil {
+	if x.db.life.Context.Err() != nil {
 		return nil, ErrClosed
 	}
 	if err := base.ContextError(x.ctx); err != nil {

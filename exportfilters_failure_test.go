@@ -201,7 +201,7 @@ func TestExportFilters_Closed(t *testing.T) {
 		if first {
 			first = false
 			go func() { closed <- db.Close() }()
-			<-db.ctx.Done()
+			<-db.life.Context.Done()
 		}
 		return len(p), nil
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/lifetime"
 	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
@@ -35,27 +36,27 @@ type flushOutcome struct {
 }
 
 // flushLoop flushes all immutable memtables whenever the queue wakes it. When a flush fails it
-// tries again after retryDelay. It is a goroutine of the store's own, and ends when the store is
+// tries again after lifetime.RetryDelay. It is a goroutine of the store's own, and ends when the store is
 // closing, or when the directory is lost, since nothing can be written any more.
 func (db *DB) flushLoop() {
 	for failed := 0; ; {
 		select {
-		case <-db.ctx.Done():
+		case <-db.life.Context.Done():
 			return
 		case <-db.mems.FlusherWoken():
 		}
-		for !db.closing() && db.mems.View().Oldest() != nil {
+		for !db.life.Closing() && db.mems.View().Oldest() != nil {
 			err := db.flushOldest()
 			if err == nil {
 				failed = 0
 				continue
 			}
-			if db.closing() || errors.Is(err, ErrMoved) {
+			if db.life.Closing() || errors.Is(err, ErrMoved) {
 				return
 			}
 			failed++
 			_ = base.Survive(func() error { db.retryFlushLater(err); return nil }) // what it gives up is only room
-			if !db.sleep(retryDelay(failed)) {
+			if !db.life.Sleep(lifetime.RetryDelay(failed)) {
 				return
 			}
 		}
@@ -110,7 +111,7 @@ func (db *DB) flushInRoom(imm *memqueue.Immutable) ([]*tree.Table, error) {
 // that have pinned it go on. Then it wakes what a flush makes possible: deletions,
 // compactions, and writes to a store that had no room.
 func (db *DB) flushEnded(f flushOutcome) {
-	db.changes.broadcast()
+	db.changes.Broadcast()
 	e := Event{Kind: EventFlush, Duration: f.took, BytesIn: f.imm.Mem.Size(), Err: f.err}
 	if f.err != nil {
 		if f.err != ErrClosed { // Close has ended the flush: that is no failure, the log has it all
@@ -167,14 +168,14 @@ func (db *DB) writeRun(imm *memqueue.Immutable, s *sink) error {
 	defer src.Close()
 	// A snapshot that is taken after List sees the newest version of each key of this memtable:
 	// all of them were visible when the memtable became immutable. That version always stays.
-	_, err := compaction.Merge(db.ctx, src, compaction.MergeOptions{
+	_, err := compaction.Merge(db.life.Context, src, compaction.MergeOptions{
 		Snapshots: db.snapshots.List(),
 		NewOutput: s.newOutput,
 	})
 	if err == nil {
 		err = s.open()
 	}
-	if db.closing() && errors.Is(err, context.Canceled) {
+	if db.life.Closing() && errors.Is(err, context.Canceled) {
 		return ErrClosed // and not an error of the file system that says so
 	}
 	return err
@@ -217,7 +218,7 @@ func (db *DB) Flush(ctx context.Context) error {
 	if err := db.beginUsable(ctx); err != nil {
 		return err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	err := db.flushNow(ctx)
 	if base.IsNoSpace(err) {
 		db.giveUpRoom(0) // or the flusher has done so meanwhile
@@ -270,11 +271,11 @@ func (db *DB) awaitFlushes(ctx context.Context) (err error) {
 		return nil
 	}
 	newest := last.Imms[0].Mem.LastSeq()
-	db.changes.await(ctx, func() bool {
+	db.changes.Await(ctx, func() bool {
 		v := db.mems.View()
 		oldest := v.Oldest()
 		switch {
-		case v == nil || db.closing():
+		case v == nil || db.life.Closing():
 			err = ErrClosed
 		case oldest == nil || oldest.Mem.LastSeq() > newest:
 			return true

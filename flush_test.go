@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/lifetime"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -39,8 +40,8 @@ func TestFlush_BacksOff(t *testing.T) {
 	last := <-failed
 	for n := 1; n <= 4; n++ {
 		next := <-failed
-		if next.Sub(last) < retryDelay(n) {
-			t.Errorf("attempt %d came %v after the one before, want %v at least", n+1, next.Sub(last), retryDelay(n))
+		if next.Sub(last) < lifetime.RetryDelay(n) {
+			t.Errorf("attempt %d came %v after the one before, want %v at least", n+1, next.Sub(last), lifetime.RetryDelay(n))
 		}
 		last = next
 	}

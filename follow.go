@@ -91,10 +91,10 @@ func newFollower(db *DB) *follower {
 // backup was restored there, or a power cut has taken writes that were shown. So does a store that
 // was opened for writing more than 128 times since the last Advance.
 func (db *DB) Advance(ctx context.Context) (seq uint64, err error) {
-	if err := db.begin(); err != nil {
+	if err := db.life.Begin(); err != nil {
 		return 0, err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	if !db.opts.ReadOnly {
 		return 0, errors.New("shale: advance: the handle writes itself, so it has no writer to follow: open the store with ReadOnly")
 	}
@@ -107,14 +107,14 @@ func (db *DB) Advance(ctx context.Context) (seq uint64, err error) {
 		defer func() { <-f.turn }()
 	case <-ctx.Done():
 		return uint64(db.commits.Visible()), base.ContextError(ctx)
-	case <-db.ctx.Done():
+	case <-db.life.Context.Done():
 		return 0, ErrClosed
 	}
 	err = f.advance(ctx)
 	switch {
 	case err == nil, ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return uint64(db.commits.Visible()), err
-	case db.closing():
+	case db.life.Closing():
 		return 0, ErrClosed
 	}
 	db.noteCorruption(err)
@@ -137,7 +137,7 @@ func (db *DB) lookAgain(v *memqueue.View, err error, gone *string) bool {
 		return false
 	}
 	*gone = name
-	_, err = db.Advance(db.ctx)
+	_, err = db.Advance(db.life.Context)
 	return err == nil && db.mems.View() != v
 }
 
@@ -191,11 +191,11 @@ func (f *follower) pause(ctx context.Context, attempt int) error {
 		select {
 		case <-time.After(time.Duration(min(attempt, 10)) * 2 * time.Millisecond):
 		case <-ctx.Done():
-		case <-f.db.ctx.Done():
+		case <-f.db.life.Context.Done():
 		}
 	}
 	switch {
-	case f.db.closing():
+	case f.db.life.Closing():
 		return ErrClosed
 	case ctx.Err() != nil:
 		return base.ContextError(ctx)

@@ -30,7 +30,7 @@ func (db *DB) giveUpReserve(freed uint64) (any bool) {
 	if db.logs.GiveUp() {
 		db.deleter.NoteFreed()
 	}
-	db.awaitDeletions(db.ctx) // there is more room only once the files are removed
+	db.awaitDeletions(db.life.Context) // there is more room only once the files are removed
 	return db.deleter.Freed() != freed
 }
 
@@ -44,7 +44,7 @@ const leadPatience = 100 * time.Millisecond
 // no lock.
 func (db *DB) giveUpRoom(freed uint64) (any bool) {
 	db.giveUpReserve(freed)
-	ctx, cancel := context.WithTimeout(db.ctx, leadPatience)
+	ctx, cancel := context.WithTimeout(db.life.Context, leadPatience)
 	defer cancel()
 	_ = db.commits.Alone(ctx, func() error { // without a turn the log stays as it is
 		if db.logs.Current().Shrink() {

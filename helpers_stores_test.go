@@ -60,7 +60,7 @@ func missStore(tb testing.TB, n, young int) *DB {
 				tb.Fatal(err)
 			}
 			if b.Len() == 1000 || i == to-1 {
-				if err := db.Write(db.ctx, &b); err != nil {
+				if err := db.Write(db.life.Context, &b); err != nil {
 					tb.Fatal(err)
 				}
 				b.Reset()
@@ -71,7 +71,7 @@ func missStore(tb testing.TB, n, young int) *DB {
 		put(n*i/10, n*(i+1)/10)
 		settle(tb, db)
 	}
-	if err := db.Compact(db.ctx, Range{}); err != nil { // level 0 may keep runs
+	if err := db.Compact(db.life.Context, Range{}); err != nil { // level 0 may keep runs
 		tb.Fatal(err)
 	}
 	for i := range young {
@@ -119,7 +119,7 @@ func load(t *testing.T, opts *Options, keys [][]byte, times int) *DB {
 	rng := rand.New(rand.NewPCG(1, uint64(len(keys))))
 	var b Batch
 	write := func() {
-		if err := db.Write(db.ctx, &b); err != nil {
+		if err := db.Write(db.life.Context, &b); err != nil {
 			t.Fatal(err)
 		}
 		b.Reset()

@@ -171,9 +171,9 @@ func waitIdle(t testing.TB, db *DB) {
 	deadline := time.Now().Add(30 * time.Second)
 	ctx, cancel := context.WithDeadline(t.Context(), deadline)
 	defer cancel()
-	ticker := time.AfterFunc(100*time.Millisecond, db.changes.broadcast)
+	ticker := time.AfterFunc(100*time.Millisecond, db.changes.Broadcast)
 	defer ticker.Stop()
-	db.changes.await(ctx, func() bool {
+	db.changes.Await(ctx, func() bool {
 		ticker.Reset(100 * time.Millisecond)
 		return db.mems.View().Oldest() == nil && db.scheduler.Idle() || ctx.Err() != nil
 	})
@@ -192,7 +192,7 @@ func settle(tb testing.TB, db *DB) {
 		if plan == nil {
 			return
 		}
-		err := db.runPlan(db.ctx, plan)
+		err := db.runPlan(db.life.Context, plan)
 		db.scheduler.Done(plan)
 		if err != nil {
 			tb.Fatal(err)

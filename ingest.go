@@ -33,7 +33,7 @@ func (db *DB) Ingest(ctx context.Context, sorted iter.Seq2[[]byte, []byte]) erro
 	if err := db.beginUsable(ctx); err != nil {
 		return err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	begin := time.Now()
 	s := db.newSink(manifest.NumLevels-1, db.filterPolicy().IngestBits())
 	s.ingest = true
@@ -139,7 +139,7 @@ func (g *ingestion) alive() error {
 	if g.ctx.Err() != nil {
 		return base.ContextError(g.ctx)
 	}
-	if g.db.ctx.Err() != nil {
+	if g.db.life.Context.Err() != nil {
 		return ErrClosed
 	}
 	return g.db.Err()

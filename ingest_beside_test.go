@@ -117,19 +117,20 @@ func TestIngest_PublishedWithItsTables(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for ; !stop.Load(); looks++ {
-			// The lock of changes stops an installation after its tables are in the view.
-			db.changes.mu.Lock()
-			time.Sleep(100 * time.Microsecond)
-			db.snapshots.Publish(func() { // nothing else is published meanwhile
-				visible := db.commits.Visible()
-				for table := range db.mems.View().Tables() {
-					if table.Meta.MaxSeq > visible {
-						t.Errorf("table %v has sequence number %d, and %d is published", table.Meta.Num, table.Meta.MaxSeq, visible)
-						stop.Store(true)
+			// A condition holds the lock of changes, which stops an installation after its tables are in the view.
+			db.changes.Await(context.Background(), func() bool {
+				time.Sleep(100 * time.Microsecond)
+				db.snapshots.Publish(func() { // nothing else is published meanwhile
+					visible := db.commits.Visible()
+					for table := range db.mems.View().Tables() {
+						if table.Meta.MaxSeq > visible {
+							t.Errorf("table %v has sequence number %d, and %d is published", table.Meta.Num, table.Meta.MaxSeq, visible)
+							stop.Store(true)
+						}
 					}
-				}
+				})
+				return true
 			})
-			db.changes.mu.Unlock()
 			runtime.Gosched()
 		}
 	})

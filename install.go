@@ -29,7 +29,7 @@ func (db *DB) installed(e *tree.Change, old *memqueue.View) {
 	e.End()
 	db.mems.Unpin(old)
 	db.scheduler.Level0Changed(e.Old.Meta, e.Next.Meta)
-	db.changes.broadcast()
+	db.changes.Broadcast()
 	db.filters.FitSoon(e.Next)
 }
 
@@ -71,7 +71,7 @@ func (db *DB) dropFileAnyhow(f tree.Obsolete) {
 // done or the store is closing. Requires: the caller holds neither changes.mu nor a later lock.
 func (db *DB) awaitDeletions(ctx context.Context) {
 	db.deleter.Run()
-	db.changes.await(ctx, func() bool { return db.deleter.Idle() || db.closing() || ctx.Err() != nil })
+	db.changes.Await(ctx, func() bool { return db.deleter.Idle() || db.life.Closing() || ctx.Err() != nil })
 }
 
 // removeFiles has the deleter remove files that nothing needs any more, and does not wait for it.

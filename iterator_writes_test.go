@@ -74,7 +74,7 @@ func TestIterator_WritesOneSharedWord(t *testing.T) {
 	var images []image
 	shared := func(name string, p any) { images = append(images, imageOf(name, reflect.ValueOf(p))) }
 	shared("the DB", db)
-	shared("the lifetime", db.lifetime)
+	shared("the lifetime", db.life)
 	shared("the changes", db.changes)
 	shared("the tree", db.tree)
 	shared("the scheduler", db.scheduler)

@@ -12,8 +12,10 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/internal/changes"
 	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/internal/guard"
+	"github.com/shaledb/shale/internal/lifetime"
 	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
@@ -82,8 +84,8 @@ type opening struct {
 // starts no goroutine.
 func newDB(dir string, o Options) *DB {
 	db := &DB{
-		lifetime:       newLifetime(),
-		changes:        newChanges(),
+		life:           lifetime.New(),
+		changes:        changes.New(),
 		place:          place{dir: dir, fs: o.FS, session: o.testing.session()},
 		opts:           o,
 		events:         eventLog{listener: o.OnEvent, logger: o.Logger, dir: dir, now: o.testing.now},
@@ -172,7 +174,7 @@ func (db *opening) abandon() {
 // letGo closes the files of a store that is not going to be closed by Close. It leaves them
 // where they are, and keeps the lock.
 func (db *DB) letGo() {
-	db.cancel()
+	db.life.Cancel()
 	db.files.Close()
 	db.logs.Abandon()
 	db.tree.Abandon()
@@ -215,7 +217,7 @@ func (db *opening) lockDir() error {
 		if !errors.Is(err, vfs.ErrLocked) || left <= 0 {
 			return err
 		}
-		db.sleep(min(wait, left))
+		db.life.Sleep(min(wait, left))
 	}
 }
 
@@ -328,10 +330,10 @@ func (db *opening) openReadOnly() error {
 	mem := db.mems.NewMemtable()
 	db.follower.Replay = db.mems.NewReplay(mem)
 	db.mems.Open(memqueue.NewView(mem, nil, none))
-	if err := db.follower.advance(db.ctx); err != nil {
+	if err := db.follower.advance(db.life.Context); err != nil {
 		return err
 	}
-	db.background.Go(func() { db.filters.Loop(db.ctx) })
+	db.life.Background.Go(func() { db.filters.Loop(db.life.Context) })
 	return nil
 }
 

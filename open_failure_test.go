@@ -217,8 +217,8 @@ func TestOpen_KeepsTheManifestThatCurrentMayName(t *testing.T) {
 		t.Fatalf("%d manifests were made, want 2", manifests)
 	}
 	die := func() {
-		db.cancel()
-		db.background.Wait()
+		db.life.Cancel()
+		db.life.Background.Wait()
 		db.abandon()
 	}
 	die()

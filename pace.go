@@ -128,7 +128,7 @@ func (db *DB) pause(ctx context.Context, begin time.Time, why stall) (err error)
 	case <-timer.C:
 	case <-ctx.Done():
 		err = base.ContextError(ctx)
-	case <-db.ctx.Done():
+	case <-db.life.Context.Done():
 		err = ErrClosed
 	}
 	took := time.Since(begin)

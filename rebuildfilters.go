@@ -61,14 +61,14 @@ func (i Inspector) RebuildFilters(ctx context.Context) (FilterRebuild, error) {
 	if err := db.beginUsable(ctx); err != nil {
 		return FilterRebuild{}, err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	if db.opts.FilterBits < 0 {
 		return FilterRebuild{}, errors.New("shale: rebuild filters: option FilterBits is negative, which calls for none")
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Close waits for this call, so Close must also end it.
-	defer context.AfterFunc(db.ctx, cancel)()
+	defer context.AfterFunc(db.life.Context, cancel)()
 	end, err := db.filters.BeginRebuild(ctx) // one call at a time: two would do the same work
 	if err != nil {
 		return FilterRebuild{}, db.rebuildError(err)
@@ -97,7 +97,7 @@ func (r *rebuild) reload() {
 
 // rebuildError gives an error its context. If Close has ended the call, that is ErrClosed.
 func (db *DB) rebuildError(err error) error {
-	if db.closing() {
+	if db.life.Closing() {
 		return ErrClosed
 	}
 	return fmt.Errorf("shale: rebuild filters: %w", err)

@@ -240,7 +240,7 @@ func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 			break
 		}
 		forceRebuild(t, db, 10)
-		if err := db.runPlan(db.ctx, plan); err != nil {
+		if err := db.runPlan(db.life.Context, plan); err != nil {
 			t.Fatal(err)
 		}
 		db.scheduler.Done(plan)

@@ -175,8 +175,8 @@ func TestOpen_LastBatchInTablesLostATombstone(t *testing.T) {
 			}
 		}
 		kill := func() {
-			db.cancel()
-			db.background.Wait()
+			db.life.Cancel()
+			db.life.Background.Wait()
 			db.abandon()
 		}
 		kill()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/health"
+	"github.com/shaledb/shale/internal/lifetime"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/wal"
 )
@@ -45,10 +46,10 @@ func (db *DB) Resume() error {
 	if db.opts.ReadOnly {
 		return ErrReadOnly
 	}
-	if err := db.begin(); err != nil {
+	if err := db.life.Begin(); err != nil {
 		return err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	return db.commits.Alone(context.Background(), db.resume)
 }
 
@@ -58,7 +59,7 @@ func (db *DB) Resume() error {
 // registered first: what is tried may begin a log, which must not happen in a store that Close
 // has sealed. Requires: the caller does not lead the queue.
 func (db *DB) beginUsable(ctx context.Context) error {
-	if err := db.begin(); err != nil {
+	if err := db.life.Begin(); err != nil {
 		return err
 	}
 	f, err := db.lastingFailure()
@@ -69,7 +70,7 @@ func (db *DB) beginUsable(ctx context.Context) error {
 		err = db.commits.Alone(ctx, db.resumePassing)
 	}
 	if err != nil {
-		db.calls.Done()
+		db.life.Calls.Done()
 	}
 	return err
 }
@@ -95,20 +96,20 @@ func (db *DB) recoverLoop() {
 	var resumed time.Time
 	for tries := 0; ; {
 		select {
-		case <-db.ctx.Done():
+		case <-db.life.Context.Done():
 			return
 		case <-db.health.Woken():
 		}
 		// A store that fails again soon after it was resumed keeps its delay. Otherwise it
 		// would change its state every 20 ms.
-		if time.Since(resumed) > retryDelay(tries) {
+		if time.Since(resumed) > lifetime.RetryDelay(tries) {
 			tries = 0
 		}
 		for db.health.Recovers() {
-			if tries++; !db.sleepUnless(db.health.Woken(), retryDelay(tries)) {
+			if tries++; !db.life.SleepUnless(db.health.Woken(), lifetime.RetryDelay(tries)) {
 				return
 			}
-			if base.Survive(func() error { return db.commits.Alone(db.ctx, db.resumePassing) }) == nil {
+			if base.Survive(func() error { return db.commits.Alone(db.life.Context, db.resumePassing) }) == nil {
 				resumed = time.Now()
 			} else {
 				db.counters.retries.Add(1)
@@ -180,7 +181,7 @@ func (db *DB) tryWrites(f *health.Failure) error {
 		}
 	}
 	// Writes may also wait for a flush or for level 0, and would be refused again at once.
-	return db.retryBackground(db.ctx)
+	return db.retryBackground(db.life.Context)
 }
 
 // retryBackground has what has failed in the background, and keeps writers from room, tried
@@ -211,8 +212,8 @@ func (db *DB) retryCompaction(ctx context.Context) error {
 	patience, cancel := context.WithTimeout(ctx, retryPatience)
 	defer cancel()
 	ended := db.scheduler.RetryNow()
-	db.changes.await(patience, func() bool { return ended() || stuck() == nil || db.closing() || patience.Err() != nil })
-	if db.closing() {
+	db.changes.Await(patience, func() bool { return ended() || stuck() == nil || db.life.Closing() || patience.Err() != nil })
+	if db.life.Closing() {
 		return ErrClosed
 	}
 	if err := base.ContextError(ctx); err != nil {

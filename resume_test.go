@@ -253,7 +253,7 @@ func TestRecovery_NotBesideClose(t *testing.T) {
 		<-leading
 		closed := make(chan error)
 		go func() { closed <- db.Close() }()
-		testenv.WaitFor(t, "Close to queue", func() bool { return db.closing() && db.commits.Waiting() > 0 })
+		testenv.WaitFor(t, "Close to queue", func() bool { return db.life.Closing() && db.commits.Waiting() > 0 })
 		done := make(chan error, 1)
 		go func() { done <- call(db) }()
 		select {

@@ -38,7 +38,7 @@ const maxImmutables = 2
 // caller leads the queue.
 func (db *DB) makeRoom(ctx context.Context) error {
 	v := db.mems.View()
-	if v == nil || db.ctx.Err() != nil {
+	if v == nil || db.life.Context.Err() != nil {
 		return ErrClosed
 	}
 	if db.health.Current() != nil {
@@ -90,11 +90,11 @@ func (db *DB) awaitLastFlush(ctx context.Context) error {
 // whether it had to wait.
 func (db *DB) waitForFlush(ctx context.Context, begin time.Time) (waited bool) {
 	// await looks at its condition only after a change. The end of the pause has to be one.
-	timer := time.AfterFunc(flushPause, db.changes.broadcast)
+	timer := time.AfterFunc(flushPause, db.changes.Broadcast)
 	defer timer.Stop()
-	db.changes.await(ctx, func() bool {
+	db.changes.Await(ctx, func() bool {
 		if time.Since(begin) >= flushPause || len(db.mems.View().Imms) != 1 ||
-			db.mems.FlushFailure() != nil || db.health.Current() != nil || db.closing() || ctx.Err() != nil {
+			db.mems.FlushFailure() != nil || db.health.Current() != nil || db.life.Closing() || ctx.Err() != nil {
 			return true
 		}
 		waited = true
@@ -145,12 +145,12 @@ func (db *DB) stall(ctx context.Context) (stuck, err error) {
 
 // waitForRoom waits while there is hope. Its results are those of stall.
 func (db *DB) waitForRoom(ctx context.Context) (stuck, err error) {
-	db.changes.await(ctx, func() bool {
+	db.changes.Await(ctx, func() bool {
 		if db.stallReason() == stallNone {
 			return true
 		}
 		switch {
-		case db.closing():
+		case db.life.Closing():
 			err = ErrClosed
 		case ctx.Err() != nil:
 			err = base.ContextError(ctx)

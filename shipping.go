@@ -101,7 +101,7 @@ func (s Shipping) RaiseFileNum(ctx context.Context, first uint64) error {
 	if err := db.beginUsable(ctx); err != nil {
 		return err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	err := db.commits.Alone(ctx, func() error {
 		if err := db.awaitRoom(ctx); err != nil {
 			return err
@@ -151,10 +151,10 @@ func (s Shipping) Hold() (*Hold, error) {
 	if db.opts.ReadOnly {
 		return nil, ErrReadOnly
 	}
-	if err := db.begin(); err != nil {
+	if err := db.life.Begin(); err != nil {
 		return nil, err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	h := &Hold{db: db}
 	db.tree.WithState(func(now *manifest.State) {
 		h.keep(now)
@@ -202,7 +202,7 @@ func (s Shipping) Fence(cause error) {
 	if cause == nil {
 		cause = errors.New("shale: fenced")
 	}
-	if !db.opts.ReadOnly && !db.closing() {
+	if !db.opts.ReadOnly && !db.life.Closing() {
 		db.health.Fence(cause)
 	}
 }

@@ -31,7 +31,7 @@ type Snapshot struct {
 
 // Snapshot returns the present state of the store. It must be closed.
 func (db *DB) Snapshot() (*Snapshot, error) {
-	if db.closing() {
+	if db.life.Closing() {
 		return nil, ErrClosed
 	}
 	s := &Snapshot{db: db}

@@ -24,14 +24,14 @@ import (
 // error. Reads and writes go on meanwhile. A table that was set aside because of damage
 // (EventTableSetAside) and is whole now is compacted again.
 func (db *DB) Verify(ctx context.Context) error {
-	if err := db.begin(); err != nil {
+	if err := db.life.Begin(); err != nil {
 		return err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Close waits for this call, so Close must also end it.
-	defer context.AfterFunc(db.ctx, cancel)()
+	defer context.AfterFunc(db.life.Context, cancel)()
 	if err := base.ContextError(ctx); err != nil {
 		return db.verifyError(err)
 	}
@@ -60,7 +60,7 @@ func (db *DB) Verify(ctx context.Context) error {
 
 // verifyError gives an error its context. If Close has ended the call, that is ErrClosed.
 func (db *DB) verifyError(err error) error {
-	if db.closing() {
+	if db.life.Closing() {
 		return ErrClosed
 	}
 	return fmt.Errorf("shale: verify: %w", err)

@@ -157,10 +157,10 @@ func (db *DB) Sync() error {
 	if _, err := db.lastingFailure(); err != nil {
 		return err
 	}
-	if err := db.begin(); err != nil { // Close would close the log under us
+	if err := db.life.Begin(); err != nil { // Close would close the log under us
 		return err
 	}
-	defer db.calls.Done()
+	defer db.life.Calls.Done()
 	// A rotation may replace w at any time. By then it has sealed w, and so synced it.
 	w := db.logs.Current()
 	left := true

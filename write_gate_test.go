@@ -147,7 +147,7 @@ func TestCommitGate_Waits(t *testing.T) {
 	<-inside
 	closed := make(chan error)
 	go func() { closed <- db.Close() }()
-	for db.commits.Waiting() == 0 || !db.closing() {
+	for db.commits.Waiting() == 0 || !db.life.Closing() {
 		time.Sleep(time.Millisecond)
 	}
 	select {
