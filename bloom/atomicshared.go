@@ -3,8 +3,6 @@ package bloom
 import (
 	"sync"
 	"sync/atomic"
-
-	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // atomicShared is what the copies of an AtomicBlocked share next to the lines.
@@ -82,9 +80,6 @@ func (f *AtomicBlocked) CheckAndAddHash(h uint64) bool {
 // CheckAndAdd adds key, and reports whether it may have been there before. What
 // CheckAndAddHash says of several goroutines holds here too.
 func (f *AtomicBlocked) CheckAndAdd(key []byte) bool { return f.CheckAndAddHash(f.hasher.Hash(key)) }
-
-// CheckAndAddString is CheckAndAdd for the bytes of s, which it does not copy.
-func (f *AtomicBlocked) CheckAndAddString(s string) bool { return f.CheckAndAdd(form.Bytes(s)) }
 
 // Count returns how many keys were added. A key that was added twice counts twice. A
 // CheckAndAdd counts if it answers false. Union adds the count of the other filter. While keys

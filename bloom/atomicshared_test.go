@@ -66,7 +66,6 @@ func TestAtomicBlocked_Allocs(t *testing.T) {
 			_ = f.AddString("another key")
 			benchSink = f.CheckAndAddHash(i + 1<<39)
 			benchSink = f.CheckAndAdd(key)
-			benchSink = f.CheckAndAddString("a third key")
 			benchSink = f.MayContain(key)
 			benchWord = f.Count()
 		}); n != 0 {

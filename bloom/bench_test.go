@@ -131,47 +131,6 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// A Get asks five filters, one after the other, or with their lines touched first.
-func BenchmarkFiveFilters(b *testing.B) {
-	for _, size := range []struct {
-		name         string
-		tables, keys int
-	}{{"cached", 16, 62500}, {"out", 64, 50e6 / 64}} {
-		if size.name == "out" && testing.Short() {
-			continue
-		}
-		fs := benchFilters(size.tables, size.keys, 10)
-		hs := questions()
-		var fence atomic.Uint64
-		for _, passes := range []int{1, 2} {
-			b.Run(fmt.Sprintf("%s/%dpass", size.name, passes), func(b *testing.B) {
-				b.ReportAllocs()
-				i := 0
-				for b.Loop() {
-					h := question(hs, i) ^ fence.Add(0)
-					five := [5]*Blocked{}
-					for j := range five {
-						five[j] = fs[(i*5+j*7)&(len(fs)-1)]
-					}
-					if passes == 2 {
-						var sum byte
-						for _, f := range five {
-							sum += f.Touch(h)
-						}
-						benchTouch = sum
-					}
-					for _, f := range five {
-						if f.MayContainHash(h) {
-							benchWord++
-						}
-					}
-					i++
-				}
-			})
-		}
-	}
-}
-
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range []int{62500, 1e6} {
 		hs := filtertest.RandomHashes(3, n)

@@ -57,22 +57,6 @@ func newBlocked(b []byte, t trailer) *Blocked {
 // certain. It allocates nothing.
 func (f *Blocked) MayContainHash(h uint64) bool { return f.units.Has(h) }
 
-// Touch loads a byte of the cache line that MayContainHash(h) will look at first, and returns
-// it. It is for a caller that asks several filters, and does so much work between the
-// questions that the processor does not run ahead to the next one. Such a caller can touch
-// all lines first: then the cache misses overlap.
-//
-// Filters that are asked in a plain loop overlap without it: an absent key that is
-// asked of five filters out of cache takes 240 ns, and 246 ns if the lines are
-// touched first; in cache 44 and 53. The byte means nothing. It is returned so that
-// the compiler keeps the load.
-func (f *Blocked) Touch(h uint64) byte {
-	if o := lines.Place(h, f.units.First.Lines) * lineBytes; o < uint64(len(f.units.First.Bytes)) {
-		return f.units.First.Bytes[o]
-	}
-	return 0
-}
-
 // Count returns the number of hashes that the filter was built from. 2^32 - 1
 // means that number or more.
 func (f *Blocked) Count() uint64 { return uint64(f.keys) }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/bloom/internal/form"
-	"github.com/shaledb/shale/bloom/internal/lines"
 )
 
 // everyWidth has bits a key on both sides of every change of probes and units,
@@ -144,19 +143,6 @@ func TestBlocked_FirstUnit(t *testing.T) {
 	}
 }
 
-// Touch loads from the line that MayContain asks, and from no other.
-func TestBlocked_Touch(t *testing.T) {
-	b := AppendBlocked(nil, filtertest.RandomHashes(10, 2000), 20)
-	f := mustOpen(b)
-	for _, h := range append(filtertest.RandomHashes(11, 1000), 0, math.MaxUint64) {
-		line := lines.Place(h, f.units.First.Lines)
-		want := b[line*lineBytes]
-		if got := f.Touch(h); got != want {
-			t.Fatalf("Touch(%016x) = %d, want byte 0 of line %d, %d", h, got, line, want)
-		}
-	}
-}
-
 func TestAllocations(t *testing.T) {
 	hs := filtertest.RandomHashes(12, 1000)
 	key, long := fill(37), fill(2000)
@@ -172,7 +158,6 @@ func TestAllocations(t *testing.T) {
 		{"Hash", func() { benchWord = Hash(key) }},
 		{"MayContain, held", func() { benchSink = one.MayContainHash(hs[0]) && two.MayContainHash(hs[0]) }},
 		{"MayContain, absent", func() { benchSink = one.MayContainHash(1) || two.MayContainHash(1) }},
-		{"Touch", func() { benchTouch = two.Touch(1) }},
 		{"Fuse.MayContain, held", func() { benchSink = fuse.MayContainHash(hs[0]) }},
 		{"Fuse.MayContain, absent", func() { benchSink = fuse.MayContainHash(1) }},
 		{"Hasher.Hash", func() {

@@ -41,42 +41,29 @@ const atomicShare = 3. / 8 * (1 - 63.*63./(64*64))
 // EstimatedCount estimates the number of different keys from the bits that are set in each
 // line (see form.LineKeys). With 10,000 keys at 10 bits a key its standard deviation is 0.25
 // per cent. It counts bits. The zero AtomicBlocked has +Inf.
-func (f *AtomicBlocked) EstimatedCount() float64 {
-	return f.estimate(func(line, word int) uint64 { return f.lines[line][word].Load() })
-}
-
-// estimate returns the number of keys in lines with these words.
-func (f *AtomicBlocked) estimate(word func(line, word int) uint64) (n float64) {
+func (f *AtomicBlocked) EstimatedCount() (n float64) {
 	if len(f.lines) == 0 {
 		return math.Inf(1)
 	}
 	for i := range f.lines {
 		ones := 0
 		for j := range f.lines[i] {
-			ones += bits.OnesCount64(word(i, j))
+			ones += bits.OnesCount64(f.lines[i][j].Load())
 		}
 		n += form.LineKeys(ones, lineBits, atomicShare)
 	}
 	return n
 }
 
-// match returns ErrMismatch unless the bits of f and other mean the same.
-func (f *AtomicBlocked) match(other *AtomicBlocked, doing string) error {
-	if len(f.lines) != len(other.lines) || len(f.lines) == 0 {
-		return mismatch(doing, "%d lines, other %d", len(f.lines), len(other.lines))
-	}
-	if f.hasher != other.hasher {
-		return mismatch(doing, "the hash functions differ")
-	}
-	return nil
-}
-
 // Union adds all keys of other, as if each had been added to f. Other goroutines may ask and
 // add meanwhile; keys that are added to other during the call may be missed. The error is
 // ErrMismatch if the filters differ in size or hash function.
 func (f *AtomicBlocked) Union(other *AtomicBlocked) error {
-	if err := f.match(other, "union"); err != nil {
-		return err
+	switch {
+	case len(f.lines) != len(other.lines) || len(f.lines) == 0:
+		return mismatch("union", "%d lines, other %d", len(f.lines), len(other.lines))
+	case f.hasher != other.hasher:
+		return mismatch("union", "the hash functions differ")
 	}
 	if f.noted {
 		f.shared.note(0, other.Count())
@@ -87,23 +74,4 @@ func (f *AtomicBlocked) Union(other *AtomicBlocked) error {
 		}
 	}
 	return nil
-}
-
-// UnionCount estimates how many different keys are in f, in other, or in both: see
-// EstimatedCount. The errors are those of Union.
-func (f *AtomicBlocked) UnionCount(other *AtomicBlocked) (float64, error) {
-	if err := f.match(other, "union count"); err != nil {
-		return 0, err
-	}
-	return f.estimate(func(i, j int) uint64 { return f.lines[i][j].Load() | other.lines[i][j].Load() }), nil
-}
-
-// IntersectionCount estimates how many different keys are in both filters: see
-// Filter.IntersectionCount. The errors are those of Union.
-func (f *AtomicBlocked) IntersectionCount(other *AtomicBlocked) (float64, error) {
-	union, err := f.UnionCount(other)
-	if err != nil {
-		return 0, err
-	}
-	return form.Common(f.EstimatedCount(), other.EstimatedCount(), union), nil
 }

@@ -67,8 +67,6 @@ func probe(t *testing.T, b []byte, h uint64) {
 	}
 	unitLimit.Check(t, len(b), func() { g = f.FirstUnit() })
 	for _, h := range []uint64{h, ^h, 0, math.MaxUint64, Hash(b)} {
-		f.Touch(h)
-		g.Touch(h)
 		if f.MayContainHash(h) && !g.MayContainHash(h) {
 			t.Fatalf("the first unit denies %016x, the filter does not", h)
 		}

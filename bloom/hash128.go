@@ -62,25 +62,3 @@ func (h Hasher) Hash128(key []byte) (h1, h2 uint64) {
 // FirstOwnHashID is the first HashID that this package will never give to a
 // function of its own. It and the ids up to 255 are free for callers.
 const FirstOwnHashID HashID = 64
-
-// HashIDOf returns the id of the hash function of a serialized filter, of any type of
-// this package. If the id is FirstOwnHashID or above, a Filter or Scalable can only be
-// read into one that was made with this HashID and its function. All other filters can
-// be read into the zero value.
-//
-// It looks only at the trailer, the last 32 bytes. An error is ErrDamaged or ErrUnknown. No
-// error does not mean that the filter can be read.
-func HashIDOf(filter []byte) (HashID, error) {
-	if len(filter) < form.TrailerLen {
-		return 0, form.Damage("%d bytes are less than a trailer", len(filter))
-	}
-	b := filter[len(filter)-form.TrailerLen:]
-	switch id := HashID(b[2]); {
-	case b[0] < form.KindBlocked || b[0] > form.LastKind:
-		return 0, form.Unknown("kind", uint64(b[0]))
-	case id == 0:
-		return 0, form.Unknown("hash", 0)
-	default:
-		return id, nil
-	}
-}

@@ -1,17 +1,13 @@
 package bloom
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
-	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // A filter over a function of the caller's own is read into one that has it.
@@ -68,46 +64,6 @@ func TestHasher_Text(t *testing.T) {
 		h := Hasher{id: HashXXH3, seed: 9}
 		if err := h.UnmarshalText([]byte(text)); !errors.Is(err, ErrUnknown) || h != (Hasher{id: HashXXH3, seed: 9}) {
 			t.Errorf("UnmarshalText(%q) = %v", text, err)
-		}
-	}
-}
-
-// The id of the hash function is read from the bytes of every type.
-func TestHashIDOf(t *testing.T) {
-	var names []string
-	for _, dir := range []string{".", "sketch"} {
-		found, err := filepath.Glob(dir + "/testdata/*.filter")
-		if err != nil || len(found) < 10 {
-			t.Fatal(found, err)
-		}
-		names = append(names, found...)
-	}
-	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := HashMurmur3
-		switch base := filepath.Base(name); {
-		case strings.HasPrefix(base, "example-v2"):
-			continue // of a later version
-		case strings.Contains(base, "own"):
-			want = HashID(b[len(b)-form.TrailerLen+2])
-			if want < FirstOwnHashID {
-				t.Errorf("%s has hash %d", name, want)
-			}
-		case strings.Contains(base, "siphash"):
-			want = HashSipHash
-		case strings.Contains(base, "xxh3"):
-			want = HashXXH3
-		}
-		if id, err := HashIDOf(b); id != want || err != nil {
-			t.Errorf("%s: %v, %v, want %v", name, id, err, want)
-		}
-	}
-	for _, b := range [][]byte{nil, make([]byte, form.TrailerLen-1), make([]byte, form.TrailerLen), bytes.Repeat([]byte{200}, 100)} {
-		if id, err := HashIDOf(b); id != 0 || !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrUnknown) {
-			t.Errorf("%d bytes: %v, %v", len(b), id, err)
 		}
 	}
 }

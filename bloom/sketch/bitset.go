@@ -153,28 +153,6 @@ func (s *Bitset) Has(i uint64) bool {
 // Count returns the number of members. It is kept, not counted.
 func (s *Bitset) Count() uint64 { return s.count }
 
-// Rank returns how many members are below i. It counts them.
-func (s *Bitset) Rank(i uint64) uint64 {
-	if i>>6 >= uint64(len(s.words)) {
-		return s.count
-	}
-	n := bits.OnesCount64(s.words[i>>6] & (1<<(i&63) - 1))
-	for _, w := range s.words[:i>>6] {
-		n += bits.OnesCount64(w)
-	}
-	return uint64(n)
-}
-
-// Min returns the smallest member. ok is false if the set is empty.
-func (s *Bitset) Min() (i uint64, ok bool) {
-	for n, w := range s.words {
-		if w != 0 {
-			return uint64(n)<<6 | uint64(bits.TrailingZeros64(w)), true
-		}
-	}
-	return 0, false
-}
-
 // Max returns the largest member. ok is false if the set is empty.
 func (s *Bitset) Max() (i uint64, ok bool) {
 	n := s.used()
@@ -196,20 +174,14 @@ func (s *Bitset) used() int {
 // All returns the members in ascending order. The set may be changed during the
 // iteration. It then sees changes that are more than 64 above the current member;
 // nearer ones it may or may not see.
-func (s *Bitset) All() iter.Seq[uint64] { return s.AllFrom(0) }
-
-// AllFrom returns the members from i up, in ascending order. What All says of
-// changes holds here too.
-func (s *Bitset) AllFrom(i uint64) iter.Seq[uint64] {
+func (s *Bitset) All() iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
-		below := uint64(1)<<(i&63) - 1
-		for n := i >> 6; n < uint64(len(s.words)); n++ {
-			for w := s.words[n] &^ below; w != 0; w &= w - 1 {
+		for n := uint64(0); n < uint64(len(s.words)); n++ {
+			for w := s.words[n]; w != 0; w &= w - 1 {
 				if !yield(n<<6 | uint64(bits.TrailingZeros64(w))) {
 					return
 				}
 			}
-			below = 0
 		}
 	}
 }
@@ -226,11 +198,6 @@ func (s *Bitset) Compact() { s.words, s.shared = slices.Clone(s.words[:s.used()]
 // Clone returns a copy in memory of its own.
 func (s *Bitset) Clone() *Bitset {
 	return &Bitset{words: slices.Clone(s.words), limit: s.limit, count: s.count}
-}
-
-// Equal reports whether both sets have the same members. Their limits may differ.
-func (s *Bitset) Equal(other *Bitset) bool {
-	return s.count == other.count && slices.Equal(s.words[:s.used()], other.words[:other.used()])
 }
 
 // Union adds the members of other. If one of them is not below the limit of s, the error is
@@ -262,13 +229,4 @@ func (s *Bitset) Intersect(other *Bitset) error {
 		s.count += uint64(bits.OnesCount64(s.words[i]))
 	}
 	return nil
-}
-
-// Difference removes the members that other has.
-func (s *Bitset) Difference(other *Bitset) {
-	s.own()
-	for i := range min(len(s.words), len(other.words)) {
-		s.count -= uint64(bits.OnesCount64(s.words[i] & other.words[i]))
-		s.words[i] &^= other.words[i]
-	}
 }

@@ -1,6 +1,7 @@
 package sketch
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -127,6 +128,12 @@ func (f *Counting) Hasher() bloom.Hasher { return f.hasher }
 // counterOnes has the lowest bit of each counter of a word.
 const counterOnes = 0x1111111111111111
 
+// taken returns a word with a bit for each counter of w that is not 0.
+func taken(w uint64) uint64 {
+	w |= w >> 2
+	return (w | w>>1) & counterOnes
+}
+
 // FillRatio returns the share of counters that are not 0. It looks at all of them.
 func (f *Counting) FillRatio() float64 {
 	if len(f.lines) == 0 {
@@ -159,8 +166,8 @@ func (f *Counting) Clone() *Counting {
 // hash function, the error is ErrMismatch, and nothing changes. A counter whose
 // sum is above 15 stays at 15.
 func (f *Counting) Union(other *Counting) error {
-	if err := f.match(other, "union"); err != nil {
-		return err
+	if len(f.lines) == 0 || len(f.lines) != len(other.lines) || f.k != other.k || f.hasher != other.hasher {
+		return fmt.Errorf("bloom: union of counting filters: %w", bloom.ErrMismatch)
 	}
 	f.own()
 	for i := range f.lines {

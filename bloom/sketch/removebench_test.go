@@ -210,9 +210,4 @@ func BenchmarkBitset(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(c.s.Count()), "ns/member")
 		})
 	}
-	b.Run("rank", func(b *testing.B) {
-		for b.Loop() {
-			benchWord += dense.Rank(1 << 19)
-		}
-	})
 }

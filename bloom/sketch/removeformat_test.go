@@ -288,7 +288,7 @@ func probeKept(t *testing.T, f kept, b []byte, h uint64) {
 		if err != nil || !f.Has(i) || f.Clear(i) != true || f.Count()+1 != before && was || f.Count() != before && !was {
 			t.Fatalf("%d was there: %v, %v; %d members of %d", i, was, err, f.Count(), before)
 		}
-		for i := range f.AllFrom(i) {
+		for i := range f.All() {
 			if !f.Has(i) {
 				t.Fatalf("All has %d, Has does not", i)
 			}

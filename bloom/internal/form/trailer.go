@@ -32,7 +32,6 @@ const (
 	KindScalable = 6
 	KindBitset   = 7
 	KindAtomic   = 8
-	LastKind     = KindAtomic
 )
 
 // Castagnoli is the table of the checksum.
