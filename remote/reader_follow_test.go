@@ -313,7 +313,7 @@ func TestReader_Pins(t *testing.T) {
 	w.commit(w.randomChanges())
 	w.publish()
 	steps := func() string {
-		pins, err := chain.ListPins(t.Context(), b, w.storeID)
+		pins, err := chain.ListPins(t.Context(), b, w.s.id)
 		mustNil(t, err)
 		var n []uint64
 		for _, p := range pins {
@@ -331,23 +331,24 @@ func TestReader_Pins(t *testing.T) {
 		}
 	}
 	r := openTestReader(t, b, ReaderOptions{Owner: "test"})
-	is(2)
+	is(3)
 	first, err := r.Snapshot(t.Context())
 	mustNil(t, err)
+	w.commit(w.randomChanges())
 	w.publish()
 	mustNil(t, r.Refresh(t.Context()))
-	is(2)
+	is(3)
 	second, err := r.Snapshot(t.Context())
 	mustNil(t, err)
 	third, err := r.Snapshot(t.Context())
 	mustNil(t, err)
-	if got := steps(); len(got) != len("[2 3]") {
-		t.Errorf("pins of the steps %s, want 2 and 3", got)
+	if got := steps(); len(got) != len("[3 4]") {
+		t.Errorf("pins of the steps %s, want 3 and 4", got)
 	}
 	now := time.Now()
 	r.session.now = func() time.Time { return now.Add(SessionPin / 2) }
 	mustNil(t, r.renew())
-	pins, err := chain.ListPins(t.Context(), b, w.storeID)
+	pins, err := chain.ListPins(t.Context(), b, w.s.id)
 	mustNil(t, err)
 	for _, p := range pins {
 		if p.Expires.Before(now.Add(SessionPin * 5 / 4)) {
@@ -358,10 +359,10 @@ func TestReader_Pins(t *testing.T) {
 		t.Errorf("%d pins after the renewal", len(pins))
 	}
 	mustNil(t, first.Close())
-	is(3)
+	is(4)
 	mustNil(t, second.Close())
 	mustNil(t, third.Close())
-	is(3)
+	is(4)
 	if err := third.Close(); err != shale.ErrClosed {
 		t.Errorf("a second Close: %v", err)
 	}
@@ -381,7 +382,7 @@ func TestReader_NamedPin(t *testing.T) {
 	}
 	w.publish()
 	seq := shale.ShippingOf(w.db).Position().LastSeq
-	_, err := chain.Pin(t.Context(), b, w.storeID, "before", chain.PinOptions{})
+	_, err := chain.Pin(t.Context(), b, w.s.id, "before", chain.PinOptions{})
 	mustNil(t, err)
 	for range 40 {
 		w.commit(w.randomChanges())
@@ -775,7 +776,7 @@ func TestReader_SegmentMissing(t *testing.T) {
 	w.commit(w.randomChanges())
 	w.publish()
 	r := openTestReader(t, b, ReaderOptions{})
-	at := w.at
+	at := w.s.ship.at
 	w.commit(w.randomChanges())
 	w.publish()
 	mustNil(t, b.Delete(t.Context(), at.String()))

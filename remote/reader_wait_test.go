@@ -190,7 +190,7 @@ func TestSession_ReleaseDuringRenewal(t *testing.T) {
 	_, w, _ := readerBeside(t, ReaderOptions{})
 	h := remotetest.NewFake(w.b)
 	s := newSession(h, "ann")
-	c, err := chain.LoadChain(t.Context(), h, w.storeID, 0)
+	c, err := chain.LoadChain(t.Context(), h, w.s.id, 0)
 	mustNil(t, err)
 	step, err := s.hold(t.Context(), c)
 	mustNil(t, err)

@@ -30,7 +30,7 @@ func TestRestore_SalvageAndRepair(t *testing.T) {
 			w.ship()
 			var bad tablefs.File
 			var from, to string
-			for table := range w.version.Tables() {
+			for table := range w.s.publish.chain.State.Tables.Version.Tables() {
 				bad, from, to = tablefs.FileOf(table), string(table.Smallest), string(table.Largest)
 			}
 			data, err := ReadObject(t.Context(), b, bad.Name(), 1<<30)
@@ -54,7 +54,7 @@ func TestRestore_SalvageAndRepair(t *testing.T) {
 			}
 			r, err := Restore(t.Context(), b, "to", At{}, &RestoreOptions{FS: disk, Salvage: true})
 			mustNil(t, err)
-			if len(r.Damage) != 1 || r.Damage[0].Object != bad.Name() || r.At.Seq != w.lastSeq {
+			if len(r.Damage) != 1 || r.Damage[0].Object != bad.Name() || r.At.Seq != w.s.ship.lastSeq {
 				t.Errorf("salvaged %+v, want all but %s", r, bad.Name())
 			}
 			report, err := repair.Run(t.Context(), "to", "saved", &repair.Options{FS: disk})
@@ -62,7 +62,7 @@ func TestRestore_SalvageAndRepair(t *testing.T) {
 			if report.Whole() || len(report.Findings) == 0 {
 				t.Errorf("repaired %+v", report)
 			}
-			want, lost, within := maps.Clone(w.modelAt(w.lastSeq)), 0, 0
+			want, lost, within := maps.Clone(w.modelAt(w.s.ship.lastSeq)), 0, 0
 			for key := range want {
 				if key >= from && key <= to {
 					within++
@@ -82,7 +82,7 @@ func TestRestore_SalvageAndRepair(t *testing.T) {
 			if lost == 0 || h == "flipped" && lost > 10 || h == "truncated" && lost > within/2 {
 				t.Errorf("%d keys are lost of %d, want those of the blocks that are not whole", lost, within)
 			}
-			t.Logf("%d keys of %d are lost", lost, len(w.modelAt(w.lastSeq)))
+			t.Logf("%d keys of %d are lost", lost, len(w.modelAt(w.s.ship.lastSeq)))
 		})
 	}
 }
