@@ -14,9 +14,9 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/manifest"
-	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/remotetest"
+	"github.com/shaledb/shale/remote/internal/tablefs"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
@@ -37,6 +37,7 @@ type shipped struct {
 	epoch   uint64
 	state   *object.State   // after the last step
 	at      object.Position // the next segment
+	extents []object.Extent // of all segments before it
 	lastSeq uint64          // in segments
 	tables  uint64          // the last one that the tables of the last step are known to have
 	now     time.Time
@@ -187,6 +188,7 @@ func (s *shipped) put(seg *object.Segment) {
 	mustNil(s.t, err)
 	mustNil(s.t, PutObject(context.Background(), s.b, seg.Name(), src, true))
 	s.at = object.AfterSegment(seg)
+	s.extents = extended(slices.Clone(s.extents), seg, seg.End())
 	s.lastSeq = max(s.lastSeq, seg.LastSeq)
 	s.tick()
 }
@@ -260,92 +262,25 @@ func (s *shipped) publish() {
 	mustNil(s.t, err)
 	defer h.Release()
 	now := h.State()
-	type spot struct {
-		level int
-		run   uint64
-		t     *manifest.Table
-	}
-	spots := func(v *manifest.Version) map[base.FileNum]spot {
-		all := map[base.FileNum]spot{}
-		for level := range v.Levels {
-			for _, r := range v.Levels[level].Runs {
-				for _, t := range r.Tables {
-					all[t.Num] = spot{level, r.ID, t}
-				}
-			}
-		}
-		return all
-	}
-	was, is := spots(s.state.Tables.Version), spots(now.Version)
-	same := func(a, b spot) bool {
-		return a.t != nil && b.t != nil && a.level == b.level && a.run == b.run && (a.t.Sidecar == nil) == (b.t.Sidecar == nil) &&
-			(a.t.Sidecar == nil || a.t.Sidecar.Num == b.t.Sidecar.Num)
-	}
-	edit := &manifest.Edit{NextFileNum: now.NextFileNum, LastSeq: now.LastSeq, MinLog: now.MinLog}
-	for num, w := range was {
-		if !same(w, is[num]) {
-			edit.Removed = append(edit.Removed, manifest.Removed{Level: w.level, Num: num})
-		}
-	}
+	edit := diff(s.state.Tables.Version, now.Version)
+	edit.NextFileNum, edit.LastSeq, edit.MinLog = now.NextFileNum, now.LastSeq, now.MinLog
+	had := tablefs.NumsOf(s.state.Tables.Version)
 	logs := s.logs()
 	needed := logs[slices.IndexFunc(logs, func(n base.FileNum) bool { return n >= now.MinLog })]
 	header, err := wal.ReadHeader(s.disk, shippedDir, needed, s.storeID, 0)
 	mustNil(s.t, err)
 	highest := max(header.PrevSeq, base.Seq(s.tables))
-	for num, n := range is {
-		highest = max(highest, n.t.MaxSeq)
-		if same(was[num], n) {
-			continue
-		}
-		edit.Added = append(edit.Added, manifest.Added{Level: n.level, Run: n.run, Table: n.t})
-		if was[num].t == nil {
-			s.upload(base.TableName(num), object.TableName(uint64(num)))
-		}
-		if n.t.Sidecar != nil {
-			s.upload(base.FilterName(n.t.Sidecar.Num), object.FilterName(uint64(n.t.Sidecar.Num)))
+	for t := range now.Version.Tables() {
+		highest = max(highest, t.MaxSeq)
+		for f := range tablefs.FilesOfTable(t) {
+			if !had[f.Num] {
+				data := remotetest.ReadFile(s.t, s.disk, filepath.Join(shippedDir, f.LocalName()))
+				mustNil(s.t, PutObject(context.Background(), s.b, f.Name(), data, false))
+			}
 		}
 	}
 	s.tables = uint64(highest)
-	s.step(&object.Step{Kind: object.StepPublish, Edit: edit, LastTableSeq: s.tables, Extents: s.extents(uint64(now.MinLog))})
-}
-
-// upload brings a file of the store into the bucket.
-func (s *shipped) upload(file, name string) {
-	s.t.Helper()
-	f, err := s.disk.Open(filepath.Join(shippedDir, file))
-	mustNil(s.t, err)
-	defer f.Close()
-	size, err := f.Size()
-	mustNil(s.t, err)
-	data := make([]byte, size)
-	_, err = f.ReadAt(data, 0)
-	mustNil(s.t, err)
-	mustNil(s.t, PutObject(context.Background(), s.b, name, data, false))
-}
-
-// extents returns the extents of the logs from MinLog on, or the last one that there is.
-func (s *shipped) extents(minLog uint64) (all []object.Extent) {
-	var last *object.Extent
-	for seg, err := range (chain.SegmentList{Bucket: s.b, StoreID: s.storeID}).From(context.Background(), object.RootPosition) {
-		mustNil(s.t, err)
-		if seg.End() < object.LogHeader {
-			if last != nil && last.Log == seg.Log {
-				last.Sealed = true
-			}
-			continue
-		}
-		if last == nil || last.Log != seg.Log {
-			if last != nil && last.Log >= minLog {
-				all = append(all, *last)
-			}
-			last = &object.Extent{Log: seg.Log}
-		}
-		last.Length, last.LastSeq, last.Sealed = seg.End(), max(seg.LastSeq, last.LastSeq), seg.Kind != object.SegmentData
-	}
-	if last != nil && (last.Log >= minLog || len(all) == 0) {
-		all = append(all, *last)
-	}
-	return all
+	s.step(&object.Step{Kind: object.StepPublish, Edit: edit, LastTableSeq: s.tables, Extents: neededExtents(s.extents, now.MinLog)})
 }
 
 // step appends a step to the chain.
@@ -452,16 +387,7 @@ func filesOfDir(t testing.TB, fsys vfs.FS, dir string) map[string]string {
 	}
 	all := map[string]string{}
 	for _, name := range names {
-		f, err := fsys.Open(filepath.Join(dir, name))
-		mustNil(t, err)
-		size, err := f.Size()
-		mustNil(t, err)
-		data := make([]byte, size)
-		if n, err := f.ReadAt(data, 0); n < len(data) {
-			t.Fatal(err)
-		}
-		mustNil(t, f.Close())
-		all[name] = string(data)
+		all[name] = string(remotetest.ReadFile(t, fsys, filepath.Join(dir, name)))
 	}
 	return all
 }

@@ -31,13 +31,7 @@ func flipIn(t testing.TB, fsys vfs.FS, dir, suffix string, at int64) string {
 	slices.Sort(names)
 	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasSuffix(n, suffix) })
 	name := names[len(names)-1]
-	f, err := fsys.OpenReadWrite(filepath.Join(dir, name))
-	mustNil(t, err)
-	var c [1]byte
-	_, err = f.ReadAt(c[:], at)
-	mustNil(t, err)
-	_, err = f.WriteAt([]byte{c[0] ^ 4}, at)
-	mustNil(t, errors.Join(err, f.Close()))
+	remotetest.ChangeFile(t, fsys, filepath.Join(dir, name), func(b []byte) []byte { b[at] ^= 4; return b })
 	return name
 }
 
