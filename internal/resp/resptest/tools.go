@@ -1,6 +1,7 @@
 package resptest
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"os/exec"
@@ -43,13 +44,19 @@ func ShowsSession(t *testing.T, cli, addr, page, prompt string) {
 }
 
 // Benchmark runs redis-benchmark, whose path is tool, with n calls of each of what, alone and in pipelines. It
-// must get no error.
+// must get no error, but for the one of a group whose leader a busy machine has replaced: then it begins again.
 func Benchmark(t *testing.T, tool, addr, n string, what ...string) {
 	t.Helper()
 	for _, what := range what {
 		for _, pipeline := range []string{"1", "16"} {
 			args := append([]string{"-q", "-n", n, "-c", "10", "-r", "1000", "-P", pipeline}, strings.Fields(what)...)
 			out, err := command(t, tool, addr, args...).CombinedOutput()
+			for range 20 {
+				if err == nil || !bytes.Contains(out, []byte("Error from server: UNKNOWN ")) {
+					break
+				}
+				out, err = command(t, tool, addr, args...).CombinedOutput()
+			}
 			if text := string(out); err != nil || !strings.Contains(text, "requests per second") || strings.Contains(text, "rror") || strings.Contains(text, "WARNING") {
 				t.Errorf("%s: %v, %s", what, err, text)
 			}
@@ -57,14 +64,14 @@ func Benchmark(t *testing.T, tool, addr, n string, what ...string) {
 	}
 }
 
-// command returns a tool that is to ask the server at addr. It has a minute.
+// command returns a tool that is to ask the server at addr. It has five minutes, for a busy machine.
 func command(t *testing.T, tool, addr string, args ...string) *exec.Cmd {
 	t.Helper()
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return exec.CommandContext(ctx, tool, append([]string{"-h", host, "-p", port}, args...)...)
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -22,6 +23,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cluster"
 	"github.com/shaledb/shale/internal/signals"
 	"github.com/shaledb/shale/internal/testenv"
 )
@@ -83,8 +86,24 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// quick are options that make elections quick, and that a busy machine still meets.
-var quick = []string{"--heartbeat", "400ms", "--timeout", "20s", "--raft-log", "error"}
+// quick are options that make elections quick. Groups have steady in addition, so that a busy machine holds no elections.
+var (
+	quick  = []string{"--heartbeat", "400ms", "--timeout", "1m", "--raft-log", "error"}
+	steady = []string{"--heartbeat", "1s"}
+)
+
+// seed makes the folder of the first member of a group, which then need not listen for another group of its own.
+func seed(t testing.TB, dir, id string) {
+	t.Helper()
+	from := filepath.Join(testenv.QuickDir(t), "store")
+	db, err := shale.Open(from, nil)
+	if err == nil {
+		err = errors.Join(db.Close(), cluster.Seed(dir, from, &cluster.Options{ID: id}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // start starts a member in this process, which is stopped when the test ends.
 func start(t testing.TB, args ...string) *running {
@@ -126,9 +145,9 @@ func three(t testing.TB, more ...string) []*running {
 	dir := testenv.QuickDir(t)
 	var group []*running
 	for _, id := range []string{"a", "b", "c"} {
-		args := append([]string{filepath.Join(dir, id), "--id", id, "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, more...)
+		args := append([]string{filepath.Join(dir, id), "--id", id, "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, slices.Concat(steady, more)...)
 		if len(group) == 0 {
-			args = append(args, "--bootstrap")
+			seed(t, args[0], id)
 		} else {
 			args = append(args, "--join", group[0].node.Address())
 		}
@@ -168,7 +187,7 @@ func leader(t testing.TB, group []*running) (*running, []*running) {
 // dial returns a client of a member.
 func dial(t testing.TB, addr string, change ...func(*redis.Options)) *redis.Client {
 	t.Helper()
-	o := &redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: time.Minute, DisableIdentity: true}
+	o := &redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: 3 * time.Minute, DisableIdentity: true}
 	for _, change := range change {
 		change(o)
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,7 +39,7 @@ var readyLine = regexp.MustCompile(`serves clients on (\S+), members on (\S+), p
 func startChild(t *testing.T, args ...string) *child {
 	t.Helper()
 	cmd := testenv.Self(t, "^$")
-	cmd.Env = append(os.Environ(), childArgs+"="+strings.Join(append(append([]string{"serve"}, args...), quick...), "\x1f"))
+	cmd.Env = append(os.Environ(), childArgs+"="+strings.Join(append([]string{"serve"}, args...), "\x1f"))
 	out, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -88,13 +89,11 @@ func children(t *testing.T, more ...string) []*child {
 	listens := []string{freeAddr(t), freeAddr(t), freeAddr(t)}
 	for i, id := range []string{"a", "b", "c"} {
 		args := []string{filepath.Join(dir, id), "--id", id, "--addr", freeAddr(t), "--listen", listens[i], "--http", "127.0.0.1:0"}
-		args = append(args, more...)
-		var c *child
+		args = slices.Concat(quick, args, steady, more)
 		if i == 0 {
-			c = startChild(t, append(args, "--bootstrap")...)
-		} else {
-			c = startChild(t, append(args, "--join", listens[0])...)
+			seed(t, args[len(quick)], id)
 		}
+		c := startChild(t, append(args, "--join", listens[0])...)
 		c.id, c.args = id, args
 		group = append(group, c)
 	}
