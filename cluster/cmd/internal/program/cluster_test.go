@@ -55,20 +55,3 @@ func TestCluster_Client(t *testing.T) {
 		})
 	}
 }
-
-// A client that reads from replicas says READONLY to them.
-func TestCluster_ReadOnlyClient(t *testing.T) {
-	t.Parallel()
-	group := three(t)
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{group[0].addr}, ReadOnly: true, RouteRandomly: true})
-	t.Cleanup(func() { client.Close() })
-	for i := range 20 {
-		key := fmt.Sprint("key", i)
-		if err := client.Set(t.Context(), key, i, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := client.Get(t.Context(), key).Result(); err != nil || got != fmt.Sprint(i) {
-			t.Errorf("GET %s = %q, %v", key, got, err)
-		}
-	}
-}

@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,42 +41,6 @@ func TestGroup_AnyMember(t *testing.T) {
 	}
 	if text, err := dial(t, group[1].addr).Info(ctx, "group").Result(); err != nil || !strings.Contains(text, "member:b\r\n") || !strings.Contains(text, "voters:3\r\n") {
 		t.Errorf("INFO group = %q, %v", text, err)
-	}
-}
-
-// The answers of SET NX and DEL are those of one order, when clients of all members ask at the same time.
-func TestGroup_Conditions(t *testing.T) {
-	t.Parallel()
-	group := three(t)
-	ctx := t.Context()
-	for round := range 20 {
-		var set, deleted atomic.Int64
-		var clients sync.WaitGroup
-		for i := range 6 {
-			client := dial(t, group[i%3].addr)
-			clients.Go(func() {
-				if ok, err := client.SetNX(ctx, "k", round, 0).Result(); err != nil {
-					t.Error(err)
-				} else if ok {
-					set.Add(1)
-				}
-			})
-		}
-		clients.Wait()
-		for i := range 6 {
-			client := dial(t, group[i%3].addr)
-			clients.Go(func() {
-				n, err := client.Del(ctx, "k", "k").Result()
-				if err != nil {
-					t.Error(err)
-				}
-				deleted.Add(n)
-			})
-		}
-		clients.Wait()
-		if set.Load() != 1 || deleted.Load() != 1 {
-			t.Fatalf("round %d: %d clients have set it, and %d deleted", round, set.Load(), deleted.Load())
-		}
 	}
 }
 
@@ -119,35 +81,6 @@ func TestGroup_ScanThroughElections(t *testing.T) {
 		}
 		if len(seen) != 500 {
 			t.Errorf("SCAN on member %s found %d keys of 500", r.config.ID, len(seen))
-		}
-	}
-}
-
-// With --forward=false, a member that does not lead names the leader: its address for clients, if it knows that.
-func TestGroup_WithoutForwarding(t *testing.T) {
-	t.Parallel()
-	group := three(t, "--forward=false", "--clients", "a=127.0.0.1:1,b=127.0.0.1:2")
-	ctx := t.Context()
-	for to, addr := range map[string]string{"a": "MOVED 0 127.0.0.1:1", "b": "MOVED 0 127.0.0.1:2", "c": "READONLY this member does not lead: write to member c"} {
-		if lead, _ := leader(t, group); lead.config.ID != to {
-			must(t, "transfer", to, "--at", lead.http)
-		}
-		lead, others := leader(t, group)
-		if lead.config.ID != to {
-			t.Fatalf("member %s leads, not %s", lead.config.ID, to)
-		}
-		if err := dial(t, lead.addr).Set(ctx, "k", to, 0).Err(); err != nil {
-			t.Errorf("the leader: %v", err)
-		}
-		for _, r := range others {
-			testenv.WaitFor(t, "the new leader is known", func() bool { return r.node.Stats().Leader == to })
-			err := dial(t, r.addr).Set(ctx, "k", "x", 0).Err()
-			if err == nil || !strings.HasPrefix(err.Error(), addr) {
-				t.Errorf("member %s, while %s leads: %v, want %s", r.config.ID, to, err, addr)
-			}
-			if got, err := dial(t, r.addr).Get(ctx, "k").Result(); err != nil || got != to {
-				t.Errorf("GET on member %s = %q, %v", r.config.ID, got, err)
-			}
 		}
 	}
 }

@@ -257,36 +257,6 @@ func TestReads_Local(t *testing.T) {
 	}
 }
 
-// Of many clients that set a key if it is absent, one succeeds, and of many that delete it, one is told so.
-func TestConditions_Concurrent(t *testing.T) {
-	s, _ := setup(t)
-	for round := range 50 {
-		var set, deleted atomic.Int64
-		var clients sync.WaitGroup
-		for range 8 {
-			clients.Go(func() {
-				c := s.newClient()
-				if c.say("SET", "k", fmt.Sprint(round), "NX") == "+OK\r\n" {
-					set.Add(1)
-				}
-			})
-		}
-		clients.Wait()
-		for range 8 {
-			clients.Go(func() {
-				c := s.newClient()
-				if c.say("DEL", "k", "k") == ":1\r\n" {
-					deleted.Add(1)
-				}
-			})
-		}
-		clients.Wait()
-		if set.Load() != 1 || deleted.Load() != 1 {
-			t.Fatalf("%d clients have set it, %d deleted", set.Load(), deleted.Load())
-		}
-	}
-}
-
 // The commands of go-redis work over a connection, in both protocols and in pipelines.
 func TestServer_GoRedis(t *testing.T) {
 	testenv.CheckLeaks(t)
