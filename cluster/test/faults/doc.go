@@ -8,6 +8,6 @@
 // that fails on command (disk_test.go) and serve operations and commands over a socket in the file
 // system (member_test.go), which no partition cuts off. The test's process has the clients
 // (clients_test.go), the history of what they saw (history_test.go), the network between the
-// members (proxy_test.go, or netns_linux_test.go for namespaces of the kernel) and the nemesis, which
+// members (proxy_test.go) and the nemesis, which
 // chooses what fails (nemesis_test.go). No check depends on a clock: the history is ordered by a counter.
 package faults

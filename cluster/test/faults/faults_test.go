@@ -4,7 +4,6 @@ package faults
 
 import (
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 // A plan is what a group goes through.
 type plan struct {
 	members    int
-	namespaces bool                    // the kernel's network instead of the proxy
 	lanes      func(*nemesis) [][]deed // what happens at the same time
 	pause      time.Duration           // between two deeds of a lane
 	epoch      time.Duration           // between two comparisons
@@ -26,7 +24,6 @@ type plan struct {
 	fault      DiskFault     // of all disks, from the start of each process
 	alarms     []string      // what members may not say either
 	memtables  int           // sizes of memtables are 64 KiB, doubled less often than this
-	small      bool          // member a has a small file system of its own, where that can be
 }
 
 // everything is all lanes.
@@ -38,18 +35,9 @@ func everything(n *nemesis) [][]deed {
 func (p plan) run(t *testing.T, seed uint64, f *figures) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
-	var net network
 	net, err := newProxyNet(seed)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if p.namespaces {
-		kernel, err := newKernelNet()
-		if err != nil {
-			t.Logf("no network of the kernel's, so the proxy: %v", err)
-		} else {
-			net = kernel
-		}
 	}
 	var g *group
 	prefix := ""
@@ -71,11 +59,7 @@ func (p plan) run(t *testing.T, seed uint64, f *figures) {
 	g.alarms = append(g.alarms, p.alarms...)
 	f.groups.Add(1)
 	for i := range p.members {
-		var disk *testDisk
-		if i == 0 && p.small {
-			disk = newTestDisk(t, filepath.Join(g.root, "disk"), 400)
-		}
-		m := g.add(string(rune('a'+i)), disk, false)
+		m := g.add(string(rune('a'+i)), false)
 		if i == 0 {
 			testenv.WaitFor(t, "the first member", m.running)
 		}
@@ -157,7 +141,7 @@ func rounds(t *testing.T, draw func(r *rand.Rand, long bool) plan) {
 func TestFaults(t *testing.T) {
 	rounds(t, func(r *rand.Rand, long bool) plan {
 		p := plan{
-			members: 3 + 2*r.IntN(2), namespaces: r.IntN(3) == 0, lanes: everything, small: true, trailing: 200, interval: 600 * time.Millisecond, memtables: 8,
+			members: 3 + 2*r.IntN(2), lanes: everything, trailing: 200, interval: 600 * time.Millisecond, memtables: 8,
 			pause: 600 * time.Millisecond, epoch: 15 * time.Second, epochs: 4, thresholds: []uint64{50, 300, 2000, 1 << 30},
 		}
 		if r.IntN(2) == 0 {

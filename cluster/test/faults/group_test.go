@@ -31,7 +31,7 @@ import (
 type group struct {
 	t       testing.TB
 	root    string // their directories, logs and sockets
-	net     network
+	net     *proxyNet
 	figures *figures
 	failed  atomic.Bool
 	setup   func(*memberConfig) // chooses options whenever a member starts
@@ -46,9 +46,8 @@ type group struct {
 
 // A process is a member, whether its process runs or not.
 type process struct {
-	g    *group
-	id   string
-	disk *testDisk // a small file system of its own, or nil
+	g  *group
+	id string
 
 	mu      sync.Mutex
 	config  memberConfig
@@ -73,7 +72,7 @@ func (g *group) fail(format string, args ...any) {
 	g.t.Errorf(format, args...)
 }
 
-func newGroup(t testing.TB, seed uint64, n network, f *figures, setup func(*memberConfig)) *group {
+func newGroup(t testing.TB, seed uint64, n *proxyNet, f *figures, setup func(*memberConfig)) *group {
 	t.Helper()
 	root, err := os.MkdirTemp("", "shale-faults") // short: names of sockets must be
 	if err != nil {
@@ -109,19 +108,15 @@ func (g *group) any() *process {
 }
 
 // add starts a new member, which founds the group or joins it.
-func (g *group) add(id string, disk *testDisk, learner bool) *process {
+func (g *group) add(id string, learner bool) *process {
 	listen, err := g.net.join(id)
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	p := &process{g: g, id: id, disk: disk, wanted: true, hashes: map[string]string{}}
-	dir := filepath.Join(g.root, id)
-	if disk != nil {
-		dir = filepath.Join(disk.dir, id)
-	}
+	p := &process{g: g, id: id, wanted: true, hashes: map[string]string{}}
 	others := g.all()
 	p.config = memberConfig{
-		ID: id, Dir: dir, Socket: filepath.Join(g.root, id+".sock"), Listen: listen, Proxy: g.net.proxy(),
+		ID: id, Dir: filepath.Join(g.root, id), Socket: filepath.Join(g.root, id+".sock"), Listen: listen, Proxy: g.net.proxy(),
 		Bootstrap: len(others) == 0, Learner: learner,
 	}
 	p.joinBy(others)
@@ -172,7 +167,6 @@ func (p *process) startLocked() {
 	cmd := testenv.Self(g.t, "^TestMember_Child$")
 	cmd.Env = append(os.Environ(), memberEnv+"="+string(text), "GOTRACEBACK=all", "GORACE=halt_on_error=1")
 	endWithParent(cmd)
-	g.net.place(p.id, cmd)
 	stderr, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
 	stdin, err := cmd.StdinPipe()
@@ -578,9 +572,6 @@ func (g *group) close() {
 		g.t.Errorf("the network: %v", err)
 	}
 	g.wg.Wait()
-	for _, p := range g.all() {
-		p.disk.close()
-	}
 	if g.t.Failed() {
 		g.t.Logf("the members' logs and directories stay in %s", g.root)
 		return

@@ -38,7 +38,7 @@ const exitOpen = 4
 // A memberConfig is what a member's process is told when it begins.
 type memberConfig struct {
 	ID, Dir, Socket   string
-	Listen, Proxy     string // Proxy: "" means that the member dials others itself
+	Listen, Proxy     string
 	Join              []string
 	Bootstrap         bool
 	Learner, Forward  bool
@@ -112,10 +112,8 @@ func (m *Member) open() error {
 			}
 		},
 	}
-	if c.Proxy != "" {
-		o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
-			return dialProxy(ctx, c.Proxy, c.ID, address)
-		}
+	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
+		return dialProxy(ctx, c.Proxy, c.ID, address)
 	}
 	for attempt := 0; ; attempt++ {
 		n, err := cluster.Open(c.Dir, o)

@@ -154,9 +154,7 @@ func (n *nemesis) partition(r *rand.Rand) {
 		links, oneWay = links[:1+r.IntN(len(links))], true
 	}
 	for _, l := range links {
-		if err := n.g.net.block(l.from, l.to, true); err != nil {
-			n.g.fail("%v", err)
-		}
+		n.g.net.block(l, true)
 	}
 	n.f.partitions.Add(1)
 	if oneWay {
@@ -164,9 +162,7 @@ func (n *nemesis) partition(r *rand.Rand) {
 	}
 	n.sleep(time.Duration(100+r.IntN(1800)) * time.Millisecond)
 	for _, l := range links {
-		if err := n.g.net.block(l.from, l.to, false); err != nil {
-			n.g.fail("%v", err)
-		}
+		n.g.net.block(l, false)
 	}
 }
 
@@ -179,7 +175,6 @@ func (n *nemesis) disks() []deed {
 			n.disk(r, DiskFault{Ops: "sync", Files: "any", Slow: time.Duration(1+r.IntN(60)) * time.Millisecond})
 		}},
 		{15, func(r *rand.Rand) { n.disk(r, DiskFault{Small: true}) }},
-		{15, n.fill},
 	}
 }
 
@@ -271,24 +266,6 @@ func (n *nemesis) settle(p *process) {
 // may be busy.
 const comeBack = time.Minute
 
-// fill fills the file system of the member that has one of its own.
-func (n *nemesis) fill(r *rand.Rand) {
-	for _, p := range n.g.all() {
-		if p.disk == nil {
-			continue
-		}
-		p.mu.Lock()
-		p.faulty, p.excused = true, true
-		p.mu.Unlock()
-		p.disk.fill()
-		n.sleep(time.Duration(200+r.IntN(1500)) * time.Millisecond)
-		p.disk.release()
-		n.settle(p)
-		n.f.diskFaults.Add(1)
-		n.f.fullDisks.Add(1)
-	}
-}
-
 // leadership is the lane of transfers, and of snapshots at any time.
 func (n *nemesis) leadership() []deed {
 	return []deed{
@@ -362,7 +339,7 @@ func (n *nemesis) isMember(p *process, voter bool, within time.Duration) bool {
 // joinAndLeave has a member come, stay for a while, and go.
 func (n *nemesis) joinAndLeave(r *rand.Rand) {
 	learner := r.IntN(3) == 0
-	p := n.g.add(fmt.Sprintf("x%d", n.names.Add(1)), nil, learner)
+	p := n.g.add(fmt.Sprintf("x%d", n.names.Add(1)), learner)
 	if !n.isMember(p, !learner, comeBack/2) {
 		n.f.joinsLost.Add(1)
 	} else {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,22 +17,6 @@ import (
 
 	"github.com/shaledb/shale/internal/testenv"
 )
-
-// A network is what connects the members of a group.
-type network interface {
-	// join makes a place for a member and returns the address to listen at.
-	join(id string) (listen string, err error)
-	// place sets up the process of a member so that it runs in its place.
-	place(id string, cmd *exec.Cmd)
-	// proxy returns the address through which members dial each other, "" for none.
-	proxy() string
-	// block stops what one member sends to another, or lets it pass again.
-	block(from, to string, stop bool) error
-	// bytes returns how many have passed, as far as the network knows.
-	bytes() int64
-	// close takes it down.
-	close() error
-}
 
 // A link is one direction between two members.
 type link struct{ from, to string }
@@ -68,7 +51,7 @@ func newProxyNet(seed uint64) (*proxyNet, error) {
 	return p, nil
 }
 
-// join finds a free port.
+// join finds a free port for a member to listen at.
 func (p *proxyNet) join(id string) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -84,23 +67,20 @@ func (p *proxyNet) join(id string) (string, error) {
 	return address, nil
 }
 
-func (p *proxyNet) place(string, *exec.Cmd) {}
-
+// proxy returns the address through which members dial each other.
 func (p *proxyNet) proxy() string { return p.listener.Addr().String() }
 
-func (p *proxyNet) bytes() int64 { return p.passed.Load() }
-
-func (p *proxyNet) block(from, to string, stop bool) error {
+// block stops what one member sends to another, or lets it pass again.
+func (p *proxyNet) block(l link, stop bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if stop {
-		p.blocked[link{from, to}] = true
-		return nil
+		p.blocked[l] = true
+		return
 	}
-	delete(p.blocked, link{from, to})
+	delete(p.blocked, l)
 	close(p.changed)
 	p.changed = make(chan struct{})
-	return nil
 }
 
 func (p *proxyNet) close() error {
@@ -283,8 +263,8 @@ func TestProxy_OneWay(t *testing.T) {
 		if line, err := in.ReadString('\n'); line != "one\n" {
 			t.Fatalf("%q, %v", line, err)
 		}
-		before := p.bytes()
-		p.block(blocked.from, blocked.to, true)
+		before := p.passed.Load()
+		p.block(blocked, true)
 		say("two")
 		c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 		if line, err := in.ReadString('\n'); err == nil {
@@ -294,8 +274,8 @@ func TestProxy_OneWay(t *testing.T) {
 		if blocked.from == "b" {
 			want = 4
 		}
-		testenv.WaitFor(t, "the open direction", func() bool { return p.bytes()-before == want })
-		p.block(blocked.from, blocked.to, false)
+		testenv.WaitFor(t, "the open direction", func() bool { return p.passed.Load()-before == want })
+		p.block(blocked, false)
 		c.SetReadDeadline(time.Now().Add(10 * time.Second))
 		switch line, err := in.ReadString('\n'); {
 		case line == "two\n":
