@@ -227,32 +227,6 @@ func TestLogStore_FailedPartStaysUndone(t *testing.T) {
 	}
 }
 
-// TestLogStore_FailedCut fails the write that cuts off an end of the log. The log stays as it is, and
-// it can be cut later.
-func TestLogStore_FailedCut(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ first, last, leftFrom, leftTo uint64 }{{21, 50, 1, 20}, {1, 20, 21, 50}} {
-		s, mem, fsys := failing(t, 1)
-		if err := s.DeleteRange(c.first, c.last); !errors.Is(err, syscall.EIO) {
-			t.Fatalf("DeleteRange = %v, want EIO", err)
-		}
-		mustHave(t, s, entries(1, 50, 1)...)
-		cut := mem.Crash(vfs.CrashConfig{Policy: vfs.DropAll})
-		fsys.Inject(nil)
-		if err := s.db.Resume(); err != nil {
-			t.Fatal(err)
-		}
-		mustDelete(t, s, c.first, c.last)
-		mustHave(t, s, entries(c.leftFrom, c.leftTo, 1)...)
-		s = reopened(t, s, fsys)
-		mustHave(t, s, entries(c.leftFrom, c.leftTo, 1)...)
-		mustCloseLog(t, s)
-		s = openLog(t, cut)
-		mustHave(t, s, entries(1, 50, 1)...)
-		mustCloseLog(t, s)
-	}
-}
-
 // TestLogStore_FailedWriteStaysUndone fails each operation of random lives once. The call returns an
 // error, and the log is as it was before. When the store takes writes again, the log goes on with other
 // entries. Those of the failed call do not come back: not behind the new ones, and not after a crash.

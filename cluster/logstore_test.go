@@ -220,21 +220,6 @@ func TestLogStore_TooLargeEntry(t *testing.T) {
 	mustHave(t, s)
 }
 
-// TestLogStore_MissingEntry takes an entry out of the store behind the log's back.
-func TestLogStore_MissingEntry(t *testing.T) {
-	t.Parallel()
-	s := openLog(t, vfs.NewMem())
-	defer mustCloseLog(t, s)
-	mustStore(t, s, entries(1, 9, 1)...)
-	if err := s.db.Delete(appendEntryKey(nil, 5)); err != nil {
-		t.Fatal(err)
-	}
-	err := s.GetLog(5, new(raft.Log))
-	if err == nil || err == raft.ErrLogNotFound || !strings.Contains(err.Error(), "entry 5 of the log is missing") {
-		t.Errorf("GetLog of a missing entry = %v", err)
-	}
-}
-
 // TestLogStore_ForeignKeys opens stores that no LogStore has written.
 func TestLogStore_ForeignKeys(t *testing.T) {
 	t.Parallel()
@@ -315,22 +300,6 @@ func TestLogStore_DeadEntriesGo(t *testing.T) {
 	}
 }
 
-// TestLogStore_SplitBatches stores and deletes more than goes into one batch.
-func TestLogStore_SplitBatches(t *testing.T) {
-	t.Parallel()
-	fsys := vfs.NewMem()
-	s := openLog(t, fsys)
-	defer func() { mustCloseLog(t, s) }()
-	s.limits = logLimits{batchBytes: 500, batchDelete: 3}
-	mustStore(t, s, entries(1, 100, 1)...)
-	mustDelete(t, s, 72, 100)
-	mustHave(t, s, entries(1, 71, 1)...)
-	mustDelete(t, s, 1, 50)
-	mustHave(t, s, entries(51, 71, 1)...)
-	s = reopened(t, s, fsys)
-	mustHave(t, s, entries(51, 71, 1)...)
-}
-
 // TestLogStore_Stable sets and gets values, with the errors that raft compares by their text.
 func TestLogStore_Stable(t *testing.T) {
 	t.Parallel()
@@ -381,30 +350,6 @@ func TestLogStore_Closed(t *testing.T) {
 			t.Errorf("call %d = %v, want ErrClosed", i, err)
 		}
 	}
-}
-
-// TestLogStore_ReadOnly opens a log for looking at it, as TestBoltOptionsReadOnly of raft-boltdb does.
-func TestLogStore_ReadOnly(t *testing.T) {
-	t.Parallel()
-	fsys := vfs.NewMem()
-	s := openLog(t, fsys)
-	mustStore(t, s, entries(1, 9, 1)...)
-	mustDelete(t, s, 1, 3)
-	mustCloseLog(t, s)
-	o := LogStoreOptions()
-	o.FS, o.ReadOnly = fsys, true
-	db, err := shale.Open("log", o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = NewLogStore(db)
-	defer mustCloseLog(t, s)
-	for i, err := range []error{s.StoreLog(entry(10, 1)), s.DeleteRange(4, 5), s.Set([]byte("k"), nil)} {
-		if !errors.Is(err, shale.ErrReadOnly) {
-			t.Errorf("call %d = %v, want ErrReadOnly", i, err)
-		}
-	}
-	mustHave(t, s, entries(4, 9, 1)...)
 }
 
 // TestLogStore_Concurrent has readers look at a log that grows at one end and is truncated at the other.

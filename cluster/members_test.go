@@ -18,31 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/shaledb/shale/vfs"
-	"github.com/shaledb/shale/vfs/faultfs"
 )
-
-func TestMembers_Learner(t *testing.T) {
-	t.Parallel()
-	g := newGroup(t, 1, nil)
-	g.write("k", "v")
-	g.setup = func(o *Options) { o.Learner = true }
-	l := g.add()
-	if v, err := l.get(short(t), "k"); v != "v" || err != nil {
-		t.Errorf("read on a learner = %q, %v", v, err)
-	}
-	time.Sleep(3 * maintainSoon) // it would ask for a vote by now
-	if s := g.leader().Stats(); s.Members != 2 || s.Voters != 1 {
-		t.Errorf("%+v, want 2 members and 1 voter", s)
-	}
-	if err := g.leader().AddVoter(short(t), l.opts.ID, l.Address()); err != nil {
-		t.Fatal(err)
-	}
-	g.waitVoters(2)
-	g.agree()
-}
 
 func TestMembers_AddByHand(t *testing.T) {
 	t.Parallel()
@@ -413,62 +390,4 @@ func TestMembers_TLS(t *testing.T) {
 	if err := n.askLeader(ctx, nil, opWho, nil, new(whoAnswer)); err == nil {
 		t.Error("a member without TLS was answered")
 	}
-}
-
-// A disk fails under the leader, then under a follower: the others go on, nothing panics, and the
-// member comes back when its disk does.
-func TestNode_DiskFaults(t *testing.T) {
-	t.Parallel()
-	faults := map[string]*faultfs.FS{}
-	g := newGroup(t, 3, func(o *Options) {
-		f := faultfs.New(o.FS, nil)
-		faults[o.ID], o.FS = f, f
-	})
-	g.write("k", "0")
-	for i := range 4 {
-		m := g.leader()
-		if i%2 == 1 {
-			m = g.follower()
-		}
-		faults[m.opts.ID].Inject(func(op vfs.Op, name string, _ int64) error {
-			if strings.Contains(name, "member/log") && (op == vfs.OpSync || op == vfs.OpWrite || op == vfs.OpMapWrite) {
-				return errors.New("the disk is gone")
-			}
-			return nil
-		})
-		value := fmt.Sprint(i + 1)
-		g.eventually("the others write", func() error {
-			for _, l := range g.members {
-				if l.IsLeader() {
-					return l.Put(short(t), []byte("k"), []byte(value))
-				}
-			}
-			return raft.ErrNotLeader
-		})
-		select {
-		case <-m.Failed():
-		case <-time.After(10 * time.Second):
-			t.Fatal("the member does not notice")
-		}
-		if err := m.Err(); !errors.Is(err, ErrFailed) || !strings.Contains(err.Error(), "the disk is gone") {
-			t.Errorf("Err = %v", err)
-		}
-		if err := m.Put(short(t), []byte("k"), nil); !errors.Is(err, ErrFailed) {
-			t.Errorf("a write on the failed member: %v", err)
-		}
-		if _, err := m.get(short(t), "k"); !errors.Is(err, ErrFailed) {
-			t.Errorf("a read on the failed member: %v", err)
-		}
-		_ = m.Close() // the log's store says that it has failed
-		faults[m.opts.ID].Inject(nil)
-		g.open(m)
-		g.eventually("it comes back", func() error {
-			v, err := m.get(short(t), "k")
-			if err == nil && v != value {
-				t.Fatalf("it reads %q, want %q", v, value)
-			}
-			return err
-		})
-	}
-	g.agree()
 }

@@ -70,62 +70,6 @@ func TestNode_FollowersRefuseWrites(t *testing.T) {
 	}
 }
 
-func TestNode_Forward(t *testing.T) {
-	t.Parallel()
-	g := newGroup(t, 3, func(o *Options) {
-		o.Forward = true
-		o.Raft = nil // raft's defaults: the leader shall stay, so that the outcome of each write is known
-	})
-	for _, m := range g.members {
-		id, key := m.opts.ID, []byte(m.opts.ID)
-		put := func(value []byte, want bool) {
-			t.Helper()
-			g.led("PutIfAbsent on "+id, func() error {
-				ok, err := m.PutIfAbsent(short(t), key, value)
-				if err == nil && ok != want {
-					t.Fatalf("PutIfAbsent on %s = %v, want %v", id, ok, want)
-				}
-				return err
-			})
-		}
-		put(key, true)
-		put(nil, false)
-		for _, other := range g.members {
-			if v, err := other.get(short(t), id); v != id || err != nil {
-				t.Errorf("read on %s of %s = %q, %v", other.opts.ID, id, v, err)
-			}
-		}
-		g.led("DeletePresent on "+id, func() error {
-			present, err := m.DeletePresent(short(t), []byte("none"), key)
-			if err == nil && fmt.Sprint(present) != "[false true]" {
-				t.Fatalf("DeletePresent on %s = %v", id, present)
-			}
-			return err
-		})
-	}
-}
-
-func TestNode_RestartsFindEachOther(t *testing.T) {
-	t.Parallel()
-	g := newGroup(t, 3, nil)
-	g.write("k", "v")
-	for _, m := range g.members {
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
-		m.opts.Join = nil
-	}
-	for _, m := range g.members {
-		g.open(m)
-	}
-	g.waitVoters(3)
-	for _, m := range g.members {
-		if v, err := m.get(short(t), "k"); v != "v" || err != nil {
-			t.Errorf("read on %s = %q, %v", m.opts.ID, v, err)
-		}
-	}
-}
-
 // A member that comes back under another address tells it to the others, also if it is not asked to
 // join.
 func TestNode_NewAddress(t *testing.T) {
@@ -150,22 +94,6 @@ func TestNode_NewAddress(t *testing.T) {
 		return errors.New("is the old one")
 	})
 	g.write("k", "v")
-	g.agree()
-}
-
-func TestNode_Failover(t *testing.T) {
-	t.Parallel()
-	g := newGroup(t, 3, nil)
-	g.write("k", "1")
-	l := g.leader()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	g.write("k", "2")
-	g.open(l)
-	if v, err := l.get(short(t), "k"); v != "2" || err != nil {
-		t.Errorf("read on the old leader = %q, %v", v, err)
-	}
 	g.agree()
 }
 

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -300,50 +299,6 @@ func bigHistory(t testing.TB, n int) (history, int64) {
 	return h, size
 }
 
-// TestSnapshots_WireBytes sends a store: at most 1.2 times the data travel.
-func TestSnapshots_WireBytes(t *testing.T) {
-	t.Parallel()
-	for _, flushed := range []bool{true, false} {
-		n := 4000
-		if testing.Short() {
-			n = 1000
-		}
-		h, size := bigHistory(t, n)
-		source, m := mustStart(t, vfs.NewMem()), mustStart(t, vfs.NewMem())
-		if _, err := source.apply(h, 0, uint64(len(h)), 64); err != nil {
-			t.Fatal(err)
-		}
-		if flushed {
-			if err := source.state.current.Load().db.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := source.snapshot(h, uint64(len(h))); err != nil {
-			t.Fatal(err)
-		}
-		_, stream, err := source.snaps.Open(source.snaps.newest().meta.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list := stream.(*snapshotReader).list
-		_ = stream.Close()
-		sent := int64(len(list.encode()) + len(list.Files)*(haveSize+8+32) + noticeSize)
-		for _, f := range list.Files {
-			sent += f.Size
-		}
-		if sent > size*12/10 {
-			t.Errorf("%d bytes are sent for %d bytes of data", sent, size)
-		}
-		t.Logf("%d bytes of keys and values, %d sent (%.3f)", size, sent, float64(sent)/float64(size))
-		if err := m.receive(source); err != nil {
-			t.Fatal(err)
-		}
-		m.mustBe(h, uint64(len(h)))
-		source.close()
-		m.close()
-	}
-}
-
 // TestSnapshots_MetaDamage flips every bit of meta.json.
 func TestSnapshots_MetaDamage(t *testing.T) {
 	t.Parallel()
@@ -396,52 +351,4 @@ func TestSnapshots_MissingFile(t *testing.T) {
 	if _, _, err := m.snaps.Open("1-1-1"); err == nil {
 		t.Error("Open of a snapshot that is not there")
 	}
-}
-
-// TestSnapshots_OnDisk lives on a file system of the system's. State and snapshot share their tables, and
-// so does a state that is made from the snapshot; nothing else is shared with that.
-func TestSnapshots_OnDisk(t *testing.T) {
-	t.Chdir(t.TempDir())
-	h, _ := bigHistory(t, 200)
-	m := mustStart(t, vfs.Default)
-	if _, err := m.apply(h, 0, 200, 20); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.state.current.Load().db.Compact(t.Context(), shale.Range{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.snapshot(h, 200); err != nil {
-		t.Fatal(err)
-	}
-	shared := func() (tables, others int) {
-		t.Helper()
-		for path := range files(t, vfs.Default, m.state.current.Load().path) {
-			a, err := os.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := os.Stat(filepath.Join(m.snaps.newest().store(), filepath.Base(path)))
-			switch {
-			case err != nil || !os.SameFile(a, b):
-			case strings.HasSuffix(path, ".sst"):
-				tables++
-			default:
-				others++
-			}
-		}
-		return tables, others
-	}
-	if tables, _ := shared(); tables == 0 {
-		t.Error("the snapshot shares no tables with the state")
-	}
-	m.close()
-	if err := os.RemoveAll(m.state.current.Load().path); err != nil {
-		t.Fatal(err)
-	}
-	m = mustStart(t, vfs.Default)
-	m.mustBe(h, 200)
-	if tables, others := shared(); tables == 0 || others > 0 {
-		t.Errorf("a state from the snapshot shares %d tables and %d other files with it", tables, others)
-	}
-	m.close()
 }

@@ -9,8 +9,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
-	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // TestState_Answers compares states and answers with a model, for pieces of all sizes.
@@ -58,31 +55,6 @@ func TestState_RestartSkips(t *testing.T) {
 		}
 		m.mustBe(h, at+20)
 		m.close()
-	}
-}
-
-func TestState_WaitFor(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t, 30, 1)
-	m := mustStart(t, vfs.NewMem())
-	ctx, cancel := context.WithCancel(context.Background())
-	results := make(chan error, 2)
-	go func() { results <- m.state.waitFor(ctx, 30) }()
-	if _, err := m.apply(h, 0, 30, 1); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-results; err != nil {
-		t.Errorf("waitFor of the last entry: %v", err)
-	}
-	go func() { results <- m.state.waitFor(ctx, 31) }()
-	cancel()
-	if err := <-results; !errors.Is(err, context.Canceled) {
-		t.Errorf("waitFor beyond it: %v", err)
-	}
-	go func() { results <- m.state.waitFor(context.Background(), 31) }()
-	m.close()
-	if err := <-results; !errors.Is(err, ErrClosed) {
-		t.Errorf("waitFor beyond it, closed: %v", err)
 	}
 }
 
@@ -155,43 +127,6 @@ func TestState_ReservedKeysHidden(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestState_FailedApply makes the disk fail: nothing is acknowledged, and the state can be closed and
-// goes on where it was.
-func TestState_FailedApply(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t, 60, 3)
-	disk := vfs.NewMem()
-	faults := faultfs.New(disk, nil)
-	m := mustStart(t, faults)
-	if _, err := m.apply(h, 0, 30, 5); err != nil {
-		t.Fatal(err)
-	}
-	faults.Inject(faultfs.FailFrom(1, syscall.EIO))
-	answers, err := m.apply(h, 30, 60, 60)
-	if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "apply entry") {
-		t.Fatalf("apply with a broken disk: %v", err)
-	}
-	for i, a := range answers[30:] {
-		if a.Inserted || a.Present != nil {
-			t.Errorf("entry %d was answered: %+v", 31+i, a)
-		}
-	}
-	if err := m.state.waitFor(context.Background(), 60); !errors.Is(err, ErrFailed) || !errors.Is(err, syscall.EIO) {
-		t.Errorf("waitFor: %v", err)
-	}
-	faults.Inject(nil)
-	_ = m.state.Close() // its log is broken
-	m = mustStart(t, disk)
-	if err := m.check(h); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.apply(h, 0, 60, 5); err != nil {
-		t.Fatal(err)
-	}
-	m.mustBe(h, 60)
-	m.close()
 }
 
 // TestState_UnknownCommand meets a command of a newer program, which must not be passed over.
@@ -308,54 +243,4 @@ func states(t testing.TB, fsys vfs.FS) string {
 		t.Fatal(err)
 	}
 	return strings.Join(slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, statePrefix) }), " ")
-}
-
-// TestState_ManyDeletes deletes many keys by one command while the disk is slow. The group waits for some reads
-// at a time, and not for one after the other.
-func TestState_ManyDeletes(t *testing.T) {
-	t.Parallel()
-	disk := faultfs.New(vfs.NewMem(), nil)
-	o := stateOptions()
-	o.CacheSize = -1
-	m, err := startMachineOf(t, disk, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.close()
-	h, _ := bigHistory(t, 300)
-	if _, err := m.apply(h, 0, 300, 50); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.state.current.Load().db.Compact(t.Context(), shale.Range{}); err != nil {
-		t.Fatal(err)
-	}
-	var keys [][]byte
-	for i := range 600 {
-		keys = append(keys, fmt.Appendf(nil, "key %08d", i/2)) // each twice
-	}
-	data, err := encodeDelete(keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h = append(h, &raft.Log{Index: 301, Term: 1, Data: data})
-	var now, most atomic.Int64
-	disk.Inject(func(op vfs.Op, name string, _ int64) error {
-		if op == vfs.OpRead && strings.HasSuffix(name, ".sst") {
-			for n, m := now.Add(1), most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-			}
-			time.Sleep(time.Millisecond)
-			now.Add(-1)
-		}
-		return nil
-	})
-	got, err := m.apply(h, 300, 301, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, want := h.at(301); !reflect.DeepEqual(got[300], want[300]) {
-		t.Errorf("answers %+v, want %+v", got[300], want[300])
-	}
-	if most.Load() < 4 {
-		t.Errorf("%d reads at a time", most.Load())
-	}
 }

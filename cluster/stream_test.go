@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"encoding/hex"
 	"errors"
 	"io"
@@ -42,31 +41,6 @@ func TestStream_Bytes(t *testing.T) {
 // someList is a list with several files.
 func someList() *fileList {
 	return &fileList{streamVersion, 1 << 40, 3, []streamFile{{"000001.sst", 5}, {"000002.flt", 0}, {"000003.wal", 1 << 40}, {"CURRENT", 7}}}
-}
-
-// TestStream_Damage flips every bit of a notice, cuts it at every byte and adds a byte.
-func TestStream_Damage(t *testing.T) {
-	t.Parallel()
-	l := someList()
-	data := l.notice()
-	if err := checkNotice(data, l); err != nil {
-		t.Fatal(err)
-	}
-	for i := range data {
-		for bit := range 8 {
-			bad := bytes.Clone(data)
-			bad[i] ^= 1 << bit
-			if checkNotice(bad, l) == nil {
-				t.Fatalf("bit %d of byte %d flipped, and nobody sees it", bit, i)
-			}
-		}
-		if checkNotice(data[:i], l) == nil {
-			t.Fatalf("cut at %d, and nobody sees it", i)
-		}
-	}
-	if checkNotice(append(bytes.Clone(data), 0), l) == nil || checkNotice(data, nil) == nil || checkNotice(data, new(fileList)) == nil {
-		t.Error("the notice of another snapshot is taken")
-	}
 }
 
 // TestStream_TooNew meets what a later version sends.

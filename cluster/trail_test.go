@@ -118,21 +118,6 @@ func TestTrail_Outrun(t *testing.T) {
 	}
 }
 
-// TestTrail_CaughtUp keeps nothing for a member that has caught up.
-func TestTrail_CaughtUp(t *testing.T) {
-	t.Parallel()
-	l, _ := newTestTrail(t, nil)
-	if err := l.trail.hold("m", 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.trail.acked("m", 1000); err != nil {
-		t.Error(err)
-	}
-	if len(l.trail.holds) != 0 {
-		t.Error("the log is kept for a member that has caught up")
-	}
-}
-
 // TestTrail_OtherDeletions passes on what raft deletes for other reasons than a snapshot: all of the log, and its end.
 func TestTrail_OtherDeletions(t *testing.T) {
 	t.Parallel()

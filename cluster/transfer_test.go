@@ -215,31 +215,6 @@ func TestTransfer_Damage(t *testing.T) {
 	}
 }
 
-// TestTransfer_Crashes cuts the receiver's power during a transfer, and then sends again.
-func TestTransfer_Crashes(t *testing.T) {
-	t.Parallel()
-	source, stream := sourceOf(t, vfs.NewMem(), 3)
-	total := sizeOf(stream)
-	for i, c := range vfs.CrashConfigs(11) {
-		disk := vfs.NewMem()
-		to := mustOpenSnapshots(t, disk)
-		at := total * int64(i+1) / int64(len(vfs.CrashConfigs(11))+1)
-		if _, err := transfer(stream, to, func(c net.Conn) net.Conn { return &badConn{c, at, true} }); err == nil {
-			t.Fatal("not cut")
-		}
-		after := mustOpenSnapshots(t, disk.Crash(c))
-		if _, err := transfer(stream, after, nil); err != nil {
-			t.Fatalf("%v: %v", c, err)
-		}
-		if err := install(stream, after, 400); err != nil {
-			t.Fatalf("%v: %v", c, err)
-		}
-		checkInstalled(t, source.snaps, after)
-		// A snapshot that counts is durable.
-		checkInstalled(t, source.snaps, mustOpenSnapshots(t, after.fs.(*vfs.Mem).Crash(c)))
-	}
-}
-
 // TestTransfer_OtherSender begins with what another member has sent, whose files have the same names, and with a
 // snapshot from before, whose files are links. Nothing is written through these.
 func TestTransfer_OtherSender(t *testing.T) {
