@@ -132,38 +132,6 @@ func TestAdvance_FewOpenFiles(t *testing.T) {
 	}
 }
 
-// A handle with room for all files keeps the promise of Advance: its snapshots and iterators stay valid.
-func TestAdvance_EnoughOpenFiles(t *testing.T) {
-	db, _, o := fewFiles(t)
-	for _, most := range []int{0, 200} {
-		o.Tuning.MaxOpenFiles = most
-		ro, err := Open("db", &o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		snap, it := mustSnapshot(t, ro), ro.NewIterator(Range{})
-		want := scanAll(t, ro, Range{})
-		overwriteAll(t, db, fmt.Sprint(most))
-		if _, err := ro.Advance(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		if got := scanAll(t, snap, Range{}); got != want {
-			t.Error("a snapshot has changed")
-		}
-		n := 0
-		for it.Next() {
-			n++
-		}
-		if it.Err() != nil || n != 97*5 {
-			t.Errorf("an iterator shows %d entries: %v", n, it.Err())
-		}
-		if err := errors.Join(it.Close(), snap.Close()); err != nil {
-			t.Error(err)
-		}
-		closeTest(t, ro)
-	}
-}
-
 // Another state of the store takes the place of the directory, with other tables of the same numbers. A handle that
 // opens a table again does not take one for the other.
 func TestAdvance_FewOpenFilesBesideARestore(t *testing.T) {

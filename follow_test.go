@@ -337,67 +337,6 @@ func (f countedFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
-// A directory with another store, or with an older state of the same one, is named as such, and the
-// handle shows what it has shown before.
-func TestAdvance_AnotherStore(t *testing.T) {
-	for _, what := range []string{"another store", "another store like it", "an older state"} {
-		t.Run(what, func(t *testing.T) {
-			mem := vfs.NewMem()
-			opts := tinyStore(mem)
-			f := newFollowed(t, 1, opts)
-			if what == "another store like it" {
-				f.write()
-			} else {
-				for range 30 {
-					f.write()
-				}
-				if err := f.db.Checkpoint("older"); err != nil {
-					t.Fatal(err)
-				}
-				for range 200 {
-					f.write()
-				}
-			}
-			ro := f.follow()
-			f.advance(ro)
-			closeTest(t, f.db)
-			shown := f.advance(ro) // the end of the log, which Close has added to the manifest
-			other := "older"
-			if strings.HasPrefix(what, "another") {
-				other = "other"
-				opts.testing.seed = 99
-				o, err := Open(other, &opts)
-				if err != nil {
-					t.Fatal(err)
-				}
-				mustPut(t, o, "k", "other")
-				closeTest(t, o)
-			}
-			if what == "another store like it" {
-				a, aerr := mem.Stat("db/MANIFEST-000001")
-				b, berr := mem.Stat("other/MANIFEST-000001")
-				if aerr != nil || berr != nil || a.Size != b.Size {
-					t.Fatalf("the manifests have %d and %d bytes, %v, %v; they must be alike", a.Size, b.Size, aerr, berr)
-				}
-			}
-			if err := errors.Join(mem.Rename("db", "before"), mem.Rename(other, "db")); err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				seq, err := ro.Advance(context.Background())
-				if !errors.Is(err, ErrReplaced) || seq != shown {
-					t.Errorf("Advance = %d, %v; want %d, ErrReplaced", seq, err, shown)
-				}
-				f.check(ro, shown)
-			}
-			if err := errors.Join(mem.Rename("db", other), mem.Rename("before", "db")); err != nil {
-				t.Fatal(err)
-			}
-			f.advance(ro)
-		})
-	}
-}
-
 // Advance is for read-only handles, and ends with the handle or the context.
 func TestAdvance_Refusals(t *testing.T) {
 	f := newFollowed(t, 1, tinyStore(vfs.NewMem()))
