@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
-	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 	"github.com/shaledb/shale/vfs"
 )
@@ -136,67 +134,4 @@ func mergeOnce(tb testing.TB, tables []*sstable.Reader) (MergeResult, *benchFile
 		tb.Fatal(err)
 	}
 	return got, out
-}
-
-// BenchmarkCompact measures a compaction without its files. ns and
-// MB/s are for each entry read, with its key and value uncompressed.
-func BenchmarkCompact(b *testing.B) {
-	const each = 100_000
-	for _, n := range []int{1, 4, 10} {
-		for _, kind := range []string{"new", "overwrites"} {
-			b.Run(fmt.Sprintf("%s/%d", kind, n), func(b *testing.B) {
-				var tables []*sstable.Reader
-				for i := range n {
-					keys := 0
-					if kind == "overwrites" {
-						keys = 2 * each
-					}
-					r, _ := benchTable(b, base.FileNum(i+1), i*each, (i+1)*each, keys)
-					tables = append(tables, r)
-				}
-				b.ReportAllocs()
-				b.SetBytes(int64(n * each * 116))
-				for b.Loop() {
-					mergeOnce(b, tables)
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n*each), "ns/entry")
-			})
-		}
-	}
-}
-
-// BenchmarkFlush measures the flush of a memtable without its file.
-func BenchmarkFlush(b *testing.B) {
-	const n = 400_000
-	m := benchMemtable(b, n)
-	b.ReportAllocs()
-	b.SetBytes(n * 116)
-	for b.Loop() {
-		src := m.NewIterator()
-		out := &benchFile{}
-		_, err := Merge(context.Background(), src, MergeOptions{NewOutput: func() (Output, error) {
-			return benchOutput{benchWriter(out, 7)}, nil
-		}})
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/entry")
-}
-
-func benchMemtable(tb testing.TB, n int) *memtable.Memtable {
-	m := memtable.New(memtable.Options{})
-	rng := rand.New(rand.NewPCG(1, 1))
-	value := make([]byte, 100)
-	m.BeginWrite()
-	for i := range n {
-		for j := 0; j < 48; j += 8 {
-			binary.LittleEndian.PutUint64(value[j:], rng.Uint64())
-		}
-		key := benchKey(uint64(i))
-		m.Add(base.Seq(i+1), base.KindPut, key, value)
-	}
-	m.EndWrite()
-	m.Freeze()
-	return m
 }

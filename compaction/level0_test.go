@@ -1,7 +1,6 @@
 package compaction
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -102,24 +101,6 @@ func TestLevel0_Drained(t *testing.T) {
 		}
 		if left := v.Totals(0).Tables; left > 0 {
 			t.Errorf("%s, %d tables: %d are left", s.name, n, left)
-		}
-	}
-}
-
-// BenchmarkLevel0 picks a compaction of a level 0 of many tables. A scheduler's lock is held as
-// long as one operation takes.
-func BenchmarkLevel0(b *testing.B) {
-	for shape, s := range level0Shapes {
-		for _, n := range []int{40, 1000, 12_800} {
-			v := level0Of(b, shape, n)
-			b.Run(fmt.Sprintf("%s/%d", s.name, n), func(b *testing.B) {
-				for b.Loop() {
-					p := newPicker(v, Options{}, &InFlight{})
-					if _, ok := p.fromLevel0(level0Query{}, "level 0"); !ok {
-						b.Fatal("nothing is picked")
-					}
-				}
-			})
 		}
 	}
 }

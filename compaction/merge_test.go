@@ -439,21 +439,6 @@ func TestSplitRanges_ManyTables(t *testing.T) {
 	}
 }
 
-func BenchmarkMerge(b *testing.B) {
-	var entries []base.KV
-	for i := range 10000 {
-		entries = append(entries, base.KV{InternalKey: base.NewKey(fmt.Appendf(nil, "user%012d", i), base.Seq(i+1), base.KindPut), Value: make([]byte, 100)})
-	}
-	o := MergeOptions{Older: Older{known: true}, TableSize: 16 << 20, NewOutput: func() (Output, error) { return nullOutput{}, nil }}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Merge(context.Background(), &sliceIter{entries: entries}, o); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(entries)), "ns/entry")
-}
-
 type nullOutput struct{}
 
 func (nullOutput) Add(base.InternalKey, []byte) error { return nil }

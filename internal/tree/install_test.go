@@ -98,38 +98,6 @@ func TestInstall_FlushOfAnyStore(t *testing.T) {
 	}
 }
 
-// BenchmarkInstall installs edits in a store of 50,000 tables: flushes, and
-// compactions of ten tables into the last level.
-func BenchmarkInstall(b *testing.B) {
-	const n = 50_000
-	b.Run("flush", func(b *testing.B) {
-		t := newBigTree(b, n)
-		for b.Loop() {
-			m := t.table(0, n<<32)
-			t.install(b, &manifest.Edit{Added: []manifest.Added{{Level: 0, Run: uint64(m.Meta.Num), Table: m.Meta}}}, []*Table{m})
-			b.StopTimer()
-			t.install(b, &manifest.Edit{Removed: []manifest.Removed{{Level: 0, Num: m.Meta.Num}}}, nil)
-			b.StartTimer()
-		}
-	})
-	b.Run("compaction", func(b *testing.B) {
-		t := newBigTree(b, n)
-		for b.Loop() {
-			e := &manifest.Edit{}
-			var opened []*Table
-			old := t.tree.version.Meta.Levels[6].Runs[0].Tables
-			for i := range 10 {
-				at := n/2 + i
-				m := t.table(uint64(at)<<32, uint64(at)<<32|1<<31)
-				opened = append(opened, m)
-				e.Removed = append(e.Removed, manifest.Removed{Level: 6, Num: old[at].Num})
-				e.Added = append(e.Added, manifest.Added{Level: 6, Run: 1, Table: m.Meta})
-			}
-			t.install(b, e, opened)
-		}
-	})
-}
-
 // TestNextVersion_IsThatFromScratch makes random edits. It
 // compares the version after each, which shares what it can with
 // the previous one, with a version made only from the manifest's.
