@@ -3,12 +3,14 @@ package bloom
 import (
 	"encoding"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/bloom/internal/form"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 var (
@@ -170,4 +172,23 @@ func TestFilter_Mismatch(t *testing.T) {
 		t.Errorf("Union of the same id: %v", err)
 	}
 	filtertest.CheckHas(t, own, 0, 20)
+}
+
+// Adding and asking allocate nothing, also for keys that the caller has made on the stack.
+func TestFilter_AllocatesNothing(t *testing.T) {
+	if testenv.Race {
+		t.Skip("the race detector allocates")
+	}
+	number := uint64(0)
+	next := func() uint64 { number++; return number }
+	for _, o := range everyFilter() {
+		f := filterOf(t, o, 0, 100)
+		name := fmt.Sprintf("hash %v, ", f.hash.ID())
+		long := fmt.Sprint("a string that is longer than what the compiler keeps on the stack ", number)
+		filtertest.CountAllocs(t, name+"Add", func() { var b [16]byte; filtertest.Digits(b[:], next()); f.Add(b[:]) })
+		filtertest.CountAllocs(t, name+"MayContain", func() { var b [16]byte; filtertest.Digits(b[:], next()); f.MayContain(b[:]) })
+		filtertest.CountAllocs(t, name+"CheckAndAdd", func() { var b [16]byte; filtertest.Digits(b[:], next()); f.CheckAndAdd(b[:]) })
+		filtertest.CountAllocs(t, name+"AddString", func() { f.AddString(long) })
+		filtertest.CountAllocs(t, name+"CheckString", func() { f.MayContainString(long) })
+	}
 }
