@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"slices"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"github.com/shaledb/shale/remote"
 	"github.com/shaledb/shale/remote/buckettest"
 	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -145,53 +145,19 @@ func TestRetry_SlowIsNotHung(t *testing.T) {
 
 // A dead bucket does not answer any call that begins while it hangs, ever.
 type dead struct {
-	remote.Bucket
+	*buckettest.Faulty
 	hangs atomic.Bool
 }
 
-func (d *dead) wait(ctx context.Context) error {
-	if d.hangs.Load() {
-		<-ctx.Done()
-	}
-	return ctx.Err()
-}
-
-func (d *dead) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	if err := d.wait(ctx); err != nil {
-		return err
-	}
-	return d.Bucket.Put(ctx, name, body, size, crc32c, absent)
-}
-
-func (d *dead) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
-	if err := d.wait(ctx); err != nil {
-		return 0, err
-	}
-	return d.Bucket.ReadAt(ctx, name, p, off)
-}
-
-func (d *dead) Stat(ctx context.Context, name string) (remote.Info, error) {
-	if err := d.wait(ctx); err != nil {
-		return remote.Info{}, err
-	}
-	return d.Bucket.Stat(ctx, name)
-}
-
-func (d *dead) List(ctx context.Context, prefix, after string) iter.Seq2[remote.Info, error] {
-	return func(yield func(remote.Info, error) bool) {
-		if err := d.wait(ctx); err != nil {
-			yield(remote.Info{}, err)
-			return
+func newDead(b remote.Bucket) *dead {
+	d := new(dead)
+	d.Faulty = buckettest.NewFaulty(b, 0, func(buckettest.Op) buckettest.Fault {
+		if d.hangs.Load() {
+			return buckettest.HangBefore
 		}
-		d.Bucket.List(ctx, prefix, after)(yield)
-	}
-}
-
-func (d *dead) Delete(ctx context.Context, name string) error {
-	if err := d.wait(ctx); err != nil {
-		return err
-	}
-	return d.Bucket.Delete(ctx, name)
+		return buckettest.None
+	})
+	return d
 }
 
 // awayEvents are the events that say that a bucket is away, or back.
@@ -214,37 +180,33 @@ func (a *awayEvents) kinds() []remote.EventKind {
 	return slices.Clone(a.told)
 }
 
-// A deaf bucket does not look at contexts, as a directory on a mount that hangs.
-type deaf struct {
-	remote.Bucket
-	hung atomic.Pointer[chan struct{}] // calls wait until it is closed; nil: they do not
-}
-
-func (b *deaf) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	if c := b.hung.Load(); c != nil {
-		<-*c
-	}
-	return b.Bucket.Put(context.WithoutCancel(ctx), name, body, size, crc32c, absent)
-}
-
 // TestStore_BucketIsDeaf: there is an event when a bucket does not return, and another when it does.
 func TestStore_BucketIsDeaf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told awayEvents
-		b := &deaf{Bucket: remote.NewMem()}
+		mem := remote.NewMem()
+		var wait atomic.Pointer[chan struct{}] // puts wait until it is closed, and do not look at their contexts, as on a mount that hangs
+		b := &remotetest.Fake{Bucket: mem, Instead: remotetest.Instead{
+			OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
+				if c := wait.Load(); c != nil {
+					<-*c
+				}
+				return mem.Put(context.WithoutCancel(ctx), name, body, size, crc32c, absent)
+			},
+		}}
 		s, err := remote.Open(t.Context(), "db", b, &remote.Options{Store: shale.Options{FS: vfs.NewMem()}, OnEvent: told.hear})
 		mustNot(t, err)
 		defer s.Close()
 		mustNot(t, s.DB().Put([]byte("a"), nil))
 		time.Sleep(time.Minute)
 		hung := make(chan struct{})
-		b.hung.Store(&hung)
+		wait.Store(&hung)
 		mustNot(t, s.DB().Put([]byte("b"), nil))
 		time.Sleep(15 * time.Second)
 		if now := s.Status(); !errors.Is(now.Away, os.ErrDeadlineExceeded) {
 			t.Errorf("after 15 s: away %v", now.Away)
 		}
-		b.hung.Store(nil)
+		wait.Store(nil)
 		close(hung)
 		time.Sleep(time.Minute)
 		if now := s.Status(); now.Away != nil || now.Lag.Shipped != now.Lag.Seq {
@@ -263,7 +225,7 @@ func TestStore_BucketHangs(t *testing.T) {
 		for _, hung := range []time.Duration{2 * time.Second, 10 * time.Minute} {
 			synctest.Test(t, func(t *testing.T) {
 				var told awayEvents
-				b := &dead{Bucket: remote.NewMem()}
+				b := newDead(remote.NewMem())
 				s, err := remote.Open(t.Context(), "db", b, &remote.Options{Strict: strict, Store: shale.Options{FS: vfs.NewMem()},
 					OnEvent: told.hear})
 				mustNot(t, err)
@@ -307,7 +269,7 @@ func TestStore_BucketHangs(t *testing.T) {
 // TestStore_CloseWhileHung checks that Close and the contexts of calls end what hangs, and that the rest is shipped later.
 func TestStore_CloseWhileHung(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, fsys := &dead{Bucket: remote.NewMem()}, vfs.NewMem()
+		b, fsys := newDead(remote.NewMem()), vfs.NewMem()
 		o := &remote.Options{Strict: true, Store: shale.Options{FS: fsys}}
 		s, err := remote.Open(t.Context(), "db", b, o)
 		mustNot(t, err)
@@ -345,8 +307,9 @@ func TestStore_CloseWhileHung(t *testing.T) {
 func TestReader_BucketHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const patience = 6 * time.Second
-		b := &dead{Bucket: remote.NewMem()}
-		s, err := remote.Open(t.Context(), "db", b.Bucket, &remote.Options{Store: shale.Options{FS: vfs.NewMem()}})
+		mem := remote.NewMem()
+		b := newDead(mem)
+		s, err := remote.Open(t.Context(), "db", mem, &remote.Options{Store: shale.Options{FS: vfs.NewMem()}})
 		mustNot(t, err)
 		defer s.Close()
 		for i := range 20_000 {
@@ -396,6 +359,11 @@ func TestReader_BucketHangs(t *testing.T) {
 			t.Error(err)
 		}
 		b.hangs.Store(true)
+		go func() {
+			if _, err := r.Get([]byte("key10000")); err != shale.ErrClosed {
+				t.Errorf("a read that hangs while the reader is closed: %v", err)
+			}
+		}()
 		time.Sleep(2 * time.Second)
 		begun = time.Now()
 		if err := r.Close(); err != nil || time.Since(begun) > 3*time.Second {

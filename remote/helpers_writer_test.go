@@ -19,7 +19,8 @@ import (
 type testWriter struct {
 	t  testing.TB
 	b  Bucket
-	s  *Store // if startWriter has opened it
+	s  *Store // if startWriter has opened it, with o
+	o  *Options
 	db *shale.DB
 
 	random  *rand.Rand
@@ -52,8 +53,15 @@ func startWriter(t testing.TB, b Bucket, seed uint64, opts shale.Options) *testW
 		opts.MemtableSize = 16 << 10
 	}
 	o.Store, o.Retain = opts, 1
-	s := openStore(t, "db", b, o)
-	return &testWriter{t: t, b: b, s: s, db: s.DB(), random: rand.New(rand.NewPCG(seed, 1))}
+	w := &testWriter{t: t, b: b, o: o, random: rand.New(rand.NewPCG(seed, 1))}
+	w.open()
+	return w
+}
+
+// open opens the store. It is closed at the end of the test.
+func (w *testWriter) open() {
+	w.s = openStore(w.t, "db", w.b, w.o)
+	w.db = w.s.DB()
 }
 
 // ship puts what the logs have into the bucket, and no tables.

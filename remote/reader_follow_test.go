@@ -183,36 +183,6 @@ func TestReader_BehindFloor(t *testing.T) {
 	w.check(r, last)
 }
 
-// TestReader_FlipOnTheWay changes the bytes of a range of a table each odd time that it is fetched: readers do not notice.
-func TestReader_FlipOnTheWay(t *testing.T) {
-	b := remotetest.NewFake(NewMem())
-	w := startWriter(t, b, 6, shale.Options{})
-	w.bulk()
-	w.publish()
-	r := openTestReader(t, b, ReaderOptions{CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
-	model := w.modelAt(r.Seq())
-	n, fetched := 0, make(map[string]int)
-	b.OnAnswer(func(name string, p []byte, off int64) {
-		n++
-		place := fmt.Sprint(name, off, len(p))
-		if fetched[place]++; fetched[place]%2 == 1 && remotetest.FolderOf(name) == object.TableFolder && off >= 0 {
-			for i := range p {
-				p[i] ^= 1
-			}
-		}
-	})
-	for k := range 300 {
-		key := fmt.Sprintf("key%03d", k)
-		v, err := r.Get([]byte(key))
-		if want := model[key]; want == nil && err != shale.ErrNotFound || want != nil && (err != nil || !bytes.Equal(v, want)) {
-			t.Fatalf("Get(%s) = %.10q, %v, want %.10q", key, v, err, want)
-		}
-	}
-	if n < 20 {
-		t.Errorf("%d GETs", n)
-	}
-}
-
 // TestReader_FlipInTail changes a byte of the tail of a table when it is fetched the first time, each time another one. The
 // tail begins in the midst of a block of data, whose beginning is not in it, and is fetched again all the same.
 func TestReader_FlipInTail(t *testing.T) {
@@ -443,41 +413,6 @@ func TestReader_NothingThere(t *testing.T) {
 	}
 }
 
-// TestReader_CloseWhileAway closes a reader while a read asks a bucket that does not answer: the read ends with
-// ErrClosed, and Close does not wait for Patience.
-func TestReader_CloseWhileAway(t *testing.T) {
-	testenv.CheckLeaks(t)
-	b := remotetest.NewFake(NewMem())
-	w := startWriter(t, b, 13, shale.Options{})
-	w.bulk()
-	w.publish()
-	r := openTestReader(t, b, ReaderOptions{NoPins: true, CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
-	asked := make(chan struct{}, 1000)
-	b.HookReads(func(string) error {
-		asked <- struct{}{}
-		return errors.New("no route to host")
-	})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for k := range 300 {
-			if _, err := r.Get(fmt.Appendf(nil, "key%03d", k)); err == shale.ErrClosed {
-				return
-			} else if err != nil {
-				t.Errorf("Get: %v, want ErrClosed", err)
-				return
-			}
-		}
-		t.Error("no read asked the bucket")
-	})
-	<-asked
-	begin := time.Now()
-	mustNil(t, r.Close())
-	if d := time.Since(begin); d > 15*time.Second {
-		t.Errorf("Close took %v", d)
-	}
-	wg.Wait()
-}
-
 // TestReader_CatchesUp has a reader that is a thousand segments behind, over a line with 20 ms for each request. It must not
 // take 20 ms for each segment.
 func TestReader_CatchesUp(t *testing.T) {
@@ -510,17 +445,6 @@ func TestReader_CatchesUp(t *testing.T) {
 		}
 		sameMap(t, "the reader", contents(t, r), model)
 	})
-}
-
-// readerContents returns what a reader shows.
-func readerContents(t *testing.T, r *Reader) map[string]string {
-	t.Helper()
-	m := map[string]string{}
-	for e, err := range r.Scan(shale.Range{}) {
-		mustNil(t, err)
-		m[string(e.Key)] = string(e.Value)
-	}
-	return m
 }
 
 // quiet returns options whose events must not speak of damage.
@@ -556,7 +480,7 @@ func TestReader_DuringFirstUpload(t *testing.T) {
 		readers = append(readers, openTestReader(t, b, ReaderOptions{Store: quiet(t)}))
 		for _, r := range readers {
 			mustNil(t, r.Refresh(t.Context()))
-			if got := readerContents(t, r); len(got) > 0 || r.Lag().Seq == 0 {
+			if got := contents(t, r); len(got) > 0 || r.Lag().Seq == 0 {
 				t.Errorf("a reader shows %d keys with a lag of %d", len(got), r.Lag().Seq)
 			}
 		}
@@ -565,7 +489,7 @@ func TestReader_DuringFirstUpload(t *testing.T) {
 	mustNil(t, s.Publish(t.Context()))
 	for _, r := range readers {
 		mustNil(t, r.Refresh(t.Context()))
-		sameMap(t, "after the first step", readerContents(t, r), model)
+		sameMap(t, "after the first step", contents(t, r), model)
 	}
 }
 
@@ -581,7 +505,7 @@ func TestReader_AfterACrashBehindARotation(t *testing.T) {
 		mustNil(t, s.Ship(t.Context()))
 		shown := maps.Clone(model)
 		r := openTestReader(t, b, ReaderOptions{Store: quiet(t)})
-		sameMap(t, "before", readerContents(t, r), shown)
+		sameMap(t, "before", contents(t, r), shown)
 		mustNil(t, s.DB().Flush(t.Context())) // begins another log
 		for i := range unshipped {
 			put(t, s, model, fmt.Sprint("unshipped", i), 1)
@@ -594,14 +518,14 @@ func TestReader_AfterACrashBehindARotation(t *testing.T) {
 		mustNil(t, next.Ship(t.Context()))
 		for _, r := range []*Reader{r, openTestReader(t, b, ReaderOptions{Store: quiet(t)})} {
 			mustNil(t, r.Refresh(t.Context()))
-			if got := readerContents(t, r); len(got) != len(shown) && len(got) != len(model) {
+			if got := contents(t, r); len(got) != len(shown) && len(got) != len(model) {
 				t.Errorf("a reader shows %d keys, want %d or %d", len(got), len(shown), len(model))
 			}
 		}
 		mustNil(t, next.Publish(t.Context()))
 		for _, r := range []*Reader{r, openTestReader(t, b, ReaderOptions{Store: quiet(t)})} {
 			mustNil(t, r.Refresh(t.Context()))
-			sameMap(t, "after the step", readerContents(t, r), model)
+			sameMap(t, "after the step", contents(t, r), model)
 		}
 	}
 }
@@ -650,7 +574,7 @@ func TestReader_MaxLogs(t *testing.T) {
 		if l := r.Lag(); !errors.Is(l.Err, errManyLogs) || l.Seq == 0 {
 			t.Errorf("the lag is %+v", l)
 		}
-		if got := readerContents(t, r); len(got) < 100 || len(got) >= len(model) {
+		if got := contents(t, r); len(got) < 100 || len(got) >= len(model) {
 			t.Errorf("a reader shows %d of %d keys", len(got), len(model))
 		}
 	}
@@ -660,7 +584,7 @@ func TestReader_MaxLogs(t *testing.T) {
 	mustNil(t, s.Publish(t.Context()))
 	for _, r := range readers {
 		mustNil(t, r.Refresh(t.Context()))
-		sameMap(t, "after the step", readerContents(t, r), model)
+		sameMap(t, "after the step", contents(t, r), model)
 		if l := r.Lag(); l.Err != nil || l.Seq != 0 {
 			t.Errorf("the lag is %+v", l)
 		}
@@ -762,7 +686,7 @@ func aroundATable(t *testing.T, damage func(object []byte) []byte, dir, pin stri
 	if lost := look(); lost > 0 || r.Lag().Err != nil {
 		t.Errorf("of the mended table %d keys can't be read; %v", lost, r.Lag().Err)
 	}
-	sameMap(t, "mended", readerContents(t, r), model)
+	sameMap(t, "mended", contents(t, r), model)
 	if _, err := snap.Get([]byte("x0000")); err != nil && err != shale.ErrNotFound {
 		t.Errorf("an older snapshot: %v", err)
 	}

@@ -19,8 +19,8 @@ func openTestReader(t testing.TB, b Bucket, o ReaderOptions) *Reader {
 	return r
 }
 
-// TestReader_Model follows writers through random lives and compares all that the reader shows, and old snapshots,
-// with the model.
+// TestReader_Model follows writers through random lives, in which they also close and open their stores, and compares all
+// that the reader shows, and old snapshots, with the model.
 func TestReader_Model(t *testing.T) {
 	testenv.CheckLeaks(t)
 	for seed := range lives(t, 12) {
@@ -62,6 +62,11 @@ func TestReader_Model(t *testing.T) {
 					s := snapshots[w.random.IntN(len(snapshots))]
 					w.check(s, s.Seq())
 				}
+			case 9:
+				if w.random.IntN(6) == 0 {
+					mustNil(t, w.s.Close())
+					w.open()
+				}
 			default:
 				w.commit(w.randomChanges())
 			}
@@ -81,6 +86,6 @@ func TestReader_Model(t *testing.T) {
 		if _, err := r.Get([]byte("key001")); err != shale.ErrClosed {
 			t.Errorf("Get after Close: %v", err)
 		}
-		mustNil(t, w.db.Close())
+		mustNil(t, w.s.Close())
 	}
 }

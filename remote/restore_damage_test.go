@@ -353,7 +353,7 @@ func TestRestore_DamageTakesNothingOver(t *testing.T) {
 		mustNil(t, k.store.Ship(t.Context()))
 	}
 	k.sync() // a step whose extents have all segments
-	k.line.cut.Store(true)
+	k.cut()
 	_ = k.store.Close() // its machine is gone, and ships no seal
 	all, segments := objects(t, k.b), []string{}
 	for name, data := range all {

@@ -3,16 +3,15 @@ package remote
 import (
 	"context"
 	"errors"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote/internal/chain"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -20,38 +19,25 @@ import (
 type kept struct {
 	shipped // the model, and the restores of the bucket
 	store   *Store
-	line    *line
+	line    *remotetest.Fake // to the bucket
 }
 
-// A line leads to a bucket, until it is cut. Then every call fails for good, as those of a machine that has
-// lost its power.
-type line struct {
-	Bucket
-	cut atomic.Bool
-}
-
-type cutError struct{}
-
-func (cutError) Error() string   { return "the line is cut" }
-func (cutError) Permanent() bool { return true }
-
-func (l *line) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	if l.cut.Load() {
-		return cutError{}
-	}
-	return l.Bucket.Put(ctx, name, body, size, crc32c, absent)
-}
-
+// opened opens the store of a disk. Its line to the bucket can be cut, as that of a machine that loses its power.
 func (k *kept) opened(disk *vfs.Mem) {
 	k.t.Helper()
 	k.disk = disk
 	o := manual(disk)
 	o.Store.Durability = shale.SyncEach
 	var err error
-	k.line = &line{Bucket: k.b}
+	k.line = remotetest.NewFake(k.b)
 	k.store, err = Open(context.Background(), shippedDir, k.line, o)
 	mustNil(k.t, err)
 	k.db, k.storeID = k.store.DB(), k.store.id
+}
+
+// cut cuts the line: every call fails for good.
+func (k *kept) cut() {
+	k.line.Hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("the line is cut")} }, nil)
 }
 
 // sync ships and publishes.
@@ -137,7 +123,7 @@ func TestRestore_StoresThatOpenKeeps(t *testing.T) {
 				// The machine loses its power, and the directory goes on.
 				disk := k.disk.Crash(vfs.CrashConfig{Policy: vfs.CrashPolicy(k.rng.IntN(6)), Seed: seed})
 				old := k.store
-				k.line.cut.Store(true)
+				k.cut()
 				k.opened(disk)
 				k.compareNow("after a crash")
 				_ = old.Close() // its machine is gone

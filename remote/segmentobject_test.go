@@ -103,22 +103,6 @@ func TestSegmentList_Missing(t *testing.T) {
 	}
 }
 
-// A forgetful bucket leaves one name out of its lists, as if it was made meanwhile.
-type forgetful struct {
-	Bucket
-	name string
-}
-
-func (f forgetful) List(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
-	return func(yield func(Info, error) bool) {
-		for info, err := range f.Bucket.List(ctx, prefix, after) {
-			if info.Name != f.name && !yield(info, err) {
-				return
-			}
-		}
-	}
-}
-
 // TestSegmentList_ListLacksOne checks that the walk finds a segment that a list has left out.
 func TestSegmentList_ListLacksOne(t *testing.T) {
 	b := NewMem()
@@ -127,7 +111,16 @@ func TestSegmentList_ListLacksOne(t *testing.T) {
 	want, err := walked(t, b, object.RootPosition)
 	mustNil(t, err)
 	for i := 1; i <= 2; i++ {
-		got, err := walked(t, forgetful{b, list[i].Name()}, object.RootPosition)
+		forgetful := &remotetest.Fake{Bucket: b, Instead: remotetest.Instead{OnList: func(ctx context.Context, prefix, after string) iter.Seq2[Info, error] {
+			return func(yield func(Info, error) bool) {
+				for info, err := range b.List(ctx, prefix, after) {
+					if info.Name != list[i].Name() && !yield(info, err) {
+						return
+					}
+				}
+			}
+		}}}
+		got, err := walked(t, forgetful, object.RootPosition)
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("lists without %s:\n%s\n%v", list[i].Name(), strings.Join(got, "\n"), err)
 		}

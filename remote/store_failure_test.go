@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,7 +16,6 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -260,58 +257,6 @@ func TestSalvage(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestStore_DamagedTable changes a byte of a table before it is uploaded. It does not get into the bucket.
-// The error names the file, and goes on to be there until the file is whole again.
-func TestStore_DamagedTable(t *testing.T) {
-	fsys, b := vfs.NewMem(), NewMem()
-	s := openStore(t, "db", b, manual(fsys))
-	model := map[string]string{}
-	put(t, s, model, "a", 100)
-	mustNil(t, s.DB().Flush(t.Context()))
-	names, err := fsys.List("db")
-	mustNil(t, err)
-	i := slices.IndexFunc(names, func(n string) bool { return strings.HasSuffix(n, ".sst") })
-	path := filepath.Join("db", names[i])
-	flip := func() {
-		f, err := fsys.OpenReadWrite(path)
-		mustNil(t, err)
-		var c [1]byte
-		_, err = f.ReadAt(c[:], 100)
-		mustNil(t, err)
-		_, err = f.WriteAt([]byte{c[0] ^ 4}, 100)
-		mustNil(t, err)
-		mustNil(t, f.Close())
-	}
-	flip()
-	var damage *shale.CorruptionError
-	if err := s.Publish(t.Context()); !errors.As(err, &damage) || damage.File != names[i] || !strings.Contains(err.Error(), "repair") {
-		t.Errorf("Publish of a damaged table = %v", err)
-	}
-	flip()
-	mustNil(t, s.Publish(t.Context()))
-	sameMap(t, "restored", restoredContents(t, b), model)
-}
-
-// TestStore_DiskFull has no room for the notes. The error says what to do, and when there is room all goes on.
-func TestStore_DiskFull(t *testing.T) {
-	faulty := faultfs.New(vfs.NewMem(), nil)
-	b, model := NewMem(), map[string]string{}
-	s := openStore(t, "db", b, manual(faulty))
-	put(t, s, model, "a", 10)
-	faulty.Inject(func(op vfs.Op, name string, _ int64) error {
-		if strings.Contains(name, localdir.RecordName) && op != vfs.OpOpen {
-			return syscall.ENOSPC
-		}
-		return nil
-	})
-	if err := s.Publish(t.Context()); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room on the local disk") {
-		t.Errorf("Publish on a full disk: %v", err)
-	}
-	faulty.Inject(nil)
-	mustNil(t, s.Publish(t.Context()))
-	sameMap(t, "restored", restoredContents(t, b), model)
 }
 
 // TestStore_LargeRecords writes records that are longer than a segment, and many in one.

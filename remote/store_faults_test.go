@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"maps"
 	"math/rand/v2"
 	"sync"
@@ -18,6 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote"
 	"github.com/shaledb/shale/remote/buckettest"
+	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -175,7 +174,7 @@ func (l *faultyLife) open() {
 func (l *faultyLife) tryOpen() error {
 	l.t.Helper()
 	for tries := 1; ; tries++ {
-		l.process = &mortal{Bucket: l.faulty}
+		l.process = newMortal(l.faulty)
 		s, err := remote.Open(l.t.Context(), "db", l.process, l.options())
 		if err == nil {
 			l.s = s
@@ -224,7 +223,7 @@ func (l *faultyLife) may(err error) {
 	case err == nil:
 	case l.calm.Load():
 		l.fatal("without faults: %v", err)
-	case passes(err), errors.As(err, new(deadError)):
+	case passes(err), errors.As(err, new(remotetest.Refusal)):
 	case errors.Is(err, remote.ErrInconsistent), errors.Is(err, remote.ErrIgnoresConditions), errors.Is(err, remote.ErrIgnoresChecksums):
 		// Probe compares what it reads, and has nothing to check that with.
 	default:
@@ -389,17 +388,18 @@ func (l *faultyLife) contents(r shale.Reader) map[string]string {
 
 // A mortal is the way of a process to its bucket. When the process is dead, nothing reaches the bucket any more.
 type mortal struct {
-	remote.Bucket
+	*remotetest.Fake
 	mu   sync.Mutex // protects the following fields
 	ends bool
 	left int // calls until it dies
 }
 
-// A deadError is the error of a call of a process that is dead. It is not tried again.
-type deadError struct{}
-
-func (deadError) Error() string   { return "the process is dead" }
-func (deadError) Permanent() bool { return true }
+// newMortal returns the way of a new process to a bucket.
+func newMortal(b remote.Bucket) *mortal {
+	m := &mortal{Fake: remotetest.NewFake(b)}
+	m.Hook(func(string, string) error { return m.call() }, nil)
+	return m
+}
 
 // dieIn lets the process die before the call after n others.
 func (m *mortal) dieIn(n int) {
@@ -419,45 +419,10 @@ func (m *mortal) call() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ends && m.left == 0 {
-		return deadError{}
+		return remotetest.Refusal{Err: errors.New("the process is dead")}
 	}
 	if m.ends {
 		m.left--
 	}
 	return nil
-}
-
-func (m *mortal) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
-	if err := m.call(); err != nil {
-		return err
-	}
-	return m.Bucket.Put(ctx, name, body, size, crc32c, absent)
-}
-
-func (m *mortal) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
-	if err := m.call(); err != nil {
-		return 0, err
-	}
-	return m.Bucket.ReadAt(ctx, name, p, off)
-}
-
-func (m *mortal) Stat(ctx context.Context, name string) (remote.Info, error) {
-	if err := m.call(); err != nil {
-		return remote.Info{}, err
-	}
-	return m.Bucket.Stat(ctx, name)
-}
-
-func (m *mortal) List(ctx context.Context, prefix, after string) iter.Seq2[remote.Info, error] {
-	if err := m.call(); err != nil {
-		return func(yield func(remote.Info, error) bool) { yield(remote.Info{}, err) }
-	}
-	return m.Bucket.List(ctx, prefix, after)
-}
-
-func (m *mortal) Delete(ctx context.Context, name string) error {
-	if err := m.call(); err != nil {
-		return err
-	}
-	return m.Bucket.Delete(ctx, name)
 }
