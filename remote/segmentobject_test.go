@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
@@ -89,20 +87,6 @@ func walked(t *testing.T, b Bucket, from object.Position) (list []string, err er
 	return list, err
 }
 
-// TestSegmentList_Missing leaves out each segment that another one follows.
-func TestSegmentList_Missing(t *testing.T) {
-	ctx := context.Background()
-	for i := range 9 {
-		b := NewMem()
-		list, _ := theList()
-		putList(t, b, list)
-		mustNil(t, b.Delete(ctx, list[i].Name()))
-		if got, err := walked(t, b, object.RootPosition); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), list[i].Name()) {
-			t.Errorf("without %s: %v, %v", list[i].Name(), got, err)
-		}
-	}
-}
-
 // TestSegmentList_ListLacksOne checks that the walk finds a segment that a list has left out.
 func TestSegmentList_ListLacksOne(t *testing.T) {
 	b := NewMem()
@@ -154,48 +138,5 @@ func TestPutSegment_Taken(t *testing.T) {
 		if errors.Is(err, ErrFenced) != c.fenced || !c.fenced && (err != nil || got.End() != c.there.End()) {
 			t.Errorf("%s is there: %v, %v", what, got, err)
 		}
-	}
-}
-
-// TestReadSegment_OfAnotherPlace checks that a segment under a wrong name is damage, read whole or not.
-func TestReadSegment_OfAnotherPlace(t *testing.T) {
-	ctx := context.Background()
-	b := NewMem()
-	at, wrong := object.Position{Log: 12, Offset: 5000}, object.Position{Log: 12, Offset: 6000}
-	src, err := segmentAt(at, 10).Encode(nil)
-	mustNil(t, err)
-	mustNil(t, PutObject(ctx, b, wrong.String(), src, true))
-	_, err = chain.ReadSegment(ctx, b, remotetest.ExampleStore, wrong)
-	remotetest.MustBeDamage(t, wrong.String(), err)
-	_, err = chain.ReadHead(ctx, b, remotetest.ExampleStore, wrong)
-	remotetest.MustBeDamage(t, wrong.String(), err)
-	mustNil(t, PutObject(ctx, b, at.String(), src[:50], true))
-	_, err = chain.ReadHead(ctx, b, remotetest.ExampleStore, at)
-	remotetest.MustBeDamage(t, at.String(), err)
-}
-
-// TestReadHead_EveryBit flips each bit of what is read of a segment, to compare it with a local log. None may
-// pass: a directory with other bytes counts as a copy.
-func TestReadHead_EveryBit(t *testing.T) {
-	b := remotetest.NewFake(NewMem())
-	at := object.Position{Log: logOf(1, 3), Offset: 4096}
-	s := segmentAt(at, 50)
-	src, err := s.Encode(nil)
-	mustNil(t, err)
-	mustNil(t, PutObject(t.Context(), b, s.Name(), src, true))
-	for bit := range 8 * object.SegmentHeader {
-		b.OnAnswer(func(_ string, p []byte, off int64) {
-			if i := int64(bit/8) - off; 0 <= i && i < int64(len(p)) {
-				p[i] ^= 1 << (bit % 8)
-			}
-		})
-		if head, err := chain.ReadHead(t.Context(), b, remotetest.ExampleStore, at); !object.IsDamage(err) && !errors.Is(err, shale.ErrFormatTooNew) {
-			t.Fatalf("bit %d: sum %08x, %v", bit, head.Sum, err)
-		}
-	}
-	b.OnAnswer(nil)
-	gets := b.Count("read", object.SegmentFolder)
-	if head, err := chain.ReadHead(t.Context(), b, remotetest.ExampleStore, at); head.Length != 50 || head.Sum != Checksum(s.Body) || err != nil || b.Count("read", object.SegmentFolder) != gets+1 {
-		t.Errorf("length %d, sum %08x, %v, %d GETs", head.Length, head.Sum, err, b.Count("read", object.SegmentFolder)-gets)
 	}
 }

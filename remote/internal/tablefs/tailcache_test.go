@@ -13,27 +13,6 @@ import (
 	"github.com/shaledb/shale/vfs/faultfs"
 )
 
-// TestTails_Reopen opens a store whose tails are local: there is no GET, and one GET a table where they are not.
-func TestTails_Reopen(t *testing.T) {
-	p := publishTables(t, 20_000, shale.Options{TableSize: 256 << 10, CompactionWorkers: -1})
-	local := vfs.NewMem()
-	for round := range 2 {
-		var files *Tables
-		gets, _ := p.bucket.During(func() {
-			files = p.files(local, "cache")
-			db := p.reader(files, shale.Options{})
-			mustNil(t, db.Close())
-		})
-		want := 0
-		if round == 0 {
-			want = p.version.NumTables()
-		}
-		if gets != want {
-			t.Errorf("round %d: %d GETs for %d tables, want %d", round, gets, p.version.NumTables(), want)
-		}
-	}
-}
-
 // TestTails_SecondGet has tables with an index that is larger than the guess: two GETs bring all of it.
 func TestTails_SecondGet(t *testing.T) {
 	p := publishTables(t, 60_000, shale.Options{TableSize: 64 << 20, MemtableSize: 64 << 20, BlockSize: 256, CompactionWorkers: -1})
