@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -13,26 +12,18 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
-	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
-
-// byHand are options of a Store that ships and publishes only when it is told to.
-func byHand(fsys vfs.FS) *Options {
-	return &Options{Store: shale.Options{FS: fsys, MemtableSize: 16 << 10}, Ship: -1, Publish: -1, Flush: -1}
-}
 
 // TestPromote makes readers the owner, one after the other: all that was shipped is there, and the writer before is
 // fenced.
 func TestPromote(t *testing.T) {
 	testenv.CheckLeaks(t)
 	b := NewMem()
-	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(1, 2))}
-	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
-	mustNil(t, err)
-	w.db = s.DB()
+	w := startWriter(t, b, 1, shale.Options{})
+	s := w.s
 	w.commit(w.randomChanges())
 	mustNil(t, s.Publish(t.Context()))
 	r := openTestReader(t, b, ReaderOptions{})
@@ -45,7 +36,7 @@ func TestPromote(t *testing.T) {
 		mustNil(t, s.Ship(t.Context()))
 		last := shale.ShippingOf(w.db).Position().LastSeq
 		begin := time.Now()
-		next, err := r.Promote(t.Context(), "db", byHand(vfs.NewMem()))
+		next, err := r.Promote(t.Context(), "db", manual(vfs.NewMem()))
 		mustNil(t, err)
 		t.Logf("promoted in %v", time.Since(begin).Round(time.Millisecond))
 		w.check(next.DB(), last)
@@ -75,10 +66,8 @@ func TestPromote(t *testing.T) {
 // that it has shipped is there.
 func TestTakeOver_BusyWriter(t *testing.T) {
 	b := remotetest.NewFake(NewMem())
-	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(3, 5))}
-	s, err := Open(t.Context(), "db", b.Bucket, byHand(vfs.NewMem()))
-	mustNil(t, err)
-	w.db = s.DB()
+	w := startWriter(t, b.Bucket, 3, shale.Options{})
+	s := w.s
 	w.commit(w.randomChanges())
 	mustNil(t, s.Publish(t.Context()))
 	var mu sync.Mutex
@@ -101,7 +90,7 @@ func TestTakeOver_BusyWriter(t *testing.T) {
 		}
 		return nil
 	})
-	next, err := TakeOver(t.Context(), b, "db", byHand(vfs.NewMem()))
+	next, err := TakeOver(t.Context(), b, "db", manual(vfs.NewMem()))
 	mustNil(t, err)
 	if !fenced || ships < 10 {
 		t.Errorf("%d times shipped, fenced %v: the test shows nothing", ships, fenced)
@@ -117,10 +106,8 @@ func TestTakeOver_Interrupted(t *testing.T) {
 	exist := 0
 	for at := 1; ; at += 1 + at/16 {
 		b := remotetest.NewFake(NewMem())
-		w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(3, 6))}
-		s, err := Open(t.Context(), "db", b.Bucket, byHand(vfs.NewMem()))
-		mustNil(t, err)
-		w.db = s.DB()
+		w := startWriter(t, b.Bucket, 3, shale.Options{})
+		s := w.s
 		w.commit(w.randomChanges())
 		mustNil(t, s.Publish(t.Context()))
 		shipped := shale.ShippingOf(w.db).Position().LastSeq
@@ -142,14 +129,14 @@ func TestTakeOver_Interrupted(t *testing.T) {
 			return ctx.Err()
 		}, nil)
 		mem := vfs.NewMem()
-		next, err := TakeOver(ctx, b, "db", byHand(mem))
+		next, err := TakeOver(ctx, b, "db", manual(mem))
 		b.Hook(nil, nil)
 		whole := err == nil
 		if !whole {
 			mem = copyOf(mem)
-			if next, err = TakeOver(t.Context(), b, "db", byHand(mem)); errors.Is(err, fs.ErrExist) {
+			if next, err = TakeOver(t.Context(), b, "db", manual(mem)); errors.Is(err, fs.ErrExist) {
 				exist++
-				next, err = TakeOver(t.Context(), b, "another", byHand(mem))
+				next, err = TakeOver(t.Context(), b, "another", manual(mem))
 			}
 		}
 		if err != nil {
@@ -169,25 +156,20 @@ func TestTakeOver_Interrupted(t *testing.T) {
 // TestPromote_Refuses promotes into a directory that has files, and at a pin.
 func TestPromote_Refuses(t *testing.T) {
 	b := NewMem()
-	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
-	mustNil(t, err)
-	mustNil(t, s.Publish(t.Context()))
-	defer s.Close()
+	w := startWriter(t, b, 1, shale.Options{})
 	mem := vfs.NewMem()
 	mustNil(t, mem.MkdirAll("db"))
 	f, err := mem.Create("db/notes.txt")
 	mustNil(t, err)
 	mustNil(t, f.Close())
 	r := openTestReader(t, b, ReaderOptions{})
-	if _, err := r.Promote(t.Context(), "db", byHand(mem)); !errors.Is(err, fs.ErrExist) {
+	if _, err := r.Promote(t.Context(), "db", manual(mem)); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("Promote into a directory with a file: %v", err)
 	}
-	id, err := chain.ReadIdentity(t.Context(), b)
-	mustNil(t, err)
-	_, err = chain.Pin(t.Context(), b, id.StoreID, "now", chain.PinOptions{})
+	_, err = w.s.Pin(t.Context(), "now", PinOptions{})
 	mustNil(t, err)
 	r = openTestReader(t, b, ReaderOptions{Pin: "now"})
-	if _, err := r.Promote(t.Context(), "db", byHand(vfs.NewMem())); err == nil {
+	if _, err := r.Promote(t.Context(), "db", manual(vfs.NewMem())); err == nil {
 		t.Error("a reader at a pin is promoted")
 	}
 }
@@ -197,10 +179,8 @@ func TestPromote_Refuses(t *testing.T) {
 func TestWarm(t *testing.T) {
 	testenv.CheckLeaks(t)
 	b := remotetest.NewFake(NewMem())
-	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(5, 6))}
-	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
-	mustNil(t, err)
-	w.db = s.DB()
+	w := startWriter(t, b, 5, shale.Options{})
+	s := w.s
 	publish := func() {
 		for range 100 {
 			w.commit(w.randomChanges())
@@ -234,8 +214,9 @@ func TestWarm(t *testing.T) {
 	mustNil(t, s.Ship(t.Context()))
 	last := shale.ShippingOf(w.db).Position().LastSeq
 	var next *Store
+	var err error
 	if n := tables(func() {
-		next, err = r.Promote(t.Context(), "new", byHand(mem))
+		next, err = r.Promote(t.Context(), "new", manual(mem))
 		mustNil(t, err)
 	}); n != 0 {
 		t.Errorf("%d GETs of tables that were fetched before", n)
@@ -249,80 +230,49 @@ func TestWarm(t *testing.T) {
 	_ = s.Close() // it is fenced
 }
 
-// TestWarm_FileWasChanged cuts and removes tables in a warm directory before Promote, which fetches them again.
+// TestWarm_FileWasChanged cuts and removes tables in a warm directory before Promote, or changes a byte of each that an
+// earlier process has fetched. They are fetched again.
 func TestWarm_FileWasChanged(t *testing.T) {
-	b := NewMem()
-	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(7, 8))}
-	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
-	mustNil(t, err)
-	w.db = s.DB()
-	for range 300 {
-		w.commit(w.randomChanges())
-	}
-	mustNil(t, w.db.Flush(t.Context()))
-	mustNil(t, s.Publish(t.Context()))
-	r := openTestReader(t, b, ReaderOptions{})
-	mem := vfs.NewMem()
-	mustNil(t, r.Warm(t.Context(), "new", mem))
-	names, err := mem.List("new")
-	mustNil(t, err)
-	n := 0
-	for _, name := range names {
-		if kind, _, ok := base.ParseFileName(name); !ok || kind != base.FileTable {
-			continue
+	for _, earlier := range []bool{false, true} {
+		b := NewMem()
+		w := startWriter(t, b, 7, shale.Options{})
+		for range 300 {
+			w.commit(w.randomChanges())
 		}
-		if n++; n%2 == 0 {
-			mustNil(t, mem.Remove("new/"+name))
-		} else {
-			remotetest.ChangeFile(t, mem, "new/"+name, func(b []byte) []byte { return b[:len(b)-1] })
+		mustNil(t, w.db.Flush(t.Context()))
+		w.publish()
+		r := openTestReader(t, b, ReaderOptions{})
+		mem := vfs.NewMem()
+		mustNil(t, r.Warm(t.Context(), "new", mem))
+		if earlier {
+			r = openTestReader(t, b, ReaderOptions{}) // it has checked no file
 		}
-	}
-	if n < 2 {
-		t.Fatalf("%d tables: the test shows nothing", n)
-	}
-	next, err := r.Promote(t.Context(), "new", byHand(mem))
-	mustNil(t, err)
-	w.check(next.DB(), shale.ShippingOf(w.db).Position().LastSeq)
-	mustNil(t, next.DB().Verify(t.Context()))
-	mustNil(t, next.Close())
-	_ = s.Close() // it is fenced
-}
-
-// TestWarm_EarlierProcess changes a byte of each table that an earlier process has fetched into the directory. This one
-// has not checked them, so it reads them before it uses them, and fetches them again.
-func TestWarm_EarlierProcess(t *testing.T) {
-	b := NewMem()
-	w := &testWriter{t: t, b: b, random: rand.New(rand.NewPCG(9, 10))}
-	s, err := Open(t.Context(), "db", b, byHand(vfs.NewMem()))
-	mustNil(t, err)
-	w.db = s.DB()
-	for range 300 {
-		w.commit(w.randomChanges())
-	}
-	mustNil(t, w.db.Flush(t.Context()))
-	mustNil(t, s.Publish(t.Context()))
-	mem := vfs.NewMem()
-	earlier := openTestReader(t, b, ReaderOptions{})
-	mustNil(t, earlier.Warm(t.Context(), "new", mem))
-	mustNil(t, earlier.Close())
-	names, err := mem.List("new")
-	mustNil(t, err)
-	changed := 0
-	for _, name := range names {
-		if kind, _, ok := base.ParseFileName(name); ok && kind == base.FileTable {
-			changed++
-			remotetest.ChangeFile(t, mem, "new/"+name, func(b []byte) []byte { b[len(b)/3] ^= 1; return b })
+		names, err := mem.List("new")
+		mustNil(t, err)
+		n := 0
+		for _, name := range names {
+			if kind, _, ok := base.ParseFileName(name); !ok || kind != base.FileTable {
+				continue
+			}
+			switch n++; {
+			case earlier:
+				remotetest.ChangeFile(t, mem, "new/"+name, func(b []byte) []byte { b[len(b)/3] ^= 1; return b })
+			case n%2 == 0:
+				mustNil(t, mem.Remove("new/"+name))
+			default:
+				remotetest.ChangeFile(t, mem, "new/"+name, func(b []byte) []byte { return b[:len(b)-1] })
+			}
 		}
+		if n < 2 {
+			t.Fatalf("%d tables: the test shows nothing", n)
+		}
+		next, err := r.Promote(t.Context(), "new", manual(mem))
+		mustNil(t, err)
+		w.check(next.DB(), shale.ShippingOf(w.db).Position().LastSeq)
+		mustNil(t, next.DB().Verify(t.Context()))
+		mustNil(t, next.Close())
+		_ = w.s.Close() // it is fenced
 	}
-	if changed == 0 {
-		t.Fatal("there is no table: the test shows nothing")
-	}
-	next, err := openTestReader(t, b, ReaderOptions{}).Promote(t.Context(), "new", byHand(mem))
-	mustNil(t, err)
-	w.check(next.DB(), shale.ShippingOf(w.db).Position().LastSeq)
-	mustNil(t, next.DB().Verify(t.Context()))
-	mustNil(t, next.Close())
-	_ = s.Close() // it is fenced
 }
 
 // TestWarmth_OtherTable asks for a table whose number, and so whose path, another one had when it was fetched.
