@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -60,34 +59,6 @@ func TestConcurrent_Adds(t *testing.T) {
 	}
 	if after := start(t, c).dial(t).BFScanDump(ctx, "f", 0).Val(); after != before {
 		t.Error("the filter is another one after a restart")
-	}
-}
-
-// Of many clients that set a name with NX, one succeeds.
-func TestConcurrent_SetNX(t *testing.T) {
-	ctx := t.Context()
-	r := start(t, settings(t))
-	var wg sync.WaitGroup
-	var winners [50]atomic.Int64
-	for range 6 {
-		client := r.dial(t)
-		wg.Go(func() {
-			for n := range winners {
-				done, err := client.SetNX(ctx, fmt.Sprint(n), "x", 0).Result()
-				if err != nil {
-					t.Error(err)
-				}
-				if done {
-					winners[n].Add(1)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	for n := range winners {
-		if k := winners[n].Load(); k != 1 {
-			t.Errorf("name %d was set by %d clients", n, k)
-		}
 	}
 }
 

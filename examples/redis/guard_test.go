@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"testing"
 
@@ -13,7 +11,6 @@ import (
 
 	"github.com/shaledb/shale/internal/resp"
 	"github.com/shaledb/shale/internal/resp/resptest"
-	"github.com/shaledb/shale/internal/testenv"
 )
 
 // What breaks the protocol or a limit gets the error of Redis, after the replies to what came
@@ -44,43 +41,6 @@ func TestGuard_OverConnection(t *testing.T) {
 			t.Errorf("%.60q: %q, want %q", test.sent, got, test.reply)
 		}
 	}
-}
-
-// Connections above the limit are told so; when one ends, another may come.
-func TestListener_MaxClients(t *testing.T) {
-	testenv.CheckLeaks(t)
-	r := start(t, settings(t, "-max-clients", "2"))
-	dial := func() net.Conn {
-		conn, err := net.Dial("tcp", r.addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() }) // some are closed already
-		return conn
-	}
-	ask := func(conn net.Conn) string {
-		var reply [100]byte
-		_, _ = io.WriteString(conn, "PING\r\n") // a refused connection may be closed already
-		n, _ := conn.Read(reply[:])
-		return string(reply[:n])
-	}
-	first, second := dial(), dial()
-	if got := ask(first) + ask(second); got != "+PONG\r\n+PONG\r\n" {
-		t.Fatalf("the first connections: %q", got)
-	}
-	third := dial()
-	reply, err := io.ReadAll(third)
-	if string(reply) != "-ERR max number of clients reached\r\n" {
-		t.Errorf("the third connection: %q, %v", reply, err)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	testenv.WaitFor(t, "a place for another connection", func() bool {
-		conn := dial()
-		defer conn.Close()
-		return ask(conn) == "+PONG\r\n"
-	})
 }
 
 // Whatever a client sends, the parser gets nothing from the guard at which it panics or hangs,

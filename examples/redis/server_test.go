@@ -178,20 +178,6 @@ func TestCommands_Replies(t *testing.T) {
 	}
 }
 
-// INFO has the sections that were asked for.
-func TestInfo(t *testing.T) {
-	c := direct(t, settings(t, "-sync", "no"))
-	all, one := c.say("INFO"), c.say("INFO", "persistence")
-	for _, want := range []string{"# Server\r\n", "redis_version:", "# Keyspace\r\n", "appendfsync:no\r\n"} {
-		if !strings.Contains(all, want) {
-			t.Errorf("INFO has no %q: %s", want, all)
-		}
-	}
-	if strings.Count(one, "# ") != 1 || !strings.Contains(one, "appendfsync:no\r\n") {
-		t.Errorf("INFO persistence = %s", one)
-	}
-}
-
 // A name may be as long as the store's keys, less a byte.
 func TestCommands_LongNames(t *testing.T) {
 	c := direct(t, settings(t))
@@ -256,47 +242,6 @@ func TestServer_GoRedis(t *testing.T) {
 	table, err := client.Command(ctx).Result()
 	if err != nil || table["mget"] == nil || table["mget"].LastKeyPos != -1 || !table["get"].ReadOnly {
 		t.Errorf("COMMAND = %+v, %v", table["mget"], err)
-	}
-}
-
-// Writes of a stopped server are there at the next start, and commands that have begun when
-// it stops are answered.
-func TestServer_Stop(t *testing.T) {
-	testenv.CheckLeaks(t)
-	c := settings(t)
-	r := start(t, c)
-	ctx := context.Background()
-	var clients sync.WaitGroup
-	acknowledged := make([]int, 4)
-	begun := make(chan struct{}, len(acknowledged))
-	for i := range acknowledged {
-		client := r.dial(t)
-		clients.Go(func() {
-			for n := 0; ; n++ {
-				if err := client.Set(ctx, fmt.Sprintf("%d:%d", i, n), "x", 0).Err(); err != nil {
-					return
-				}
-				acknowledged[i] = n + 1
-				if n == 100 {
-					begun <- struct{}{}
-				}
-			}
-		})
-	}
-	for range acknowledged {
-		<-begun
-	}
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
-	clients.Wait()
-	client := start(t, c).dial(t)
-	for i, n := range acknowledged {
-		// At most the one that was under way when the connection ended may be there besides.
-		found, err := client.Exists(ctx, fmt.Sprintf("%d:%d", i, n-1), fmt.Sprintf("%d:%d", i, n+1)).Result()
-		if err != nil || found != 1 {
-			t.Errorf("client %d had %d writes acknowledged; of the last of them and the next but one there are %d, %v", i, n, found, err)
-		}
 	}
 }
 

@@ -45,6 +45,11 @@ func refusesBesides(t *testing.T) {
 	l := NewListener(nil, Limits{Command: 1000, Clients: 1})
 	first, _ := net.Pipe()
 	g := l.admit(first)
+	second, told := net.Pipe()
+	refused := l.admit(second) == nil
+	if reply, err := io.ReadAll(told); !refused || string(reply) != "-ERR max number of clients reached\r\n" {
+		t.Errorf("a second connection, refused %v: %q, %v", refused, reply, err)
+	}
 	begin := time.Now()
 	for range 2 * mostRefusing {
 		ours, theirs := net.Pipe() // whose writes wait for a reader
