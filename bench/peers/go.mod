@@ -12,6 +12,7 @@ require (
 	github.com/greatroar/blobloom v0.8.0
 	github.com/holiman/bloomfilter/v2 v2.0.3
 	github.com/parquet-go/parquet-go v0.32.0
+	github.com/riobard/go-bloom v0.0.0-20200614022211-cdc8013cb5b3
 	github.com/seiflotfy/cuckoofilter v0.0.0-20240715131351-a2f2c23f1771
 	github.com/shaledb/shale v0.0.0
 	github.com/syndtr/goleveldb v1.0.1-0.20220721030215-126854af5e6d

@@ -1,4 +1,4 @@
-package peertest
+package main
 
 import (
 	"hash/fnv"
