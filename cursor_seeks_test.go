@@ -196,57 +196,6 @@ func TestSeeks_WritesBetween(t *testing.T) {
 	t.Logf("written: %d without seeks, %d with few, %d with many, %d compactions", without, with, most, many.oftenRead.Load())
 }
 
-// A level that may hold several runs keeps one of them if there are enough seeks: each looks into
-// all runs. The entries stay the same.
-func TestSeeks_SpareRuns(t *testing.T) {
-	testenv.SkipRace(t)
-	opts := tinyStore(vfs.NewMem())
-	opts.CacheSize = 1
-	opts.testing.baseSize, opts.testing.runs = 2<<10, 3
-	var oftenRead atomic.Int64
-	opts.OnEvent = func(e Event) {
-		if e.Kind == EventCompaction && e.Reason == "often read" && e.Level > 1 {
-			oftenRead.Add(1)
-		}
-	}
-	db := openTest(t, &opts)
-	for round := 0; round < 60 && (round < 12 || levelRunsOf(db) < 2); round++ {
-		for i := range 500 {
-			mustPut(t, db, string(seekKey(nil, (500*round+i)*7919%seekKeys)), fmt.Sprintf("%060d", i*7919))
-		}
-		mustFlush(t, db)
-		waitIdle(t, db)
-	}
-	if n := levelRunsOf(db); n < 2 {
-		t.Fatalf("%d runs in a level, want several", n)
-	}
-	before := make(map[string]string)
-	for kv := range db.Scan(Range{}) {
-		before[string(kv.Key)] = string(kv.Value)
-	}
-	for range 200 {
-		if levelRunsOf(db) == 1 {
-			break
-		}
-		func() {
-			it := db.NewIterator(Range{})
-			defer it.Close()
-			for i := range 10 * seeksAtOnce {
-				it.SeekGE(seekKey(nil, i*1361%seekKeys))
-			}
-		}()
-		waitIdle(t, db)
-	}
-	if n := levelRunsOf(db); n > 1 || oftenRead.Load() == 0 {
-		t.Errorf("%d runs in a level, after %d compactions for seeks", n, oftenRead.Load())
-	}
-	for key, value := range before {
-		if got, err := db.Get([]byte(key)); err != nil || string(got) != value {
-			t.Fatalf("Get(%q) = %q, %v, want %q", key, got, err, value)
-		}
-	}
-}
-
 // A store in whose levels are many seeks ends with one run, and first where the seeks are. All
 // compactions together take no more than the seeks have earned. While nobody seeks, nothing happens,
 // and nobody looks whether lookups pay.

@@ -9,10 +9,16 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// From Open on, filters take no more memory than FilterMemory, however large those in the files
-// are. Answers stay the same.
+// From Open on, filters take no more memory than FilterMemory, however large those in tables, or in files of
+// their own, are. Answers stay the same.
 func TestFilterMemory_IsALimit(t *testing.T) {
 	testenv.SkipRace(t)
+	for _, sidecars := range []bool{false, true} {
+		filterMemoryIsALimit(t, sidecars)
+	}
+}
+
+func filterMemoryIsALimit(t *testing.T, sidecars bool) {
 	opts := small()
 	opts.FS, opts.FilterBits, opts.CompactionWorkers = vfs.NewMem(), 16, -1
 	db := openTest(t, opts)
@@ -20,6 +26,12 @@ func TestFilterMemory_IsALimit(t *testing.T) {
 	settle(t, db)
 	fill(t, db, 300, 0)
 	mustFlush(t, db)
+	if sidecars {
+		closeTest(t, db)
+		opts.Tuning.FilterHash = XXH3
+		db = openTest(t, opts)
+		mustRebuild(t, db)
+	}
 	all := db.Metrics().FilterMemory
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -29,8 +41,13 @@ func TestFilterMemory_IsALimit(t *testing.T) {
 		opts.FilterMemory = limit
 		db := openTest(t, opts)
 		m := db.Metrics()
-		if limit > 0 && m.FilterMemory > limit {
-			t.Errorf("FilterMemory %d: filters take %d bytes", limit, m.FilterMemory)
+		if limit > 0 && m.FilterMemory > limit || limit == all/2 && m.FilterMemory < limit/2 || m.UnusableFilters != 0 {
+			t.Errorf("FilterMemory %d: filters take %d bytes, %d can't be used", limit, m.FilterMemory, m.UnusableFilters)
+		}
+		for _, info := range db.Inspect().Tables() {
+			if sidecars && info.FilterFile == "" {
+				t.Errorf("FilterMemory %d: table %+v", limit, info)
+			}
 		}
 		if fpr := m.PredictedFPR(); fpr < lastFPR {
 			t.Errorf("FilterMemory %d: predicted rate %v, with more memory %v", limit, fpr, lastFPR)
