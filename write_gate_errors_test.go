@@ -139,48 +139,6 @@ type discard struct{}
 
 func (*discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// A write that was refused before an ingestion never hides what was ingested.
-func TestCommitGate_RefusedHidesNoIngestion(t *testing.T) {
-	eachGateError(t, func(t *testing.T, r *refusing, err error) {
-		mustPut(t, r, "k", "old")
-		if err := r.Compact(t.Context(), Range{}); err != nil {
-			t.Fatal(err)
-		}
-		r.refuse(t, err, "k", "refused")
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if err := r.Resume(); err != nil {
-			t.Fatal(err)
-		}
-		mustIngest(t, r.DB, func(yield func(k, v []byte) bool) { yield([]byte("k"), []byte("ingested")) })
-		if err := r.Compact(t.Context(), Range{}); err != nil {
-			t.Fatal(err)
-		}
-		closeTest(t, r.DB)
-		db := mustOpen(t, "db", r.opts)
-		wantGet(t, db, "k", "ingested", true)
-		closeTest(t, db)
-	})
-}
-
-// A fence after a refusal does not make the log whole: Close does not seal it, and says why.
-func TestCommitGate_RefusedThenFenced(t *testing.T) {
-	eachGateError(t, func(t *testing.T, r *refusing, err error) {
-		cause := errors.New("another writer")
-		r.refuse(t, err, "refused", "1")
-		ShippingOf(r.DB).Fence(cause)
-		if !r.logBroken() {
-			t.Error("a log with a refused write counts as whole")
-		}
-		if err := r.Close(); !errors.Is(err, cause) {
-			t.Errorf("Close: %v", err)
-		}
-		db := mustOpen(t, "db", r.opts)
-		wantGet(t, db, "before", "1", true)
-		closeTest(t, db)
-	})
-}
-
 // The error of an ingestion says whether it was made: by ErrIngested if only its acknowledgement is
 // missing, and not at all if nothing was done.
 func TestCommitGate_IngestSaysWhatWasDone(t *testing.T) {

@@ -73,50 +73,6 @@ func TestCommitGate_Order(t *testing.T) {
 	}
 }
 
-// A group that the gate refuses is not seen. Resume makes it undone for good; without Resume it is in
-// the log, and so it is there after the next Open.
-func TestCommitGate_Refuses(t *testing.T) {
-	refusal := errors.New("not today")
-	for _, resume := range []bool{true, false} {
-		var refuse atomic.Bool
-		o := small()
-		o.FS = vfs.NewMem()
-		o.Shipping.Gate = func(LogPosition) error {
-			if refuse.Load() {
-				return refusal
-			}
-			return nil
-		}
-		db := mustOpen(t, "db", o)
-		mustPut(t, db, "before", "1")
-		refuse.Store(true)
-		if err := db.Put([]byte("refused"), []byte("1")); !errors.Is(err, refusal) || !errors.Is(err, ErrReadOnly) {
-			t.Fatalf("a write that the gate refuses: %v", err)
-		}
-		refuse.Store(false)
-		if err := db.Put([]byte("later"), nil); !errors.Is(err, refusal) {
-			t.Fatalf("the next write: %v", err)
-		}
-		wantGet(t, db, "refused", "", false)
-		if resume {
-			if err := db.Resume(); err != nil {
-				t.Fatal(err)
-			}
-			wantGet(t, db, "refused", "", false)
-			mustPut(t, db, "later", "1")
-			closeTest(t, db)
-		} else if err := db.Close(); !errors.Is(err, refusal) {
-			t.Fatalf("Close: %v", err)
-		}
-		db = mustOpen(t, "db", o)
-		wantGet(t, db, "before", "1", true)
-		for key, found := range map[string]bool{"later": resume, "refused": !resume} {
-			wantGet(t, db, key, map[bool]string{true: "1"}[found], found)
-		}
-		closeTest(t, db)
-	}
-}
-
 // The gate is asked about one group after the other. While it waits, nothing is acknowledged, and
 // Close waits for it.
 func TestCommitGate_Waits(t *testing.T) {
