@@ -30,54 +30,6 @@ func build(t testing.TB, entries ...string) *Memtable {
 	return m
 }
 
-func TestGet_NewestVisibleVersion(t *testing.T) {
-	m := build(t, "b#3,PUT=three", "b#7,DEL", "b#9,PUT=nine", "b\x00#5,PUT=zero", "#4,PUT=empty", "a-key-of-20-bytes-at#6,PUT=long",
-		"a-key-of-20-bytes-az#8,PUT=other", "sixteen bytes 16#2,PUT=16", "sixteen bytes 167#1,PUT=17")
-	tests := []struct {
-		key  string
-		seq  base.Seq
-		want string
-	}{
-		{"b", 2, ""},
-		{"b", 3, "three#3,PUT"},
-		{"b", 6, "three#3,PUT"},
-		{"b", 7, "#7,DEL"},
-		{"b", 8, "#7,DEL"},
-		{"b", base.MaxSeq, "nine#9,PUT"},
-		{"b\x00", base.MaxSeq, "zero#5,PUT"},
-		{"b\x00\x00", base.MaxSeq, ""},
-		{"", 4, "empty#4,PUT"},
-		{"", 3, ""},
-		{"\x00", base.MaxSeq, ""},
-		{"a-key-of-20-bytes-at", base.MaxSeq, "long#6,PUT"},
-		{"a-key-of-20-bytes-at", 5, ""},
-		{"a-key-of-20-bytes-au", base.MaxSeq, ""},
-		{"a-key-of-20-byte", base.MaxSeq, ""},
-		{"a-key-of-20-bytes-at\x00", base.MaxSeq, ""},
-		{"sixteen bytes 16", base.MaxSeq, "16#2,PUT"},
-		{"sixteen bytes 167", base.MaxSeq, "17#1,PUT"},
-		{"z", base.MaxSeq, ""},
-	}
-	for _, state := range []string{"growing", "frozen", "packed"} {
-		switch state {
-		case "frozen":
-			m.Freeze()
-		case "packed":
-			m.Pack()
-			m.Pack()
-		}
-		for _, test := range tests {
-			got := ""
-			if value, kind, found, seq := m.Get([]byte(test.key), test.seq); found {
-				got = fmt.Sprintf("%s#%d,%s", value, seq, kind)
-			}
-			if got != test.want {
-				t.Errorf("%s: Get(%q, %d) = %q, want %q", state, test.key, test.seq, got, test.want)
-			}
-		}
-	}
-}
-
 func TestAdd_EqualKeyReplaces(t *testing.T) {
 	m := build(t, "a#1,PUT=first", "a#1,PUT=second")
 	if value, _, _, _ := m.Get([]byte("a"), 1); string(value) != "second" || m.Len() != 1 {
