@@ -1,6 +1,7 @@
 package bloom_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"testing"
@@ -101,6 +102,10 @@ func TestCounts_TwoFilters(t *testing.T) {
 	}
 	if n := get(full.IntersectionCount(little)); n != little.EstimatedCount() {
 		t.Errorf("IntersectionCount = %v, of %v", n, little.EstimatedCount())
+	}
+	other := get(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Hasher: get(bloom.NewHasher(bloom.HashXXH3, 1))}))
+	if err := get(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{})).Union(other); !errors.Is(err, bloom.ErrMismatch) {
+		t.Errorf("Union of filters with other hash functions: %v", err)
 	}
 	_, err1 := full.UnionCount(new(bloom.Filter))
 	_, err2 := full.IntersectionCount(new(bloom.Filter))

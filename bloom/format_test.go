@@ -2,11 +2,7 @@ package bloom
 
 import (
 	"bytes"
-	"encoding/hex"
 	"math/big"
-	"os"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
@@ -82,50 +78,6 @@ func TestFormat_AsDocumented(t *testing.T) {
 			if got := f.MayContainHash(h); got != want {
 				t.Fatalf("%d and %d probes: MayContain(%016x) = %v, want %v", tr.k[0], tr.k[1], h, got, want)
 			}
-		}
-	}
-}
-
-// Two documents have the worked example. Both times it is the golden filter. One of them
-// has an example of a fuse filter too.
-func TestFormat_WorkedExample(t *testing.T) {
-	blocked := filtertest.ReadGolden(t, "example-v1.filter", func() []byte { return AppendBlocked(nil, goldenHashes(2), 10) })
-	fuse, err := os.ReadFile("testdata/fuse-example-v1.filter")
-	if err != nil {
-		t.Fatal(err)
-	}
-	atomic, err := os.ReadFile("testdata/atomic-example-v1.filter")
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := regexp.MustCompile(`^(?://\t)?((?:[0-9a-f]{2} {1,2})+) `)
-	for _, doc := range []struct {
-		file, from, to string
-		want           []byte
-	}{
-		{"../docs/FORMAT.md", "#### Kind 1", "#### Kind 2", blocked},
-		{"../docs/FORMAT.md", "#### Kind 2", "\n#", fuse},
-		{"../docs/FORMAT.md", "#### Kind 8", "\n#", atomic},
-		{"doc.go", "package bloom has", "package bloom\n", blocked},
-	} {
-		text, err := os.ReadFile(doc.file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, part, _ := strings.Cut(strings.ToLower(string(text)), strings.ToLower(doc.from))
-		part, _, _ = strings.Cut(part, strings.ToLower(doc.to))
-		var got []byte
-		for _, line := range strings.Split(part, "\n") {
-			if m := row.FindStringSubmatch(line); m != nil {
-				b, err := hex.DecodeString(strings.ReplaceAll(m[1], " ", ""))
-				if err != nil {
-					t.Fatal(err)
-				}
-				got = append(got, b...)
-			}
-		}
-		if !bytes.Equal(got, doc.want) {
-			t.Errorf("%s: the worked example is\n%x, want\n%x", doc.file, got, doc.want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package bloom
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,42 +10,6 @@ import (
 	"github.com/shaledb/shale/internal/fuzzing"
 	"github.com/shaledb/shale/internal/testenv"
 )
-
-// A filter that is opened answers as the one that was written, keeps its bytes as they were,
-// and copies its bits only when it is changed, from any address.
-func TestOpenFilter(t *testing.T) {
-	written := filtertest.Marshal(t, filterOf(t, FilterOptions{Keys: 1000}, 0, 500))
-	for offset := range 9 {
-		b := append(make([]byte, offset, offset+len(written)), written...)[offset:]
-		for name, change := range map[string]func(f *Filter) error{
-			"Add":         func(f *Filter) error { return f.Add(filtertest.Numbered(7000)) },
-			"AddHash":     func(f *Filter) error { f.AddHash(1<<60, 2<<60); return nil },
-			"AddMany":     func(f *Filter) error { f.AddMany([]uint64{1 << 60, 2 << 60}); return nil },
-			"CheckAndAdd": func(f *Filter) error { f.CheckAndAdd(filtertest.Numbered(7000)); return nil },
-			"Union":       func(f *Filter) error { return f.Union(filterOf(t, FilterOptions{Keys: 1000}, 500, 500)) },
-			"Intersect":   func(f *Filter) error { return f.Intersect(filterOf(t, FilterOptions{Keys: 1000}, 300, 500)) },
-			"Reset":       func(f *Filter) error { f.Reset(); return nil },
-			"Unmarshal":   func(f *Filter) error { return f.UnmarshalBinary(filtertest.Marshal(t, New(10, 0.1))) },
-		} {
-			f, err := OpenFilter(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			filtertest.CheckHas(t, f, 0, 500)
-			if again := filtertest.Marshal(t, f); !bytes.Equal(again, written) {
-				t.Errorf("offset %d: written again it is another", offset)
-			}
-			clone := f.Clone()
-			if err := change(f); err != nil || !bytes.Equal(b, written) {
-				t.Fatalf("offset %d, %s: %v, or the bytes changed", offset, name, err)
-			}
-			want, err := clone, change(clone)
-			if err != nil || !bytes.Equal(filtertest.Marshal(t, f), filtertest.Marshal(t, want)) {
-				t.Errorf("offset %d: %s differs after opening; %v", offset, name, err)
-			}
-		}
-	}
-}
 
 // Opening a filter takes no memory for its bits, as long as it is only asked; on a big-endian machine,
 // that for one copy.
@@ -61,38 +24,6 @@ func TestOpenFilter_DoesNotCopy(t *testing.T) {
 		f, err := OpenFilter(b)
 		if err != nil || f.MayContain(key) {
 			t.Error(err, "or a key is there")
-		}
-	})
-}
-
-// FuzzOpenFilter gives bytes to OpenFilter and UnmarshalBinary, which must agree, and changes
-// what it has opened: the bytes stay as they are.
-func FuzzOpenFilter(f *testing.F) {
-	addFilterGoldens(f)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		for _, b := range [][]byte{b, filtertest.Reseal(b)} {
-			kept := bytes.Clone(b)
-			var opened *Filter
-			var err error
-			decodeLimit.Check(t, len(b), func() { opened, err = OpenFilter(b) })
-			read := new(Filter)
-			if failed := read.UnmarshalBinary(b); (failed == nil) != (err == nil) {
-				t.Fatalf("OpenFilter: %v, UnmarshalBinary: %v", err, failed)
-			}
-			if err != nil {
-				if opened != nil || errors.Is(err, ErrDamaged) == errors.Is(err, ErrUnknown) {
-					t.Fatalf("OpenFilter = %v, %v", opened, err)
-				}
-				continue
-			}
-			for _, f := range []*Filter{opened, read} {
-				if f.MayContain(b) != read.MayContain(b) || f.Add(b) != nil || !f.MayContain(b) {
-					t.Fatal("an added key is denied")
-				}
-			}
-			if !bytes.Equal(b, kept) || !bytes.Equal(filtertest.Marshal(t, opened), filtertest.Marshal(t, read)) {
-				t.Fatal("opening or adding changed the bytes, or differs from reading")
-			}
 		}
 	})
 }

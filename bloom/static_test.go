@@ -1,15 +1,11 @@
 package bloom
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
-	"github.com/shaledb/shale/bloom/internal/form"
 )
 
 // mustAppend builds a filter that has to succeed.
@@ -76,57 +72,6 @@ func TestAppendStatic_UnknownKind(t *testing.T) {
 		}
 		if kind.String() != "unknown" {
 			t.Errorf("kind %d is %q", kind, kind)
-		}
-	}
-}
-
-// A changed or missing byte of any kind of filter is an error.
-func TestOpenStatic_Damaged(t *testing.T) {
-	for _, kind := range everyKind {
-		for _, hasher := range everyHasher() {
-			good := mustAppend(filtertest.RandomHashes(1, 60), StaticOptions{Kind: kind, BitsPerKey: 16, Hasher: hasher})
-			for i := range good {
-				b := append([]byte(nil), good...)
-				for _, change := range []byte{1, 2, 4, 8, 16, 32, 64, 128, 255} {
-					b[i] = good[i] ^ change
-					filtertest.CheckRefused(t, OpenStatic, "changed", b, nil)
-				}
-				filtertest.CheckRefused(t, OpenStatic, "cut at the end", good[:i], nil)
-				if i > 0 {
-					filtertest.CheckRefused(t, OpenStatic, "cut at the front", good[i:], nil)
-				}
-			}
-			for _, n := range []int{1, 8, lineBytes} {
-				filtertest.CheckRefused(t, OpenStatic, "more behind", append(good[:len(good):len(good)], make([]byte, n)...), nil)
-				filtertest.CheckRefused(t, OpenStatic, "more in front", append(make([]byte, n), good...), ErrDamaged)
-			}
-		}
-	}
-	filtertest.CheckRefused(t, OpenStatic, "nil", nil, ErrDamaged)
-	filtertest.CheckRefused(t, OpenStatic, "zeros", make([]byte, 96), ErrUnknown)
-	filtertest.CheckRefused(t, OpenStatic, "ones", bytes.Repeat([]byte{0xff}, 96), ErrUnknown)
-}
-
-// What nobody writes is refused also under a checksum that fits.
-func TestOpenStatic_ImpossibleHead(t *testing.T) {
-	for _, kind := range everyKind {
-		good := mustAppend(filtertest.RandomHashes(1, 60), StaticOptions{Kind: kind, BitsPerKey: 16})
-		for _, c := range []struct {
-			name   string
-			change func(trailer []byte)
-		}{
-			{"kind 0", func(b []byte) { b[0] = 0 }},
-			{"next kind", func(b []byte) { b[0] = byte(everyKind[len(everyKind)-1] + 1) }},
-			{"version 0", func(b []byte) { b[1] = 0 }},
-			{"next version", func(b []byte) { b[1]++ }},
-			{"hash 0", func(b []byte) { b[2] = 0 }},
-			{"next hash", func(b []byte) { b[2] = byte(HashSipHash) + 1 }},
-			{"murmur3 with a seed", func(b []byte) { binary.LittleEndian.PutUint64(b[20:], 1) }},
-			{"murmur3 with the largest seed", func(b []byte) { binary.LittleEndian.PutUint64(b[20:], math.MaxUint64) }},
-		} {
-			b := append([]byte(nil), good...)
-			c.change(b[len(b)-form.TrailerLen:])
-			filtertest.CheckRefused(t, OpenStatic, fmt.Sprintf("%v, %s", kind, c.name), filtertest.Reseal(b), ErrUnknown)
 		}
 	}
 }

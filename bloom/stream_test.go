@@ -11,6 +11,7 @@ import (
 	"testing/iotest"
 
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 )
 
 // A streamed is a filter that can be written into a stream.
@@ -79,6 +80,11 @@ func checkStream(t *testing.T, f filterType, full streamed) {
 			t.Fatalf("cut after %d of %d bytes: ReadFrom = %d, %v, and the filter is %v", cut, one, n, err, got)
 		} else if !strings.Contains(err.Error(), ": ") {
 			t.Fatalf("cut after %d bytes: %q does not say of what", cut, err)
+		}
+	}
+	for _, room := range []int{0, one / 2, one - 1} {
+		if n, err := full.WriteTo(&filtertest.ShortWriter{Room: int64(room)}); n != int64(room) || !errors.Is(err, io.ErrShortWrite) {
+			t.Errorf("room for %d of %d: WriteTo = %d, %v", room, one, n, err)
 		}
 	}
 	failed := errors.New("no disk")

@@ -3,11 +3,9 @@ package sketch
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"math"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -31,30 +29,6 @@ func bytesOf(k kept) []byte {
 		panic(err)
 	}
 	return b
-}
-
-// keptGoldens are filters whose bytes are stored: of no key, of the two keys of the
-// worked examples, and of others.
-var keptGoldens = []struct {
-	name string
-	make func() kept
-}{
-	{"counting-none", func() kept { return countingFor(0, 0.01) }},
-	{"counting-example", func() kept { return countingOf(CountingOptions{Keys: 2}, 2) }},
-	{"counting-narrow", func() kept { return countingOf(CountingOptions{Keys: 100, BitsPerKey: 16}, 100) }},
-	{"counting-seven", func() kept { return countingOf(CountingOptions{Keys: 100, FPR: 0.0001}, 100) }},
-	{"counting-siphash", func() kept {
-		return countingOf(CountingOptions{Keys: 100, Hasher: hasherOf(bloom.HashSipHash, 0x0123456789abcdef)}, 100)
-	}},
-	{"cuckoo-none", func() kept { return cuckooFor(0) }},
-	{"cuckoo-example", func() kept { return cuckooOf(CuckooOptions{Keys: 8}, 2) }},
-	{"cuckoo-eight", func() kept { return cuckooOf(CuckooOptions{Keys: 100, FingerprintBits: 8}, 100) }},
-	{"cuckoo-sixteen", func() kept { return cuckooOf(CuckooOptions{Keys: 100, FingerprintBits: 16}, 100) }},
-	{"cuckoo-stash", func() kept { return cuckooOf(CuckooOptions{Keys: 100}, 115) }},
-	{"cuckoo-xxh3", func() kept { return cuckooOf(CuckooOptions{Keys: 100, Hasher: hasherOf(bloom.HashXXH3, 7)}, 100) }},
-	{"bitset-none", func() kept { return bitsetBelow(0) }},
-	{"bitset-example", func() kept { return bitsetOf(0, 1, 3, 64, 100) }},
-	{"bitset-wide", func() kept { return bitsetOf(0, 0, 63, 64, 127, 8191) }},
 }
 
 // keptOf returns an empty filter of a golden's type.
@@ -95,87 +69,6 @@ func goldenFile(t *testing.T, name string) []byte {
 	return b
 }
 
-// Bytes of earlier programs can be read, and this one writes the same bytes, also behind
-// other bytes and after reading.
-func TestGolden_Kept(t *testing.T) {
-	for _, g := range keptGoldens {
-		made := bytesOf(g.make())
-		stored := filtertest.ReadGolden(t, g.name+"-v1.filter", func() []byte { return made })
-		if !bytes.Equal(made, stored) {
-			t.Errorf("%s: the bytes changed", g.name)
-		}
-		f := keptOf(g.name)
-		if err := f.UnmarshalBinary(stored); err != nil {
-			t.Errorf("%s: %v", g.name, err)
-			continue
-		}
-		behind, err := f.AppendBinary([]byte("in front"))
-		if err != nil || string(behind) != "in front"+string(stored) {
-			t.Errorf("%s: read and written again, other bytes; %v", g.name, err)
-		}
-		if want := g.make(); f.Count() != want.Count() {
-			t.Errorf("%s: %d keys, want %d", g.name, f.Count(), want.Count())
-		}
-		if f, ok := f.(interface{ Hasher() bloom.Hasher }); ok && f.Hasher() != g.make().(interface{ Hasher() bloom.Hasher }).Hasher() {
-			t.Errorf("%s: hash %v", g.name, f.Hasher())
-		}
-	}
-	stash := new(Cuckoo)
-	if err := stash.UnmarshalBinary(goldenFile(t, "cuckoo-stash")); err != nil || stash.waiting == 0 {
-		t.Errorf("the golden file with a stash has %d in it; %v", stash.waiting, err)
-	}
-}
-
-// Bytes that were changed or cut, or are of another kind, are refused, and nothing changes.
-func TestKept_Damaged(t *testing.T) {
-	for _, g := range keptGoldens {
-		good := bytesOf(g.make())
-		open := func(b []byte) (*kept, error) {
-			f := keptOf(g.name)
-			was := bytesOfOld(f)
-			err := f.UnmarshalBinary(b)
-			if err == nil {
-				return &f, nil
-			}
-			if !bytes.Equal(bytesOfOld(f), was) {
-				t.Errorf("%s: refused bytes change it", g.name)
-			}
-			return nil, err
-		}
-		for i := range good {
-			if filtertest.Short() && i < len(good)-form.TrailerLen && i%16 > 0 {
-				continue
-			}
-			b := bytes.Clone(good)
-			b[i] ^= 0x40
-			filtertest.CheckRefused(t, open, g.name+", a flipped bit", b, nil)
-			filtertest.CheckRefused(t, open, g.name+", cut at the end", good[:i], nil)
-			if i > 0 {
-				filtertest.CheckRefused(t, open, g.name+", a part repeated", append(good[:i:i], good...), nil)
-			}
-		}
-		filtertest.CheckRefused(t, open, g.name+", a byte more in front", filtertest.Reseal(append([]byte{0}, good...)), bloom.ErrDamaged)
-		for _, other := range keptGoldens {
-			if other.name[:6] != g.name[:6] {
-				filtertest.CheckRefused(t, open, g.name+" of "+other.name, bytesOf(other.make()), bloom.ErrUnknown)
-			}
-		}
-		later := bytes.Clone(good)
-		later[len(later)-form.TrailerLen+1]++
-		filtertest.CheckRefused(t, open, g.name+" of version 2", filtertest.Reseal(later), bloom.ErrUnknown)
-		filtertest.CheckRefused(t, open, g.name+" of a blocked filter", bloom.AppendBlocked(nil, nil, 10), bloom.ErrUnknown)
-		filtertest.CheckRefused(t, bloom.OpenStatic, "OpenStatic of "+g.name, good, bloom.ErrUnknown)
-	}
-}
-
-// bytesOfOld is bytesOf, or nil of a zero filter.
-func bytesOfOld(k kept) []byte {
-	if k.Count() == 0 {
-		return nil
-	}
-	return bytesOf(k)
-}
-
 // Values that no writer makes are refused, also with a checksum that fits.
 func TestKept_ImpossibleFields(t *testing.T) {
 	le := binary.LittleEndian
@@ -192,8 +85,6 @@ func TestKept_ImpossibleFields(t *testing.T) {
 		{"many keys", "counting-example", func(b, t []byte) { le.PutUint64(b[64:], 1<<32+2) }, bloom.ErrDamaged},
 		{"a line more", "counting-example", func(_, t []byte) { t[12]++ }, bloom.ErrDamaged},
 		{"most lines", "counting-example", func(_, t []byte) { le.PutUint32(t[12:], math.MaxUint32) }, bloom.ErrDamaged},
-		{"unknown hash", "counting-example", func(_, t []byte) { t[2] = 9 }, bloom.ErrUnknown},
-		{"murmur3 with a seed", "counting-example", func(_, t []byte) { t[20] = 1 }, bloom.ErrUnknown},
 		{"no bits", "cuckoo-example", func(_, t []byte) { t[3] = 0 }, bloom.ErrDamaged},
 		{"13 bits", "cuckoo-example", func(_, t []byte) { t[3] = 13 }, bloom.ErrDamaged},
 		{"other bits", "cuckoo-example", func(_, t []byte) { t[3] = 8 }, bloom.ErrDamaged},
@@ -215,7 +106,6 @@ func TestKept_ImpossibleFields(t *testing.T) {
 		{"reserved byte 3", "bitset-example", func(_, t []byte) { t[3] = 1 }, bloom.ErrDamaged},
 		{"reserved byte 7", "bitset-example", func(_, t []byte) { t[7] = 1 }, bloom.ErrDamaged},
 		{"a hash", "bitset-example", func(_, t []byte) { t[2] = byte(bloom.HashXXH3) }, bloom.ErrUnknown},
-		{"a seed", "bitset-example", func(_, t []byte) { t[20] = 1 }, bloom.ErrUnknown},
 	} {
 		b := bytes.Clone(goldenFile(t, c.golden))
 		c.change(b, b[len(b)-form.TrailerLen:])
@@ -226,30 +116,6 @@ func TestKept_ImpossibleFields(t *testing.T) {
 			}
 			return &f, nil
 		}, c.golden+": "+c.name, filtertest.Reseal(b), c.want)
-	}
-}
-
-// The worked examples of the document are the golden files.
-func TestFormat_KeptExamples(t *testing.T) {
-	text, err := os.ReadFile("../../docs/FORMAT.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := regexp.MustCompile(`(?m)^((?:[0-9a-f]{2} {1,2})+) `)
-	for _, name := range []string{"Kind 4, counting", "Kind 5, cuckoo", "Kind 7, bitset"} {
-		_, part, _ := strings.Cut(string(text), "\n#### "+name)
-		part, _, _ = strings.Cut(part, "\n###")
-		var got []byte
-		for _, m := range row.FindAllStringSubmatch(part, -1) {
-			b, err := hex.DecodeString(strings.ReplaceAll(m[1], " ", ""))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, b...)
-		}
-		if want := goldenFile(t, name[8:]+"-example"); !bytes.Equal(got, want) {
-			t.Errorf("%s: the worked example is\n%x, want\n%x", name, got, want)
-		}
 	}
 }
 

@@ -1,10 +1,7 @@
 package sketch
 
 import (
-	"bytes"
-	"encoding"
 	"encoding/hex"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,7 +11,6 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/bloom/internal/form"
-	"github.com/shaledb/shale/internal/fuzzing"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -103,33 +99,6 @@ func goldens(f *testing.F, add func(b []byte)) {
 		add(b[len(b)-form.TrailerLen:])
 	}
 	add([]byte{})
-}
-
-// The decoders copy their input, and need little other memory.
-var decodeLimit = fuzzing.Limit{Bytes: 8 << 10, PerByte: 2}
-
-func probeUnmarshal(t *testing.T, b []byte, into interface {
-	encoding.BinaryMarshaler
-	encoding.BinaryUnmarshaler
-}) (opened bool) {
-	kept := bytes.Clone(b)
-	before, _ := into.MarshalBinary()
-	var err error
-	decodeLimit.Check(t, len(b), func() { err = into.UnmarshalBinary(b) })
-	if !bytes.Equal(b, kept) {
-		t.Fatal("decoding changed the bytes")
-	}
-	again, failed := into.MarshalBinary()
-	if err != nil {
-		if errors.Is(err, bloom.ErrDamaged) == errors.Is(err, bloom.ErrUnknown) || !bytes.Equal(again, before) {
-			t.Fatalf("UnmarshalBinary: %v", err)
-		}
-		return false
-	}
-	if failed != nil || !bytes.Equal(again, b) {
-		t.Fatalf("written again %x, %v", again, failed)
-	}
-	return true
 }
 
 func countingFor(n uint64, p float64) *Counting {
