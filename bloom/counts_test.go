@@ -27,7 +27,7 @@ func checkCounts[F any, P counted[F]](t *testing.T, name string, make func() P, 
 		return math.Sqrt(cells*(math.Exp(load)-load-1)) / k
 	}
 	var sum [2]float64 // of the differences in sigmas, so that a bias shows
-	const rounds = 12
+	const rounds = 40
 	for round := range rounds {
 		a, b := make(), make()
 		for i := range 8000 {
@@ -68,7 +68,7 @@ func TestCounts_WithinThreeSigma(t *testing.T) {
 	classic := bloom.New(10_000, 0.01)
 	checkCounts(t, "Filter", func() *bloom.Filter { return bloom.New(10_000, 0.01) }, float64(classic.Cap()), float64(classic.K()))
 	atomic := func() *bloom.AtomicBlocked {
-		return get(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: 10_000}))
+		return get(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: 2000}))
 	}
 	checkCounts(t, "AtomicBlocked", atomic, 8*float64(atomic().SizeBytes()), 6)
 }
