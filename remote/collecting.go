@@ -74,7 +74,8 @@ func (s *Store) CollectDue(ctx context.Context) (Collected, error) {
 	return s.collect(ctx, false)
 }
 
-// collectLoop collects each hour, the first time after first.
+// collectLoop collects each hour, the first time after first. A collection that fails is tried again soon: what is left of it
+// costs room and nothing else.
 func (s *Store) collectLoop(ctx context.Context, first time.Duration) {
 	retry, wait := backoff{}, first
 	for {

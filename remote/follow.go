@@ -90,7 +90,8 @@ func (f *follower) begin(ctx context.Context, c *chain.Chain) error {
 	return f.takeStep(ctx)
 }
 
-// restart forgets the logs and goes back to the first one that the newest state needs.
+// restart forgets the logs and goes back to the first one that the newest state needs. Their files stay: what is written to
+// them again is the same.
 func (f *follower) restart() {
 	f.held, f.logs = nil, make(map[uint64][]byte)
 	f.whole, f.unsure = false, false
@@ -144,7 +145,9 @@ func (f *follower) reload(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// takeStep makes the directory show the newest state.
+// takeStep makes the directory show the newest state: it gets the tails of new tables first, then the segments up to the end
+// of the step's extents, and then changes the manifest. If one of these fails, the directory shows what it did before, and
+// the next poll tries again.
 func (f *follower) takeStep(ctx context.Context) error {
 	state := f.chain.State
 	if err := f.files.Learn(ctx, state.Tables.Version); err != nil {
@@ -200,7 +203,8 @@ func (f *follower) readAhead(ctx context.Context) error {
 var errManyLogs = errors.New("remote: the logs behind the newest step have more bytes than ReaderOptions.MaxLogs: " +
 	"nothing newer is shown until the writer publishes a step")
 
-// full reports whether there are too many logs in memory to read more than the newest state needs.
+// full reports whether there are too many logs in memory to read more than the newest state needs. What that needs is read
+// in any case: without it the Reader could not show the state.
 func (f *follower) full() bool {
 	if f.at.Before(object.ShippedUpTo(f.chain.State)) {
 		return false
@@ -395,7 +399,8 @@ func (f *follower) follows(first uint64, b *shale.Batch) bool {
 	return true
 }
 
-// appendLog writes a stretch of a log to its file.
+// appendLog writes a stretch of a log to its file. A log that is new is announced in the manifest after its file is there, so
+// that the handle never looks for a file that is missing.
 func (f *follower) appendLog(log uint64, off int64, b []byte) error {
 	name := filepath.Join(followDir, base.LogName(base.FileNum(log)))
 	file, err := f.mem.OpenReadWrite(name)

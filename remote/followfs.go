@@ -7,7 +7,8 @@ import (
 )
 
 // A segmentFS is a file system with one file, of which only the header and a stretch are there: that is all
-// that wal.ReadRange reads.
+// that wal.ReadRange reads. So the records of a segment are checked by the code that checks those of a local log, before
+// anything is written to the follower's directory.
 type segmentFS struct {
 	vfs.FS
 	vfs.File

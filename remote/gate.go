@@ -32,7 +32,8 @@ func (s *Store) gate(pos shale.LogPosition) error {
 // behind reports whether MaxLag makes writers wait now.
 func (s *Store) behind() bool { return s.ledger.lag().Time > s.opts.MaxLag }
 
-// awaitShipping waits until the bucket is near enough.
+// awaitShipping waits until the bucket is near enough. It asks for a channel before it looks, so that no change between the
+// two is missed. It wakes the shipper each time, because a store that ships only when it is told to would never ship.
 func (s *Store) awaitShipping() error {
 	if !s.behind() {
 		return nil
@@ -57,7 +58,8 @@ func (s *Store) awaitShipping() error {
 	}
 }
 
-// gateStrict returns when the bucket has all writes up to pos, and the tables of ingestions up to there.
+// gateStrict returns when the bucket has all writes up to pos, and the tables of ingestions up to there. It tries until then,
+// later each time: the group is in the local log already, so the only other way out is a store that is closed or fenced.
 func (s *Store) gateStrict(pos shale.LogPosition) error {
 	retry := backoff{}
 	for {
@@ -97,7 +99,8 @@ func (s *Store) shipStrict(ctx context.Context, pos shale.LogPosition) error {
 	return s.publishAll(ctx)
 }
 
-// gateError is what the gate returns when it does not wait any longer.
+// gateError is what the gate returns when it does not wait any longer. The write is not acknowledged; if the store is only
+// closed, the next Open ships it all the same.
 func (s *Store) gateError() error {
 	if err := s.Err(); err != nil {
 		return err

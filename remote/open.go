@@ -239,7 +239,7 @@ func (o *opening) walk() error {
 	return nil
 }
 
-// pass takes in the segments from the next place up.
+// pass takes in the segments from the next place up to the end of the list, of which it reads the headers only.
 func (o *opening) pass() error {
 	for s, err := range (chain.SegmentList{Bucket: o.b, StoreID: o.id, Heads: true}).From(o.ctx, o.ship.at) {
 		if err == nil {
@@ -387,7 +387,7 @@ func (o *opening) takeOver() error {
 	return localdir.WriteRecord(o.fs, o.dir, &o.notes)
 }
 
-// FirstLog returns the first log that must stay.
+// firstLog returns the number of the first log that must stay.
 func (o *opening) firstLog() uint64 {
 	if o.first.Log > 0 {
 		return o.first.Log // Salvage can list what was not shipped, until that is published

@@ -203,7 +203,7 @@ func (s *Store) lastTableSeq(held *manifest.State) (uint64, error) {
 	return last, nil
 }
 
-// MinLog returns the number of the first log that a step with the tables that are held needs: one of this epoch, because
+// minLog returns the number of the first log that a step with the tables that are held needs: one of this epoch, because
 // Open has flushed what earlier ones had (beginList). The manifest may still keep an earlier log: a flush that ends
 // before the next log has begun does not let its own go. A step that named it would have a restore read the
 // logs of another writer, behind a gap that only the step explains, and end there.
@@ -252,7 +252,7 @@ func diff(from, to *manifest.Version) *manifest.Edit {
 	return edit
 }
 
-// placedTables goes through the tables of a version, with their places.
+// placedTables goes through the tables of a version, with their levels and runs.
 func placedTables(v *manifest.Version) iter.Seq[manifest.Added] {
 	return func(yield func(manifest.Added) bool) {
 		for level := range v.Levels {
@@ -275,7 +275,8 @@ func sameSidecar(a, b *manifest.Table) bool {
 	return a.Sidecar.Num == b.Sidecar.Num
 }
 
-// putStep PUTs a step, which names passed segments. Requires: publish.mu.
+// putStep PUTs a step, which names passed segments, and tells waiting writers. If an earlier attempt stands in its place, the
+// error wraps chain.ErrOtherStep: that one is the newest step now, and the caller makes another. Requires: publish.mu.
 func (s *Store) putStep(ctx context.Context, step *object.Step, sent transfer, passed uint64) error {
 	p := &s.publish
 	if err := s.Err(); err != nil {
@@ -300,7 +301,7 @@ func (s *Store) putStep(ctx context.Context, step *object.Step, sent transfer, p
 	return err
 }
 
-// PutState PUTs the state after the newest step, if one is due. Requires: publish.mu.
+// putState PUTs the state after the newest step, if one is due. Requires: publish.mu.
 func (s *Store) putState(ctx context.Context) error {
 	p := &s.publish
 	if !p.state && p.chain.N()-p.chain.Stated < s.opts.testing.states {

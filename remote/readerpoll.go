@@ -8,7 +8,8 @@ import (
 	"github.com/shaledb/shale"
 )
 
-// run looks for something new at each interval, and when it is asked to, until Close.
+// run looks for something new at each interval, and when it is asked to, until Close. It is the one goroutine that a Reader
+// has besides those of its fetches. Others poll too (Refresh, a read that finds its table gone), one at a time: see polling.
 func (r *Reader) run() {
 	var tick <-chan time.Time
 	if r.opts.Interval > 0 {
@@ -38,7 +39,8 @@ func (r *Reader) run() {
 	}
 }
 
-// renew moves the Reader's own pin to the state that is shown, and makes the pins of snapshots last longer.
+// renew moves the Reader's own pin to the state that is shown, and makes the pins of snapshots last longer. It comes three
+// times in the life of a pin, so that two attempts may fail.
 func (r *Reader) renew() error {
 	if r.session == nil {
 		return nil
@@ -50,7 +52,8 @@ func (r *Reader) renew() error {
 	return errors.Join(r.movePin(), r.session.renew(r.ctx))
 }
 
-// movePin moves the Reader's own pin to the newest state. Requires: polling is held.
+// movePin moves the Reader's own pin to the newest state. The new pin is there before the old one goes, so that no state in
+// between is without one. Requires: polling is held.
 func (r *Reader) movePin() error {
 	now := r.follow.chain
 	if now.N() == r.held {
@@ -107,7 +110,8 @@ func (r *Reader) poll(ctx context.Context) error {
 	return err
 }
 
-// take applies new steps and segments. Requires: polling is held.
+// take applies new steps and segments. After a table was mended it opens another handle, because a table that was opened
+// without its object stays so; snapshots and iterators keep the old one until Close. Requires: polling is held.
 func (r *Reader) take(ctx context.Context) error {
 	changed, err := r.follow.poll(ctx)
 	r.advance = r.advance || changed
@@ -116,7 +120,6 @@ func (r *Reader) take(ctx context.Context) error {
 	if !r.reopen {
 		return err
 	}
-	// A table that was opened without its object stays so in its handle.
 	was := r.db.Load()
 	if openErr := r.openHandle(); openErr != nil {
 		return errors.Join(err, openErr)
@@ -125,7 +128,8 @@ func (r *Reader) take(ctx context.Context) error {
 	return err
 }
 
-// showNew makes the handle show what the follower has. If it fails, the next call does it. Requires: polling is held.
+// showNew makes the handle show what the follower has. If it fails, the next call does it: the follower's directory may be
+// ahead of the handle, but never behind. Requires: polling is held.
 func (r *Reader) showNew(ctx context.Context) error {
 	if !r.advance {
 		return nil

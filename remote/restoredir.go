@@ -44,7 +44,8 @@ func (r *restoration) prepare() (lock interface{ Close() error }, err error) {
 	return lock, nil
 }
 
-// refuse returns an error if the directory has a store, or files of others.
+// refuse returns an error if the directory has a store, or files of others. It is asked twice: before anything is made, and
+// again under the lock, since another restore may have begun in between.
 func (r *restoration) refuse() error {
 	names, err := r.fs.List(r.dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -19,7 +19,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// fetch brings the tables and sidecars, several at the same time.
+// fetch brings the tables and sidecars of the moment, several at the same time. Those that an interrupted restore has
+// left in the directory are checked and kept.
+//
+// A table that is damaged or missing does not end the others. They are most likely needed by the earlier step that is
+// tried next, and fill learns of all tables that it has to do without at once. Any other error ends them.
 func (r *restoration) fetch(ctx context.Context) error {
 	tables := slices.Collect(r.moment.State.Tables.Version.Tables())
 	total := int64(0)
@@ -61,6 +65,9 @@ func (r *restoration) fetch(ctx context.Context) error {
 }
 
 // fetchOne fetches one table, unless an interrupted restore has left it in the directory: then kept is its size.
+//
+// A table that is there is read once, to sum it, because nobody knows what has become of it since. Only one that this
+// process has fetched itself is taken as it is, which is what makes Promote fast after Warm.
 func (r *restoration) fetchOne(ctx context.Context, t *manifest.Table, total int64) (kept int64, err error) {
 	path := r.path(base.TableName(t.Num))
 	if info, err := r.fs.Stat(path); err == nil {
@@ -83,7 +90,8 @@ func (r *restoration) fetchOne(ctx context.Context, t *manifest.Table, total int
 	return 0, nil
 }
 
-// spoiled notes that a table is damaged, and returns err, or to salvage fetches the bytes that there are.
+// spoiled notes that a table is damaged, and returns err. To salvage, it fetches the bytes that there are instead, however
+// many, and does without a table that is missing: package repair then decides what of it can be believed.
 func (r *restoration) spoiled(ctx context.Context, b Bucket, path string, t *manifest.Table, err error) error {
 	if !object.IsDamage(err) {
 		return err
@@ -122,7 +130,8 @@ func (r *restoration) fetchSidecar(ctx context.Context, t *manifest.Table, total
 	return err
 }
 
-// arrive counts bytes of tables and sidecars, and reports them.
+// arrive counts bytes of tables and sidecars, and reports them. Bytes that are fetched again count again, so the sum may
+// be larger than the total. It is reported up to the total.
 func (r *restoration) arrive(n, total int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +141,8 @@ func (r *restoration) arrive(n, total int64) {
 	}
 }
 
-// An arriving bucket reports how many bytes are read from it.
+// An arriving bucket reports how many bytes are read from it. It lies over the bucket that repeats calls, so it sees what
+// has arrived in the end, and not each attempt.
 type arriving struct {
 	Bucket
 	read func(n int64)

@@ -15,7 +15,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/restore"
 )
 
-// lay writes the logs up to the target, and checks that the store then is at the target.
+// lay writes the logs up to the target, and checks that the store then is at the target. LogBuilder decides where the logs
+// end; what lay tells it is where the tables end: what they have for certain (Tables), which ingestions they have at least
+// (Known), and up to where tables and logs together lack nothing (Sure).
 func (r *restoration) lay(ctx context.Context) error {
 	state := r.moment.State
 	tables := r.moment.TableSeq()
@@ -53,7 +55,7 @@ func (r *restoration) sure() uint64 {
 	return r.moment.TableSeq()
 }
 
-// MinLog returns the number of the first log that is needed. Earlier ones are in tables.
+// minLog returns the number of the first log that is needed. Earlier ones are in tables.
 func (r *restoration) minLog() uint64 {
 	state := r.moment.State
 	first := uint64(state.Tables.MinLog)
@@ -89,7 +91,7 @@ func (r *restoration) segments(ctx context.Context, at object.Position, add func
 	return nil
 }
 
-// before returns the point up to which the logs could be used.
+// before returns the point up to which the logs could be used: the nearest one before a target that is refused.
 func (r *restoration) before() *At {
 	l := r.builder
 	if l.Seq == 0 {
@@ -98,7 +100,8 @@ func (r *restoration) before() *At {
 	return &At{Step: r.moment.State.N, Seq: l.Seq, Time: l.Time}
 }
 
-// reached returns nil if the logs end where the target wants it.
+// reached returns nil if the logs end where the target wants it. The newest point is wherever they end, and then Left.Why says
+// why that is not the end of the list. Any other target that is not reached exactly is refused, with the nearest points.
 func (r *restoration) reached() error {
 	l := r.builder
 	wanted := r.want.Step
@@ -136,7 +139,8 @@ func (r *restoration) reached() error {
 // newest reports whether the newest point was asked for.
 func (r *restoration) newest() bool { return r.want == At{} && r.opts.Pin == "" }
 
-// leave notes what the bucket has beyond the point that is restored.
+// leave notes what the bucket has beyond the point that is restored. It reads only a list and one header. Nobody needs these
+// objects for the restore, so one that can't be read is no error.
 func (r *restoration) leave(ctx context.Context) error {
 	left := &r.done.Left
 	l := r.builder
@@ -191,7 +195,8 @@ func (r *restoration) giveUp(ctx context.Context) error {
 	return nil
 }
 
-// finish makes the store of the files that are there: the manifest, and CURRENT last.
+// finish makes the store of the files that are there: the manifest, and CURRENT last. All other files are durable before that,
+// and so are their names; a crash at any time leaves a directory that is marked, or a whole store.
 func (r *restoration) finish() error {
 	if err := r.fs.SyncDir(r.dir); err != nil {
 		return err
@@ -250,7 +255,8 @@ func (r *restoration) note() error {
 	})
 }
 
-// check opens the store and closes it again, without a change of its files.
+// check opens the store and closes it again, without a change of its files. What a restore has missed shows here, and not when
+// the store is needed. Large logs are left out, whose records were checked when they were written.
 func (r *restoration) check() error {
 	if r.builder.Bytes > checkedLogs || r.opts.Salvage && len(r.done.Damage) > 0 {
 		return nil

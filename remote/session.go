@@ -132,7 +132,8 @@ func (s *session) replace(step uint64, old, next *Pin) string {
 	return old.Label
 }
 
-// close deletes all pins. Requires: the contexts of all other calls have ended, or are about to.
+// close deletes all pins, as far as the bucket answers until ctx is done. The others expire. Requires: the contexts of all
+// other calls have ended, or are about to.
 func (s *session) close(ctx context.Context) {
 	_ = s.requests.take(context.Background()) // the others end soon
 	defer s.requests.release()
@@ -187,7 +188,8 @@ func (r *Reader) snapshot(ctx context.Context) (*Snapshot, error) {
 	return s, nil
 }
 
-// shownState returns what the handle shows, and the chain up to there.
+// shownState returns what the handle shows, and the chain up to there. Both are taken while no poll is under way, so that the
+// pin is one of exactly the state that the snapshot shows.
 func (r *Reader) shownState(ctx context.Context) (*shale.Snapshot, *chain.Chain, error) {
 	if err := r.lockPolls(ctx); err != nil {
 		return nil, nil, err

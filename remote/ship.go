@@ -184,8 +184,8 @@ func (s *Store) cut(to int64) (localdir.Stretch, error) {
 	return s.logs.Cut(h.at.Log, h.at.Offset, to, s.opts.testing.segment, h.lastSeq, &h.buf)
 }
 
-// segment makes the segment of a stretch at the next place. Requires: ship.mu, and there is no pending
-// segment.
+// segment makes the segment of a stretch at the next place. Numbers that are missing before it belong to an ingestion or to a
+// failed write: a step has to say that its tables have them. Requires: ship.mu, and there is no pending segment.
 func (s *Store) segment(kind object.SegmentKind, st localdir.Stretch, next uint64) *object.Segment {
 	h := &s.ship
 	h.marks = st.Ingested
@@ -198,7 +198,7 @@ func (s *Store) segment(kind object.SegmentKind, st localdir.Stretch, next uint6
 	}
 }
 
-// chain.PutSegment puts the pending segment into the bucket, and moves on to the next place. If an earlier
+// putSegment puts the pending segment into the bucket, and moves on to the next place. If an earlier
 // process of this directory has PUT a part of it, it moves on behind that. Requires: ship.mu.
 func (s *Store) putSegment(ctx context.Context) error {
 	seg, err := chain.PutSegment(ctx, s.bucket, s.ship.pending)

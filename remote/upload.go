@@ -53,7 +53,8 @@ func (s *Store) upload(ctx context.Context, before *manifest.Version, added []ma
 	return done, nil
 }
 
-// missing returns the files that the bucket lacks. Requires: publish.mu.
+// missing returns the files that the bucket lacks: those that no step names and that this process has not put yet. A table
+// that has only moved to another level is there. Requires: publish.mu.
 func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo []tablefs.File) {
 	p := &s.publish
 	if p.uploaded == nil {
@@ -137,7 +138,8 @@ func (s *Store) isThere(ctx context.Context, u tablefs.File, f vfs.File, sum uin
 	return err == nil && bytes.Equal(ours, theirs), bucket.IgnoreAbsence(err)
 }
 
-// putError finds out whether the local file is to blame for a wrong checksum.
+// putError finds out whether the local file is to blame for a wrong checksum. If so, the error is local, and names the file:
+// the bucket did what it should, and to try again is of no use before the file is whole.
 func (s *Store) putError(ctx context.Context, u tablefs.File, f io.ReaderAt, sum uint32, err error) error {
 	if !errors.Is(err, ErrChecksum) {
 		return err

@@ -50,7 +50,8 @@ func (s *Store) lookForTables(ctx context.Context) error {
 	return nil
 }
 
-// uploadAgain uploads those tables and sidecars of gone that the store has. Requires: publish.mu.
+// uploadAgain uploads those tables and sidecars of gone that the store has. Tables that compactions have removed since the
+// step was made are lost to the bucket; the next step does not name them any more. Requires: publish.mu.
 func (s *Store) uploadAgain(ctx context.Context, gone map[string]int64) error {
 	h, err := shale.ShippingOf(s.db).Hold()
 	if err != nil {

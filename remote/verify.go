@@ -73,7 +73,9 @@ func Verify(ctx context.Context, b Bucket, deep bool) (Report, error) {
 	}
 }
 
-// A verification is one attempt of Verify.
+// A verification is one attempt of Verify. It lists the bucket once, at the beginning, and then compares what steps and pins
+// need with that list. An object that was collected after the list was made would be a finding; so Verify begins again
+// if the floor was raised meanwhile.
 type verification struct {
 	b      Bucket
 	deep   bool
@@ -96,7 +98,8 @@ type verification struct {
 	mu sync.Mutex // protects report.Findings
 }
 
-// find notes a finding.
+// find notes a finding about an object. Damage names its object itself, and that name counts: a segment that is read by way
+// of another one is the one to look at.
 func (v *verification) find(object string, err error) {
 	var damage *base.CorruptionError
 	if errors.As(err, &damage) {
@@ -149,7 +152,7 @@ func (v *verification) run(ctx context.Context) error {
 	return nil
 }
 
-// list lists all objects.
+// list lists all objects, and sorts them by what they are for. Names that are not shale's are leftovers.
 func (v *verification) list(ctx context.Context) error {
 	v.files, v.segments = make(map[string]int64), make(map[object.Position]int64)
 	v.steps, v.states = make(map[uint64]bool), make(map[uint64]bool)
@@ -202,7 +205,8 @@ func (v *verification) chain(ctx context.Context) error {
 	return v.findOr(object.StepName(last.N), err)
 }
 
-// addStep notes what a step needs. The state after it is compared with the one in the bucket, if there is one.
+// addStep notes what a step needs. The state after it is compared with the one in the bucket, if there is one: a restore may
+// begin with either, and must come to the same tables.
 func (v *verification) addStep(ctx context.Context, m restore.Moment) error {
 	step, state := m.Step, m.State
 	if state.N == v.first && v.first > 1 {
@@ -239,7 +243,8 @@ func (v *verification) addStep(ctx context.Context, m restore.Moment) error {
 	return nil
 }
 
-// needNew notes what a step needs, and the one before it does not. state is that after the step.
+// needNew notes what a step needs in addition to the step before it. state is the one after the step. If a step gives
+// sidecars to tables of earlier steps, all of its state is gone through, which is the only place that names these tables.
 func (v *verification) needNew(step *object.Step, state *object.State) {
 	if e := step.Edit; e != nil && len(e.Sidecars) > 0 {
 		v.need(step.Name(), state)
@@ -287,7 +292,9 @@ func (v *verification) needFile(owner, name string, size int64, t *manifest.Tabl
 	}
 }
 
-// needLog notes the segments of an extent, which must follow each other from the beginning of the log.
+// needLog notes the segments of an extent, which must follow each other from the beginning of the log. Each step names its
+// logs from their beginnings, so listed remembers how far a log was followed: otherwise the time would grow with the square
+// of the number of steps.
 func (v *verification) needLog(owner string, e object.Extent) {
 	end := object.Position{Log: e.Log, Offset: e.Length}
 	if v.listed[end] {
@@ -313,7 +320,8 @@ func (v *verification) needLog(owner string, e object.Extent) {
 	v.listed[end] = true
 }
 
-// pinned checks the pins, and the objects that they need.
+// pinned checks the pins, and the objects that they need. A pin of a kept step needs nothing more. The steps and states that
+// lead to the step of an older pin are no leftovers.
 func (v *verification) pinned(ctx context.Context) error {
 	v.report.Pins = len(v.pins)
 	for _, name := range v.pins {
@@ -413,14 +421,15 @@ func (v *verification) passSegment(at object.Position, length int64) {
 	v.report.Bytes += length
 }
 
-// checkEnd checks a segment that may be a fence.
+// checkEnd checks a segment that may be a fence. Who fences has claimed an epoch before, with a step that is still there.
 func (v *verification) checkEnd(s *object.Segment) {
 	if s.Kind == object.SegmentFence && s.Next>>object.EpochShift > v.newest.Epoch {
 		v.find(s.Name(), fmt.Errorf("it is a fence of epoch %d, but nobody has claimed an epoch after %d", s.Next>>object.EpochShift, v.newest.Epoch))
 	}
 }
 
-// checkRest looks for segments behind the place where the list of segments ends.
+// checkRest looks for segments behind the place where the list of segments ends. Nothing is ever appended behind the end of
+// the list, so such segments show that the one at its end is missing.
 func (v *verification) checkRest(end object.Position) {
 	behind := 0
 	for at := range v.segments {

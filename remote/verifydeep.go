@@ -18,6 +18,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// What a deep Verify reads: every byte of the list of segments, and of the tables and sidecars that are needed. It builds the
+// same logs as a restore, in memory and one at a time, and opens the same tables.
+
 // readLogs reads all segments from a place on, and checks their records. After a segment that can't be read it goes on
 // with the next log.
 func (v *verification) readLogs(ctx context.Context, at object.Position) error {
@@ -41,7 +44,8 @@ func (v *verification) logBehind(log uint64) (first object.Position) {
 	return first
 }
 
-// readList is readLogs up to a segment that can't be read, whose place it returns.
+// readList is readLogs up to a segment that can't be read, whose place it returns. A segment whose records can't be read is
+// a finding, and so are those of the same log behind it, which follow nothing that can be read.
 func (v *verification) readList(ctx context.Context, at object.Position) (damaged object.Position, err error) {
 	mem := vfs.NewMem()
 	var l *restore.LogBuilder
@@ -76,7 +80,8 @@ func (v *verification) readList(ctx context.Context, at object.Position) (damage
 	return object.Position{}, nil
 }
 
-// readTables reads all tables and sidecars, if it is deep.
+// readTables reads all tables and sidecars, if it is deep. One that is missing, or has another size than its step says, is
+// a finding already and is not read.
 func (v *verification) readTables(ctx context.Context) error {
 	if !v.deep {
 		return nil
@@ -94,7 +99,8 @@ func (v *verification) readTables(ctx context.Context) error {
 	return reads.Wait()
 }
 
-// readTable reads all of a table or of its sidecar.
+// readTable reads all of a table or of its sidecar. It reads each block once to check it against the checksum of the block,
+// and the whole once to check it against the checksum in the manifest.
 func (v *verification) readTable(ctx context.Context, name string, t *manifest.Table) error {
 	src := &pieces{ctx: ctx, b: v.b, name: name}
 	if side := t.Sidecar; side != nil && name == object.FilterName(uint64(side.Num)) {

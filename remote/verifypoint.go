@@ -12,6 +12,10 @@ import (
 
 // point finds the newest point that can be restored, as far as the findings show: the newest step without one, and the
 // segments behind it up to one with a finding. Only a restore reads whether an ingestion is missing in between.
+//
+// The choice of the step is that of a restore, which is told that all objects with findings are bad. So Verify can't promise
+// a step that Restore would pass by. Without a step that can be restored there is no point, which is no error here: the
+// findings say why.
 func (v *verification) point(ctx context.Context) error {
 	r := newRestore(v.b, "", At{}, nil)
 	r.bad = make(map[string]error)
@@ -40,7 +44,8 @@ func (v *verification) point(ctx context.Context) error {
 	return nil
 }
 
-// lastStep returns the newest step that can be read, from step n down, or nil. Those that can't are findings.
+// lastStep returns the newest step that can be read, from step n down, or nil. Those that can't are findings. The floor is
+// taken from that step: floors never sink, so the right one is at least as high.
 func (v *verification) lastStep(ctx context.Context, n uint64) (*object.Step, error) {
 	for ; n > 0; n-- {
 		if !v.steps[n] {

@@ -61,7 +61,8 @@ func New(ctx context.Context, c Config) (remote.Bucket, error) {
 	return b, nil
 }
 
-// begin returns the error with which a call ends before it does anything, or nil.
+// begin returns the error with which a call ends before it does anything, or nil. A name that no object can have is a mistake
+// of the program, so it is not tried again.
 func begin(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -72,6 +73,8 @@ func begin(ctx context.Context, name string) error {
 	return nil
 }
 
+// Put makes one request. The crc32c goes into a header that the server checks, and into the metadata for servers that forget
+// it; the MD5 is for servers that check only that. minio-go sends a body twice only if it can be rewound, which a loan can't.
 func (b *bucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) (err error) {
 	defer b.explain(ctx, "put", name, &err)
 	if err := begin(ctx, name); err != nil {
@@ -105,7 +108,8 @@ func (b *bucket) Put(ctx context.Context, name string, body io.ReaderAt, size in
 	return err
 }
 
-// ReadAt returns io.EOF itself only if the object ends.
+// ReadAt makes one request for a range. It returns io.EOF itself only if the object ends: an answer that ends early is an
+// error that passes. What range the answer has is compared with what was asked for, because some servers ignore ranges.
 func (b *bucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
 	defer func() {
 		if err != io.EOF {
@@ -178,6 +182,7 @@ func (p part) fits(off int64, n int) error {
 	return nil
 }
 
+// Stat makes one HEAD. An object of another program has no crc32c, which is an error: it is none of a store.
 func (b *bucket) Stat(ctx context.Context, name string) (_ remote.Info, err error) {
 	defer b.explain(ctx, "stat", name, &err)
 	if err := begin(ctx, name); err != nil {
@@ -208,6 +213,7 @@ func checksumOf(o *minio.ObjectInfo) (uint32, error) {
 	return 0, errors.New("it has no crc32c: another program has written it")
 }
 
+// List makes a request for each 1,000 objects, while the caller goes through them.
 func (b *bucket) List(ctx context.Context, prefix, after string) iter.Seq2[remote.Info, error] {
 	return func(yield func(remote.Info, error) bool) {
 		err := b.list(ctx, prefix, after, yield)
@@ -255,6 +261,7 @@ func validPart(s string) int {
 	return len(s)
 }
 
+// Delete makes one request. Servers differ in what they answer for an object that is not there; both answers are fine.
 func (b *bucket) Delete(ctx context.Context, name string) error {
 	err := begin(ctx, name)
 	if err == nil {

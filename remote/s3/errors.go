@@ -39,7 +39,8 @@ func (b *bucket) explain(ctx context.Context, call, name string, err *error) {
 	}
 }
 
-// translate returns an error of minio-go in the words of package remote, or with advice.
+// translate returns an error of minio-go in the words of package remote, or with advice. What it does not know stays an error
+// that may pass: to repeat a call that fails for good costs half a minute, to give up one that would pass stops a backup.
 func (b *bucket) translate(err error) error {
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) {

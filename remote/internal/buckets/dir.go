@@ -194,7 +194,8 @@ func (b *dirBucket) Stat(ctx context.Context, name string) (bucket.Info, error) 
 	return bucket.Info{Name: name, Size: o.size, CRC32C: o.sum}, bucket.CallError("stat", name, o.file.Close())
 }
 
-// Delete also removes the directories that become empty: each log has one.
+// Delete also removes the directories that become empty: each log has one. A Put at the same time may lose the directory that
+// it has just made, and makes it again.
 func (b *dirBucket) Delete(ctx context.Context, name string) error {
 	if err := bucket.CheckCall(ctx, name); err != nil {
 		return bucket.CallError("delete", name, err)

@@ -75,7 +75,8 @@ type openObject struct {
 	sum  uint32
 }
 
-// open opens the file of an object and checks its trailer.
+// open opens the file of an object and checks its trailer. The bytes before the trailer are not read: the checksums of blocks
+// and records find what is wrong with them.
 func (b *dirBucket) open(ctx context.Context, name string) (openObject, error) {
 	if err := bucket.CheckCall(ctx, name); err != nil {
 		return openObject{}, err

@@ -66,7 +66,9 @@ func RandomNumber() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// A probe is one call of Probe.
+// A probe is one call of Probe. It asks for what a store relies on and servers have been found to break, in the order in
+// which a failure makes the later answers meaningless. It does so with small objects and few requests, because every Open
+// waits for it.
 type probe struct {
 	ctx   context.Context
 	b     bucket.Bucket
@@ -74,7 +76,8 @@ type probe struct {
 	stay  bool      // the bucket refuses to delete, so these names are always the same
 }
 
-// begin chooses the names. It asks the bucket to delete an object that is not there.
+// begin chooses the names. It asks the bucket to delete an object that is not there, which shows whether the credentials
+// have that right. Names are drawn, so that probes at the same time do not meet, unless nothing could remove the objects.
 func (p *probe) begin(num uint64) error {
 	err := p.b.Delete(p.ctx, object.ProbeName(num))
 	if p.stay = Refused(err); p.stay {
@@ -92,7 +95,7 @@ func Refused(err error) bool {
 	return errors.As(err, &p) && p.Permanent()
 }
 
-// there reports whether an object is there, of an earlier call.
+// there reports whether an object is there. That is no error: an earlier call without the right to delete has left it.
 func (p *probe) there(name string) (bool, error) {
 	_, err := p.b.Stat(p.ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +107,8 @@ func (p *probe) there(name string) (bool, error) {
 // first and second are the bodies that the probe writes. They differ in their bytes and lengths.
 var first, second = []byte("the first object"), []byte("another thing")
 
-// checksums puts bytes with a wrong checksum, in both ways in which a store puts objects.
+// checksums puts bytes with a wrong checksum, in both ways in which a store puts objects: segments and steps if they are
+// absent, tables in any case. Both must be refused, and nothing may be made or changed.
 func (p *probe) checksums() error {
 	name := p.names[0]
 	before, err := p.there(name)
@@ -131,7 +135,8 @@ func (p *probe) checksums() error {
 	return nil
 }
 
-// conditions creates an object twice.
+// conditions creates an object twice. The second call must be refused with ErrExists, and the object must keep the bytes of
+// the first: on this alone rests that one writer owns a store.
 func (p *probe) conditions() error {
 	if err := bucket.PutObject(p.ctx, p.b, p.names[0], first, true); err != nil && !(p.stay && errors.Is(err, bucket.ErrExists)) {
 		if errors.Is(err, bucket.ErrExists) {
@@ -157,7 +162,8 @@ func (p *probe) conditions() error {
 const creators = 8
 
 // race creates each of the other objects several times at the same time, with different bytes. One call succeeds, and the
-// object has its bytes.
+// object has its bytes. A bucket that is replicated between sites may pass conditions, where the calls follow each other,
+// and fail here.
 func (p *probe) race() error {
 	for _, name := range p.names[1:] {
 		if there, err := p.there(name); err != nil || there {
@@ -200,7 +206,8 @@ func (p *probe) race() error {
 	return nil
 }
 
-// reads reads the object in the three ways, and looks at its description.
+// reads reads the object in the three ways in which a store does: a range in the middle, the last bytes, and more bytes than
+// there are. Then it looks at the description, whose checksum is the one that was stated.
 func (p *probe) reads() error {
 	for _, r := range []struct {
 		n    int
@@ -238,7 +245,8 @@ func (p *probe) read(n int, off int64) ([]byte, error) {
 	return buf[:n], err
 }
 
-// lists looks for the objects in lists that must and must not have them, and have them in order.
+// lists looks for the objects in lists that must and must not have them, and have them in order. The newest step, the end of
+// the list of segments and the pins are all found by lists.
 func (p *probe) lists() error {
 	name := p.names[0]
 	for _, l := range []struct {
@@ -267,7 +275,7 @@ func (p *probe) lists() error {
 	return nil
 }
 
-// deletion deletes an object twice and looks for it.
+// deletion deletes an object twice and looks for it. The second call succeeds too, so that a collection can be repeated.
 func (p *probe) deletion() error {
 	if p.stay {
 		return nil

@@ -95,7 +95,9 @@ func canPass(err error) bool {
 	return true
 }
 
-// A patience is one call, with its attempts and the waits between them.
+// A patience is one call, with its attempts and the waits between them. What counts against the patience is time in which
+// nothing happens: the waits, and of each attempt as much as it would take to end one that hangs. The time in which bytes
+// move does not count, so a large object on a slow line is not given up.
 type patience struct {
 	r        *Retry
 	call     string // with the name of the object
@@ -110,7 +112,7 @@ type patience struct {
 	late     atomic.Bool                                // its last answer
 }
 
-// renew gives the call its whole patience.
+// renew gives the call its whole patience: when it begins, and when a list has brought another object.
 func (p *patience) renew() {
 	p.begun, p.left, p.wait, p.attempts = p.r.Now(), p.r.Patience, p.r.first, 0
 	p.hung = min(max(p.r.Patience/3, leastHung), hungAfter)

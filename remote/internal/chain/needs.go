@@ -12,6 +12,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
+// What the steps at the floor and above need is what a collection keeps. An owner remembers that of its own steps (Needs), so
+// that a collection each hour reads few of them; another collector reads all.
+
 // CallsAtOnce is how many objects a collection deletes, and how many steps it reads, at the same time.
 const CallsAtOnce = 16
 
@@ -34,7 +37,8 @@ func (c *Chain) Each(ctx context.Context, n int, fn func(ctx context.Context, i 
 	return cmp.Or(calls.Wait(), ctx.Err())
 }
 
-// Advance applies the steps up to n, which it reads several at a time, and calls fn for what each needs.
+// Advance applies the steps up to n, which it reads several at a time, and calls fn for what each needs, in their order. After
+// an error it may have applied some.
 func (c *Chain) Advance(ctx context.Context, b bucket.Bucket, n uint64, fn func(StepNeeds)) error {
 	from := c.N() + 1
 	steps := make([]*object.Step, n+1-from)

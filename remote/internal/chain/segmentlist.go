@@ -127,7 +127,8 @@ func (l SegmentList) ahead(ctx context.Context, from object.Position, fetches *s
 	}
 }
 
-// fetch begins to read a segment that a LIST has named. The result waits for it.
+// fetch begins to read a segment that a LIST has named. The result waits for it. A segment that is collected meanwhile is an
+// error only if the walk comes to it.
 func (l SegmentList) fetch(ctx context.Context, at object.Position, size int64, fetches *sync.WaitGroup) func() (Listed, error) {
 	if l.AtOnce == 1 {
 		return func() (Listed, error) { return l.read(ctx, at, size) }

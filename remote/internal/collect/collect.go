@@ -195,7 +195,8 @@ func (k *Collection) list(ctx context.Context) error {
 	return nil
 }
 
-// deleteOne deletes an object, unless it is a fence.
+// deleteOne deletes an object, unless it is a fence. A segment without a body may be one, which only its header says. A DELETE
+// that is refused is remembered apart: the owner goes on without collecting then, and another process collects.
 func (k *Collection) deleteOne(ctx context.Context, g garbage) error {
 	if err := ctx.Err(); err != nil {
 		return err

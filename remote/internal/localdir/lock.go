@@ -68,7 +68,8 @@ func (d *Lock) Release() error {
 	return nil
 }
 
-// Lock lends the local store the lock that is held, and otherwise passes the call on.
+// Lock lends the local store the lock that is held, and otherwise passes the call on. So the directory is never without its
+// lock between the time before Open of the local store and the time after its Close.
 func (d *Lock) Lock(name string) (io.Closer, error) {
 	if name == d.path && d.Locked != nil {
 		return lentLock{d.Locked}, nil

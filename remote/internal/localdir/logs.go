@@ -18,7 +18,8 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// Logs reads the logs of a directory, while a store may write them.
+// Logs reads the logs of a directory, while a store may write them. It is asked only for what was synced, and may find that a log is
+// gone: the store removes those whose writes are in tables, unless they are held.
 type Logs struct {
 	FS      vfs.FS
 	Dir     string

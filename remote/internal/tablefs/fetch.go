@@ -1,5 +1,8 @@
 package tablefs
 
+// How bytes of data blocks come from the bucket: from the cache of pages, or by one GET that serves everybody who needs the
+// same bytes meanwhile, or from a stream, if a reader goes through the table (sequential.go).
+
 // readData fills p with bytes of data blocks from offset off. Requires: the tail begins at or after the
 // end of p.
 func (s *tableState) readData(p []byte, off int64) error {
@@ -128,7 +131,7 @@ func (s *tableState) fly(f *flight) {
 	s.land(f, err)
 }
 
-// fill puts bytes from offset off into the cache.
+// fill puts bytes from offset off into the cache, page by page. The first and the last page may be there in part.
 func (s *tableState) fill(off int64, b []byte) {
 	for len(b) > 0 {
 		n := min(int64(len(b)), pageSize-off%pageSize)
@@ -137,7 +140,8 @@ func (s *tableState) fill(off int64, b []byte) {
 	}
 }
 
-// land ends a flight, and wakes the readers that wait for it.
+// land ends a flight, and wakes the readers that wait for it. The cache has its bytes already, so a reader that comes later
+// finds them there; after an error it makes a flight of its own.
 func (s *tableState) land(f *flight, err error) {
 	f.err = err
 	s.mu.Lock()
@@ -151,7 +155,8 @@ func (s *tableState) land(f *flight, err error) {
 	close(f.done)
 }
 
-// prefetch fetches [lo, hi) in the background, unless it is there or under way, or too much else is.
+// prefetch fetches [lo, hi) in the background, unless it is there or under way, or too much else is. The caller does not wait
+// and learns of no error: whoever reads these bytes asks again.
 func (s *tableState) prefetch(lo, hi int64) {
 	from, to := lo, hi
 	for lo < hi && s.cached(max(lo, (hi-1)/pageSize*pageSize), hi) {

@@ -62,7 +62,8 @@ func (t *FS) Lost(name string) bool {
 	return ok && t.Tables.isLost(o)
 }
 
-// Open opens the local file, or else the published object.
+// Open opens the local file, or else the published object. The file system of a Reader is in memory
+// and has no tables.
 func (t *FS) Open(name string) (vfs.File, error) {
 	file, err := t.FS.Open(name)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -198,7 +199,8 @@ func (b *Tables) Learn(ctx context.Context, v *manifest.Version) error {
 	return cmp.Or(fetches.Wait(), ctx.Err())
 }
 
-// doWithout reports whether the store does without a table whose object is damaged, and notes what is wrong with it.
+// doWithout reports whether the store does without a table whose object is damaged, and notes what is wrong with it. It does so
+// only if the Reader has found no state that is whole, or has begun with such a state before.
 func (b *Tables) doWithout(f File, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
