@@ -337,7 +337,7 @@ func TestStore_LetsGoUnderWay(t *testing.T) {
 		if err := l.s.Ship(t.Context()); err == nil {
 			t.Fatal("Ship succeeded")
 		}
-		l.b.Hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
+		l.b.Refuse("", "")
 		fill(t, l.db, model, "c", 5000)
 		mustNil(t, l.db.Flush(t.Context()))
 		mustNil(t, l.s.letGo())
@@ -364,7 +364,7 @@ func TestStore_LetsGoFlushedOnly(t *testing.T) {
 	s := openStore(t, "db", b, o)
 	fill(t, s.DB(), model, "a", 10)
 	mustNil(t, s.Publish(t.Context()))
-	b.Hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
+	b.Refuse("", "")
 	fill(t, s.DB(), model, "b", 3000)
 	mustNil(t, s.DB().Flush(t.Context()))
 	mem.Inject(func(op vfs.Op, name string, _ int64) error {
@@ -401,7 +401,7 @@ func TestAttach_LetsGoWhileAway(t *testing.T) {
 	fill(t, db, model, "a", 100)
 	mustNil(t, s.Ship(t.Context())) // a part of a log
 	crashed := mem.Crash(vfs.CrashConfig{})
-	b.Hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("503")} }, nil)
+	b.Refuse("", "")
 	_ = s.Close() // the bucket is away
 	mustNil(t, db.Close())
 
@@ -438,13 +438,7 @@ func TestStore_LetsGoAndEndsTwice(t *testing.T) {
 	fill(t, s.DB(), model, "a", 100)
 	mustNil(t, s.Publish(t.Context()))
 	fill(t, s.DB(), model, "b", 100)
-	noSegments := func(call, name string) error {
-		if call == "put" && strings.HasPrefix(name, object.SegmentFolder) {
-			return remotetest.Refusal{Err: errors.New("the request is late")}
-		}
-		return nil
-	}
-	b.Hook(noSegments, nil)
+	b.Refuse("put", object.SegmentFolder) // these requests are late
 	if err := s.Ship(t.Context()); err == nil || s.ship.pending == nil {
 		t.Fatalf("Ship: %v", err)
 	}

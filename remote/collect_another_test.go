@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -17,12 +16,7 @@ import (
 // writer does not call the bucket away, nothing is kept for longer than it has to be, and all that is kept can be restored.
 func TestCollect_ByAnother(t *testing.T) {
 	inTime(t, func(o *Options) { o.Retain = 4 * time.Hour; o.Store.CompactionWorkers = 1 }, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
-		b.Hook(func(call, _ string) error {
-			if call == "delete" {
-				return remotetest.Refusal{Err: errors.New("403: access denied")}
-			}
-			return nil
-		}, nil)
+		b.Refuse("delete", "")
 		model, pinned := map[string]string{}, map[string]string(nil)
 		for hour := range 48 {
 			for range 6 {

@@ -3,7 +3,6 @@ package remote
 import (
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -92,14 +91,8 @@ func TestStore_CollectsOfACopy(t *testing.T) {
 	mustNil(t, s.Publish(t.Context()))
 	put(t, s, model, "a", 10)
 	mustNil(t, s.DB().Flush(t.Context()))
-	dead := remotetest.Refusal{Err: errors.New("the process is dead")}
-	b.Hook(func(call, name string) error {
-		if call == "put" && strings.HasPrefix(name, object.StepFolder) {
-			return dead
-		}
-		return nil
-	}, nil)
-	if err := s.Publish(t.Context()); !errors.Is(err, dead) {
+	b.Refuse("put", object.StepFolder) // as of a process that is dead
+	if err := s.Publish(t.Context()); !errors.As(err, new(remotetest.Refusal)) {
 		t.Fatal(err)
 	}
 	b.Hook(nil, nil)

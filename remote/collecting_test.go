@@ -23,13 +23,7 @@ import (
 func TestStore_Retention(t *testing.T) {
 	inTime(t, func(o *Options) { o.Retain = 4 * time.Hour; o.Store.CompactionWorkers = 1 }, func(t *testing.T, s *Store, b *remotetest.Fake, events *eventList) {
 		model := map[string]string{}
-		var reads atomic.Int64 // of steps
-		b.Hook(func(call, name string) error {
-			if call == "read" && strings.HasPrefix(name, object.StepFolder) {
-				reads.Add(1)
-			}
-			return nil
-		}, nil)
+		reads := b.Count("read", object.StepFolder)
 		objects := func() (n int) {
 			for range b.Bucket.List(t.Context(), "", "") {
 				n++
@@ -61,10 +55,10 @@ func TestStore_Retention(t *testing.T) {
 				t.Errorf("%s: %v", what, report.Findings)
 			}
 		}
-		b.Hook(nil, nil)
 		steps := s.Status().Step
-		if t.Logf("%d reads of %d steps", reads.Load(), steps); reads.Load() > 20*10 || steps < 100 {
-			t.Errorf("20 collections have read %d steps of %d", reads.Load(), steps)
+		reads = b.Count("read", object.StepFolder) - reads
+		if t.Logf("%d reads of %d steps", reads, steps); reads > 20*10 || steps < 100 {
+			t.Errorf("20 collections have read %d steps of %d", reads, steps)
 		}
 		check("after 20 hours")
 		c, err := chain.LoadChain(t.Context(), b.Bucket, s.id, 0)
@@ -111,14 +105,8 @@ func TestStore_CollectKeepsUnpublished(t *testing.T) {
 	mustNil(t, s.Publish(t.Context()))
 	put(t, s, model, "b", 10)
 	mustNil(t, s.DB().Flush(t.Context()))
-	dead := remotetest.Refusal{Err: errors.New("the process is dead")}
-	b.Hook(func(call, name string) error {
-		if call == "put" && strings.HasPrefix(name, object.StepFolder) {
-			return dead
-		}
-		return nil
-	}, nil)
-	if err := s.Publish(t.Context()); !errors.Is(err, dead) {
+	b.Refuse("put", object.StepFolder) // as of a process that is dead
+	if err := s.Publish(t.Context()); !errors.As(err, new(remotetest.Refusal)) {
 		t.Fatal(err)
 	}
 	b.Hook(nil, nil)

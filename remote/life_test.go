@@ -368,12 +368,7 @@ func contentsOf(t testing.TB, fsys vfs.FS, dir string) map[string]string {
 	mustNil(t, err)
 	defer db.Close()
 	mustNil(t, db.Verify(context.Background()))
-	held := map[string]string{}
-	for e, err := range db.Scan(shale.Range{}) {
-		mustNil(t, err)
-		held[string(e.Key)] = string(e.Value)
-	}
-	return held
+	return contents(t, db)
 }
 
 // filesOfDir returns the contents of all files in a directory, by name.

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -34,7 +33,7 @@ func TestOpen_Requests(t *testing.T) {
 			put(t, s, model, strings.Repeat("long", 20), c.writes) // some logs
 			if crash {
 				mem = copyOf(mem)
-				bucket.Hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("the program has ended")} }, nil)
+				bucket.Refuse("", "")
 			}
 			if err := s.Close(); err != nil && !crash {
 				t.Fatalf("%s: %v", what, err)

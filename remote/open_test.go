@@ -226,12 +226,7 @@ func TestOpen_LateClaims(t *testing.T) {
 		old := copyOf(mem)
 		var arrives func() error
 		for life := range 4 {
-			hooked.Hook(func(call, name string) error {
-				if call == "put" && strings.HasPrefix(name, object.StepFolder) {
-					return remotetest.Refusal{Err: errors.New("the program has ended")}
-				}
-				return nil
-			}, nil)
+			hooked.Refuse("put", object.StepFolder)
 			b := &remotetest.Fake{Bucket: hooked, Instead: remotetest.Instead{OnPut: func(ctx context.Context, name string, body io.ReaderAt, size int64, sum uint32, absent bool) error {
 				if strings.HasPrefix(name, object.StepFolder) && life == late && arrives == nil {
 					data := make([]byte, size)

@@ -141,12 +141,7 @@ func TestPin_LeftByAShipper(t *testing.T) {
 	c, err := chain.LoadChain(t.Context(), b, s.id, 7)
 	mustNil(t, err)
 	collectAll(t, s)
-	b.Hook(func(call, _ string) error {
-		if call == "delete" {
-			return remotetest.Refusal{Err: errors.New("403: access denied")}
-		}
-		return nil
-	}, nil)
+	b.Refuse("delete", "")
 	if _, err := c.Pin(t.Context(), b, "late", chain.PinOptions{}); !errors.Is(err, ErrSnapshotGone) {
 		t.Fatalf("a pin below the floor: %v", err)
 	}

@@ -463,12 +463,7 @@ func TestReader_DuringFirstUpload(t *testing.T) {
 	model := manyTables(t, mem, 20)
 	s := openStore(t, "db", b, manual(mem))
 	readers := []*Reader{openTestReader(t, b, ReaderOptions{Store: quiet(t)})}
-	b.Hook(func(call, name string) error {
-		if call == "put" && strings.HasPrefix(name, object.TableFolder) {
-			return remotetest.Refusal{Err: errors.New("no room")}
-		}
-		return nil
-	}, nil)
+	b.Refuse("put", object.TableFolder)
 	for i := range 3 {
 		put(t, s, model, fmt.Sprint("beside", i), 5)
 		if i == 1 {

@@ -169,15 +169,8 @@ func TestRestore_PowerCuts(t *testing.T) {
 			if err != nil {
 				t.Fatalf("state %d: there is a CURRENT, but %v", i, err)
 			}
-			got := map[string]string{}
-			for e, err := range db.Scan(shale.Range{}) {
-				mustNil(t, err)
-				got[string(e.Key)] = string(e.Value)
-			}
+			sameMap(t, fmt.Sprintf("state %d", i), contents(t, db), want)
 			mustNil(t, db.Close())
-			if !maps.Equal(got, want) {
-				t.Fatalf("state %d: it opens as something else", i)
-			}
 			continue
 		}
 		r, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: disk})
@@ -185,9 +178,7 @@ func TestRestore_PowerCuts(t *testing.T) {
 			t.Fatalf("state %d: restored again: %v", i, err)
 		}
 		kept += r.Kept
-		if got := contentsOf(t, disk, "to"); !maps.Equal(got, want) {
-			t.Fatalf("state %d: restored again, with other data", i)
-		}
+		sameMap(t, fmt.Sprintf("state %d: restored again", i), contentsOf(t, disk, "to"), want)
 	}
 	if kept == 0 {
 		t.Error("no restore has gone on with tables of another")
@@ -259,9 +250,7 @@ func TestRestore_HardLinksAreNotWrittenThrough(t *testing.T) {
 		at := s.commits[len(s.commits)-2].seq
 		_, err = Restore(t.Context(), s.b, "to", At{Seq: at}, &RestoreOptions{FS: mem})
 		mustNil(t, err)
-		if got := contentsOf(t, mem, "to"); !maps.Equal(got, s.want(at).held) {
-			t.Error("restored again, with other data")
-		}
+		sameMap(t, "restored again", contentsOf(t, mem, "to"), s.want(at).held)
 		if after := filesOfDir(t, mem, "snapshot"); !maps.Equal(before, after) {
 			t.Errorf("spoiled %v: files of the snapshot have changed", spoiled)
 		}
@@ -319,9 +308,7 @@ func TestRestore_FailsAndGoesOn(t *testing.T) {
 	if last != all || all == 0 || r.Kept > all {
 		t.Errorf("progress ends with %d of %d, %d were kept", last, all, r.Kept)
 	}
-	if got := contentsOf(t, mem, "to"); !maps.Equal(got, s.held()) {
-		t.Error("restored again, with other data")
-	}
+	sameMap(t, "restored again", contentsOf(t, mem, "to"), s.held())
 	broken := errors.New("broken")
 	stride := int64(3)
 	if _, isLong := long(t); isLong {
@@ -346,9 +333,7 @@ func TestRestore_FailsAndGoesOn(t *testing.T) {
 		if _, err := Restore(t.Context(), s.b, "to", At{}, &RestoreOptions{FS: disk}); err != nil {
 			t.Fatalf("after operation %d of the disk has failed: %v", n, err)
 		}
-		if got := contentsOf(t, disk, "to"); !maps.Equal(got, s.held()) {
-			t.Fatalf("after operation %d of the disk has failed: other data", n)
-		}
+		sameMap(t, fmt.Sprintf("after operation %d of the disk has failed", n), contentsOf(t, disk, "to"), s.held())
 	}
 }
 
@@ -375,9 +360,7 @@ func TestRestore_SyncFails(t *testing.T) {
 			t.Fatalf("after sync %d has failed: %v", n, err)
 		}
 		crashed := mem.Crash(vfs.CrashConfig{Policy: vfs.DropAll, Names: vfs.NamesDrop, Seed: uint64(n)})
-		if got := contentsOf(t, crashed, "to"); !maps.Equal(got, s.held()) {
-			t.Fatalf("after sync %d has failed and the power was cut: other data", n)
-		}
+		sameMap(t, fmt.Sprintf("after sync %d has failed and the power was cut", n), contentsOf(t, crashed, "to"), s.held())
 	}
 	t.Logf("%d syncs have failed", failed)
 }

@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -37,7 +36,7 @@ func (k *kept) opened(disk *vfs.Mem) {
 
 // cut cuts the line: every call fails for good.
 func (k *kept) cut() {
-	k.line.Hook(func(string, string) error { return remotetest.Refusal{Err: errors.New("the line is cut")} }, nil)
+	k.line.Refuse("", "")
 }
 
 // sync ships and publishes.
@@ -82,9 +81,7 @@ func (k *kept) takenOver() {
 // compareNow compares the open store with the model.
 func (k *kept) compareNow(what string) {
 	k.t.Helper()
-	if got := contents(k.t, k.db); !maps.Equal(got, k.held()) {
-		k.t.Fatalf("%s: %s", what, difference(got, k.held()))
-	}
+	sameMap(k.t, what, contents(k.t, k.db), k.held())
 }
 
 // Stores that Open keeps in a bucket live through closing, crashes of the machine, and takeovers by a

@@ -49,6 +49,16 @@ func (f *Fake) Hook(before, after func(call, name string) error) {
 	f.before, f.after = before, after
 }
 
+// Refuse makes the bucket refuse the calls of a kind that are about a folder, for good: see Count.
+func (f *Fake) Refuse(call, folder string) {
+	f.Hook(func(of, name string) error {
+		if (call == "" || call == of) && (folder == "" || folder == FolderOf(name)) {
+			return errRefused
+		}
+		return nil
+	}, nil)
+}
+
 // HookReads sets the function that is called before each read; nil: none.
 func (f *Fake) HookReads(before func(name string) error) {
 	f.Hook(func(call, name string) error {

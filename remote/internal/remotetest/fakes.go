@@ -3,6 +3,7 @@ package remotetest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"testing"
@@ -24,6 +25,9 @@ type Refusal struct{ Err error }
 func (r Refusal) Error() string { return r.Err.Error() }
 
 func (Refusal) Permanent() bool { return true }
+
+// errRefused is the answer to calls that a Fake refuses.
+var errRefused = Refusal{errors.New("403: refused")}
 
 // NamesOf returns the names of all objects of a folder.
 func NamesOf(t *testing.T, b bucket.Bucket, folder string) []string {
