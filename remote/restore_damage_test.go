@@ -205,7 +205,11 @@ func sweep(t *testing.T, fn func(t *testing.T, w *wreck)) {
 			t.Fatalf("seed %d: %v", seed, w)
 		}
 	}
-	for _, name := range s.names {
+	names := s.names
+	if _, isLong := long(t); isLong {
+		names = slices.Repeat(names, 20) // each time other bytes
+	}
+	for _, name := range names {
 		for i, h := range harms(rng) {
 			if done++; testing.Short() && (i+len(name)+done)%5 != 0 {
 				continue

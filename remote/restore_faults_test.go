@@ -14,8 +14,6 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/remote/internal/localdir"
-	"github.com/shaledb/shale/remote/internal/object"
-	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -62,84 +60,6 @@ func bucketWith(t testing.TB, all map[string][]byte) Bucket {
 		mustNil(t, PutObject(context.Background(), b, name, data, true))
 	}
 	return b
-}
-
-// Every object of a bucket is damaged at each of its bytes, or at some of them if it is long. A restore
-// finds that, and names the object, or does not need it; its data are right. Verify finds all.
-func TestRestore_EveryByteFlipped(t *testing.T) {
-	s := smallLife(t)
-	defer s.close()
-	all := objects(t, s.b)
-	_, isLong := long(t)
-	most := 24
-	if isLong {
-		most = 1 << 20
-	}
-	found, right := 0, 0
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		data := all[name]
-		for at := 0; at < len(data); at += 1 + len(data)/most {
-			damaged := maps.Clone(all)
-			damaged[name] = remotetest.Flipped(data, 8*at+at%8)
-			s.b = bucketWith(t, damaged)
-			r, held, err := s.restored(At{})
-			var damage *shale.CorruptionError
-			switch {
-			case err == nil && s.isPrefix(r, held) && (r.At.Seq == s.lastSeq || r.Left.Why != "" && len(r.Damage) == 1 && r.Damage[0].Object == name):
-				right++
-			case err == nil:
-				t.Fatalf("%s, byte %d: restored %+v with other data", name, at, r)
-			case errors.As(err, &damage) && (damage.File == name || strings.Contains(err.Error(), name)):
-				found++
-			case errors.Is(err, shale.ErrFormatTooNew):
-				found++
-			default:
-				t.Fatalf("%s, byte %d: %v", name, at, err)
-			}
-			if name == IdentityName {
-				continue // without it, Verify fails
-			}
-			report, err := Verify(t.Context(), s.b, true)
-			if err != nil {
-				t.Fatalf("%s, byte %d: Verify: %v", name, at, err)
-			}
-			if len(report.Findings) == 0 {
-				t.Fatalf("%s, byte %d of %d: Verify has found nothing", name, at, len(data))
-			}
-		}
-	}
-	t.Logf("%d flips were found by a restore, %d were in what it does not need", found, right)
-}
-
-// Each object is taken away. A restore names it, or does not need it. Verify names it.
-func TestRestore_MissingObjects(t *testing.T) {
-	s := smallLife(t)
-	defer s.close()
-	all := objects(t, s.b)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		less := maps.Clone(all)
-		delete(less, name)
-		s.b = bucketWith(t, less)
-		r, held, err := s.restored(At{})
-		last := name == slices.Max(slices.Collect(maps.Keys(all))) || name == s.state.Name() || name == object.StepName(s.state.N)
-		switch {
-		case name == IdentityName:
-			if !errors.Is(err, fs.ErrNotExist) {
-				t.Fatalf("without %s: %v", name, err)
-			}
-			continue
-		case err == nil && last: // nothing shows that there was one
-		case err == nil && (!s.isPrefix(r, held) || r.At.Seq != s.lastSeq && (r.Left.Why == "" || len(r.Damage) == 0)):
-			t.Fatalf("without %s: restored %+v with other data", name, r)
-		case err != nil && !strings.Contains(err.Error(), name):
-			t.Fatalf("without %s: %v", name, err)
-		}
-		report, err := Verify(t.Context(), s.b, false)
-		mustNil(t, err)
-		if !last && !slices.ContainsFunc(report.Findings, func(f Finding) bool { return strings.Contains(f.String(), name) }) {
-			t.Fatalf("without %s: Verify: %v", name, report.Findings)
-		}
-	}
 }
 
 // The power is cut at each operation of a restore, in every way. What is left is no store, or the
