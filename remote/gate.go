@@ -29,7 +29,7 @@ func (s *Store) gate(pos shale.LogPosition) error {
 	return s.awaitShipping()
 }
 
-// behind reports whether MaxLag makes writers wait now.
+// behind reports whether MaxLag makes writers wait now: the oldest write that can't be restored yet is older than that.
 func (s *Store) behind() bool { return s.ledger.lag().Time > s.opts.MaxLag }
 
 // awaitShipping waits until the bucket is near enough. It asks for a channel before it looks, so that no change between the

@@ -60,7 +60,8 @@ func (l *ledger) letGo(n int64) {
 	l.bytes = max(0, l.bytes-n)
 }
 
-// cut says that the shipper begins to look at the log, and sees all writes up to now.
+// cut says that the shipper begins to look at the log, and sees all writes up to now. Writes that come from here on count as
+// the next ones: what is on its way is no younger than cutting, and what waits behind it no younger than oldest.
 func (l *ledger) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +104,8 @@ func (l *ledger) countLocked() {
 	l.wakeLocked()
 }
 
-// done says that all that the shipper has seen since cut is in the bucket.
+// done says that all that the shipper has seen since cut is in the bucket. The sum of bytes is set right there: segments have
+// the headers and seals of logs, which the gate does not count.
 func (l *ledger) done(at object.Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,7 +23,8 @@ func ReadSegment(ctx context.Context, b bucket.Bucket, storeID uint64, at object
 	return readGuessed(ctx, b, storeID, at, SegmentGuess)
 }
 
-// readGuessed is ReadSegment that takes one request if the object has fewer than guess bytes.
+// readGuessed is ReadSegment that takes one request if the object has fewer than guess bytes. The size of a segment that a
+// list has named is known, so one request is enough for any length.
 func readGuessed(ctx context.Context, b bucket.Bucket, storeID uint64, at object.Position, guess int) (*object.Segment, error) {
 	src, err := ReadChecked(ctx, b, at.String(), guess, object.SegmentHeader+object.MaxBody)
 	if err != nil {

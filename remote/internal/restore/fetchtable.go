@@ -99,7 +99,7 @@ func File(ctx context.Context, b bucket.Bucket, name string, fsys vfs.FS, path s
 }
 
 // copyObject writes the bytes of an object to a file, for File. It asks for one byte more than
-// there should be.
+// there should be, so that an object that is too long is found without another request.
 func copyObject(ctx context.Context, b bucket.Bucket, name string, f vfs.File, size, summed int64) (sum uint32, err error) {
 	lent := fetchBuffers.Get().(*[PieceSize]byte)
 	defer fetchBuffers.Put(lent)

@@ -143,7 +143,8 @@ func (h *History) steps(ctx context.Context, first, last uint64) ([]*object.Step
 }
 
 // base returns the newest state that is not after step n and can be read: one of the bucket, or that of an empty
-// store before step 1.
+// store before step 1. If a state is damaged, an earlier one leads to the same
+// place, as far as the steps in between are still there.
 func (h *History) base(ctx context.Context, n uint64) (*object.State, error) {
 	for _, from := range slices.Backward(h.States) {
 		if from > n {

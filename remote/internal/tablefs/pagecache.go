@@ -192,7 +192,8 @@ func (c *pageCache) store(i int32, info pageInfo, b []byte) error {
 	return err
 }
 
-// victimLocked returns a slot that is free, or makes one free. ok is false if all are pinned.
+// victimLocked returns a slot that is free, or makes one free. ok is false if all are pinned. Two rounds of the hand are enough:
+// the first takes the marks away, and the second finds a page without one.
 func (c *pageCache) victimLocked() (i int32, ok bool) {
 	for range 2*len(c.slots) + 1 {
 		if c.hand >= len(c.slots) {
@@ -239,7 +240,8 @@ func (c *pageCache) unpinLocked(s *slot) {
 	}
 }
 
-// forget drops all pages of a table, because bytes that were fetched of it are wrong.
+// forget drops all pages of a table, because bytes that were fetched of it are wrong. Which page has them is not known: a block
+// may lie in two. It goes through all slots, which is rare enough.
 func (c *pageCache) forget(id fileID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -209,7 +209,7 @@ func (s *tableState) piece(off, to int64) (*flight, *stream) {
 	return nil, nil
 }
 
-// streaming reports whether a stream has offset off.
+// streaming reports whether a stream has offset off. Then nothing need be fetched ahead for it.
 func (s *tableState) streaming(off int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -224,7 +224,7 @@ func (s *tableState) removeStream(st *stream) {
 	s.streams = slices.DeleteFunc(s.streams, func(other *stream) bool { return other == st })
 }
 
-// dropStream ends a stream.
+// dropStream ends a stream. Readers that wait for a piece of it get an error of the context, and read the bytes by themselves.
 func (b *Tables) dropStream(st *stream) {
 	b.mu.Lock()
 	b.live = slices.DeleteFunc(b.live, func(other *stream) bool { return other == st })

@@ -7,7 +7,8 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
-// collect deletes what nobody needs any more.
+// collect deletes what nobody needs any more, with credentials that may delete. It is for buckets whose writer may not, and
+// finds nothing to do next to one that may.
 func collect(c *call) (int, error) {
 	b, err := c.bucket(c.words[0])
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
-// pins lists the pins of a bucket.
+// pins lists the pins of a bucket, those of readers too. One that is past its time goes with the next collection.
 func pins(c *call) (int, error) {
 	b, err := c.bucket(c.words[0])
 	if err != nil {

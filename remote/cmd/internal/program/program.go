@@ -1,4 +1,6 @@
-// Package program is the command shale-remote.
+// Package program is the command shale-remote. commands.go has the table of its commands, with their help; each command is
+// a function in the file of its name. A command writes its result to standard output and everything else to standard error,
+// so that output can be piped. It makes nothing in a place that a mistyped name leads to: see checkDir.
 package program
 
 import (
@@ -55,7 +57,9 @@ func (c *call) note(text string, args ...any) {
 	fmt.Fprintf(c.env.Err, programName+": "+text+"\n", args...)
 }
 
-// Run runs the program and returns its exit status.
+// Run runs the program and returns its exit status: 0 if all was done or found, 1 if something is absent, damaged or can't be
+// restored, 2 if the command has failed. The table of commands becomes commands of package cobra, which parses options,
+// prints help and completes words.
 func Run(ctx context.Context, env Environment) int {
 	out := bufio.NewWriter(env.Out)
 	status := found
@@ -90,7 +94,8 @@ func Run(ctx context.Context, env Environment) int {
 	return failed
 }
 
-// command returns the command of package cobra.
+// command returns the command of package cobra. An option whose help names an argument takes one; any other is switched on by
+// its name.
 func (entry *entry) command(run func(words []string, options *pflag.FlagSet) error) *cobra.Command {
 	least, most := 0, 0
 	for w := range strings.FieldsSeq(entry.Words) {
@@ -136,7 +141,8 @@ func (c *call) folder(rest int) (string, error) {
 	return "", errors.New("no store is named: write its folder before the bucket, or set SHALE_DIR")
 }
 
-// message returns the text of an error, with what to do next where that is not part of it.
+// message returns the text of an error, with what to do next where that is not part of it. The names of packages are left
+// out: people who use a program do not know them.
 func message(err error) string {
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "remote: "), "shale: ")
 	text = strings.ReplaceAll(strings.ReplaceAll(text, ": remote: ", ": "), ": shale: ", ": ")

@@ -12,7 +12,8 @@ import (
 	"github.com/shaledb/shale/remote/s3"
 )
 
-// restore makes a store from a bucket.
+// restore makes a store from a bucket. A point that can't be restored is no failure of the command: it names the nearest ones
+// that can be, with the command for each. So is damage, if the store that was made lacks something for it.
 func restore(c *call) (int, error) {
 	at, err := remote.ParsePoint(c.option("at"), time.Now())
 	if err != nil {
@@ -57,7 +58,8 @@ func (c *call) restoreFrom() (dir string, from s3.Place, b remote.Bucket, err er
 	return dir, from, b, err
 }
 
-// promote makes a folder the owner of a store in a bucket.
+// promote makes a folder the owner of a store in a bucket. It closes the store at once: whoever runs the program that writes
+// to it decides when that begins.
 func promote(c *call) (int, error) {
 	dir, from, b, err := c.restoreFrom()
 	if err != nil {
@@ -89,7 +91,8 @@ func (c *call) suggest(point *remote.PointError, bucket, dir string) {
 	}
 }
 
-// writeRestored prints what was restored, and what was not.
+// writeRestored prints what was restored, and what was not. It always says whether the store may go on in the same bucket,
+// because two stores that both go on there are the worst that can happen.
 func (c *call) writeRestored(dir string, r *remote.Restored, took time.Duration) {
 	fmt.Fprintf(c.out, "%s: restored to sequence number %d, step %d", dir, r.At.Seq, r.At.Step)
 	if !r.At.Time.IsZero() {

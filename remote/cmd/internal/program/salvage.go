@@ -8,7 +8,8 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
-// salvage prints the writes that a bucket lacks as a script for shale.
+// salvage prints the writes that a bucket lacks as a script for shale, so that they can be looked at, changed, and written to
+// the store that goes on. It needs no bucket: the folder knows what it has shipped.
 func salvage(c *call) (int, error) {
 	dir, err := c.folder(0)
 	if err != nil {

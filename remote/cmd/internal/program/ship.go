@@ -15,7 +15,8 @@ import (
 	"github.com/shaledb/shale/remote/s3"
 )
 
-// ship keeps a store in a bucket until the command is ended.
+// ship keeps a store in a bucket until the command is ended. A folder without a store is refused, although Open would make one
+// there: it is most likely a wrong name.
 func ship(c *call) (int, error) {
 	dir, err := c.folder(1)
 	if err != nil {
@@ -84,7 +85,8 @@ func (c *call) duration(option string, to *time.Duration) error {
 	return nil
 }
 
-// watch shows how far the bucket is behind, until the command is ended or another writer owns the store.
+// watch shows how far the bucket is behind, until the command is ended or another writer owns the store. On a terminal that is
+// one line that changes, in a log a line each half minute.
 func (c *call) watch(store *remote.Store, d *display) error {
 	tick := time.NewTicker(showEvery)
 	defer tick.Stop()
@@ -140,7 +142,8 @@ func (c *call) event(d *display, e remote.Event) {
 
 var ownerPattern = regexp.MustCompile(`owned by (process \d+)`)
 
-// openError returns in plain words why a store can't be shipped.
+// openError returns in plain words why a store can't be shipped. The most common reason is a program that has the store open:
+// it has to ship the store itself.
 func openError(dir string, to s3.Place, err error) error {
 	switch {
 	case errors.Is(err, shale.ErrLocked):
