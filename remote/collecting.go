@@ -243,7 +243,7 @@ func (s *Store) stateNewest(ctx context.Context) error {
 		return nil
 	}
 	p.state = true
-	return s.putState(ctx)
+	return s.putState(ctx, s.bucket)
 }
 
 // localFiles returns the tables and sidecars of the directory. Those that no step names are named by a later one. An

@@ -63,7 +63,7 @@ func (s *Store) awaitShipping() error {
 func (s *Store) gateStrict(pos shale.LogPosition) error {
 	retry := backoff{}
 	for {
-		err := s.shipStrict(s.reporting(s.gates, "strict"), pos)
+		err := s.shipStrict(s.gates, s.reporting("strict"), pos)
 		if err == nil {
 			s.report("strict", nil)
 			return nil
@@ -80,7 +80,7 @@ func (s *Store) gateStrict(pos shale.LogPosition) error {
 }
 
 // shipStrict ships up to pos. It publishes too if a write before pos is in no segment.
-func (s *Store) shipStrict(ctx context.Context, pos shale.LogPosition) error {
+func (s *Store) shipStrict(ctx context.Context, b Bucket, pos shale.LogPosition) error {
 	if err := s.ship.mu.take(ctx); err != nil {
 		return err
 	}
@@ -90,13 +90,13 @@ func (s *Store) shipStrict(ctx context.Context, pos shale.LogPosition) error {
 		pos, err = s.durable()
 	}
 	if err == nil {
-		err = s.shipTo(ctx, pos)
+		err = s.shipTo(ctx, b, pos)
 	}
 	s.ship.mu.release()
 	if err != nil || !s.lacksTables() {
 		return err
 	}
-	return s.publishAll(ctx)
+	return s.publishAll(ctx, b)
 }
 
 // gateError is what the gate returns when it does not wait any longer. The write is not acknowledged; if the store is only

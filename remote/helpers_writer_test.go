@@ -67,7 +67,7 @@ func (w *testWriter) open() {
 // ship puts what the logs have into the bucket, and no tables.
 func (w *testWriter) ship() {
 	w.t.Helper()
-	mustNil(w.t, w.s.shipAll(context.Background()))
+	mustNil(w.t, w.s.shipAll(context.Background(), w.s.bucket))
 }
 
 // publish ships, and puts new tables and a step into the bucket.

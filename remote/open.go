@@ -454,5 +454,5 @@ func (o *opening) beginList() error {
 		return err
 	}
 	o.bucket = o.b
-	return o.publishAll(o.ctx)
+	return o.publishAll(o.ctx, o.bucket)
 }

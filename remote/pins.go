@@ -50,7 +50,7 @@ func (s *Store) Pin(ctx context.Context, name string, o PinOptions) (*Pin, error
 	}
 	defer s.calls.Done()
 	if o.Step == 0 {
-		if err := s.publishAll(ctx); err != nil {
+		if err := s.publishAll(ctx, s.bucket); err != nil {
 			return nil, err
 		}
 	}

@@ -45,18 +45,18 @@ func (s *Store) Publish(ctx context.Context) error {
 		return err
 	}
 	defer s.calls.Done()
-	return s.publishAll(ctx)
+	return s.publishAll(ctx, s.bucket)
 }
 
 // publishAll is Publish for callers inside.
-func (s *Store) publishAll(ctx context.Context) error {
+func (s *Store) publishAll(ctx context.Context, b Bucket) error {
 	p := &s.publish
 	if err := p.mu.take(ctx); err != nil {
 		return err
 	}
 	defer p.mu.release()
 	for {
-		err := s.publishOnce(ctx)
+		err := s.publishOnce(ctx, b)
 		if !errors.Is(err, chain.ErrOtherStep) {
 			return err
 		}
@@ -66,23 +66,23 @@ func (s *Store) publishAll(ctx context.Context) error {
 }
 
 // publishOnce makes one step and PUTs it. Requires: publish.mu.
-func (s *Store) publishOnce(ctx context.Context) error {
+func (s *Store) publishOnce(ctx context.Context, b Bucket) error {
 	if err := s.moved(); err != nil {
 		return err
 	}
-	if err := s.putState(ctx); err != nil { // there may have been many restarts since the last one
+	if err := s.putState(ctx, b); err != nil { // there may have been many restarts since the last one
 		return err
 	}
-	h, err := s.hold(ctx)
+	h, err := s.hold(ctx, b)
 	if err != nil {
 		return err
 	}
 	defer h.Release()
-	step, sent, err := s.nextStep(ctx, h)
+	step, sent, err := s.nextStep(ctx, b, h)
 	if err != nil || step == nil {
 		return s.superseded(ctx, err) // another owner deletes what this one uploads
 	}
-	return s.putStep(ctx, step, sent, h.passed)
+	return s.putStep(ctx, b, step, sent, h.passed)
 }
 
 // mostToRead is how many segments behind the newest step, and how many steps behind the newest state, Close leaves for the
@@ -111,9 +111,9 @@ func (s *Store) publishEnd(ctx context.Context) error {
 		p.state = true
 	}
 	if passed-p.named >= mostToRead {
-		return s.putStep(ctx, step, transfer{}, passed)
+		return s.putStep(ctx, s.bucket, step, transfer{}, passed)
 	}
-	return s.putState(ctx)
+	return s.putState(ctx, s.bucket)
 }
 
 // holdTries is how often hold begins again because of ingestions.
@@ -130,13 +130,13 @@ type heldState struct {
 // hold holds the tables of the store, and ships up to where the log is then. So the extents have all
 // that is not in the tables. The other way round, they must have no ingestion that the tables lack:
 // if one comes in between, hold begins again.
-func (s *Store) hold(ctx context.Context) (heldState, error) {
+func (s *Store) hold(ctx context.Context, b Bucket) (heldState, error) {
 	if err := s.ship.mu.take(ctx); err != nil {
 		return heldState{}, err
 	}
 	defer s.ship.mu.release()
 	for try := 0; ; try++ {
-		h, err := s.holdOnce(ctx)
+		h, err := s.holdOnce(ctx, b)
 		if err == nil && (s.ship.missing.Load() <= h.last || try == holdTries) {
 			return h, nil
 		}
@@ -150,12 +150,12 @@ func (s *Store) hold(ctx context.Context) (heldState, error) {
 }
 
 // holdOnce is one attempt of hold. Requires: ship.mu.
-func (s *Store) holdOnce(ctx context.Context) (h heldState, err error) {
+func (s *Store) holdOnce(ctx context.Context, b Bucket) (h heldState, err error) {
 	if h.Hold, err = shale.ShippingOf(s.db).Hold(); err != nil {
 		return h, fmt.Errorf("remote: publish: %w", local(err))
 	}
 	if h.last, err = s.lastTableSeq(h.State()); err == nil {
-		_, err = s.shipAllLocked(ctx)
+		_, err = s.shipAllLocked(ctx, b)
 	}
 	h.extents, h.passed = neededExtents(slices.Clone(s.ship.extents), s.minLog(h.State())), s.ship.passed
 	return h, err
@@ -169,7 +169,7 @@ type transfer struct {
 
 // nextStep uploads what the bucket lacks of the tables in h, and makes the step that names them. It
 // returns nil if nothing has changed. Requires: publish.mu.
-func (s *Store) nextStep(ctx context.Context, h heldState) (*object.Step, transfer, error) {
+func (s *Store) nextStep(ctx context.Context, b Bucket, h heldState) (*object.Step, transfer, error) {
 	before, held := s.publish.chain.State, h.State()
 	edit := diff(before.Tables.Version, held.Version)
 	// A step without changes may be needed: the first one, and one that says that no write is missing.
@@ -178,7 +178,7 @@ func (s *Store) nextStep(ctx context.Context, h heldState) (*object.Step, transf
 		return nil, transfer{}, nil
 	}
 	edit.NextFileNum, edit.LastSeq, edit.MinLog = held.NextFileNum, base.Seq(h.last), s.minLog(held)
-	sent, err := s.upload(ctx, before.Tables.Version, edit.Added)
+	sent, err := s.upload(ctx, b, before.Tables.Version, edit.Added)
 	return &object.Step{
 		StoreID: s.id, Written: time.Now(), Kind: object.StepPublish,
 		Edit: edit, Extents: h.extents, LastTableSeq: h.last,
@@ -277,12 +277,12 @@ func sameSidecar(a, b *manifest.Table) bool {
 
 // putStep PUTs a step, which names passed segments, and tells waiting writers. If an earlier attempt stands in its place, the
 // error wraps chain.ErrOtherStep: that one is the newest step now, and the caller makes another. Requires: publish.mu.
-func (s *Store) putStep(ctx context.Context, step *object.Step, sent transfer, passed uint64) error {
+func (s *Store) putStep(ctx context.Context, b Bucket, step *object.Step, sent transfer, passed uint64) error {
 	p := &s.publish
 	if err := s.Err(); err != nil {
 		return err
 	}
-	err := p.chain.Publish(ctx, s.bucket, step, s.noteStep)
+	err := p.chain.Publish(ctx, b, step, s.noteStep)
 	if errors.Is(err, ErrFenced) {
 		return s.fenced(err)
 	}
@@ -295,19 +295,19 @@ func (s *Store) putStep(ctx context.Context, step *object.Step, sent transfer, p
 	s.tellNewest()
 	s.sent(sent.bytes)
 	s.emit(Event{Kind: EventPublished, Step: p.chain.N(), Tables: sent.objects, Bytes: sent.bytes})
-	if perr := s.putState(ctx); perr != nil {
+	if perr := s.putState(ctx, b); perr != nil {
 		return perr
 	}
 	return err
 }
 
 // putState PUTs the state after the newest step, if one is due. Requires: publish.mu.
-func (s *Store) putState(ctx context.Context) error {
+func (s *Store) putState(ctx context.Context, b Bucket) error {
 	p := &s.publish
 	if !p.state && p.chain.N()-p.chain.Stated < s.opts.testing.states {
 		return nil
 	}
-	if err := p.chain.PutState(ctx, s.bucket); err != nil {
+	if err := p.chain.PutState(ctx, b); err != nil {
 		return fmt.Errorf("remote: publish: %w", err)
 	}
 	p.state, p.chain.Stated = false, p.chain.N()
@@ -319,7 +319,7 @@ func (s *Store) putState(ctx context.Context) error {
 // the memtable when it is old. If Options.Publish is negative it only publishes, and only when
 // writers wait for tables (MaxLag): they would wait for ever if the program has nobody else to call Publish.
 func (s *Store) publishLoop(ctx context.Context) {
-	ctx = s.reporting(ctx, "publish")
+	b := s.reporting("publish")
 	timed := s.opts.Publish > 0
 	retry, last := backoff{}, time.Time{}
 	for first := timed; ; first = false {
@@ -339,10 +339,10 @@ func (s *Store) publishLoop(ctx context.Context) {
 			err = s.flushOld(ctx)
 		}
 		if err == nil {
-			err = s.publishAll(ctx)
+			err = s.publishAll(ctx, b)
 		}
 		if err == nil && timed {
-			err = s.lookForTables(ctx)
+			err = s.lookForTables(ctx, b)
 		}
 		if ctx.Err() != nil {
 			return

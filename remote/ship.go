@@ -55,29 +55,29 @@ func (s *Store) Ship(ctx context.Context) error {
 		return err
 	}
 	defer s.calls.Done()
-	if err := s.shipAll(ctx); err != nil || !s.lacksTables() {
+	if err := s.shipAll(ctx, s.bucket); err != nil || !s.lacksTables() {
 		return err
 	}
-	return s.publishAll(ctx)
+	return s.publishAll(ctx, s.bucket)
 }
 
 // shipAll ships up to the present end of the log.
-func (s *Store) shipAll(ctx context.Context) error {
+func (s *Store) shipAll(ctx context.Context, b Bucket) error {
 	if err := s.ship.mu.take(ctx); err != nil {
 		return err
 	}
 	defer s.ship.mu.release()
-	_, err := s.shipAllLocked(ctx)
+	_, err := s.shipAllLocked(ctx, b)
 	return err
 }
 
 // shipAllLocked is shipAll that returns the position up to which it has shipped. Requires: ship.mu.
-func (s *Store) shipAllLocked(ctx context.Context) (shale.LogPosition, error) {
+func (s *Store) shipAllLocked(ctx context.Context, b Bucket) (shale.LogPosition, error) {
 	s.look()
 	s.ledger.cut()
 	pos, err := s.durable()
 	if err == nil {
-		err = s.shipTo(ctx, pos)
+		err = s.shipTo(ctx, b, pos)
 	}
 	return pos, err
 }
@@ -96,7 +96,7 @@ func (s *Store) durable() (shale.LogPosition, error) {
 }
 
 // shipTo ships all up to pos.Synced of log pos.Log. Requires: ship.mu.
-func (s *Store) shipTo(ctx context.Context, pos shale.LogPosition) error {
+func (s *Store) shipTo(ctx context.Context, b Bucket, pos shale.LogPosition) error {
 	h := &s.ship
 	for {
 		if err := s.Err(); err != nil {
@@ -116,7 +116,7 @@ func (s *Store) shipTo(ctx context.Context, pos shale.LogPosition) error {
 			}
 			h.pending = next
 		}
-		if err := s.putSegment(ctx); err != nil {
+		if err := s.putSegment(ctx, b); err != nil {
 			return err
 		}
 	}
@@ -200,8 +200,8 @@ func (s *Store) segment(kind object.SegmentKind, st localdir.Stretch, next uint6
 
 // putSegment puts the pending segment into the bucket, and moves on to the next place. If an earlier
 // process of this directory has PUT a part of it, it moves on behind that. Requires: ship.mu.
-func (s *Store) putSegment(ctx context.Context) error {
-	seg, err := chain.PutSegment(ctx, s.bucket, s.ship.pending)
+func (s *Store) putSegment(ctx context.Context, b Bucket) error {
+	seg, err := chain.PutSegment(ctx, b, s.ship.pending)
 	if errors.Is(err, ErrFenced) {
 		return s.fenced(err)
 	}
@@ -282,7 +282,7 @@ func extended(extents []object.Extent, seg *object.Segment, end int64) []object.
 // shipLoop ships every Options.Ship, if that is not negative, and when it is asked to: when a log is full, so
 // that its file can be used again soon, and when writers wait. What can't be shipped it lets go in the end.
 func (s *Store) shipLoop(ctx context.Context) {
-	ctx = s.reporting(ctx, "ship")
+	b := s.reporting("ship")
 	retry := backoff{}
 	for {
 		wait := s.opts.Ship // negative: no time
@@ -292,7 +292,7 @@ func (s *Store) shipLoop(ctx context.Context) {
 		if !waitFor(ctx, wait, s.shipNow) {
 			return
 		}
-		err := s.shipAll(ctx)
+		err := s.shipAll(ctx, b)
 		if ctx.Err() != nil {
 			return
 		}

@@ -30,7 +30,7 @@ type Store struct {
 	db *shale.DB
 	// attached says that db is the program's: see Attach.
 	attached bool
-	bucket   Bucket // tries again what has failed
+	bucket   *buckets.Retry // the loops and the gate pass on one that tells how it goes: see reporting
 	fs       vfs.FS
 	dir      string
 	lock     *localdir.Lock // of dir, if the store is not attached; held until the end of Close
@@ -141,16 +141,16 @@ func (s *Store) Close() error {
 	defer s.release()
 	s.calls.Wait()
 	// What is written up to here goes first, so that a strict writer is not held up by the rest.
-	err := s.shipAll(s.gates)
+	err := s.shipAll(s.gates, s.bucket)
 	if err == nil && s.lacksTables() {
-		err = s.publishAll(s.gates)
+		err = s.publishAll(s.gates, s.bucket)
 	}
 	var cerr error
 	if !s.attached {
 		cerr = s.db.Close()
 	}
 	if err == nil {
-		err = s.shipAll(s.gates) // what was written meanwhile, and the seal of the log
+		err = s.shipAll(s.gates, s.bucket) // what was written meanwhile, and the seal of the log
 	}
 	if err == nil && s.Err() == nil && !s.lacksTables() {
 		_ = s.publishEnd(s.gates) // without it the next Open takes longer; if it finds another owner, it notes that
@@ -311,10 +311,10 @@ func (s *Store) report(what string, err error) {
 	}
 }
 
-// reporting returns a context for work that is reported. If a request has no answer for five times Options.Ship, or
+// reporting returns the bucket for work that is reported. If a request has no answer for five times Options.Ship, or
 // buckets.LateAfter if that is longer, the work counts as not done until the request has one.
-func (s *Store) reporting(ctx context.Context, what string) context.Context {
-	return context.WithValue(ctx, buckets.FailedKey{}, func(waited time.Duration, err error) bool {
+func (s *Store) reporting(what string) Bucket {
+	return s.bucket.Telling(func(waited time.Duration, err error) bool {
 		late := waited >= max(5*s.opts.Ship, buckets.LateAfter)
 		if late || err == nil {
 			s.report(what, err)

@@ -180,7 +180,7 @@ func TestStore_IngestionOnItsWay(t *testing.T) {
 	ingestSorted(t, s, model, "in", 50)
 	states[last()] = maps.Clone(model)
 	write("c", 5)
-	mustNil(t, s.shipAll(t.Context()))
+	mustNil(t, s.shipAll(t.Context(), s.bucket))
 	if lag := s.Lag(); lag.Shipped != before || lag.Seq != last() || lag.Time == 0 {
 		t.Errorf("without the ingestion's tables: %+v, want %d shipped of %d", lag, before, last())
 	}
@@ -224,12 +224,12 @@ func TestStore_StepKeepsToItsEpoch(t *testing.T) {
 	_, err := Restore(t.Context(), b, "db", At{}, &RestoreOptions{FS: other})
 	mustNil(t, err)
 	successor := openStore(t, "db", b, manual(other))
-	h, err := successor.hold(t.Context())
+	h, err := successor.hold(t.Context(), successor.bucket)
 	mustNil(t, err)
 	defer h.Release()
 	h.State().MinLog = base.FileNum(object.AnchorOf(s.epoch).Log + 1)
 	mustNil(t, successor.publish.mu.take(t.Context()))
-	step, _, err := successor.nextStep(t.Context(), h)
+	step, _, err := successor.nextStep(t.Context(), successor.bucket, h)
 	successor.publish.mu.release()
 	mustNil(t, err)
 	if first := base.FileNum(object.AnchorOf(successor.epoch).Log); step == nil || step.Edit.MinLog < first {
@@ -259,7 +259,7 @@ func TestStore_GoesOnWithoutAnIngestion(t *testing.T) {
 			ingestSorted(t, s, gone, "in", 50)
 		}
 		put(t, s, gone, "c", 5)
-		mustNil(t, s.shipAll(t.Context()))
+		mustNil(t, s.shipAll(t.Context(), s.bucket))
 
 		other := vfs.NewMem()
 		r, err := Restore(t.Context(), b, "db", At{}, &RestoreOptions{FS: other})

@@ -23,7 +23,7 @@ import (
 // upload puts those tables and sidecars into the bucket that it lacks, several at a time. before are
 // the tables that it has. After an error it begins no more, but what is on its way arrives, and the next call need not
 // put it again. Requires: publish.mu.
-func (s *Store) upload(ctx context.Context, before *manifest.Version, added []manifest.Added) (done transfer, err error) {
+func (s *Store) upload(ctx context.Context, b Bucket, before *manifest.Version, added []manifest.Added) (done transfer, err error) {
 	todo := s.missing(before, added)
 	var mu sync.Mutex // protects the result and publish.uploaded
 	uploads, failed := errgroup.WithContext(ctx)
@@ -33,7 +33,7 @@ func (s *Store) upload(ctx context.Context, before *manifest.Version, added []ma
 			if failed.Err() != nil {
 				return nil // Wait returns the error of the upload that has failed
 			}
-			sent, err := s.put(ctx, f) // the caller's context: an error of another upload does not end this one
+			sent, err := s.put(ctx, b, f) // the caller's context: an error of another upload does not end this one
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
@@ -73,7 +73,7 @@ func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo 
 
 // put puts one file into the bucket, unless an earlier process has done so, and checks that the bucket has all of it: a step
 // names only objects that were seen with the right size.
-func (s *Store) put(ctx context.Context, u tablefs.File) (sent bool, err error) {
+func (s *Store) put(ctx context.Context, b Bucket, u tablefs.File) (sent bool, err error) {
 	f, err := s.fs.Open(filepath.Join(s.dir, u.LocalName()))
 	if err != nil {
 		return false, local(err)
@@ -90,13 +90,13 @@ func (s *Store) put(ctx context.Context, u tablefs.File) (sent bool, err error) 
 	if err != nil {
 		return false, local(fmt.Errorf("read %s: %w", u.LocalName(), err))
 	}
-	if there, err := s.isThere(ctx, u, f, sum); err != nil || there {
+	if there, err := s.isThere(ctx, b, u, f, sum); err != nil || there {
 		return false, err
 	}
-	if err := s.bucket.Put(ctx, u.Name(), f, size, sum, false); err != nil {
+	if err := b.Put(ctx, u.Name(), f, size, sum, false); err != nil {
 		return false, s.putError(ctx, u, f, sum, err)
 	}
-	info, err := s.bucket.Stat(ctx, u.Name())
+	info, err := b.Stat(ctx, u.Name())
 	if err == nil && (info.Size != size || info.CRC32C != sum) {
 		err = fmt.Errorf("%w (%s was PUT with %d bytes and crc32c %08x, and has %d and %08x)",
 			ErrInconsistent, u.Name(), size, sum, info.Size, info.CRC32C)
@@ -117,11 +117,11 @@ const sameEnd = 4096
 // of the whole depends on little more than the lengths. The ends of the files say it. A sidecar ends with a checksum of
 // its contents. A table has the random number of its session before the footer, and a session gives a number out
 // once. A table without a session, of an earlier program, is put again.
-func (s *Store) isThere(ctx context.Context, u tablefs.File, f vfs.File, sum uint32) (bool, error) {
+func (s *Store) isThere(ctx context.Context, b Bucket, u tablefs.File, f vfs.File, sum uint32) (bool, error) {
 	if u.Num>>object.EpochShift >= s.epoch {
 		return false, nil
 	}
-	info, err := s.bucket.Stat(ctx, u.Name())
+	info, err := b.Stat(ctx, u.Name())
 	if err != nil || info.Size != u.Size || info.CRC32C != sum {
 		return false, bucket.IgnoreAbsence(err)
 	}
@@ -134,7 +134,7 @@ func (s *Store) isThere(ctx context.Context, u tablefs.File, f vfs.File, sum uin
 	if n, err := f.ReadAt(ours, u.Size-int64(len(ours))); n < len(ours) {
 		return false, local(bucket.EndedEarly(err))
 	}
-	_, err = s.bucket.ReadAt(ctx, u.Name(), theirs, -1)
+	_, err = b.ReadAt(ctx, u.Name(), theirs, -1)
 	return err == nil && bytes.Equal(ours, theirs), bucket.IgnoreAbsence(err)
 }
 

@@ -16,7 +16,7 @@ import (
 // lookForTables looks each hour whether the bucket still has the tables and sidecars of the newest step, with their
 // sizes. Somebody may have deleted some, and may go on: that is reported up to the next look, although those that the
 // directory has are uploaded again at once.
-func (s *Store) lookForTables(ctx context.Context) error {
+func (s *Store) lookForTables(ctx context.Context, b Bucket) error {
 	p := &s.publish
 	if err := p.mu.take(ctx); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (s *Store) lookForTables(ctx context.Context) error {
 	for f := range tablefs.FilesOf(state.Tables.Version) {
 		gone[f.Name()] = f.Size
 	}
-	for info, err := range s.bucket.List(ctx, object.TableFolder, "") {
+	for info, err := range b.List(ctx, object.TableFolder, "") {
 		if err != nil {
 			return fmt.Errorf("remote: look for tables: %w", err)
 		}
@@ -39,7 +39,7 @@ func (s *Store) lookForTables(ctx context.Context) error {
 	}
 	var found error
 	if len(gone) > 0 {
-		if err := s.uploadAgain(ctx, gone); err != nil {
+		if err := s.uploadAgain(ctx, b, gone); err != nil {
 			return err
 		}
 		found = local(fmt.Errorf("remote: the bucket had lost %q of step %d; those that %s has were uploaded again: find out who deletes there, such as a lifecycle rule, and run Verify",
@@ -52,7 +52,7 @@ func (s *Store) lookForTables(ctx context.Context) error {
 
 // uploadAgain uploads those tables and sidecars of gone that the store has. Tables that compactions have removed since the
 // step was made are lost to the bucket; the next step does not name them any more. Requires: publish.mu.
-func (s *Store) uploadAgain(ctx context.Context, gone map[string]int64) error {
+func (s *Store) uploadAgain(ctx context.Context, b Bucket, gone map[string]int64) error {
 	h, err := shale.ShippingOf(s.db).Hold()
 	if err != nil {
 		return fmt.Errorf("remote: upload again: %w", local(err))
@@ -62,6 +62,6 @@ func (s *Store) uploadAgain(ctx context.Context, gone map[string]int64) error {
 		return gone[object.TableName(uint64(a.Table.Num))] == 0 && (a.Table.Sidecar == nil || gone[object.FilterName(uint64(a.Table.Sidecar.Num))] == 0)
 	})
 	s.publish.uploaded = nil // some of these may be gone as well
-	_, err = s.upload(ctx, new(manifest.Version), tables)
+	_, err = s.upload(ctx, b, new(manifest.Version), tables)
 	return err
 }

@@ -32,6 +32,8 @@ type Retry struct {
 
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
+
+	failed func(waited time.Duration, err error) bool // see Telling
 }
 
 const (
@@ -65,6 +67,15 @@ func RetryingFor(b bucket.Bucket, patience time.Duration) *Retry {
 	r := *Retrying(b)
 	r.Patience = patience
 	return &r
+}
+
+// Telling returns a copy of r that calls failed after each attempt that has failed, and for one that does not end although
+// it hangs. waited is for how long the call has been without an answer. If failed has returned true, it is called with no
+// error when the answer comes.
+func (r *Retry) Telling(failed func(waited time.Duration, err error) bool) *Retry {
+	c := *r
+	c.failed = failed
+	return &c
 }
 
 // Sleep waits, and returns early with the error of ctx if that is done.
@@ -108,8 +119,7 @@ type patience struct {
 	hung     time.Duration // how long an attempt may go on while nothing moves
 	clock    *time.Timer   // ends the attempt then
 	attempts int
-	failed   func(waited time.Duration, err error) bool // that of the context, or nil
-	late     atomic.Bool                                // its last answer
+	late     atomic.Bool // the last answer of r.failed
 }
 
 // renew gives the call its whole patience: when it begins, and when a list has brought another object.
@@ -148,14 +158,14 @@ func (p *patience) try(ctx context.Context, fn func(ctx context.Context, p *pati
 // that hangs is such an attempt: no bucket can end it. It looks every LateAfter, until the report is taken or the attempt
 // has returned.
 func (p *patience) tellDeaf(begun time.Time, ended *atomic.Bool, hung error) {
-	if p.failed == nil {
+	if p.r.failed == nil {
 		return
 	}
 	time.AfterFunc(LateAfter, func() {
 		if ended.Load() {
 			return
 		}
-		if p.failed(p.r.Now().Sub(begun), hung) {
+		if p.r.failed(p.r.Now().Sub(begun), hung) {
 			p.late.Store(true)
 		} else {
 			p.tellDeaf(begun, ended, hung)
@@ -163,12 +173,8 @@ func (p *patience) tellDeaf(begun time.Time, ended *atomic.Bool, hung error) {
 	})
 }
 
-// The keys of contexts. That of FailedKey is a function that is told, after each attempt that has failed, for how long
-// the call has been without an answer. If it has returned true, it is told of the answer too.
-type (
-	progressKey struct{}
-	FailedKey   struct{}
-)
+// progressKey is the key of contexts for the call that they belong to.
+type progressKey struct{}
 
 // Progress says that a call moves bytes and does not hang: see remote.Progress.
 func Progress(ctx context.Context) {
@@ -187,8 +193,8 @@ func (p *patience) again(ctx context.Context, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return fmt.Errorf("%w (the last attempt: %w)", ctxErr, err)
 	}
-	if p.failed != nil {
-		p.late.Store(p.failed(p.r.Patience-p.left, err))
+	if p.r.failed != nil {
+		p.late.Store(p.r.failed(p.r.Patience-p.left, err))
 	}
 	if p.left -= p.wait; p.left < 0 {
 		return fmt.Errorf("%w (attempt %d, %v after the first)", err, p.attempts, p.r.Now().Sub(p.begun).Round(time.Millisecond))
@@ -203,13 +209,12 @@ func (p *patience) again(ctx context.Context, err error) error {
 // do makes a call until it succeeds or its error can't pass.
 func (r *Retry) do(ctx context.Context, call, name string, size int64, fn func(ctx context.Context, p *patience) error) error {
 	p := &patience{r: r, call: fmt.Sprintf("%s %q", call, name), size: size}
-	p.failed, _ = ctx.Value(FailedKey{}).(func(time.Duration, error) bool)
 	p.renew()
 	for {
 		err := p.try(ctx, fn)
 		if err == nil || err == io.EOF {
 			if p.late.Load() {
-				p.failed(0, nil)
+				p.r.failed(0, nil)
 			}
 			return err
 		}
