@@ -161,30 +161,6 @@ func goOnAfter(disk *vfs.Mem, moment *logMoment, seed uint64) error {
 	return s.db.Close()
 }
 
-// TestLogStore_Acknowledged cuts the power after each call of random lives, of a disk that has only what was synced.
-func TestLogStore_Acknowledged(t *testing.T) {
-	t.Parallel()
-	seed := testenv.Seed(t)
-	for life := range uint64(4) {
-		rnd := rand.New(rand.NewPCG(seed, life))
-		mem := vfs.NewMem()
-		s := openLog(t, mem)
-		var m logModel
-		for step := range uint64(40) {
-			call, after, name := m.next(rnd, step)
-			if err := errors.Join(call(s), s.SetUint64([]byte("CurrentTerm"), step)); err != nil {
-				t.Fatal(err)
-			}
-			m = after
-			found := logMoment{name, []logModel{m}, [2]uint64{step, step}}
-			if err := goOnAfter(mem.Crash(vfs.CrashConfig{Policy: vfs.DropAll}), &found, seed); err != nil {
-				t.Fatalf("life %d, step %d: after %s: %v", life, step, name, err)
-			}
-		}
-		mustCloseLog(t, s)
-	}
-}
-
 // failing opens a log store with entries 1 to 50 on a disk that fails the k-th write from then on.
 func failing(t *testing.T, k int64) (*LogStore, *vfs.Mem, *faultfs.FS) {
 	t.Helper()

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,52 +136,6 @@ func reopened(t testing.TB, s *LogStore, fsys vfs.FS) *LogStore {
 	t.Helper()
 	mustCloseLog(t, s)
 	return openLog(t, fsys)
-}
-
-// TestLogStore_Bounds follows the log through the calls that raft makes, and opens it again after each.
-func TestLogStore_Bounds(t *testing.T) {
-	t.Parallel()
-	fsys := vfs.NewMem()
-	s := openLog(t, fsys)
-	defer func() { mustCloseLog(t, s) }()
-	for _, step := range []struct {
-		name string
-		do   func() error
-		want []*raft.Log
-	}{
-		{"an empty log", func() error { return nil }, nil},
-		{"nothing to store", func() error { return s.StoreLogs(nil) }, nil},
-		{"nothing to delete", func() error { return s.DeleteRange(0, 100) }, nil},
-		{"the first entry", func() error { return s.StoreLog(entry(1, 1)) }, entries(1, 1, 1)},
-		{"more", func() error { return s.StoreLogs(entries(2, 20, 1)) }, entries(1, 20, 1)},
-		{"a suffix goes", func() error { return s.DeleteRange(15, 20) }, entries(1, 14, 1)},
-		{"others come", func() error { return s.StoreLogs(entries(15, 17, 2)) }, append(entries(1, 14, 1), entries(15, 17, 2)...)},
-		{"a prefix goes", func() error { return s.DeleteRange(1, 14) }, entries(15, 17, 2)},
-		{"a range below", func() error { return s.DeleteRange(3, 14) }, entries(15, 17, 2)},
-		{"a range above", func() error { return s.DeleteRange(18, 30) }, entries(15, 17, 2)},
-		{"a range the wrong way round", func() error { return s.DeleteRange(17, 15) }, entries(15, 17, 2)},
-		{"an entry is replaced", func() error { return s.StoreLog(entry(16, 3)) },
-			[]*raft.Log{entry(15, 2), entry(16, 3), entry(17, 2)}},
-		{"a gap, as behind a snapshot", func() error { return s.StoreLogs(entries(1001, 1003, 3)) }, entries(1001, 1003, 3)},
-		{"all goes", func() error { return s.DeleteRange(1001, 1003) }, nil},
-		{"it goes on", func() error { return s.StoreLogs(entries(1004, 1100, 3)) }, entries(1004, 1100, 3)},
-		{"more than all goes", func() error { return s.DeleteRange(0, math.MaxUint64) }, nil},
-		{"it begins again below", func() error { return s.StoreLogs(entries(1050, 1051, 9)) }, entries(1050, 1051, 9)},
-		{"a gap within a call", func() error { return s.StoreLogs(append(entries(1052, 1053, 9), entries(1060, 1061, 9)...)) },
-			entries(1060, 1061, 9)},
-		{"index 0", func() error { return errors.Join(s.DeleteRange(0, 1061), s.StoreLog(entry(0, 1))) }, entries(0, 0, 1)},
-	} {
-		if err := step.do(); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		if err := checkLog(s, step.want); err != nil {
-			t.Fatalf("%s: %v", step.name, err)
-		}
-		s = reopened(t, s, fsys)
-		if err := checkLog(s, step.want); err != nil {
-			t.Fatalf("%s, opened again: %v", step.name, err)
-		}
-	}
 }
 
 // TestLogStore_RefusesHoles makes the calls that would leave a hole, or could never be read again.
@@ -427,7 +382,7 @@ func (m logModel) next(rnd *rand.Rand, term uint64) (call func(*LogStore) error,
 		return func(s *LogStore) error { return s.DeleteRange(first, last) }, after, fmt.Sprintf("DeleteRange(%d, %d)", first, last)
 	}
 	n := uint64(len(m))
-	switch k := rnd.IntN(12); {
+	switch k := rnd.IntN(15); {
 	case n == 0 && k == 0: // an empty log may go on anywhere
 		return store(rnd.Uint64N(300), nil)
 	case n == 0:
@@ -442,8 +397,19 @@ func (m logModel) next(rnd *rand.Rand, term uint64) (call func(*LogStore) error,
 		return remove(m[keep].Index, m.last(), m[:keep])
 	case k < 11:
 		return store(m.last()+2+rnd.Uint64N(60), nil) // a gap
+	case k < 12: // a gap within a call
+		logs := append(entries(m.last()+1, m.last()+3, term), entries(m.last()+9, m.last()+12, term)...)
+		return func(s *LogStore) error { return s.StoreLogs(logs) }, logs[3:], "StoreLogs with a gap"
+	case k < 13: // an entry is replaced, and those behind it stay
+		i := rnd.Uint64N(n)
+		l := entry(m[i].Index, term)
+		return func(s *LogStore) error { return s.StoreLog(l) }, slices.Concat(m[:i], logModel{l}, m[i+1:]), fmt.Sprintf("StoreLog(%d, term %d) again", l.Index, term)
+	case k < 14: // nothing of it is in the log
+		return func(s *LogStore) error {
+			return errors.Join(s.StoreLogs(nil), s.DeleteRange(m.last()+1, m.last()+9), s.DeleteRange(m.last(), m[0].Index-1))
+		}, m, "nothing"
 	default:
-		return remove(m[0].Index, m.last(), nil)
+		return remove(0, math.MaxUint64, nil)
 	}
 }
 

@@ -287,39 +287,6 @@ func TestState_DamageMet(t *testing.T) {
 	}
 }
 
-// TestState_BehindSnapshot starts a member that was stopped after it had received a snapshot and before
-// its state was replaced. Raft goes on behind the snapshot, so the state has to be there.
-func TestState_BehindSnapshot(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t, 100, 9)
-	source := mustStart(t, vfs.NewMem())
-	if _, err := source.apply(h, 0, 60, 10); err != nil {
-		t.Fatal(err)
-	}
-	if err := source.snapshot(h, 60); err != nil {
-		t.Fatal(err)
-	}
-	disk := vfs.NewMem()
-	m := mustStart(t, disk)
-	if _, err := m.apply(h, 0, 20, 10); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.fetch(source); err != nil {
-		t.Fatal(err)
-	}
-	m.close()
-	source.close()
-	m = mustStart(t, disk)
-	if err := settle(logOf(t, h, 1, 20), m.state); err != nil {
-		t.Fatal(err)
-	}
-	m.mustBe(h, 60)
-	if got := states(t, disk); got != "state-2" {
-		t.Errorf("the directory has %s", got)
-	}
-	m.close()
-}
-
 // TestState_DamageKept takes the marks of damage away, for a group of one whose snapshots share the
 // damaged table with the state: it goes on, and all but the damaged block can be read.
 func TestState_DamageKept(t *testing.T) {

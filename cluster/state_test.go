@@ -40,24 +40,6 @@ func TestState_Answers(t *testing.T) {
 	}
 }
 
-// TestState_RestartSkips applies entries again that the state has, as raft does after a restart.
-func TestState_RestartSkips(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t, 200, 1)
-	disk := vfs.NewMem()
-	for at := uint64(0); at < 200; at += 20 {
-		m := mustStart(t, disk)
-		if got, want := m.state.applied(), h.lastCommand(at); got != want {
-			t.Fatalf("started at %d, want %d", got, want)
-		}
-		if _, err := m.apply(h, at/2, at+20, 7); err != nil {
-			t.Fatal(err)
-		}
-		m.mustBe(h, at+20)
-		m.close()
-	}
-}
-
 // TestState_ReservedKeysHidden looks for the group's own key in every way.
 func TestState_ReservedKeysHidden(t *testing.T) {
 	t.Parallel()
