@@ -41,6 +41,35 @@ func fastRaft(c *raft.Config) {
 	c.CommitTimeout = 5 * time.Millisecond
 }
 
+// connections has a member wrap the connections that it opens.
+func connections(o *Options, wrap func(c net.Conn, address string) net.Conn) {
+	o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		return wrap(c, address), nil
+	}
+}
+
+// A writeConn is a connection whose Write is a test's.
+type writeConn struct {
+	net.Conn
+	write func(p []byte) (int, error)
+}
+
+func (c writeConn) Write(p []byte) (int, error) { return c.write(p) }
+
+// broken returns a connection that ends with the first write after is returns true.
+func broken(c net.Conn, is func() bool) net.Conn {
+	return writeConn{c, func(p []byte) (int, error) {
+		if is() {
+			return 0, errors.Join(net.ErrClosed, c.Close())
+		}
+		return c.Write(p)
+	}}
+}
+
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 // newGroup starts a group of n members with a vote. Tests mostly wait for elections, so they do that at the same time.

@@ -98,11 +98,7 @@ func newLarge(t *testing.T, l large) (*testGroup, *slowLink) {
 		} else {
 			o.Store = &shale.Options{MemtableSize: 256 << 10, TableSize: 64 << 10}
 		}
-		d := new(net.Dialer)
-		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := d.DialContext(ctx, network, address)
-			return slowConn{c, link}, err
-		}
+		connections(o, func(c net.Conn, _ string) net.Conn { return slowConn{c, link} })
 	})
 	value := make([]byte, 1000)
 	r := rand.NewChaCha8([32]byte{3})

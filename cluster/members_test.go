@@ -103,19 +103,14 @@ func TestMembers_JoinsTwice(t *testing.T) {
 	var cut sync.Map // addresses that the leader can't reach
 	var cutOff atomic.Pointer[string]
 	g := newGroup(t, 3, func(o *Options) {
-		id, d := o.ID, new(net.Dialer)
-		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			broken := func() bool {
+		id := o.ID
+		connections(o, func(c net.Conn, address string) net.Conn {
+			return broken(c, func() bool {
 				_, to := cut.Load(address)
 				from := cutOff.Load()
 				return to && from != nil && *from == id
-			}
-			if broken() {
-				return nil, net.ErrClosed
-			}
-			c, err := d.DialContext(ctx, network, address)
-			return brokenConn{c, broken}, err
-		}
+			})
+		})
 	})
 	g.write("k", "v")
 	g.agree()

@@ -220,42 +220,24 @@ func TestOpen_Refusals(t *testing.T) {
 	}
 }
 
-// A brokenConn fails while one of its ends is cut off.
-type brokenConn struct {
-	net.Conn
-	cut func() bool
-}
-
-func (c brokenConn) Write(p []byte) (int, error) {
-	if c.cut() {
-		return 0, errors.Join(net.ErrClosed, c.Conn.Close())
-	}
-	return c.Conn.Write(p)
-}
-
 // A leader is cut off with writes that are never committed, and comes back when the others have fewer
 // entries and have cut their log off. It gets a snapshot, and ends, because raft has to be started again.
 func TestNode_LostEnd(t *testing.T) {
 	t.Parallel()
 	var cut sync.Map // ids and addresses
 	g := newGroup(t, 3, func(o *Options) {
-		id, d := o.ID, new(net.Dialer)
+		id := o.ID
 		o.Raft = func(c *raft.Config) {
 			fastRaft(c)
 			c.TrailingLogs = 0
 		}
-		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			broken := func() bool {
+		connections(o, func(c net.Conn, address string) net.Conn {
+			return broken(c, func() bool {
 				_, from := cut.Load(id)
 				_, to := cut.Load(address)
 				return from || to
-			}
-			if broken() {
-				return nil, net.ErrClosed
-			}
-			c, err := d.DialContext(ctx, network, address)
-			return brokenConn{c, broken}, err
-		}
+			})
+		})
 	})
 	g.write("k", "1")
 	g.agree()

@@ -85,23 +85,18 @@ func TestRead_OldAnswers(t *testing.T) {
 	var questions, answers valve // what the first member sends, and what comes back
 	var cut sync.Map             // addresses that the others can't reach
 	g := newGroup(t, 3, func(o *Options) {
-		d := new(net.Dialer)
 		first := o.ID == "m0"
-		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			if !first {
-				if _, ok := cut.Load(address); ok {
-					return nil, net.ErrClosed
-				}
-			}
-			c, err := d.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
+		connections(o, func(c net.Conn, address string) net.Conn {
 			if first {
-				return valveConn{c, &answers, &questions}, nil
+				return valveConn{c, &answers, &questions}
 			}
-			return cutConn{c, address, &cut}, nil
-		}
+			return writeConn{c, func(p []byte) (int, error) {
+				if _, ok := cut.Load(address); ok {
+					return len(p), nil // it is lost
+				}
+				return c.Write(p)
+			}}
+		})
 	})
 	old := g.members[0]
 	if err := old.Close(); err != nil {
@@ -208,11 +203,7 @@ func TestRead_CallUnderWay(t *testing.T) {
 	var questions, answers valve // what the first member sends, and what comes back
 	g := newGroup(t, 3, func(o *Options) {
 		if o.ID == "m0" {
-			d := new(net.Dialer)
-			o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-				c, err := d.DialContext(ctx, network, address)
-				return valveConn{c, &answers, &questions}, err
-			}
+			connections(o, func(c net.Conn, _ string) net.Conn { return valveConn{c, &answers, &questions} })
 		}
 		o.Raft = nil // raft's defaults: no election while the valves are shut
 	})
@@ -260,20 +251,6 @@ func TestRead_CallUnderWay(t *testing.T) {
 		}
 		return err
 	})
-}
-
-// A cutConn loses what is written to a member that is cut off.
-type cutConn struct {
-	net.Conn
-	address string
-	cut     *sync.Map
-}
-
-func (c cutConn) Write(p []byte) (int, error) {
-	if _, ok := c.cut.Load(c.address); ok {
-		return len(p), nil
-	}
-	return c.Conn.Write(p)
 }
 
 // gatedFSM applies nothing while its gate is locked.
@@ -406,30 +383,20 @@ func TestWrite_AppliedOnTheLeader(t *testing.T) {
 	}
 }
 
-// A pausedConn holds raft's AppendEntries back while its gate is locked. They begin with a byte 0.
-type pausedConn struct {
-	net.Conn
-	gate *sync.RWMutex
-}
-
-func (c pausedConn) Write(p []byte) (int, error) {
-	if len(p) > 0 && p[0] == 0 {
-		c.gate.RLock()
-		defer c.gate.RUnlock()
-	}
-	return c.Conn.Write(p)
-}
-
 // A new leader does not know yet how far the old one has committed. A read on it waits until it does.
 func TestRead_NewLeader(t *testing.T) {
 	t.Parallel()
 	var entries sync.RWMutex // locked: no entries and no heartbeats come through
 	g := newGroup(t, 3, func(o *Options) {
-		d := new(net.Dialer)
-		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := d.DialContext(ctx, network, address)
-			return pausedConn{c, &entries}, err
-		}
+		connections(o, func(c net.Conn, _ string) net.Conn {
+			return writeConn{c, func(p []byte) (int, error) {
+				if len(p) > 0 && p[0] == 0 { // so begins raft's AppendEntries
+					entries.RLock()
+					defer entries.RUnlock()
+				}
+				return c.Write(p)
+			}}
+		})
 		o.Raft = func(c *raft.Config) {
 			c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 800*time.Millisecond, 800*time.Millisecond, 800*time.Millisecond
 			c.CommitTimeout = time.Hour // followers learn with the next write what is committed

@@ -62,15 +62,10 @@ func TestForward_LeaderCameBack(t *testing.T) {
 	var open atomic.Int64
 	g := newGroup(t, 3, func(o *Options) {
 		o.Forward = true
-		d := new(net.Dialer)
-		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := d.DialContext(ctx, network, address)
-			if err != nil {
-				return nil, err
-			}
+		connections(o, func(c net.Conn, _ string) net.Conn {
 			open.Add(1)
-			return &countedConn{Conn: c, open: &open}, nil
-		}
+			return &countedConn{Conn: c, open: &open}
+		})
 	})
 	l, f := g.leader(), g.follower()
 	var wg sync.WaitGroup

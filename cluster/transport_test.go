@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"sync/atomic"
@@ -15,11 +14,7 @@ func TestTransport_MessagesAreBounded(t *testing.T) {
 	var largest atomic.Int64
 	g := newGroup(t, 3, func(o *Options) {
 		o.Raft = nil // raft's defaults: sending megabytes takes a busy machine longer than the lease of fastRaft
-		d := new(net.Dialer)
-		o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := d.DialContext(ctx, network, address)
-			return &questionConn{Conn: c, largest: &largest}, err
-		}
+		connections(o, func(c net.Conn, _ string) net.Conn { return &questionConn{Conn: c, largest: &largest} })
 	})
 	behind := g.follower()
 	if err := behind.Close(); err != nil {
