@@ -145,30 +145,3 @@ func TestOpen_LogNamedThroughCrashes(t *testing.T) {
 	m.opts.FS = disk
 	g.open(m)
 }
-
-// A directory of an earlier version has no name of its log, and gets one.
-func TestOpen_LogWithoutName(t *testing.T) {
-	t.Parallel()
-	g := newGroup(t, 1, nil)
-	m := g.members[0]
-	g.write("k", "v")
-	if err := errors.Join(m.log.db.Delete(stableKey(logNameKey)), m.Close()); err != nil {
-		t.Fatal(err)
-	}
-	id := m.id
-	id.Log, id.Term, id.Index = "", 0, 0
-	if err := storeIdentity(m.opts.FS, m.dir, id); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		g.open(m)
-		g.write("k", "w")
-		if m.id.Log == "" {
-			t.Error("the log has no name")
-		}
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	g.open(m)
-}

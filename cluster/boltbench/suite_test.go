@@ -19,7 +19,7 @@ import (
 // foreign are the tests of raft-boltdb that are about the file of bbolt, and not about a log.
 var foreign = map[string]string{
 	"TestBoltOptionsTimeout":    "bbolt's lock: shale has Options.LockTimeout",
-	"TestBoltOptionsReadOnly":   "an error of bbolt: TestLogStore_ReadOnly is its like",
+	"TestBoltOptionsReadOnly":   "an error of bbolt",
 	"TestNewBoltStore":          "bbolt's buckets",
 	"TestBoltStore_MigrateToV2": "files of an older bolt",
 }
