@@ -114,34 +114,3 @@ func TestOpen_LostLog(t *testing.T) {
 		})
 	}
 }
-
-// A member that has lost its power at any moment of its start finds its log again.
-func TestOpen_LogNamedThroughCrashes(t *testing.T) {
-	t.Parallel()
-	g := newGroup(t, 1, nil)
-	m := g.members[0]
-	g.write("k", "v")
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
-	disk := m.opts.FS.(*vfs.Mem)
-	disks := crashesOf(disk, func() { g.open(m) })
-	t.Logf("%d operations", len(disks))
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for i, d := range disks {
-		for range 2 {
-			m.opts.FS = d
-			n, err := Open(m.dir, &m.opts)
-			if err != nil {
-				t.Fatalf("after a crash at operation %d: %v", i, err)
-			}
-			if err := n.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	m.opts.FS = disk
-	g.open(m)
-}
