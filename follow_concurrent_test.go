@@ -1,7 +1,6 @@
 package shale
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,159 +26,118 @@ func TestAdvance_ReadersBeside(t *testing.T) {
 	const keys = 16
 	opts := tinyStore(vfs.NewMem())
 	db := openTest(t, &opts)
+	var all [][]byte
+	for i := range keys {
+		all = append(all, fmt.Appendf(nil, "k%02d", i))
+	}
 	put := func(round int) {
 		b := new(Batch)
-		for i := range keys {
-			_ = b.Put(fmt.Appendf(nil, "k%02d", i), fmt.Appendf(nil, "%d", round))
+		for _, k := range all {
+			mustPut(t, b, string(k), fmt.Sprint(round))
 		}
 		if err := db.Write(context.Background(), b); err != nil {
 			t.Error(err)
 		}
 	}
-	// rounds returns the last round that is whole at a number.
-	rounds := func(seq uint64) string {
-		round, at := 0, uint64(0)
-		for at+keys <= seq {
-			round++
-			if at += keys; round%7 == 0 {
-				at += 2
-			}
-		}
-		return fmt.Sprint(round)
+	// roundAt returns the last round that is whole at a number. Every seventh has two puts more.
+	roundAt := func(seq uint64) string {
+		return fmt.Sprint(seq/(7*keys+2)*7 + seq%(7*keys+2)/keys)
 	}
 	put(1)
 	ro := opts
 	ro.ReadOnly = true
 	follower := openTest(t, &ro)
-	var done atomic.Bool
-	var wg sync.WaitGroup
-	several := make(chan bool)
-	// one checks that all values are those of one round, not before the last one seen.
-	one := func(last *int, what string, values [][]byte) {
-		round := 0
-		for _, v := range values {
-			n, err := strconv.Atoi(string(v))
-			if err != nil || round > 0 && n != round {
-				t.Errorf("%s: %q", what, values)
-				done.Store(true)
-				return
-			}
-			round = n
-		}
-		if len(values) == 0 || round < *last {
-			t.Errorf("%s: round %d of %d values, after round %d", what, round, len(values), *last)
-			done.Store(true)
-		}
-		*last = round
-	}
-	scan := func(r Reader) (values [][]byte) {
-		for e, err := range r.Scan(Prefix("k")) {
+	scan := func(r Reader, prefix string) (values []string) {
+		for e, err := range r.Scan(Prefix(prefix)) {
 			if err != nil {
 				t.Error(err)
 			}
-			values = append(values, bytes.Clone(e.Value))
-		}
-		if len(values) != keys {
-			t.Errorf("a scan has %d keys, want %d", len(values), keys)
+			values = append(values, string(e.Value))
 		}
 		return values
 	}
-	reader := func(read func(last *int)) {
+	var done atomic.Bool
+	var wg sync.WaitGroup
+	// Each read returns the values of a round, which are equal. None is before the last one that it has shown.
+	for name, read := range map[string]func() (values []string, err error){
+		"Get": func() ([]string, error) {
+			v, err := follower.Get(all[7])
+			return []string{string(v)}, err
+		},
+		"Scan": func() ([]string, error) { return scan(follower, "k"), nil },
+		"GetMany": func() (values []string, err error) {
+			err = follower.GetMany(all, func(_ int, v []byte, _ bool) error { values = append(values, string(v)); return nil })
+			return values, err
+		},
+		"Snapshot": func() ([]string, error) {
+			s, err := follower.Snapshot()
+			if err != nil {
+				return nil, err
+			}
+			defer s.Close()
+			first := scan(s, "k")
+			if round := roundAt(s.Seq()); len(first) != keys || first[0] != round {
+				return first, fmt.Errorf("a snapshot at number %d, which should show round %s", s.Seq(), round)
+			}
+			time.Sleep(time.Millisecond)
+			if v, err := s.Get(all[3]); err != nil || string(v) != first[3] {
+				t.Errorf("the snapshot showed %s, and now %s, %v", first[3], v, err)
+			}
+			return first, nil
+		},
+		// First pa is written and flushed, and then pb: nobody sees a pb without its pa.
+		"Scan of pa and pb": func() ([]string, error) {
+			p := scan(follower, "p")
+			if len(p) == 2 && p[0] < p[1] {
+				t.Errorf("pa and pb are %v", p)
+			}
+			return append(p, "0")[:1], nil
+		},
+	} {
 		wg.Go(func() {
-			for last := 0; !done.Load(); {
-				read(&last)
+			for last := 0; !done.Load() && !t.Failed(); {
+				values, err := read()
+				if err != nil || len(values) != 1 && len(values) != keys || slices.ContainsFunc(values, func(v string) bool { return v != values[0] }) {
+					t.Errorf("%s: %q, %v", name, values, err)
+					return
+				}
+				round, err := strconv.Atoi(values[0])
+				if err != nil || round < last {
+					t.Errorf("%s: round %s after %d", name, values[0], last)
+				}
+				last = round
 			}
 		})
 	}
-	reader(func(last *int) {
-		v, err := follower.Get([]byte("k07"))
-		if err != nil {
-			t.Errorf("Get of a key that is always there: %v", err)
-			done.Store(true)
-			return
-		}
-		one(last, "Get", [][]byte{v})
-	})
-	reader(func(last *int) { one(last, "Scan", scan(follower)) })
-	// First pa is written and flushed, and then pb: nobody sees a pb without its pa.
-	reader(func(last *int) {
-		var p []int
-		for e, err := range follower.Scan(Prefix("p")) {
-			n, nerr := strconv.Atoi(string(e.Value))
-			if err != nil || nerr != nil {
-				t.Error(err, nerr)
-			}
-			p = append(p, n)
-		}
-		if len(p) == 2 && p[0] < p[1] || len(p) > 0 && p[0] < *last {
-			t.Errorf("pa and pb are %v, after %d", p, *last)
-			done.Store(true)
-		}
-		if len(p) > 0 {
-			*last = p[0]
-		}
-	})
-	reader(func(last *int) {
-		var values [][]byte
-		all := make([][]byte, keys)
-		for i := range all {
-			all[i] = fmt.Appendf(nil, "k%02d", i)
-		}
-		err := follower.GetMany(all, func(_ int, v []byte, _ bool) error {
-			values = append(values, bytes.Clone(v))
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
-		}
-		one(last, "GetMany", values)
-	})
-	reader(func(last *int) {
-		s, err := follower.Snapshot()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer s.Close()
-		first := scan(s)
-		one(last, "Snapshot", first)
-		if round := rounds(s.Seq()); string(first[0]) != round {
-			t.Errorf("a snapshot at number %d shows round %s, want %s", s.Seq(), first[0], round)
-		}
-		time.Sleep(time.Millisecond)
-		if v, err := s.Get([]byte("k03")); err != nil || !bytes.Equal(v, first[3]) {
-			t.Errorf("the snapshot showed %s, and now %s, %v", first[3], v, err)
-		}
-	})
+	several := make(chan bool)
 	wg.Go(func() {
 		// Each Advance goes over several rounds, of which some came in tables only.
 		for range several {
 			if _, err := follower.Advance(context.Background()); err != nil {
 				t.Errorf("Advance: %v", err)
-				done.Store(true)
 			}
 			if _, err := follower.Inspect().ExportFilters(context.Background(), io.Discard); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	for round := 2; round < 200 && !done.Load(); round++ {
+	rounds := 200
+	if testenv.Race {
+		rounds = 100
+	}
+	for round := 2; round < rounds && !t.Failed(); round++ {
 		put(round)
 		switch round % 7 {
 		case 0:
-			mustPut(t, db, "pa", fmt.Sprint(round))
+			mustPut(t, db, "pa", fmt.Sprintf("%03d", round))
 			mustFlush(t, db)
-			mustPut(t, db, "pb", fmt.Sprint(round))
+			mustPut(t, db, "pb", fmt.Sprintf("%03d", round))
+		case 2:
+			several <- true
 		case 3:
 			if err := db.Compact(context.Background(), Range{}); err != nil {
 				t.Error(err)
 			}
-		}
-		if round%7 == 2 {
-			several <- true
-		}
-		if testenv.Race && round > 100 {
-			break
 		}
 	}
 	close(several)
