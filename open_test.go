@@ -115,7 +115,7 @@ func TestOpen_StoreOfAnotherProgram(t *testing.T) {
 			t.Errorf("Open: %v, want an error that names LevelDB", err)
 		}
 		for name, data := range files {
-			if got := readFile(t, mem, filepath.Join("db", name)); got != data {
+			if got := string(readAll(t, mem, filepath.Join("db", name))); got != data {
 				t.Errorf("%s is %q now", name, got)
 			}
 		}
@@ -168,7 +168,7 @@ func TestOpen_Strangers(t *testing.T) {
 				closeTest(t, db)
 			}
 			if _, _, ours := base.ParseFileName(name); !ours {
-				if got := readFile(t, mem, filepath.Join("db", name)); got != data {
+				if got := string(readAll(t, mem, filepath.Join("db", name))); got != data {
 					t.Errorf("%s with %s: has %d bytes now", name, what, len(got))
 				}
 			} else if _, err := mem.Stat(filepath.Join("db", name)); opened && err == nil {
@@ -176,26 +176,6 @@ func TestOpen_Strangers(t *testing.T) {
 			}
 		}
 	}
-}
-
-// readFile returns the bytes of a file.
-func readFile(t *testing.T, mem *vfs.Mem, name string) string {
-	t.Helper()
-	f, err := mem.Open(name)
-	if err != nil {
-		t.Errorf("open %s: %v", name, err)
-		return ""
-	}
-	defer f.Close()
-	size, err := f.Size()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := make([]byte, size)
-	if n, err := f.ReadAt(data, 0); int64(n) < size {
-		t.Fatal(err)
-	}
-	return string(data)
 }
 
 // A store leaves no descriptor, no goroutine and no memory outside of the heap after Close,

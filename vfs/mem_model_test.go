@@ -2,32 +2,14 @@ package vfs
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
 )
-
-var seedFlag = flag.Uint64("seed", 0, "seed of the random tests; 0: by the clock")
-
-// newSeed returns the seed of a random test and prints it if the test fails.
-func newSeed(t *testing.T) uint64 {
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano())
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("again with -seed=%d", seed)
-		}
-	})
-	return seed
-}
 
 // A fileModel has all contents of one file since the last sync.
 // The durable contents come first, the current ones last.
@@ -310,7 +292,7 @@ func (s *memModel) restart(c CrashConfig) {
 // seed gives the same disk, and the file system that goes on is not changed.
 func TestMem_ModelOfCrashes(t *testing.T) {
 	testenv.SkipRace(t)
-	seed := newSeed(t)
+	seed := testenv.Seed(t)
 	states := 0
 	for life := range uint64(16) {
 		s := newMemModel(t, rand.New(rand.NewPCG(seed, life)))

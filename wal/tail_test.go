@@ -64,61 +64,6 @@ func (m *image) before(off int64) int {
 	return n
 }
 
-// tails are what a file may have behind the last byte that was written.
-var tails = []struct {
-	name string
-	fill func(b []byte, r *rand.Rand)
-}{
-	{"zeros", func(b []byte, _ *rand.Rand) { clear(b) }},
-	{"ones", func(b []byte, _ *rand.Rand) {
-		for i := range b {
-			b[i] = 0xff
-		}
-	}},
-	{"garbage", func(b []byte, r *rand.Rand) {
-		for i := range b {
-			b[i] = byte(r.Uint32())
-		}
-	}},
-	{"an older log", func(b []byte, _ *rand.Rand) {
-		old := newImage(0)
-		old.codec = newCodec(testStore, 5)
-		for len(old.data) < headerSize+len(b) {
-			old.add(testPayload(len(old.payloads), 50), old.end())
-		}
-		copy(b, old.data[headerSize:])
-	}},
-}
-
-// TestRead_TornTail cuts a log at every length, and puts all kinds of remains behind the cut.
-// Read finds the records before it, and returns no error.
-func TestRead_TornTail(t *testing.T) {
-	testenv.SkipRace(t)
-	const seed = 1
-	rng := rand.New(rand.NewPCG(seed, 0))
-	m := newImage(0).addEach(testPayloads(12), true)
-	for _, tail := range tails {
-		for cut := int64(headerSize); cut <= m.end(); cut++ {
-			data := append(append([]byte(nil), m.data...), make([]byte, 200)...)
-			tail.fill(data[cut:], rng)
-			n := m.before(cut)
-			for n < len(m.ends) && string(data[:m.ends[n]]) == string(m.data[:m.ends[n]]) {
-				n++ // the remains happen to be what was cut off
-			}
-			got, res, err := readBytes(data, ReadOptions{Known: -1})
-			if err != nil {
-				t.Fatalf("cut at %d, then %s, seed %d: %v", cut, tail.name, seed, err)
-			}
-			if !isPrefix(got, m.payloads) || len(got) != n {
-				t.Fatalf("cut at %d, then %s, seed %d: %d records, want %d", cut, tail.name, seed, len(got), n)
-			}
-			if n > 0 && (res.Length != m.ends[n-1] || res.LastSeq != base.Seq(n)) {
-				t.Fatalf("cut at %d, then %s: %+v, want length %d", cut, tail.name, res, m.ends[n-1])
-			}
-		}
-	}
-}
-
 // TestRead_CutFile cuts files whose length is known: it was preallocated, sealed or given by
 // the caller. Every cut is damage.
 func TestRead_CutFile(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/test/harness"
 	"github.com/shaledb/shale/vfs"
@@ -489,42 +488,3 @@ func (b *badStore) least(is string) int {
 }
 
 func (b *badStore) path(name string) string { return filepath.Join(harness.Dir, name) }
-
-// Every bit of the last log's records is flipped, in stores that crashed. None of the commits in it is lost without an
-// error, synced or not: they were all written whole.
-func TestCorruption_EveryBitOfTheLog(t *testing.T) {
-	testenv.SkipRace(t)
-	step := 257
-	if testing.Short() {
-		step = 797
-	}
-	if testenv.Long(t) > 0 {
-		step = 1
-	}
-	for _, end := range []badEnd{crashed, crashedSynced} {
-		b := newBadStore(t, 1, end)
-		last := 0
-		for _, at := range b.ends {
-			last = max(last, at)
-		}
-		var cases []damage
-		for at := 4096 * 8; at < last*8; at += step {
-			cases = append(cases, b.flip(b.log, at/8, 1<<(at%8)))
-		}
-		// The last record of all, of which no other tells anything.
-		for at := (b.lastRecord() + 4) * 8; at < last*8; at += max(1, step/16) {
-			cases = append(cases, b.flip(b.log, at/8, 1<<(at%8)))
-		}
-		testenv.Sweep(t, cases, func(i int, d damage) error {
-			_, err := b.try(t, d, i)
-			return err
-		})
-		t.Logf("%v: %d flips", end, len(cases))
-	}
-}
-
-// lastRecord returns where the last record of the last log begins.
-func (b *badStore) lastRecord() int {
-	all := slices.Sorted(maps.Values(b.ends))
-	return all[len(all)-2]
-}
