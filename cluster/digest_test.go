@@ -155,7 +155,7 @@ func TestDiffer_MajorityDecides(t *testing.T) {
 					bad.opts.Join = append(bad.opts.Join, m.opts.Listen)
 				}
 			}
-			g.led("it is removed", func() error { return g.leader().Remove(short(t), bad.opts.ID) })
+			g.remove(bad.opts.ID)
 			bad.opts.FS = vfs.NewMem()
 			g.open(bad)
 			g.waitVoters(3)

@@ -67,7 +67,7 @@ func TestFound_LostDisk(t *testing.T) {
 			if c.alone {
 				g.open(last)
 			}
-			g.led("the old one is removed", func() error { return g.leader().Remove(short(t), founder.opts.ID) })
+			g.remove(founder.opts.ID)
 			g.waitVoters(3)
 			g.agree()
 		})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -224,6 +225,23 @@ func (g *testGroup) led(what string, fn func() error) {
 	if last != nil {
 		g.t.Fatalf("%s: %v", what, last)
 	}
+}
+
+// remove removes a member. A leader that falls amid that does not know whether it has; the next one does.
+func (g *testGroup) remove(id string) {
+	g.t.Helper()
+	unknown := false
+	g.led("it is removed", func() error {
+		err := g.leader().Remove(short(g.t), id)
+		switch {
+		case errors.Is(err, ErrUnknown):
+			unknown = true
+			return ErrNotLeader
+		case unknown && err != nil && strings.Contains(err.Error(), "no member"):
+			return nil
+		}
+		return err
+	})
 }
 
 // short returns a context that ends soon.

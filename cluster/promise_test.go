@@ -105,7 +105,7 @@ func TestOpen_LostLog(t *testing.T) {
 					t.Errorf("after Open: %v", err)
 				}
 			}
-			g.led("it is removed", func() error { return g.leader().Remove(short(t), m.opts.ID) })
+			g.remove(m.opts.ID)
 			m.opts.FS = vfs.NewMem()
 			m.opts.Join = []string{g.members[0].opts.Listen, other.opts.Listen}
 			g.open(m)
