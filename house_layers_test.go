@@ -128,7 +128,6 @@ var layers = map[string]int{
 	// For tests only.
 	"internal/testkeys":    -1,
 	"internal/fuzzing":     -1,
-	"internal/peertest":    -1,
 	"internal/smalldisk":   1,
 	"internal/svg/svgtest": -1,
 	"internal/testenv":     -2,
@@ -150,7 +149,7 @@ var onlyImports = map[string][]string{
 // forTests are packages for tests: no program or library of ours imports them.
 var forTests = []string{
 	"bloom/internal/filtertest", "cmd/shale/internal/cmdtest", "test/harness", "test/soak",
-	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/peertest", "internal/resp/resptest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys", "internal/testrun", "remote/internal/remotetest",
+	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/resp/resptest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys", "internal/testrun", "remote/internal/remotetest",
 }
 
 // heavy are packages that the root must not link. The last ones are the command's.

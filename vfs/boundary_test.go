@@ -24,7 +24,7 @@ var (
 )
 
 // outside are the folders that belong to the module and not to the store.
-var outside = []string{"vfs", "cmd", "bench", "bloom/internal/filtertest", "examples", "internal/benchmark", "internal/offheap", "internal/outfile", "internal/pauses", "internal/peertest",
+var outside = []string{"vfs", "cmd", "bench", "bloom/internal/filtertest", "examples", "internal/benchmark", "internal/offheap", "internal/outfile", "internal/pauses",
 	"internal/testenv", "internal/testkeys", "internal/testrun", "test"}
 
 func TestBoundary_FilesOnlyThroughVFS(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/shaledb/shale/bloom"
-	"github.com/shaledb/shale/internal/peertest"
-	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 )
 
 const vector = "parquet-sbbf-1000-10bpk"
@@ -28,19 +27,10 @@ func mustNew(t testing.TB, bytes int) *Filter {
 	return f
 }
 
-func mustMarshal(t testing.TB, f *Filter) []byte {
-	t.Helper()
-	b, err := f.MarshalBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 // Bits that parquet-go wrote give the same answers here, and are the same when
 // they are made again.
 func TestVectors(t *testing.T) {
-	b := peertest.File(t, vector+".bits")
+	b := filtertest.File(t, vector+".bits")
 	f, err := OpenBits(b)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +40,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s it is another", what)
 		}
 	}
-	peertest.Compare(t, vector+".expect.tsv", 3, func(row []string) bool {
+	filtertest.Compare(t, vector+".expect.tsv", 3, func(row []string) bool {
 		x, err := strconv.ParseUint(row[1], 16, 64)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +110,7 @@ func TestHeader_WhatIsToCome(t *testing.T) {
 		var again Filter
 		if err := again.UnmarshalBinary(b); err != nil {
 			t.Errorf("%s: %v", what, err)
-		} else if !bytes.Equal(mustMarshal(t, &again), mustMarshal(t, f)) {
+		} else if !bytes.Equal(filtertest.Marshal(t, &again), filtertest.Marshal(t, f)) {
 			t.Errorf("%s: another filter", what)
 		}
 	}
@@ -147,9 +137,9 @@ func golden(t testing.TB) *Filter {
 }
 
 func TestGolden(t *testing.T) {
-	peertest.Golden(t, "types.filter", mustMarshal(t, golden(t)))
+	filtertest.Golden(t, "types.filter", filtertest.Marshal(t, golden(t)))
 	// The filter of parquet-go, for machines without the vectors.
-	peertest.Golden(t, vector+".bits", thousand(t).AppendBits(nil))
+	filtertest.Golden(t, vector+".bits", thousand(t).AppendBits(nil))
 }
 
 func TestFilter_Types(t *testing.T) {
@@ -221,59 +211,9 @@ func TestNew_Sizes(t *testing.T) {
 	}
 }
 
-func TestUnion(t *testing.T) {
-	a, b := mustNew(t, 64), mustNew(t, 64)
-	a.AddString("one")
-	b.AddString("two")
-	kept := b.Clone()
-	if err := a.Union(b); err != nil || !a.MayContainString("one") || !a.MayContainString("two") || b.MayContainString("one") {
-		t.Errorf("merged: %v", err)
-	}
-	if !bytes.Equal(mustMarshal(t, b), mustMarshal(t, kept)) {
-		t.Error("Union changed the other filter")
-	}
-	if err := a.Union(mustNew(t, 96)); !errors.Is(err, ErrParameters) {
-		t.Errorf("Union of another size: %v", err)
-	}
-}
-
-func TestZeroFilter_SaysMaybe(t *testing.T) {
-	var f Filter
-	f.AddString("a")
-	if !f.MayContainString("b") || f.FPR() != 1 {
-		t.Error("the zero filter denies values")
-	}
-	if _, err := f.MarshalBinary(); err == nil {
-		t.Error("MarshalBinary of a filter without blocks")
-	}
-	if _, err := f.WriteTo(io.Discard); err == nil {
-		t.Error("WriteTo of a filter without blocks")
-	}
-}
-
-func TestAllocations(t *testing.T) {
-	if testenv.Race {
-		t.Skip("the race detector allocates")
-	}
-	f := mustNew(t, 1024)
-	key := []byte("some key")
-	if n := testing.AllocsPerRun(100, func() {
-		f.Add(key)
-		f.MayContain(key)
-		f.AddString("key")
-		f.MayContainString("key")
-		f.AddInt32(1)
-		f.MayContainInt64(1)
-		f.AddDouble(1)
-		f.MayContainFloat(1)
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
 func TestDamage(t *testing.T) {
 	f := golden(t)
-	good := mustMarshal(t, f)
+	good := filtertest.Marshal(t, f)
 	const unions = "1c1c00001c1c00001c1c0000"
 	for _, c := range []struct {
 		what string
@@ -313,7 +253,7 @@ func TestDamage(t *testing.T) {
 				t.Errorf("%s: %v", c.what, err)
 			}
 		}
-		if !bytes.Equal(mustMarshal(t, again), good) {
+		if !bytes.Equal(filtertest.Marshal(t, again), good) {
 			t.Errorf("%s: the filter has changed", c.what)
 		}
 	}

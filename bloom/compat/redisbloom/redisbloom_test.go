@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
-	"github.com/shaledb/shale/internal/peertest"
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
@@ -62,7 +62,7 @@ func TestVectors(t *testing.T) {
 		var want []byte
 		it := int64(0)
 		for i := range p.links + 1 {
-			chunk := peertest.File(t, fmt.Sprintf("%s.%d.chunk", p.name, i))
+			chunk := filtertest.File(t, fmt.Sprintf("%s.%d.chunk", p.name, i))
 			if i == 0 {
 				it = 1
 			} else {
@@ -77,7 +77,7 @@ func TestVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		peertest.Compare(t, p.name+".expect.tsv", 2, func(row []string) bool { return f.MayContainString(row[0]) })
+		filtertest.Compare(t, p.name+".expect.tsv", 2, func(row []string) bool { return f.MayContainString(row[0]) })
 		built := mustNew(t, p.options)
 		for i := range 1000 {
 			mustAdd(t, built, fmt.Sprintf("key-%d", i))
@@ -107,7 +107,7 @@ func TestMurmur64A_Known(t *testing.T) {
 // A filter of each kind is the same bytes for ever.
 func TestGolden(t *testing.T) {
 	for name, f := range goldens(t) {
-		peertest.Golden(t, name+".dump", dump(f))
+		filtertest.Golden(t, name+".dump", dump(f))
 	}
 }
 
@@ -121,7 +121,7 @@ func TestGolden_OfRedisBloom(t *testing.T) {
 		}
 		i := 0
 		for _, chunk := range f.Chunks() {
-			peertest.Golden(t, fmt.Sprintf("%s.%d.chunk", p.name, i), chunk)
+			filtertest.Golden(t, fmt.Sprintf("%s.%d.chunk", p.name, i), chunk)
 			i++
 		}
 	}
@@ -299,25 +299,6 @@ func TestFPR_Scaling(t *testing.T) {
 	// Double hashing in the small links, and chance, add something.
 	if most := f.FPR()*1.1 + 4*math.Sqrt(0.01/float64(asked)); p > most || p < 0.005 || f.FPR() > 0.01 {
 		t.Errorf("%.4f %% passed, at most %.4f %% are expected", 100*p, 100*most)
-	}
-}
-
-func TestAllocations(t *testing.T) {
-	if testenv.Race {
-		t.Skip("the race detector allocates")
-	}
-	f := mustNew(t, Options{Capacity: 1000})
-	key, i := make([]byte, 8), uint64(0)
-	if n := testing.AllocsPerRun(500, func() {
-		i++
-		binary.LittleEndian.PutUint64(key, i)
-		if err := f.Add(key); err != nil {
-			t.Fatal(err)
-		}
-		f.MayContain(key)
-		f.MayContainString("key")
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
 	}
 }
 

@@ -1,19 +1,12 @@
-// Package peertest compares filters in the formats of other programs with what
-// those programs wrote and answered, and with theory. It is for tests only.
-package peertest
+package filtertest
 
 import (
 	"bytes"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/shaledb/shale/internal/testenv"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // File returns a file that a peer wrote. It skips the test on a machine without them.
 func File(t testing.TB, name string) []byte {
@@ -58,20 +51,10 @@ func Compare(t testing.TB, name string, columns int, ask func(row []string) bool
 	t.Logf("%s: %d probes, %d answered yes by the peer, %d differing answers", name, len(rows), present, differing)
 }
 
-// Golden compares b with a file of testdata, or with -update writes it.
+// Golden compares b with a golden file.
 func Golden(t testing.TB, name string, b []byte) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(b, want) {
+	if want := ReadGolden(t, name, func() []byte { return b }); !bytes.Equal(b, want) {
 		t.Errorf("%s: written otherwise than it was: %d bytes, want %d", name, len(b), len(want))
 	}
 }
