@@ -301,19 +301,13 @@ func (s *Store) notedStep() uint64 {
 	return s.notes.Step
 }
 
-// publishFloor publishes a step that raises the floor and changes nothing else. It returns the errors of Chain.Publish. Requires: publish.mu.
+// publishFloor publishes a step that raises the floor and changes nothing else. It returns the errors of appendStep. Requires: publish.mu.
 func (s *Store) publishFloor(ctx context.Context, floor uint64) error {
 	p := &s.publish
 	step := &object.Step{Written: time.Now(), Kind: object.StepPublish, Floor: floor, LastTableSeq: p.chain.Step.LastTableSeq}
-	err := p.chain.Publish(ctx, s.bucket, step, s.noteStep)
-	switch {
-	case errors.Is(err, ErrFenced):
-		return s.fenced(err)
-	case err == nil:
+	err := s.appendStep(ctx, s.bucket, step)
+	if err == nil {
 		p.collector.floor = step.N
-	case !errors.Is(err, chain.ErrOtherStep):
-		return fmt.Errorf("remote: collection: %w", err)
 	}
-	s.tellNewest()
 	return err
 }

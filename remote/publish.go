@@ -282,22 +282,32 @@ func (s *Store) putStep(ctx context.Context, b Bucket, step *object.Step, sent t
 	if err := s.Err(); err != nil {
 		return err
 	}
-	err := p.chain.Publish(ctx, b, step, s.noteStep)
-	if errors.Is(err, ErrFenced) {
-		return s.fenced(err)
-	}
+	err := s.appendStep(ctx, b, step)
 	if err != nil && !errors.Is(err, chain.ErrOtherStep) {
-		return fmt.Errorf("remote: publish: %w", err)
+		return err
 	}
 	if err == nil {
 		p.uploaded, p.named = nil, passed // the step names them
 	}
-	s.tellNewest()
 	s.sent(sent.bytes)
 	s.emit(Event{Kind: EventPublished, Step: p.chain.N(), Tables: sent.objects, Bytes: sent.bytes})
 	if perr := s.putState(ctx, b); perr != nil {
 		return perr
 	}
+	return err
+}
+
+// appendStep PUTs a step, and tells waiting writers of the newest one, which may be another: then the error wraps
+// chain.ErrOtherStep. If another writer owns the store, this one is fenced. Requires: publish.mu.
+func (s *Store) appendStep(ctx context.Context, b Bucket, step *object.Step) error {
+	err := s.publish.chain.Publish(ctx, b, step, s.noteStep)
+	switch {
+	case errors.Is(err, ErrFenced):
+		return s.fenced(err)
+	case err != nil && !errors.Is(err, chain.ErrOtherStep):
+		return fmt.Errorf("remote: publish: %w", err)
+	}
+	s.tellNewest()
 	return err
 }
 

@@ -94,16 +94,13 @@ func Sleep(ctx context.Context, d time.Duration) error {
 // method Permanent says it itself: a Bucket marks with it that credentials are wrong or that there is
 // no such bucket. That a deadline of the network is over may pass.
 func canPass(err error) bool {
-	var p interface{ Permanent() bool }
 	switch {
 	case err == nil, err == io.EOF:
 		return false
 	case errors.Is(err, bucket.ErrExists), errors.Is(err, fs.ErrNotExist), errors.Is(err, bucket.ErrChecksum), errors.Is(err, context.Canceled):
 		return false
-	case errors.As(err, &p):
-		return !p.Permanent()
 	}
-	return true
+	return !Refused(err)
 }
 
 // A patience is one call, with its attempts and the waits between them. What counts against the patience is time in which
