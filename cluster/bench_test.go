@@ -100,9 +100,7 @@ func TestNode_FailoverTime(t *testing.T) {
 			l.kill()
 			g.write("k", "w")
 			times = append(times, time.Since(begin))
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, l.Close())
 			g.open(l)
 			g.agree()
 		}

@@ -21,9 +21,7 @@ func batchOf(t testing.TB, ops ...string) *shale.Batch {
 		} else {
 			err = b.Delete(key)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 	}
 	return b
 }
@@ -61,9 +59,7 @@ func TestCommand_Refused(t *testing.T) {
 	}
 	for _, key := range [][]byte{reservedKey, append(bytes.Clone(reservedKey), 0)} {
 		var b shale.Batch
-		if err := b.Delete(key); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, b.Delete(key))
 		if _, err := encodeWrite(&b); !errors.Is(err, ErrReservedKey) {
 			t.Errorf("delete of %x: %v, want ErrReservedKey", key, err)
 		}

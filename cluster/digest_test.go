@@ -29,9 +29,7 @@ func TestDigest_SameCommandsSameSums(t *testing.T) {
 	}
 	e := *h[changed-1]
 	b := new(shale.Batch)
-	if err := b.Put([]byte("key 00"), []byte("another")); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, b.Put([]byte("key 00"), []byte("another")))
 	e.Data, _ = encodeWrite(b)
 	other[changed-1] = &e
 	// run takes all entries, and remembers what it could tell after each piece.
@@ -40,9 +38,7 @@ func TestDigest_SameCommandsSameSums(t *testing.T) {
 		m = mustStart(t, disk)
 		for at := uint64(0); at < entries; {
 			next := min(at+1+uint64(r.IntN(40)), entries)
-			if _, err := m.apply(h, at, next, 1+r.IntN(10)); err != nil {
-				t.Fatal(err)
-			}
+			m.mustApply(h, at, next, 1+r.IntN(10))
 			at = next
 			told = append(told, m.state.current.Load().digests.last())
 			switch r.IntN(8) {
@@ -50,13 +46,9 @@ func TestDigest_SameCommandsSameSums(t *testing.T) {
 				m.close()
 				m = mustStart(t, disk)
 			case 1:
-				if err := m.snapshot(h, at); err != nil {
-					t.Fatal(err)
-				}
+				mustNil(t, m.snapshot(h, at))
 				fresh := mustStart(t, vfs.NewMem())
-				if err := fresh.receive(m); err != nil {
-					t.Fatal(err)
-				}
+				mustNil(t, fresh.receive(m))
 				m.close()
 				m, disk = fresh, fresh.snaps.fs.(*vfs.Mem)
 			}
@@ -105,9 +97,7 @@ func spoilState(t *testing.T, g *testGroup, m *testMember) {
 	t.Helper()
 	g.write("spoiled", "v")
 	g.agree()
-	if err := m.state.current.Load().db.Delete([]byte("spoiled")); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, m.state.current.Load().db.Delete([]byte("spoiled")))
 	g.led("a deletion", func() error {
 		_, err := g.leader().DeletePresent(short(t), []byte("spoiled"))
 		return err
@@ -169,9 +159,7 @@ func TestDiffer_UndecidedUntilAMajorityAnswers(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, nil)
 	down := g.follower()
-	if err := down.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, down.Close())
 	l := g.leader()
 	var bad *testMember
 	for _, m := range g.members {

@@ -10,13 +10,9 @@ import (
 func TestExamples_AreInTheDocument(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/GROUP.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	code, err := os.ReadFile("example_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	for _, name := range []string{"countAlone", "countInGroup"} {
 		_, fn, ok := strings.Cut(string(code), "\n// "+name+" ")
 		body, _, end := strings.Cut(fn, "\n}\n")

@@ -16,9 +16,7 @@ func TestFound_Again(t *testing.T) {
 	g.write("k", "v")
 	group := m.group()
 	for range 2 {
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, m.Close())
 		g.open(m)
 		if v, err := m.get(short(t), "k"); v != "v" || err != nil || m.group() != group {
 			t.Errorf("after a start with Bootstrap: %q, %v, group %s, was %s", v, err, m.group(), group)
@@ -41,13 +39,9 @@ func TestFound_LostDisk(t *testing.T) {
 			g.agree()
 			founder, last := g.members[0], g.members[2]
 			founder.opts.FS, founder.opts.Bootstrap, founder.opts.foundAfter = vfs.NewMem(), true, 0
-			if err := founder.Close(); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, founder.Close())
 			if c.alone {
-				if err := last.Close(); err != nil {
-					t.Fatal(err)
-				}
+				mustNil(t, last.Close())
 			}
 			if !c.moved {
 				for range 2 {
@@ -86,8 +80,6 @@ func TestFound_KnowsOthers(t *testing.T) {
 	})
 	defer func() { _ = other.Close() }()
 	g.write("k", "v")
-	if err := g.leader().AddVoter(short(t), "other", other.Address()); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, g.leader().AddVoter(short(t), "other", other.Address()))
 	g.waitVoters(2)
 }

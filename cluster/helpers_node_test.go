@@ -71,6 +71,14 @@ func broken(c net.Conn, is func() bool) net.Conn {
 	}}
 }
 
+// mustNil ends the test with an error.
+func mustNil(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMain(m *testing.M) { testenv.Main(m) }
 
 // newGroup starts a group of n members with a vote. Tests mostly wait for elections, so they do that at the same time.
@@ -120,9 +128,7 @@ func (g *testGroup) open(m *testMember) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	mustNil(g.t, err)
 }
 
 func isAddressInUse(err error) bool {
@@ -268,9 +274,7 @@ func (m *testMember) get(ctx context.Context, key string) (value string, err err
 func entriesOf(t testing.TB, r shale.Reader) (entries []string) {
 	t.Helper()
 	for e, err := range r.Scan(shale.Range{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		entries = append(entries, fmt.Sprintf("%q=%q", e.Key, e.Value))
 	}
 	return entries

@@ -54,9 +54,7 @@ func newHistory(t testing.TB, n int, seed uint64) history {
 		default:
 			e.Type = raft.LogNoop
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		h = append(h, e)
 	}
 	return h
@@ -137,17 +135,13 @@ func startMachineOf(t testing.TB, fsys vfs.FS, o *shale.Options) (*machine, erro
 func mustStart(t testing.TB, fsys vfs.FS) *machine {
 	t.Helper()
 	m, err := startMachine(t, fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	return m
 }
 
 func (m *machine) close() {
 	m.t.Helper()
-	if err := m.state.Close(); err != nil {
-		m.t.Fatal(err)
-	}
+	mustNil(m.t, m.state.Close())
 }
 
 // apply gives the entries behind from up to to, in pieces, as raft does: on a goroutine of its own, and
@@ -180,6 +174,12 @@ func (m *machine) apply(h history, from, to uint64, piece int) ([]result, error)
 	default:
 		return answers, nil
 	}
+}
+
+func (m *machine) mustApply(h history, from, to uint64, piece int) {
+	m.t.Helper()
+	_, err := m.apply(h, from, to, piece)
+	mustNil(m.t, err)
 }
 
 // snapshot takes one as raft does after the entry with this index.
@@ -307,9 +307,7 @@ func (m *machine) mustBe(h history, index uint64) {
 	if got := m.state.applied(); got < h.lastCommand(index) || got > index {
 		m.t.Fatalf("the state is at %d, want %d", got, index)
 	}
-	if err := m.check(h); err != nil {
-		m.t.Fatal(err)
-	}
+	mustNil(m.t, m.check(h))
 }
 
 // crashesOf returns what a power cut leaves of a disk before each of the operations that fn makes.

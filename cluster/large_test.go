@@ -38,9 +38,7 @@ func fromEnv(t testing.TB, name string, otherwise int64) int64 {
 		return otherwise
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	return n
 }
 
@@ -106,14 +104,10 @@ func newLarge(t *testing.T, l large) (*testGroup, *slowLink) {
 		var b shale.Batch
 		for b.Size() < 1<<20 && n < l.state {
 			_, _ = r.Read(value)
-			if err := b.Put(fmt.Appendf(nil, "key %012d", n/1000), value); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, b.Put(fmt.Appendf(nil, "key %012d", n/1000), value))
 			n += 1000
 		}
-		if err := g.members[0].Write(context.Background(), &b); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, g.members[0].Write(context.Background(), &b))
 	}
 	return g, link
 }
@@ -166,9 +160,7 @@ func TestLarge_TakesIn(t *testing.T) {
 	}
 	wait("half of the state", func() bool { return link.sent.Load() > l.state/2 })
 	link.stop.Store(true)
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, m.Close())
 	half := link.sent.Load()
 	link.stop.Store(false)
 	g.open(m)
@@ -209,9 +201,7 @@ func TestLarge_Rate(t *testing.T) {
 	for i := range 120 { // more than stay in the log
 		g.write("k", fmt.Sprint(i))
 	}
-	if err := leader.raft().Snapshot().Error(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, leader.raft().Snapshot().Error())
 	leader.Node.opts.SnapshotRate = 250_000 // read when a snapshot is sent
 	g.setup = func(setup func(*Options)) func(*Options) {
 		return func(o *Options) { setup(o); o.Learner = true }

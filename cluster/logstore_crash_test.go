@@ -104,17 +104,13 @@ func TestLogStore_PowerCut(t *testing.T) {
 		for step := range uint64(60) {
 			if rnd.IntN(6) == 0 {
 				begin(logMoment{"SetUint64", []logModel{m}, [2]uint64{term, step}})
-				if err := s.SetUint64([]byte("CurrentTerm"), step); err != nil {
-					t.Fatal(err)
-				}
+				mustNil(t, s.SetUint64([]byte("CurrentTerm"), step))
 				term = step
 				continue
 			}
 			call, after, name := m.next(rnd, step)
 			begin(logMoment{name, between(m, after, batches), [2]uint64{term, term}})
-			if err := call(s); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, call(s))
 			m = after
 		}
 		begin(logMoment{"Close", []logModel{m}, [2]uint64{term, term}})
@@ -185,9 +181,7 @@ func TestLogStore_FailedPartStaysUndone(t *testing.T) {
 			}
 			mustHave(t, s, entries(1, 50, 1)...)
 			fsys.Inject(nil)
-			if err := s.db.Resume(); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, s.db.Resume())
 			want := append(entries(1, 50, 1), entry(51, 3))
 			mustStore(t, s, entry(51, 3))
 			mustHave(t, s, want...)

@@ -24,9 +24,7 @@ import (
 func openLog(t testing.TB, fsys vfs.FS) *LogStore {
 	t.Helper()
 	s, err := tryOpenLog(fsys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	return s
 }
 
@@ -68,23 +66,17 @@ func entries(from, to, term uint64) (logs []*raft.Log) {
 
 func mustStore(t testing.TB, s *LogStore, logs ...*raft.Log) {
 	t.Helper()
-	if err := s.StoreLogs(logs); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, s.StoreLogs(logs))
 }
 
 func mustDelete(t testing.TB, s *LogStore, first, last uint64) {
 	t.Helper()
-	if err := s.DeleteRange(first, last); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, s.DeleteRange(first, last))
 }
 
 func mustCloseLog(t testing.TB, s *LogStore) {
 	t.Helper()
-	if err := s.db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, s.db.Close())
 }
 
 // checkLog compares the whole log with want, and the entries around it.
@@ -126,9 +118,7 @@ func checkLog(s *LogStore, want []*raft.Log) error {
 
 func mustHave(t testing.TB, s *LogStore, want ...*raft.Log) {
 	t.Helper()
-	if err := checkLog(s, want); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, checkLog(s, want))
 }
 
 // reopened closes the store and opens it again.
@@ -180,9 +170,7 @@ func TestLogStore_ForeignKeys(t *testing.T) {
 	t.Parallel()
 	for key, value := range map[string]string{"Lx": "", "L": "", "F": "seven", "L12345678": ""} {
 		s := openLog(t, vfs.NewMem())
-		if err := s.db.Put([]byte(key), []byte(value)); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, s.db.Put([]byte(key), []byte(value)))
 		last, err := s.LastIndex()
 		if err == nil {
 			err = s.GetLog(last, new(raft.Log))
@@ -205,9 +193,7 @@ func TestLogStore_DeadEntriesGo(t *testing.T) {
 		t.Helper()
 		n := 0
 		for _, err := range indexes(s.db, shale.Prefix([]byte{entryPrefix})) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, err)
 			n++
 		}
 		if n != want {
@@ -225,9 +211,7 @@ func TestLogStore_DeadEntriesGo(t *testing.T) {
 	}
 	// The power was cut before the entries went.
 	for i := range uint64(30) {
-		if err := s.db.Put(appendEntryKey(nil, 100*i+1), nil); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, s.db.Put(appendEntryKey(nil, 100*i+1), nil))
 	}
 	s = reopened(t, s, fsys)
 	mustHave(t, s, entries(first, next-1, 1)...)
@@ -239,9 +223,7 @@ func TestLogStore_DeadEntriesGo(t *testing.T) {
 	want("behind a gap", 1)
 	// All of the log goes, and the power is cut before the entries have gone. Then it begins again below.
 	mustStore(t, s, entries(next+1002, next+1099, 1)...)
-	if err := s.db.Put([]byte(firstKey), appendFirst(nil, next+1100)); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, s.db.Put([]byte(firstKey), appendFirst(nil, next+1100)))
 	s = reopened(t, s, fsys)
 	mustHave(t, s)
 	for range 2 {
@@ -268,13 +250,9 @@ func TestLogStore_Stable(t *testing.T) {
 		t.Errorf("GetUint64 of an absent key = %d, %v", n, err)
 	}
 	for _, key := range []string{"k", "", "LastVoteTerm"} {
-		if err := s.SetUint64([]byte(key), 1<<63+7); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, s.SetUint64([]byte(key), 1<<63+7))
 	}
-	if err := s.Set([]byte("cand"), []byte("n1")); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, s.Set([]byte("cand"), []byte("n1")))
 	mustStore(t, s, entry(1, 1))
 	s = reopened(t, s, fsys)
 	for _, key := range []string{"k", "", "LastVoteTerm"} {

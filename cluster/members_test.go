@@ -31,16 +31,12 @@ func TestMembers_AddByHand(t *testing.T) {
 	if err := l.AddLearner(short(t), "y", m.Address()); err == nil || !strings.Contains(err.Error(), `"x"`) {
 		t.Errorf("adding it under a wrong id: %v", err)
 	}
-	if err := l.AddLearner(short(t), "x", m.Address()); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, l.AddLearner(short(t), "x", m.Address()))
 	g.eventually("it reads", func() error { _, err := m.get(short(t), "k"); return err })
 	if err := m.AddVoter(short(t), "x", m.Address()); !errors.Is(err, ErrNotLeader) {
 		t.Errorf("a follower adds a voter: %v", err)
 	}
-	if err := l.AddVoter(short(t), "x", m.Address()); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, l.AddVoter(short(t), "x", m.Address()))
 	g.waitVoters(2)
 }
 
@@ -56,9 +52,7 @@ func TestMembers_Remove(t *testing.T) {
 	if err := l.Remove(short(t), "nobody"); err == nil {
 		t.Error("a member that is not there was removed")
 	}
-	if err := l.Remove(short(t), f.opts.ID); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, l.Remove(short(t), f.opts.ID))
 	g.write("k", "w")
 	if members, err := l.Members(); len(members) != 2 || err != nil {
 		t.Errorf("members = %v, %v", members, err)
@@ -68,9 +62,7 @@ func TestMembers_Remove(t *testing.T) {
 	}
 	// It does not come back by itself, and does not disturb the others: it never begins a term.
 	term := l.Stats().Term
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, f.Close())
 	g.open(f)
 	time.Sleep(time.Second)
 	l = g.leader() // another one, if this machine has held the leader up
@@ -136,9 +128,7 @@ func TestMembers_RemovedFounder(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, nil)
 	founder := g.members[0]
-	if err := founder.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, founder.Close())
 	founder.opts.Join = []string{g.members[1].Address(), g.members[2].Address()}
 	g.open(founder)
 	g.waitVoters(3)
@@ -158,9 +148,7 @@ func TestMembers_FounderMoves(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 1, nil)
 	founder := g.members[0]
-	if err := founder.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, founder.Close())
 	founder.opts.Join, founder.opts.Listen = []string{founder.opts.Listen}, ""
 	g.open(founder)
 	founder.opts.Listen = founder.Address()
@@ -180,9 +168,7 @@ func TestMembers_ChangeUnknown(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 2, nil)
 	l, f := g.leader(), g.follower()
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, f.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	m := &testMember{dir: "d", opts: Options{ID: "x", FS: vfs.NewMem(), Raft: fastRaft}}
@@ -199,9 +185,7 @@ func TestMembers_IDTaken(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, nil)
 	f := g.follower()
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, f.Close())
 	f.opts.FS, f.opts.Listen = vfs.NewMem(), ""
 	g.open(f)
 	req := joinRequest{Server: f.server, Address: f.Address(), New: true}
@@ -212,9 +196,7 @@ func TestMembers_IDTaken(t *testing.T) {
 	if s := f.Stats(); s.Members != 0 || s.Term != 0 {
 		t.Errorf("it takes part: %+v", s)
 	}
-	if err := g.leader().Remove(short(t), f.opts.ID); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, g.leader().Remove(short(t), f.opts.ID))
 	g.waitVoters(3) // it has asked again
 	g.agree()
 }
@@ -266,17 +248,13 @@ func TestMembers_Copy(t *testing.T) {
 
 	// The leader is gone, and nobody leads who could refuse the copy.
 	l := g.leader()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, l.Close())
 	n, err = copied()
 	refused("a copy while the leader is gone", n, err)
 	g.open(l)
 
 	// The copy has moved in while the original was closed.
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, f.Close())
 	if n, err = copied(); err != nil {
 		t.Fatal(err)
 	}
@@ -342,22 +320,16 @@ func TestMembers_Transfer(t *testing.T) {
 func TestMembers_TLS(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	pool := x509.NewCertPool()
 	pool.AddCert(cert)
 	secure := &tls.Config{
@@ -376,9 +348,7 @@ func TestMembers_TLS(t *testing.T) {
 	}
 	plain := &Options{ID: "plain", FS: vfs.NewMem(), Raft: fastRaft, Join: []string{g.members[0].Address()}}
 	n, err := Open("d", plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	defer func() { _ = n.Close() }()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

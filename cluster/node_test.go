@@ -39,9 +39,7 @@ func TestNode_WritesAndReads(t *testing.T) {
 	if _, err := l.DeletePresent(short(t)); !errors.Is(err, shale.ErrBatchNotWritable) {
 		t.Errorf("DeletePresent of nothing: %v", err)
 	}
-	if err := l.Delete(short(t), []byte("k")); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, l.Delete(short(t), []byte("k")))
 	if v, err := g.follower().get(short(t), "k"); v != "" || err != nil {
 		t.Errorf("a deleted key = %q, %v", v, err)
 	}
@@ -76,9 +74,7 @@ func TestNode_NewAddress(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, nil)
 	f := g.follower()
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, f.Close())
 	f.opts.Listen, f.opts.Join = "", nil
 	g.open(f)
 	g.eventually("the address", func() error {
@@ -104,9 +100,7 @@ func TestNode_NoMajority(t *testing.T) {
 	l := g.leader()
 	for _, m := range g.members {
 		if m != l {
-			if err := m.Close(); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, m.Close())
 			defer g.open(m)
 		}
 	}
@@ -153,9 +147,7 @@ func TestNode_Close(t *testing.T) {
 	case <-time.After(20 * time.Millisecond):
 	}
 	close(leave)
-	if err := errors.Join(<-read, <-closed, n.Close()); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, errors.Join(<-read, <-closed, n.Close()))
 	err := n.Read(context.Background(), func(shale.Reader) error { return nil })
 	if _, merr := n.Members(); !errors.Is(err, ErrClosed) || !errors.Is(merr, ErrClosed) {
 		t.Errorf("after Close: %v, %v", err, merr)
@@ -204,17 +196,13 @@ func TestOpen_Refusals(t *testing.T) {
 	if _, err := Open(m.dir, &again); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("a directory that is open: %v", err)
 	}
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, m.Close())
 	again.ID = "other"
 	if _, err := Open(m.dir, &again); err == nil || !strings.Contains(err.Error(), `"m0"`) {
 		t.Errorf("a directory of another id: %v", err)
 	}
 	again.ID = "m0"
-	if err := again.FS.Remove("member/MEMBER"); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, again.FS.Remove("member/MEMBER"))
 	if _, err := Open(m.dir, &again); err == nil || !strings.Contains(err.Error(), "MEMBER") {
 		t.Errorf("a directory that has lost its name: %v", err)
 	}
@@ -262,9 +250,7 @@ func TestNode_LostEnd(t *testing.T) {
 	for _, m := range g.members {
 		if m != old {
 			g.eventually("the write", func() error { _, err := m.get(short(t), "k"); return err })
-			if err := m.Snapshot(short(t)); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, m.Snapshot(short(t)))
 		}
 	}
 	if a, b := old.raft().LastIndex(), leader.Stats().Last; a <= b {
@@ -279,9 +265,7 @@ func TestNode_LostEnd(t *testing.T) {
 	if err := old.Err(); !errors.Is(err, ErrFailed) || !errors.Is(err, errLostEnd) {
 		t.Fatalf("the member has ended with %v", err)
 	}
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, old.Close())
 	g.open(old)
 	if v, err := old.get(short(t), "k"); v != "2" || err != nil {
 		t.Errorf("read on the member = %q, %v", v, err)

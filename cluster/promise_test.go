@@ -23,9 +23,7 @@ func copyLog(t testing.TB, from vfs.FS, fromDir string, to vfs.FS, toDir string)
 		data, e := readWhole(from, filepath.Join(fromDir, logDir, name))
 		err = errors.Join(err, e, durable.Write(to, filepath.Join(toDir, logDir, name), data))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 }
 
 // A member does not start on a log that is not the one it had last, and nothing of it is changed. It comes back by the
@@ -42,14 +40,10 @@ func TestOpen_LostLog(t *testing.T) {
 			for _, name := range names {
 				err = errors.Join(err, durable.Write(m.opts.FS, m.dir+"/log/"+name, []byte("damage")))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, err)
 		}},
 		{"gone", false, func(t *testing.T, m, _ *testMember, _ *vfs.Mem) {
-			if err := removeTree(m.opts.FS, m.dir+"/log"); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, removeTree(m.opts.FS, m.dir+"/log"))
 		}},
 		{"empty, as the folder where a disk is not mounted", false, func(t *testing.T, m, _ *testMember, _ *vfs.Mem) {
 			copyLog(t, vfs.NewMem(), m.dir, m.opts.FS, m.dir)
@@ -59,15 +53,11 @@ func TestOpen_LostLog(t *testing.T) {
 		}},
 		{"of before the last start, and the state is gone", false, func(t *testing.T, m, _ *testMember, earlier *vfs.Mem) {
 			copyLog(t, earlier, m.dir, m.opts.FS, m.dir)
-			if err := errors.Join(removeTree(m.opts.FS, m.dir+"/state-1"), removeTree(m.opts.FS, m.dir+"/snapshots")); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, errors.Join(removeTree(m.opts.FS, m.dir+"/state-1"), removeTree(m.opts.FS, m.dir+"/snapshots")))
 		}},
 		{"of this life, and the state is gone", true, func(t *testing.T, m, _ *testMember, earlier *vfs.Mem) {
 			copyLog(t, earlier, m.dir, m.opts.FS, m.dir)
-			if err := errors.Join(removeTree(m.opts.FS, m.dir+"/state-1"), removeTree(m.opts.FS, m.dir+"/snapshots")); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, errors.Join(removeTree(m.opts.FS, m.dir+"/state-1"), removeTree(m.opts.FS, m.dir+"/snapshots")))
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,9 +67,7 @@ func TestOpen_LostLog(t *testing.T) {
 			g.agree()
 			earlier := m.opts.FS.(*vfs.Mem).Crash(vfs.CrashConfig{})
 			if !c.closed {
-				if err := m.Close(); err != nil {
-					t.Fatal(err)
-				}
+				mustNil(t, m.Close())
 				g.open(m)
 			}
 			for range 20 {
@@ -87,9 +75,7 @@ func TestOpen_LostLog(t *testing.T) {
 			}
 			g.agree()
 			disk := m.opts.FS.(*vfs.Mem).Crash(vfs.CrashConfig{})
-			if err := m.Close(); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, m.Close())
 			if !c.closed {
 				m.opts.FS = disk
 			}

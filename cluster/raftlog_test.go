@@ -21,9 +21,7 @@ func TestRaftLog_Errors(t *testing.T) {
 	testenv.CheckLeaks(t)
 	gone := errors.New("the disk is gone")
 	missing := func(m *testMember, index uint64) {
-		if err := m.log.db.Delete(appendEntryKey(nil, index)); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, m.log.db.Delete(appendEntryKey(nil, index)))
 	}
 	for _, c := range []struct {
 		name string
@@ -31,9 +29,7 @@ func TestRaftLog_Errors(t *testing.T) {
 		want string
 	}{
 		{"the term of an election", func(g *testGroup, m *testMember, broken func()) {
-			if err := m.Close(); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, m.Close())
 			g.open(m)
 			broken()
 		}, gone.Error()},
@@ -94,9 +90,7 @@ func TestRaftLog_UnreadableEntry(t *testing.T) {
 	for range 5 {
 		g.write("k", "v")
 	}
-	if err := errors.Join(m.log.db.Delete(appendEntryKey(nil, 3)), m.Close()); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, errors.Join(m.log.db.Delete(appendEntryKey(nil, 3)), m.Close()))
 	if _, err := Open(m.dir, &m.opts); err == nil || !strings.Contains(err.Error(), "entry 3 of the log is missing") {
 		t.Errorf("Open = %v", err)
 	}
@@ -127,18 +121,14 @@ func TestRaftLog_Message(t *testing.T) {
 	req := new(raft.AppendEntriesRequest)
 	for i := uint64(1); i <= 201; i++ {
 		e := new(raft.Log)
-		if err := l.GetLog(i, e); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, l.GetLog(i, e))
 		if whole := len(e.Data) == size; whole != (i == 201) || e.Term != 1 {
 			t.Fatalf("raft gets entry %d as %.100v", i, e)
 		}
 		req.Entries = append(req.Entries, e)
 	}
 	beyond := req.Entries[150]
-	if err := l.load(req); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, l.load(req))
 	if n := len(req.Entries); n != maxMessage/size || len(beyond.Data) == size {
 		t.Errorf("%d entries are sent", n)
 	}

@@ -99,9 +99,7 @@ func TestRead_OldAnswers(t *testing.T) {
 		})
 	})
 	old := g.members[0]
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, old.Close())
 	old.opts.Raft = func(c *raft.Config) { // it does not notice by itself that it is alone: its clock stands still
 		fastRaft(c)
 		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = time.Hour, time.Hour, time.Hour
@@ -141,9 +139,7 @@ func TestRead_OldAnswers(t *testing.T) {
 		}
 		return context.DeadlineExceeded
 	})
-	if err := leader.Put(short(t), []byte("k"), []byte("2")); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, leader.Put(short(t), []byte("k"), []byte("2")))
 	if !old.IsLeader() {
 		t.Fatal("the old leader has noticed")
 	}
@@ -341,14 +337,10 @@ func TestStats_AppliedReachesCommit(t *testing.T) {
 	reached()
 	g.write("k", "v")
 	reached()
-	if err := g.leader().TransferLeadership(short(t), ""); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, g.leader().TransferLeadership(short(t), ""))
 	reached()
 	m := g.members[0]
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, m.Close())
 	if s := m.Stats(); m.Err() != nil {
 		t.Errorf("Stats after Close: %+v, %v", s, m.Err())
 	}
@@ -374,9 +366,7 @@ func TestWrite_AppliedOnTheLeader(t *testing.T) {
 		unlock()
 	case <-time.After(100 * time.Millisecond):
 		unlock()
-		if err := <-written; err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, <-written)
 	}
 	if v, err := l.Local().Get([]byte("k")); string(v) != "2" || err != nil {
 		t.Errorf("the leader's state = %q, %v, want 2", v, err)
@@ -412,9 +402,7 @@ func TestRead_NewLeader(t *testing.T) {
 			g.eventually("the first write", func() error { _, err := m.Local().Get([]byte("k")); return err })
 		}
 	}
-	if err := old.Put(short(t), []byte("k"), []byte("2")); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, old.Put(short(t), []byte("k"), []byte("2")))
 	entries.Lock()
 	unlock := sync.OnceFunc(entries.Unlock)
 	t.Cleanup(unlock)

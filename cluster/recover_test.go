@@ -22,9 +22,7 @@ func lostMajority(t *testing.T, survivors int) *testGroup {
 	g.write("k", "v")
 	g.agree()
 	for _, m := range g.members {
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, m.Close())
 	}
 	g.members = g.members[3-survivors:]
 	return g
@@ -36,9 +34,7 @@ func addTail(t *testing.T, m *testMember, terms uint64, n int) {
 	o := LogStoreOptions()
 	o.FS = m.opts.FS
 	db, err := shale.Open(m.dir+"/log", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	log := NewLogStore(db)
 	last, err := log.LastIndex()
 	term, e := log.GetUint64(currentTermKey)
@@ -49,9 +45,7 @@ func addTail(t *testing.T, m *testMember, terms uint64, n int) {
 		data, e := encodeWrite(b)
 		err = errors.Join(err, e, log.StoreLog(&raft.Log{Index: last + uint64(i) + 1, Term: term + terms, Type: raft.LogCommand, Data: data}))
 	}
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, errors.Join(err, db.Close()))
 }
 
 // survivorsOf reads all members, as commands on their machines print it and take it.
@@ -62,9 +56,7 @@ func survivorsOf(t *testing.T, members ...*testMember) (list []Survivor) {
 		if err == nil {
 			s, err = ParseSurvivor(s.String())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		list = append(list, s)
 	}
 	return list
@@ -124,9 +116,7 @@ func TestRecover_AnyTwoSurvivors(t *testing.T) {
 				g.open(first)
 				g.members = []*testMember{first}
 				g.write("new", "v")
-				if err := first.Close(); err != nil {
-					t.Fatal(err)
-				}
+				mustNil(t, first.Close())
 				if yes, err := Recover(first.dir, list, &first.opts); !yes || err != nil {
 					t.Fatalf("Recover, again: %v, %v", yes, err)
 				}
@@ -227,13 +217,9 @@ func TestRecover_NotTheOneThatDiffers(t *testing.T) {
 		g := lostMajority(t, 2)
 		m := g.members[differs]
 		id, err := readIdentity(m.opts.FS, m.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		id.Differs = "two of three voters agree"
-		if err := storeIdentity(m.opts.FS, m.dir, id); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, storeIdentity(m.opts.FS, m.dir, id))
 		var list []Survivor
 		for _, s := range survivorsOf(t, g.members...) {
 			read, err := ParseSurvivor(s.String())
@@ -274,9 +260,7 @@ func TestRecover_CrashAnywhere(t *testing.T) {
 		recoverIt(first, true)
 		g.open(first)
 		g.write("k", "w")
-		if err := first.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, first.Close())
 	})
 	step := 1
 	if testing.Short() || testenv.Race {
@@ -294,9 +278,7 @@ func TestRecover_CrashAnywhere(t *testing.T) {
 		if s := first.Stats(); s.Members != 1 {
 			t.Errorf("after a crash at operation %d: %+v", i, s)
 		}
-		if err := first.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, first.Close())
 	}
 	disks = images(second, func() { recoverIt(second, false) })
 	for i, d := range disks {
@@ -322,35 +304,28 @@ func TestRecover_DamagedSnapshot(t *testing.T) {
 	m := g.members[0]
 	for _, value := range []string{"1", "2"} {
 		g.write("k", value)
-		if err := errors.Join(m.View(func(db *shale.DB) error { return db.Flush(t.Context()) }), m.Snapshot(short(t))); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, errors.Join(m.View(func(db *shale.DB) error { return db.Flush(t.Context()) }), m.Snapshot(short(t))))
 	}
 	newest, older := m.snapshots.list[0].store(), m.snapshots.list[1].store()
 	first, err := m.log.FirstIndex()
 	last, e := m.log.LastIndex()
 	// As after the leader has sent the snapshot.
-	if err = errors.Join(err, e, m.Close()); err != nil {
-		t.Fatal(err)
-	}
+	err = errors.Join(err, e, m.Close())
+	mustNil(t, err)
 	o := LogStoreOptions()
 	o.FS = m.opts.FS
 	db, err := shale.Open(filepath.Join(m.dir, logDir), o)
 	if err == nil {
 		err = errors.Join(NewLogStore(db).DeleteRange(first, last), db.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	for name := range files(t, m.opts.FS, newest) {
 		_, err := m.opts.FS.Stat(filepath.Join(older, filepath.Base(name)))
 		if strings.HasSuffix(name, ".sst") && err != nil { // the older one does not have it
 			damage(t, m.opts.FS, name)
 		}
 	}
-	if err := m.opts.FS.Remove(filepath.Join(m.dir, "state-1", "CURRENT")); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, m.opts.FS.Remove(filepath.Join(m.dir, "state-1", "CURRENT")))
 	if _, err := Open(m.dir, &m.opts); !errors.Is(err, ErrLost) {
 		t.Fatalf("Open before the recovery: %v", err)
 	}
@@ -363,9 +338,7 @@ func TestRecover_DamagedSnapshot(t *testing.T) {
 		if v, err := m.get(short(t), "k"); v != "1" || err != nil {
 			t.Errorf("k = %q, %v", v, err)
 		}
-		if err := m.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, m.Close())
 	}
 }
 
@@ -376,9 +349,7 @@ func TestReadSurvivor_ChangesNothing(t *testing.T) {
 	m := g.members[0]
 	for _, name := range []string{"state-2.tmp/000001.sst", "snapshots/7.tmp/store/CURRENT", "MEMBER.tmp"} {
 		name = filepath.Join(m.dir, name)
-		if err := m.opts.FS.MkdirAll(filepath.Dir(name)); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, m.opts.FS.MkdirAll(filepath.Dir(name)))
 		putFile(t, m.opts.FS, name, "half")
 	}
 	before := files(t, m.opts.FS, m.dir)

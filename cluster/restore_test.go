@@ -34,15 +34,9 @@ func TestState_RestoreOfAnyHistory(t *testing.T) {
 					name := fmt.Sprintf("own state at %d, snapshot of %d, histories part behind %d, stopped %v", own, at, forked, stopped)
 					theirs := fork(t, h, forked)
 					source, m := mustStart(t, vfs.NewMem()), mustStart(t, vfs.NewMem())
-					if _, err := source.apply(theirs, 0, at, 7); err != nil {
-						t.Fatal(err)
-					}
-					if err := source.snapshot(theirs, at); err != nil {
-						t.Fatal(err)
-					}
-					if _, err := m.apply(h, 0, own, 7); err != nil {
-						t.Fatal(err)
-					}
+					source.mustApply(theirs, 0, at, 7)
+					mustNil(t, source.snapshot(theirs, at))
+					m.mustApply(h, 0, own, 7)
 					disk := m.snaps.fs
 					if stopped {
 						if _, err := m.fetch(source); err != nil {
@@ -60,9 +54,7 @@ func TestState_RestoreOfAnyHistory(t *testing.T) {
 					if got := m.state.applied(); got < theirs.lastCommand(want) || got > want {
 						t.Errorf("%s: the state is at %d, want %d", name, got, want)
 					}
-					if _, err := m.apply(theirs, at, 100, 7); err != nil {
-						t.Fatal(err)
-					}
+					m.mustApply(theirs, at, 100, 7)
 					if err := m.check(theirs); err != nil {
 						t.Errorf("%s: %v", name, err)
 					}

@@ -39,13 +39,9 @@ func TestForward_NoCommand(t *testing.T) {
 func TestForward_Largest(t *testing.T) {
 	t.Parallel()
 	b := new(shale.Batch)
-	if err := b.Put([]byte("k"), make([]byte, maxCommandSize-32)); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, b.Put([]byte("k"), make([]byte, maxCommandSize-32)))
 	for i := 0; b.Size() < maxCommandSize; i++ {
-		if err := b.Put([]byte("k"), make([]byte, max(0, maxCommandSize-b.Size()-4))); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, b.Put([]byte("k"), make([]byte, max(0, maxCommandSize-b.Size()-4))))
 	}
 	if b.Size() > maxCommandSize {
 		t.Skipf("no batch of exactly %d bytes", maxCommandSize)
@@ -83,9 +79,7 @@ func TestForward_LeaderCameBack(t *testing.T) {
 	if kept < 2 {
 		t.Skipf("%d connections were used at the same time", kept)
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, l.Close())
 	g.eventually("the ended connections are closed", func() error {
 		f.caller.mu.Lock()
 		defer f.caller.mu.Unlock()
@@ -153,13 +147,9 @@ func TestCalls_Stranger(t *testing.T) {
 				opts: l.Node.opts, ctx: ctx, node: &Node{server: "nobody/0", id: identity{Group: group}},
 			}}
 			b := new(shale.Batch)
-			if err := b.Put([]byte("stranger"), nil); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, b.Put([]byte("stranger"), nil))
 			cmd, err := encodeWrite(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, err)
 			var req any = cmd
 			if op == opWho {
 				req = ""
@@ -210,9 +200,7 @@ func TestSurvey(t *testing.T) {
 			t.Errorf("%d members have answered, want %d", n, up)
 		}
 		if round == 0 {
-			if err := g.follower().Close(); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, g.follower().Close())
 		}
 	}
 }
@@ -248,9 +236,7 @@ func TestForward_LeaderHangs(t *testing.T) {
 		t.Fatalf("before another leads: %v", err)
 	case <-time.After(3 * termLook):
 	}
-	if err := l.TransferLeadership(short(t), ""); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, l.TransferLeadership(short(t), ""))
 	select {
 	case err := <-written:
 		if !errors.Is(err, ErrUnknown) {
@@ -283,9 +269,7 @@ func TestForward_LeaderIsReplaced(t *testing.T) {
 		}
 		return nil
 	})
-	if err := l.TransferLeadership(short(t), ""); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, l.TransferLeadership(short(t), ""))
 	time.Sleep(4 * termLook) // the member has seen the later term
 	open()
 	if err := <-written; err != nil {

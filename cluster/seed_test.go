@@ -19,18 +19,12 @@ func TestSeed_Group(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for i := range 100 {
-		if err := old.members[0].Put(ctx, fmt.Appendf(nil, "old%02d", i), []byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, old.members[0].Put(ctx, fmt.Appendf(nil, "old%02d", i), []byte("x")))
 	}
 	fsys := old.members[0].opts.FS
-	if err := old.members[0].Checkpoint("backup"); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, old.members[0].Checkpoint("backup"))
 	first := &testMember{dir: "seeded", opts: Options{ID: "m0", FS: fsys, Raft: fastRaft}}
-	if err := Seed(first.dir, "backup", &first.opts); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, Seed(first.dir, "backup", &first.opts))
 	if err := Seed(first.dir, "backup", &first.opts); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("Seed of a member's directory: %v", err)
 	}
@@ -41,9 +35,7 @@ func TestSeed_Group(t *testing.T) {
 	g.members = append(g.members, first)
 	g.waitVoters(1)
 	for i := range 10 {
-		if err := first.Put(ctx, fmt.Appendf(nil, "new%d", i), []byte("y")); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, first.Put(ctx, fmt.Appendf(nil, "new%d", i), []byte("y")))
 	}
 	g.add()
 	g.add()
@@ -64,9 +56,7 @@ func TestSeed_Group(t *testing.T) {
 		}
 	}
 	// It comes back as itself.
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, first.Close())
 	g.open(first)
 	if err := first.Read(ctx, func(r shale.Reader) error { _, err := r.Get([]byte("old99")); return err }); err != nil {
 		t.Error(err)
@@ -80,27 +70,19 @@ func TestSeed_AnyStore(t *testing.T) {
 	fsys := g.members[0].opts.FS
 	for name, key := range map[string]string{"plain": "k", "reserved": string(reservedKey) + "x"} {
 		db, err := shale.Open(name, &shale.Options{FS: fsys})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(db.Put([]byte(key), []byte("v")), db.Close()); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
+		mustNil(t, errors.Join(db.Put([]byte(key), []byte("v")), db.Close()))
 		err = Seed(name+"-seeded", name, &Options{ID: "x", FS: fsys})
 		if reserved := name == "reserved"; errors.Is(err, ErrReservedKey) != reserved || !reserved && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	db, err := shale.Open("plain", &shale.Options{FS: fsys})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	if err := Seed("other", "plain", &Options{ID: "x", FS: fsys}); !errors.Is(err, shale.ErrLocked) {
 		t.Errorf("Seed of a store that is open: %v", err)
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, db.Close())
 	if err := Seed("other", "nothing", &Options{ID: "x", FS: fsys}); err == nil {
 		t.Error("a seed that is no store was taken")
 	}

@@ -19,9 +19,7 @@ func logOf(t testing.TB, h history, first, last uint64) *raft.InmemStore {
 	t.Helper()
 	log := raft.NewInmemStore()
 	for i := first; i <= last; i++ {
-		if err := log.StoreLog(h[i-1]); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, log.StoreLog(h[i-1]))
 	}
 	return log
 }
@@ -33,21 +31,13 @@ func diskAt80(t testing.TB, h history) *vfs.Mem {
 	o := stateOptions()
 	o.CompactionWorkers = -1
 	m, err := startMachineOf(t, disk, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	for i := uint64(0); i < 80; i += 20 {
-		if _, err := m.apply(h, i, i+20, 5); err != nil {
-			t.Fatal(err)
-		}
+		m.mustApply(h, i, i+20, 5)
 		if i == 20 || i == 40 {
 			// With the flush, and without compactions, the state shares tables with both snapshots.
-			if err := m.state.current.Load().db.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if err := m.snapshot(h, i+20); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, m.state.current.Load().db.Flush(t.Context()))
+			mustNil(t, m.snapshot(h, i+20))
 		}
 	}
 	m.close()
@@ -106,15 +96,9 @@ func TestSettle_StaleLog(t *testing.T) {
 		{"past the snapshot, with the same entries", 90, true},
 	} {
 		source, m := mustStart(t, vfs.NewMem()), mustStart(t, vfs.NewMem())
-		if _, err := source.apply(h, 0, 60, 10); err != nil {
-			t.Fatal(err)
-		}
-		if err := source.snapshot(h, 60); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.receive(source); err != nil {
-			t.Fatal(err)
-		}
+		source.mustApply(h, 0, 60, 10)
+		mustNil(t, source.snapshot(h, 60))
+		mustNil(t, m.receive(source))
 		log := slices.Clone(h)
 		if !c.keep {
 			for i := 30; i < 100; i++ {
@@ -140,27 +124,21 @@ func TestSettle_StaleLog(t *testing.T) {
 func damage(t testing.TB, disk vfs.FS, name string) {
 	t.Helper()
 	info, err := disk.Stat(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	damageAt(t, disk, name, info.Size/2)
 }
 
 func damageAt(t testing.TB, disk vfs.FS, name string, offset int64) {
 	t.Helper()
 	f, err := disk.OpenReadWrite(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	var b [1]byte
 	_, err = f.ReadAt(b[:], offset)
 	b[0] ^= 0xff
 	if err == nil {
 		_, err = f.WriteAt(b[:], offset)
 	}
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, errors.Join(err, f.Sync(), f.Close()))
 }
 
 // TestState_Damaged damages the state, or what it shares with its snapshots. With a log that reaches
@@ -251,12 +229,8 @@ func TestState_DamageMet(t *testing.T) {
 		}
 		disk := vfs.NewMem()
 		m := mustStart(t, disk)
-		if _, err := m.apply(h, 0, 200, 5); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.state.current.Load().db.Compact(t.Context(), shale.Range{}); err != nil {
-			t.Fatal(err)
-		}
+		m.mustApply(h, 0, 200, 5)
+		mustNil(t, m.state.current.Load().db.Compact(t.Context(), shale.Range{}))
 		m.close()
 		for name := range files(t, disk, machineDir) {
 			if strings.HasSuffix(name, ".sst") {
@@ -276,12 +250,8 @@ func TestState_DamageMet(t *testing.T) {
 			t.Errorf("the damage is not noted: %s", got)
 		}
 		m = mustStart(t, disk)
-		if err := settle(logOf(t, h, 1, 400), m.state); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.apply(h, 0, 400, 50); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, settle(logOf(t, h, 1, 400), m.state))
+		m.mustApply(h, 0, 400, 50)
 		m.mustBe(h, 400)
 		m.close()
 	}
@@ -294,15 +264,9 @@ func TestState_DamageKept(t *testing.T) {
 	h, _ := bigHistory(t, 200)
 	disk := vfs.NewMem()
 	m := mustStart(t, disk)
-	if _, err := m.apply(h, 0, 100, 5); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.state.current.Load().db.Compact(t.Context(), shale.Range{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.snapshot(h, 100); err != nil {
-		t.Fatal(err)
-	}
+	m.mustApply(h, 0, 100, 5)
+	mustNil(t, m.state.current.Load().db.Compact(t.Context(), shale.Range{}))
+	mustNil(t, m.snapshot(h, 100))
 	m.close()
 	for name := range files(t, disk, m.state.current.Load().path) {
 		if strings.HasSuffix(name, ".sst") {
@@ -319,15 +283,11 @@ func TestState_DamageKept(t *testing.T) {
 	}
 	for _, name := range strings.Fields(states(t, disk)) {
 		if strings.HasSuffix(name, damageSuffix) {
-			if err := disk.Remove(filepath.Join(machineDir, name)); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, disk.Remove(filepath.Join(machineDir, name)))
 		}
 	}
 	m = mustStart(t, disk)
-	if err := settle(logOf(t, h, 101, 150), m.state); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, settle(logOf(t, h, 101, 150), m.state))
 	if m.state.applied() != 100 {
 		t.Errorf("the state is at %d", m.state.applied())
 	}

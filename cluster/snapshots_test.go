@@ -33,9 +33,7 @@ func files(t testing.TB, fsys vfs.FS, dir string) map[string]string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return all
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	for _, name := range names {
 		path := filepath.Join(dir, name)
 		if info, err := fsys.Stat(path); err != nil {
@@ -45,9 +43,7 @@ func files(t testing.TB, fsys vfs.FS, dir string) map[string]string {
 			continue
 		}
 		data, err := readWhole(fsys, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		all[path] = string(data)
 	}
 	return all
@@ -73,20 +69,14 @@ func TestSnapshots_NotWrittenThrough(t *testing.T) {
 	at := uint64(0)
 	for life := range 6 {
 		m := mustStart(t, disk)
-		if err := settle(raft.NewInmemStore(), m.state); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, settle(raft.NewInmemStore(), m.state))
 		compare("start")
 		m.mustBe(h, at)
 		for range 2 {
-			if _, err := m.apply(h, at, at+100, 3); err != nil {
-				t.Fatal(err)
-			}
+			m.mustApply(h, at, at+100, 3)
 			compare("apply")
 			if at += 100; life < 5 {
-				if err := m.snapshot(h, at); err != nil {
-					t.Fatal(err)
-				}
+				mustNil(t, m.snapshot(h, at))
 			}
 			compare("snapshot")
 		}
@@ -94,9 +84,7 @@ func TestSnapshots_NotWrittenThrough(t *testing.T) {
 		compare("close")
 		if life%2 == 1 { // the next life begins with what the snapshot has
 			for _, name := range strings.Fields(states(t, disk)) {
-				if err := removeTree(disk, filepath.Join(machineDir, name)); err != nil {
-					t.Fatal(err)
-				}
+				mustNil(t, removeTree(disk, filepath.Join(machineDir, name)))
 			}
 		}
 	}
@@ -118,26 +106,18 @@ func TestSnapshots_LinkAnswersLost(t *testing.T) {
 	h := newHistory(t, 300, 5)
 	source := mustStart(t, vfs.NewMem())
 	defer source.close()
-	if _, err := source.apply(h, 0, 300, 50); err != nil {
-		t.Fatal(err)
-	}
-	if err := source.snapshot(h, 300); err != nil {
-		t.Fatal(err)
-	}
+	source.mustApply(h, 0, 300, 50)
+	mustNil(t, source.snapshot(h, 300))
 	disk := vfs.NewMem()
 	faults := faultfs.New(disk, nil)
 	m := mustStart(t, faults)
 	defer m.close()
 	id, err := m.fetch(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	before := files(t, disk, snapshotsPath)
 	faults.Inject(faultfs.FailFrom(1, &faultfs.Fault{Err: syscall.EIO, After: true}, vfs.OpLink))
 	_, stream, err := m.snaps.Open(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	if err := errors.Join(m.state.Restore(stream), stream.Close()); err != nil || faults.Count(vfs.OpLink) == 0 {
 		t.Fatalf("restore with %d links: %v", faults.Count(vfs.OpLink), err)
 	}
@@ -157,12 +137,8 @@ func TestSnapshots_Kept(t *testing.T) {
 	m := mustStart(t, disk)
 	var stream io.ReadCloser
 	for i := uint64(10); i <= 50; i += 10 {
-		if _, err := m.apply(h, i-10, i, 10); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.snapshot(h, i); err != nil {
-			t.Fatal(err)
-		}
+		m.mustApply(h, i-10, i, 10)
+		mustNil(t, m.snapshot(h, i))
 		if i == 10 {
 			var err error
 			if _, stream, err = m.snaps.Open(m.snaps.newest().meta.ID); err != nil {
@@ -194,9 +170,7 @@ func TestSnapshots_Kept(t *testing.T) {
 	putFile(t, disk, snapshotsPath+"/7.tmp", "half")
 	putFile(t, disk, snapshotsPath+"/notes", "somebody's")
 	again, err := openSnapshots(disk, snapshotsPath, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	if got, err := again.List(); err != nil || !reflect.DeepEqual(got, metas) {
 		t.Errorf("List after a restart = %v, %v; want %v", got, err, metas)
 	}
@@ -215,15 +189,11 @@ func TestSnapshots_SameIndex(t *testing.T) {
 	h := newHistory(t, 10, 2)
 	m := mustStart(t, vfs.NewMem())
 	defer m.close()
-	if _, err := m.apply(h, 0, 10, 10); err != nil {
-		t.Fatal(err)
-	}
+	m.mustApply(h, 0, 10, 10)
 	now := m.snaps.now()
 	for i := range 3 {
 		m.snaps.now = func() time.Time { return now.AddDate(0, 0, -i) }
-		if err := m.snapshot(h, 10); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, m.snapshot(h, 10))
 	}
 	metas, _ := m.snaps.List()
 	if len(metas) != 2 || metas[0].ID <= metas[1].ID || metas[1].ID != fmt.Sprintf("1-10-%d", now.UnixMilli()+1) {
@@ -239,13 +209,9 @@ func TestSnapshots_CostLinks(t *testing.T) {
 	m := mustStart(t, disk)
 	defer m.close()
 	h, _ := bigHistory(t, 400)
-	if _, err := m.apply(h, 0, uint64(len(h)), 50); err != nil {
-		t.Fatal(err)
-	}
+	m.mustApply(h, 0, uint64(len(h)), 50)
 	st := m.state.current.Load()
-	if err := st.db.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, st.db.Flush(t.Context()))
 	for range 2 {
 		links, creates := 0, 0
 		disk.OnOp(func(op vfs.Op, name string) {
@@ -260,13 +226,9 @@ func TestSnapshots_CostLinks(t *testing.T) {
 		})
 		err := m.snapshot(h, uint64(len(h)))
 		disk.OnOp(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		names, err := disk.List(m.snaps.newest().store())
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		tables := 0
 		for _, name := range names {
 			if strings.HasSuffix(name, ".sst") {
@@ -290,9 +252,7 @@ func bigHistory(t testing.TB, n int) (history, int64) {
 		key, value := fmt.Appendf(nil, "key %08d", i), make([]byte, 1000)
 		_, _ = r.Read(value)
 		data, err := encodePutIfAbsent(key, value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		size += int64(len(key) + len(value))
 		h = append(h, &raft.Log{Index: uint64(i + 1), Term: 1, Data: data})
 	}
@@ -305,9 +265,7 @@ func TestSnapshots_MetaDamage(t *testing.T) {
 	snap := &snapshot{state: position{7, 2}, meta: raft.SnapshotMeta{Version: 1, ID: "3-9-1700000000000", Index: 9, Term: 3,
 		Configuration: someServers, ConfigurationIndex: 4, Size: 12345}}
 	data, err := encodeMeta(snap)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	got, err := decodeMeta(data)
 	if err != nil || !reflect.DeepEqual(got, snap) {
 		t.Fatalf("decodeMeta = %+v, %v", got, err)
@@ -330,20 +288,12 @@ func TestSnapshots_MissingFile(t *testing.T) {
 	disk := vfs.NewMem()
 	m := mustStart(t, disk)
 	defer m.close()
-	if _, err := m.apply(h, 0, 40, 10); err != nil {
-		t.Fatal(err)
-	}
-	if err := m.snapshot(h, 40); err != nil {
-		t.Fatal(err)
-	}
+	m.mustApply(h, 0, 40, 10)
+	mustNil(t, m.snapshot(h, 40))
 	snap := m.snaps.newest()
 	names, err := disk.List(snap.store())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := disk.Remove(filepath.Join(snap.store(), names[0])); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
+	mustNil(t, disk.Remove(filepath.Join(snap.store(), names[0])))
 	_, _, err = m.snaps.Open(snap.meta.ID)
 	if damage := (*shale.CorruptionError)(nil); !errors.As(err, &damage) || len(m.snaps.wanted) != 1 {
 		t.Errorf("Open without a file: %v, %d wanted", err, len(m.snaps.wanted))

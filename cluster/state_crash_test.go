@@ -35,9 +35,7 @@ func newStateLife(t testing.TB, seed uint64) *stateLife {
 	if _, err := l.source.apply(l.h, 0, 150, 30); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.source.snapshot(l.h, 150); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, l.source.snapshot(l.h, 150))
 	t.Cleanup(l.source.close)
 	l.first.Store(1)
 	return l
@@ -216,12 +214,8 @@ func TestState_CrashAtEveryOperation(t *testing.T) {
 	disk.OnOp(nil)
 	mu.Lock()
 	defer mu.Unlock()
-	if err := errors.Join(failed, err); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.judge(disk); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, errors.Join(failed, err))
+	mustNil(t, l.judge(disk))
 	t.Logf("%d operations, %d crashes", ops, crashes)
 }
 
@@ -230,9 +224,7 @@ func TestState_CrashAtEveryOperation(t *testing.T) {
 func TestState_FaultAtEveryOperation(t *testing.T) {
 	t.Parallel()
 	counting := faultfs.New(vfs.NewMem(), nil)
-	if err := newStateLife(t, 12).run(counting); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, newStateLife(t, 12).run(counting))
 	r := rand.New(rand.NewPCG(3, 4))
 	faults := 0
 	for k := int64(1); k <= counting.Ops(); k++ {

@@ -25,9 +25,7 @@ func TestState_Answers(t *testing.T) {
 		h := newHistory(t, 400, 7)
 		m := mustStart(t, vfs.NewMem())
 		got, err := m.apply(h, 0, 400, piece)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		m.mustBe(h, 400)
 		if _, want := h.at(400); !reflect.DeepEqual(got, want) {
 			for i := range got {
@@ -47,12 +45,8 @@ func TestState_ReservedKeysHidden(t *testing.T) {
 	defer m.close()
 	last := string(reservedKey[:31]) + "\xfe"
 	data, err := encodeWrite(batchOf(t, "a=1", last+"=2"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := m.apply(history{{Index: 1, Term: 1, Data: data}}, 0, 1, 1); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
+	m.mustApply(history{{Index: 1, Term: 1, Data: data}}, 0, 1, 1)
 	r := m.state.reader()
 	for _, key := range []string{string(reservedKey), string(reservedKey) + "\x00"} {
 		if v, err := r.Get([]byte(key)); !errors.Is(err, shale.ErrNotFound) {
@@ -135,17 +129,13 @@ func TestState_LargeBatches(t *testing.T) {
 	value := bytes.Repeat([]byte("v"), 1<<20)
 	for i := range uint64(12) {
 		data, err := encodePutIfAbsent(fmt.Appendf(nil, "%d", i%9), value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		h = append(h, &raft.Log{Index: i + 1, Term: 1, Data: data})
 	}
 	m := mustStart(t, vfs.NewMem())
 	defer m.close()
 	got, err := m.apply(h, 0, 12, 12)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	if _, want := h.at(12); !reflect.DeepEqual(got, want) {
 		t.Errorf("answers %+v, want %+v", got, want)
 	}
@@ -158,17 +148,11 @@ func TestState_RestoreBesideReaders(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t, 300, 5)
 	source := mustStart(t, vfs.NewMem())
-	if _, err := source.apply(h, 0, 300, 50); err != nil {
-		t.Fatal(err)
-	}
-	if err := source.snapshot(h, 300); err != nil {
-		t.Fatal(err)
-	}
+	source.mustApply(h, 0, 300, 50)
+	mustNil(t, source.snapshot(h, 300))
 	disk := vfs.NewMem()
 	m := mustStart(t, disk)
-	if _, err := m.apply(h, 0, 100, 50); err != nil {
-		t.Fatal(err)
-	}
+	m.mustApply(h, 0, 100, 50)
 	before, _ := h.at(100)
 	r := m.state.reader()
 	it := r.NewIterator(shale.Range{})
@@ -176,13 +160,9 @@ func TestState_RestoreBesideReaders(t *testing.T) {
 	go func() { waiting <- m.state.waitFor(context.Background(), 300) }()
 	seen := 0
 	for _, err := range r.Scan(shale.Range{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		if seen++; seen == 1 {
-			if err := m.receive(source); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, m.receive(source))
 			m.mustBe(h, 300)
 		}
 	}
@@ -196,16 +176,12 @@ func TestState_RestoreBesideReaders(t *testing.T) {
 	if err := it.Err(); err != nil || n != len(before) {
 		t.Errorf("the iterator gave %d entries, want %d; %v", n, len(before), err)
 	}
-	if err := it.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, it.Close())
 	for states(t, disk) != "state-2" {
 		time.Sleep(time.Millisecond)
 	}
 	// A snapshot that the state has passed changes nothing.
-	if err := m.receive(source); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, m.receive(source))
 	m.mustBe(h, 300)
 	m.close()
 	source.close()

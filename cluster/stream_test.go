@@ -20,9 +20,7 @@ func putFile(t testing.TB, fsys vfs.FS, name, content string) {
 		_, err = io.WriteString(f, content)
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 }
 
 func TestStream_Bytes(t *testing.T) {
@@ -67,9 +65,7 @@ func TestStream_Names(t *testing.T) {
 		_, err := decodeFileList(l.encode())
 		return err
 	}
-	if err := send(0, "000001.sst", "000002.sst"); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, send(0, "000001.sst", "000002.sst"))
 	for _, name := range []string{"", ".", "..", "../CURRENT", "a/CURRENT", "/CURRENT", `..\CURRENT`, "LOCK", "000001.tmp",
 		"1.sst", "000001.SST", "000001.sst/", "000001.sst.part", "CURRENT\x00", "x", strings.Repeat("0", 61) + ".sst"} {
 		if err := send(0, name); !errors.Is(err, errStream) {

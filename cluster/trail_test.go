@@ -20,9 +20,7 @@ func newTestTrail(t *testing.T, change func(*Options, *raft.Config)) (raftLog, *
 	o := LogStoreOptions()
 	o.FS = vfs.NewMem()
 	db, err := shale.Open("log", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -36,9 +34,7 @@ func newTestTrail(t *testing.T, change func(*Options, *raft.Config)) (raftLog, *
 	}
 	s := NewLogStore(db)
 	for first := uint64(1); first <= 1000; first += 50 {
-		if err := s.StoreLogs(largeEntries(first, first+49)); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, s.StoreLogs(largeEntries(first, first+49)))
 	}
 	return raftLog{s, newTrail(s, opts, config), nil}, logged
 }
@@ -86,9 +82,7 @@ func TestTrail_Keeps(t *testing.T) {
 		if c.before != nil {
 			c.before(l)
 		}
-		if err := l.DeleteRange(1, 900); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, l.DeleteRange(1, 900))
 		first, _ := l.FirstIndex()
 		last, _ := l.LastIndex()
 		if first < c.first || first > c.first+c.about || last != 1000 || !strings.Contains(logged.String(), c.logged) || (c.logged == "") != (logged.Len() == 0) {
@@ -101,12 +95,8 @@ func TestTrail_Keeps(t *testing.T) {
 func TestTrail_Outrun(t *testing.T) {
 	t.Parallel()
 	l, _ := newTestTrail(t, nil)
-	if err := errors.Join(l.trail.hold("m", 300), l.trail.acked("m", 0)); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.DeleteRange(1, 900); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, errors.Join(l.trail.hold("m", 300), l.trail.acked("m", 0)))
+	mustNil(t, l.DeleteRange(1, 900))
 	if err := l.trail.acked("m", 0); !errors.Is(err, errOutrun) {
 		t.Errorf("a transfer goes on behind a log that was cut: %v", err)
 	}
@@ -122,15 +112,11 @@ func TestTrail_Outrun(t *testing.T) {
 func TestTrail_OtherDeletions(t *testing.T) {
 	t.Parallel()
 	l, _ := newTestTrail(t, nil)
-	if err := errors.Join(l.trail.hold("m", 100), l.DeleteRange(950, 1000)); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, errors.Join(l.trail.hold("m", 100), l.DeleteRange(950, 1000)))
 	if last, _ := l.LastIndex(); last != 949 {
 		t.Errorf("the log ends at %d", last)
 	}
-	if err := l.DeleteRange(1, 949); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, l.DeleteRange(1, 949))
 	if last, _ := l.LastIndex(); last != 0 {
 		t.Errorf("the log ends at %d", last)
 	}
@@ -147,25 +133,19 @@ func TestTrail_Room(t *testing.T) {
 	for _, reopened := range []bool{false, true} {
 		l, _ := newTestTrail(t, nil)
 		s := l.trail.log
-		if err := s.db.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, s.db.Flush(t.Context()))
 		if reopened {
 			l.trail.log = NewLogStore(s.db)
 			l.LogStore, s = l.trail.log, l.trail.log
 		}
 		before := bytesOf(s)
-		if err := l.DeleteRange(1, 990); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, l.DeleteRange(1, 990))
 		select {
 		case <-l.trail.reclaim:
 		default:
 			t.Fatal("nobody asks for the room")
 		}
-		if err := s.reclaim(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, s.reclaim(t.Context()))
 		if now := bytesOf(s); before < 9<<20 || now > 2<<20 {
 			t.Errorf("reopened %v: %d bytes of %d are left for 50 entries of 10 KiB", reopened, now, before)
 		}

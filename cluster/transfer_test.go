@@ -25,9 +25,7 @@ import (
 func mustOpenSnapshots(t testing.TB, fsys vfs.FS) *snapshots {
 	t.Helper()
 	s, err := openSnapshots(fsys, snapshotsPath, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	return s
 }
 
@@ -38,27 +36,19 @@ func sourceOf(t testing.TB, fsys vfs.FS, seed uint64) (*machine, io.ReadCloser) 
 	m := mustStart(t, fsys)
 	t.Cleanup(m.close)
 	for end := uint64(200); end <= 400; end += 100 {
-		if _, err := m.apply(h, m.state.applied(), end, 20); err != nil {
-			t.Fatal(err)
-		}
+		m.mustApply(h, m.state.applied(), end, 20)
 		if end < 400 {
-			if err := m.state.current.Load().db.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, m.state.current.Load().db.Flush(t.Context()))
 		}
 	}
-	if err := m.snapshot(h, 400); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, m.snapshot(h, 400))
 	return m, openNewest(t, m.snaps)
 }
 
 func openNewest(t testing.TB, s *snapshots) io.ReadCloser {
 	t.Helper()
 	_, stream, err := s.Open(s.newest().meta.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	t.Cleanup(func() { _ = stream.Close() })
 	return stream
 }
@@ -133,20 +123,12 @@ func TestTransfer_GoesOn(t *testing.T) {
 	o := stateOptions()
 	o.MemtableSize = 2 << 20 // for a table of many pieces
 	source, err := startMachineOf(t, disk, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	defer source.close()
 	h, _ := bigHistory(t, 500)
-	if _, err := source.apply(h, 0, 400, 50); err != nil {
-		t.Fatal(err)
-	}
-	if err := source.state.current.Load().db.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := source.snapshot(h, 400); err != nil {
-		t.Fatal(err)
-	}
+	source.mustApply(h, 0, 400, 50)
+	mustNil(t, source.state.current.Load().db.Flush(t.Context()))
+	mustNil(t, source.snapshot(h, 400))
 	stream := openNewest(t, source.snaps)
 	total := sizeOf(stream)
 	for step := int64(0); step < 15; step++ {
@@ -172,9 +154,7 @@ func TestTransfer_GoesOn(t *testing.T) {
 		if err != nil || second > total-first {
 			t.Fatalf("cut at %d: %d bytes of %d were sent, and then %d, %v", at, first, total, second, err)
 		}
-		if err := install(from, to, 400); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, install(from, to, 400))
 		checkInstalled(t, source.snaps, to)
 		if _, err := there.Stat(to.incoming()); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the directory incoming is there: %v", err)
@@ -208,9 +188,7 @@ func TestTransfer_Damage(t *testing.T) {
 		if n, err := transfer(stream, to, nil); err != nil || n != 0 {
 			t.Fatalf("what has arrived was sent again after the notice was refused: %d bytes, %v", n, err)
 		}
-		if err := install(stream, to, 400); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, install(stream, to, 400))
 		checkInstalled(t, source.snaps, to)
 	}
 }
@@ -227,9 +205,7 @@ func TestTransfer_OtherSender(t *testing.T) {
 	if _, err := transfer(first, to, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := install(first, to, 400); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, install(first, to, 400))
 	before := files(t, disk, to.newest().dir)
 	kept := openNewest(t, to) // so that it stays
 	for _, cut := range []int64{total / 2, total + 100000} {
@@ -240,9 +216,7 @@ func TestTransfer_OtherSender(t *testing.T) {
 			t.Fatal("a snapshot has changed")
 		}
 	}
-	if err := install(second, to, 400); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, install(second, to, 400))
 	checkInstalled(t, other.snaps, to)
 	// Now a table has the same name and the same size as the one that is here, and other bytes.
 	before = files(t, disk, to.newest().dir)
@@ -255,9 +229,7 @@ func TestTransfer_OtherSender(t *testing.T) {
 		_, err = f.WriteAt([]byte("other bytes"), 100)
 		err = errors.Join(err, f.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	if n, err := transfer(second, to, nil); err != nil || n == 0 || n == total {
 		t.Fatalf("%d bytes of %d were sent for one table that differs: %v", n, total, err)
 	}
@@ -277,32 +249,22 @@ func TestTransfer_SharesTables(t *testing.T) {
 	o := stateOptions()
 	o.CompactionWorkers = -1 // or one may write all tables again
 	source, err := startMachineOf(t, vfs.NewMem(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	defer source.close()
 	to := mustOpenSnapshots(t, vfs.NewMem())
 	var sent [2]int64
 	for i, end := range []uint64{500, 600} {
-		if _, err := source.apply(h, source.state.applied(), end, 50); err != nil {
-			t.Fatal(err)
-		}
+		source.mustApply(h, source.state.applied(), end, 50)
 		if i == 0 {
-			if err := source.state.current.Load().db.Compact(t.Context(), shale.Range{}); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, source.state.current.Load().db.Compact(t.Context(), shale.Range{}))
 		}
-		if err := source.snapshot(h, end); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, source.snapshot(h, end))
 		stream := openNewest(t, source.snaps)
 		var err error
 		if sent[i], err = transfer(stream, to, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := install(stream, to, end); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, install(stream, to, end))
 		checkInstalled(t, source.snaps, to)
 		if i == 1 && sent[1] > sizeOf(stream)*2/3 {
 			t.Errorf("%d of %d bytes were sent again", sent[1], sizeOf(stream))
@@ -323,9 +285,7 @@ func TestTransfer_ShortFile(t *testing.T) {
 	if err == nil {
 		err = errors.Join(f.Truncate(100), f.Close())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	_, err = transfer(stream, mustOpenSnapshots(t, vfs.NewMem()), nil)
 	if damage := (*shale.CorruptionError)(nil); !errors.As(err, &damage) || !isDamage(err) {
 		t.Errorf("transfer of a short file: %v", err)
@@ -364,9 +324,7 @@ func TestTransfer_DiskFull(t *testing.T) {
 	if n, err := transfer(stream, to, nil); n != 0 || err != nil {
 		t.Errorf("%d bytes were sent again after the install has failed: %v", n, err)
 	}
-	if err := install(stream, to, 400); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, install(stream, to, 400))
 	checkInstalled(t, source.snaps, to)
 }
 
@@ -405,9 +363,7 @@ func TestTransfer_Hangs(t *testing.T) {
 	if n, err := transfer(stream, to, nil); err != nil || n == 0 || <-received == nil {
 		t.Errorf("another sender comes: %d bytes, %v", n, err)
 	}
-	if err := install(stream, to, 400); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, install(stream, to, 400))
 	checkInstalled(t, source.snaps, to)
 }
 
@@ -427,28 +383,18 @@ func TestSnapshots_OpenNoTable(t *testing.T) {
 		o := stateOptions()
 		o.TableSize = 4 << 10
 		m, err := startMachineOf(t, disk, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		to := mustOpenSnapshots(t, there)
 		h, _ := bigHistory(t, n)
-		if _, err := m.apply(h, 0, uint64(n), 10); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.state.current.Load().db.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.snapshot(h, uint64(n)); err != nil {
-			t.Fatal(err)
-		}
+		m.mustApply(h, 0, uint64(n), 10)
+		mustNil(t, m.state.current.Load().db.Flush(t.Context()))
+		mustNil(t, m.snapshot(h, uint64(n)))
 		stream := openNewest(t, m.snaps)
 		disk.Inject(nil) // they are read to be sent
 		if _, err := transfer(stream, to, nil); err != nil {
 			t.Fatal(err)
 		}
-		if err := install(stream, to, uint64(n)); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, install(stream, to, uint64(n)))
 		if tables := len(m.state.current.Load().db.Inspect().Tables()); opened.Load() > 0 || tables < n/10 {
 			t.Errorf("%d tables, %d opened", tables, opened.Load())
 		}
@@ -466,17 +412,11 @@ func TestSnapshots_FilesChecked(t *testing.T) {
 		disk := vfs.NewMem()
 		source, _ := sourceOf(t, disk, 3)
 		dir := source.snaps.newest().store()
-		if err := checkFiles(disk, dir); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, checkFiles(disk, dir))
 		names, err := disk.List(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		state, err := manifest.Load(disk, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		// A log that was flushed just before may be there and not be needed.
 		idle := func(name string) bool {
 			return c.suffix == ".wal" && !slices.ContainsFunc(state.Logs, func(l manifest.LogInfo) bool { return base.LogName(l.Num) == name && l.Length > 10 })
@@ -484,9 +424,7 @@ func TestSnapshots_FilesChecked(t *testing.T) {
 		for _, name := range names {
 			path := filepath.Join(dir, name)
 			info, err := disk.Stat(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, err)
 			if !strings.HasSuffix(name, c.suffix) || info.Size == 0 || idle(name) {
 				continue
 			}
@@ -502,9 +440,7 @@ func TestSnapshots_FilesChecked(t *testing.T) {
 					err = errors.Join(f.Truncate(size), f.Close())
 				}
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, err)
 			break
 		}
 		if err := checkFiles(disk, dir); !isDamage(err) {
@@ -523,15 +459,11 @@ func TestTransfer_NoticeNeverComes(t *testing.T) {
 	defer to.close()
 	answers := func(m *machine, first, last uint64) {
 		t.Helper()
-		if _, err := m.apply(h, first, last, 50); err != nil {
-			t.Fatal(err)
-		}
+		m.mustApply(h, first, last, 50)
 	}
 	snapshot := func(m *machine, index uint64) {
 		t.Helper()
-		if err := m.snapshot(h, index); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, m.snapshot(h, index))
 	}
 	answers(from, 0, 300)
 	snapshot(from, 300)

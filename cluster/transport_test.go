@@ -17,9 +17,7 @@ func TestTransport_MessagesAreBounded(t *testing.T) {
 		connections(o, func(c net.Conn, _ string) net.Conn { return &questionConn{Conn: c, largest: &largest} })
 	})
 	behind := g.follower()
-	if err := behind.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, behind.Close())
 	const size = maxMessage / 4
 	for i := range 24 {
 		g.write(fmt.Sprint(i), string(make([]byte, size)))

@@ -35,9 +35,7 @@ func (r *running) bucket() string {
 func restored(t *testing.T, bucket, key string) string {
 	t.Helper()
 	at, err := s3.ParsePlace(bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	below, err := storesBelow(t.Context(), at)
 	if err != nil || len(below) != 1 {
 		t.Fatalf("the bucket has %q, %v", below, err)
@@ -49,17 +47,13 @@ func restored(t *testing.T, bucket, key string) string {
 func storeIn(t *testing.T, bucket, key string) string {
 	t.Helper()
 	b, err := remote.NewDir(nil, bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	dir := filepath.Join(t.TempDir(), "restored")
 	if _, err := remote.Restore(t.Context(), b, dir, remote.At{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	db, err := shale.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	defer db.Close()
 	value, err := db.Get([]byte(key))
 	if err != nil {
@@ -72,9 +66,7 @@ func storeIn(t *testing.T, bucket, key string) string {
 func away(t *testing.T, bucket string) (back func()) {
 	t.Helper()
 	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 	}
 	must(os.Rename(bucket, bucket+".away"))
 	must(os.WriteFile(bucket, nil, 0o600))
@@ -105,9 +97,7 @@ func TestBackup_Lives(t *testing.T) {
 		}
 		r := start(t, args...)
 		key := fmt.Sprint("life", life)
-		if err := dial(t, r.addr).Set(ctx, key, life, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, dial(t, r.addr).Set(ctx, key, life, 0).Err())
 		if back != nil {
 			if line := r.backupLine(); !strings.HasPrefix(line, "not yet: ") {
 				t.Errorf("without a bucket: %q", line)
@@ -149,9 +139,7 @@ func TestBackup_Refused(t *testing.T) {
 			args = append(args, "--bootstrap")
 		}
 		r := start(t, args...)
-		if err := dial(t, r.addr).Set(ctx, fmt.Sprint("life", life), life, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, dial(t, r.addr).Set(ctx, fmt.Sprint("life", life), life, 0).Err())
 		backedUp(t, r)
 		want := "state-1"
 		if life >= 2 {
@@ -165,38 +153,28 @@ func TestBackup_Refused(t *testing.T) {
 		}
 		notes := filepath.Join(dir, "state-1", "REMOTE")
 		data, err := os.ReadFile(notes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		if life == 0 {
 			old = data
 		}
 		if life == 1 { // the folder knows of an older step than the bucket has
-			if err := os.WriteFile(notes, old, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, os.WriteFile(notes, old, 0o600))
 		}
 	}
 	at, err := s3.ParsePlace(bucket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	below, err := storesBelow(ctx, at)
 	if err != nil || len(below) != 2 {
 		t.Fatalf("the bucket has %q, %v", below, err)
 	}
 	b, err := remote.NewDir(nil, below[1].Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	store := filepath.Join(t.TempDir(), "restored")
 	if _, err := remote.Restore(ctx, b, store, remote.At{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	db, err := shale.Open(store, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	defer db.Close()
 	for life := range 4 {
 		if has, err := db.Has([]byte(fmt.Sprint("life", life))); err != nil || !has {
@@ -215,15 +193,11 @@ func TestBackup_BucketAway(t *testing.T) {
 	ctx := t.Context()
 	r := start(t, append(solo(dir, bucket), "--bootstrap")...)
 	client := dial(t, r.addr)
-	if err := client.Set(ctx, "before", 1, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, client.Set(ctx, "before", 1, 0).Err())
 	backedUp(t, r)
 	back := away(t, bucket)
 	for i := range 20 {
-		if err := client.Set(ctx, fmt.Sprint("away", i), i, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, client.Set(ctx, fmt.Sprint("away", i), i, 0).Err())
 	}
 	testenv.WaitFor(t, "the member sees that the bucket is away", func() bool { return strings.HasPrefix(r.backupLine(), "the bucket is away") })
 	begin := time.Now()
@@ -247,32 +221,22 @@ func TestBackup_TakenOver(t *testing.T) {
 	args[2] = "A.B" // a name of a member that no object can have
 	r := start(t, append(args, "--bootstrap")...)
 	client := dial(t, r.addr)
-	if err := client.Set(t.Context(), "before", 1, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, client.Set(t.Context(), "before", 1, 0).Err())
 	backedUp(t, r)
 	first := r.bucket()
 	b, err := remote.NewDir(nil, first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	stolen := filepath.Join(t.TempDir(), "stolen")
 	if _, err := remote.Restore(t.Context(), b, stolen, remote.At{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	thief, err := remote.Open(t.Context(), stolen, b, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	defer thief.Close()
-	if err := client.Set(t.Context(), "after", 2, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, client.Set(t.Context(), "after", 2, 0).Err())
 	testenv.WaitFor(t, "another bucket", func() bool { return r.bucket() != first })
 	backedUp(t, r)
-	if err := client.Set(t.Context(), "later", 3, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, client.Set(t.Context(), "later", 3, 0).Err())
 	backedUp(t, r)
 	if _, metrics := get(t, "GET", "http://"+r.http+"/metrics"); !strings.Contains(metrics, "\nshaled_backup_ended_total 1\n") {
 		t.Error("the metrics do not show that a bucket was taken over")
@@ -287,9 +251,7 @@ func TestBackup_TakenOver(t *testing.T) {
 // A backup that can't work ends the first start that asks for it. Later ones go on without.
 func TestBackup_WrongAtFirst(t *testing.T) {
 	dir, bucket := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "bucket")
-	if err := os.WriteFile(bucket, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, os.WriteFile(bucket, nil, 0o600))
 	args := append(solo(dir, bucket), "--bootstrap")
 	if _, notes, status := run(t.Context(), append([]string{"serve"}, args...)...); status != failed || !strings.Contains(notes, "--backup: ") {
 		t.Errorf("with a file in the place of the bucket: status %d, %s", status, notes)
@@ -338,17 +300,13 @@ func TestRestore_Group(t *testing.T) {
 	ctx := t.Context()
 	client := dial(t, group[1].addr)
 	for i := range 50 {
-		if err := client.Set(ctx, fmt.Sprint("key", i), "first", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, client.Set(ctx, fmt.Sprint("key", i), "first", 0).Err())
 	}
 	testenv.WaitFor(t, "the last write is on member a", func() bool { return group[0].node.Stats().Applied == group[1].node.Stats().Applied })
 	backedUp(t, group[0])
 	then := time.Now().Add(time.Millisecond)
 	time.Sleep(1100 * time.Millisecond) // times in a bucket are those of shipments
-	if err := client.Set(ctx, "key7", "second", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, client.Set(ctx, "key7", "second", 0).Err())
 	testenv.WaitFor(t, "the last write is on member a", func() bool {
 		return dial(t, group[0].addr).Get(ctx, "key7").Val() == "second"
 	})
@@ -385,9 +343,7 @@ func TestRestore_Group(t *testing.T) {
 		if got, err := dial(t, x.addr).Get(ctx, "key7").Result(); err != nil || got != test.want {
 			t.Errorf("%s: key7 = %q, %v; want %q", name, got, err, test.want)
 		}
-		if err := dial(t, x.addr).Set(ctx, "new", name, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, dial(t, x.addr).Set(ctx, "new", name, 0).Err())
 		y := start(t, filepath.Join(dir, name+"-y"), "--id", "y", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--join", x.node.Address(), "--backup", next+"-y")
 		waitVoters(t, x, 2)
 		if n, err := dial(t, y.addr).DBSize(ctx).Result(); err != nil || n != 51 {
@@ -418,9 +374,7 @@ func TestBackup_S3(t *testing.T) {
 	c.Prefix = "groups/eu"
 	dir := t.TempDir()
 	r := start(t, append(solo(filepath.Join(dir, "a"), c.String()), "--bootstrap")...)
-	if err := dial(t, r.addr).Set(t.Context(), "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, dial(t, r.addr).Set(t.Context(), "k", "v", 0).Err())
 	backedUp(t, r)
 	to := r.bucket()
 	r.stop()

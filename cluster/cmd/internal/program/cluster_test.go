@@ -23,9 +23,7 @@ func TestCluster_Client(t *testing.T) {
 			client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{lead.addr}, MaxRedirects: 20})
 			t.Cleanup(func() { client.Close() })
 			ctx := t.Context()
-			if err := client.Set(ctx, "before", 1, 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, client.Set(ctx, "before", 1, 0).Err())
 			slots, err := client.ClusterSlots(ctx).Result()
 			if err != nil || len(slots) != 1 || slots[0].Start != 0 || slots[0].End != 16383 || len(slots[0].Nodes) != 3 || slots[0].Nodes[0].Addr != lead.addr {
 				t.Fatalf("CLUSTER SLOTS = %+v, %v, while %s leads", slots, err, lead.addr)

@@ -15,9 +15,7 @@ func TestServe_BadOptions(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a")
 	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, []byte("\nsecret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, os.WriteFile(empty, []byte("\nsecret\n"), 0o600))
 	a := newAuthority(t)
 	own := a.options(t, "own")
 	for _, test := range []struct{ args, want string }{

@@ -27,9 +27,7 @@ func TestGroup_AnyMember(t *testing.T) {
 		for i, r := range group {
 			client := dial(t, r.addr)
 			key := fmt.Sprintf("%d:%d", round, i)
-			if err := client.Set(ctx, key, round, 0).Err(); err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, client.Set(ctx, key, round, 0).Err())
 			for _, other := range group {
 				if got, err := dial(t, other.addr).Get(ctx, key).Result(); err != nil || got != fmt.Sprint(round) {
 					t.Fatalf("member %s gives %q, %v for what %s has written", other.config.ID, got, err, r.config.ID)
@@ -56,18 +54,14 @@ func TestGroup_ScanThroughElections(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	for _, r := range group {
 		client := dial(t, r.addr)
 		seen := make(map[string]int)
 		cursor := uint64(0)
 		for step := 0; ; step++ {
 			keys, next, err := client.Scan(ctx, cursor, "key:*", 50).Result()
-			if err != nil {
-				t.Fatal(err)
-			}
+			mustNil(t, err)
 			for _, key := range keys {
 				seen[key]++
 			}
@@ -93,9 +87,7 @@ func TestGroup_LeaderEnds(t *testing.T) {
 	ctx := t.Context()
 	lead, others := leader(t, group)
 	client := dial(t, others[0].addr)
-	if err := client.Set(ctx, "before", 1, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, client.Set(ctx, "before", 1, 0).Err())
 	listens := lead.node.Address()
 	if status := lead.stop(); status != done {
 		t.Fatalf("status %d: %s", status, lead.notes)
@@ -104,9 +96,7 @@ func TestGroup_LeaderEnds(t *testing.T) {
 		t.Errorf("the leader has not handed over: %s", lead.notes)
 	}
 	begin := time.Now()
-	if err := client.Set(ctx, "after", 1, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, client.Set(ctx, "after", 1, 0).Err())
 	t.Logf("the first write after the end of the leader took %v", time.Since(begin))
 	again := start(t, lead.args[0], "--id", lead.config.ID, "--addr", "127.0.0.1:0", "--http", "none", "--listen", listens)
 	for _, key := range []string{"before", "after"} {
@@ -190,9 +180,7 @@ func TestGroup_MinorityAnswers(t *testing.T) {
 	t.Parallel()
 	group := three(t, "--reads", "local", "--timeout", "5s")
 	ctx := t.Context()
-	if err := dial(t, group[0].addr).Set(ctx, "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, dial(t, group[0].addr).Set(ctx, "k", "v", 0).Err())
 	testenv.WaitFor(t, "the write is on all members", func() bool {
 		n, err := dial(t, group[2].addr).Exists(ctx, "k").Result()
 		return err == nil && n == 1
@@ -241,16 +229,12 @@ func TestGroup_TLS(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	password := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, os.WriteFile(password, []byte("secret\n"), 0o600))
 	group := three(t, append(a.options(t, "member"), "--password-file", password)...)
 	ctx := t.Context()
 	friend := secrets{ca: a.file("ca.crt")}
 	config, err := friend.caller()
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	for _, r := range group {
 		client := dial(t, r.addr, func(o *redis.Options) { o.TLSConfig, o.Password = config, "secret" })
 		if err := client.Set(ctx, "k", r.config.ID, 0).Err(); err != nil {
@@ -302,9 +286,7 @@ func TestServe_TLSClients(t *testing.T) {
 	without := secrets{ca: a.file("ca.crt")}
 	for want, s := range map[bool]secrets{true: with, false: without} {
 		config, err := s.caller()
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		err = dial(t, r.addr, func(o *redis.Options) { o.TLSConfig, o.ReadTimeout = config, 5*time.Second }).Set(t.Context(), "k", "v", 0).Err()
 		if (err == nil) != want {
 			t.Errorf("a client with a certificate %v: %v", want, err)
@@ -326,9 +308,7 @@ func TestServe_MembersAuthority(t *testing.T) {
 	a, clients := newAuthority(t), newAuthority(t)
 	password := filepath.Join(t.TempDir(), "password")
 	write := func(text string) {
-		if err := os.WriteFile(password, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, os.WriteFile(password, []byte(text), 0o600))
 	}
 	write("first")
 	options := a.options(t, "member")
@@ -343,9 +323,7 @@ func TestServe_MembersAuthority(t *testing.T) {
 		t.Error("a client's certificate has made a member")
 	}
 	config, err := (&secrets{ca: a.file("ca.crt"), cert: clients.file("client.crt"), key: clients.file("client.key")}).caller()
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	if conn, err := tls.Dial("tcp", r.node.Address(), config); err == nil {
 		_, _ = conn.Write(make([]byte, 100)) // it may be refused by now
 		if n, err := conn.Read(make([]byte, 100)); n > 0 {
@@ -366,9 +344,7 @@ func TestServe_MembersAuthority(t *testing.T) {
 		return serial, err
 	}
 	before, err := ask("first")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	a.sign(t, "member", &x509.Certificate{})
 	write("second")
 	testenv.WaitFor(t, "the new certificate and password count", func() bool {

@@ -58,6 +58,14 @@ func must(t *testing.T, args ...string) string {
 	return out
 }
 
+// mustNil ends the test with an error.
+func mustNil(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A running member is one in this process.
 type running struct {
 	*member
@@ -100,9 +108,7 @@ func seed(t testing.TB, dir, id string) {
 	if err == nil {
 		err = errors.Join(db.Close(), cluster.Seed(dir, from, &cluster.Options{ID: id}))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 }
 
 // start starts a member in this process, which is stopped when the test ends.
@@ -221,9 +227,7 @@ func (a *authority) file(name string) string { return filepath.Join(a.dir, name)
 func (a *authority) sign(t testing.TB, name string, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	c.SerialNumber = big.NewInt(time.Now().UnixNano())
 	c.Subject = pkix.Name{CommonName: name}
 	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
@@ -234,23 +238,15 @@ func (a *authority) sign(t testing.TB, name string, c *x509.Certificate) (*x509.
 		parent, signer = c, key
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	signed, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	keyDER, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	for file, block := range map[string]*pem.Block{
 		name + ".crt": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "EC PRIVATE KEY", Bytes: keyDER},
 	} {
-		if err := os.WriteFile(a.file(file), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, os.WriteFile(a.file(file), pem.EncodeToMemory(block), 0o600))
 	}
 	return signed, key
 }

@@ -20,21 +20,15 @@ import (
 func get(t *testing.T, method, url string, change ...func(*http.Request)) (status int, body string) {
 	t.Helper()
 	r, err := http.NewRequest(method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	for _, change := range change {
 		change(r)
 	}
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	defer answer.Body.Close()
 	data, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	return answer.StatusCode, string(data)
 }
 
@@ -43,9 +37,7 @@ func get(t *testing.T, method, url string, change ...func(*http.Request)) (statu
 func TestPages(t *testing.T) {
 	t.Parallel()
 	group := three(t)
-	if err := dial(t, group[1].addr).Set(t.Context(), "a", "<b>", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, dial(t, group[1].addr).Set(t.Context(), "a", "<b>", 0).Err())
 	for _, r := range group {
 		var wrong []string
 		for range 50 { // on a busy machine there may be no leader for a while
@@ -130,9 +122,7 @@ func TestPages_OtherSites(t *testing.T) {
 func TestPages_Password(t *testing.T) {
 	t.Parallel()
 	password := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, os.WriteFile(password, []byte("secret"), 0o600))
 	r := start(t, filepath.Join(t.TempDir(), "a"), "--id", "a", "--bootstrap", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--password-file", password)
 	waitVoters(t, r, 1)
 	leader(t, []*running{r})

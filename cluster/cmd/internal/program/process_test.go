@@ -41,12 +41,8 @@ func startChild(t *testing.T, args ...string) *child {
 	cmd := testenv.Self(t, "^$")
 	cmd.Env = append(os.Environ(), childArgs+"="+strings.Join(append([]string{"serve"}, args...), "\x1f"))
 	out, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
+	mustNil(t, cmd.Start())
 	c := &child{args: args, cmd: cmd}
 	c.kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill() // it may have ended
@@ -74,9 +70,7 @@ func startChild(t *testing.T, args ...string) *child {
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -202,9 +196,7 @@ func TestProcesses_KillMinus9(t *testing.T) {
 					keys = append(keys, fmt.Sprintf("%d:%d", i, j))
 				}
 				values, err := client.MGet(ctx, keys...).Result()
-				if err != nil {
-					t.Fatal(err)
-				}
+				mustNil(t, err)
 				for j, v := range values {
 					if v != fmt.Sprint(from+int64(j)) {
 						t.Fatalf("member %s: key %s of %d acknowledged has value %v", c.id, keys[j], n, v)
@@ -219,9 +211,7 @@ func TestProcesses_KillMinus9(t *testing.T) {
 
 	// SIGTERM ends each in an orderly way.
 	for _, c := range group {
-		if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, c.cmd.Process.Signal(syscall.SIGTERM))
 		if err := c.cmd.Wait(); err != nil {
 			t.Errorf("member %s after SIGTERM: %v", c.id, err)
 		}
@@ -233,24 +223,18 @@ func TestProcesses_KillMinus9(t *testing.T) {
 func checkBackups(t *testing.T, bucket string, group []*child, acknowledged []atomic.Int64) {
 	t.Helper()
 	below, err := storesBelow(t.Context(), s3.Place{Dir: bucket})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	whole := make(map[string]bool) // by the member's id
 	for _, dir := range below {
 		b, err := remote.NewDir(nil, dir.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		store := filepath.Join(testenv.QuickDir(t), "store")
 		if _, err := remote.Restore(t.Context(), b, store, remote.At{}, nil); err != nil {
 			t.Errorf("%s: %v", dir, err)
 			continue
 		}
 		db, err := shale.Open(store, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, err)
 		missing := 0
 		for i := range acknowledged {
 			for n := range acknowledged[i].Load() {
@@ -261,9 +245,7 @@ func checkBackups(t *testing.T, bucket string, group []*child, acknowledged []at
 				}
 			}
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
+		mustNil(t, db.Close())
 		t.Logf("backup %s lacks %d writes", dir, missing)
 		id, _, _ := strings.Cut(filepath.Base(filepath.Dir(dir.Dir)), "-")
 		whole[id] = whole[id] || missing == 0
@@ -280,9 +262,7 @@ func TestDocs_Session(t *testing.T) {
 	t.Parallel()
 	cli := resptest.Tool(t, "redis-cli")
 	page, err := os.ReadFile("../../../../docs/SHALED.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, err)
 	resptest.ShowsSession(t, cli, three(t)[1].addr, string(page), "127.0.0.1:6381> ")
 }
 

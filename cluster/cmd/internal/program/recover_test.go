@@ -13,9 +13,7 @@ import (
 func TestRecover_LostMajority(t *testing.T) {
 	t.Parallel()
 	group := three(t)
-	if err := dial(t, group[1].addr).Set(t.Context(), "k", "v", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustNil(t, dial(t, group[1].addr).Set(t.Context(), "k", "v", 0).Err())
 	for _, r := range slices.Backward(group) {
 		r.stop()
 	}
