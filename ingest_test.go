@@ -54,48 +54,6 @@ func levelsOf(db *DB) string {
 	return strings.Join(levels, " ")
 }
 
-// Ingested tables go to the lowest level where no run above or in it overlaps them.
-func TestIngest_Levels(t *testing.T) {
-	o := small()
-	o.CompactionWorkers = -1
-	db := openTest(t, o)
-	steps := []struct {
-		what string
-		do   func()
-		want string
-	}{
-		{"an empty store", func() { mustIngest(t, db, sortedKeys(2000, 6000, "1")) }, "6"},
-		{"below all", func() { mustIngest(t, db, sortedKeys(0, 1000, "1")) }, "6"},
-		{"between", func() { mustIngest(t, db, sortedKeys(1000, 2000, "1")) }, "6"},
-		{"over it", func() { mustIngest(t, db, sortedKeys(1500, 1501, "2")) }, "5 6"},
-		{"over that", func() { mustIngest(t, db, sortedKeys(1400, 1600, "3")) }, "0 5 6"},
-		{"beside that, over the last level", func() { mustIngest(t, db, sortedKeys(100, 101, "2")) }, "0 5 6"},
-		{"over the memtable", func() { mustPut(t, db, "k999999", "m"); mustIngest(t, db, sortedList("k999998", "k999999")) }, "0 0 0 5 6"},
-		{"beside all", func() { mustIngest(t, db, sortedList("x")) }, "0 0 0 5 6"},
-	}
-	for _, s := range steps {
-		s.do()
-		if got := levelsOf(db); got != s.want {
-			t.Fatalf("%s: runs in levels %s, want %s", s.what, got, s.want)
-		}
-		if err := db.mems.View().Meta.Check(); err != nil {
-			t.Fatalf("%s: %v", s.what, err)
-		}
-	}
-	check := func(when string) {
-		for key, want := range map[string]string{"k001500": "3", "k001401": "3", "k000100": "2", "k999999": "v", "k000099": "1", "x": "v"} {
-			if got, err := db.Get([]byte(key)); string(got) != want {
-				t.Errorf("%s: %s = %q, %v; want %q", when, key, got, err, want)
-			}
-		}
-	}
-	check("ingested")
-	if err := db.Compact(context.Background(), Range{}); err != nil {
-		t.Fatal(err)
-	}
-	check("compacted")
-}
-
 // Metrics counts ingested entries as writes, and their tables for the write amplification.
 func TestIngest_Metrics(t *testing.T) {
 	db := openTest(t, small())

@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -65,48 +64,6 @@ func TestOpen_AfterAFailedSyncOfTheLog(t *testing.T) {
 	}
 }
 
-// A crash leaves a log that was just created and never used, and a second crash undoes its
-// removal. So an empty log comes before logs that were used, and Open accepts that.
-func TestOpen_UnusedLogBeforeOthers(t *testing.T) {
-	mem := vfs.NewMem()
-	opts := tinyStore(mem)
-	opts.Durability = SyncEach
-	db, err := Open("db", &opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustPut(t, db, "k", "v")
-	created := false
-	var crashed *vfs.Mem
-	mem.OnOp(func(op vfs.Op, name string) {
-		if strings.HasSuffix(name, ".wal") && created && crashed == nil {
-			crashed = mem.Crash(vfs.CrashConfig{Policy: vfs.DropAll, Names: vfs.NamesKeep})
-		}
-		created = created || op == vfs.OpCreate && strings.HasSuffix(name, ".wal")
-	})
-	mustFlush(t, db)
-	mem.OnOp(nil)
-	closeTest(t, db)
-	if crashed == nil {
-		t.Fatal("no log was created")
-	}
-	// The names that SyncDir has not made durable come back.
-	opts.FS = crashed
-	if db, err = Open("db", &opts); err != nil {
-		t.Fatal(err)
-	}
-	mustPut(t, db, "k2", "v")
-	again := crashed.Crash(vfs.CrashConfig{Policy: vfs.DropAll, Names: vfs.NamesDrop})
-	closeTest(t, db)
-	opts.FS = again
-	if db, err = Open("db", &opts); err != nil {
-		t.Fatal(err)
-	}
-	wantGet(t, db, "k", "v", true)
-	wantGet(t, db, "k2", "v", true)
-	closeTest(t, db)
-}
-
 // While the manifest can't be written, each new log names the log before it. If one of them
 // is missing, Open returns an error instead of losing its writes.
 func TestOpen_MissingLogThatTheManifestDoesNotKnow(t *testing.T) {
@@ -144,57 +101,6 @@ func TestOpen_MissingLogThatTheManifestDoesNotKnow(t *testing.T) {
 	var damage *CorruptionError
 	if _, err := Open("db", &opts); !errors.As(err, &damage) || damage.File != name {
 		t.Errorf("Open without %s: %v, want a CorruptionError that names it", name, err)
-	}
-}
-
-// Some batches of a log are in tables and others are not. A compaction has dropped a
-// tombstone, which was the last operation of the last batch in tables. Open must not replay
-// that batch, and must not take the missing operation for damage.
-func TestOpen_LastBatchInTablesLostATombstone(t *testing.T) {
-	testenv.SkipRace(t)
-	met := 0
-	value := strings.Repeat("v", 400)
-	for n := 20; n < 160 && met < 2; n += 2 {
-		mem := vfs.NewMem()
-		opts := Options{FS: mem, Durability: SyncManual, MemtableSize: 4 << 10, TableSize: 4 << 10,
-			Compression: NoCompression, testing: testOptions{baseSize: 8 << 10}}
-		db := mustOpen(t, "db", &opts)
-		for i := range 400 { // fills lower levels, so that a compaction can drop tombstones
-			mustPut(t, db, fmt.Sprintf("key%d", i%200), strings.Repeat(fmt.Sprint(i), 100))
-		}
-		waitIdle(t, db)
-		closeTest(t, db)
-		opts.MemtableSize = 64 << 10
-		db = mustOpen(t, "db", &opts)
-		for i := range n {
-			var b Batch
-			mustPut(t, &b, fmt.Sprintf("key%d", i), value)
-			mustDelete(t, &b, "deleted")
-			if err := db.Write(context.Background(), &b); err != nil {
-				t.Fatal(err)
-			}
-		}
-		kill := func() {
-			db.life.Cancel()
-			db.life.Background.Wait()
-			db.abandon()
-		}
-		kill()
-		opts.MemtableSize, opts.CompactionWorkers = 4<<10, 1
-		for range 3 { // the second and third time the store has tables
-			db = mustOpen(t, "db", &opts)
-			waitIdle(t, db)
-			for i := range n {
-				wantGet(t, db, fmt.Sprintf("key%d", i), value, true)
-			}
-			if l := db.Metrics().Levels; l[0].Tables == 0 && db.logs.Count() > 1 {
-				met++
-			}
-			kill()
-		}
-	}
-	if met == 0 {
-		t.Error("no store had all its tables compacted and a log beside them")
 	}
 }
 

@@ -40,7 +40,7 @@ var shalePackages = []string{"./", "./memtable", "./internal/cache", "./internal
 var shaleTests = []testsOf{
 	{"./test/linear", `^TestLinear$`, 5},
 	{"./test/linear", `^TestOwners$`, 3},
-	{"./", `^Test(Concurrency_FilesGone|PutIfAbsent_OneWinner|Close_BesideEveryCall|ExportFilters_Meanwhile)$`, 1},
+	{"./", `^Test(PutIfAbsent_OneWinner|Close_BesideEveryCall|ExportFilters_Meanwhile)$`, 1},
 	{"./memtable", `^Test(Concurrent_ReadersBesideTheWriter|Memory_ReadersAndRelease|Pivot_Race)$`, 1},
 	{"./internal/cache", `^Test(Peek_(Concurrent|WhileTheTableGrows)|Cache_(Concurrent|FindsWhatIsThere)|` +
 		`Block_LateReaders|FalsePositives_Concurrent)$`, 1},
