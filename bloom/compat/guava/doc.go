@@ -38,13 +38,13 @@
 //
 //	Funnels.byteArrayFunnel()        Add, MayContain
 //	Funnels.stringFunnel(UTF_8)      AddString, MayContainString
-//	Funnels.unencodedCharsFunnel()   AddUTF16, MayContainUTF16
-//	Funnels.longFunnel()             AddInt64, MayContainInt64
-//	Funnels.integerFunnel()          AddInt32, MayContainInt32
+//	Funnels.unencodedCharsFunnel()   NewOf, with Sink.PutUnencodedChars
+//	Funnels.longFunnel()             NewOf, with Sink.PutLong
+//	Funnels.integerFunnel()          NewOf, with Sink.PutInt
+//	Funnels.sequentialFunnel(...)    NewOf, with Sequence
 //
-// For a funnel that somebody wrote, and for Funnels.sequentialFunnel, there are NewOf and
-// Sequence: a function puts the fields of a value into a Sink, which has the methods of
-// Guava's PrimitiveSink and writes the same bytes.
+// For a funnel that somebody wrote there is NewOf too: a function puts the fields of a value
+// into a Sink, which has the methods of Guava's PrimitiveSink and writes the same bytes.
 //
 // A filter cannot be converted to one of package bloom or back: the positions of keys
 // differ, and the filter does not have the keys.

@@ -1,12 +1,10 @@
 package guava
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"math/bits"
-	"unicode/utf16"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/internal/form"
@@ -121,47 +119,6 @@ func (f *Filter) AddString(s string) error { return f.Add(form.Bytes(s)) }
 
 // MayContainString is MayContain for keys of AddString.
 func (f *Filter) MayContainString(s string) bool { return f.MayContain(form.Bytes(s)) }
-
-// AddUTF16 adds a string as unencodedCharsFunnel does, as its UTF-16 code units. Bytes that
-// are not UTF-8 count as U+FFFD.
-func (f *Filter) AddUTF16(s string) error {
-	var buf [256]byte
-	return f.Add(appendUTF16(buf[:0], s))
-}
-
-// MayContainUTF16 is MayContain for keys of AddUTF16.
-func (f *Filter) MayContainUTF16(s string) bool {
-	var buf [256]byte
-	return f.MayContain(appendUTF16(buf[:0], s))
-}
-
-// AddInt64 adds a number as longFunnel does.
-func (f *Filter) AddInt64(v int64) error {
-	var buf [8]byte
-	binary.LittleEndian.PutUint64(buf[:], uint64(v))
-	return f.Add(buf[:])
-}
-
-// MayContainInt64 is MayContain for keys of AddInt64.
-func (f *Filter) MayContainInt64(v int64) bool {
-	var buf [8]byte
-	binary.LittleEndian.PutUint64(buf[:], uint64(v))
-	return f.MayContain(buf[:])
-}
-
-// AddInt32 adds a number as integerFunnel does.
-func (f *Filter) AddInt32(v int32) error {
-	var buf [4]byte
-	binary.LittleEndian.PutUint32(buf[:], uint32(v))
-	return f.Add(buf[:])
-}
-
-// MayContainInt32 is MayContain for keys of AddInt32.
-func (f *Filter) MayContainInt32(v int32) bool {
-	var buf [4]byte
-	binary.LittleEndian.PutUint32(buf[:], uint32(v))
-	return f.MayContain(buf[:])
-}
 
 // K returns the number of hash functions.
 func (f *Filter) K() int { return f.k }
@@ -291,16 +248,4 @@ func (s *sequence) next() uint64 {
 		c = ^c
 	}
 	return uint64(c)
-}
-
-// appendUTF16 appends the UTF-16 code units of s, little-endian.
-func appendUTF16(b []byte, s string) []byte {
-	for _, r := range s {
-		if hi, lo := utf16.EncodeRune(r); hi != '\ufffd' {
-			b = binary.LittleEndian.AppendUint16(b, uint16(hi))
-			r = lo
-		}
-		b = binary.LittleEndian.AppendUint16(b, uint16(r))
-	}
-	return b
 }

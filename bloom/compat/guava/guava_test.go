@@ -22,24 +22,19 @@ type peer struct {
 	name     string
 	options  Options
 	inserted int
-	add      func(f *Filter, input string) error
-	has      func(f *Filter, input string) bool
+	put      func(input string, s *Sink) // as the funnel of its keys does
 }
 
 var peers = []peer{
-	{"mitz64-utf8-1000-p01", Options{Keys: 1000, FPR: 0.01}, 1000, (*Filter).AddString, (*Filter).MayContainString},
-	{"mitz32-utf8-1000-p01", Options{Keys: 1000, FPR: 0.01, MITZ32: true}, 1000, (*Filter).AddString, (*Filter).MayContainString},
-	{"mitz64-utf16-1000-p03", Options{Keys: 1000, FPR: 0.03}, 1000, (*Filter).AddUTF16, (*Filter).MayContainUTF16},
-	{"mitz64-long-1000-p001", Options{Keys: 1000, FPR: 0.001}, 1000,
-		func(f *Filter, s string) error { return f.AddInt64(number(s)) },
-		func(f *Filter, s string) bool { return f.MayContainInt64(number(s)) }},
-	{"mitz64-int-1000-p01", Options{Keys: 1000, FPR: 0.01}, 1000,
-		func(f *Filter, s string) error { return f.AddInt32(int32(number(s))) },
-		func(f *Filter, s string) bool { return f.MayContainInt32(int32(number(s))) }},
-	{"mitz64-bytes-100-p01", Options{Keys: 100, FPR: 0.01}, 100,
-		func(f *Filter, s string) error { return f.Add(unhex(strings.TrimPrefix(s, "hex:"))) },
-		func(f *Filter, s string) bool { return f.MayContain(unhex(strings.TrimPrefix(s, "hex:"))) }},
+	{"mitz64-utf8-1000-p01", Options{Keys: 1000, FPR: 0.01}, 1000, inUTF8},
+	{"mitz32-utf8-1000-p01", Options{Keys: 1000, FPR: 0.01, MITZ32: true}, 1000, inUTF8},
+	{"mitz64-utf16-1000-p03", Options{Keys: 1000, FPR: 0.03}, 1000, utf16Funnel},
+	{"mitz64-long-1000-p001", Options{Keys: 1000, FPR: 0.001}, 1000, func(v string, s *Sink) { s.PutLong(number(v)) }},
+	{"mitz64-int-1000-p01", Options{Keys: 1000, FPR: 0.01}, 1000, func(v string, s *Sink) { s.PutInt(int32(number(v))) }},
+	{"mitz64-bytes-100-p01", Options{Keys: 100, FPR: 0.01}, 100, func(v string, s *Sink) { s.PutBytes(unhex(strings.TrimPrefix(v, "hex:"))) }},
 }
+
+func inUTF8(v string, s *Sink) { s.PutString(v, UTF8) }
 
 func number(s string) int64 {
 	v, err := strconv.ParseInt(s, 10, 64)
@@ -79,13 +74,15 @@ func TestVectors(t *testing.T) {
 		if again := filtertest.Marshal(t, &f); !bytes.Equal(again, b) {
 			t.Errorf("%s: written again it is another", name)
 		}
-		filtertest.Compare(t, name+".expect.tsv", 2, func(row []string) bool { return p.has(&f, row[0]) })
+		filtertest.Compare(t, name+".expect.tsv", 2, func(row []string) bool { return newOf(&f, p.put).MayContain(row[0]) })
 		for _, old := range []bool{false, true} {
 			o := p.options
 			o.K31 = old
 			built := mustNew(t, o)
 			for _, row := range filtertest.Rows(t, name+".expect.tsv", 2)[:p.inserted] {
-				p.add(built, row[0])
+				if err := newOf(built, p.put).Add(row[0]); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if !bytes.Equal(filtertest.Marshal(t, built), b) {
 				t.Errorf("%s: built anew it is another: K31 %v", name, old)
@@ -174,14 +171,19 @@ func TestGolden_OfGuava(t *testing.T) {
 	}
 }
 
+// Funnels of Guava's class Funnels.
+func utf16Funnel(v string, s *Sink) { s.PutUnencodedChars(v) }
+func longFunnel(v int64, s *Sink)   { s.PutLong(v) }
+func intFunnel(v int32, s *Sink)    { s.PutInt(v) }
+
 // fill adds a few keys by every method.
 func fill(f *Filter) {
 	for i := range 4 {
 		f.Add([]byte{byte(i), 0, 0xff})
 		f.AddString(fmt.Sprintf("key-%d", i))
-		f.AddUTF16(fmt.Sprintf("sch\u00f6n %d \U0001f33c", i))
-		f.AddInt64(int64(i) - 2)
-		f.AddInt32(int32(i) - 2)
+		newOf(f, utf16Funnel).CheckAndAdd(fmt.Sprintf("sch\u00f6n %d \U0001f33c", i))
+		newOf(f, longFunnel).CheckAndAdd(int64(i) - 2)
+		newOf(f, intFunnel).CheckAndAdd(int32(i) - 2)
 	}
 }
 
@@ -194,11 +196,11 @@ func TestFilter_EveryFunnelFindsItsKeys(t *testing.T) {
 		}
 		for i := range 4 {
 			if !f.MayContain([]byte{byte(i), 0, 0xff}) || !f.MayContainString(fmt.Sprintf("key-%d", i)) ||
-				!f.MayContainUTF16(fmt.Sprintf("sch\u00f6n %d \U0001f33c", i)) || !f.MayContainInt64(int64(i)-2) || !f.MayContainInt32(int32(i)-2) {
+				!newOf(f, utf16Funnel).MayContain(fmt.Sprintf("sch\u00f6n %d \U0001f33c", i)) || !newOf(f, longFunnel).MayContain(int64(i)-2) || !newOf(f, intFunnel).MayContain(int32(i)-2) {
 				t.Errorf("number %d of a funnel is denied", i)
 			}
 		}
-		if f.MayContainString("schön 0 \U0001f33c") || f.MayContainInt32(77) || !f.CheckAndAdd([]byte("key-0")) || f.CheckAndAdd([]byte("other")) {
+		if f.MayContainString("schön 0 \U0001f33c") || newOf(f, intFunnel).MayContain(77) || !f.CheckAndAdd([]byte("key-0")) || f.CheckAndAdd([]byte("other")) {
 			t.Error("a funnel finds what another one added, or CheckAndAdd reports the opposite")
 		}
 		f.Reset()

@@ -136,19 +136,6 @@ func TestSink(t *testing.T) {
 	}
 }
 
-// The funnels of Guava's class Funnels put the same as the methods of Filter add.
-func TestOf_AsTheFunnelsOfGuava(t *testing.T) {
-	f := mustNew(t, Options{Keys: 100, FPR: 1e-6})
-	f.AddInt64(-5)
-	f.AddInt32(-6)
-	f.AddString("schön")
-	f.AddUTF16("blöd 🌼")
-	if !newOf(f, func(v int64, s *Sink) { s.PutLong(v) }).MayContain(-5) || !newOf(f, func(v int32, s *Sink) { s.PutInt(v) }).MayContain(-6) ||
-		!newOf(f, func(v string, s *Sink) { s.PutString(v, UTF8) }).MayContain("schön") || !newOf(f, func(v string, s *Sink) { s.PutUnencodedChars(v) }).MayContain("blöd 🌼") {
-		t.Error("a value is denied")
-	}
-}
-
 func TestOf(t *testing.T) {
 	people := newOf(mustNew(t, Options{Keys: 100, FPR: 1e-6}), inCharset(UTF8))
 	if people.CheckAndAdd(personOf(1)) || !people.CheckAndAdd(personOf(1)) || !people.MayContain(personOf(1)) || people.MayContain(personOf(2)) {

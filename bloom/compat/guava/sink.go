@@ -3,6 +3,7 @@ package guava
 import (
 	"encoding/binary"
 	"math"
+	"unicode/utf16"
 )
 
 // A Sink collects what a funnel puts into it, as Guava's PrimitiveSink does: one after the
@@ -50,6 +51,18 @@ func (s *Sink) PutDouble(v float64) {
 // PutUnencodedChars is putUnencodedChars: the UTF-16 code units of a string, each as PutChar.
 // Bytes that are not UTF-8 count as U+FFFD.
 func (s *Sink) PutUnencodedChars(v string) { s.key = appendUTF16(s.key, v) }
+
+// appendUTF16 appends the UTF-16 code units of s, little-endian.
+func appendUTF16(b []byte, s string) []byte {
+	for _, r := range s {
+		if hi, lo := utf16.EncodeRune(r); hi != '\ufffd' {
+			b = binary.LittleEndian.AppendUint16(b, uint16(hi))
+			r = lo
+		}
+		b = binary.LittleEndian.AppendUint16(b, uint16(r))
+	}
+	return b
+}
 
 // A Charset says how PutString encodes a string. The names are those of Java's
 // StandardCharsets.
