@@ -48,16 +48,10 @@ func TestMurmur3_Locked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkDigest(t, key, c.digest)
-	}
-}
-
-func checkDigest(t *testing.T, key []byte, digest string) {
-	t.Helper()
-	h1, h2 := Murmur3(key)
-	got := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, h1), h2)
-	if hex.EncodeToString(got) != digest {
-		t.Errorf("Murmur3(%x) = %x, want %s", key, got, digest)
+		h1, h2 := Murmur3(key)
+		if got := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, h1), h2); hex.EncodeToString(got) != c.digest {
+			t.Errorf("Murmur3(%x) = %x, want %s", key, got, c.digest)
+		}
 	}
 }
 
@@ -84,8 +78,8 @@ func FuzzMurmur3(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, key []byte) {
 		h1, h2 := Murmur3(key)
-		if want1, want2 := murmur3.Sum128(key); h1 != want1 || h2 != want2 {
-			t.Errorf("Murmur3(%x) = %016x %016x, want %016x %016x", key, h1, h2, want1, want2)
+		if want1, want2 := murmur3.Sum128(key); h1 != want1 || h2 != want2 || Hash(key) != want1 {
+			t.Errorf("Murmur3(%x) = %016x %016x, want %016x %016x; Hash %016x", key, h1, h2, want1, want2, Hash(key))
 		}
 	})
 }

@@ -2,12 +2,9 @@ package bloom
 
 import (
 	"encoding/hex"
-	"strings"
 	"testing"
 
 	"github.com/spaolacci/murmur3"
-
-	"github.com/shaledb/shale/internal/testenv"
 )
 
 // fill returns n bytes that differ from their neighbours.
@@ -23,16 +20,6 @@ func fill(n int) []byte {
 func reference(key []byte) uint64 {
 	h, _ := murmur3.Sum128(key)
 	return h
-}
-
-func TestHash_EqualsReference(t *testing.T) {
-	testenv.NeedsReference(t)
-	for n := range 301 {
-		key := fill(n)
-		if got, want := Hash(key), reference(key); got != want {
-			t.Errorf("Hash of %d bytes = %016x, want %016x", n, got, want)
-		}
-	}
 }
 
 // Digests of another implementation, one for each way through the tail. They make
@@ -65,37 +52,4 @@ func TestHash_Locked(t *testing.T) {
 			t.Errorf("Hash(%s) = %#016x, want %#016x", c.key, got, c.want)
 		}
 	}
-}
-
-// readVectors returns the lines of a file of test vectors kept next to the
-// repository, without its header.
-func readVectors(t *testing.T, name string) []string {
-	t.Helper()
-	lines := strings.Split(strings.TrimSpace(string(testenv.ReadShared(t, "vectors/"+name))), "\n")
-	return lines[1:]
-}
-
-// collisions returns sixteen keys with one hash.
-func collisions(t *testing.T) (keys [][]byte) {
-	t.Helper()
-	for _, line := range readVectors(t, "murmur3-128-universal-collisions.tsv") {
-		key, err := hex.DecodeString(line)
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys = append(keys, key)
-	}
-	return keys
-}
-
-func FuzzHash(f *testing.F) {
-	testenv.NeedsReference(f)
-	for n := range 40 {
-		f.Add(fill(n))
-	}
-	f.Fuzz(func(t *testing.T, key []byte) {
-		if got, want := Hash(key), reference(key); got != want {
-			t.Errorf("Hash(%x) = %016x, want %016x", key, got, want)
-		}
-	})
 }

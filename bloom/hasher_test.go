@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"github.com/shaledb/shale/bloom/internal/filtertest"
 )
 
 // hasherOf returns a Hasher. It fails if there is none.
@@ -82,7 +84,7 @@ func TestHasher_SipHashKeyLocked(t *testing.T) {
 // hashes here.
 func TestHasher_SipHashParts(t *testing.T) {
 	h := hasherOf(HashSipHash, 0x0123456789abcdef)
-	keys := collisions(t)
+	keys := filtertest.Collisions(t)
 	seen := make(map[uint64]bool)
 	for _, key := range keys {
 		seen[h.Hash(key)] = true

@@ -68,7 +68,7 @@ func TestExact_LookupPassesOn(t *testing.T) {
 // known as absent.
 func TestExact_ComparesBytes(t *testing.T) {
 	e := exactOf(everything, 1<<20)
-	keys := collisions(t)
+	keys := filtertest.Collisions(t)
 	e.Absent(keys[0], e.Since(keys[0]))
 	for i, key := range keys {
 		if e.MayContain(key) == (i == 0) {

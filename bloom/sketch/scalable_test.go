@@ -128,26 +128,7 @@ func TestScalable_NonScaling(t *testing.T) {
 	}
 }
 
-func TestNewScalable_Errors(t *testing.T) {
-	for _, c := range []struct {
-		capacity uint64
-		rate     float64
-		o        ScalableOptions
-	}{
-		{1, -0.5, ScalableOptions{}}, {1, 1, ScalableOptions{}}, {1, math.NaN(), ScalableOptions{}},
-		{1, 0.01, ScalableOptions{Expansion: -1}}, {1, 0.01, ScalableOptions{Expansion: MaxExpansion + 1}},
-		{math.MaxUint64, 0.01, ScalableOptions{}}, {1, 0.01, ScalableOptions{HashID: 3}},
-	} {
-		c.o.Capacity, c.o.FPR = c.capacity, c.rate
-		if s, err := NewScalable(c.o); err == nil || s != nil {
-			t.Errorf("NewScalable(%+v) = %v, %v", c.o, s, err)
-		}
-	}
-	var zero Scalable
-	if err := zero.Add([]byte("a")); err == nil || !zero.MayContain([]byte("a")) || zero.FPR() != 1 {
-		t.Errorf("the zero Scalable: %v", err)
-	}
-	zero.Reset()
+func TestScalable_LayersThatCannotBe(t *testing.T) {
 	// A layer that would be too large is an error, and the filter stays as it was.
 	s := scalableOf(t, 10, 0.01, ScalableOptions{Expansion: MaxExpansion}, 9)
 	s.layers[0].capacity = 1 << 60

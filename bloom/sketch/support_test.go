@@ -1,17 +1,14 @@
 package sketch
 
 import (
-	"encoding/hex"
 	"math"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/internal/filtertest"
 	"github.com/shaledb/shale/bloom/internal/form"
-	"github.com/shaledb/shale/internal/testenv"
 )
 
 // Variables that keep the answers of benchmarks from being optimized away.
@@ -67,20 +64,6 @@ func keyHashes(h bloom.Hasher, n int) []uint64 {
 		hs[i] = h.Hash(filtertest.Numbered(i))
 	}
 	return hs
-}
-
-// collisions returns keys that have the same hash by bloom.Murmur3.
-func collisions(t *testing.T) (keys [][]byte) {
-	t.Helper()
-	b := testenv.ReadShared(t, "vectors/murmur3-128-universal-collisions.tsv")
-	for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n")[1:] {
-		key, err := hex.DecodeString(line)
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys = append(keys, key)
-	}
-	return keys
 }
 
 // goldens calls add with the bytes of all golden files.

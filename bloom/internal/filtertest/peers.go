@@ -2,6 +2,7 @@ package filtertest
 
 import (
 	"bytes"
+	"encoding/hex"
 	"strings"
 	"testing"
 
@@ -49,6 +50,19 @@ func Compare(t testing.TB, name string, columns int, ask func(row []string) bool
 		t.Errorf("%s: %d of %d answers are yes: that tells nothing", name, present, len(rows))
 	}
 	t.Logf("%s: %d probes, %d answered yes by the peer, %d differing answers", name, len(rows), present, differing)
+}
+
+// Collisions returns sixteen keys with one hash, by bloom.Murmur3 with any seed.
+func Collisions(t testing.TB) (keys [][]byte) {
+	t.Helper()
+	for _, row := range Rows(t, "murmur3-128-universal-collisions.tsv", 1)[1:] {
+		key, err := hex.DecodeString(row[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+	}
+	return keys
 }
 
 // Golden compares b with a golden file.
