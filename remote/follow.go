@@ -73,6 +73,7 @@ type heldSegment struct {
 // fullEvery is after how many segments, when many are read, a follower looks whether there are too many.
 const fullEvery = 16
 
+// newFollower returns a follower whose directory is still empty. begin fills it.
 func newFollower(b Bucket, storeID uint64, mem *vfs.Mem, files *tablefs.Tables, most int64) *follower {
 	return &follower{b: b, storeID: storeID, mem: mem, files: files, most: most}
 }

@@ -119,6 +119,7 @@ func (l *ledger) done(at object.Position) {
 	}
 }
 
+// wakeLocked wakes all who wait for a change, if any.
 func (l *ledger) wakeLocked() {
 	if l.changed != nil {
 		close(l.changed)

@@ -108,6 +108,7 @@ func (o *Options) withDefaults() (Options, error) {
 	return c, c.validate()
 }
 
+// setDefault sets a field that has its zero value.
 func setDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {
@@ -115,6 +116,8 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
+// validate returns an error that names the field at fault. Fields of the local store that this package sets itself must be
+// unset: what a program has set there would be lost without a word.
 func (o *Options) validate() error {
 	switch {
 	case o.Store.Shipping.Gate != nil || o.Store.Shipping.FirstFileNum != 0 || o.Store.Shipping.HoldLogs != 0:
@@ -129,6 +132,7 @@ func (o *Options) validate() error {
 	return nil
 }
 
+// optionError returns the error of a field.
 func optionError(field string, err error) error {
 	return fmt.Errorf("remote: option %s: %w", field, err)
 }

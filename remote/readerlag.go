@@ -102,6 +102,7 @@ func (r *Reader) note(begun time.Time, seen uint64, err error) {
 	r.mu.Unlock()
 }
 
+// emit passes an event to the program. Requires: no lock is held.
 func (r *Reader) emit(e Event) {
 	if r.opts.OnEvent != nil {
 		r.opts.OnEvent(e)

@@ -98,4 +98,5 @@ func (r *restoration) sweep() error {
 	return err
 }
 
+// path returns the path of a file of the directory.
 func (r *restoration) path(name string) string { return filepath.Join(r.dir, name) }

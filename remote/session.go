@@ -35,6 +35,7 @@ type sessionPin struct {
 	refs int // snapshots, and the Reader itself
 }
 
+// newSession returns the session of a Reader, which has no pins yet. Its name is drawn, so two Readers share no pin.
 func newSession(b Bucket, owner string) *session {
 	return &session{
 		b: b, name: fmt.Sprintf("reader-%016x", rand.Uint64()), owner: owner, now: time.Now,

@@ -377,6 +377,7 @@ func (l lock) take(ctx context.Context) error {
 	}
 }
 
+// release gives the lock back.
 func (l lock) release() { <-l }
 
 // A backoff says how long to wait before something is tried again.

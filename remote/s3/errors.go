@@ -20,6 +20,7 @@ type RefusedError struct {
 	Err error
 }
 
+// Error returns the text of the cause.
 func (e *RefusedError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.

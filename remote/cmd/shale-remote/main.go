@@ -29,6 +29,7 @@ import (
 // the program that it has started, and shale passes it on, so that the program gets it twice.
 const again = 2 * time.Second
 
+// main runs the command until it is done, or a signal ends its context.
 func main() {
 	// If the reader of the output closes it, a write fails. Without this, a signal would end the program.
 	signal.Ignore(syscall.SIGPIPE)

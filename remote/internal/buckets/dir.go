@@ -72,6 +72,7 @@ func NewMem() bucket.Bucket {
 // in unfinished, which no Put syncs.
 type settled struct{ *vfs.Mem }
 
+// Remove removes a file, and forgets its name at once.
 func (s settled) Remove(name string) error {
 	return errors.Join(s.Mem.Remove(name), s.SyncDir(filepath.Dir(name)))
 }
@@ -97,6 +98,8 @@ func (b *dirBucket) path(name string) string {
 	return filepath.Join(b.root, filepath.FromSlash(name))
 }
 
+// Put writes a file without a name of an object, syncs it, and then gives it its name. If that fails at any step, there is no
+// object, and the file goes.
 func (b *dirBucket) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
 	if err := bucket.CheckCall(ctx, name); err != nil {
 		return bucket.CallError("put", name, err)
@@ -169,6 +172,7 @@ func (b *dirBucket) syncUp(dir string) error {
 	}
 }
 
+// ReadAt opens the file for each call: a bucket has more objects than a process may have open files.
 func (b *dirBucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
 	o, err := b.open(ctx, name)
 	if err != nil {
@@ -186,6 +190,7 @@ func (b *dirBucket) ReadAt(ctx context.Context, name string, p []byte, off int64
 	return n, nil
 }
 
+// Stat reads the trailer, which has the checksum.
 func (b *dirBucket) Stat(ctx context.Context, name string) (bucket.Info, error) {
 	o, err := b.open(ctx, name)
 	if err != nil {
@@ -219,6 +224,7 @@ func (b *dirBucket) Delete(ctx context.Context, name string) error {
 	return bucket.CallError("delete", name, err)
 }
 
+// List reads the directories as it goes, and none that has nothing to do with prefix.
 func (b *dirBucket) List(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		_, err := b.walk(ctx, "", prefix, after, func(i bucket.Info) bool { return yield(i, nil) })

@@ -221,6 +221,8 @@ func (r *Retry) do(ctx context.Context, call, name string, size int64, fn func(c
 	}
 }
 
+// Put also repeats, a few times, a call whose bytes have arrived with a wrong checksum. If the name is taken after an attempt
+// that may have succeeded, it reads the object back: see compare.
 func (r *Retry) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
 	if err := bucket.CheckCall(ctx, name); err != nil {
 		return bucket.CallError("put", name, err)
@@ -283,6 +285,7 @@ func (r *Retry) readBack(ctx context.Context, name string, body io.ReaderAt, siz
 	return same, sum, nil
 }
 
+// ReadAt repeats a read as a whole. What an attempt has left in p is overwritten.
 func (r *Retry) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
 	err = r.do(ctx, "read", name, int64(len(p)), func(ctx context.Context, _ *patience) error {
 		n, err = r.Bucket.ReadAt(ctx, name, p, off)
@@ -291,6 +294,7 @@ func (r *Retry) ReadAt(ctx context.Context, name string, p []byte, off int64) (n
 	return n, err
 }
 
+// Stat repeats a call that fails.
 func (r *Retry) Stat(ctx context.Context, name string) (info bucket.Info, err error) {
 	err = r.do(ctx, "stat", name, 0, func(ctx context.Context, _ *patience) error {
 		info, err = r.Bucket.Stat(ctx, name)
@@ -324,6 +328,7 @@ func (r *Retry) List(ctx context.Context, prefix, after string) iter.Seq2[bucket
 	}
 }
 
+// Delete repeats a call that fails. To delete an object twice is no error.
 func (r *Retry) Delete(ctx context.Context, name string) error {
 	return r.do(ctx, "delete", name, 0, func(ctx context.Context, _ *patience) error { return r.Bucket.Delete(ctx, name) })
 }

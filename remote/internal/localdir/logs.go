@@ -39,6 +39,7 @@ type Stretch struct {
 // IsAnchor reports whether a log is the virtual first log of an epoch. No file has its number.
 func IsAnchor(log uint64) bool { return log&(1<<object.EpochShift-1) == 0 }
 
+// Path returns the path of the file of a log.
 func (l *Logs) Path(log uint64) string {
 	return filepath.Join(l.Dir, base.LogName(base.FileNum(log)))
 }

@@ -8,6 +8,7 @@ import (
 // A Concat is the bytes of two slices, one after the other, without a copy of them.
 type Concat struct{ Head, Body []byte }
 
+// ReadAt implements io.ReaderAt. A read may begin in the one slice and end in the other.
 func (j Concat) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, errors.New("remote: read at a negative offset")

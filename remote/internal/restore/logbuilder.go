@@ -77,6 +77,7 @@ type ending struct {
 	Err  *base.CorruptionError // the damage, if it is that
 }
 
+// An endingKind says why the logs of a restored store end where they do.
 type endingKind int
 
 const (

@@ -424,4 +424,5 @@ func (f *objectFile) Preallocate(int64) error            { return f.refuse() }
 // Sync implements vfs.File. Objects of a bucket are durable.
 func (f *objectFile) Sync() error { return nil }
 
+// refuse returns the error of a call that would change the object.
 func (f *objectFile) refuse() error { return fmt.Errorf("remote: %s: %w", f.Name(), errReadOnlyObject) }

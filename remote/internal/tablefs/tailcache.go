@@ -41,6 +41,7 @@ type tail struct {
 	bad    atomic.Bool
 }
 
+// newTailCache returns a cache without tails. fsys is nil if they are to be in memory.
 func newTailCache(fsys vfs.FS, dir string, storeID uint64, fetch func(context.Context, File, []byte, int64) error) *tailCache {
 	return &tailCache{fs: fsys, dir: dir, storeID: storeID, fetch: fetch, all: make(map[fileID]*tail)}
 }

@@ -34,6 +34,7 @@ type display struct {
 	width       func() int // of the terminal
 }
 
+// newDisplay returns a display of the command, which has shown nothing yet.
 func (c *call) newDisplay() *display {
 	width := func() int {
 		n, err := termutil.TerminalWidth()
