@@ -125,7 +125,7 @@ func startMachineOf(t testing.TB, fsys vfs.FS, o *shale.Options) (*machine, erro
 		return nil, err
 	}
 	var err error
-	if m.snaps, err = openSnapshots(fsys, filepath.Join(machineDir, "snapshots"), 2); err != nil {
+	if m.snaps, err = openSnapshots(fsys, filepath.Join(machineDir, "snapshots")); err != nil {
 		return nil, err
 	}
 	m.state, err = openState(machineDir, (&Options{FS: fsys, Store: o}).withDefaults(), nil, m.snaps, func(err error) { m.failed <- err })

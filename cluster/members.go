@@ -68,9 +68,6 @@ func (n *Node) IsLeader() bool { return n.raft().State() == raft.Leader }
 // Address returns the address under which others find this member.
 func (n *Node) Address() string { return n.network.advertise }
 
-// ID returns the member's id.
-func (n *Node) ID() string { return n.opts.ID }
-
 // servers returns the members as raft knows them, in its newest configuration.
 func (n *Node) servers() []raft.Server { return n.raft().GetConfiguration().Configuration().Servers }
 

@@ -183,7 +183,7 @@ func (n *Node) openStores() error {
 	n.log = NewLogStore(n.logDB)
 	n.trail = newTrail(n.log, n.opts, n.config)
 	n.config.TrailingLogs = raftTrailingLogs
-	snaps, err := openSnapshots(n.opts.FS, filepath.Join(n.dir, snapshotsDir), n.opts.SnapshotsKept)
+	snaps, err := openSnapshots(n.opts.FS, filepath.Join(n.dir, snapshotsDir))
 	if err != nil {
 		return err
 	}

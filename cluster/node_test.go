@@ -171,7 +171,6 @@ func TestOpen_Refusals(t *testing.T) {
 		"no host":         {func(o *Options) { o.Listen = ":0" }, "Options.Advertise"},
 		"no port":         {func(o *Options) { o.Listen = "localhost" }, "Options.Listen"},
 		"bad advertise":   {func(o *Options) { o.Advertise = "0.0.0.0:1" }, "Options.Advertise"},
-		"snapshots":       {func(o *Options) { o.SnapshotsKept = -1 }, "Options.SnapshotsKept"},
 		"read-only":       {func(o *Options) { o.Store = &shale.Options{ReadOnly: true} }, "Options.Store.ReadOnly"},
 		"heartbeat":       {func(o *Options) { o.Raft = func(c *raft.Config) { c.HeartbeatTimeout = 1 } }, "HeartbeatTimeout"},
 		"lease":           {func(o *Options) { o.Raft = func(c *raft.Config) { c.LeaderLeaseTimeout = time.Hour } }, "LeaderLeaseTimeout"},

@@ -71,10 +71,6 @@ type Options struct {
 	// made. Open checks the result. Without a Logger or LogOutput, raft's log is dropped.
 	Raft func(*raft.Config)
 
-	// SnapshotsKept is how many snapshots stay, default 2. They are hard links to the
-	// tables of their time, which cost room only once the state has moved on.
-	SnapshotsKept int
-
 	// SnapshotRate limits with how many bytes a second a leader sends the files of a snapshot
 	// to each member that needs one, so that they leave some of the network and the disk to
 	// others. 0: as fast as it goes, else at least 64 KiB.
@@ -126,7 +122,6 @@ func (o *Options) withDefaults() *Options {
 	}
 	c.Listen = cmp.Or(c.Listen, "127.0.0.1:0")
 	c.FS = cmp.Or(c.FS, vfs.Default)
-	c.SnapshotsKept = cmp.Or(c.SnapshotsKept, 2)
 	c.LogSize = cmp.Or(c.LogSize, 256<<20)
 	c.LogSizeBehind = cmp.Or(c.LogSizeBehind, max(4<<30, c.LogSize))
 	c.stallTimeout = cmp.Or(c.stallTimeout, stallTimeout)
@@ -150,8 +145,6 @@ func (o *Options) validate() error {
 		return fmt.Errorf("Options.ID is %q: it takes 1 to 64 letters, digits, \".\", \"_\" or \"-\"", o.ID)
 	case o.Bootstrap && o.Learner:
 		return errors.New("Options.Learner: the first member of a group needs a vote")
-	case o.SnapshotsKept < 1:
-		return fmt.Errorf("Options.SnapshotsKept is %d: it takes at least 1", o.SnapshotsKept)
 	case o.SnapshotRate != 0 && o.SnapshotRate < streamPiece:
 		return fmt.Errorf("Options.SnapshotRate is %d: it takes 0 or at least %d bytes a second", o.SnapshotRate, streamPiece)
 	case o.LogSize < 1<<20:

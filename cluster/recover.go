@@ -122,7 +122,7 @@ func readSurvivor(fsys vfs.FS, dir string, id identity) (s Survivor, err error) 
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	log := NewLogStore(db)
-	snaps, err := readSnapshots(fsys, filepath.Join(dir, snapshotsDir), 1)
+	snaps, err := readSnapshots(fsys, filepath.Join(dir, snapshotsDir))
 	if err != nil {
 		return s, err
 	}

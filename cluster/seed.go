@@ -98,7 +98,7 @@ func lockSource(fsys vfs.FS, from string) (io.Closer, error) {
 
 // seedSnapshot makes a snapshot of the store in the directory from.
 func seedSnapshot(dir, from string, o *Options, server raft.ServerID) error {
-	snaps, err := openSnapshots(o.FS, filepath.Join(dir, snapshotsDir), 1)
+	snaps, err := openSnapshots(o.FS, filepath.Join(dir, snapshotsDir))
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func TestSeed_Group(t *testing.T) {
 			return nil
 		})
 		if err != nil || n != 110 {
-			t.Errorf("member %s has %d keys, want 110: %v", m.ID(), n, err)
+			t.Errorf("member %s has %d keys, want 110: %v", m.opts.ID, n, err)
 		}
 	}
 	// It comes back as itself.

@@ -38,6 +38,10 @@ const (
 	tempSuffix = ".tmp"
 )
 
+// snapshotsKept is how many snapshots a member keeps of its own. They are hard links to the tables of their time, which cost
+// room only once the state has moved on.
+const snapshotsKept = 2
+
 // snapshots is the raft.SnapshotStore of a member. All methods may be called concurrently.
 //
 // Raft makes, lists and opens snapshots on goroutines of its own, and others of this package take
@@ -45,10 +49,9 @@ const (
 // anybody can ask for it, and out of it before its files go.
 type snapshots struct {
 	// Constant.
-	fs   vfs.FS
-	dir  string
-	keep int
-	now  func() time.Time
+	fs  vfs.FS
+	dir string
+	now func() time.Time
 
 	// wanted gets a token when a snapshot could not be sent because it is damaged: another one
 	// should be made.
@@ -82,21 +85,20 @@ type snapshot struct {
 // store returns the directory of the snapshot's checkpoint.
 func (s *snapshot) store() string { return filepath.Join(s.dir, storeName) }
 
-// openSnapshots returns the snapshots in dir, and sweeps what a crash has left of others. Of the
-// newest ones, keep will stay.
-func openSnapshots(fsys vfs.FS, dir string, keep int) (*snapshots, error) {
+// openSnapshots returns the snapshots in dir, and sweeps what a crash has left of others.
+func openSnapshots(fsys vfs.FS, dir string) (*snapshots, error) {
 	if err := fsys.MkdirAll(dir); err != nil {
 		return nil, err
 	}
 	if err := sweepTemps(fsys, dir, ""); err != nil {
 		return nil, err
 	}
-	return readSnapshots(fsys, dir, keep)
+	return readSnapshots(fsys, dir)
 }
 
 // readSnapshots is openSnapshots, but changes nothing.
-func readSnapshots(fsys vfs.FS, dir string, keep int) (*snapshots, error) {
-	s := &snapshots{fs: fsys, dir: dir, keep: keep, now: time.Now, wanted: make(chan struct{}, 1)}
+func readSnapshots(fsys vfs.FS, dir string) (*snapshots, error) {
+	s := &snapshots{fs: fsys, dir: dir, now: time.Now, wanted: make(chan struct{}, 1)}
 	names, err := fsys.List(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -361,7 +363,7 @@ func (s *snapshots) remove(dir string) error {
 // A snapshot that somebody reads is marked as dropped, and its files go with the last reader: a
 // transfer to a slow member must not lose them in the middle.
 func (s *snapshots) add(snap *snapshot, own bool) error {
-	keep := s.keep
+	keep := snapshotsKept
 	if !own {
 		keep = 1
 	}

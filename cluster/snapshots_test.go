@@ -169,7 +169,7 @@ func TestSnapshots_Kept(t *testing.T) {
 	m.close()
 	putFile(t, disk, snapshotsPath+"/7.tmp", "half")
 	putFile(t, disk, snapshotsPath+"/notes", "somebody's")
-	again, err := openSnapshots(disk, snapshotsPath, 2)
+	again, err := openSnapshots(disk, snapshotsPath)
 	mustNil(t, err)
 	if got, err := again.List(); err != nil || !reflect.DeepEqual(got, metas) {
 		t.Errorf("List after a restart = %v, %v; want %v", got, err, metas)

@@ -24,7 +24,7 @@ import (
 
 func mustOpenSnapshots(t testing.TB, fsys vfs.FS) *snapshots {
 	t.Helper()
-	s, err := openSnapshots(fsys, snapshotsPath, 2)
+	s, err := openSnapshots(fsys, snapshotsPath)
 	mustNil(t, err)
 	return s
 }
