@@ -73,25 +73,6 @@ func refusesBesides(t *testing.T) {
 	}
 }
 
-// A connection's limit can be changed between two commands, as when a client has given its password.
-func TestConn_Limit(t *testing.T) {
-	ours, theirs := net.Pipe()
-	g := NewListener(nil, Limits{Command: 4, Clients: 1}).admit(ours)
-	defer g.Close()
-	go func() {
-		_, _ = io.WriteString(theirs, "*1\r\n$4\r\nPING\r\n") // what Read returns is looked at
-		_, _ = io.WriteString(theirs, "*2\r\n$4\r\nECHO\r\n$6\r\nlonger\r\n")
-	}()
-	buf := make([]byte, 100)
-	if n, err := g.Read(buf); err != nil {
-		t.Fatalf("Read = %q, %v", buf[:n], err)
-	}
-	g.Limit(10, false)
-	if n, err := g.Read(buf); err != nil || string(buf[:n]) != "*2\r\n$4\r\nECHO\r\n$6\r\nlonger\r\n" {
-		t.Errorf("Read behind a higher limit = %q, %v", buf[:n], err)
-	}
-}
-
 // When there are too many connections, those give way that have not said their password, and those that are idle for long,
 // in this order, the oldest first. Others stay, and the new one is refused.
 func TestListener_IdleGiveWay(t *testing.T) { synctest.Test(t, idleGiveWay) }
