@@ -188,7 +188,7 @@ func (g *testGroup) follower() *testMember {
 	return nil
 }
 
-// eventually waits until check returns nil.
+// eventually waits until check returns nil, for half a minute as testenv.WaitFor counts it.
 func (g *testGroup) eventually(what string, check func() error) {
 	g.t.Helper()
 	eventually(g.t, what, check)
@@ -196,16 +196,16 @@ func (g *testGroup) eventually(what string, check func() error) {
 
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
+	const pause = 2 * time.Millisecond
+	for left := 30 * time.Second; ; time.Sleep(pause) {
+		begin := time.Now()
 		err := check()
 		if err == nil {
 			return
 		}
-		if time.Now().After(deadline) {
+		if left -= time.Since(begin) + pause; left < 0 {
 			t.Fatalf("%s: %v", what, err)
 		}
-		time.Sleep(2 * time.Millisecond)
 	}
 }
 
