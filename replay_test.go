@@ -9,100 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
-	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
-	"github.com/shaledb/shale/vfs/faultfs"
 )
-
-// A sync of the log fails, and the system takes the unwritten pages for written: reads still
-// see them, the disk does not have them, and the next sync succeeds. A store that is opened
-// then must not take what it reads in the log for durable.
-func TestOpen_AfterAFailedSyncOfTheLog(t *testing.T) {
-	for _, noMap := range []bool{false, true} {
-		mem := vfs.NewMem()
-		faults := faultfs.New(mem, nil)
-		opts := tinyStore(faults)
-		opts.testing.noMap = noMap
-		db, err := Open("db", &opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustPut(t, db, "k", "v")
-		faults.Inject(faultfs.FailFrom(1, syscall.EIO, vfs.OpSync))
-		if err := db.Sync(); err == nil {
-			t.Fatal("Sync succeeded")
-		}
-		_ = db.Close() // it returns the failure of the sync
-		faults.Inject(nil)
-
-		if db, err = Open("db", &opts); err != nil {
-			t.Fatal(err)
-		}
-		wantGet(t, db, "k", "v", true) // the machine has not crashed
-		var b Batch
-		mustPut(t, &b, "synced", "v")
-		b.SetDurability(SyncEach)
-		if err := db.Write(t.Context(), &b); err != nil {
-			t.Fatal(err)
-		}
-		for _, c := range vfs.CrashConfigs(1) {
-			opts := opts
-			opts.FS = mem.Crash(c)
-			db, err := Open("db", &opts)
-			if err != nil {
-				t.Errorf("without mapping %v, %v: %v", noMap, c, err)
-				continue
-			}
-			wantGet(t, db, "k", "v", true)
-			wantGet(t, db, "synced", "v", true)
-			closeTest(t, db)
-		}
-		closeTest(t, db)
-	}
-}
-
-// While the manifest can't be written, each new log names the log before it. If one of them
-// is missing, Open returns an error instead of losing its writes.
-func TestOpen_MissingLogThatTheManifestDoesNotKnow(t *testing.T) {
-	mem := vfs.NewMem()
-	faults := faultfs.New(mem, nil)
-	opts := tinyStore(faults)
-	db := openTest(t, &opts)
-	first := db.logs.CurrentNum()
-	faults.Inject(func(op vfs.Op, name string, _ int64) error {
-		if strings.Contains(name, "MANIFEST") || op == vfs.OpCreate && strings.HasSuffix(name, ".sst") {
-			return syscall.EIO
-		}
-		return nil
-	})
-	logs := []base.FileNum{first}
-	for i := 0; len(logs) < 3; i++ {
-		mustPut(t, db, fmt.Sprintf("key%03d", i), strings.Repeat("v", 500))
-		if n := db.logs.CurrentNum(); n != logs[len(logs)-1] {
-			logs = append(logs, n)
-		}
-	}
-	crashed := mem.Crash(keepEverything)
-	faults.Inject(nil)
-	closeTest(t, db)
-
-	opts.FS = crashed.Crash(keepEverything)
-	db = openTest(t, &opts)
-	wantGet(t, db, "key000", strings.Repeat("v", 500), true)
-	closeTest(t, db)
-	opts.FS = crashed
-	name := base.LogName(logs[1])
-	if err := crashed.Remove("db/" + name); err != nil {
-		t.Fatal(err)
-	}
-	var damage *CorruptionError
-	if _, err := Open("db", &opts); !errors.As(err, &damage) || damage.File != name {
-		t.Errorf("Open without %s: %v, want a CorruptionError that names it", name, err)
-	}
-}
 
 // diskUse returns the files of a store and their bytes.
 func diskUse(t *testing.T, fs vfs.FS, dir string) (names string, size int64) {
