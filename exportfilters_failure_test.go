@@ -249,30 +249,35 @@ func TestExportFilters_HoldsFiles(t *testing.T) {
 	})
 }
 
-// A Writer that fails, or breaks the contract of io.Writer, does not make a bundle that is cut short pass for one.
+// A Writer that fails, cancels, or breaks the contract of io.Writer, does not make a bundle that is cut short pass for one.
 func TestExportFilters_WriterContract(t *testing.T) {
 	db := openTest(t, small())
 	defer closeTest(t, db)
 	fill(t, db, 500, 0)
 	errPipe := errors.New("nobody listens")
+	var cancel func()
 	for name, c := range map[string]struct {
 		write writerFunc
 		want  error
 	}{
 		"fails":     {func([]byte) (int, error) { return 0, errPipe }, errPipe},
+		"cancels":   {func(p []byte) (int, error) { cancel(); return len(p), nil }, context.Canceled},
 		"nothing":   {func([]byte) (int, error) { return 0, nil }, io.ErrShortWrite},
 		"too few":   {func(p []byte) (int, error) { return len(p) - 1, nil }, io.ErrShortWrite},
 		"too many":  {func(p []byte) (int, error) { return len(p) + 1, nil }, nil},
 		"less than": {func([]byte) (int, error) { return -1, nil }, nil},
 	} {
 		for first := range 3 { // writes that are right before
+			var ctx context.Context
+			ctx, cancel = context.WithCancel(t.Context())
 			writes := 0
-			_, err := db.Inspect().ExportFilters(t.Context(), writerFunc(func(p []byte) (int, error) {
+			_, err := db.Inspect().ExportFilters(ctx, writerFunc(func(p []byte) (int, error) {
 				if writes++; writes <= first || len(p) == 0 {
 					return len(p), nil
 				}
 				return c.write(p)
 			}))
+			cancel()
 			if err == nil || c.want != nil && !errors.Is(err, c.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("%s, from write %d: %v", name, first+1, err)
 			}
