@@ -185,3 +185,16 @@ func TestWrite_WriterFails(t *testing.T) {
 		}
 	}
 }
+
+func TestMayContain_AllocatesNothing(t *testing.T) {
+	testenv.SkipRace(t)
+	m := smallModel(t)
+	b := mustOpen(t, m.bytes(t))
+	absent := []byte("key-013")
+	if n := testing.AllocsPerRun(100, func() {
+		b.MayContain(absent)
+		m.each(func(key []byte) { b.MayContain(key) })
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

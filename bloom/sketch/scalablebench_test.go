@@ -5,32 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/internal/filtertest"
-	"github.com/shaledb/shale/internal/testenv"
 )
-
-// Adding and asking allocate nothing.
-func TestSketches_AllocateNothing(t *testing.T) {
-	if testenv.Race {
-		t.Skip("the race detector allocates")
-	}
-	number := uint64(0)
-	next := func() uint64 { number++; return number }
-	s := scalableOf(t, 1000, 0.01, ScalableOptions{}, 1500)
-	long := fmt.Sprint("a string that is longer than what the compiler keeps on the stack ", number)
-	filtertest.CountAllocs(t, "Scalable.Has", func() { var b [16]byte; filtertest.Digits(b[:], next()); s.MayContain(b[:]) })
-	filtertest.CountAllocs(t, "Scalable.HasString", func() { s.MayContainString(long) })
-	filtertest.CountAllocs(t, "Scalable.Add", func() {
-		var b [16]byte
-		filtertest.Digits(b[:], next())
-		if err := s.Add(b[:]); err != nil {
-			t.Fatal(err)
-		}
-	})
-	e, asked := exactOf(bloom.New(10, 0.01), 1000), filtertest.Numbered(1)
-	filtertest.CountAllocs(t, "Exact.MayContain", func() { e.MayContain(asked) })
-}
 
 func BenchmarkScalable(b *testing.B) {
 	const turns = 1 << 16

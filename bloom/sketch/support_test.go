@@ -1,7 +1,6 @@
 package sketch
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,13 +28,6 @@ func question(hs []uint64, i int) uint64 {
 // hasherOf returns a Hasher. It fails if there is none.
 func hasherOf(id bloom.HashID, seed uint64) bloom.Hasher {
 	return bloom.Must(bloom.NewHasher(id, seed))
-}
-
-// everyHasher has each function, with seeds if it takes any.
-func everyHasher() []bloom.Hasher {
-	return []bloom.Hasher{
-		{}, hasherOf(bloom.HashXXH3, 0), hasherOf(bloom.HashXXH3, 1<<63+5), hasherOf(bloom.HashSipHash, 0), hasherOf(bloom.HashSipHash, math.MaxUint64),
-	}
 }
 
 // ownHash is a hash function of the caller's own.
