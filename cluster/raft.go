@@ -24,6 +24,10 @@ const (
 //
 // The log ends the member at an error, before raft panics (raftlog.go), and the transport checks whom it talks to
 // (transport.go). NewRaft reads the log too, so it runs on a goroutine that may end.
+//
+// There are no pipelines: raft waits at each member for the answer before it sends the next entries. Measured with two
+// messages under way instead: nothing on loopback, and at a round trip of 10 ms nothing for 1 and 1,000 writers, but a
+// tenth for 64 and a fifth for 16. raftlog.go says what a pipeline would cost, and raft's own can get stuck (v1.8.0).
 func (n *Node) startRaft() error {
 	var fsm raft.FSM = n.state
 	if n.opts.wrapFSM != nil {
