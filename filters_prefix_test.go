@@ -123,3 +123,25 @@ func TestPrefix_BadRules(t *testing.T) {
 		}
 	}
 }
+
+// The tables of a store have filters with several hash functions. A scan of a prefix asks each with its own.
+func TestPrefix_SeveralHashes(t *testing.T) {
+	opts := tinyStore(vfs.NewMem())
+	opts.Tuning.FilterPrefix, opts.FilterBits, opts.CompactionWorkers = DelimitedPrefix(':', 1), 20, -1
+	for i, hash := range []FilterHash{Murmur3, XXH3, SipHash} {
+		opts.Tuning.FilterHash = hash
+		db := openTest(t, &opts)
+		for user := i; user < 300; user += 3 {
+			mustPut(t, db, fmt.Sprintf("user%04d:", user), "v")
+		}
+		mustFlush(t, db)
+		closeTest(t, db)
+	}
+	db := openTest(t, &opts)
+	for user := range 300 {
+		key := fmt.Sprintf("user%04d:", user)
+		if got := scanKeys(t, db, Prefix(key)); got != key {
+			t.Errorf("a scan finds %q, want %s", got, key)
+		}
+	}
+}
