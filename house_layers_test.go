@@ -45,6 +45,7 @@ var layers = map[string]int{
 	"internal/filecache": 1,
 	"internal/guard":     1,
 	"internal/health":    1,
+	"internal/txn":       1,
 	"internal/lifetime":  1,
 	"internal/changes":   1,
 	"internal/iter":      1,

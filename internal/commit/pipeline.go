@@ -3,6 +3,7 @@
 package commit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/lockorder"
+	"github.com/shaledb/shale/internal/txn"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
 )
@@ -50,6 +52,8 @@ type Pipeline struct {
 	led     bool       // somebody is the leader
 	closed  bool
 
+	Lanes txn.Lanes // of transactions that have lost a conflict, and try again
+
 	// requests holds requests that can be used again. Each Pipeline has its own pool, because
 	// a channel must not leave the bubble of testing/synctest that its store lives in.
 	requests sync.Pool
@@ -62,6 +66,7 @@ type Pipeline struct {
 	group    []*Request // the requests that the leader commits
 	payloads [][]byte   // memory for writeGroup
 	claims   claims
+	tail     Tail          // the leader appends
 	torn     bool          // see Torn
 	ops      atomic.Uint64 // written since Init: see Written
 	bytes    atomic.Uint64
@@ -82,6 +87,8 @@ type Env struct {
 	MakeRoom   func(ctx context.Context) error
 	Gate       func(last base.Seq) error            // asked before a group with numbers up to last becomes visible; nil: none
 	SyncFailed func(w *wal.Writer, err error) error // Health.LogFailed for a sync of w after step 5
+
+	TailChunk int // bytes of a chunk of the Tail; 0: as many as are good
 }
 
 // A Log is where writes go first: logset.Set.
@@ -107,7 +114,10 @@ type Health interface {
 }
 
 // Init prepares the zero Pipeline for use. It is called once.
-func (q *Pipeline) Init(env Env) { q.env = env }
+func (q *Pipeline) Init(env Env) {
+	q.env = env
+	q.tail.size = cmp.Or(env.TailChunk, chunkSize)
+}
 
 // Visible returns the last sequence number that readers may see.
 func (q *Pipeline) Visible() base.Seq { return base.Seq(q.visible.Load()) }
@@ -194,6 +204,10 @@ type Request struct {
 	ReadSeq  base.Seq
 	Key      []byte
 	Lost     bool // result: the batch was dropped, because the condition was false or may have been false
+
+	// Reading makes the batch that of a transaction: it is dropped, and Lost, unless Verdict is Passed.
+	Reading *Reading
+	Verdict Verdict
 
 	// exclusive is a function to call between two groups. Such a request has no batch.
 	exclusive func() error
@@ -452,7 +466,7 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	first := q.lastSeq + 1
 	seq := first
 	var bytes, ops uint64
-	several := len(group) > 1
+	several, tailed := len(group) > 1, q.tail.begin(q.lastSeq)
 	if several {
 		q.claims.begin(group)
 	}
@@ -461,8 +475,20 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 			r.Lost = true
 			continue
 		}
+		if r.Reading != nil {
+			if r.Reading.Seq == q.Visible() {
+				r.Reading.Seq = first - 1 // the writes between have failed
+			}
+			if r.Verdict = q.tail.checkInGroup(r.Reading); r.Verdict != Passed {
+				r.Lost = true
+				continue
+			}
+		}
 		if several {
 			q.claims.add(r.Batch)
+		}
+		if tailed {
+			q.tail.add(seq, r.Batch)
 		}
 		wantSync = wantSync || r.Sync
 		n := r.Batch.Count()
@@ -504,11 +530,28 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	}
 	q.torn = true
 	q.applyGroup(group)
+	q.tail.publish(first-1, q.lastSeq)
 	q.visible.Store(uint64(q.lastSeq))
 	q.torn = false
 	q.ops.Add(ops)
 	q.bytes.Add(bytes)
 	return nil
+}
+
+// leaderOps is how many operations of the tail the leader compares for one transaction. If there are more, the
+// transaction compares them itself, and comes again.
+const leaderOps = 4096
+
+// Tail returns the tail of the queue.
+func (q *Pipeline) Tail() *Tail { return &q.tail }
+
+// Ingested notes that keys from lower to upper were ingested with number seq, which nobody sees yet. Requires: the
+// caller is the leader.
+func (q *Pipeline) Ingested(seq base.Seq, lower, upper []byte) {
+	if q.tail.begin(seq - 1) {
+		q.tail.addSpan(seq, lower, upper)
+		q.tail.publish(seq-1, seq)
+	}
 }
 
 // logGroup appends the payloads to the log. With SyncFirst, it also

@@ -1,0 +1,231 @@
+package commit
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/txn"
+)
+
+// A Tail has the keys of the newest operations in the order of commits, so that a transaction can look whether one of
+// them is a key that it has read. The leader of the queue appends to it while a writable transaction is open; others read
+// it without a lock. It
+// has tailChunks chunks at most: of a transaction that began before the first of them, the tables
+// have to be asked.
+//
+// The operations of a group come to it before readers see them. If the group fails, they never come: a transaction must
+// not conflict with what was refused, also not after Resume.
+type Tail struct {
+	size  int                   // bytes of a chunk
+	open  atomic.Int64          // writable transactions
+	first atomic.Pointer[chunk] // nil: nothing is kept
+
+	// The leader's.
+	group  []byte // the operations of its group so far, as chunks have them
+	last   *chunk
+	chunks int
+	idle   int // groups since a transaction was open
+}
+
+// A chunk is a part of the tail. Once a byte is in it, it does not change. Its operations:
+//
+//	hash u64 | sequence number u64 | key length varint | key
+//	0 | sequence number u64 | key length varint | lower | key length varint | upper    (all keys of an ingestion)
+type chunk struct {
+	from base.Seq     // this chunk and those after it have all operations with higher numbers
+	gap  bool         // operations between the chunk before and this one are missing
+	buf  []byte       // its capacity never changes
+	n    atomic.Int64 // bytes that may be read
+	next atomic.Pointer[chunk]
+}
+
+const (
+	chunkSize  = 64 << 10 // unless a test has smaller ones
+	tailChunks = 16
+	idleGroups = 256
+)
+
+// begin begins a group of operations after last, and reports whether they have to be added. The tail goes on for
+// idleGroups after the last transaction, so that one after the other uses the same chunk. Requires: the caller is the
+// leader.
+func (t *Tail) begin(last base.Seq) (wanted bool) {
+	if t.group = t.group[:0]; cap(t.group) > chunkSize {
+		t.group = nil
+	}
+	if t.open.Load() > 0 {
+		if t.idle = 0; t.last == nil {
+			t.last, t.chunks = &chunk{from: last, buf: make([]byte, t.size)}, 1
+			t.first.Store(t.last)
+		}
+		return true
+	}
+	if t.last == nil {
+		return false
+	}
+	if t.idle++; t.idle == idleGroups {
+		t.first.Store(nil)
+		t.last, t.chunks = nil, 0
+		return false
+	}
+	return true
+}
+
+// add adds the operations of b, the first of which gets number seq, to the group. Requires: begin has returned true.
+func (t *Tail) add(seq base.Seq, b Batch) {
+	for key := range b.Keys {
+		t.group = binary.LittleEndian.AppendUint64(t.group, txn.Hash(key))
+		t.group = binary.LittleEndian.AppendUint64(t.group, uint64(seq))
+		t.group = append(binary.AppendUvarint(t.group, uint64(len(key))), key...)
+		seq++
+	}
+}
+
+// addSpan adds an ingestion with number seq of keys from lower to upper to the group. Requires: as for add.
+func (t *Tail) addSpan(seq base.Seq, lower, upper []byte) {
+	t.group = binary.LittleEndian.AppendUint64(t.group, 0)
+	t.group = binary.LittleEndian.AppendUint64(t.group, uint64(seq))
+	t.group = append(binary.AppendUvarint(t.group, uint64(len(lower))), lower...)
+	t.group = append(binary.AppendUvarint(t.group, uint64(len(upper))), upper...)
+}
+
+// publish appends the group, which has the numbers behind last up to end, to the tail. Of one that is larger than the
+// tail it leaves a gap. Requires: the caller is the leader; readers are about to see the group, and do not yet.
+func (t *Tail) publish(last, end base.Seq) {
+	if len(t.group) == 0 {
+		return
+	}
+	c := t.last
+	n := int(c.n.Load())
+	if n+len(t.group) > len(c.buf) {
+		next := &chunk{from: last, buf: make([]byte, max(t.size, len(t.group)))}
+		if len(t.group) > tailChunks*t.size {
+			next = &chunk{from: end, gap: true, buf: make([]byte, t.size)}
+			t.group = t.group[:0]
+		}
+		c.next.Store(next)
+		if t.chunks++; t.chunks > tailChunks {
+			t.chunks--
+			t.first.Store(t.first.Load().next.Load())
+		}
+		t.last, c, n = next, next, 0
+	}
+	c.n.Store(int64(n + copy(c.buf[n:], t.group)))
+}
+
+// Open notes that a writable transaction begins. The number of its snapshot is taken afterwards: so writes that come
+// after the snapshot are in the tail, or the tail begins after them and says so.
+func (t *Tail) Open() { t.open.Add(1) }
+
+// Close notes that a writable transaction has ended.
+func (t *Tail) Close() { t.open.Add(-1) }
+
+// Transactions returns how many writable transactions are open.
+func (t *Tail) Transactions() int { return int(t.open.Load()) }
+
+// A Reading is what a transaction has read, and how far it was compared with the tail.
+type Reading struct {
+	Set ReadSet
+	Seq base.Seq // all writes up to this number are known not to conflict
+
+	chunk  *chunk // nil: Seq says all
+	offset int
+
+	// The result, if Check has returned Conflict.
+	Key   []byte   // that was written
+	KeyAt base.Seq // the number of that write
+}
+
+// A ReadSet is a txn.ReadSet. It is an interface so that a program without transactions does not link that.
+type ReadSet interface {
+	Has(hash uint64, key []byte) bool
+	HasIn(lower, upper []byte) bool
+}
+
+// A Verdict is what Check says of a transaction.
+type Verdict int
+
+// The verdicts.
+const (
+	Passed   Verdict = iota // nothing that the transaction has read is in the rest of the tail
+	Conflict                // what it has read was written
+	TooMany                 // there are more operations than Check was to look at
+	Missing                 // the tail does not reach back: Reading.Seq has to rise by other means
+)
+
+// Check compares what was read with the operations after Reading.Seq, but for those that an earlier Check has compared.
+// It looks at limit of them at most.
+func (t *Tail) Check(r *Reading, limit int) Verdict {
+	if r.chunk == nil {
+		c := t.first.Load()
+		if c == nil || c.from > r.Seq {
+			return Missing
+		}
+		for next := c.next.Load(); next != nil && next.from <= r.Seq; next = c.next.Load() {
+			c = next
+		}
+		r.chunk, r.offset = c, 0
+	}
+	for {
+		n := int(r.chunk.n.Load())
+		for r.offset < n {
+			if limit--; limit < 0 {
+				return TooMany
+			}
+			rest, conflict := r.compare(r.chunk.buf[r.offset:n])
+			if conflict {
+				return Conflict
+			}
+			r.offset = n - len(rest)
+		}
+		next := r.chunk.next.Load()
+		if next == nil {
+			return Passed
+		}
+		// Nothing is appended to a chunk that has a next one.
+		if r.offset < int(r.chunk.n.Load()) {
+			continue
+		}
+		if r.chunk, r.offset = next, 0; next.gap {
+			r.chunk = nil
+			return Missing
+		}
+	}
+}
+
+// checkInGroup is Check for the leader, which also compares with the group so far.
+func (t *Tail) checkInGroup(r *Reading) Verdict {
+	if v := t.Check(r, leaderOps); v != Passed {
+		return v
+	}
+	for rest, conflict := t.group, false; len(rest) > 0; {
+		if rest, conflict = r.compare(rest); conflict {
+			return Conflict
+		}
+	}
+	return Passed
+}
+
+// compare compares what was read with the operation that ops begins with, and returns what follows.
+func (r *Reading) compare(ops []byte) (rest []byte, conflict bool) {
+	hash, seq := binary.LittleEndian.Uint64(ops), base.Seq(binary.LittleEndian.Uint64(ops[8:]))
+	key, rest := cut(ops[16:])
+	var upper []byte
+	if hash == 0 {
+		upper, rest = cut(rest)
+	}
+	switch {
+	case seq <= r.Seq:
+		return rest, false
+	case hash == 0 && !r.Set.HasIn(key, upper), hash != 0 && !r.Set.Has(hash, key):
+		return rest, false
+	}
+	r.Key, r.KeyAt = append([]byte{}, key...), seq
+	return rest, true
+}
+
+// cut returns the bytes whose length b begins with, and what follows.
+func cut(b []byte) (field, rest []byte) {
+	n, w := binary.Uvarint(b)
+	return b[w : w+int(n)], b[w+int(n):]
+}

@@ -1,0 +1,216 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/internal/txn"
+)
+
+// reading returns what a transaction at the state of number seq has that has read key.
+func reading(seq base.Seq, key string) *Reading {
+	set := new(txn.ReadSet)
+	set.AddKey([]byte(key))
+	return &Reading{Set: set, Seq: seq}
+}
+
+// commitIf commits a Put of key by a transaction.
+func (w *commitWorld) commitIf(key string, rd *Reading) (Verdict, error) {
+	r := w.NewRequest()
+	defer r.Free()
+	r.Batch, r.Reading = &onePut{key: key}, rd
+	err := w.Commit(context.Background(), r)
+	return r.Verdict, err
+}
+
+// The leader compares a transaction with all that was written since its snapshot, in the tail and in its own group, and
+// says so if the tail does not reach back.
+func TestPipeline_Transactions(t *testing.T) {
+	w := newCommitWorld(t, false)
+	verdict := func(rd *Reading, want Verdict) {
+		t.Helper()
+		if got, err := w.commitIf("other", rd); got != want || err != nil {
+			t.Fatalf("verdict %v, %v; want %v", got, err, want)
+		}
+	}
+	put := func(key string) {
+		t.Helper()
+		if _, err := w.put(key, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := w.Visible()
+	put("a")
+	w.Tail().Open()
+	verdict(reading(before, "b"), Missing) // the tail begins behind a
+	verdict(reading(w.Visible(), "b"), Passed)
+	at := w.Visible()
+	put("b")
+	rd := reading(at, "b")
+	verdict(rd, Conflict)
+	if string(rd.Key) != "b" || rd.KeyAt != at+1 {
+		t.Errorf("a conflict over %q at %d, want b at %d", rd.Key, rd.KeyAt, at+1)
+	}
+	verdict(reading(at, "c"), Passed)
+	for range leaderOps + 1 {
+		put("d")
+	}
+	rd = reading(at, "c")
+	verdict(rd, TooMany)
+	if v := w.Tail().Check(rd, leaderOps); v != Passed {
+		t.Errorf("it does not go on where it has stopped: %v", v)
+	}
+	verdict(rd, Passed)
+
+	// A write that failed conflicts with nothing, although its number is used up.
+	w.failure = errors.New("broken")
+	if _, err := w.put("b", nil); err == nil {
+		t.Error("no failure")
+	}
+	w.failure = nil
+	rd = reading(w.Visible(), "b")
+	if v := w.Tail().Check(rd, leaderOps); v != Passed {
+		t.Errorf("a failed write: verdict %v", v)
+	}
+	verdict(rd, Passed)
+	w.Tail().Close()
+	for range idleGroups + 1 { // the tail ends
+		put("e")
+	}
+	w.failure = errors.New("broken")
+	if _, err := w.put("b", nil); err == nil {
+		t.Error("no failure")
+	}
+	w.failure = nil
+	w.Tail().Open()
+	verdict(reading(w.Visible(), "b"), Passed)
+
+	// Of a group that is larger than the tail only its end is known.
+	at = w.Visible()
+	for w.tail.size = 4; len(w.tail.last.buf) > 4; { // until the chunk before is full
+		put(strings.Repeat("x", 500))
+	}
+	rd = reading(at, "x")
+	if v := w.Tail().Check(rd, leaderOps); v != Missing {
+		t.Errorf("behind a gap: verdict %v", v)
+	}
+	rd.Seq = w.Visible()
+	verdict(rd, Passed)
+	w.tail.size = chunkSize
+
+	// An ingestion counts with all keys of its span.
+	at = w.Visible()
+	if err := w.Alone(context.Background(), func() error {
+		seq, err := w.Take()
+		w.Ingested(seq, []byte("f"), []byte("h"))
+		w.Publish(seq)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	verdict(reading(at, "g"), Conflict)
+	verdict(reading(at, "h"), Conflict)
+	verdict(reading(at, "i"), Passed)
+}
+
+// Of the transactions of one group that have read the same key and write it, one passes.
+func TestPipeline_TransactionsOfAGroup(t *testing.T) {
+	w := newCommitWorld(t, false)
+	w.Tail().Open()
+	room := make(chan struct{})
+	w.env.MakeRoom = func(context.Context) error { <-room; return nil }
+	var wg sync.WaitGroup
+	var passed atomic.Int64
+	wg.Go(func() { // leads alone
+		if _, err := w.put("another key", nil); err != nil {
+			t.Error(err)
+		}
+	})
+	testenv.WaitFor(t, "a leader", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.led
+	})
+	for range 50 {
+		wg.Go(func() {
+			if v, err := w.commitIf("key", reading(0, "key")); err != nil {
+				t.Error(err)
+			} else if v == Passed {
+				passed.Add(1)
+			}
+		})
+	}
+	testenv.WaitFor(t, "all to wait", func() bool { return w.Waiting() == 50 })
+	close(room)
+	wg.Wait()
+	if passed.Load() != 1 {
+		t.Errorf("%d passed", passed.Load())
+	}
+}
+
+// While writers append, readers find each key that was written after their number, or hear that the tail does not reach
+// back, however small its chunks are.
+func TestTail_ReadersBeside(t *testing.T) {
+	seed := testenv.Seed(t)
+	for _, size := range []int{1, 100, 1 << 10} {
+		w := newCommitWorld(t, false)
+		w.tail.size = size
+		w.Tail().Open()
+		var stop atomic.Bool
+		var readers sync.WaitGroup
+		var passed, conflicts atomic.Int64
+		for i := range 3 {
+			readers.Go(func() {
+				r := rand.New(rand.NewPCG(seed, uint64(i)))
+				for !stop.Load() {
+					at := w.Visible()
+					key := r.IntN(20)
+					rd := reading(at, fmt.Sprint(key))
+					for range r.IntN(3) {
+						rd.Set.(*txn.ReadSet).AddKey([]byte("nobody's"))
+					}
+					before := w.Visible()
+					v := w.Tail().Check(rd, 1<<30)
+					// Number n writes key n%20, so the next number that does is known.
+					next := at + 1
+					for int(next)%20 != key {
+						next++
+					}
+					switch visible := w.Visible(); {
+					case v == Passed && next <= before:
+						t.Errorf("a transaction at %d has read %d, and passes at %d", at, key, before)
+					case v == Passed:
+						passed.Add(1)
+					case v == Conflict && (rd.KeyAt != next || string(rd.Key) != fmt.Sprint(key)):
+						t.Errorf("a conflict over %s at %d, want %d at %d", rd.Key, rd.KeyAt, key, next)
+					case v == Conflict:
+						conflicts.Add(1)
+						if next > visible+1 {
+							t.Errorf("a conflict with number %d, and %d is visible", next, visible)
+						}
+					}
+				}
+			})
+		}
+		for n := 1; n <= 20_000; n++ {
+			if _, err := w.put(fmt.Sprint(n%20), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stop.Store(true)
+		readers.Wait()
+		rd := reading(w.Visible()-20, "7")
+		if v := w.Tail().Check(rd, 1<<30); v == Passed {
+			t.Errorf("chunks of %d bytes: a write among the last 20 is not found", size)
+		}
+		t.Logf("chunks of %d bytes: %d passed, %d conflicts", size, passed.Load(), conflicts.Load())
+	}
+}
