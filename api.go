@@ -10,8 +10,9 @@ import (
 // Range and Entry.
 
 // A Reader answers questions about one state of the store: *DB about the
-// newest, *Snapshot about that of its creation. Keys passed in are only read
-// during the call. All methods may be called concurrently.
+// newest, *Snapshot about that of its creation, *Txn about that with its own
+// writes, *Sub about a part. Keys passed in are only read during the call. All
+// methods may be called concurrently, but for those of a *Txn.
 type Reader interface {
 	// Get returns the value of key as a new slice that the caller owns, or
 	// ErrNotFound.
@@ -39,7 +40,7 @@ type Reader interface {
 	NewIterator(r Range) *Iterator
 }
 
-// A Writer takes changes: *DB applies each at once, *Batch collects them.
+// A Writer takes changes: *DB applies each at once, *Batch and *Txn collect them.
 // Arguments may be reused as soon as a call returns.
 type Writer interface {
 	// Put sets the value of key.
@@ -52,8 +53,12 @@ type Writer interface {
 var (
 	_ Reader = (*DB)(nil)
 	_ Reader = (*Snapshot)(nil)
+	_ Reader = (*Txn)(nil)
+	_ Reader = (*Sub)(nil)
 	_ Writer = (*DB)(nil)
 	_ Writer = (*Batch)(nil)
+	_ Writer = (*Txn)(nil)
+	_ Writer = (*Sub)(nil)
 )
 
 // A Range selects the keys from Lower (inclusive) to Upper (exclusive). The
@@ -62,6 +67,7 @@ type Range struct {
 	Lower, Upper []byte // nil: unbounded; an empty, non-nil Upper selects nothing
 	Reverse      bool   // walk from the last key to the first
 	KeysOnly     bool   // leave Entry.Value nil
+	strip        uint32 // of a Sub: so many bytes, with which Lower begins, are taken from keys that are given out
 	Limit        int    // stop after this many entries; 0: no limit
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/iter"
 	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/tree"
+	"github.com/shaledb/shale/internal/txn"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
 )
@@ -37,6 +38,7 @@ type cursor struct {
 	rng    Range  // its bounds lie in bounds
 	bounds []byte // the cursor's own copy
 	seq    base.Seq
+	tx     *inTxn // of a transaction; nil: of none
 
 	err      error // why the last movement failed
 	position position
@@ -65,6 +67,29 @@ type cursor struct {
 	misses uint32 // blocks of these runs that the seeks did not find in the cache
 }
 
+// An inTxn is what a cursor of a transaction has besides that of a snapshot.
+type inTxn struct {
+	own   ownWrites // of the transaction; nil: none
+	watch watcher   // nil: nobody wants to know
+	ended *bool     // the transaction has
+}
+
+// ownWrites is a txn.Iterator over what a transaction has written, and watcher a txn.Watch, which notes where a cursor
+// goes. They are interfaces so that a program without transactions does not link them.
+type (
+	ownWrites interface {
+		base.Iterator
+		Find(key []byte) (value []byte, kind base.Kind, found bool)
+	}
+	watcher interface {
+		SeekGE(key []byte)
+		SeekLT(key []byte)
+		Forward(key []byte)
+		Backward(key []byte)
+		AtEnd(upper []byte)
+	}
+)
+
 type position uint8
 
 const (
@@ -80,6 +105,10 @@ func (c *cursor) ready() bool {
 	if c.db.mems.View() == nil {
 		c.err = ErrClosed
 		c.position = afterLast
+		return false
+	}
+	if c.tx != nil && *c.tx.ended {
+		c.err, c.position = ErrTxnDone, afterLast
 		return false
 	}
 	return true
@@ -102,6 +131,9 @@ func (c *cursor) last() bool {
 	if !c.ready() {
 		return false
 	}
+	if c.tx != nil && c.tx.watch != nil {
+		c.tx.watch.SeekLT(c.rng.Upper)
+	}
 	if c.rng.Upper == nil {
 		c.kv = c.src.Last()
 	} else {
@@ -116,6 +148,9 @@ func (c *cursor) seekGE(key []byte) bool {
 	if !c.ready() {
 		return false
 	}
+	if c.rng.strip > 0 {
+		key = c.join(key)
+	}
 	if bytes.Compare(key, c.rng.Lower) < 0 {
 		key = c.rng.Lower
 	}
@@ -125,9 +160,18 @@ func (c *cursor) seekGE(key []byte) bool {
 // land moves to the first entry whose key is key or greater. Requires: key is not below the
 // range; the cursor is ready.
 func (c *cursor) land(key []byte) bool {
-	c.kv = c.src.SeekGE(key, c.seq)
+	if c.tx != nil && c.tx.watch != nil {
+		c.tx.watch.SeekGE(key)
+	}
+	c.kv = c.src.SeekGE(key, max(c.seq, 1)) // 0 would be behind a write of the transaction
 	c.countSeek()
 	return c.findForward(false)
+}
+
+// join returns the key of a Sub as the store has it, in valueBuf.
+func (c *cursor) join(key []byte) []byte {
+	c.valueBuf = append(append(c.valueBuf[:0], c.rng.Lower[:c.rng.strip]...), key...)
+	return c.valueBuf
 }
 
 // seekLT moves to the last entry whose key is less than key.
@@ -135,8 +179,14 @@ func (c *cursor) seekLT(key []byte) bool {
 	if !c.ready() {
 		return false
 	}
+	if c.rng.strip > 0 {
+		key = c.join(key)
+	}
 	if c.rng.Upper != nil && bytes.Compare(key, c.rng.Upper) > 0 {
 		key = c.rng.Upper
+	}
+	if c.tx != nil && c.tx.watch != nil {
+		c.tx.watch.SeekLT(key)
 	}
 	c.kv = c.src.SeekLT(key)
 	c.countSeek()
@@ -197,7 +247,7 @@ func (c *cursor) findForward(skip bool) bool {
 				c.kv, steps = c.src.SeekGE(c.successor(), base.MaxSeq), 0
 				continue
 			}
-		case kv.Seq() > c.seq:
+		case kv.Seq() > c.seq && kv.Seq() != txn.OwnSeq:
 			if steps++; steps > maxSteps {
 				c.key = append(c.key[:0], kv.UserKey...)
 				c.kv, steps, skip = c.src.SeekGE(c.key, c.seq), 0, false
@@ -210,6 +260,9 @@ func (c *cursor) findForward(skip bool) bool {
 			c.key = append(c.key[:0], kv.UserKey...)
 			c.value = kv.Value
 			c.position = onEntry
+			if c.tx != nil && c.tx.watch != nil {
+				c.tx.watch.Forward(c.key)
+			}
 			return true
 		}
 		c.kv = c.src.Next()
@@ -233,8 +286,11 @@ func (c *cursor) findBackward() bool {
 			return c.end(beforeFirst)
 		}
 		c.key = append(c.key[:0], c.kv.UserKey...)
-		live, steps := false, 0
-		for c.kv != nil && bytes.Equal(c.kv.UserKey, c.key) {
+		live, own, steps := false, false, 0
+		if c.tx != nil && c.tx.own != nil {
+			live, own = c.findOwn()
+		}
+		for !own && c.kv != nil && bytes.Equal(c.kv.UserKey, c.key) {
 			if c.kv.Seq() <= c.seq {
 				if live = c.kv.Kind() != base.KindDelete; live {
 					c.valueBuf = append(c.valueBuf[:0], c.kv.Value...)
@@ -257,10 +313,26 @@ func (c *cursor) findBackward() bool {
 		if live {
 			c.value = c.valueBuf
 			c.position = onEntry
+			if c.tx != nil && c.tx.watch != nil {
+				c.tx.watch.Backward(c.key)
+			}
 			return true
 		}
 	}
 	return c.end(beforeFirst)
+}
+
+// findOwn takes what the reader's own transaction has written to c.key, which hides all versions. Then own is true, and src
+// stands before them. live says that it is a value, which is in valueBuf then. Requires: there are own writes.
+func (c *cursor) findOwn() (live, own bool) {
+	value, kind, own := c.tx.own.Find(c.key)
+	if own {
+		if live = kind != base.KindDelete; live {
+			c.valueBuf = append(c.valueBuf[:0], value...)
+		}
+		c.kv = c.src.SeekLT(c.key)
+	}
+	return live, own
 }
 
 // newestVersion takes the place of further steps through the versions of c.key. It finds the
@@ -291,7 +363,11 @@ func (c *cursor) end(p position) bool {
 		c.err = c.src.Err()
 	}
 	switch {
+	case c.err == nil && (c.tx == nil || c.tx.watch == nil):
+	case c.err == nil && p == beforeFirst:
+		c.tx.watch.Backward(c.rng.Lower)
 	case c.err == nil:
+		c.tx.watch.AtEnd(c.rng.Upper)
 	case errors.Is(c.err, ErrClosed):
 		c.err = ErrClosed // without the read that met it
 	default:
@@ -303,8 +379,9 @@ func (c *cursor) end(p position) bool {
 var cursors = sync.Pool{New: func() any { return new(cursor) }}
 
 // openCursor returns a cursor over the entries of r as of seq in v, and takes over the caller's pin
-// of v. It reads nothing from tables; the first movement does. The caller closes the cursor.
-func (db *DB) openCursor(v *memqueue.View, r Range, seq base.Seq) *cursor {
+// of v. It reads nothing from tables; the first movement does. tx is the transaction that reads, if there is one. The caller
+// closes the cursor.
+func (db *DB) openCursor(v *memqueue.View, r Range, seq base.Seq, tx *inTxn) *cursor {
 	if seq == latestSeq {
 		seq = db.commits.Visible() // after the view: see view
 	}
@@ -312,6 +389,7 @@ func (db *DB) openCursor(v *memqueue.View, r Range, seq base.Seq) *cursor {
 	c := cursors.Get().(*cursor)
 	c.db, c.view, c.seq = db, v, seq
 	c.position, c.backward = beforeFirst, false
+	c.tx = tx
 	c.bound(r)
 	c.open(v)
 	return c
@@ -324,7 +402,7 @@ func (c *cursor) bound(r Range) {
 	if c.bounds == nil {
 		c.bounds = []byte{} // for an upper bound that is empty, and not nil
 	}
-	c.rng = Range{Lower: c.bounds[:n:n], Reverse: r.Reverse, KeysOnly: r.KeysOnly, Limit: r.Limit}
+	c.rng = Range{Lower: c.bounds[:n:n], Reverse: r.Reverse, KeysOnly: r.KeysOnly, Limit: r.Limit, strip: r.strip}
 	if r.Upper != nil {
 		c.rng.Upper = c.bounds[n:]
 	}
@@ -334,6 +412,9 @@ func (c *cursor) bound(r Range) {
 func (c *cursor) open(v *memqueue.View) {
 	c.sources = c.sources[:0]
 	if !c.rng.empty() {
+		if c.tx != nil && c.tx.own != nil {
+			c.sources = append(c.sources, c.tx.own)
+		}
 		// The number seq was loaded before this look. A write that it covers was in the memtable
 		// by then, so what is added to an empty one later is not visible here.
 		if !v.Mem.Empty() {
@@ -463,7 +544,7 @@ func (c *cursor) close() error {
 		c.valueBuf = nil
 	}
 	clear(c.sources)
-	c.db, c.view, c.src, c.err, c.kv, c.value = nil, nil, nil, nil, nil, nil
+	c.db, c.view, c.src, c.err, c.kv, c.value, c.tx = nil, nil, nil, nil, nil, nil, nil
 	c.key, c.nmems, c.nruns, c.wasted = c.key[:0], 0, 0, 0
 	cursors.Put(c)
 	return err

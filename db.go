@@ -244,6 +244,7 @@ func (db *DB) commitEnv() commit.Env {
 		MakeRoom:   db.makeRoom,
 		Gate:       db.commitGate(),
 		SyncFailed: db.syncFailed,
+		TailChunk:  db.opts.testing.tailChunk,
 	}
 }
 

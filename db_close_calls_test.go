@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"io"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -369,6 +370,7 @@ var closingCalls = func() map[string]func(c *closing) error {
 			return nil
 		},
 	}
+	maps.Copy(calls, txnCalls)
 	ofSnapshot := iteratorCalls(snap)
 	for name, call := range iteratorCalls(db) {
 		calls["Iterator."+name] = func(c *closing) error {
@@ -380,14 +382,6 @@ var closingCalls = func() map[string]func(c *closing) error {
 	}
 	return calls
 }()
-
-// orWrong returns err, or an error with the text if err is nil.
-func orWrong(err error, wrong string) error {
-	if err == nil {
-		err = errors.New(wrong)
-	}
-	return err
-}
 
 // storeTypes are the exported types that have methods. Those that hold a DB somewhere belong
 // to a store, and their methods need rows in closingCalls.
@@ -408,7 +402,9 @@ var storeTypes = map[string]reflect.Type{
 	"Range":       reflect.TypeFor[*Range](),
 	"Shipping":    reflect.TypeFor[Shipping](),
 	"Snapshot":    reflect.TypeFor[*Snapshot](),
+	"Sub":         reflect.TypeFor[*Sub](),
 	"TableInfo":   reflect.TypeFor[*TableInfo](),
+	"Txn":         reflect.TypeFor[*Txn](),
 	"Verdict":     reflect.TypeFor[*Verdict](),
 }
 

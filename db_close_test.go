@@ -437,3 +437,11 @@ func TestClose_CachesAsAWhole(t *testing.T) {
 		t.Error("Close has looked through the remembered false positives for those of a table")
 	}
 }
+
+// orWrong returns err, or an error with the text if err is nil.
+func orWrong(err error, wrong string) error {
+	if err == nil {
+		err = errors.New(wrong)
+	}
+	return err
+}

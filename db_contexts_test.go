@@ -27,7 +27,10 @@ var contextCalls = map[string]func(ctx context.Context, db *DB) error{
 	"Ingest":         func(ctx context.Context, db *DB) error { return db.Ingest(ctx, sortedKeys(0, 100, "ingested")) },
 	"RaiseFileNum":   func(ctx context.Context, db *DB) error { return ShippingOf(db).RaiseFileNum(ctx, 1<<36) },
 	"RebuildFilters": func(ctx context.Context, db *DB) error { _, err := db.Inspect().RebuildFilters(ctx); return err },
-	"Verify":         func(ctx context.Context, db *DB) error { return db.Verify(ctx) },
+	"Update": func(ctx context.Context, db *DB) error {
+		return db.Update(ctx, func(tx *Txn) error { return tx.Put([]byte("written"), nil) })
+	},
+	"Verify": func(ctx context.Context, db *DB) error { return db.Verify(ctx) },
 	"Write": func(ctx context.Context, db *DB) error {
 		var b Batch
 		if err := b.Put([]byte("written"), nil); err != nil {
@@ -144,7 +147,7 @@ func TestContexts_DoneAmid(t *testing.T) {
 				wantContextError(t, name, err, context.Canceled, cause)
 			}
 		}
-		if short := name == "Write" || name == "Advance" || name == "Flush" || name == "RaiseFileNum"; ended == 0 && !short {
+		if short := name == "Write" || name == "Update" || name == "Advance" || name == "Flush" || name == "RaiseFileNum"; ended == 0 && !short {
 			t.Errorf("%s: no context ended it, at %d operations", name, ops)
 		}
 	}
@@ -153,7 +156,7 @@ func TestContexts_DoneAmid(t *testing.T) {
 // A context ends the wait for the lead of the commit queue, which a gate holds.
 func TestContexts_DoneInTheQueue(t *testing.T) {
 	cause := errors.New("lunch")
-	for _, name := range []string{"Write", "Flush", "Compact", "Ingest", "ExportFilters", "RaiseFileNum"} {
+	for _, name := range []string{"Write", "Update", "Flush", "Compact", "Ingest", "ExportFilters", "RaiseFileNum"} {
 		inside, let := make(chan struct{}), make(chan struct{})
 		o := small()
 		o.FS = vfs.NewMem()

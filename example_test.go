@@ -113,6 +113,49 @@ func ExampleDB_PutIfAbsent() {
 	// / false <nil>
 }
 
+// Two accounts change together, and only if nobody has changed them meanwhile: then the function runs again.
+func ExampleDB_Update() {
+	db := open()
+	defer db.Close()
+	put(db, "alice", "5", "bob", "1")
+	err := db.Update(context.Background(), func(tx *shale.Txn) error {
+		alice, err := tx.Get([]byte("alice"))
+		if err != nil {
+			return err
+		}
+		if string(alice) == "0" {
+			return errors.New("alice has nothing left")
+		}
+		if err := tx.Put([]byte("alice"), []byte("4")); err != nil {
+			return err
+		}
+		return tx.Put([]byte("bob"), []byte("2"))
+	})
+	fmt.Println(err)
+	for entry := range db.Scan(shale.Range{}) {
+		fmt.Printf("%s %s\n", entry.Key, entry.Value)
+	}
+	// Output:
+	// <nil>
+	// alice 4
+	// bob 2
+}
+
+func ExampleDB_Sub() {
+	db := open()
+	defer db.Close()
+	users, orders := db.Sub("users/"), db.Sub("orders/")
+	put(users, "1", "Ada")
+	put(orders, "1", "a book")
+	for entry := range users.Scan(shale.Range{}) {
+		fmt.Printf("%s %s\n", entry.Key, entry.Value)
+	}
+	fmt.Println(db.Has([]byte("orders/1")))
+	// Output:
+	// 1 Ada
+	// true <nil>
+}
+
 func ExampleDB_GetMany() {
 	db := open()
 	defer db.Close()

@@ -26,21 +26,21 @@ import (
 // may have been called for earlier keys.
 func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	for gone := ""; ; {
-		again, err := db.getMany(keys, fn, &gone)
+		s, err := db.Snapshot()
+		if err != nil {
+			return err
+		}
+		again, err := db.getMany(keys, fn, s, &gone)
+		_ = s.Close() // it is open
 		if !again {
 			return err
 		}
 	}
 }
 
-// getMany is GetMany at one snapshot. With an error it reports whether a later snapshot may do: fn was
+// getMany is GetMany at snapshot s. With an error it reports whether a later snapshot may do: fn was
 // not called then. gone is that of lookAgain.
-func (db *DB) getMany(keys [][]byte, fn func(i int, value []byte, found bool) error, gone *string) (again bool, err error) {
-	s, err := db.Snapshot()
-	if err != nil {
-		return false, err
-	}
-	defer s.Close()
+func (db *DB) getMany(keys [][]byte, fn func(i int, value []byte, found bool) error, s *Snapshot, gone *string) (again bool, err error) {
 	m := manyPool.Get().(*many)
 	defer m.free()
 	m.at = s.view

@@ -244,6 +244,7 @@ func (g *ingestion) install() (level int, err error) {
 	}
 	g.done = true
 	db.obsolete(db.logs.DropBelow(minLog)...)
+	db.commits.Ingested(seq, g.sink.metas[0].Smallest, g.sink.metas[len(g.sink.metas)-1].Largest)
 	v := db.mems.Begin(e.Next)
 	// A reader that still has the view before, but the number of a later
 	// write, must not find that write without these entries.

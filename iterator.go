@@ -27,7 +27,9 @@ type Iterator struct {
 }
 
 // NewIterator implements Reader.
-func (db *DB) NewIterator(r Range) *Iterator { return db.newIterator(db.mems.Pin(), r, latestSeq) }
+func (db *DB) NewIterator(r Range) *Iterator {
+	return db.newIterator(db.mems.Pin(), r, latestSeq, nil)
+}
 
 // latestSeq asks newIterator for the newest state.
 const latestSeq = base.MaxSeq
@@ -36,12 +38,12 @@ const latestSeq = base.MaxSeq
 func failedIterator(err error) *Iterator { return &Iterator{err: err} }
 
 // newIterator returns an iterator over the entries of r as of seq in v, whose pin it takes over. v
-// is nil if the store is closed: then its movements fail with ErrClosed.
-func (db *DB) newIterator(v *memqueue.View, r Range, seq base.Seq) *Iterator {
+// is nil if the store is closed: then its movements fail with ErrClosed. tx is the transaction that reads, if there is one.
+func (db *DB) newIterator(v *memqueue.View, r Range, seq base.Seq, tx *inTxn) *Iterator {
 	if v == nil {
 		return failedIterator(ErrClosed)
 	}
-	return &Iterator{c: db.openCursor(v, r, seq)}
+	return &Iterator{c: db.openCursor(v, r, seq, tx)}
 }
 
 // open reports whether there is a cursor to move. If there is none, Err has the reason.
@@ -76,10 +78,10 @@ func (it *Iterator) Valid() bool { return it.c != nil && it.c.position == onEntr
 // Key returns the key of the entry, never nil. It is valid until the next
 // movement or Close and must not be changed. Requires: it.Valid().
 func (it *Iterator) Key() []byte {
-	if it.c == nil || it.c.key == nil {
+	if it.c == nil || len(it.c.key) <= int(it.c.rng.strip) {
 		return []byte{}
 	}
-	return it.c.key
+	return it.c.key[it.c.rng.strip:]
 }
 
 // Value returns the value of the entry: nil if the range says KeysOnly, else

@@ -176,6 +176,7 @@ type testOptions struct {
 	baseSize    int64         // of the first level below level 0; 0: four memtables
 	readNow     int64         // bytes of filters and indexes that Open reads; 0: readNow, negative: none
 	runs        int           // that a level may hold; 0: the default of package compaction
+	tailChunk   int           // bytes of a chunk of commit.Tail; 0: the default
 	level0      int           // runs at which level 0 is compacted; 0: the default of package compaction
 }
 

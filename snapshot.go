@@ -31,10 +31,19 @@ type Snapshot struct {
 
 // Snapshot returns the present state of the store. It must be closed.
 func (db *DB) Snapshot() (*Snapshot, error) {
-	if db.life.Closing() {
-		return nil, ErrClosed
+	s := new(Snapshot)
+	if err := db.openSnapshot(s); err != nil {
+		return nil, err
 	}
-	s := &Snapshot{db: db}
+	return s, nil
+}
+
+// openSnapshot makes s, which is empty, the present state of the store.
+func (db *DB) openSnapshot(s *Snapshot) error {
+	if db.life.Closing() {
+		return ErrClosed
+	}
+	s.db = db
 	s.seq = db.snapshots.Take(func() base.Seq {
 		if db.opts.ReadOnly {
 			s.view = db.mems.Pin() // Advance publishes view and number in one step for us
@@ -43,9 +52,9 @@ func (db *DB) Snapshot() (*Snapshot, error) {
 	})
 	if db.opts.ReadOnly && s.view == nil {
 		db.snapshots.Remove(s.seq)
-		return nil, ErrClosed
+		return ErrClosed
 	}
-	return s, nil
+	return nil
 }
 
 // acquireAll is memqueue.Queue.Pin for a view that has all that the snapshot sees. It may lack that if
@@ -143,7 +152,7 @@ func (s *Snapshot) Scan(r Range) iter.Seq2[Entry, error] {
 // NewIterator implements Reader. The iterator keeps what it needs by itself, also
 // when the snapshot is closed.
 func (s *Snapshot) NewIterator(r Range) *Iterator {
-	it := s.db.newIterator(s.acquireAll(), r, s.seq)
+	it := s.db.newIterator(s.acquireAll(), r, s.seq, nil)
 	// The iterator has a view by now. If the snapshot is still open after that, no version that
 	// it sees was dropped from this view.
 	if s.closed.Load() {

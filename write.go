@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -80,24 +81,30 @@ func (db *DB) Write(ctx context.Context, b *Batch) error {
 // ctx ends the waiting, for a turn or for room; a batch that the leader has begun to write is
 // written to the end. After an error of the log the store refuses writes.
 func (db *DB) write(ctx context.Context, b *Batch) error {
+	_, err := db.writeIf(ctx, b, nil)
+	return err
+}
+
+// writeIf is write, if reading passes. nil passes.
+func (db *DB) writeIf(ctx context.Context, b *Batch, reading *commit.Reading) (commit.Verdict, error) {
 	if err := db.writable(); err != nil {
-		return err
+		return 0, err
 	}
 	durability := db.opts.Durability
 	if b.ownChoice {
 		if durability = b.durability; !durability.known() {
-			return fmt.Errorf("shale: write: the batch's durability is unknown: %d", durability)
+			return 0, fmt.Errorf("shale: write: the batch's durability is unknown: %d", durability)
 		}
 	}
 	r := db.commits.NewRequest()
 	defer r.Free()
-	r.Batch, r.Sync = (*committed)(b), durability == SyncEach
+	r.Batch, r.Sync, r.Reading = (*committed)(b), durability == SyncEach, reading
 	err := db.commits.Commit(ctx, r)
 	// In a store of another durability no timer runs, so the batch asks for its sync.
 	if err == nil && durability == SyncPeriodic && db.opts.Durability != SyncPeriodic {
 		db.syncer.Soon()
 	}
-	return err
+	return r.Verdict, err
 }
 
 // PutIfAbsent sets key to value unless it is there, atomically, and reports whether it did. A key

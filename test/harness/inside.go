@@ -44,6 +44,7 @@ type Knobs struct {
 	BaseSize    *int64         // of the first level below level 0
 	Runs        *int           // that a level may hold
 	Level0      *int           // runs at which level 0 is compacted
+	TailChunk   *int           // bytes of a chunk of the tail with which transactions are compared
 	ReadNow     *int64         // bytes of filters and indexes that Open does not leave for later
 }
 
@@ -58,6 +59,7 @@ func KnobsOf(o *shale.Options) Knobs {
 		BaseSize:    hidden[int64](o, "testing", "baseSize"),
 		Runs:        hidden[int](o, "testing", "runs"),
 		Level0:      hidden[int](o, "testing", "level0"),
+		TailChunk:   hidden[int](o, "testing", "tailChunk"),
 		ReadNow:     hidden[int64](o, "testing", "readNow"),
 	}
 }

@@ -76,6 +76,7 @@ var optionDraws = []optionDraw{
 	scaled("testing.level0", func(o *shale.Options) *int { return KnobsOf(o).Level0 }, []int{4, 1, 2, 12}, []int{0, 0, 4}),
 	scaled("testing.runs", func(o *shale.Options) *int { return KnobsOf(o).Runs },
 		[]int{0, 1, 2, 3, 4, 8}, []int{0, 0, 1, 2}), // two runs at most: the soak checks that no level has more
+	drawn("testing.tailChunk", func(o *shale.Options) *int { return KnobsOf(o).TailChunk }, 0, 1, 500),
 	drawn("testing.readNow", func(o *shale.Options) *int64 { return KnobsOf(o).ReadNow }, 0, -1, 2<<10),
 }
 

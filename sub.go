@@ -1,0 +1,124 @@
+package shale
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+)
+
+// This file has Sub, the part of a store whose keys begin with a prefix.
+
+// A Sub is the part of a store whose keys begin with a prefix, under keys without it: a Reader and a Writer. Nothing is
+// stored for it, and no bound reaches beyond it. So several kinds of data share one store, one log and one memory, and a
+// batch or a transaction over several of them is atomic. It shows what the Reader shows of which it is a part, and may be
+// used as that may.
+type Sub struct {
+	prefix []byte
+	reader Reader
+	writer Writer // nil: a snapshot, which takes no writes
+}
+
+// Sub returns the part of the store whose keys begin with prefix.
+func (db *DB) Sub(prefix string) *Sub { return &Sub{[]byte(prefix), db, db} }
+
+// Sub returns the part of the snapshot whose keys begin with prefix. Its writes give ErrReadOnly.
+func (s *Snapshot) Sub(prefix string) *Sub { return &Sub{[]byte(prefix), s, nil} }
+
+// Sub returns the part of the transaction's state whose keys begin with prefix.
+func (tx *Txn) Sub(prefix string) *Sub { return &Sub{[]byte(prefix), tx, tx} }
+
+// Sub returns the part of s whose keys begin with prefix: in the store, they begin with the prefix of s and then prefix.
+func (s *Sub) Sub(prefix string) *Sub {
+	return &Sub{slices.Concat(s.prefix, []byte(prefix)), s.reader, s.writer}
+}
+
+// Sub returns a Writer that adds changes to the batch, of keys that begin with prefix.
+func (b *Batch) Sub(prefix string) Writer { return &Sub{[]byte(prefix), nil, b} }
+
+// keyBuffers has memory for keys with their prefix, since keys can't lie on the stack.
+var keyBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxKeyBuffer is the largest buffer that is kept.
+const maxKeyBuffer = 4 << 10
+
+// join returns the key as the store has it, in a buffer that the caller gives back with free.
+func (s *Sub) join(key []byte) (buffer *[]byte) {
+	buffer = keyBuffers.Get().(*[]byte)
+	*buffer = append(append((*buffer)[:0], s.prefix...), key...)
+	return buffer
+}
+
+func freeKey(buffer *[]byte) {
+	if cap(*buffer) <= maxKeyBuffer {
+		keyBuffers.Put(buffer)
+	}
+}
+
+// within returns r in the keys of the store. Iterators over it strip the prefix from keys.
+func (s *Sub) within(r Range) Range {
+	r.Lower = slices.Concat(s.prefix, r.Lower)
+	if r.Upper != nil {
+		r.Upper = slices.Concat(s.prefix, r.Upper)
+	} else {
+		r.Upper = prefixEnd(s.prefix)
+	}
+	r.strip = uint32(len(s.prefix))
+	return r
+}
+
+// Get implements Reader.
+func (s *Sub) Get(key []byte) ([]byte, error) {
+	k := s.join(key)
+	defer freeKey(k)
+	return s.reader.Get(*k)
+}
+
+// AppendValue implements Reader.
+func (s *Sub) AppendValue(dst, key []byte) ([]byte, error) {
+	k := s.join(key)
+	defer freeKey(k)
+	return s.reader.AppendValue(dst, *k)
+}
+
+// ViewValue implements Reader.
+func (s *Sub) ViewValue(key []byte, fn func(value []byte) error) error {
+	k := s.join(key)
+	defer freeKey(k)
+	return s.reader.ViewValue(*k, fn)
+}
+
+// Has implements Reader.
+func (s *Sub) Has(key []byte) (bool, error) {
+	k := s.join(key)
+	defer freeKey(k)
+	return s.reader.Has(*k)
+}
+
+// Scan implements Reader.
+func (s *Sub) Scan(r Range) iter.Seq2[Entry, error] { return s.reader.Scan(s.within(r)) }
+
+// NewIterator implements Reader.
+func (s *Sub) NewIterator(r Range) *Iterator { return s.reader.NewIterator(s.within(r)) }
+
+// Put implements Writer.
+func (s *Sub) Put(key, value []byte) error {
+	if s.writer == nil {
+		return errSubReadOnly
+	}
+	k := s.join(key)
+	defer freeKey(k)
+	return s.writer.Put(*k, value)
+}
+
+// Delete implements Writer.
+func (s *Sub) Delete(key []byte) error {
+	if s.writer == nil {
+		return errSubReadOnly
+	}
+	k := s.join(key)
+	defer freeKey(k)
+	return s.writer.Delete(*k)
+}
+
+var errSubReadOnly = fmt.Errorf("%w: it is a part of a snapshot", ErrReadOnly)

@@ -1,0 +1,314 @@
+package shale
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/commit"
+	"github.com/shaledb/shale/internal/txn"
+)
+
+// This file has Txn, a transaction: how it begins and ends, what it reads and what it writes.
+
+// A Txn is a transaction: a Reader and a Writer that sees the store as it was at its beginning, and its own writes. It is
+// serializable. Its writes become visible together with Commit, which fails with ErrConflict if another writer has changed
+// what the transaction has read, scans and the gaps between their entries included. What was only written does not
+// conflict. A transaction without writes never fails.
+//
+// A Txn, and the iterators that it returns, are for one goroutine at a time. Iterators see the writes of the time when
+// they were made, and end with the transaction. Until its end old versions of what is overwritten are kept.
+//
+// The algorithm is optimistic concurrency control with backward validation (H. T. Kung, J. T. Robinson, On Optimistic
+// Methods for Concurrency Control, 1981): the order of commits is the serial order. See commit.Tail for the comparison.
+type Txn struct {
+	db       *DB
+	snapshot Snapshot
+	writable bool
+	ended    bool
+	busy     bool // a call is under way: a cheap check for a second goroutine
+	iterated bool // iterators may still use own
+
+	*txnWork // nil after the end, and of a transaction that can't write
+}
+
+// A txnWork is what a transaction that can write remembers. Those that no iterator has seen are used again.
+type txnWork struct {
+	batch   Batch
+	own     txn.Overlay // of what is in batch
+	reads   txn.ReadSet
+	watches []*txn.Watch // of iterators
+	reading commit.Reading
+}
+
+var txnWorks = sync.Pool{New: func() any { return new(txnWork) }}
+
+// free makes w empty, and gives it back to the pool unless it is large.
+func (w *txnWork) free() {
+	if cap(w.batch.data) > maxPooledBatch {
+		return
+	}
+	w.batch.Reset()
+	w.own.Reset()
+	w.reads.Reset()
+	w.reading = commit.Reading{}
+	txnWorks.Put(w)
+}
+
+// Begin begins a transaction by hand. It has to be ended, with Commit or Discard. Of a store that was opened read-only,
+// or takes no writes, a writable one is refused.
+func (db *DB) Begin(writable bool) (*Txn, error) {
+	if writable {
+		if err := db.writable(); err != nil {
+			return nil, err
+		}
+		db.commits.Tail().Open() // before the number of the snapshot is taken
+	}
+	tx := &Txn{db: db, writable: writable}
+	if err := db.openSnapshot(&tx.snapshot); err != nil {
+		if writable {
+			db.commits.Tail().Close()
+		}
+		return nil, err
+	}
+	if writable {
+		tx.txnWork = txnWorks.Get().(*txnWork)
+	}
+	return tx, nil
+}
+
+var (
+	// ErrConflict is wrapped by the error of a Commit whose transaction has read what another writer has changed since.
+	// Nothing was written. The message names a key and the number of its write.
+	ErrConflict = errors.New("shale: conflict")
+
+	// ErrTxnDone is returned by every use of a transaction, or of an iterator of it, after its end.
+	ErrTxnDone = errors.New("shale: the transaction has ended")
+
+	errTxnShared = errors.New("shale: a transaction is used by two goroutines at a time")
+)
+
+// enter begins a call, which leave ends. A function of the caller runs outside of both.
+func (tx *Txn) enter() error {
+	switch {
+	case tx.busy:
+		return errTxnShared
+	case tx.ended:
+		return ErrTxnDone
+	}
+	tx.busy = true
+	return nil
+}
+
+func (tx *Txn) leave() { tx.busy = false }
+
+// Seq returns the number of the last write that the transaction sees, besides its own.
+func (tx *Txn) Seq() uint64 { return tx.snapshot.Seq() }
+
+// SetDurability is Batch.SetDurability for the writes of the transaction. If it has ended or can't write, nothing happens.
+func (tx *Txn) SetDurability(d Durability) {
+	if tx.txnWork != nil {
+		tx.batch.SetDurability(d)
+	}
+}
+
+// Put implements Writer. The error wraps ErrValueTooLarge, too, if the writes of the transaction would have more than
+// MaxBatchSize bytes.
+func (tx *Txn) Put(key, value []byte) error {
+	return tx.write(key, func() error { return tx.batch.Put(key, value) })
+}
+
+// Delete implements Writer.
+func (tx *Txn) Delete(key []byte) error {
+	return tx.write(key, func() error { return tx.batch.Delete(key) })
+}
+
+func (tx *Txn) write(key []byte, add func() error) error {
+	if err := tx.enter(); err != nil {
+		return err
+	}
+	defer tx.leave()
+	if !tx.writable {
+		return fmt.Errorf("%w: the transaction is", ErrReadOnly)
+	}
+	at := max(len(tx.batch.data), batchHeader)
+	if err := add(); err != nil {
+		return err
+	}
+	tx.own.Add(tx.batch.data, at, key)
+	return nil
+}
+
+// find looks for key among the transaction's own writes. If it is not there, the caller asks the snapshot, and the key
+// counts as read if track is set.
+func (tx *Txn) find(key []byte, track bool) (value []byte, found, own bool, err error) {
+	if err := tx.enter(); err != nil {
+		return nil, false, false, err
+	}
+	defer tx.leave()
+	if !tx.writable {
+		return nil, false, false, nil
+	}
+	value, kind, own := tx.own.Find(key)
+	if !own && track {
+		tx.reads.AddKey(key)
+	}
+	return value, own && kind != base.KindDelete, own, nil
+}
+
+// A txnReader is a Txn as a Reader. It notes what is read, or not.
+type txnReader struct {
+	tx    *Txn
+	track bool
+}
+
+// Untracked returns the same Reader, but what is read by way of it can't conflict: for that the transaction has the
+// guarantees of snapshot isolation.
+func (tx *Txn) Untracked() Reader { return txnReader{tx, false} }
+
+func (tx *Txn) tracked() txnReader { return txnReader{tx, true} }
+
+// Get implements Reader.
+func (tx *Txn) Get(key []byte) ([]byte, error) { return tx.tracked().Get(key) }
+
+// AppendValue implements Reader.
+func (tx *Txn) AppendValue(dst, key []byte) ([]byte, error) {
+	return tx.tracked().AppendValue(dst, key)
+}
+
+// ViewValue implements Reader. fn may use the transaction, but a write of it ends the validity of value.
+func (tx *Txn) ViewValue(key []byte, fn func(value []byte) error) error {
+	return tx.tracked().ViewValue(key, fn)
+}
+
+// Has implements Reader.
+func (tx *Txn) Has(key []byte) (bool, error) { return tx.tracked().Has(key) }
+
+// Scan implements Reader.
+func (tx *Txn) Scan(r Range) iter.Seq2[Entry, error] { return tx.tracked().Scan(r) }
+
+// NewIterator implements Reader.
+func (tx *Txn) NewIterator(r Range) *Iterator { return tx.tracked().NewIterator(r) }
+
+// GetMany is DB.GetMany at the state of the transaction.
+func (tx *Txn) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
+	return tx.tracked().GetMany(keys, fn)
+}
+
+func (r txnReader) Get(key []byte) ([]byte, error) {
+	value, found, own, err := r.tx.find(key, r.track)
+	switch {
+	case err != nil:
+		return nil, err
+	case !own:
+		return r.tx.snapshot.Get(key)
+	case !found:
+		return nil, ErrNotFound
+	}
+	return cloneNonNil(value), nil
+}
+
+func (r txnReader) AppendValue(dst, key []byte) ([]byte, error) {
+	value, found, own, err := r.tx.find(key, r.track)
+	switch {
+	case err != nil:
+		return dst, err
+	case !own:
+		return r.tx.snapshot.AppendValue(dst, key)
+	case !found:
+		return dst, ErrNotFound
+	}
+	return append(dst, value...), nil
+}
+
+func (r txnReader) ViewValue(key []byte, fn func(value []byte) error) error {
+	value, found, own, err := r.tx.find(key, r.track)
+	switch {
+	case err != nil:
+		return err
+	case !own:
+		return r.tx.snapshot.ViewValue(key, fn)
+	case !found:
+		return ErrNotFound
+	}
+	return fn(value)
+}
+
+func (r txnReader) Has(key []byte) (bool, error) {
+	_, found, own, err := r.tx.find(key, r.track)
+	if err != nil || own {
+		return found, err
+	}
+	return r.tx.snapshot.Has(key)
+}
+
+func (r txnReader) Scan(rng Range) iter.Seq2[Entry, error] { return scan(rng, r.NewIterator, false) }
+
+func (r txnReader) NewIterator(rng Range) *Iterator {
+	if err := r.tx.enter(); err != nil {
+		return failedIterator(err)
+	}
+	defer r.tx.leave()
+	s := &r.tx.snapshot
+	return s.db.newIterator(s.acquireAll(), rng, s.seq, r.cursor())
+}
+
+// cursor returns what a cursor of the transaction has besides that of a snapshot.
+func (r txnReader) cursor() *inTxn {
+	in := &inTxn{ended: &r.tx.ended}
+	if !r.tx.writable {
+		return in
+	}
+	r.tx.iterated = true
+	if r.tx.own.Len() > 0 {
+		in.own = r.tx.own.NewIterator()
+	}
+	if r.track {
+		w := r.tx.reads.NewWatch()
+		r.tx.watches = append(r.tx.watches, w)
+		in.watch = w
+	}
+	return in
+}
+
+func (r txnReader) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
+	own := make([]int, 0, 8) // indexes of keys that the transaction has written
+	for i, key := range keys {
+		_, _, is, err := r.tx.find(key, r.track)
+		if err != nil {
+			return err
+		}
+		if is {
+			own = append(own, i)
+		}
+	}
+	_, err := r.tx.db.getMany(keys, func(i int, value []byte, found bool) error {
+		if len(own) > 0 && own[0] == i {
+			own = own[1:]
+			var err error
+			if value, found, _, err = r.tx.find(keys[i], false); err != nil {
+				return err
+			}
+		}
+		return fn(i, value, found)
+	}, &r.tx.snapshot, new(string))
+	return err
+}
+
+// Discard ends the transaction without a trace. After its end it does nothing.
+func (tx *Txn) Discard() {
+	if tx.ended {
+		return
+	}
+	tx.ended = true
+	_ = tx.snapshot.Close() // it is open
+	if tx.writable {
+		tx.db.commits.Tail().Close()
+		if !tx.iterated {
+			tx.free()
+		}
+		tx.txnWork = nil
+	}
+}

@@ -1,0 +1,63 @@
+package shale
+
+import (
+	"errors"
+	"fmt"
+)
+
+// txnCalls are the rows of closingCalls that have to do with transactions.
+var txnCalls = map[string]func(c *closing) error{
+	"DB.Begin": func(c *closing) error { return c.inTxn(func(*Txn) error { return nil }) },
+	"DB.View":  func(c *closing) error { return c.db.View(func(tx *Txn) error { return c.get(tx) }) },
+	"DB.Update": func(c *closing) error {
+		return c.db.Update(c.ctx, func(tx *Txn) error {
+			return errors.Join(c.get(tx), tx.Put(fmt.Appendf(nil, "put%d", c.n.Add(1)), []byte("v")))
+		})
+	},
+	"DB.Sub":            func(c *closing) error { return c.get(c.db.Sub("")) },
+	"Snapshot.Sub":      func(c *closing) error { return c.scan(c.snap.Sub("")) },
+	"Txn.Get":           func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.get(tx) }) },
+	"Txn.AppendValue":   func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.appendValue(tx) }) },
+	"Txn.ViewValue":     func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.viewValue(tx) }) },
+	"Txn.Has":           func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.has(tx) }) },
+	"Txn.Scan":          func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.scan(tx) }) },
+	"Txn.NewIterator":   func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.walk(tx) }) },
+	"Txn.Untracked":     func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.get(tx.Untracked()) }) },
+	"Txn.Sub":           func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.walk(tx.Sub("")) }) },
+	"Txn.Discard":       func(c *closing) error { return c.inTxn(func(tx *Txn) error { tx.Discard(); return nil }) },
+	"Txn.SetDurability": func(c *closing) error { return c.inTxn(func(tx *Txn) error { tx.SetDurability(SyncEach); return nil }) },
+	"Txn.Seq":           func(c *closing) error { return c.inTxn(func(tx *Txn) error { tx.Seq(); return nil }) },
+	"Txn.Delete":        func(c *closing) error { return c.inTxn(func(tx *Txn) error { return tx.Delete([]byte("gone")) }) },
+	"Txn.GetMany": func(c *closing) error {
+		return c.inTxn(func(tx *Txn) error {
+			return tx.GetMany([][]byte{closingKey(5)}, func(_ int, value []byte, _ bool) error { return c.wantValue(tx, 5, value) })
+		})
+	},
+	"Txn.Put": func(c *closing) error {
+		return c.inTxn(func(tx *Txn) error {
+			if err := tx.Put([]byte("mine"), []byte("v")); err != nil {
+				return err
+			}
+			_, err := tx.Get([]byte("mine"))
+			return err
+		})
+	},
+	"Txn.Commit": func(c *closing) error {
+		return c.inTxn(func(tx *Txn) error {
+			if err := errors.Join(c.get(tx), tx.Put(fmt.Appendf(nil, "put%d", c.n.Add(1)), []byte("v"))); err != nil {
+				return err
+			}
+			return tx.Commit(c.ctx)
+		})
+	},
+}
+
+// inTxn runs fn in a transaction, which it then discards.
+func (c *closing) inTxn(fn func(tx *Txn) error) error {
+	tx, err := c.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	defer tx.Discard()
+	return fn(tx)
+}

@@ -1,0 +1,247 @@
+package shale
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// 64 goroutines add one to a counter: no addition is lost, and Update runs its function rarely more than once.
+func TestUpdate_Counter(t *testing.T) {
+	db := openTest(t, nil)
+	var wg sync.WaitGroup
+	var tries sync.Map
+	for g := range 64 {
+		wg.Go(func() {
+			n := 0
+			for range 20 {
+				err := db.Update(context.Background(), func(tx *Txn) error {
+					n++
+					old, err := tx.Get([]byte("counter"))
+					if err != nil && err != ErrNotFound {
+						return err
+					}
+					var at uint64
+					if err == nil {
+						at = binary.BigEndian.Uint64(old)
+					}
+					return tx.Put([]byte("counter"), binary.BigEndian.AppendUint64(nil, at+1))
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			tries.Store(g, n)
+		})
+	}
+	wg.Wait()
+	value, err := db.Get([]byte("counter"))
+	if err != nil || binary.BigEndian.Uint64(value) != 64*20 {
+		t.Errorf("the counter is %x, %v", value, err)
+	}
+	sum := 0
+	tries.Range(func(_, n any) bool { sum += n.(int); return true })
+	t.Logf("%.2f tries a commit", float64(sum)/(64*20))
+}
+
+// 16 clients move money between 100 accounts, while others write and flush. Every sum that anybody sees is the same,
+// and each kind of sum: by Get, GetMany, and scans in both directions.
+func TestUpdate_Bank(t *testing.T) {
+	const accounts, each = 100, 1000
+	seed := testenv.Seed(t)
+	opts := small()
+	opts.Durability = SyncManual
+	db := openTest(t, opts)
+	account := func(i int) []byte { return fmt.Appendf(nil, "account/%03d", i) }
+	amount := func(v []byte) int { return int(binary.BigEndian.Uint64(v)) }
+	encode := func(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+	for i := range accounts {
+		if err := db.Put(account(i), encode(each)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var stop atomic.Bool
+	var audits atomic.Int64
+	var wg sync.WaitGroup
+	sum := func(tx *Txn, way int) (total int, err error) {
+		switch way {
+		case 0:
+			for i := range accounts {
+				v, err := tx.Get(account(i))
+				if err != nil {
+					return 0, err
+				}
+				total += amount(v)
+			}
+		case 1:
+			keys := make([][]byte, accounts)
+			for i := range keys {
+				keys[i] = account(i)
+			}
+			err = tx.GetMany(keys, func(_ int, value []byte, found bool) error {
+				total += amount(value)
+				return nil
+			})
+		default:
+			rng := Prefix("account/")
+			rng.Reverse = way == 3
+			for e, err := range tx.Scan(rng) {
+				if err != nil {
+					return 0, err
+				}
+				total += amount(e.Value)
+			}
+		}
+		return total, err
+	}
+	for client := range 16 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(seed, uint64(client)))
+			for i := 0; i < 150 && !t.Failed(); i++ {
+				from, to, n := r.IntN(accounts), r.IntN(accounts), r.IntN(100)
+				if from == to {
+					continue
+				}
+				err := db.Update(context.Background(), func(tx *Txn) error {
+					a, err := tx.Get(account(from))
+					if err != nil {
+						return err
+					}
+					b, err := tx.Get(account(to))
+					if err != nil {
+						return err
+					}
+					moved := min(n, amount(a))
+					if err := tx.Put(account(from), encode(amount(a)-moved)); err != nil {
+						return err
+					}
+					return tx.Put(account(to), encode(amount(b)+moved))
+				})
+				if err != nil {
+					t.Errorf("Update: %v", err)
+				}
+			}
+		})
+	}
+	var auditors sync.WaitGroup
+	for way := range 4 {
+		auditors.Go(func() {
+			for !stop.Load() && !t.Failed() {
+				audit := func(tx *Txn) error {
+					total, err := sum(tx, way)
+					if err != nil || total != accounts*each {
+						t.Errorf("the accounts have %d, %v", total, err)
+					}
+					if tx.writable { // so that it is validated
+						return tx.Put(fmt.Appendf(nil, "audit/%d", way), encode(total))
+					}
+					return nil
+				}
+				if err := db.View(audit); err != nil {
+					t.Errorf("View: %v", err)
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Millisecond) // with so many writers it may never commit
+				if err := db.Update(ctx, audit); err != nil && !errors.Is(err, ErrConflict) && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Update: %v", err)
+				}
+				cancel()
+				audits.Add(1)
+			}
+		})
+	}
+	auditors.Go(func() {
+		for i := 0; !stop.Load(); i++ {
+			_ = db.Put(fmt.Appendf(nil, "other/%d", i%1000), make([]byte, 500))
+			if i%50 == 0 {
+				_ = db.Flush(context.Background())
+			}
+		}
+	})
+	wg.Wait()
+	stop.Store(true)
+	auditors.Wait()
+	if err := db.View(func(tx *Txn) error {
+		if total, err := sum(tx, 2); err != nil || total != accounts*each {
+			t.Errorf("in the end: %d, %v", total, err)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d audits", audits.Load())
+}
+
+// A transaction that reads for long, while others write at full speed, commits, if nothing that it has read was changed. The
+// tail has forgotten its beginning by then.
+func TestTxn_LongReader(t *testing.T) {
+	opts := small()
+	opts.testing.tailChunk = 1 << 10
+	db := openTest(t, opts)
+	for i := range 1000 {
+		mustPut(t, db, fmt.Sprintf("k%04d", i), "v")
+	}
+	for _, spoiled := range []bool{false, true} {
+		tx := mustBegin(t, db)
+		for e, err := range tx.Scan(Prefix("k")) {
+			if err != nil || string(e.Value) == "" {
+				t.Fatal(err)
+			}
+			mustPut(t, db, fmt.Sprintf("other%04d", len(e.Key)), strings.Repeat("x", 100))
+		}
+		if _, err := tx.Get([]byte("one")); err != ErrNotFound {
+			t.Fatal(err)
+		}
+		if spoiled {
+			mustPut(t, db, "k0500x", "v")
+		}
+		for i := range 500 {
+			mustPut(t, db, fmt.Sprintf("other%04d", i), strings.Repeat("y", 100))
+		}
+		if err := db.Compact(context.Background(), Range{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Put([]byte("result"), []byte("v")); err != nil {
+			t.Fatal(err)
+		}
+		if err := tx.Commit(context.Background()); errors.Is(err, ErrConflict) != spoiled || !spoiled && err != nil {
+			t.Errorf("Commit = %v; a gap of the scan was filled: %v", err, spoiled)
+		} else if spoiled && !strings.Contains(err.Error(), "k0500x") {
+			t.Errorf("%v does not name the key", err)
+		}
+	}
+}
+
+func BenchmarkView(b *testing.B) {
+	db := openTest(b, nil)
+	mustPut(b, db, "k", "v")
+	b.ReportAllocs()
+	key := []byte("k")
+	for b.Loop() {
+		_ = db.View(func(tx *Txn) error { _, err := tx.Has(key); return err })
+	}
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	opts := &Options{Durability: SyncManual}
+	db := openTest(b, opts)
+	mustPut(b, db, "k", "v")
+	b.ReportAllocs()
+	k1, k2, v := []byte("k"), []byte("l"), []byte("v")
+	for b.Loop() {
+		_ = db.Update(context.Background(), func(tx *Txn) error {
+			_, _ = tx.Has(k1)
+			_, _ = tx.Has(k2)
+			_ = tx.Put(k1, v)
+			return tx.Put(k2, v)
+		})
+	}
+}

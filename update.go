@@ -1,0 +1,83 @@
+package shale
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// This file has View and Update, which run a function in a transaction.
+
+// View runs fn on a snapshot of the store, and returns fn's error. Nothing that is read is remembered; writes give
+// ErrReadOnly.
+func (db *DB) View(fn func(tx *Txn) error) error {
+	tx, err := db.Begin(false)
+	if err != nil {
+		return err
+	}
+	defer tx.Discard()
+	return fn(tx)
+}
+
+const (
+	// maxTries is how often Update runs a function in its lane. Whoever loses so often changes by other means, within the
+	// function, what it has read.
+	maxTries   = 100
+	firstPause = 50 * time.Microsecond // of an Update that has lost in its lane; the next ones are twice as long each
+	lastPause  = 10 * time.Millisecond
+)
+
+// Update runs fn in a serializable transaction and commits it if fn returns nil; else it returns fn's error, and nothing
+// is written. When another writer has changed what fn has read, fn runs again on a newer state, until it commits, fails,
+// or ctx is done: so fn must have no other effects. An Update in fn is another transaction, and independent. If fn
+// itself changes what it has read other than by tx, Update ends with ErrConflict after 100 tries.
+func (db *DB) Update(ctx context.Context, fn func(tx *Txn) error) error {
+	var leave func()
+	defer func() {
+		if leave != nil {
+			leave()
+		}
+	}()
+	for tries := 0; ; tries++ {
+		key, err := db.tryUpdate(ctx, fn)
+		if key == nil || tries == maxTries {
+			return err
+		}
+		if leave == nil {
+			leave = db.commits.Lanes.Enter(ctx, key)
+		} else if !db.life.Sleep(pause(tries)) {
+			return ErrClosed
+		}
+		if err := base.ContextError(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// tryUpdate runs fn once. If that lost a conflict, it returns the key of it.
+func (db *DB) tryUpdate(ctx context.Context, fn func(tx *Txn) error) (conflict []byte, err error) {
+	if err := base.ContextError(ctx); err != nil {
+		return nil, err
+	}
+	tx, err := db.Begin(true)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Discard() // also if fn panics
+	if err := fn(tx); err != nil {
+		return nil, err
+	}
+	err = tx.Commit(ctx)
+	if c, ok := err.(*conflictError); ok {
+		return c.key, err
+	}
+	return nil, err
+}
+
+// pause returns how long an Update waits that has lost tries times, with jitter.
+func pause(tries int) time.Duration {
+	d := min(firstPause<<min(tries, 20), lastPause)
+	return d/2 + rand.N(d/2)
+}
