@@ -92,6 +92,12 @@ func (m *Model) Write(w Write) error {
 	return nil
 }
 
+func (m *Model) Update(w Write, before, after func(r Reader)) error {
+	before(m.now.reader())
+	after(m.now.With(w.Ops...).reader())
+	return m.Write(w)
+}
+
 func (m *Model) Ingest(puts []Entry) error {
 	if !ascending(puts) {
 		return errRefused

@@ -92,6 +92,7 @@ var Operations = []Operation{
 	{"delete", 8, drawDelete},
 	{"batch", 10, drawBatch},
 	{"putIfAbsent", 8, drawPutIfAbsent},
+	{"update", 6, drawUpdate},
 	{"fill", 5, drawFill},
 	{"ingest", 4, drawIngest},
 	{"refused", 2, drawRefused},

@@ -172,6 +172,28 @@ func (r *Real) Write(w Write) error {
 	return r.wrote(r.DB.Write(context.Background(), w.Batch()))
 }
 
+func (r *Real) Update(w Write, before, after func(r Reader)) error {
+	return r.wrote(r.DB.Update(context.Background(), func(tx *shale.Txn) error {
+		before(realReader{tx, r})
+		for _, op := range w.Ops {
+			var err error
+			if op.Kind == shale.OpDelete {
+				err = tx.Delete(op.Key)
+			} else {
+				err = tx.Put(op.Key, op.Value)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if w.Own {
+			tx.SetDurability(w.Durability)
+		}
+		after(realReader{tx, r})
+		return nil
+	}))
+}
+
 func (r *Real) Cancelled(w Write) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -54,6 +54,8 @@ type Store interface {
 	PutIfAbsent(key, value []byte) (bool, error)
 	Write(w Write) error
 	Cancelled(w Write) error // Write with a context that is over
+	// Update writes w in a transaction, and calls before and after with what that sees. It may do all of it again.
+	Update(w Write, before, after func(r Reader)) error
 	Ingest(puts []Entry) error
 
 	Sync() error

@@ -52,6 +52,30 @@ func drawPutIfAbsent(s *Source) Step {
 	}}
 }
 
+// drawUpdate returns a transaction that reads, writes, and reads again, among others what it has written.
+func drawUpdate(s *Source) Step {
+	w := s.Write(1 + s.IntN(8))
+	keys, r := [][]byte{[]byte(s.Key()), w.Ops[s.IntN(len(w.Ops))].Key}, s.Range()
+	r.Reverse = s.IntN(2) == 0
+	if s.IntN(2) == 0 {
+		r.Limit = s.IntN(20)
+	}
+	step := drawWrite("update", w)
+	step.Args += " " + showRange(r)
+	step.Do = func(s *Side) string {
+		var answers []string
+		look := func(from Reader) {
+			for _, key := range keys {
+				answers = append(answers, lookUp(from, key))
+			}
+			answers = append(answers, scanText(from, r))
+		}
+		err := s.Update(w, func(from Reader) { answers = nil; look(from) }, look)
+		return fmt.Sprintf("%q %s", answers, ErrText(err))
+	}
+	return step
+}
+
 // drawFill returns a step of many writes, so that memtables fill and levels grow. Some of these
 // steps are mostly about one key, for iterators to step over.
 func drawFill(s *Source) Step {

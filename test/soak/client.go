@@ -24,7 +24,7 @@ const numClients = 20
 
 // Clients do those of the operations that are about keys, and write more than programs do.
 var (
-	writing    = named(4, "put", "delete", "batch", "putIfAbsent", "ingest")
+	writing    = named(4, "put", "delete", "batch", "putIfAbsent", "update", "ingest")
 	operations = slices.Concat(writing, named(1, "lookup", "getMany", "mayContain", "mayContainMany", "scan", "snapshot",
 		"iterator", "move", "exportFilters", "refused"))
 	keeping = named(1, "sync", "flush", "compact", "verify", "rebuildFilters", "tables")
@@ -169,21 +169,35 @@ func (p part) Scan(r shale.Range) iter.Seq2[shale.Entry, error] {
 
 func (p part) Snapshot() (harness.Snapshot, error) {
 	s, err := p.Real.Snapshot()
-	return snapshotPart{s, p.prefix}, err
+	return snapshotPart{readerPart{s, p.prefix}, s}, err
 }
 
-type snapshotPart struct {
-	harness.Snapshot
+func (p part) Update(w harness.Write, before, after func(r harness.Reader)) error {
+	within := func(look func(r harness.Reader)) func(r harness.Reader) {
+		return func(r harness.Reader) { look(readerPart{r, p.prefix}) }
+	}
+	return p.Real.Update(w, within(before), within(after))
+}
+
+type readerPart struct {
+	harness.Reader
 	prefix shale.Range
 }
 
-func (p snapshotPart) Iterator(r shale.Range) harness.Iterator {
-	return p.Snapshot.Iterator(clip(r, p.prefix))
+func (p readerPart) Iterator(r shale.Range) harness.Iterator {
+	return p.Reader.Iterator(clip(r, p.prefix))
 }
 
-func (p snapshotPart) Scan(r shale.Range) iter.Seq2[shale.Entry, error] {
-	return p.Snapshot.Scan(clip(r, p.prefix))
+func (p readerPart) Scan(r shale.Range) iter.Seq2[shale.Entry, error] {
+	return p.Reader.Scan(clip(r, p.prefix))
 }
+
+type snapshotPart struct {
+	readerPart
+	s harness.Snapshot
+}
+
+func (p snapshotPart) Close() error { return p.s.Close() }
 
 // use has a client do steps until the session is to end.
 func (s *session) use(c *client) error {
