@@ -10,6 +10,11 @@ import (
 	"io/fs"
 )
 
+// Whole objects and their checksums, for every implementation and every caller of a bucket.
+
+// Castagnoli is the polynomial of all checksums of the formats. Servers that speak S3 check the
+// same one (x-amz-checksum-crc32c), so it goes with the bytes from the local file to the bucket's
+// disk.
 var Castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Checksum returns the crc32c of b: CRC-32 with the Castagnoli polynomial.
@@ -33,6 +38,8 @@ func ReadObject(ctx context.Context, b Bucket, name string, most int64) ([]byte,
 	if len(data) == 0 {
 		return data, nil
 	}
+	// Stat and ReadAt may see two objects if somebody replaces it in between. Then length or
+	// checksum do not fit, which is an error and not a mixture.
 	n, err := b.ReadAt(ctx, name, data, 0)
 	if err == io.EOF {
 		err = CallError("read", name, fmt.Errorf("it ends after %d of %d bytes: %w", n, len(data), io.ErrUnexpectedEOF))

@@ -17,6 +17,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// A bucket in a directory: its calls. dir_file.go has the files of objects.
+
 // A dirBucket keeps each object in a file whose path is the object's name. The file has the bytes
 // of the object and a trailer (dir_file.go).
 //
@@ -104,6 +106,7 @@ func (b *dirBucket) Put(ctx context.Context, name string, body io.ReaderAt, size
 	if err := bucket.CheckCall(ctx, name); err != nil {
 		return bucket.CallError("put", name, err)
 	}
+	// The name is drawn, so no two calls of any process write the same file.
 	temp := filepath.Join(b.root, unfinished, rand.Text())
 	err := b.write(ctx, temp, body, size, crc32c)
 	if err == nil {
@@ -147,6 +150,7 @@ func (b *dirBucket) publish(temp, path string, absent bool) error {
 }
 
 // give makes one attempt to give the file temp a path.
+// A link fails if the name is taken, and a rename does not. All of "if it is absent" rests on this.
 func (b *dirBucket) give(temp, path string, absent bool) error {
 	if !absent {
 		return b.fs.Rename(temp, path)
@@ -160,6 +164,7 @@ func (b *dirBucket) give(temp, path string, absent bool) error {
 
 // syncUp makes the names in dir and in its parents durable, up to the bucket's own directory. It
 // passes over directories that are gone: then the sync of a parent makes that durable.
+// All parents are synced each time, because another process may have made any of them a moment ago.
 func (b *dirBucket) syncUp(dir string) error {
 	for {
 		if err := b.fs.SyncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -236,6 +241,7 @@ func (b *dirBucket) List(ctx context.Context, prefix, after string) iter.Seq2[bu
 
 // walk yields the objects in one directory of the bucket and below. dir is "" or ends with a
 // slash. It reports whether the caller wants to go on.
+// One directory is in memory at a time on each level, however many objects there are.
 func (b *dirBucket) walk(ctx context.Context, dir, prefix, after string, yield func(bucket.Info) bool) (more bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -272,6 +278,8 @@ func (b *dirBucket) entries(dir, prefix, after string) ([]bucket.Info, error) {
 	var found []bucket.Info
 	for _, name := range names {
 		object := dir + name
+		// A name may be that of an object and that of a directory with others. Which it is, only
+		// the file system knows, and it is not asked about names that are neither.
 		wanted := strings.HasPrefix(object, prefix) && object > after
 		if !bucket.IsNamePart(name) || !wanted && !leadsTo(object+"/", prefix, after) {
 			continue

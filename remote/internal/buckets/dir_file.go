@@ -14,6 +14,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// The file of an object in a directory: the bytes, and a trailer that says whether they are all
+// there.
+
 // A file of a bucket in a directory has the bytes of the object and then a trailer:
 //
 // crc32c of the object u32 · crc32c of (the field before, size of the object u64) u32
@@ -45,6 +48,8 @@ func (b *dirBucket) write(ctx context.Context, temp string, body io.ReaderAt, si
 	if err != nil {
 		return err
 	}
+	// The bytes are summed as they are written, so a body that has changed since its caller summed
+	// it is found here.
 	sum, err := bucket.SumOf(ctx, body, f, 0, 0, size)
 	if err != nil {
 		err = fmt.Errorf("copy the body: %w", err)
@@ -69,6 +74,8 @@ func CheckSum(sum, stated uint32) error {
 }
 
 // An openObject is an object whose file is open. The caller of dirBucket.open closes the file.
+// The file stays the same object even if another one takes its name meanwhile: a rename replaces
+// the name and not the file.
 type openObject struct {
 	file vfs.File
 	size int64 // without the trailer

@@ -17,6 +17,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
+// Probe is the only proof that a bucket keeps its promises, and it can't prove all of them. What it
+// tries are the promises whose breach would lose writes without a word.
+
 // Errors of Probe: see remote.
 var (
 	ErrIgnoresConditions = errors.New("the bucket ignores conditions: create-if-absent (If-None-Match: *) replaced an object; use a server that supports it")
@@ -24,13 +27,17 @@ var (
 	ErrInconsistent      = errors.New("the bucket is not consistent: a call does not see what another one did; use a server with strong consistency")
 )
 
-// Probe makes the calls of remote.Probe. Without races it only tries checksums, conditions and deletion, in some fifteen requests: that is
-// enough for a directory that is in the bucket already.
+// Probe makes the calls of remote.Probe. Without races it only tries checksums, conditions and deletion, in
+// some fifteen requests: that is enough for a directory that is in the bucket already.
 func Probe(ctx context.Context, b bucket.Bucket, races bool) (err error) {
 	p := probe{ctx: ctx, b: b}
+	// With the two lowest bits at 0, the three names differ in their last digit only. So they share
+	// a prefix, and follow each other in lists.
 	if err := p.begin(RandomNumber() &^ 3); err != nil {
 		return fmt.Errorf("remote: probe: %w", err)
 	}
+	// checksums comes first and leaves nothing behind. conditions makes the object that the later
+	// ones read, list and delete.
 	steps := []func() error{p.checksums, p.conditions, p.race, p.reads, p.lists, p.deletion}
 	made := p.names[:]
 	if !races {
@@ -111,6 +118,7 @@ var first, second = []byte("the first object"), []byte("another thing")
 // absent, tables in any case. Both must be refused, and nothing may be made or changed.
 func (p *probe) checksums() error {
 	name := p.names[0]
+	// An earlier probe that could not delete has left the object. Then it must not change.
 	before, err := p.there(name)
 	if err != nil {
 		return err
@@ -172,6 +180,7 @@ func (p *probe) race() error {
 			}
 			return err
 		}
+		// Each call notes in a place of its own whether it was told that it has created the object.
 		var made [creators]bool
 		creations, ctx := errgroup.WithContext(p.ctx)
 		for i := range creators {
@@ -217,6 +226,8 @@ func (p *probe) reads() error {
 		{len(first), 0, first},
 		{4, 3, first[3:7]},
 		{6, -1, first[len(first)-6:]},
+		// More of the last bytes than there are is the whole object. Tails of small tables are read
+		// like this.
 		{len(first) + 9, -1, first},
 		{8, int64(len(first)) - 3, first[len(first)-3:]},
 	} {

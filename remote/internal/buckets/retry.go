@@ -16,6 +16,11 @@ import (
 	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
+// All requests of a store go through a Retry. It decides what is worth another attempt, and when a
+// call has hung. What it can't decide is whether a call that failed has taken effect: each caller
+// is written so that both are fine, and only Put of an absent object needs help, which is in
+// compare.
+
 // A Retry makes the calls of another bucket again when they fail with an error that may pass:
 // a server that is busy or away, a connection that is lost. It waits longer each time, and returns the
 // last error when its patience is over. A server or a connection may also hang: an attempt in which nothing moves for
@@ -41,8 +46,10 @@ const (
 	// that is less, but not less than leastHung. Later ones may take twice as long each, for servers that are slow.
 	hungAfter, leastHung = 5 * time.Second, time.Second
 	// slowest is the rate at which bytes move at least, in bytes a second: an attempt has as much more time.
+	// A table of 64 MiB has 256 s more.
 	slowest = 256 << 10
 	// buffered is how many bytes may be on their way behind those that a bucket has called Progress for.
+	// At the slowest rate they take 4 s.
 	buffered = 1 << 20
 	// listPage is how many bytes of the answer to a list come before its first object is passed on.
 	listPage = 1 << 20
@@ -93,6 +100,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 // canPass reports whether a call that failed with err may succeed when it is made again. An error that has a
 // method Permanent says it itself: a Bucket marks with it that credentials are wrong or that there is
 // no such bucket. That a deadline of the network is over may pass.
+// io.EOF is no failure: it is how a read says that the object ends.
 func canPass(err error) bool {
 	switch {
 	case err == nil, err == io.EOF:
@@ -132,6 +140,8 @@ func (p *patience) limit(size int64) time.Duration {
 
 // try makes an attempt, and ends it if it hangs.
 func (p *patience) try(ctx context.Context, fn func(ctx context.Context, p *patience) error) error {
+	// This error is made for this attempt alone, so the cause of its context shows whether this
+	// clock has ended it or somebody else.
 	hung := fmt.Errorf("remote: %s: nothing has come or gone for %v: %w", p.call, p.hung.Round(time.Millisecond), os.ErrDeadlineExceeded)
 	begun := p.r.Now()
 	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, progressKey{}, p))
@@ -199,6 +209,8 @@ func (p *patience) again(ctx context.Context, err error) error {
 	if ctxErr := p.r.Sleep(ctx, p.wait); ctxErr != nil {
 		return fmt.Errorf("%w (the last attempt: %w)", ctxErr, err)
 	}
+	// A slow server gets twice the time with each attempt, but never more than is left of the
+	// patience, and a second at least.
 	p.wait, p.hung = min(2*p.wait, p.r.most), max(min(2*p.hung, p.left), leastHung)
 	return nil
 }
@@ -317,6 +329,7 @@ func (r *Retry) List(ctx context.Context, prefix, after string) iter.Seq2[bucket
 					return nil
 				}
 				after = info.Name
+				// An object has come, so the bucket answers: the call has its whole patience again.
 				p.renew()
 				p.clock.Reset(p.limit(p.size))
 			}
