@@ -6,6 +6,8 @@ import (
 )
 
 // A Concat is the bytes of two slices, one after the other, without a copy of them.
+// A segment is PUT like this: its body may have hundreds of MiB, and its header stands before it.
+// The slices belong to the caller, and must not change during the PUT.
 type Concat struct{ Head, Body []byte }
 
 // ReadAt implements io.ReaderAt. A read may begin in the one slice and end in the other.

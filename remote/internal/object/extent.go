@@ -7,6 +7,9 @@ import (
 	"github.com/shaledb/shale/internal/fields"
 )
 
+// How far each log had been shipped when a step was made. A restore learns from this which logs it
+// needs, and a writer where the list of segments goes on.
+
 // An Extent says how much of a log is in the bucket, in segments that follow each other from the
 // offset 0.
 type Extent struct {

@@ -11,6 +11,8 @@ import (
 	"github.com/shaledb/shale/internal/fields"
 )
 
+// What steps, states and pins are made of, and the checks of single values that they share.
+
 // Steps, states and pins consist of fields: a tag and a length as varints, and the content. A
 // reader refuses an object with an even tag that it does not know, and skips odd ones. These are
 // part of the format; they never change.
@@ -72,6 +74,8 @@ func numOf(d *fields.Decoder) uint64 {
 }
 
 // MaxNum is the largest number of a file of a store, and of a step.
+// A file's number has an epoch in its upper 24 bits, and 36 bits for the files of that epoch: see
+// EpochShift.
 const MaxNum = 1 << 60
 
 // CheckSeq returns an error if seq is above the largest sequence number.

@@ -10,6 +10,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
+// What all objects have in common: the head, the checksum at the end, and how the error of a
+// decoder becomes damage that names its object.
+
 // FormatVersion is the version of the objects that this package writes.
 const FormatVersion = 1
 
@@ -56,6 +59,8 @@ func CheckHead(src []byte, magic string, size int) (storeID uint64, err error) {
 	if string(src[:8]) != magic {
 		return 0, fmt.Errorf("magic %q, want %q", src[:8], magic)
 	}
+	// The version has a checksum of its own, because only up to here all versions are alike. So an
+	// object of a newer format is never taken for damage, nor damage for a newer format.
 	if err := CheckStored(src[:12], src[12:]); err != nil {
 		return 0, fmt.Errorf("version: %w", err)
 	}
@@ -78,6 +83,7 @@ func CheckStored(b, stored []byte) error {
 
 // Unseal checks the head of an object and the checksum at its end, and returns the bytes between
 // the two. size is the least number of bytes of such an object.
+// content is a part of src.
 func Unseal(src []byte, magic string, size int) (storeID uint64, content []byte, err error) {
 	storeID, err = CheckHead(src, magic, size)
 	if err != nil {
@@ -102,6 +108,8 @@ type decodable interface {
 func decodeObject[T decodable](
 	name, magic, part string, size int, storeID uint64, src []byte, begin func(storeID uint64, d *fields.Decoder) T,
 ) (o T, err error) {
+	// The checks go from the outside in: checksums, fields, what the fields say together, and last
+	// whether the object belongs to this store and name.
 	id, content, err := Unseal(src, magic, size)
 	if err == nil {
 		d := fields.Decoder{Src: content}
@@ -133,6 +141,8 @@ func checkStore(got, want uint64) error {
 
 // CheckWhere returns an error if an object, which says to which store and name it belongs, is of another store or stands
 // under another name.
+// An object that somebody has copied to another name, or from another store, is whole and still
+// must not be believed.
 func CheckWhere(object interface{ Name() string }, itsStore uint64, name string, storeID uint64) error {
 	if err := checkStore(itsStore, storeID); err != nil {
 		return err
@@ -158,6 +168,7 @@ func Damage(name, part string, err error) error {
 func EncodeError(name string, err error) error { return bucket.CallError("encode", name, err) }
 
 // IsDamage reports whether an error says that bytes are not what shale wrote.
+// A newer format is none: no reader may pass such an object by, as it does with damage.
 func IsDamage(err error) bool {
 	var c *base.CorruptionError
 	return errors.As(err, &c)

@@ -6,6 +6,8 @@ import (
 	"github.com/shaledb/shale/internal/fields"
 )
 
+// The identity of a store, which all of its other objects repeat.
+
 // An Identity says which store a bucket has. It is the first object, made if it is absent, so that
 // of two programs that begin with an empty bucket one is refused.
 type Identity struct {

@@ -8,6 +8,10 @@ import (
 	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
+// The names of all objects. Numbers in names are in hexadecimal and of one length, so that the
+// order of a list is that of the numbers: the search for the newest step and the walk along
+// segments rest on it.
+
 // IdentityName is the name of the object that says which store a bucket has.
 const IdentityName = "id"
 
@@ -96,6 +100,8 @@ func ParseName(name string) (n Name, ok bool) {
 }
 
 // parse does the work of ParseName, except that it accepts some names that String would not make.
+// Those have upper-case digits, or numbers of another length. ParseName makes the name again and
+// compares.
 func parse(name string) (n Name, ok bool) {
 	if name == IdentityName {
 		return Name{Kind: KindIdentity}, true

@@ -8,6 +8,8 @@ import (
 	"github.com/shaledb/shale/internal/fields"
 )
 
+// The bytes of a pin. How pins are made and seen is in the package chain.
+
 // A Pin keeps the objects of a step from being deleted, after the step is below the floor. It names the step. What a
 // restore of it needs is in the newest state that is not behind it, and in the steps from there up to it: collections keep
 // these as well.

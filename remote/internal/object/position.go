@@ -45,6 +45,7 @@ func LogFolder(log uint64) string { return fmt.Sprintf("%s%016x/", SegmentFolder
 
 // JustBefore returns a string that is less than the name of the segment at p, and not less than that of
 // any before it.
+// A list of what follows this string begins with the segment at p, if there is one.
 func JustBefore(p Position) string {
 	if p.Offset == 0 {
 		return LogFolder(p.Log)

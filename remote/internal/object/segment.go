@@ -12,6 +12,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
+// The bytes of a segment. Its header says all that a reader needs to find the next segment, so a
+// list can be followed without the bodies.
+
 // A Segment is a stretch of a write-ahead log. The first segment of a log begins at offset 0, with
 // the header of the log, and each other one where the one before it ends.
 type Segment struct {
@@ -42,6 +45,7 @@ const (
 
 const (
 	// SegmentHeader is the length of the header, in bytes. Part of the format.
+	// It is the head of 24, seven numbers of 8 bytes, the kind with 3 zeros, and two checksums.
 	SegmentHeader = 92
 	// kindOffset and BodySumOffset are where the kind and the body's checksum stand in the header.
 	kindOffset    = 80

@@ -10,6 +10,9 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
+// The bytes of a state, and the sum of a state and a step. Verify compares the two, so both must
+// lead to the same bytes.
+
 // A State is the sum of all steps up to one of them. With it, a restore needs no step before that.
 type State struct {
 	StoreID uint64
@@ -99,6 +102,8 @@ func (s *State) check() error {
 }
 
 // StateAfter returns the state after step, which must be the one after s. s does not change.
+// The result shares with s and step what it has of them, so none of the three may be changed
+// afterwards.
 func StateAfter(s *State, step *Step) (*State, error) {
 	if err := checkStore(step.StoreID, s.StoreID); err != nil {
 		return nil, err
@@ -125,6 +130,8 @@ func StateAfter(s *State, step *Step) (*State, error) {
 			return nil, err
 		}
 	}
+	// A store that is made of this state must not give out numbers again that tables and logs of
+	// the step have. The tables may be shared with s, so a copy is changed.
 	if lastSeq := base.Seq(step.LastTableSeq); lastSeq > next.Tables.LastSeq {
 		tables := *next.Tables
 		tables.LastSeq = lastSeq
@@ -135,6 +142,8 @@ func StateAfter(s *State, step *Step) (*State, error) {
 
 // CheckProgress returns an error if the list of segments is shorter in next than in last, which are the
 // extents of two steps that follow each other.
+// A step that went back would let a restore end before writes that an earlier step has shown to be
+// there.
 func CheckProgress(last, next []Extent) error {
 	if len(last) == 0 {
 		return nil
@@ -150,6 +159,7 @@ func CheckProgress(last, next []Extent) error {
 }
 
 // EmptyState is the state of a store that has no steps.
+// Step 1 is applied to it. It can't be encoded, because its number is 0.
 func EmptyState(storeID uint64) *State {
 	return &State{StoreID: storeID, Tables: &manifest.State{Version: new(manifest.Version), StoreID: storeID, NextFileNum: 1}}
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/shaledb/shale/manifest"
 )
 
+// The bytes of a step. What makes a step the newest one, and when it is believed, is in the package
+// chain.
+
 // A Step is one link of the chain of a store's steps, which are numbered from 1. It says what has
 // changed in the tables since the step before, and how far the logs are in the bucket. The tables
 // after step N are the edits of the steps up to N, applied one after the other to an empty
@@ -45,9 +48,13 @@ const (
 
 const (
 	// noKind is the kind of a step that does not say which it has.
+	//
+	// 0 is a kind, so a step without the field starts with a value that no field can state.
 	noKind StepKind = math.MaxUint64
 	// EpochShift is the number of bits for the file numbers of one epoch. The numbers of an epoch begin
 	// at epoch << EpochShift, so no two writers give the same number to a file.
+	// One writer has room for 68 billion files, and a store for 16 million writers one after the
+	// other.
 	EpochShift = 36
 	// MaxEpoch is the last epoch whose file numbers a store accepts.
 	MaxEpoch = MaxNum>>EpochShift - 1
