@@ -14,6 +14,8 @@ func (s *tableState) readData(p []byte, off int64) error {
 		if lo, hi = s.fromCache(p, off, lo, hi); lo >= hi {
 			return nil
 		}
+		// Either this goroutine makes the GET, or another one makes it and this one waits. If the
+		// answer has only a part of what is missing, the next round asks for the rest.
 		f, mine := s.join(lo, hi)
 		switch {
 		case mine && s.note(f.from, f.to):
@@ -38,6 +40,8 @@ func (s *tableState) readData(p []byte, off int64) error {
 // fromCache copies the pages that the cache has into p, which begins at offset off. lo and hi say which part of
 // p is missing; the result is the part that is missing now.
 func (s *tableState) fromCache(p []byte, off, lo, hi int64) (int64, int64) {
+	// Pages are taken from the front and then from the back. So what is missing stays one range,
+	// and is one GET.
 	for lo < hi {
 		n := min(hi, lo/pageSize*pageSize+pageSize) - lo
 		if !s.all.pages.read(s.page(lo), p[lo-off:lo-off+n], uint32(lo%pageSize)) {
@@ -59,6 +63,7 @@ func (s *tableState) fromCache(p []byte, off, lo, hi int64) (int64, int64) {
 func (s *tableState) page(off int64) pageID { return pageID{s.fileID, uint32(off / pageSize)} }
 
 // A flight is one GET that is under way, or was. All that wait for it read its bytes.
+// Its bytes belong to all of them, and nobody changes them.
 type flight struct {
 	from, to int64 // offsets in the object
 
@@ -107,6 +112,8 @@ func (s *tableState) join(lo, hi int64) (f *flight, mine bool) {
 
 // span returns which bytes are fetched if [lo, hi) is missing, of data that ends at end: whole pages. Bytes of two
 // pages that fit into one are fetched as a part of each, so that a block costs one GET of a page.
+// For example, a block from 60 to 70 KiB is fetched with the bytes from 32 to 96 KiB: half of each
+// page.
 func span(lo, hi, end int64) (from, to int64) {
 	first, last := lo/pageSize, (hi-1)/pageSize
 	from, to = first*pageSize, (last+1)*pageSize
@@ -165,6 +172,7 @@ func (s *tableState) prefetch(lo, hi int64) {
 	if lo == hi || s.all.ctx.Err() != nil || s.streaming(lo) {
 		return
 	}
+	// Fetches that nobody waits for are the first to be left out when there are many.
 	select {
 	case s.all.permits <- struct{}{}:
 	default:

@@ -15,6 +15,8 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
+// What an object of a table or sidecar is called, how long it is, and how it is checked.
+
 // A File is a table or a sidecar that is in a bucket, as the manifest describes it.
 type File struct {
 	fileID
@@ -93,6 +95,9 @@ func NumsOf(v *manifest.Version) map[uint64]bool {
 
 // tailGuess returns how many bytes at the end of the object have all but its data blocks, if the table
 // is an ordinary one. A sidecar has no data blocks.
+// The manifest states the length of the filter. An index of blocks of the usual size is shorter
+// than a 64th of the table, and 64 KiB are more than the properties take, or the index of a small
+// table.
 func (f File) tailGuess() int64 {
 	if f.Kind == object.KindFilter {
 		return f.Size

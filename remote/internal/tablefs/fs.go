@@ -21,6 +21,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// A file system whose tables are objects. The store below a Reader opens and reads them like local
+// files, and does not know that a read may be a request.
+
 // A FS is a file system whose tables and sidecars are in a bucket, as far as the file system under it
 // does not have them. All other files are those of the file system under it.
 type FS struct {
@@ -29,6 +32,7 @@ type FS struct {
 }
 
 // LockShared implements vfs.SharedLocker.
+// Locks are those of the file system under it: objects have none.
 func (t *FS) LockShared(name string) (io.Closer, error) {
 	if l, ok := t.FS.(vfs.SharedLocker); ok {
 		return l.LockShared(name)
@@ -37,6 +41,7 @@ func (t *FS) LockShared(name string) (io.Closer, error) {
 }
 
 // objectOf returns which object a file is. ok is false if it is none.
+// The directory does not matter: a store has its tables in one.
 func objectOf(name string) (_ object.Name, ok bool) {
 	kind, num, ok := base.ParseFileName(filepath.Base(name))
 	switch {
@@ -76,6 +81,7 @@ func (t *FS) Open(name string) (vfs.File, error) {
 }
 
 // Stat describes the local file, or else the published object.
+// Of an object it knows the size only, which is all that a store asks of its tables.
 func (t *FS) Stat(name string) (vfs.FileInfo, error) {
 	info, err := t.FS.Stat(name)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -111,6 +117,8 @@ type Tables struct {
 	background sync.WaitGroup // fetches that nobody waits for
 	permits    chan struct{}  // one for each of them
 
+	// known are the files that may be opened, and opened those that are. A file may be open and no
+	// longer known, for as long as an iterator of an earlier version reads it.
 	mu     sync.Mutex // protects the following fields
 	known  map[object.Name]File
 	opened map[fileID]*tableState
@@ -125,6 +133,7 @@ type Tables struct {
 const maxBackground = 64
 
 // New returns a Tables that knows no files yet.
+// It owns pages, and closes it.
 func New(bucket bucket.Bucket, storeID uint64, local vfs.FS, dir string, pages *pageCache) *Tables {
 	ctx, cancel := context.WithCancel(context.Background())
 	b := &Tables{
@@ -162,6 +171,7 @@ func (b *Tables) Know(v *manifest.Version) {
 	b.mu.Lock()
 	var gone []fileID
 	for name, f := range b.known {
+		// A file that is open keeps its tail. The last release lets it go.
 		if next[name].fileID != f.fileID && b.opened[f.fileID] == nil {
 			gone = append(gone, f.fileID)
 		}
@@ -175,6 +185,8 @@ func (b *Tables) Know(v *manifest.Version) {
 }
 
 // Learn makes the files of a version known in addition to the others, and gets their tails, many at a time.
+// After an error some files are known without their tails. They get them when they are opened, or
+// by the next call.
 func (b *Tables) Learn(ctx context.Context, v *manifest.Version) error {
 	files := slices.Collect(FilesOf(v))
 	b.mu.Lock()
@@ -199,8 +211,9 @@ func (b *Tables) Learn(ctx context.Context, v *manifest.Version) error {
 	return cmp.Or(fetches.Wait(), ctx.Err())
 }
 
-// doWithout reports whether the store does without a table whose object is damaged, and notes what is wrong with it. It does so
-// only if the Reader has found no state that is whole, or has begun with such a state before.
+// doWithout reports whether the store does without a table whose object is damaged, and notes what is wrong
+// with it. It does so only if the Reader has found no state that is whole, or has begun with such a state
+// before.
 func (b *Tables) doWithout(f File, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -229,6 +242,7 @@ func (b *Tables) Damage() (f File, err error) {
 }
 
 // Mended looks whether one of the tables that the store does without is whole again, and reports that.
+// It asks for one table a call, so a bucket with much damage costs a poll one request more.
 func (b *Tables) Mended(ctx context.Context) bool {
 	f, err := b.Damage()
 	if err == nil {
@@ -262,6 +276,8 @@ func (b *Tables) open(name string, o object.Name) (vfs.File, error) {
 		s = &tableState{File: f, all: b}
 		b.opened[f.fileID] = s
 	}
+	// The file counts as open before its tail is there, so that Know does not let the tail go
+	// meanwhile.
 	s.refs++
 	b.mu.Unlock()
 	t, err := b.Tails.get(b.ctx, f)
@@ -331,6 +347,8 @@ type objectFile struct {
 var errReadOnlyObject = errors.New("objects of a bucket can't be changed")
 
 // ReadAt implements vfs.File.
+// Bytes of data blocks are not checked here. The store checks each block, reports one that is
+// wrong, and the Reader then calls Forget.
 func (f *objectFile) ReadAt(p []byte, off int64) (n int, err error) {
 	if off < 0 {
 		return 0, fmt.Errorf("remote: read %s at offset %d", f.Name(), off)
@@ -343,6 +361,7 @@ func (f *objectFile) ReadAt(p []byte, off int64) (n int, err error) {
 		err = io.EOF
 	}
 	p = p[:want]
+	// A read may begin in the data blocks and end in the tail. Each round takes one of the two.
 	for n < want {
 		got, err := f.readPart(p[n:], off+int64(n))
 		if err != nil {
@@ -354,6 +373,8 @@ func (f *objectFile) ReadAt(p []byte, off int64) (n int, err error) {
 }
 
 // readPart fills the beginning of p, either from the data blocks up to the tail, or from the tail.
+// The tail is asked for each time, because the local copy may have been found bad since the file
+// was opened.
 func (s *tableState) readPart(p []byte, off int64) (int, error) {
 	t, err := s.all.Tails.get(s.all.ctx, s.File)
 	if err != nil {
@@ -395,6 +416,7 @@ func (f *objectFile) TryReadAt(p []byte, off int64) error {
 }
 
 // WillNeed implements vfs.TryReader.
+// It is a hint: if the fetch fails, the read that comes makes its own.
 func (f *objectFile) WillNeed(off, n int64) {
 	off = max(off, 0)
 	if to := min(off+n, f.at.Load()); off < to {
@@ -425,4 +447,5 @@ func (f *objectFile) Preallocate(int64) error            { return f.refuse() }
 func (f *objectFile) Sync() error { return nil }
 
 // refuse returns the error of a call that would change the object.
+// A read-only store makes none, so it shows a mistake in the store and not in the bucket.
 func (f *objectFile) refuse() error { return fmt.Errorf("remote: %s: %w", f.Name(), errReadOnlyObject) }

@@ -9,10 +9,14 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// A cache of pages that can lose any of them at any time, and is never wrong: what it gives was
+// checked.
+
 // A page has pageSize bytes of a table, from a multiple of pageSize on.
 const pageSize = 64 << 10
 
 // maxPages is the largest number of pages of a cache: 4 TiB.
+// So the number of a slot fits into an int32.
 const maxPages = 1 << 26
 
 // A pageID names a page of a table.
@@ -104,6 +108,7 @@ func (c *pageCache) read(id pageID, p []byte, from uint32) bool {
 	s := &c.slots[i]
 	s.used = true
 	s.pins++
+	// The pin keeps the slot from being given to another page while it is read without the lock.
 	info := s.info
 	c.mu.Unlock()
 	err := c.loadPage(i, info, p, from)
@@ -117,6 +122,7 @@ func (c *pageCache) read(id pageID, p []byte, from uint32) bool {
 }
 
 // holds reports whether the cache has these bytes of a page, as far as its index says.
+// The page may be gone a moment later, so the answer serves only to decide what to fetch.
 func (c *pageCache) holds(id pageID, from, to uint32) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,6 +134,7 @@ var pageBuffers = sync.Pool{New: func() any { return new([pageSize]byte) }}
 
 // loadPage fills p with bytes of slot i. From a file it reads all that the page has, to check it.
 // Requires: the slot is pinned.
+// Pages in memory are not checked, because nothing but this process can change them.
 func (c *pageCache) loadPage(i int32, info pageInfo, p []byte, from uint32) error {
 	if c.file == nil {
 		copy(p, c.memory[i][from:])
@@ -172,6 +179,8 @@ func (c *pageCache) write(id pageID, b []byte, from uint32) {
 	err := c.store(i, info, b)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Another goroutine may have cached the same page meanwhile. Then its slot counts, and this one
+	// stays free.
 	if _, twice := c.index[id]; err == nil && !twice {
 		s.info, s.used = info, false // a page that is never read again goes first
 		c.index[id] = i
@@ -192,8 +201,8 @@ func (c *pageCache) store(i int32, info pageInfo, b []byte) error {
 	return err
 }
 
-// victimLocked returns a slot that is free, or makes one free. ok is false if all are pinned. Two rounds of the hand are enough:
-// the first takes the marks away, and the second finds a page without one.
+// victimLocked returns a slot that is free, or makes one free. ok is false if all are pinned. Two rounds of
+// the hand are enough: the first takes the marks away, and the second finds a page without one.
 func (c *pageCache) victimLocked() (i int32, ok bool) {
 	for range 2*len(c.slots) + 1 {
 		if c.hand >= len(c.slots) {
@@ -226,6 +235,8 @@ func (c *pageCache) heldLocked(i int32) bool {
 }
 
 // dropLocked makes the page of slot i a miss. The slot is free once nobody reads it.
+// A read that is under way ends with what it has, and sees by gone that the page is dropped
+// already.
 func (c *pageCache) dropLocked(i int32) {
 	s := &c.slots[i]
 	delete(c.index, s.info.pageID)
@@ -240,8 +251,8 @@ func (c *pageCache) unpinLocked(s *slot) {
 	}
 }
 
-// forget drops all pages of a table, because bytes that were fetched of it are wrong. Which page has them is not known: a block
-// may lie in two. It goes through all slots, which is rare enough.
+// forget drops all pages of a table, because bytes that were fetched of it are wrong. Which page has them is
+// not known: a block may lie in two. It goes through all slots, which is rare enough.
 func (c *pageCache) forget(id fileID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"slices"
 )
 
+// How a scan reads long pieces ahead of itself, although nobody says that it is a scan.
+
 // Sequential reads are recognised by their misses: a reader that has to fetch the fourth neighbour in a row is likely
 // to need all that follows. From there on the table is fetched in long pieces, two of them ahead of the
 // reader, and not put into the cache, where they would replace pages that are asked often.
@@ -77,6 +79,8 @@ func (s *tableState) noteIn(runs *runs, next int64, belongs func(r *run) bool) b
 		if r.count++; r.count < neighbours {
 			return false
 		}
+		// The row has become a stream, whose fetches are not noted. A row that begins later has to
+		// grow again.
 		*r = run{}
 		return true
 	}
@@ -87,6 +91,8 @@ func (s *tableState) noteIn(runs *runs, next int64, belongs func(r *run) bool) b
 
 // openStream begins a stream at an offset: the pieces are behind it, or, if the stream goes back, in front of it. It
 // does nothing if there are too many.
+//
+// piece takes Tables.mu while it holds tableState.mu. So here neither is taken under the other.
 func (s *tableState) openStream(at int64, back bool) {
 	b := s.all
 	b.mu.Lock()
@@ -224,7 +230,8 @@ func (s *tableState) removeStream(st *stream) {
 	s.streams = slices.DeleteFunc(s.streams, func(other *stream) bool { return other == st })
 }
 
-// dropStream ends a stream. Readers that wait for a piece of it get an error of the context, and read the bytes by themselves.
+// dropStream ends a stream. Readers that wait for a piece of it get an error of the context, and read the
+// bytes by themselves.
 func (b *Tables) dropStream(st *stream) {
 	b.mu.Lock()
 	b.live = slices.DeleteFunc(b.live, func(other *stream) bool { return other == st })

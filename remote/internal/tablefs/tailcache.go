@@ -15,6 +15,10 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// The cache of tails, which a reader fills before it opens a table. With a directory it outlives
+// the process: the files are copies that are checked when they are read, and a bad one is as good
+// as none.
+
 // A tailCache keeps the tail of each table that a reader has, and every sidecar as a whole: all that a
 // lookup of an absent key asks. They are never evicted. With a directory each has a file there, which the
 // next reader finds; without one they are in memory.
@@ -71,6 +75,8 @@ func (t *tailCache) get(ctx context.Context, f File) (*tail, error) {
 	}
 	if l.err != nil {
 		t.mu.Lock()
+		// The failure is gone from the map before the waiters wake: all of them get it, and the
+		// next call tries again.
 		delete(t.all, f.fileID)
 		t.mu.Unlock()
 	}
@@ -98,6 +104,8 @@ func (t *tailCache) load(l *tail) bool {
 		return false
 	}
 	h, err := decodeTailHeader(head)
+	// The file must have the tail of this very object, and be as long as its header says. The
+	// chunks themselves are checked when they are read.
 	if err != nil || h.fileID != l.file.fileID || h.storeID != t.storeID || h.size != l.file.Size ||
 		size != tailHeaderSize(h.size-h.at)+h.size-h.at {
 		return false
@@ -113,6 +121,8 @@ const maxTries = 3
 // download gets the tail from the bucket, checks it, and keeps it.
 func (t *tailCache) download(ctx context.Context, l *tail) (err error) {
 	for range maxTries {
+		// Each try begins without the bytes of the one before, because nobody knows which of them
+		// were wrong.
 		w := &wanted{end: l.file.Size, least: l.file.Size}
 		if err = t.fill(ctx, l.file, w); err == nil {
 			t.keep(l, w)
@@ -218,6 +228,7 @@ func (t *tailCache) readFile(l *tail, p []byte, off int64) error {
 }
 
 // forget removes a tail that nobody needs any more.
+// Nobody has the object open then: Know and release see to that.
 func (t *tailCache) forget(id fileID) {
 	t.mu.Lock()
 	l := t.all[id]
@@ -287,6 +298,7 @@ type wanted struct {
 }
 
 // errBefore is the error of a read of bytes that were not fetched.
+// The check that gets it fails, and fill sees from least how much more it has to fetch.
 var errBefore = errors.New("not fetched")
 
 // ReadAt reads from the bytes that were fetched.

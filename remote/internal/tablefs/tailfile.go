@@ -10,6 +10,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
+// The file of a tail. Its checksums are of chunks, so that a read of a few bytes checks 16 KiB and
+// not the whole tail.
+
 // The tail of a table is everything behind its data blocks: the filter, the index, the properties and the
 // footer. A reader keeps it in a local file of its own, which begins with a header:
 //
@@ -34,6 +37,7 @@ type tailHeader struct {
 }
 
 // chunks returns the number of chunks of a tail.
+// Their checksums take 4 bytes each, a 4,096th of the tail.
 func chunks(length int64) int64 { return (length + tailChunk - 1) / tailChunk }
 
 // tailHeaderSize returns the length of the header of a tail, in bytes.
