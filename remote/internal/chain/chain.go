@@ -13,6 +13,10 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
+// The chain of steps: how it is read, from a state up, and how its owner appends to it. A step is
+// PUT only if its name is free, and is believed only if nothing stands behind it. docs/REMOTE.md,
+// section 13, argues why that suffices, whatever calls arrive late or twice.
+
 // A Chain is what a program knows of the steps of a store: the newest one that it has read or written, and
 // the sum of all up to it. Owners, readers and restores each have one.
 //
@@ -39,6 +43,7 @@ type Chain struct {
 const (
 	// stepGuess is how many bytes are asked for first, when a step is read. One with fewer takes
 	// one request.
+	// A table takes some hundred bytes of a step, so this is one with dozens of new tables.
 	stepGuess = 16 << 10
 	// stateGuess is the same for states and pins.
 	stateGuess = 64 << 10
@@ -47,8 +52,10 @@ const (
 	maxObject = 1 << 30
 	// MissesToList is after how many answers that there is no next step a reader makes sure of it with a list: the
 	// step may have been there and be deleted again.
+	// With a poll each second that is a LIST a minute.
 	MissesToList = 60
 	// ChainTries is how often a chain is read that changes meanwhile.
+	// A try fails only if the floor has risen meanwhile, which an owner does once an hour.
 	ChainTries = 20
 )
 
@@ -59,6 +66,8 @@ func (c *Chain) N() uint64 { return c.State.N }
 // takes one request if the object has fewer than guess bytes, and refuses one of more than most bytes. If there
 // is no such object, the error wraps fs.ErrNotExist.
 func ReadChecked(ctx context.Context, b bucket.Bucket, name string, guess int, most int64) ([]byte, error) {
+	// Most objects are shorter than guess, and a read that meets the end has all of them. Only for
+	// a longer one is the size asked for, and then the rest.
 	src := make([]byte, guess)
 	n, err := b.ReadAt(ctx, name, src, 0)
 	if err == io.EOF {
@@ -77,6 +86,8 @@ func ReadChecked(ctx context.Context, b bucket.Bucket, name string, guess int, m
 		return src[:min(int64(guess), max(0, info.Size))], nil
 	}
 	src = append(src, make([]byte, info.Size-int64(guess))...)
+	// The object may be replaced between the two reads. Then its checksum is wrong, which the
+	// caller finds.
 	if _, err := b.ReadAt(ctx, name, src[guess:], int64(guess)); err != nil {
 		if err == io.EOF {
 			err = bucket.CallError("read", name, io.ErrUnexpectedEOF)
@@ -146,6 +157,7 @@ func ReadNewest(ctx context.Context, b bucket.Bucket, storeID, after uint64) (*o
 
 // checkFloorOf returns an error that wraps ErrSnapshotGone if step n and those after it, which the caller has read,
 // may be gone or strays: the floor is above n. newest is the newest of them.
+// It takes one LIST, and more only if there are newer steps.
 func checkFloorOf(ctx context.Context, b bucket.Bucket, storeID, n, newest uint64) error {
 	step, err := ReadNewest(ctx, b, storeID, newest)
 	if err == nil && step != nil && step.Floor > n {
@@ -220,8 +232,9 @@ func tryLoadChain(ctx context.Context, b bucket.Bucket, storeID, n uint64) (*Cha
 	return c, checkFloorOf(ctx, b, storeID, first, n)
 }
 
-// readChain reads the newest state that is not behind step n, whose number is begin, and the steps from there up to n. It does
-// not look whether these are strays. If something is not there, the error wraps fs.ErrNotExist. Requires: n is not 0.
+// readChain reads the newest state that is not behind step n, whose number is begin, and the steps from there
+// up to n. It does not look whether these are strays. If something is not there, the error wraps
+// fs.ErrNotExist. Requires: n is not 0.
 func readChain(ctx context.Context, b bucket.Bucket, storeID, n uint64) (c *Chain, begin uint64, err error) {
 	c = &Chain{StoreID: storeID, State: object.EmptyState(storeID)}
 	if begin, err = newestState(ctx, b, n); err != nil {
@@ -232,6 +245,7 @@ func readChain(ctx context.Context, b bucket.Bucket, storeID, n uint64) (c *Chai
 			return nil, begin, err
 		}
 	}
+	// A state says neither the epoch nor the writer of its step, so the step is read too.
 	if begin == n {
 		if c.Step, err = ReadStep(ctx, b, storeID, n); err != nil {
 			return nil, begin, err
@@ -279,6 +293,8 @@ func ReadState(ctx context.Context, b bucket.Bucket, storeID, n uint64) (*object
 // Apply makes step the newest one of c. If it returns an error, c has not changed.
 func (c *Chain) Apply(step *object.Step) error {
 	next, err := object.StateAfter(c.State, step)
+	// Each claim raises the epoch, and between two claims all steps are of one writer. A step that
+	// breaks this is a stray or damaged.
 	if c.Step != nil && err == nil {
 		switch claim := step.Kind == object.StepClaim; {
 		case claim && step.Epoch <= c.Step.Epoch:
@@ -304,6 +320,9 @@ func (c *Chain) Next(ctx context.Context, b bucket.Bucket) (*object.Step, error)
 	step, err := ReadStep(ctx, b, c.StoreID, n)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		// Nothing new is the usual answer to a poll. It may also mean that the step was there and
+		// is collected, and then no later poll would ever find it. So now and then a list looks for
+		// steps behind it.
 		c.Misses++
 		if c.Misses%MissesToList != 0 {
 			return nil, nil
@@ -345,6 +364,8 @@ func (c *Chain) Publish(ctx context.Context, b bucket.Bucket, step *object.Step,
 	if err := note(step.N); err != nil {
 		return err
 	}
+	// The PUT comes first and the list after it. The other way round, steps that came between the
+	// two would go unseen.
 	there, err := c.put(ctx, b, step, src)
 	if err != nil {
 		return err
@@ -368,6 +389,8 @@ func (c *Chain) put(ctx context.Context, b bucket.Bucket, step *object.Step, src
 	if !errors.Is(err, bucket.ErrExists) {
 		return step, err
 	}
+	// The name may be taken by this very step, if the answer to an earlier PUT was lost; by another
+	// attempt of this writer; or by another writer. Only the object itself says which.
 	taken, err := ReadChecked(ctx, b, step.Name(), stepGuess, maxObject)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -404,6 +427,8 @@ func (c *Chain) PutState(ctx context.Context, b bucket.Bucket) error {
 	if err != nil {
 		return err
 	}
+	// An owner that was stopped may also write its state late. It is the sum of the same steps, so
+	// it is the right one whoever has written it.
 	// If the name is taken, an earlier attempt or an earlier owner has written the same state.
 	if err := bucket.PutObject(ctx, b, c.State.Name(), src, true); !errors.Is(err, bucket.ErrExists) {
 		return err

@@ -11,6 +11,10 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
+// How a writer becomes the owner: it claims an epoch with a step, and then ends the list of
+// segments for all earlier writers with a fence. The claim alone keeps nobody from shipping, and
+// the fence alone names no owner.
+
 // A Claimant is a writer that wants to own a store.
 type Claimant struct {
 	StoreID uint64
@@ -44,6 +48,8 @@ func Claim(ctx context.Context, b bucket.Bucket, w Claimant) (*Chain, error) {
 		if err != nil || c != nil {
 			return c, err
 		}
+		// What this writer knew is out of date. The next attempt reads the newest step, and Note
+		// decides whether the directory may go on behind it.
 		w.Newest = nil
 	}
 	return nil, fmt.Errorf("remote: other writers have claimed the store %d times meanwhile: see that one program at a time writes to it: %w", w.Tries, ErrFenced)
@@ -64,6 +70,8 @@ func tryClaim(ctx context.Context, b bucket.Bucket, w Claimant) (*Chain, error) 
 		c.Epoch = max(last.Epoch+1, w.Least)
 		step.LastTableSeq = last.LastTableSeq
 	}
+	// After a lost race the newest step may be of another writer, and know of segments that this
+	// one has not read. Its extents are then repeated.
 	if object.CheckProgress(c.State.Extents, w.Extents) == nil {
 		step.Extents = w.Extents
 	}
@@ -102,6 +110,9 @@ func (c *Chain) appendFence(ctx context.Context, b bucket.Bucket, at object.Posi
 			return object.Position{}, err
 		}
 	}
+	// The fence goes to the end of the list. If the old writer fills that place first, the search
+	// goes on behind its segment. There is nothing to do if the list has come to the anchor of this
+	// epoch already.
 	mine := object.AnchorOf(c.Epoch)
 	end = at
 	for at != mine {
@@ -117,6 +128,8 @@ func (c *Chain) appendFence(ctx context.Context, b bucket.Bucket, at object.Posi
 		if at == mine {
 			break // end is the place of the fence
 		}
+		// The end of the list is in this epoch or a later one: another writer has gone on there, and
+		// its logs must not be fenced by this one.
 		if at.Epoch() >= c.Epoch {
 			return object.Position{}, fmt.Errorf("remote: the logs go on at %v, in epoch %d: %w", at, at.Epoch(), ErrFenced)
 		}

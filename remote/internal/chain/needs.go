@@ -16,6 +16,8 @@ import (
 // that a collection each hour reads few of them; another collector reads all.
 
 // CallsAtOnce is how many objects a collection deletes, and how many steps it reads, at the same time.
+// The owner ships and publishes meanwhile, so a collection does not take all that the bucket can
+// do.
 const CallsAtOnce = 16
 
 // Each calls fn for the numbers below n, some of them at the same time, and returns the first error. After an error no
@@ -37,10 +39,12 @@ func (c *Chain) Each(ctx context.Context, n int, fn func(ctx context.Context, i 
 	return cmp.Or(calls.Wait(), ctx.Err())
 }
 
-// Advance applies the steps up to n, which it reads several at a time, and calls fn for what each needs, in their order. After
-// an error it may have applied some.
+// Advance applies the steps up to n, which it reads several at a time, and calls fn for what each needs, in
+// their order. After an error it may have applied some.
 func (c *Chain) Advance(ctx context.Context, b bucket.Bucket, n uint64, fn func(StepNeeds)) error {
 	from := c.N() + 1
+	// The steps are read in any order and applied in their own. The caller bounds how many are in
+	// memory.
 	steps := make([]*object.Step, n+1-from)
 	err := c.Each(ctx, len(steps), func(ctx context.Context, i int) (err error) {
 		steps[i], err = ReadStep(ctx, b, c.StoreID, from+uint64(i))
@@ -75,6 +79,8 @@ type StepNeeds struct {
 
 // NeedsOf returns what a step needs.
 func NeedsOf(step *object.Step) StepNeeds {
+	// A step names tables only when they are new. Those that it keeps were counted with an earlier
+	// step, or with the state at the floor.
 	needs := StepNeeds{N: step.N, FirstLog: FirstLog(step.Extents)}
 	if step.Edit == nil {
 		return needs

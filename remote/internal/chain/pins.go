@@ -16,6 +16,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
+// Pins: how they are made, renewed, found and listed, so that a collection either sees a pin or has
+// not begun to delete what it needs. The order of the calls is what makes this true.
+
 // PinOptions are remote.PinOptions, with two fields that tests set.
 type PinOptions struct {
 	Step  uint64
@@ -27,6 +30,8 @@ type PinOptions struct {
 }
 
 // pinGuess is how many bytes are asked for first, when a pin is read. No pin has more.
+// The owner has at most 1,024 bytes and the label 200; head, numbers, tags and checksum take less
+// than 200.
 const pinGuess = 4 << 10
 
 // The label of a pin is a name that people choose, a '.', and a number of 16 hexadecimal digits, drawn at random.
@@ -42,6 +47,8 @@ func SplitLabel(label string) (name string, num uint64, ok bool) {
 	if i < 0 || len(label)-i != 17 {
 		return "", 0, false
 	}
+	// ParseUint takes forms that pinLabel does not make, such as upper-case digits. So the label is
+	// made again and compared.
 	num, err := strconv.ParseUint(label[i+1:], 16, 64)
 	name = label[:i]
 	return name, num, err == nil && pinLabel(name, num) == label
@@ -103,6 +110,7 @@ func (c *Chain) CheckFloor(ctx context.Context, b bucket.Bucket) error {
 }
 
 // PutPin makes the object of a pin. absent is the argument of Bucket.Put.
+// Only keepPinIf replaces a pin, by one that has expired.
 func PutPin(ctx context.Context, b bucket.Bucket, p *object.Pin, absent bool) error {
 	src, err := p.Encode(nil)
 	if err != nil {
@@ -158,6 +166,7 @@ func RenewPin(ctx context.Context, b bucket.Bucket, p *object.Pin, lasts time.Du
 }
 
 // Unpin removes a pin. It is no error if there is none.
+// A call that arrives late or twice does no harm, since no label is used for a second pin.
 func Unpin(ctx context.Context, b bucket.Bucket, label string) error {
 	name, err := object.PinName(label)
 	if err != nil {
@@ -190,6 +199,7 @@ func FindPin(ctx context.Context, b bucket.Bucket, storeID uint64, name string) 
 		if err != nil {
 			return nil, err
 		}
+		// A list by prefix also has pins whose names only begin alike.
 		label := strings.TrimPrefix(info.Name, object.PinFolder)
 		if called, _, ok := SplitLabel(label); label != name && (!ok || called != name) {
 			continue
@@ -221,9 +231,9 @@ func ListPins(ctx context.Context, b bucket.Bucket, storeID uint64) ([]*object.P
 	return nil, fmt.Errorf("remote: the pins of the store change all the time: they were listed %d times", ChainTries)
 }
 
-// tryListPins is one attempt of ListPins. If complete is true, it has every pin that was there before the call, or one that has
-// taken its place, unless it was given up. It is false if a pin vanishes between the list and the read: another one may have
-// taken its place that was not there yet when the list was made.
+// tryListPins is one attempt of ListPins. If complete is true, it has every pin that was there before the
+// call, or one that has taken its place, unless it was given up. It is false if a pin vanishes between the
+// list and the read: another one may have taken its place that was not there yet when the list was made.
 func tryListPins(ctx context.Context, b bucket.Bucket, storeID uint64) (pins []*object.Pin, complete bool, err error) {
 	for info, err := range b.List(ctx, object.PinFolder, "") {
 		if err != nil {
@@ -245,8 +255,9 @@ func tryListPins(ctx context.Context, b bucket.Bucket, storeID uint64) (pins []*
 	return pins, true, nil
 }
 
-// PinnedState returns the state that a pin keeps, and the number of the state in the bucket that it is made from. If something of it
-// is gone, the error wraps ErrSnapshotGone: the pin was removed, has expired, or was written too late and protects nothing.
+// PinnedState returns the state that a pin keeps, and the number of the state in the bucket that it is made
+// from. If something of it is gone, the error wraps ErrSnapshotGone: the pin was removed, has expired, or was
+// written too late and protects nothing.
 func PinnedState(ctx context.Context, b bucket.Bucket, p *object.Pin) (state *object.State, from uint64, err error) {
 	for range ChainTries { // a collection may find a newer state meanwhile, and let an earlier one go
 		var c *Chain

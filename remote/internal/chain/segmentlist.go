@@ -11,6 +11,10 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
+// The list of segments is a chain: each one says where the next one stands. To follow it one by one
+// takes a way to the bucket and back for each. So a LIST guesses which segments come, they are
+// fetched at the same time, and the chain then decides which of them count.
+
 const (
 	// segmentsAhead is how many segments are fetched at the same time. A strict store may have tens of thousands of
 	// small ones, and the time goes into the way to the bucket and back.
@@ -28,6 +32,7 @@ type SegmentList struct {
 }
 
 // A Listed segment is one of the list, which may have been read without its body.
+// Its body, if it was read, is memory of its own and belongs to the caller.
 type Listed struct {
 	*object.Segment
 	Length int64  // of the body, in bytes
@@ -50,6 +55,8 @@ func (s Listed) After() object.Position { return object.BehindSegment(s.Segment,
 // segment is missing although others follow: it was collected, or the bucket has lost it.
 func (l SegmentList) From(ctx context.Context, at object.Position) iter.Seq2[Listed, error] {
 	return func(yield func(Listed, error) bool) {
+		// Deferred calls run from the last one up: the context ends first, and then the fetches
+		// that nobody needs any more return soon.
 		var fetches sync.WaitGroup
 		defer fetches.Wait()
 		ctx, cancel := context.WithCancel(ctx)
@@ -80,6 +87,7 @@ func (l SegmentList) From(ctx context.Context, at object.Position) iter.Seq2[Lis
 }
 
 // A coming is a segment that is being fetched.
+// It counts against aheadBytes until it is handed over.
 type coming struct {
 	At   object.Position
 	size int64                  // of what is fetched, in bytes
@@ -107,6 +115,9 @@ func (l SegmentList) ahead(ctx context.Context, from object.Position, fetches *s
 			if l.Heads {
 				c.size = object.SegmentHeader
 			}
+			// Before one more is fetched, the oldest ones are handed over until there is room for
+			// it, in number and in bytes. A segment that is longer than aheadBytes is fetched
+			// alone.
 			for size += c.size; len(queue) == l.AtOnce || len(queue) > 0 && size > aheadBytes; queue = queue[1:] {
 				if !yield(queue[0], nil) {
 					return

@@ -13,6 +13,8 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
+// One segment as an object: how it is read, with or without its body, and how it is appended.
+
 // SegmentGuess is how many bytes are asked for first, when a segment is read. Most segments of a store that is
 // not busy are shorter, so one request is enough.
 const SegmentGuess = 64 << 10
@@ -83,6 +85,8 @@ func ListEnd(ctx context.Context, b bucket.Bucket, storeID uint64, extents []obj
 	if err != nil {
 		return object.Position{}, err
 	}
+	// The last segment of the LIST must be the one that has ended the log. If it is not, that one
+	// is gone.
 	if s.Kind == object.SegmentData || s.BodyEnd() != end {
 		return object.Position{}, fmt.Errorf("remote: log %016x has ended at offset %d, but %s is not its end: %w", last.Log, last.Length, name, fs.ErrNotExist)
 	}
@@ -114,6 +118,8 @@ func PutSegment(ctx context.Context, b bucket.Bucket, s *object.Segment) (*objec
 	case there.Kind == object.SegmentFence:
 		return nil, fmt.Errorf("remote: segment %s is a fence of epoch %d: %w", s.Name(), there.Next>>object.EpochShift, ErrFenced)
 	}
+	// Data with the first bytes of s is an earlier and shorter cut of the same log. A seal must be
+	// the same in all: it says where the list goes on.
 	same := there.Kind == s.Kind && there.Next == s.Next && bytes.Equal(there.Body, s.Body)
 	if same || there.Kind == object.SegmentData && bytes.HasPrefix(s.Body, there.Body) {
 		return there, nil
@@ -122,6 +128,7 @@ func PutSegment(ctx context.Context, b bucket.Bucket, s *object.Segment) (*objec
 }
 
 // Twice calls read, and calls it once more if the result is damaged: bytes may have changed on their way.
+// What is damaged both times is damaged in the bucket.
 func Twice[T any](read func() (T, error)) (T, error) {
 	v, err := read()
 	if object.IsDamage(err) {
