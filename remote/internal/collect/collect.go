@@ -1,5 +1,5 @@
-// Package collect finds out what no step and no pin in a bucket needs, and deletes that. It says why what an owner chose may be
-// deleted even when it is not the owner any more: see Collection.
+// Package collect finds out what no step and no pin in a bucket needs, and deletes that. It says why what an
+// owner chose may be deleted even when it is not the owner any more: see Collection.
 package collect
 
 import (
@@ -20,6 +20,7 @@ import (
 )
 
 // Deleted says what a collection has deleted: see remote.Collected.
+// After an error it says what was deleted up to there.
 type Deleted struct {
 	Floor    uint64 // the first step that is kept
 	Tables   int    // tables and sidecars
@@ -41,8 +42,8 @@ const (
 // ChooseFloor returns the step that the floor may be raised to so that everything younger than retain can be restored: the
 // newest one that is not younger and whose state has been written, within raiseStates and raiseSpan. age says how old a step
 // is; it is negative if the clock was wrong when the step was written, which says nothing. If there is none, ChooseFloor
-// returns the floor that there is. The owner publishes it in a step, and collects after that. next is the step behind the floor
-// that may be the next one: nil if there is none yet.
+// returns the floor that there is. The owner publishes it in a step, and collects after that. next is the
+// step behind the floor that may be the next one: nil if there is none yet.
 func ChooseFloor(ctx context.Context, b bucket.Bucket, c *chain.Chain, retain time.Duration, age func(*object.Step) time.Duration) (floor uint64, next *object.Step, err error) {
 	floor = c.State.Floor
 	raised, first := 0, time.Duration(0)
@@ -62,6 +63,7 @@ func ChooseFloor(ctx context.Context, b bucket.Bucket, c *chain.Chain, retain ti
 		if old < 0 {
 			continue // those behind it say how old it is at least
 		}
+		// raiseSpan is measured from the first state that the floor may be raised to.
 		if raised++; raised == 1 {
 			first = old
 		}
@@ -129,6 +131,7 @@ type Collection struct {
 }
 
 // A garbage is an object that nobody needs, or a segment without a body, which may be a fence.
+// A pin has no size here, because it was read and not listed: its bytes are not counted.
 type garbage struct {
 	bucket.Info
 	name  object.Name
@@ -152,6 +155,8 @@ func Choose(ctx context.Context, b bucket.Bucket, c *chain.Chain, spare []bucket
 
 // Delete finds out what the pins need, and deletes what nobody needs, several objects at the same time.
 func (k *Collection) Delete(ctx context.Context, now time.Time) (Deleted, error) {
+	// The pins are listed after the floor was published, and before anything is deleted. That is
+	// what a pin relies on: docs/REMOTE.md, section 13, rule 1 of deletion.
 	err := k.needOfPins(ctx, now)
 	if err == nil {
 		err = k.list(ctx)
@@ -184,6 +189,7 @@ func (k *Collection) list(ctx context.Context) error {
 				return err
 			}
 			name, ok := object.ParseName(info.Name)
+			// A list is in the order of numbers, so this object and all behind it are kept.
 			if ok && name.Num >= f.until {
 				break
 			}
@@ -195,8 +201,9 @@ func (k *Collection) list(ctx context.Context) error {
 	return nil
 }
 
-// deleteOne deletes an object, unless it is a fence. A segment without a body may be one, which only its header says. A DELETE
-// that is refused is remembered apart: the owner goes on without collecting then, and another process collects.
+// deleteOne deletes an object, unless it is a fence. A segment without a body may be one, which only its
+// header says. A DELETE that is refused is remembered apart: the owner goes on without collecting then, and
+// another process collects.
 func (k *Collection) deleteOne(ctx context.Context, g garbage) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -214,6 +221,8 @@ func (k *Collection) deleteOne(ctx context.Context, g garbage) error {
 			return nil
 		}
 	}
+	// The call may take effect late, or twice. Nothing that was garbage once is ever needed or made
+	// again, so it does no harm: docs/REMOTE.md, section 13, rule 5 of deletion.
 	err := k.b.Delete(ctx, g.Info.Name)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -240,6 +249,8 @@ func (k *Collection) needOfSteps(ctx context.Context) error {
 		maps.Copy(k.files, tablefs.NumsOf(c.State.Tables.Version))
 		k.firstLog = chain.FirstLog(c.State.Extents)
 	}
+	// The owner remembers what its own steps need. Only those between the floor and the first of
+	// these are read.
 	known := k.c.Needs
 	for c.N() < k.c.N() && (len(known) == 0 || c.N()+1 < known[0].N) {
 		until := k.c.N()
@@ -255,6 +266,8 @@ func (k *Collection) needOfSteps(ctx context.Context) error {
 			k.need(needs)
 		}
 	}
+	// What was chosen is right only if the caller still is the owner: its newest step must stand
+	// where it has put it, with nothing behind it.
 	newest, err := chain.ReadStep(ctx, k.b, c.StoreID, k.c.N())
 	if err != nil {
 		return err
@@ -275,8 +288,9 @@ func (k *Collection) need(needs chain.StepNeeds) {
 	k.firstLog = min(k.firstLog, needs.FirstLog)
 }
 
-// needOfPins finds out what the pins need, one after the other, and chooses those that have expired. An expired pin keeps what
-// it needs this once: while it is there, its reader may put another one in its place, which the list has not seen.
+// needOfPins finds out what the pins need, one after the other, and chooses those that have expired. An
+// expired pin keeps what it needs this once: while it is there, its reader may put another one in its place,
+// which the list has not seen.
 func (k *Collection) needOfPins(ctx context.Context, now time.Time) error {
 	pins, err := chain.ListPins(ctx, k.b, k.c.StoreID)
 	if err != nil {
@@ -314,9 +328,9 @@ func (k *Collection) needPin(ctx context.Context, p *object.Pin) error {
 	return nil
 }
 
-// isPinned reports whether a pin needs an object: a log, or a state or step from the one that its state is made from up to its
-// own. What lies between the two stays too, also a state that was not there when the pin was read: another collection may
-// have read the pin by way of that.
+// isPinned reports whether a pin needs an object: a log, or a state or step from the one that its state is
+// made from up to its own. What lies between the two stays too, also a state that was not there when the pin
+// was read: another collection may have read the pin by way of that.
 func (k *Collection) isPinned(name object.Name) bool {
 	if name.Kind == object.KindSegment {
 		return k.logs[name.Num]
@@ -331,8 +345,12 @@ func ByAnother(ctx context.Context, b bucket.Bucket, storeID uint64) (Deleted, e
 	if err != nil || c.State.Floor == 0 {
 		return Deleted{}, err
 	}
+	// The caller owns nothing. It stands in for the owner of this epoch, so objects of later ones
+	// are not touched.
 	c.Epoch = c.Step.Epoch
 	named := make(map[uint64]bool)
+	// Only a table that is named below the floor may go. Any other that no step names may be an
+	// upload whose step is still to come.
 	for _, folder := range []string{object.StateFolder, object.StepFolder} {
 		for info, err := range b.List(ctx, folder, "") {
 			name, ok := object.ParseName(info.Name)
@@ -363,6 +381,7 @@ func addNamedBy(ctx context.Context, b bucket.Bucket, c *chain.Chain, name objec
 	if name.Kind == object.KindStep {
 		step, err := chain.ReadStep(ctx, b, c.StoreID, name.Num)
 		if err != nil {
+			// If it is gone, another collection has deleted it, after the tables that it named.
 			return bucket.IgnoreAbsence(err)
 		}
 		for _, num := range chain.NeedsOf(step).Files {
