@@ -18,9 +18,15 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// How an object becomes a local file that can be trusted: its bytes are checked while they come,
+// and its name appears when they are durable.
+
 // PieceSize is how many bytes of an object are read at once, and so the memory of one fetch.
+// The default of 16 fetches at the same time takes 64 MiB.
 const PieceSize = 4 << 20
 
+// fetchBuffers lends the memory of fetches, so that a restore of thousands of tables has no more
+// buffers than fetches at the same time.
 var fetchBuffers = sync.Pool{New: func() any { return new([PieceSize]byte) }}
 
 // fetchTries is how often a file is fetched whose bytes do not check: they may have been damaged on
@@ -111,6 +117,8 @@ func copyObject(ctx context.Context, b bucket.Bucket, name string, f vfs.File, s
 			return 0, IfMissing(err, name, "object named by a step")
 		}
 		end := off + int64(n)
+		// The step and the object disagree about its length. Neither is believed, and the caller
+		// tries another way.
 		if end > size || end < size && n < len(p) {
 			return 0, base.Corruption(name, -1, "size", fmt.Errorf("the object ends at %d or later, its step states %d bytes", end, size))
 		}
@@ -127,6 +135,8 @@ func copyObject(ctx context.Context, b bucket.Bucket, name string, f vfs.File, s
 
 // CheckTable checks the file of a table: the checksum of its bytes before the footer, which sum returns, the footer and
 // the properties, and that it ends where it should.
+// sum is a function because a table that has just come was summed on its way, and one that was
+// there must be read for it.
 func CheckTable(fsys vfs.FS, path string, storeID uint64, want *manifest.Table, sum func(f vfs.File) (uint32, error)) error {
 	f, err := fsys.Open(path)
 	if err != nil {

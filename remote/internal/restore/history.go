@@ -24,6 +24,7 @@ import (
 const stepsAtOnce = 16
 
 // stepsInMemory is how many steps a walk reads before it applies them.
+// It is as many as lie between two states, so most walks read once.
 const stepsInMemory = 256
 
 // StateEvery is after how many steps an owner writes their state.
@@ -58,6 +59,8 @@ func OpenHistory(ctx context.Context, b bucket.Bucket) (*History, error) {
 		return nil, fmt.Errorf("remote: the bucket has store %016x, and no step yet: %w", h.StoreID, fs.ErrNotExist)
 	}
 	// Floors never sink. If newer steps can't be read, objects that are gone below the right floor count as damage.
+	// The floor comes from the newest step that can be read. It is not looked for further back than
+	// one state is from the next.
 	for n := h.Newest; n > 0 && n+StateEvery > h.Newest; n-- {
 		s, err := h.Step(ctx, n)
 		if err != nil {
@@ -100,6 +103,7 @@ func (h *History) Step(ctx context.Context, n uint64) (*object.Step, error) {
 }
 
 // pass notes damage, once for each object, and returns nil. Any other error is returned as it is.
+// Walks from several states meet the same object, and one finding is enough.
 func (h *History) pass(err error) error {
 	var damage *base.CorruptionError
 	if !errors.As(err, &damage) {
@@ -129,6 +133,7 @@ func IfMissing(err error, name, part string) error {
 }
 
 // steps reads the steps from first to last, some at the same time. Those that are damaged are nil.
+// The memory of a walk is that of stepsInMemory steps, however long the history is.
 func (h *History) steps(ctx context.Context, first, last uint64) ([]*object.Step, error) {
 	all := make([]*object.Step, last+1-first)
 	reads, ctx := errgroup.WithContext(ctx)

@@ -17,6 +17,10 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
+// How segments become the logs of a store, and where these must end. Restore, Verify and their
+// tests share this code; a Reader applies the same rules to the logs that it follows
+// (remote/follow.go).
+
 // A LogBuilder puts segments together into log files, and decides where the logs of a restored store end.
 //
 // Tables hold all writes up to a sequence number, logs the later ones. A restored store is right if
@@ -62,6 +66,7 @@ type LogBuilder struct {
 
 // A Limit says where the logs of a restored store have to end at the latest. Fields that are zero are
 // no limits.
+// A limit by number is exact to a batch, one by time to a segment, and one by place to a record.
 type Limit struct {
 	Seq  uint64          // no batch has a later number
 	Time time.Time       // no segment was written later
@@ -123,6 +128,7 @@ func (l *LogBuilder) Add(s *object.Segment) (more bool, err error) {
 
 // take is add, but for the limit at the end of the segment.
 func (l *LogBuilder) take(s *object.Segment) (more bool, err error) {
+	// The header alone decides about these limits, before a byte of the body is written.
 	if !l.Limit.Time.IsZero() && s.Written.After(l.Limit.Time) ||
 		l.Limit.At != (object.Position{}) && !(object.Position{Log: s.Log, Offset: s.Offset}).Before(l.Limit.At) {
 		l.End = ending{Kind: AtLimit}
@@ -140,6 +146,7 @@ func (l *LogBuilder) take(s *object.Segment) (more bool, err error) {
 		return false, err
 	}
 	l.At, l.Time = object.Position{Log: s.Log, Offset: end}, LaterOf(l.Time, s.Written)
+	// The log ends here. Without its seal record it may have had more writes than were shipped.
 	if s.Kind == object.SegmentSeal {
 		l.At = object.AfterSegment(s)
 		l.unsure = l.unsure || !l.whole
@@ -171,6 +178,8 @@ func (l *LogBuilder) write(s *object.Segment) (int64, error) {
 	if _, err := l.file.Write(s.Body); err != nil {
 		return 0, err
 	}
+	// The log counts as long as its checked records. If reading ends early, cut takes the rest
+	// away.
 	l.log().Length = max(s.Offset, object.LogHeader)
 	if s.End() <= object.LogHeader {
 		return s.End(), nil
@@ -267,6 +276,9 @@ func (l *LogBuilder) batch(s *object.Segment, payload []byte, end int64) error {
 		return nil
 	}
 	last := seq + uint64(b.Len()) - 1
+	// The order of the cases matters. A batch behind the limit is not looked at. Then comes what
+	// tables have, then a number that comes again, then a gap. A mark is looked at last, because it
+	// may be in order and still stand for tables that are missing.
 	_, _, mark := b.Ingested()
 	switch {
 	case l.Limit.Seq > 0 && last > l.Limit.Seq,
@@ -292,6 +304,8 @@ func (l *LogBuilder) batch(s *object.Segment, payload []byte, end int64) error {
 
 // explain reports whether nothing can be missing between what the store has and the sequence number
 // next. If something can, the logs end there.
+// Nothing is missing if next follows at once; if the step says that tables and logs have all up to
+// there; or if only ingestions can be missing, and the tables have those up to there.
 func (l *LogBuilder) explain(next uint64) bool {
 	if next <= l.Seq+1 || next-1 <= l.Sure || next-1 <= l.Known && !l.unsure {
 		return true
@@ -301,6 +315,7 @@ func (l *LogBuilder) explain(next uint64) bool {
 }
 
 // cut ends the last log behind the last record that is used, which may be within s.
+// A batch is whole or not there: log.Length is always the end of a record.
 func (l *LogBuilder) cut(s *object.Segment) error {
 	l.Next = object.AfterSegment(s)
 	if l.file == nil {
@@ -316,6 +331,7 @@ func (l *LogBuilder) cut(s *object.Segment) error {
 }
 
 // Damaged ends the logs before a segment that is damaged or missing. It returns any other error.
+// Records of the same segment that were read before the damage stay in the log.
 func (l *LogBuilder) Damaged(err error) error {
 	var damage *base.CorruptionError
 	if !errors.As(err, &damage) {
