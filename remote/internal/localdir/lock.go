@@ -1,6 +1,6 @@
-// Package localdir is what a writer keeps in its own directory for the sake of the bucket: a lock from before the first request
-// (lock.go), and a record of what is in the bucket (record.go; docs/REMOTE.md calls it the notes). It also reads the logs of the
-// store there, to make segments of them (logs.go).
+// Package localdir is what a writer keeps in its own directory for the sake of the bucket: a lock from before
+// the first request (lock.go), and a record of what is in the bucket (record.go; docs/REMOTE.md calls it the
+// notes). It also reads the logs of the store there, to make segments of them (logs.go).
 package localdir
 
 import (
@@ -28,12 +28,16 @@ type Lock struct {
 }
 
 // NewLock returns the lock of the directory dir, which is not held yet.
+// Requires: dir is absolute, so that the path stays right if the program changes its working
+// directory.
 func NewLock(fsys vfs.FS, dir string) *Lock {
 	return &Lock{FS: fsys, path: filepath.Join(dir, base.LockName)}
 }
 
 // Take takes the lock, and waits for it up to wait. A directory without a store is not locked: there is nothing to fence.
 func (d *Lock) Take(ctx context.Context, wait time.Duration) error {
+	// The store's file CURRENT decides. Its absence is not looked at again under the lock: a store
+	// that is made meanwhile is found by remote.Open.
 	var damage *base.CorruptionError // what looks damaged may be a store in the making, which is locked
 	switch err := manifest.Exists(d.FS, filepath.Dir(d.path)); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -103,6 +107,7 @@ func (d *Lock) LockShared(name string) (io.Closer, error) {
 }
 
 // A lentLock is the lock of a Lock, as the local store has it.
+// The local store closes it as it would its own, and knows nothing of the loan.
 type lentLock struct{ io.Closer }
 
 // Close gives the lock back. It stays held.

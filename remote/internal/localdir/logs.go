@@ -18,8 +18,11 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// Logs reads the logs of a directory, while a store may write them. It is asked only for what was synced, and may find that a log is
-// gone: the store removes those whose writes are in tables, unless they are held.
+// The logs of a directory as the shipper needs them: which one follows which, and stretches of
+// whole records that were checked once more before they leave the machine.
+
+// Logs reads the logs of a directory, while a store may write them. It is asked only for what was synced, and
+// may find that a log is gone: the store removes those whose writes are in tables, unless they are held.
 type Logs struct {
 	FS      vfs.FS
 	Dir     string
@@ -96,6 +99,7 @@ func (l *Logs) before(low, high uint64) (uint64, error) {
 		if err == nil {
 			return uint64(num), nil
 		}
+		// A file may be in reserve for a later log, or go at this moment.
 		if !errors.Is(err, wal.ErrNeverUsed) && !errors.Is(err, fs.ErrNotExist) {
 			return 0, err
 		}
@@ -124,6 +128,8 @@ var errCut = errors.New("the segment is full")
 // of the stretch are those that were checked. They are a part of *buf, which gets longer if it has to.
 func (l *Logs) Cut(log uint64, from, to, most int64, lastSeq uint64, buf *[]byte) (Stretch, error) {
 	s := Stretch{From: from, End: from, FirstSeq: lastSeq + 1, Last: lastSeq}
+	// next is ahead of s by the record that is looked at. If that does not fit any more, s is the
+	// stretch.
 	next := s
 	body, res, err := wal.CopyRange(l.FS, l.Dir, base.FileNum(log), l.StoreID, from, to, buf, func(payload []byte, end int64) error {
 		next.End = end
@@ -160,6 +166,7 @@ func (s *Stretch) count(payload []byte) error {
 		}
 		return fmt.Errorf("a batch of %d bytes has no whole header", len(payload))
 	}
+	// The stretch has given out no number so far, so this batch has the first one.
 	if s.Last+1 == s.FirstSeq {
 		s.FirstSeq = first
 	}
@@ -179,6 +186,8 @@ func (s *Stretch) count(payload []byte) error {
 
 // Sum returns the crc32c of the bytes of a log from one offset to another. ok is false if the log
 // does not have them.
+// A stretch that was cut off, or a log that is gone, is no error: the caller then knows that the
+// directory lacks the bytes.
 func (l *Logs) Sum(log uint64, from, to int64) (sum uint32, ok bool, err error) {
 	f, err := l.FS.Open(l.Path(log))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,6 +16,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// The record is the memory of a directory across processes. The bucket alone can't say whether the
+// newest step is of this directory: a copy of it would see the same bucket.
+
 // RecordName is the file in which a directory notes what it knows of its bucket. No file of a store is
 // called like this, so the store leaves it alone.
 const RecordName = "REMOTE"
@@ -25,6 +28,7 @@ const (
 	// notesSize is the length of the file in bytes. Part of the format.
 	notesSize = object.HeadSize + 8*8 + 4 + object.SumSize
 	// maxTried is how many writers Record.Tried has at most: the newest. Part of the format.
+	// A record then has 8,096 bytes, which one read brings.
 	maxTried = 1000
 )
 
@@ -140,6 +144,7 @@ func ReadRecord(fsys vfs.FS, dir string) (*Record, error) {
 		return nil, fmt.Errorf("remote: open %s: %w", path, err)
 	}
 	defer f.Close() // only read: nothing to lose
+	// A file that fills all of it is longer than any record, and decodeNotes refuses it.
 	buf := make([]byte, notesSize+8*maxTried+1)
 	n, err := f.ReadAt(buf, 0)
 	if n < notesSize && err != nil && err != io.EOF {
@@ -151,6 +156,8 @@ func ReadRecord(fsys vfs.FS, dir string) (*Record, error) {
 // WriteRecord replaces the record of a directory, whole or not at all, and durably.
 func WriteRecord(fsys vfs.FS, dir string, n *Record) error {
 	path := filepath.Join(dir, RecordName)
+	// A crash leaves the old record or the new one: the bytes are durable before the name is moved,
+	// and the move before the call returns.
 	err := durable.Write(fsys, path+".new", n.encode())
 	if err == nil {
 		err = fsys.Rename(path+".new", path)
