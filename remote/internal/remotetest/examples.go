@@ -14,6 +14,8 @@ const ExampleStore = 0x1122334455667788
 
 var ExampleTime = time.UnixMilli(1_700_000_000_000).UTC()
 
+// ExampleTable is the table of the worked examples in docs/REMOTE.md, under a number. The tests of
+// the formats and those of the documents use the same one, so that neither can change alone.
 func ExampleTable(num base.FileNum) *manifest.Table {
 	return &manifest.Table{
 		Num: num, Size: 4096, Checksum: 0xdeadbeef, Smallest: []byte("a"), Largest: []byte("b"), MinSeq: 1, MaxSeq: 6,
@@ -22,6 +24,7 @@ func ExampleTable(num base.FileNum) *manifest.Table {
 }
 
 // MustBeDamage checks that an error is one that decoders may return for bytes of an object.
+// A decoder that names another object would send people to the wrong place.
 func MustBeDamage(t *testing.T, name string, err error) {
 	t.Helper()
 	var c *base.CorruptionError

@@ -10,6 +10,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/bucket"
 )
 
+// A bucket that tests can count, stop and falsify. buckettest.Faulty is for faults by chance; this
+// one is for those that a test chooses.
+
 // A Fake is a bucket for tests. It passes calls to the bucket below it, or to the functions of Instead, and counts them. The
 // functions of Hook are called before and after each call. They may wait, and return the error that the caller gets.
 type Fake struct {
@@ -97,6 +100,7 @@ func (f *Fake) Count(call, folder string) (n int) {
 }
 
 // During returns how many reads of tables fn makes, and the bytes of the largest.
+// Reads of other goroutines meanwhile count too.
 func (f *Fake) During(fn func()) (gets, largest int) {
 	f.mu.Lock()
 	f.largest = 0
@@ -116,6 +120,8 @@ func (f *Fake) do(what, name string, call func(Instead) error) error {
 		f.counts = make(map[[2]string]int)
 	}
 	f.counts[[2]string{what, FolderOf(name)}]++
+	// The functions are called without the lock, because they may wait for another call, or make
+	// one themselves.
 	before, after, to := f.before, f.after, f.Instead
 	f.mu.Unlock()
 	if to.OnPut == nil {
@@ -178,6 +184,8 @@ func (f *Fake) Stat(ctx context.Context, name string) (info bucket.Info, err err
 
 func (f *Fake) List(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
+		// The whole list is gathered before any of it is passed on. So the hooks enclose the call
+		// and not the loop of the caller.
 		var all []bucket.Info
 		err := f.do("list", prefix, func(to Instead) error {
 			for info, err := range to.OnList(ctx, prefix, after) {

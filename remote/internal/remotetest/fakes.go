@@ -20,10 +20,12 @@ func ActualSum(body io.ReaderAt, size int64) uint32 {
 }
 
 // A Refusal is an error that no repetition cures, as buckets mark them.
+// A Retry returns it at once, so tests need not wait for its patience.
 type Refusal struct{ Err error }
 
 func (r Refusal) Error() string { return r.Err.Error() }
 
+// Permanent is the method by which a Retry knows such an error.
 func (Refusal) Permanent() bool { return true }
 
 // errRefused is the answer to calls that a Fake refuses.
