@@ -11,6 +11,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// A Store around a store that the program has opened itself. It differs from Open in what it must
+// not do: hold up writes, fence the program's store, or close it.
+
 // Attach keeps the open store db, whose directory is dir, in the bucket, as Open does with a store that it opens itself.
 // It is for programs that go before their backup: db stays the program's, no write ever waits for the bucket, and a
 // writer that is fenced ends the Store and not db. Close ends the Store and not db either, and comes before db.Close.
@@ -39,6 +42,8 @@ func LogsToHold(fsys vfs.FS, dir string) uint64 {
 // take makes the attached store ready for a list of segments that begins with this epoch.
 func (o *opening) take() error {
 	o.keepLogs(o.firstLog())
+	// From here up the program's store gives out file numbers of the new epoch, and its next log is
+	// the first one behind the anchor.
 	if err := shale.ShippingOf(o.db).RaiseFileNum(o.ctx, object.AnchorOf(o.epoch).Log+1); err != nil {
 		return err
 	}
@@ -53,6 +58,7 @@ func (s *Store) state() (*manifest.State, error) {
 	if err != nil {
 		return nil, local(err)
 	}
+	// The description stays valid after that. Only the files that it names may go.
 	defer h.Release()
 	return h.State(), nil
 }

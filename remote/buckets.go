@@ -52,8 +52,8 @@ var (
 // ErrIgnoresConditions, ErrIgnoresChecksums or ErrInconsistent. With any other error the bucket
 // could not be used at all.
 //
-// Credentials need not have the right to delete. Without it the three objects always have the same names, and stay; then races are
-// tried only the first time.
+// Credentials need not have the right to delete. Without it the three objects always have the same names, and
+// stay; then races are tried only the first time.
 //
 // It does not try large objects, or whether objects are durable: buckettest.Run does more.
 func Probe(ctx context.Context, b Bucket) error { return buckets.Probe(ctx, b, true) }

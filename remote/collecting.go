@@ -14,6 +14,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
+// When a writer collects, and what it must know for that. Which objects go, and why they may, is in
+// the package collect.
+
 // A collector raises the floor and deletes what nobody needs any more. A floor is a step whose state is in
 // the bucket. So the owner writes the state of the newest step each hour, if there are new
 // steps, and remembers it: a collection is due when one of them is older than Options.Retain. A
@@ -32,6 +35,8 @@ type collector struct {
 }
 
 // A writtenState is a state in the bucket.
+// age takes its time from made, so a clock on the wall that is set forward makes none of its own
+// states old.
 type writtenState struct {
 	n    uint64
 	made time.Time // when its step was made, by the monotonic clock of this process
@@ -95,8 +100,8 @@ func (s *Store) collectLoop(ctx context.Context, first time.Duration) {
 	}
 }
 
-// collect raises the floor as far as it can, and deletes the objects that nobody needs. Without always it does that only if it is
-// time, and there may be something to collect.
+// collect raises the floor as far as it can, and deletes the objects that nobody needs. Without always it
+// does that only if it is time, and there may be something to collect.
 func (s *Store) collect(ctx context.Context, always bool) (Collected, error) {
 	p := &s.publish
 	c := &p.collector
@@ -114,6 +119,8 @@ func (s *Store) collect(ctx context.Context, always bool) (Collected, error) {
 	if err != nil || k == nil {
 		return Collected{}, err
 	}
+	// This takes a request for each object, and no lock of the publisher is held. Collection says
+	// why that does no harm to what is uploaded meanwhile.
 	done, err := k.Delete(ctx, time.Now())
 	if lerr := p.mu.take(ctx); lerr != nil {
 		return done, errors.Join(err, lerr)
@@ -128,6 +135,7 @@ func (s *Store) collect(ctx context.Context, always bool) (Collected, error) {
 	if err != nil {
 		return done, s.superseded(ctx, err)
 	}
+	// Only a collection that has succeeded counts. One that has failed is due again soon.
 	c.looked, c.listed = time.Now(), true
 	c.states = slices.DeleteFunc(c.states, func(st writtenState) bool { return st.n <= done.Floor })
 	if k.Next != nil && (len(c.states) == 0 || k.Next.N < c.states[0].n) {
@@ -169,6 +177,9 @@ func (s *Store) choose(ctx context.Context, always bool) (*collect.Collection, e
 	if err != nil {
 		return nil, s.superseded(ctx, err)
 	}
+	// The order is that of rule 3 of Collection: the number that was noted last, the files of the
+	// directory, the tables of the bucket, and then a step with a number above the one that was
+	// noted.
 	noted := s.notedStep()
 	unpublished, err := s.localFiles()
 	if err != nil {
@@ -196,9 +207,10 @@ func (s *Store) choose(ctx context.Context, always bool) (*collect.Collection, e
 	return k, nil
 }
 
-// raised returns when an earlier process raised the floor, by the clock of then; the zero Time: none did since this one has, or
-// none ever. Programs that are called every few minutes, with a clock that is far ahead, would raise it each time otherwise.
-// All steps above the floor are there, and floors never sink, so it takes some requests. Requires: publish.mu.
+// raised returns when an earlier process raised the floor, by the clock of then; the zero Time: none did
+// since this one has, or none ever. Programs that are called every few minutes, with a clock that is far
+// ahead, would raise it each time otherwise. All steps above the floor are there, and floors never sink, so
+// it takes some requests. Requires: publish.mu.
 func (s *Store) raised(ctx context.Context) (at time.Time, err error) {
 	floor := s.publish.chain.State.Floor
 	if floor == 0 {
@@ -223,8 +235,9 @@ func (s *Store) raised(ctx context.Context) (at time.Time, err error) {
 	return at, nil
 }
 
-// age returns how old a step is, for collect.ChooseFloor. Of a step whose state this process has written, the monotonic clock says
-// it, whatever was done to the clock on the wall. Of others only the times say it that they were written with.
+// age returns how old a step is, for collect.ChooseFloor. Of a step whose state this process has written, the
+// monotonic clock says it, whatever was done to the clock on the wall. Of others only the times say it that
+// they were written with.
 func (s *Store) age(step *object.Step) time.Duration {
 	for _, st := range s.publish.collector.states {
 		if st.n == step.N {
@@ -258,7 +271,8 @@ func (s *Store) localFiles() (map[uint64]bool, error) {
 }
 
 // superseded returns err, the error of a call that has not found something, or has found steps behind the newest one. If
-// another writer owns the store, this one is fenced. If it is an own step, the error wraps chain.ErrOtherStep. Requires: publish.mu.
+// another writer owns the store, this one is fenced. If it is an own step, the error wraps
+// chain.ErrOtherStep. Requires: publish.mu.
 func (s *Store) superseded(ctx context.Context, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrSnapshotGone) && !errors.Is(err, ErrFenced) || s.Err() != nil {
 		return err
@@ -286,7 +300,8 @@ func (s *Store) superseded(ctx context.Context, err error) error {
 	}
 }
 
-// tellNewest passes the number of the newest step to the ledger and the status, and so to waiting writers. Requires: publish.mu.
+// tellNewest passes the number of the newest step to the ledger and the status, and so to waiting writers.
+// Requires: publish.mu. Writers of a strict store and of one with MaxLag wait for this.
 func (s *Store) tellNewest() {
 	now := s.publish.chain.Step
 	s.publishedSeq.Store(now.LastTableSeq)
@@ -301,11 +316,14 @@ func (s *Store) notedStep() uint64 {
 	return s.notes.Step
 }
 
-// publishFloor publishes a step that raises the floor and changes nothing else. It returns the errors of appendStep. Requires: publish.mu.
+// publishFloor publishes a step that raises the floor and changes nothing else. It returns the errors of
+// appendStep. Requires: publish.mu.
 func (s *Store) publishFloor(ctx context.Context, floor uint64) error {
 	p := &s.publish
 	step := &object.Step{Written: time.Now(), Kind: object.StepPublish, Floor: floor, LastTableSeq: p.chain.Step.LastTableSeq}
 	err := s.appendStep(ctx, s.bucket, step)
+	// stateNewest writes no state for such a step. An idle store would otherwise write states and
+	// raise floors for ever.
 	if err == nil {
 		p.collector.floor = step.N
 	}

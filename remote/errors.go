@@ -6,6 +6,8 @@ import (
 	"github.com/shaledb/shale/remote/internal/chain"
 )
 
+// The errors that callers ask for, and the mark of those that are not the bucket's fault.
+
 var (
 	// ErrFenced is wrapped by the errors of a writer that does not own its store any more: another one
 	// has claimed it, or the directory is an older copy. That is final, and nothing is merged. Reads of
@@ -30,6 +32,7 @@ var (
 
 // A localError is an error with which the bucket has nothing to do: the local disk is full or fails, or a
 // file of the store is damaged. Its text is that of its cause.
+// It decides what Status says: Failing for a local error, Away for any other.
 type localError struct{ error }
 
 // Unwrap returns the cause.

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// What happens in the background of a Store and a Reader, as a program may want to log or count it.
+// Nothing depends on whether anybody listens.
+
 // An EventKind says what an Event reports.
 type EventKind int
 
@@ -21,6 +24,8 @@ const (
 	EventLetGo                       // more logs than MaxKept waited for the bucket and were let go: a restore can't go to what was written meanwhile, until the next step
 )
 
+// eventNames are what programs log, and what people search their logs for. So they stay as they
+// are.
 var eventNames = [...]string{
 	EventAway:       "bucket away",
 	EventBack:       "bucket back",

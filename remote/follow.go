@@ -19,6 +19,9 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
+// A follower turns what it reads in the bucket into the files that a read-only handle wants. poll
+// is its one entry after begin; everything else is called from there.
+
 // A follower makes, in a directory in memory, what a read-only handle of the store needs besides tables:
 // CURRENT, a manifest and logs. It feeds them from steps and segments. One goroutine at a time uses it.
 //
@@ -61,6 +64,7 @@ type follower struct {
 }
 
 // A heldSegment is the part of a segment that is not in a log yet.
+// off and body move on as its records are written to the log.
 type heldSegment struct {
 	log     uint64
 	off     int64 // where body begins in the log
@@ -71,6 +75,7 @@ type heldSegment struct {
 }
 
 // fullEvery is after how many segments, when many are read, a follower looks whether there are too many.
+// Segments have 8 MiB as a rule, so the limit is passed by 128 MiB at most.
 const fullEvery = 16
 
 // newFollower returns a follower whose directory is still empty. begin fills it.
@@ -105,6 +110,8 @@ func (f *follower) restart() {
 // poll applies the steps and segments that are new in the bucket. It makes two GETs if there are none. changed says that the
 // handle must advance.
 func (f *follower) poll(ctx context.Context) (changed bool, err error) {
+	// All steps that are there go into the chain first, and the directory then takes the last one.
+	// Nobody need see those in between.
 	var damaged error
 	for {
 		step, err := f.chain.Next(ctx, f.b)
@@ -139,6 +146,7 @@ func (f *follower) reload(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	f.chain, f.stale = c, true
+	// The edits in between were not read, so the manifest begins again with the whole state.
 	f.manifest.restart()
 	if err := f.takeStep(ctx); err != nil {
 		return false, err
@@ -161,6 +169,8 @@ func (f *follower) takeStep(ctx context.Context) error {
 	if err := f.readAhead(ctx); err != nil && (f.pinned || !object.IsDamage(err)) {
 		return err // takeSegments reports damage: what is before it can be shown
 	}
+	// Up to here nothing has changed. The manifest is written before the numbers below it change,
+	// so after an error they still say what the directory shows.
 	tableSeq := f.inTables()
 	minLog := uint64(state.Tables.MinLog)
 	if err := f.manifest.write(f.mem, followDir, state, minLog, max(f.last, tableSeq)); err != nil {
@@ -210,6 +220,7 @@ func (f *follower) full() bool {
 	if f.at.Before(object.ShippedUpTo(f.chain.State)) {
 		return false
 	}
+	// What is held and what is in the logs both count: both are in memory.
 	sum := int64(0)
 	for _, h := range f.held {
 		sum += int64(len(h.body))
@@ -240,6 +251,8 @@ func (f *follower) readList(ctx context.Context) error {
 
 // segmentGone returns the error for a segment of the newest state that is not there: damage, or ErrSnapshotGone if the
 // state is not kept any more.
+// A follower at a pin has no other state to go on from, so for it a segment that is missing is
+// always damage.
 func (f *follower) segmentGone(ctx context.Context, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -269,6 +282,8 @@ func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 			return f.last != before, err
 		}
 		f.hold(s)
+		// After four single requests with an answer the Reader is likely to be far behind. The rest
+		// comes many at a time.
 		if n >= 4 {
 			err = f.readList(ctx)
 		}
@@ -283,9 +298,12 @@ func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 }
 
 // hold takes a segment that stands at f.at.
+// Its body belongs to the follower from then, and is freed when all of it is in a log.
 func (f *follower) hold(s *object.Segment) {
 	f.at = object.AfterSegment(s)
 	if s.Offset == 0 && len(s.Body) > 0 {
+		// The header is copied, so that the body of the first segment can be freed as soon as it is
+		// in the log.
 		f.logs[s.Log] = bytes.Clone(s.Body[:object.LogHeader])
 	}
 	if f.logs[s.Log] == nil {
@@ -319,6 +337,7 @@ func (f *follower) admitHeld() error {
 				return err
 			}
 		}
+		// What is in the log now must not be written again when a step lets the rest through.
 		h.off, h.body = h.off+n, h.body[n:]
 		if gap {
 			return nil
@@ -359,6 +378,8 @@ func (f *follower) contiguous(h *heldSegment) (n int64, gap bool, err error) {
 	if f.known < f.tableSeq {
 		return 0, false, errors.New("tables beyond the last sequence number")
 	}
+	// Records are checked, and their numbers looked at, before a byte of them gets into the
+	// directory: the handle must never meet a record that may not be shown.
 	src := &segmentFS{header: header, at: h.off, body: h.body, least: length}
 	result, err := wal.ReadRange(src, "", base.FileNum(h.log), f.storeID, h.off, h.off+int64(len(h.body)), func(payload []byte, to int64) error {
 		first, b, err := shale.DecodeBatch(payload)
@@ -412,6 +433,8 @@ func (f *follower) appendLog(log uint64, off int64, b []byte) error {
 	if err != nil {
 		return err
 	}
+	// off is where the stretch before has ended. After restart it is an earlier place, and the
+	// bytes are the same.
 	_, err = file.WriteAt(b, off)
 	if err == nil && made {
 		// A file that is shorter than its header says counts as a log that was never used.
@@ -442,6 +465,8 @@ func (f *follower) clean() error {
 			delete(f.logs, uint64(num))
 		}
 	}
+	// As long as the directory lacks the newest step, the handle reads tables of the one before.
+	// They stay known until then.
 	if !f.stale {
 		f.files.Know(f.chain.State.Tables.Version)
 	}

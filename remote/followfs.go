@@ -6,6 +6,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// How records of a segment are checked before they are in any file.
+
 // A segmentFS is a file system with one file, of which only the header and a stretch are there: that is all
 // that wal.ReadRange reads. So the records of a segment are checked by the code that checks those of a local log, before
 // anything is written to the follower's directory.
@@ -24,6 +26,8 @@ func (s *segmentFS) Close() error                  { return nil }
 func (s *segmentFS) Size() (int64, error)          { return max(s.at+int64(len(s.body)), s.least), nil }
 
 // ReadAt reads from the header or the stretch. What lies between is zeros.
+// The file is at least as long as its header says: a shorter one would count as a log that was
+// never used.
 func (s *segmentFS) ReadAt(p []byte, off int64) (n int, err error) {
 	end := s.at + int64(len(s.body))
 	clear(p)

@@ -9,10 +9,14 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
+// What writers wait for. The gate is called by the goroutine that leads a group of writes, and as
+// long as it has not returned, none of the group is acknowledged.
+
 // gate is the gate of the local store: the leader of the commit queue asks it before a group of writes
 // is acknowledged. Usually it only counts. With Strict it returns when the group is in the bucket.
 // With MaxLag it waits while the bucket is too far behind.
 func (s *Store) gate(pos shale.LogPosition) error {
+	// The group counts before anything else, whatever becomes of it: it is in the local log.
 	lacking, rotated := s.ledger.wrote(pos)
 	if err := s.Err(); err != nil {
 		return err
@@ -20,6 +24,8 @@ func (s *Store) gate(pos shale.LogPosition) error {
 	if s.opts.Strict {
 		return s.gateStrict(pos)
 	}
+	// A log that is full waits for its seal only. Shipping it at once frees its file, unless the
+	// program ships by itself and there is room.
 	if rotated && (s.opts.Ship > 0 || s.opts.MaxKept >= 0 && lacking > s.opts.MaxKept) {
 		base.Wake(s.shipNow)
 	}
@@ -30,6 +36,8 @@ func (s *Store) gate(pos shale.LogPosition) error {
 }
 
 // behind reports whether MaxLag makes writers wait now: the oldest write that can't be restored yet is older than that.
+// Time that passes makes it true without any event, and only the shipper and the publisher make it
+// false again.
 func (s *Store) behind() bool { return s.ledger.lag().Time > s.opts.MaxLag }
 
 // awaitShipping waits until the bucket is near enough. It asks for a channel before it looks, so that no change between the
@@ -92,6 +100,7 @@ func (s *Store) shipStrict(ctx context.Context, b Bucket, pos shale.LogPosition)
 	if err == nil {
 		err = s.shipTo(ctx, b, pos)
 	}
+	// publishAll takes this lock itself, after its own.
 	s.ship.mu.release()
 	if err != nil || !s.lacksTables() {
 		return err

@@ -8,6 +8,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
+// The ledger is where writers and the shipper meet. It answers the two questions that a write may
+// ask: how much does the bucket lack, and for how long.
+
 // A ledger counts what the log has and the bucket lacks. The leader of the commit queue adds to it in
 // the gate, and the shipper takes away. Its lock is held for a few instructions, so it holds up
 // no writer.
@@ -38,9 +41,12 @@ type ledger struct {
 func (l *ledger) wrote(pos shale.LogPosition) (lacking int64, rotated bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// A later group was faster. Its position covers this one.
 	if pos.Log < l.log || pos.Log == l.log && pos.Written <= l.written && pos.LastSeq <= l.lastSeq {
 		return l.bytes, false
 	}
+	// What the earlier log got behind the last group that came by here is not counted. done sets
+	// the sum right.
 	from := l.written
 	if pos.Log != l.log {
 		from, rotated = object.LogHeader, l.log != 0
@@ -79,6 +85,8 @@ func (l *ledger) shipped(n int64, seq, missing uint64) {
 	l.bytes = max(0, l.bytes-n)
 	l.segments, l.missing = max(l.segments, seq), max(l.missing, missing)
 	if l.missing > l.tables && l.lacking.IsZero() {
+		// The oldest write on its way is no younger than the one that waits for tables. So the lag
+		// is at least as long as it is stated, and MaxLag holds.
 		if l.lacking = l.cutting; l.lacking.IsZero() {
 			l.lacking = time.Now()
 		}
@@ -96,6 +104,8 @@ func (l *ledger) published(seq uint64) {
 
 // countLocked counts up to where the writes can be restored.
 func (l *ledger) countLocked() {
+	// Up to tables the newest step has everything. Segments count behind that only if no write
+	// between the two is missing.
 	all := l.tables
 	if l.missing <= l.tables {
 		all, l.lacking = max(all, l.segments), time.Time{}
@@ -142,6 +152,9 @@ func (l *ledger) lag() Lag {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lag := Lag{Bytes: l.bytes, Seq: l.lastSeq, Shipped: l.shippedSeq}
+	// Writes that wait for tables were shipped before those that are on their way, and these were
+	// committed before those that wait for the shipper. So the first of the three that is set is
+	// the oldest.
 	since := l.lacking
 	for _, t := range []time.Time{l.cutting, l.oldest} {
 		if since.IsZero() {

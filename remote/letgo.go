@@ -15,11 +15,13 @@ import (
 
 // tooMuch returns how many bytes of logs wait for the bucket although their writes are in tables, and whether that is more
 // than MaxKept, or more than the disk has left.
+// A file system of the program's own need not be on a disk, so its room is not asked for.
 func (s *Store) tooMuch() (kept int64, yes bool) {
 	kept = shale.ShippingOf(s.db).HeldLogBytes()
 	if s.opts.MaxKept < 0 || kept > s.opts.MaxKept {
 		return kept, s.opts.MaxKept >= 0
 	}
+	// Logs that take more than the disk has left would fill it before they have doubled.
 	free, ok := vfs.FreeRoom(s.dir)
 	return kept, s.fs == vfs.Default && ok && kept > free
 }

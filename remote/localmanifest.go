@@ -10,6 +10,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// The manifest of a Reader's directory in memory. It has the edits of the steps, and in addition
+// what the writer never says of a log: how far it may be read.
+
 // A localManifest is the manifest that a follower writes for a read-only handle. A step appends its edit, which
 // costs the handle as much as the edit is long. If the manifest does not lead to the newest state, or has
 // become long, another one takes its place.
@@ -25,6 +28,7 @@ type localManifest struct {
 }
 
 // restart makes the next write begin another manifest.
+// The handle follows CURRENT to it, and reads the whole state once.
 func (m *localManifest) restart() {
 	if m.log != nil {
 		_ = m.log.Close() // it is in memory
@@ -33,6 +37,8 @@ func (m *localManifest) restart() {
 }
 
 // later notes the edit of a step, for the next write.
+// Only what changes tables is taken over. What the writer's manifest says of its logs and numbers
+// is not true of this directory.
 func (m *localManifest) later(e *manifest.Edit) {
 	if e != nil {
 		m.edits = append(m.edits, &manifest.Edit{Removed: e.Removed, Added: e.Added, Sidecars: e.Sidecars})
@@ -43,9 +49,11 @@ func (m *localManifest) later(e *manifest.Edit) {
 // everything up to the sequence number last is there.
 func (m *localManifest) write(mem *vfs.Mem, dir string, state *object.State, minLog, last uint64) error {
 	m.state, m.minLog, m.last = state.Tables, base.FileNum(minLog), base.Seq(last)
+	// Logs are announced in the order of their numbers, so those that nobody needs stand first.
 	for len(m.open) > 0 && m.open[0].Num < m.minLog {
 		m.open = m.open[1:]
 	}
+	// However many steps come, the manifest takes little more memory than twice the state.
 	if m.log != nil && m.log.Size() > 2*m.snapshot+1<<20 {
 		m.restart()
 	}

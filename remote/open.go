@@ -17,6 +17,11 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// Open is a sequence of steps, each of which may refuse: see opening.run. Before the claim nothing
+// changes in the bucket but the identity of a new store and the objects of Probe, so a refusal
+// costs nothing. An error behind the claim leaves a store whose owner has ended, and the next Open
+// claims it again.
+
 // Open opens the store in dir and keeps it in the bucket. It claims the store: whoever had
 // it open before is fenced. nil stands for the default options.
 //
@@ -52,6 +57,8 @@ func open(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options) (
 		failing: make(map[string]error),
 		ship:    shipper{mu: make(lock, 1)}, publish: publisher{mu: make(lock, 1), collector: collector{mu: make(lock, 1)}},
 	}
+	// The two end apart. Close ends the loops at once, and lets writers wait for the bucket some
+	// seconds longer.
 	s.loops, s.stop = context.WithCancel(context.Background())
 	s.gates, s.release = context.WithCancel(context.Background())
 	op := opening{Store: s, ctx: ctx, b: buckets.Retrying(b)}
@@ -60,6 +67,8 @@ func open(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options) (
 		s.release()
 		return nil, fmt.Errorf("remote: open %s: %w", name, errors.Join(err, s.letGoUnopened(), s.lock.Release()))
 	}
+	// Open itself has used the patience of Retrying. The loops give a request up sooner, and then
+	// try the whole work again.
 	s.bucket = buckets.RetryingFor(op.b, opts.testing.patience)
 	s.start()
 	return s, nil
@@ -87,6 +96,10 @@ type opening struct {
 //  4. It claims the store.
 //  5. If another directory was the owner, it fences that one, and checks once more.
 //  6. It opens the local store.
+//
+// The directory is locked before the first request: a program that is started twice stops there and
+// does not fence the one that runs. The fence comes after the claim, because it leads to the anchor
+// of the epoch that was claimed.
 func (o *opening) run() error {
 	for _, step := range []func() error{o.loadLocal, o.probe, o.identify, o.compare, o.claim, o.takeOver, o.openLocal} {
 		if err := step(); err != nil {
@@ -106,6 +119,8 @@ func (o *opening) identify() error {
 	if err != nil && !unused {
 		return err
 	}
+	// Which of the two is made depends on the other: an empty directory becomes a new store only if
+	// the bucket has none yet.
 	if o.local == nil {
 		if unused {
 			err = o.create()
@@ -120,6 +135,8 @@ func (o *opening) identify() error {
 	case o.local == nil:
 		return fmt.Errorf("%w (store %016x; call Restore, or name another bucket or prefix)", ErrNotEmpty, there.StoreID)
 	case unused:
+		// Two programs may come to an unused bucket at the same time. The slower one gets the
+		// identity that the other has made, and is refused below because its store is another one.
 		there, err = putIdentity(o.ctx, o.b, &object.Identity{StoreID: o.local.StoreID, Created: time.Now()})
 		if err != nil {
 			return err
@@ -153,6 +170,8 @@ func (o *opening) loadLocal() error {
 }
 
 // create makes a store in the directory. If another program is faster, that one has the lock, or the store is its.
+// The store is closed again, and opened by openLocal at the end: with the file numbers of an epoch,
+// which is not claimed yet.
 func (o *opening) create() error {
 	db, err := shale.Open(o.dir, &o.opts.Store)
 	if err != nil {
@@ -205,6 +224,8 @@ func (o *opening) compare() error {
 		return fmt.Errorf("%w: it has written step %d, and the directory knows of step %d; it is an older copy, or was superseded: restore into a new directory, and see with Salvage what this one had not shipped",
 			ErrFenced, newest.N, n.Step)
 	}
+	// The claim is how the directory says that it goes on from the newest step. So what stands
+	// behind that step is looked at before.
 	err = o.walk()
 	if errors.Is(err, fs.ErrNotExist) {
 		// Only an owner deletes segments, and only if a later step does not need them.
@@ -264,6 +285,8 @@ func (o *opening) passOne(s chain.Listed) error {
 	o.noteLost(s.BodyEnd(), s.LastSeq)
 	h := &o.ship
 	h.passed++
+	// Numbers that no segment has belong to an ingestion or to a write that failed. Until a step
+	// says that tables have them, nothing behind them can be restored.
 	if s.FirstSeq > h.lastSeq+1 {
 		h.missing.Store(max(h.missing.Load(), s.FirstSeq-1))
 	}
@@ -293,6 +316,8 @@ func (o *opening) isOurs(s chain.Listed) error {
 	if s.Length == 0 || !o.found.Shipped.Before(s.BodyEnd()) {
 		return nil // the directory has noted it, and may have let go of the log
 	}
+	// The header of the segment states the crc32c of its body. So the body need not be fetched: the
+	// same stretch of the local log must have the same sum.
 	have, ok, err := o.logs.Sum(s.Log, s.Offset, s.BodyEnd().Offset)
 	if err == nil && (!ok || have != s.Sum) {
 		err = fmt.Errorf("%w: the directory does not have the writes of %s; it is an older copy, or its logs were removed: restore into a new directory, and see with Salvage what this one had not shipped",
@@ -302,6 +327,8 @@ func (o *opening) isOurs(s chain.Listed) error {
 }
 
 // errFaster ends a claim behind a step that this directory has not compared with its notes.
+// The step may stand for writes that the directory lacks, so Open is refused and does not try
+// again.
 var errFaster = errors.New("it has claimed it at the same time")
 
 // noteClaim notes that the store is about to be claimed behind the step newest.
@@ -310,6 +337,8 @@ func (o *opening) noteClaim(newest *object.Step, epoch uint64) error {
 	if (newest == nil) != (before == nil) || newest != nil && (newest.N != before.N || newest.Writer != before.Writer) {
 		return errFaster
 	}
+	// The step is noted before it is PUT, because its answer may be lost. The next Open then still
+	// knows the step as one of this directory.
 	o.notes = localdir.Record{StoreID: o.id, Step: o.before.N() + 1, Writer: o.writer, Epoch: epoch, Shipped: o.ship.at, LastSeq: o.ship.lastSeq}
 	if before != nil {
 		o.notes.Before, o.notes.BeforeWriter, o.notes.Restored = before.N, before.Writer, o.found.Restored
@@ -335,6 +364,8 @@ const mostClaims = 64
 // claim makes this writer the owner.
 func (o *opening) claim() error {
 	newest := *o.before
+	// Least is the epoch behind that of the newest file in the directory. So the numbers of the new
+	// epoch are above all that are there, even if the directory was written without its bucket.
 	w := chain.Claimant{
 		StoreID: o.id, Writer: o.writer, Now: time.Now, Note: o.noteClaim,
 		Least: uint64(o.local.NextFileNum-1)>>object.EpochShift + 1, Newest: &newest,
@@ -372,6 +403,8 @@ func (o *opening) takeOver() error {
 	if _, err := o.publish.chain.Fence(o.ctx, o.b, o.ship.at); err != nil {
 		return err
 	}
+	// The earlier writer may have appended until the fence took its place. What it has appended
+	// must be in this directory, or it is refused.
 	if err := o.pass(); err != nil { // up to the fence
 		return err
 	}
@@ -379,6 +412,7 @@ func (o *opening) takeOver() error {
 		return fmt.Errorf("%w: it has shipped %d bytes or more while this directory took it over, and is fenced now; restore again", ErrFenced, o.more)
 	}
 	h := &o.ship
+	// The fence leads to the anchor, and there the first segment of this writer stands.
 	h.at = object.AnchorOf(o.epoch)
 	o.notes.Restored, o.notes.Shipped = false, h.at
 	if !o.lost {
@@ -388,6 +422,7 @@ func (o *opening) takeOver() error {
 }
 
 // firstLog returns the number of the first log that must stay.
+// The bucket has all that is before it.
 func (o *opening) firstLog() uint64 {
 	if o.first.Log > 0 {
 		return o.first.Log // Salvage can list what was not shipped, until that is published
@@ -404,6 +439,8 @@ func (o *opening) openLocal() error {
 		return o.begun()
 	}
 	opts := o.opts.Store
+	// The lock is lent to the local store. Its file numbers begin right behind the anchor, so no
+	// other writer gives them out, and its logs stay until the bucket has them.
 	opts.FS = o.lock
 	opts.Shipping.FirstFileNum = object.AnchorOf(o.epoch).Log + 1
 	opts.Shipping.HoldLogs = o.firstLog()
@@ -425,6 +462,8 @@ func (o *opening) begun() error {
 	l, last := &o.ledger, shale.ShippingOf(o.db).Position().LastSeq // nobody else has the ledger yet
 	l.lastSeq, l.segments = max(last, o.ship.lastSeq), o.ship.lastSeq
 	l.tables, l.missing = o.publish.chain.Step.LastTableSeq, o.ship.missing.Load()
+	// There are two reasons why segments alone do not have all writes: tables that no step names
+	// yet, and writes that no segment has. In both cases the next step has to bring them.
 	if o.hasUnpublished() {
 		l.missing = last
 	}
@@ -447,12 +486,15 @@ func (o *opening) hasUnpublished() bool {
 // tables. If there are none, a first step says so, and the store can be restored at once.
 // Otherwise that takes until the tables are uploaded.
 func (o *opening) beginList() error {
+	// Logs of an earlier epoch can't be shipped any more: their next place has a fence. What they
+	// have and the bucket lacks comes in tables.
 	if err := o.db.Flush(o.ctx); err != nil {
 		return err
 	}
 	if state, err := o.state(); err != nil || state.Version.NumTables() > 0 {
 		return err
 	}
+	// Until open sets the bucket for the loops, the Store works on the one of this call.
 	o.bucket = o.b
 	return o.publishAll(o.ctx, o.bucket)
 }

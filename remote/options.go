@@ -10,6 +10,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// What a program can choose about a store in a bucket. Each default is stated with its field and
+// set in withDefaults.
+
 // Options say how a store is kept in a bucket. The zero value is a good configuration for production;
 // nil means the same. Open copies them.
 type Options struct {
@@ -23,9 +26,10 @@ type Options struct {
 	Ship time.Duration
 
 	// Publish is how often new tables go to the bucket, in a step that can be restored. They also go when
-	// tables were ingested, 10 s after the step before at the earliest, or 1 s if writers wait for them. Tables that a compaction merges meanwhile never travel, so longer makes
-	// less traffic; and a restore then replays more of the log. Default 1 min; negative: only when
-	// Store.Publish is called, or writers wait for tables (MaxLag, Strict).
+	// tables were ingested, 10 s after the step before at the earliest, or 1 s if writers wait for them.
+	// Tables that a compaction merges meanwhile never travel, so longer makes less traffic; and a restore
+	// then replays more of the log. Default 1 min; negative: only when Store.Publish is called, or writers
+	// wait for tables (MaxLag, Strict).
 	Publish time.Duration
 
 	// Flush is the age at which the memtable is written to a table, so that a restore replays no older

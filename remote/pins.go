@@ -12,6 +12,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
+// Pins as programs make and remove them. A pin belongs to nobody: whoever may delete in the bucket
+// may remove it.
+
 // A Pin keeps the objects of step N from being deleted until it Expires, or is removed. Label is its name and Owner
 // its maker.
 type Pin = object.Pin

@@ -10,6 +10,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/restore"
 )
 
+// Points in the life of a store: how a target is named, how people write it, and what is said about
+// one that can't be restored.
+
 // An At is a point in the life of a store. As a target, the zero At is the newest point. Else one field
 // is set, or Step and Seq both: the tables of this step, and the logs up to Seq, or as far as the tables
 // may reach. Points that Restore returns have all three.
@@ -48,8 +51,9 @@ func (a At) check() error {
 	return nil
 }
 
-// ParsePoint reads a point as people write it: a time, such as "2026-11-25 04:05", in the zone of now if it names none; 15m for
-// a quarter of an hour before now; seq:N, step:N, or step:N+seq:M; and "" or now for the newest.
+// ParsePoint reads a point as people write it: a time, such as "2026-11-25 04:05", in the zone of now if it
+// names none; 15m for a quarter of an hour before now; seq:N, step:N, or step:N+seq:M; and "" or now for the
+// newest.
 func ParsePoint(text string, now time.Time) (At, error) {
 	if step, seq, both := strings.Cut(text, "+seq:"); both && strings.HasPrefix(step, "step:") {
 		at, err := ParsePoint(step, now)
@@ -75,6 +79,7 @@ func ParsePoint(text string, now time.Time) (At, error) {
 	if text == "" || text == "now" {
 		return At{}, nil
 	}
+	// A duration leads to the past whatever its sign is: there is no future to restore.
 	if d, err := time.ParseDuration(strings.TrimSuffix(text, " ago")); err == nil {
 		return At{Time: now.Add(-max(d, -d))}, nil
 	}
@@ -119,6 +124,8 @@ func (e *PointError) Error() string {
 func (r *restoration) pointError(why string, before *At) *PointError {
 	e := &PointError{Want: r.want, Why: why, Before: before}
 	if found := r.damage(); len(found) > 0 {
+		// The last finding is the one at which the logs have ended, if damage has ended them. The
+		// text names the first five.
 		e.Err = found[len(found)-1].Err
 		e.Why += "; damaged or missing: " + found[0].Object
 		for _, f := range found[1:min(len(found), 5)] {
@@ -128,6 +135,8 @@ func (r *restoration) pointError(why string, before *At) *PointError {
 			e.Why += fmt.Sprintf(" and %d more", more)
 		}
 	}
+	// The tables of later alone are a good point. Most often it is behind the target, because fits
+	// has refused its tables.
 	if r.later == nil {
 		return e
 	}

@@ -17,6 +17,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// How a process takes a store over from its writer: it restores, fences if the writer still ships,
+// restores what came meanwhile, and opens. Warm does the long part of it in advance.
+
 // promoteTries is how often Promote restores. A writer that ships meanwhile is fenced behind the first attempt, so it can't
 // ship more during the second; a third one is for another program that promotes too.
 const promoteTries = 3
@@ -65,6 +68,9 @@ func promote(ctx context.Context, b Bucket, dir string, o *Options, warm *warmth
 	}
 	setDefault(&opts.Store.FS, vfs.Default)
 	for attempt := 1; ; attempt++ {
+		// The first attempt fences nobody, because most writers that are replaced have ended. If
+		// this one ships on, Open refuses the directory, and the next attempt restores behind a
+		// fence.
 		r, err := Restore(ctx, b, dir, At{}, &RestoreOptions{FS: opts.Store.FS, warm: warm})
 		if err != nil {
 			return nil, err
@@ -73,6 +79,8 @@ func promote(ctx context.Context, b Bucket, dir string, o *Options, warm *warmth
 		if err == nil || attempt == promoteTries || !errors.Is(err, ErrFenced) || ctx.Err() != nil {
 			return s, err
 		}
+		// This comes before the fence. A crash in between must not leave a store that opens and
+		// lacks what was shipped since.
 		if err := reopen(opts.Store.FS, dir); err != nil {
 			return nil, fmt.Errorf("remove what a first attempt has left: %w", err)
 		}
@@ -108,6 +116,7 @@ func (r *Reader) Warm(ctx context.Context, dir string, fsys vfs.FS) error {
 	if r.pinned != nil {
 		return fmt.Errorf("remote: warm: the reader is at pin %q and can't be promoted: open a reader without a pin", r.opts.Pin)
 	}
+	// Logs are not laid. They are small, and which ones are needed is known only at the promotion.
 	w := newRestore(r.b, dir, At{}, &RestoreOptions{FS: fsys, warm: &r.warm})
 	err := w.within(ctx, w.fetch)
 	if err != nil {
@@ -118,6 +127,8 @@ func (r *Reader) Warm(ctx context.Context, dir string, fsys vfs.FS) error {
 
 // A warmth knows which tables this process has fetched into directories and checked. They are durable but for their
 // names. A nil warmth knows none.
+// It knows nothing of what an earlier process has fetched: those files are read and summed before
+// they are used.
 type warmth struct{ tables sync.Map } // what the manifest says of a table, by the path of its file
 
 // A warmTable is what the manifest says of a table.
@@ -131,6 +142,8 @@ func (w *warmth) has(path string, t *manifest.Table) bool {
 	if w == nil {
 		return false
 	}
+	// A path alone says nothing: a table of another epoch, or a damaged one, may have been fetched
+	// there. Size and checksum must be those of this table.
 	have, _ := w.tables.Load(path)
 	return have == warmTable{t.Size, t.Checksum}
 }
@@ -154,6 +167,8 @@ func (w *warmth) clear(dir string) {
 
 // reopen makes a restored directory one in which a restore was interrupted: its tables stay for the next attempt.
 func reopen(fsys vfs.FS, dir string) error {
+	// The mark comes before CURRENT goes: a directory with files and neither of the two would be
+	// refused as one of somebody else.
 	if err := (&restoration{fs: fsys, dir: dir}).mark(); err != nil {
 		return err
 	}

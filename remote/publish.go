@@ -17,6 +17,10 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
+// How tables and steps come into the bucket. A step names only what is there already, so the order
+// is always the same: ship the log, upload the tables, PUT the step. ship.go has the logs,
+// upload.go the tables, collecting.go what is deleted.
+
 // A publisher puts the tables of the store into the bucket, and the steps that name them:
 //
 //  1. It holds the tables of this moment, and ships the log up to this moment (hold).
@@ -77,6 +81,8 @@ func (s *Store) publishOnce(ctx context.Context, b Bucket) error {
 	if err != nil {
 		return err
 	}
+	// Held tables stay on the local disk until the step names them. Without that a compaction could
+	// remove one in the midst of its upload.
 	defer h.Release()
 	step, sent, err := s.nextStep(ctx, b, h)
 	if err != nil || step == nil {
@@ -101,6 +107,7 @@ func (s *Store) publishEnd(ctx context.Context) error {
 	if err := s.ship.mu.take(ctx); err != nil {
 		return err
 	}
+	// The extents and their count belong together, so both are read under ship.mu.
 	passed := s.ship.passed
 	step := &object.Step{
 		Written: time.Now(), Kind: object.StepPublish, LastTableSeq: p.chain.Step.LastTableSeq,
@@ -117,6 +124,7 @@ func (s *Store) publishEnd(ctx context.Context) error {
 }
 
 // holdTries is how often hold begins again because of ingestions.
+// Programs that ingest all the time would otherwise keep it from ever making a step.
 const holdTries = 10
 
 // A heldState is a state of the store that becomes a step.
@@ -137,6 +145,9 @@ func (s *Store) hold(ctx context.Context, b Bucket) (heldState, error) {
 	defer s.ship.mu.release()
 	for try := 0; ; try++ {
 		h, err := s.holdOnce(ctx, b)
+		// A mark above last belongs to an ingestion whose tables were not held yet. After holdTries
+		// the step is made all the same: restores of it end before the ingestion, and the next step
+		// brings the rest.
 		if err == nil && (s.ship.missing.Load() <= h.last || try == holdTries) {
 			return h, nil
 		}
@@ -177,6 +188,8 @@ func (s *Store) nextStep(ctx context.Context, b Bucket, h heldState) (*object.St
 	if len(edit.Added)+len(edit.Removed) == 0 && slices.Equal(h.extents, before.Extents) && !needed {
 		return nil, transfer{}, nil
 	}
+	// LastSeq says which ingestions the tables have, and MinLog which logs they need. Both are
+	// those of the held tables, and not of the store as it is by now.
 	edit.NextFileNum, edit.LastSeq, edit.MinLog = held.NextFileNum, base.Seq(h.last), s.minLog(held)
 	sent, err := s.upload(ctx, b, before.Tables.Version, edit.Added)
 	return &object.Step{
@@ -232,6 +245,8 @@ func diff(from, to *manifest.Version) *manifest.Edit {
 	for added := range placedTables(from) {
 		old[added.Table.Num] = position{added.Level, added.Run, added.Table}
 	}
+	// A table with another level, run or sidecar is removed and added again. What is left in old
+	// after the loop has no table in to.
 	for added := range placedTables(to) {
 		was, there := old[added.Table.Num]
 		delete(old, added.Table.Num)
@@ -268,6 +283,8 @@ func placedTables(v *manifest.Version) iter.Seq[manifest.Added] {
 }
 
 // sameSidecar reports whether two descriptions of a table name the same sidecar, or none.
+// A table may get its sidecar long after it was made. The next step has to bring it, although the
+// table is the same.
 func sameSidecar(a, b *manifest.Table) bool {
 	if a.Sidecar == nil || b.Sidecar == nil {
 		return a.Sidecar == b.Sidecar
@@ -279,6 +296,8 @@ func sameSidecar(a, b *manifest.Table) bool {
 // error wraps chain.ErrOtherStep: that one is the newest step now, and the caller makes another. Requires: publish.mu.
 func (s *Store) putStep(ctx context.Context, b Bucket, step *object.Step, sent transfer, passed uint64) error {
 	p := &s.publish
+	// The uploads may have taken minutes. The shipper may have met another owner in that time, and
+	// then no step is tried.
 	if err := s.Err(); err != nil {
 		return err
 	}
@@ -312,6 +331,8 @@ func (s *Store) appendStep(ctx context.Context, b Bucket, step *object.Step) err
 }
 
 // putState PUTs the state after the newest step, if one is due. Requires: publish.mu.
+// If that fails, the newest step stands all the same: a state makes restores quicker and no step
+// valid. The next step tries again.
 func (s *Store) putState(ctx context.Context, b Bucket) error {
 	p := &s.publish
 	if !p.state && p.chain.N()-p.chain.Stated < s.opts.testing.states {
@@ -329,9 +350,13 @@ func (s *Store) putState(ctx context.Context, b Bucket) error {
 // the memtable when it is old. If Options.Publish is negative it only publishes, and only when
 // writers wait for tables (MaxLag): they would wait for ever if the program has nobody else to call Publish.
 func (s *Store) publishLoop(ctx context.Context) {
+	// The loop works on a bucket that reports how each attempt goes. Calls of the program return
+	// their errors instead.
 	b := s.reporting("publish")
 	timed := s.opts.Publish > 0
 	retry, last := backoff{}, time.Time{}
+	// The first round comes at once: a store that has just been opened has tables that the bucket
+	// may lack.
 	for first := timed; ; first = false {
 		wait := s.opts.Publish
 		if retry.tries > 0 {
@@ -374,6 +399,9 @@ func (s *Store) leastPublish() time.Duration {
 // flushOld makes a table of the memtable if it has writes that are older than Options.Flush. Requires:
 // one goroutine at a time calls it.
 func (s *Store) flushOld(ctx context.Context) error {
+	// Each flush begins another log. So a log that was current at the look before and has records
+	// still has writes from about that time. At a new log, or one without records, the time begins
+	// again.
 	pos := shale.ShippingOf(s.db).Position()
 	if pos.Log != s.flushLog || pos.Written <= object.LogHeader {
 		s.flushLog, s.flushSince = pos.Log, time.Now()

@@ -20,6 +20,10 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// A Reader is a read-only handle on a directory in memory, and this file opens and closes it.
+// follow.go feeds the directory, readerpoll.go looks for what is new, readerreads.go has the reads,
+// readerlag.go says how far it is, and session.go keeps its states from being deleted.
+
 // ReaderOptions say how a Reader works and what it may use. The zero value is a good configuration; nil
 // means the same. OpenReader copies them.
 type ReaderOptions struct {
@@ -191,6 +195,8 @@ func (r *Reader) open(ctx context.Context) error {
 			return r.lag.err // behind damage there may be more, which is shown when it is mended
 		}
 	}
+	// Local tails that an earlier Reader has left and this state does not need only take room.
+	// Which ones these are is known from here up.
 	if err := r.files.Tails.Sweep(tablefs.FilesOf(r.follow.chain.State.Tables.Version)); err != nil {
 		return err
 	}
@@ -209,6 +215,8 @@ func (r *Reader) firstState(ctx context.Context) (*chain.Chain, error) {
 		return &chain.Chain{StoreID: r.storeID, State: state}, err
 	}
 	c, err := chain.LoadChain(ctx, r.b, r.storeID, 0)
+	// A step or a state can't be read. A restore finds a way around it, and the Reader takes the
+	// same one: the logs lead on from there.
 	if object.IsDamage(err) || errors.Is(err, fs.ErrNotExist) {
 		c, err = wholeChain(ctx, r.b, nil)
 	}
@@ -233,6 +241,9 @@ func (r *Reader) firstState(ctx context.Context) (*chain.Chain, error) {
 // begin makes the follower begin with c. If tables of that are damaged, it begins with an earlier state, as a restore
 // does: the logs behind that lead as far. If no state is whole, it begins with c all the same, without these tables.
 func (r *Reader) begin(ctx context.Context, c *chain.Chain) error {
+	// Each round learns of one more table that is damaged, and the choice goes back to a state
+	// without it. The rounds end when a state is whole, when none is, or when a table is met a
+	// second time.
 	err := r.follow.begin(ctx, c)
 	var damage *base.CorruptionError
 	for bad := make(map[string]error); r.pinned == nil && errors.As(err, &damage) && bad[damage.File] == nil; {
@@ -251,6 +262,7 @@ func (r *Reader) begin(ctx context.Context, c *chain.Chain) error {
 	if err != nil || r.session == nil {
 		return err
 	}
+	// The state that is shown may be an earlier one than firstState has pinned.
 	if err = r.movePin(); object.IsDamage(err) {
 		err = nil // as in firstState
 	}
@@ -270,6 +282,8 @@ func (r *Reader) openCopies() error {
 		if err := local.MkdirAll(dir); err != nil {
 			return err
 		}
+		// Two Readers in one directory would sweep away the tails of each other, and write over
+		// each other's pages.
 		lock, err := local.Lock(filepath.Join(dir, base.LockName))
 		if err != nil {
 			return fmt.Errorf("the directory %s for copies: %w", dir, err)
@@ -307,6 +321,8 @@ func (r *Reader) watchDamage(opts *shale.Options) {
 	opts.OnEvent = func(e shale.Event) {
 		var damage *shale.CorruptionError
 		if e.Kind == shale.EventCorruption && errors.As(e.Err, &damage) {
+			// If the object is not there at all, the local copies are not to blame, and fetching
+			// them again would fail.
 			if name, ok := object.ParseName(damage.File); ok && name.Kind == object.KindTable && damage.Err != tablefs.ErrNoObject {
 				r.files.Forget(name.Num)
 			}
@@ -323,6 +339,7 @@ func (r *Reader) shown() error {
 	if err := f.clean(); err != nil {
 		return err
 	}
+	// The number grows before the waiters wake, so that they find it.
 	r.seq.Store(f.last)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -349,6 +366,7 @@ func (r *Reader) Close() error {
 		return shale.ErrClosed
 	}
 	r.closed = true
+	// Programs in WaitFor wake, and see that the Reader is closed.
 	close(r.changed)
 	r.changed = make(chan struct{})
 	r.mu.Unlock()
@@ -359,6 +377,8 @@ func (r *Reader) Close() error {
 const unpinWait = 2 * time.Second
 
 // release stops the background work, and closes all that open has opened.
+// It is called once, by Close or by an OpenReader that has failed, and undoes as much as open has
+// done.
 func (r *Reader) release() error {
 	r.cancel()
 	r.work.Wait()
@@ -373,6 +393,8 @@ func (r *Reader) release() error {
 		r.session.close(ctx)
 		cancel()
 	}
+	// The handles have tables open, so they close before the files, which requires that no table
+	// is.
 	for _, db := range append(r.old, r.db.Load()) {
 		if db != nil {
 			err = errors.Join(err, db.Close())
@@ -393,6 +415,8 @@ func (r *Reader) missing(f tablefs.File, err error) error {
 	if r.pinned != nil {
 		return err
 	}
+	// The Reader's own chain may be behind, so it can't say whether the object should be there. The
+	// newest state can.
 	c, loadErr := chain.LoadChain(r.ctx, r.b, r.storeID, 0)
 	if loadErr != nil {
 		return loadErr

@@ -10,6 +10,8 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
+// How far a Reader is, and how programs wait for it.
+
 // Seq returns the sequence number of the last commit that the Reader shows.
 func (r *Reader) Seq() uint64 { return r.seq.Load() }
 
@@ -17,10 +19,14 @@ func (r *Reader) Seq() uint64 { return r.seq.Load() }
 // own writes again if it carries the LastSeq of its LogPosition to the reader. It returns shale.ErrClosed if the Reader is
 // closed, and the error of ctx, with that of the bucket if it does not answer.
 func (r *Reader) WaitFor(ctx context.Context, seq uint64) error {
+	// The Reader is asked to look at each interval, within a second at the latest, and 100 times a
+	// second at most.
 	tick := time.NewTicker(min(max(r.opts.Interval, 10*time.Millisecond), time.Second))
 	defer tick.Stop()
 	for ask := true; ; {
 		r.mu.Lock()
+		// The channel is taken before the number is looked at. A change in between closes the
+		// channel, so it is not missed.
 		changed, closed, last := r.changed, r.closed, r.lag.err
 		r.mu.Unlock()
 		switch {
@@ -79,11 +85,15 @@ func (r *Reader) Lag() ReaderLag {
 func (r *Reader) note(begun time.Time, seen uint64, err error) {
 	r.mu.Lock()
 	l := &r.lag
+	// Events wait for the end of this function, because emit calls the program, which must not
+	// happen under the lock.
 	event := Event{Time: time.Now(), Err: err}
 	l.err, l.seen = err, max(l.seen, seen)
 	switch {
 	case r.ctx.Err() != nil:
 	case err == nil:
+		// What came into the bucket during the poll may not be shown. So the time at which the poll
+		// began counts.
 		l.checked = begun
 		if !l.away.IsZero() {
 			event.Kind, event.Duration = EventBack, event.Time.Sub(l.away)

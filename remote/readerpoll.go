@@ -8,6 +8,9 @@ import (
 	"github.com/shaledb/shale"
 )
 
+// How a Reader learns of what is new. All polls hold the lock polling, so one goroutine at a time
+// uses the follower, whoever asks.
+
 // run looks for something new at each interval, and when it is asked to, until Close. It is the one goroutine that a Reader
 // has besides those of its fetches. Others poll too (Refresh, a read that finds its table gone), one at a time: see polling.
 func (r *Reader) run() {
@@ -17,6 +20,8 @@ func (r *Reader) run() {
 		defer t.Stop()
 		tick = t.C
 	}
+	// Renewals have a clock of their own, so a Reader that never polls (a negative Interval) keeps
+	// its pins too.
 	renew := time.NewTicker(SessionPin / 3)
 	defer renew.Stop()
 	for {
@@ -69,6 +74,7 @@ func (r *Reader) movePin() error {
 }
 
 // untilClose returns a context that ends with ctx, and when the Reader is closed. The caller must call cancel.
+// Close waits for the requests of a Reader, so none may last longer than that.
 func (r *Reader) untilClose(ctx context.Context) (_ context.Context, cancel func()) {
 	ctx, end := context.WithCancel(ctx)
 	stop := context.AfterFunc(r.ctx, end)
@@ -80,6 +86,8 @@ func (r *Reader) untilClose(ctx context.Context) (_ context.Context, cancel func
 
 // lockPolls takes the lock polling, and returns shale.ErrClosed if the Reader is closed.
 func (r *Reader) lockPolls(ctx context.Context) error {
+	// The lock may still be had after Close has begun. It is given back then, since Close takes it
+	// to wait for the last poll.
 	err := r.polling.take(ctx)
 	switch {
 	case r.ctx.Err() == nil:
@@ -104,6 +112,7 @@ func (r *Reader) poll(ctx context.Context) error {
 	if r.ctx.Err() != nil {
 		return shale.ErrClosed
 	}
+	// A call that its program has given up says nothing about the bucket.
 	if ctx.Err() == nil {
 		r.note(begun, seen, err)
 	}
@@ -114,6 +123,8 @@ func (r *Reader) poll(ctx context.Context) error {
 // without its object stays so; snapshots and iterators keep the old one until Close. Requires: polling is held.
 func (r *Reader) take(ctx context.Context) error {
 	changed, err := r.follow.poll(ctx)
+	// advance stays set if the handle can't be advanced now. The next poll then tries again, even
+	// if nothing new has come.
 	r.advance = r.advance || changed
 	err = errors.Join(err, r.showNew(ctx))
 	r.reopen = r.reopen || r.files.Mended(ctx)

@@ -13,6 +13,10 @@ import (
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
+// The reads of a Reader. Each goes to the handle of that moment. If it fails in a way that another
+// attempt may cure, it is made again: bytes that were damaged on their way, and tables that were
+// collected behind its back.
+
 var _ shale.Reader = (*Reader)(nil)
 
 // An attempt lists the places that one read has fetched again, so that none is fetched a third time.
@@ -51,6 +55,7 @@ type damagePlace struct {
 }
 
 // mostPlaces is how many places of one read are tried again.
+// A read that meets more is of a table that is damaged in the bucket, and not on the way.
 const mostPlaces = 64
 
 // first reports whether a place was not tried yet, and notes it.
@@ -83,6 +88,8 @@ func retried[T any](r *Reader, read func(db *shale.DB) (T, error)) (T, error) {
 	if err == nil || err == shale.ErrNotFound {
 		return v, err
 	}
+	// The attempt is made only after an error, so reads that succeed pay nothing for it. The handle
+	// is asked for each time, because a reload may have opened another one.
 	for a := (attempt{r: r}); ; v, err = read(r.db.Load()) {
 		err, retry := a.again(err, true)
 		if !retry {
@@ -106,6 +113,8 @@ func (r *Reader) ViewValue(key []byte, fn func(value []byte) error) error {
 	var failed error // that of fn, which is returned as it is
 	_, err := retried(r, func(db *shale.DB) (struct{}, error) {
 		return struct{}{}, db.ViewValue(key, func(value []byte) error {
+			// An error of the program is none of the store and must not repeat the read. So it
+			// takes its own way out.
 			failed = fn(value)
 			return nil
 		})
@@ -135,6 +144,8 @@ func (r *Reader) MayContainMany(keys [][]byte, out []bool) { r.db.Load().MayCont
 func (r *Reader) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	err := r.db.Load().GetMany(keys, fn)
 	if err != nil {
+		// The bytes of a damaged block are dropped all the same, so that the next call fetches
+		// them.
 		err, _ = (&attempt{r: r}).again(err, false) // fn has got some, so there is no second attempt
 	}
 	return err
@@ -169,6 +180,7 @@ func (r *Reader) scan(s *shale.Snapshot, rg shale.Range, yield func(shale.Entry,
 			if !yield(e, nil) {
 				return
 			}
+			// The key belongs to the iterator until its next step, so it is copied.
 			last = append(last[:0], e.Key...)
 			n++
 		}
@@ -192,6 +204,7 @@ func behind(rg shale.Range, last []byte, n int) shale.Range {
 	if rg.Reverse {
 		rg.Upper = bytes.Clone(last)
 	} else {
+		// The least key above last is last with a zero byte behind it.
 		rg.Lower = append(bytes.Clone(last), 0)
 	}
 	if rg.Limit > 0 {

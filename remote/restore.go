@@ -19,6 +19,10 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// Restore is a plan and its execution. This file has the calls and the choice of the step whose
+// tables are restored. restorelogs.go lays the logs and finishes the store, restorefetch.go brings
+// the tables, and restoredir.go prepares the directory.
+
 // RestoreOptions are the choices of Restore. The zero value is fine.
 type RestoreOptions struct {
 	FS vfs.FS // that the directory is made on; nil: vfs.Default
@@ -133,6 +137,8 @@ func (r *restoration) explain(ctx context.Context, err error) error {
 	if r.goal == nil || r.opts.Pin != "" || !errors.Is(err, restore.ErrMissing) {
 		return err
 	}
+	// An object that is missing is damage, unless the floor has passed the step meanwhile. Then a
+	// collection has deleted the object, as it may, and another restore finds a newer step.
 	newest, lookErr := chain.ReadNewest(ctx, r.b, r.done.StoreID, 0)
 	if lookErr != nil || newest == nil || newest.Floor <= r.goal.State.N {
 		return err
@@ -142,6 +148,7 @@ func (r *restoration) explain(ctx context.Context, err error) error {
 }
 
 // A restoration is one call of Restore.
+// It is used once. One goroutine has it, but for the fetches, which share what mu protects.
 type restoration struct {
 	// Constant.
 	opts RestoreOptions
@@ -150,6 +157,10 @@ type restoration struct {
 	dir  string
 	want At
 
+	// What choose and pick have found. goal and moment differ if tables of the goal are damaged or
+	// missing: then an earlier moment is restored, and more of the logs. pick sets all of them
+	// again each time that a table turns out to be damaged. bad only grows, so each attempt has
+	// fewer moments to choose from, and fill comes to an end.
 	history *restore.History
 	sizes   map[string]int64 // of the tables and sidecars in the bucket, by name
 	bad     map[string]error // tables that were found damaged; guarded by mu during fetch
@@ -180,6 +191,7 @@ type restoration struct {
 func (r *restoration) run(ctx context.Context) error { return r.within(ctx, r.fill) }
 
 // within takes the steps 1 and 2 of run, and then calls fn with the directory locked.
+// After an error the mark stays, and the directory is one in which a restore was interrupted.
 func (r *restoration) within(ctx context.Context, fn func(context.Context) error) error {
 	if err := r.choose(ctx); err != nil {
 		return err
@@ -201,6 +213,9 @@ func (r *restoration) fill(ctx context.Context) error {
 		if err := r.leave(ctx); err != nil {
 			return err
 		}
+		// An error of the network or the disk ends the restore, and the next one goes on with the
+		// files that are there. Damage leads to an earlier step, but not for Promote and Warm,
+		// which need the newest, and not for a pin, which is one moment only.
 		err := r.fetch(ctx)
 		switch {
 		case err == nil:
@@ -210,6 +225,8 @@ func (r *restoration) fill(ctx context.Context) error {
 		case r.opts.Pin != "":
 			return r.pointError("a table of the pin can't be used", nil)
 		}
+		// The tables that were fetched stay, because the earlier step most likely needs them too.
+		// sweep removes those that it does not need, and the logs, which lay writes again.
 		if err := r.pick(ctx); err != nil {
 			return err
 		}
@@ -257,6 +274,10 @@ func (r *restoration) pick(ctx context.Context) error {
 	}
 	r.done = Restored{StoreID: h.StoreID}
 	r.goal, r.moment, r.later, r.builder = nil, nil, nil, nil
+	// A walk leads from the newest state that is not behind the step to, up to that step or to one
+	// that is damaged. Later moments replace earlier ones, so the newest that fits and is whole
+	// stays. If the walk has found none, the next one begins below the state from which this one
+	// began.
 	for to := h.Newest; r.moment == nil && to >= h.Floor; {
 		from, err := h.Walk(ctx, to, func(m restore.Moment) error {
 			n, fits, whole := m.State.N, r.fits(m), r.whole(m)
@@ -293,6 +314,7 @@ func (r *restoration) pick(ctx context.Context) error {
 }
 
 // wholeChain returns the chain up to the newest step whose tables are whole: they are in the bucket, and not in bad.
+// A Reader begins with the choice of a restore, so both show the same state of a damaged bucket.
 func wholeChain(ctx context.Context, b Bucket, bad map[string]error) (*chain.Chain, error) {
 	r := newRestore(b, "", At{}, nil)
 	r.bad = bad
@@ -317,6 +339,8 @@ func (r *restoration) whole(m restore.Moment) bool {
 }
 
 // lost returns why a table of a moment can't be used. nil: no reason is known.
+// The size in the LIST is all that is looked at here. What the bytes are worth is found by fetch,
+// which adds the table to bad.
 func (r *restoration) lost(m *restore.Moment, t *manifest.Table) error {
 	name := object.TableName(uint64(t.Num))
 	switch size, there := r.sizes[name]; {
@@ -332,6 +356,8 @@ func (r *restoration) lost(m *restore.Moment, t *manifest.Table) error {
 
 // damage lists the objects that the restore needed first and can't use.
 func (r *restoration) damage() []Finding {
+	// All tables of the goal are looked at, and not only the one at which the choice gave up:
+	// whoever mends the bucket needs the whole list.
 	found := slices.Clone(r.history.Damage)
 	if r.goal != nil {
 		for t := range r.goal.State.Tables.Version.Tables() {
@@ -359,12 +385,16 @@ func (r *restoration) fits(m restore.Moment) bool {
 	case r.want.Seq > 0:
 		return uint64(m.State.Tables.LastSeq) <= r.want.Seq
 	case !r.want.Time.IsZero():
+		// m.At never goes back from one step to the next, whatever the writer's clock did. So all
+		// moments that fit come before those that do not.
 		return !m.At.After(r.want.Time)
 	}
 	return true
 }
 
 // setLimit sets where the logs have to end. Requires: the moment is chosen.
+// A step alone means its logs as far as they had been shipped then, although the bucket may have
+// more: so a restore of a step gives the same store at any later time.
 func (r *restoration) setLimit() {
 	r.limit = restore.Limit{Seq: r.want.Seq, Time: r.want.Time}
 	switch {
@@ -379,6 +409,8 @@ func (r *restoration) setLimit() {
 // limitToStep makes the logs end where they had been shipped to when the step was written.
 func (r *restoration) limitToStep() {
 	r.limit.At = object.ShippedUpTo(r.goal.State)
+	// A step without extents was written before anything was shipped. Its zero place would be no
+	// limit at all.
 	r.limit.None = r.limit.At == object.Position{}
 }
 
@@ -395,6 +427,8 @@ func (r *restoration) choosePin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// The step may be gone, and with it what it says about numbers that are missing. sure takes
+	// that from the state.
 	r.moment = &restore.Moment{State: state, At: p.Written}
 	return nil
 }

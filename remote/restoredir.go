@@ -12,10 +12,15 @@ import (
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
+// The directory of a restore: how it is locked and marked, and what an interrupted restore has left
+// there. CURRENT is absent until the end, so nothing can take a half of a store for a store.
+
 // restoringName is the file that marks a directory in which a restore is under way. It is no name
 // of shale's, and is removed at the end.
 const restoringName = "RESTORING"
 
+// restoringText is for people that look into the directory. Programs look for the name of the file
+// only.
 const restoringText = `A store is being restored into this directory, or that was interrupted. It can't be opened yet.
 Restore it again, which goes on with what is here already, or remove the directory.
 `
@@ -29,6 +34,8 @@ func (r *restoration) prepare() (lock interface{ Close() error }, err error) {
 	if err := r.fs.MkdirAll(r.dir); err != nil {
 		return nil, err
 	}
+	// From here until the end of the restore no other process restores into the directory, or opens
+	// it.
 	if lock, err = r.fs.Lock(r.path(base.LockName)); err != nil {
 		return nil, err
 	}
@@ -86,6 +93,7 @@ func (r *restoration) sweep() error {
 	if err != nil {
 		return err
 	}
+	// Files with .new behind their names were never finished, and logs are laid again, so both go.
 	needed := map[string]bool{restoringName: true, base.LockName: true}
 	for f := range tablefs.FilesOf(r.moment.State.Tables.Version) {
 		needed[f.LocalName()] = true

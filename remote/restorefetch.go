@@ -19,6 +19,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// How tables and sidecars come from the bucket into the directory of a restore.
+
 // fetch brings the tables and sidecars of the moment, several at the same time. Those that an interrupted restore has
 // left in the directory are checked and kept.
 //
@@ -37,6 +39,7 @@ func (r *restoration) fetch(ctx context.Context) error {
 	fetches, fetchCtx := errgroup.WithContext(ctx)
 	fetches.SetLimit(r.opts.Fetches)
 	for _, t := range tables {
+		// An error ends all fetches. Those that have not begun need not be queued.
 		if fetchCtx.Err() != nil {
 			break
 		}
@@ -45,6 +48,7 @@ func (r *restoration) fetch(ctx context.Context) error {
 			if err == nil && t.Sidecar != nil {
 				err = r.fetchSidecar(fetchCtx, t, total)
 			}
+			// The bytes of a table count as kept even if its sidecar has to be fetched.
 			kept.Add(there)
 			if object.IsDamage(err) {
 				found := err
@@ -107,6 +111,8 @@ func (r *restoration) spoiled(ctx context.Context, b Bucket, path string, t *man
 	case !there:
 		return nil
 	}
+	// Nothing is summed, and the size is the one of the LIST and not that of the step: package
+	// repair reads whatever there is.
 	_, err = restore.File(ctx, b, name, r.fs, path, size, 0)
 	return err
 }
@@ -118,6 +124,8 @@ func (r *restoration) fetchSidecar(ctx context.Context, t *manifest.Table, total
 	r.arrive(t.Sidecar.Size, total)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// A damaged file would be found again each time that the store is opened. Without the file,
+	// lookups use the filter in the table.
 	var damage *shale.CorruptionError
 	if errors.As(err, &damage) {
 		r.missing = append(r.missing, object.FilterName(uint64(t.Sidecar.Num)))
@@ -136,6 +144,7 @@ func (r *restoration) arrive(n, total int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.arrived += n
+	// The lock is held during the call, so the program gets its calls one after the other.
 	if r.opts.Progress != nil {
 		r.opts.Progress(min(r.arrived, total), total)
 	}
@@ -148,6 +157,7 @@ type arriving struct {
 	read func(n int64)
 }
 
+// ReadAt also counts what a read has brought that failed in the end.
 func (c arriving) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
 	n, err := c.Bucket.ReadAt(ctx, name, p, off)
 	c.read(int64(n))

@@ -15,6 +15,9 @@ import (
 	"github.com/shaledb/shale/remote/internal/restore"
 )
 
+// The logs of a restored store, and its end: where the logs begin and stop, whether that is the
+// point that was asked for, what is left out, and the files that make a store of the directory.
+
 // lay writes the logs up to the target, and checks that the store then is at the target. LogBuilder decides where the logs
 // end; what lay tells it is where the tables end: what they have for certain (Tables), which ingestions they have at least
 // (Known), and up to where tables and logs together lack nothing (Sure).
@@ -32,12 +35,16 @@ func (r *restoration) lay(ctx context.Context) error {
 	if !r.limit.None {
 		err = r.segments(ctx, start, l.Add)
 	}
+	// A list that ends before the place that the step names has lost segments. Without this check
+	// they would pass for writes that were never shipped.
 	if err == nil && l.End.Kind == restore.AtEndOfList && l.At.Before(object.ShippedUpTo(r.goal.State)) {
 		err = base.Corruption(l.At.String(), -1, fmt.Sprintf("segment named by step %d", r.goal.State.N), restore.ErrMissing)
 	}
 	if err = errors.Join(l.Damaged(err), l.Finish()); err != nil {
 		return err
 	}
+	// The step knows of writes in tables that no log shows, because their log is not needed or was
+	// let go.
 	l.Seq = max(l.Seq, r.moment.Reach())
 	r.done.At = At{Step: state.N, Seq: l.Seq, Time: l.Time}
 	r.done.Logs, r.done.Bytes = len(l.Logs), l.Bytes
@@ -45,6 +52,8 @@ func (r *restoration) lay(ctx context.Context) error {
 }
 
 // sure returns the number up to which the tables and the logs of the moment together have all writes.
+// Above it a gap in the logs may hide a write that was acknowledged. Up to it a number that is
+// missing belongs to a write that has failed.
 func (r *restoration) sure() uint64 {
 	switch {
 	case r.moment.Step != nil:
@@ -56,6 +65,7 @@ func (r *restoration) sure() uint64 {
 }
 
 // minLog returns the number of the first log that is needed. Earlier ones are in tables.
+// A state without MinLog has no tables yet, and needs all logs from the first one that was shipped.
 func (r *restoration) minLog() uint64 {
 	state := r.moment.State
 	first := uint64(state.Tables.MinLog)
@@ -78,6 +88,8 @@ func (r *restoration) start() object.Position {
 }
 
 // segments calls add for each segment from a place on, until add returns false.
+// A segment that is collected during the walk counts as missing; explain then finds out whether the
+// floor has risen.
 func (r *restoration) segments(ctx context.Context, at object.Position, add func(*object.Segment) (bool, error)) error {
 	for s, err := range (chain.SegmentList{Bucket: r.b, StoreID: r.done.StoreID}).From(ctx, at) {
 		if err != nil {
@@ -86,6 +98,7 @@ func (r *restoration) segments(ctx context.Context, at object.Position, add func
 		if more, err := add(s.Segment); err != nil || !more {
 			return err
 		}
+		// at serves the error only: it names the segment that is missing.
 		at = s.After()
 	}
 	return nil
@@ -100,14 +113,19 @@ func (r *restoration) before() *At {
 	return &At{Step: r.moment.State.N, Seq: l.Seq, Time: l.Time}
 }
 
-// reached returns nil if the logs end where the target wants it. The newest point is wherever they end, and then Left.Why says
-// why that is not the end of the list. Any other target that is not reached exactly is refused, with the nearest points.
+// reached returns nil if the logs end where the target wants it. The newest point is wherever they end, and
+// then Left.Why says why that is not the end of the list. Any other target that is not reached exactly is
+// refused, with the nearest points. Promote needs all that was shipped, so it refuses logs that end in damage
+// even as the newest point.
 func (r *restoration) reached() error {
 	l := r.builder
 	wanted := r.want.Step
 	if r.newest() {
 		wanted = r.history.Newest
 	}
+	// short says that the store lacks something that the target has, or may have. At the limit and
+	// at the end of the list there is nothing more to have. The cases below find what the logs do
+	// not show: tables of the goal that were passed by, and a newer step that can't be read.
 	short, why := l.End.Kind != restore.AtLimit && l.End.Kind != restore.AtEndOfList, l.End.String()
 	switch {
 	case short:
@@ -145,6 +163,7 @@ func (r *restoration) leave(ctx context.Context) error {
 	left := &r.done.Left
 	l := r.builder
 	left.Steps = r.history.Newest - min(r.history.Newest, r.moment.State.N)
+	// The segment in which the logs were cut counts too, with the bytes behind the cut.
 	if l.Rest > 0 {
 		left.Segments, left.Bytes, left.LastSeq = 1, l.Rest, l.ToSeq
 	}
@@ -177,9 +196,13 @@ func (r *restoration) leave(ctx context.Context) error {
 // the bucket lacks, and the machine that has these may be gone. A store that goes on from here may go on behind all of them.
 func (r *restoration) giveUp(ctx context.Context) error {
 	l := r.builder
+	// Only a gap or an ingestion says that tables are missing. What stands behind damage may come
+	// back when the object is mended, so it is not given up.
 	if !r.newest() || len(r.damage()) > 0 || l.End.Kind != restore.AtGap && l.End.Kind != restore.BeforeIngest || r.done.Left.LastSeq == 0 {
 		return nil
 	}
+	// The list is followed to its end: the next writer appends there, and its numbers must be above
+	// all in the list.
 	end := l.Next
 	for s, err := range (chain.SegmentList{Bucket: r.b, StoreID: r.done.StoreID, Heads: true}).From(ctx, l.Next) {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -195,8 +218,9 @@ func (r *restoration) giveUp(ctx context.Context) error {
 	return nil
 }
 
-// finish makes the store of the files that are there: the manifest, and CURRENT last. All other files are durable before that,
-// and so are their names; a crash at any time leaves a directory that is marked, or a whole store.
+// finish makes the store of the files that are there: the manifest, and CURRENT last. All other files are
+// durable before that, and so are their names; a crash at any time leaves a directory that is marked, or a
+// whole store.
 func (r *restoration) finish() error {
 	if err := r.fs.SyncDir(r.dir); err != nil {
 		return err
@@ -211,6 +235,7 @@ func (r *restoration) finish() error {
 	if r.behind != (object.Position{}) { // the numbers of what is lost must not be given out again either
 		state.LastSeq = max(state.LastSeq, base.Seq(r.done.Left.LastSeq))
 	}
+	// No new file may get the number of a log that came from the bucket.
 	for _, log := range l.Logs {
 		state.NextFileNum = max(state.NextFileNum, log.Num+1)
 	}
@@ -219,6 +244,8 @@ func (r *restoration) finish() error {
 	}
 	num := state.NextFileNum
 	state.NextFileNum++
+	// This writes CURRENT, and with it the directory has a store. All else, the notes too, is there
+	// before.
 	log, err := manifest.Create(r.fs, r.dir, num, &state)
 	if err != nil {
 		return err
@@ -237,9 +264,9 @@ func (r *restoration) finish() error {
 }
 
 // note writes the notes of the directory: how far it has the contents of the bucket, so that Open can take the bucket over
-// with it. There are none after a restore of a pin, whose step may be gone: nobody can go on from it in the same bucket. There
-// are none after damage either: the directory may lack writes that the bucket has had, and their numbers would be given out
-// again.
+// with it. There are none after a restore of a pin, whose step may be gone: nobody can go on from it in the
+// same bucket. There are none after damage either: the directory may lack writes that the bucket has had, and
+// their numbers would be given out again.
 func (r *restoration) note() error {
 	step := r.moment.Step
 	if r.done.Damage = r.damage(); step == nil || len(r.done.Damage) > 0 {
@@ -255,8 +282,9 @@ func (r *restoration) note() error {
 	})
 }
 
-// check opens the store and closes it again, without a change of its files. What a restore has missed shows here, and not when
-// the store is needed. Large logs are left out, whose records were checked when they were written.
+// check opens the store and closes it again, without a change of its files. What a restore has missed shows
+// here, and not when the store is needed. Large logs are left out, whose records were checked when they were
+// written.
 func (r *restoration) check() error {
 	if r.builder.Bytes > checkedLogs || r.opts.Salvage && len(r.done.Damage) > 0 {
 		return nil

@@ -12,6 +12,9 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
+// What a directory has and its bucket lacks. It is the only place where writes still are that a
+// fenced writer had acknowledged and not shipped.
+
 // An Unshipped is a batch that a directory has and its bucket lacks.
 type Unshipped struct {
 	Seq uint64 // the number of its first operation

@@ -12,11 +12,17 @@ import (
 	"github.com/shaledb/shale/remote/internal/chain"
 )
 
+// The pins of a Reader and its snapshots. A pin costs requests, so all that show the same step
+// share one.
+
 // A session is the pins of one Reader. Each keeps the objects of a state that the Reader shows, or that a snapshot of
 // it shows. They expire by the clock if the Reader dies, and are renewed as long as it lives.
 //
 // The Reader moves on with each step, and its pin does not: objects stay for Options.Retain anyway, and the pin
 // follows at each renewal. A snapshot has a pin of exactly its state.
+//
+// After a crash nobody removes the pins. They expire within an hour, and the next collection
+// deletes them.
 type session struct {
 	b     Bucket
 	name  string // of all pins of the Reader
@@ -58,6 +64,8 @@ func (s *session) hold(ctx context.Context, c *chain.Chain) (uint64, error) {
 	if p != nil {
 		return c.N(), nil
 	}
+	// mu is free during the request, so that releases need not wait for it. requests is held, so
+	// that nobody pins the same step meanwhile.
 	made, err := c.Pin(ctx, s.b, s.name, chain.PinOptions{Owner: s.owner, Lasts: SessionPin, Now: s.now})
 	if err != nil {
 		return 0, err
@@ -77,6 +85,7 @@ func (s *session) release(ctx context.Context, step uint64) {
 }
 
 // unref gives up a reference, and returns the label of the pin if it was the last one.
+// The request that removes the pin is left to the caller, because mu must not be held during it.
 func (s *session) unref(step uint64) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,6 +108,8 @@ func (s *session) renew(ctx context.Context) error {
 	defer s.requests.release()
 	var failed error
 	for step, p := range s.held() {
+		// A pin that can't be renewed does not hold up the others. It has two thirds of its life
+		// left, and is tried again before they are over.
 		next, err := chain.RenewPin(ctx, s.b, p, SessionPin, s.now())
 		if err != nil {
 			failed = errors.Join(failed, err)
@@ -110,6 +121,7 @@ func (s *session) renew(ctx context.Context) error {
 }
 
 // held returns the present pins.
+// The map is a copy, because renewals take requests and pins come and go meanwhile.
 func (s *session) held() map[uint64]*Pin {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,6 +134,7 @@ func (s *session) held() map[uint64]*Pin {
 
 // replace puts a pin in the place of an old one, and returns the label of the one that is not needed: the old one, or
 // the next one if the step was released meanwhile.
+// The request was made without mu, so a snapshot may have closed in the meantime.
 func (s *session) replace(step uint64, old, next *Pin) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,6 +152,7 @@ func (s *session) close(ctx context.Context) {
 	_ = s.requests.take(context.Background()) // the others end soon
 	defer s.requests.release()
 	s.mu.Lock()
+	// With an empty map, a release that comes later finds no pin and makes no request.
 	pins := s.pins
 	s.pins = make(map[uint64]*sessionPin)
 	s.mu.Unlock()
@@ -176,6 +190,8 @@ func (r *Reader) Snapshot(ctx context.Context) (*Snapshot, error) {
 
 // snapshot is one attempt of Snapshot.
 func (r *Reader) snapshot(ctx context.Context) (*Snapshot, error) {
+	// The snapshot comes before its pin. If its state is collected in between, no pin can be made,
+	// and Snapshot begins again with the newest state.
 	inner, c, err := r.shownState(ctx)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,10 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
+// How the log comes into the bucket, one segment after the other. The order is that of the store's
+// commits, and each segment says where the next one stands, so what the bucket has is always a
+// prefix of them.
+
 // A shipper copies the logs of a store into the bucket, as segments. It goes one segment at a time, in
 // the order of the logs, and so the bucket always has a prefix of the store's writes:
 //
@@ -83,6 +87,7 @@ func (s *Store) shipAllLocked(ctx context.Context, b Bucket) (shale.LogPosition,
 }
 
 // durable returns the position of the log after a sync, if there is something to sync.
+// A store that is closed has synced its log, so that error is none here: Close ships the rest.
 func (s *Store) durable() (shale.LogPosition, error) {
 	pos := shale.ShippingOf(s.db).Position()
 	if pos.Written == pos.Synced {
@@ -102,6 +107,8 @@ func (s *Store) shipTo(ctx context.Context, b Bucket, pos shale.LogPosition) err
 		if err := s.Err(); err != nil {
 			return err
 		}
+		// These are looked at before each segment, because a PUT may take long. Meanwhile another
+		// writer may have taken the store over, or somebody may have moved the directory away.
 		if err := s.moved(); err != nil {
 			return fmt.Errorf("remote: ship: %w", err)
 		}
@@ -126,6 +133,8 @@ func (s *Store) shipTo(ctx context.Context, b Bucket, pos shale.LogPosition) err
 // ship up to pos. Requires: ship.mu.
 func (s *Store) nextSegment(pos shale.LogPosition) (*object.Segment, error) {
 	h := &s.ship
+	// The place is in the log that is written now. What is durable of it is data, because its seal
+	// comes when the next log begins.
 	if h.at.Log == pos.Log {
 		if pos.Synced <= max(h.at.Offset, object.LogHeader) {
 			return nil, nil // it has not grown, or has no record yet
@@ -144,6 +153,8 @@ func (s *Store) nextSegment(pos shale.LogPosition) (*object.Segment, error) {
 	if localdir.IsAnchor(from) {
 		from = object.AnchorOf(s.epoch).Log // Open has seen to it that what is before is in tables
 	}
+	// The log at this place was let go (letgo.go), and so were those up to held. An empty seal ends
+	// it where shipping had got to, and leads to the first log that is still there.
 	letGo := h.held > h.at.Log
 	if letGo {
 		from = h.held - 1
@@ -157,6 +168,8 @@ func (s *Store) nextSegment(pos shale.LogPosition) (*object.Segment, error) {
 	}
 	st := localdir.Stretch{From: h.at.Offset, End: h.at.Offset, FirstSeq: h.lastSeq + 1, Last: h.lastSeq}
 	whole := false
+	// What is left of a complete log may be longer than one segment. It goes as data, until a
+	// stretch ends with the seal record of the log: that one is the seal.
 	if !localdir.IsAnchor(h.at.Log) && after.End > h.at.Offset {
 		st, err = s.cut(after.End)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -201,6 +214,8 @@ func (s *Store) segment(kind object.SegmentKind, st localdir.Stretch, next uint6
 // putSegment puts the pending segment into the bucket, and moves on to the next place. If an earlier
 // process of this directory has PUT a part of it, it moves on behind that. Requires: ship.mu.
 func (s *Store) putSegment(ctx context.Context, b Bucket) error {
+	// After an error the segment stays pending, and the next attempt PUTs the same bytes. So there
+	// is at most one PUT on its way, and what may stand at its place is known.
 	seg, err := chain.PutSegment(ctx, b, s.ship.pending)
 	if errors.Is(err, ErrFenced) {
 		return s.fenced(err)
@@ -234,6 +249,8 @@ func (s *Store) shipped(seg *object.Segment) error {
 	if s.lacksTables() {
 		return nil // the logs stay for Salvage
 	}
+	// The note comes before the log may go. An Open that finds the log gone must know that the
+	// bucket has it.
 	if err := s.noteShipped(); err != nil {
 		return err // the next seal notes it
 	}
@@ -257,9 +274,12 @@ func (s *Store) handOver(ctx context.Context) {
 }
 
 // lacksTables reports whether the segments in the bucket are not enough, and the next step is needed.
+// The one number says up to where tables have to bring writes, the other up to where the newest
+// step has all.
 func (s *Store) lacksTables() bool { return s.ship.missing.Load() > s.publishedSeq.Load() }
 
 // extended returns the extents after one more segment, which ends at end.
+// It changes the slice that it gets. Whoever keeps extents for longer clones them.
 func extended(extents []object.Extent, seg *object.Segment, end int64) []object.Extent {
 	n := len(extents)
 	switch {
@@ -296,6 +316,7 @@ func (s *Store) shipLoop(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		// Only then can logs pile up. Otherwise each seal lets the log before it go.
 		if err != nil || s.lacksTables() {
 			s.report("let logs go", s.letGo())
 		}

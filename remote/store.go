@@ -40,6 +40,9 @@ type Store struct {
 	epoch    uint64
 	writer   uint64
 
+	// The parts that do the work, each with a lock of its own. The locks are taken in this order:
+	// collector.mu, publish.mu, ship.mu, and under these for a few instructions those of the ledger
+	// and of the Store.
 	ship    shipper
 	publish publisher
 	ledger  ledger
@@ -133,9 +136,14 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.mu.Unlock()
+	// The order matters. The loops end first, so that nobody ships or publishes next to what
+	// follows. Then the calls of the program end. Only after the local store is closed is its last
+	// log complete, so what is shipped before that is not all.
 	known := s.Err()
 	s.stop()
 	s.background.Wait()
+	// After this time the requests below end, and so do writers that wait in the gate: a bucket
+	// that is away holds up Close no longer.
 	patience := time.AfterFunc(s.opts.testing.closeWait, s.release)
 	defer patience.Stop()
 	defer s.release()
@@ -176,6 +184,8 @@ func (s *Store) Close() error {
 }
 
 // begin registers a call that Close waits for.
+// The call is counted under the lock under which closed is looked at. Close sets closed first, so
+// it waits for every call that has come past here.
 func (s *Store) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,6 +201,8 @@ func (s *Store) start() {
 	s.background.Go(func() { s.shipLoop(s.loops) })
 	s.background.Go(func() { s.publishLoop(s.loops) })
 	if s.opts.Publish > 0 && s.opts.Retain >= 0 {
+		// The hour counts from the last collection, also if an earlier process has made it.
+		// Otherwise processes that live for minutes would never collect.
 		first := max(0, s.opts.testing.collect-time.Since(s.publish.collector.looked))
 		s.background.Go(func() { s.collectLoop(s.loops, first) })
 	}
@@ -204,10 +216,13 @@ func (s *Store) fenced(err error) error {
 	} else {
 		err = fmt.Errorf("%w: this writer's store is read-only now; restore the store into a new directory to write to it from here, and see with Salvage what %s had not shipped", err, s.dir)
 	}
+	// The shipper and the publisher may find the other owner at the same time. The first reason
+	// stays.
 	if !s.failure.CompareAndSwap(nil, &err) {
 		return s.Err()
 	}
 	if s.attached {
+		// The program's store goes on without a bucket, so its logs need not wait for one.
 		shale.ShippingOf(s.db).HoldLogs(0)
 	} else {
 		shale.ShippingOf(s.db).Fence(err)
@@ -240,6 +255,8 @@ func (s *Store) note(change func(*localdir.Record)) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// The record in memory changes only after the file has: after an error it still says what is on
+	// disk.
 	next := s.notes
 	change(&next)
 	if err := localdir.WriteRecord(s.fs, s.dir, &next); err != nil {
@@ -250,6 +267,8 @@ func (s *Store) note(change func(*localdir.Record)) error {
 }
 
 // noteStep notes that a step is about to be PUT by this writer. Requires: publish.mu.
+// The step before it is noted too, which is in the bucket for certain. Whichever of the two turns
+// out to be the newest, the directory knows it as its own.
 func (s *Store) noteStep(n uint64) error {
 	before := s.publish.chain.Step
 	return s.note(func(note *localdir.Record) {
@@ -288,6 +307,8 @@ func (s *Store) report(what string, err error) {
 	}
 	var events []Event
 	s.mu.Lock()
+	// Failures are kept by what was to be done. So a success takes away its own failure only, and
+	// the bucket is back when none is left.
 	before, localBefore := s.failingLocked()
 	if err == nil {
 		delete(s.failing, what)
@@ -324,6 +345,7 @@ func (s *Store) reporting(what string) Bucket {
 }
 
 // failingLocked returns an error of requests to the bucket, and one of other work. nil: there is none. Requires: mu.
+// Of several failures it returns any one. Most often they have one cause.
 func (s *Store) failingLocked() (bucket, other error) {
 	for _, err := range s.failing {
 		if isLocal(err) {
@@ -336,6 +358,7 @@ func (s *Store) failingLocked() (bucket, other error) {
 }
 
 // emit passes an event to the program.
+// Requires: mu is not held, because the program takes its own time.
 func (s *Store) emit(e Event) {
 	if s.opts.OnEvent == nil {
 		return
@@ -345,6 +368,7 @@ func (s *Store) emit(e Event) {
 }
 
 // waitFor waits for d, for ever if that is negative, or until now is woken. It returns false if ctx is done.
+// now has room for one value, so wake-ups that come while nobody waits count as one.
 func waitFor(ctx context.Context, d time.Duration, now chan struct{}) bool {
 	var over <-chan time.Time
 	if d >= 0 {
@@ -362,6 +386,7 @@ func waitFor(ctx context.Context, d time.Duration, now chan struct{}) bool {
 }
 
 // A lock is a mutex for long work: a goroutine that waits for it can give up.
+// It has room for one value, and whoever has put that value there holds the lock.
 type lock chan struct{}
 
 // take waits for the lock, or returns the error of ctx.

@@ -20,6 +20,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// How tables and sidecars come into the bucket: each by one PUT, with a checksum that was computed
+// when the file was written, and a look at what has arrived.
+
 // upload puts those tables and sidecars into the bucket that it lacks, several at a time. before are
 // the tables that it has. After an error it begins no more, but what is on its way arrives, and the next call need not
 // put it again. Requires: publish.mu.
@@ -55,6 +58,7 @@ func (s *Store) upload(ctx context.Context, b Bucket, before *manifest.Version, 
 
 // missing returns the files that the bucket lacks: those that no step names and that this process has not put yet. A table
 // that has only moved to another level is there. Requires: publish.mu.
+// A file that was uploaded before a failed attempt is remembered in uploaded until a step names it.
 func (s *Store) missing(before *manifest.Version, added []manifest.Added) (todo []tablefs.File) {
 	p := &s.publish
 	if p.uploaded == nil {
@@ -86,6 +90,8 @@ func (s *Store) put(ctx context.Context, b Bucket, u tablefs.File) (sent bool, e
 	if err != nil {
 		return false, local(err)
 	}
+	// For a table the sum comes from the manifest and not from the file. So the bucket refuses a
+	// table that has changed on the local disk since it was written.
 	sum, err := u.FileSum(ctx, f)
 	if err != nil {
 		return false, local(fmt.Errorf("read %s: %w", u.LocalName(), err))
@@ -93,6 +99,8 @@ func (s *Store) put(ctx context.Context, b Bucket, u tablefs.File) (sent bool, e
 	if there, err := s.isThere(ctx, b, u, f, sum); err != nil || there {
 		return false, err
 	}
+	// A PUT that arrives late makes the same object again, because no two files get the same
+	// number. At worst it leaves an object that nothing names.
 	if err := b.Put(ctx, u.Name(), f, size, sum, false); err != nil {
 		return false, s.putError(ctx, u, f, sum, err)
 	}

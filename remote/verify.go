@@ -20,6 +20,10 @@ import (
 	"github.com/shaledb/shale/remote/internal/tablefs"
 )
 
+// Verify checks a bucket without restoring anything. This file compares names, sizes, steps and
+// states; verifydeep.go reads all bytes; verifypoint.go finds the newest point that a restore would
+// reach.
+
 // A Report is what Verify has found.
 type Report struct {
 	StoreID       uint64
@@ -56,6 +60,8 @@ const (
 // written meanwhile.
 func Verify(ctx context.Context, b Bucket, deep bool) (Report, error) {
 	b = buckets.Retrying(b)
+	// The floor rises once an hour or so, so a second attempt is most often the last. The findings
+	// of the last attempt are returned as they are.
 	for try := 1; ; try++ {
 		v := &verification{b: b, deep: deep, first: 1}
 		err := v.run(ctx)
@@ -76,6 +82,7 @@ func Verify(ctx context.Context, b Bucket, deep bool) (Report, error) {
 // A verification is one attempt of Verify. It lists the bucket once, at the beginning, and then compares what steps and pins
 // need with that list. An object that was collected after the list was made would be a finding; so Verify begins again
 // if the floor was raised meanwhile.
+// One goroutine has it, but for find, which the reads of several tables call at the same time.
 type verification struct {
 	b      Bucket
 	deep   bool
@@ -111,6 +118,7 @@ func (v *verification) find(object string, err error) {
 }
 
 // findOr notes err as a finding if it is damage, or if it says that the object is missing. It returns any other error.
+// A request that fails says nothing about the store, so it ends Verify and is no finding.
 func (v *verification) findOr(object string, err error) error {
 	var damage *base.CorruptionError
 	switch {
@@ -142,6 +150,9 @@ func (v *verification) run(ctx context.Context) error {
 	}
 	v.needed = make(map[string]*manifest.Table)
 	v.listed, v.used = make(map[object.Position]bool), make(map[object.Position]bool)
+	// list comes first, because all others compare with what it has found. chain and pinned say
+	// what is needed, and the two that read come after them. point comes last: it passes by what
+	// has a finding.
 	for _, part := range []func(context.Context) error{v.list, v.chain, v.pinned, v.readTables, v.readSegments, v.point} {
 		if err := part(ctx); err != nil {
 			return err
@@ -160,12 +171,15 @@ func (v *verification) list(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		// A name that is not shale's has kind 0, which is none of the cases.
 		name, _ := object.ParseName(info.Name)
 		switch name.Kind {
 		case object.KindIdentity:
 		case object.KindTable, object.KindFilter:
 			v.files[info.Name] = info.Size
 		case object.KindSegment:
+			// An object that is shorter than a header gets a negative length here. It counts as one
+			// without a body, and whoever reads its header finds the damage.
 			v.segments[object.Position{Log: name.Num, Offset: name.Offset}] = info.Size - object.SegmentHeader
 		case object.KindStep:
 			v.steps[name.Num] = true
@@ -189,6 +203,7 @@ func (v *verification) chain(ctx context.Context) error {
 	if newest == 0 {
 		return nil // nothing was published yet
 	}
+	// If no step can be read, the report names the newest that is there.
 	v.report.First, v.report.Newest = newest, newest
 	last, err := v.lastStep(ctx, newest)
 	if err != nil || last == nil {
@@ -197,6 +212,8 @@ func (v *verification) chain(ctx context.Context) error {
 	v.newest, v.first = last, max(last.Floor, 1)
 	v.report.First = v.first
 	h := &restore.History{Bucket: v.b, StoreID: v.report.StoreID, Newest: last.N, Floor: v.first}
+	// The walk enters at the state of the floor and at no other: the other states are compared with
+	// the sum of the steps, which must therefore not begin with one of them.
 	if v.first > 1 {
 		h.States = []uint64{v.first}
 	}
@@ -217,6 +234,8 @@ func (v *verification) addStep(ctx context.Context, m restore.Moment) error {
 	if step == nil {
 		return nil // it is damaged, and the state stands for it
 	}
+	// A restore takes LastTableSeq for the number up to which tables and logs lack nothing. A step
+	// that adds a table beyond that contradicts itself.
 	if step.Edit != nil {
 		for _, a := range step.Edit.Added {
 			if uint64(a.Table.MaxSeq) > step.LastTableSeq {
@@ -232,6 +251,7 @@ func (v *verification) addStep(ctx context.Context, m restore.Moment) error {
 	if err != nil {
 		return v.findOr(object.StateName(step.N), err)
 	}
+	// Equal states have equal bytes, so the encodings are compared and not the fields one by one.
 	want, err := state.Encode(nil)
 	if err != nil {
 		v.find(step.Name(), err)
@@ -278,6 +298,7 @@ func (v *verification) needTable(owner string, t *manifest.Table) {
 
 // needFile notes a table or a sidecar.
 func (v *verification) needFile(owner, name string, size int64, t *manifest.Table) {
+	// Many steps name the same file. A finding mentions the first of them.
 	if v.needed[name] != nil {
 		return
 	}
@@ -308,6 +329,8 @@ func (v *verification) needLog(owner string, e object.Extent) {
 			return
 		}
 		v.used[at] = true
+		// A segment without a body is an empty seal or a fence. It ends the log, so no extent goes
+		// on behind it.
 		if at.Offset += max(length, 0); length <= 0 {
 			v.find(at.String(), fmt.Errorf("it ends the log there, but %s names the log up to offset %d", owner, e.Length))
 			return
@@ -317,6 +340,8 @@ func (v *verification) needLog(owner string, e object.Extent) {
 	if at != end {
 		v.find(at.String(), fmt.Errorf("%s says that a segment of the log ends at offset %d, but one ends at %d", owner, e.Length, at.Offset))
 	}
+	// This is set after a finding too, so that the log is reported once and not for each step that
+	// names it.
 	v.listed[end] = true
 }
 
@@ -346,6 +371,7 @@ func (v *verification) pinned(ctx context.Context) error {
 		} else if state != nil {
 			v.need(name, state)
 		}
+		// From here up these maps serve only to find leftovers.
 		for n := from; state != nil && n <= p.N; n++ {
 			delete(v.steps, n)
 			delete(v.states, n)
@@ -364,6 +390,8 @@ func (v *verification) readSegments(ctx context.Context) error {
 	if v.deep {
 		return v.readLogs(ctx, at)
 	}
+	// The names and sizes of the LIST already show how the segments of a log follow each other.
+	// Only a segment that ends a log has to be asked where the list goes on.
 	there := func(at object.Position) bool {
 		_, there := v.segments[at]
 		return there
@@ -381,6 +409,8 @@ func (v *verification) walk(ctx context.Context, at object.Position, good func(o
 	for good(at) {
 		length := v.segments[at]
 		pass(at, length)
+		// A segment with another one right behind it in the same log is data, so its header need
+		// not be read.
 		if next := (object.Position{Log: at.Log, Offset: at.Offset + length}); length > 0 && good(next) {
 			at = next
 			continue
@@ -404,6 +434,8 @@ func (v *verification) listStart(ctx context.Context) (object.Position, error) {
 	if v.newest == nil {
 		return object.Position{}, nil
 	}
+	// The extents of the first step begin with the first log that any kept step needs. If that step
+	// can't be read, the first log of the LIST has to do.
 	step, err := chain.ReadStep(ctx, v.b, v.report.StoreID, v.first)
 	switch {
 	case err != nil:

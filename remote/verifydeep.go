@@ -59,6 +59,8 @@ func (v *verification) readList(ctx context.Context, at object.Position) (damage
 		if l == nil || s.Offset == 0 {
 			// A log at a time is in memory.
 			mem = vfs.NewMem()
+			// With the highest number in Tables every write counts as one that tables have. So the
+			// builder checks the records and never ends the logs at a gap.
 			l = &restore.LogBuilder{FS: mem, StoreID: v.report.StoreID, MinLog: s.Log, Tables: math.MaxUint64}
 		}
 		if len(s.Body) == 0 {
@@ -69,6 +71,8 @@ func (v *verification) readList(ctx context.Context, at object.Position) (damage
 			return object.Position{}, err
 		}
 		if err != nil {
+			// The rest of this log has nothing to stand on. Each of its segments becomes a finding,
+			// until the next log begins.
 			l = nil
 			continue
 		}
@@ -116,10 +120,12 @@ func (v *verification) readTable(ctx context.Context, name string, t *manifest.T
 
 // keptPieces is how many pieces of an object stay in memory, each of restore.PieceSize bytes: those of a table
 // of the usual size.
+// That is 68 MiB of memory for each of verifyTables tables.
 const keptPieces = 17
 
 // pieces reads an object in large pieces, and keeps some of them, as a check reads a table from the
 // beginning to the end twice. One goroutine uses it.
+// The check reads blocks of a few KiB one after the other, and each would be a request otherwise.
 type pieces struct {
 	ctx  context.Context
 	b    Bucket

@@ -29,10 +29,13 @@ func (v *verification) point(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
+	// A segment with a finding ends this walk, as it ends the logs of a restore.
 	good := func(at object.Position) bool {
 		_, there := v.segments[at]
 		return there && r.bad[at.String()] == nil
 	}
+	// Sequence numbers grow along the list, so the header of the last segment of each log is
+	// enough.
 	p := pointOf(r.moment)
 	_, err := v.walk(ctx, r.start(), good, func(object.Position, int64) {}, func(s *object.Segment) {
 		p.Seq, p.Time = max(p.Seq, s.LastSeq), restore.LaterOf(p.Time, s.Written)
