@@ -12,6 +12,8 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
+// The body of a PUT on its way to the server: how it is summed, watched and taken back.
+
 // sumMD5 reads the first size bytes of body and returns their MD5 as the header Content-MD5 has it. If body
 // ends early, the error wraps io.ErrUnexpectedEOF.
 //
@@ -34,6 +36,7 @@ func sumMD5(ctx context.Context, body io.ReaderAt, size int64) (string, error) {
 func bodyError(err error) error { return &RefusedError{fmt.Errorf("read the body: %w", err)} }
 
 // tooLarge returns the error of a body of more than maxObject bytes.
+// A body that ends before size has the error of a body that ends early, as for any other size.
 func tooLarge(body io.ReaderAt, size int64) error {
 	if _, err := body.ReadAt(make([]byte, 1), size-1); err == io.EOF {
 		return bodyError(io.ErrUnexpectedEOF)
@@ -49,6 +52,8 @@ type contextReader struct {
 	r   io.Reader
 }
 
+// Read reports progress before each piece, so a call that hangs within the server is noticed after
+// the last one.
 func (c *contextReader) Read(p []byte) (int, error) {
 	if err := c.ctx.Err(); err != nil {
 		return 0, err
@@ -70,6 +75,7 @@ type loan struct {
 	done bool
 }
 
+// Read reads from the body for as long as it is lent.
 func (l *loan) Read(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,6 +19,9 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
+// The calls of a bucket, each as one request of S3 (List as one for each page). What a server
+// answers is compared with what was asked for, wherever servers are known to differ.
+
 // maxObject is the largest object in bytes that one PUT can make. All servers have this limit.
 const maxObject = 5 << 30
 
@@ -49,6 +52,8 @@ func New(ctx context.Context, c Config) (remote.Bucket, error) {
 	if c.Prefix != "" {
 		b.prefix = c.Prefix + "/"
 	}
+	// A list is the cheapest call that needs the name, the region, the credentials and the clock to
+	// be right, and that leaves nothing behind.
 	for o := range core.ListObjectsIter(ctx, c.Bucket, minio.ListObjectsOptions{Prefix: b.prefix, Recursive: true, MaxKeys: 1}) {
 		if o.Err != nil {
 			return nil, fmt.Errorf("s3: bucket %s: %w", c, b.away(b.translate(b.contextError(ctx, o.Err))))
@@ -86,6 +91,8 @@ func (b *bucket) Put(ctx context.Context, name string, body io.ReaderAt, size in
 	case size > maxObject:
 		return tooLarge(body, size)
 	}
+	// The MD5 goes ahead of the body in a header, so the body is read twice: here, and for the
+	// request.
 	sum, err := sumMD5(ctx, body, size)
 	if err != nil {
 		return err
@@ -103,6 +110,8 @@ func (b *bucket) Put(ctx context.Context, name string, body io.ReaderAt, size in
 		o.SetMatchETagExcept("*")
 	}
 	lent := &loan{r: &contextReader{ctx, io.NewSectionReader(body, 0, size)}}
+	// Put promises not to use the body after it has returned, and the transport may go on for a
+	// while.
 	defer lent.detach()
 	_, err = b.core.PutObject(ctx, b.c.Bucket, b.prefix+name, lent, size, sum, "", o)
 	return err
@@ -141,6 +150,8 @@ func (b *bucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (
 	if err != nil {
 		return 0, err
 	}
+	// The body has as many bytes as the range says. An answer that breaks off is then an error, and
+	// never the end of the object.
 	want := int(part.end - part.from)
 	n, err = io.ReadFull(&contextReader{ctx, body}, p[:want])
 	switch {
@@ -159,6 +170,8 @@ type part struct {
 
 // parsePart reads the header Content-Range of an answer. If there is none, the answer is the whole object,
 // which has length bytes.
+//
+// The header is "bytes FIRST-LAST/SIZE", and the byte at LAST belongs to the range.
 func parsePart(text string, length int64) (p part, err error) {
 	if text == "" {
 		return part{0, length, length}, nil
@@ -202,6 +215,8 @@ func (b *bucket) Stat(ctx context.Context, name string) (_ remote.Info, err erro
 // checksumOf returns the crc32c of an object: the one that the server has checked, or else the one that Put
 // has written into the metadata.
 func checksumOf(o *minio.ObjectInfo) (uint32, error) {
+	// The header counts first, because the server has compared it with the bytes. What stands in
+	// the metadata is only what Put has stated.
 	if b, err := base64.StdEncoding.DecodeString(o.ChecksumCRC32C); err == nil && len(b) == 4 {
 		return binary.BigEndian.Uint32(b), nil
 	}
@@ -224,6 +239,7 @@ func (b *bucket) List(ctx context.Context, prefix, after string) iter.Seq2[remot
 }
 
 // list calls yield for the objects of a list, until yield returns false.
+// Objects of others below the prefix, whose names no object of a bucket can have, are left out.
 func (b *bucket) list(ctx context.Context, prefix, after string, yield func(remote.Info, error) bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -233,6 +249,7 @@ func (b *bucket) list(ctx context.Context, prefix, after string, yield func(remo
 	}
 	o := minio.ListObjectsOptions{Prefix: b.prefix + prefix, Recursive: true}
 	// Servers get only what may stand in a name. Names up to after that follow it are left out below.
+	// What is cut off makes the list begin earlier, and never later, than the caller has asked for.
 	if start := after[:validPart(after)]; start != "" {
 		o.StartAfter = b.prefix + start
 	}

@@ -14,6 +14,9 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
+// What the errors of a server mean: which ones end a call for good and what to change then, and
+// which ones package remote may answer with a repetition.
+
 // A RefusedError is an error that comes again until somebody changes something: a key, a name, a right, a clock,
 // or a body that can't be read. Its text says what to change. To repeat the call is of no use.
 type RefusedError struct {
@@ -62,6 +65,8 @@ func (b *bucket) translate(err error) error {
 	}
 	switch answer.StatusCode {
 	case http.StatusNotFound:
+		// A bucket that is missing has this status too. A HEAD has no body, and so its answer has
+		// no code.
 		if answer.Code == minio.NoSuchKey || answer.Code == "NotFound" || answer.Code == "" {
 			return fs.ErrNotExist
 		}
@@ -118,10 +123,13 @@ func (b *bucket) advice(answer *minio.ErrorResponse) string {
 // contextError returns the error of ctx if err came because ctx ended, which minio-go does not always wrap. The server
 // may not have answered, and what hangs may be the way to it: the next call takes none of the connections that are there.
 func (b *bucket) contextError(ctx context.Context, err error) error {
+	// A caller must see by errors.Is that its own context has ended the call, and not the server.
 	cause := ctx.Err()
 	if err == nil || cause == nil {
 		return err
 	}
+	// A connection over a way that is gone hangs again and again, while a new one may find another
+	// way.
 	if t, ok := b.c.Transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
+// How commands name a bucket, in a folder or on a server, with one word.
+
 // A Place is where a bucket is, as it is named on a command line.
 type Place struct {
 	Dir    string // of a bucket in a directory

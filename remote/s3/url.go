@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// Buckets as URLs. Credentials are no part of them in either direction: neither is one accepted
+// with a password, nor is one printed.
+
 // ParseURL returns the Config of a bucket that is written as a URL:
 //
 //	s3://HOST[:PORT]/BUCKET[/PREFIX][?region=REGION][&credentials=role]         over TLS

@@ -32,6 +32,7 @@ const (
 )
 
 // A Server is a running S3 server.
+// Each test has its own, with a port and a directory that no other test knows.
 type Server struct {
 	Addr string // "127.0.0.1:PORT"
 	Dir  string // where it keeps its buckets
@@ -81,6 +82,8 @@ func Start(t testing.TB) *Server {
 // answers waits until the server accepts connections. It returns false if the server ends before.
 func (s *Server) answers(done chan struct{}) bool {
 	for range 500 {
+		// A server that has the port accepts within milliseconds. Ten seconds, 500 waits of 20 ms,
+		// are for machines under load.
 		if c, err := net.DialTimeout("tcp", s.Addr, time.Second); err == nil {
 			_ = c.Close() // nothing was sent
 			return true
@@ -95,6 +98,7 @@ func (s *Server) answers(done chan struct{}) bool {
 }
 
 // freeAddr returns an address of the loopback interface that nobody uses now.
+// Another process may take the port before the server does, so Start tries again.
 func freeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -124,6 +128,8 @@ var build = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	dir := filepath.Join(cache, "shale-test")
+	// The name has the versions of the server and of Go, so a change of either builds another
+	// program.
 	program := filepath.Join(dir, fmt.Sprintf("versitygw-%s-%s", version, runtime.Version()))
 	if _, err := os.Stat(program); err == nil {
 		return program, nil
