@@ -13,6 +13,9 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
+// How a word of the command line becomes a bucket, and which words are refused because they are
+// most likely mistakes.
+
 // checkDir returns an error if the directory is none of a bucket, and none that a bucket may be made in. Otherwise NewDir
 // would leave something of its own in whatever a wrong name leads to, and ship a store among other files, or into
 // itself.
@@ -34,6 +37,8 @@ func checkDir(dir string, make bool) error {
 	if has("CURRENT") {
 		return fmt.Errorf("%s is a store, and no bucket: write the bucket's name here", dir)
 	}
+	// Every bucket in a directory has .put, and the identity once a store is in it. A copy made by
+	// other means may lack .put.
 	if len(names) == 0 || has(".put") || has(remote.IdentityName) {
 		return nil
 	}

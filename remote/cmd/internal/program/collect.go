@@ -14,6 +14,8 @@ func collect(c *call) (int, error) {
 	if err != nil {
 		return failed, err
 	}
+	// Only Collect is right here and not an Open: this program must not become the owner of the
+	// store.
 	done, err := remote.Collect(c.ctx, b)
 	if err != nil {
 		return failed, err

@@ -1,9 +1,13 @@
 package program
 
+// The table of commands. Help, completion and the check of words all come from it, so a command is
+// described in one place.
+
 // programName is the name of the program.
 const programName = "shale-remote"
 
 // An entry is a command of the program.
+// Its command of package cobra is made of this by command.
 type entry struct {
 	Run     func(c *call) (int, error) // it returns an exit status, or an error, whose status is failed
 	Name    string

@@ -10,6 +10,8 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
+// The commands about pins: what keeps old states from being deleted.
+
 // pins lists the pins of a bucket, those of readers too. One that is past its time goes with the next collection.
 func pins(c *call) (int, error) {
 	b, err := c.bucket(c.words[0])
@@ -37,6 +39,7 @@ func pins(c *call) (int, error) {
 }
 
 // pin keeps a state.
+// It prints the label, which names this pin alone even if others have its name.
 func pin(c *call) (int, error) {
 	o := remote.PinOptions{Owner: c.option("owner")}
 	if err := c.duration("lasts", &o.Lasts); err != nil {
@@ -62,6 +65,7 @@ func pin(c *call) (int, error) {
 }
 
 // unpin lets a state go.
+// A name stands for the pin of the newest step that has it, a label for exactly one.
 func unpin(c *call) (int, error) {
 	b, err := c.bucket(c.words[0])
 	if err != nil {

@@ -98,6 +98,7 @@ func Run(ctx context.Context, env Environment) int {
 // its name.
 func (entry *entry) command(run func(words []string, options *pflag.FlagSet) error) *cobra.Command {
 	least, most := 0, 0
+	// Words in brackets may be left out, and all others must be there.
 	for w := range strings.FieldsSeq(entry.Words) {
 		most++
 		if w[0] != '[' {
@@ -118,6 +119,7 @@ func (entry *entry) command(run func(words []string, options *pflag.FlagSet) err
 			return nil
 		},
 	}
+	// Help lists the options in the order of the table.
 	c.Flags().SortFlags = false
 	for _, o := range entry.Options {
 		if strings.Contains(o.Help, "`") {

@@ -12,6 +12,9 @@ import (
 	"github.com/shaledb/shale/remote/s3"
 )
 
+// The commands that make a store from a bucket. They print what the store lacks as well as what it
+// has: whoever restores must know whether it is all.
+
 // restore makes a store from a bucket. A point that can't be restored is no failure of the command: it names the nearest ones
 // that can be, with the command for each. So is damage, if the store that was made lacks something for it.
 func restore(c *call) (int, error) {
@@ -80,6 +83,8 @@ func promote(c *call) (int, error) {
 }
 
 // suggest prints the commands that restore the nearest good points.
+// Each is a step together with a number, because the number alone might lead to another step, and
+// to the same refusal.
 func (c *call) suggest(point *remote.PointError, bucket, dir string) {
 	for _, near := range []struct {
 		what string

@@ -8,6 +8,9 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
+// What a fenced store had not shipped is written as commands of shale, one a line, so that people
+// can read it and decide.
+
 // salvage prints the writes that a bucket lacks as a script for shale, so that they can be looked at, changed, and written to
 // the store that goes on. It needs no bucket: the folder knows what it has shipped.
 func salvage(c *call) (int, error) {
@@ -24,6 +27,7 @@ func salvage(c *call) (int, error) {
 			return failed, err
 		}
 		status = found
+		// The batch has no keys of its own: they are in a table, which the script can't contain.
 		if least, greatest, ok := u.Batch.Ingested(); ok {
 			fmt.Fprintf(c.out, "# sequence number %d: a table was ingested, keys from %s to %s; it is in the folder %s\n",
 				u.Seq, quoting.Quote(string(least)), quoting.Quote(string(greatest)), dir)

@@ -15,8 +15,11 @@ import (
 	"github.com/shaledb/shale/remote/s3"
 )
 
-// ship keeps a store in a bucket until the command is ended. A folder without a store is refused, although Open would make one
-// there: it is most likely a wrong name.
+// The command ship is a program around remote.Open, for stores whose own program is not running all
+// the time.
+
+// ship keeps a store in a bucket until the command is ended. A folder without a store is refused, although
+// Open would make one there: it is most likely a wrong name.
 func ship(c *call) (int, error) {
 	dir, err := c.folder(1)
 	if err != nil {
@@ -39,6 +42,8 @@ func ship(c *call) (int, error) {
 	if err != nil {
 		return failed, openError(dir, to, err)
 	}
+	// Publish ships first, so it brings the logs as well as the tables. A collection is due once an
+	// hour, however often the command runs.
 	if c.has("once") {
 		if err = store.Publish(c.ctx); err == nil {
 			_, err = store.CollectDue(c.ctx)
@@ -48,6 +53,8 @@ func ship(c *call) (int, error) {
 		err = c.watch(store, d)
 	}
 	d.clear()
+	// The status is taken before Close, which ends it, and the lag afterwards: Close ships the
+	// rest.
 	s := store.Status()
 	if cerr := store.Close(); err == nil {
 		err = cerr
@@ -61,6 +68,7 @@ func ship(c *call) (int, error) {
 }
 
 // shipOptions returns the options of remote.Open for those of the command.
+// An option that was not given leaves its field at zero, which stands for the default of remote.
 func (c *call) shipOptions() (*remote.Options, error) {
 	o := new(remote.Options)
 	o.Strict = c.has("strict")
@@ -85,8 +93,8 @@ func (c *call) duration(option string, to *time.Duration) error {
 	return nil
 }
 
-// watch shows how far the bucket is behind, until the command is ended or another writer owns the store. On a terminal that is
-// one line that changes, in a log a line each half minute.
+// watch shows how far the bucket is behind, until the command is ended or another writer owns the store. On a
+// terminal that is one line that changes, in a log a line each half minute.
 func (c *call) watch(store *remote.Store, d *display) error {
 	tick := time.NewTicker(showEvery)
 	defer tick.Stop()
@@ -127,6 +135,7 @@ func shipState(s *remote.Status) string {
 }
 
 // event prints what happens in the background.
+// Collections are for a log: on a terminal they would break into the line with the state.
 func (c *call) event(d *display, e remote.Event) {
 	switch e.Kind {
 	case remote.EventAway, remote.EventBackground:
@@ -140,6 +149,8 @@ func (c *call) event(d *display, e remote.Event) {
 	}
 }
 
+// ownerPattern finds the process in the text of the error of a lock, which is the only place that
+// has it.
 var ownerPattern = regexp.MustCompile(`owned by (process \d+)`)
 
 // openError returns in plain words why a store can't be shipped. The most common reason is a program that has the store open:

@@ -14,6 +14,9 @@ import (
 	"github.com/shaledb/shale/internal/base"
 )
 
+// How a command shows people how far it is, on standard error, and how it writes numbers and times
+// for them.
+
 // How often something is shown on a terminal, and in a file or a pipe.
 const (
 	showEvery  = 200 * time.Millisecond
@@ -47,6 +50,7 @@ func (c *call) newDisplay() *display {
 }
 
 // due reports whether something is to be shown again.
+// A caller asks before it makes the text, which may take a lock of the store.
 func (d *display) due() bool {
 	every := linesEvery
 	if d.terminal {
@@ -65,6 +69,7 @@ func (d *display) line(text string) {
 	if most := d.width() - 1; len([]rune(text)) > most { // some terminals begin a new line at the last column
 		text = string([]rune(text)[:most-1]) + "…"
 	}
+	// The cursor goes to the first column, and what is left of a longer line before is cleared.
 	fmt.Fprintf(d.w, "\r%s\x1b[K", text)
 	d.drawn = true
 }

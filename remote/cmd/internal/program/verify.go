@@ -9,7 +9,11 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
+// The command verify compares what a bucket has with what a restore would need.
+
 // verify checks a store in a bucket.
+// Findings are its result and no failure: they go to standard output, with status 1. If the bucket
+// can't be read, nothing is known, and the status is 2.
 func verify(c *call) (int, error) {
 	name := c.option("bucket")
 	switch {
@@ -30,6 +34,7 @@ func verify(c *call) (int, error) {
 	}
 	fmt.Fprintf(c.out, "steps %d to %d: %s, %s, %s, %s\n", r.First, r.Newest,
 		plural(r.Tables, "table"), plural(r.Segments, "segment"), plural(r.Pins, "pin"), base.FormatBytes(r.Bytes))
+	// Leftovers are counted and not named: a writer at work always has some.
 	if n := len(r.Leftovers); n > 0 {
 		size := int64(0)
 		for _, o := range r.Leftovers {
