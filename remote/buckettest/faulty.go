@@ -13,6 +13,10 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
+// A bucket with the faults of networks and servers. What a fault does is chosen so that the caller
+// can't find it out from the answer: an error that comes although the call took effect, and a call
+// that takes effect long after its error.
+
 // A Fault says what goes wrong with one call of a Faulty.
 type Fault string
 
@@ -47,6 +51,8 @@ var (
 )
 
 // An Op is one call of a method of a Faulty.
+// A function that decides about faults sees no more than this, so it can be used again with any
+// program.
 type Op struct {
 	N      int64  // the number of the call, from 1
 	Call   Call   // the method
@@ -118,6 +124,7 @@ func (f *Faulty) next(call Call, name string, absent bool) (Fault, uint64) {
 	f.n++
 	f.counts[call]++
 	fault := f.decide(Op{f.n, call, name, absent})
+	// This is the generator of Knuth's MMIX. Its low bits are poor, so the upper ones are used.
 	f.random = f.random*6364136223846793005 + 1442695040888963407
 	return fault, f.random >> 33
 }
@@ -153,6 +160,8 @@ func (f *Faulty) delay(ctx context.Context) error {
 }
 
 // change makes a call that changes the bucket, with the faults that are alike for all of them.
+// A call that is late or doubled is held as a function, and has no context of its own: its caller
+// may have gone by then.
 func (f *Faulty) change(ctx context.Context, fault Fault, call Call, name string, do func(ctx context.Context) error) error {
 	switch fault {
 	case DropBefore:
@@ -213,11 +222,14 @@ func spoil(data []byte, fault Fault, random uint64) []byte {
 	return data
 }
 
+// Delete may be late or doubled. A store must never need a name again that it has deleted.
 func (f *Faulty) Delete(ctx context.Context, name string) error {
 	fault, _ := f.next(Delete, name, false)
 	return f.change(ctx, fault, Delete, name, func(ctx context.Context) error { return f.b.Delete(ctx, name) })
 }
 
+// ReadAt may return bytes that are cut or changed. The bucket below is not to blame, and a second
+// read may be right.
 func (f *Faulty) ReadAt(ctx context.Context, name string, p []byte, off int64) (int, error) {
 	fault, random := f.next(ReadAt, name, false)
 	if err := f.ask(ctx, fault, ReadAt, name); err != nil {
@@ -238,6 +250,7 @@ func (f *Faulty) ReadAt(ctx context.Context, name string, p []byte, off int64) (
 	return n, err
 }
 
+// Stat has no body, so it can only be lost, slow or hang.
 func (f *Faulty) Stat(ctx context.Context, name string) (remote.Info, error) {
 	fault, _ := f.next(Stat, name, false)
 	if err := f.ask(ctx, fault, Stat, name); err != nil {
@@ -270,6 +283,8 @@ func (f *Faulty) List(ctx context.Context, prefix, after string) iter.Seq2[remot
 			yield(remote.Info{}, err)
 			return
 		}
+		// At most nine objects come before a list is cut, which is less than the lists of most
+		// tests have.
 		left := random % 10
 		for info, err := range f.b.List(ctx, prefix, after) {
 			if (fault == Cut || fault == HangBody) && left == 0 {

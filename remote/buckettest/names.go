@@ -10,9 +10,15 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 )
 
+// Names and lists. Steps, segments and pins are found by lists alone, so an order that differs by
+// one byte, or an object that a page leaves out, would make a store go back in time.
+
 // names uses each form of name that is allowed, all at the same time, and then some that are not.
 func (s *suite) names() {
 	good := []string{
+		// The bytes '-', '.', '/' and '0' follow each other in ASCII, so these names come in
+		// another order wherever folders are sorted before or behind files. con-1 is near a name
+		// that some systems reserve, and 512 bytes is the longest name.
 		"0", "a", "a-b", "a.b", "a0", "b/c", "b-c/d", "b.c/d", "b0/d", "-", "_", "x..y", "--/_/0",
 		"con-1", strings.Repeat("n", 200), strings.Repeat("d/", 255) + "ee",
 		object.TableName(0xabcdef), object.SegmentName(1, 4096), object.StepName(1),
@@ -24,6 +30,8 @@ func (s *suite) names() {
 		s.is(name, []byte(name))
 	}
 	for _, name := range []string{
+		// A file system or a URL would take each of these for something else: a parent, another
+		// case, a query. The last two are one byte too long.
 		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/.", ".a", "a.", "A", "é", "a b", "a\x00b", "a\\b", "a\nb", "%41", "a?b", "a#b",
 		strings.Repeat("n", 201), strings.Repeat("d/", 256) + "e",
 	} {
@@ -62,6 +70,7 @@ func (s *suite) listOrder() {
 		s.put(name, make([]byte, size))
 	}
 	all := slices.Sorted(maps.Keys(sizes))
+	// Prefixes and places to begin at need not be names, nor even be text.
 	prefixes := []string{"", "a", "a-", "b", "b/", "b/c", "b/c/", "b/c/d", "b/c/d/", "b/x", "c/", "d", "/", ".", "A", "b//", "é", "\xff"}
 	afters := append([]string{"", "a-", "b", "b/", "b/c", "b/c/", "b/c/dd", "b/cc", "c", "zz", "\xff", "A"}, all...)
 	for _, prefix := range prefixes {
@@ -87,6 +96,7 @@ func (s *suite) listOrder() {
 
 // listPages lists more objects than servers return at once, all of them and from a place on.
 func (s *suite) listPages() {
+	// A page of S3 has 1,000 objects. The places below lie on both sides of its border.
 	const n = 1100
 	for i := range n {
 		s.put(object.StepName(uint64(i)), []byte("step"))
@@ -112,6 +122,8 @@ func (s *suite) listPages() {
 }
 
 // listEnds stops in the middle of lists, begins them again, and changes objects within them.
+// Searches stop at the first object that they look for, so a list that is left early must end all
+// that it has begun.
 func (s *suite) listEnds() {
 	var want []string
 	for i := range 20 {
@@ -132,6 +144,7 @@ func (s *suite) listEnds() {
 			s.Errorf("the first seven are %q, want %q", got, want[:7])
 		}
 	}
+	// The list goes on while its objects are deleted behind it. Collections do that.
 	for info, err := range list {
 		s.must(err)
 		s.must(s.b.Delete(s.ctx, info.Name))

@@ -11,8 +11,13 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
+// Single objects: their bytes, their checksums, and what Put, ReadAt, Stat and Delete promise of
+// each.
+
 // sizes puts objects of many sizes, from nothing to several parts of an upload, in both ways.
 func (s *suite) sizes() {
+	// Sizes lie around those at which buckets change their ways: nothing, a page, a buffer of 1
+	// MiB, and more than the 5 MiB that a part of an upload has at least.
 	for i, size := range []int{0, 1, 511, 4096, 1<<20 - 1, 1 << 20, 1<<20 + 1, 9 << 20} {
 		data := pattern(size, uint64(i))
 		s.must(remote.PutObject(s.ctx, s.b, "new/object", data, true))
@@ -57,6 +62,7 @@ func (s *suite) reads() {
 		{"empty", 7, 3, nil},
 		{"empty", -1, 10, nil},
 	} {
+		// One byte more than is asked for shows whether a bucket writes behind the end of p.
 		p := bytes.Repeat([]byte{0xee}, c.length+1)
 		n, err := s.b.ReadAt(s.ctx, c.name, p[:c.length], c.off)
 		if !bytes.Equal(p[:n], c.want) || p[c.length] != 0xee {
@@ -73,6 +79,8 @@ func (s *suite) reads() {
 func (s *suite) absent() {
 	first, second := []byte("first"), []byte("second")
 	s.must(remote.PutObject(s.ctx, s.b, "m/1", first, true))
+	// The same bytes are refused too. Whether the object is one's own is for the caller to find
+	// out.
 	for _, again := range [][]byte{second, first, nil} {
 		if err := remote.PutObject(s.ctx, s.b, "m/1", again, true); !errors.Is(err, remote.ErrExists) || !errors.Is(err, fs.ErrExist) {
 			s.Errorf("Put of a name that is taken: %v, want ErrExists", err)
@@ -91,6 +99,7 @@ func (s *suite) absent() {
 
 // replace puts an object where one is.
 func (s *suite) replace() {
+	// A shorter object must leave nothing of a longer one.
 	for _, data := range [][]byte{[]byte("long enough"), []byte("short"), nil, pattern(70000, 1), []byte("end")} {
 		s.put("t/3f/object", data)
 		s.is("t/3f/object", data)
@@ -102,6 +111,7 @@ func (s *suite) checksum() {
 	for _, size := range []int{0, 1, 5000, 9 << 20} {
 		data := pattern(size, 3)
 		for _, absent := range []bool{true, false} {
+			// The first has one wrong bit, and the second no right one.
 			for _, wrong := range []uint32{remote.Checksum(data) ^ 1, ^remote.Checksum(data)} {
 				err := s.b.Put(s.ctx, "bad", bytes.NewReader(data), int64(size), wrong, absent)
 				if !errors.Is(err, remote.ErrChecksum) {
@@ -111,6 +121,7 @@ func (s *suite) checksum() {
 		}
 		s.isAbsent("bad")
 	}
+	// An object that is there must survive a Put that is refused.
 	good := []byte("good")
 	s.put("kept", good)
 	if err := s.b.Put(s.ctx, "kept", strings.NewReader("evil"), 4, remote.Checksum(good), false); !errors.Is(err, remote.ErrChecksum) {
@@ -123,6 +134,8 @@ func (s *suite) checksum() {
 func (s *suite) shortBody() {
 	whole := pattern(100, 4)
 	for _, absent := range []bool{true, false} {
+		// The last size is more than any server takes. The body ends early all the same, and that
+		// is the error.
 		for _, size := range []int64{101, 5 << 20, 1 << 50} {
 			err := s.b.Put(s.ctx, "short", bytes.NewReader(whole), size, remote.Checksum(whole), absent)
 			if !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -142,6 +155,7 @@ func (s *suite) shortBody() {
 	s.is("part", whole[:60])
 }
 
+// errBroken must come back from Put, so that a caller sees what is wrong with its own file.
 var errBroken = errors.New("the body can't be read")
 
 // A brokenBody fails when it is read.
@@ -150,6 +164,7 @@ type brokenBody struct{}
 func (brokenBody) ReadAt([]byte, int64) (int, error) { return 0, errBroken }
 
 // bodyIsCopied overwrites a body after Put, and the bytes that ReadAt has returned.
+// Callers use the memory of a body again as soon as Put has returned.
 func (s *suite) bodyIsCopied() {
 	data := pattern(3000, 5)
 	body := bytes.Clone(data)
@@ -168,6 +183,7 @@ func (s *suite) deletes() {
 	s.must(s.b.Delete(s.ctx, "never/was"))
 	s.put("w/1/a", []byte("a"))
 	s.put("w/1/b", []byte("b"))
+	// These are the folders of objects and no objects themselves.
 	s.must(s.b.Delete(s.ctx, "w/1"))
 	s.must(s.b.Delete(s.ctx, "w"))
 	s.is("w/1/a", []byte("a"))
@@ -190,6 +206,8 @@ func (s *suite) cancel() {
 	done, cancel := context.WithCancel(s.ctx)
 	cancel()
 	data := []byte("gone")
+	// Requests are given up all the time: by Close, by timeouts, by programs. One that has not
+	// begun must not take effect.
 	calls := map[string]func() error{
 		"Put":    func() error { return remote.PutObject(done, s.b, "object", data, false) },
 		"Create": func() error { return remote.PutObject(done, s.b, "other", data, true) },

@@ -13,10 +13,14 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
+// Calls at the same time. Ownership of a store rests on the first of these tests.
+
 // creators is how many goroutines create the same object at the same time.
 const creators = 32
 
 // together runs fn in n goroutines, which begin at the same time, and waits for them.
+// The common beginning makes calls overlap that would otherwise follow each other, since goroutines
+// start one by one.
 func together(n int, fn func(i int)) {
 	var wg sync.WaitGroup
 	begin := make(chan struct{})
@@ -44,6 +48,7 @@ func (s *suite) creatorsRace() {
 			err := remote.PutObject(s.ctx, s.b, name, pattern(100+i, uint64(i)), true)
 			switch {
 			case err == nil:
+				// The winner is told so. If two are, both take themselves for the owner of a store.
 				winners.Add(1)
 				winner.Store(int64(i))
 			case !errors.Is(err, remote.ErrExists):
@@ -67,6 +72,7 @@ func (s *suite) creatorsRace() {
 // writersRace replaces one object from several goroutines, while others read it. Every reader sees
 // one whole object.
 func (s *suite) writersRace() {
+	// The object is longer than a page and a usual buffer, so a mixture of two of them would show.
 	const size = 20000
 	s.put("t/00/object", pattern(size, 0))
 	valid := func(b []byte) bool {
@@ -85,6 +91,7 @@ func (s *suite) writersRace() {
 				}
 				continue
 			}
+			// With one byte more than there is, the read has to end with io.EOF.
 			p := make([]byte, size+1)
 			n, err := s.b.ReadAt(s.ctx, "t/00/object", p, 0)
 			if err != io.EOF || !valid(p[:n]) {
@@ -123,6 +130,8 @@ func (s *suite) deletersRace() {
 
 // listRace lists while objects come and go. A list is in order, and has every object that is there
 // all the time, and every one that was made before the list began.
+// A collection deletes by a list, and a writer looks for its successors in one. An object that a
+// list passes by would be deleted too late, or be overlooked.
 func (s *suite) listRace() {
 	for i := range 50 {
 		s.put(fmt.Sprintf("s/%02d", 2*i), nil)
@@ -137,6 +146,7 @@ func (s *suite) listRace() {
 				}
 				continue
 			}
+			// Objects with even numbers are there all the time. Names with a dash come and go.
 			stable, last := 0, ""
 			for info, err := range s.b.List(s.ctx, "s/", "") {
 				if err != nil {

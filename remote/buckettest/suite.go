@@ -18,6 +18,9 @@ import (
 	"github.com/shaledb/shale/remote"
 )
 
+// The frame of the suite. Each test gets a bucket of its own, and looks at an object in all ways
+// that there are after each change.
+
 // Run runs all tests of the suite. open returns a bucket without objects, for this test alone; it
 // is called for each test. It may use t.Cleanup to close it. Objects have 9 MiB at most, and one
 // test makes 1,100 of them, more than servers return in one list.
@@ -72,12 +75,15 @@ func (s *suite) put(name string, data []byte) {
 }
 
 // is fails the test if an object is not there with these bytes, as all calls see it.
+// A bucket may answer one call from a cache and another from a disk, so Stat, ReadAt and List are
+// all asked.
 func (s *suite) is(name string, data []byte) {
 	s.Helper()
 	info, err := s.b.Stat(s.ctx, name)
 	if want := (remote.Info{Name: name, Size: int64(len(data)), CRC32C: remote.Checksum(data)}); err != nil || info != want {
 		s.Errorf("Stat(%q) = %+v, %v; want %+v", name, info, err, want)
 	}
+	// One byte more than there should be finds an object that is too long.
 	buf := make([]byte, len(data)+1)
 	n, err := s.b.ReadAt(s.ctx, name, buf, 0)
 	if err != io.EOF || !bytes.Equal(buf[:n], data) {
@@ -89,6 +95,7 @@ func (s *suite) is(name string, data []byte) {
 		}
 		return
 	}
+	// The loop above returns with the first object, so the list has none.
 	s.Errorf("List(%q) is empty", name)
 }
 
@@ -98,6 +105,7 @@ func (s *suite) isAbsent(name string) {
 	if info, err := s.b.Stat(s.ctx, name); !errors.Is(err, fs.ErrNotExist) {
 		s.Errorf("Stat(%q) = %+v, %v; want fs.ErrNotExist", name, info, err)
 	}
+	// An absent object has no end, so none of these reads may answer io.EOF.
 	for _, off := range []int64{0, 5, -1} {
 		if n, err := s.b.ReadAt(s.ctx, name, make([]byte, 3), off); n != 0 || !errors.Is(err, fs.ErrNotExist) {
 			s.Errorf("ReadAt(%q, %d) = %d, %v; want fs.ErrNotExist", name, off, n, err)
@@ -125,6 +133,7 @@ func brief(b []byte) string {
 }
 
 // pattern returns bytes that differ at all offsets near each other.
+// A part that is shifted, repeated or of another object then never passes for the right one.
 func pattern(size int, seed uint64) []byte {
 	b := make([]byte, size)
 	x := seed*2 + 1
