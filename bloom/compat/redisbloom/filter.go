@@ -187,7 +187,7 @@ func (f *Filter) CheckAndAdd(key []byte) (maybe bool, err error) {
 		if f.options&noScaling != 0 {
 			return false, fmt.Errorf("redisbloom: add: %w", ErrFull)
 		}
-		if last.entries == 0 || f.growth == 0 || last.entries > math.MaxUint64/uint64(f.growth) {
+		if last.entries == 0 || f.growth == 0 || f.growth > maxExpansion || last.entries > math.MaxUint64/uint64(f.growth) {
 			return false, fmt.Errorf("redisbloom: add: %w: %d items, expansion %d", ErrParameters, last.entries, f.growth)
 		}
 		if err := f.addLink(last.entries*uint64(f.growth), last.errorRate*tightening); err != nil {
@@ -266,7 +266,8 @@ func (l *link) fpr() float64 {
 	for _, b := range l.bf {
 		ones += bits.OnesCount8(b)
 	}
-	return math.Pow(float64(ones)/float64(l.modulus()), float64(l.hashes))
+	// Bits behind the modulus, which a damaged file may have, are never asked.
+	return math.Pow(min(float64(ones)/float64(l.modulus()), 1), float64(l.hashes))
 }
 
 // String describes the filter in one line. The rate is that of FPR.
