@@ -47,7 +47,10 @@ var txnCalls = map[string]func(c *closing) error{
 			if err := errors.Join(c.get(tx), tx.Put(fmt.Appendf(nil, "put%d", c.n.Add(1)), []byte("v"))); err != nil {
 				return err
 			}
-			return tx.Commit(c.ctx)
+			if err := tx.Commit(c.ctx); !errors.Is(err, ErrConflict) { // the writer may have come between
+				return err
+			}
+			return nil
 		})
 	},
 }
