@@ -67,7 +67,7 @@ type Range struct {
 	Lower, Upper []byte // nil: unbounded; an empty, non-nil Upper selects nothing
 	Reverse      bool   // walk from the last key to the first
 	KeysOnly     bool   // leave Entry.Value nil
-	strip        uint32 // of a Sub: so many bytes, with which Lower begins, are taken from keys that are given out
+	strip        uint32 // the length of a Sub's prefix: Lower begins with it, and iterators leave it out of keys
 	Limit        int    // stop after this many entries; 0: no limit
 }
 

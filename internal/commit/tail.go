@@ -10,8 +10,7 @@ import (
 
 // A Tail has the keys of the newest operations in the order of commits, so that a transaction can look whether one of
 // them is a key that it has read. The leader of the queue appends to it while a writable transaction is open; others read
-// it without a lock. It
-// has tailChunks chunks at most: of a transaction that began before the first of them, the tables
+// it without a lock. It has tailChunks chunks at most. For a transaction that began before the first of them, the tables
 // have to be asked.
 //
 // The operations of a group come to it before readers see them. If the group fails, they never come: a transaction must
@@ -209,10 +208,10 @@ func (t *Tail) checkInGroup(r *Reading) Verdict {
 // compare compares what was read with the operation that ops begins with, and returns what follows.
 func (r *Reading) compare(ops []byte) (rest []byte, conflict bool) {
 	hash, seq := binary.LittleEndian.Uint64(ops), base.Seq(binary.LittleEndian.Uint64(ops[8:]))
-	key, rest := cut(ops[16:])
+	key, rest := txn.Cut(ops[16:])
 	var upper []byte
 	if hash == 0 {
-		upper, rest = cut(rest)
+		upper, rest = txn.Cut(rest)
 	}
 	switch {
 	case seq <= r.Seq:
@@ -222,10 +221,4 @@ func (r *Reading) compare(ops []byte) (rest []byte, conflict bool) {
 	}
 	r.Key, r.KeyAt = append([]byte{}, key...), seq
 	return rest, true
-}
-
-// cut returns the bytes whose length b begins with, and what follows.
-func cut(b []byte) (field, rest []byte) {
-	n, w := binary.Uvarint(b)
-	return b[w : w+int(n)], b[w+int(n):]
 }

@@ -100,15 +100,15 @@ func (o *Overlay) key(p place) []byte {
 func (o *Overlay) operation(offset int) (key, value []byte, kind base.Kind) {
 	rest := o.data[offset:]
 	kind, rest = base.Kind(rest[0]), rest[1:]
-	key, rest = cut(rest)
+	key, rest = Cut(rest)
 	if kind != base.KindDelete {
-		value, _ = cut(rest)
+		value, _ = Cut(rest)
 	}
 	return key, value, kind
 }
 
-// cut returns the bytes whose length src begins with, and what follows.
-func cut(src []byte) (b, rest []byte) {
+// Cut returns the bytes whose length, a varint, src begins with, and what follows.
+func Cut(src []byte) (b, rest []byte) {
 	n, w := binary.Uvarint(src)
 	end := w + int(n)
 	return src[w:end:end], src[end:]

@@ -111,7 +111,7 @@ func (s *ReadSet) slot(hash uint64, key []byte) (i int, found bool) {
 }
 
 func (s *ReadSet) key(p point) []byte {
-	key, _ := cut(s.keys[p.offset:])
+	key, _ := Cut(s.keys[p.offset:])
 	return key
 }
 
@@ -249,10 +249,10 @@ type Watch struct {
 // NewWatch returns a watch of an iterator that has not moved.
 func (s *ReadSet) NewWatch() *Watch { return &Watch{set: s} }
 
-// SeekGE notes the beginning of a movement to the first entry from key on.
+// SeekGE is called before the iterator moves to the first entry at or after key.
 func (w *Watch) SeekGE(key []byte) { w.begin(key, BeforeUpper) }
 
-// SeekLT notes the beginning of a movement to the last entry before key; nil: to the last of all.
+// SeekLT is called before the iterator moves to the last entry before key; nil: to the last of all.
 func (w *Watch) SeekLT(key []byte) {
 	w.begin(key, BeforeUpper)
 	if key == nil {
