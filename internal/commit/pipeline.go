@@ -471,18 +471,8 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 		q.claims.begin(group)
 	}
 	for _, r := range group {
-		if r.IfAbsent && (several && q.claims.written(r.Key) || q.env.Memtables.WrittenSince(r.Key, r.ReadSeq)) {
-			r.Lost = true
+		if r.Lost = q.loses(r, several); r.Lost {
 			continue
-		}
-		if r.Reading != nil {
-			if r.Reading.Seq == q.Visible() {
-				r.Reading.Seq = first - 1 // the writes between have failed
-			}
-			if r.Verdict = q.tail.checkInGroup(r.Reading); r.Verdict != Passed {
-				r.Lost = true
-				continue
-			}
 		}
 		if several {
 			q.claims.add(r.Batch)
@@ -536,6 +526,22 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	q.ops.Add(ops)
 	q.bytes.Add(bytes)
 	return nil
+}
+
+// loses reports whether the condition of r is false, or may be. several says that the group has other members, whose
+// keys are in claims and in the tail. Requires: the caller is the leader; no number of the group is used up yet.
+func (q *Pipeline) loses(r *Request, several bool) bool {
+	if r.IfAbsent && (several && q.claims.written(r.Key) || q.env.Memtables.WrittenSince(r.Key, r.ReadSeq)) {
+		return true
+	}
+	if r.Reading == nil {
+		return false
+	}
+	if r.Reading.Seq == q.Visible() {
+		r.Reading.Seq = q.lastSeq // the writes between have failed
+	}
+	r.Verdict = q.tail.checkInGroup(r.Reading)
+	return r.Verdict != Passed
 }
 
 // leaderOps is how many operations of the tail the leader compares for one transaction. If there are more, the
