@@ -116,9 +116,9 @@ func TestEveryType_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzCompat gives bytes to the readers of the formats of other programs. What is read from a
-// stream is what is read from the whole, takes little memory, and is written again as the same
-// bytes, or as the same filter.
+// FuzzCompat gives bytes to the readers of the formats of other programs. Reading from a stream
+// gives the same filter as reading the whole, and takes little memory. Written again, the filter
+// has the same bytes, or is read as the same filter.
 func FuzzCompat(f *testing.F) {
 	type filter interface {
 		bloom.Adder

@@ -109,8 +109,8 @@ const (
 	// the followers hear, without further writes, that it is committed. Reads on them wait for that.
 	defaultCommitTimeout = 10 * time.Millisecond
 
-	// defaultMaxAppendEntries is how many entries share an fsync and a message at most. Raft's 64
-	// is what so many writers fill. One message is under way to each member.
+	// defaultMaxAppendEntries is how many entries share an fsync and a message at most. With raft's
+	// 64, that many writers fill a message. One message is under way to each member.
 	defaultMaxAppendEntries = 256
 )
 

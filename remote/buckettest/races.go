@@ -48,7 +48,7 @@ func (s *suite) creatorsRace() {
 			err := remote.PutObject(s.ctx, s.b, name, pattern(100+i, uint64(i)), true)
 			switch {
 			case err == nil:
-				// The winner is told so. If two are, both take themselves for the owner of a store.
+				// Put succeeds for one writer. If it did for two, both would believe that they own the store.
 				winners.Add(1)
 				winner.Store(int64(i))
 			case !errors.Is(err, remote.ErrExists):
