@@ -10,8 +10,8 @@ import (
 
 // A Tail has the keys of the newest operations in the order of commits, so that a transaction can look whether one of
 // them is a key that it has read. The leader of the queue appends to it while a writable transaction is open; others read
-// it without a lock. It has tailChunks chunks at most. For a transaction that began before the first of them, the tables
-// have to be asked.
+// it without a lock. It has the bytes of tailChunks chunks at most. For a transaction that began before the first chunk, the
+// tables have to be asked.
 //
 // The operations of a group come to it before readers see them. If the group fails, they never come: a transaction must
 // not conflict with what was refused, also not after Resume.
@@ -21,10 +21,10 @@ type Tail struct {
 	first atomic.Pointer[chunk] // nil: nothing is kept
 
 	// The leader's.
-	group  []byte // the operations of its group so far, as chunks have them
-	last   *chunk
-	chunks int
-	idle   int // groups since a transaction was open
+	group []byte // the operations of its group so far, as chunks have them
+	last  *chunk
+	bytes int // of the buffers of all chunks
+	idle  int // groups since a transaction was open
 }
 
 // A chunk is a part of the tail. Once a byte is in it, it does not change. Its operations:
@@ -54,7 +54,7 @@ func (t *Tail) begin(last base.Seq) (wanted bool) {
 	}
 	if t.open.Load() > 0 {
 		if t.idle = 0; t.last == nil {
-			t.last, t.chunks = &chunk{from: last, buf: make([]byte, t.size)}, 1
+			t.last, t.bytes = &chunk{from: last, buf: make([]byte, t.size)}, t.size
 			t.first.Store(t.last)
 		}
 		return true
@@ -64,7 +64,7 @@ func (t *Tail) begin(last base.Seq) (wanted bool) {
 	}
 	if t.idle++; t.idle == idleGroups {
 		t.first.Store(nil)
-		t.last, t.chunks = nil, 0
+		t.last, t.bytes = nil, 0
 		return false
 	}
 	return true
@@ -103,9 +103,10 @@ func (t *Tail) publish(last, end base.Seq) {
 			t.group = t.group[:0]
 		}
 		c.next.Store(next)
-		if t.chunks++; t.chunks > tailChunks {
-			t.chunks--
-			t.first.Store(t.first.Load().next.Load())
+		for t.bytes += len(next.buf); t.bytes > tailChunks*t.size; {
+			first := t.first.Load()
+			t.bytes -= len(first.buf)
+			t.first.Store(first.next.Load())
 		}
 		t.last, c, n = next, next, 0
 	}

@@ -121,6 +121,29 @@ func TestPipeline_Transactions(t *testing.T) {
 	verdict(reading(at, "i"), Passed)
 }
 
+// The tail is as large as it may be, whatever the sizes of the groups.
+func TestTail_Bounded(t *testing.T) {
+	w := newCommitWorld(t, false)
+	w.tail.size = 1000
+	w.Tail().Open()
+	most := 0
+	for n := range 500 {
+		if _, err := w.put(strings.Repeat("k", 1+n*7%2500), nil); err != nil {
+			t.Fatal(err)
+		}
+		sum := 0
+		for c := w.tail.first.Load(); c != nil; c = c.next.Load() {
+			sum += len(c.buf)
+		}
+		if most = max(most, sum); sum != w.tail.bytes || sum > tailChunks*1000 {
+			t.Fatalf("after %d groups: %d bytes, and bytes says %d", n+1, sum, w.tail.bytes)
+		}
+	}
+	if most < tailChunks*1000/2 {
+		t.Errorf("it had %d bytes at most", most)
+	}
+}
+
 // Of the transactions of one group that have read the same key and write it, one passes.
 func TestPipeline_TransactionsOfAGroup(t *testing.T) {
 	w := newCommitWorld(t, false)
