@@ -70,7 +70,7 @@ func drawUpdate(s *Source) Step {
 			}
 			answers = append(answers, scanText(from, r))
 		}
-		err := s.Update(w, func(from Reader) { answers = nil; look(from) }, look)
+		err := s.Update(w, func(from Reader) { answers = nil; look(from); s.meanwhile() }, look)
 		return fmt.Sprintf("%q %s", answers, ErrText(err))
 	}
 	return step

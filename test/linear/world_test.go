@@ -215,7 +215,7 @@ var reads = []string{"Get", "AppendValue", "ViewValue", "Has", "Explain", "getMa
 
 // writes are the operations that clients write with, and upkeep those that change no answer.
 var (
-	writes = named("put", "delete", "batch", "putIfAbsent", "ingest", "refused")
+	writes = named("put", "delete", "batch", "putIfAbsent", "update", "ingest", "refused")
 	upkeep = named("flush", "sync", "compact", "verify", "rebuildFilters")
 )
 
