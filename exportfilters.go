@@ -121,7 +121,7 @@ func (x *filterExport) take() error {
 	}
 	x.info.Seq = s.Seq()
 	x.spec = bundle.Spec{StoreID: db.storeID, Seq: s.Seq(), Created: db.opts.testing.now()}
-	if err := x.addMemtables(s.seq); err != nil {
+	if err := x.addMemtables(s.held.Seq); err != nil {
 		return err
 	}
 	for _, r := range x.view.Runs {

@@ -46,10 +46,10 @@ func (db *DB) getMany(keys [][]byte, fn func(i int, value []byte, found bool) er
 	m.at = s.view
 	for first, n := 0, mostKeys; first < len(keys); {
 		m.keys = keys[first:min(first+n, len(keys))]
-		if err := m.lookUp(db, s.seq); err != nil {
+		if err := m.lookUp(db, s.held.Seq); err != nil {
 			return first == 0 && db.lookAgain(s.view, err, gone), err
 		}
-		handed, err := m.hand(db, s.seq, first, fn)
+		handed, err := m.hand(db, s.held.Seq, first, fn)
 		if err != nil {
 			return false, err
 		}

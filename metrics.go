@@ -61,6 +61,10 @@ type Metrics struct {
 	Flushes, Compactions     uint64
 	Ingests, IngestBytes     uint64 // calls of Ingest, and the bytes of their tables
 
+	// Transactions that have written something: those that were committed, and those that ended with ErrConflict. Each try
+	// of an Update counts. So (TxnCommits + TxnConflicts) / TxnCommits is the number of tries that a commit takes.
+	TxnCommits, TxnConflicts uint64
+
 	// Time that writers spent held back, by cause.
 	StallTime         time.Duration // the sum of the following
 	StallMemtables    time.Duration // waiting for flushes
@@ -88,7 +92,13 @@ type Metrics struct {
 	Flushing, Compacting int
 	CompactionDebt       int64 // bytes that compactions have to rewrite until the tree is in shape
 	OpenIterators        int64
-	OpenSnapshots        int64
+
+	// Snapshots that are open, those of transactions and of GetMany included, and how long the oldest has been. As long as
+	// it is open, compactions keep what was overwritten since.
+	OpenSnapshots     int64
+	OldestSnapshotAge time.Duration
+	// OpenTxns are transactions that can write and have not ended.
+	OpenTxns int64
 
 	// Entries and bytes of the memtables, which are in no level.
 	MemtableEntries, MemtableBytes int64
@@ -186,6 +196,7 @@ func (m *Metrics) counters() []*uint64 {
 		&m.BlockReads, &m.BlockReadBytes, &m.CacheHits, &m.CacheMisses, &m.IndexReads,
 		&m.Writes, &m.WrittenBytes, &m.WALSyncs, &m.WALBytes,
 		&m.FlushBytes, &m.CompactBytes, &m.CompactReadBytes, &m.Flushes, &m.Compactions, &m.Ingests, &m.IngestBytes,
+		&m.TxnCommits, &m.TxnConflicts,
 		&m.StalledWrites, &m.CorruptionsMet, &m.UnusableFilters, &m.WorseFilters, &m.BackgroundRetries,
 	}
 }
@@ -224,6 +235,9 @@ func (m Metrics) String() string {
 	fmt.Fprintf(&s, "writes: %d (%s), log %s in %d syncs, flushed %s, compacted %s%s; write amp %.2f, space amp %.2f\n",
 		m.Writes, base.FormatBytes(int64(m.WrittenBytes)), base.FormatBytes(int64(m.WALBytes)), m.WALSyncs,
 		base.FormatBytes(int64(m.FlushBytes)), base.FormatBytes(int64(m.CompactBytes)), ingested, m.WriteAmp(), m.SpaceAmp())
+	if m.TxnCommits+m.TxnConflicts > 0 {
+		fmt.Fprintf(&s, "transactions: %d committed, %d conflicts\n", m.TxnCommits, m.TxnConflicts)
+	}
 	fmt.Fprintf(&s, "under way: %d flushes, %d compactions, debt %s; stalled %v (%d writes)\n",
 		m.Flushing, m.Compacting, base.FormatBytes(m.CompactionDebt), m.StallTime.Round(time.Millisecond), m.StalledWrites)
 	fmt.Fprintf(&s, "memory: memtables %s, cache %s, filters %s, indexes %s, false positives %s\n",
@@ -269,7 +283,9 @@ func (db *DB) Metrics() Metrics {
 	if db.mems.Flushing() {
 		m.Flushing = 1
 	}
-	m.OpenSnapshots = int64(db.snapshots.Len())
+	open, oldest := db.snapshots.Open()
+	m.OpenSnapshots, m.OldestSnapshotAge = int64(open), oldest
+	m.OpenTxns = db.commits.Tail().Transactions()
 	return m
 }
 
@@ -352,6 +368,7 @@ type counters struct {
 	compactReadBytes           atomic.Uint64
 	flushes, compactions       atomic.Uint64
 	ingests, ingestBytes       atomic.Uint64
+	txnCommits, txnConflicts   atomic.Uint64
 	compacting                 atomic.Int64
 	stalledWrites              atomic.Uint64
 	stallMemtables, stallLevel atomic.Int64 // nanoseconds
@@ -470,6 +487,7 @@ func (c *counters) addTo(m *Metrics) {
 	m.CompactReadBytes = c.compactReadBytes.Load()
 	m.Flushes, m.Compactions = c.flushes.Load(), c.compactions.Load()
 	m.Ingests, m.IngestBytes = c.ingests.Load(), c.ingestBytes.Load()
+	m.TxnCommits, m.TxnConflicts = c.txnCommits.Load(), c.txnConflicts.Load()
 	m.Compacting = int(c.compacting.Load())
 	m.StalledWrites = c.stalledWrites.Load()
 	m.StallMemtables = time.Duration(c.stallMemtables.Load())

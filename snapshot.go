@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/internal/memqueue"
 )
 
@@ -17,11 +18,11 @@ import (
 // ErrClosed.
 type Snapshot struct {
 	db *DB
-	// seq is all that a snapshot is. It stands in commit.Snapshots until Close: flushes and
+	// held is all that a snapshot is: a number. It stands in commit.Snapshots until Close: flushes and
 	// compactions ask for the numbers in this list, and keep the versions that are seen at them.
 	// A snapshot holds no view and no file. Each read takes the current view and looks for the
 	// newest version up to seq.
-	seq    base.Seq
+	held   commit.Held
 	closed atomic.Bool
 	// view is what a snapshot of a read-only handle reads, and has pinned. The writer of the
 	// directory does not know the numbers of snapshots here, so later views may lack versions that
@@ -44,14 +45,14 @@ func (db *DB) openSnapshot(s *Snapshot) error {
 		return ErrClosed
 	}
 	s.db = db
-	s.seq = db.snapshots.Take(func() base.Seq {
+	s.held = db.snapshots.Take(func() base.Seq {
 		if db.opts.ReadOnly {
 			s.view = db.mems.Pin() // Advance publishes view and number in one step for us
 		}
 		return db.commits.Visible()
 	})
 	if db.opts.ReadOnly && s.view == nil {
-		db.snapshots.Remove(s.seq)
+		db.snapshots.Remove(s.held)
 		return ErrClosed
 	}
 	return nil
@@ -67,14 +68,14 @@ func (s *Snapshot) acquireAll() *memqueue.View {
 }
 
 // Seq returns the number of the last write that the snapshot sees.
-func (s *Snapshot) Seq() uint64 { return uint64(s.seq) }
+func (s *Snapshot) Seq() uint64 { return uint64(s.held.Seq) }
 
 // Close gives up the versions that only this snapshot kept. A second Close returns ErrClosed.
 func (s *Snapshot) Close() error {
 	if s.closed.Swap(true) {
 		return ErrClosed
 	}
-	wasOldest := s.db.snapshots.Remove(s.seq)
+	wasOldest := s.db.snapshots.Remove(s.held)
 	if s.view != nil {
 		s.db.mems.Unpin(s.view)
 	}
@@ -88,7 +89,7 @@ func (s *Snapshot) Close() error {
 // lookup returns a lookup of key at the number of the snapshot.
 func (s *Snapshot) lookup(key []byte) lookup {
 	l := s.db.newLookup(key)
-	l.seq, l.latest, l.at = s.seq, false, s.view
+	l.seq, l.latest, l.at = s.held.Seq, false, s.view
 	return l
 }
 
@@ -152,7 +153,7 @@ func (s *Snapshot) Scan(r Range) iter.Seq2[Entry, error] {
 // NewIterator implements Reader. The iterator keeps what it needs by itself, also
 // when the snapshot is closed.
 func (s *Snapshot) NewIterator(r Range) *Iterator {
-	it := s.db.newIterator(s.acquireAll(), r, s.seq, nil)
+	it := s.db.newIterator(s.acquireAll(), r, s.held.Seq, nil)
 	// The iterator has a view by now. If the snapshot is still open after that, no version that
 	// it sees was dropped from this view.
 	if s.closed.Load() {

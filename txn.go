@@ -252,7 +252,7 @@ func (r txnReader) NewIterator(rng Range) *Iterator {
 	}
 	defer r.tx.leave()
 	s := &r.tx.snapshot
-	return s.db.newIterator(s.acquireAll(), rng, s.seq, r.cursor())
+	return s.db.newIterator(s.acquireAll(), rng, s.held.Seq, r.cursor())
 }
 
 // cursor returns what a cursor of the transaction has besides that of a snapshot.

@@ -238,8 +238,8 @@ func TestTxn_BadUse(t *testing.T) {
 		})
 		wg.Wait()
 		wantGet(t, db, "k", "v", true)
-		if n := db.commits.Tail().Transactions(); n != 0 || db.snapshots.Len() != 0 {
-			t.Errorf("%d transactions and %d snapshots are open", n, db.snapshots.Len())
+		if m := db.Metrics(); m.OpenTxns != 0 || m.OpenSnapshots != 0 || m.OldestSnapshotAge != 0 {
+			t.Errorf("%d transactions and %d snapshots are open", m.OpenTxns, m.OpenSnapshots)
 		}
 	})
 	t.Run("an error of fn", func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
@@ -218,6 +219,59 @@ func TestTxn_LongReader(t *testing.T) {
 			t.Errorf("%v does not name the key", err)
 		}
 	}
+}
+
+// Metrics count the tries of transactions, what is open, and how long the oldest snapshot has been.
+func TestMetrics_Transactions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openTest(t, nil)
+		update := func(fn func(tx *Txn) error) {
+			t.Helper()
+			if err := db.Update(t.Context(), fn); err != nil {
+				t.Error(err)
+			}
+		}
+		update(func(tx *Txn) error { return tx.Put([]byte("k"), nil) })
+		update(func(tx *Txn) error { _, err := tx.Has([]byte("k")); return err }) // without a write there is nothing to commit
+		_ = db.Update(t.Context(), func(tx *Txn) error { return errors.Join(tx.Put([]byte("k"), nil), errors.New("no")) })
+		tries := 0
+		update(func(tx *Txn) error {
+			if _, err := tx.Get([]byte("k")); err != nil {
+				return err
+			}
+			if tries++; tries <= 2 {
+				mustPut(t, db, "k", "by another")
+			}
+			return tx.Put([]byte("k"), nil)
+		})
+		var ends []func()
+		for n := range 3 {
+			tx, err := db.Begin(n > 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends = append(ends, tx.Discard)
+			time.Sleep(time.Second)
+		}
+		for i, end := range ends {
+			m := db.Metrics()
+			age := time.Duration(3-i) * time.Second // all snapshots have one number
+			if m.TxnCommits != 2 || m.TxnConflicts != 2 || m.OpenSnapshots != int64(3-i) || m.OldestSnapshotAge != age || m.OpenTxns != int64(min(2, 3-i)) {
+				t.Errorf("after %d ends: %d commits, %d conflicts, %d transactions, %d snapshots, the oldest for %v, want 2, 2, %d, %d, %v",
+					i, m.TxnCommits, m.TxnConflicts, m.OpenTxns, m.OpenSnapshots, m.OldestSnapshotAge, min(2, 3-i), 3-i, age)
+			}
+			end()
+		}
+		if m := db.Metrics(); m.OpenTxns != 0 || m.OpenSnapshots != 0 || m.OldestSnapshotAge != 0 || !strings.Contains(m.String(), "2 committed, 2 conflicts") {
+			t.Errorf("at the end: %+v\n%v", m, m)
+		}
+		if d := db.Metrics().Sub(db.Metrics()); d.TxnCommits != 0 {
+			t.Errorf("Sub leaves %d commits", d.TxnCommits)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func BenchmarkView(b *testing.B) {

@@ -41,6 +41,16 @@ func (tx *Txn) Commit(ctx context.Context) error {
 	if !tx.writable || tx.batch.Len() == 0 {
 		return nil
 	}
+	err := tx.commit(ctx)
+	if _, lost := err.(*conflictError); lost {
+		tx.db.counters.txnConflicts.Add(1)
+	} else if err == nil {
+		tx.db.counters.txnCommits.Add(1)
+	}
+	return err
+}
+
+func (tx *Txn) commit(ctx context.Context) error {
 	if err := base.ContextError(ctx); err != nil {
 		return err
 	}
@@ -51,7 +61,7 @@ func (tx *Txn) Commit(ctx context.Context) error {
 		return tx.db.write(ctx, &tx.batch)
 	}
 	r := &tx.reading
-	*r = commit.Reading{Set: &tx.reads, Seq: tx.snapshot.seq}
+	*r = commit.Reading{Set: &tx.reads, Seq: tx.snapshot.held.Seq}
 	for {
 		if err := tx.validate(ctx, r); err != nil {
 			return err

@@ -53,6 +53,8 @@ var storeMetrics = []metric[shale.Metrics]{
 	{"shale_ingests_total", "counter", "Ingestions of sorted entries.", func(m *shale.Metrics) float64 { return float64(m.Ingests) }},
 	{"shale_ingest_bytes_total", "counter", "Bytes of tables written by ingestions.", func(m *shale.Metrics) float64 { return float64(m.IngestBytes) }},
 	{"shale_compaction_read_bytes_total", "counter", "Bytes of tables read by compactions.", func(m *shale.Metrics) float64 { return float64(m.CompactReadBytes) }},
+	{"shale_txn_commits_total", "counter", "Transactions committed, of those that have written something.", func(m *shale.Metrics) float64 { return float64(m.TxnCommits) }},
+	{"shale_txn_conflicts_total", "counter", "Commits of transactions that failed because another writer changed what they had read.", func(m *shale.Metrics) float64 { return float64(m.TxnConflicts) }},
 	{"shale_stalled_writes_total", "counter", "Waits of writers that were held back.", func(m *shale.Metrics) float64 { return float64(m.StalledWrites) }},
 	{"shale_corruptions_total", "counter", "Reads that met damage.", func(m *shale.Metrics) float64 { return float64(m.CorruptionsMet) }},
 	{"shale_background_retries_total", "counter", "Background work that failed and was tried again.", func(m *shale.Metrics) float64 { return float64(m.BackgroundRetries) }},
@@ -61,6 +63,8 @@ var storeMetrics = []metric[shale.Metrics]{
 	{"shale_compaction_debt_bytes", "gauge", "Bytes that compactions have to rewrite until the tree is in shape.", func(m *shale.Metrics) float64 { return float64(m.CompactionDebt) }},
 	{"shale_open_iterators", "gauge", "Iterators open.", func(m *shale.Metrics) float64 { return float64(m.OpenIterators) }},
 	{"shale_open_snapshots", "gauge", "Snapshots open.", func(m *shale.Metrics) float64 { return float64(m.OpenSnapshots) }},
+	{"shale_oldest_snapshot_seconds", "gauge", "How long the oldest open snapshot has been.", func(m *shale.Metrics) float64 { return m.OldestSnapshotAge.Seconds() }},
+	{"shale_open_txns", "gauge", "Transactions open that can write.", func(m *shale.Metrics) float64 { return float64(m.OpenTxns) }},
 	{"shale_memtable_entries", "gauge", "Entries in memtables.", func(m *shale.Metrics) float64 { return float64(m.MemtableEntries) }},
 }
 

@@ -1,7 +1,9 @@
 package commit
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/lockorder"
@@ -10,19 +12,32 @@ import (
 // Snapshots holds the sequence numbers of open snapshots.
 type Snapshots struct {
 	mu   lockorder.Mutex[lockorder.Snapshots]
-	seqs []base.Seq // ascending; a number is in it once for each snapshot
+	open []Held // ascending
+}
+
+// A Held is an open snapshot: its number, and when it was taken.
+type Held struct {
+	Seq   base.Seq
+	taken time.Duration // after programStart, which costs half of what time.Now does
+}
+
+var programStart = time.Now()
+
+func (h Held) compare(other Held) int {
+	return cmp.Or(cmp.Compare(h.Seq, other.Seq), cmp.Compare(h.taken, other.taken))
 }
 
 // Take adds the number that is visible now, and returns it. It calls visible under
 // the lock. A flush or compaction that has called List before writes only entries
 // that were visible by then, so it keeps the newest version that the snapshot sees.
-func (l *Snapshots) Take(visible func() base.Seq) base.Seq {
+func (l *Snapshots) Take(visible func() base.Seq) Held {
+	taken := time.Since(programStart)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	seq := visible()
-	i, _ := slices.BinarySearch(l.seqs, seq)
-	l.seqs = slices.Insert(l.seqs, i, seq)
-	return seq
+	h := Held{visible(), taken}
+	i, _ := slices.BinarySearchFunc(l.open, h, Held.compare)
+	l.open = slices.Insert(l.open, i, h)
+	return h
 }
 
 // Publish runs fn while nobody takes a snapshot or lists them. Ingest makes
@@ -35,40 +50,47 @@ func (l *Snapshots) Publish(fn func()) {
 	fn()
 }
 
-// Remove removes a number that Take has returned. If several snapshots have it, the others
+// Remove removes what Take has returned. If several snapshots have the number, the others
 // stay. It reports whether Oldest returns a higher number now.
-func (l *Snapshots) Remove(seq base.Seq) (wasOldest bool) {
+func (l *Snapshots) Remove(h Held) (wasOldest bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i, ok := slices.BinarySearch(l.seqs, seq)
+	i, ok := slices.BinarySearchFunc(l.open, h, Held.compare)
 	if !ok {
 		return false
 	}
-	l.seqs = slices.Delete(l.seqs, i, i+1)
-	return i == 0 && (len(l.seqs) == 0 || l.seqs[0] > seq)
+	before := l.open[0].Seq
+	l.open = slices.Delete(l.open, i, i+1)
+	return h.Seq == before && (len(l.open) == 0 || l.open[0].Seq > before)
 }
 
 // List returns the numbers at which flushes and compactions must keep the
 // store readable, ascending and without repeats. The caller owns the slice.
-func (l *Snapshots) List() []base.Seq {
+func (l *Snapshots) List() (seqs []base.Seq) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.Compact(slices.Clone(l.seqs))
+	for _, h := range l.open {
+		seqs = append(seqs, h.Seq)
+	}
+	return slices.Compact(seqs)
 }
 
 // Oldest returns the lowest number, or base.MaxSeq if no snapshot is open.
 func (l *Snapshots) Oldest() base.Seq {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.seqs) == 0 {
+	if len(l.open) == 0 {
 		return base.MaxSeq
 	}
-	return l.seqs[0]
+	return l.open[0].Seq
 }
 
-// Len returns how many snapshots are open.
-func (l *Snapshots) Len() int {
+// Open returns how many snapshots are open, and how long the oldest of them has been.
+func (l *Snapshots) Open() (n int, oldest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.seqs)
+	if len(l.open) == 0 {
+		return 0, 0
+	}
+	return len(l.open), time.Since(programStart) - l.open[0].taken
 }

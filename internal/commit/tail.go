@@ -121,7 +121,7 @@ func (t *Tail) Open() { t.open.Add(1) }
 func (t *Tail) Close() { t.open.Add(-1) }
 
 // Transactions returns how many writable transactions are open.
-func (t *Tail) Transactions() int { return int(t.open.Load()) }
+func (t *Tail) Transactions() int64 { return t.open.Load() }
 
 // A Reading is what a transaction has read, and how far it was compared with the tail.
 type Reading struct {
