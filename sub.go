@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -59,7 +60,7 @@ func freeKey(buffer *[]byte) {
 func (s *Sub) within(r Range) Range {
 	r.Lower = slices.Concat(s.prefix, r.Lower)
 	if r.Upper != nil {
-		r.Upper = slices.Concat(s.prefix, r.Upper)
+		r.Upper = append(append([]byte{}, s.prefix...), r.Upper...) // never nil, which is no bound
 	} else {
 		r.Upper = prefixEnd(s.prefix)
 	}
@@ -100,6 +101,53 @@ func (s *Sub) Scan(r Range) iter.Seq2[Entry, error] { return s.reader.Scan(s.wit
 
 // NewIterator implements Reader.
 func (s *Sub) NewIterator(r Range) *Iterator { return s.reader.NewIterator(s.within(r)) }
+
+// GetMany is DB.GetMany, or Txn.GetMany. In a snapshot it looks up one key after the other.
+func (s *Sub) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
+	many, ok := s.reader.(interface {
+		GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error
+	})
+	if !ok {
+		for i, key := range keys {
+			value, err := s.Get(key)
+			if err == nil || errors.Is(err, ErrNotFound) {
+				err = fn(i, value, err == nil)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	size := len(keys) * len(s.prefix)
+	for _, key := range keys {
+		size += len(key)
+	}
+	joined, in := make([]byte, 0, size), make([][]byte, len(keys))
+	for i, key := range keys {
+		at := len(joined)
+		joined = append(append(joined, s.prefix...), key...)
+		in[i] = joined[at:]
+	}
+	return many.GetMany(in, fn)
+}
+
+// PutIfAbsent is DB.PutIfAbsent. In a transaction it is Has and then Put.
+func (s *Sub) PutIfAbsent(key, value []byte) (inserted bool, err error) {
+	if db, ok := s.writer.(*DB); ok {
+		k := s.join(key)
+		defer freeKey(k)
+		return db.PutIfAbsent(*k, value)
+	}
+	has, err := s.Has(key)
+	if err != nil || has && s.writer != nil {
+		return false, err
+	}
+	if err := s.Put(key, value); err != nil {
+		return false, err
+	}
+	return true, nil
+}
 
 // Put implements Writer.
 func (s *Sub) Put(key, value []byte) error {
