@@ -26,6 +26,7 @@ type follower struct {
 type followed struct {
 	snap *shale.Snapshot
 	has  State
+	part Part
 }
 
 // Follow has the follower advance, which shows what the store holds then. Its snapshots from before stay
@@ -44,9 +45,9 @@ func (l *Life) Follow() error {
 			return fmt.Errorf("Open of a follower: %w", err)
 		}
 	}
-	has, seq, err := f.advance()
+	has, seq, err := f.advance(l.Part)
 	for f.gone(err) { // a compaction has ended meanwhile, which changes no answer
-		has, seq, err = f.advance()
+		has, seq, err = f.advance(l.Part)
 	}
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (l *Life) Follow() error {
 }
 
 // advance advances, takes a snapshot, and returns what the follower shows then, up to number seq.
-func (f *follower) advance() (has State, seq uint64, err error) {
+func (f *follower) advance(p Part) (has State, seq uint64, err error) {
 	if seq, err = f.db.Advance(context.Background()); err != nil {
 		return State{}, 0, err
 	}
@@ -70,10 +71,10 @@ func (f *follower) advance() (has State, seq uint64, err error) {
 	if err != nil {
 		return State{}, 0, err
 	}
-	if has, err = Read(f.db); err != nil {
+	if has, err = p.read(f.db); err != nil {
 		return State{}, 0, errors.Join(err, s.Close())
 	}
-	f.snaps = append(f.snaps, followed{s, has})
+	f.snaps = append(f.snaps, followed{s, has, p})
 	return has, seq, nil
 }
 
@@ -93,7 +94,7 @@ func Gone(err error) bool {
 func (f *follower) checkSnapshots() (err error) {
 	kept := f.snaps[:0]
 	for i, s := range f.snaps {
-		found, readErr := Read(s.snap)
+		found, readErr := s.part.read(s.snap)
 		gone := f.gone(readErr)
 		if readErr == nil {
 			readErr = s.has.Diff(found)

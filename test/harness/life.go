@@ -24,6 +24,9 @@ type Life struct {
 	// Excuses, if it is set, reports whether an error of the store is one that the life has caused.
 	Excuses func(err error) bool
 
+	// Part is where the keys of the life are.
+	Part Part
+
 	// OnDisk, if it is set, is called with each disk that the store gets, before it is opened there.
 	OnDisk func(mem *vfs.Mem)
 	// Change, if it is set, changes the options that Options gives.
@@ -82,10 +85,13 @@ func (l *Life) Open() error {
 	if err != nil {
 		return fmt.Errorf("Open: %w", err)
 	}
-	l.DB, l.real = db, NewReal(db)
+	l.DB, l.real = db, newReal(db, l.Part)
 	l.real.Open = l.openSecond
 	l.Model.Durability = l.Opts.Durability
 	l.store, l.side = Side{Store: l.real}, Side{Store: l.Model}
+	if l.opened == 1 {
+		return l.Part.guard(db)
+	}
 	return nil
 }
 
@@ -155,7 +161,7 @@ func (l *Life) failed() {
 	if marker == "" {
 		return
 	}
-	switch seen, err := l.DB.Has([]byte(marker)); {
+	switch seen, err := l.real.Has([]byte(marker)); {
 	case err != nil:
 		_ = l.Excuses(err) // this call has said it
 		l.Blind = true
@@ -245,7 +251,7 @@ func (l *Life) reopen(c Claim) error {
 	if err := l.Open(); err != nil {
 		return err
 	}
-	found, err := Read(l.DB)
+	found, err := l.Part.read(l.DB)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,8 @@ func (it realIterator) Close() error { return it.of.noteRead(it.Iterator.Close()
 // what the step says in a word.
 type Real struct {
 	realReader
-	DB *shale.DB
+	DB   *shale.DB
+	part Part
 	// Open opens a store next to this one: a checkpoint or the same store read-only. Nil: no step asks for it.
 	Open func(dir string, readOnly bool) (*shale.DB, error)
 	// Copied, if it is set, is called with what a checkpoint holds before it is used.
@@ -74,9 +75,12 @@ type Real struct {
 }
 
 // NewReal returns db as a Store.
-func NewReal(db *shale.DB) *Real {
-	r := &Real{DB: db}
-	r.realReader = realReader{db, r}
+func NewReal(db *shale.DB) *Real { return newReal(db, Part{}) }
+
+// newReal returns a part of db as a Store.
+func newReal(db *shale.DB, p Part) *Real {
+	r := &Real{DB: db, part: p}
+	r.realReader = realReader{p.of(db), r}
 	return r
 }
 
@@ -106,7 +110,7 @@ func (r *Real) wrote(err error) error {
 
 func (r *Real) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	var own error // that fn has returned
-	err := r.DB.GetMany(keys, func(i int, value []byte, found bool) error {
+	err := r.part.getMany(r.DB, keys, func(i int, value []byte, found bool) error {
 		own = fn(i, value, found)
 		return own
 	})
@@ -117,13 +121,13 @@ func (r *Real) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) e
 }
 
 func (r *Real) Explain(key []byte) (found bool, value []byte, err error) {
-	x, err := r.DB.Inspect().Explain(key)
+	x, err := r.DB.Inspect().Explain(r.part.key(key))
 	return x.Found, x.Value, r.note(err)
 }
 
-func (r *Real) MayContain(key []byte) bool { return r.DB.MayContain(key) }
+func (r *Real) MayContain(key []byte) bool { return r.DB.MayContain(r.part.key(key)) }
 
-func (r *Real) MayContainMany(keys [][]byte, out []bool) { r.DB.MayContainMany(keys, out) }
+func (r *Real) MayContainMany(keys [][]byte, out []bool) { r.DB.MayContainMany(r.part.keys(keys), out) }
 
 func (r *Real) Denied(keys [][]byte) (denied [][]byte, err error) {
 	var file bytes.Buffer
@@ -135,7 +139,7 @@ func (r *Real) Denied(keys [][]byte) (denied [][]byte, err error) {
 		return nil, r.note(err)
 	}
 	for _, key := range keys {
-		if !b.MayContain(key) {
+		if !b.MayContain(r.part.key(key)) {
 			denied = append(denied, key)
 		}
 	}
@@ -147,7 +151,7 @@ func (r *Real) Snapshot() (Snapshot, error) {
 	if err != nil {
 		return nil, r.note(err)
 	}
-	return realSnapshot{realReader{s, r}, s}, nil
+	return realSnapshot{realReader{r.part.of(s), r}, s}, nil
 }
 
 type realSnapshot struct {
@@ -157,11 +161,11 @@ type realSnapshot struct {
 
 func (s realSnapshot) Close() error { return s.s.Close() }
 
-func (r *Real) Put(key, value []byte) error { return r.wrote(r.DB.Put(key, value)) }
-func (r *Real) Delete(key []byte) error     { return r.wrote(r.DB.Delete(key)) }
+func (r *Real) Put(key, value []byte) error { return r.wrote(r.part.writer(r.DB).Put(key, value)) }
+func (r *Real) Delete(key []byte) error     { return r.wrote(r.part.writer(r.DB).Delete(key)) }
 
 func (r *Real) PutIfAbsent(key, value []byte) (bool, error) {
-	inserted, err := r.DB.PutIfAbsent(key, value)
+	inserted, err := r.part.putIfAbsent(r.DB, key, value)
 	if !inserted && err == nil {
 		return false, nil
 	}
@@ -169,27 +173,19 @@ func (r *Real) PutIfAbsent(key, value []byte) (bool, error) {
 }
 
 func (r *Real) Write(w Write) error {
-	return r.wrote(r.DB.Write(context.Background(), w.Batch()))
+	return r.wrote(r.DB.Write(context.Background(), w.batch(r.part)))
 }
 
 func (r *Real) Update(w Write, before, after func(r Reader)) error {
 	return r.wrote(r.DB.Update(context.Background(), func(tx *shale.Txn) error {
-		before(realReader{tx, r})
-		for _, op := range w.Ops {
-			var err error
-			if op.Kind == shale.OpDelete {
-				err = tx.Delete(op.Key)
-			} else {
-				err = tx.Put(op.Key, op.Value)
-			}
-			if err != nil {
-				return err
-			}
+		before(realReader{r.part.of(tx), r})
+		if err := w.to(r.part.writer(tx)); err != nil {
+			return err
 		}
 		if w.Own {
 			tx.SetDurability(w.Durability)
 		}
-		after(realReader{tx, r})
+		after(realReader{r.part.of(tx), r})
 		return nil
 	}))
 }
@@ -197,13 +193,13 @@ func (r *Real) Update(w Write, before, after func(r Reader)) error {
 func (r *Real) Cancelled(w Write) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	return r.DB.Write(ctx, w.Batch())
+	return r.DB.Write(ctx, w.batch(r.part))
 }
 
 func (r *Real) Ingest(puts []Entry) error {
 	return r.wrote(r.DB.Ingest(context.Background(), func(yield func(key, value []byte) bool) {
 		for _, e := range puts {
-			if !yield([]byte(e.Key), []byte(e.Value)) {
+			if !yield(r.part.key([]byte(e.Key)), []byte(e.Value)) {
 				return
 			}
 		}
@@ -213,7 +209,7 @@ func (r *Real) Ingest(puts []Entry) error {
 func (r *Real) Sync() error  { return r.note(r.DB.Sync()) }
 func (r *Real) Flush() error { return r.note(r.DB.Flush(context.Background())) }
 func (r *Real) Compact(rng shale.Range) error {
-	return r.note(r.DB.Compact(context.Background(), rng))
+	return r.note(r.DB.Compact(context.Background(), r.part.bounds(rng)))
 }
 func (r *Real) HoldLogs(last int) {
 	from := uint64(0)
@@ -318,9 +314,9 @@ func (r *Real) UseCopy(dir string, use func(copy Store)) error {
 	if err != nil {
 		return r.note(err)
 	}
-	c := NewReal(db)
+	c := newReal(db, r.part)
 	if r.Copied != nil {
-		has, err := Read(db)
+		has, err := r.part.read(db)
 		if err != nil {
 			return r.note(errors.Join(err, db.Close()))
 		}
@@ -338,7 +334,7 @@ func (r *Real) ReadOnly(use func(Reader)) error {
 	if err != nil {
 		return r.note(err)
 	}
-	use(realReader{db, r})
+	use(realReader{r.part.of(db), r})
 	if err := db.Put(nil, nil); !errors.Is(err, shale.ErrReadOnly) {
 		err = fmt.Errorf("Put to a read-only store: %w, want ErrReadOnly", err)
 		return r.note(errors.Join(err, db.Close()))

@@ -91,17 +91,29 @@ func (w Write) Synced(of shale.Durability) bool {
 }
 
 // Batch returns the batch.
-func (w Write) Batch() *shale.Batch {
+func (w Write) Batch() *shale.Batch { return w.batch(Part{}) }
+
+// batch returns the batch as one of a part.
+func (w Write) batch(p Part) *shale.Batch {
 	b := new(shale.Batch)
-	for _, op := range w.Ops {
-		if op.Kind == shale.OpDelete {
-			_ = b.Delete(op.Key) // far below every limit
-		} else {
-			_ = b.Put(op.Key, op.Value) // likewise
-		}
-	}
+	_ = w.to(p.writer(b)) // far below every limit
 	if w.Own {
 		b.SetDurability(w.Durability)
 	}
 	return b
+}
+
+// to does the operations, until one fails.
+func (w Write) to(writer shale.Writer) (err error) {
+	for _, op := range w.Ops {
+		if op.Kind == shale.OpDelete {
+			err = writer.Delete(op.Key)
+		} else {
+			err = writer.Put(op.Key, op.Value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -23,8 +23,9 @@ type figures struct {
 }
 
 // run runs a program on a store with options of the seed.
-func (f *figures) run(p harness.Program, seed uint64, large bool) error {
+func (f *figures) run(p harness.Program, seed uint64, part harness.Part, large bool) error {
 	l := harness.NewLife(seed)
+	l.Part = part
 	if large {
 		l.Options = func(n int) shale.Options {
 			return harness.DrawLarge(rand.New(rand.NewPCG(seed, uint64(n))), nil)
@@ -36,8 +37,11 @@ func (f *figures) run(p harness.Program, seed uint64, large bool) error {
 	return err
 }
 
-// Each program gives the answers of the model, under all options. The keys are short ones in every
-// other program, and up to as long as keys can be in the others.
+// parts are where in a store programs run. Those with long keys leave no room for a prefix.
+var parts = []harness.Part{{}, harness.Sub(""), harness.Sub("a/"), harness.Sub("\xff\xff")}
+
+// Each program gives the answers of the model, under all options, and in a part of a store as in the whole. The keys are
+// short ones in every other program, and up to as long as keys can be in the others.
 func TestPrograms(t *testing.T) {
 	testenv.CheckLeaks(t)
 	seed, long := testenv.Seed(t), testenv.Long(t)
@@ -51,13 +55,21 @@ func TestPrograms(t *testing.T) {
 	f := figures{counts: make(map[string]int)}
 	begin := time.Now()
 	for n := uint64(0); n < least || time.Since(begin) < max(limit, long); n++ {
-		keys := harness.ShortKeys
-		if n%2 == 1 {
-			keys = harness.AllKeys
+		// All depends on this number, so that it gives the same program again.
+		drawn := seed + n
+		keys, parts := harness.ShortKeys, parts
+		if drawn%2 == 1 {
+			keys, parts = harness.AllKeys, parts[:2]
 		}
-		p := harness.DrawProgram(seed+n, length<<(n%4), harness.NewSource(keys), harness.Operations, harness.LifeOperations)
+		p := harness.DrawProgram(drawn, length<<(drawn%4), harness.NewSource(keys), harness.Operations, harness.LifeOperations)
 		for set := range uint64(3) { // each with other options
-			ok := harness.Try(t, p, func(p harness.Program) error { return f.run(p, p.Seed+set<<32, set == 2) })
+			part := parts[(drawn/2+set)%uint64(len(parts))]
+			ok := harness.Try(t, p, func(p harness.Program) error {
+				if err := f.run(p, p.Seed+set<<32, part, set == 2); err != nil {
+					return fmt.Errorf("in %v: %w", part, err)
+				}
+				return nil
+			})
 			if !ok {
 				return
 			}
