@@ -39,10 +39,13 @@ func killStream(seed uint64, writer int) *harness.Stream {
 }
 
 // TestKill_Child is not a test: TestKill runs it in a process of its own.
-func TestKill_Child(t *testing.T) {
+func TestKill_Child(t *testing.T) { beKilled(t, killChild) }
+
+// beKilled runs child, if this process is to be killed.
+func beKilled(t *testing.T, child func(dir string, seed, run uint64) error) {
 	dir := os.Getenv(killDir)
 	if dir == "" {
-		t.Skip("only for TestKill")
+		t.Skip("only for a process that is killed")
 	}
 	seed, err := strconv.ParseUint(os.Getenv(killSeed), 10, 64)
 	if err != nil {
@@ -52,7 +55,7 @@ func TestKill_Child(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := killChild(dir, seed, run); err != nil {
+	if err := child(dir, seed, run); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(3)
 	}
@@ -166,11 +169,11 @@ func killMaintain(db *shale.DB, gate *killGate, dir string, filters bool, r *ran
 	}
 }
 
-// killedChild runs a child, kills it at a random moment, and returns the numbers of the last writes
-// that it has acknowledged, 0 for a writer with none.
-func killedChild(t *testing.T, dir string, seed, run uint64, r *rand.Rand) (acked [killWriters]int) {
+// killedChild runs a child, which is the test of that name, kills it at a random moment, and returns the numbers of the
+// last writes that it has acknowledged, 0 for a writer with none.
+func killedChild(t *testing.T, name, dir string, seed, run uint64, r *rand.Rand) (acked [killWriters]int) {
 	t.Helper()
-	cmd := testenv.Self(t, "^TestKill_Child$")
+	cmd := testenv.Self(t, "^"+name+"$")
 	cmd.Env = append(os.Environ(), killDir+"="+dir, fmt.Sprintf("%s=%d", killSeed, seed), fmt.Sprintf("%s=%d", killRun, run))
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -230,7 +233,7 @@ func TestKill(t *testing.T) {
 	}
 	run, levels, copies, early, commits := uint64(0), 0, 0, 0, 0
 	for ; run < runs || time.Since(begin) < long; run++ {
-		acked := killedChild(t, dir, seed, run, r)
+		acked := killedChild(t, "TestKill_Child", dir, seed, run, r)
 		if streams[0].N+streams[1].N+streams[2].N == 0 && acked == [killWriters]int{} && !exists(filepath.Join(dir, "CURRENT")) {
 			early++
 			continue // it was killed before there was a store
