@@ -60,11 +60,12 @@ func (w *txnWork) free() {
 // Begin begins a transaction by hand. It has to be ended, with Commit or Discard. Of a store that was opened read-only,
 // or takes no writes, a writable one is refused.
 func (db *DB) Begin(writable bool) (*Txn, error) {
+	var at commit.Mark
 	if writable {
 		if err := db.writable(); err != nil {
 			return nil, err
 		}
-		db.commits.Tail().Open() // before the number of the snapshot is taken
+		at = db.commits.Tail().Open() // before the number of the snapshot is taken
 	}
 	tx := &Txn{db: db, writable: writable}
 	if err := db.openSnapshot(&tx.snapshot); err != nil {
@@ -75,6 +76,7 @@ func (db *DB) Begin(writable bool) (*Txn, error) {
 	}
 	if writable {
 		tx.txnWork = txnWorks.Get().(*txnWork)
+		tx.reading.At = at
 	}
 	return tx, nil
 }

@@ -61,7 +61,7 @@ func (tx *Txn) commit(ctx context.Context) error {
 		return tx.db.write(ctx, &tx.batch)
 	}
 	r := &tx.reading
-	*r = commit.Reading{Set: &tx.reads, Seq: tx.snapshot.held.Seq}
+	r.Set, r.Seq = &tx.reads, tx.snapshot.held.Seq
 	for {
 		if err := tx.validate(ctx, r); err != nil {
 			return err

@@ -19,12 +19,12 @@ type Tail struct {
 	size  int                   // bytes of a chunk
 	open  atomic.Int64          // writable transactions
 	first atomic.Pointer[chunk] // nil: nothing is kept
+	last  atomic.Pointer[chunk] // nil as well
 
 	// The leader's.
 	group []byte // the operations of its group so far, as chunks have them
-	last  *chunk
-	bytes int // of the buffers of all chunks
-	idle  int // groups since a transaction was open
+	bytes int    // of the buffers of all chunks
+	idle  int    // groups since a transaction was open
 }
 
 // A chunk is a part of the tail. Once a byte is in it, it does not change. Its operations:
@@ -36,6 +36,7 @@ type chunk struct {
 	gap  bool         // operations between the chunk before and this one are missing
 	buf  []byte       // its capacity never changes
 	n    atomic.Int64 // bytes that may be read
+	seen atomic.Int64 // the first of them, of operations that readers of the store see
 	next atomic.Pointer[chunk]
 }
 
@@ -53,18 +54,21 @@ func (t *Tail) begin(last base.Seq) (wanted bool) {
 		t.group = nil
 	}
 	if t.open.Load() > 0 {
-		if t.idle = 0; t.last == nil {
-			t.last, t.bytes = &chunk{from: last, buf: make([]byte, t.size)}, t.size
-			t.first.Store(t.last)
+		if t.idle = 0; t.last.Load() == nil {
+			c := &chunk{from: last, buf: make([]byte, t.size)}
+			t.first.Store(c)
+			t.last.Store(c)
+			t.bytes = t.size
 		}
 		return true
 	}
-	if t.last == nil {
+	if t.last.Load() == nil {
 		return false
 	}
 	if t.idle++; t.idle == idleGroups {
 		t.first.Store(nil)
-		t.last, t.bytes = nil, 0
+		t.last.Store(nil)
+		t.bytes = 0
 		return false
 	}
 	return true
@@ -94,8 +98,9 @@ func (t *Tail) publish(last, end base.Seq) {
 	if len(t.group) == 0 {
 		return
 	}
-	c := t.last
+	c := t.last.Load()
 	n := int(c.n.Load())
+	c.seen.Store(int64(n)) // the groups before are visible by now
 	if n+len(t.group) > len(c.buf) {
 		next := &chunk{from: last, buf: make([]byte, max(t.size, len(t.group)))}
 		if len(t.group) > tailChunks*t.size {
@@ -108,14 +113,30 @@ func (t *Tail) publish(last, end base.Seq) {
 			t.bytes -= len(first.buf)
 			t.first.Store(first.next.Load())
 		}
-		t.last, c, n = next, next, 0
+		t.last.Store(next)
+		c, n = next, 0
 	}
 	c.n.Store(int64(n + copy(c.buf[n:], t.group)))
 }
 
-// Open notes that a writable transaction begins. The number of its snapshot is taken afterwards: so writes that come
-// after the snapshot are in the tail, or the tail begins after them and says so.
-func (t *Tail) Open() { t.open.Add(1) }
+// Open notes that a writable transaction begins, and returns where the tail is. The number of its snapshot is taken
+// afterwards: so writes that come after the snapshot are in the tail behind the mark, or the tail begins after them and
+// says so.
+func (t *Tail) Open() Mark {
+	t.open.Add(1)
+	c := t.last.Load()
+	if c == nil {
+		return Mark{}
+	}
+	return Mark{c.from, int(c.seen.Load())}
+}
+
+// A Mark is a place in the tail. It has the number of its chunk, and not the chunk, which a long transaction would keep
+// in memory with all that come after it.
+type Mark struct {
+	from   base.Seq
+	offset int
+}
 
 // Close notes that a writable transaction has ended.
 func (t *Tail) Close() { t.open.Add(-1) }
@@ -127,6 +148,7 @@ func (t *Tail) Transactions() int64 { return t.open.Load() }
 type Reading struct {
 	Set ReadSet
 	Seq base.Seq // all writes up to this number are known not to conflict
+	At  Mark     // what lies before it has lower numbers than Seq, or the same; zero: nothing is known
 
 	chunk  *chunk // nil: Seq says all
 	offset int
@@ -164,7 +186,9 @@ func (t *Tail) Check(r *Reading, limit int) Verdict {
 		for next := c.next.Load(); next != nil && next.from <= r.Seq; next = c.next.Load() {
 			c = next
 		}
-		r.chunk, r.offset = c, 0
+		if r.chunk, r.offset = c, 0; c.from == r.At.from {
+			r.offset = r.At.offset
+		}
 	}
 	for {
 		n := int(r.chunk.n.Load())

@@ -95,7 +95,7 @@ func TestPipeline_Transactions(t *testing.T) {
 
 	// Of a group that is larger than the tail only its end is known.
 	at = w.Visible()
-	for w.tail.size = 4; len(w.tail.last.buf) > 4; { // until the chunk before is full
+	for w.tail.size = 4; len(w.tail.last.Load().buf) > 4; { // until the chunk before is full
 		put(strings.Repeat("x", 500))
 	}
 	rd = reading(at, "x")
@@ -119,6 +119,22 @@ func TestPipeline_Transactions(t *testing.T) {
 	verdict(reading(at, "g"), Conflict)
 	verdict(reading(at, "h"), Conflict)
 	verdict(reading(at, "i"), Passed)
+}
+
+// A transaction is not compared with what came before it, but for one group, also if that is in the same chunk.
+func TestTail_FromMark(t *testing.T) {
+	w := newCommitWorld(t, false)
+	w.Tail().Open()
+	for n := range 1000 {
+		rd := reading(w.Visible(), "k")
+		rd.At = w.Tail().Open()
+		if _, err := w.put("other", nil); err != nil {
+			t.Fatal(err)
+		}
+		if v := w.Tail().Check(rd, 2); v != Passed && n > 0 {
+			t.Fatalf("after %d groups: verdict %v", n, v)
+		}
+	}
 }
 
 // The tail is as large as it may be, whatever the sizes of the groups.
@@ -194,9 +210,14 @@ func TestTail_ReadersBeside(t *testing.T) {
 			readers.Go(func() {
 				r := rand.New(rand.NewPCG(seed, uint64(i)))
 				for !stop.Load() {
+					mark := w.Tail().Open()
 					at := w.Visible()
+					w.Tail().Close()
 					key := r.IntN(20)
 					rd := reading(at, fmt.Sprint(key))
+					if r.IntN(2) == 0 {
+						rd.At = mark
+					}
 					for range r.IntN(3) {
 						rd.Set.(*txn.ReadSet).AddKey([]byte("nobody's"))
 					}
