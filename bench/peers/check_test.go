@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/binary"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/shaledb/shale/bench/peers/internal/data"
+	"github.com/shaledb/shale/bench/peers/internal/results"
 	"github.com/shaledb/shale/bench/peers/internal/stores"
 )
 
@@ -121,3 +124,61 @@ type listStore struct {
 }
 
 func (s listStore) Iterator() (stores.Iterator, error) { return &list{entries: s.entries}, nil }
+
+// So does a store that loses an addition, or half a transfer.
+func TestTransactions_Wrong(t *testing.T) {
+	for _, name := range []string{"txncounter16", "txntransfer"} {
+		for _, loses := range []int{0, 2} {
+			c := newChild(1000)
+			c.Workloads = []string{name}
+			c.kind.New = func() stores.Store { return &forgetful{numbers: map[string]uint64{}, loses: loses} }
+			if err := c.transactions(); (err == nil) != (loses == 0) {
+				t.Errorf("%s on a store that loses write %d: %v", name, loses, err)
+			}
+		}
+	}
+}
+
+// A forgetful store runs transactions one by one. It loses one of what they set.
+type forgetful struct {
+	stores.Store
+	mu      sync.Mutex
+	numbers map[string]uint64
+	loses   int // the write that is lost; 0: none
+	writes  int
+}
+
+func (s *forgetful) Open(string, stores.Options) error   { return nil }
+func (s *forgetful) Settle() error                       { return nil }
+func (s *forgetful) Levels() ([]results.Level, error)    { return nil, nil }
+func (s *forgetful) Writer() (stores.Writer, error)      { return forgetfulWriter{s: s}, nil }
+func (s *forgetful) Client() stores.Client               { return s }
+func (s *forgetful) View(fn func(stores.Tx) error) error { return s.Update(fn) }
+func (s *forgetful) Number(key []byte) (uint64, error)   { return s.numbers[string(key)], nil }
+func (s *forgetful) Update(fn func(stores.Tx) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fn(s)
+}
+
+func (s *forgetful) SetNumber(key []byte, n uint64) error {
+	if s.writes++; s.writes != s.loses {
+		s.numbers[string(key)] = n
+	}
+	return nil
+}
+
+type forgetfulWriter struct {
+	stores.Writer
+	s *forgetful
+}
+
+func (w forgetfulWriter) Close() error { return nil }
+
+func (w forgetfulWriter) Batch(n int, entry func() (key, value []byte)) error {
+	for range n {
+		key, value := entry()
+		w.s.numbers[string(key)] = binary.LittleEndian.Uint64(value)
+	}
+	return nil
+}

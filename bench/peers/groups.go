@@ -14,6 +14,7 @@ type group struct {
 	workloads []string
 	from      origin
 	run       func(*child) error
+	txns      bool // for stores with transactions
 }
 
 // An origin is where the store of a group comes from.
@@ -29,18 +30,20 @@ const fillGroup = "fillrandom"
 
 // groups come in the order in which they run.
 var groups = []group{
-	{"fillseq", []string{"fillseq"}, empty, (*child).fillOne},
-	{fillGroup, []string{"fillrandom"}, empty, (*child).fillOne},
-	{"fillbatch", []string{"fillbatch"}, empty, (*child).fillOne},
-	{"fillsync", []string{"fillsync"}, empty, (*child).fillOne},
-	{"fillsync16", []string{"fillsync16"}, empty, (*child).fillOne},
-	{"read", []string{"readrandom", "readmissing", "readmissing2", "readmissing-many", "seekrandom", "readseq", "readreverse"}, scratch, (*child).readCached},
-	{"readsmall", []string{"readrandom-small", "readmissing-small", "seekrandom-small", "readseq-small", "seekrandom-cold"}, scratch, (*child).readSmall},
-	{"levels", []string{"readmissing-levels", "readrandom-levels"}, scratch, (*child).readLevels},
-	{"readwhilewriting", []string{"readwhilewriting"}, scratch, (*child).readWhileWriting},
-	{"update", []string{"overwrite", "deleterandom", "readdeleted"}, scratch, (*child).update},
-	{"ycsb", []string{"ycsb-a", "ycsb-b", "ycsb-c", "ycsb-f", "ycsb-d"}, scratch, (*child).ycsb},
-	{"ycsbscan", []string{"ycsb-e"}, scratch, (*child).ycsb},
+	{"fillseq", []string{"fillseq"}, empty, (*child).fillOne, false},
+	{fillGroup, []string{"fillrandom"}, empty, (*child).fillOne, false},
+	{"fillbatch", []string{"fillbatch"}, empty, (*child).fillOne, false},
+	{"fillsync", []string{"fillsync"}, empty, (*child).fillOne, false},
+	{"fillsync16", []string{"fillsync16"}, empty, (*child).fillOne, false},
+	{"read", []string{"readrandom", "readmissing", "readmissing2", "readmissing-many", "seekrandom", "readseq", "readreverse"}, scratch, (*child).readCached, false},
+	{"readsmall", []string{"readrandom-small", "readmissing-small", "seekrandom-small", "readseq-small", "seekrandom-cold"}, scratch, (*child).readSmall, false},
+	{"levels", []string{"readmissing-levels", "readrandom-levels"}, scratch, (*child).readLevels, false},
+	{"readwhilewriting", []string{"readwhilewriting"}, scratch, (*child).readWhileWriting, false},
+	{"update", []string{"overwrite", "deleterandom", "readdeleted"}, scratch, (*child).update, false},
+	{"ycsb", []string{"ycsb-a", "ycsb-b", "ycsb-c", "ycsb-f", "ycsb-d"}, scratch, (*child).ycsb, false},
+	{"ycsbscan", []string{"ycsb-e"}, scratch, (*child).ycsb, false},
+	{"txn", []string{"txnview", "txncounter", "txncounter16", "txntransfer", "txntransfer16"}, empty, (*child).transactions, true},
+	{"txnsync", []string{"txncounter16-sync", "txntransfer16-sync"}, empty, (*child).transactions, true},
 }
 
 // writerSuffix marks the second result of readwhilewriting.

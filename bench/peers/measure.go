@@ -33,6 +33,7 @@ type track struct {
 	of       string // what is timed
 	timed    histogram.Histogram
 	ops      int64
+	tries    int64 // of transactions
 	cut      bool
 	previous time.Duration
 	gap      time.Duration

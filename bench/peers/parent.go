@@ -76,6 +76,9 @@ func (b *bench) round(round int) error {
 			return err
 		}
 		for _, store := range turn {
+			if kind, err := stores.Find(store); err != nil || g.txns && !kind.Txns {
+				continue // parse has checked the name
+			}
 			if err := b.group(g, store, round, asked); err != nil {
 				return err
 			}

@@ -85,6 +85,11 @@ func printTable(out io.Writer, f *results.File) {
 		{"p99", "%.2f", func(r *results.Run) float64 { return r.Raw.P99 }},
 		{"CPU ns", "%.0f", func(r *results.Run) float64 { return r.Raw.CPUNanosPerOp }},
 	}, func(r *results.Run) bool { return r.Raw != nil })
+	fmt.Fprintln(out, "\nTransactions of all clients together")
+	table(out, s, "x", []column{
+		{"us each", "%.2f", func(r *results.Run) float64 { return 1e6 / r.OpsPerSecond }},
+		{"tries", "%.3f", func(r *results.Run) float64 { return r.Tries }},
+	}, func(r *results.Run) bool { return r.Tries > 0 })
 	fmt.Fprintln(out, "\nCounted by the engines, a lookup")
 	table(out, s, "", []column{
 		{"block reads", "%.4f", func(r *results.Run) float64 { return r.Engine.BlockReads }},

@@ -51,8 +51,12 @@ func testRun(t *testing.T, keys string, only []string) {
 	for i := range groups {
 		for _, w := range groups[i].workloads {
 			for _, store := range c.only {
-				if s.Cell(w, store) == nil {
-					t.Errorf("no result of %s on %s", w, store)
+				kind, err := stores.Find(store)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if has := !groups[i].txns || kind.Txns; (s.Cell(w, store) != nil) != has {
+					t.Errorf("a result of %s on %s: %v, want %v", w, store, !has, has)
 				}
 			}
 		}
@@ -124,6 +128,9 @@ func checkFigures(t *testing.T, r *results.Run) {
 		}
 		positive["directory"], positive["live"], positive["space"] = float64(r.Fill.DirBytes), float64(r.Fill.LiveBytes), r.Fill.SpaceAmp
 		positive["close"], positive["reopen"] = r.Fill.CloseMillis, r.Fill.ReopenMillis
+	}
+	if strings.HasPrefix(r.Workload, "txn") {
+		positive["tries"] = r.Tries
 	}
 	if strings.HasPrefix(r.Workload, "readmissing") && r.Store == "shale" {
 		if r.Engine == nil {

@@ -53,6 +53,7 @@ type Run struct {
 	// checking answers, reading the clock. Measured on a store that does nothing.
 	OwnNanosPerOp float64 `json:"own_ns_per_op"`
 	Latency       Latency `json:"latency"`
+	Tries         float64 `json:"tries_per_commit,omitempty"` // of a transaction's function
 
 	// The process, its background work included, while the workload ran.
 	CPUNanosPerOp float64 `json:"cpu_ns_per_op"`

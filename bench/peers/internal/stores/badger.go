@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/bench/peers/internal/results"
 )
 
-// badgerStore is Badger with one version of each key and no detection of
-// conflicts, since nothing here is a read before a write.
+// badgerStore is Badger with one version of each key, and with detection of
+// conflicts only where something is read before it is written.
 type badgerStore struct {
 	db      *badger.DB
 	dir     string
@@ -28,7 +28,7 @@ func (s *badgerStore) Open(dir string, o Options) (err error) {
 		WithMetricsEnabled(false).
 		WithSyncWrites(o.Sync).
 		WithNumVersionsToKeep(1).
-		WithDetectConflicts(false).
+		WithDetectConflicts(o.Clients > 0).
 		WithCompression(options.Snappy).
 		WithMemTableSize(o.Memtable).
 		WithBlockCacheSize(o.Cache)

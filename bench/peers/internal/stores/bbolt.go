@@ -13,7 +13,8 @@ import (
 // bboltStore is a copy-on-write B+ tree in one mapped file. Every write is a
 // transaction.
 type bboltStore struct {
-	db *bbolt.DB
+	db      *bbolt.DB
+	batches bool // transactions of several clients are committed together
 }
 
 var bucketName = []byte("entries")
@@ -25,6 +26,9 @@ func (s *bboltStore) Open(dir string, o Options) (err error) {
 	opts.InitialMmapSize = mmapSize()
 	if s.db, err = bbolt.Open(filepath.Join(dir, "bolt.db"), 0o644, &opts); err != nil {
 		return err
+	}
+	if s.batches = o.Sync && o.Clients > 1; s.batches {
+		s.db.MaxBatchSize = o.Clients // else each batch would wait for more
 	}
 	return s.db.Update(func(tx *bbolt.Tx) error {
 		_, err := tx.CreateBucketIfNotExists(bucketName)

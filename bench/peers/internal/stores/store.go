@@ -3,6 +3,7 @@
 package stores
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -36,6 +37,7 @@ type Options struct {
 	Sync        bool  // every write is on disk before it is acknowledged
 	Compactions bool  // automatic ones
 	Reading     bool  // nothing will be written
+	Clients     int   // that run transactions at a time; 0: nothing is read before it is written
 	// Quiet is how long nothing happens in a settled store, of engines that don't
 	// tell whether a compaction runs.
 	Quiet time.Duration
@@ -77,6 +79,24 @@ type Reader interface {
 // A ManyReader looks up many keys in one call. It returns how many of them are there.
 type ManyReader interface {
 	GetMany(keys [][]byte) (present int, err error)
+}
+
+// A Transactional is a store with serializable transactions.
+type Transactional interface {
+	Client() Client // for one goroutine
+}
+
+// A Client runs functions in transactions.
+type Client interface {
+	View(fn func(Tx) error) error
+	// Update runs fn until its writes are committed: again after a conflict.
+	Update(fn func(Tx) error) error
+}
+
+// A Tx is a transaction under way. Values are numbers, of 8 bytes. Keys must not change until it ends.
+type Tx interface {
+	Number(key []byte) (uint64, error)
+	SetNumber(key []byte, n uint64) error
 }
 
 // An Iterator moves over all entries, as they were when it was made. Key and
@@ -126,22 +146,23 @@ type Kind struct {
 	SeekName   string // of its second way of looking up, "" if it has one only
 	Module     string // whose version the report gives
 	Tree       bool   // it has no levels, and its writes are in place
+	Txns       bool   // it is Transactional
 	New        func() Store
 	Unverified bool // it answers anything: it measures the benchmark itself
 }
 
 var kinds = append([]Kind{
-	{Name: "shale", Module: "github.com/shaledb/shale", New: func() Store { return new(shaleStore) }},
+	{Name: "shale", Module: "github.com/shaledb/shale", Txns: true, New: func() Store { return new(shaleStore) }},
 	{Name: "pebble", SeekName: "pebble, UseL6Filters", Module: "github.com/cockroachdb/pebble/v2", New: func() Store { return new(pebbleStore) }},
-	{Name: "badger", Module: "github.com/dgraph-io/badger/v4", New: func() Store { return new(badgerStore) }},
+	{Name: "badger", Module: "github.com/dgraph-io/badger/v4", Txns: true, New: func() Store { return new(badgerStore) }},
 	{Name: "goleveldb", Module: "github.com/syndtr/goleveldb", New: func() Store { return new(goleveldbStore) }},
-	{Name: "bbolt", Module: "go.etcd.io/bbolt", Tree: true, New: func() Store { return new(bboltStore) }},
+	{Name: "bbolt", Module: "go.etcd.io/bbolt", Tree: true, Txns: true, New: func() Store { return new(bboltStore) }},
 }, optionalKinds...)
 
 // Null takes no part unless it is asked for.
 const Null = "null"
 
-var nullKind = Kind{Name: Null, Tree: true, Unverified: true, New: func() Store { return new(nullStore) }}
+var nullKind = Kind{Name: Null, Tree: true, Txns: true, Unverified: true, New: func() Store { return new(nullStore) }}
 
 // Names lists the stores that run if none is named.
 func Names() []string {
@@ -164,6 +185,32 @@ func Find(name string) (Kind, error) {
 
 // readBuffer is what readers that copy a value begin with.
 const readBuffer = 8 << 10
+
+// A number is a value of a Tx.
+type number [8]byte
+
+func numberOf(value []byte) (uint64, error) {
+	if len(value) != len(number{}) {
+		return 0, fmt.Errorf("a number of %d bytes", len(value))
+	}
+	return binary.LittleEndian.Uint64(value), nil
+}
+
+// maxNumbers is how many numbers a transaction may set.
+const maxNumbers = 8
+
+// numbers has room for what one transaction sets, for engines that keep values until they commit.
+type numbers struct {
+	room [maxNumbers]number
+	n    int
+}
+
+func (s *numbers) next(n uint64) []byte {
+	b := s.room[s.n][:]
+	s.n++
+	binary.LittleEndian.PutUint64(b, n)
+	return b
+}
 
 // found describes a value to the driver.
 func found(value []byte) (int, uint64, error) { return len(value), data.TagOf(value), nil }

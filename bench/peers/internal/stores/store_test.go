@@ -2,7 +2,9 @@ package stores
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,6 +40,12 @@ func TestStores(t *testing.T) {
 			checkFresh(t, s)
 			checkRuns(t, kind, s)
 			must(t, s.Close())
+
+			if kind.Txns {
+				s = open(t, kind, dir, Options{Sync: true, Clients: 4})
+				checkTransactions(t, s)
+				must(t, s.Close())
+			}
 		})
 	}
 }
@@ -209,6 +217,56 @@ func checkRuns(t *testing.T, kind Kind, s Store) {
 	if Live(levels) <= 0 && !kind.Tree && kind.Name != "rocksdb" { // which tells MiB
 		t.Errorf("live tables of %d bytes: %+v", Live(levels), levels)
 	}
+}
+
+// checkTransactions has clients add to one number, and to one of their own.
+func checkTransactions(t *testing.T, s Store) {
+	t.Helper()
+	const clients, each = 4, 50
+	shared := key(0)
+	set := func(tx Tx) error {
+		err := tx.SetNumber(shared, 5)
+		for i := range clients {
+			err = errors.Join(err, tx.SetNumber(key(1+i), 0))
+		}
+		return err
+	}
+	must(t, s.(Transactional).Client().Update(set))
+	var wg sync.WaitGroup
+	for i := range clients {
+		wg.Go(func() {
+			client := s.(Transactional).Client()
+			for range each {
+				if err := client.Update(func(tx Tx) error {
+					for _, k := range [][]byte{shared, key(1 + i)} {
+						n, err := tx.Number(k)
+						if err != nil {
+							return err
+						}
+						if err := tx.SetNumber(k, n+1); err != nil {
+							return err
+						}
+					}
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	must(t, s.(Transactional).Client().View(func(tx Tx) error {
+		n, err := tx.Number(shared)
+		if n != 5+clients*each {
+			t.Errorf("the number of all clients is %d, want %d", n, 5+clients*each)
+		}
+		for i := range clients {
+			if n, err := tx.Number(key(1 + i)); err != nil || n != each {
+				t.Errorf("the number of client %d is %d, %v, want %d", i, n, err, each)
+			}
+		}
+		return err
+	}))
 }
 
 func TestFind(t *testing.T) {
