@@ -252,6 +252,7 @@ func lastBelow(k string) string {
 // end commits p or discards it.
 func (w *txnWorld) end(p *txnPair) {
 	w.open = slices.DeleteFunc(w.open, func(q *txnPair) bool { return q == p })
+	w.checkFootprint(p)
 	if w.r.IntN(8) == 0 {
 		p.tx.Discard()
 		return

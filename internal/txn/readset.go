@@ -262,7 +262,7 @@ func (w *Watch) SeekLT(key []byte) {
 
 func (w *Watch) begin(key []byte, end End) {
 	w.Flush()
-	w.begun = true
+	w.begun, w.noLower = true, false
 	w.span = Span{append(w.span.Lower[:0], key...), append(w.span.Upper[:0], key...), end}
 }
 
@@ -288,10 +288,9 @@ func (w *Watch) AtEnd(upper []byte) {
 	}
 }
 
-// Flush adds what was observed to the set.
+// Flush adds what was observed so far to the set.
 func (w *Watch) Flush() {
 	if w.begun {
 		w.set.AddSpan(w.span)
 	}
-	w.begun, w.noLower = false, false
 }
