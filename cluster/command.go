@@ -10,7 +10,7 @@ import (
 // A command is the data of an entry in raft's log: what the state machines of all members do with
 // their stores, each on its own.
 //
-//	kind u8 | batch, as Batch.AppendTo writes it
+//	kind u8 | of kindUpdate: what was observed, see observed.go | batch, as Batch.AppendTo writes it
 //
 // For example, the put of value "v" under key "k", in hexadecimal:
 //
@@ -26,6 +26,7 @@ const (
 	kindWrite       = 1 // all operations of the batch
 	kindPutIfAbsent = 2 // the batch is one put, of a key that must not be there
 	kindDelete      = 3 // the batch is deletions, and the answer says which of the keys were there
+	kindUpdate      = 4 // the batch of a transaction, for a state that has what the transaction has observed
 )
 
 // maxCommandSize is the most bytes that a write may take in the log. Raft sends entries whole, and a
@@ -39,6 +40,11 @@ var reservedKey = bytes.Repeat([]byte{0xff}, 32)
 // reserved reports whether the key belongs to the group. Keys that are longer and begin with
 // reservedKey come after it, and so does no other key.
 func reserved(key []byte) bool { return bytes.Compare(key, reservedKey) >= 0 }
+
+// errReserved is the error for a key that reserved reports.
+func errReserved(key []byte) error {
+	return fmt.Errorf("%w: %x", ErrReservedKey, key[:len(reservedKey)])
+}
 
 // encodeWrite returns the command that applies b. It refuses keys that belong to the group, and a
 // batch that is empty, too large or the mark of an ingestion.
@@ -72,18 +78,24 @@ func encodeDelete(keys [][]byte) ([]byte, error) {
 	return encodeCommand(kindDelete, b)
 }
 
+// encodeUpdate returns the command that applies the writes of a transaction if its reads still hold.
+func encodeUpdate(o *observed, writes *shale.Batch) ([]byte, error) {
+	return encodeCommand(kindUpdate, writes, o.appendTo(nil)...)
+}
+
 // encodeCommand checks the operations of a batch and returns the bytes of the command. Both sides
 // check, since an entry that is in the log must be applied by all members: what a member refuses to
-// encode never gets there, and what one can't decode ends it.
-func encodeCommand(kind byte, b *shale.Batch) ([]byte, error) {
-	if b.Size() > maxCommandSize {
-		return nil, fmt.Errorf("cluster: write: %w: the batch has %d bytes, and %d is the limit in a group",
-			shale.ErrValueTooLarge, b.Size(), maxCommandSize)
+// encode never gets there, and what one can't decode ends it. before is what stands before the batch.
+func encodeCommand(kind byte, b *shale.Batch, before ...byte) ([]byte, error) {
+	size := len(before) + b.Size()
+	if size > maxCommandSize {
+		return nil, fmt.Errorf("cluster: write: %w: the command has %d bytes, and %d is the limit in a group",
+			shale.ErrValueTooLarge, size, maxCommandSize)
 	}
 	ops := 0
 	for op := range b.Ops() {
 		if reserved(op.Key) {
-			return nil, fmt.Errorf("%w: %x", ErrReservedKey, op.Key[:len(reservedKey)])
+			return nil, errReserved(op.Key)
 		}
 		ops++
 	}
@@ -92,28 +104,44 @@ func encodeCommand(kind byte, b *shale.Batch) ([]byte, error) {
 	if ops != b.Len() {
 		return nil, fmt.Errorf("cluster: write: %w: it is the mark of an ingestion", shale.ErrBatchNotWritable)
 	}
-	return b.AppendTo(append(make([]byte, 0, 1+b.Size()), kind)), nil
+	data := append(append(make([]byte, 0, 1+size), kind), before...)
+	return b.AppendTo(data), nil
 }
 
-// decodeCommand returns the parts of a command. The batch aliases data. A kind that is unknown
+// A command is what decodeCommand returns.
+type command struct {
+	kind     byte
+	observed observed // of kindUpdate
+	batch    *shale.Batch
+}
+
+// decodeCommand returns the parts of a command, which alias data. A kind that is unknown
 // comes from a newer program.
-func decodeCommand(data []byte) (kind byte, b *shale.Batch, err error) {
+func decodeCommand(data []byte) (c command, err error) {
 	if len(data) == 0 {
-		return 0, nil, fmt.Errorf("command of no bytes")
+		return command{}, fmt.Errorf("command of no bytes")
 	}
-	kind = data[0]
-	if kind < kindWrite || kind > kindDelete {
-		return 0, nil, fmt.Errorf("%w: command of kind %d; update this member's program", shale.ErrFormatTooNew, kind)
+	kind, rest := data[0], data[1:]
+	if kind < kindWrite || kind > kindUpdate {
+		return command{}, fmt.Errorf("%w: command of kind %d; update this member's program", shale.ErrFormatTooNew, kind)
 	}
-	if _, b, err = shale.DecodeBatch(data[1:]); err != nil {
-		return 0, nil, err
+	c.kind = kind
+	if kind == kindUpdate {
+		if c.observed, rest, err = decodeObserved(rest); err != nil {
+			return command{}, fmt.Errorf("what a transaction has observed: %w", err)
+		}
 	}
+	_, b, err := shale.DecodeBatch(rest)
+	if err != nil {
+		return command{}, err
+	}
+	c.batch = b
 	// The batch comes from another member's program, so all that encodeCommand promises is checked
 	// again.
 	ops, puts := 0, 0
 	for op := range b.Ops() {
 		if reserved(op.Key) {
-			return 0, nil, fmt.Errorf("command with a reserved key")
+			return command{}, fmt.Errorf("command with a reserved key")
 		}
 		ops++
 		if op.Kind == shale.OpPut {
@@ -121,13 +149,14 @@ func decodeCommand(data []byte) (kind byte, b *shale.Batch, err error) {
 		}
 	}
 	if ops != b.Len() || kind == kindPutIfAbsent && (ops != 1 || puts != 1) || kind == kindDelete && puts > 0 {
-		return 0, nil, fmt.Errorf("command of kind %d with %d operations, %d of them puts", kind, ops, puts)
+		return command{}, fmt.Errorf("command of kind %d with %d operations, %d of them puts", kind, ops, puts)
 	}
-	return kind, b, nil
+	return c, nil
 }
 
 // A result is what the state machine answers to a command: the response of raft's future.
 type result struct {
-	Inserted bool   `json:"inserted"`          // of kindPutIfAbsent: the key was not there
-	Present  []bool `json:"present,omitempty"` // of kindDelete: for each operation, whether the key was there before it
+	Done    bool   `json:"inserted"`          // of kindPutIfAbsent and kindUpdate: the operations were done
+	Present []bool `json:"present,omitempty"` // of kindDelete: for each operation, whether the key was there before it
+	Lost    int    `json:"lost,omitempty"`    // of kindUpdate that was not done: see observed.lost
 }

@@ -2,8 +2,11 @@ package cluster
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/shaledb/shale"
@@ -40,19 +43,34 @@ func TestCommand_Bytes(t *testing.T) {
 	if got, want := fmt.Sprintf("%x", deletion), "030102"+"00016b"+"00016c"; err != nil || got != want {
 		t.Errorf("encodeDelete = %s, %v; want %s", got, err, want)
 	}
-	if kind, b, err := decodeCommand(deletion); err != nil || kind != kindDelete || b.Len() != 2 {
-		t.Errorf("decodeCommand = %d, %v, %v", kind, b, err)
+	if c, err := decodeCommand(deletion); err != nil || c.kind != kindDelete || c.batch.Len() != 2 {
+		t.Errorf("decodeCommand = %+v, %v", c, err)
 	}
-	kind, b, err := decodeCommand(data)
-	if err != nil || kind != kindWrite || b.Len() != 1 {
-		t.Errorf("decodeCommand = %d, %v, %v", kind, b, err)
+	if c, err := decodeCommand(data); err != nil || c.kind != kindWrite || c.batch.Len() != 1 {
+		t.Errorf("decodeCommand = %+v, %v", c, err)
+	}
+	state := model{"a": "1", "b": "2", "c": "3"}
+	o := observed{[]observedKey{state.key("a"), state.key("absent")}, []observedRange{state.scan("b", "d")}}
+	update, err := encodeUpdate(&o, batchOf(t, "k=v"))
+	if got := fmt.Sprintf("%x", update); err != nil || got != updateBytes {
+		t.Errorf("encodeUpdate = %s, %v; want %s", got, err, updateBytes)
+	}
+	if c, err := decodeCommand(update); err != nil || c.kind != kindUpdate || c.batch.Len() != 1 || !reflect.DeepEqual(c.observed, o) {
+		t.Errorf("decodeCommand = %+v, %v; want %+v", c, err, o)
 	}
 }
 
+// updateBytes is the command of docs/FORMAT.md: SHA-256 of "1", 0, and SHA-256 of 01 "b" 01 "2" 01 "c" 01 "3".
+const updateBytes = "04" +
+	"02" + "0161" + "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b" +
+	"06616273656e74" + "0000000000000000000000000000000000000000000000000000000000000000" +
+	"01" + "0162" + "0164" + "08" + "200260bc06376682cd65d1c5169b33b4006d90796239c7ce8a49351d73d1df17" +
+	"0101" + "01016b0176"
+
 func TestCommand_Refused(t *testing.T) {
 	t.Parallel()
-	last := append(bytes.Repeat([]byte{0xff}, 31), 0xfe) // the last key that is free, but for longer ones
-	for _, key := range [][]byte{{}, {0xff}, reservedKey[:31], last, append(last, 0xff, 0xff)} {
+	free := append(bytes.Repeat([]byte{0xff}, 31), 0xfe) // the last key that is free, but for longer ones
+	for _, key := range [][]byte{{}, {0xff}, reservedKey[:31], free, append(free, 0xff, 0xff)} {
 		if _, err := encodePutIfAbsent(key, nil); err != nil {
 			t.Errorf("key %x: %v", key, err)
 		}
@@ -81,10 +99,21 @@ func TestCommand_Refused(t *testing.T) {
 	if _, err := encodeDelete([][]byte{make([]byte, shale.MaxKeySize+1)}); !errors.Is(err, shale.ErrKeyTooLarge) {
 		t.Errorf("deletion of a long key: %v", err)
 	}
-	for _, data := range []string{"\x03\x01\x01\x01\x01k\x01v", "\x04\x01\x01\x00\x01k", "\x00\x01\x01\x00\x01k"} {
-		if kind, _, err := decodeCommand([]byte(data)); err == nil {
-			t.Errorf("%x is taken for a command of kind %d", data, kind)
+	sums, batch := strings.Repeat("\x00", 32), "\x01\x01\x00\x01k"
+	last := string(reservedKey)
+	for _, data := range []string{
+		"\x03\x01\x01\x01\x01k\x01v", "\x05\x01\x01\x00\x01k", "\x00\x01\x01\x00\x01k",
+		"\x04", "\x04\x00", "\x04\x01\x01k" + sums[1:], "\x04\x01\x20" + last + sums + "\x00" + batch, // the group's key
+		"\x04\x00\x01\x01k\x01k\x00" + sums + batch,                // an empty range
+		"\x04\x00\x01\x01k\x21" + last + "\x00\x00" + sums + batch, // up to the group's keys
+		"\x04\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x01k" + sums,
+	} {
+		if c, err := decodeCommand([]byte(data)); err == nil {
+			t.Errorf("%x is taken for a command of kind %d", data, c.kind)
 		}
+	}
+	if _, err := decodeCommand([]byte("\x04\x00\x01\x01k\x20" + last + "\x00" + sums + batch)); err != nil {
+		t.Errorf("a scan of all from a key up: %v", err)
 	}
 	if _, err := encodePutIfAbsent([]byte("k"), make([]byte, maxCommandSize)); !errors.Is(err, shale.ErrValueTooLarge) {
 		t.Errorf("large value: %v", err)
@@ -92,18 +121,28 @@ func TestCommand_Refused(t *testing.T) {
 }
 
 func FuzzCommand(f *testing.F) {
-	for _, c := range []string{"", "\x01", "\x02\x01\x01\x01\x01k\x01v", "\x01\x01\x02\x00\x01k\x01\x01l\x00", "\x03\x01\x00", "\x03\x01\x02\x00\x01k\x00\x01l", "\x04\x01\x00"} {
+	for _, c := range []string{"", "\x01", "\x02\x01\x01\x01\x01k\x01v", "\x01\x01\x02\x00\x01k\x01\x01l\x00", "\x03\x01\x00", "\x03\x01\x02\x00\x01k\x00\x01l", "\x05\x01\x00"} {
 		f.Add([]byte(c))
 	}
+	update, err := hex.DecodeString(updateBytes)
+	mustNil(f, err)
+	f.Add(update)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		kind, b, err := decodeCommand(data)
+		c, err := decodeCommand(data)
 		if err != nil {
 			return
 		}
 		// What decodes is written again as it was, but for varints that were longer than need be.
-		again := b.AppendTo([]byte{kind})
-		kind2, b2, err := decodeCommand(again)
-		if err != nil || kind2 != kind || b2.Len() != b.Len() || !bytes.Equal(b2.AppendTo([]byte{kind}), again) {
+		bytesOf := func(c command) []byte {
+			b := []byte{c.kind}
+			if c.kind == kindUpdate {
+				b = c.observed.appendTo(b)
+			}
+			return c.batch.AppendTo(b)
+		}
+		again := bytesOf(c)
+		c2, err := decodeCommand(again)
+		if err != nil || c2.kind != c.kind || c2.batch.Len() != c.batch.Len() || !bytes.Equal(bytesOf(c2), again) {
 			t.Errorf("%x is written again as %x: %v", data, again, err)
 		}
 	})

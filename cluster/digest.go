@@ -83,10 +83,13 @@ func (d *digests) add(entry *raft.Log, r result) {
 	}
 	head := binary.LittleEndian.AppendUint64(make([]byte, 0, 17+len(r.Present)), entry.Index)
 	head = binary.LittleEndian.AppendUint64(head, entry.Term)
-	for _, yes := range append(r.Present, r.Inserted) {
+	for _, yes := range append(r.Present, r.Done) {
 		if head = append(head, 0); yes {
 			head[len(head)-1] = 1
 		}
+	}
+	if r.Lost > 0 {
+		head = binary.AppendUvarint(head, uint64(r.Lost))
 	}
 	d.hash.Reset()
 	_, _ = d.hash.Write(head) // a hash never fails

@@ -26,6 +26,11 @@ var (
 	// ErrReservedKey is wrapped when a key begins with 32 bytes 0xff. The group
 	// keeps its own entries there.
 	ErrReservedKey = errors.New("cluster: keys that begin with 32 bytes 0xff are reserved")
+
+	// ErrReadTooMuch is wrapped by the error of an Update whose function has read more than a group
+	// checks: more than 65,536 keys and ranges, or more than 64 MiB of keys and values. What is read
+	// by way of Untracked is not checked.
+	ErrReadTooMuch = errors.New("cluster: the transaction has read too much")
 )
 
 // Errors of a member's life.

@@ -15,36 +15,31 @@ import (
 // The same program on a store of its own and on a group. docs/GROUP.md shows both.
 
 // countAlone counts a visit in a store of this process.
-func countAlone(db *shale.DB, page string) error {
+func countAlone(ctx context.Context, db *shale.DB, page string) error {
 	key := []byte("visits/" + page)
-	old, err := db.Get(key)
-	if err != nil && !errors.Is(err, shale.ErrNotFound) {
-		return err
-	}
-	return db.Put(key, append(old, '|'))
+	return db.Update(ctx, func(tx *shale.Txn) error {
+		old, err := tx.Get(key)
+		if err != nil && !errors.Is(err, shale.ErrNotFound) {
+			return err
+		}
+		return tx.Put(key, append(old, '|'))
+	})
 }
 
-// countInGroup counts a visit in a group. It runs on the leader, and nobody else counts.
+// countInGroup counts a visit in a group, on any member: Options.Forward is set.
 func countInGroup(ctx context.Context, n *cluster.Node, page string) error {
 	key := []byte("visits/" + page)
-	var old []byte
-	err := n.Read(ctx, func(r shale.Reader) (err error) {
-		if old, err = r.Get(key); errors.Is(err, shale.ErrNotFound) {
-			return nil
+	err := n.Update(ctx, func(tx *cluster.Txn) error {
+		old, err := tx.Get(key)
+		if err != nil && !errors.Is(err, shale.ErrNotFound) {
+			return err
 		}
-		return err
+		return tx.Put(key, append(old, '|'))
 	})
-	if err != nil {
-		return err
-	}
-	switch err := n.Put(ctx, key, append(old, '|')); {
-	case errors.Is(err, cluster.ErrNotLeader):
-		return fmt.Errorf("ask another member: %w", err) // NotLeaderError says which
-	case errors.Is(err, cluster.ErrUnknown):
+	if errors.Is(err, cluster.ErrUnknown) {
 		return fmt.Errorf("counted or not, read it again: %w", err)
-	default:
-		return err
 	}
+	return err
 }
 
 func Example() {
@@ -60,7 +55,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(countAlone(db, "index"))
+	fmt.Println(countAlone(ctx, db, "index"))
 	if err := db.Close(); err != nil {
 		log.Fatal(err)
 	}
@@ -69,15 +64,15 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	b, err := cluster.Open(dir+"/b", &cluster.Options{ID: "b", Join: []string{a.Address()}})
+	b, err := cluster.Open(dir+"/b", &cluster.Options{ID: "b", Join: []string{a.Address()}, Forward: true})
 	if err != nil {
 		log.Fatal(err)
 	}
 	for !a.IsLeader() {
 		time.Sleep(10 * time.Millisecond)
 	}
-	fmt.Println(countInGroup(ctx, a, "index"))
-	err = b.Read(ctx, func(r shale.Reader) error { // sees it too
+	fmt.Println(countInGroup(ctx, a, "index"), countInGroup(ctx, b, "index"))
+	err = b.Read(ctx, func(r shale.Reader) error {
 		v, err := r.Get([]byte("visits/index"))
 		fmt.Println(string(v), err)
 		return err
@@ -90,6 +85,6 @@ func Example() {
 	}
 	// Output:
 	// <nil>
-	// <nil>
-	// | <nil>
+	// <nil> <nil>
+	// || <nil>
 }

@@ -81,16 +81,22 @@ func (a *applier) add(entry *raft.Log) (r result, err error) {
 	if err := a.state.log.whole(entry); err != nil {
 		return result{}, err
 	}
-	kind, command, err := decodeCommand(entry.Data)
+	c, err := decodeCommand(entry.Data)
 	if err != nil {
 		return result{}, err
+	}
+	if c.kind == kindUpdate {
+		// The store is asked for what the transaction has observed, so it must have all commands before.
+		if err := a.write(); err != nil {
+			return result{}, err
+		}
 	}
 	batch := &a.state.batch
 	if a.at.index == 0 {
 		batch.Reset()
 	}
 	a.at = position{entry.Index, entry.Term}
-	if r, err = a.addOps(kind, command); err != nil {
+	if r, err = a.addOps(&c); err != nil {
 		return result{}, err
 	}
 	a.store.digests.add(entry, r)
@@ -105,25 +111,30 @@ func (a *applier) add(entry *raft.Log) (r result, err error) {
 // Answers are decided here, where all members apply the same commands in the same order, and not
 // where the write came in. So PutIfAbsent inserts a key for exactly one of the clients that try at
 // the same time.
-func (a *applier) addOps(kind byte, command *shale.Batch) (r result, err error) {
-	if kind != kindWrite {
-		if err := a.look(command); err != nil {
+func (a *applier) addOps(c *command) (r result, err error) {
+	switch c.kind {
+	case kindUpdate:
+		if r.Lost, err = c.observed.lost(a.store.db); err != nil || r.Lost > 0 {
+			return r, err
+		}
+		r.Done = true
+	case kindPutIfAbsent, kindDelete:
+		if err := a.look(c.batch); err != nil {
 			return result{}, err
 		}
 	}
-	for op := range command.Ops() {
-		if kind != kindWrite {
-			// The map knows all keys of the command: look has asked the store for those that the
-			// batch does not have, and operations of this command below update it.
-			there := a.present[string(op.Key)]
-			if kind == kindPutIfAbsent {
-				if there {
-					return result{}, nil
-				}
-				r.Inserted = true
-			} else {
-				r.Present = append(r.Present, there)
+	for op := range c.batch.Ops() {
+		// The map knows all keys of a command that asks: look has asked the store for those that the
+		// batch does not have, and operations of this command below update it.
+		there := a.present[string(op.Key)]
+		switch c.kind {
+		case kindPutIfAbsent:
+			if there {
+				return result{}, nil
 			}
+			r.Done = true
+		case kindDelete:
+			r.Present = append(r.Present, there)
 		}
 		if op.Kind == shale.OpDelete {
 			err = a.state.batch.Delete(op.Key)

@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -22,74 +25,141 @@ import (
 // A history is what a group has agreed on: entry i has index i + 1. After entry i the state is at(i + 1).
 type history []*raft.Log
 
-// newHistory makes n entries: writes, puts that depend on absence, deletions that ask, and some that
-// are no commands.
+// newHistory makes n entries: writes, puts that depend on absence, deletions that ask, transactions that have read the
+// present state or one of a few entries before, and some that are no commands.
 func newHistory(t testing.TB, n int, seed uint64) history {
 	r := rand.New(rand.NewPCG(seed, 0))
 	key := func() []byte { return fmt.Appendf(nil, "key %02d", r.IntN(30)) }
 	value := func() []byte { return fmt.Appendf(nil, "%0*d", 1+r.IntN(200), r.Uint32()) }
+	batch := func() *shale.Batch {
+		b := new(shale.Batch)
+		for range 1 + r.IntN(3) {
+			if r.IntN(3) == 0 {
+				mustNil(t, b.Delete(key()))
+			} else {
+				mustNil(t, b.Put(key(), value()))
+			}
+		}
+		return b
+	}
+	now := model{}
+	before := []model{now} // the last few states
 	var h history
 	for i := range n {
 		e := &raft.Log{Index: uint64(i + 1), Term: uint64(1 + i/50), Type: raft.LogCommand}
 		var err error
-		switch kind := r.IntN(10); {
+		switch kind := r.IntN(13); {
 		case i == n-1 || kind < 5:
-			b := new(shale.Batch)
-			for range 1 + r.IntN(3) {
-				if r.IntN(3) == 0 {
-					err = errors.Join(err, b.Delete(key()))
-				} else {
-					err = errors.Join(err, b.Put(key(), value()))
-				}
-			}
-			if err == nil {
-				e.Data, err = encodeWrite(b)
-			}
+			e.Data, err = encodeWrite(batch())
 		case kind < 7:
 			e.Data, err = encodePutIfAbsent(key(), value())
 		case kind < 8:
 			e.Data, err = encodeDelete([][]byte{key(), key()})
-		case kind < 9:
+		case kind < 11:
+			m := before[r.IntN(len(before))]
+			o := new(observed)
+			for range r.IntN(3) {
+				o.keys = append(o.keys, m.key(string(key())))
+			}
+			for range r.IntN(3) {
+				if l, u := string(key()), string(key()); l < u {
+					o.ranges = append(o.ranges, m.scan(l, u))
+				}
+			}
+			e.Data, err = encodeUpdate(o, batch())
+		case kind < 12:
 			e.Type = raft.LogConfiguration
 		default:
 			e.Type = raft.LogNoop
 		}
 		mustNil(t, err)
+		now.apply(e)
+		if before = append(before, maps.Clone(now)); len(before) > 4 {
+			before = before[1:]
+		}
 		h = append(h, e)
 	}
 	return h
 }
 
-// at returns the state after the entry with this index, and the answers to all commands up to there.
-func (h history) at(index uint64) (map[string]string, []result) {
-	state, answers := map[string]string{}, make([]result, index)
-	for i, e := range h[:index] {
-		if e.Type != raft.LogCommand {
-			continue
-		}
-		_, b, err := shale.DecodeBatch(e.Data[1:])
-		if err != nil {
-			panic(err)
-		}
-		for op := range b.Ops() {
-			_, there := state[string(op.Key)]
-			switch e.Data[0] {
-			case kindPutIfAbsent:
-				if there {
-					continue
-				}
-				answers[i].Inserted = true
-			case kindDelete:
-				answers[i].Present = append(answers[i].Present, there)
-			}
-			if op.Kind == shale.OpDelete {
-				delete(state, string(op.Key))
-			} else {
-				state[string(op.Key)] = string(op.Value)
-			}
+// A model is what the state must be. It has its own way to look at what a transaction has observed.
+type model map[string]string
+
+func (m model) key(key string) observedKey {
+	if v, ok := m[key]; ok {
+		return observedKey{[]byte(key), sha256.Sum256([]byte(v))}
+	}
+	return observedKey{key: []byte(key)}
+}
+
+func (m model) scan(lower, upper string) observedRange {
+	var all []byte
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		if lower <= k && k < upper {
+			all = append(binary.AppendUvarint(all, uint64(len(k))), k...)
+			all = append(binary.AppendUvarint(all, uint64(len(m[k]))), m[k]...)
 		}
 	}
-	return state, answers
+	return observedRange{[]byte(lower), []byte(upper), uint64(len(all)), sha256.Sum256(all)}
+}
+
+// lost returns the number of what the model has otherwise.
+func (m model) lost(o *observed) int {
+	for i, k := range o.keys {
+		if m.key(string(k.key)).sum != k.sum {
+			return i + 1
+		}
+	}
+	for i, r := range o.ranges {
+		if m.scan(string(r.lower), string(r.upper)).sum != r.sum {
+			return len(o.keys) + i + 1
+		}
+	}
+	return 0
+}
+
+// apply changes the model by an entry, and returns the answer.
+func (m model) apply(e *raft.Log) (r result) {
+	if e.Type != raft.LogCommand {
+		return result{}
+	}
+	c, err := decodeCommand(e.Data)
+	if err != nil {
+		panic(err)
+	}
+	if c.kind == kindUpdate {
+		if r.Lost = m.lost(&c.observed); r.Lost > 0 {
+			return r
+		}
+		r.Done = true
+	}
+	for op := range c.batch.Ops() {
+		_, there := m[string(op.Key)]
+		switch c.kind {
+		case kindPutIfAbsent:
+			if there {
+				return r
+			}
+			r.Done = true
+		case kindDelete:
+			r.Present = append(r.Present, there)
+		}
+		if op.Kind == shale.OpDelete {
+			delete(m, string(op.Key))
+		} else {
+			m[string(op.Key)] = string(op.Value)
+		}
+	}
+	return r
+}
+
+// at returns the state after the entry with this index, and the answers to all commands up to there.
+func (h history) at(index uint64) (map[string]string, []result) {
+	m, answers := model{}, make([]result, index)
+	for i, e := range h[:index] {
+		answers[i] = m.apply(e)
+	}
+	return m, answers
 }
 
 // lastCommand returns the index of the last command up to index.

@@ -11,22 +11,40 @@ import (
 // current when it begins. An iterator stays with its store, also when a snapshot replaces that.
 //
 // It may be used by several goroutines. A store that is pinned is not closed, so each call pins the
-// current one and lets it go at its end.
-type stateReader struct{ state *state }
+// current one and lets it go at its end. If all is set, it is read instead: a transaction, whose store is pinned already.
+type stateReader struct {
+	state *state
+	all   reader
+}
 
-var _ shale.Reader = stateReader{}
+// A reader is what *shale.DB and *shale.Txn have in common.
+type reader interface {
+	shale.Reader
+	GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error
+}
+
+var _ reader = stateReader{}
 
 // reader returns a reader of the state.
-func (s *state) reader() shale.Reader { return stateReader{s} }
+func (s *state) reader() shale.Reader { return stateReader{state: s} }
+
+// hold returns what is read, and the store to unpin, or nil.
+func (r stateReader) hold() (reader, *stateStore) {
+	if r.all != nil {
+		return r.all, nil
+	}
+	st := r.state.hold()
+	return st.db, st
+}
 
 // Get implements shale.Reader.
 func (r stateReader) Get(key []byte) ([]byte, error) {
 	if reserved(key) {
 		return nil, shale.ErrNotFound
 	}
-	st := r.state.hold()
+	all, st := r.hold()
 	defer st.unpin()
-	return st.db.Get(key)
+	return all.Get(key)
 }
 
 // AppendValue implements shale.Reader.
@@ -34,9 +52,9 @@ func (r stateReader) AppendValue(dst, key []byte) ([]byte, error) {
 	if reserved(key) {
 		return dst, shale.ErrNotFound
 	}
-	st := r.state.hold()
+	all, st := r.hold()
 	defer st.unpin()
-	return st.db.AppendValue(dst, key)
+	return all.AppendValue(dst, key)
 }
 
 // ViewValue implements shale.Reader.
@@ -44,9 +62,9 @@ func (r stateReader) ViewValue(key []byte, fn func(value []byte) error) error {
 	if reserved(key) {
 		return shale.ErrNotFound
 	}
-	st := r.state.hold()
+	all, st := r.hold()
 	defer st.unpin()
-	return st.db.ViewValue(key, fn)
+	return all.ViewValue(key, fn)
 }
 
 // Has implements shale.Reader.
@@ -54,16 +72,16 @@ func (r stateReader) Has(key []byte) (bool, error) {
 	if reserved(key) {
 		return false, nil
 	}
-	st := r.state.hold()
+	all, st := r.hold()
 	defer st.unpin()
-	return st.db.Has(key)
+	return all.Has(key)
 }
 
 // GetMany is *shale.DB's: it looks up many keys at one state.
 func (r stateReader) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
-	st := r.state.hold()
+	all, st := r.hold()
 	defer st.unpin()
-	return st.db.GetMany(keys, func(i int, value []byte, found bool) error {
+	return all.GetMany(keys, func(i int, value []byte, found bool) error {
 		if found && reserved(keys[i]) {
 			value, found = nil, false
 		}
@@ -75,17 +93,17 @@ func (r stateReader) GetMany(keys [][]byte, fn func(i int, value []byte, found b
 func (r stateReader) Scan(rng shale.Range) iter.Seq2[shale.Entry, error] {
 	rng = clamp(rng)
 	return func(yield func(shale.Entry, error) bool) {
-		st := r.state.hold()
+		all, st := r.hold()
 		defer st.unpin()
-		st.db.Scan(rng)(yield)
+		all.Scan(rng)(yield)
 	}
 }
 
 // NewIterator implements shale.Reader.
 func (r stateReader) NewIterator(rng shale.Range) *shale.Iterator {
-	st := r.state.hold()
+	all, st := r.hold()
 	defer st.unpin()
-	return st.db.NewIterator(clamp(rng))
+	return all.NewIterator(clamp(rng))
 }
 
 // clamp cuts a range off where the group's keys begin.

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/txn"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -39,8 +40,9 @@ type Node struct {
 	snapshots *snapshots
 	state     *state
 	lock      io.Closer
-	reads     rounds // of steps 1 to 3 of a read
-	indexes   rounds // of steps 1 and 2, on the leader
+	reads     rounds    // of steps 1 to 3 of a read
+	indexes   rounds    // of steps 1 and 2, on the leader
+	lanes     txn.Lanes // of transactions that have lost a conflict, and try again
 
 	ctx      context.Context // ends when the member has stopped
 	cancel   context.CancelFunc

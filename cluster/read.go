@@ -62,9 +62,17 @@ func (n *Node) Read(ctx context.Context, fn func(shale.Reader) error) error {
 		return err
 	}
 	defer done()
+	if err := n.awaitNewest(ctx); err != nil {
+		return err
+	}
+	return fn(n.state.reader())
+}
+
+// awaitNewest waits until the state has every write that was acknowledged before the call.
+func (n *Node) awaitNewest(ctx context.Context) error {
 	switch _, err := n.reads.await(ctx, n.reads.join()); {
 	case err == nil:
-		return fn(n.state.reader())
+		return nil
 	case n.usable() != nil:
 		return n.usable()
 	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):

@@ -377,7 +377,7 @@ func (n *Node) called(op byte, payload []byte) (any, error) {
 		if len(payload) > maxForwarded {
 			return nil, fmt.Errorf("cluster: a forwarded write has %d bytes, and %d is the limit", len(payload), maxForwarded)
 		}
-		if _, _, err := decodeCommand(payload); err != nil {
+		if _, err := decodeCommand(payload); err != nil {
 			return nil, fmt.Errorf("cluster: a forwarded write: %w", err)
 		}
 		ctx, cancel := context.WithTimeout(n.ctx, forwardTimeout)

@@ -97,8 +97,12 @@ func (s *stateStore) pin() bool {
 	return false
 }
 
-// unpin gives up a pin.
-func (s *stateStore) unpin() { s.pins.Add(-1) }
+// unpin gives up a pin. Without a store it does nothing.
+func (s *stateStore) unpin() {
+	if s != nil {
+		s.pins.Add(-1)
+	}
+}
 
 // openState opens the state of the member in dir, or makes an empty one. fail is called, once, when
 // a command could not be applied.

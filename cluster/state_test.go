@@ -38,7 +38,8 @@ func TestState_Answers(t *testing.T) {
 	}
 }
 
-// TestState_ReservedKeysHidden looks for the group's own key in every way.
+// TestState_ReservedKeysHidden looks for the group's own key in every way, in the state and in a transaction. There it does not
+// count as read, although each command changes it.
 func TestState_ReservedKeysHidden(t *testing.T) {
 	t.Parallel()
 	m := mustStart(t, vfs.NewMem())
@@ -47,7 +48,22 @@ func TestState_ReservedKeysHidden(t *testing.T) {
 	data, err := encodeWrite(batchOf(t, "a=1", last+"=2"))
 	mustNil(t, err)
 	m.mustApply(history{{Index: 1, Term: 1, Data: data}}, 0, 1, 1)
-	r := m.state.reader()
+	lookForReserved(t, m.state.reader().(reader))
+	cmd, err := m.state.transact(func(tx *Txn) error {
+		lookForReserved(t, tx)
+		lookForReserved(t, tx.Untracked().(reader))
+		return tx.Put([]byte("b"), nil)
+	})
+	mustNil(t, err)
+	got, err := m.apply(history{nil, {Index: 2, Term: 1, Data: cmd}}, 1, 2, 1)
+	if err != nil || !got[1].Done {
+		t.Errorf("the transaction gets %+v, %v", got[1], err)
+	}
+}
+
+// lookForReserved looks for the group's own keys in a reader of two others.
+func lookForReserved(t *testing.T, r reader) {
+	t.Helper()
 	for _, key := range []string{string(reservedKey), string(reservedKey) + "\x00"} {
 		if v, err := r.Get([]byte(key)); !errors.Is(err, shale.ErrNotFound) {
 			t.Errorf("Get = %q, %v", v, err)
@@ -62,7 +78,7 @@ func TestState_ReservedKeysHidden(t *testing.T) {
 			t.Errorf("Has = %v, %v", has, err)
 		}
 		found := 0
-		err := r.(stateReader).GetMany([][]byte{[]byte("a"), []byte(key)}, func(i int, v []byte, there bool) error {
+		err := r.GetMany([][]byte{[]byte("a"), []byte(key)}, func(i int, v []byte, there bool) error {
 			if found++; there != (i == 0) {
 				t.Errorf("GetMany: key %d is %q, %v", i, v, there)
 			}

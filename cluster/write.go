@@ -64,7 +64,7 @@ func (n *Node) PutIfAbsent(ctx context.Context, key, value []byte) (inserted boo
 		return false, err
 	}
 	res, err := n.submit(ctx, cmd)
-	return res.Inserted, err
+	return res.Done, err
 }
 
 // DeletePresent removes keys, all of them or none, and reports for each whether it was there before.

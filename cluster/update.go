@@ -1,0 +1,143 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/shaledb/shale"
+)
+
+// A Txn is a transaction of a group: a shale.Reader and a shale.Writer that sees this member's state as it was when its
+// function began, and its own writes. It is for that function only, and for one goroutine at a time; its iterators too. Keys
+// that belong to the group are not there, and writes of them give ErrReservedKey.
+type Txn struct {
+	stateReader
+	tx *shale.Txn
+}
+
+var (
+	_ shale.Reader = (*Txn)(nil)
+	_ shale.Writer = (*Txn)(nil)
+)
+
+// Put implements shale.Writer.
+func (t *Txn) Put(key, value []byte) error {
+	if reserved(key) {
+		return errReserved(key)
+	}
+	return t.tx.Put(key, value)
+}
+
+// Delete implements shale.Writer.
+func (t *Txn) Delete(key []byte) error {
+	if reserved(key) {
+		return errReserved(key)
+	}
+	return t.tx.Delete(key)
+}
+
+// Untracked returns the same reader, but what is read by way of it can't conflict, as with shale.Txn.
+func (t *Txn) Untracked() shale.Reader {
+	return stateReader{all: t.tx.Untracked().(reader)}
+}
+
+const (
+	// maxTries is how often Update runs a function again. Whoever loses so often changes by other means, within the function,
+	// what it has read.
+	maxTries   = 100
+	firstPause = 500 * time.Microsecond // of an Update that has lost again; the next ones are twice as long each
+	lastPause  = 20 * time.Millisecond
+)
+
+// Update runs fn in a transaction, and writes what fn has written if fn returns nil; else it returns fn's error, and nothing is
+// written. Transactions are serializable, together with all other writes and reads of the group, and what was acknowledged
+// before Update was called is seen: fn reads this member's state, as Read does, and all members write at the same
+// place of their order, if their states have there what fn has read. When another write has changed that, fn runs again on a
+// newer state, until it is written, fails, or ctx is done: so fn must have no other effects. If fn itself changes what it has read
+// by other means than tx, Update ends with shale.ErrConflict.
+//
+// The other errors are those of Write, but for what fn returns: an error that wraps ErrUnknown says that the transaction may have happened or
+// may be later, once. On a member that does not lead the writes need Options.Forward. A function that writes
+// nothing costs what Read does, and no member can refuse it.
+//
+// What fn reads, all members look up again when they write. So it is limited (ErrReadTooMuch), and so are the writes, with the
+// keys that were read, to 64 MiB.
+func (n *Node) Update(ctx context.Context, fn func(tx *Txn) error) error {
+	done, err := n.begin()
+	if err != nil {
+		return err
+	}
+	defer done()
+	var leave func() // the lane of the key over which the last run was lost
+	defer func() {
+		if leave != nil {
+			leave()
+		}
+	}()
+	for tries := 0; ; tries++ {
+		key, err := n.tryUpdate(ctx, fn)
+		if key == nil || tries == maxTries {
+			return err
+		}
+		if leave == nil {
+			leave = n.lanes.Enter(ctx, key)
+			continue
+		}
+		d := min(firstPause<<min(tries, 20), lastPause)
+		select {
+		case <-time.After(d/2 + rand.N(d/2)):
+		case <-ctx.Done(): // the next try finds out
+		case <-n.stopping: // likewise
+		}
+	}
+}
+
+// tryUpdate runs fn once. If that lost a conflict, it returns a key of it.
+func (n *Node) tryUpdate(ctx context.Context, fn func(tx *Txn) error) (conflict []byte, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := n.awaitNewest(ctx); err != nil {
+		return nil, err
+	}
+	cmd, err := n.state.transact(fn)
+	if err != nil || cmd == nil {
+		return nil, err
+	}
+	switch res, err := n.submit(ctx, cmd); {
+	case err != nil:
+		return nil, err
+	case res.Lost > 0:
+		key, text := aboutLost(cmd, res.Lost)
+		return key, fmt.Errorf("cluster: update: %w: another has written %s, which the transaction had read", shale.ErrConflict, text)
+	case !res.Done:
+		return nil, unknown(errors.New("there is no verdict"))
+	}
+	return nil, nil
+}
+
+// transact runs fn on the state, and returns the command that writes what fn has written; nil: nothing.
+func (s *state) transact(fn func(tx *Txn) error) (cmd []byte, err error) {
+	st := s.hold()
+	defer st.unpin()
+	tx, err := st.db.Begin(true)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: update: %w", err)
+	}
+	defer tx.Discard() // also if fn panics
+	if err := fn(&Txn{stateReader{all: tx}, tx}); err != nil {
+		return nil, err
+	}
+	f, err := shale.FootprintOf(tx)
+	if err != nil || f.Writes.Len() == 0 {
+		return nil, err
+	}
+	o, err := observe(&f)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: update: %w", err)
+	}
+	return encodeUpdate(&o, f.Writes)
+}
