@@ -45,7 +45,7 @@ than a put for each line. Creates the store as put does.`)
 		if err := s.openLate(c); err != nil {
 			return Failed, err
 		}
-		if err := s.DB.Write(ctx, &b); err != nil {
+		if err := s.write(ctx, &b); err != nil {
 			return Failed, err
 		}
 		s.Say("%s in %v", output.Plural(b.Len(), "change"), output.Since(begin))

@@ -16,6 +16,7 @@ func checkpointCommand() *Command {
 	c := newCommand("checkpoint DIR", writes, "make a copy of the store in a new folder, by hard links", `
 The copy is a complete store. Where the file system has hard links, it takes little time and hardly any space. If
 another program has the store open for writing, only that program can make a checkpoint.`)
+	c.txn = neverIn
 	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		dir := words[0].Text
 		if dir == "" {

@@ -3,13 +3,14 @@
 //
 // The way of a line, from the outside in:
 //
-//	run.go        options of the program; one command, a script, or a prompt
-//	session.go    lines, and the store that they share
-//	word.go       a line into words
-//	commands.go   the table of commands, by name
-//	command.go    words into a command with options (options.go)
-//	get.go ...    a file for each command
-//	complain.go   errors in plain words, and each damage once
+//	run.go          options of the program; one command, a script, or a prompt
+//	session.go      lines, and the store that they share
+//	transaction.go  the transaction that they may share, too
+//	word.go         a line into words
+//	commands.go     the table of commands, by name
+//	command.go      words into a command with options (options.go)
+//	get.go ...      a file for each command
+//	complain.go     errors in plain words, and each damage once
 //
 // Commands are of two kinds. Those that use the store as a program would, such as get and compact,
 // have it opened by the session. Those that look into its files, such as wal, table and find, read
@@ -95,6 +96,7 @@ type Command struct {
 	// How the session prepares the command, and how its words are completed.
 	access Access
 	late   bool     // the command opens the store itself, once it has its input
+	txn    txnUse   // whether it may run in a transaction
 	keys   int      // how many of the first words are keys; -1: all
 	values []string // the possible values of the first word
 

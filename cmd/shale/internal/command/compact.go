@@ -12,6 +12,7 @@ import (
 // flushCommand is for tests and for looking at tables: the store flushes by itself.
 func flushCommand() *Command {
 	c := newCommand("flush", writes, "write the memtables to tables", "Writes the entries that are only in memtables and logs to tables.")
+	c.txn = neverIn
 	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		begin := time.Now()
 		if err := s.DB.Flush(ctx); err != nil {
@@ -29,7 +30,7 @@ func compactCommand() *Command {
 	c := newCommand("compact [PREFIX]", writes, "merge tables down to the last level", `
 Merges all tables, or those that overlap the given keys, down to the last level. That frees the space of deleted
 and overwritten entries.`)
-	c.keys = 1
+	c.keys, c.txn = 1, neverIn
 	b.options(c)
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		begin, before := time.Now(), tableBytes(s.DB)

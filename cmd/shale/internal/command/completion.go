@@ -223,8 +223,12 @@ func (s *Session) keyChoices(partial string) (words []string) {
 	if !ok || s.DB == nil && (s.beforeKeys == nil || !s.beforeKeys()) {
 		return nil
 	}
+	reader := shale.Reader(s.DB)
+	if s.tx != nil {
+		reader = s.tx.Untracked() // a Tab must not make the commit fail
+	}
 	r.KeysOnly, r.Limit = true, MaxCompletions
-	for e, err := range s.DB.Scan(r) {
+	for e, err := range reader.Scan(r) {
 		if err != nil {
 			return nil // the command itself will report it
 		}
@@ -238,7 +242,7 @@ func (s *Session) keyChoices(partial string) (words []string) {
 	}
 	r = r.Reversed()
 	r.Limit = 1
-	for e, err := range s.DB.Scan(r) {
+	for e, err := range reader.Scan(r) {
 		if err != nil {
 			return nil // the same
 		}

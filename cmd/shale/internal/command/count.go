@@ -21,7 +21,7 @@ func countCommand() *Command {
 		// Values are not copied for it.
 		r.KeysOnly = true
 		n := 0
-		for _, err := range s.DB.Scan(r) {
+		for _, err := range s.reader().Scan(r) {
 			if err == nil {
 				err = ctx.Err()
 			}

@@ -20,6 +20,6 @@ func delCommand() *Command {
 				return Failed, err
 			}
 		}
-		return Found, s.DB.Write(ctx, &b)
+		return Found, s.write(ctx, &b)
 	})
 }

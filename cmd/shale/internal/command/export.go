@@ -76,7 +76,7 @@ func (s *Session) export(ctx context.Context, r shale.Range, to io.Writer, forma
 	w := newRecordWriter(out, format)
 	p := s.newProgress(nil, 0)
 	defer p.clear()
-	for e, err := range s.DB.Scan(r) {
+	for e, err := range s.reader().Scan(r) {
 		if err == nil {
 			err = ctx.Err()
 		}

@@ -23,6 +23,7 @@ Makes new filters for tables whose filters are missing or damaged, have another 
 fewer bits a key than the options ask for. It puts them into files next to the tables, and writes no data
 again. Programs that open the store later use these filters, whatever their own options are. New tables of
 those programs get filters according to their own options.`)
+	c.txn = neverIn // it closes the store
 	c.option("bits", "N", "bits a key, averaged over the store; default 10", func(w Word) (err error) {
 		if opts.FilterBits, err = strconv.ParseFloat(w.Text, 64); err != nil || !(opts.FilterBits > 0) {
 			return errors.New("is not a number above 0")

@@ -17,7 +17,7 @@ Prints the value as a word, in quotes if it needs them. Into a file or a pipe, a
 as they are and a newline; with --mode raw no newline follows. Status 1 if the key is absent.`)
 	c.keys = 1
 	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
-		value, err := s.DB.Get(words[0].bytes())
+		value, err := s.reader().Get(words[0].bytes())
 		gone := errors.Is(err, shale.ErrNotFound)
 		switch {
 		case err != nil && !gone:

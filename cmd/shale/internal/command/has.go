@@ -47,7 +47,7 @@ the filters says. Status 0 if all keys are present, or may be, and 1 if any is a
 		if filters {
 			return s.ask(ctx, words, "maybe", func(key []byte) (bool, error) { return s.DB.MayContain(key), nil })
 		}
-		return s.ask(ctx, words, "present", s.DB.Has)
+		return s.ask(ctx, words, "present", s.reader().Has)
 	})
 }
 

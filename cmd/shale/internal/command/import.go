@@ -99,6 +99,9 @@ Creates the store as put does, after it has opened the file.`)
 		if err := i.choose(c, value); err != nil {
 			return Failed, err
 		}
+		if i.sorted && s.tx != nil {
+			return Failed, errors.New("import --sorted writes tables, which can't be in a transaction; leave out --sorted, or commit or discard first")
+		}
 		in, size, err := s.openInput(ctx, file)
 		if err != nil {
 			return Failed, err
@@ -295,8 +298,8 @@ func (i *importing) run(ctx context.Context) error {
 		err = errors.Join(err, i.flush(ctx))
 	}
 	// The entries are in the log then, and survive the end of this process, but perhaps not a power
-	// cut.
-	if syncErr := i.s.DB.Sync(); syncErr != nil {
+	// cut. Those of a transaction are nowhere yet.
+	if syncErr := i.sync(); syncErr != nil {
 		return errors.Join(err, fmt.Errorf("import: %s were written, but some may not be durable: %w", output.Entries(i.written), plainly(syncErr)))
 	}
 	switch {
@@ -308,6 +311,14 @@ func (i *importing) run(ctx context.Context) error {
 		return fmt.Errorf("%s, %w; %s", i.name, err, i.where())
 	}
 	return fmt.Errorf("%s: %w; %s", i.name, plainly(err), i.where())
+}
+
+// sync makes what was written durable, unless it is in a transaction.
+func (i *importing) sync() error {
+	if i.s.tx != nil {
+		return nil
+	}
+	return i.s.DB.Sync()
 }
 
 // fill reads all entries, and writes all batches except the last one.
@@ -343,7 +354,7 @@ func (i *importing) flush(ctx context.Context) error {
 	if n == 0 {
 		return nil
 	}
-	if err := i.s.DB.Write(ctx, &i.batch); err != nil {
+	if err := i.s.write(ctx, &i.batch); err != nil {
 		return err
 	}
 	i.written, i.upto = i.written+n, i.line
@@ -359,6 +370,9 @@ func (i *importing) flush(ctx context.Context) error {
 func (i *importing) where() string {
 	if i.written == 0 {
 		return "nothing was written"
+	}
+	if i.s.tx != nil {
+		return fmt.Sprintf("the transaction has %s, up to line %d; --from-line %d goes on", output.Entries(i.written), i.upto, i.upto+1)
 	}
 	return fmt.Sprintf("%s, up to line %d, %s written; --from-line %d goes on", output.Entries(i.written), i.upto, output.WasWere(i.written), i.upto+1)
 }
@@ -408,7 +422,11 @@ func (i *importing) runSorted(ctx context.Context) error {
 //
 // It is printed also in scripts, as an import is worth a line.
 func (i *importing) report() {
-	text := fmt.Sprintf("%s written in %v", output.Entries(i.written), output.Since(i.begin))
+	done := "written"
+	if i.s.tx != nil {
+		done = "put into the transaction"
+	}
+	text := fmt.Sprintf("%s %s in %v", output.Entries(i.written), done, output.Since(i.begin))
 	if i.skipped > 0 {
 		text += fmt.Sprintf(", %s skipped", output.Plural(i.skipped, "line"))
 	}

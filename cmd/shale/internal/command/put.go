@@ -36,6 +36,6 @@ at the prompt, or in a script that is read from standard input.`)
 		if err := s.openLate(c); err != nil {
 			return Failed, err
 		}
-		return Found, s.DB.Write(ctx, &b)
+		return Found, s.write(ctx, &b)
 	})
 }

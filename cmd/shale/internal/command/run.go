@@ -94,7 +94,7 @@ func Run(env Environment) Status {
 		st = s.runMode(env, f)
 	}
 	if err := s.Close(); err != nil {
-		st = s.Complain(plainly(err))
+		st = max(st, s.Complain(plainly(err)))
 	}
 	if err := out.Flush(); err != nil && (s.Mode != oneShot || !errors.Is(err, syscall.EPIPE)) {
 		st = s.Complain(err) // a single command whose reader has gone has done its work

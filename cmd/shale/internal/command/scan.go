@@ -35,7 +35,7 @@ func (s *Session) scan(ctx context.Context, r shale.Range) (Status, error) {
 		titles = titles[:1]
 	}
 	l := s.List(titles...)
-	for e, err := range s.DB.Scan(r) {
+	for e, err := range s.reader().Scan(r) {
 		if err == nil {
 			err = ctx.Err()
 		}

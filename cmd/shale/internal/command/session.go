@@ -49,8 +49,9 @@ type Session struct {
 
 	unread bool // the reader of Out has closed it, and that was reported
 
-	DB       *shale.DB // nil: not open
-	writable bool      // DB is open for writing
+	DB       *shale.DB    // nil: not open
+	writable bool         // DB is open for writing
+	tx       *transaction // nil: none is open
 
 	damage damageNotes
 }
@@ -186,10 +187,13 @@ func (s *Session) prepare(words []Word) (*Command, []Word, error) {
 	}
 	list, err := c.parse(rest)
 	switch {
-	case err == nil && c.helpOnly:
+	case err != nil:
+	case c.helpOnly:
 		c.run = func(context.Context, *Session, []Word) (Status, error) { return Found, s.explainCommand(c) }
-	case err == nil && !c.late:
-		err = s.OpenFor(c.Title, c.access)
+	default:
+		if err = s.allowed(c); err == nil && !c.late {
+			err = s.OpenFor(c.Title, c.access)
+		}
 	}
 	return c, list, err
 }
@@ -223,6 +227,8 @@ func (s *Session) OpenFor(name string, need Access) error {
 	// The option is a promise to the user, also for commands that would do no harm.
 	case write && s.readOnly:
 		return fmt.Errorf("%s writes, and --readonly was given", name)
+	case write && s.tx != nil && !s.tx.writable:
+		return fmt.Errorf("%s writes, and the transaction only reads; commit or discard it first", name)
 	case s.DB != nil && (s.writable || !write):
 		return s.follow()
 	}
@@ -332,14 +338,15 @@ func checkNew(dir string) error {
 	return nil
 }
 
-// Close closes the store, if it is open.
+// Close closes the store, if it is open. It discards a transaction that is open, and says so (leave).
 //
 // For a store that was open for writing, it syncs what a script has not synced yet.
 func (s *Session) Close() error {
+	left := s.leave()
 	if s.DB == nil {
-		return nil
+		return left
 	}
-	err := s.DB.Close()
+	err := errors.Join(left, s.DB.Close())
 	s.DB = nil
 	return err
 }
@@ -349,9 +356,9 @@ func (s *Session) Close() error {
 // the command sees what was there before.
 //
 // It runs before each command that reads. So a prompt next to a program that writes shows what is
-// there now, and not what was there when it was opened.
+// there now, and not what was there when it was opened. A transaction shows one moment.
 func (s *Session) follow() error {
-	if s.DB == nil || s.writable {
+	if s.DB == nil || s.writable || s.tx != nil {
 		return nil
 	}
 	_, err := s.DB.Advance(s.Life())
@@ -371,7 +378,12 @@ func (s *Session) follow() error {
 
 // PromptText returns the text in front of a line at a prompt.
 func (s *Session) PromptText() string {
-	if s.DB != nil && !s.writable {
+	switch {
+	case s.tx != nil && s.tx.writable:
+		return "shale (transaction)> "
+	case s.tx != nil:
+		return "shale (read-only transaction)> "
+	case s.DB != nil && !s.writable:
 		return "shale (read-only)> "
 	}
 	return "shale> "
