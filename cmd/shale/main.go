@@ -41,7 +41,7 @@
 // the store for writing at its first command that writes. A prompt does so at once, if no other
 // program has the store open.
 //
-// Only put, batch and import create a store, and only once they can read their input.
+// Only put, batch, import and update create a store, and only once they can read their input.
 // The folder must be missing or empty; with --new it may have other files.
 //
 // The writes of a single command are durable when it ends. The writes of a script are durable

@@ -24,7 +24,7 @@ type Group struct {
 func Groups() []Group {
 	return []Group{
 		{"Data", []func() *Command{getCommand, putCommand, delCommand, hasCommand, scanCommand, countCommand, batchCommand}},
-		{"Transactions", []func() *Command{beginCommand, commitCommand, discardCommand}},
+		{"Transactions", []func() *Command{beginCommand, commitCommand, discardCommand, updateCommand}},
 		{"Files", []func() *Command{importCommand, exportCommand}},
 		{"Insight", []func() *Command{
 			explainCommand, levelsCommand, tablesCommand, filtersCommand, exportFiltersCommand, metricsCommand,

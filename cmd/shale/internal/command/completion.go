@@ -176,7 +176,7 @@ func (s *Session) nameChoices(before []string, partial string) (names []string) 
 // directiveOf returns whether files or folders are possible for a word that help calls kind.
 func directiveOf(kind string) cobra.ShellCompDirective {
 	switch kind {
-	case "FILE":
+	case "FILE", "SCRIPT":
 		return cobra.ShellCompDirectiveDefault
 	case "DIR", "INTO":
 		return cobra.ShellCompDirectiveFilterDirs

@@ -26,6 +26,7 @@ const (
 	oneShot mode = iota
 	script
 	AtPrompt
+	updating // the lines of a script of update
 )
 
 // A Session runs commands on one store. It opens the store for the first command that needs it.
@@ -181,19 +182,26 @@ func (s *Session) Life() context.Context {
 // A command with the field late opens the store itself, when it has checked its input. So a file
 // that is missing does not make a store.
 func (s *Session) prepare(words []Word) (*Command, []Word, error) {
+	c, list, err := s.find(words)
+	switch {
+	case err != nil:
+	case c.helpOnly:
+		c.run = func(context.Context, *Session, []Word) (Status, error) { return Found, s.explainCommand(c) }
+	case !c.late:
+		err = s.OpenFor(c.Title, c.access)
+	}
+	return c, list, err
+}
+
+// find is prepare without the store.
+func (s *Session) find(words []Word) (*Command, []Word, error) {
 	c, rest := s.commandOf(words)
 	if c == nil {
 		return nil, nil, s.unknownCommand(words[0])
 	}
 	list, err := c.parse(rest)
-	switch {
-	case err != nil:
-	case c.helpOnly:
-		c.run = func(context.Context, *Session, []Word) (Status, error) { return Found, s.explainCommand(c) }
-	default:
-		if err = s.allowed(c); err == nil && !c.late {
-			err = s.OpenFor(c.Title, c.access)
-		}
+	if err == nil && !c.helpOnly {
+		err = s.allowed(c)
 	}
 	return c, list, err
 }

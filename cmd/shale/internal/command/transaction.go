@@ -26,13 +26,17 @@ type transaction struct {
 type txnUse int
 
 const (
-	anywhere txnUse = iota
-	neverIn         // not while a transaction is open, of which it could not be a part
+	anywhere  txnUse = iota
+	notUpdate        // not in a script of update, which is one transaction
+	neverIn          // nor while a transaction is open, of which it could not be a part
 )
 
 // allowed returns an error if c can't run now.
 func (s *Session) allowed(c *Command) error {
-	if s.tx != nil && c.txn == neverIn {
+	switch {
+	case s.Mode == updating && c.txn != anywhere:
+		return fmt.Errorf("%s can't be in a script of update, which is one transaction", c.Title)
+	case s.tx != nil && c.txn == neverIn:
 		return fmt.Errorf("%s can't run in a transaction, and one is open; commit or discard it first", c.Title)
 	}
 	return nil
@@ -112,12 +116,12 @@ del, batch and import make. Nobody else sees these changes before commit writes 
 that fails does not end the transaction. Leaving the prompt or the script without commit discards it.
 
 Commands that look at files, filters and counters, such as levels, explain and has --filters, do not show its
-changes. flush, compact, checkpoint, filters rebuild, and import --sorted can't run while it is open.`)
+changes. flush, compact, checkpoint, filters rebuild, import --sorted and update can't run while it is open.`)
 	c.late, c.txn = true, neverIn
 	c.flag(&readOnly, "readonly", "only read; the store may be open in another program then")
 	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
 		if s.Mode == oneShot {
-			return Failed, errors.New("begin is for the prompt and for scripts")
+			return Failed, errors.New("begin is for the prompt and for scripts; update runs a file of commands in one transaction")
 		}
 		need := c.access
 		if readOnly = readOnly || s.readOnly; readOnly {
@@ -143,6 +147,7 @@ func commitCommand() *Command {
 	c := newCommand("commit", needsNothing, "write the changes of the transaction, all or none", `
 Ends the transaction. If something else has changed what the transaction has read, the error names the key, and
 nothing is written. Other programs can't do that: while a transaction may write, they can't write to the store.`)
+	c.txn = notUpdate
 	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		tx, err := s.endTxn()
 		if err != nil {
@@ -165,6 +170,7 @@ nothing is written. Other programs can't do that: while a transaction may write,
 // discardCommand ends the transaction without its changes.
 func discardCommand() *Command {
 	c := newCommand("discard", needsNothing, "drop the changes of the transaction", "Ends the transaction. The store is as if it had not been.")
+	c.txn = notUpdate
 	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
 		tx, err := s.endTxn()
 		if err != nil {

@@ -3,6 +3,8 @@ package command
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -125,5 +127,49 @@ func TestTransaction_BesideAWriter(t *testing.T) {
 	y.wantError("put k 3", "only reads")
 	if got := y.lines("get k", "discard", "get k"); got != "1\n0 changes dropped\nother\n" {
 		t.Errorf("seen: %s", got)
+	}
+}
+
+// A script that loses a conflict runs again, and what it printed before is not seen.
+func TestUpdate_RunsAgain(t *testing.T) {
+	y := newTyped(t, cmdtest.NewStore(t, 1))
+	y.lines("count")
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("get k0\n.mode hex\nget absent\nhelp quit\nput l w\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tries := 0
+	y.Columns = func() int { // help asks for it
+		if tries++; tries < 3 {
+			put(t, y.DB, "k0", strings.Repeat("w", tries))
+		}
+		return 0
+	}
+	want := "ww\nquit: leave; exit and Ctrl-D do the same\n1 change in <time>\nww\nw\n"
+	if got := y.lines("update "+script, "get k0", "get l"); got != want {
+		t.Errorf("seen after %d tries:\n%s\nwant\n%s", tries, got, want)
+	}
+}
+
+// Ctrl-C ends a script of update, and nothing of it is written.
+func TestUpdate_Interrupted(t *testing.T) {
+	y := newTyped(t, cmdtest.NewStore(t, 1))
+	y.lines("count")
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("put l w\nhelp quit\nput m w\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, words, err := y.prepare([]Word{{Text: "update"}, {Text: script}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	y.Columns = func() int { cancel(); return 0 }
+	if _, err := y.do(ctx, c, words); !errors.Is(err, errInterrupted) || !strings.Contains(err.Error(), "line 3: interrupted; nothing is written") {
+		t.Errorf("%v", err)
+	}
+	y.lines()
+	if got := y.lines("count"); got != "1\n" {
+		t.Errorf("count = %s, want 1", got)
 	}
 }
