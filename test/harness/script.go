@@ -29,8 +29,8 @@ func (s *Script) add(step Step) { s.Steps = append(s.Steps, step) }
 // Do adds a step that is one in the life of the store.
 func (s *Script) Do(name string, do func(l *Life) error) { s.add(Step{Name: name, Life: do}) }
 
-// Write adds n batches of a few operations. Each k-th is synced, with 0 none. Every third leaves it
-// to the store how durable it is.
+// Write adds n batches of a few operations, some of them transactions. Each k-th is synced, with 0 none. Every third
+// leaves it to the store how durable it is.
 func (s *Script) Write(n, k int) {
 	for i := range n {
 		w := s.Source.Write(s.IntN(6))
@@ -41,7 +41,11 @@ func (s *Script) Write(n, k int) {
 		case s.IntN(3) == 0:
 			w.Durability = shale.SyncPeriodic
 		}
-		s.add(drawWrite("write", w))
+		if len(w.Ops) > 0 && s.IntN(4) == 0 {
+			s.add(drawTransaction(s.Source, "write in a transaction", w))
+		} else {
+			s.add(drawWrite("write", w))
+		}
 	}
 }
 

@@ -52,15 +52,17 @@ func drawPutIfAbsent(s *Source) Step {
 	}}
 }
 
-// drawUpdate returns a transaction that reads, writes, and reads again, among others what it has written.
-func drawUpdate(s *Source) Step {
-	w := s.Write(1 + s.IntN(8))
+func drawUpdate(s *Source) Step { return drawTransaction(s, "update", s.Write(1+s.IntN(8))) }
+
+// drawTransaction returns a transaction that reads, does the writes, of which there are some, and reads again, among
+// others what it has written.
+func drawTransaction(s *Source, name string, w Write) Step {
 	keys, r := [][]byte{[]byte(s.Key()), w.Ops[s.IntN(len(w.Ops))].Key}, s.Range()
 	r.Reverse = s.IntN(2) == 0
 	if s.IntN(2) == 0 {
 		r.Limit = s.IntN(20)
 	}
-	step := drawWrite("update", w)
+	step := drawWrite(name, w)
 	step.Args += " " + showRange(r)
 	step.Do = func(s *Side) string {
 		var answers []string
