@@ -117,6 +117,7 @@ type Health interface {
 func (q *Pipeline) Init(env Env) {
 	q.env = env
 	q.tail.size = cmp.Or(env.TailChunk, chunkSize)
+	q.tail.note = q.tail.noteKey
 }
 
 // Visible returns the last sequence number that readers may see.

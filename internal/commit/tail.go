@@ -22,9 +22,11 @@ type Tail struct {
 	last  atomic.Pointer[chunk] // nil as well
 
 	// The leader's.
-	group []byte // the operations of its group so far, as chunks have them
-	bytes int    // of the buffers of all chunks
-	idle  int    // groups since a transaction was open
+	group []byte                // the operations of its group so far, as chunks have them
+	bytes int                   // of the buffers of all chunks
+	idle  int                   // groups since a transaction was open
+	seq   base.Seq              // of the next operation
+	note  func(key []byte) bool // noteKey, as a value that is made once
 }
 
 // A chunk is a part of the tail. Once a byte is in it, it does not change. Its operations:
@@ -76,12 +78,17 @@ func (t *Tail) begin(last base.Seq) (wanted bool) {
 
 // add adds the operations of b, the first of which gets number seq, to the group. Requires: begin has returned true.
 func (t *Tail) add(seq base.Seq, b Batch) {
-	for key := range b.Keys {
-		t.group = binary.LittleEndian.AppendUint64(t.group, txn.Hash(key))
-		t.group = binary.LittleEndian.AppendUint64(t.group, uint64(seq))
-		t.group = append(binary.AppendUvarint(t.group, uint64(len(key))), key...)
-		seq++
-	}
+	t.seq = seq
+	b.Keys(t.note)
+}
+
+// noteKey adds an operation on key with number seq to the group.
+func (t *Tail) noteKey(key []byte) bool {
+	t.group = binary.LittleEndian.AppendUint64(t.group, txn.Hash(key))
+	t.group = binary.LittleEndian.AppendUint64(t.group, uint64(t.seq))
+	t.group = append(binary.AppendUvarint(t.group, uint64(len(key))), key...)
+	t.seq++
+	return true
 }
 
 // addSpan adds an ingestion with number seq of keys from lower to upper to the group. Requires: as for add.
@@ -124,6 +131,11 @@ func (t *Tail) publish(last, end base.Seq) {
 // says so.
 func (t *Tail) Open() Mark {
 	t.open.Add(1)
+	return t.Mark()
+}
+
+// Mark is Open for a transaction that is open, and takes a new snapshot.
+func (t *Tail) Mark() Mark {
 	c := t.last.Load()
 	if c == nil {
 		return Mark{}
