@@ -86,8 +86,12 @@ func (s *ReadSet) AddKey(key []byte) {
 	}
 }
 
-// AddSpan notes that all keys of a span were read. It copies the bounds.
+// AddSpan notes that all keys of a span were read. It copies the bounds. A span without keys, which a scan of an empty
+// range has, is not kept: it would hide those that begin before it.
 func (s *ReadSet) AddSpan(sp Span) {
+	if c := bytes.Compare(sp.Lower, sp.Upper); sp.End != Unbounded && (c > 0 || c == 0 && sp.End == BeforeUpper) {
+		return
+	}
 	n := len(sp.Lower)
 	both := append(append(make([]byte, 0, n+len(sp.Upper)), sp.Lower...), sp.Upper...)
 	s.spans = append(s.spans, Span{both[:n:n], both[n:], sp.End})

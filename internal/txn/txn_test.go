@@ -120,11 +120,12 @@ func TestReadSet_Model(t *testing.T) {
 				continue
 			}
 			sp := Span{key(), key(), End(r.IntN(3))}
-			if sp.End != Unbounded && bytes.Compare(sp.Lower, sp.Upper) > 0 {
-				sp.Lower, sp.Upper = sp.Upper, sp.Lower
+			if sp.End == AtUpper && bytes.Compare(sp.Lower, sp.Upper) > 0 {
+				sp.Lower, sp.Upper = sp.Upper, sp.Lower // else it may be one of a range whose bounds are the wrong way round
 			}
-			spans = append(spans, sp)
-			s.AddSpan(sp)
+			if s.AddSpan(sp); sp.End != BeforeUpper || bytes.Compare(sp.Lower, sp.Upper) < 0 {
+				spans = append(spans, sp)
+			}
 		}
 		folded := round%4 == 3 && !s.Empty()
 		if folded {
