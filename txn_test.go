@@ -313,8 +313,15 @@ func (w *txnWorld) other() {
 		}
 	case 4:
 		v := w.value()
-		err = w.db.Ingest(context.Background(), func(yield func(k, v []byte) bool) { yield(w.stored(k), []byte(v)) })
-		w.apply(map[string]string{k: v})
+		puts := map[string]string{k: v, max(k, w.key()): v} // one or two, whose bounds have keys between them
+		err = w.db.Ingest(context.Background(), func(yield func(k, v []byte) bool) {
+			for _, k := range slices.Sorted(maps.Keys(puts)) {
+				if !yield(w.stored(k), []byte(v)) {
+					return
+				}
+			}
+		})
+		w.apply(puts)
 	case 5:
 		err = w.db.Flush(context.Background())
 	case 6:

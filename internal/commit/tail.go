@@ -184,7 +184,7 @@ const (
 	Passed   Verdict = iota // nothing that the transaction has read is in the rest of the tail
 	Conflict                // what it has read was written
 	TooMany                 // there are more operations than Check was to look at
-	Missing                 // the tail does not reach back: Reading.Seq has to rise by other means
+	Missing                 // the tail does not say: the tables have to be asked, and Reading.Seq has to rise
 )
 
 // Check compares what was read with the operations after Reading.Seq, but for those that an earlier Check has compared.
@@ -208,9 +208,12 @@ func (t *Tail) Check(r *Reading, limit int) Verdict {
 			if limit--; limit < 0 {
 				return TooMany
 			}
-			rest, conflict := r.compare(r.chunk.buf[r.offset:n])
-			if conflict {
-				return Conflict
+			rest, v := r.compare(r.chunk.buf[r.offset:n])
+			if v == Missing {
+				r.chunk = nil
+			}
+			if v != Passed {
+				return v
 			}
 			r.offset = n - len(rest)
 		}
@@ -234,16 +237,18 @@ func (t *Tail) checkInGroup(r *Reading) Verdict {
 	if v := t.Check(r, leaderOps); v != Passed {
 		return v
 	}
-	for rest, conflict := t.group, false; len(rest) > 0; {
-		if rest, conflict = r.compare(rest); conflict {
-			return Conflict
+	for rest, v := t.group, Passed; len(rest) > 0; {
+		if rest, v = r.compare(rest); v != Passed {
+			return v
 		}
 	}
 	return Passed
 }
 
-// compare compares what was read with the operation that ops begins with, and returns what follows.
-func (r *Reading) compare(ops []byte) (rest []byte, conflict bool) {
+// compare compares what was read with the operation that ops begins with, and returns what follows. Of an ingestion the
+// tail has the bounds, and the tables know which of the keys between them it has: that verdict must not depend on how far
+// the tail reaches back.
+func (r *Reading) compare(ops []byte) (rest []byte, v Verdict) {
 	hash, seq := binary.LittleEndian.Uint64(ops), base.Seq(binary.LittleEndian.Uint64(ops[8:]))
 	key, rest := txn.Cut(ops[16:])
 	var upper []byte
@@ -252,10 +257,12 @@ func (r *Reading) compare(ops []byte) (rest []byte, conflict bool) {
 	}
 	switch {
 	case seq <= r.Seq:
-		return rest, false
-	case hash == 0 && !r.Set.HasIn(key, upper), hash != 0 && !r.Set.Has(hash, key):
-		return rest, false
+		return rest, Passed
+	case hash == 0 && r.Set.HasIn(key, upper):
+		return rest, Missing
+	case hash == 0 || !r.Set.Has(hash, key):
+		return rest, Passed
 	}
 	r.Key, r.KeyAt = append([]byte{}, key...), seq
-	return rest, true
+	return rest, Conflict
 }

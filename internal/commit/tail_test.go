@@ -116,8 +116,8 @@ func TestPipeline_Transactions(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	verdict(reading(at, "g"), Conflict)
-	verdict(reading(at, "h"), Conflict)
+	verdict(reading(at, "g"), Missing)
+	verdict(reading(at, "h"), Missing)
 	verdict(reading(at, "i"), Passed)
 }
 
