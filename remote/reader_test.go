@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/shaledb/shale"
@@ -30,7 +31,7 @@ func TestReader_Model(t *testing.T) {
 		r := openTestReader(t, b, ReaderOptions{})
 		var snapshots []*Snapshot
 		for range 150 {
-			switch w.random.IntN(12) {
+			switch w.random.IntN(13) {
 			case 0:
 				w.publish()
 			case 1, 2:
@@ -67,6 +68,19 @@ func TestReader_Model(t *testing.T) {
 					mustNil(t, w.s.Close())
 					w.open()
 				}
+			case 10:
+				mustNil(t, r.View(func(tx *shale.Txn) error {
+					w.check(tx, tx.Seq())
+					w.commit(w.randomChanges())
+					w.publish()
+					mustNil(t, r.Refresh(t.Context()))
+					w.check(tx, tx.Seq())
+					w.check(r, r.Seq())
+					if err := tx.Put([]byte("k"), nil); !errors.Is(err, shale.ErrReadOnly) || tx.Seq() == r.Seq() {
+						t.Errorf("seed %d: a write to a View of %d: %v; the reader shows %d", seed, tx.Seq(), err, r.Seq())
+					}
+					return nil
+				}))
 			default:
 				w.commit(w.randomChanges())
 			}

@@ -216,3 +216,8 @@ func behind(rg shale.Range, last []byte, n int) shale.Range {
 // NewIterator implements shale.Reader. The iterator shows one state, as Scan does. If bytes were damaged on the way, it
 // ends with the error, and another iterator fetches them again.
 func (r *Reader) NewIterator(rg shale.Range) *shale.Iterator { return r.db.Load().NewIterator(rg) }
+
+// View runs fn on one state, as shale.DB.View does. It makes no request for that, so if it takes longer than the writer
+// keeps old states, reads of it may return ErrSnapshotGone; those of a Snapshot do not. If bytes were damaged on the
+// way, a read returns the error, and another one fetches them again.
+func (r *Reader) View(fn func(tx *shale.Txn) error) error { return r.db.Load().View(fn) }
