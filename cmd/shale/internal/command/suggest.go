@@ -17,6 +17,7 @@ var synonyms = map[string]string{
 	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan", "keys": "scan --keys",
 	"q": "quit", "?": "help", "info": "metrics", "stats": "metrics", "backup": "checkpoint", "verify": "check, or shale-remote verify",
 	"ship": "shale-remote ship", "restore": "shale-remote restore",
+	"multi": "begin", "transaction": "begin", "exec": "commit", "rollback": "discard", "abort": "discard",
 }
 
 // unknownCommand returns the error that w is not a command. It asks which command may be meant.
