@@ -48,6 +48,8 @@ var completions = []struct{ line, head, want, tail string }{
 	{`batch "a |`, "batch ", `["a folder/"]`, ""},
 	{"batch none/|", "batch ", "[]", ""},
 	{"checkpoint f|", "checkpoint ", "[fruit/]", ""},
+	{"update fr|", "update ", "[fruit/]", ""},
+	{"begin --r|", "begin ", "[--readonly ]", ""},
 	{".m|", "", "[.mode ]", ""},
 	{".mode |", ".mode ", "[text  hex  raw  json  jsonl  csv ]", ""},
 	{".help rep|", ".help ", "[repair ]", ""},
