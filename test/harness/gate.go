@@ -96,7 +96,7 @@ func (l *Life) armGate(r *rand.Rand) {
 // refused deals with a step that has met a refusal, and did its first calls. An ingestion is there
 // all the same. Anything else is not seen. It is gone once the store has resumed, and may be there
 // after a crash, a kill or a Close that come before.
-func (l *Life) refused(r *rand.Rand) error {
+func (l *Life) refused(s Step, r *rand.Rand) error {
 	l.Refused++
 	err := l.real.Err
 	switch {
@@ -105,9 +105,14 @@ func (l *Life) refused(r *rand.Rand) error {
 	case !IsRefusal(l.DB.Err()):
 		return fmt.Errorf("the gate has refused a group, and the store takes writes: %w", l.DB.Err())
 	case errors.Is(err, shale.ErrIngested):
+		l.Model.Only(l.real.Wrote + 1)
 		l.Model.Acknowledge()
 	default:
 		l.Model.Failed(l.real.Wrote)
+	}
+	if s.Name == txnName { // transactions of the model have begun after what was refused
+		l.store.discardTxns()
+		l.side.discardTxns()
 	}
 	switch r.IntN(8) {
 	case 0:

@@ -128,7 +128,7 @@ func (l *Life) Do(s Step) error {
 	got := s.Do(&l.store)
 	l.gate.Pass()
 	if l.gate.Refused.Load() > refusals && l.Excuses == nil {
-		return l.refused(chance)
+		return l.refused(s, chance)
 	}
 	if err := l.real.Err; err != nil && l.Excuses != nil && l.Excuses(err) {
 		l.failed()

@@ -128,9 +128,14 @@ type Model struct {
 	durable   []Copy
 	published atomic.Pointer[Claim]
 
-	// Of the present step: its first commit, how many are safe when it is acknowledged, and the
+	// Of transactions: how many are open, and the keys of the commits since the first of them began.
+	txns    int
+	changes [][]string
+
+	// Of the present step: its first commit, and its first change; how many are safe when it is acknowledged, and the
 	// checkpoint that is durable then.
 	first, promised int
+	firstChange     int
 	promises        bool // the step makes what there is durable
 	made            *Copy
 }
@@ -160,12 +165,16 @@ func (m *Model) publish() {
 }
 
 // begin begins a step.
-func (m *Model) begin() { m.first, m.promised, m.promises, m.made = len(m.commits), m.safe, false, nil }
+func (m *Model) begin() {
+	m.first, m.promised, m.promises, m.made = len(m.commits), m.safe, false, nil
+	m.firstChange = len(m.changes)
+}
 
 // commit adds a commit, which is safe once it is acknowledged if it is synced.
 func (m *Model) commit(c Commit, synced bool) {
 	m.now = m.now.With(c.Ops...)
 	m.commits = append(m.commits, c)
+	m.changed(c.Ops)
 	if synced {
 		m.promise()
 	}
@@ -194,8 +203,17 @@ func (m *Model) Failed(done int) (marker string) {
 		marker = commits[last].Marker
 	}
 	m.commits = commits
+	m.changes = m.changes[:min(len(m.changes), m.firstChange+done)] // what was refused is no conflict
 	m.recount()
 	return marker
+}
+
+// Only says that the store did only the first done calls of the step that write.
+func (m *Model) Only(done int) {
+	m.commits = slices.Clone(m.commits[:min(len(m.commits), m.first+done)])
+	m.changes = m.changes[:min(len(m.changes), m.firstChange+done)]
+	m.promised = min(m.promised, len(m.commits))
+	m.recount()
 }
 
 // Seen says that readers see the uncertain commit with the marker: only its sync has failed.

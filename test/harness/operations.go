@@ -22,6 +22,7 @@ type Side struct {
 
 	snapshots [slots]Snapshot
 	iterators [slots]Iterator
+	txns      [slots]Txn
 }
 
 func (s *Side) seen() {
@@ -44,9 +45,15 @@ func (s *Side) reader(slot int) Reader {
 	return s.Store
 }
 
-// LetGo closes all iterators and snapshots. Iterators are moved once more before.
+// LetGo closes all iterators and snapshots, and ends all transactions. Iterators are moved once more before.
 func (s *Side) LetGo() string {
 	var answer strings.Builder
+	for i, tx := range s.txns {
+		if tx != nil {
+			answer.WriteString(letGo(tx))
+		}
+		s.txns[i] = nil
+	}
 	for i, it := range s.iterators {
 		if it != nil {
 			writePlace(&answer, it, it.Next())
@@ -93,6 +100,7 @@ var Operations = []Operation{
 	{"batch", 10, drawBatch},
 	{"putIfAbsent", 8, drawPutIfAbsent},
 	{"update", 6, drawUpdate},
+	{txnName, 16, drawTxn},
 	{"fill", 5, drawFill},
 	{"ingest", 4, drawIngest},
 	{"refused", 2, drawRefused},
@@ -129,6 +137,10 @@ func ErrText(err error) string {
 		return "not found"
 	case errors.Is(err, shale.ErrClosed):
 		return "closed"
+	case errors.Is(err, shale.ErrConflict):
+		return "conflict"
+	case errors.Is(err, shale.ErrTxnDone):
+		return "done"
 	}
 	return "refused"
 }

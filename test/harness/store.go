@@ -57,6 +57,8 @@ type Store interface {
 	// Update writes w in a transaction, and calls before and after with what that sees. It may do all of it again.
 	Update(w Write, before, after func(r Reader)) error
 	Ingest(puts []Entry) error
+	// Begin begins a transaction, whose writes have durability d if own is set.
+	Begin(writable, own bool, d shale.Durability) (Txn, error)
 
 	Sync() error
 	Flush() error
