@@ -37,6 +37,12 @@ func (s *Sub) Sub(prefix string) *Sub {
 // Sub returns a Writer that adds changes to the batch, of keys that begin with prefix.
 func (b *Batch) Sub(prefix string) Writer { return &Sub{[]byte(prefix), nil, b} }
 
+// InTxn reports whether s is a part of a transaction: then what it reads and what it writes belong together.
+func (s *Sub) InTxn() bool {
+	_, is := s.reader.(*Txn)
+	return is
+}
+
 // keyBuffers has memory for keys with their prefix, since keys can't lie on the stack.
 var keyBuffers = sync.Pool{New: func() any { return new([]byte) }}
 

@@ -307,6 +307,11 @@ func TestTxn_BadUse(t *testing.T) {
 		if err := s.Sub("").Delete([]byte("k")); !errors.Is(err, ErrReadOnly) {
 			t.Errorf("Delete = %v", err)
 		}
+		tx := mustBegin(t, db)
+		defer tx.Discard()
+		if s.Sub("").InTxn() || db.Sub("").InTxn() || !tx.Sub("").InTxn() || !tx.Sub("").Sub("").InTxn() {
+			t.Error("InTxn is wrong")
+		}
 	})
 	t.Run("a closed store", func(t *testing.T) {
 		tx := mustBegin(t, db)
