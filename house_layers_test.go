@@ -26,6 +26,7 @@ var layers = map[string]int{
 	"bench":              8,
 	"bench/scale":        8,
 	"debug":              7,
+	"typed":              7,
 	"test/harness":       7,
 	"test/soak":          8,
 	"":                   6,
