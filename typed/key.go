@@ -1,4 +1,3 @@
-// Package typed stores values of Go types in a store of package shale.
 package typed
 
 import (
