@@ -14,7 +14,7 @@
 // # What holds
 //
 // Put and Delete change an entry and all indexes of its map together, so they need a transaction. That is a *shale.Txn,
-// a part of it (Txn.Sub), or any other type with a method InTxn that returns true. Only a map without indexes is written
+// a part of it (Txn.Sub), a *cluster.Txn, or whatever else has a method Untracked. Only a map without indexes is written
 // by way of a DB or a Batch as well. After an error that wraps ErrNotUnique or ErrNotBuilt, or that a codec returns,
 // nothing was changed; after any other one the transaction must be discarded, as Update does if its function returns
 // the error.
@@ -31,8 +31,8 @@
 //
 // # Costs
 //
-// Has and Get allocate nothing but what the codec of values does. Each Put or Delete in a transaction reads a small key
-// that says which indexes there are. A map with indexes reads the old value, too, and a unique index scans for the new
+// Has and Get allocate nothing but what the codec of values does. Each Put or Delete, but by way of a Batch, reads a small
+// key that says which indexes there are. A map with indexes reads the old value, too, and a unique index scans for the new
 // one. A scan of an index reads each entry by a seek, unless Range.KeysOnly is set.
 //
 // All of this may be used by several goroutines at once, as far as the Reader and the Writer may.

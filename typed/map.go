@@ -196,12 +196,13 @@ type transaction interface {
 	shale.Writer
 }
 
-// inTxn returns v if it is a transaction, or a part of one.
+// inTxn returns v if it is a transaction, or a part of one. Transactions, and nothing else, have reads that they do not
+// track.
 func inTxn(v any) (tx transaction, is bool) {
-	if part, ok := v.(interface{ InTxn() bool }); ok {
+	if part, ok := v.(*shale.Sub); ok {
 		is = part.InTxn()
 	} else {
-		_, is = v.(*shale.Txn)
+		_, is = v.(interface{ Untracked() shale.Reader })
 	}
 	if is {
 		tx, is = v.(transaction)
