@@ -16,8 +16,8 @@
 // Put and Delete change an entry and all indexes of its map together, so they need a transaction. That is a *shale.Txn,
 // a part of it (Txn.Sub), a *cluster.Txn, or whatever else has a method Untracked. Only a map without indexes is written
 // by way of a DB or a Batch as well. After an error that wraps ErrNotUnique or ErrNotBuilt, or that a codec returns,
-// nothing was changed; after any other one the transaction must be discarded, as Update does if its function returns
-// the error.
+// nothing was changed. After any other one, such as that of a transaction that has grown too large, it must be discarded,
+// as Update does if its function returns the error.
 //
 // The store knows which indexes of a map are complete. When an index was added to a map that has entries, or taken away,
 // transactions that write the map, and scans of the new index, return ErrNotBuilt until Build has been called. So an

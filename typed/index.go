@@ -70,10 +70,12 @@ func (x *Index[K, V, S]) of(key []byte, value V) ([][]byte, error) {
 	all := make([][]byte, len(by))
 	for i, s := range by {
 		b, err := x.codec.append(bytes.Clone(x.prefix), s, true)
-		if err != nil {
-			return nil, fmt.Errorf("index %q, %s: %w", x.name, show(s), err)
+		if all[i] = append(b, key...); err == nil && len(all[i]) > shale.MaxKeySize {
+			err = shale.ErrKeyTooLarge // before anything is written
 		}
-		all[i] = append(b, key...)
+		if err != nil {
+			return nil, fmt.Errorf("index %q: %w", x.name, err)
+		}
 	}
 	slices.SortFunc(all, bytes.Compare)
 	return slices.CompactFunc(all, bytes.Equal), nil

@@ -213,6 +213,10 @@ func TestIndex_Refused(t *testing.T) {
 		if err := n.Put(tx, 1, ""); err == nil || !strings.Contains(err.Error(), `map "n", key 1: index "len"`) {
 			t.Errorf("Put of a value with NaN = %v", err)
 		}
+		long := value{strings.Repeat("x", shale.MaxKeySize), first.Second}
+		if err := m.Put(tx, 1, long); !errors.Is(err, shale.ErrKeyTooLarge) {
+			t.Errorf("Put of a value that is too long for an index = %v", err)
+		}
 		if _, err := all(byLen.Scan(tx, Only(zero/zero))); err == nil {
 			t.Error("a range with NaN")
 		}

@@ -294,6 +294,68 @@ func TestScan_ForeignKey(t *testing.T) {
 	}
 }
 
+// Each call returns the error of the store or of the transaction, and no answer.
+func TestMap_Closed(t *testing.T) {
+	ctx, db := t.Context(), open(t)
+	u, hits := newUsers("u"), NewMap("hits", String, Counter)
+	update(t, db, func(tx *shale.Txn) error { return errors.Join(u.Put(tx, 1, user{City: "Rome"}), hits.Put(tx, "a", 1)) })
+	tx, err := db.Begin(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx.Discard()
+	reads := func(r shale.Reader) map[string]error {
+		_, get := u.Get(r, 1)
+		_, has := u.Has(r, 1)
+		_, loop := all(u.All(r))
+		_, index := all(u.city.Scan(r, Only("Rome")))
+		_, _, one := u.city.Get(r, "Rome")
+		return map[string]error{"Get": get, "Has": has, "All": loop, "Index.Scan": index, "Index.Get": one, "Check": u.Check(ctx, r)}
+	}
+	check := func(where string, want error, errs map[string]error) {
+		for name, err := range errs {
+			if !errors.Is(err, want) {
+				t.Errorf("%s: %s = %v", where, name, err)
+			}
+		}
+	}
+	check("Txn", shale.ErrTxnDone, reads(tx))
+	_, add := Add(tx, []byte("n"), 1)
+	_, addTo := AddTo(tx, hits, "a", 1)
+	_, step := u.BuildStep(tx)
+	check("Txn", shale.ErrTxnDone, map[string]error{"Put": u.Put(tx, 1, user{}), "Delete": u.Delete(tx, 1), "plain Put": hits.Put(tx, "a", 1),
+		"Add": add, "AddTo": addTo, "BuildStep": step, "Reset": u.Reset(tx)})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check("DB", shale.ErrClosed, reads(db))
+	check("DB", shale.ErrClosed, map[string]error{"Put": hits.Put(db, "a", 1), "Delete": hits.Delete(db, "a"), "Build": u.Build(ctx, db)})
+}
+
+// Ranges that a codec does not have are errors of the loop.
+func TestScan_NoRange(t *testing.T) {
+	db := open(t)
+	type pair = Pair[string, float64]
+	m := NewMap("m", Tuple2(String, Float64), Raw)
+	other := NewMap("n", Convert(m.keys, func(p pair) pair { return p }, func(p pair) (pair, error) { return p, nil }), Raw)
+	nan := pair{"", math.NaN()}
+	for name, loop := range map[string]func() (string, error){
+		"From":      func() (string, error) { return all(m.Scan(db, From(nan))) },
+		"Below":     func() (string, error) { return all(m.Scan(db, Below(nan))) },
+		"WithFirst": func() (string, error) { return all(other.Scan(db, WithFirst[float64](""))) },
+	} {
+		if _, err := loop(); err == nil || !strings.HasPrefix(err.Error(), "typed: map ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := m.Get(db, nan); err == nil || err == shale.ErrNotFound {
+		t.Errorf("Get = %v", err)
+	}
+	if _, err := m.Has(db, nan); err == nil {
+		t.Error("Has of a key that is none")
+	}
+}
+
 // What doc.go says of allocations.
 func TestMap_Allocations(t *testing.T) {
 	testenv.SkipRace(t)
