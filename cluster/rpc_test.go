@@ -23,8 +23,9 @@ func TestForward_NoCommand(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // the race detector makes large messages slow
 	defer cancel()
 	for name, payload := range map[string][]byte{
-		"nothing": {}, "a newer kind": {kindDelete + 1, 1, 1, 1, 1, 'k', 1, 'v'}, "half a batch": {kindWrite, 1, 1, 1, 9, 'k'},
-		"too much": make([]byte, maxCommandSize+2),
+		"nothing": {}, "a newer kind": {kindUpdate + 1, 1, 1, 1, 1, 'k', 1, 'v'}, "half a batch": {kindWrite, 1, 1, 1, 9, 'k'},
+		"half a transaction": {kindUpdate, 1, 1, 'k'},
+		"too much":           make([]byte, maxCommandSize+2),
 	} {
 		err := f.caller.call(ctx, l.Address(), l.server, opWrite, payload, new(result))
 		if err == nil || !strings.Contains(err.Error(), "forwarded") || errors.Is(err, ErrUnknown) {
@@ -209,6 +210,24 @@ func TestSurvey(t *testing.T) {
 // when its time is over.
 func TestForward_LeaderHangs(t *testing.T) {
 	t.Parallel()
+	leaderHangs(t, func(ctx context.Context, f *testMember) error { return f.Put(ctx, []byte("k"), []byte("2")) })
+}
+
+// A transaction that may have happened does not run again.
+func TestUpdate_LeaderHangs(t *testing.T) {
+	t.Parallel()
+	runs := 0
+	leaderHangs(t, func(ctx context.Context, f *testMember) error {
+		return f.Update(ctx, func(tx *Txn) error { runs++; return increment(tx) })
+	})
+	if runs != 1 {
+		t.Errorf("its function has run %d times", runs)
+	}
+}
+
+// leaderHangs does a write of a member that does not lead while the leader applies nothing, and lets another one lead.
+func leaderHangs(t *testing.T, write func(ctx context.Context, f *testMember) error) {
+	t.Helper()
 	gates := map[string]*sync.RWMutex{}
 	g := newGroup(t, 3, func(o *Options) {
 		gated(gates)(o)
@@ -223,7 +242,7 @@ func TestForward_LeaderHangs(t *testing.T) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		written <- f.Put(ctx, []byte("k"), []byte("2"))
+		written <- write(ctx, f)
 	}()
 	g.eventually("the leader has the write", func() error {
 		if s := l.Stats(); s.Last == s.Applied {

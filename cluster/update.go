@@ -52,19 +52,18 @@ const (
 	lastPause  = 20 * time.Millisecond
 )
 
-// Update runs fn in a transaction, and writes what fn has written if fn returns nil; else it returns fn's error, and nothing is
-// written. Transactions are serializable, together with all other writes and reads of the group, and what was acknowledged
-// before Update was called is seen: fn reads this member's state, as Read does, and all members write at the same
-// place of their order, if their states have there what fn has read. When another write has changed that, fn runs again on a
-// newer state, until it is written, fails, or ctx is done: so fn must have no other effects. If fn itself changes what it has read
-// by other means than tx, Update ends with shale.ErrConflict.
+// Update runs fn in a transaction, and writes what fn has written if fn returns nil; else it returns fn's error, and
+// nothing is written. Transactions, writes and reads of the group are linearizable. fn reads this member's state, which has
+// every write that was acknowledged before Update was called, and the members write only if fn would read the same at that
+// place of their order. When another write has changed that, fn runs again on a newer state, until it is written, fails, or
+// ctx is done: so fn must have no other effects. If fn itself changes what it has read by other means than tx, Update ends
+// with shale.ErrConflict after 100 tries.
 //
-// The other errors are those of Write, but for what fn returns: an error that wraps ErrUnknown says that the transaction may have happened or
-// may be later, once. On a member that does not lead the writes need Options.Forward. A function that writes
-// nothing costs what Read does, and no member can refuse it.
+// The errors are fn's, or those of Write: after one that wraps ErrUnknown the transaction has happened, will, or never does.
+// On a member that does not lead, writes need Options.Forward. A function that writes nothing costs what Read does.
 //
-// What fn reads, all members look up again when they write. So it is limited (ErrReadTooMuch), and so are the writes, with the
-// keys that were read, to 64 MiB.
+// All members look up what fn has read when they write. So reads are limited (ErrReadTooMuch); the writes, with the keys that
+// were read, to 64 MiB.
 func (n *Node) Update(ctx context.Context, fn func(tx *Txn) error) error {
 	done, err := n.begin()
 	if err != nil {
