@@ -20,10 +20,12 @@ type clients struct {
 	stop  chan struct{}
 	wg    sync.WaitGroup
 	begun atomic.Int64
+	slots atomic.Int64 // operations on slots
 
 	mu     sync.Mutex
 	leader string // as a member has said
 	once   *ledger
+	txns   bool // they do nothing but transactions, and writes of what these read
 }
 
 // A ledger has keys that are written once. It outlives the history of an epoch.
@@ -37,10 +39,12 @@ const (
 	clientCount = 16
 	hotKeys     = 8    // at a time; many clients meet at each
 	keyLife     = 1200 // operations, then the hot keys are others
+
+	firstTxn, lastTxn = 51, 64 // of 100 operations
 )
 
-func startClients(g *group, seed uint64, epoch int, once *ledger) *clients {
-	c := &clients{g: g, h: newHistory(), epoch: formatEpoch(epoch), stop: make(chan struct{}), once: once}
+func startClients(g *group, seed uint64, epoch int, once *ledger, txns bool) *clients {
+	c := &clients{g: g, h: newHistory(), epoch: formatEpoch(epoch), stop: make(chan struct{}), once: once, txns: txns}
 	for i := range clientCount {
 		r := rand.New(rand.NewPCG(seed, uint64(1000*epoch+i)))
 		c.wg.Go(func() {
@@ -104,7 +108,11 @@ func (c *clients) do(r *rand.Rand, op Op, write bool) Answer {
 func (c *clients) step(r *rand.Rand, client, n int) {
 	f := c.g.figures
 	op := Op{Key: fmt.Sprintf("k/%s/%d/%d", c.epoch, c.begun.Add(1)/keyLife, r.IntN(hotKeys)), Value: fmt.Sprintf("c%d.%d", client, n)}
-	switch d := r.IntN(100); {
+	d := r.IntN(100)
+	if c.txns {
+		d = firstTxn + d%(lastTxn-firstTxn)
+	}
+	switch {
 	case d < 22:
 		op.Kind = "put"
 	case d < 30:
@@ -114,8 +122,14 @@ func (c *clients) step(r *rand.Rand, client, n int) {
 	case d < 48:
 		c.writeOnce(r, client, n)
 		return
-	case d < 51:
+	case d < firstTxn:
 		c.pair(r, op.Value)
+		return
+	case d < 59:
+		c.slot(r, client, n)
+		return
+	case d < lastTxn:
+		c.transfer(r)
 		return
 	default:
 		op.Kind, op.Value = "get", ""
@@ -222,11 +236,16 @@ func (c *clients) count() {
 // finish reads the keys of the history in the state that all members have at the end, and checks it.
 func (c *clients) finish(state map[string]string) {
 	for _, key := range sortedKeys(c.h.ops) {
+		if strings.HasPrefix(key, slotPrefix) {
+			continue
+		}
 		c.h.add(clientCount, key, input{kind: "get"}, output{value: state[key]}, c.h.begin())
 	}
+	c.finishTransactions(state)
 	v := c.h.check()
 	f := c.g.figures
 	f.checkedKeys.Add(int64(v.keys))
+	f.checkedSlots.Add(int64(v.slots))
 	f.undecided.Add(int64(v.undecided))
 	f.illegal.Add(int64(len(v.illegal)))
 	for i, key := range v.illegal {

@@ -23,6 +23,7 @@ type plan struct {
 	fill       int           // large values to begin with, so that there are tables
 	fault      DiskFault     // of all disks, from the start of each process
 	alarms     []string      // what members may not say either
+	txns       bool          // clients do transactions only
 	memtables  int           // sizes of memtables are 64 KiB, doubled less often than this
 }
 
@@ -76,7 +77,7 @@ func (p plan) run(t *testing.T, seed uint64, f *figures) {
 			_ = m.call("Watch", prefix, new(struct{}), time.Second) // one that does not run learns it when it starts
 		}
 		g.mu.Unlock()
-		c := startClients(g, seed, epoch, once)
+		c := startClients(g, seed, epoch, once, p.txns)
 		n.stop = make(chan struct{})
 		for _, deeds := range p.lanes(n) {
 			n.start(r.Uint64(), p.pause, deeds...)
@@ -193,6 +194,18 @@ func TestFaults_Snapshots(t *testing.T) {
 				return [][]deed{n.processes(), n.network(), {{1, n.joinAndLeave}, {1, n.empty}}}
 			},
 			alarms: []string{"corrupt"},
+		}
+	})
+}
+
+// Transactions stay serializable while members are killed, get snapshots and are parted.
+func TestFaults_Transactions(t *testing.T) {
+	brief(t)
+	rounds(t, func(*rand.Rand, bool) plan {
+		return plan{
+			members: 3, pause: 400 * time.Millisecond, epoch: 8 * time.Second, epochs: 1, thresholds: []uint64{20, 100}, trailing: 10,
+			interval: 500 * time.Millisecond, memtables: 1, txns: true,
+			lanes: func(n *nemesis) [][]deed { return [][]deed{n.processes(), n.network(), n.leadership()} },
 		}
 	})
 }

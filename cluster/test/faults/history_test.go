@@ -62,6 +62,14 @@ var register = porcupine.Model{
 // never is when an operation ends whose outcome is unknown.
 const never = math.MaxInt64
 
+// modelOf returns the model of the operations under a key, or on the slots of a prefix.
+func modelOf(key string) porcupine.Model {
+	if strings.HasPrefix(key, slotPrefix) {
+		return slots
+	}
+	return register
+}
+
 // A history is what clients have done, by key. Its clock is a counter.
 type history struct {
 	clock atomic.Int64
@@ -77,8 +85,13 @@ func (h *history) begin() int64 { return h.clock.Add(1) }
 // add notes an operation that was done, or whose outcome is unknown. Of an operation that was
 // refused nobody must see anything, so it is left out.
 func (h *history) add(client int, key string, in input, out output, began int64) {
+	h.addTo(key, client, in, out, out.unknown, began)
+}
+
+// addTo is add for an operation of any model.
+func (h *history) addTo(key string, client int, in, out any, unknown bool, began int64) {
 	end := int64(never)
-	if !out.unknown {
+	if !unknown {
 		end = h.clock.Add(1)
 	}
 	h.mu.Lock()
@@ -88,8 +101,8 @@ func (h *history) add(client int, key string, in input, out output, began int64)
 
 // A verdict is what a check has found.
 type verdict struct {
-	keys, undecided int
-	illegal         []string // keys
+	keys, slots, undecided int
+	illegal                []string // keys
 }
 
 // check looks, for each key, for an order of the operations that explains the answers.
@@ -97,9 +110,14 @@ func (h *history) check() (v verdict) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, key := range sortedKeys(h.ops) {
-		ops := prune(h.ops[key])
-		v.keys++
-		switch porcupine.CheckOperationsTimeout(register, ops, 20*time.Second) {
+		model, ops := modelOf(key), h.ops[key]
+		if strings.HasPrefix(key, slotPrefix) {
+			v.slots++
+		} else {
+			ops = prune(ops)
+			v.keys++
+		}
+		switch porcupine.CheckOperationsTimeout(model, ops, 20*time.Second) {
 		case porcupine.Illegal:
 			v.illegal = append(v.illegal, key)
 		case porcupine.Unknown:
@@ -140,16 +158,16 @@ func (h *history) text(key string) string {
 		if op.Return == never {
 			end = "..."
 		}
-		fmt.Fprintf(&b, "  %d-%s client %d: %s\n", op.Call, end, op.ClientId, register.DescribeOperation(op.Input, op.Output))
+		fmt.Fprintf(&b, "  %d-%s client %d: %s\n", op.Call, end, op.ClientId, modelOf(key).DescribeOperation(op.Input, op.Output))
 	}
 	return b.String()
 }
 
 // draw writes a page with the operations on a key, and returns its name.
 func (h *history) draw(key string) string {
-	_, info := porcupine.CheckOperationsVerbose(register, h.ops[key], 10*time.Second)
+	_, info := porcupine.CheckOperationsVerbose(modelOf(key), h.ops[key], 10*time.Second)
 	name := filepath.Join(os.TempDir(), "shale-history-"+strings.ReplaceAll(key, "/", "-")+".html")
-	if err := porcupine.VisualizePath(register, info, name); err != nil {
+	if err := porcupine.VisualizePath(modelOf(key), info, name); err != nil {
 		return err.Error()
 	}
 	return name
@@ -204,6 +222,35 @@ func TestHistory_Check(t *testing.T) {
 		}
 		if v := h.check(); (len(v.illegal) == 0) != c.legal || v.undecided > 0 {
 			t.Errorf("%s: %+v, want legal: %v\n%s", c.name, v, c.legal, h.text("k"))
+		}
+	}
+	type p = slotOutput
+	set := func(call, end int64, slot int, v string) porcupine.Operation {
+		return porcupine.Operation{Input: slotInput{"set", [2]int{slot}, v}, Output: p{unknown: end == never}, Call: call, Return: end}
+	}
+	txn := func(call, end int64, kind, value, read string) porcupine.Operation {
+		return porcupine.Operation{Input: slotInput{kind, [2]int{0, 1}, value}, Output: p{read, end == never}, Call: call, Return: end}
+	}
+	for _, c := range []struct {
+		name  string
+		legal bool
+		ops   []porcupine.Operation
+	}{
+		{"a swap", true, []porcupine.Operation{set(1, 2, 0, "a"), txn(3, 4, "swap", "", "a,"), txn(5, 6, "see", "", ",a,,")}},
+		{"a swap of half", false, []porcupine.Operation{set(1, 2, 0, "a"), txn(3, 4, "swap", "", "a,"), txn(5, 6, "see", "", "a,a,,")}},
+		{"a swap of what was there before", false, []porcupine.Operation{set(1, 2, 0, "a"), set(3, 4, 0, "b"), txn(5, 6, "swap", "", "a,")}},
+		{"a lost update", false, []porcupine.Operation{txn(1, 4, "fill", "a", ",,,"), txn(2, 3, "fill", "b", ",,,")}},
+		{"two that fill", true, []porcupine.Operation{txn(1, 4, "fill", "a", "b,,,"), txn(2, 3, "fill", "b", ",,,")}},
+		{"an unknown one that happened", true, []porcupine.Operation{txn(1, never, "fill", "a", ""), txn(2, 3, "see", "", ",,,"), txn(4, 5, "see", "", "a,,,")}},
+		{"an unknown one that happened twice", false, []porcupine.Operation{txn(1, never, "fill", "a", ""), txn(4, 5, "see", "", "a,a,,")}},
+	} {
+		h := newHistory()
+		for i := range c.ops {
+			c.ops[i].ClientId = i
+		}
+		key := slotPrefix + "k/"
+		if h.ops[key] = c.ops; (len(h.check().illegal) == 0) != c.legal {
+			t.Errorf("%s: want legal: %v\n%s", c.name, c.legal, h.text(key))
 		}
 	}
 }

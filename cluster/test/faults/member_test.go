@@ -168,15 +168,16 @@ const (
 
 // An Op is an operation of a client.
 type Op struct {
-	Kind       string // "put", "delete", "put if absent", "get", "pair", "pairs", "local"
+	Kind       string // "put", "delete", "put if absent", "get", "pair", "pairs", "transfer", "sum", or that of a slotInput
 	Key, Value string
+	Slots      [2]int // or accounts
 	Timeout    time.Duration
 }
 
 // An Answer is what a member says about it.
 type Answer struct {
 	Outcome  int
-	Value    string // of a get; "" stands for an absent key
+	Value    string // of a get; "" stands for an absent key. Or what a transaction has read
 	Inserted bool
 	Leader   string // who leads, if this member refused for that reason
 	Error    string
@@ -204,6 +205,12 @@ func (m *Member) Do(op Op, a *Answer) error {
 		}
 	case "pairs":
 		err = m.node.Read(ctx, func(r shale.Reader) error { return checkPairs(r, op.Key) })
+	case "swap", "fill", "see", "walk":
+		a.Value, err = updateSlots(ctx, m.node, op)
+	case "transfer":
+		err = transfer(ctx, m.node, op)
+	case "sum":
+		err = checkSum(ctx, m.node, op)
 	case "get":
 		err = m.node.Read(ctx, func(r shale.Reader) (err error) {
 			a.Value, err = get(r, key)

@@ -17,8 +17,8 @@ import (
 
 // Figures are what a run has done.
 type figures struct {
-	writes, gets, refused, unknown                                              atomic.Int64 // operations by outcome
-	checkedKeys, undecided                                                      atomic.Int64
+	writes, gets, transactions, refused, unknown                                atomic.Int64 // operations by outcome
+	checkedKeys, checkedSlots, undecided                                        atomic.Int64
 	illegal, lost, panics                                                       atomic.Int64
 	starts, kills, leaderKills, stops                                           atomic.Int64
 	partitions, oneWay, diskFaults, fullDisks                                   atomic.Int64
@@ -29,11 +29,12 @@ type figures struct {
 
 func (f *figures) String() string {
 	n := func(v *atomic.Int64) int64 { return v.Load() }
-	return fmt.Sprintf("operations %d (writes %d, gets %d), unknown %d, refused %d; illegal %d of %d keys, undecided %d, lost %d, panics %d; "+
+	return fmt.Sprintf("operations %d (writes %d, gets %d, transactions %d), unknown %d, refused %d; illegal %d of %d keys and %d slots, undecided %d, lost %d, panics %d; "+
 		"leader kills %d, other kills %d, stops %d, partitions %d (one-way %d), disk faults %d (full %d), slow disks %d, "+
 		"failed nodes %d (opened again in the process %d), transfers %d, joins %d (lost %d), leaves %d, emptied directories %d, damaged states %d, damaged logs %d, recoveries %d; "+
 		"groups %d, epochs %d, processes %d, %d states compared with %d keys in all, %d files of snapshots unchanged",
-		n(&f.writes)+n(&f.gets), n(&f.writes), n(&f.gets), n(&f.unknown), n(&f.refused), n(&f.illegal), n(&f.checkedKeys), n(&f.undecided),
+		n(&f.writes)+n(&f.gets)+n(&f.transactions), n(&f.writes), n(&f.gets), n(&f.transactions), n(&f.unknown), n(&f.refused),
+		n(&f.illegal), n(&f.checkedKeys), n(&f.checkedSlots), n(&f.undecided),
 		n(&f.lost), n(&f.panics), n(&f.leaderKills), n(&f.kills)-n(&f.leaderKills), n(&f.stops), n(&f.partitions), n(&f.oneWay),
 		n(&f.diskFaults), n(&f.fullDisks), n(&f.slowDisks), n(&f.nodesFailed), n(&f.reopened), n(&f.transfers), n(&f.joins), n(&f.joinsLost), n(&f.leaves),
 		n(&f.emptied), n(&f.damaged), n(&f.damagedLogs), n(&f.recoveries), n(&f.groups), n(&f.epochs), n(&f.starts), n(&f.comparedStates), n(&f.comparedKeys), n(&f.hashed))
