@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,6 +72,41 @@ func BenchmarkNode_Write(b *testing.B) {
 				return l.Put(context.Background(), fmt.Appendf(nil, "key%09d", i), value)
 			})
 		})
+	}
+}
+
+// BenchmarkNode_Update counts in one key, moves something between two of 100,000 keys, and puts one key, on the leader.
+func BenchmarkNode_Update(b *testing.B) {
+	g := diskGroup(b)
+	l := g.leader()
+	ctx := context.Background()
+	account := func() []byte { return fmt.Appendf(nil, "account%05d", rand.IntN(100_000)) }
+	var runs atomic.Int64
+	for name, fn := range map[string]func() error{
+		"put": func() error { return l.Put(ctx, account(), make([]byte, 8)) },
+		"counter": func() error {
+			return l.Update(ctx, func(tx *Txn) error { runs.Add(1); return increment(tx) })
+		},
+		"transfer": func() error {
+			from, to := account(), account()
+			return l.Update(ctx, func(tx *Txn) error {
+				runs.Add(1)
+				return tx.GetMany([][]byte{from, to}, func(i int, value []byte, _ bool) error {
+					balance := binary.LittleEndian.Uint64(append(bytes.Clone(value), make([]byte, 8)...))
+					return tx.Put([][]byte{from, to}[i], binary.LittleEndian.AppendUint64(nil, balance+uint64(2*i)-1))
+				})
+			})
+		},
+	} {
+		for _, clients := range []int{1, 16} {
+			b.Run(fmt.Sprintf("%s/%d", name, clients), func(b *testing.B) {
+				runs.Store(0)
+				inParallel(b, clients, func(int64) error { return fn() })
+				if n := runs.Load(); n > 0 {
+					b.ReportMetric(float64(n)/float64(b.N), "runs/op")
+				}
+			})
+		}
 	}
 }
 
