@@ -7,7 +7,8 @@
 //   - A snapshot is a checkpoint of the state, made by hard links, and is sent as files.
 //
 // A write goes through write.go, raft, the log (logstore.go) and the state machine (fsm.go); a read
-// through read.go and the state. members.go and promise.go say who is in the group, and what a
+// through read.go and the state. A transaction (update.go) is a read and a write, and observed.go says
+// whether it is written. members.go and promise.go say who is in the group, and what a
 // member must not forget. trail.go, snapshots.go, send.go and receive.go are for members that are
 // behind. docs/GROUP.md has the promises to users, docs/FORMAT.md the files.
 package cluster
