@@ -640,3 +640,41 @@ func TestUpdate_Many(t *testing.T) {
 		t.Errorf("with all as it was: %+v", r)
 	}
 }
+
+// A transaction that has read more bytes than members may have to look up is refused, by keys and by ranges alike.
+func TestUpdate_TooManyBytes(t *testing.T) {
+	t.Parallel()
+	m := mustStart(t, vfs.NewMem())
+	defer m.close()
+	var h history
+	for i, k := range []string{"a", "b", "c"} {
+		b := new(shale.Batch)
+		mustNil(t, b.Put([]byte(k), make([]byte, maxObservedBytes*2/5)))
+		data, err := encodeWrite(b)
+		mustNil(t, err)
+		h = append(h, &raft.Log{Index: uint64(i + 1), Term: 1, Data: data})
+	}
+	m.mustApply(h, 0, 3, 1)
+	for _, c := range []struct {
+		read []txnStep
+		want error
+	}{
+		{[]txnStep{get("a"), get("b")}, nil},
+		{[]txnStep{get("a"), get("b"), get("c")}, ErrReadTooMuch},
+		{[]txnStep{count("a", "c")}, nil},
+		{[]txnStep{count("a", "")}, ErrReadTooMuch},
+		{[]txnStep{get("a"), count("b", "")}, ErrReadTooMuch},
+	} {
+		cmd, err := m.state.transact(func(tx *Txn) error {
+			for _, read := range c.read {
+				if _, err := read(tx); err != nil {
+					return err
+				}
+			}
+			return tx.Put([]byte("d"), nil)
+		})
+		if !errors.Is(err, c.want) || (cmd == nil) != (c.want != nil) || len(cmd) > 1000 {
+			t.Errorf("%d reads: a command of %d bytes, %v; want %v", len(c.read), len(cmd), err, c.want)
+		}
+	}
+}
