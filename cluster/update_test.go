@@ -240,63 +240,78 @@ func TestUpdate_StateReplacedBeneath(t *testing.T) {
 
 // A running is a transaction that takes one step after the other.
 type running struct {
-	steps chan txnStep
+	steps chan txnStep // closed at its end
 	outs  chan string
 	end   chan error
+	stop  context.CancelFunc
 }
 
 var errGiveUp = errors.New("it gives up")
 
-// run begins a transaction on a member, which runs once.
+// run begins a transaction on a member, which runs once. If it can't, the first step finds out.
 func run(t *testing.T, m *testMember) *running {
-	r := &running{make(chan txnStep), make(chan string), make(chan error, 1)}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	r := &running{make(chan txnStep), make(chan string), make(chan error, 1), cancel}
 	began := make(chan struct{})
 	go func() {
-		_, err := m.tryUpdate(short(t), func(tx *Txn) error {
+		_, err := m.tryUpdate(ctx, func(tx *Txn) error {
 			close(began)
-			for s := range r.steps {
-				out, err := s(tx)
-				if err != nil {
-					return err
+			for {
+				select {
+				case s, more := <-r.steps:
+					if !more {
+						return nil
+					}
+					out, err := s(tx)
+					if err != nil {
+						return err
+					}
+					r.outs <- out
+				case <-ctx.Done():
+					return ctx.Err()
 				}
-				r.outs <- out
 			}
-			return nil
 		})
 		r.end <- err
+		cancel()
 	}()
 	select {
 	case <-began:
-	case err := <-r.end:
-		t.Fatal(err)
+	case <-ctx.Done():
 	}
 	return r
 }
 
 // do takes a step. nil is the end: then it returns "conflict" if there was one.
-func (r *running) do(s txnStep) (string, error) {
+func (r *running) do(s txnStep) (out string, err error) {
 	if s == nil {
 		close(r.steps)
-		err := <-r.end
-		if errors.Is(err, shale.ErrConflict) {
+		if err = <-r.end; errors.Is(err, shale.ErrConflict) {
 			return "conflict", nil
 		}
 		return "", err
 	}
 	select {
 	case r.steps <- s:
-	case err := <-r.end:
-		return "", err
-	}
-	select {
-	case out := <-r.outs:
-		return out, nil
-	case err := <-r.end:
-		if errors.Is(err, errGiveUp) {
-			return "", nil
+		select {
+		case out = <-r.outs:
+		case err = <-r.end:
 		}
-		return "", err
+	case err = <-r.end:
 	}
+	if errors.Is(err, errGiveUp) {
+		err = nil
+	}
+	return out, err
+}
+
+// asNotLeader returns ErrNotLeader for an error of a leader that has fallen, and else err.
+func asNotLeader(err error) error {
+	if errors.Is(err, ErrUnknown) {
+		return ErrNotLeader
+	}
+	return err
 }
 
 // The anomalies that shale's TestTxn_Anomalies names do not happen between two members either. The group has x = 0 and y = 0 at
@@ -361,24 +376,34 @@ func TestUpdate_Anomalies(t *testing.T) {
 			"1", "1 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, k := range []string{"a1", "a2", "w", "x1", "x2", "x5", "z"} {
-				g.led("a deletion", func() error { return g.leader().Delete(short(t), []byte(k)) })
-			}
-			g.write("x", "0")
-			g.write("y", "0")
-			txs := []*running{run(t, g.leader()), run(t, g.follower())}
-			var got []string
-			for i, s := range c.steps {
-				out, err := txs[s.tx].do(s.do)
-				if err != nil {
-					t.Fatalf("step %d: %v", i, err)
+			var got string
+			g.led("the steps", func() error { // from the beginning, if another member leads meanwhile
+				for _, k := range []string{"a1", "a2", "w", "x1", "x2", "x5", "z"} {
+					if err := g.leader().Delete(short(t), []byte(k)); err != nil {
+						return asNotLeader(err)
+					}
 				}
-				if out != "" {
-					got = append(got, out)
+				g.write("x", "0")
+				g.write("y", "0")
+				txs := []*running{run(t, g.leader()), run(t, g.follower())}
+				var outs []string
+				for i, s := range c.steps {
+					out, err := txs[s.tx].do(s.do)
+					if err != nil {
+						for _, r := range txs {
+							r.stop()
+						}
+						return asNotLeader(fmt.Errorf("step %d: %w", i, err))
+					}
+					if out != "" {
+						outs = append(outs, out)
+					}
 				}
-			}
-			if s := strings.Join(got, " "); s != c.want {
-				t.Errorf("%s, want %s", s, c.want)
+				got = strings.Join(outs, " ")
+				return nil
+			})
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
 			}
 			mustNil(t, g.follower().Update(short(t), func(tx *Txn) error {
 				x, err := get("x")(tx)
@@ -472,13 +497,13 @@ func (m *testMember) mustHoldNothing(t testing.TB) {
 // Bad use gives a clear error, and nothing is written.
 func TestUpdate_BadUse(t *testing.T) {
 	t.Parallel()
-	g := newGroup(t, 3, nil)
+	g := newGroup(t, 1, nil)
 	g.write("k", "v")
 	ctx := context.Background()
 	l := g.leader()
-	refused := func(t *testing.T, m *testMember, fn func(tx *Txn) error, want error) {
+	refused := func(t *testing.T, fn func(tx *Txn) error, want error) {
 		t.Helper()
-		err := m.Update(short(t), func(tx *Txn) error {
+		err := l.Update(short(t), func(tx *Txn) error {
 			return errors.Join(tx.Put([]byte("k"), []byte("refused")), fn(tx))
 		})
 		if !errors.Is(err, want) {
@@ -487,10 +512,10 @@ func TestUpdate_BadUse(t *testing.T) {
 		if v, err := l.get(short(t), "k"); err != nil || v != "v" {
 			t.Errorf("k = %q, %v", v, err)
 		}
-		m.mustHoldNothing(t)
+		l.mustHoldNothing(t)
 	}
 	t.Run("an error of fn", func(t *testing.T) {
-		refused(t, l, func(*Txn) error { return errGiveUp }, errGiveUp)
+		refused(t, func(*Txn) error { return errGiveUp }, errGiveUp)
 	})
 	t.Run("a panic and Goexit in fn", func(t *testing.T) {
 		for _, end := range []func(){func() { panic("mine") }, runtime.Goexit} {
@@ -501,7 +526,7 @@ func TestUpdate_BadUse(t *testing.T) {
 			})
 			wg.Wait()
 		}
-		refused(t, l, func(*Txn) error { return errGiveUp }, errGiveUp)
+		refused(t, func(*Txn) error { return errGiveUp }, errGiveUp)
 	})
 	t.Run("after the end", func(t *testing.T) {
 		var tx *Txn
@@ -528,11 +553,11 @@ func TestUpdate_BadUse(t *testing.T) {
 		l.mustHoldNothing(t)
 	})
 	t.Run("the group's own keys", func(t *testing.T) {
-		refused(t, l, func(tx *Txn) error { return tx.Put(reservedKey, nil) }, ErrReservedKey)
-		refused(t, l, func(tx *Txn) error { return tx.Delete(digestKey) }, ErrReservedKey)
+		refused(t, func(tx *Txn) error { return tx.Put(reservedKey, nil) }, ErrReservedKey)
+		refused(t, func(tx *Txn) error { return tx.Delete(digestKey) }, ErrReservedKey)
 	})
 	t.Run("too much", func(t *testing.T) {
-		refused(t, l, func(tx *Txn) error {
+		refused(t, func(tx *Txn) error {
 			for i := range maxObserved + 1 {
 				if _, err := tx.Has(fmt.Append(nil, i)); err != nil {
 					return err
@@ -540,11 +565,7 @@ func TestUpdate_BadUse(t *testing.T) {
 			}
 			return nil
 		}, ErrReadTooMuch)
-		refused(t, l, func(tx *Txn) error { return tx.Put([]byte("large"), make([]byte, maxCommandSize)) }, shale.ErrValueTooLarge)
-	})
-	t.Run("another member, without Options.Forward", func(t *testing.T) {
-		refused(t, g.follower(), func(*Txn) error { return nil }, ErrNotLeader)
-		mustNil(t, g.follower().Update(ctx, func(tx *Txn) error { _, err := count("", "")(tx); return err }))
+		refused(t, func(tx *Txn) error { return tx.Put([]byte("large"), make([]byte, maxCommandSize)) }, shale.ErrValueTooLarge)
 	})
 	t.Run("an Update in an Update of the same key", func(t *testing.T) {
 		tries := 0
@@ -570,20 +591,33 @@ func TestUpdate_BadUse(t *testing.T) {
 		}
 	})
 	t.Run("a member that is closed meanwhile", func(t *testing.T) {
-		m := g.follower()
 		closed := make(chan error, 1)
-		err := m.Update(ctx, func(tx *Txn) error {
-			go func() { closed <- m.Close() }()
-			<-m.stopping
+		err := l.Update(ctx, func(tx *Txn) error {
+			go func() { closed <- l.Close() }()
+			<-l.stopping
 			return tx.Put([]byte("k"), []byte("w"))
 		})
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("Update = %v", err)
 		}
 		mustNil(t, <-closed)
-		if err := m.Update(ctx, func(*Txn) error { t.Error("it runs"); return nil }); !errors.Is(err, ErrClosed) {
+		if err := l.Update(ctx, func(*Txn) error { t.Error("it runs"); return nil }); !errors.Is(err, ErrClosed) {
 			t.Errorf("Update of a closed member = %v", err)
 		}
+	})
+}
+
+// A member that does not lead refuses what a transaction has written, unless Options.Forward is set.
+func TestUpdate_NotLeader(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, 3, nil)
+	g.write("k", "v")
+	g.eventually("a refusal", func() error { // it may lead by now
+		err := g.follower().Update(short(t), func(tx *Txn) error { return tx.Put([]byte("k"), []byte("w")) })
+		if !errors.Is(err, ErrNotLeader) {
+			return fmt.Errorf("Update = %v", err)
+		}
+		return nil
 	})
 }
 
