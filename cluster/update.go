@@ -46,10 +46,10 @@ func (t *Txn) Untracked() shale.Reader {
 
 const (
 	// maxTries is how often Update runs a function again. Whoever loses so often changes by other means, within the function,
-	// what it has read.
+	// what it has read: of several that have read the same state, the first in the log wins.
 	maxTries   = 100
-	firstPause = 500 * time.Microsecond // of an Update that has lost again; the next ones are twice as long each
-	lastPause  = 20 * time.Millisecond
+	firstPause = 50 * time.Microsecond // of an Update that has lost again; the next ones are twice as long each
+	lastPause  = 10 * time.Millisecond
 )
 
 // Update runs fn in a transaction, and writes what fn has written if fn returns nil; else it returns fn's error, and
