@@ -19,6 +19,7 @@ func FootprintOf(tx *Txn) (Footprint, error) {
 		return Footprint{}, err
 	}
 	defer tx.leave()
+	tx.looked = true // the caller may read Before
 	f := Footprint{Before: &tx.snapshot, Writes: new(Batch)}
 	if !tx.writable {
 		return f, nil // nothing was remembered

@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"iter"
@@ -30,6 +31,7 @@ type Txn struct {
 	ended    bool
 	busy     bool // a call is under way: a cheap check for a second goroutine
 	iterated bool // iterators may still use own
+	looked   bool // the snapshot was used
 
 	*txnWork // nil after the end, and of a transaction that can't write
 }
@@ -41,6 +43,11 @@ type txnWork struct {
 	reads   txn.ReadSet
 	watches []*txn.Watch // of iterators
 	reading commit.Reading
+
+	// Of the first try of an Update.
+	givesWay context.Context // of the Update; nil: it gives way to nobody, or has done so
+	lane     func()          // leaves the lane that it has waited for; nil: it is in none
+	missed   []byte          // a key that was read while somebody was in its lane, too late to give way; nil: none
 }
 
 var txnWorks = sync.Pool{New: func() any { return new(txnWork) }}
@@ -54,6 +61,7 @@ func (w *txnWork) free() {
 	w.own.Reset()
 	w.reads.Reset()
 	w.reading = commit.Reading{}
+	w.givesWay, w.lane, w.missed = nil, nil, nil
 	txnWorks.Put(w)
 }
 
@@ -107,7 +115,10 @@ func (tx *Txn) enter() error {
 func (tx *Txn) leave() { tx.busy = false }
 
 // Seq returns the number of the last write that the transaction sees, besides its own.
-func (tx *Txn) Seq() uint64 { return tx.snapshot.Seq() }
+func (tx *Txn) Seq() uint64 {
+	tx.looked = true
+	return tx.snapshot.Seq()
+}
 
 // SetDurability is Batch.SetDurability for the writes of the transaction. If it has ended or can't write, nothing happens.
 func (tx *Txn) SetDurability(d Durability) {
@@ -154,10 +165,19 @@ func (tx *Txn) find(key []byte, track bool) (value []byte, found, own bool, err 
 		return nil, false, false, nil
 	}
 	value, kind, own := tx.own.Find(key)
-	if !own && track {
+	if own {
+		return value, kind != base.KindDelete, true, nil
+	}
+	if track {
+		if tx.givesWay != nil {
+			if err := tx.giveWay(key); err != nil {
+				return nil, false, false, err
+			}
+		}
 		tx.reads.AddKey(key)
 	}
-	return value, own && kind != base.KindDelete, own, nil
+	tx.looked = true
+	return nil, false, false, nil
 }
 
 // A txnReader is a Txn as a Reader. It notes what is read, or not.
@@ -263,7 +283,7 @@ func (r txnReader) cursor() *inTxn {
 	if !r.tx.writable {
 		return in
 	}
-	r.tx.iterated = true
+	r.tx.iterated, r.tx.looked = true, true
 	if r.tx.own.Len() > 0 {
 		in.own = r.tx.own.NewIterator()
 	}
@@ -308,6 +328,9 @@ func (tx *Txn) Discard() {
 	_ = tx.snapshot.Close() // it is open
 	if tx.writable {
 		tx.db.commits.Tail().Close()
+		if tx.lane != nil {
+			tx.lane()
+		}
 		if !tx.iterated {
 			tx.free()
 		}

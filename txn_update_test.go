@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // 64 goroutines add one to a counter: no addition is lost, and Update runs its function rarely more than once.
@@ -272,6 +274,61 @@ func TestMetrics_Transactions(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// No Update loses again and again to those that have just won. In a store that syncs each write, a client that has won
+// begins its next transaction as soon as its write is visible, and all that began before lose.
+func TestUpdate_TakesTurns(t *testing.T) {
+	for _, first := range []bool{true, false} { // the shared key is the first that a transaction reads
+		synctest.Test(t, func(t *testing.T) {
+			fsys := faultfs.New(vfs.NewMem(), func(op vfs.Op, name string, _ int64) error {
+				if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
+					time.Sleep(time.Millisecond)
+				}
+				return nil
+			})
+			db, err := Open("db", &Options{FS: fsys, Durability: SyncEach})
+			if err != nil {
+				t.Fatal(err)
+			}
+			const clients, each = 8, 50
+			begin := time.Now()
+			var most atomic.Int64 // tries
+			var wg sync.WaitGroup
+			for i := range clients {
+				wg.Go(func() {
+					for range each {
+						tries := int64(0)
+						if err := db.Update(context.Background(), func(tx *Txn) error {
+							tries++
+							if !first {
+								if _, err := tx.Has(fmt.Append(nil, i)); err != nil {
+									return err
+								}
+							}
+							value, err := tx.Get([]byte("shared"))
+							if err != nil && err != ErrNotFound {
+								return err
+							}
+							return tx.Put([]byte("shared"), append(value, '+'))
+						}); err != nil {
+							t.Error(err)
+						}
+						most.Store(max(most.Load(), tries))
+					}
+				})
+			}
+			wg.Wait()
+			if n := most.Load(); n > 4 {
+				t.Errorf("the shared key first: %v; an Update took %d tries", first, n)
+			}
+			if took := time.Since(begin); took > 2*clients*each*time.Millisecond {
+				t.Errorf("the shared key first: %v; %d commits took %v, with syncs of 1 ms", first, clients*each, took)
+			}
+			wantGet(t, db, "shared", strings.Repeat("+", clients*each), true)
+			closeTest(t, db)
+		})
+	}
 }
 
 func BenchmarkView(b *testing.B) {

@@ -41,7 +41,7 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Txn) error) error {
 		}
 	}()
 	for tries := 0; ; tries++ {
-		key, err := db.tryUpdate(ctx, fn)
+		key, err := db.tryUpdate(ctx, fn, tries == 0)
 		if key == nil || tries == maxTries {
 			return err
 		}
@@ -56,8 +56,8 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Txn) error) error {
 	}
 }
 
-// tryUpdate runs fn once. If that lost a conflict, it returns the key of it.
-func (db *DB) tryUpdate(ctx context.Context, fn func(tx *Txn) error) (conflict []byte, err error) {
+// tryUpdate runs fn once. If that lost a conflict, or gave way to another Update, it returns the key.
+func (db *DB) tryUpdate(ctx context.Context, fn func(tx *Txn) error, first bool) (conflict []byte, err error) {
 	if err := base.ContextError(ctx); err != nil {
 		return nil, err
 	}
@@ -66,14 +66,44 @@ func (db *DB) tryUpdate(ctx context.Context, fn func(tx *Txn) error) (conflict [
 		return nil, err
 	}
 	defer tx.Discard() // also if fn panics
+	if first {
+		tx.givesWay = ctx
+	}
 	if err := fn(tx); err != nil {
 		return nil, err
+	}
+	if !tx.ended && tx.missed != nil && tx.batch.Len() > 0 && db.commits.Lanes.Taken(tx.missed) {
+		return tx.missed, ErrConflict
 	}
 	err = tx.Commit(ctx)
 	if c, ok := err.(*conflictError); ok {
 		return c.key, err
 	}
 	return nil, err
+}
+
+// giveWay lets those come first that are in the lane of key, if nothing was read yet: then the transaction begins again
+// afterwards. A later read does not wait, because what was read before would be out of date by then: in place of its
+// commit the transaction enters the lane, and tries again. Without that, whoever loses could lose for ever: one that
+// has just won begins as soon as its write is visible, and a sync lasts longer than a transaction.
+func (tx *Txn) giveWay(key []byte) error {
+	lanes := &tx.db.commits.Lanes
+	if !lanes.Taken(key) {
+		return nil
+	}
+	if tx.looked {
+		tx.missed = append([]byte{}, key...)
+		return nil
+	}
+	tx.lane = lanes.Enter(tx.givesWay, key)
+	tx.givesWay = nil
+	_ = tx.snapshot.Close() // it is open
+	tx.reading.At = tx.db.commits.Tail().Mark()
+	if err := tx.db.openSnapshot(&tx.snapshot); err != nil {
+		return err
+	}
+	tx.snapshot.closed.Store(false)
+	return nil
 }
 
 // pause returns how long an Update waits that has lost tries times, with jitter.

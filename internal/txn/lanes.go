@@ -3,6 +3,7 @@ package txn
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,7 +13,13 @@ import (
 type Lanes struct {
 	once  sync.Once
 	lanes [256]chan struct{} // made for the first that enters
+	users atomic.Int32       // those that are in lanes, or wait for one
 }
+
+// Taken reports whether somebody is in the lane of key.
+func (l *Lanes) Taken(key []byte) bool { return l.users.Load() > 0 && len(l.of(key)) > 0 }
+
+func (l *Lanes) of(key []byte) chan struct{} { return l.lanes[Hash(key)%uint64(len(l.lanes))] }
 
 // patience is how long a transaction waits for a lane. Lanes are for speed only, so it then goes on without: whoever has
 // the lane may be waiting for it, as a transaction does in whose function it runs.
@@ -25,7 +32,8 @@ func (l *Lanes) Enter(ctx context.Context, key []byte) (leave func()) {
 			l.lanes[i] = make(chan struct{}, 1)
 		}
 	})
-	lane := l.lanes[Hash(key)%uint64(len(l.lanes))]
+	l.users.Add(1)
+	lane := l.of(key)
 	select {
 	case lane <- struct{}{}:
 	default:
@@ -34,10 +42,15 @@ func (l *Lanes) Enter(ctx context.Context, key []byte) (leave func()) {
 		select {
 		case lane <- struct{}{}: // those that wait for a channel are served in their order
 		case <-late.C:
+			l.users.Add(-1)
 			return nil
 		case <-ctx.Done():
+			l.users.Add(-1)
 			return nil
 		}
 	}
-	return func() { <-lane }
+	return func() {
+		<-lane
+		l.users.Add(-1)
+	}
 }
