@@ -285,7 +285,7 @@ func (db *DB) Metrics() Metrics {
 	}
 	open, oldest := db.snapshots.Open()
 	m.OpenSnapshots, m.OldestSnapshotAge = int64(open), oldest
-	m.OpenTxns = db.commits.Tail().Transactions()
+	m.OpenTxns = db.commits.Transactions()
 	return m
 }
 

@@ -46,7 +46,7 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Txn) error) error {
 			return err
 		}
 		if leave == nil {
-			leave = db.commits.Lanes.Enter(ctx, key)
+			leave = db.commits.Tail().Lanes.Enter(ctx, key)
 		} else if !db.life.Sleep(pause(tries)) {
 			return ErrClosed
 		}
@@ -72,7 +72,7 @@ func (db *DB) tryUpdate(ctx context.Context, fn func(tx *Txn) error, first bool)
 	if err := fn(tx); err != nil {
 		return nil, err
 	}
-	if !tx.ended && tx.missed != nil && tx.batch.Len() > 0 && db.commits.Lanes.Taken(tx.missed) {
+	if !tx.ended && tx.missed != nil && tx.batch.Len() > 0 && db.commits.Tail().Lanes.Taken(tx.missed) {
 		return tx.missed, ErrConflict
 	}
 	err = tx.Commit(ctx)
@@ -87,7 +87,7 @@ func (db *DB) tryUpdate(ctx context.Context, fn func(tx *Txn) error, first bool)
 // commit the transaction enters the lane, and tries again. Without that, whoever loses could lose for ever: one that
 // has just won begins as soon as its write is visible, and a sync lasts longer than a transaction.
 func (tx *Txn) giveWay(key []byte) error {
-	lanes := &tx.db.commits.Lanes
+	lanes := &tx.db.commits.Tail().Lanes
 	if !lanes.Taken(key) {
 		return nil
 	}

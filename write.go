@@ -86,7 +86,7 @@ func (db *DB) write(ctx context.Context, b *Batch) error {
 }
 
 // writeIf is write, if reading passes. nil passes.
-func (db *DB) writeIf(ctx context.Context, b *Batch, reading *commit.Reading) (commit.Verdict, error) {
+func (db *DB) writeIf(ctx context.Context, b *Batch, reading commit.Condition) (commit.Verdict, error) {
 	if err := db.writable(); err != nil {
 		return 0, err
 	}

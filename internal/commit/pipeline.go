@@ -12,7 +12,6 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/lockorder"
-	"github.com/shaledb/shale/internal/txn"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/wal"
 )
@@ -52,7 +51,7 @@ type Pipeline struct {
 	led     bool       // somebody is the leader
 	closed  bool
 
-	Lanes txn.Lanes // of transactions that have lost a conflict, and try again
+	follower atomic.Pointer[follower] // nil until the first transaction: the tail
 
 	// requests holds requests that can be used again. Each Pipeline has its own pool, because
 	// a channel must not leave the bubble of testing/synctest that its store lives in.
@@ -66,7 +65,6 @@ type Pipeline struct {
 	group    []*Request // the requests that the leader commits
 	payloads [][]byte   // memory for writeGroup
 	claims   claims
-	tail     Tail          // the leader appends
 	torn     bool          // see Torn
 	ops      atomic.Uint64 // written since Init: see Written
 	bytes    atomic.Uint64
@@ -116,8 +114,6 @@ type Health interface {
 // Init prepares the zero Pipeline for use. It is called once.
 func (q *Pipeline) Init(env Env) {
 	q.env = env
-	q.tail.size = cmp.Or(env.TailChunk, chunkSize)
-	q.tail.note = q.tail.noteKey
 }
 
 // Visible returns the last sequence number that readers may see.
@@ -207,7 +203,7 @@ type Request struct {
 	Lost     bool // result: the batch was dropped, because the condition was false or may have been false
 
 	// Reading makes the batch that of a transaction: it is dropped, and Lost, unless Verdict is Passed.
-	Reading *Reading
+	Reading Condition
 	Verdict Verdict
 
 	// exclusive is a function to call between two groups. Such a request has no batch.
@@ -222,6 +218,11 @@ type Request struct {
 
 	leads bool      // the request was made the leader; guarded by the queue's mu
 	wake  chan bool // true: lead the queue; false: the request is done
+}
+
+// A Condition is a Reading, or nil. It is an interface for the same reason as a follower.
+type Condition interface {
+	inGroup(visible, last base.Seq) Verdict
 }
 
 // NewRequest returns an empty request for this
@@ -467,7 +468,8 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	first := q.lastSeq + 1
 	seq := first
 	var bytes, ops uint64
-	several, tailed := len(group) > 1, q.tail.begin(q.lastSeq)
+	several, tail := len(group) > 1, q.follower.Load()
+	tailed := tail != nil && (*tail).begin(q.lastSeq)
 	if several {
 		q.claims.begin(group)
 	}
@@ -479,7 +481,7 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 			q.claims.add(r.Batch)
 		}
 		if tailed {
-			q.tail.add(seq, r.Batch)
+			(*tail).add(seq, r.Batch)
 		}
 		wantSync = wantSync || r.Sync
 		n := r.Batch.Count()
@@ -521,7 +523,9 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	}
 	q.torn = true
 	q.applyGroup(group)
-	q.tail.publish(first-1, q.lastSeq)
+	if tailed {
+		(*tail).publish(first-1, q.lastSeq)
+	}
 	q.visible.Store(uint64(q.lastSeq))
 	q.torn = false
 	q.ops.Add(ops)
@@ -538,10 +542,7 @@ func (q *Pipeline) loses(r *Request, several bool) bool {
 	if r.Reading == nil {
 		return false
 	}
-	if r.Reading.Seq == q.Visible() {
-		r.Reading.Seq = q.lastSeq // the writes between have failed
-	}
-	r.Verdict = q.tail.checkInGroup(r.Reading)
+	r.Verdict = r.Reading.inGroup(q.Visible(), q.lastSeq)
 	return r.Verdict != Passed
 }
 
@@ -549,15 +550,42 @@ func (q *Pipeline) loses(r *Request, several bool) bool {
 // transaction compares them itself, and comes again.
 const leaderOps = 4096
 
-// Tail returns the tail of the queue.
-func (q *Pipeline) Tail() *Tail { return &q.tail }
+// A follower is told of all operations: a Tail. It is an interface so that a program without transactions links nothing
+// that they need.
+type follower interface {
+	begin(last base.Seq) (wanted bool)
+	add(first base.Seq, b Batch)
+	addSpan(seq base.Seq, lower, upper []byte)
+	publish(last, end base.Seq)
+	Transactions() int64
+}
+
+// Tail returns the tail of the queue, which the first call makes.
+func (q *Pipeline) Tail() *Tail {
+	if f := q.follower.Load(); f != nil {
+		return (*f).(*Tail)
+	}
+	t := &Tail{size: cmp.Or(q.env.TailChunk, chunkSize)}
+	t.note = t.noteKey
+	f := follower(t)
+	q.follower.CompareAndSwap(nil, &f)
+	return (*q.follower.Load()).(*Tail)
+}
+
+// Transactions returns how many writable transactions are open.
+func (q *Pipeline) Transactions() int64 {
+	if f := q.follower.Load(); f != nil {
+		return (*f).Transactions()
+	}
+	return 0
+}
 
 // Ingested notes that keys from lower to upper were ingested with number seq, which nobody sees yet. Requires: the
 // caller is the leader.
 func (q *Pipeline) Ingested(seq base.Seq, lower, upper []byte) {
-	if q.tail.begin(seq - 1) {
-		q.tail.addSpan(seq, lower, upper)
-		q.tail.publish(seq-1, seq)
+	if tail := q.follower.Load(); tail != nil && (*tail).begin(seq-1) {
+		(*tail).addSpan(seq, lower, upper)
+		(*tail).publish(seq-1, seq)
 	}
 }
 

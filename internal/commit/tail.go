@@ -16,6 +16,8 @@ import (
 // The operations of a group come to it before readers see them. If the group fails, they never come: a transaction must
 // not conflict with what was refused, also not after Resume.
 type Tail struct {
+	Lanes txn.Lanes // of transactions that have lost a conflict, and try again
+
 	size  int                   // bytes of a chunk
 	open  atomic.Int64          // writable transactions
 	first atomic.Pointer[chunk] // nil: nothing is kept
@@ -158,9 +160,10 @@ func (t *Tail) Transactions() int64 { return t.open.Load() }
 
 // A Reading is what a transaction has read, and how far it was compared with the tail.
 type Reading struct {
-	Set ReadSet
-	Seq base.Seq // all writes up to this number are known not to conflict
-	At  Mark     // what lies before it has lower numbers than Seq, or the same; zero: nothing is known
+	tail *Tail
+	Set  ReadSet
+	Seq  base.Seq // all writes up to this number are known not to conflict
+	At   Mark     // what lies before it has lower numbers than Seq, or the same; zero: nothing is known
 
 	chunk  *chunk // nil: Seq says all
 	offset int
@@ -190,6 +193,7 @@ const (
 // Check compares what was read with the operations after Reading.Seq, but for those that an earlier Check has compared.
 // It looks at limit of them at most.
 func (t *Tail) Check(r *Reading, limit int) Verdict {
+	r.tail = t
 	if r.chunk == nil {
 		c := t.first.Load()
 		if c == nil || c.from > r.Seq {
@@ -232,8 +236,13 @@ func (t *Tail) Check(r *Reading, limit int) Verdict {
 	}
 }
 
-// checkInGroup is Check for the leader, which also compares with the group so far.
-func (t *Tail) checkInGroup(r *Reading) Verdict {
+// inGroup is Check for the leader, which also compares with the group so far. last is the last number that was given
+// out, visible the last that readers see. Requires: Check was called.
+func (r *Reading) inGroup(visible, last base.Seq) Verdict {
+	t := r.tail
+	if r.Seq == visible {
+		r.Seq = last // the writes between have failed
+	}
 	if v := t.Check(r, leaderOps); v != Passed {
 		return v
 	}

@@ -26,7 +26,7 @@ func reading(seq base.Seq, key string) *Reading {
 func (w *commitWorld) commitIf(key string, rd *Reading) (Verdict, error) {
 	r := w.NewRequest()
 	defer r.Free()
-	r.Batch, r.Reading = &onePut{key: key}, rd
+	r.Batch, r.Reading, rd.tail = &onePut{key: key}, rd, w.Tail()
 	err := w.Commit(context.Background(), r)
 	return r.Verdict, err
 }
@@ -95,7 +95,7 @@ func TestPipeline_Transactions(t *testing.T) {
 
 	// Of a group that is larger than the tail only its end is known.
 	at = w.Visible()
-	for w.tail.size = 4; len(w.tail.last.Load().buf) > 4; { // until the chunk before is full
+	for w.Tail().size = 4; len(w.Tail().last.Load().buf) > 4; { // until the chunk before is full
 		put(strings.Repeat("x", 500))
 	}
 	rd = reading(at, "x")
@@ -104,7 +104,7 @@ func TestPipeline_Transactions(t *testing.T) {
 	}
 	rd.Seq = w.Visible()
 	verdict(rd, Passed)
-	w.tail.size = chunkSize
+	w.Tail().size = chunkSize
 
 	// An ingestion counts with all keys of its span.
 	at = w.Visible()
@@ -140,7 +140,7 @@ func TestTail_FromMark(t *testing.T) {
 // The tail is as large as it may be, whatever the sizes of the groups.
 func TestTail_Bounded(t *testing.T) {
 	w := newCommitWorld(t, false)
-	w.tail.size = 1000
+	w.Tail().size = 1000
 	w.Tail().Open()
 	most := 0
 	for n := range 500 {
@@ -148,11 +148,11 @@ func TestTail_Bounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		sum := 0
-		for c := w.tail.first.Load(); c != nil; c = c.next.Load() {
+		for c := w.Tail().first.Load(); c != nil; c = c.next.Load() {
 			sum += len(c.buf)
 		}
-		if most = max(most, sum); sum != w.tail.bytes || sum > tailChunks*1000 {
-			t.Fatalf("after %d groups: %d bytes, and bytes says %d", n+1, sum, w.tail.bytes)
+		if most = max(most, sum); sum != w.Tail().bytes || sum > tailChunks*1000 {
+			t.Fatalf("after %d groups: %d bytes, and bytes says %d", n+1, sum, w.Tail().bytes)
 		}
 	}
 	if most < tailChunks*1000/2 {
@@ -201,7 +201,7 @@ func TestTail_ReadersBeside(t *testing.T) {
 	seed := testenv.Seed(t)
 	for _, size := range []int{1, 100, 1 << 10} {
 		w := newCommitWorld(t, false)
-		w.tail.size = size
+		w.Tail().size = size
 		w.Tail().Open()
 		var stop atomic.Bool
 		var readers sync.WaitGroup
