@@ -95,10 +95,13 @@ func TestPipeline_Transactions(t *testing.T) {
 
 	// Of a group that is larger than the tail only its end is known.
 	at = w.Visible()
+	rd = reading(at, "x")
+	if v := w.Tail().Check(rd, leaderOps); v != Passed {
+		t.Errorf("before anything is written: verdict %v", v)
+	}
 	for w.Tail().size = 4; len(w.Tail().last.Load().buf) > 4; { // until the chunk before is full
 		put(strings.Repeat("x", 500))
 	}
-	rd = reading(at, "x")
 	if v := w.Tail().Check(rd, leaderOps); v != Missing {
 		t.Errorf("behind a gap: verdict %v", v)
 	}
