@@ -331,6 +331,48 @@ func TestUpdate_TakesTurns(t *testing.T) {
 	}
 }
 
+// A transaction allocates its Txn, and hardly anything else: the memory for what it remembers is used again.
+func TestUpdate_Allocations(t *testing.T) {
+	testenv.SkipRace(t) // sync.Pool drops things
+	db := openTest(t, &Options{Durability: SyncManual})
+	k1, k2 := []byte("k"), []byte("l")
+	mustPut(t, db, "k", "v")
+	mustPut(t, db, "l", "v")
+	buf := make([]byte, 0, 64)
+	read := func(tx *Txn) error {
+		_, err := tx.AppendValue(buf, k1)
+		return err
+	}
+	change := func(tx *Txn) error {
+		for _, k := range [][]byte{k1, k2} {
+			v, err := tx.AppendValue(buf, k)
+			if err != nil {
+				return err
+			}
+			if err := tx.Put(k, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, tc := range []struct {
+		name string
+		most float64
+		call func() error
+	}{
+		{"View", 1, func() error { return db.View(read) }},
+		{"Update", 3, func() error { return db.Update(context.Background(), change) }},
+	} {
+		if n := allocationsOf(func() {
+			if err := tc.call(); err != nil {
+				t.Error(err)
+			}
+		}); n > tc.most {
+			t.Errorf("%s: %v allocations, want %v at most", tc.name, n, tc.most)
+		}
+	}
+}
+
 func BenchmarkView(b *testing.B) {
 	db := openTest(b, nil)
 	mustPut(b, db, "k", "v")
