@@ -35,7 +35,13 @@ func (s *Sub) Sub(prefix string) *Sub {
 }
 
 // Sub returns a Writer that adds changes to the batch, of keys that begin with prefix.
-func (b *Batch) Sub(prefix string) Writer { return &Sub{[]byte(prefix), nil, b} }
+func (b *Batch) Sub(prefix string) Writer { return subWriter{&Sub{[]byte(prefix), nil, b}} }
+
+// A subWriter is a Sub that can't be read.
+type subWriter struct{ sub *Sub }
+
+func (w subWriter) Put(key, value []byte) error { return w.sub.Put(key, value) }
+func (w subWriter) Delete(key []byte) error     { return w.sub.Delete(key) }
 
 // InTxn reports whether s is a part of a transaction: then what it reads and what it writes belong together.
 func (s *Sub) InTxn() bool {

@@ -142,6 +142,9 @@ func TestSub_ManyAndAbsent(t *testing.T) {
 			t.Errorf("%s of a key that its prefix makes too long = %v", what, err)
 		}
 	}
+	if _, is := new(Batch).Sub("a/").(Reader); is {
+		t.Error("Batch.Sub returns a Reader")
+	}
 	own := errors.New("enough")
 	for _, s := range []*Sub{db.Sub("a/"), s} {
 		n := 0
