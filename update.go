@@ -34,6 +34,8 @@ const (
 // or ctx is done: so fn must have no other effects, and must not end tx itself. An Update in fn is another transaction,
 // and independent. If fn itself changes what it has read other than by tx, Update ends with ErrConflict after 100 tries.
 func (db *DB) Update(ctx context.Context, fn func(tx *Txn) error) error {
+	lanes := &db.commits.Tail().Lanes
+	var lane []byte // a key of the lane that it is in
 	var leave func()
 	defer func() {
 		if leave != nil {
@@ -46,8 +48,8 @@ func (db *DB) Update(ctx context.Context, fn func(tx *Txn) error) error {
 			return err
 		}
 		if leave == nil {
-			leave = db.commits.Tail().Lanes.Enter(ctx, key)
-		} else if !db.life.Sleep(pause(tries)) {
+			lane, leave = key, lanes.Enter(ctx, key)
+		} else if lanes.Lost(lane); !db.life.Sleep(pause(tries)) {
 			return ErrClosed
 		}
 		if err := base.ContextError(ctx); err != nil {
@@ -72,7 +74,7 @@ func (db *DB) tryUpdate(ctx context.Context, fn func(tx *Txn) error, first bool)
 	if err := fn(tx); err != nil {
 		return nil, err
 	}
-	if !tx.ended && tx.missed != nil && tx.batch.Len() > 0 && db.commits.Tail().Lanes.Taken(tx.missed) {
+	if !tx.ended && tx.missed != nil && tx.batch.Len() > 0 && db.comesFirst(tx.missed) {
 		return tx.missed, ErrConflict
 	}
 	err = tx.Commit(ctx)
@@ -82,20 +84,30 @@ func (db *DB) tryUpdate(ctx context.Context, fn func(tx *Txn) error, first bool)
 	return nil, err
 }
 
-// giveWay lets those come first that are in the lane of key, if nothing was read yet: then the transaction begins again
-// afterwards. A later read does not wait, because what was read before would be out of date by then: in place of its
-// commit the transaction enters the lane, and tries again. Without that, whoever loses could lose for ever: one that
-// has just won begins as soon as its write is visible, and a sync lasts longer than a transaction.
+// comesFirst reports whether somebody is in the lane of key whom others let come first. Where writes are synced before
+// they are visible, that is everybody who is there: one that has just won begins as soon as its write is visible, and a
+// sync lasts longer than a transaction, so whoever has lost could lose for ever. Else it is who has lost in the lane too:
+// most do not, and to take turns costs more than a second try.
+func (db *DB) comesFirst(key []byte) bool {
+	lanes := &db.commits.Tail().Lanes
+	if db.opts.Durability == SyncEach {
+		return lanes.Taken(key)
+	}
+	return lanes.Losing(key)
+}
+
+// giveWay waits for the lane of key if somebody there comes first and nothing was read yet: then the transaction begins
+// again afterwards. A later read does not wait, because what was read before would be out of date by then: in place of
+// its commit the transaction enters the lane, and tries again.
 func (tx *Txn) giveWay(key []byte) error {
-	lanes := &tx.db.commits.Tail().Lanes
-	if !lanes.Taken(key) {
+	if !tx.db.comesFirst(key) {
 		return nil
 	}
 	if tx.looked {
 		tx.missed = append([]byte{}, key...)
 		return nil
 	}
-	tx.lane = lanes.Enter(tx.givesWay, key)
+	tx.lane = tx.db.commits.Tail().Lanes.Enter(tx.givesWay, key)
 	tx.givesWay = nil
 	_ = tx.snapshot.Close() // it is open
 	tx.reading.At = tx.db.commits.Tail().Mark()
