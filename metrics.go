@@ -93,8 +93,8 @@ type Metrics struct {
 	CompactionDebt       int64 // bytes that compactions have to rewrite until the tree is in shape
 	OpenIterators        int64
 
-	// Snapshots that are open, those of transactions and of GetMany included, and how long the oldest has been. As long as
-	// it is open, compactions keep what was overwritten since.
+	// Snapshots that are open, those of GetMany and of transactions that can write included, and how long the oldest has
+	// been. As long as it is open, compactions keep what was overwritten since.
 	OpenSnapshots     int64
 	OldestSnapshotAge time.Duration
 	// OpenTxns are transactions that can write and have not ended.

@@ -22,11 +22,12 @@ type Snapshot struct {
 	// compactions ask for the numbers in this list, and keep the versions that are seen at them.
 	// A snapshot holds no view and no file. Each read takes the current view and looks for the
 	// newest version up to seq.
-	held   commit.Held
-	closed atomic.Bool
+	held     commit.Held
+	closed   atomic.Bool
+	unlisted bool // it is in no list: see pinSnapshot
 	// view is what a snapshot of a read-only handle reads, and has pinned. The writer of the
 	// directory does not know the numbers of snapshots here, so later views may lack versions that
-	// this one needs. nil: the handle writes.
+	// this one needs. nil: the handle writes, and this is no transaction that can't.
 	view *memqueue.View
 }
 
@@ -58,6 +59,23 @@ func (db *DB) openSnapshot(s *Snapshot) error {
 	return nil
 }
 
+// pinSnapshot makes s, which is empty, the present state of the store, as an iterator does it: it pins a view, and stands in
+// no list. That takes no lock. Requires: the store is open for writing.
+func (db *DB) pinSnapshot(s *Snapshot) error {
+	s.db, s.unlisted = db, true
+	for {
+		if s.view = db.mems.Pin(); s.view == nil {
+			return ErrClosed
+		}
+		// The number comes after the view: see find. What is visible and not in the view came with a later one.
+		s.held.Seq = db.commits.Visible()
+		if db.mems.View() == s.view {
+			return nil
+		}
+		db.mems.Unpin(s.view)
+	}
+}
+
 // acquireAll is memqueue.Queue.Pin for a view that has all that the snapshot sees. It may lack that if
 // the snapshot is closed meanwhile.
 func (s *Snapshot) acquireAll() *memqueue.View {
@@ -75,7 +93,7 @@ func (s *Snapshot) Close() error {
 	if s.closed.Swap(true) {
 		return ErrClosed
 	}
-	wasOldest := s.db.snapshots.Remove(s.held)
+	wasOldest := !s.unlisted && s.db.snapshots.Remove(s.held)
 	if s.view != nil {
 		s.db.mems.Unpin(s.view)
 	}

@@ -76,7 +76,11 @@ func (db *DB) Begin(writable bool) (*Txn, error) {
 		at = db.commits.Tail().Open() // before the number of the snapshot is taken
 	}
 	tx := &Txn{db: db, writable: writable}
-	if err := db.openSnapshot(&tx.snapshot); err != nil {
+	take := db.openSnapshot
+	if !writable && !db.opts.ReadOnly {
+		take = db.pinSnapshot
+	}
+	if err := take(&tx.snapshot); err != nil {
 		if writable {
 			db.commits.Tail().Close()
 		}
