@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -412,6 +413,7 @@ func (n *Node) lookAfterPlace() bool {
 		}
 		return false
 	case !in:
+		n.removed.Store(len(servers) > 0)
 		return true // removed, or waiting for AddVoter
 	case string(own.Address) != n.network.advertise:
 		// A leader cannot be told by itself where it is: others look for it at the old
@@ -426,9 +428,42 @@ func (n *Node) lookAfterPlace() bool {
 		}
 		return err == nil
 	case own.Suffrage != raft.Voter && len(n.opts.Join) > 0 && !n.opts.Learner:
-		return n.askLeader(ctx, servers, opVote, n.server, new(struct{})) == nil
+		if n.askLeader(ctx, servers, opVote, n.server, new(struct{})) == nil {
+			return true
+		}
+		n.removed.Store(n.isForgotten(servers))
+		return false
 	}
+	n.removed.Store(n.isForgotten(servers))
 	return true
+}
+
+// isForgotten reports whether the others know this member no more: a majority of them answers, and none has it in its
+// configuration. Raft sends the entry that removes a member to that member too, but only once: one that does not get it
+// would wait for a leader for ever.
+func (n *Node) isForgotten(servers []raft.Server) bool {
+	if _, id := n.leader(); id != "" {
+		return false
+	}
+	var others, answers, know atomic.Int32
+	var asked sync.WaitGroup
+	for _, s := range servers {
+		if s.ID == n.server || s.Suffrage != raft.Voter {
+			continue
+		}
+		others.Add(1)
+		asked.Go(func() {
+			w, err := n.askSoon(n.ctx, s)
+			if err == nil && w.Group == n.group() {
+				answers.Add(1)
+			}
+			if w.Known != "" {
+				know.Add(1)
+			}
+		})
+	}
+	asked.Wait()
+	return know.Load() == 0 && 2*answers.Load() > others.Load()
 }
 
 // askLeader finds the leader and asks it: the one that this member knows, else the one that other

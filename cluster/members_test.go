@@ -201,6 +201,39 @@ func TestMembers_IDTaken(t *testing.T) {
 	g.agree()
 }
 
+// A member that did not hear of its removal, because it was not there, learns it from the others. One that is only cut off
+// does not take itself for removed.
+func TestMembers_RemovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, 3, nil)
+	l, f := g.leader(), g.follower()
+	mustNil(t, f.Close())
+	g.remove(f.opts.ID)
+	g.open(f)
+	g.eventually("it says that it was removed", func() error {
+		if s := f.Stats(); !s.Removed {
+			return fmt.Errorf("%+v", s)
+		}
+		return nil
+	})
+	if l = g.leader(); l.Stats().Removed {
+		t.Error("the leader says that it was removed")
+	}
+	mustNil(t, f.Close())
+	// The other of the two that are left has no leader and nobody to ask.
+	var rest *testMember
+	for _, m := range g.members {
+		if m != l && m != f {
+			rest = m
+		}
+	}
+	mustNil(t, l.Close())
+	time.Sleep(2 * maintainLater)
+	if s := rest.Stats(); s.Removed || s.Leader != "" {
+		t.Errorf("one that is alone: %+v", s)
+	}
+}
+
 // A member does not run in two places. One of the two directories is a copy of the other.
 func TestMembers_Copy(t *testing.T) {
 	t.Parallel()

@@ -63,6 +63,7 @@ type Node struct {
 	// Atomic: written by one goroutine each, and read by many.
 	raftNow      atomic.Pointer[raft.Raft] // nil while Open has not got so far
 	placed       atomic.Bool               // see takePlace
+	removed      atomic.Bool               // see Stats
 	differing    atomic.Pointer[[]string]  // members that this leader differs from
 	ownEntryTerm atomic.Uint64             // the last term in which this leader has committed an entry
 

@@ -25,6 +25,8 @@ type Stats struct {
 	// Differing are the members whose state is not the leader's, as far as this member leads. A majority decides which of
 	// them stop, with ErrDiffers.
 	Differing []string
+	// Removed says that this member is in the group no more: by its own log, or because the others do not know it.
+	Removed bool
 	// Contact is when this member last heard of a leader; zero: never, or it leads.
 	Contact time.Time
 }
@@ -36,6 +38,7 @@ func (n *Node) Stats() Stats {
 	s := Stats{
 		State: n.raft().State().String(), Term: n.raft().CurrentTerm(), Last: n.raft().LastIndex(),
 		Commit: n.raft().CommitIndex(), Applied: n.applied(), Differing: *n.differing.Load(),
+		Removed: n.removed.Load(),
 	}
 	_, id := n.leader()
 	s.Leader = memberID(id)

@@ -230,7 +230,7 @@ func (m *member) sayAlone(ctx context.Context) {
 		case <-time.After(aloneLook):
 		}
 		all, _ := m.node.Members() // none of a member that has stopped
-		is := slices.ContainsFunc(all, func(one cluster.Member) bool { return one.ID == m.config.ID })
+		is := slices.ContainsFunc(all, func(one cluster.Member) bool { return one.ID == m.config.ID }) && !m.node.Stats().Removed
 		was, said = was || is, said && !is
 		if is || said || !was && time.Now().Before(next) {
 			continue
