@@ -206,7 +206,7 @@ func TestMembers_IDTaken(t *testing.T) {
 func TestMembers_RemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, nil)
-	l, f := g.leader(), g.follower()
+	f := g.follower()
 	mustNil(t, f.Close())
 	g.remove(f.opts.ID)
 	g.open(f)
@@ -216,7 +216,8 @@ func TestMembers_RemovedMeanwhile(t *testing.T) {
 		}
 		return nil
 	})
-	if l = g.leader(); l.Stats().Removed {
+	l := g.leader()
+	if l.Stats().Removed {
 		t.Error("the leader says that it was removed")
 	}
 	mustNil(t, f.Close())
