@@ -138,6 +138,21 @@ func TestTail_FromMark(t *testing.T) {
 			t.Fatalf("after %d groups: verdict %v", n, v)
 		}
 	}
+	// What is in the tail already, and not visible yet, comes after the mark.
+	var rd *Reading
+	if err := w.Alone(context.Background(), func() error {
+		seq, err := w.Take()
+		w.Ingested(seq, []byte("f"), []byte("h"))
+		rd = reading(w.Visible(), "g")
+		rd.At = w.Tail().Open()
+		w.Publish(seq)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if v := w.Tail().Check(rd, leaderOps); v == Passed {
+		t.Error("what became visible after the mark is not seen")
+	}
 }
 
 // The tail is as large as it may be, whatever the sizes of the groups.
