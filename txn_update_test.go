@@ -275,6 +275,44 @@ func TestView_Seq(t *testing.T) {
 	others.Wait()
 }
 
+// A transaction commits also while others write batches that are larger than the tail, one after the other.
+func TestUpdate_BesideLargeBatches(t *testing.T) {
+	opts := &Options{Durability: SyncManual}
+	opts.testing.tailChunk = 1
+	db := openTest(t, opts)
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
+	for g := range 3 {
+		var b Batch // of more than a group has, so that the transaction is in none of them
+		for i := range 5000 {
+			if err := b.Put(fmt.Appendf(nil, "%d/%d", g, i), make([]byte, 250)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wg.Go(func() {
+			for !stop.Load() {
+				if err := db.Write(context.Background(), &b); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	testenv.WaitFor(t, "all to write", func() bool { return db.commits.Waiting() > 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 5 {
+		if err := db.Update(ctx, func(tx *Txn) error {
+			_, err := tx.Has([]byte("k"))
+			return errors.Join(err, tx.Put([]byte("k"), nil))
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Metrics count the tries of transactions, what is open, and how long the oldest snapshot has been.
 func TestMetrics_Transactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 // A Tail has the keys of the newest operations in the order of commits, so that a transaction can look whether one of
 // them is a key that it has read. The leader of the queue appends to it while a writable transaction is open; others read
-// it without a lock. It has the bytes of tailChunks chunks at most. For a transaction that began before the first chunk, the
-// tables have to be asked.
+// it without a lock. It has the bytes of tailChunks chunks at most, or one group that is larger. For a transaction that began
+// before the first chunk, the tables have to be asked.
 //
 // The operations of a group come to it before readers see them. If the group fails, they never come: a transaction must
 // not conflict with what was refused, also not after Resume.
@@ -37,7 +37,6 @@ type Tail struct {
 //	0 | sequence number u64 | key length varint | lower | key length varint | upper    (all keys of an ingestion)
 type chunk struct {
 	from base.Seq     // this chunk and those after it have all operations with higher numbers
-	gap  bool         // operations between the chunk before and this one are missing
 	buf  []byte       // its capacity never changes
 	n    atomic.Int64 // bytes that may be read
 	seen atomic.Int64 // the first of them, of operations that readers of the store see
@@ -101,9 +100,9 @@ func (t *Tail) addSpan(seq base.Seq, lower, upper []byte) {
 	t.group = append(binary.AppendUvarint(t.group, uint64(len(upper))), upper...)
 }
 
-// publish appends the group, which has the numbers behind last up to end, to the tail. Of one that is larger than the
-// tail it leaves a gap. Requires: the caller is the leader; readers are about to see the group, and do not yet.
-func (t *Tail) publish(last, end base.Seq) {
+// publish appends the group, which has the numbers behind last, to the tail. Requires: the caller is the leader; readers are
+// about to see the group, and do not yet.
+func (t *Tail) publish(last base.Seq) {
 	if len(t.group) == 0 {
 		return
 	}
@@ -112,13 +111,9 @@ func (t *Tail) publish(last, end base.Seq) {
 	c.seen.Store(int64(n)) // the groups before are visible by now
 	if n+len(t.group) > len(c.buf) {
 		next := &chunk{from: last, buf: make([]byte, max(t.size, len(t.group)))}
-		if len(t.group) > tailChunks*t.size {
-			next = &chunk{from: end, gap: true, buf: make([]byte, t.size)}
-			t.group = t.group[:0]
-		}
 		c.next.Store(next)
-		for t.bytes += len(next.buf); t.bytes > tailChunks*t.size; {
-			first := t.first.Load()
+		t.bytes += len(next.buf)
+		for first := t.first.Load(); first != next && t.bytes > tailChunks*t.size; first = t.first.Load() {
 			t.bytes -= len(first.buf)
 			t.first.Store(first.next.Load())
 		}
@@ -167,6 +162,7 @@ type Reading struct {
 
 	chunk  *chunk // nil: Seq says all
 	offset int
+	most   int // operations that the leader was to compare the last time
 
 	// The result, if Check has returned Conflict.
 	Key   []byte   // that was written
@@ -229,10 +225,7 @@ func (t *Tail) Check(r *Reading, limit int) Verdict {
 		if r.offset < int(r.chunk.n.Load()) {
 			continue
 		}
-		if r.chunk, r.offset = next, 0; next.gap {
-			r.chunk = nil
-			return Missing
-		}
+		r.chunk, r.offset = next, 0
 	}
 }
 
@@ -243,7 +236,8 @@ func (r *Reading) inGroup(visible, last base.Seq) Verdict {
 	if r.Seq == visible {
 		r.Seq = last // the writes between have failed
 	}
-	if v := t.Check(r, leaderOps); v != Passed {
+	r.most = max(leaderOps, 8*r.most)
+	if v := t.Check(r, r.most); v != Passed {
 		return v
 	}
 	for rest, v := t.group, Passed; len(rest) > 0; {
