@@ -313,6 +313,37 @@ func TestUpdate_BesideLargeBatches(t *testing.T) {
 	}
 }
 
+// The error of a conflict names the same key for ever, although the memory of the transaction is used again.
+func TestTxn_ConflictNamesKey(t *testing.T) {
+	opts := small()
+	opts.testing.tailChunk = 1 // so that the tables are asked
+	db := openTest(t, opts)
+	look := func(tx *Txn, key string) {
+		t.Helper()
+		if has, err := tx.Has([]byte(key)); has || err != nil {
+			t.Fatalf("Has(%s) = %v, %v", key, has, err)
+		}
+	}
+	tx := mustBegin(t, db)
+	look(tx, "first")
+	mustPut(t, db, "first", "v")
+	for range 20 {
+		mustPut(t, db, "other", "v")
+	}
+	if err := tx.Put([]byte("k"), nil); err != nil {
+		t.Fatal(err)
+	}
+	err := tx.Commit(t.Context())
+	for range 10 {
+		tx := mustBegin(t, db)
+		look(tx, "again")
+		tx.Discard()
+	}
+	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), `"first"`) {
+		t.Errorf("Commit = %v", err)
+	}
+}
+
 // Metrics count the tries of transactions, what is open, and how long the oldest snapshot has been.
 func TestMetrics_Transactions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

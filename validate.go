@@ -112,7 +112,7 @@ func (tx *Txn) ask(ctx context.Context, r *commit.Reading) error {
 		case err != nil:
 			return fmt.Errorf("shale: commit: %w", err)
 		case at > r.Seq:
-			return &conflictError{key, at}
+			return &conflictError{cloneNonNil(key), at} // the next transaction uses the memory of the set
 		}
 	}
 	v := tx.db.mems.Pin()
