@@ -148,7 +148,7 @@ func (tx *Txn) write(key []byte, add func() error) error {
 	}
 	defer tx.leave()
 	if !tx.writable {
-		return fmt.Errorf("%w: the transaction is", ErrReadOnly)
+		return fmt.Errorf("%w: a transaction of View or Begin(false) takes no writes", ErrReadOnly)
 	}
 	at := max(len(tx.batch.data), batchHeader)
 	if err := add(); err != nil {
