@@ -3,7 +3,9 @@
 // that a lookup of an absent key is answered without touching the disk.
 //
 // Open opens a store; Put, Get, Has, Scan and Write do what their names say.
-// Every call that has something to show has an example, which the tests run.
+// Update runs a function in a serializable transaction, View runs one on one
+// state of the store, and Sub is the part of a store under a prefix. Every call
+// that has something to show has an example, which the tests run.
 //
 // # Promises
 //
@@ -25,10 +27,11 @@
 //
 // # Concurrency
 //
-// All methods of DB and Snapshot may be called concurrently. A Batch and an
-// Iterator are for one goroutine at a time. A lookup to which all filters say
-// no takes no lock; writers queue and share one write, and one fsync, of the
-// log. Every call after Close returns ErrClosed.
+// All methods of DB and Snapshot may be called concurrently. A Batch, a
+// Txn and an Iterator are for one goroutine at a time. A lookup to which all
+// filters say no takes no lock; writers queue and share one write, and one
+// fsync, of the log. Every call after Close returns ErrClosed, but for writes
+// that a Batch or a Txn collects.
 //
 // docs/ARCHITECTURE.md walks through the code, docs/FORMAT.md describes every
 // byte on disk.
@@ -95,8 +98,9 @@ type DB struct {
 }
 
 // Close waits for running calls, stops the background work, makes every write
-// durable, and releases all files and the lock. Iterators and snapshots that
-// are still open return ErrClosed after that. A second Close returns
+// durable, and releases all files and the lock. It does not wait for functions
+// of Update and View. Their transactions, and others, iterators and snapshots
+// that are still open return ErrClosed after that. A second Close returns
 // ErrClosed. The error says what could not be made durable.
 func (db *DB) Close() error {
 	// First all that may write has to end: the broadcast makes those that wait notice that the

@@ -13,7 +13,7 @@ import (
 // A Sub is the part of a store whose keys begin with a prefix, under keys without it: a Reader and a Writer. Nothing is
 // stored for it, and no bound reaches beyond it. So several kinds of data share one store, one log and one memory, and a
 // batch or a transaction over several of them is atomic. It shows what the Reader shows of which it is a part, and may be
-// used as that may.
+// used as that may. The Sub of "user" has all keys of that of "users": end prefixes with a byte such as '/'.
 type Sub struct {
 	prefix []byte
 	reader Reader

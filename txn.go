@@ -19,6 +19,9 @@ import (
 // what the transaction has read, scans and the gaps between their entries included. What was only written does not
 // conflict. A transaction without writes never fails.
 //
+// Until then its writes are in memory, and have at most MaxBatchSize bytes: ErrValueTooLarge says that they are more. Such
+// work has to be cut into transactions of its own, or into batches if it reads nothing, or go to DB.Ingest.
+//
 // A Txn, and the iterators that it returns, are for one goroutine at a time. Iterators see the writes of the time when
 // they were made, and end with the transaction. Until its end old versions of what is overwritten are kept.
 //
