@@ -63,7 +63,16 @@ func (m *Map[K, V]) notBuilt(s []byte) error {
 	if bytes.Equal(s, m.building) {
 		return m.wrap(fmt.Errorf("%w: Build has not come to its end", ErrNotBuilt))
 	}
-	return m.wrap(fmt.Errorf("%w: the store has %q, the program %q: call Build", ErrNotBuilt, s, m.complete))
+	return m.wrap(fmt.Errorf("%w: the store has %s, the program %s: call Build", ErrNotBuilt, titles(s), titles(m.complete)))
+}
+
+// titles returns the names of the indexes in what a store says, for errors.
+func titles(s []byte) string {
+	if len(s) <= 1 {
+		return "none"
+	}
+	end := []byte{escape, terminator}
+	return fmt.Sprintf("%q", bytes.Split(bytes.TrimSuffix(s[1:], end), end))
 }
 
 // Build makes the indexes of the map in the store those of the program. If they are that already, it reads one key, so

@@ -37,7 +37,7 @@ func TestBuild_Versions(t *testing.T) {
 	put := func(m *Map[uint64, user]) error {
 		return db.Update(ctx, func(tx *shale.Txn) error { return m.Put(tx, 1, user{"1", "1", nil}) })
 	}
-	if err := put(one); !errors.Is(err, ErrNotBuilt) {
+	if err := put(one); !errors.Is(err, ErrNotBuilt) || !strings.Contains(err.Error(), `the store has none, the program ["city"]: call Build`) {
 		t.Errorf("Put with an index that is not built = %v", err)
 	}
 	if _, err := all(city.Scan(db, Range[string]{})); !errors.Is(err, ErrNotBuilt) {

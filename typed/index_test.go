@@ -203,7 +203,8 @@ func TestIndex_Refused(t *testing.T) {
 	before := dump(t, db)
 	update(t, db, func(tx *shale.Txn) error {
 		second := value{"other", first.Second}
-		if err := m.Put(tx, 2, second); !errors.Is(err, ErrNotUnique) || !strings.Contains(err.Error(), `map "m", key 2`) {
+		if err := m.Put(tx, 2, second); !errors.Is(err, ErrNotUnique) || !strings.HasPrefix(err.Error(), `typed: map "m", key 2: `) ||
+			!strings.HasSuffix(err.Error(), `": key 1 has it`) {
 			t.Errorf("Put = %v", err)
 		}
 		zero := 0.0

@@ -81,7 +81,7 @@ func (c number[K]) append(dst []byte, key K, _ bool) ([]byte, error) {
 
 func (c number[K]) decode(src []byte, part bool) (key K, rest []byte, err error) {
 	if len(src) < c.width || !part && len(src) > c.width {
-		return key, nil, fmt.Errorf("%d bytes where %d are a key", len(src), c.width)
+		return key, nil, fmt.Errorf("%d bytes where %d belong", len(src), c.width)
 	}
 	var b [8]byte
 	copy(b[8-c.width:], src)

@@ -94,6 +94,15 @@ func show[K any](key K) string {
 	return fmt.Sprintf("%v", key)
 }
 
+// showRaw is show for a key as the store has it, without the name of the map.
+func (m *Map[K, V]) showRaw(raw []byte) string {
+	key, _, err := m.keys.decode(raw, false)
+	if err != nil {
+		return fmt.Sprintf("%q", raw)
+	}
+	return show(key)
+}
+
 // failed wraps an error about the entry of a key.
 func (m *Map[K, V]) failed(key K, err error) error {
 	return fmt.Errorf("typed: map %q, key %s: %w", m.name, show(key), err)
@@ -328,7 +337,7 @@ func (m *Map[K, V]) single(r shale.Reader, x indexed[K, V], b, k []byte, key K) 
 			return m.failed(key, err)
 		}
 		if !bytes.Equal(e.Key, b) {
-			return m.failed(key, fmt.Errorf("%w %q: the key %q has it", ErrNotUnique, x.title(), e.Key[len(same):]))
+			return m.failed(key, fmt.Errorf("%w %q: key %s has it", ErrNotUnique, x.title(), m.showRaw(e.Key[len(same):])))
 		}
 	}
 	return nil
