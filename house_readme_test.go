@@ -1,6 +1,7 @@
 package shale_test
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"os"
@@ -11,9 +12,10 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/typed"
 )
 
-// The code of the README and of docs/FILTERS.md: TestReadme_Code holds the two together.
+// The code of the README, docs/FILTERS.md and docs/MOVING.md: TestReadme_Code holds the two together.
 func Example_readme() {
 	temp, err := os.MkdirTemp("", "shale")
 	if err != nil {
@@ -54,29 +56,103 @@ func Example_filterAlone() {
 	// https://b.example/
 }
 
-// Every line of Go code in the README and in docs/FILTERS.md is in this file, where it is compiled and run.
+// transfer moves an amount from one account to another. If it returns an error, it has moved nothing.
+func transfer(ctx context.Context, db *shale.DB, from, to string, amount int64) error {
+	return db.Update(ctx, func(tx *shale.Txn) error {
+		accounts := tx.Sub("accounts/")
+		left, err := typed.Add(accounts, []byte(from), -amount)
+		if err != nil {
+			return err
+		}
+		if left < 0 {
+			return fmt.Errorf("%s has only %d", from, left+amount)
+		}
+		_, err = typed.Add(accounts, []byte(to), amount)
+		return err
+	})
+}
+
+// show prints the accounts from one on, twice: with a loop, and with a cursor.
+func show(r *shale.Sub, from []byte) error {
+	for e, err := range r.Scan(shale.Range{Lower: from}) {
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%s has %d bytes\n", e.Key, len(e.Value))
+	}
+	it := r.NewIterator(shale.Range{})
+	defer it.Close()
+	for ok := it.SeekGE(from); ok; ok = it.Next() {
+		fmt.Printf("%s has %d bytes\n", it.Key(), len(it.Value()))
+	}
+	return it.Err()
+}
+
+// deleteAll deletes the keys that begin with prefix and are there when it begins.
+func deleteAll(ctx context.Context, db *shale.DB, prefix string) error {
+	keys := shale.Prefix(prefix)
+	keys.KeysOnly = true
+	var b shale.Batch
+	for e, err := range db.Scan(keys) {
+		if err != nil {
+			return err
+		}
+		if err := b.Delete(e.Key); err != nil {
+			return err
+		}
+		if b.Size() >= 1<<20 {
+			if err := db.Write(ctx, &b); err != nil {
+				return err
+			}
+			b.Reset()
+		}
+	}
+	return db.Write(ctx, &b)
+}
+
+// A program that has come from bbolt or Badger.
+func Example_moving() {
+	db := open()
+	defer db.Close()
+	ctx, accounts := context.Background(), db.Sub("accounts/")
+	err := db.Update(ctx, func(tx *shale.Txn) error {
+		_, err := typed.Add(tx.Sub("accounts/"), []byte("ada"), 10)
+		return err
+	})
+	fmt.Println(err, transfer(ctx, db, "ada", "bob", 11), transfer(ctx, db, "ada", "bob", 10))
+	fmt.Println(show(accounts, []byte("b")), deleteAll(ctx, db, "accounts/"), show(accounts, nil))
+	// Output:
+	// <nil> ada has only 10 <nil>
+	// bob has 8 bytes
+	// bob has 8 bytes
+	// <nil> <nil> <nil>
+}
+
+// Every line of Go code in the README, docs/FILTERS.md and docs/MOVING.md is in this file, where it is compiled and run.
 func TestReadme_Code(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	filters, err := os.ReadFile("docs/FILTERS.md")
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"docs/FILTERS.md", "docs/MOVING.md"} {
+		document, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readme = append(readme, document...)
 	}
-	readme = append(readme, filters...)
 	source, err := os.ReadFile("house_readme_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(readme, -1)
 	if len(blocks) == 0 {
-		t.Fatal("no Go code in README.md and docs/FILTERS.md")
+		t.Fatal("no Go code in the documents")
 	}
 	for _, block := range blocks {
 		for line := range strings.Lines(string(block[1])) {
 			if !strings.Contains(string(source), strings.TrimSpace(line)) {
-				t.Errorf("README.md or docs/FILTERS.md has a line of code that no test runs:\n%s", line)
+				t.Errorf("README.md, docs/FILTERS.md or docs/MOVING.md has a line of code that no test runs:\n%s", line)
 			}
 		}
 	}
