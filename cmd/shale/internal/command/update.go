@@ -22,10 +22,10 @@ func updateCommand() *Command {
 	c := newCommand("update SCRIPT", creates, "run a file of commands in one transaction: all of it, or nothing", `
 Each line of the file is a command, as at the prompt; a bare - stands for standard input. Commands see the
 changes of the lines before them. If a line fails, nothing is written, and the error names the line. What the
-script prints is printed at its end. The status is the highest of its commands, as for other scripts. It may
-have the commands that can run in a transaction (help begin), without begin, commit, discard and quit. Its
-changes may have 512 MiB; import, outside of a transaction, writes files of any size. Creates the store as put
-does.`)
+script prints is printed at its end. The status is the highest of its commands, as for other scripts: 1, with
+all written, if a get finds nothing. It may have the commands that can run in a transaction (help begin),
+without begin, commit, discard and quit. Its changes may have 512 MiB; import, outside of a transaction, writes
+files of any size. Creates the store as put does.`)
 	c.late, c.txn = true, neverIn
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		in, size, err := s.openInput(ctx, words[0])
