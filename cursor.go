@@ -87,6 +87,7 @@ type (
 		Forward(key []byte)
 		Backward(key []byte)
 		AtEnd(upper []byte)
+		End()
 	}
 )
 
@@ -531,6 +532,9 @@ const maxKeptBuffer = 64 << 10
 func (c *cursor) close() error {
 	if c.seeks > 0 {
 		c.creditSeeks()
+	}
+	if c.tx != nil && c.tx.watch != nil {
+		c.tx.watch.End()
 	}
 	err := c.src.Close()
 	for _, s := range c.runs[:c.nruns] {

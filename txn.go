@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/shaledb/shale/internal/base"
@@ -44,7 +45,7 @@ type txnWork struct {
 	batch   Batch
 	own     txn.Overlay // of what is in batch
 	reads   txn.ReadSet
-	watches []*txn.Watch // of iterators
+	watches []*txn.Watch // of iterators that are open, and some others
 	reading commit.Reading
 
 	// Of the first try of an Update.
@@ -296,7 +297,7 @@ func (r txnReader) cursor() *inTxn {
 	}
 	if r.track {
 		w := r.tx.reads.NewWatch()
-		r.tx.watches = append(r.tx.watches, w)
+		r.tx.watches = append(slices.DeleteFunc(r.tx.watches, (*txn.Watch).Ended), w)
 		in.watch = w
 	}
 	return in

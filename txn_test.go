@@ -419,3 +419,20 @@ func TestTxn_Model(t *testing.T) {
 		t.Errorf("too little has happened: %v", counts)
 	}
 }
+
+// A transaction of many scans has memory for those that are open, besides the set of what was read.
+func TestTxn_ManyScans(t *testing.T) {
+	db := openTest(t, nil)
+	tx := mustBegin(t, db)
+	defer tx.Discard()
+	open := tx.NewIterator(Range{})
+	defer open.Close()
+	for range 1000 {
+		for range tx.Scan(Prefix("k")) {
+			t.Fatal("an entry")
+		}
+	}
+	if len(tx.watches) > 2 {
+		t.Errorf("%d watches", len(tx.watches))
+	}
+}

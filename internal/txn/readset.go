@@ -248,6 +248,7 @@ type Watch struct {
 	span    Span
 	begun   bool
 	noLower bool // the iterator went to the last of all keys, and has not arrived yet
+	ended   bool
 }
 
 // NewWatch returns a watch of an iterator that has not moved.
@@ -298,3 +299,12 @@ func (w *Watch) Flush() {
 		w.set.AddSpan(w.span)
 	}
 }
+
+// End is Flush for the last time: the iterator is closed.
+func (w *Watch) End() {
+	w.Flush()
+	w.ended = true
+}
+
+// Ended reports whether End was called.
+func (w *Watch) Ended() bool { return w.ended }
