@@ -217,9 +217,14 @@ func (t *Tail) Check(r *Reading, limit int) Verdict {
 			}
 			r.offset = n - len(rest)
 		}
+		last := t.last.Load()
 		next := r.chunk.next.Load()
-		if next == nil {
+		switch {
+		case next == nil && r.chunk == last:
 			return Passed
+		case next == nil: // the leader has ended this tail just when the transaction began
+			r.chunk = nil
+			return Missing
 		}
 		// Nothing is appended to a chunk that has a next one.
 		if r.offset < int(r.chunk.n.Load()) {

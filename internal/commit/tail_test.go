@@ -123,6 +123,33 @@ func TestPipeline_Transactions(t *testing.T) {
 	verdict(reading(at, "i"), Passed)
 }
 
+// A transaction that began when the leader had just found that none is open, and was about to end the tail, does not take the
+// end of the old tail for the newest write.
+func TestTail_EndsBesideBegin(t *testing.T) {
+	w := newCommitWorld(t, false)
+	put := func(key string) {
+		t.Helper()
+		if _, err := w.put(key, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Tail().Open()
+	put("a")
+	w.Tail().Close()
+	for w.Tail().idle < idleGroups-1 {
+		put("b")
+	}
+	rd := reading(w.Visible(), "c")
+	if v := w.Tail().Check(rd, leaderOps); v != Passed {
+		t.Fatalf("before the write: verdict %v", v)
+	}
+	put("c") // ends the tail
+	w.Tail().Open()
+	if v, err := w.commitIf("d", rd); v != Missing || err != nil {
+		t.Errorf("verdict %v, %v; want %v", v, err, Missing)
+	}
+}
+
 // A transaction is not compared with what came before it, but for one group, also if that is in the same chunk.
 func TestTail_FromMark(t *testing.T) {
 	w := newCommitWorld(t, false)
