@@ -26,7 +26,8 @@ var (
 	// or that the next log can't be created or a memtable not be flushed, the
 	// store takes writes again by itself once the cause is gone; EventReadOnly
 	// and EventResumed report both. After any other error of the log, such as
-	// a failed sync, it takes Resume or another Open.
+	// a failed sync, it takes Resume or another Open. A write to a transaction
+	// or a Sub that only reads gives ErrReadOnly in every store.
 	ErrReadOnly = base.ErrReadOnly
 
 	// ErrKeyTooLarge is wrapped when a key has more than MaxKeySize bytes.
