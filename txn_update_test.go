@@ -292,6 +292,34 @@ func TestTxn_ConflictNamesKey(t *testing.T) {
 	}
 }
 
+// An Update within an Update is independent. On the same key the outer one loses each time, and ends: neither
+// waits for the other for long.
+func TestUpdate_Nested(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openTest(t, &Options{FS: vfs.NewMem()})
+		begin := time.Now()
+		add := func(tx *Txn) error {
+			_, err := tx.Has([]byte("k"))
+			return errors.Join(err, tx.Put([]byte("k"), nil))
+		}
+		err := db.Update(t.Context(), func(tx *Txn) error {
+			return errors.Join(add(tx), db.Update(t.Context(), add))
+		})
+		if !errors.Is(err, ErrConflict) {
+			t.Errorf("Update = %v", err)
+		}
+		if err := db.Update(t.Context(), func(tx *Txn) error {
+			return errors.Join(tx.Put([]byte("mine"), nil), db.Update(t.Context(), add))
+		}); err != nil {
+			t.Errorf("on other keys: %v", err)
+		}
+		if took := time.Since(begin); took > 15*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		closeTest(t, db)
+	})
+}
+
 // No Update loses again and again to those that have just won: neither where a sync of each write takes longer than the
 // transactions, nor where the functions take long.
 func TestUpdate_TakesTurns(t *testing.T) {

@@ -32,7 +32,8 @@ const (
 // Update runs fn in a serializable transaction and commits it if fn returns nil; else it returns fn's error, and nothing
 // is written. When another writer has changed what fn has read, fn runs again on a newer state, until it commits, fails,
 // or ctx is done: so fn must have no other effects, and must not end tx itself. An Update in fn is another transaction,
-// and independent. If fn itself changes what it has read other than by tx, Update ends with ErrConflict after 100 tries.
+// and independent. If fn itself changes what it has read other than by tx, as such an inner Update does on the same keys,
+// Update ends with ErrConflict after 100 tries, which take some seconds.
 func (db *DB) Update(ctx context.Context, fn func(tx *Txn) error) error {
 	lanes := &db.commits.Tail().Lanes
 	var lane []byte // a key of the lane that it is in
