@@ -87,6 +87,7 @@ func (tx *Txn) validate(ctx context.Context, r *commit.Reading) error {
 		case commit.Conflict:
 			return &conflictError{r.Key, r.KeyAt}
 		}
+		tail.Hold(r)
 		visible := tx.db.commits.Visible()
 		if visible == r.Seq {
 			return nil // the tail begins with the next group

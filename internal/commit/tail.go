@@ -234,6 +234,11 @@ func (t *Tail) Check(r *Reading, limit int) Verdict {
 	}
 }
 
+// Hold makes the next Check of r begin with what comes to the tail from now on, however far the tail moves on: so a transaction
+// of many reads has to ask the tables once. Requires: before the next Check, Reading.Seq becomes a number that readers see after
+// the call.
+func (t *Tail) Hold(r *Reading) { r.chunk, r.offset = t.last.Load(), 0 }
+
 // inGroup is Check for the leader, which also compares with the group so far. last is the last number that was given
 // out, visible the last that readers see. Requires: Check was called.
 func (r *Reading) inGroup(visible, last base.Seq) Verdict {

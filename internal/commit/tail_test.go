@@ -150,6 +150,32 @@ func TestTail_EndsBesideBegin(t *testing.T) {
 	}
 }
 
+// While the tables are asked for a transaction the tail may move on by any number of chunks.
+func TestTail_Hold(t *testing.T) {
+	w := newCommitWorld(t, false)
+	w.Tail().size = 1
+	w.Tail().Open()
+	put := func(key string) {
+		t.Helper()
+		if _, err := w.put(key, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a")
+	for key, want := range map[string]Verdict{"a": Passed, "b": Conflict} {
+		rd := reading(0, key)
+		w.Tail().Hold(rd)
+		rd.Seq = w.Visible()
+		put("b")
+		for range 3 * tailChunks {
+			put("c")
+		}
+		if v := w.Tail().Check(rd, leaderOps); v != want {
+			t.Errorf("%s was read: verdict %v, want %v", key, v, want)
+		}
+	}
+}
+
 // A transaction is not compared with what came before it, but for one group, also if that is in the same chunk.
 func TestTail_FromMark(t *testing.T) {
 	w := newCommitWorld(t, false)
