@@ -111,7 +111,7 @@ func (tx *Txn) ask(ctx context.Context, r *commit.Reading) error {
 		}
 		switch at, err := tx.db.newest(key, r.Seq); {
 		case err != nil:
-			return fmt.Errorf("shale: commit: %w", err)
+			return tx.db.askError(err)
 		case at > r.Seq:
 			return &conflictError{cloneNonNil(key), at} // the next transaction uses the memory of the set
 		}
@@ -128,12 +128,21 @@ func (tx *Txn) ask(ctx context.Context, r *commit.Reading) error {
 		key, at, err := firstNewer(v, sp, r.Seq)
 		switch {
 		case err != nil:
-			return fmt.Errorf("shale: commit: %w", err)
+			return tx.db.askError(err)
 		case key != nil:
 			return &conflictError{key, at}
 		}
 	}
 	return nil
+}
+
+// askError is readError for a transaction that asks what was written.
+func (db *DB) askError(err error) error {
+	if errors.Is(err, ErrClosed) {
+		return ErrClosed
+	}
+	db.noteCorruption(err)
+	return fmt.Errorf("shale: commit: %w", err)
 }
 
 // newest returns the number of the newest version of key if that is above after, else 0 or a lower number.
