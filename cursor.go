@@ -118,8 +118,11 @@ func (c *cursor) ready() bool {
 // stay is a movement that leads further past an end. It keeps the error that stopped the cursor
 // there, if one did, so that a failure is not taken for the end.
 func (c *cursor) stay() bool {
-	if c.db.mems.View() == nil {
+	switch {
+	case c.db.mems.View() == nil:
 		c.err = ErrClosed
+	case c.tx != nil && *c.tx.ended:
+		c.err = ErrTxnDone
 	}
 	return false
 }

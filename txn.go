@@ -322,7 +322,10 @@ func (r txnReader) GetMany(keys [][]byte, fn func(i int, value []byte, found boo
 				return err
 			}
 		}
-		return fn(i, value, found)
+		if err := fn(i, value, found); err != nil || !r.tx.ended {
+			return err
+		}
+		return ErrTxnDone // fn has ended it
 	}, &r.tx.snapshot, new(string))
 	return err
 }

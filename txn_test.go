@@ -436,3 +436,30 @@ func TestTxn_ManyScans(t *testing.T) {
 		t.Errorf("%d watches", len(tx.watches))
 	}
 }
+
+// A transaction that ends amid its own reads ends them: they would have no snapshot any more.
+func TestTxn_EndsAmidReads(t *testing.T) {
+	db := openTest(t, nil)
+	mustPut(t, db, "a", "v")
+	keys := make([][]byte, mostKeys+1) // GetMany has two batches
+	for i := range keys {
+		keys[i] = []byte("a")
+	}
+	for _, writable := range []bool{false, true} {
+		tx, err := db.Begin(writable)
+		if err != nil {
+			t.Fatal(err)
+		}
+		it := tx.NewIterator(Range{})
+		defer it.Close()
+		for it.Next() {
+		}
+		n := 0
+		if err := tx.GetMany(keys, func(int, []byte, bool) error { n++; tx.Discard(); return nil }); err != ErrTxnDone || n != 1 {
+			t.Errorf("GetMany = %v after %d keys; want %v after the first", err, n, ErrTxnDone)
+		}
+		if it.Next() || it.Err() != ErrTxnDone {
+			t.Errorf("Next behind the last entry: %v, want %v", it.Err(), ErrTxnDone)
+		}
+	}
+}
