@@ -208,7 +208,7 @@ func (tx *Txn) AppendValue(dst, key []byte) ([]byte, error) {
 	return tx.tracked().AppendValue(dst, key)
 }
 
-// ViewValue implements Reader. fn may use the transaction, but a write of it ends the validity of value.
+// ViewValue implements Reader. fn may use the transaction, but a write of it, or its end, ends the validity of value.
 func (tx *Txn) ViewValue(key []byte, fn func(value []byte) error) error {
 	return tx.tracked().ViewValue(key, fn)
 }
