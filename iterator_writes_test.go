@@ -95,21 +95,27 @@ func TestIterator_WritesOneSharedWord(t *testing.T) {
 		}
 	}
 
-	testenv.WaitFor(t, "background work to end", func() bool {
-		for i := range images {
-			copy(images[i].words, images[i].now())
+	// On a busy machine background work may have paused for any time, and come in between. It ends.
+	var opened, closed []string
+	for range 10 {
+		testenv.WaitFor(t, "background work to end", func() bool {
+			for i := range images {
+				copy(images[i].words, images[i].now())
+			}
+			time.Sleep(5 * time.Millisecond)
+			return len(changed(images)) == 0
+		})
+		it := db.NewIterator(Range{})
+		if opened = changed(images); !v.Pinned() {
+			t.Error("NewIterator does not pin the view")
 		}
-		time.Sleep(5 * time.Millisecond)
-		return len(changed(images)) == 0
-	})
-	it := db.NewIterator(Range{})
-	if got := changed(images); len(got) != 1 || !v.Pinned() {
-		t.Errorf("NewIterator changes %d shared words, want one, the pins of the view: %q", len(got), got)
+		if err := it.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if closed = changed(images); len(opened) == 1 && len(closed) == 0 {
+			return
+		}
 	}
-	if err := it.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if got := changed(images); len(got) != 0 {
-		t.Errorf("after Close %d shared words have changed: %q", len(got), got)
-	}
+	t.Errorf("NewIterator changes %d shared words, want one, the pins of the view: %q", len(opened), opened)
+	t.Errorf("after Close %d shared words have changed: %q", len(closed), closed)
 }

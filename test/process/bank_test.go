@@ -39,8 +39,8 @@ func bankPut(w shale.Writer, key []byte, n int64) error {
 	return w.Put(key, binary.BigEndian.AppendUint64(nil, uint64(n)))
 }
 
-// TestKill_BankChild is not a test: TestKill_Bank runs it in a process of its own.
-func TestKill_BankChild(t *testing.T) { beKilled(t, bankChild) }
+// TestKill_Bank_Child is not a test: TestKill_Bank runs it in a process of its own.
+func TestKill_Bank_Child(t *testing.T) { beKilled(t, bankChild) }
 
 // bankChild moves money between the accounts until it is killed, and reports each transaction on its standard output.
 func bankChild(dir string, seed, run uint64) error {
@@ -130,7 +130,7 @@ func TestKill_Bank(t *testing.T) {
 	var last [killWriters]int
 	run, commits := uint64(0), 0
 	for ; run < runs || time.Since(begin) < long; run++ {
-		acked := killedChild(t, "TestKill_BankChild", dir, seed, run, r)
+		acked := killedChild(t, "TestKill_Bank_Child", dir, seed, run, r)
 		if !exists(filepath.Join(dir, "CURRENT")) {
 			continue // it was killed before there was a store
 		}

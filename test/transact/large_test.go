@@ -147,7 +147,7 @@ func TestManyWrites(t *testing.T) {
 
 // More than a batch may have is refused, and the transaction can do without.
 func TestTooManyWrites(t *testing.T) {
-	if testing.Short() || testenv.Race {
+	if testing.Short() {
 		t.Skip("it writes 256 MiB")
 	}
 	db := open(t)
