@@ -27,6 +27,9 @@ func stateOf[K, V any](state byte, indexes []indexed[K, V]) []byte {
 
 // stored returns what the store says about the indexes of the map.
 func (m *Map[K, V]) stored(r shale.Reader) ([]byte, error) {
+	if m.mistake != nil {
+		return nil, m.mistake
+	}
 	s, err := r.Get(m.state)
 	if err != nil && !errors.Is(err, shale.ErrNotFound) {
 		return nil, m.wrap(err)

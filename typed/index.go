@@ -34,7 +34,8 @@ var (
 
 // NewIndex declares an index of m, which finds each entry by what of returns for its value. of must return the same for
 // the same value each time; if that is to change, the index needs another name. All indexes of a map are declared before
-// the map is used. A second index of the same name is a mistake in the program: NewIndex panics.
+// the map is used. A second index of the same name is a mistake in the program: writes of the map, and scans of its
+// indexes, say so.
 func NewIndex[K, V, S any](m *Map[K, V], name string, codec KeyCodec[S], of func(V) S) *Index[K, V, S] {
 	return NewMultiIndex(m, name, codec, func(value V) []S { return []S{of(value)} })
 }
@@ -46,7 +47,8 @@ func NewMultiIndex[K, V, S any](m *Map[K, V], name string, codec KeyCodec[S], of
 	x := &Index[K, V, S]{m: m, name: name, prefix: prefix, codec: codec, find: of}
 	at := sort.Search(len(m.indexes), func(i int) bool { return m.indexes[i].title() >= name })
 	if at < len(m.indexes) && m.indexes[at].title() == name {
-		panic(fmt.Sprintf("typed: map %q has two indexes %q", m.name, name))
+		m.mistake = m.wrap(fmt.Errorf("the program declares index %q twice", name))
+		return x
 	}
 	m.indexes = slices.Insert(m.indexes, at, indexed[K, V](x))
 	m.complete, m.building = stateOf(complete, m.indexes), stateOf(building, m.indexes)
@@ -181,6 +183,9 @@ func (it *iterator[K, V]) err() error {
 
 // built returns an error if the indexes are not complete. In a map without entries they are.
 func (it *iterator[K, V]) built() error {
+	if it.m.mistake != nil {
+		return it.m.mistake
+	}
 	var s []byte
 	found, err := it.has(it.m.state)
 	if found {

@@ -241,12 +241,23 @@ func TestIndex_Refused(t *testing.T) {
 	if after := dump(t, db); after != before || batch.Len() > 0 {
 		t.Errorf("the store has\n%safter refusals\n%s", before, after)
 	}
-	defer func() {
-		if recover() == nil {
-			t.Error("two indexes of one name")
+	// The same index twice.
+	again := NewIndex(n, "len", String, func(string) string { return "" })
+	const twice = `declares index "len" twice`
+	err := db.Update(t.Context(), func(tx *shale.Txn) error {
+		if _, err := n.BuildStep(tx); err == nil || !strings.Contains(err.Error(), twice) {
+			t.Errorf("BuildStep = %v", err)
 		}
-	}()
-	NewIndex(n, "len", String, func(string) string { return "" })
+		return n.Put(tx, 1, "x")
+	})
+	if err == nil || !strings.Contains(err.Error(), twice) {
+		t.Errorf("Put = %v", err)
+	}
+	for _, err := range again.Scan(db, Range[string]{}) {
+		if err == nil || !strings.Contains(err.Error(), twice) {
+			t.Errorf("Scan = %v", err)
+		}
+	}
 }
 
 // Check finds what is wrong with an index, and Reset and Build mend it.

@@ -18,6 +18,7 @@ type Map[K, V any] struct {
 	keys     KeyCodec[K]
 	values   ValueCodec[V]
 	indexes  []indexed[K, V] // sorted by name
+	mistake  error           // of the declaration of indexes; nil: none
 	entries  []byte          // what the keys of entries begin with
 	state    []byte          // the key whose value is complete or building if the store has just these indexes
 	cursor   []byte          // the key whose value says how far Build has come
