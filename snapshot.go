@@ -18,16 +18,16 @@ import (
 // ErrClosed.
 type Snapshot struct {
 	db *DB
-	// held is all that a snapshot is: a number. It stands in commit.Snapshots until Close: flushes and
-	// compactions ask for the numbers in this list, and keep the versions that are seen at them.
-	// A snapshot holds no view and no file. Each read takes the current view and looks for the
-	// newest version up to seq.
-	held     commit.Held
-	closed   atomic.Bool
-	unlisted bool // it is in no list: see pinSnapshot
+	// held has the number, which is all that a snapshot is. It stands in commit.Snapshots until Close:
+	// flushes and compactions ask for the numbers in this list, and keep the versions that are seen at
+	// them. A snapshot holds no view and no file. Each read takes the current view and looks for the
+	// newest version up to the number.
+	held   commit.Held
+	closed atomic.Bool
 	// view is what a snapshot of a read-only handle reads, and has pinned. The writer of the
 	// directory does not know the numbers of snapshots here, so later views may lack versions that
-	// this one needs. nil: the handle writes, and this is no transaction that can't.
+	// this one needs. A transaction that can't write has pinned one too: see pinSnapshot. nil: there is
+	// none.
 	view *memqueue.View
 }
 
@@ -62,12 +62,13 @@ func (db *DB) openSnapshot(s *Snapshot) error {
 // pinSnapshot makes s, which is empty, the present state of the store, as an iterator does it: it pins a view, and stands in
 // no list. That takes no lock. Requires: the store is open for writing.
 func (db *DB) pinSnapshot(s *Snapshot) error {
-	s.db, s.unlisted = db, true
+	s.db = db
 	for {
 		if s.view = db.mems.Pin(); s.view == nil {
 			return ErrClosed
 		}
-		// The number comes after the view: see find. What is visible and not in the view came with a later one.
+		// The number comes after the view: see find. If another view has come meanwhile, the number may count writes that
+		// only that one has.
 		s.held.Seq = db.commits.Visible()
 		if db.mems.View() == s.view {
 			return nil
@@ -93,7 +94,8 @@ func (s *Snapshot) Close() error {
 	if s.closed.Swap(true) {
 		return ErrClosed
 	}
-	wasOldest := !s.unlisted && s.db.snapshots.Remove(s.held)
+	listed := s.view == nil || s.db.opts.ReadOnly // else see pinSnapshot
+	wasOldest := listed && s.db.snapshots.Remove(s.held)
 	if s.view != nil {
 		s.db.mems.Unpin(s.view)
 	}
