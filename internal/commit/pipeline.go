@@ -3,7 +3,6 @@
 package commit
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,9 +111,7 @@ type Health interface {
 }
 
 // Init prepares the zero Pipeline for use. It is called once.
-func (q *Pipeline) Init(env Env) {
-	q.env = env
-}
+func (q *Pipeline) Init(env Env) { q.env = env }
 
 // Visible returns the last sequence number that readers may see.
 func (q *Pipeline) Visible() base.Seq { return base.Seq(q.visible.Load()) }
@@ -550,45 +547,6 @@ func (q *Pipeline) loses(r *Request, several bool) bool {
 // transaction compares them itself, and comes again. Each time the leader compares eight times as many: else it would have
 // to come for ever where each group is larger than that.
 const leaderOps = 4096
-
-// A follower is told of all operations: a Tail. It is an interface so that a program without transactions links nothing
-// that they need.
-type follower interface {
-	begin(last base.Seq) (wanted bool)
-	add(first base.Seq, b Batch)
-	addSpan(seq base.Seq, lower, upper []byte)
-	publish(last base.Seq)
-	Transactions() int64
-}
-
-// Tail returns the tail of the queue, which the first call makes.
-func (q *Pipeline) Tail() *Tail {
-	if f := q.follower.Load(); f != nil {
-		return (*f).(*Tail)
-	}
-	t := &Tail{size: cmp.Or(q.env.TailChunk, chunkSize)}
-	t.note = t.noteKey
-	f := follower(t)
-	q.follower.CompareAndSwap(nil, &f)
-	return (*q.follower.Load()).(*Tail)
-}
-
-// Transactions returns how many writable transactions are open.
-func (q *Pipeline) Transactions() int64 {
-	if f := q.follower.Load(); f != nil {
-		return (*f).Transactions()
-	}
-	return 0
-}
-
-// Ingested notes that keys from lower to upper were ingested with number seq, which nobody sees yet. Requires: the
-// caller is the leader.
-func (q *Pipeline) Ingested(seq base.Seq, lower, upper []byte) {
-	if tail := q.follower.Load(); tail != nil && (*tail).begin(seq-1) {
-		(*tail).addSpan(seq, lower, upper)
-		(*tail).publish(seq - 1)
-	}
-}
 
 // logGroup appends the payloads to the log. With SyncFirst, it also
 // syncs the log if wantSync is set.

@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"cmp"
 	"encoding/binary"
 	"sync/atomic"
 
@@ -152,6 +153,45 @@ func (t *Tail) Close() { t.open.Add(-1) }
 
 // Transactions returns how many writable transactions are open.
 func (t *Tail) Transactions() int64 { return t.open.Load() }
+
+// A follower gets all operations of the queue. It is always a Tail, and an interface so that programs without transactions
+// do not link one.
+type follower interface {
+	begin(last base.Seq) (wanted bool)
+	add(first base.Seq, b Batch)
+	addSpan(seq base.Seq, lower, upper []byte)
+	publish(last base.Seq)
+	Transactions() int64
+}
+
+// Tail returns the tail of the queue, which the first call makes.
+func (q *Pipeline) Tail() *Tail {
+	if f := q.follower.Load(); f != nil {
+		return (*f).(*Tail)
+	}
+	t := &Tail{size: cmp.Or(q.env.TailChunk, chunkSize)}
+	t.note = t.noteKey
+	f := follower(t)
+	q.follower.CompareAndSwap(nil, &f)
+	return (*q.follower.Load()).(*Tail)
+}
+
+// Transactions returns how many writable transactions are open.
+func (q *Pipeline) Transactions() int64 {
+	if f := q.follower.Load(); f != nil {
+		return (*f).Transactions()
+	}
+	return 0
+}
+
+// Ingested notes that keys from lower to upper were ingested with number seq, which nobody sees yet. Requires: the
+// caller is the leader.
+func (q *Pipeline) Ingested(seq base.Seq, lower, upper []byte) {
+	if tail := q.follower.Load(); tail != nil && (*tail).begin(seq-1) {
+		(*tail).addSpan(seq, lower, upper)
+		(*tail).publish(seq - 1)
+	}
+}
 
 // A Reading is what a transaction has read, and how far it was compared with the tail.
 type Reading struct {
