@@ -72,7 +72,7 @@ func transfer(ctx context.Context, db *shale.DB, from, to string, amount int64) 
 	})
 }
 
-// show prints the accounts from one on, twice: with a loop, and with a cursor.
+// show prints all accounts that sort at or after from, first by a loop and then by a cursor.
 func show(r *shale.Sub, from []byte) error {
 	for e, err := range r.Scan(shale.Range{Lower: from}) {
 		if err != nil {

@@ -92,8 +92,8 @@ func (n *Node) compareMembers() {
 //
 // There are three outcomes. If a majority of the voters agree with each other and not with the
 // leader, the leader stops. If a majority agree with the leader, or all voters have answered, the
-// members that differ are told to stop. While too few voters have answered, nobody stops, and the
-// next comparison may decide.
+// members that differ are told to stop. If too few voters have answered, nobody stops. The next
+// comparison may decide then.
 func (n *Node) judge(own *digests, servers []raft.Server, answers []digestAnswer) {
 	voters, agree, silent := 0, 0, 0
 	var differ []digestAnswer

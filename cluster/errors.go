@@ -27,9 +27,9 @@ var (
 	// keeps its own entries there.
 	ErrReservedKey = errors.New("cluster: keys that begin with 32 bytes 0xff are reserved")
 
-	// ErrReadTooMuch is wrapped by the error of an Update whose function has read more than a group
-	// checks: more than 65,536 keys and ranges, or more than 64 MiB of keys and values. What is read
-	// by way of Untracked is not checked.
+	// ErrReadTooMuch is wrapped by the error of an Update whose function has read more than 65,536
+	// keys and ranges, or more than 64 MiB of keys and values: all members check what was read. They
+	// do not check what is read by way of Untracked, and that has no limit.
 	ErrReadTooMuch = errors.New("cluster: the transaction has read too much")
 )
 
