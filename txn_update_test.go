@@ -354,7 +354,7 @@ func testTurns(t *testing.T, d Durability, first bool, pause time.Duration) {
 	const clients, each = 8, 50
 	begin := time.Now()
 	var mu sync.Mutex
-	most := 0 // tries
+	most, all := 0, 0 // tries
 	var wg sync.WaitGroup
 	for i := range clients {
 		wg.Go(func() {
@@ -377,7 +377,7 @@ func testTurns(t *testing.T, d Durability, first bool, pause time.Duration) {
 					t.Error(err)
 				}
 				mu.Lock()
-				most = max(most, tries)
+				most, all = max(most, tries), all+tries
 				mu.Unlock()
 			}
 		})
@@ -385,6 +385,9 @@ func testTurns(t *testing.T, d Durability, first bool, pause time.Duration) {
 	wg.Wait()
 	took := time.Since(begin)
 	t.Logf("%d tries at most, %v", most, took)
+	if m := db.Metrics(); m.TxnCommits != clients*each || m.TxnCommits+m.TxnConflicts != uint64(all) {
+		t.Errorf("%d commits and %d conflicts, of %d tries", m.TxnCommits, m.TxnConflicts, all)
+	}
 	if most > 5 {
 		t.Errorf("an Update took %d tries", most)
 	}

@@ -76,6 +76,7 @@ func (db *DB) tryUpdate(ctx context.Context, fn func(tx *Txn) error, first bool)
 		return nil, err
 	}
 	if !tx.ended && tx.missed != nil && tx.batch.Len() > 0 && db.comesFirst(tx.missed) {
+		db.counters.txnConflicts.Add(1)
 		return tx.missed, ErrConflict
 	}
 	err = tx.Commit(ctx)
