@@ -104,6 +104,9 @@ var layers = map[string]int{
 	// Keys by their first bytes.
 	"internal/keys": -1,
 
+	// Range deletes, as sets.
+	"internal/spans": 0,
+
 	// Small errors in bytes with a checksum.
 	"internal/syndrome": -1,
 

@@ -1,0 +1,247 @@
+package spans
+
+import (
+	"bytes"
+	"iter"
+	"slices"
+	"sort"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// With returns s and a range delete of the keys from lower to upper, which is exclusive; nil: there is no bound. It
+// copies the bounds. A range without keys changes nothing. It takes time in proportion to the intervals in the range, and
+// to a 64th of all. Requires: seq is above 0.
+func (s *Set) With(lower, upper []byte, seq base.Seq) *Set {
+	if upper != nil {
+		upper = append([]byte{}, upper...)
+	}
+	next := s.rewrite(append([]byte{}, lower...), upper, false, func(c *cover) *cover { return c.with(seq) })
+	if next != nil {
+		next.last = max(next.last, seq)
+	}
+	return next
+}
+
+// with returns c and seq.
+func (c *cover) with(seq base.Seq) *cover {
+	switch {
+	case c == nil || c.seq < seq:
+		return &cover{seq, c}
+	case c.seq == seq:
+		return c
+	}
+	return &cover{c.seq, c.next.with(seq)}
+}
+
+// Union returns the range deletes of both.
+func (s *Set) Union(o *Set) *Set {
+	if s.Empty() {
+		return o
+	}
+	for f := range o.All() {
+		s = s.Add(f)
+	}
+	return s
+}
+
+// Add returns s and a fragment of another set.
+func (s *Set) Add(f Fragment) *Set {
+	next := s.rewrite(f.Lower, f.Upper, false, func(c *cover) *cover {
+		for seq := range f.Seqs() {
+			c = c.with(seq)
+		}
+		return c
+	})
+	next.last = max(next.last, f.Newest())
+	return next
+}
+
+// Without returns s without the numbers up to seq of the keys from lower to upper, which is exclusive; nil: there is no
+// bound. It does not copy the bounds.
+func (s *Set) Without(lower, upper []byte, seq base.Seq) *Set {
+	if s.Empty() {
+		return s
+	}
+	return s.rewrite(lower, upper, true, func(c *cover) *cover { return c.above(seq) })
+}
+
+// above returns the numbers of c above seq.
+func (c *cover) above(seq base.Seq) *cover {
+	if c == nil || c.seq <= seq {
+		return nil
+	}
+	if next := c.next.above(seq); next != c.next {
+		return &cover{c.seq, next}
+	}
+	return c
+}
+
+// UpTo returns s without the numbers above seq.
+func (s *Set) UpTo(seq base.Seq) *Set {
+	if s.Empty() {
+		return nil
+	}
+	return s.rewrite(nil, nil, true, func(c *cover) *cover {
+		for c != nil && c.seq > seq {
+			c = c.next
+		}
+		return c
+	})
+}
+
+// Equal reports whether both have the same numbers for all keys.
+func (s *Set) Equal(o *Set) bool {
+	if s.Empty() || o.Empty() || s == o {
+		return s.Empty() == o.Empty()
+	}
+	// Neighbours with equal numbers become one fragment.
+	next, stop := iter.Pull(o.UpTo(base.MaxSeq).All())
+	defer stop()
+	for f := range s.UpTo(base.MaxSeq).All() {
+		g, ok := next()
+		if !ok || !bytes.Equal(f.Lower, g.Lower) || !bytes.Equal(f.Upper, g.Upper) || (f.Upper == nil) != (g.Upper == nil) || !f.covers.equal(g.covers) {
+			return false
+		}
+	}
+	_, more := next()
+	return !more
+}
+
+// Prune returns what readers can tell of s who read at one of the snapshots, which ascend, or later than all numbers of s: of
+// the numbers of an interval that lie between two snapshots, only the greatest.
+func (s *Set) Prune(snapshots []base.Seq) *Set {
+	return s.rewrite(nil, nil, true, func(c *cover) *cover { return c.prune(snapshots) })
+}
+
+func (c *cover) prune(snapshots []base.Seq) *cover {
+	if c == nil {
+		return nil
+	}
+	// Those that see the next one, and not c, read at a snapshot below c.
+	i := sort.Search(len(snapshots), func(i int) bool { return snapshots[i] >= c.seq })
+	next := c.next
+	for next != nil && (i == 0 || next.seq > snapshots[i-1]) {
+		next = next.next
+	}
+	if next = next.prune(snapshots); next != c.next {
+		return &cover{c.seq, next}
+	}
+	return c
+}
+
+// rewrite returns a set in which the intervals from lower to upper have the numbers that fn returns for theirs. fn may
+// share memory with its argument, which it does not change. upper is exclusive; nil: there is no bound. join says that
+// neighbours may have equal numbers afterwards, and become one interval.
+func (s *Set) rewrite(lower, upper []byte, join bool, fn func(*cover) *cover) *Set {
+	if upper != nil && bytes.Compare(lower, upper) >= 0 {
+		return s
+	}
+	if s == nil {
+		s = new(Set)
+	}
+	// The chunks that change. The bound before the first one of them stays.
+	from, to := max(s.chunkOf(lower), 0), len(s.chunks)
+	if upper != nil {
+		to = s.chunkOf(upper) + 1
+	}
+	b := builder{fn: fn, join: join}
+	if from > 0 {
+		before := s.chunks[from-1].bounds
+		b.last = before[len(before)-1].covers
+	}
+	within := false // lower has been passed
+	var covers *cover
+	for _, c := range s.chunks[from:max(from, to)] {
+		for _, old := range c.bounds {
+			at := bytes.Compare(old.key, lower)
+			if !within && at >= 0 {
+				within = true
+				if at > 0 {
+					b.changed(lower, covers)
+				}
+			}
+			past := upper != nil && bytes.Compare(old.key, upper) >= 0
+			if past && !b.passed {
+				if b.passed = true; !bytes.Equal(old.key, upper) {
+					b.add(upper, covers)
+				}
+			}
+			if covers = old.covers; within && !past {
+				b.changed(old.key, covers)
+			} else {
+				b.add(old.key, covers)
+			}
+		}
+	}
+	if !within {
+		b.changed(lower, covers)
+	}
+	if upper != nil && !b.passed {
+		b.add(upper, covers)
+	}
+	next := &Set{last: s.last, bounds: s.bounds, bytes: s.bytes + int64(b.made)*coverBytes}
+	next.chunks = slices.Concat(s.chunks[:from], b.chunks(), s.chunks[max(from, to):])
+	for _, c := range s.chunks[from:max(from, to)] {
+		next.bounds -= len(c.bounds)
+		next.bytes -= c.bytes
+	}
+	for _, c := range next.chunks[from : len(next.chunks)-(len(s.chunks)-max(from, to))] {
+		next.bounds += len(c.bounds)
+		next.bytes += c.bytes
+	}
+	if next.bounds == 0 {
+		return nil
+	}
+	return next
+}
+
+// A builder collects the bounds of some chunks.
+type builder struct {
+	bounds []bound
+	last   *cover // of the last bound
+	passed bool   // upper has been passed
+
+	fn       func(*cover) *cover
+	join     bool
+	from, to *cover // the last argument of fn and its result, which neighbours share
+	made     int    // results that were made
+}
+
+// add adds a bound, unless the interval has the list of the one before it.
+func (b *builder) add(key []byte, covers *cover) {
+	if covers != b.last {
+		b.bounds, b.last = append(b.bounds, bound{key, covers}), covers
+	}
+}
+
+// changed adds a bound of an interval with the numbers that fn makes of covers.
+func (b *builder) changed(key []byte, covers *cover) {
+	if b.made == 0 || covers != b.from {
+		b.from, b.to = covers, b.fn(covers)
+		b.made++
+		if b.join && b.to.equal(b.last) {
+			b.to = b.last
+		}
+	}
+	b.add(key, b.to)
+}
+
+// chunks cuts the bounds into chunks of half the largest size or more.
+func (b *builder) chunks() (chunks []*chunk) {
+	for rest := b.bounds; len(rest) > 0; {
+		n := len(rest)
+		if n > maxChunk {
+			n = max(min(maxChunk, n-maxChunk/2), maxChunk/2)
+		}
+		c := &chunk{bounds: rest[:n:n]}
+		for i, at := range c.bounds {
+			c.bytes += boundBytes + int64(len(at.key))
+			if newest := at.covers.at(base.MaxSeq); i == 0 || newest < c.least {
+				c.least = newest
+			}
+		}
+		chunks, rest = append(chunks, c), rest[n:]
+	}
+	return chunks
+}

@@ -1,0 +1,280 @@
+// Package spans has sets of range deletes. A store keeps all of its range deletes in memory, as it does with filters: a
+// memtable has a Set of its own, and a version of the tables has one. So a lookup that a range delete answers reads nothing.
+//
+// A Set is a step function over the keys: it divides them into intervals, and each interval has the sequence numbers of
+// the range deletes that cover it. It is immutable. A change makes a new one, which shares nearly all memory with the one
+// before it. nil is the set without range deletes.
+package spans
+
+import (
+	"bytes"
+	"iter"
+	"sort"
+
+	"github.com/shaledb/shale/internal/base"
+)
+
+// A Set is a set of range deletes. Any number of goroutines may use it.
+//
+// Its bounds are in the order of their keys. The interval of a bound goes from its key to the key of the next bound, and
+// that of the last one has no end. Below the first bound nothing is covered.
+type Set struct {
+	chunks []*chunk
+	last   base.Seq // no number is greater; one that has left may have been
+	bounds int
+	bytes  int64
+}
+
+// A chunk has some neighbouring bounds, at most maxChunk. A change copies the chunks that it touches, and the list of all.
+type chunk struct {
+	bounds []bound
+	least  base.Seq // the least of the newest numbers of all its intervals; 0: one of them is not covered
+	bytes  int64
+}
+
+const maxChunk = 64
+
+type bound struct {
+	key    []byte
+	covers *cover // nil: the interval is not covered
+}
+
+// A cover is a list of the numbers that cover an interval, newest first. Intervals share lists and their ends. Where
+// ranges overlap in thousands, a list that was copied for each would need quadratic memory.
+type cover struct {
+	seq  base.Seq
+	next *cover
+}
+
+const (
+	boundBytes = 48 // that a bound takes besides its key
+	coverBytes = 16
+)
+
+// at returns the newest number up to seq, or 0.
+func (c *cover) at(seq base.Seq) base.Seq {
+	for c != nil && c.seq > seq {
+		c = c.next
+	}
+	if c == nil {
+		return 0
+	}
+	return c.seq
+}
+
+func (c *cover) equal(o *cover) bool {
+	for ; c != o; c, o = c.next, o.next {
+		if c == nil || o == nil || c.seq != o.seq {
+			return false
+		}
+	}
+	return true
+}
+
+// Seqs goes through the numbers, newest first.
+func (c *cover) seqs(yield func(base.Seq) bool) {
+	for ; c != nil && yield(c.seq); c = c.next {
+	}
+}
+
+// Empty reports whether s has no range deletes.
+func (s *Set) Empty() bool { return s == nil || s.bounds == 0 }
+
+// Last returns a sequence number that no range delete of s exceeds: the greatest that s, or a set that it was made of, has had.
+func (s *Set) Last() base.Seq {
+	if s == nil {
+		return 0
+	}
+	return s.last
+}
+
+// Bytes returns about how many bytes of memory s takes.
+func (s *Set) Bytes() int64 {
+	if s == nil {
+		return 0
+	}
+	return s.bytes
+}
+
+// Len returns the number of bounds, which is at most twice that of the covered intervals.
+func (s *Set) Len() int {
+	if s == nil {
+		return 0
+	}
+	return s.bounds
+}
+
+// chunkOf returns the index of the last chunk that begins at key or before it, or -1.
+func (s *Set) chunkOf(key []byte) int {
+	return sort.Search(len(s.chunks), func(i int) bool { return bytes.Compare(s.chunks[i].bounds[0].key, key) > 0 }) - 1
+}
+
+// boundOf returns the index of the last bound at key or before it, or -1.
+func (c *chunk) boundOf(key []byte) int {
+	lo, hi := 0, len(c.bounds)
+	for lo < hi {
+		mid := int(uint(lo+hi) / 2)
+		if bytes.Compare(c.bounds[mid].key, key) <= 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo - 1
+}
+
+// Cover returns the greatest number up to seq of the range deletes that cover key, or 0. It allocates nothing.
+func (s *Set) Cover(key []byte, seq base.Seq) base.Seq {
+	if s == nil {
+		return 0
+	}
+	i := s.chunkOf(key)
+	if i < 0 {
+		return 0
+	}
+	c := s.chunks[i]
+	return c.bounds[c.boundOf(key)].covers.at(seq)
+}
+
+// interval returns the interval that key is in: its numbers, its first key, and the first key behind it. lower is nil
+// below the first bound, and upper behind the last one.
+func (s *Set) interval(key []byte) (covers *cover, lower, upper []byte) {
+	if s.Empty() {
+		return nil, nil, nil
+	}
+	i := s.chunkOf(key)
+	if i < 0 {
+		return nil, nil, s.chunks[0].bounds[0].key
+	}
+	c := s.chunks[i]
+	j := c.boundOf(key)
+	b := c.bounds[j]
+	switch {
+	case j+1 < len(c.bounds):
+		upper = c.bounds[j+1].key
+	case i+1 < len(s.chunks):
+		upper = s.chunks[i+1].bounds[0].key
+	}
+	return b.covers, b.key, upper
+}
+
+// hidden reports whether key is covered by a number above above and up to seq. If so, all keys from key to upper are;
+// nil: all keys from there on.
+func (s *Set) hidden(key []byte, above, seq base.Seq) (upper []byte, yes bool) {
+	if s.Empty() {
+		return nil, false
+	}
+	i := s.chunkOf(key)
+	if i < 0 {
+		return nil, false
+	}
+	for j := s.chunks[i].boundOf(key); i < len(s.chunks); i, j = i+1, 0 {
+		c := s.chunks[i]
+		if j == 0 && c.least > above && s.last <= seq {
+			yes = true // all intervals of the chunk at once
+			continue
+		}
+		for ; j < len(c.bounds); j++ {
+			if c.bounds[j].covers.at(seq) <= above {
+				return c.bounds[j].key, yes
+			}
+			yes = true
+		}
+	}
+	return nil, true
+}
+
+// hiddenBelow reports whether the keys right below key are covered by a number above above and up to seq; nil: the last
+// keys of all. If so, all keys from lower to key are.
+func (s *Set) hiddenBelow(key []byte, above, seq base.Seq) (lower []byte, yes bool) {
+	if s.Empty() {
+		return nil, false
+	}
+	i, j := len(s.chunks)-1, 0
+	if key != nil {
+		i = sort.Search(len(s.chunks), func(i int) bool { return bytes.Compare(s.chunks[i].bounds[0].key, key) >= 0 }) - 1
+	}
+	if i < 0 {
+		return nil, false
+	}
+	j = len(s.chunks[i].bounds) - 1
+	for key != nil && bytes.Compare(s.chunks[i].bounds[j].key, key) >= 0 {
+		j--
+	}
+	for {
+		c := s.chunks[i]
+		if j == len(c.bounds)-1 && c.least > above && s.last <= seq {
+			lower, yes = c.bounds[0].key, true
+		} else {
+			for ; j >= 0; j-- {
+				if c.bounds[j].covers.at(seq) <= above {
+					return lower, yes
+				}
+				lower, yes = c.bounds[j].key, true
+			}
+		}
+		if i--; i < 0 {
+			return lower, yes
+		}
+		j = len(s.chunks[i].bounds) - 1
+	}
+}
+
+// A Fragment is one interval that is covered.
+type Fragment struct {
+	Lower, Upper []byte // Upper is exclusive; nil: there is no bound
+	covers       *cover
+}
+
+// NewFragment returns a fragment. Requires: lower is below upper; seqs are not empty and descend.
+func NewFragment(lower, upper []byte, seqs []base.Seq) Fragment {
+	f := Fragment{Lower: lower, Upper: upper}
+	for i := len(seqs) - 1; i >= 0; i-- {
+		f.covers = &cover{seqs[i], f.covers}
+	}
+	return f
+}
+
+// Seqs goes through the numbers that cover the interval, newest first.
+func (f Fragment) Seqs() iter.Seq[base.Seq] { return f.covers.seqs }
+
+// Newest returns the greatest of the numbers.
+func (f Fragment) Newest() base.Seq { return f.covers.seq }
+
+// All goes through the fragments in order. Their bounds are part of s.
+func (s *Set) All() iter.Seq[Fragment] { return s.Overlapping(nil, nil) }
+
+// Overlapping goes through the fragments that have keys from lower to upper, which is exclusive; nil: there is no bound.
+func (s *Set) Overlapping(lower, upper []byte) iter.Seq[Fragment] {
+	return func(yield func(Fragment) bool) {
+		if s.Empty() {
+			return
+		}
+		i, j := max(s.chunkOf(lower), 0), 0
+		if n := s.chunks[i].boundOf(lower); n > 0 {
+			j = n
+		}
+		for ; i < len(s.chunks); i, j = i+1, 0 {
+			c := s.chunks[i]
+			for ; j < len(c.bounds); j++ {
+				b := c.bounds[j]
+				if upper != nil && bytes.Compare(b.key, upper) >= 0 {
+					return
+				}
+				if b.covers == nil {
+					continue
+				}
+				f := Fragment{Lower: b.key, covers: b.covers}
+				switch {
+				case j+1 < len(c.bounds):
+					f.Upper = c.bounds[j+1].key
+				case i+1 < len(s.chunks):
+					f.Upper = s.chunks[i+1].bounds[0].key
+				}
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package spans
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/testenv"
+)
+
+// A model has the numbers that cover each key of a small space; the last key stands for all behind it.
+type model [][]base.Seq
+
+const modelKeys = 300
+
+func modelKey(i int) []byte { return fmt.Appendf(nil, "k%03d", i) }
+
+func (m model) clone() model {
+	c := make(model, len(m))
+	for i := range m {
+		c[i] = slices.Clone(m[i])
+	}
+	return c
+}
+
+func (m model) cover(i int, seq base.Seq) (at base.Seq) {
+	for _, s := range m[i] {
+		if s <= seq {
+			at = max(at, s)
+		}
+	}
+	return at
+}
+
+// check compares all that a set says with the model, at some numbers.
+func (m model) check(t *testing.T, r *rand.Rand, s *Set, last base.Seq) {
+	t.Helper()
+	var f, g Finder
+	f.Add(s)
+	g.Add(s)
+	for range 3 {
+		seq, above := base.Seq(r.Uint64N(uint64(last)+2)), base.Seq(r.Uint64N(uint64(last)+1))
+		if r.IntN(2) == 0 {
+			seq = base.MaxSeq
+		}
+		for i := range m {
+			if got, again, want := s.Cover(modelKey(i), seq), f.Cover(modelKey(i), seq), m.cover(i, seq); got != want || again != want {
+				t.Fatalf("Cover(%d, %d) = %d and %d, want %d", i, seq, got, again, want)
+			}
+			least := base.Seq(0)
+			for _, n := range m[i] {
+				if n > above && (least == 0 || n < least) {
+					least = n
+				}
+			}
+			if got := g.LeastAbove(modelKey(i), above); got != least {
+				t.Fatalf("LeastAbove(%d, %d) = %d, want %d", i, above, got, least)
+			}
+			end := i
+			for end < len(m) && m.cover(end, seq) > above {
+				end++
+			}
+			upper, yes := f.Hidden(modelKey(i), above, seq)
+			if yes != (end > i) || yes && end < len(m) && !bytes.Equal(upper, modelKey(end)) || yes && end == len(m) && upper != nil && bytes.Compare(upper, modelKey(end)) < 0 {
+				t.Fatalf("Hidden(%d, %d, %d) = %q, %v, want up to %d", i, above, seq, upper, yes, end)
+			}
+			if i == 0 {
+				continue // the keys below those of the model are covered by ranges without a lower bound
+			}
+			begin := i
+			for begin > 0 && m.cover(begin-1, seq) > above {
+				begin--
+			}
+			lower, yes := f.hiddenBelow(modelKey(i), above, seq)
+			if yes != (begin < i) || yes && begin > 0 && !bytes.Equal(lower, modelKey(begin)) || yes && begin == 0 && bytes.Compare(lower, modelKey(0)) > 0 {
+				t.Fatalf("hiddenBelow(%d, %d, %d) = %q, %v, want from %d", i, above, seq, lower, yes, begin)
+			}
+		}
+	}
+	s.invariants(t)
+}
+
+// invariants checks what Set says about itself.
+func (s *Set) invariants(t *testing.T) {
+	t.Helper()
+	if s == nil {
+		return
+	}
+	n, size := 0, int64(0)
+	var before []byte
+	for i, c := range s.chunks {
+		least := base.MaxSeq
+		if len(c.bounds) == 0 || len(c.bounds) > maxChunk {
+			t.Fatalf("chunk of %d bounds", len(c.bounds))
+		}
+		for j, b := range c.bounds {
+			if n++; (i > 0 || j > 0) && bytes.Compare(before, b.key) >= 0 {
+				t.Fatalf("bound %q after %q", b.key, before)
+			}
+			before = b.key
+			least = min(least, b.covers.at(base.MaxSeq))
+			size += boundBytes + int64(len(b.key))
+			for l := b.covers; l != nil; l = l.next {
+				if l.seq > s.last || l.next != nil && l.next.seq >= l.seq {
+					t.Fatalf("numbers of %q: %d, then %v, with %d as the last", b.key, l.seq, l.next, s.last)
+				}
+			}
+		}
+		if c.least != least {
+			t.Fatalf("the least number of a chunk is %d, want %d", c.least, least)
+		}
+	}
+	if n != s.bounds || s.bytes < size {
+		t.Fatalf("%d bounds and %d bytes, want %d and at least %d", s.bounds, s.bytes, n, size)
+	}
+}
+
+// randomRange returns bounds, and the keys of the model that lie between them.
+func randomRange(r *rand.Rand) (lower, upper []byte, from, end int) {
+	from, end = r.IntN(modelKeys+1), r.IntN(modelKeys+1)
+	if r.IntN(2) == 0 {
+		end = from + 1 + r.IntN(3)
+	}
+	end = min(end, modelKeys)
+	lower, upper = modelKey(from), modelKey(end)
+	switch {
+	case r.IntN(20) == 0:
+		lower, from = nil, 0
+	case from == modelKeys:
+		lower = []byte("z")
+	}
+	if r.IntN(20) == 0 || end == modelKeys && r.IntN(2) == 0 {
+		upper, end = nil, modelKeys
+		if bytes.Equal(lower, []byte("z")) {
+			from = end
+		}
+	}
+	return lower, upper, from, end
+}
+
+// A set behaves as a list of numbers for each key does, at all numbers, through all changes. Sets before a change stay as
+// they are.
+func TestSet_Model(t *testing.T) {
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 1))
+	for round := range 20 {
+		var s *Set
+		m := make(model, modelKeys)
+		seq := base.Seq(0)
+		var old *Set
+		var oldModel model
+		for step := range 300 {
+			lower, upper, from, end := randomRange(r)
+			if upper != nil && from >= modelKeys {
+				continue // covers only keys behind those of the model
+			}
+			switch n := r.IntN(40); {
+			case n == 0:
+				var snapshots []base.Seq
+				for range r.IntN(4) {
+					snapshots = append(snapshots, base.Seq(r.Uint64N(uint64(seq)+1)))
+				}
+				slices.Sort(snapshots)
+				s = s.Prune(snapshots)
+				for i := range m {
+					var kept []base.Seq
+					for _, at := range append(slices.Clone(snapshots), base.MaxSeq) {
+						if n := m.cover(i, at); n > 0 && !slices.Contains(kept, n) {
+							kept = append(kept, n)
+						}
+					}
+					m[i] = kept
+				}
+			case n == 1:
+				upto := base.Seq(r.Uint64N(uint64(seq) + 1))
+				s = s.Without(lower, upper, upto)
+				for i := from; i < end; i++ {
+					m[i] = slices.DeleteFunc(slices.Clone(m[i]), func(n base.Seq) bool { return n <= upto })
+				}
+			case n == 2:
+				var o *Set
+				for range r.IntN(5) {
+					lower, upper, from, end := randomRange(r)
+					seq++
+					o = o.With(lower, upper, seq)
+					for i := from; i < end; i++ {
+						m[i] = append(slices.Clone(m[i]), seq)
+					}
+				}
+				s = s.Union(o)
+			default:
+				seq++
+				s = s.With(lower, upper, seq)
+				for i := from; i < end; i++ {
+					m[i] = append(slices.Clone(m[i]), seq)
+				}
+			}
+			if step%100 == 50 {
+				old, oldModel = s, m.clone()
+			}
+		}
+		m.check(t, r, s, seq)
+		oldModel.check(t, r, old, seq)
+		if round%2 == 0 {
+			checkFragments(t, r, s, m)
+		}
+		upto := base.Seq(r.Uint64N(uint64(seq) + 1))
+		below := m.clone()
+		for i := range below {
+			below[i] = slices.DeleteFunc(below[i], func(n base.Seq) bool { return n > upto })
+		}
+		below.check(t, r, s.UpTo(upto), seq)
+		if !s.Equal(s.UpTo(base.MaxSeq)) || s.Equal(s.With([]byte("k1"), []byte("k2"), seq+1)) || s.Equal(nil) != s.Empty() {
+			t.Fatal("Equal is wrong")
+		}
+		if s = s.Without(nil, nil, seq); !s.Empty() {
+			t.Fatal("a set without its numbers is not empty")
+		}
+	}
+}
+
+// checkFragments compares a walk through the fragments of a part with the model, and makes a set of them.
+func checkFragments(t *testing.T, r *rand.Rand, s *Set, m model) {
+	t.Helper()
+	lower, upper, _, _ := randomRange(r)
+	seen := make(model, len(m))
+	var part *Set
+	for f := range s.Overlapping(lower, upper) {
+		if f.Upper != nil && bytes.Compare(f.Upper, lower) <= 0 || upper != nil && bytes.Compare(f.Lower, upper) >= 0 {
+			t.Fatalf("fragment [%q, %q) of [%q, %q)", f.Lower, f.Upper, lower, upper)
+		}
+		part = part.Add(NewFragment(f.Lower, f.Upper, slices.Collect(f.Seqs())))
+		for i := range m {
+			if bytes.Compare(f.Lower, modelKey(i)) <= 0 && (f.Upper == nil || bytes.Compare(modelKey(i), f.Upper) < 0) {
+				seen[i] = slices.Collect(f.Seqs())
+			}
+		}
+	}
+	for i := range m {
+		if bytes.Compare(modelKey(i), lower) < 0 || upper != nil && bytes.Compare(modelKey(i), upper) >= 0 {
+			continue
+		}
+		want := slices.Clone(m[i])
+		slices.Sort(want)
+		slices.Reverse(want)
+		if !slices.Equal(seen[i], want) {
+			t.Fatalf("fragments of key %d have %v, want %v", i, seen[i], want)
+		}
+		if part.Cover(modelKey(i), base.MaxSeq) != m.cover(i, base.MaxSeq) {
+			t.Fatalf("a set of the fragments covers key %d at %d", i, part.Cover(modelKey(i), base.MaxSeq))
+		}
+	}
+	part.invariants(t)
+}
+
+// Ranges that overlap in thousands take memory and time in proportion to what each of them covers, and pruned they are few.
+func TestSet_Overlaps(t *testing.T) {
+	const n = 8_000
+	for name, bounds := range map[string]func(i int) (lower, upper int){
+		"smaller and smaller": func(i int) (int, int) { return i, 4*n - i },
+		"one after another":   func(i int) (int, int) { return 2 * i, 2*i + 2 },
+		"shifted":             func(i int) (int, int) { return i, i + n },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s *Set
+			for i := range n / 4 {
+				lower, upper := bounds(i)
+				s = s.With(fmt.Appendf(nil, "%08d", lower), fmt.Appendf(nil, "%08d", upper), base.Seq(i+1))
+			}
+			s.invariants(t)
+			if p := s.Prune(nil); p.Cover(fmt.Appendf(nil, "%08d", n/4), base.MaxSeq) != s.Cover(fmt.Appendf(nil, "%08d", n/4), base.MaxSeq) {
+				t.Error("pruning has changed what is covered")
+			}
+		})
+	}
+}
+
+// No keys, and bounds that are equal or the wrong way round, cover nothing.
+func TestSet_EmptyRanges(t *testing.T) {
+	var s *Set
+	for _, b := range [][2][]byte{{[]byte("a"), []byte("a")}, {[]byte("b"), []byte("a")}, {nil, {}}, {{}, {}}} {
+		if s = s.With(b[0], b[1], 7); !s.Empty() {
+			t.Errorf("[%q, %q) covers something", b[0], b[1])
+		}
+	}
+	if s = s.With(nil, nil, 7); s.Cover(nil, 9) != 7 || s.Cover([]byte("\xff\xff"), 9) != 7 || s.Cover(nil, 6) != 0 {
+		t.Error("a range without bounds does not cover all keys")
+	}
+	if s = s.With([]byte("\xff"), nil, 8); s.Cover([]byte("\xff\xff"), 9) != 8 || s.Cover([]byte("\xfe"), 9) != 7 {
+		t.Error("a range from ff up")
+	}
+}
+
+// A lookup in a large set allocates nothing.
+func TestSet_Allocations(t *testing.T) {
+	var s *Set
+	for i := range 10_000 {
+		s = s.With(fmt.Appendf(nil, "%08d", 2*i), fmt.Appendf(nil, "%08d", 2*i+1), base.Seq(i+1))
+	}
+	key := []byte("00012344")
+	if n := testing.AllocsPerRun(100, func() { s.Cover(key, base.MaxSeq) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkSet_Cover(b *testing.B) {
+	for _, n := range []int{1, 1000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var s *Set
+			for i := range n {
+				s = s.With(fmt.Appendf(nil, "key%012d", 2*i), fmt.Appendf(nil, "key%012d", 2*i+1), base.Seq(i+1))
+			}
+			keys := make([][]byte, 1024)
+			for i := range keys {
+				keys[i] = fmt.Appendf(nil, "key%012d", rand.IntN(2*n))
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				s.Cover(keys[i%1024], base.MaxSeq)
+			}
+		})
+	}
+}
