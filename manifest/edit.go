@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/spans"
 )
 
 // An Edit is one step from a version to the next. It also has what the store must remember
@@ -33,9 +34,15 @@ type Edit struct {
 	// Sidecars gives new sidecars to tables that the store has already. A table in Added has
 	// its sidecar in its own description.
 	Sidecars []SidecarChange
+	// Spans are range deletes that come. Their numbers are not above LastSeq.
+	Spans *spans.Set
+	// Finished says which numbers of range deletes leave. They leave before Spans come.
+	Finished []Finished
 	// Sessions are those that have led to the state before the first edit that is appended, oldest
 	// first. Only the first edit of a snapshot has them.
 	Sessions []Session
+
+	facts []facts // while it is decoded
 }
 
 // A SealedLog describes a log that nothing more is written to. If the file turns out to be
@@ -111,8 +118,13 @@ func checkLevel(level int) error {
 	return nil
 }
 
+// ChangesVersion reports whether the version after e is another one.
+func (e *Edit) ChangesVersion() bool {
+	return len(e.Removed)+len(e.Added)+len(e.Sidecars)+len(e.Finished) > 0 || !e.Spans.Empty()
+}
+
 // empty reports whether e changes nothing.
 func (e *Edit) empty() bool {
 	return e.NextFileNum == 0 && e.LastSeq == 0 && e.MinLog == 0 && e.NewLog == 0 && e.SealedLog == nil &&
-		len(e.Removed) == 0 && len(e.Added) == 0 && len(e.Sidecars) == 0 && len(e.Sessions) == 0
+		!e.ChangesVersion() && len(e.Sessions) == 0
 }

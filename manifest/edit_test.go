@@ -111,12 +111,12 @@ func TestDecodeEdit_DoesNotAliasItsInput(t *testing.T) {
 
 func TestDecodeEdit_UnknownFields(t *testing.T) {
 	known := fullEdit().appendTo(nil)
-	optional := append([]byte{19, 3, 'x', 'y', 'z'}, known...)
+	optional := append([]byte{31, 3, 'x', 'y', 'z'}, known...)
 	e, err := decodeEdit(optional)
 	if err != nil || !reflect.DeepEqual(e, fullEdit()) {
 		t.Errorf("with an unknown optional field: %s, %v", e, err)
 	}
-	required := append([]byte{16, 3, 'x', 'y', 'z'}, known...)
+	required := append([]byte{30, 3, 'x', 'y', 'z'}, known...)
 	if _, err := decodeEdit(required); !errors.Is(err, base.ErrFormatTooNew) {
 		t.Errorf("with an unknown required field: %v, want ErrFormatTooNew", err)
 	}

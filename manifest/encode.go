@@ -28,7 +28,10 @@ const (
 	tagRemoved     = 12
 	tagAdded       = 14
 	tagSidecar     = 15 // odd: a reader that skips it uses the filter in the table
+	tagSpan        = 16
 	tagSession     = 17 // odd: a reader that skips it can't tell a restored store from the one before
+	tagFinished    = 18
+	tagFacts       = 19 // odd: a reader that skips it rewrites tables that need it no more
 )
 
 // appendTo appends the edit, encoded: for each field its tag, the length of its content, and
@@ -60,6 +63,19 @@ func (e *Edit) appendTo(dst []byte) []byte {
 	for _, b := range e.Sidecars {
 		content = appendSidecarChange(content[:0], b.Level, b.Num, b.Sidecar)
 		dst = fields.Append(dst, tagSidecar, content)
+	}
+	for _, a := range e.Added {
+		if content = appendFacts(content[:0], a.Level, a.Table); len(content) > 0 {
+			dst = fields.Append(dst, tagFacts, content)
+		}
+	}
+	for _, f := range e.Finished {
+		content = f.appendTo(content[:0])
+		dst = fields.Append(dst, tagFinished, content)
+	}
+	for f := range e.Spans.All() {
+		content = appendFragment(content[:0], f)
+		dst = fields.Append(dst, tagSpan, content)
 	}
 	for _, s := range e.Sessions {
 		content = appendSession(content[:0], s)
@@ -130,6 +146,9 @@ func decodeEdit(src []byte) (*Edit, error) {
 	if err := e.foldSidecars(); err != nil {
 		return nil, fmt.Errorf("field %d: %w", tagSidecar, err)
 	}
+	if err := e.foldFacts(); err != nil {
+		return nil, fmt.Errorf("field %d: %w", tagFacts, err)
+	}
 	return e, nil
 }
 
@@ -153,6 +172,14 @@ func (e *Edit) decodeField(tag uint64, d decoder) (known bool) {
 		e.Added = append(e.Added, d.added())
 	case tagSidecar:
 		e.Sidecars = append(e.Sidecars, d.sidecarChange())
+	case tagFacts:
+		e.facts = append(e.facts, d.facts())
+	case tagFinished:
+		e.Finished = append(e.Finished, d.finished())
+	case tagSpan:
+		if f := d.fragment(); d.Err == nil {
+			e.Spans = e.Spans.Add(f)
+		}
 	case tagSession:
 		e.Sessions = append(e.Sessions, d.session())
 	default:

@@ -98,7 +98,7 @@ func follow(fsys vfs.FS, dir string, c current, s *State) (*State, error) {
 	next := s
 	end, err := replay(fsys, dir, c, func(r *recordReader) error { return r.skipTo(s) }, func(offset int64, e *Edit) error {
 		v, err := next.Version, error(nil)
-		if len(e.Removed)+len(e.Added)+len(e.Sidecars) > 0 {
+		if e.ChangesVersion() {
 			v, err = v.Apply(e)
 		}
 		if err == nil {

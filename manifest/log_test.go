@@ -405,7 +405,7 @@ func TestManifest_NewerVersion(t *testing.T) {
 	// An edit with a field that only a newer program knows.
 	l, err := Create(m, dir, 40, states(t)[7])
 	mustNil(t, err)
-	mustNil(t, writeAll(l.file, l.chain.appendRecord(nil, []byte{16, 1, 0})))
+	mustNil(t, writeAll(l.file, l.chain.appendRecord(nil, []byte{30, 1, 0})))
 	mustNil(t, l.Close())
 	if _, err := Load(m, dir); !errors.Is(err, base.ErrFormatTooNew) {
 		t.Errorf("Load of an edit with a new required field: %v, want ErrFormatTooNew", err)

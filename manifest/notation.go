@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/spans"
 )
 
 // The notation of versions in tests and tools. A line is a run, newest first:
@@ -18,7 +19,11 @@ import (
 //
 //	000007:[a-c]{size=64M,seq=3-9,entries=100,del=5,keys=90,filter=10,sidecar=000012/4165/4096/16}
 //
-// A sidecar has number, size, and the bytes and bits a key of its filter.
+// A sidecar has number, size, and the bytes and bits a key of its filter. A last line has the range deletes, each part of the
+// keys with the numbers that cover it, and without an upper bound if there is none:
+//
+//	spans: [a-c)@9,4 [x-)@4
+//
 // ParseVersion gives a table without them size 100, ten entries and ten keys,
 // and in level 0 the run's number as its sequence number.
 
@@ -42,7 +47,57 @@ func (v *Version) format(table func(*Table) string) string {
 			b.WriteByte('\n')
 		}
 	}
+	if !v.Spans.Empty() {
+		fmt.Fprintf(&b, "spans:%s\n", describeSpans(v.Spans))
+	}
 	return b.String()
+}
+
+// describeSpans returns the notation of range deletes, with a space before each.
+func describeSpans(s *spans.Set) string {
+	var b strings.Builder
+	for f := range s.All() {
+		upper := ""
+		if f.Upper != nil {
+			upper = quoteKey(f.Upper)
+		}
+		fmt.Fprintf(&b, " [%s-%s)", quoteKey(f.Lower), upper)
+		sep := '@'
+		for seq := range f.Seqs() {
+			fmt.Fprintf(&b, "%c%d", sep, seq)
+			sep = ','
+		}
+	}
+	return b.String()
+}
+
+// parseSpans is the inverse of describeSpans.
+func parseSpans(s string) (set *spans.Set, err error) {
+	for s = strings.TrimSpace(s); s != ""; s = strings.TrimSpace(s) {
+		rest, ok := strings.CutPrefix(s, "[")
+		if !ok {
+			return nil, fmt.Errorf("spans %q", s)
+		}
+		var lower, upper []byte
+		if lower, rest, err = parseKey(rest, "-"); err != nil {
+			return nil, err
+		}
+		if open, found := strings.CutPrefix(rest, ")"); found {
+			rest = open
+		} else if upper, rest, err = parseKey(rest, ")"); err != nil {
+			return nil, err
+		}
+		numbers, rest, _ := strings.Cut(strings.TrimPrefix(rest, "@"), " ")
+		for number := range strings.SplitSeq(numbers, ",") {
+			seq, err := strconv.ParseUint(number, 10, 56)
+			if err != nil {
+				return nil, err
+			}
+			set = set.With(lower, upper, base.Seq(seq))
+		}
+		s = rest
+	}
+	return set, nil
 }
 
 // runName returns the name of a run, such as L0.12.
@@ -63,6 +118,9 @@ func (t *Table) describe() string {
 	sidecar := ""
 	if t.Sidecar != nil {
 		sidecar = ",sidecar=" + t.Sidecar.String()
+	}
+	if t.Clean != 0 {
+		sidecar = fmt.Sprintf(",clean=%d%s", t.Clean, sidecar)
 	}
 	return fmt.Sprintf("%s{size=%d,seq=%d-%d,entries=%d,del=%d,keys=%d,filter=%v%s}",
 		t, t.Size, t.MinSeq, t.MaxSeq, t.Entries, t.Tombstones, t.Keys, t.FilterBits, sidecar)
@@ -91,6 +149,16 @@ func (e *Edit) String() string {
 	}
 	for _, s := range e.Sidecars {
 		fmt.Fprintf(&b, "beside L%d %s %s\n", s.Level, s.Num, s.Sidecar)
+	}
+	for _, f := range e.Finished {
+		upper := ""
+		if f.Upper != nil {
+			upper = quoteKey(f.Upper)
+		}
+		fmt.Fprintf(&b, "finished [%s-%s) up to %d\n", quoteKey(f.Lower), upper, f.Seq)
+	}
+	if !e.Spans.Empty() {
+		fmt.Fprintf(&b, "spans%s\n", describeSpans(e.Spans))
 	}
 	for _, s := range e.Sessions {
 		fmt.Fprintf(&b, "session %016x from %d log %d\n", s.ID, s.From, s.Log)
@@ -127,6 +195,14 @@ func ParseVersion(text string) (*Version, error) {
 				continue
 			}
 			return nil, fmt.Errorf("manifest: line %q has no colon", line)
+		}
+		if name == "spans" {
+			set, err := parseSpans(rest)
+			if err != nil {
+				return nil, fmt.Errorf("manifest: line %q: %w", line, err)
+			}
+			e.Spans = set
+			continue
 		}
 		level, run, err := parseRunName(name)
 		if err != nil {
@@ -255,6 +331,8 @@ func (t *Table) parseProperty(s string) error {
 	switch name {
 	case "size":
 		t.Size = int64(n)
+	case "clean":
+		t.Clean = base.Seq(n)
 	case "entries":
 		t.Entries = n
 	case "del":

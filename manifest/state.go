@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/spans"
 )
 
 // A State is everything that a manifest says.
@@ -145,17 +146,37 @@ func (s *State) snapshot(fn func(*Edit) error) error {
 			}
 		}
 	}
-	if len(batch.Added) == 0 {
+	if len(batch.Added) > 0 {
+		if err := fn(batch); err != nil {
+			return err
+		}
+	}
+	// The range deletes, in records of a limited length too.
+	some := new(Edit)
+	for f := range s.Version.Spans.All() {
+		if some.Spans = some.Spans.Add(f); some.Spans.Bytes() < spansAnEdit {
+			continue
+		}
+		if err := fn(some); err != nil {
+			return err
+		}
+		some = new(Edit)
+	}
+	if some.Spans.Empty() {
 		return nil
 	}
-	return fn(batch)
+	return fn(some)
 }
+
+// spansAnEdit is about how many bytes of range deletes one record of a snapshot has.
+const spansAnEdit = 64 << 10
 
 // A builder applies the edits of a manifest one after the other. Each costs time in
 // proportion to its own size. Version.Apply would take time in proportion to the levels that
 // it changes. Only version, at the end, builds a Version.
 type builder struct {
 	levels [NumLevels]map[base.FileNum]Added
+	spans  *spans.Set
 }
 
 // apply applies the changes of e to the tables: removals first, then additions, then
@@ -184,12 +205,16 @@ func (b *builder) apply(e *Edit) error {
 		a.Table = a.Table.with(s.Sidecar)
 		b.levels[s.Level][s.Num] = a
 	}
+	for _, f := range e.Finished {
+		b.spans = b.spans.Without(f.Lower, f.Upper, f.Seq)
+	}
+	b.spans = b.spans.Union(e.Spans)
 	return nil
 }
 
 // version returns the version after all edits, and checks it.
 func (b *builder) version() (*Version, error) {
-	var all Edit
+	all := Edit{Spans: b.spans}
 	for level := range b.levels {
 		for _, a := range b.levels[level] {
 			all.Added = append(all.Added, a)

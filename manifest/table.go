@@ -42,6 +42,9 @@ type Table struct {
 	FilterBytes int64   // its length; 0: there is none
 	FilterBits  float64 // its bits for each key
 
+	// Clean says that no entry is covered by a range delete with a number up to it. 0: that is not known.
+	Clean base.Seq
+
 	// Sidecar is the file with the filter to use. nil: the one in the table is used.
 	Sidecar *Sidecar
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/spans"
 )
 
 // MaxRuns is the largest number of runs of a level between level 0 and the last one. The last
@@ -37,6 +38,8 @@ type Level struct {
 //  6. Of two runs of level 0, the newer one has the higher sequence numbers.
 type Version struct {
 	Levels [NumLevels]Level
+	// Spans are the range deletes that may cover an entry of a table, or that a snapshot does not see.
+	Spans *spans.Set
 }
 
 // Totals returns the sums over the tables of a level.
@@ -146,7 +149,11 @@ func (v *Version) Apply(e *Edit) (*Version, error) {
 		return nil, err
 	}
 	// The runs are slices, so levels that do not change share them with v.
-	next := &Version{Levels: v.Levels}
+	next := &Version{Levels: v.Levels, Spans: v.Spans}
+	for _, f := range e.Finished {
+		next.Spans = next.Spans.Without(f.Lower, f.Upper, f.Seq)
+	}
+	next.Spans = next.Spans.Union(e.Spans)
 	for level := range next.Levels {
 		if len(removed[level]) > 0 || len(added[level]) > 0 {
 			next.Levels[level].Runs, err = applyLevel(v.Levels[level].Runs, removed[level], added[level])

@@ -23,13 +23,14 @@ const MaxSeq Seq = 1<<56 - 1
 // numbers are part of the file format and never change.
 type Kind uint8
 
-// Kinds 0 and 1 are in use. The numbers 2 to 5 are reserved: 2 for range tombstones,
-// 3 for merge operands, 4 for values that expire, 5 for values in a blob file. The log
-// has 6 for the mark of an ingestion, which no table has. A
-// program that does not know a kind refuses a file that has it, with a clear error.
+// Tables have kinds 0 and 1. The log also has 2 for range deletes, and 6 for the mark of an
+// ingestion. The numbers 3 to 5 are reserved: 3 for merge operands, 4 for values that expire, 5
+// for values in a blob file. A program that does not know a kind refuses a file that has it, with
+// a clear error.
 const (
-	KindDelete Kind = 0
-	KindPut    Kind = 1
+	KindDelete      Kind = 0
+	KindPut         Kind = 1
+	KindRangeDelete Kind = 2 // of a batch; no table has it
 
 	// KindMax comes before all other kinds of the same
 	// sequence number. It is used only in keys for searches.
