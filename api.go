@@ -48,6 +48,11 @@ type Writer interface {
 
 	// Delete removes key. Deleting an absent key is no error.
 	Delete(key []byte) error
+
+	// DeleteRange removes the keys from lower to upper, which is exclusive; nil: there is no
+	// bound. It takes the same time however many they are. If no key can lie between the bounds,
+	// it does nothing.
+	DeleteRange(lower, upper []byte) error
 }
 
 var (

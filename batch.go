@@ -1,13 +1,16 @@
 package shale
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/memtable"
 )
 
@@ -18,23 +21,39 @@ type OpKind uint8
 
 // The kinds of operations.
 const (
-	OpDelete = OpKind(base.KindDelete)
-	OpPut    = OpKind(base.KindPut)
+	OpDelete      = OpKind(base.KindDelete)
+	OpPut         = OpKind(base.KindPut)
+	OpDeleteRange = OpKind(base.KindRangeDelete) // of the keys from Key up to Value, which is exclusive; nil: there is no bound
 )
 
-// String returns "put" or "delete".
+// String returns "put", "delete" or "delete range".
 func (k OpKind) String() string {
-	if k == OpDelete {
+	switch k {
+	case OpDelete:
 		return "delete"
+	case OpDeleteRange:
+		return "delete range"
 	}
 	return "put"
 }
 
 // An Op is one change of a Batch. Its slices are part of the batch: valid
-// until the batch is changed, and not to be modified.
+// until the batch is changed, and not to be modified. Apply makes it in another
+// place.
 type Op struct {
 	Kind       OpKind
 	Key, Value []byte
+}
+
+// Apply makes the change by way of w.
+func (op Op) Apply(w Writer) error {
+	switch op.Kind {
+	case OpDelete:
+		return w.Delete(op.Key)
+	case OpDeleteRange:
+		return w.DeleteRange(op.Key, op.Value)
+	}
+	return w.Put(op.Key, op.Value)
 }
 
 // A Batch collects changes that DB.Write applies together: all or none of them
@@ -70,6 +89,21 @@ func (b *Batch) Put(key, value []byte) error {
 
 // Delete adds the change that removes key, which is copied.
 func (b *Batch) Delete(key []byte) error { return b.add(base.KindDelete, key, nil) }
+
+// DeleteRange adds the change that removes the keys from lower to upper, which is exclusive; nil: there is no bound. Both
+// are copied. Later changes of the batch stay. If no key can lie between the bounds, nothing is added.
+func (b *Batch) DeleteRange(lower, upper []byte) error {
+	switch {
+	case len(upper) > MaxKeySize:
+		return fmt.Errorf("%w: an upper bound of %d bytes, limit %d", ErrKeyTooLarge, len(upper), MaxKeySize)
+	case upper != nil && bytes.Compare(lower, upper) >= 0:
+		if b.decoded || len(lower) > MaxKeySize {
+			return b.add(base.KindRangeDelete, lower, nil) // the error
+		}
+		return nil
+	}
+	return b.add(base.KindRangeDelete, lower, upper)
+}
 
 // add appends an operation. After an error the batch is as it was.
 func (b *Batch) add(kind base.Kind, key, value []byte) error {
@@ -157,6 +191,9 @@ func (b *Batch) Ops() iter.Seq[Op] {
 // An operation in bytes:
 //
 //	kind u8 | key length varint | key | (put and mark only) value length varint | value
+//	2 u8 | lower length varint | lower | 0 u8, or 1 u8 | upper length varint | upper
+//
+// The second is a range delete, which has no upper bound if there is a 0.
 //
 // A mark says that an ingestion has taken the sequence number. It is the only operation of its
 // batch, and its key and value are the least and the greatest key of the ingestion.
@@ -165,12 +202,18 @@ func (b *Batch) Ops() iter.Seq[Op] {
 const kindIngestMark base.Kind = 6
 
 // opHeader is the most bytes that an operation takes besides key and value.
-const opHeader = 1 + 2*binary.MaxVarintLen32
+const opHeader = 2 + 2*binary.MaxVarintLen32
 
 func appendOp(dst []byte, kind base.Kind, key, value []byte) []byte {
 	dst = append(dst, byte(kind))
 	dst = binary.AppendUvarint(dst, uint64(len(key)))
 	dst = append(dst, key...)
+	if kind == base.KindRangeDelete {
+		if value == nil {
+			return append(dst, 0)
+		}
+		dst = append(dst, 1)
+	}
 	if kind != base.KindDelete {
 		dst = binary.AppendUvarint(dst, uint64(len(value)))
 		dst = append(dst, value...)
@@ -185,7 +228,7 @@ func decodeOp(src []byte) (op Op, rest []byte, err error) {
 	kind, limit := base.Kind(src[0]), uint64(MaxValueSize)
 	switch kind {
 	case base.KindPut, base.KindDelete:
-	case kindIngestMark:
+	case kindIngestMark, base.KindRangeDelete:
 		limit = MaxKeySize
 	default:
 		return Op{}, nil, fmt.Errorf("%w (operation of kind %d)", base.ErrFormatTooNew, uint8(kind))
@@ -193,6 +236,15 @@ func decodeOp(src []byte) (op Op, rest []byte, err error) {
 	op.Kind = OpKind(kind)
 	if op.Key, rest, err = decodeBytes(src[1:], MaxKeySize); err != nil {
 		return Op{}, nil, fmt.Errorf("key: %w", err)
+	}
+	if kind == base.KindRangeDelete {
+		if len(rest) == 0 || rest[0] > 1 {
+			return Op{}, nil, errors.New("range delete without a flag for its upper bound")
+		}
+		bounded := rest[0] == 1
+		if rest = rest[1:]; !bounded {
+			return op, rest, nil
+		}
 	}
 	if kind != base.KindDelete {
 		if op.Value, rest, err = decodeBytes(rest, limit); err != nil {
@@ -279,11 +331,13 @@ func (c *committed) Payload() int { return c.payload }
 // SetSeq numbers the operations from first up, and returns the bytes that the log stores.
 func (c *committed) SetSeq(first base.Seq) []byte { return (*Batch)(c).setSeq(first) }
 
-// Keys gives the keys of the operations.
-func (c *committed) Keys(yield func(key []byte) bool) {
+// Visit shows the operations to v.
+func (c *committed) Visit(v commit.Visitor) {
 	for op := range (*Batch)(c).Ops() {
-		if !yield(op.Key) {
-			return
+		if op.Kind == OpDeleteRange {
+			v.Range(op.Key, op.Value)
+		} else {
+			v.Key(op.Key)
 		}
 	}
 }
@@ -293,7 +347,11 @@ func (c *committed) Keys(yield func(key []byte) bool) {
 func (c *committed) Apply(mem *memtable.Memtable) {
 	seq := c.seq
 	for op := range (*Batch)(c).Ops() {
-		mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value)
+		if op.Kind == OpDeleteRange {
+			mem.DeleteRange(seq, op.Key, op.Value)
+		} else {
+			mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value)
+		}
 		seq++
 	}
 }

@@ -121,7 +121,9 @@ func TestDecodeBatch_Damage(t *testing.T) {
 		{"count", change(1, 3), "says 3 operations and holds 2"},
 		{"count beyond the numbers", append(binary.AppendUvarint(nil, 1<<56-2), good[1:]...), "2 operations begins"},
 		{"count beyond 32 bits", append(binary.AppendUvarint([]byte{7}, 1<<32+2), good[2:]...), "begins at sequence number"},
-		{"kind", change(2, 2), "operation 0: written by a newer version of shale (operation of kind 2)"},
+		{"kind", change(2, 3), "operation 0: written by a newer version of shale (operation of kind 3)"},
+		{"flag", []byte{7, 1, 2, 1, 'k', 2}, "operation 0: range delete without a flag for its upper bound"},
+		{"no flag", []byte{7, 1, 2, 1, 'k'}, "operation 0: range delete without a flag for its upper bound"},
 		{"length", change(3, 0xff), "operation 0: key"},
 	} {
 		if _, _, err := decodeBatch(c.data); err == nil || !strings.Contains(err.Error(), c.want) {

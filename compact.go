@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/iter"
 	"github.com/shaledb/shale/internal/lifetime"
 	"github.com/shaledb/shale/internal/memqueue"
+	"github.com/shaledb/shale/internal/spans"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
@@ -226,7 +227,7 @@ func (db *DB) merge(ctx context.Context, v *memqueue.View, plan *compaction.Plan
 				db.scheduler.PartDone()
 			}
 		}()
-		results[i], err = db.mergeRange(ctx, plan, ranges[i], out[i])
+		results[i], err = db.mergeRange(ctx, v.Meta, plan, ranges[i], out[i])
 		return err
 	})
 	if err == nil {
@@ -257,12 +258,13 @@ func (db *DB) subRanges(plan *compaction.Plan) []Range {
 
 // mergeRange merges one part of the plan's range into tables of s, which are durable and
 // open when it returns nil. After an error the caller discards s.
-func (db *DB) mergeRange(ctx context.Context, plan *compaction.Plan, r Range, s *sink) (compaction.MergeResult, error) {
+func (db *DB) mergeRange(ctx context.Context, meta *manifest.Version, plan *compaction.Plan, r Range, s *sink) (compaction.MergeResult, error) {
 	src := db.planIterator(plan)
 	result, err := compaction.Merge(ctx, src, compaction.MergeOptions{
 		// A snapshot that is taken later sees all that the inputs have: see
 		// commit.Snapshots.Take.
 		Snapshots:    db.snapshots.List(),
+		Spans:        []*spans.Set{meta.Spans},
 		Older:        plan.Older,
 		Grandparents: plan.Grandparents,
 		Guards:       plan.Guards,
@@ -278,6 +280,7 @@ func (db *DB) mergeRange(ctx context.Context, plan *compaction.Plan, r Range, s 
 	if err == nil {
 		err = s.open()
 	}
+	s.clean(result)
 	return result, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
 	"github.com/shaledb/shale/internal/memqueue"
+	"github.com/shaledb/shale/internal/spans"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/internal/txn"
 	"github.com/shaledb/shale/memtable"
@@ -38,7 +39,8 @@ type cursor struct {
 	rng    Range  // its bounds lie in bounds
 	bounds []byte // the cursor's own copy
 	seq    base.Seq
-	tx     *inTxn // of a transaction; nil: of none
+	spans  spans.Finder // the range deletes of view
+	tx     *inTxn       // of a transaction; nil: of none
 
 	err      error // why the last movement failed
 	position position
@@ -69,9 +71,10 @@ type cursor struct {
 
 // An inTxn is what a cursor of a transaction has besides that of a snapshot.
 type inTxn struct {
-	own   ownWrites // of the transaction; nil: none
-	watch watcher   // nil: nobody wants to know
-	ended *bool     // the transaction has
+	own     ownWrites  // of the transaction; nil: none
+	deleted *spans.Set // its range deletes, which do not cover own; nil: none
+	watch   watcher    // nil: nobody wants to know
+	ended   *bool      // the transaction has
 }
 
 // ownWrites is a txn.Iterator over what a transaction has written, and watcher a txn.Watch, which notes where a cursor
@@ -257,7 +260,7 @@ func (c *cursor) findForward(skip bool) bool {
 				c.kv, steps, skip = c.src.SeekGE(c.key, c.seq), 0, false
 				continue
 			}
-		case kv.Kind() == base.KindDelete:
+		case kv.Kind() == base.KindDelete || c.deleted(kv):
 			c.key = append(c.key[:0], kv.UserKey...)
 			skip, steps = true, 0
 		default:
@@ -296,7 +299,7 @@ func (c *cursor) findBackward() bool {
 		}
 		for !own && c.kv != nil && bytes.Equal(c.kv.UserKey, c.key) {
 			if c.kv.Seq() <= c.seq {
-				if live = c.kv.Kind() != base.KindDelete; live {
+				if live = c.kv.Kind() != base.KindDelete && !c.deleted(c.kv); live {
 					c.valueBuf = append(c.valueBuf[:0], c.kv.Value...)
 				}
 			}
@@ -350,12 +353,21 @@ func (c *cursor) newestVersion(live bool) bool {
 			c.err = c.src.Err()
 			return false
 		}
-		if live = kv.Kind() != base.KindDelete; live {
+		if live = kv.Kind() != base.KindDelete && !c.deleted(kv); live {
 			c.valueBuf = append(c.valueBuf[:0], kv.Value...)
 		}
 	}
 	c.kv = c.src.SeekLT(c.key)
 	return live
+}
+
+// deleted reports whether a range delete that the reader sees is newer than kv, a version that the reader sees, and covers
+// it.
+func (c *cursor) deleted(kv *base.KV) bool {
+	if c.spans.Empty() && (c.tx == nil || c.tx.deleted.Empty()) || kv.Seq() == txn.OwnSeq {
+		return false
+	}
+	return c.spans.Cover(kv.UserKey, c.seq) > kv.Seq() || c.tx != nil && c.tx.deleted.Cover(kv.UserKey, base.MaxSeq) > 0
 }
 
 // end leaves the cursor without an entry, at the end given or where an error stopped it. It
@@ -415,6 +427,7 @@ func (c *cursor) bound(r Range) {
 // open makes src of what in v may hold keys of the range, newest first, as iter.Merging requires.
 func (c *cursor) open(v *memqueue.View) {
 	c.sources = c.sources[:0]
+	v.Spans(&c.spans) // seq was loaded before
 	if !c.rng.empty() {
 		if c.tx != nil && c.tx.own != nil {
 			c.sources = append(c.sources, c.tx.own)
@@ -446,6 +459,11 @@ func (c *cursor) addMemtable(m *memtable.Memtable) {
 	c.nmems++
 	it.Reset(m)
 	c.sources = append(c.sources, it)
+	if m.Frozen() && !c.spans.Empty() {
+		if skip := new(spans.Iterator); skip.Reset(it, &c.spans, nil, nil, m.LastSeq(), c.seq) {
+			c.sources[len(c.sources)-1] = skip
+		}
+	}
 }
 
 // addRuns adds the runs that have tables in the range, newest first. It leaves out tables whose
@@ -472,6 +490,7 @@ func (c *cursor) addRuns(runs []*tree.Run) {
 		}
 		c.nruns++
 		s.concat.Reset(len(s.tables), s)
+		s.spans, s.seq = &c.spans, c.seq
 		c.sources = append(c.sources, &s.concat)
 	}
 	if young > 0 && young == c.nruns { // the oldest would be the only run
@@ -495,6 +514,9 @@ type runSource struct {
 	spare  bool             // a compaction would merge it with another run of the cursor
 	kept   []*tree.Table    // where tables lie if they are not the run's own
 	table  sstable.Iterator // over the open one
+	spans  *spans.Finder    // of the cursor
+	seq    base.Seq         // of the cursor
+	skip   *spans.Iterator  // over table, if range deletes hide some of it; nil: there was none yet
 }
 
 // Bounds implements iter.ConcatSource.
@@ -524,6 +546,14 @@ func (s *runSource) place(i int) int { return min(max(i-s.first, 0), len(s.table
 // Open implements iter.ConcatSource.
 func (s *runSource) Open(i int) (base.Iterator, error) {
 	s.table.Reset(s.tables[i].Reader, nil, sstable.IterOptions{})
+	if !s.spans.Empty() {
+		if s.skip == nil {
+			s.skip = new(spans.Iterator)
+		}
+		if m := s.tables[i].Meta; s.skip.Reset(&s.table, s.spans, m.Smallest, m.Largest, m.MaxSeq, s.seq) {
+			return s.skip, nil
+		}
+	}
 	return &s.table, nil
 }
 
@@ -542,6 +572,9 @@ func (c *cursor) close() error {
 	err := c.src.Close()
 	for _, s := range c.runs[:c.nruns] {
 		s.tables, s.run = nil, nil
+		if s.skip != nil {
+			s.skip.Forget()
+		}
 		clear(s.kept)
 		s.kept = s.kept[:0] // so that the next close does not clear it again
 	}
@@ -551,6 +584,7 @@ func (c *cursor) close() error {
 		c.valueBuf = nil
 	}
 	clear(c.sources)
+	c.spans.Reset()
 	c.db, c.view, c.src, c.err, c.kv, c.value, c.tx = nil, nil, nil, nil, nil, nil, nil
 	c.key, c.nmems, c.nruns, c.wasted = c.key[:0], 0, 0, 0
 	cursors.Put(c)

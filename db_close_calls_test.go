@@ -202,9 +202,10 @@ var closingCalls = func() map[string]func(c *closing) error {
 	db := func(c *closing) Reader { return c.db }
 	snap := func(c *closing) Reader { return c.snap }
 	calls := map[string]func(c *closing) error{
-		"DB.Inspect": func(c *closing) error { _ = c.db.Inspect(); return nil },
-		"DB.Put":     func(c *closing) error { return c.db.Put(fmt.Appendf(nil, "put%d", c.n.Add(1)), []byte("v")) },
-		"DB.Delete":  func(c *closing) error { return c.db.Delete([]byte("gone")) },
+		"DB.Inspect":     func(c *closing) error { _ = c.db.Inspect(); return nil },
+		"DB.Put":         func(c *closing) error { return c.db.Put(fmt.Appendf(nil, "put%d", c.n.Add(1)), []byte("v")) },
+		"DB.Delete":      func(c *closing) error { return c.db.Delete([]byte("gone")) },
+		"DB.DeleteRange": func(c *closing) error { return c.db.DeleteRange([]byte("gone"), []byte("gone!")) },
 		"DB.Write": func(c *closing) error {
 			b := new(Batch)
 			b.SetDurability(Durability(c.n.Add(1) % 3))
@@ -397,9 +398,11 @@ var storeTypes = map[string]reflect.Type{
 	"Inspector":   reflect.TypeFor[Inspector](),
 	"Iterator":    reflect.TypeFor[*Iterator](),
 	"Metrics":     reflect.TypeFor[*Metrics](),
+	"Op":          reflect.TypeFor[*Op](),
 	"OpKind":      reflect.TypeFor[*OpKind](),
 	"PrefixRule":  reflect.TypeFor[*PrefixRule](),
 	"Range":       reflect.TypeFor[*Range](),
+	"RangeDelete": reflect.TypeFor[*RangeDelete](),
 	"Shipping":    reflect.TypeFor[Shipping](),
 	"Snapshot":    reflect.TypeFor[*Snapshot](),
 	"Sub":         reflect.TypeFor[*Sub](),

@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/internal/memqueue"
+	"github.com/shaledb/shale/internal/spans"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -42,6 +44,7 @@ const (
 	Tombstone                     // here is the mark of a deletion
 	Skipped                       // a newer place had answered already
 	Remembered                    // the filter said maybe, but the key was proven absent from the table before
+	Covered                       // a range delete is newer than what is here of the key, or may be
 )
 
 var verdictNames = [...]string{
@@ -53,6 +56,7 @@ var verdictNames = [...]string{
 	Tombstone:      "deleted",
 	Skipped:        "skipped",
 	Remembered:     "maybe (remembered)",
+	Covered:        "range delete",
 }
 
 // String returns the word that an Explanation prints.
@@ -65,17 +69,36 @@ func (v Verdict) String() string {
 
 // An Explanation describes how a Get went.
 type Explanation struct {
-	Key      []byte
-	Value    []byte // nil if absent
-	Found    bool
-	Steps    []ExplainStep
-	Duration time.Duration
+	Key   []byte
+	Value []byte // nil if absent
+	Found bool
+	// RangeDelete is the newest range delete that covers the key; nil: none does. Versions that are older than it are
+	// deleted, and newer ones are not.
+	RangeDelete *RangeDelete
+	Steps       []ExplainStep
+	Duration    time.Duration
 
 	// ExpectedFalsePositives is the sum of the predicted false positive rates of the tables
 	// that were asked: those whose range covers the key, down to the one that has it.
 	// MeasuredFPR is the store's since Open, a lookup of an absent key.
 	ExpectedFalsePositives float64
 	MeasuredFPR            float64
+}
+
+// A RangeDelete says that the keys from Lower to Upper, which is exclusive, were deleted by the write of number Seq; Upper
+// nil: there is no bound. They may be a part of the bounds that the program gave.
+type RangeDelete struct {
+	Lower, Upper []byte
+	Seq          uint64
+}
+
+// String returns "the range delete "a".."b" of number 7".
+func (d RangeDelete) String() string {
+	upper := "the end"
+	if d.Upper != nil {
+		upper = fmt.Sprintf("%q", abbreviate(d.Upper))
+	}
+	return fmt.Sprintf("the range delete %q..%s of number %d", abbreviate(d.Lower), upper, d.Seq)
 }
 
 // An ExplainStep is one place where a Get looked, or passed over, in the order
@@ -123,6 +146,9 @@ func (e Explanation) String() string {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", where, span, verdict, formatReads(step.Blocks), micros(step.Duration))
 	}
 	w.Flush()
+	if e.RangeDelete != nil {
+		fmt.Fprintf(&s, "covered by %v\n", e.RangeDelete)
+	}
 	return s.String() + e.Summary()
 }
 
@@ -236,7 +262,8 @@ type explainer struct {
 	Explanation
 	db       *DB
 	seq      base.Seq
-	answered bool // a version of the key was met: places to come are skipped
+	cover    base.Seq // the number of RangeDelete, or 0
+	answered bool     // a version of the key was met: places to come are skipped
 }
 
 // explain goes through all places of v. The error is filecache.ErrGone if a memtable or a
@@ -245,6 +272,11 @@ func (x *explainer) explain(v *memqueue.View) error {
 	begin := time.Now()
 	defer func() { x.Duration = time.Since(begin) }()
 	l := x.db.newLookup(x.Key)
+	var deletes spans.Finder
+	v.Spans(&deletes)
+	if f, at := deletes.Find(x.Key, x.seq); at > 0 {
+		x.cover, x.RangeDelete = at, &RangeDelete{cloneNonNil(f.Lower), bytes.Clone(f.Upper), uint64(at)}
+	}
 	if err := x.memtable("memtable", v.Mem, l.hash); err != nil {
 		return err
 	}
@@ -278,10 +310,12 @@ func (x *explainer) step(s ExplainStep, look func(*ExplainStep) error) error {
 
 // answer records that a place has a version of the key, which ends the search. The value is
 // copied, because the block or the memtable that has it is not held.
-func (x *explainer) answer(s *ExplainStep, kind base.Kind, value []byte) {
+func (x *explainer) answer(s *ExplainStep, seq base.Seq, kind base.Kind, value []byte) {
 	x.answered = true
-	s.Verdict = Tombstone
-	if kind == base.KindPut {
+	switch s.Verdict = Tombstone; {
+	case seq < x.cover:
+		s.Verdict = Covered
+	case kind == base.KindPut:
 		s.Verdict = Found
 		x.Found, x.Value = true, cloneNonNil(value)
 	}
@@ -300,8 +334,8 @@ func (x *explainer) memtable(place string, m *memtable.Memtable, hash uint64) er
 		}
 		defer m.Unpin()
 		s.Verdict = FalsePositive
-		if value, kind, found, _ := m.Get(x.Key, x.seq); found {
-			x.answer(s, kind, value)
+		if value, kind, found, seq := m.Get(x.Key, x.seq); found {
+			x.answer(s, seq, kind, value)
 		}
 		return nil
 	})
@@ -326,6 +360,9 @@ func (x *explainer) run(r *tree.Run, l *lookup) error {
 		case f != nil && !f.MayContainHash(l.hashFor(f)):
 			s.Verdict = FilterNegative
 			return nil
+		case x.cover > t.Meta.MaxSeq:
+			s.Verdict = Covered
+			return nil
 		case f != nil && x.db.falsePositives.Has(s.Table, x.Key, l.hash):
 			s.Verdict = Remembered
 			return nil
@@ -349,7 +386,7 @@ func (x *explainer) read(t *tree.Table, tagHash uint64, s *ExplainStep, hadFilte
 	defer value.Release()
 	switch {
 	case found:
-		x.answer(s, value.Trailer.Kind(), value.Bytes)
+		x.answer(s, value.Trailer.Seq(), value.Trailer.Kind(), value.Bytes)
 	case hadFilter:
 		s.Verdict = FalsePositive
 	default:

@@ -28,7 +28,9 @@ import (
 //  3. findIn asks the runs of tables. In each run at most one table covers the key. It is
 //     searched only if its filter says maybe and the key is not a known false positive of it.
 //
-// The first version that is found decides, because newer data hides older data. A lookup holds
+// The first version that is found decides, because newer data hides older data. If a range delete
+// that is newer than it covers the key, the key is deleted: they are looked up in memory, once a filter
+// has said maybe (cover). A table without anything newer is not searched then. A lookup holds
 // no reference on the view. If a compaction or a flush takes away what it is about to search,
 // it gets filecache.ErrGone, and find starts again with the next view.
 //
@@ -51,6 +53,8 @@ type lookup struct {
 	// What the metrics have counted already: that there is this lookup, and that it has found
 	// its key. GetMany may look up one key several times.
 	counted, hit bool
+	covered      bool          // coveredAt was asked for
+	coveredAt    base.Seq      // see cover
 	sample       bool          // this lookup counts the negatives of each table
 	near         *sstable.Near // of GetMany, else nil
 	// Where a lookup that met ErrNotCached goes on: at run from of view. If view is nil, the
@@ -143,11 +147,11 @@ func (db *DB) find(l *lookup) (bool, error) {
 		case errors.Is(err, filecache.ErrGone):
 			// A compaction or flush has finished: its output is in the next view. If it was the view
 			// of a snapshot, that is closed now, and does not use the answer.
-			l.view, l.from, l.at = nil, 0, nil
+			l.view, l.from, l.at, l.covered = nil, 0, nil, false
 		case err == sstable.ErrNotCached:
 			return false, err // l knows where to go on
 		case l.latest && db.lookAgain(v, err, &gone):
-			l.view, l.from = nil, 0
+			l.view, l.from, l.covered = nil, 0, false
 		default:
 			return false, db.readError(l.key, err)
 		}
@@ -178,6 +182,10 @@ func (db *DB) findIn(v *memqueue.View, l *lookup, c *lookupCounters) (bool, erro
 			}
 			continue
 		}
+		if l.cover(v) > t.Meta.MaxSeq {
+			c.covered.Add(1)
+			continue // what the table may have of the key is deleted
+		}
 		if f != nil && db.falsePositives.Has(uint64(t.Meta.Num), l.key, l.hash) {
 			c.remembered.Add(1)
 			continue
@@ -197,7 +205,7 @@ func (db *DB) findIn(v *memqueue.View, l *lookup, c *lookupCounters) (bool, erro
 			c.noFilter.Add(1)
 		}
 		l.value, l.inTable = l.table.Bytes, true
-		if l.table.Trailer.Kind() != base.KindPut {
+		if l.table.Trailer.Kind() != base.KindPut || l.table.Trailer.Seq() < l.cover(v) {
 			// A tombstone ends the lookup: what older runs have of the key is deleted.
 			l.release()
 			return false, nil
@@ -211,7 +219,7 @@ func (db *DB) findIn(v *memqueue.View, l *lookup, c *lookupCounters) (bool, erro
 // the lookup sees, and whether there is one. A tombstone counts as a version.
 func (l *lookup) inMemtables(v *memqueue.View) (base.Kind, bool, error) {
 	if v.Mem.MayContainHash(l.hash) {
-		if kind, ok, err := l.inMemtable(v.Mem); ok || err != nil {
+		if kind, ok, err := l.inMemtable(v, v.Mem); ok || err != nil {
 			return kind, ok, err
 		}
 	}
@@ -219,20 +227,32 @@ func (l *lookup) inMemtables(v *memqueue.View) (base.Kind, bool, error) {
 		if !imm.Mem.MayContainHash(l.hash) {
 			continue
 		}
-		if kind, ok, err := l.inMemtable(imm.Mem); ok || err != nil {
+		if kind, ok, err := l.inMemtable(v, imm.Mem); ok || err != nil {
 			return kind, ok, err
 		}
 	}
 	return 0, false, nil
 }
 
-// inMemtable asks one memtable, and keeps it pinned if it has a value. If the memtable was
+// cover returns the number of the newest range delete of the key that the lookup sees, or 0. v is the view that it looks
+// in. l.seq was loaded before.
+func (l *lookup) cover(v *memqueue.View) base.Seq {
+	if !l.covered {
+		l.covered, l.coveredAt = true, v.Cover(l.key, l.seq)
+	}
+	return l.coveredAt
+}
+
+// inMemtable asks one memtable of v, and keeps it pinned if it has a value. A range delete counts as a tombstone. If the memtable was
 // flushed and its memory is gone, the error is filecache.ErrGone.
-func (l *lookup) inMemtable(m *memtable.Memtable) (base.Kind, bool, error) {
+func (l *lookup) inMemtable(v *memqueue.View, m *memtable.Memtable) (base.Kind, bool, error) {
 	if !m.Pin() {
 		return 0, false, filecache.ErrGone
 	}
-	value, kind, found, _ := m.Get(l.key, l.seq)
+	value, kind, found, seq := m.Get(l.key, l.seq)
+	if found && seq < l.cover(v) {
+		kind = base.KindDelete
+	}
 	if !found || kind != base.KindPut {
 		m.Unpin()
 		return kind, found, nil
@@ -385,22 +405,39 @@ func (db *DB) MayContain(key []byte) bool {
 		return true
 	}
 	l := db.newLookup(key)
-	if v.Mem.MayContainHash(l.hash) {
+	if v.Mem.MayContainHash(l.hash) && l.mayBeIn(v, v.Mem) {
 		return true
 	}
 	for _, imm := range v.Imms {
-		if imm.Mem.MayContainHash(l.hash) {
+		if imm.Mem.MayContainHash(l.hash) && l.mayBeIn(v, imm.Mem) {
 			return true
 		}
 	}
 	for _, r := range v.Runs {
 		if t := r.Find(key); t != nil {
-			if f := t.Filter(); f == nil || f.MayContainHash(l.hashFor(f)) {
+			if f := t.Filter(); (f == nil || f.MayContainHash(l.hashFor(f))) && l.latestCover(v) <= t.Meta.MaxSeq {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// latestCover is cover for a lookup that has no number yet, and sees all.
+func (l *lookup) latestCover(v *memqueue.View) base.Seq {
+	l.seq = latestSeq
+	return l.cover(v)
+}
+
+// mayBeIn reports whether a memtable whose filter says maybe may have the key, for all that range deletes say.
+func (l *lookup) mayBeIn(v *memqueue.View, m *memtable.Memtable) bool {
+	cover := l.latestCover(v)
+	if cover == 0 || !m.Pin() {
+		return true
+	}
+	defer m.Unpin()
+	_, _, found, seq := m.Get(l.key, latestSeq)
+	return found && seq > cover
 }
 
 // MayContainMany sets out[i] to MayContain(keys[i]), for each i below len(out). If out is longer than
@@ -426,6 +463,9 @@ func (db *DB) MayContainMany(keys [][]byte, out []bool) {
 		s.ask(v, db.hasher, keys[begin:end])
 		for i, first := range s.tables.First[:end-begin] {
 			out[begin+i] = first != int32(len(v.Runs))
+			if out[begin+i] && v.HasSpans() {
+				out[begin+i] = db.MayContain(keys[begin+i])
+			}
 		}
 	}
 }

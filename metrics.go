@@ -75,6 +75,12 @@ type Metrics struct {
 	WorseFilters      uint64 // tables whose filter let pass many more absent keys than predicted
 	BackgroundRetries uint64
 
+	// RangeDeletes are the range deletes in tables, as parts of the keys that are covered, which may be more or fewer than
+	// the calls of DeleteRange. RangeDeleteSkips counts the tables that lookups did not search, although no filter denied
+	// the key, because a range delete covers it.
+	RangeDeletes     int
+	RangeDeleteSkips uint64
+
 	// Memory by owner, in bytes, now.
 	MemtableMemory, CacheMemory, FilterMemory, IndexMemory, FalsePositiveMemory int64
 
@@ -397,6 +403,7 @@ type lookupCounters struct {
 	gets, hits    atomic.Uint64
 	truePositives atomic.Uint64
 	remembered    atomic.Uint64
+	covered       atomic.Uint64 // tables that were not searched, because a range delete covers the key
 	noFilter      atomic.Uint64
 	negatives     [NumLevels]atomic.Uint64 // filters that said no, by level
 	falsePos      [NumLevels]atomic.Uint64
@@ -472,6 +479,7 @@ func (c *counters) addTo(m *Metrics) {
 		m.FilterTruePositive += s.truePositives.Load()
 		m.FalsePositivesRemembered += s.remembered.Load()
 		m.NoFilter += s.noFilter.Load()
+		m.RangeDeleteSkips += s.covered.Load()
 		for level := range m.Levels {
 			negative, fp := s.negatives[level].Load(), s.falsePos[level].Load()
 			m.FilterNegative += negative

@@ -429,6 +429,7 @@ func (r PrefixRule) String() string {
 // of the oldest snapshot, so each plan asks again.
 func (db *DB) planOptions() compaction.Options {
 	return compaction.Options{
+		Snapshots:     db.snapshots.List(),
 		MemtableSize:  db.opts.MemtableSize,
 		TableSize:     db.opts.TableSize,
 		BaseBytes:     db.opts.testing.baseSize,

@@ -136,6 +136,13 @@ func (s *sink) open() error {
 	return nil
 }
 
+// clean notes what the merge that wrote the tables says of all of them.
+func (s *sink) clean(r compaction.MergeResult) {
+	for _, meta := range s.metas {
+		meta.Clean = r.Clean
+	}
+}
+
 // discard closes the tables and removes their files, so that a full disk is not made fuller by
 // each attempt. It leaves the files that the manifest may name because appending the edit has
 // failed: the next Open may need them. They are not pending any more: see tree.Change.Log.

@@ -43,6 +43,8 @@ type subWriter struct{ sub *Sub }
 func (w subWriter) Put(key, value []byte) error { return w.sub.Put(key, value) }
 func (w subWriter) Delete(key []byte) error     { return w.sub.Delete(key) }
 
+func (w subWriter) DeleteRange(lower, upper []byte) error { return w.sub.DeleteRange(lower, upper) }
+
 // InTxn reports whether s is a part of a transaction: then what it reads and what it writes belong together.
 func (s *Sub) InTxn() bool {
 	_, is := s.reader.(*Txn)
@@ -179,6 +181,15 @@ func (s *Sub) Delete(key []byte) error {
 	k := s.join(key)
 	defer freeKey(k)
 	return s.writer.Delete(*k)
+}
+
+// DeleteRange implements Writer. Without bounds it removes all keys of the part, and none beyond it.
+func (s *Sub) DeleteRange(lower, upper []byte) error {
+	if s.writer == nil {
+		return errSubReadOnly
+	}
+	r := s.within(Range{Lower: lower, Upper: upper})
+	return s.writer.DeleteRange(r.Lower, r.Upper)
 }
 
 var errSubReadOnly = fmt.Errorf("%w: it is a part of a snapshot", ErrReadOnly)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/commit"
+	"github.com/shaledb/shale/internal/spans"
 	"github.com/shaledb/shale/internal/txn"
 )
 
@@ -44,6 +45,7 @@ type Txn struct {
 type txnWork struct {
 	batch   Batch
 	own     txn.Overlay // of what is in batch
+	deleted *spans.Set  // the range deletes in batch; they do not cover own. Their numbers mean nothing
 	reads   txn.ReadSet
 	watches []*txn.Watch // of iterators that are open, and some others
 	reading commit.Reading
@@ -63,6 +65,7 @@ func (w *txnWork) free() {
 	}
 	w.batch.Reset()
 	w.own.Reset()
+	w.deleted = nil
 	w.reads.Reset()
 	w.reading = commit.Reading{}
 	w.givesWay, w.lane, w.missed = nil, nil, nil
@@ -147,18 +150,43 @@ func (tx *Txn) Delete(key []byte) error {
 }
 
 func (tx *Txn) write(key []byte, add func() error) error {
-	if err := tx.enter(); err != nil {
+	if err := tx.mayWrite(); err != nil {
 		return err
 	}
 	defer tx.leave()
-	if !tx.writable {
-		return fmt.Errorf("%w: a transaction of View or Begin(false) takes no writes", ErrReadOnly)
-	}
 	at := max(len(tx.batch.data), batchHeader)
 	if err := add(); err != nil {
 		return err
 	}
 	tx.own.Add(tx.batch.data, at, key)
+	return nil
+}
+
+// DeleteRange implements Writer. It takes time in proportion to the keys of the range that the transaction itself has
+// written.
+func (tx *Txn) DeleteRange(lower, upper []byte) error {
+	if err := tx.mayWrite(); err != nil {
+		return err
+	}
+	defer tx.leave()
+	n := tx.batch.Len()
+	if err := tx.batch.DeleteRange(lower, upper); err != nil || tx.batch.Len() == n {
+		return err
+	}
+	tx.own.DeleteRange(tx.batch.data, lower, upper)
+	tx.deleted = tx.deleted.With(lower, upper, 1)
+	return nil
+}
+
+// mayWrite is enter for a call that writes.
+func (tx *Txn) mayWrite() error {
+	if err := tx.enter(); err != nil {
+		return err
+	}
+	if !tx.writable {
+		tx.leave()
+		return fmt.Errorf("%w: a transaction of View or Begin(false) takes no writes", ErrReadOnly)
+	}
 	return nil
 }
 
@@ -175,6 +203,9 @@ func (tx *Txn) find(key []byte, track bool) (value []byte, found, own bool, err 
 	value, kind, own := tx.own.Find(key)
 	if own {
 		return value, kind != base.KindDelete, true, nil
+	}
+	if tx.deleted.Cover(key, base.MaxSeq) > 0 {
+		return nil, false, true, nil
 	}
 	if track {
 		if tx.givesWay != nil {
@@ -295,6 +326,7 @@ func (r txnReader) cursor() *inTxn {
 	if r.tx.own.Len() > 0 {
 		in.own = r.tx.own.NewIterator()
 	}
+	in.deleted = r.tx.deleted
 	if r.track {
 		w := r.tx.reads.NewWatch()
 		r.tx.watches = append(slices.DeleteFunc(r.tx.watches, (*txn.Watch).Ended), w)

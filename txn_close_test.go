@@ -27,7 +27,10 @@ var txnCalls = map[string]func(c *closing) error{
 	"Txn.Discard":       func(c *closing) error { return c.inTxn(func(tx *Txn) error { tx.Discard(); return nil }) },
 	"Txn.SetDurability": func(c *closing) error { return c.inTxn(func(tx *Txn) error { tx.SetDurability(SyncEach); return nil }) },
 	"Txn.Seq":           func(c *closing) error { return c.inTxn(func(tx *Txn) error { tx.Seq(); return nil }) },
-	"Txn.Delete":        func(c *closing) error { return c.inTxn(func(tx *Txn) error { return tx.Delete([]byte("gone")) }) },
+	"Txn.DeleteRange": func(c *closing) error {
+		return c.inTxn(func(tx *Txn) error { return tx.DeleteRange([]byte("gone"), []byte("gone!")) })
+	},
+	"Txn.Delete": func(c *closing) error { return c.inTxn(func(tx *Txn) error { return tx.Delete([]byte("gone")) }) },
 	"Txn.GetMany": func(c *closing) error {
 		return c.inTxn(func(tx *Txn) error {
 			return tx.GetMany([][]byte{closingKey(5)}, func(_ int, value []byte, _ bool) error { return c.wantValue(tx, 5, value) })

@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/internal/filecache"
 	"github.com/shaledb/shale/internal/memqueue"
+	"github.com/shaledb/shale/internal/spans"
 	"github.com/shaledb/shale/internal/txn"
 	"github.com/shaledb/shale/memtable"
 	"github.com/shaledb/shale/sstable"
@@ -161,6 +162,9 @@ func (db *DB) newest(key []byte, after base.Seq) (base.Seq, error) {
 }
 
 func (l *lookup) newestIn(v *memqueue.View, after base.Seq) (base.Seq, error) {
+	if at := v.Cover(l.key, base.MaxSeq); at > after {
+		return at, nil
+	}
 	for m := range v.Memtables() {
 		if !m.MayContainHash(l.hash) {
 			continue
@@ -203,8 +207,13 @@ func firstNewer(v *memqueue.View, sp txn.Span, after base.Seq) (key []byte, at b
 		}
 		return it.Err()
 	}
+	var deletes spans.Finder
+	v.Spans(&deletes)
+	if lower, at := deletes.Newer(sp.Lower, sp.Bound(), after); at > 0 {
+		return cloneNonNil(lower), at, nil
+	}
 	for m := range v.Memtables() {
-		if m.Empty() || m.LastSeq() <= after {
+		if m.Len() == 0 || m.LastSeq() <= after {
 			continue
 		}
 		if it := new(memtable.Iterator); key == nil {

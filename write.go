@@ -10,7 +10,7 @@ import (
 	"github.com/shaledb/shale/wal"
 )
 
-// This file has Put, Delete, Write, PutIfAbsent and Sync.
+// This file has Put, Delete, DeleteRange, Write, PutIfAbsent and Sync.
 
 var batchPool = sync.Pool{New: func() any { return new(Batch) }}
 
@@ -42,6 +42,18 @@ func (db *DB) Delete(key []byte) error {
 	b := batchPool.Get().(*Batch)
 	defer freeBatch(b)
 	if err := b.Delete(key); err != nil {
+		return err
+	}
+	return db.write(context.Background(), b)
+}
+
+// DeleteRange implements Writer. It is durable as Options.Durability says, and
+// waits while writes are stalled. The space comes back in the background: tables
+// that have only deleted keys go at once, unread, when the memtable is flushed.
+func (db *DB) DeleteRange(lower, upper []byte) error {
+	b := batchPool.Get().(*Batch)
+	defer freeBatch(b)
+	if err := b.DeleteRange(lower, upper); err != nil {
 		return err
 	}
 	return db.write(context.Background(), b)

@@ -41,6 +41,14 @@ var reservedKey = bytes.Repeat([]byte{0xff}, 32)
 // reservedKey come after it, and so does no other key.
 func reserved(key []byte) bool { return bytes.Compare(key, reservedKey) >= 0 }
 
+// belowReserved returns the upper bound of a range without the keys that belong to the group.
+func belowReserved(upper []byte) []byte {
+	if upper == nil || reserved(upper) {
+		return reservedKey
+	}
+	return upper
+}
+
 // errReserved is the error for a key that reserved reports.
 func errReserved(key []byte) error {
 	return fmt.Errorf("%w: %x", ErrReservedKey, key[:len(reservedKey)])
@@ -138,17 +146,20 @@ func decodeCommand(data []byte) (c command, err error) {
 	c.batch = b
 	// The batch comes from another member's program, so all that encodeCommand promises is checked
 	// again.
-	ops, puts := 0, 0
+	ops, puts, deletes := 0, 0, 0
 	for op := range b.Ops() {
 		if reserved(op.Key) {
 			return command{}, fmt.Errorf("command with a reserved key")
 		}
 		ops++
-		if op.Kind == shale.OpPut {
+		switch op.Kind {
+		case shale.OpPut:
 			puts++
+		case shale.OpDelete:
+			deletes++
 		}
 	}
-	if ops != b.Len() || kind == kindPutIfAbsent && (ops != 1 || puts != 1) || kind == kindDelete && puts > 0 {
+	if ops != b.Len() || kind == kindPutIfAbsent && (ops != 1 || puts != 1) || kind == kindDelete && deletes != ops {
 		return command{}, fmt.Errorf("command of kind %d with %d operations, %d of them puts", kind, ops, puts)
 	}
 	return c, nil

@@ -71,6 +71,7 @@ type applier struct {
 	// present has the keys that the batch puts (true) or deletes (false), from the first command on
 	// that asks for one.
 	present map[string]bool
+	ranged  bool // the batch deletes a range, of which present knows nothing
 }
 
 // add puts a command into the batch, and returns the answer to it.
@@ -85,8 +86,9 @@ func (a *applier) add(entry *raft.Log) (r result, err error) {
 	if err != nil {
 		return result{}, err
 	}
-	if c.kind == kindUpdate {
-		// The store is asked for what the transaction has observed, so it must have all commands before.
+	if c.kind == kindUpdate || a.ranged && c.kind != kindWrite {
+		// The store is asked for what the transaction has observed, or for what is there after a range was
+		// deleted, so it must have all commands before.
 		if err := a.write(); err != nil {
 			return result{}, err
 		}
@@ -136,15 +138,16 @@ func (a *applier) addOps(c *command) (r result, err error) {
 		case kindDelete:
 			r.Present = append(r.Present, there)
 		}
-		if op.Kind == shale.OpDelete {
-			err = a.state.batch.Delete(op.Key)
-		} else {
-			err = a.state.batch.Put(op.Key, op.Value)
+		if op.Kind == shale.OpDeleteRange { // its bounds come from another member's program
+			op.Value = belowReserved(op.Value)
 		}
-		if err != nil {
+		if err = op.Apply(&a.state.batch); err != nil {
 			return result{}, err
 		}
-		if a.present != nil {
+		switch {
+		case op.Kind == shale.OpDeleteRange:
+			a.ranged = true
+		case a.present != nil:
 			a.present[string(op.Key)] = op.Kind == shale.OpPut
 		}
 	}
@@ -192,7 +195,7 @@ func (a *applier) write() error {
 		return err
 	}
 	a.store.at = a.at
-	a.at, a.present = position{}, nil
+	a.at, a.present, a.ranged = position{}, nil, false
 	return nil
 }
 

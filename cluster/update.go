@@ -39,6 +39,14 @@ func (t *Txn) Delete(key []byte) error {
 	return t.tx.Delete(key)
 }
 
+// DeleteRange implements shale.Writer. Keys that belong to the group stay.
+func (t *Txn) DeleteRange(lower, upper []byte) error {
+	if reserved(lower) {
+		return errReserved(lower)
+	}
+	return t.tx.DeleteRange(lower, belowReserved(upper))
+}
+
 // Untracked returns the same reader, but what is read by way of it can't conflict, as with shale.Txn.
 func (t *Txn) Untracked() shale.Reader {
 	return stateReader{all: t.tx.Untracked().(reader)}

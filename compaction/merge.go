@@ -9,6 +9,7 @@ import (
 	"sort"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/spans"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -34,6 +35,10 @@ type MergeOptions struct {
 	// Plan.Older. The zero value keeps all tombstones.
 	Older Older
 
+	// Spans are range deletes. All of them must be durable at the latest with the edit that
+	// adds the output. Those of the version that has the inputs must be among them.
+	Spans []*spans.Set
+
 	// TableSize is the size in bytes at which a
 	// table ends. 0: all output goes into one table.
 	TableSize int64
@@ -53,12 +58,16 @@ type MergeOptions struct {
 	NewOutput func() (Output, error)
 }
 
-// A MergeResult counts the entries of a merge. in = out + shadowed + tombstones.
+// A MergeResult counts the entries of a merge. in = out + shadowed + tombstones + covered.
 type MergeResult struct {
 	in         uint64 // entries read
 	out        uint64 // entries written
 	shadowed   uint64 // dropped: every reader that would see the entry sees a newer version
 	tombstones uint64 // dropped: there is no older entry left that the tombstone hides
+	covered    uint64 // dropped: every reader that would see the entry sees a newer range delete of its key
+
+	// Clean is what manifest.Table.Clean says of the output.
+	Clean base.Seq
 }
 
 // pauseEvery is how many entries are merged between two pauses: some tenths of a millisecond. In
@@ -77,13 +86,21 @@ const pauseEvery = 1024
 //     between two neighbouring snapshots stays.
 //   - A tombstone that all snapshots see is dropped if no older data of its key lies below.
 //   - A value that all snapshots see gets sequence number 0 if no older data of
-//     its key lies below. No reader can notice, and equal numbers compress well.
+//     its key lies below. No reader can notice, and equal numbers compress well. Where a
+//     range delete covers the key, the value keeps its number: else it would come below one
+//     that is older than it.
+//   - An entry below a range delete of its key is dropped, unless a snapshot sees it and
+//     does not see the range delete.
 //
 // All versions of a user key go into one output. An error of src is returned,
 // and never taken for the end of the entries. If Merge fails, the caller
 // deletes the outputs that were finished before. Merge does not close src.
 func Merge(ctx context.Context, src base.Iterator, o MergeOptions) (MergeResult, error) {
-	m := merger{opts: o, older: o.Older.cursor(), cut: newCutter(o)}
+	m := merger{opts: o, older: o.Older.cursor(), cut: newCutter(o), unclean: base.MaxSeq}
+	for _, s := range o.Spans {
+		m.spans.Add(s)
+		m.result.Clean = max(m.result.Clean, s.Last())
+	}
 	err := m.run(ctx, src)
 	if err == nil {
 		err = m.finish()
@@ -91,8 +108,9 @@ func Merge(ctx context.Context, src base.Iterator, o MergeOptions) (MergeResult,
 		m.out.Abandon()
 	}
 	r := m.result
-	if err == nil && r.in != r.out+r.shadowed+r.tombstones {
-		err = fmt.Errorf("%d entries in, but %d out, %d shadowed and %d tombstones dropped", r.in, r.out, r.shadowed, r.tombstones)
+	r.Clean = min(r.Clean, m.unclean-1)
+	if err == nil && r.in != r.out+r.shadowed+r.tombstones+r.covered {
+		err = fmt.Errorf("%d entries in, but %d out, %d shadowed, %d tombstones and %d covered dropped", r.in, r.out, r.shadowed, r.tombstones, r.covered)
 	}
 	if err != nil {
 		return r, fmt.Errorf("compaction: merge: %w", err)
@@ -110,6 +128,9 @@ type merger struct {
 	opts  MergeOptions
 	older olderCursor
 	cut   cutter
+	spans spans.Finder
+
+	unclean base.Seq // the least number of a range delete that covers an entry which stayed
 
 	// About the last entry read.
 	begun   bool
@@ -205,12 +226,24 @@ func (m *merger) entry(kv *base.KV) error {
 		return nil
 	}
 	m.stripe = stripe
+	if !m.spans.Empty() {
+		if cover := m.spans.LeastAbove(kv.UserKey, trailer.Seq()); cover > 0 {
+			// No snapshot lies between two numbers of one stripe.
+			if m.stripeOf(cover) == stripe {
+				m.result.covered++
+				return nil
+			}
+			m.unclean = min(m.unclean, cover)
+		}
+	}
 	if stripe == 0 && m.atBottom() {
 		if kind == base.KindDelete {
 			m.result.tombstones++
 			return nil
 		}
-		trailer = base.NewTrailer(0, kind)
+		if m.spans.Empty() || m.spans.Cover(kv.UserKey, base.MaxSeq) == 0 {
+			trailer = base.NewTrailer(0, kind)
+		}
 	}
 	return m.write(base.InternalKey{UserKey: kv.UserKey, Trailer: trailer}, kv.Value)
 }

@@ -51,6 +51,8 @@ type Options struct {
 	// more. It is the oldest snapshot, or base.MaxSeq if there is none. With 0 no table of
 	// the last level is rewritten just for its tombstones, since they might have to stay.
 	DropSeq base.Seq
+	// Snapshots are the sequence numbers of all snapshots, ascending, for range deletes.
+	Snapshots []base.Seq
 
 	// order is set by simulations only. It replaces the cost that pickLevel
 	// computes for the inputs. The inputs with the lowest cost are picked.

@@ -9,11 +9,15 @@ import (
 )
 
 // Pick returns the most urgent compaction of v that can run at the same
-// time as those in flight, or a plan of kind Nothing. It tries the levels
+// time as those in flight, or a plan of kind Nothing. What range deletes have made
+// needless goes first, since that costs nothing. Then it tries the levels
 // that are due in the order of their scores. If none gives a plan, it
 // looks for a table with many tombstones. It is a pure function.
 func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 	p := newPicker(v, o, &busy)
+	if plan, ok := p.pickCovered(); ok {
+		return plan
+	}
 	score := scores(v, p.opts, p.busy, p.shape)
 	levels := make([]int, lastLevel)
 	for i := range levels {
@@ -37,6 +41,13 @@ func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 	}
 	plan, _ := p.pickTombstones()
 	return plan
+}
+
+// PickCovered returns what Pick does about range deletes alone, or a plan of kind Nothing. blocked says that another such
+// plan is in flight.
+func PickCovered(v *manifest.Version, o Options, busy InFlight) (plan Plan, blocked bool) {
+	plan, _ = newPicker(v, o, &busy).pickCovered()
+	return plan, busy.dropsCovered()
 }
 
 // PickLevel0 returns the compaction of level 0 if it is due and can run at the same time

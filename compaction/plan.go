@@ -65,7 +65,10 @@ type Plan struct {
 	// the output ends where a guard ends, and so overlaps only one of them if possible.
 	Guards []*manifest.Table
 
-	Reason string // why: "level 0", "size", "tombstones", "often read", or byRequest
+	// Finished are range deletes that are needed no more once the plan is carried out.
+	Finished []manifest.Finished
+
+	Reason string // why: "level 0", "size", "tombstones", "range deletes", "often read", or byRequest
 
 	outputRun uint64 // see OutputRun
 	tableSize int64  // see TableSize
@@ -122,7 +125,7 @@ func (p *Plan) InputBytes() int64 { return p.inputTotals().Bytes }
 // Edit returns the edit that carries out the plan: it removes the inputs and adds
 // the output. added are the tables written by a merge, and is empty for other kinds.
 func (p *Plan) Edit(added ...manifest.Added) *manifest.Edit {
-	e := &manifest.Edit{Added: added}
+	e := &manifest.Edit{Added: added, Finished: p.Finished}
 	for _, in := range p.Inputs {
 		for _, t := range in.Tables {
 			e.Removed = append(e.Removed, manifest.Removed{Level: in.level, Num: t.Num, Table: t})

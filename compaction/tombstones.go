@@ -53,7 +53,9 @@ func (p *picker) idleInLast(t *manifest.Table) bool {
 	return !p.busy.isBusy(t.Num) && !p.busy.writes(lastLevel, t.Smallest, t.Largest)
 }
 
-// AwaitsSnapshots reports whether v has tables for which Pick may have a plan once the oldest
-// snapshot is closed: those of the last level from which pickTombstones takes the tombstones.
-// All other plans are the same with snapshots and without.
-func AwaitsSnapshots(v *manifest.Version) bool { return v.Totals(lastLevel).Dense > 0 }
+// AwaitsSnapshots reports whether Pick may have a plan for v once the oldest snapshot is closed:
+// for tables of the last level from which pickTombstones takes the tombstones, or for range
+// deletes. All other plans are the same with snapshots and without.
+func AwaitsSnapshots(v *manifest.Version) bool {
+	return v.Totals(lastLevel).Dense > 0 || !v.Spans.Empty()
+}

@@ -24,8 +24,8 @@
 // lock. MayContain never takes it. Readers can see a part of a group: the sequence number
 // that they bring must hide it.
 //
-// It leaves out some things: it never deletes (a tombstone is an entry), knows no ranges, and
-// writes no files.
+// It leaves out some things: it never deletes (a tombstone is an entry), and writes no files.
+// Range deletes are a set next to the entries (Spans), and Get and iterators do not apply them.
 //
 // Example: the put of "apple" = "red" with sequence number 7 takes twelve bytes of the arena,
 // here the first ones, and the entry on the right.
@@ -45,6 +45,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/spans"
 )
 
 // Options say how large a memtable will be and where its memory comes from. The zero value is
@@ -93,10 +94,12 @@ type Memtable struct {
 	tree   *btree.BTreeG[entry] // nil: Pack has moved the entries to sorted
 	sorted []entry
 	arena  arena
-	first  base.Seq    // smallest sequence number in the tree; 0: there is none
-	last   base.Seq    // largest sequence number in the tree
+	first  base.Seq    // smallest sequence number, of entries and range deletes; 0: there is none
+	last   base.Seq    // largest sequence number of both
 	frozen atomic.Bool // set once, under mu
 	packed atomic.Bool // set once, under mu
+
+	spans atomic.Pointer[spans.Set] // range deletes; nil: none. The writer stores it under mu
 
 	// Atomic. The writer stores both with each part of a group.
 	size atomic.Int64
@@ -199,6 +202,9 @@ func (m *Memtable) Freeze() {
 	m.mu.Unlock()
 }
 
+// Frozen reports whether Freeze was called.
+func (m *Memtable) Frozen() bool { return m.frozen.Load() }
+
 // Size returns the bytes of memory that the entries in the tree take. The filter, whose size
 // is fixed, is not included.
 func (m *Memtable) Size() int64 { return m.size.Load() }
@@ -219,16 +225,19 @@ func (m *Memtable) FilterSize() int64 {
 // Len returns the number of entries in the tree.
 func (m *Memtable) Len() int { return int(m.n.Load()) }
 
-// Empty reports whether there are no entries in the tree.
-func (m *Memtable) Empty() bool { return m.n.Load() == 0 }
+// Empty reports whether there are no entries in the tree, and no range deletes.
+func (m *Memtable) Empty() bool { return m.n.Load() == 0 && m.spans.Load() == nil }
 
-// firstSeq returns the smallest sequence number in the tree, or 0 if it is empty.
+// Spans returns the range deletes. A set never loses any, since a reader at an older number may need them.
+func (m *Memtable) Spans() *spans.Set { return m.spans.Load() }
+
+// firstSeq returns the smallest sequence number, or 0 if the memtable is empty.
 func (m *Memtable) firstSeq() base.Seq {
 	defer m.runlock(m.rlock())
 	return m.first
 }
 
-// LastSeq returns the largest sequence number in the tree, or 0 if it is empty.
+// LastSeq returns the largest sequence number, or 0 if the memtable is empty.
 func (m *Memtable) LastSeq() base.Seq {
 	defer m.runlock(m.rlock())
 	return m.last

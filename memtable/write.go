@@ -62,6 +62,35 @@ func (m *Memtable) Add(seq base.Seq, kind base.Kind, key, value []byte) {
 	}
 }
 
+// DeleteRange adds a range delete of the keys from lower to upper, which is exclusive; nil: there is no bound. It copies
+// both. Readers may see it before EndWrite. Requires: between BeginWrite and EndWrite; seq > 0; a key can lie between them.
+func (m *Memtable) DeleteRange(seq base.Seq, lower, upper []byte) {
+	next := m.spans.Load().With(lower, upper, seq) // only the writer changes it
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.frozen.Load() {
+		panic("memtable: write after Freeze")
+	}
+	m.spans.Store(next)
+	m.numberLocked(seq)
+	m.sizeLocked()
+}
+
+// numberLocked notes that there is something with number seq. Requires: mu is held.
+func (m *Memtable) numberLocked(seq base.Seq) {
+	if m.first == 0 || seq < m.first {
+		m.first = seq
+	}
+	m.last = max(m.last, seq)
+}
+
+// sizeLocked updates the sizes. Requires: mu is held.
+func (m *Memtable) sizeLocked() {
+	n := int64(m.tree.Len())
+	m.n.Store(n)
+	m.size.Store(m.arena.used + m.arena.lost + n*entryBytes + m.spans.Load().Bytes())
+}
+
 // EndWrite ends the group. When it returns, all entries of the group are in the tree.
 func (m *Memtable) EndWrite() { m.insertStaged() }
 
@@ -78,14 +107,9 @@ func (m *Memtable) insertStaged() {
 	}
 	for _, e := range m.staged {
 		m.tree.ReplaceOrInsert(e)
-		if seq := e.trailer.Seq(); m.first == 0 || seq < m.first {
-			m.first = seq
-		}
-		m.last = max(m.last, e.trailer.Seq())
+		m.numberLocked(e.trailer.Seq())
 	}
 	m.staged = m.staged[:0]
-	n := int64(m.tree.Len())
-	m.n.Store(n)
-	m.size.Store(m.arena.used + m.arena.lost + n*entryBytes)
+	m.sizeLocked()
 	m.mu.Unlock()
 }

@@ -41,7 +41,9 @@ func (m *localManifest) restart() {
 // is not true of this directory.
 func (m *localManifest) later(e *manifest.Edit) {
 	if e != nil {
-		m.edits = append(m.edits, &manifest.Edit{Removed: e.Removed, Added: e.Added, Sidecars: e.Sidecars})
+		m.edits = append(m.edits, &manifest.Edit{
+			Removed: e.Removed, Added: e.Added, Sidecars: e.Sidecars, Finished: e.Finished, Spans: e.Spans,
+		})
 	}
 }
 

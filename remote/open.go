@@ -478,8 +478,7 @@ func (o *opening) begun() error {
 // hasUnpublished reports whether the directory has other tables than the newest step. An earlier process may have shipped
 // the mark of an ingestion whose tables are among them: the headers of segments do not say that.
 func (o *opening) hasUnpublished() bool {
-	d := diff(o.publish.chain.State.Tables.Version, o.local.Version)
-	return len(d.Added)+len(d.Removed) > 0
+	return diff(o.publish.chain.State.Tables.Version, o.local.Version).ChangesVersion()
 }
 
 // beginList prepares a list of segments that begins with the logs of this epoch: all earlier writes must be in

@@ -185,7 +185,7 @@ func (s *Store) nextStep(ctx context.Context, b Bucket, h heldState) (*object.St
 	edit := diff(before.Tables.Version, held.Version)
 	// A step without changes may be needed: the first one, and one that says that no write is missing.
 	needed := before.Tables.MinLog == 0 && held.MinLog > 0 || s.lacksTables()
-	if len(edit.Added)+len(edit.Removed) == 0 && slices.Equal(h.extents, before.Extents) && !needed {
+	if !edit.ChangesVersion() && slices.Equal(h.extents, before.Extents) && !needed {
 		return nil, transfer{}, nil
 	}
 	// LastSeq says which ingestions the tables have, and MinLog which logs they need. Both are
@@ -264,6 +264,7 @@ func diff(from, to *manifest.Version) *manifest.Edit {
 	slices.SortFunc(edit.Removed, func(a, b manifest.Removed) int { // equal diffs are equal bytes
 		return cmp.Or(cmp.Compare(a.Level, b.Level), cmp.Compare(a.Num, b.Num))
 	})
+	edit.Finished, edit.Spans = manifest.SpansBetween(from.Spans, to.Spans)
 	return edit
 }
 

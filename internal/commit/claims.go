@@ -43,7 +43,11 @@ func (c *claims) add(b Batch) {
 	if c.left == 0 {
 		return
 	}
-	for key := range b.Keys {
-		c.hashes[maphash.Bytes(c.seed, key)] = struct{}{}
-	}
+	b.Visit(c)
 }
+
+// Key implements Visitor.
+func (c *claims) Key(key []byte) { c.hashes[maphash.Bytes(c.seed, key)] = struct{}{} }
+
+// Range implements Visitor. A range delete makes no key present, so it is no reason to look again.
+func (c *claims) Range(lower, upper []byte) {}

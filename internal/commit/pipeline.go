@@ -158,12 +158,18 @@ var errUsedUp = errors.New("shale: sequence numbers are used up")
 
 // A Batch is the list of operations that a writer commits, in the form that the log stores.
 type Batch interface {
-	Size() int                        // number of bytes in the log, at least
-	Count() int                       // number of operations
-	Payload() int                     // bytes of all keys and values
-	SetSeq(first base.Seq) []byte     // numbers the operations from first up, and returns the bytes for the log
-	Apply(mem *memtable.Memtable)     // adds the operations to mem; requires SetSeq
-	Keys(yield func(key []byte) bool) // iterates over the keys of the operations
+	Size() int                    // number of bytes in the log, at least
+	Count() int                   // number of operations
+	Payload() int                 // bytes of all keys and values
+	SetSeq(first base.Seq) []byte // numbers the operations from first up, and returns the bytes for the log
+	Apply(mem *memtable.Memtable) // adds the operations to mem; requires SetSeq
+	Visit(v Visitor)              // shows the operations to v, in their order
+}
+
+// A Visitor is shown the operations of a batch. It does not keep the slices.
+type Visitor interface {
+	Key(key []byte)            // of a put or a delete
+	Range(lower, upper []byte) // of a range delete; upper nil: there is no bound
 }
 
 // Alone calls fn as the leader, between two groups. So no group is being written

@@ -79,17 +79,17 @@ type onePut struct {
 	key   string
 	seq   base.Seq
 	large int  // the size it claims to have in the log, if that is more
-	asked *int // counts calls of Keys; nil: nobody counts
+	asked *int // counts calls of Visit; nil: nobody counts
 }
 
 func (b *onePut) Size() int    { return max(len(b.key), b.large) }
 func (b *onePut) Count() int   { return 1 }
 func (b *onePut) Payload() int { return len(b.key) }
-func (b *onePut) Keys(yield func(key []byte) bool) {
+func (b *onePut) Visit(v Visitor) {
 	if b.asked != nil {
 		*b.asked++
 	}
-	yield([]byte(b.key))
+	v.Key([]byte(b.key))
 }
 func (b *onePut) Apply(mem *memtable.Memtable) { mem.Add(b.seq, base.KindPut, []byte(b.key), nil) }
 func (b *onePut) SetSeq(first base.Seq) []byte {

@@ -25,17 +25,18 @@ type Tail struct {
 	last  atomic.Pointer[chunk] // nil as well
 
 	// The leader's.
-	group []byte                // the operations of its group so far, as chunks have them
-	bytes int                   // of the buffers of all chunks
-	idle  int                   // groups since a transaction was open
-	seq   base.Seq              // of the next operation
-	note  func(key []byte) bool // noteKey, as a value that is made once
+	group []byte   // the operations of its group so far, as chunks have them
+	bytes int      // of the buffers of all chunks
+	idle  int      // groups since a transaction was open
+	seq   base.Seq // of the next operation
 }
 
 // A chunk is a part of the tail. Once a byte is in it, it does not change. Its operations:
 //
 //	hash u64 | sequence number u64 | key length varint | key
 //	0 | sequence number u64 | key length varint | lower | key length varint | upper    (all keys of an ingestion)
+//	1 | sequence number u64 | key length varint | lower | key length varint | upper | 1 u8, or 0 u8    (a range delete; upper
+//	    is exclusive, and with a 0 there is no bound)
 type chunk struct {
 	from base.Seq     // this chunk and those after it have all operations with higher numbers
 	buf  []byte       // its capacity never changes
@@ -81,21 +82,40 @@ func (t *Tail) begin(last base.Seq) (wanted bool) {
 // add adds the operations of b, the first of which gets number seq, to the group. Requires: begin has returned true.
 func (t *Tail) add(seq base.Seq, b Batch) {
 	t.seq = seq
-	b.Keys(t.note)
+	b.Visit(t)
 }
 
-// noteKey adds an operation on key with number seq to the group.
-func (t *Tail) noteKey(key []byte) bool {
+const (
+	ingested    = 0 // in place of a hash
+	rangeDelete = 1 // likewise
+)
+
+// Key implements Visitor: it adds an operation on key to the group.
+func (t *Tail) Key(key []byte) {
 	t.group = binary.LittleEndian.AppendUint64(t.group, txn.Hash(key))
 	t.group = binary.LittleEndian.AppendUint64(t.group, uint64(t.seq))
 	t.group = append(binary.AppendUvarint(t.group, uint64(len(key))), key...)
 	t.seq++
-	return true
+}
+
+// Range implements Visitor: it adds a range delete to the group.
+func (t *Tail) Range(lower, upper []byte) {
+	t.span(rangeDelete, t.seq, lower, upper)
+	bounded := byte(1)
+	if upper == nil {
+		bounded = 0
+	}
+	t.group = append(t.group, bounded)
+	t.seq++
 }
 
 // addSpan adds an ingestion with number seq of keys from lower to upper to the group. Requires: as for add.
 func (t *Tail) addSpan(seq base.Seq, lower, upper []byte) {
-	t.group = binary.LittleEndian.AppendUint64(t.group, 0)
+	t.span(ingested, seq, lower, upper)
+}
+
+func (t *Tail) span(what uint64, seq base.Seq, lower, upper []byte) {
+	t.group = binary.LittleEndian.AppendUint64(t.group, what)
 	t.group = binary.LittleEndian.AppendUint64(t.group, uint64(seq))
 	t.group = append(binary.AppendUvarint(t.group, uint64(len(lower))), lower...)
 	t.group = append(binary.AppendUvarint(t.group, uint64(len(upper))), upper...)
@@ -170,7 +190,6 @@ func (q *Pipeline) Tail() *Tail {
 		return (*f).(*Tail)
 	}
 	t := &Tail{size: cmp.Or(q.env.TailChunk, chunkSize)}
-	t.note = t.noteKey
 	f := follower(t)
 	q.follower.CompareAndSwap(nil, &f)
 	return (*q.follower.Load()).(*Tail)
@@ -212,7 +231,7 @@ type Reading struct {
 // A ReadSet is a txn.ReadSet. It is an interface so that a program without transactions does not link that.
 type ReadSet interface {
 	Has(hash uint64, key []byte) bool
-	HasIn(lower, upper []byte) bool
+	HasIn(sp txn.Span) bool
 }
 
 // A Verdict is what Check says of a transaction.
@@ -304,16 +323,22 @@ func (r *Reading) inGroup(visible, last base.Seq) Verdict {
 func (r *Reading) compare(ops []byte) (rest []byte, v Verdict) {
 	hash, seq := binary.LittleEndian.Uint64(ops), base.Seq(binary.LittleEndian.Uint64(ops[8:]))
 	key, rest := txn.Cut(ops[16:])
-	var upper []byte
-	if hash == 0 {
-		upper, rest = txn.Cut(rest)
+	sp := txn.Span{Lower: key}
+	if hash <= rangeDelete {
+		sp.Upper, rest = txn.Cut(rest)
+	}
+	if hash == rangeDelete {
+		if sp.End = txn.BeforeUpper; rest[0] == 0 {
+			sp.End = txn.Unbounded
+		}
+		rest = rest[1:]
 	}
 	switch {
 	case seq <= r.Seq:
 		return rest, Passed
-	case hash == 0 && r.Set.HasIn(key, upper):
+	case hash == ingested && r.Set.HasIn(sp):
 		return rest, Missing
-	case hash == 0 || !r.Set.Has(hash, key):
+	case hash == ingested, hash == rangeDelete && !r.Set.HasIn(sp), hash != rangeDelete && !r.Set.Has(hash, key):
 		return rest, Passed
 	}
 	r.Key, r.KeyAt = append([]byte{}, key...), seq

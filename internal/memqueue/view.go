@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/spans"
 	"github.com/shaledb/shale/internal/tree"
 	"github.com/shaledb/shale/memtable"
 )
@@ -61,6 +62,34 @@ func (v *View) Memtables() iter.Seq[*memtable.Memtable] {
 			}
 		}
 	}
+}
+
+// Cover returns the greatest number up to seq of the range deletes that cover key, or 0: an entry of a lower number is
+// deleted. Requires: seq was loaded before the call. So no range delete that a reader at seq sees is missed.
+func (v *View) Cover(key []byte, seq base.Seq) base.Seq {
+	at := v.Mem.Spans().Cover(key, seq)
+	for _, imm := range v.Imms {
+		at = max(at, imm.Mem.Spans().Cover(key, seq))
+	}
+	return max(at, v.Meta.Spans.Cover(key, seq))
+}
+
+// HasSpans reports whether there are range deletes.
+func (v *View) HasSpans() bool {
+	for mem := range v.Memtables() {
+		if !mem.Spans().Empty() {
+			return true
+		}
+	}
+	return !v.Meta.Spans.Empty()
+}
+
+// Spans adds the range deletes of v to f.
+func (v *View) Spans(f *spans.Finder) {
+	for mem := range v.Memtables() {
+		f.Add(mem.Spans())
+	}
+	f.Add(v.Meta.Spans)
 }
 
 // Has reports whether mem is one of the memtables of v.

@@ -197,6 +197,9 @@ func (s *Scheduler) PickStep(job *compaction.Manual) (p *compaction.Plan, blocke
 	if !ok {
 		plan, blocked = job.Next(meta, s.env.Options(), s.inFlight.WithAside())
 	}
+	if plan.Kind == compaction.Nothing && !blocked { // its last step
+		plan, blocked = compaction.PickCovered(meta, s.env.Options(), s.inFlight.WithAside())
+	}
 	if plan.Kind == compaction.Nothing {
 		return nil, blocked
 	}

@@ -40,6 +40,26 @@ func (o *Overlay) Add(data []byte, offset int, key []byte) {
 	o.tree.ReplaceOrInsert(place{hi, lo, offset})
 }
 
+// DeleteRange forgets the writes of the keys from lower to upper, which is exclusive; nil: there is no bound. data is that of
+// the batch, which has a range delete now.
+func (o *Overlay) DeleteRange(data, lower, upper []byte) {
+	o.data = data
+	if o.tree == nil {
+		return
+	}
+	var gone []place
+	o.tree.AscendGreaterOrEqual(o.at(lower), func(p place) bool {
+		if upper != nil && bytes.Compare(o.key(p), upper) >= 0 {
+			return false
+		}
+		gone = append(gone, p)
+		return true
+	})
+	for _, p := range gone {
+		o.tree.Delete(p)
+	}
+}
+
 // Reset forgets all writes, and keeps memory for the next ones. Requires: nobody uses an iterator any more.
 func (o *Overlay) Reset() {
 	if o.tree != nil {

@@ -9,8 +9,8 @@ import (
 	"sort"
 )
 
-// Hash is the hash by which a ReadSet knows keys. It is never 0, and differs from process to process.
-func Hash(key []byte) uint64 { return max(maphash.Bytes(seed, key), 1) }
+// Hash is the hash by which a ReadSet knows keys. It is never 0 or 1, and differs from process to process.
+func Hash(key []byte) uint64 { return max(maphash.Bytes(seed, key), 2) }
 
 var seed = maphash.MakeSeed()
 
@@ -21,6 +21,7 @@ type ReadSet struct {
 	points []point
 	slots  []uint32 // an open table of hashes: 1 + the index in points; a power of two of them, half empty at least
 	keys   []byte   // of points, one after the other
+	sorted []point  // points by key, if there are as many
 	spans  []Span
 	bytes  int // of what the spans have
 	sealed bool
@@ -62,7 +63,7 @@ func (s *ReadSet) Reset() {
 	}
 	clear(s.slots)
 	clear(s.spans)
-	s.points, s.keys, s.spans, s.bytes, s.sealed = s.points[:0], s.keys[:0], s.spans[:0], 0, false
+	s.points, s.sorted, s.keys, s.spans, s.bytes, s.sealed = s.points[:0], s.sorted[:0], s.keys[:0], s.spans[:0], 0, false
 }
 
 // Empty reports whether nothing was read.
@@ -213,16 +214,29 @@ func (s *ReadSet) Has(hash uint64, key []byte) bool {
 	return i > 0 && s.spans[i-1].Reaches(key)
 }
 
-// HasIn reports whether a key from lower to upper was read, both included.
-func (s *ReadSet) HasIn(lower, upper []byte) bool {
-	for key := range s.Keys() {
-		if bytes.Compare(lower, key) <= 0 && bytes.Compare(key, upper) <= 0 {
-			return true
-		}
+// HasIn reports whether a key of sp was read.
+func (s *ReadSet) HasIn(sp Span) bool {
+	s.sortPoints()
+	i := sort.Search(len(s.sorted), func(i int) bool { return bytes.Compare(s.key(s.sorted[i]), sp.Lower) >= 0 })
+	if i < len(s.sorted) && sp.Reaches(s.key(s.sorted[i])) {
+		return true
 	}
 	s.seal()
-	i := sort.Search(len(s.spans), func(i int) bool { return bytes.Compare(s.spans[i].Lower, upper) > 0 })
-	return i > 0 && s.spans[i-1].Reaches(lower)
+	// The last span that begins within sp or before it.
+	i = sort.Search(len(s.spans), func(i int) bool {
+		lower := s.spans[i].Lower
+		return bytes.Compare(lower, sp.Lower) > 0 && !sp.Reaches(lower)
+	})
+	return i > 0 && s.spans[i-1].Reaches(sp.Lower)
+}
+
+// sortPoints brings sorted up to date. A transaction is compared with ranges mostly when it has read all that it reads.
+func (s *ReadSet) sortPoints() {
+	if len(s.sorted) == len(s.points) {
+		return
+	}
+	s.sorted = append(s.sorted[:0], s.points...)
+	slices.SortFunc(s.sorted, func(a, b point) int { return bytes.Compare(s.key(a), s.key(b)) })
 }
 
 // Keys goes through the keys that were read, other than in spans. They are part of the set.

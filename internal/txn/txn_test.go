@@ -149,8 +149,13 @@ func TestReadSet_Model(t *testing.T) {
 				t.Fatalf("Has(%s) = %v; points %s, spans %v", k, got, points, spans)
 			}
 			// A span between two neighbouring keys is not among the keys of the model.
-			if to := min(i+r.IntN(5), 199); some(i, to) && !s.HasIn(k, fmt.Appendf(nil, "%03d", to)) {
+			to := min(i+r.IntN(5), 199)
+			if some(i, to) && !s.HasIn(Span{k, fmt.Appendf(nil, "%03d", to), AtUpper}) || some(i, to-1) && !s.HasIn(Span{k, fmt.Appendf(nil, "%03d", to), BeforeUpper}) ||
+				some(i, 199) && !s.HasIn(Span{Lower: k, End: Unbounded}) {
 				t.Fatalf("HasIn(%s, %d) = false", k, to)
+			}
+			if !folded && len(spans) == 0 && s.HasIn(Span{k, fmt.Appendf(nil, "%03d", to), BeforeUpper}) != some(i, to-1) {
+				t.Fatalf("HasIn(%s, %d) is not %v", k, to, some(i, to-1))
 			}
 		}
 		if s.Empty() != (len(points)+len(spans) == 0) {

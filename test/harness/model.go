@@ -130,7 +130,7 @@ type Model struct {
 
 	// Of transactions: how many are open, and the keys of the commits since the first of them began.
 	txns    int
-	changes [][]string
+	changes [][]shale.Op
 
 	// Of the present step: its first commit, and its first change; how many are safe when it is acknowledged, and the
 	// checkpoint that is durable then.

@@ -69,6 +69,10 @@ func (m *Model) Delete(key []byte) error {
 	return m.Write(Write{Ops: []shale.Op{{Kind: shale.OpDelete, Key: key}}})
 }
 
+func (m *Model) DeleteRange(lower, upper []byte) error {
+	return m.Write(Write{Ops: []shale.Op{{Kind: shale.OpDeleteRange, Key: lower, Value: upper}}})
+}
+
 func (m *Model) PutIfAbsent(key, value []byte) (bool, error) {
 	if m.MayContain(key) {
 		return false, nil

@@ -97,6 +97,7 @@ type Operation struct {
 var Operations = []Operation{
 	{"put", 16, drawPut},
 	{"delete", 8, drawDelete},
+	{"deleteRange", 3, drawDeleteRange},
 	{"batch", 10, drawBatch},
 	{"putIfAbsent", 8, drawPutIfAbsent},
 	{"update", 6, drawUpdate},

@@ -164,6 +164,10 @@ func (s realSnapshot) Close() error { return s.s.Close() }
 func (r *Real) Put(key, value []byte) error { return r.wrote(r.part.writer(r.DB).Put(key, value)) }
 func (r *Real) Delete(key []byte) error     { return r.wrote(r.part.writer(r.DB).Delete(key)) }
 
+func (r *Real) DeleteRange(lower, upper []byte) error {
+	return r.wrote(r.part.writer(r.DB).DeleteRange(lower, upper))
+}
+
 func (r *Real) PutIfAbsent(key, value []byte) (bool, error) {
 	inserted, err := r.part.putIfAbsent(r.DB, key, value)
 	if !inserted && err == nil {

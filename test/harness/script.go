@@ -20,6 +20,7 @@ type Script struct {
 // NewScript returns an empty script whose choices the seed decides.
 func NewScript(seed uint64) *Script {
 	s := NewSource(ShortKeys)
+	s.NoRanges = true
 	s.Reseed(seed)
 	return &Script{Source: s, Program: Program{Seed: seed}}
 }

@@ -22,6 +22,8 @@ type Source struct {
 	Marked bool
 	// Exact says that no other keys are drawn than Keys.
 	Exact bool
+	// NoRanges says that no ranges are deleted.
+	NoRanges bool
 	// Serial is the number of the last value. It makes values unique: sources of one store begin
 	// with numbers far apart.
 	Serial int
@@ -162,12 +164,57 @@ func (s *Source) Value() []byte {
 	return value
 }
 
-// Op returns a put or, one time in four, a deletion.
+// Op returns a put or, one time in four, a deletion, and now and then one of a range.
 func (s *Source) Op() shale.Op {
 	if s.IntN(4) == 0 {
+		if !s.NoRanges && s.IntN(6) == 0 {
+			return s.DeleteRange()
+		}
 		return shale.Op{Kind: shale.OpDelete, Key: []byte(s.Key())}
 	}
 	return shale.Op{Kind: shale.OpPut, Key: []byte(s.Puts()), Value: s.Value()}
+}
+
+// DeleteRange returns a deletion of a range: of one key and what lies next to it, of what begins as a key does, or now and
+// then of many keys, of all, or of none. It does not delete markers.
+func (s *Source) DeleteRange() shale.Op {
+	key := s.Key()
+	r := shale.Range{Lower: []byte(key), Upper: []byte(key + "\x00")}
+	switch s.IntN(20) {
+	case 0:
+		r = s.Range()
+	case 1, 2, 3:
+		r.Upper = []byte(s.Key())
+	case 4, 5, 6, 7:
+		if len(key) > 1 {
+			r = shale.Prefix(key[:len(key)-1])
+		}
+	}
+	const first, last = "marker", "marker~"
+	touches := string(r.Lower) < last && (r.Upper == nil || string(r.Upper) > first)
+	// Keys that all begin alike share the store with others, of which the program knows nothing.
+	own := shale.Prefix(s.common())
+	if string(r.Lower) < string(own.Lower) {
+		r.Lower = own.Lower
+	}
+	if own.Upper != nil && (r.Upper == nil || string(r.Upper) > string(own.Upper)) {
+		r.Upper = own.Upper
+	}
+	if s.NoRanges || len(r.Upper) > shale.MaxKeySize || s.Marked && touches {
+		r.Lower, r.Upper = []byte(key), []byte(key)
+	}
+	return shale.Op{Kind: shale.OpDeleteRange, Key: r.Lower, Value: r.Upper}
+}
+
+// common returns with what all keys begin.
+func (s *Source) common() string {
+	common := s.Keys[0]
+	for _, key := range s.Keys {
+		for !strings.HasPrefix(key, common) {
+			common = common[:len(common)-1]
+		}
+	}
+	return common
 }
 
 // Write returns a batch of n operations, some with a durability of their own.

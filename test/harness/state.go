@@ -86,6 +86,10 @@ func (b *builder) state() State { return b.builder().State }
 
 func (b *builder) apply(ops ...shale.Op) {
 	for _, op := range ops {
+		if op.Kind == shale.OpDeleteRange {
+			b.deleteRange(shale.Range{Lower: op.Key, Upper: op.Value})
+			continue
+		}
 		i, there := b.find(string(op.Key))
 		if there {
 			b.sum -= entryHash(b.entries[i])
@@ -103,6 +107,17 @@ func (b *builder) apply(ops ...shale.Op) {
 		if op.Kind == shale.OpPut {
 			b.sum += entryHash(e)
 		}
+	}
+}
+
+func (b *builder) deleteRange(r shale.Range) {
+	part := b.Within(r)
+	for _, e := range part {
+		b.sum -= entryHash(e)
+	}
+	if len(part) > 0 {
+		i, _ := b.find(part[0].Key)
+		b.entries = slices.Delete(b.entries, i, i+len(part))
 	}
 }
 

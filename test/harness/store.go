@@ -51,6 +51,7 @@ type Store interface {
 
 	Put(key, value []byte) error
 	Delete(key []byte) error
+	DeleteRange(lower, upper []byte) error
 	PutIfAbsent(key, value []byte) (bool, error)
 	Write(w Write) error
 	Cancelled(w Write) error // Write with a context that is over
@@ -106,14 +107,9 @@ func (w Write) batch(p Part) *shale.Batch {
 }
 
 // to does the operations, until one fails.
-func (w Write) to(writer shale.Writer) (err error) {
+func (w Write) to(writer shale.Writer) error {
 	for _, op := range w.Ops {
-		if op.Kind == shale.OpDelete {
-			err = writer.Delete(op.Key)
-		} else {
-			err = writer.Put(op.Key, op.Value)
-		}
-		if err != nil {
+		if err := op.Apply(writer); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type Txn interface {
 	GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error
 	Put(key, value []byte) error
 	Delete(key []byte) error
+	DeleteRange(lower, upper []byte) error
 	Commit() error
 	Discard()
 }
@@ -99,9 +101,9 @@ func (a *txnAction) do(s *Side) string {
 		})
 		return answer.String() + ErrText(err)
 	case "write":
-		return ErrText(change(tx, a.op))
+		return ErrText(a.op.Apply(tx))
 	case "other":
-		return ErrText(change(s, a.op))
+		return ErrText(a.op.Apply(s))
 	case "ingest":
 		return ErrText(s.Ingest(a.puts))
 	case "discard":
@@ -113,13 +115,6 @@ func (a *txnAction) do(s *Side) string {
 	err := tx.Commit()
 	_, after := tx.Get(a.key)
 	return fmt.Sprintf("%s, then Get %s", ErrText(err), ErrText(after))
-}
-
-func change(w shale.Writer, op shale.Op) error {
-	if op.Kind == shale.OpDelete {
-		return w.Delete(op.Key)
-	}
-	return w.Put(op.Key, op.Value)
 }
 
 // discardTxns ends all transactions of a side without a word.
@@ -180,6 +175,10 @@ func (t *realTxn) Put(key, value []byte) error { return t.change(t.w.Put(key, va
 func (t *realTxn) Delete(key []byte) error     { return t.change(t.w.Delete(key)) }
 func (t *realTxn) Discard()                    { t.tx.Discard() }
 
+func (t *realTxn) DeleteRange(lower, upper []byte) error {
+	return t.change(t.w.DeleteRange(lower, upper))
+}
+
 func (t *realTxn) change(err error) error {
 	t.wrote = t.wrote || err == nil
 	return t.note(err)
@@ -201,6 +200,7 @@ type modelTxn struct {
 	state           State
 	write           Write
 	keys            map[string]bool // true: it has written the key; false: it has read it
+	deleted         []shale.Op      // its range deletes: keys of them that it has not written are not read
 	spans           []span
 }
 
@@ -224,11 +224,7 @@ func (m *Model) changed(ops []shale.Op) {
 	if m.txns == 0 {
 		return
 	}
-	var keys []string
-	for _, op := range ops {
-		keys = append(keys, string(op.Key))
-	}
-	m.changes = append(m.changes, keys)
+	m.changes = append(m.changes, ops)
 }
 
 // end ends the transaction.
@@ -249,15 +245,34 @@ func (t *modelTxn) Commit() error {
 	if len(t.write.Ops) == 0 {
 		return nil
 	}
-	for _, keys := range t.m.changes[t.began:] {
-		for _, key := range keys {
-			own, is := t.keys[key]
-			if is && !own || slices.ContainsFunc(t.spans, func(s span) bool { return s.has(key) }) {
+	for _, ops := range t.m.changes[t.began:] {
+		for _, op := range ops {
+			if t.hasRead(op) {
 				return shale.ErrConflict
 			}
 		}
 	}
 	return t.m.Write(t.write)
+}
+
+// hasRead reports whether the transaction has read a key that op changes.
+func (t *modelTxn) hasRead(op shale.Op) bool {
+	if op.Kind != shale.OpDeleteRange {
+		own, is := t.keys[string(op.Key)]
+		return is && !own || slices.ContainsFunc(t.spans, func(s span) bool { return s.has(string(op.Key)) })
+	}
+	lower, upper := string(op.Key), string(op.Value)
+	if op.Value != nil && lower >= upper {
+		return false
+	}
+	for key, own := range t.keys {
+		if !own && inRange([]byte(key), op) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.spans, func(s span) bool {
+		return s.has(max(s.lower, lower)) && (op.Value == nil || s.lower < upper)
+	})
 }
 
 func (t *modelTxn) Put(key, value []byte) error {
@@ -266,12 +281,20 @@ func (t *modelTxn) Put(key, value []byte) error {
 
 func (t *modelTxn) Delete(key []byte) error { return t.do(shale.Op{Kind: shale.OpDelete, Key: key}) }
 
+func (t *modelTxn) DeleteRange(lower, upper []byte) error {
+	return t.do(shale.Op{Kind: shale.OpDeleteRange, Key: lower, Value: upper})
+}
+
 func (t *modelTxn) do(op shale.Op) error {
 	if !t.writable {
 		return errRefused
 	}
 	t.write.Ops = append(t.write.Ops, op)
 	t.state = t.state.With(op)
+	if op.Kind == shale.OpDeleteRange {
+		t.deleted = append(t.deleted, op)
+		return nil
+	}
 	if own, is := t.keys[string(op.Key)]; !is || own {
 		t.keys[string(op.Key)] = true
 	} else {
@@ -282,10 +305,15 @@ func (t *modelTxn) do(op shale.Op) error {
 	return nil
 }
 
+// inRange reports whether op, which deletes a range, deletes key.
+func inRange(key []byte, op shale.Op) bool {
+	return bytes.Compare(key, op.Key) >= 0 && (op.Value == nil || bytes.Compare(key, op.Value) < 0)
+}
+
 // read returns what the transaction sees, after noting that it has read keys.
 func (t *modelTxn) read(keys ...[]byte) modelReader {
 	for _, key := range keys {
-		if !t.keys[string(key)] {
+		if !t.keys[string(key)] && !slices.ContainsFunc(t.deleted, func(op shale.Op) bool { return inRange(key, op) }) {
 			t.keys[string(key)] = false
 		}
 	}

@@ -41,6 +41,16 @@ func drawDelete(s *Source) Step {
 	return Step{Name: "delete", Args: Show(key), Do: func(s *Side) string { return ErrText(s.Delete(key)) }}
 }
 
+func drawDeleteRange(s *Source) Step {
+	if s.Marked {
+		w := s.Write(0)
+		w.Ops = append(w.Ops, s.DeleteRange())
+		return drawWrite("deleteRange", w)
+	}
+	op := s.DeleteRange()
+	return Step{Name: "deleteRange", Args: Show(op.Key) + " " + Show(op.Value), Do: func(s *Side) string { return ErrText(op.Apply(s)) }}
+}
+
 func drawPutIfAbsent(s *Source) Step {
 	key, value := []byte(s.Puts()), s.Value()
 	if s.Marked {

@@ -1,0 +1,138 @@
+package compaction
+
+import (
+	"bytes"
+	"sort"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/spans"
+	"github.com/shaledb/shale/manifest"
+)
+
+// pickCovered removes what range deletes have made needless, in one edit and without reading anything: tables of which
+// every reader sees all entries covered, and range deletes that cover nothing any more.
+//
+// A table goes if range deletes that are newer than all of its entries cover its whole range of keys, and no snapshot lies
+// between: one that sees an entry sees a range delete of it. Older versions, which such a table hid, are covered too.
+//
+// A range delete of number n is finished where every table has only entries above n, or none that n covers
+// (manifest.Table.Clean), and where no snapshot is below n. It must stay as long as there is older data: and while it
+// stays, no merge gives an entry under it number 0.
+func (p *picker) pickCovered() (Plan, bool) {
+	if p.v.Spans.Empty() || p.busy.dropsCovered() {
+		return Plan{}, false
+	}
+	c := coverage{picker: p, gone: make(map[base.FileNum]bool)}
+	c.finder.Add(p.v.Spans)
+	plan := Plan{Kind: Drop, To: lastLevel, Reason: coveredReason}
+	for level := range p.v.Levels {
+		for _, run := range p.v.Levels[level].Runs {
+			if tables := c.dropped(run); len(tables) > 0 {
+				plan.Inputs = append(plan.Inputs, Input{level: level, run: run.ID, Tables: tables})
+			}
+		}
+	}
+	plan.Finished = c.finished()
+	if plan.inputTables() == 0 && len(plan.Finished) == 0 {
+		return Plan{}, false
+	}
+	return plan, true
+}
+
+const coveredReason = "range deletes"
+
+// dropsCovered reports whether a plan of pickCovered is in flight. The next one waits for it.
+func (f *InFlight) dropsCovered() bool {
+	for _, p := range f.plans {
+		if p.Reason == coveredReason {
+			return true
+		}
+	}
+	return false
+}
+
+type coverage struct {
+	*picker
+	finder spans.Finder
+	gone   map[base.FileNum]bool // tables that the plan removes
+}
+
+// dropped returns the tables of a run that go. It looks only at those that lie in covered parts of the keys.
+func (c *coverage) dropped(run manifest.Run) (tables []*manifest.Table) {
+	next := 0
+	for f := range c.v.Spans.All() {
+		next += sort.Search(len(run.Tables)-next, func(i int) bool { return bytes.Compare(run.Tables[next+i].Smallest, f.Lower) >= 0 })
+		for ; next < len(run.Tables); next++ {
+			t := run.Tables[next]
+			if f.Upper != nil && bytes.Compare(t.Smallest, f.Upper) >= 0 {
+				break
+			}
+			if !c.busy.isBusy(t.Num) && c.hidden(t) {
+				tables = append(tables, t)
+				c.gone[t.Num] = true
+			}
+		}
+	}
+	return tables
+}
+
+// hidden reports whether each reader that sees an entry of t sees a range delete of it that is newer than all of t.
+func (c *coverage) hidden(t *manifest.Table) bool {
+	seen := base.MaxSeq // by the oldest reader that sees an entry of t
+	at := sort.Search(len(c.opts.Snapshots), func(i int) bool { return c.opts.Snapshots[i] >= t.MinSeq })
+	if at < len(c.opts.Snapshots) {
+		seen = c.opts.Snapshots[at]
+	}
+	end, hidden := c.finder.Hidden(t.Smallest, t.MaxSeq, seen)
+	return hidden && (end == nil || bytes.Compare(end, t.Largest) > 0)
+}
+
+// finished returns what is finished once the tables have gone that go. Where all numbers of neighbouring parts are finished,
+// one entry stands for them.
+func (c *coverage) finished() (all []manifest.Finished) {
+	whole := false // the last one of all is finished with all its numbers
+	for f := range c.v.Spans.All() {
+		upto := c.finishedUpTo(f)
+		some := false
+		for seq := range f.Seqs() {
+			some = some || seq <= upto
+		}
+		if !some {
+			continue
+		}
+		done := upto >= f.Newest()
+		if n := len(all) - 1; n >= 0 && done && whole && bytes.Equal(all[n].Upper, f.Lower) && all[n].Upper != nil {
+			all[n].Upper, all[n].Seq = f.Upper, max(all[n].Seq, f.Newest())
+			continue
+		}
+		all = append(all, manifest.Finished{Lower: f.Lower, Upper: f.Upper, Seq: min(upto, f.Newest())})
+		whole = done
+	}
+	return all
+}
+
+// finishedUpTo returns the greatest number up to which range deletes of the keys of f are finished.
+func (c *coverage) finishedUpTo(f spans.Fragment) base.Seq {
+	upto := base.MaxSeq
+	if len(c.opts.Snapshots) > 0 {
+		upto = c.opts.Snapshots[0]
+	}
+	for level := range c.v.Levels {
+		runs := c.v.Levels[level].Runs
+		for i := range runs {
+			for _, t := range runs[i].Overlaps(f.Lower, f.Upper) {
+				if c.gone[t.Num] || f.Upper != nil && bytes.Compare(t.Smallest, f.Upper) >= 0 {
+					continue
+				}
+				without := t.Clean
+				if t.MinSeq > 0 {
+					without = max(without, t.MinSeq-1)
+				}
+				if upto = min(upto, without); upto == 0 {
+					return 0
+				}
+			}
+		}
+	}
+	return upto
+}
