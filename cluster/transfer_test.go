@@ -33,7 +33,10 @@ func mustOpenSnapshots(t testing.TB, fsys vfs.FS) *snapshots {
 func sourceOf(t testing.TB, fsys vfs.FS, seed uint64) (*machine, io.ReadCloser) {
 	t.Helper()
 	h := newHistory(t, 400, seed)
-	m := mustStart(t, fsys)
+	o := stateOptions()
+	o.CompactionWorkers = -1 // or one may make one table of all
+	m, err := startMachineOf(t, fsys, o)
+	mustNil(t, err)
 	t.Cleanup(m.close)
 	for end := uint64(200); end <= 400; end += 100 {
 		m.mustApply(h, m.state.applied(), end, 20)
