@@ -120,7 +120,7 @@ func TestNode_FailoverTime(t *testing.T) {
 	}{
 		{"raft's defaults", nil, 3500 * time.Millisecond},
 		{"250 ms", func(c *raft.Config) {
-			c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 250*time.Millisecond, 250*time.Millisecond, 125*time.Millisecond
+			timeouts(c, 250*time.Millisecond)
 		}, 1200 * time.Millisecond},
 	} {
 		if c.raft == nil && testing.Short() {

@@ -36,10 +36,22 @@ type testGroup struct {
 
 // fastRaft has timeouts that let tests elect leaders quickly, and that a busy machine still meets.
 func fastRaft(c *raft.Config) {
-	c.HeartbeatTimeout = 300 * time.Millisecond
-	c.ElectionTimeout = 300 * time.Millisecond
-	c.LeaderLeaseTimeout = 150 * time.Millisecond
+	timeouts(c, 500*time.Millisecond)
 	c.CommitTimeout = 5 * time.Millisecond
+}
+
+// lonelyRaft is for a member that is alone in its group: it leads at once, and can't lose that for want of an answer.
+func lonelyRaft(c *raft.Config) {
+	fastRaft(c)
+	timeouts(c, 20*time.Millisecond)
+}
+
+// steadyRaft is for tests whose leader shall stay: they do nothing that needs another one soon.
+func steadyRaft(c *raft.Config) { timeouts(c, time.Second) }
+
+// timeouts sets those of raft to d: a leader that is held up for less than that stays.
+func timeouts(c *raft.Config, d time.Duration) {
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = d, d, d
 }
 
 // connections has a member wrap the connections that it opens.

@@ -201,7 +201,7 @@ func TestRead_CallUnderWay(t *testing.T) {
 		if o.ID == "m0" {
 			connections(o, func(c net.Conn, _ string) net.Conn { return valveConn{c, &answers, &questions} })
 		}
-		o.Raft = nil // raft's defaults: no election while the valves are shut
+		o.Raft = steadyRaft // no election while the valves are shut
 	})
 	asker, other := g.members[0], g.members[1]
 	p := &rounds{node: asker.Node, fn: func(context.Context) (uint64, error) { return asker.askTerm(other.server) }}
@@ -272,7 +272,7 @@ func gated(gates map[string]*sync.RWMutex) func(*Options) {
 	return func(o *Options) {
 		gate := new(sync.RWMutex)
 		gates[o.ID] = gate
-		o.Raft = nil // raft's defaults: the leader shall stay
+		o.Raft = steadyRaft
 		o.wrapFSM = func(f raft.BatchingFSM) raft.BatchingFSM { return gatedFSM{f, gate} }
 	}
 }
@@ -388,7 +388,7 @@ func TestRead_NewLeader(t *testing.T) {
 			}}
 		})
 		o.Raft = func(c *raft.Config) {
-			c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = 800*time.Millisecond, 800*time.Millisecond, 800*time.Millisecond
+			steadyRaft(c)
 			c.CommitTimeout = time.Hour // followers learn with the next write what is committed
 		}
 	})

@@ -112,7 +112,7 @@ func TestRecover_AnyTwoSurvivors(t *testing.T) {
 					t.Fatalf("of %v, leads = %v", list, leads)
 				}
 				first, second := g.members[best], g.members[1-best]
-				first.opts.Join = nil
+				first.opts.Join, first.opts.Raft = nil, lonelyRaft
 				g.open(first)
 				g.members = []*testMember{first}
 				g.write("new", "v")
@@ -120,7 +120,7 @@ func TestRecover_AnyTwoSurvivors(t *testing.T) {
 				if yes, err := Recover(first.dir, list, &first.opts); !yes || err != nil {
 					t.Fatalf("Recover, again: %v, %v", yes, err)
 				}
-				second.opts.Join = []string{first.opts.Listen}
+				second.opts.Join, first.opts.Raft = []string{first.opts.Listen}, fastRaft
 				g.open(first)
 				g.open(second)
 				g.members = []*testMember{first, second}
@@ -254,7 +254,7 @@ func TestRecover_CrashAnywhere(t *testing.T) {
 			t.Fatalf("Recover of %s = %v, %v", m.opts.ID, yes, err)
 		}
 	}
-	first.opts.Join = nil
+	first.opts.Join, first.opts.Raft = nil, lonelyRaft
 	g.members = []*testMember{first}
 	disks := images(first, func() {
 		recoverIt(first, true)

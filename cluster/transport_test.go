@@ -13,7 +13,7 @@ func TestTransport_MessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	var largest atomic.Int64
 	g := newGroup(t, 3, func(o *Options) {
-		o.Raft = nil // raft's defaults: sending megabytes takes a busy machine longer than the lease of fastRaft
+		o.Raft = steadyRaft // sending megabytes takes a busy machine longer than the lease of fastRaft
 		connections(o, func(c net.Conn, _ string) net.Conn { return &questionConn{Conn: c, largest: &largest} })
 	})
 	behind := g.follower()
