@@ -34,7 +34,7 @@ func TestFound_LostDisk(t *testing.T) {
 		"at another address":               {moved: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGroup(t, 3, nil)
+			g := newGroup(t, 3, func(o *Options) { o.Raft = steadyRaft }) // a busy candidate is as late as the founder is patient
 			g.write("k", "v")
 			g.agree()
 			founder, last := g.members[0], g.members[2]
@@ -80,6 +80,6 @@ func TestFound_KnowsOthers(t *testing.T) {
 	})
 	defer func() { _ = other.Close() }()
 	g.write("k", "v")
-	mustNil(t, g.leader().AddVoter(short(t), "other", other.Address()))
+	g.led("it gets a vote", func() error { return g.leader().AddVoter(short(t), "other", other.Address()) })
 	g.waitVoters(2)
 }

@@ -305,12 +305,12 @@ func (m *machine) fetch(from *machine) (id string, err error) {
 func transfer(stream io.ReadCloser, to *snapshots, wrap func(net.Conn) net.Conn) (sent int64, err error) {
 	r := stream.(*snapshotReader)
 	a, b := net.Pipe()
-	var conn net.Conn = stallingConn{a, 10 * time.Second}
+	var conn net.Conn = stallingConn{a, time.Minute}
 	if wrap != nil {
 		conn = wrap(conn)
 	}
 	received := make(chan error, 1)
-	go func() { received <- errors.Join(to.receive(stallingConn{b, 10 * time.Second}), b.Close()) }()
+	go func() { received <- errors.Join(to.receive(stallingConn{b, time.Minute}), b.Close()) }()
 	s := fileSender{fs: r.snaps.fs, dir: r.snap.store(), conn: conn, pace: func(int) error { return nil }}
 	err = s.send(r.list)
 	_ = conn.Close()

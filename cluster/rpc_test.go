@@ -68,9 +68,7 @@ func TestForward_LeaderCameBack(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range maxIdle {
 		wg.Go(func() {
-			if err := f.Put(short(t), fmt.Append(nil, i), nil); err != nil {
-				t.Error(err)
-			}
+			g.led("a write", func() error { return f.Put(short(t), fmt.Append(nil, i), nil) })
 		})
 	}
 	wg.Wait()
@@ -101,14 +99,14 @@ func TestForward_LeaderCameBack(t *testing.T) {
 		return nil
 	})
 	for i := range maxIdle {
-		err := f.Put(short(t), fmt.Append(nil, i), nil)
-		for errors.Is(err, ErrNotLeader) && t.Context().Err() == nil { // a busy machine elects again
-			time.Sleep(10 * time.Millisecond)
-			err = f.Put(short(t), fmt.Append(nil, i), nil)
-		}
-		if err != nil {
-			t.Fatalf("write %d: %v", i, err)
-		}
+		g.led("a write", func() error {
+			before := l.Stats()
+			err := f.Put(short(t), fmt.Append(nil, i), nil)
+			if now := l.Stats(); errors.Is(err, ErrUnknown) && before.Leader == l.opts.ID && now.Leader == l.opts.ID && now.Term == before.Term {
+				return fmt.Errorf("write %d, and the leader has stayed: %v", i, err)
+			}
+			return err
+		})
 	}
 	g.close()
 	for _, m := range g.members {
@@ -255,7 +253,12 @@ func leaderHangs(t *testing.T, write func(ctx context.Context, f *testMember) er
 		t.Fatalf("before another leads: %v", err)
 	case <-time.After(3 * termLook):
 	}
-	mustNil(t, l.TransferLeadership(short(t), ""))
+	g.eventually("another leads", func() error {
+		if !l.IsLeader() {
+			return nil
+		}
+		return l.TransferLeadership(short(t), "")
+	})
 	select {
 	case err := <-written:
 		if !errors.Is(err, ErrUnknown) {
@@ -288,7 +291,12 @@ func TestForward_LeaderIsReplaced(t *testing.T) {
 		}
 		return nil
 	})
-	mustNil(t, l.TransferLeadership(short(t), ""))
+	g.eventually("another leads", func() error {
+		if !l.IsLeader() {
+			return nil
+		}
+		return l.TransferLeadership(short(t), "")
+	})
 	time.Sleep(4 * termLook) // the member has seen the later term
 	open()
 	if err := <-written; err != nil {
