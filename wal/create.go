@@ -125,15 +125,19 @@ func (p *Prepared) begin(h Header, syncDir bool) (*Writer, error) {
 }
 
 // openFile renames the file to recycle, or makes a new one. If the rename fails, the old file is
-// removed, because nobody knows of it any more. If the file was renamed and can't be opened, Create
-// empties it.
+// removed, because nobody knows of it any more. If the file was renamed and can't be opened or
+// renewed, Create empties it.
 func openFile(name string, o Options) (vfs.File, error) {
 	if o.Recycle != 0 {
 		old := filepath.Join(o.Dir, base.LogName(o.Recycle))
 		if o.FS.Rename(old, name) != nil {
 			_ = o.FS.Remove(old) // if this fails too, the next Open removes the file
 		} else if f, err := o.FS.OpenReadWrite(name); err == nil {
-			return f, nil
+			once, ok := vfs.AsWriteOnce(f)
+			if !ok || once.Renew() == nil {
+				return f, nil
+			}
+			_ = f.Close() // nothing was written to it
 		}
 	}
 	return o.FS.Create(name)
@@ -166,7 +170,7 @@ func (p *Prepared) promised() int64 { return min(p.reserved, firstReserve) }
 // with it.
 func (p *Prepared) writeHeader(h Header, syncDir bool) error {
 	prealloc := p.promised()
-	if p.opts.Recycle != 0 {
+	if _, once := vfs.AsWriteOnce(p.file); once || p.opts.Recycle != 0 {
 		prealloc = max(prealloc-1, 0) | 1 // odd: see appendHeader
 	}
 	if err := writeAt(p.file, appendHeader(nil, h, prealloc), 0); err != nil {

@@ -50,7 +50,8 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // appendHeader appends the header h, encoded. prealloc is the length in bytes below which the
-// file will not fall. It is odd if the file was another log before, and even otherwise.
+// file will not fall. It is odd if the file may have had other bytes than zeros before, because
+// it was another log or is a vfs.WriteOnce, and even otherwise.
 func appendHeader(dst []byte, h Header, prealloc int64) []byte {
 	start := len(dst)
 	le := binary.LittleEndian
