@@ -86,6 +86,7 @@ var layers = map[string]int{
 
 	"vfs":            0,
 	"vfs/faultfs":    1,
+	"vfs/crypt":      1,
 	"internal/cache": 0,
 
 	// What manifests and the objects of buckets consist of.
@@ -147,7 +148,7 @@ var onlyImports = map[string][]string{
 	"bloom/internal/lines": {"bloom/internal/form"},
 	"bloom/sketch":         {"bloom", "bloom/internal/bitarray", "bloom/internal/form"},
 	"bloom/compat/bip37":   {"bloom", "bloom/internal/form"}, "bloom/compat/bitsandblooms": {"bloom", "bloom/internal/form"}, "bloom/compat/guava": {"bloom", "bloom/internal/form"},
-	"bloom/compat/parquet": {"bloom", "bloom/internal/form", "bloom/internal/lines"}, "bloom/compat/redisbloom": {"bloom", "bloom/internal/form"}, "bloom/hashes": {"bloom", "bloom/internal/form"}, "vfs": nil, "vfs/faultfs": {"vfs"}, "bundle": {"bloom", "internal/keys"},
+	"bloom/compat/parquet": {"bloom", "bloom/internal/form", "bloom/internal/lines"}, "bloom/compat/redisbloom": {"bloom", "bloom/internal/form"}, "bloom/hashes": {"bloom", "bloom/internal/form"}, "vfs": nil, "vfs/faultfs": {"vfs"}, "vfs/crypt": {"vfs"}, "bundle": {"bloom", "internal/keys"},
 	"filterplan": {"bloom", "internal/base"},
 }
 

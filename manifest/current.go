@@ -114,6 +114,10 @@ func readLine(fs vfs.FS, dir string) ([]byte, error) {
 		return nil, fmt.Errorf("manifest: size of %s: %w", base.CurrentName, err)
 	}
 	if size > maxCurrent {
+		var magic [len(vfs.EncryptedMagic)]byte
+		if n, _ := f.ReadAt(magic[:], 0); string(magic[:n]) == vfs.EncryptedMagic { // with an error, too, it is no line
+			return nil, fmt.Errorf("manifest: %s: %w", base.CurrentName, vfs.ErrEncrypted)
+		}
 		return nil, base.Corruption(base.CurrentName, -1, "name of the manifest", fmt.Errorf("%d bytes are too many", size))
 	}
 	b := make([]byte, size)
