@@ -175,6 +175,7 @@ func TestCrash_AtEveryOperation(t *testing.T) {
 				p = s.All()
 			}
 			c := &harness.Crashes{Life: harness.NewLife(seed + round<<8 + uint64(i)), Name: name, Seed: seed + round, Share: share}
+			c.Encrypted = (round+uint64(i))%4 == 1
 			options := c.Options
 			c.Options = func(n int) shale.Options {
 				o := options(n)

@@ -25,6 +25,7 @@ type Crashes struct {
 // A crashState is a disk as a crash leaves it, and what it may hold.
 type crashState struct {
 	mem   *vfs.Mem
+	fs    vfs.FS // over mem, for the store
 	what  string
 	seed  uint64 // of the options that it is opened with
 	claim Claim
@@ -63,7 +64,7 @@ func (c *Crashes) hook(mem *vfs.Mem, states chan<- crashState) {
 			}
 			before := c.Model.Claim()
 			after := mem.Crash(config)
-			states <- crashState{mem: after, claim: before.Between(c.Model.Claim()), seed: c.Seed + uint64(n)<<8 + uint64(j),
+			states <- crashState{mem: after, fs: c.encrypted(after), claim: before.Between(c.Model.Claim()), seed: c.Seed + uint64(n)<<8 + uint64(j),
 				what: fmt.Sprintf("%s: crash at operation %d (%v %s) with %v", c.Name, n, op, name, config)}
 		}
 	})
@@ -82,7 +83,7 @@ func (s crashState) check() (err error) {
 	}()
 	var want State
 	for round := range 2 {
-		opts = DrawSeeded(s.mem, s.seed, uint64(round))
+		opts = DrawSeeded(s.fs, s.seed, uint64(round))
 		var unusable atomic.Pointer[error]
 		opts.OnEvent = func(e shale.Event) {
 			if e.Kind == shale.EventFilterUnusable {
@@ -131,7 +132,7 @@ func (s crashState) check() (err error) {
 // checkCopies opens the checkpoints that were durable at the crash.
 func (s crashState) checkCopies() error {
 	for _, c := range s.claim.Copies {
-		opts := DrawSeeded(s.mem, s.seed, 2)
+		opts := DrawSeeded(s.fs, s.seed, 2)
 		opts.Exist = shale.MustExist
 		db, err := shale.Open(c.Dir, &opts)
 		if err != nil {

@@ -38,7 +38,7 @@ func (l *Life) Follow() error {
 	f := &l.follower
 	if f.db == nil {
 		o := l.Options(2000 + l.opened)
-		f.mem, f.fs, f.limit = l.Mem, &openFiles{FS: l.Mem}, o.Tuning.MaxOpenFiles
+		f.mem, f.fs, f.limit = l.Mem, &openFiles{FS: l.encrypted(l.Mem)}, o.Tuning.MaxOpenFiles
 		o.FS, o.ReadOnly, o.Exist = f.fs, true, shale.MustExist
 		var err error
 		if f.db, err = shale.Open(Dir, &o); err != nil {

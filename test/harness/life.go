@@ -1,15 +1,19 @@
 package harness
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/crypt"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
 
@@ -23,6 +27,9 @@ type Life struct {
 	Inject faultfs.InjectFunc
 	// Excuses, if it is set, reports whether an error of the store is one that the life has caused.
 	Excuses func(err error) bool
+
+	// Encrypted says that the store encrypts its files, each time with another key.
+	Encrypted bool
 
 	// Part is where the keys of the life are.
 	Part Part
@@ -77,7 +84,7 @@ func (l *Life) Open() error {
 	l.disk = l.Mem
 	l.opened++
 	l.FS = faultfs.New(l.Mem, l.Inject)
-	l.Opts.FS = moodyFS{l.FS}
+	l.Opts.FS = l.encrypted(moodyFS{l.FS})
 	if l.Opts.Shipping.Gate != nil {
 		l.Opts.Shipping.Gate = l.gate.Over(l.Opts.Shipping.Gate)
 	}
@@ -93,6 +100,22 @@ func (l *Life) Open() error {
 		return l.Part.guard(db)
 	}
 	return nil
+}
+
+// encrypted returns the file system of a store on fs.
+func (l *Life) encrypted(fs vfs.FS) vfs.FS {
+	if !l.Encrypted {
+		return fs
+	}
+	keys := crypt.Keys{{ID: 1, Secret: bytes.Repeat([]byte{1}, 32)}, {ID: 2, Secret: bytes.Repeat([]byte{2}, 32)}}
+	if rand.IntN(2) == 0 { // files of one store have either
+		slices.Reverse(keys)
+	}
+	c, err := crypt.New(fs, keys)
+	if err != nil {
+		panic(err) // the keys are as they must be
+	}
+	return c
 }
 
 // openSecond opens another store on the same disk, or the same store read-only, with other options.

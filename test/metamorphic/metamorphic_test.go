@@ -25,7 +25,7 @@ type figures struct {
 // run runs a program on a store with options of the seed.
 func (f *figures) run(p harness.Program, seed uint64, part harness.Part, large bool) error {
 	l := harness.NewLife(seed)
-	l.Part = part
+	l.Part, l.Encrypted = part, seed>>32%2 == 1
 	if large {
 		l.Options = func(n int) shale.Options {
 			return harness.DrawLarge(rand.New(rand.NewPCG(seed, uint64(n))), nil)
