@@ -76,6 +76,9 @@ func OpenPageCache(fsys vfs.FS, name string, bytes int64) (*pageCache, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, once := vfs.AsWriteOnce(file); once {
+		return nil, errors.Join(errors.New("it writes over its file, and an encrypted file takes each byte once: give ReaderOptions.FS another file system, or no Dir"), file.Close())
+	}
 	n := pagesIn(bytes)
 	err = file.Preallocate(n * pageSize)
 	if errors.Is(err, vfs.ErrUnsupported) {
