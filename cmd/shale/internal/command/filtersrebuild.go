@@ -62,7 +62,7 @@ func (s *Session) openOwn(c *Command, o *shale.Options) (*shale.DB, error) {
 	if err := s.Close(); err != nil {
 		return nil, err
 	}
-	o.Exist, o.OnEvent = shale.MustExist, s.onEvent
+	o.FS, o.Exist, o.OnEvent = s.fs, shale.MustExist, s.onEvent
 	db, err := shale.Open(s.Dir, o)
 	if err != nil {
 		return nil, openError(s.Dir, err)

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,7 +39,7 @@ func (s *Session) lookInto() (*folder, error) {
 	if s.Dir == "" {
 		return nil, ErrNoDir
 	}
-	f := &folder{FS: vfs.Default, dir: s.Dir}
+	f := &folder{FS: cmp.Or(s.fs, vfs.Default), dir: s.Dir}
 	var err error
 	if f.sal, err = manifest.Salvage(f.FS, f.dir); err != nil {
 		return nil, openError(f.dir, err)

@@ -35,7 +35,7 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 		if err != nil {
 			return Failed, err
 		}
-		r, err := repair.Check(ctx, dir, nil)
+		r, err := repair.Check(ctx, dir, &repair.Options{FS: s.fs})
 		if err != nil {
 			return Failed, openError(dir, err)
 		}
@@ -85,7 +85,7 @@ out.`)
 		if err := outfile.Folder(into); err != nil {
 			return Failed, err
 		}
-		r, err := repair.Run(ctx, dir, into, &repair.Options{Doubtful: doubtful})
+		r, err := repair.Run(ctx, dir, into, &repair.Options{FS: s.fs, Doubtful: doubtful})
 		if err != nil {
 			return Failed, openError(dir, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"syscall"
 
@@ -14,6 +15,8 @@ import (
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/signals"
+	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/crypt"
 )
 
 // An Environment is what a process gets from outside: arguments, variables and standard files.
@@ -37,6 +40,7 @@ type Environment struct {
 type flags struct {
 	// The values of the options, and at last the words of the command.
 	dir      string
+	fs       vfs.FS
 	script   []string
 	readOnly bool
 	newStore bool
@@ -54,6 +58,10 @@ func (f *flags) options(set *pflag.FlagSet) {
 	set.SortFlags = false
 	set.SetInterspersed(false)
 	with("store", "C", "DIR", "the store; else the environment variable SHALE_DIR names it", func(w Word) error { f.dir = w.Text; return nil })
+	with("key-file", "", "FILE", "the store is encrypted: a number and 64 hexadecimal digits for each key, the newest last", func(w Word) (err error) {
+		f.fs, err = encrypted(w.Text)
+		return err
+	})
 	with("execute", "e", "LINE", "run this line; may be given several times", func(w Word) error { f.script = append(f.script, w.Text); return nil })
 	set.BoolVar(&f.readOnly, "readonly", false, "open the store read-only")
 	set.BoolVar(&f.newStore, "new", false, "also make a store in a folder that has other files")
@@ -62,6 +70,21 @@ func (f *flags) options(set *pflag.FlagSet) {
 		return err
 	})
 	set.BoolVar(&f.version, "version", false, "print the version of this program, and of the files that it writes")
+}
+
+// encrypted returns the file system of an encrypted store. Its error continues a sentence that begins
+// with the name of the file.
+func encrypted(keyFile string) (vfs.FS, error) {
+	f, err := os.Open(keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("can't be read: %w", errors.Unwrap(err))
+	}
+	defer f.Close() // opened for reading
+	keys, err := crypt.ReadKeys(f)
+	if err != nil {
+		return nil, fmt.Errorf("can't be used: %w", err)
+	}
+	return crypt.New(vfs.Default, keys)
 }
 
 // Run runs the program and returns its exit status.
@@ -74,7 +97,7 @@ func Run(env Environment) Status {
 	ctx, stop := signals.Until(context.Background(), 0, programSignals...)
 	defer stop()
 	s := &Session{
-		Ctx: ctx, Dir: f.dir, readOnly: f.readOnly, newStore: f.newStore,
+		Ctx: ctx, Dir: f.dir, fs: f.fs, readOnly: f.readOnly, newStore: f.newStore,
 		Printer:  output.Printer{Out: out, Display: f.display, Columns: env.Columns},
 		toScreen: env.ToScreen, Notes: &LockedWriter{W: env.Err},
 	}
@@ -124,7 +147,7 @@ func (s *Session) runMode(env Environment, f flags) Status {
 // parseFlags parses what comes before the command. Its errors are sentences of this program, not of
 // pflag.
 func parseFlags(env Environment) (flags, error) {
-	f := flags{dir: env.Getenv("SHALE_DIR")}
+	f := flags{dir: env.Getenv("SHALE_DIR"), fs: vfs.Default}
 	set := pflag.NewFlagSet("shale", pflag.ContinueOnError)
 	set.Usage = func() {} // Run prints the help
 	f.options(set)

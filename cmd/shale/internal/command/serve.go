@@ -42,7 +42,7 @@ reach the address can see keys, but values only with --values.`)
 		if s.Dir == "" {
 			return Failed, ErrNoDir
 		}
-		db, err := shale.Open(s.Dir, &shale.Options{ReadOnly: true, Exist: shale.MustExist, OnEvent: s.onEvent})
+		db, err := shale.Open(s.Dir, &shale.Options{FS: s.fs, ReadOnly: true, Exist: shale.MustExist, OnEvent: s.onEvent})
 		if err != nil {
 			return Failed, openError(s.Dir, err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/outfile"
 	"github.com/shaledb/shale/internal/signals"
+	"github.com/shaledb/shale/vfs"
 )
 
 // A mode is how commands reach the program.
@@ -38,6 +39,7 @@ type Session struct {
 	output.Printer
 	// Constant after Run, but for what a command changes: the mode of the printer.
 	Dir      string
+	fs       vfs.FS // of the store
 	readOnly bool
 	newStore bool // make a store even in a folder with other files
 	Mode     mode
@@ -293,7 +295,7 @@ func (s *Session) openStore(writable, create bool) error {
 	if s.Mode == script {
 		durability = shale.SyncPeriodic
 	}
-	o := &shale.Options{ReadOnly: !writable, Exist: shale.MustExist, Durability: durability, OnEvent: s.onEvent}
+	o := &shale.Options{FS: s.fs, ReadOnly: !writable, Exist: shale.MustExist, Durability: durability, OnEvent: s.onEvent}
 	open := shale.Open
 	if create {
 		open = s.openOrMake
