@@ -18,9 +18,9 @@ import (
 //
 // Damage is in the report. An error says why Run could not save: it wraps
 // fs.ErrNotExist if dir holds no store, shale.ErrLocked if a program has it open for
-// writing, shale.ErrFormatTooNew if a newer version wrote it, and fs.ErrExist if
-// into is not empty. After an error, Run leaves nothing in into. After a crash there
-// may be a part of the new store.
+// writing, shale.ErrFormatTooNew if a newer version wrote it, vfs.ErrEncrypted if the
+// key of a file is missing or wrong, and fs.ErrExist if into is not empty. After an
+// error, Run leaves nothing in into. After a crash there may be a part of the new store.
 //
 // Run takes these steps: it locks writers out, reads the manifest and the folder (look),
 // reads the logs and judges them (plan), and then merges all tables and commits into the

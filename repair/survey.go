@@ -13,6 +13,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/wal"
 )
 
@@ -94,13 +95,15 @@ func (s *survey) identify() error {
 	for _, num := range s.tables {
 		if n, id, err := s.identifyTable(num); err == nil && n == num {
 			votes[id]++
-		} else if errors.Is(err, base.ErrFormatTooNew) {
+		} else if errors.Is(err, base.ErrFormatTooNew) || errors.Is(err, vfs.ErrEncrypted) {
 			return fmt.Errorf("repair: %s: %w", base.TableName(num), err)
 		}
 	}
 	for _, num := range s.logs {
 		if h, err := wal.Identify(s.fs, s.dir, num); err == nil && h.Num == num {
 			votes[h.StoreID]++
+		} else if errors.Is(err, vfs.ErrEncrypted) {
+			return fmt.Errorf("repair: %w", err)
 		}
 	}
 	// A folder may have files of two stores, if somebody has copied them. One other file

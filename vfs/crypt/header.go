@@ -14,11 +14,11 @@ import (
 )
 
 var (
-	// ErrNoKey says that a file names a key that was not given.
-	ErrNoKey = errors.New("this key was not given")
+	// ErrNoKey says that a file names a key that was not given. It is a vfs.ErrEncrypted.
+	ErrNoKey error = keyError("this key was not given")
 	// ErrWrongKey says that the key with the number that a file names is not
-	// the one that it was encrypted with. The file is not damaged.
-	ErrWrongKey = errors.New("the file was encrypted with another key of this number")
+	// the one that it was encrypted with. The file is not damaged. It is a vfs.ErrEncrypted.
+	ErrWrongKey error = keyError("the file was encrypted with another key of this number")
 	// ErrNotEncrypted says that a file was not written by this package.
 	ErrNotEncrypted = errors.New("the file is not encrypted")
 	// ErrTooNew says that a later version of this package has written a file.
@@ -28,6 +28,12 @@ var (
 	// errLost says that a file can't be written, because its header is lost.
 	errLost = errors.New("the header of the encrypted file is lost")
 )
+
+// A keyError is a vfs.ErrEncrypted that says more.
+type keyError string
+
+func (e keyError) Error() string      { return string(e) }
+func (keyError) Is(target error) bool { return target == vfs.ErrEncrypted }
 
 // The header of a file takes a page, in which it stands twice, at 0 and at 2048. Part of the
 // file format, never changes: docs/FORMAT.md section 9.

@@ -135,6 +135,9 @@ func TestStore_Keys(t *testing.T) {
 		t.Errorf("Open: %v", err)
 	}
 
+	if report, err := repair.Run(t.Context(), "db", "saved", &repair.Options{FS: over(t, mem, two)}); !errors.Is(err, crypt.ErrNoKey) {
+		t.Errorf("repair takes tables without a key for damaged ones: %+v, %v", report, err)
+	}
 	must(t, both.Rekey("db"))
 	if uses, err = both.Uses("db"); err != nil || len(uses) != 1 || uses[2] == nil {
 		t.Errorf("after Rekey: %v, %v", uses, err)

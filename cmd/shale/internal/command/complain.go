@@ -15,6 +15,7 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/crypt"
 )
 
 // A sentence is an error of the store in plain words.
@@ -39,7 +40,7 @@ func openError(dir string, err error) error {
 		return said
 	case isMissing(err):
 		return &sentence{fmt.Sprintf("there is no store in %s; put, batch and import make one, -C names another", output.Quote(dir)), err}
-	case errors.Is(err, vfs.ErrEncrypted):
+	case errors.Is(err, vfs.ErrEncrypted) && !errors.Is(err, crypt.ErrNoKey) && !errors.Is(err, crypt.ErrWrongKey):
 		return &sentence{output.Quote(dir) + " is encrypted; --key-file names the file with its keys", err}
 	case errors.Is(err, shale.ErrLocked):
 		return &sentence{fmt.Sprintf("%s has %s open for writing; try again when it ends", owner(err), output.Quote(dir)), err}
