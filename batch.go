@@ -105,6 +105,19 @@ func (b *Batch) DeleteRange(lower, upper []byte) error {
 	return b.add(base.KindRangeDelete, lower, upper)
 }
 
+// Add adds op, an operation of a Batch or a Change, as it is.
+func (b *Batch) Add(op Op) error {
+	switch op.Kind {
+	case OpPut:
+		return b.Put(op.Key, op.Value)
+	case OpDelete:
+		return b.Delete(op.Key)
+	case OpDeleteRange:
+		return b.DeleteRange(op.Key, op.Value)
+	}
+	return fmt.Errorf("shale: batch: no operation is of kind %d", op.Kind)
+}
+
 // add appends an operation. After an error the batch is as it was.
 func (b *Batch) add(kind base.Kind, key, value []byte) error {
 	if b.decoded {

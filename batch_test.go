@@ -270,3 +270,22 @@ func TestBatch_OwnDurability(t *testing.T) {
 		}
 	}
 }
+
+// Batch.Add takes an operation as it is.
+func TestBatch_Add(t *testing.T) {
+	var a, b Batch
+	if err := errors.Join(a.Put([]byte("k"), []byte("v")), a.Delete([]byte("l"))); err != nil {
+		t.Fatal(err)
+	}
+	for op := range a.Ops() {
+		if err := b.Add(op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := b.AppendTo(nil), a.AppendTo(nil); !bytes.Equal(got, want) {
+		t.Errorf("%x, want %x", got, want)
+	}
+	if err := b.Add(Op{Kind: 77}); err == nil || b.Len() != 2 {
+		t.Errorf("an unknown kind: %v, %d operations", err, b.Len())
+	}
+}
