@@ -24,6 +24,8 @@ type Options struct {
 	// Held is asked after each sync, before anybody is told of it. If it returns an error, the
 	// sync counts as failed: the directory may not be there any more. nil: nothing is asked.
 	Held func() error
+	// Synced is called after each sync that has succeeded, when Writer.Synced has grown. nil: nobody is.
+	Synced func()
 	// Recycle is a log that nothing needs any more. Its file is renamed and overwritten. This
 	// makes syncs cheaper still, because its blocks have been written before. 0: none.
 	Recycle base.FileNum
@@ -111,7 +113,7 @@ func open(num base.FileNum, o Options, first int64) (*Prepared, error) {
 func (p *Prepared) begin(h Header, syncDir bool) (*Writer, error) {
 	w := &Writer{
 		header: h, codec: newCodec(h.StoreID, h.Num), lastSeq: h.PrevSeq, off: headerSize,
-		file: p.file, reserved: p.reserved, promised: p.promised(), expected: p.opts.Prealloc, noMap: p.opts.NoMap, held: p.opts.Held,
+		file: p.file, reserved: p.reserved, promised: p.promised(), expected: p.opts.Prealloc, noMap: p.opts.NoMap, held: p.opts.Held, told: p.opts.Synced,
 	}
 	w.length.Store(headerSize)
 	w.cond.L = &w.mu

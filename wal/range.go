@@ -31,6 +31,46 @@ func ReadRange(fs vfs.FS, dir string, num base.FileNum, storeID uint64, from, to
 	return r.result, err
 }
 
+// A RangeReader reads ranges of one log, each as ReadRange does, and opens the file only once. It is for
+// one goroutine at a time.
+type RangeReader struct {
+	file vfs.File
+	r    *reader
+}
+
+// OpenRanges opens log num of the store. The errors are those of ReadHeader. The file may become another log: Read
+// then returns an error that wraps ErrAnother or is a *base.CorruptionError.
+func OpenRanges(fs vfs.FS, dir string, num base.FileNum, storeID uint64) (*RangeReader, error) {
+	f, r, err := openRange(fs, dir, num, storeID)
+	if err != nil {
+		return nil, err
+	}
+	r.shared = true
+	return &RangeReader{f, r}, nil
+}
+
+// Header returns the header of the log.
+func (x *RangeReader) Header() Header { return x.r.header }
+
+// Read is ReadRange. The file may have grown since the last call.
+func (x *RangeReader) Read(from, to int64, fn func(payload []byte, end int64) error) (Result, error) {
+	r := x.r
+	size, err := x.file.Size()
+	if err != nil {
+		return Result{}, fmt.Errorf("wal: size of %s: %w", r.name, err)
+	}
+	if r.size, r.scan.size = size, size; r.scan.buf != nil && len(r.scan.buf) < blockSize {
+		r.scan.buf = nil // it was made for a shorter file
+	}
+	r.scan.rewind() // the block that it has may have grown, too
+	r.result, r.vetted = Result{}, -1
+	err = r.readRange(max(from, headerSize), max(to, headerSize), fn)
+	return r.result, err
+}
+
+// Close closes the file.
+func (x *RangeReader) Close() error { return x.file.Close() }
+
 // openRange opens the file of a log and checks its header.
 func openRange(fs vfs.FS, dir string, num base.FileNum, storeID uint64) (vfs.File, *reader, error) {
 	f, err := fs.Open(filepath.Join(dir, base.LogName(num)))

@@ -229,3 +229,82 @@ func padding(at int64, ends []int64) bool {
 	}
 	return false
 }
+
+// A RangeReader finds what was appended since, in the same block too, and reads on where it has ended. When the file
+// has become another log, it says so.
+func TestRangeReader_Grows(t *testing.T) {
+	mem := vfs.NewMem()
+	if err := mem.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Create(Header{StoreID: 7, Num: 9}, Options{FS: mem, Dir: "d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := OpenRanges(mem, "d", 9, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if h := x.Header(); h.Num != 9 || h.StoreID != 7 {
+		t.Errorf("header %+v", h)
+	}
+	at := int64(0)
+	for i, size := range []int{10, 0, 3, 40_000, 1, 70_000, 32_700} {
+		want := bytes.Repeat([]byte{byte(i + 1)}, size)
+		end, err := w.Append(want, base.Seq(i+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		records := 0
+		r, err := x.Read(at, end, func(payload []byte, to int64) error {
+			if records++; !bytes.Equal(payload, want) || to != end {
+				t.Errorf("record %d has %d bytes and ends at %d", i, len(payload), to)
+			}
+			return nil
+		})
+		if err != nil || records != 1 || r.Length != end || r.LastSeq != base.Seq(i+1) {
+			t.Fatalf("record %d: %+v, %v", i, r, err)
+		}
+		at = end
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Create(Header{StoreID: 7, Num: 10}, Options{FS: mem, Dir: "d", Recycle: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if _, err := x.Read(0, at, func([]byte, int64) error { return nil }); !errors.Is(err, ErrAnother) {
+		t.Errorf("after the file was used again: %v, want ErrAnother", err)
+	}
+}
+
+// Synced is told when Writer.Synced has grown, and not of a sync that has failed.
+func TestOptions_Synced(t *testing.T) {
+	var w *Writer
+	var told []int64
+	var held error
+	mem := vfs.NewMem()
+	if err := mem.MkdirAll("d"); err != nil {
+		t.Fatal(err)
+	}
+	w, err := Create(Header{StoreID: 7, Num: 9}, Options{FS: mem, Dir: "d",
+		Held: func() error { return held }, Synced: func() { told = append(told, w.Synced()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	end, err := w.Append([]byte("a"), 1)
+	if err = errors.Join(err, w.Sync(), w.Sync()); err != nil || len(told) != 1 || told[0] != end {
+		t.Errorf("told %d, %v; want %d", told, err, end)
+	}
+	if _, err := w.Append([]byte("b"), 2); err != nil {
+		t.Fatal(err)
+	}
+	held = errors.New("lost")
+	if err := w.Sync(); !errors.Is(err, held) || len(told) != 1 {
+		t.Errorf("told %d, %v", told, err)
+	}
+}

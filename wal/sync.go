@@ -101,6 +101,9 @@ func (w *Writer) lead(o SyncObserver) {
 			_ = w.fail("sync", err) // SyncTo returns it
 		} else {
 			w.synced.Store(end)
+			if w.told != nil {
+				w.told()
+			}
 		}
 		w.cond.Broadcast()
 	}()

@@ -54,6 +54,7 @@ type Writer struct {
 	file   vfs.File
 	noMap  bool
 	held   func() error // Options.Held
+	told   func()       // Options.Synced
 	// promised is the length that the header states, below which the file must not fall.
 	// expected is the length up to which the file is extended in large steps.
 	promised, expected int64
