@@ -230,6 +230,7 @@ func (db *DB) logEnv() logset.Env {
 		FS: db.fs, Dir: db.dir, Session: db.session, NoMap: db.opts.testing.noMap,
 		MemtableSize: db.opts.MemtableSize, MinPrepared: db.opts.testing.minPrepared,
 		HoldFrom:    base.FileNum(db.opts.Shipping.HoldLogs),
+		KeepLog:     db.opts.KeepLog,
 		NewFileNum:  db.tree.NewFileNum,
 		Note:        db.tree.NoteLog,
 		Remove:      db.removeFiles,

@@ -235,6 +235,7 @@ var closingCalls = func() map[string]func(c *closing) error {
 				}
 			})
 		},
+		"DB.Changes":     changesBesideClose,
 		"DB.Get":         func(c *closing) error { return c.get(c.db) },
 		"DB.AppendValue": func(c *closing) error { return c.appendValue(c.db) },
 		"DB.ViewValue":   func(c *closing) error { return c.viewValue(c.db) },
@@ -388,6 +389,7 @@ var closingCalls = func() map[string]func(c *closing) error {
 // to a store, and their methods need rows in closingCalls.
 var storeTypes = map[string]reflect.Type{
 	"Batch":       reflect.TypeFor[*Batch](),
+	"Change":      reflect.TypeFor[*Change](),
 	"Compression": reflect.TypeFor[*Compression](),
 	"DB":          reflect.TypeFor[*DB](),
 	"Entry":       reflect.TypeFor[*Entry](),

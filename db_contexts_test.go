@@ -17,6 +17,15 @@ import (
 
 // contextCalls are all calls that take a context.
 var contextCalls = map[string]func(ctx context.Context, db *DB) error{
+	"Changes": func(ctx context.Context, db *DB) error {
+		last := uint64(db.commits.Visible())
+		for c, err := range db.Changes(ctx, last-min(last, 50)) {
+			if err != nil || c.Last == last {
+				return err
+			}
+		}
+		return errors.New("the feed has ended without an error")
+	},
 	"Advance": func(ctx context.Context, db *DB) error { _, err := db.Advance(ctx); return err },
 	"Compact": func(ctx context.Context, db *DB) error { return db.Compact(ctx, Range{}) },
 	"ExportFilters": func(ctx context.Context, db *DB) error {

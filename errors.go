@@ -79,11 +79,18 @@ var (
 	// of shale. The file was left as it is.
 	ErrFormatTooNew = base.ErrFormatTooNew
 
+	// ErrChangesGone is wrapped by the error of DB.Changes when the logs do not
+	// reach back to the number that was asked for, or have a gap. The message
+	// names the first number there is. Begin again with a Snapshot or a
+	// Checkpoint; Options.KeepLog keeps logs for longer.
+	ErrChangesGone = errors.New("shale: changes are gone")
+
 	// ErrReplaced is wrapped by the error of Advance when the directory holds
 	// another store than the one that was opened, or a state of it that does not
 	// come after what the handle shows, because a backup was restored there. The
 	// handle shows what it has shown before. Close it, and open the store again.
-	// A read wraps it, too, if it has to open a table again and finds another one.
+	// A read wraps it, too, if it has to open a table again and finds another one;
+	// and Changes, if it is asked for changes after a number that was not given out yet.
 	ErrReplaced = base.ErrReplaced
 )
 

@@ -2,6 +2,7 @@ package shale_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log"
@@ -322,4 +323,51 @@ func ExampleDB_Ingest() {
 	has, err := db.Has([]byte("b.example"))
 	fmt.Println(has, err)
 	// Output: true <nil>
+}
+
+// A copy of a store follows it. It keeps the number of the last change that it has in the same batch as the change. So
+// each change counts once, wherever the program is killed, and the next run goes on behind it.
+func ExampleDB_Changes() {
+	db, follower := open(), open()
+	defer db.Close()
+	defer follower.Close()
+	put(db, "a", "1", "b", "2")
+	if err := db.Delete([]byte("a")); err != nil {
+		log.Fatal(err)
+	}
+
+	place := []byte("\x00place") // a key that the store itself does not have
+	var after uint64
+	if v, err := follower.Get(place); err == nil {
+		after = binary.BigEndian.Uint64(v)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for change, err := range db.Changes(ctx, after) {
+		if err != nil {
+			fmt.Println(err) // ErrChangesGone: begin again with a Snapshot
+			break
+		}
+		var b shale.Batch
+		for op := range change.Ops() {
+			fmt.Printf("%d: %s %s\n", change.Seq, op.Kind, op.Key)
+			if err := b.Add(op); err != nil {
+				log.Fatal(err)
+			}
+		}
+		if err := b.Put(place, binary.BigEndian.AppendUint64(nil, change.Last)); err != nil {
+			log.Fatal(err)
+		}
+		if err := follower.Write(ctx, &b); err != nil {
+			log.Fatal(err)
+		}
+		if change.Last == 3 {
+			cancel() // a program that follows for ever does not
+		}
+	}
+	// Output:
+	// 1: put a
+	// 2: put b
+	// 3: delete a
+	// context canceled
 }

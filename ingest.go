@@ -282,7 +282,12 @@ func (g *ingestion) mark(seq base.Seq) error {
 	}
 	db := g.db
 	gate := db.commitGate()
-	if err := db.logs.Append([][]byte{b.setSeq(seq)}, seq, false); err != nil {
+	keep := db.opts.KeepLog > 0
+	err := db.logs.Append([][]byte{b.setSeq(seq)}, seq, keep)
+	if err == nil && keep { // so that a feed need not end here after a power cut
+		err = db.logs.Current().Sync()
+	}
+	if err != nil {
 		err = db.health.LogFailed(err) // DB.Err and an event report it
 		if gate == nil {
 			return nil

@@ -294,6 +294,7 @@ func (db *DB) sweepDir() error {
 	if err != nil {
 		return err
 	}
+	db.tree.WithState(func(state *manifest.State) { db.logs.AdoptKept(db.storeID, names, state.SessionOf) })
 	var first error
 	for _, name := range names {
 		t, n, ok := base.ParseFileName(name)

@@ -46,6 +46,12 @@ type Options struct {
 	// SyncEvery is the interval of SyncPeriodic. Default 100 ms.
 	SyncEvery time.Duration
 
+	// KeepLog is how many bytes of logs are kept although all of their writes are in tables, the newest ones
+	// first. So DB.Changes reaches back further, also over restarts. A log has about as many bytes as
+	// MemtableSize; of a log that does not fit nothing is kept. It takes its room also if the disk is full, and
+	// the next Open with less gives it back. Default 0.
+	KeepLog int64
+
 	// Shipping is for programs that copy the logs of the store elsewhere while it is written, as
 	// package remote does. See also ShippingOf.
 	Shipping ShippingOptions
@@ -346,6 +352,8 @@ func (o *Options) validate() error {
 		return optionError("Exist", "is MustNotExist, which contradicts ReadOnly")
 	case o.LockTimeout < 0:
 		return optionError("LockTimeout", "is negative")
+	case o.KeepLog < 0:
+		return optionError("KeepLog", fmt.Sprintf("is %d bytes, below 0", o.KeepLog))
 	case o.Shipping.FirstFileNum > maxFirstFileNum:
 		return optionError("Shipping.FirstFileNum", fmt.Sprintf("is %d, above 2^60 - 2^36", o.Shipping.FirstFileNum))
 	case !o.Durability.known():

@@ -46,6 +46,8 @@ func (db *DB) replayLogs(state *manifest.State) (logset.Replayed, error) {
 	// Numbers are never given out twice. LastSeq of the state may be above those of all tables: see
 	// replaceLog.
 	r.LastSeq = max(r.LastSeq, state.LastSeq, f.flushed)
+	// An ingestion may have numbers that no log has: see ingestion.mark. The next log says so to feeds.
+	r.Header.PrevSeq = r.LastSeq
 	db.mems.Show(&f.Replay)
 	// The manifest may not know of the newest logs, whose numbers are taken all the same.
 	db.tree.SkipFileNums(r.HighestNum)

@@ -239,7 +239,8 @@ func (db *DB) replaceLog() error {
 	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: next, LastSeq: db.commits.Last()}); err != nil {
 		return err
 	}
-	if err := db.logs.Begin(wal.Header{StoreID: db.storeID}); err != nil {
+	// The next log names no log before it. It states the last number that is kept of the broken one.
+	if err := db.logs.Begin(wal.Header{StoreID: db.storeID, PrevSeq: db.commits.Visible()}); err != nil {
 		return err
 	}
 	_ = broken.Close() // it failed before

@@ -88,7 +88,11 @@ func positionIn(w *wal.Writer, last base.Seq) LogPosition {
 func (s Shipping) HoldLogs(from uint64) { s.db.logs.HoldFrom(base.FileNum(from)) }
 
 // HeldLogBytes returns how many bytes of logs are kept although all of their writes are in tables: what HoldLogs(0) frees.
-func (s Shipping) HeldLogBytes() int64 { return s.db.logs.OrphanBytes() }
+// What Options.KeepLog spares is not among them.
+func (s Shipping) HeldLogBytes() int64 {
+	held, _ := s.db.logs.OrphanBytes()
+	return held
+}
 
 // RaiseFileNum begins a new log, and gives it and all files that are begun later numbers from first up, as
 // ShippingOptions.FirstFileNum does from Open on. Files that are being written meanwhile keep their lower numbers. Writers wait

@@ -209,8 +209,8 @@ func (s *survey) runs() (runs []run) {
 }
 
 // errObsoleteLog says why a log is no part of the store. Close leaves the logs that a program holds
-// with Shipping.HoldLogs, so such a file need not be a leftover.
-var errObsoleteLog = errors.New("all its writes are in tables; only a program that holds logs (HoldLogs) may still need it")
+// with Shipping.HoldLogs, and those that Options.KeepLog keeps, so such a file need not be a leftover.
+var errObsoleteLog = errors.New("all its writes are in tables; only a feed (KeepLog), or a program that holds logs (HoldLogs), may still need it")
 
 // noteStrays makes findings of the files that nothing names, and of obsolete logs.
 func (s *survey) noteStrays() {

@@ -45,6 +45,9 @@ type Pipeline struct {
 	visible atomic.Uint64
 	_       [64]byte
 
+	// Shown rings when visible has grown.
+	Shown base.Bell
+
 	mu      lockorder.Mutex[lockorder.Leaf]
 	pending []*Request // the requests that wait, oldest first
 	led     bool       // somebody is the leader
@@ -118,7 +121,10 @@ func (q *Pipeline) Visible() base.Seq { return base.Seq(q.visible.Load()) }
 
 // Publish lets readers see all writes with numbers up to seq.
 // Requires: the caller is the leader, or nobody writes yet.
-func (q *Pipeline) Publish(seq base.Seq) { q.visible.Store(uint64(seq)) }
+func (q *Pipeline) Publish(seq base.Seq) {
+	q.visible.Store(uint64(seq))
+	q.Shown.Ring()
+}
 
 // Last returns the last number given out, whether it was published
 // or not. Requires: the caller is the leader, or nobody writes yet.
@@ -529,7 +535,7 @@ func (q *Pipeline) writeGroup(group []*Request) error {
 	if tailed {
 		(*tail).publish(first - 1)
 	}
-	q.visible.Store(uint64(q.lastSeq))
+	q.Publish(q.lastSeq)
 	q.torn = false
 	q.ops.Add(ops)
 	q.bytes.Add(bytes)

@@ -12,18 +12,18 @@ import (
 // isHeldLocked reports whether log num must be neither removed nor
 // used again, if it is obsolete. Requires: mu is held.
 func (l *Set) isHeldLocked(num base.FileNum) bool {
-	return l.held[num] > 0 || l.holdFrom > 0 && num >= l.holdFrom
+	return l.held[num] > 0 || l.holdFrom > 0 && num >= l.holdFrom || l.isKeptLocked(num)
 }
 
 // orphanLocked returns the names of obsolete logs that can be removed now. Logs
 // that are held are left to Release and HoldFrom. Requires: mu is held.
-func (l *Set) orphanLocked(nums []base.FileNum) (names []string) {
-	for _, num := range nums {
-		if l.isHeldLocked(num) {
-			l.orphans = append(l.orphans, num)
+func (l *Set) orphanLocked(files []logFile) (names []string) {
+	for _, f := range files {
+		if l.isHeldLocked(f.num) {
+			l.orphans = append(l.orphans, f)
 		} else {
-			names = append(names, base.LogName(num))
-			delete(l.ends, num)
+			names = append(names, base.LogName(f.num))
+			delete(l.ends, f.num)
 		}
 	}
 	return names
@@ -94,25 +94,35 @@ func (l *Set) releasedLocked() (names []string) {
 
 // Adopt takes over an obsolete log that an earlier process has left, if logs with its number
 // are held: HoldFrom removes it later. Otherwise it returns false, and the caller removes it.
+// AdoptKept has taken over those that Env.KeepLog spares.
 func (l *Set) Adopt(num base.FileNum) (held bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.isHeldLocked(num) {
+	switch {
+	case slices.ContainsFunc(l.orphans, func(f logFile) bool { return f.num == num }):
+	case l.holdFrom > 0 && num >= l.holdFrom:
+		l.orphans = append(l.orphans, logFile{num: num, linked: true})
+	default:
 		return false
 	}
-	l.orphans = append(l.orphans, num)
 	return true
 }
 
-// OrphanBytes returns how many bytes the obsolete logs have that are held.
-func (l *Set) OrphanBytes() (sum int64) {
+// OrphanBytes returns how many bytes the obsolete logs have that are held, and those
+// that Env.KeepLog spares.
+func (l *Set) OrphanBytes() (held, kept int64) {
 	l.mu.Lock()
-	orphans := slices.Clone(l.orphans)
+	orphans, from := slices.Clone(l.orphans), l.keepFrom
 	l.mu.Unlock()
-	for _, num := range orphans {
-		if info, err := l.env.FS.Stat(l.path(num)); err == nil { // else it was removed meanwhile
-			sum += info.Size
+	for _, f := range orphans {
+		info, err := l.env.FS.Stat(l.path(f.num))
+		switch {
+		case err != nil: // it was removed meanwhile
+		case from > 0 && f.num >= from:
+			kept += info.Size
+		default:
+			held += info.Size
 		}
 	}
-	return sum
+	return held, kept
 }

@@ -86,7 +86,7 @@ func (p *replay) run() error {
 		h.Prev, h.PrevLen, h.PrevSeq = num, result.Length, result.LastSeq
 		// A checkpoint may share the file, or this store may be the checkpoint.
 		// Only the handle that made it knew. So the file counts as linked.
-		p.live = append(p.live, logFile{num: num, sealed: result.Sealed, linked: true})
+		p.live = append(p.live, logFile{num: num, sealed: result.Sealed, linked: true, end: result.Length})
 		p.tail = tail{num: num, result: result, seq: p.found.LastSeq}
 	}
 	for i, end := range ends {

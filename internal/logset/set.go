@@ -30,7 +30,7 @@ const maxRecyclable = 2
 // logs that are kept to be used again. A log that a checkpoint links or
 // that Verify reads is held: meanwhile it is neither removed nor renamed.
 // So are all obsolete logs from some number on, if the program wants to
-// copy them (HoldFrom).
+// copy them (HoldFrom), and the newest ones up to Env.KeepLog bytes, for feeds.
 //
 // Methods that require the leader are called only by the leader of the store's commit
 // queue. There is only one leader at a time. All other methods may be called concurrently.
@@ -59,13 +59,17 @@ type Set struct {
 	prepared   *wal.Prepared        // the file of the next log; nil: there is none
 	recyclable []base.FileNum       // obsolete logs that are kept to be used again
 	held       map[base.FileNum]int // number of holders of each held log
-	orphans    []base.FileNum       // obsolete logs that are held; the last Release removes them, or HoldFrom
+	orphans    []logFile            // obsolete logs that are held; the last Release removes them, or HoldFrom
 	holdFrom   base.FileNum         // obsolete logs from this number on are held; 0: none
+	keepFrom   base.FileNum         // obsolete logs from this number on are spared by Env.KeepLog; 0: none
 	pastSyncs  uint64               // syncs of all logs before the current one
 	pastBytes  uint64               // bytes written to them
 
 	// ends has the lengths of sealed logs whose files may be longer than that.
 	ends map[base.FileNum]int64
+
+	// Durable rings when more of the logs is durable, and when a log has begun.
+	Durable base.Bell
 }
 
 // An Env is what a Set needs from the store.
@@ -78,6 +82,7 @@ type Env struct {
 	Session      uint64 // the session that the logs are of which the Set begins
 	NewFileNum   func() base.FileNum
 	HoldFrom     base.FileNum // see Set.HoldFrom
+	KeepLog      int64        // bytes of obsolete logs that are held, the newest ones
 	// Note records a new log in the manifest, and its
 	// sealed predecessor, which is nil if there is none.
 	Note   func(newLog base.FileNum, sealed *manifest.SealedLog) error
@@ -99,7 +104,7 @@ type logFile struct {
 	num    base.FileNum
 	sealed bool
 	linked bool  // a checkpoint shares the file, or may share it: it must not be overwritten
-	end    int64 // length in bytes of a log that this process has sealed; 0: another one
+	end    int64 // length in bytes, as far as it is known: of a log that was sealed, given up or recovered; 0: another one
 }
 
 // New returns a Set without logs. Replay or Begin adds the first one.
@@ -160,6 +165,10 @@ func (l *Set) Begin(h wal.Header) error {
 		_ = w.Close() // the manifest's error is the one to report
 		return err
 	}
+	if old := l.Current(); old != nil && l.env.KeepLog > 0 && old.Len() < l.expected()/2 {
+		old.Shrink() // it may be kept for long
+	}
+	defer l.Durable.Ring()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.live = append(l.live, logFile{num: w.Num()})
@@ -169,9 +178,7 @@ func (l *Set) Begin(h wal.Header) error {
 		syncs, bytes := old.Stats()
 		l.pastSyncs += syncs
 		l.pastBytes += bytes
-	}
-	if l.sealed != nil {
-		l.live[len(l.live)-2].end = l.sealed.Length
+		l.live[len(l.live)-2].end = old.Len()
 	}
 	l.sealed = nil
 	return nil
@@ -210,7 +217,7 @@ func (l *Set) create(h wal.Header) (*wal.Writer, error) {
 // options returns the options for a new log. It takes
 // an obsolete log to be used again, if there is one.
 func (l *Set) options() wal.Options {
-	return wal.Options{FS: l.env.FS, Dir: l.env.Dir, Prealloc: l.expected() &^ 4095, NoMap: l.env.NoMap, Held: l.env.Held, Recycle: l.takeRecyclable()}
+	return wal.Options{FS: l.env.FS, Dir: l.env.Dir, Prealloc: l.expected() &^ 4095, NoMap: l.env.NoMap, Held: l.env.Held, Synced: l.Durable.Ring, Recycle: l.takeRecyclable()}
 }
 
 // expected returns how many bytes a log has as a rule: an eighth more than a memtable,
@@ -270,21 +277,23 @@ func (l *Set) Rotated() base.FileNum {
 func (l *Set) DropBelow(min base.FileNum) (gone []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept := l.live[:0]
-	var nums []base.FileNum
-	for _, f := range l.live {
-		switch {
-		case f.num >= min:
-			kept = append(kept, f)
-		case f.sealed && !f.linked && !l.isHeldLocked(f.num) && len(l.recyclable) < maxRecyclable:
+	i := slices.IndexFunc(l.live, func(f logFile) bool { return f.num >= min })
+	if i < 0 {
+		i = len(l.live)
+	}
+	obsolete := append(l.orphans, l.live[:i]...)
+	l.live, l.orphans = slices.Clone(l.live[i:]), nil
+	l.keepLocked(obsolete)
+	var rest []logFile
+	for _, f := range obsolete {
+		if f.sealed && !f.linked && !l.isHeldLocked(f.num) && len(l.recyclable) < maxRecyclable {
 			l.recyclable = append(l.recyclable, f.num)
 			delete(l.ends, f.num)
-		default:
-			nums = append(nums, f.num)
+		} else {
+			rest = append(rest, f)
 		}
 	}
-	l.live = kept
-	return l.orphanLocked(nums)
+	return l.orphanLocked(rest)
 }
 
 // DropRecyclable removes the logs that are kept to be used again, and reports whether

@@ -1,0 +1,230 @@
+package shale
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/logset"
+)
+
+// This file has Changes, the feed of what is written to a store.
+
+// A Change is one batch of writes, as Changes gives it. It is valid for one step.
+type Change struct {
+	Seq  uint64 // the number of its first operation
+	Last uint64 // the number of its last one: Changes goes on behind it if it is asked for changes after Last
+
+	ops      *Batch
+	ingested bool
+}
+
+// Ops walks the operations in their order. Batch.Add adds them to a batch for another store. Their slices are
+// valid for this step.
+func (c Change) Ops() iter.Seq[Op] { return c.ops.Ops() }
+
+// Ingested reports whether the change is a part of an ingestion. The log has only the range of its keys.
+// So Ops are Puts of what a newer state of the store has in that range, in pieces of about a MiB: each of
+// them has the number of the ingestion as Seq, but only the last one has it as Last, the others have the
+// number before. Changes that follow, up to that newer state, may set these keys to older values once more.
+func (c Change) Ingested() bool { return c.ingested }
+
+// Changes yields each commit after number after, in order, and waits for more until ctx is done. It
+// shows only what is durable: with SyncManual, what Sync or the store in the background has synced. It ends
+// with an error in any case, such as ctx's, or ErrClosed after Close.
+//
+// A program that copies a store begins with a Snapshot or a Checkpoint of it and the Seq of that, and
+// stores the Last of each change in the same batch as its operations. So each change counts once,
+// whatever crashes.
+//
+// Changes reads the logs. They are removed when their writes are in tables, but for the one that is being read,
+// and for those that Options.KeepLog keeps. If they do not reach back to after, or there is a gap because a
+// log is not there any more, it ends with ErrChangesGone, and never leaves a change out. Numbers may be left out: their writes have
+// failed. Damage to a log that is kept concerns only the feed. If after is above all numbers, the store was replaced by
+// an older one, and the error is ErrReplaced.
+//
+// Of a store that was opened with ReadOnly, it shows what Advance shows, and advances the handle itself, ten times a
+// second. That is what the writer of the directory has put into its logs, whether or not it is durable. Nothing holds
+// the logs of another process, so a slow reader loses the one that it is reading, too.
+func (db *DB) Changes(ctx context.Context, after uint64) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		c := changefeed{db: db, ctx: ctx, yield: yield}
+		if err := c.run(base.Seq(after)); err != errLeft {
+			yield(Change{}, err)
+		}
+	}
+}
+
+// errLeft says that the program has left the loop over the changes.
+var errLeft = errors.New("shale: the loop was left")
+
+// A changefeed is one loop over Changes. It runs on the program's goroutine.
+type changefeed struct {
+	db    *DB
+	ctx   context.Context
+	yield func(Change, error) bool
+	batch *Batch // the one that was decoded last
+}
+
+// run yields changes until something ends the feed.
+func (c *changefeed) run(after base.Seq) error {
+	db := c.db
+	if err := c.alive(); err != nil {
+		return err
+	}
+	if db.opts.ReadOnly && after > db.commits.Visible() {
+		if _, err := db.Advance(c.ctx); err != nil {
+			return err
+		}
+	}
+	if last := db.commits.Visible(); after > last {
+		return fmt.Errorf("shale: changes: %w: the newest write has number %d, and changes are asked for after %d", ErrReplaced, last, after)
+	}
+	feed, err := db.logs.NewFeed(logset.FeedEnv{
+		StoreID: db.storeID,
+		Visible: db.commits.Visible,
+		Decode:  c.decode,
+		Pass:    c.pass,
+	}, after)
+	if err != nil {
+		return c.failed(err)
+	}
+	defer feed.Close()
+	var shown <-chan struct{} // nil: nothing waits to be visible
+	for {
+		if err := c.alive(); err != nil {
+			return err
+		}
+		durable := db.logs.Durable.Listen()
+		hidden, err := feed.Next()
+		switch {
+		case err != nil:
+			return c.failed(err)
+		case hidden && shown == nil:
+			shown = db.commits.Shown.Listen()
+			continue // it may be visible by now
+		}
+		if db.opts.ReadOnly {
+			if err := c.advance(); err != nil {
+				return err
+			}
+			continue
+		}
+		select {
+		case <-durable:
+		case <-shown:
+		case <-c.ctx.Done():
+		case <-db.life.Context.Done():
+		}
+		shown = nil
+	}
+}
+
+// advancePause is how long a feed of a read-only handle waits before it looks for more.
+const advancePause = 100 * time.Millisecond
+
+// advance waits, and advances the read-only handle.
+func (c *changefeed) advance() error {
+	timer := time.NewTimer(advancePause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.ctx.Done():
+	case <-c.db.life.Context.Done():
+	}
+	_, err := c.db.Advance(c.ctx)
+	return err
+}
+
+// alive returns why the feed has to end, or nil.
+func (c *changefeed) alive() error {
+	if c.db.life.Context.Err() != nil {
+		return ErrClosed
+	}
+	return base.ContextError(c.ctx)
+}
+
+// failed returns the error with which the feed ends because of err.
+func (c *changefeed) failed(err error) error {
+	var gone *logset.GoneError
+	switch {
+	case err == errLeft:
+		return err
+	case c.db.life.Context.Err() != nil:
+		return ErrClosed
+	case errors.As(err, &gone):
+		return fmt.Errorf("%w: %w", ErrChangesGone, gone)
+	case c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
+		return err
+	}
+	return fmt.Errorf("shale: changes: %w", err)
+}
+
+func (c *changefeed) decode(log base.FileNum, payload []byte) (first, last base.Seq, err error) {
+	first, c.batch, err = decodeBatch(payload)
+	if err != nil {
+		return 0, 0, batchError(log, err)
+	}
+	return first, first + base.Seq(c.batch.count) - 1, nil
+}
+
+// pass yields the batch that was decoded last.
+func (c *changefeed) pass() error {
+	if err := c.alive(); err != nil {
+		return err
+	}
+	b := c.batch
+	if least, greatest, ok := b.Ingested(); ok {
+		return c.ingestion(b.seq, least, greatest)
+	}
+	return c.give(Change{Seq: uint64(b.seq), Last: uint64(b.seq) + uint64(b.count) - 1, ops: b})
+}
+
+func (c *changefeed) give(change Change) error {
+	if !c.yield(change, nil) {
+		return errLeft
+	}
+	return nil
+}
+
+// ingestionPiece is about how many bytes of an ingestion one Change has.
+const ingestionPiece = 1 << 20
+
+// ingestion yields the keys of an ingestion with number seq, as they are now.
+func (c *changefeed) ingestion(seq base.Seq, least, greatest []byte) error {
+	s, err := c.db.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	// Where readers see writes before they are durable, the snapshot may have some that are not.
+	if c.db.opts.Durability != SyncEach && !c.db.opts.ReadOnly {
+		if err := c.db.Sync(); err != nil {
+			return err
+		}
+	}
+	change := Change{Seq: uint64(seq), Last: uint64(seq) - 1, ops: new(Batch), ingested: true}
+	for e, err := range s.Scan(Range{Lower: least, Upper: append(bytes.Clone(greatest), 0)}) {
+		if err != nil {
+			return err
+		}
+		if change.ops.Size() >= ingestionPiece {
+			if err := c.give(change); err != nil {
+				return err
+			}
+			if err := c.alive(); err != nil {
+				return err
+			}
+			change.ops.Reset()
+		}
+		if err := change.ops.Put(e.Key, e.Value); err != nil {
+			return err
+		}
+	}
+	change.Last = uint64(seq)
+	return c.give(change)
+}

@@ -1,0 +1,92 @@
+package logset
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/wal"
+)
+
+// Env.KeepLog spares obsolete logs, the newest ones first, so that feeds find them.
+
+// isKeptLocked reports whether KeepLog spares log num, if it is obsolete. Requires: mu is held.
+func (l *Set) isKeptLocked(num base.FileNum) bool { return l.keepFrom > 0 && num >= l.keepFrom }
+
+// keepLocked decides which of the obsolete logs KeepLog spares: the newest ones, as far as all of
+// them together have no more bytes. Requires: mu is held.
+func (l *Set) keepLocked(obsolete []logFile) {
+	if l.env.KeepLog <= 0 {
+		return
+	}
+	slices.SortFunc(obsolete, func(a, b logFile) int { return cmp.Compare(a.num, b.num) })
+	l.keepFrom = 0
+	sum := int64(0)
+	for _, f := range slices.Backward(obsolete) {
+		if sum += f.end; sum > l.env.KeepLog {
+			return
+		}
+		l.keepFrom = f.num
+	}
+}
+
+// AdoptKept takes over the obsolete logs of earlier processes that KeepLog spares. names are the files
+// in the directory; session returns the session that must have written a log, or 0. A file that is
+// no log of the store, and what is older, is left to the caller. It is called once, by Open.
+func (l *Set) AdoptKept(storeID uint64, names []string, session func(base.FileNum) uint64) {
+	if l.env.KeepLog <= 0 {
+		return
+	}
+	var found []logFile
+	oldest := l.there(0)[0]
+	for _, name := range names {
+		t, num, ok := base.ParseFileName(name)
+		if !ok || t != base.FileLog || num >= oldest {
+			continue
+		}
+		if info, err := l.env.FS.Stat(l.path(num)); err == nil {
+			// Whether a checkpoint shares the file is not known: see replay.run.
+			found = append(found, logFile{num: num, linked: true, end: info.Size})
+		}
+	}
+	slices.SortFunc(found, func(a, b logFile) int { return cmp.Compare(b.num, a.num) })
+	sum := int64(0)
+	for _, f := range found {
+		if _, err := wal.ReadHeader(l.env.FS, l.env.Dir, f.num, storeID, session(f.num)); err != nil {
+			continue
+		}
+		if sum += f.end; sum > l.env.KeepLog {
+			break
+		}
+		l.mu.Lock()
+		l.orphans, l.keepFrom = append(l.orphans, f), f.num
+		l.mu.Unlock()
+	}
+}
+
+// there returns the numbers above num of the logs that are there, live or held, in their order.
+func (l *Set) there(num base.FileNum) (nums []base.FileNum) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, files := range [][]logFile{l.orphans, l.live} {
+		for _, f := range files {
+			if f.num > num {
+				nums = append(nums, f.num)
+			}
+		}
+	}
+	slices.Sort(nums)
+	return nums
+}
+
+// holdOne holds log num until Release, and reports whether it is still there.
+func (l *Set) holdOne(num base.FileNum) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	is := func(f logFile) bool { return f.num == num }
+	if !slices.ContainsFunc(l.live, is) && !slices.ContainsFunc(l.orphans, is) {
+		return false
+	}
+	l.held[num]++
+	return true
+}
