@@ -94,19 +94,15 @@ func (c *changefeed) run(after base.Seq) error {
 		return c.failed(err)
 	}
 	defer feed.Close()
-	var shown <-chan struct{} // nil: nothing waits to be visible
+	bell := &db.logs.Durable
 	for {
 		if err := c.alive(); err != nil {
 			return err
 		}
-		durable := db.logs.Durable.Listen()
+		rung := bell.Listen()
 		hidden, err := feed.Next()
-		switch {
-		case err != nil:
+		if err != nil {
 			return c.failed(err)
-		case hidden && shown == nil:
-			shown = db.commits.Shown.Listen()
-			continue // it may be visible by now
 		}
 		if db.opts.ReadOnly {
 			if err := c.advance(); err != nil {
@@ -114,13 +110,20 @@ func (c *changefeed) run(after base.Seq) error {
 			}
 			continue
 		}
+		// One of the two: a writer must not wake the feed twice for a group, nor for each write that is not durable.
+		next := &db.logs.Durable
+		if hidden {
+			next = &db.commits.Shown
+		}
+		if next != bell {
+			bell = next // it may have rung by now, so the feed looks once more
+			continue
+		}
 		select {
-		case <-durable:
-		case <-shown:
+		case <-rung:
 		case <-c.ctx.Done():
 		case <-db.life.Context.Done():
 		}
-		shown = nil
 	}
 }
 

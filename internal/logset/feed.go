@@ -39,6 +39,8 @@ type Feed struct {
 	last    base.Seq     // the last number that log has up to there
 	unknown bool         // log does not say which number comes first
 
+	limit base.Seq // the number that was visible when the feed has looked last
+
 	seq base.Seq // what has this number or a lower one was passed on, or was before the beginning
 }
 
@@ -148,12 +150,20 @@ func (f *Feed) Close() {
 	}
 }
 
-// Next passes on what there is. It returns when there is no more for now. hidden says that the next
-// batch is durable, and not visible yet. After an error the feed can only be closed.
+// Next passes on what there is. It returns when there is no more for now. hidden says that all that is visible was
+// passed on, or that the next batch is durable and not visible yet: then the caller waits for more to be visible, and
+// otherwise for more to be durable. After an error the feed can only be closed.
 func (f *Feed) Next() (hidden bool, err error) {
+	hidden, err = f.pass()
+	return hidden || f.seq >= f.limit, err
+}
+
+// pass is Next, but hidden says only that the next batch is not visible yet.
+func (f *Feed) pass() (hidden bool, err error) {
 	for {
 		// In this order: what becomes visible after a log was given up is not in that log.
 		limit := f.env.Visible()
+		f.limit = limit
 		if w := f.logs.Current(); w != nil && w.Num() == f.num {
 			return f.read(w.Synced(), limit)
 		}
