@@ -108,6 +108,13 @@ func (l *Set) Adopt(num base.FileNum) (held bool) {
 	return true
 }
 
+// Orphans returns how many obsolete logs are held, and spared by Env.KeepLog.
+func (l *Set) Orphans() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.orphans)
+}
+
 // OrphanBytes returns how many bytes the obsolete logs have that are held, and those
 // that Env.KeepLog spares.
 func (l *Set) OrphanBytes() (held, kept int64) {

@@ -29,6 +29,7 @@ type crashState struct {
 	what  string
 	seed  uint64 // of the options that it is opened with
 	claim Claim
+	feed  *feedPlace // what a feed had shown
 }
 
 // Run lives the life of the program and reports what is wrong: with the life, or with states.
@@ -62,9 +63,9 @@ func (c *Crashes) hook(mem *vfs.Mem, states chan<- crashState) {
 			if !c.Share.Takes(uint64(n)<<8 | uint64(j)) {
 				continue
 			}
-			before := c.Model.Claim()
+			before, feed := c.Model.Claim(), c.copied.place.Load()
 			after := mem.Crash(config)
-			states <- crashState{mem: after, fs: c.encrypted(after), claim: before.Between(c.Model.Claim()), seed: c.Seed + uint64(n)<<8 + uint64(j),
+			states <- crashState{mem: after, fs: c.encrypted(after), feed: feed, claim: before.Between(c.Model.Claim()), seed: c.Seed + uint64(n)<<8 + uint64(j),
 				what: fmt.Sprintf("%s: crash at operation %d (%v %s) with %v", c.Name, n, op, name, config)}
 		}
 	})
@@ -106,7 +107,9 @@ func (s crashState) check() (err error) {
 			}
 			w := Write{Ops: []shale.Op{{Kind: shale.OpPut, Key: []byte(after)}}, Own: true, Durability: shale.Durability(s.seed % 3)}
 			want = found.With(w.Ops...)
-			err = db.Write(context.Background(), w.Batch())
+			if err = db.Write(context.Background(), w.Batch()); err == nil {
+				err = s.feed.check(db)
+			}
 		default:
 			err = want.Diff(found)
 		}

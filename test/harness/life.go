@@ -61,6 +61,7 @@ type Life struct {
 	real        *Real
 	store, side Side // those of the store, and of the model
 	follower    follower
+	copied      feedCopy
 }
 
 // NewLife returns the life of a store that is not open yet, with drawn options.
@@ -93,6 +94,7 @@ func (l *Life) Open() error {
 		return fmt.Errorf("Open: %w", err)
 	}
 	l.DB, l.real = db, newReal(db, l.Part)
+	l.copied.whole = l.copied.whole && l.Opts.KeepLog >= keepsAll
 	l.real.Open = l.openSecond
 	l.Model.Durability = l.Opts.Durability
 	l.store, l.side = Side{Store: l.real}, Side{Store: l.Model}
@@ -250,7 +252,7 @@ func (l *Life) Crash(c vfs.CrashConfig) error {
 	if err := errors.Join(l.die(), l.follower.close()); err != nil {
 		return err
 	}
-	l.Mem = after
+	l.Mem, l.copied.whole = after, false
 	if err := l.reopen(l.Model.Claim()); err != nil {
 		return fmt.Errorf("after a crash with %v: %w", c, err)
 	}
@@ -313,7 +315,7 @@ func (l *Life) Abandon() {
 
 // Strays returns an error if a file lies in the store's directory that is not part of the store,
 // or if one is missing that is. Compactions may be about to remove some, and the next log may be
-// in the making, so it waits for that. It lets go of the logs that the program holds.
+// in the making, so it waits for that. It lets go of the logs that the program holds, but not of those for feeds.
 func Strays(db *shale.DB, fs vfs.FS, dir string) error {
 	var err error
 	shale.ShippingOf(db).HoldLogs(0)
@@ -340,7 +342,7 @@ func straysNow(db *shale.DB, fs vfs.FS, dir string) error {
 	}
 	logs := LogsOf(db)
 	prepared, kept := logs.Spare()
-	others := map[base.FileType]int{base.FileLog: logs.Count() + kept, base.FileManifest: 1, base.FileTemp: 0}
+	others := map[base.FileType]int{base.FileLog: logs.Count() + kept + logs.Orphans(), base.FileManifest: 1, base.FileTemp: 0}
 	if prepared {
 		others[base.FileLog]++
 	}
@@ -390,6 +392,7 @@ func Levels(db *shale.DB) (n int) {
 var LifeOperations = []Operation{
 	{"reopen", 2, func(*Source) Step { return Step{Name: "reopen", Life: (*Life).Reopen} }},
 	{"follow", 6, func(*Source) Step { return Step{Name: "follow", Life: (*Life).Follow} }},
+	{"feed", 6, drawFeed},
 	{"kill", 1, func(*Source) Step { return Step{Name: "kill", Life: (*Life).Kill} }},
 	{"crash", 2, func(s *Source) Step {
 		configs := CrashConfigs(s.Uint64())

@@ -42,6 +42,8 @@ var optionDraws = []optionDraw{
 	scaled("Durability", func(o *shale.Options) *shale.Durability { return &o.Durability },
 		[]shale.Durability{shale.SyncEach, shale.SyncPeriodic, shale.SyncManual},
 		[]shale.Durability{shale.SyncEach, shale.SyncPeriodic, shale.SyncManual, shale.SyncManual}),
+	scaled("KeepLog", func(o *shale.Options) *int64 { return &o.KeepLog },
+		[]int64{0, 0, 1, 5 << 10, 20 << 10, 100 << 10, keepsAll, keepsAll}, []int64{0, 0, 1 << 20, keepsAll}),
 	drawn("Shipping.Gate", func(o *shale.Options) *func(shale.LogPosition) error { return &o.Shipping.Gate }, nil, nil, nil, gate),
 	drawn("Shipping.HoldLogs", func(o *shale.Options) *uint64 { return &o.Shipping.HoldLogs }, 0, 0, 0, 0, 0, 0, 12, 1<<36),
 	drawn("Shipping.FirstFileNum", func(o *shale.Options) *uint64 { return &o.Shipping.FirstFileNum }, 0, 0, 0, 0, 12, 1<<36, 3<<36),
