@@ -282,6 +282,7 @@ func (db *DB) schedulerEnv() scheduler.Env {
 			return nil
 		},
 		Options:     db.planOptions,
+		Hidden:      db.hidden,
 		Flushing:    func() bool { return db.mems.View().Oldest() != nil },
 		Level0Asked: func() uint64 { return db.counters.askedInVain(0) },
 		Started:     func(n int64) { db.counters.compacting.Add(n) },

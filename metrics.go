@@ -75,11 +75,13 @@ type Metrics struct {
 	WorseFilters      uint64 // tables whose filter let pass many more absent keys than predicted
 	BackgroundRetries uint64
 
-	// RangeDeletes are the range deletes in tables, as parts of the keys that are covered, which may be more or fewer than
-	// the calls of DeleteRange. RangeDeleteSkips counts the tables that lookups did not search, although no filter denied
-	// the key, because a range delete covers it.
-	RangeDeletes     int
-	RangeDeleteSkips uint64
+	// RangeDeletes is into how many parts the keys fall that range deletes of tables cover: those of calls of DeleteRange,
+	// where they overlap cut into pieces, as long as they may cover something. RangeDeleteMemory is what they take, in bytes.
+	// RangeDeleteSkips counts the tables that lookups did not search, although no filter denied the key, because a range
+	// delete covers it.
+	RangeDeletes      int
+	RangeDeleteMemory int64
+	RangeDeleteSkips  uint64
 
 	// Memory by owner, in bytes, now.
 	MemtableMemory, CacheMemory, FilterMemory, IndexMemory, FalsePositiveMemory int64
@@ -198,7 +200,7 @@ func (m *Metrics) counters() []*uint64 {
 	return []*uint64{
 		&m.Gets, &m.GetHits, &m.GetMisses,
 		&m.FilterNegative, &m.FilterTruePositive, &m.FilterFalsePositive,
-		&m.FalsePositivesRemembered, &m.NoFilter, &m.PrefixNegative,
+		&m.FalsePositivesRemembered, &m.NoFilter, &m.PrefixNegative, &m.RangeDeleteSkips,
 		&m.BlockReads, &m.BlockReadBytes, &m.CacheHits, &m.CacheMisses, &m.IndexReads,
 		&m.Writes, &m.WrittenBytes, &m.WALSyncs, &m.WALBytes,
 		&m.FlushBytes, &m.CompactBytes, &m.CompactReadBytes, &m.Flushes, &m.Compactions, &m.Ingests, &m.IngestBytes,
@@ -307,6 +309,10 @@ func addView(m *Metrics, v *memqueue.View, loading bool) {
 	for _, imm := range v.Imms {
 		add(imm.Mem)
 	}
+	for range v.Meta.Spans.All() {
+		m.RangeDeletes++
+	}
+	m.RangeDeleteMemory = v.Meta.Spans.Bytes()
 	var keys [NumLevels]uint64
 	estimates := v.Estimates(func() tree.Estimates { return estimate(v, loading) })
 	m.LiveBytes = compaction.SumLive(v.Meta, estimates.LiveShares)

@@ -261,3 +261,143 @@ func TestDeleteRange_Model(t *testing.T) {
 		})
 	}
 }
+
+// filled returns a store with n entries of a hundred bytes, all in the last level.
+func filled(t *testing.T, n int, opts *Options) *DB {
+	t.Helper()
+	db := openTest(t, opts)
+	for i := range n {
+		mustPut(t, db, fmt.Sprintf("key%06d", i), fmt.Sprintf("%0100d", i))
+	}
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// awaitIdle waits until no compaction is under way or due.
+func awaitIdle(t *testing.T, db *DB) {
+	t.Helper()
+	db.changes.Await(context.Background(), db.scheduler.Idle)
+}
+
+// All keys go, and nothing is read for it: neither by compactions nor by lookups of the keys, before the memtable is flushed
+// and after it. MayContain says no.
+func TestDeleteRange_ReadsNothing(t *testing.T) {
+	o := small()
+	o.CacheSize = -1
+	db := filled(t, 3000, o)
+	s, err := db.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Sub("key").DeleteRange(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	before := db.Metrics()
+	denied := func(when string) {
+		t.Helper()
+		keys, out := [][]byte{}, make([]bool, 3000)
+		for i := range 3000 {
+			key := fmt.Appendf(nil, "key%06d", i)
+			keys = append(keys, key)
+			if _, err := db.Get(key); !errors.Is(err, ErrNotFound) || db.MayContain(key) {
+				t.Fatalf("%s: Get(%s) = %v, MayContain %v", when, key, err, db.MayContain(key))
+			}
+		}
+		if db.MayContainMany(keys, out); slices.Contains(out, true) {
+			t.Fatalf("%s: MayContainMany says maybe", when)
+		}
+		if m := db.Metrics().Sub(before); m.BlockReads > 0 || m.CompactReadBytes > 0 {
+			t.Fatalf("%s: %d blocks were read, and %d bytes by compactions", when, m.BlockReads, m.CompactReadBytes)
+		}
+	}
+	denied("in the memtable")
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	denied("flushed, with a snapshot below")
+	if m := db.Metrics(); m.RangeDeletes != 1 || m.LiveBytes == 0 {
+		t.Errorf("%d range deletes, %d bytes next to a snapshot", m.RangeDeletes, m.LiveBytes)
+	}
+	if v, err := s.Get([]byte("key000007")); err != nil || len(v) != 100 {
+		t.Errorf("the snapshot has %q, %v", v, err)
+	}
+	before = db.Metrics()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	awaitIdle(t, db)
+	denied("dropped")
+	m := db.Metrics()
+	for _, l := range m.Levels {
+		if l.Tables > 0 {
+			t.Errorf("level %d has %d tables", l.Level, l.Tables)
+		}
+	}
+	if m.RangeDeletes != 0 || m.RangeDeleteMemory != 0 {
+		t.Errorf("%d range deletes are left", m.RangeDeletes)
+	}
+}
+
+// Tables that are hidden in part are rewritten, and then the range delete ends, without a Compact.
+func TestDeleteRange_GivesSpaceBack(t *testing.T) {
+	o := small()
+	o.TableSize = 1 << 20
+	db := filled(t, 3000, o)
+	size := func() (sum int64) {
+		for _, l := range db.Metrics().Levels {
+			sum += l.Bytes
+		}
+		return sum
+	}
+	whole := size()
+	if err := db.DeleteRange([]byte("key000500"), []byte("key001700")); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	awaitIdle(t, db)
+	if left := size(); left > whole*2/3 {
+		t.Errorf("%d of %d bytes are left", left, whole)
+	}
+	if m := db.Metrics(); m.RangeDeletes != 0 {
+		t.Errorf("%d range deletes are left", m.RangeDeletes)
+	}
+	n := 0
+	for _, err := range db.Scan(Range{}) {
+		if n++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != 1800 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
+// A store whose log has nothing but a range delete keeps it, however often it is opened.
+func TestDeleteRange_AloneInTheLog(t *testing.T) {
+	o := tinyStore(vfs.NewMem())
+	db := filled(t, 100, &o)
+	for i := range 12 {
+		if i == 2 {
+			if err := db.DeleteRange([]byte("key000010"), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i == 4 {
+			if err := db.Flush(context.Background()); err != nil { // it may be all that is flushed
+				t.Fatal(err)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again := tinyStore(o.FS)
+		db = openTest(t, &again)
+		if has, err := db.Has([]byte("key000050")); err != nil || has != (i < 2) {
+			t.Fatalf("after opening %d: Has = %v, %v", i, has, err)
+		}
+	}
+}

@@ -51,6 +51,70 @@ func (f *InFlight) dropsCovered() bool {
 	return false
 }
 
+// mostSpans is how many bounds of range deletes a version may have before tables are rewritten only to end some.
+const mostSpans = 1 << 17
+
+// pickHidden picks the table of which range deletes hide the largest part, if that is a quarter or more. If there are very
+// many range deletes, it picks the one that lies under most of them. Like a table that is rich in tombstones, it goes one level
+// down, or is rewritten in the last one. Its output is clean, so that this ends.
+func (p *picker) pickHidden() (Plan, bool) {
+	if p.v.Spans.Empty() || p.opts.Hidden == nil {
+		return Plan{}, false
+	}
+	var best Plan
+	bestShare, bestParts := 0.25, 0
+	if p.v.Spans.Len() > mostSpans {
+		bestShare = 0
+	}
+	last := p.v.Spans.Last()
+	for level := 1; level <= lastLevel; level++ {
+		runs := p.v.Levels[level].Runs
+		for r := len(runs) - 1; r >= 0; r-- {
+			for at, t := range runs[r].Tables {
+				if t.Clean >= last || t.MinSeq > last {
+					continue
+				}
+				share, parts := p.opts.Hidden(t, p.seen(t))
+				if parts == 0 || share < bestShare || p.v.Spans.Len() > mostSpans && parts <= bestParts {
+					continue
+				}
+				if plan, ok := p.rewrite(level, r, at); ok {
+					best, bestParts = plan, parts
+					if p.v.Spans.Len() <= mostSpans {
+						bestShare = share
+					}
+				}
+			}
+		}
+	}
+	return best, best.Kind != Nothing
+}
+
+// rewrite plans to compact one table into the next level, or in the last level to rewrite it.
+func (p *picker) rewrite(level, run, at int) (Plan, bool) {
+	r := p.v.Levels[level].Runs[run]
+	if level < lastLevel {
+		column, _, ok := p.candidate(level, run, part{at, at + 1})
+		if !ok {
+			return Plan{}, false
+		}
+		return p.plan(level, level+1, column, "hidden")
+	}
+	if !p.idleInLast(r.Tables[at]) {
+		return Plan{}, false
+	}
+	return p.plan(level, level, []Input{{level: level, run: r.ID, Tables: r.Tables[at : at+1]}}, "hidden")
+}
+
+// seen returns the number of the oldest reader that sees an entry of t.
+func (p *picker) seen(t *manifest.Table) base.Seq {
+	at := sort.Search(len(p.opts.Snapshots), func(i int) bool { return p.opts.Snapshots[i] >= t.MinSeq })
+	if at < len(p.opts.Snapshots) {
+		return p.opts.Snapshots[at]
+	}
+	return base.MaxSeq
+}
+
 type coverage struct {
 	*picker
 	finder spans.Finder
@@ -78,12 +142,7 @@ func (c *coverage) dropped(run manifest.Run) (tables []*manifest.Table) {
 
 // hidden reports whether each reader that sees an entry of t sees a range delete of it that is newer than all of t.
 func (c *coverage) hidden(t *manifest.Table) bool {
-	seen := base.MaxSeq // by the oldest reader that sees an entry of t
-	at := sort.Search(len(c.opts.Snapshots), func(i int) bool { return c.opts.Snapshots[i] >= t.MinSeq })
-	if at < len(c.opts.Snapshots) {
-		seen = c.opts.Snapshots[at]
-	}
-	end, hidden := c.finder.Hidden(t.Smallest, t.MaxSeq, seen)
+	end, hidden := c.finder.Hidden(t.Smallest, t.MaxSeq, c.seen(t))
 	return hidden && (end == nil || bytes.Compare(end, t.Largest) > 0)
 }
 

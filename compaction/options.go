@@ -53,6 +53,10 @@ type Options struct {
 	DropSeq base.Seq
 	// Snapshots are the sequence numbers of all snapshots, ascending, for range deletes.
 	Snapshots []base.Seq
+	// Hidden returns about what part of a table range deletes hide that are newer than all of it
+	// and have numbers up to seen, and how many parts of the keys they cover there. nil: it is not
+	// known, and no table is rewritten for that.
+	Hidden func(t *manifest.Table, seen base.Seq) (share float64, parts int)
 
 	// order is set by simulations only. It replaces the cost that pickLevel
 	// computes for the inputs. The inputs with the lowest cost are picked.

@@ -12,7 +12,8 @@ import (
 // time as those in flight, or a plan of kind Nothing. What range deletes have made
 // needless goes first, since that costs nothing. Then it tries the levels
 // that are due in the order of their scores. If none gives a plan, it
-// looks for a table with many tombstones. It is a pure function.
+// looks for a table with many tombstones, and for one of which range deletes
+// hide much. It is a pure function.
 func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 	p := newPicker(v, o, &busy)
 	if plan, ok := p.pickCovered(); ok {
@@ -39,7 +40,10 @@ func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 			return plan
 		}
 	}
-	plan, _ := p.pickTombstones()
+	plan, ok := p.pickTombstones()
+	if !ok {
+		plan, _ = p.pickHidden()
+	}
 	return plan
 }
 

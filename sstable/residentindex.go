@@ -115,6 +115,18 @@ func (x *loadedIndex) locate(key []byte, limit base.Trailer) (h handle, ok bool)
 	return h, ok
 }
 
+// Place returns about what part of the table lies before key, from 0 to 1. It knows if the index is in memory.
+func (r *Reader) Place(key []byte) (part float64, known bool) {
+	x := r.index.Load()
+	if x == nil || x.n == 0 {
+		return 0, false
+	}
+	i := x.search(key, base.NewTrailer(base.MaxSeq, base.KindMax))
+	n := x.n
+	runtime.KeepAlive(x)
+	return float64(i) / float64(n), true
+}
+
 // locateTop returns the handle of the first block that the index, or its top level, has for
 // entries at or after (key, limit). It returns false if there is none.
 func (r *Reader) locateTop(n *Near, key []byte, limit base.Trailer, t *Trace) (h handle, ok bool, err error) {

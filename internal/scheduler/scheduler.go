@@ -10,6 +10,7 @@ import (
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/lockorder"
+	"github.com/shaledb/shale/internal/spans"
 	"github.com/shaledb/shale/manifest"
 )
 
@@ -38,6 +39,7 @@ type Scheduler struct {
 	ended      int                  // the highest round of any automatic compaction that has ended
 	compactErr error                // why the last automatic compaction failed; nil if it succeeded
 	asideErr   error                // why the last table was set aside
+	hidden     hiddenParts
 }
 
 // An Env is what a Scheduler needs from the store. Some of its functions are called
@@ -47,10 +49,11 @@ type Env struct {
 	Closing     func() bool              // reports whether no automatic compaction may begin any more
 	Version     func() *manifest.Version // the current one; nil: the store is closed
 	Options     func() compaction.Options
-	Flushing    func() bool   // reports whether a memtable waits to be flushed
-	Level0Asked func() uint64 // how many runs of level 0 point lookups have asked in vain since Open
-	Started     func(n int64) // counts compactions in progress: n more
-	Changed     func()        // wakes goroutines that wait for a flush or compaction
+	Hidden      func(s *spans.Set, t *manifest.Table, seen base.Seq) (share float64, parts int) // as compaction.Options has it, by s
+	Flushing    func() bool                                                                     // reports whether a memtable waits to be flushed
+	Level0Asked func() uint64                                                                   // how many runs of level 0 point lookups have asked in vain since Open
+	Started     func(n int64)                                                                   // counts compactions in progress: n more
+	Changed     func()                                                                          // wakes goroutines that wait for a flush or compaction
 }
 
 // An Attempt belongs to one automatic compaction. It says in
@@ -107,7 +110,7 @@ func (s *Scheduler) nextLocked() (plan compaction.Plan, forReads bool) {
 	if meta == nil {
 		return compaction.Plan{}, false
 	}
-	opts := s.env.Options()
+	opts := s.planOptionsLocked(meta)
 	plan = compaction.Pick(meta, opts, s.inFlight)
 	if plan.Kind != compaction.Nothing || s.env.Workers() < 1 || s.env.Flushing() {
 		return plan, false
@@ -405,7 +408,7 @@ func (s *Scheduler) damageInTheWayLocked() error {
 		return nil
 	}
 	meta := s.env.Version()
-	if meta == nil || compaction.Pick(meta, s.env.Options(), s.inFlight).Kind != compaction.Nothing {
+	if meta == nil || compaction.Pick(meta, s.planOptionsLocked(meta), s.inFlight).Kind != compaction.Nothing {
 		return nil
 	}
 	return s.asideErr

@@ -244,6 +244,12 @@ func (f Fragment) Newest() base.Seq { return f.covers.seq }
 // All goes through the fragments in order. Their bounds are part of s.
 func (s *Set) All() iter.Seq[Fragment] { return s.Overlapping(nil, nil) }
 
+// Next returns the first key above key at which a part of the keys with other numbers begins, if there is one.
+func (s *Set) Next(key []byte) (next []byte, more bool) {
+	_, _, next = s.interval(key)
+	return next, next != nil
+}
+
 // Overlapping goes through the fragments that have keys from lower to upper, which is exclusive; nil: there is no bound.
 func (s *Set) Overlapping(lower, upper []byte) iter.Seq[Fragment] {
 	return func(yield func(Fragment) bool) {
