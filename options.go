@@ -57,7 +57,7 @@ type Options struct {
 	Shipping ShippingOptions
 
 	// FS is the file system. Default: the operating system's. vfs.NewMem()
-	// gives a store in memory.
+	// gives a store in memory, and package vfs/crypt one that is encrypted.
 	FS vfs.FS
 
 	// Logger gets flushes and compactions at level Debug, stalls at Warn, background errors

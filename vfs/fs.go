@@ -5,7 +5,8 @@
 //     a power cut, chosen by a policy and a seed, so tests can crash a store
 //     at each of its operations. It also serves stores that need no disk.
 //
-// Package faultfs lies over another file system and makes chosen operations fail.
+// Two packages lie over another file system: faultfs makes chosen operations
+// fail, and crypt encrypts the files.
 //
 // Callers may rely on these rules, and on nothing else.
 // Mem.Crash takes away whatever goes beyond them:
