@@ -199,7 +199,7 @@ func TestChanges_KeepLog(t *testing.T) {
 		t.Helper()
 		_, err := changesUpTo(db, 0, 10)
 		var first uint64
-		if _, serr := fmt.Sscanf(fmt.Sprint(err), "shale: changes are gone: the first number there is is %d", &first); serr != nil {
+		if _, serr := fmt.Sscanf(fmt.Sprint(err), "shale: changes are gone: after number 0, the first number there is is %d", &first); serr != nil {
 			t.Fatal(err)
 		}
 		return first

@@ -55,9 +55,14 @@ type FeedEnv struct {
 }
 
 // A GoneError says that the logs do not have what a feed has to pass on next.
-type GoneError struct{ First base.Seq } // the first number from which on they have all
+type GoneError struct {
+	After base.Seq // what comes after this number is missing
+	First base.Seq // from this number up they have all
+}
 
-func (e *GoneError) Error() string { return fmt.Sprintf("the first number there is is %d", e.First) }
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("after number %d, the first number there is is %d", e.After, e.First)
+}
 
 // NewFeed returns a Feed that begins with the first batch above number after. The caller closes it.
 func (l *Set) NewFeed(env FeedEnv, after base.Seq) (*Feed, error) {
@@ -81,7 +86,7 @@ func (l *Set) NewFeed(env FeedEnv, after base.Seq) (*Feed, error) {
 		first = log.Header().PrevSeq + 1
 		f.close(log)
 	}
-	return nil, &GoneError{first}
+	return nil, &GoneError{after, first}
 }
 
 // open opens log num and holds it. It returns nil if the log is not there any more, or was never used.
@@ -214,7 +219,7 @@ func (f *Feed) finish(next wal.Header, limit base.Seq) (hidden bool, err error) 
 		}
 	}
 	if !complete && f.seq < next.PrevSeq {
-		return false, &GoneError{next.PrevSeq + 1}
+		return false, &GoneError{f.seq, next.PrevSeq + 1}
 	}
 	return false, nil
 }
@@ -239,7 +244,7 @@ func (f *Feed) read(to int64, limit base.Seq) (hidden bool, err error) {
 		case last > limit:
 			return ErrStop
 		case f.unknown && first > f.seq+1:
-			return &GoneError{first}
+			return &GoneError{f.seq, first}
 		}
 		f.unknown = false
 		if last <= f.seq {
@@ -273,11 +278,11 @@ func (f *Feed) gone() error {
 	for _, num := range nums {
 		if log, err := f.open(num); log != nil || err != nil {
 			if err == nil {
-				err = &GoneError{log.Header().PrevSeq + 1}
+				err = &GoneError{f.seq, log.Header().PrevSeq + 1}
 				f.close(log)
 			}
 			return err
 		}
 	}
-	return &GoneError{f.env.Visible() + 1}
+	return &GoneError{f.seq, f.env.Visible() + 1}
 }

@@ -28,7 +28,7 @@ func Groups() []Group {
 		{"Files", []func() *Command{importCommand, exportCommand}},
 		{"Insight", []func() *Command{
 			explainCommand, levelsCommand, tablesCommand, filtersCommand, exportFiltersCommand, metricsCommand,
-			tableCommand, walCommand, manifestCommand, findCommand, spaceCommand, serveCommand,
+			tableCommand, walCommand, manifestCommand, changesCommand, findCommand, spaceCommand, serveCommand,
 		}},
 		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand}},
 		{"This program", []func() *Command{helpCommand, completionCommand, quitCommand}},

@@ -1,0 +1,122 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/logset"
+)
+
+// changesIdle is how long the command changes without --follow waits for one more change.
+const changesIdle = 500 * time.Millisecond
+
+// changesCommand prints what was written to the store, also by another program that has it open.
+func changesCommand() *Command {
+	var after uint64
+	var given, follow bool
+	c := newCommand("changes", Reads, "print what was written, from the logs, as lines of JSON", `
+Prints each batch as one line: the numbers of its first and its last operation (seq and last), and its operations. Text
+that is not UTF-8 is in base64, in fields whose names end in 64. A batch of an ingestion has "ingested":true: it has the keys of
+that range as they are now, and the last of its lines has its number as last.
+
+A store keeps the logs of what is in memory only, unless a program has opened it with KeepLog. Without --after the first line
+is the oldest change there is. Next to a program that writes, the newest lines may not be durable yet. Status 1 if there is
+nothing, 2 if changes after N are gone.`)
+	c.option("after", "N", "only changes after number N, such as the last of an earlier line", func(w Word) (err error) {
+		given = true
+		if after, err = strconv.ParseUint(w.Text, 10, 64); err != nil {
+			return errors.New("is not a number")
+		}
+		return nil
+	})
+	c.flag(&follow, "follow", "wait for more, until Ctrl-C")
+	c.txn = neverIn
+	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+		found, err := s.changes(ctx, after, follow)
+		var gone *logset.GoneError
+		if errors.As(err, &gone) && !given && !found {
+			found, err = s.changes(ctx, uint64(gone.First)-1, follow)
+		}
+		if err != nil {
+			return Failed, err
+		}
+		return foundIf(found), nil
+	})
+}
+
+// changes prints the changes after a number, and reports whether there are any.
+func (s *Session) changes(ctx context.Context, after uint64, follow bool) (found bool, err error) {
+	now, err := s.DB.Snapshot()
+	if err != nil {
+		return false, err
+	}
+	last := now.Seq()
+	if err := now.Close(); err != nil {
+		return false, err
+	}
+	if !follow && after == last {
+		return false, nil
+	}
+	within, idle := ctx, func() {}
+	if !follow {
+		// The last number may be that of a write that has failed. No change has it.
+		limited, cancel := context.WithCancel(ctx)
+		timer := time.AfterFunc(changesIdle, cancel)
+		defer timer.Stop()
+		within, idle = limited, func() { timer.Reset(changesIdle) }
+		defer cancel()
+	}
+	lines := json.NewEncoder(s.Out)
+	lines.SetEscapeHTML(false)
+	for c, err := range s.DB.Changes(within, after) {
+		switch {
+		case err != nil && within.Err() != nil && ctx.Err() == nil:
+			return found, nil
+		case err != nil:
+			return found, err
+		}
+		found = true
+		idle()
+		if err := lines.Encode(changeRecordOf(c)); err != nil {
+			return found, err
+		}
+		if follow {
+			if err := s.Out.Flush(); err != nil {
+				return found, err
+			}
+		} else if c.Last >= last {
+			return found, nil
+		}
+	}
+	return found, nil
+}
+
+// A changeRecord is a line of the command changes.
+type changeRecord struct {
+	Seq      uint64     `json:"seq"`
+	Last     uint64     `json:"last"`
+	Ingested bool       `json:"ingested,omitempty"`
+	Ops      []opRecord `json:"ops"`
+}
+
+type opRecord struct {
+	Op string `json:"op"`
+	jsonRecord
+}
+
+func changeRecordOf(c shale.Change) changeRecord {
+	r := changeRecord{Seq: c.Seq, Last: c.Last, Ingested: c.Ingested(), Ops: []opRecord{}}
+	for op := range c.Ops() {
+		o := opRecord{Op: op.Kind.String()}
+		o.Key, o.Key64 = jsonText(op.Key)
+		if op.Kind != shale.OpDelete {
+			o.Value, o.Value64 = jsonText(op.Value)
+		}
+		r.Ops = append(r.Ops, o)
+	}
+	return r
+}
