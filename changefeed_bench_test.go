@@ -49,7 +49,7 @@ func BenchmarkChanges(b *testing.B) {
 	}
 }
 
-// BenchmarkChanges_Writers writes in turns alone and next to a feed. The figure is how much longer a write takes next to it.
+// BenchmarkChanges_Writers writes in turns alone and next to a feed. The figures are the median times of one write.
 func BenchmarkChanges_Writers(b *testing.B) {
 	value := bytes.Repeat([]byte("v"), 100)
 	for durability, turn := range map[Durability]int{SyncManual: 20_000, SyncEach: 50} {
