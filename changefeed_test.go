@@ -106,16 +106,20 @@ func TestChanges_Batches(t *testing.T) {
 	mustDelete(t, db, "b")
 	mustFlush(t, db)
 	mustPut(t, db, "d", strings.Repeat("4", 200<<10))
-	all := []string{"1-1 put a=1", "2-4 put b=2 delete a put c=", "5-5 delete b", "6-6 put d=44444444"}
+	if err := errors.Join(db.DeleteRange([]byte("b"), []byte("d")), db.DeleteRange([]byte("x"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	all := []string{"1-1 put a=1", "2-4 put b=2 delete a put c=", "5-5 delete b", "6-6 put d=44444444", "7-7 delete range b=d", "8-8 delete range x="}
 	for range 3 {
-		wantChanges(t, db, 0, 6, all...)
-		wantChanges(t, db, 1, 6, all[1:]...)
-		wantChanges(t, db, 4, 6, all[2:]...)
-		wantChanges(t, db, 5, 6, all[3:]...)
+		wantChanges(t, db, 0, 8, all...)
+		wantChanges(t, db, 6, 8, all[4:]...)
+		wantChanges(t, db, 1, 8, all[1:]...)
+		wantChanges(t, db, 4, 8, all[2:]...)
+		wantChanges(t, db, 5, 8, all[3:]...)
 		closeTest(t, db)
 		db = mustOpen(t, "db", o)
 	}
-	if _, err := changesUpTo(db, 7, 8); !errors.Is(err, ErrReplaced) {
+	if _, err := changesUpTo(db, 9, 10); !errors.Is(err, ErrReplaced) {
 		t.Errorf("changes after a number that was not given out: %v, want ErrReplaced", err)
 	}
 	closeTest(t, db)

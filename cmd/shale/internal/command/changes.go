@@ -21,7 +21,7 @@ func changesCommand() *Command {
 	c := newCommand("changes", Reads, "print what was written, from the logs, as lines of JSON", `
 Prints each batch as one line: the numbers of its first and its last operation (seq and last), and its operations. Text
 that is not UTF-8 is in base64, in fields whose names end in 64. A batch of an ingestion has "ingested":true: it has the keys of
-that range as they are now, and the last of its lines has its number as last.
+that range as they are now, and the last of its lines has its number as last. A range delete has its bounds as key and upper.
 
 A store keeps the logs of what is in memory only, unless a program has opened it with KeepLog. Without --after the first line
 is the oldest change there is. Next to a program that writes, the newest lines may not be durable yet. Status 1 if there is
@@ -103,9 +103,12 @@ type changeRecord struct {
 	Ops      []opRecord `json:"ops"`
 }
 
+// An opRecord is an operation in such a line. Upper is the bound of a range delete, whose key is the lower one.
 type opRecord struct {
 	Op string `json:"op"`
 	jsonRecord
+	Upper   *string `json:"upper,omitempty"`
+	Upper64 *string `json:"upper64,omitempty"`
 }
 
 func changeRecordOf(c shale.Change) changeRecord {
@@ -113,8 +116,11 @@ func changeRecordOf(c shale.Change) changeRecord {
 	for op := range c.Ops() {
 		o := opRecord{Op: op.Kind.String()}
 		o.Key, o.Key64 = jsonText(op.Key)
-		if op.Kind != shale.OpDelete {
+		switch {
+		case op.Kind == shale.OpPut:
 			o.Value, o.Value64 = jsonText(op.Value)
+		case op.Kind == shale.OpDeleteRange && op.Value != nil:
+			o.Upper, o.Upper64 = jsonText(op.Value)
 		}
 		r.Ops = append(r.Ops, o)
 	}
