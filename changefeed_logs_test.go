@@ -317,3 +317,68 @@ func TestChanges_MissingAndDamaged(t *testing.T) {
 	db = mustOpen(t, "db", o)
 	closeTest(t, db)
 }
+
+// Whatever bit of a kept log is wrong, a feed shows what was written or ends with an error that says so. The store
+// opens, and has all that it had.
+func TestChanges_DamageAnywhere(t *testing.T) {
+	mem := vfs.NewMem()
+	o := feedOptions(mem)
+	db := mustOpen(t, "db", o)
+	var logs []base.FileNum
+	var want []string
+	for i := range 3 {
+		logs = append(logs, db.logs.CurrentNum())
+		mustPut(t, db, fmt.Sprint("k", i), "1")
+		mustPut(t, db, fmt.Sprint("l", i), strings.Repeat("v", 50))
+		want = append(want, fmt.Sprintf("%d-%d put k%d=1", 2*i+1, 2*i+1, i), fmt.Sprintf("%d-%d put l%d=vvvvvvvv", 2*i+2, 2*i+2, i))
+		mustFlush(t, db)
+	}
+	closeTest(t, db)
+	found := 0
+	for _, num := range logs {
+		name := filepath.Join("db", base.LogName(num))
+		info, err := mem.Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for off := int64(0); off < min(info.Size, 4096+200); off++ {
+			if off == 80 {
+				off = 4096 // the rest of the header's page is not read
+			}
+			copied := mem.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep})
+			f, err := copied.OpenReadWrite(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b [1]byte
+			_, err = f.ReadAt(b[:], off)
+			b[0] ^= 1 << (off % 8)
+			if _, werr := f.WriteAt(b[:], off); errors.Join(err, werr, f.Close()) != nil {
+				t.Fatal(err, werr)
+			}
+			c := *o
+			c.FS = copied
+			db, err := Open("db", &c)
+			if err != nil {
+				t.Fatalf("%s, byte %d: Open: %v", name, off, err)
+			}
+			got, err := changesUpTo(db, 0, 6)
+			var damage *CorruptionError
+			switch {
+			case len(got) > len(want) || !slices.Equal(got, want[:len(got)]):
+				t.Errorf("%s, byte %d: %q", name, off, got)
+			case err == nil && len(got) < len(want), err != nil && !errors.As(err, &damage) && !errors.Is(err, ErrChangesGone) && !errors.Is(err, ErrFormatTooNew):
+				t.Errorf("%s, byte %d: %q, %v", name, off, got, err)
+			case err != nil:
+				found++
+			}
+			wantGet(t, db, "k0", "1", true)
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if found < 300 {
+		t.Errorf("%d damaged bytes were found", found)
+	}
+}
