@@ -213,7 +213,7 @@ func (g *testGroup) refuses(what string, do func(f *testMember) error) (f *testM
 	return f
 }
 
-// eventually waits until check returns nil, for a minute as testenv.WaitFor counts it.
+// eventually waits until check returns nil, for half a minute as testenv.WaitFor counts it.
 func (g *testGroup) eventually(what string, check func() error) {
 	g.t.Helper()
 	eventually(g.t, what, check)
@@ -221,8 +221,13 @@ func (g *testGroup) eventually(what string, check func() error) {
 
 func eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
+	within(t, 30*time.Second, what, check)
+}
+
+func within(t testing.TB, left time.Duration, what string, check func() error) {
+	t.Helper()
 	const pause = 2 * time.Millisecond
-	for left := time.Minute; ; time.Sleep(pause) {
+	for ; ; time.Sleep(pause) {
 		begin := time.Now()
 		err := check()
 		if err == nil {
@@ -243,11 +248,12 @@ func (g *testGroup) write(key, value string) {
 }
 
 // led calls fn again as long as it finds no leader, or one that falls meanwhile: on a busy machine members may elect
-// another at any time. What fn does may have been done before. led returns how often that is so.
+// another at any time. What fn does may have been done before. led returns how often that is so. It has a minute: a call
+// may take short's time.
 func (g *testGroup) led(what string, fn func() error) (unknown int) {
 	g.t.Helper()
 	var last error
-	g.eventually(what, func() error {
+	within(g.t, time.Minute, what, func() error {
 		switch last = fn(); {
 		case errors.Is(last, ErrUnknown):
 			unknown++

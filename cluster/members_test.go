@@ -60,7 +60,7 @@ func TestMembers_Remove(t *testing.T) {
 		t.Errorf("a removed member's state = %q, %v", v, err)
 	}
 	// It does not come back by itself, and does not disturb the others: it never begins a term.
-	term := l.Stats().Term
+	term := f.Stats().Term
 	mustNil(t, f.Close())
 	g.open(f)
 	time.Sleep(time.Second)
