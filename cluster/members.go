@@ -129,8 +129,8 @@ func (n *Node) AddVoter(ctx context.Context, id, address string) error {
 	}
 }
 
-// Remove removes a member from the group. Only the leader can do this, also to itself: it leads on
-// until the change is committed. The removed member goes on with the state that it had until it is
+// Remove removes a member from the group. Only the leader can do this, and not to itself: it hands the lead over then, and
+// returns a NotLeaderError that names the next leader. The removed member goes on with the state that it had until it is
 // closed; its directory can't join again, so remove that too.
 //
 // The member need not run. What it has in its directory is of no use to the group afterwards.
@@ -140,6 +140,11 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 		return err
 	}
 	defer done()
+	if id == n.opts.ID {
+		if err := n.handOver(ctx); err != nil {
+			return fmt.Errorf("cluster: remove %q: %w", id, err)
+		}
+	}
 	err = n.change(ctx, func(servers []raft.Server) (raft.IndexFuture, error) {
 		s, ok := find(servers, func(s raft.Server) bool { return memberID(s.ID) == id })
 		if !ok {
@@ -151,6 +156,31 @@ func (n *Node) Remove(ctx context.Context, id string) error {
 		return fmt.Errorf("cluster: remove %q: %w", id, err)
 	}
 	return nil
+}
+
+// handOver lets another member lead, if one has a vote, and returns a NotLeaderError that names it.
+//
+// A leader that removed itself could fall when its own log alone has the change. By that log it has no vote and never leads
+// again, while the others may need its vote, which it gives to no shorter log: a group of two would have no leader for good.
+func (n *Node) handOver(ctx context.Context) error {
+	if _, others := find(n.servers(), func(s raft.Server) bool { return s.ID != n.server && s.Suffrage == raft.Voter }); !others {
+		return nil // raft refuses to remove the last one
+	}
+	if err := n.TransferLeadership(ctx, ""); err != nil {
+		return err
+	}
+	for {
+		if _, known := n.Leader(); known {
+			return n.notLeader()
+		}
+		select {
+		case <-time.After(transferPoll):
+		case <-ctx.Done():
+			return n.notLeader()
+		case <-n.stopping:
+			return n.usable()
+		}
+	}
 }
 
 // TransferLeadership makes another member the leader: the one with this id, or the one that is

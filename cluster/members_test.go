@@ -85,6 +85,50 @@ func TestMembers_Remove(t *testing.T) {
 	}
 }
 
+// A leader that shall remove itself is cut off, and comes back when it leads no more. The group of two goes on, and the one
+// that leads has the other remove it.
+func TestMembers_RemoveTheLeader(t *testing.T) {
+	t.Parallel()
+	var cut atomic.Bool
+	g := newGroup(t, 2, func(o *Options) {
+		connections(o, func(c net.Conn, _ string) net.Conn { return broken(c, cut.Load) })
+	})
+	g.write("k", "v")
+	g.agree()
+	l := g.leader()
+	cut.Store(true)
+	if err := l.Remove(short(t), l.opts.ID); err == nil {
+		t.Error("it has removed itself while it was cut off")
+	}
+	g.eventually("it leads no more", func() error {
+		if l.IsLeader() {
+			return errors.New("it does")
+		}
+		return nil
+	})
+	time.Sleep(time.Second) // nothing of before is on its way
+	cut.Store(false)
+	g.write("k", "w")
+	g.eventually("it names the next leader", func() error {
+		now := g.leader()
+		err, other := now.Remove(short(t), now.opts.ID), (*NotLeaderError)(nil)
+		if !errors.As(err, &other) || other.ID == "" || other.ID == now.opts.ID {
+			return fmt.Errorf("Remove of the leader = %v", err)
+		}
+		return nil
+	})
+	gone := g.leader()
+	g.remove(gone.opts.ID)
+	g.eventually("one is left", func() error {
+		for _, m := range g.members {
+			if s := m.Stats(); m != gone && (s.Members != 1 || !m.IsLeader()) {
+				return fmt.Errorf("%+v", s)
+			}
+		}
+		return nil
+	})
+}
+
 // A leader takes a member in and sends it the change, but is cut off before the change is committed. The
 // member knows itself as one, the next leader does not know it: it has to ask again.
 func TestMembers_JoinsTwice(t *testing.T) {
