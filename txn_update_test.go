@@ -249,7 +249,7 @@ func TestUpdate_BesideLargeBatches(t *testing.T) {
 		})
 	}
 	testenv.WaitFor(t, "all to write", func() bool { return db.commits.Waiting() > 1 })
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for range 5 {
 		if err := db.Update(ctx, func(tx *Txn) error {
