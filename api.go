@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"iter"
 	"slices"
+	"time"
 )
 
 // This file has what DB, Snapshot and Batch have in common: the interfaces Reader and Writer,
@@ -31,6 +32,9 @@ type Reader interface {
 	// Has reports whether key is there, without reading its value.
 	Has(key []byte) (bool, error)
 
+	// ExpiresAt returns when the value of key is gone, or ErrNotFound. Zero: never.
+	ExpiresAt(key []byte) (time.Time, error)
+
 	// Scan walks the entries of r in order. An Entry is valid until the next
 	// step of the loop. An error ends the loop and is yielded once, with a
 	// zero Entry. Leaving the loop early releases everything.
@@ -45,6 +49,11 @@ type Reader interface {
 type Writer interface {
 	// Put sets the value of key.
 	Put(key, value []byte) error
+
+	// PutTTL sets the value of key until ttl has passed, to the millisecond. From then on it is as
+	// if the key had been deleted, but for readers that began before: a Snapshot, an Iterator and a
+	// Txn have the time of their beginning. With a ttl of 0 or less it is deleted at once.
+	PutTTL(key, value []byte, ttl time.Duration) error
 
 	// Delete removes key. Deleting an absent key is no error.
 	Delete(key []byte) error
@@ -117,11 +126,14 @@ func (r Range) empty() bool {
 
 // An Entry is a key with its value. In a loop over Scan it is valid until the
 // next step; Clone makes one that stays.
-type Entry struct{ Key, Value []byte }
+type Entry struct {
+	Key, Value []byte
+	ExpiresAt  time.Time // zero: never
+}
 
 // Clone returns a copy of e that the caller owns.
 func (e Entry) Clone() Entry {
-	return Entry{Key: cloneNonNil(e.Key), Value: bytes.Clone(e.Value)}
+	return Entry{Key: cloneNonNil(e.Key), Value: bytes.Clone(e.Value), ExpiresAt: e.ExpiresAt}
 }
 
 // cloneNonNil copies b and keeps an empty key empty rather than nil.

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/commit"
@@ -43,6 +44,7 @@ func (k OpKind) String() string {
 type Op struct {
 	Kind       OpKind
 	Key, Value []byte
+	ExpiresAt  time.Time // from then on the value of a put is gone; zero: never
 }
 
 // Apply makes the change by way of w.
@@ -53,7 +55,18 @@ func (op Op) Apply(w Writer) error {
 	case OpDeleteRange:
 		return w.DeleteRange(op.Key, op.Value)
 	}
-	return w.Put(op.Key, op.Value)
+	if op.ExpiresAt.IsZero() {
+		return w.Put(op.Key, op.Value)
+	}
+	if u, ok := w.(untilWriter); ok {
+		return u.putUntil(op.Key, op.Value, base.ClampExpiry(op.ExpiresAt.UnixMilli()))
+	}
+	return w.PutTTL(op.Key, op.Value, time.Until(op.ExpiresAt))
+}
+
+// An untilWriter takes the time at which a value expires.
+type untilWriter interface {
+	putUntil(key, value []byte, ms int64) error
 }
 
 // A Batch collects changes that DB.Write applies together: all or none of them
@@ -74,6 +87,7 @@ type Batch struct {
 	durability Durability
 	ownChoice  bool // durability was set by SetDurability
 	decoded    bool // made by DecodeBatch: data is another's, and has no room for another header
+	expiring   bool // it has values that expire
 }
 
 // batchHeader is the most that a batch's header takes.
@@ -105,38 +119,49 @@ func (b *Batch) DeleteRange(lower, upper []byte) error {
 	return b.add(base.KindRangeDelete, lower, upper)
 }
 
-// Add adds op, an operation of a Batch or a Change, as it is.
+// Add adds op, an operation of a Batch or a Change, as it is. A time to expire before 1970 counts as
+// 1970, one after the year 10889 as that year.
 func (b *Batch) Add(op Op) error {
 	switch op.Kind {
-	case OpPut:
-		return b.Put(op.Key, op.Value)
-	case OpDelete:
-		return b.Delete(op.Key)
-	case OpDeleteRange:
-		return b.DeleteRange(op.Key, op.Value)
+	case OpPut, OpDelete, OpDeleteRange:
+		return op.Apply(b)
 	}
 	return fmt.Errorf("shale: batch: no operation is of kind %d", op.Kind)
 }
 
 // add appends an operation. After an error the batch is as it was.
 func (b *Batch) add(kind base.Kind, key, value []byte) error {
+	if err := b.grow(key, len(value)); err != nil {
+		return err
+	}
+	b.data = appendOp(b.data, kind, key, value)
+	b.added(len(key) + len(value))
+	return nil
+}
+
+// added counts an operation with so many bytes of key and value.
+func (b *Batch) added(payload int) {
+	b.payload += payload
+	b.count++
+}
+
+// grow checks that an operation with key and a value of n bytes may be added, and makes room for
+// it if it is the first.
+func (b *Batch) grow(key []byte, n int) error {
 	if b.decoded {
 		return fmt.Errorf("%w: it came from DecodeBatch", ErrBatchNotWritable)
 	}
 	if len(key) > MaxKeySize {
 		return fmt.Errorf("%w: %d bytes, limit %d", ErrKeyTooLarge, len(key), MaxKeySize)
 	}
-	if b.Size()+len(key)+len(value)+16 > MaxBatchSize {
+	if b.Size()+len(key)+n+16 > MaxBatchSize {
 		return fmt.Errorf("%w: the batch would have more than %d bytes", ErrValueTooLarge, MaxBatchSize)
 	}
 	if len(b.data) == 0 {
 		// With room for what comes now: a batch of one change is allocated once.
-		b.data = slices.Grow(b.data, batchHeader+opHeader+len(key)+len(value))[:batchHeader]
+		b.data = slices.Grow(b.data, batchHeader+opHeader+len(key)+n)[:batchHeader]
 		b.ops = batchHeader
 	}
-	b.data = appendOp(b.data, kind, key, value)
-	b.payload += len(key) + len(value)
-	b.count++
 	return nil
 }
 
@@ -181,20 +206,31 @@ func (b *Batch) Ingested() (least, greatest []byte, ok bool) {
 		return nil, nil, false
 	}
 	op, _, err := decodeOp(b.data[b.ops:])
-	return op.Key, op.Value, err == nil
+	return op.key, op.value, err == nil
 }
 
 // Ops walks the changes in the order in which they were added.
 func (b *Batch) Ops() iter.Seq[Op] {
 	return func(yield func(Op) bool) {
+		for op := range b.stored() {
+			if !yield(op.shown()) {
+				return
+			}
+		}
+	}
+}
+
+// stored is Ops with the kinds and values that the log has.
+func (b *Batch) stored() iter.Seq[storedOp] {
+	return func(yield func(storedOp) bool) {
 		if b.count == 0 {
 			return
 		}
 		for rest := b.data[b.ops:]; len(rest) > 0; {
-			var op Op
+			var op storedOp
 			var err error
 			op, rest, err = decodeOp(rest)
-			if err != nil || base.Kind(op.Kind) == kindIngestMark || !yield(op) {
+			if err != nil || op.kind == kindIngestMark || !yield(op) {
 				return // our own bytes decode; a foreign batch was checked before. A mark stands alone
 			}
 		}
@@ -234,25 +270,41 @@ func appendOp(dst []byte, kind base.Kind, key, value []byte) []byte {
 	return dst
 }
 
+// A storedOp is an operation as the log has it.
+type storedOp struct {
+	kind       base.Kind
+	key, value []byte
+}
+
+// shown returns the operation as programs see it.
+func (op storedOp) shown() Op {
+	o := Op{Kind: OpKind(op.kind), Key: op.key, Value: op.value}
+	if op.kind == base.KindExpiring {
+		o.Kind = OpPut
+		o.Value, o.ExpiresAt = expiringValue(op.value)
+	}
+	return o
+}
+
 // decodeOp reads the operation that src begins with, and returns it and the bytes behind it. The
 // slices of op alias src. An unknown kind is what a newer program has written, and not damage.
 // Requires: src is not empty.
-func decodeOp(src []byte) (op Op, rest []byte, err error) {
+func decodeOp(src []byte) (op storedOp, rest []byte, err error) {
 	kind, limit := base.Kind(src[0]), uint64(MaxValueSize)
 	switch kind {
-	case base.KindPut, base.KindDelete:
+	case base.KindPut, base.KindDelete, base.KindExpiring:
 	case kindIngestMark, base.KindRangeDelete:
 		limit = MaxKeySize
 	default:
-		return Op{}, nil, fmt.Errorf("%w (operation of kind %d)", base.ErrFormatTooNew, uint8(kind))
+		return storedOp{}, nil, fmt.Errorf("%w (operation of kind %d)", base.ErrFormatTooNew, uint8(kind))
 	}
-	op.Kind = OpKind(kind)
-	if op.Key, rest, err = decodeBytes(src[1:], MaxKeySize); err != nil {
-		return Op{}, nil, fmt.Errorf("key: %w", err)
+	op.kind = kind
+	if op.key, rest, err = decodeBytes(src[1:], MaxKeySize); err != nil {
+		return storedOp{}, nil, fmt.Errorf("key: %w", err)
 	}
 	if kind == base.KindRangeDelete {
 		if len(rest) == 0 || rest[0] > 1 {
-			return Op{}, nil, errors.New("range delete without a flag for its upper bound")
+			return storedOp{}, nil, errors.New("range delete without a flag for its upper bound")
 		}
 		bounded := rest[0] == 1
 		if rest = rest[1:]; !bounded {
@@ -260,12 +312,23 @@ func decodeOp(src []byte) (op Op, rest []byte, err error) {
 		}
 	}
 	if kind != base.KindDelete {
-		if op.Value, rest, err = decodeBytes(rest, limit); err != nil {
-			return Op{}, nil, fmt.Errorf("value: %w", err)
+		if op.value, rest, err = decodeBytes(rest, limit); err != nil {
+			return storedOp{}, nil, fmt.Errorf("value: %w", err)
 		}
+	}
+	if kind == base.KindExpiring && len(op.value) < base.ExpirySize {
+		return storedOp{}, nil, errNoExpiry
 	}
 	return op, rest, nil
 }
+
+// expiringValue takes apart what an entry of base.KindExpiring has as its value.
+func expiringValue(stored []byte) ([]byte, time.Time) {
+	ms, value := base.CutExpiry(stored)
+	return value, time.UnixMilli(ms)
+}
+
+var errNoExpiry = errors.New("value: it has no time to expire")
 
 // decodeBytes reads a varint length, at most limit, and that many bytes.
 func decodeBytes(src []byte, limit uint64) (b, rest []byte, err error) {
@@ -318,14 +381,15 @@ func decodeBatch(data []byte) (base.Seq, *Batch, error) {
 	b := &Batch{data: data, ops: n + m, seq: base.Seq(seq), count: uint32(count), decoded: true}
 	found := uint64(0)
 	for rest := data[b.ops:]; len(rest) > 0; found++ {
-		var op Op
+		var op storedOp
 		var err error
 		if op, rest, err = decodeOp(rest); err != nil {
 			return 0, nil, fmt.Errorf("operation %d: %w", found, err)
 		}
-		if base.Kind(op.Kind) == kindIngestMark && count != 1 {
+		if op.kind == kindIngestMark && count != 1 {
 			return 0, nil, fmt.Errorf("operation %d marks an ingestion, in a batch of %d", found, count)
 		}
+		b.expiring = b.expiring || op.kind == base.KindExpiring
 	}
 	if found != count {
 		return 0, nil, fmt.Errorf("batch says %d operations and holds %d", count, found)
@@ -346,11 +410,11 @@ func (c *committed) SetSeq(first base.Seq) []byte { return (*Batch)(c).setSeq(fi
 
 // Visit shows the operations to v.
 func (c *committed) Visit(v commit.Visitor) {
-	for op := range (*Batch)(c).Ops() {
-		if op.Kind == OpDeleteRange {
-			v.Range(op.Key, op.Value)
+	for op := range (*Batch)(c).stored() {
+		if op.kind == base.KindRangeDelete {
+			v.Range(op.key, op.value)
 		} else {
-			v.Key(op.Key)
+			v.Key(op.key)
 		}
 	}
 }
@@ -359,11 +423,11 @@ func (c *committed) Visit(v commit.Visitor) {
 // was called, or decodeBatch has made the batch, so the bytes are whole; mem.BeginWrite.
 func (c *committed) Apply(mem *memtable.Memtable) {
 	seq := c.seq
-	for op := range (*Batch)(c).Ops() {
-		if op.Kind == OpDeleteRange {
-			mem.DeleteRange(seq, op.Key, op.Value)
+	for op := range (*Batch)(c).stored() {
+		if op.kind == base.KindRangeDelete {
+			mem.DeleteRange(seq, op.key, op.value)
 		} else {
-			mem.Add(seq, base.Kind(op.Kind), op.Key, op.Value)
+			mem.Add(seq, op.kind, op.key, op.value)
 		}
 		seq++
 	}

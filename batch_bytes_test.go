@@ -3,6 +3,7 @@ package shale
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 )
@@ -30,6 +31,16 @@ func TestBatch_AppendTo(t *testing.T) {
 		if again := decoded.AppendTo(nil); !bytes.Equal(again, got[1:]) {
 			t.Errorf("%x of a decoded batch, want %x", again, got[1:])
 		}
+	}
+}
+
+func TestBatch_BytesOfAnExpiringValue(t *testing.T) {
+	var b Batch
+	if err := b.Add(Op{Kind: OpPut, Key: []byte("user"), Value: []byte("ann"), ExpiresAt: time.UnixMilli(1_700_000_000_000)}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := b.AppendTo(nil), exampleBytes(t, "expiring"); !bytes.Equal(got, want) {
+		t.Errorf("% x, the document says % x", got, want)
 	}
 }
 

@@ -44,7 +44,9 @@ import (
 // for plans whenever the scheduler is nudged, until there is no plan or no free worker. It
 // returns when Close begins. Close waits for it and for the goroutines that it starts.
 func (db *DB) compactLoop() {
+	looked := int64(0) // when it has looked for plans
 	for {
+		expiry := db.nextExpiry(looked)
 		select {
 		case <-db.life.Context.Done():
 			return
@@ -53,7 +55,9 @@ func (db *DB) compactLoop() {
 			if !db.scheduler.ReadsPay() {
 				continue
 			}
+		case <-expiry:
 		}
+		looked = db.snapshots.Clock.Begin()
 		// Go is safe although Close may be waiting for the group, which counts this
 		// goroutine.
 		for plan := db.scheduler.Pick(); plan != nil; plan = db.scheduler.Pick() {
@@ -154,12 +158,14 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	var out sinks
 	var edit *manifest.Edit
 	var err error
+	clock := plan.Clock()
 	if plan.Kind == compaction.Merging {
-		out, err = db.merge(ctx, v, plan, &e)
+		out, clock, err = db.merge(ctx, v, plan, &e)
 	}
 	opened := out.tables()
 	if err == nil {
 		edit = plan.Edit(addedTables(plan.To, plan.OutputRun(), opened)...)
+		edit.Clock = clock
 		err = db.installPlan(edit, opened, &e)
 	}
 	if err != nil {
@@ -211,7 +217,7 @@ func addedTables(level int, run uint64, tables []*tree.Table) []manifest.Added {
 // The sinks have the new tables, in the order of the parts. The caller discards them if it
 // gets an error, or if it fails later. Requires: the plan is reserved and is to merge; the
 // caller holds v.
-func (db *DB) merge(ctx context.Context, v *memqueue.View, plan *compaction.Plan, e *Event) (sinks, error) {
+func (db *DB) merge(ctx context.Context, v *memqueue.View, plan *compaction.Plan, e *Event) (_ sinks, clock int64, _ error) {
 	ranges := db.subRanges(plan)
 	bits := db.filterBits(v.Meta, plan)
 	out := make(sinks, len(ranges))
@@ -235,11 +241,12 @@ func (db *DB) merge(ctx context.Context, v *memqueue.View, plan *compaction.Plan
 		// early without an error would lose keys, because the edit removes its inputs.
 		err = plan.CheckMerged(results...)
 	}
-	for _, s := range out {
+	for i, s := range out {
 		e.BytesOut += s.bytes
+		clock = max(clock, results[i].Clock())
 	}
 	e.BytesIn = plan.InputBytes()
-	return out, err
+	return out, clock, err
 }
 
 // subRanges cuts the plan's key range into as many parts as workers are free, that of the
@@ -260,19 +267,15 @@ func (db *DB) subRanges(plan *compaction.Plan) []Range {
 // open when it returns nil. After an error the caller discards s.
 func (db *DB) mergeRange(ctx context.Context, meta *manifest.Version, plan *compaction.Plan, r Range, s *sink) (compaction.MergeResult, error) {
 	src := db.planIterator(plan)
-	result, err := compaction.Merge(ctx, src, compaction.MergeOptions{
-		// A snapshot that is taken later sees all that the inputs have: see
-		// commit.Snapshots.Take.
-		Snapshots:    db.snapshots.List(),
-		Spans:        []*spans.Set{meta.Spans},
-		Older:        plan.Older,
-		Grandparents: plan.Grandparents,
-		Guards:       plan.Guards,
-		TableSize:    plan.TableSize(),
-		Lower:        r.Lower,
-		Upper:        r.Upper,
-		NewOutput:    s.newOutput,
-	})
+	// A snapshot that is taken later sees all that the inputs have: see
+	// commit.Snapshots.Take.
+	o := db.mergeOptions()
+	o.Spans = []*spans.Set{meta.Spans}
+	o.Older, o.Grandparents, o.Guards = plan.Older, plan.Grandparents, plan.Guards
+	o.TableSize = plan.TableSize()
+	o.Lower, o.Upper = r.Lower, r.Upper
+	o.NewOutput = s.newOutput
+	result, err := compaction.Merge(ctx, src, o)
 	// An error of reading must not pass for the end of the inputs.
 	if cerr := src.Close(); err == nil {
 		err = cerr

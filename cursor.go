@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/internal/iter"
 	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/internal/spans"
@@ -39,6 +40,7 @@ type cursor struct {
 	rng    Range  // its bounds lie in bounds
 	bounds []byte // the cursor's own copy
 	seq    base.Seq
+	asOf   int64        // its time: see commit.Clock
 	spans  spans.Finder // the range deletes of view
 	tx     *inTxn       // of a transaction; nil: of none
 
@@ -51,6 +53,7 @@ type cursor struct {
 	key      []byte
 	value    []byte
 	valueBuf []byte
+	expiry   int64 // when the value is over; 0: never
 	backward bool
 	kv       *base.KV // what src stands on, nil if nothing
 
@@ -260,12 +263,15 @@ func (c *cursor) findForward(skip bool) bool {
 				c.kv, steps, skip = c.src.SeekGE(c.key, c.seq), 0, false
 				continue
 			}
-		case kv.Kind() == base.KindDelete || c.deleted(kv):
+		case kv.Kind() != base.KindPut && !c.lives(kv.Kind(), kv.Value) || c.deleted(kv):
 			c.key = append(c.key[:0], kv.UserKey...)
 			skip, steps = true, 0
 		default:
 			c.key = append(c.key[:0], kv.UserKey...)
-			c.value = kv.Value
+			c.value, c.expiry = kv.Value, 0
+			if kv.Kind() == base.KindExpiring {
+				c.expiry, c.value = base.CutExpiry(kv.Value)
+			}
 			c.position = onEntry
 			if c.tx != nil && c.tx.watch != nil {
 				c.tx.watch.Forward(c.key)
@@ -299,9 +305,7 @@ func (c *cursor) findBackward() bool {
 		}
 		for !own && c.kv != nil && bytes.Equal(c.kv.UserKey, c.key) {
 			if c.kv.Seq() <= c.seq {
-				if live = c.kv.Kind() != base.KindDelete && !c.deleted(c.kv); live {
-					c.valueBuf = append(c.valueBuf[:0], c.kv.Value...)
-				}
+				live = !c.deleted(c.kv) && c.keep(c.kv.Kind(), c.kv.Value)
 			}
 			if steps++; c.kv.Seq() > c.seq || steps > maxSteps {
 				live = c.newestVersion(live)
@@ -329,14 +333,35 @@ func (c *cursor) findBackward() bool {
 	return c.end(beforeFirst)
 }
 
+// lives reports whether a version that is no put is there for the reader: it expires, and later.
+func (c *cursor) lives(kind base.Kind, stored []byte) bool {
+	if kind == base.KindDelete {
+		return false
+	}
+	ms, _ := base.CutExpiry(stored)
+	return !c.db.snapshots.Clock.Over(ms, c.asOf)
+}
+
+// keep copies the value of a version into valueBuf if it is there for the reader, and reports whether
+// it is.
+func (c *cursor) keep(kind base.Kind, stored []byte) (live bool) {
+	c.expiry = 0
+	if kind != base.KindPut {
+		if !c.lives(kind, stored) {
+			return false
+		}
+		c.expiry, stored = base.CutExpiry(stored)
+	}
+	c.valueBuf = append(c.valueBuf[:0], stored...)
+	return true
+}
+
 // findOwn takes what the reader's own transaction has written to c.key, which hides all versions. Then own is true, and src
 // stands before them. live says that it is a value, which is in valueBuf then. Requires: there are own writes.
 func (c *cursor) findOwn() (live, own bool) {
 	value, kind, own := c.tx.own.Find(c.key)
 	if own {
-		if live = kind != base.KindDelete; live {
-			c.valueBuf = append(c.valueBuf[:0], value...)
-		}
+		live = c.keep(kind, value)
 		c.kv = c.src.SeekLT(c.key)
 	}
 	return live, own
@@ -353,9 +378,7 @@ func (c *cursor) newestVersion(live bool) bool {
 			c.err = c.src.Err()
 			return false
 		}
-		if live = kv.Kind() != base.KindDelete && !c.deleted(kv); live {
-			c.valueBuf = append(c.valueBuf[:0], kv.Value...)
-		}
+		live = !c.deleted(kv) && c.keep(kv.Kind(), kv.Value)
 	}
 	c.kv = c.src.SeekLT(c.key)
 	return live
@@ -394,16 +417,17 @@ func (c *cursor) end(p position) bool {
 
 var cursors = sync.Pool{New: func() any { return new(cursor) }}
 
-// openCursor returns a cursor over the entries of r as of seq in v, and takes over the caller's pin
+// openCursor returns a cursor over the entries of r as of at in v, and takes over the caller's pin
 // of v. It reads nothing from tables; the first movement does. tx is the transaction that reads, if there is one. The caller
 // closes the cursor.
-func (db *DB) openCursor(v *memqueue.View, r Range, seq base.Seq, tx *inTxn) *cursor {
-	if seq == latestSeq {
-		seq = db.commits.Visible() // after the view: see view
+func (db *DB) openCursor(v *memqueue.View, r Range, at commit.Held, tx *inTxn) *cursor {
+	if at.Seq == latest.Seq {
+		at.Seq = db.commits.Visible() // after the view: see view
+		at.AsOf = db.snapshots.Clock.Begin()
 	}
 	db.counters.iterators.Add(1)
 	c := cursors.Get().(*cursor)
-	c.db, c.view, c.seq = db, v, seq
+	c.db, c.view, c.seq, c.asOf = db, v, at.Seq, at.AsOf
 	c.position, c.backward = beforeFirst, false
 	c.tx = tx
 	c.bound(r)

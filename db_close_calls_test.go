@@ -182,16 +182,17 @@ func iteratorCalls(pick func(c *closing) Reader) map[string]func(c *closing) err
 		}
 	}
 	return map[string]func(c *closing) error{
-		"First":  move(func(it *Iterator) (bool, int) { return it.First(), 0 }),
-		"Last":   move(func(it *Iterator) (bool, int) { return it.Last(), closingKeys - 1 }),
-		"SeekGE": move(func(it *Iterator) (bool, int) { return it.SeekGE(closingKey(7)), 7 }),
-		"SeekLT": move(func(it *Iterator) (bool, int) { return it.SeekLT(closingKey(7)), 6 }),
-		"Next":   move(func(it *Iterator) (bool, int) { return it.First() && it.Next(), 1 }),
-		"Prev":   move(func(it *Iterator) (bool, int) { return it.Last() && it.Prev(), closingKeys - 2 }),
-		"Key":    func(c *closing) error { return c.walk(pick(c)) },
-		"Err":    func(c *closing) error { return c.walk(pick(c)) },
-		"Value":  move(func(it *Iterator) (bool, int) { it.First(); return it.Valid(), 0 }),
-		"Valid":  move(func(it *Iterator) (bool, int) { it.SeekGE(closingKey(9)); return it.Valid(), 9 }),
+		"First":     move(func(it *Iterator) (bool, int) { return it.First(), 0 }),
+		"Last":      move(func(it *Iterator) (bool, int) { return it.Last(), closingKeys - 1 }),
+		"SeekGE":    move(func(it *Iterator) (bool, int) { return it.SeekGE(closingKey(7)), 7 }),
+		"SeekLT":    move(func(it *Iterator) (bool, int) { return it.SeekLT(closingKey(7)), 6 }),
+		"Next":      move(func(it *Iterator) (bool, int) { return it.First() && it.Next(), 1 }),
+		"Prev":      move(func(it *Iterator) (bool, int) { return it.Last() && it.Prev(), closingKeys - 2 }),
+		"Key":       func(c *closing) error { return c.walk(pick(c)) },
+		"Err":       func(c *closing) error { return c.walk(pick(c)) },
+		"Value":     move(func(it *Iterator) (bool, int) { it.First(); return it.Valid(), 0 }),
+		"Valid":     move(func(it *Iterator) (bool, int) { it.SeekGE(closingKey(9)); return it.Valid(), 9 }),
+		"ExpiresAt": move(func(it *Iterator) (bool, int) { return it.First() && it.ExpiresAt().IsZero(), 0 }),
 	}
 }
 

@@ -45,6 +45,7 @@ const (
 	Skipped                       // a newer place had answered already
 	Remembered                    // the filter said maybe, but the key was proven absent from the table before
 	Covered                       // a range delete is newer than what is here of the key, or may be
+	Expired                       // here is a value that is over
 )
 
 var verdictNames = [...]string{
@@ -57,6 +58,7 @@ var verdictNames = [...]string{
 	Skipped:        "skipped",
 	Remembered:     "maybe (remembered)",
 	Covered:        "range delete",
+	Expired:        "expired",
 }
 
 // String returns the word that an Explanation prints.
@@ -111,6 +113,7 @@ type ExplainStep struct {
 	Verdict  Verdict
 	Blocks   []BlockRead
 	Duration time.Duration
+	Expiry   time.Time // when the value that is here is over; zero: never
 
 	asked bool // the table has a filter, which was asked
 }
@@ -157,6 +160,12 @@ func (e Explanation) String() string {
 // for what does not apply.
 func (s ExplainStep) Words() (where, span, verdict string) {
 	where, span, verdict = s.Place, "-", s.Verdict.String()
+	switch {
+	case s.Verdict == Expired:
+		verdict = "expired at " + s.Expiry.UTC().Format(time.RFC3339Nano)
+	case s.Verdict == Found && !s.Expiry.IsZero():
+		verdict = "found, expires at " + s.Expiry.UTC().Format(time.RFC3339Nano)
+	}
 	switch {
 	case s.Verdict == Skipped:
 		return where, "not looked at", "-"
@@ -310,12 +319,17 @@ func (x *explainer) step(s ExplainStep, look func(*ExplainStep) error) error {
 
 // answer records that a place has a version of the key, which ends the search. The value is
 // copied, because the block or the memtable that has it is not held.
-func (x *explainer) answer(s *ExplainStep, seq base.Seq, kind base.Kind, value []byte) {
+func (x *explainer) answer(s *ExplainStep, seq base.Seq, kind base.Kind, value []byte, expiry int64) {
 	x.answered = true
+	if kind == base.KindExpiring {
+		s.Expiry = time.UnixMilli(expiry)
+	}
 	switch s.Verdict = Tombstone; {
 	case seq < x.cover:
 		s.Verdict = Covered
-	case kind == base.KindPut:
+	case kind == base.KindExpiring && x.db.snapshots.Clock.Over(expiry, 0):
+		s.Verdict = Expired
+	case kind != base.KindDelete:
 		s.Verdict = Found
 		x.Found, x.Value = true, cloneNonNil(value)
 	}
@@ -335,7 +349,11 @@ func (x *explainer) memtable(place string, m *memtable.Memtable, hash uint64) er
 		defer m.Unpin()
 		s.Verdict = FalsePositive
 		if value, kind, found, seq := m.Get(x.Key, x.seq); found {
-			x.answer(s, seq, kind, value)
+			ms := int64(0)
+			if kind == base.KindExpiring {
+				ms, value = base.CutExpiry(value)
+			}
+			x.answer(s, seq, kind, value, ms)
 		}
 		return nil
 	})
@@ -386,7 +404,7 @@ func (x *explainer) read(t *tree.Table, tagHash uint64, s *ExplainStep, hadFilte
 	defer value.Release()
 	switch {
 	case found:
-		x.answer(s, value.Trailer.Seq(), value.Trailer.Kind(), value.Bytes)
+		x.answer(s, value.Trailer.Seq(), value.Trailer.Kind(), value.Bytes, value.Expiry)
 	case hadFilter:
 		s.Verdict = FalsePositive
 	default:

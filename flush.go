@@ -153,10 +153,11 @@ func (db *DB) flush(imm *memqueue.Immutable) ([]*tree.Table, error) {
 			s.discard()
 		}
 	}()
-	deletes := imm.Mem.Spans().Prune(db.snapshots.List()) // those that are taken later see all of them
-	err := db.writeRun(imm, s)
+	snapshots, _ := db.snapshots.List()
+	deletes := imm.Mem.Spans().Prune(snapshots) // those that are taken later see all of them
+	clock, err := db.writeRun(imm, s)
 	if err == nil {
-		err = db.installFlush(imm, s.tables, deletes)
+		err = db.installFlush(imm, s.tables, deletes, clock)
 	}
 	installed = err == nil
 	return s.tables, err
@@ -166,33 +167,33 @@ func (db *DB) flush(imm *memqueue.Immutable) ([]*tree.Table, error) {
 // versions that no snapshot sees and that a newer one hides, or a range delete of this memtable,
 // which becomes durable in one step with the tables. Those of newer memtables may be lost in a
 // crash that spares these tables. Tombstones stay, because the tables
-// below may have older versions of their keys. It returns ErrClosed if Close cuts it short.
-func (db *DB) writeRun(imm *memqueue.Immutable, s *sink) error {
+// below may have older versions of their keys. It returns ErrClosed if Close cuts it short. clock is
+// that of compaction.MergeResult.
+func (db *DB) writeRun(imm *memqueue.Immutable, s *sink) (clock int64, err error) {
 	src := imm.Mem.NewIterator()
 	defer src.Close()
 	// A snapshot that is taken after List sees the newest version of each key of this memtable:
 	// all of them were visible when the memtable became immutable. That version always stays.
-	r, err := compaction.Merge(db.life.Context, src, compaction.MergeOptions{
-		Snapshots: db.snapshots.List(),
-		Spans:     []*spans.Set{imm.Mem.Spans()},
-		NewOutput: s.newOutput,
-	})
+	opts := db.mergeOptions()
+	opts.Spans = []*spans.Set{imm.Mem.Spans()}
+	opts.NewOutput = s.newOutput
+	r, err := compaction.Merge(db.life.Context, src, opts)
 	if err == nil {
 		err = s.open()
 	}
 	s.clean(r)
 	if db.life.Closing() && errors.Is(err, context.Canceled) {
-		return ErrClosed // and not an error of the file system that says so
+		return 0, ErrClosed // and not an error of the file system that says so
 	}
-	return err
+	return r.Clock(), err
 }
 
 // installFlush makes the tables, and its range deletes, part of the store in place of the memtable, durably, and lets
 // the logs go that only this memtable needed. On an error the view is as before. Requires:
 // it is the caller's turn, and imm is the oldest immutable memtable.
-func (db *DB) installFlush(imm *memqueue.Immutable, out []*tree.Table, deletes *spans.Set) error {
+func (db *DB) installFlush(imm *memqueue.Immutable, out []*tree.Table, deletes *spans.Set, clock int64) error {
 	minLog := db.mems.LogAfter(imm)
-	edit := &manifest.Edit{MinLog: minLog, LastSeq: imm.Mem.LastSeq(), Spans: deletes}
+	edit := &manifest.Edit{MinLog: minLog, LastSeq: imm.Mem.LastSeq(), Spans: deletes, Clock: clock}
 	bytes := int64(0)
 	for _, t := range out {
 		edit.Added = append(edit.Added, manifest.Added{Level: 0, Run: uint64(out[0].Meta.Num), Table: t.Meta})

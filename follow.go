@@ -63,7 +63,7 @@ type follower struct {
 // newFollower returns a follower that has read nothing.
 func newFollower(db *DB) *follower {
 	f := &follower{db: db, turn: make(chan struct{}, 1)}
-	f.mark = f.passMark
+	f.mark, f.clock = f.passMark, &db.snapshots.Clock
 	return f
 }
 
@@ -319,7 +319,9 @@ func (f *follower) prepare(moving bool) (err error) {
 	if f.next, err = db.tree.Step(f.next, meta, db.loading(f.state, moving), db.filterUnusable); err != nil {
 		return err
 	}
+	db.snapshots.Clock.Raise(f.state.Clock)
 	for _, t := range f.next.Opened {
+		db.snapshots.Clock.Note(t.Meta.Expiring > 0)
 		f.flushed = max(f.flushed, t.Meta.MaxSeq)
 	}
 	if f.shown == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/shaledb/shale/bloom"
@@ -49,6 +50,7 @@ type lookup struct {
 	// it with the store's newest in each attempt.
 	seq    base.Seq
 	latest bool
+	asOf   int64          // the reader's time: see clock; 0: now
 	at     *memqueue.View // what a snapshot of a read-only handle has pinned, to look in; nil: the current view
 	// What the metrics have counted already: that there is this lookup, and that it has found
 	// its key. GetMany may look up one key several times.
@@ -67,6 +69,7 @@ type lookup struct {
 	table   sstable.Value      // the table's answer; pins the block of value if table.Want is WantPinned
 	inTable bool               // a table has answered, and value is table.Bytes
 	mem     *memtable.Memtable // pinned, if value lies in a memtable
+	expiry  int64              // when the value is over; 0: never
 }
 
 // release unpins the memtable or the block that value lies in. It does no harm if nothing was
@@ -163,7 +166,7 @@ func (db *DB) find(l *lookup) (bool, error) {
 func (db *DB) findIn(v *memqueue.View, l *lookup, c *lookupCounters) (bool, error) {
 	if l.view == nil {
 		if kind, ok, err := l.inMemtables(v); ok || err != nil {
-			return kind == base.KindPut, err
+			return kind == base.KindPut || ok && l.livesInMemtable(db, kind), err
 		}
 	}
 	for from := l.from; from < len(v.Runs); from++ {
@@ -205,7 +208,7 @@ func (db *DB) findIn(v *memqueue.View, l *lookup, c *lookupCounters) (bool, erro
 			c.noFilter.Add(1)
 		}
 		l.value, l.inTable = l.table.Bytes, true
-		if l.table.Trailer.Kind() != base.KindPut || l.table.Trailer.Seq() < l.cover(v) {
+		if kind := l.table.Trailer.Kind(); kind != base.KindPut && !l.lives(db, kind, l.table.Expiry) || l.table.Trailer.Seq() < l.cover(v) {
 			// A tombstone ends the lookup: what older runs have of the key is deleted.
 			l.release()
 			return false, nil
@@ -253,12 +256,40 @@ func (l *lookup) inMemtable(v *memqueue.View, m *memtable.Memtable) (base.Kind, 
 	if found && seq < l.cover(v) {
 		kind = base.KindDelete
 	}
-	if !found || kind != base.KindPut {
+	if !found || kind == base.KindDelete {
 		m.Unpin()
 		return kind, found, nil
 	}
 	l.value, l.mem = value, m
 	return kind, true, nil
+}
+
+// lives reports whether a version that find has met, and that is no put, is there for the reader: it
+// expires at ms, and that is later. An expired one ends the lookup, as a tombstone does.
+func (l *lookup) lives(db *DB, kind base.Kind, ms int64) bool {
+	if kind != base.KindExpiring {
+		return false
+	}
+	if db.snapshots.Clock.Over(ms, l.asOf) {
+		db.counters.getExpired.Add(1)
+		return false
+	}
+	l.expiry = ms
+	return true
+}
+
+// livesInMemtable is lives for a version in a memtable, which stays pinned if it is there.
+func (l *lookup) livesInMemtable(db *DB, kind base.Kind) bool {
+	if kind != base.KindExpiring {
+		return false
+	}
+	var ms int64
+	ms, l.value = base.CutExpiry(l.value)
+	if l.lives(db, kind, ms) {
+		return true
+	}
+	l.release()
+	return false
 }
 
 // countAbsent counts that a search of t did not find the key. hadFilter says whether a filter
@@ -396,6 +427,32 @@ func (db *DB) has(l *lookup) (bool, error) {
 	return found, err
 }
 
+// ExpiresAt implements Reader.
+func (db *DB) ExpiresAt(key []byte) (time.Time, error) {
+	l := db.newLookup(key)
+	return db.expiresAt(&l)
+}
+
+// expiresAt runs a lookup that needs the time to expire, and no value.
+func (db *DB) expiresAt(l *lookup) (time.Time, error) {
+	found, err := db.has(l)
+	if err == nil && !found {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return expiryTime(l.expiry), nil
+}
+
+// expiryTime returns ms as a time; 0: never. An entry that expires at 0 is never seen.
+func expiryTime(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
 // MayContain looks at memtables and resident filters only: no I/O, no error,
 // no allocation. False: key is certainly absent. True: only a read can tell.
 // On a closed store it returns true: nothing is certain there.
@@ -425,7 +482,7 @@ func (db *DB) MayContain(key []byte) bool {
 
 // latestCover is cover for a lookup that has no number yet, and sees all.
 func (l *lookup) latestCover(v *memqueue.View) base.Seq {
-	l.seq = latestSeq
+	l.seq = base.MaxSeq
 	return l.cover(v)
 }
 
@@ -436,7 +493,7 @@ func (l *lookup) mayBeIn(v *memqueue.View, m *memtable.Memtable) bool {
 		return true
 	}
 	defer m.Unpin()
-	_, _, found, seq := m.Get(l.key, latestSeq)
+	_, _, found, seq := m.Get(l.key, base.MaxSeq)
 	return found && seq > cover
 }
 

@@ -43,7 +43,7 @@ func (db *DB) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) er
 func (db *DB) getMany(keys [][]byte, fn func(i int, value []byte, found bool) error, s *Snapshot, gone *string) (again bool, err error) {
 	m := manyPool.Get().(*many)
 	defer m.free()
-	m.at = s.view
+	m.at, m.asOf = s.view, s.held.AsOf
 	for first, n := 0, mostKeys; first < len(keys); {
 		m.keys = keys[first:min(first+n, len(keys))]
 		if err := m.lookUp(db, s.held.Seq); err != nil {
@@ -95,6 +95,7 @@ type many struct {
 	keys     [][]byte       // of the batch
 	view     *memqueue.View // that ask has used
 	at       *memqueue.View // see lookup
+	asOf     int64          // likewise
 	screen   screen
 	possible []possibleKey // in the order of keys
 	near     sstable.Near  // of readCached
@@ -279,7 +280,7 @@ func (m *many) ask(db *DB) error {
 // newLookup returns the lookup of a possible key, at the sequence number of the snapshot. If no
 // memtable and no run before a certain one has the key, the lookup begins there.
 func (m *many) newLookup(db *DB, p *possibleKey, seq base.Seq) lookup {
-	l := lookup{key: m.keys[p.i], hasher: db.hasher, hash: p.hash, seq: seq, at: m.at, counted: true,
+	l := lookup{key: m.keys[p.i], hasher: db.hasher, hash: p.hash, seq: seq, asOf: m.asOf, at: m.at, counted: true,
 		hit:    p.i < len(m.hits) && m.hits[p.i],
 		sample: sampled(m.lookups + 1 + uint64(p.i))}
 	if p.from >= 0 {

@@ -2,8 +2,10 @@ package shale
 
 import (
 	"iter"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/internal/memqueue"
 )
 
@@ -28,22 +30,22 @@ type Iterator struct {
 
 // NewIterator implements Reader.
 func (db *DB) NewIterator(r Range) *Iterator {
-	return db.newIterator(db.mems.Pin(), r, latestSeq, nil)
+	return db.newIterator(db.mems.Pin(), r, latest, nil)
 }
 
-// latestSeq asks newIterator for the newest state.
-const latestSeq = base.MaxSeq
+// latest asks newIterator for the newest state.
+var latest = commit.Held{Seq: base.MaxSeq}
 
 // failedIterator returns an iterator that was never open: its movements fail with err.
 func failedIterator(err error) *Iterator { return &Iterator{err: err} }
 
-// newIterator returns an iterator over the entries of r as of seq in v, whose pin it takes over. v
+// newIterator returns an iterator over the entries of r as of at in v, whose pin it takes over. v
 // is nil if the store is closed: then its movements fail with ErrClosed. tx is the transaction that reads, if there is one.
-func (db *DB) newIterator(v *memqueue.View, r Range, seq base.Seq, tx *inTxn) *Iterator {
+func (db *DB) newIterator(v *memqueue.View, r Range, at commit.Held, tx *inTxn) *Iterator {
 	if v == nil {
 		return failedIterator(ErrClosed)
 	}
-	return &Iterator{c: db.openCursor(v, r, seq, tx)}
+	return &Iterator{c: db.openCursor(v, r, at, tx)}
 }
 
 // open reports whether there is a cursor to move. If there is none, Err has the reason.
@@ -99,6 +101,14 @@ func (it *Iterator) Value() []byte {
 	return it.c.value
 }
 
+// ExpiresAt returns when the entry is over; zero: never. Requires: it.Valid().
+func (it *Iterator) ExpiresAt() time.Time {
+	if it.c == nil {
+		return time.Time{}
+	}
+	return expiryTime(it.c.expiry)
+}
+
 // Err returns the error that ended the last movement, or nil.
 func (it *Iterator) Err() error {
 	if it.c != nil {
@@ -141,7 +151,7 @@ func scan(r Range, open func(Range) *Iterator, latest bool) iter.Seq2[Entry, err
 			step = it.Prev
 		}
 		for n := 0; ok; ok = step() {
-			if !yield(Entry{Key: it.Key(), Value: it.Value()}, nil) {
+			if !yield(Entry{Key: it.Key(), Value: it.Value(), ExpiresAt: it.ExpiresAt()}, nil) {
 				return
 			}
 			if n++; n == r.Limit {

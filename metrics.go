@@ -37,6 +37,7 @@ type Metrics struct {
 	// of GetMany. A lookup that is not a hit, or not yet, counts as a miss. A PutIfAbsent is one
 	// lookup, also if it looks again because another write came first; a Has before it is another one.
 	Gets, GetHits, GetMisses uint64
+	GetExpired               uint64 // of the misses: those that met a value which was over
 
 	// What the filters of tables answered, one count for each table asked. A
 	// FalsePositive is a 'maybe' after which the table's blocks did not hold
@@ -198,7 +199,7 @@ func (m Metrics) Sub(earlier Metrics) Metrics {
 // counters lists the counts that only grow, for Sub. Those of levels are not among them.
 func (m *Metrics) counters() []*uint64 {
 	return []*uint64{
-		&m.Gets, &m.GetHits, &m.GetMisses,
+		&m.Gets, &m.GetHits, &m.GetMisses, &m.GetExpired,
 		&m.FilterNegative, &m.FilterTruePositive, &m.FilterFalsePositive,
 		&m.FalsePositivesRemembered, &m.NoFilter, &m.PrefixNegative, &m.RangeDeleteSkips,
 		&m.BlockReads, &m.BlockReadBytes, &m.CacheHits, &m.CacheMisses, &m.IndexReads,
@@ -231,7 +232,11 @@ func (m Metrics) String() string {
 	}
 	w.Flush()
 	fmt.Fprintf(&s, "memtables: %d entries, %s\n", m.MemtableEntries, base.FormatBytes(m.MemtableBytes))
-	fmt.Fprintf(&s, "lookups: %d, %d found, %d absent\n", m.Gets, m.GetHits, m.GetMisses)
+	expired := ""
+	if m.GetExpired > 0 {
+		expired = fmt.Sprintf(", %d of them expired", m.GetExpired)
+	}
+	fmt.Fprintf(&s, "lookups: %d, %d found, %d absent%s\n", m.Gets, m.GetHits, m.GetMisses, expired)
 	fmt.Fprintf(&s, "filters: %d no, %d true yes, %d false yes, %d of them remembered, %d tables without\n",
 		m.FilterNegative, m.FilterTruePositive, m.FilterFalsePositive+m.FalsePositivesRemembered, m.FalsePositivesRemembered, m.NoFilter)
 	fmt.Fprintf(&s, "blocks: %d read (%s), cache %d hits, %d misses\n",
@@ -373,6 +378,7 @@ type counters struct {
 	lookups        []lookupCounters // stripes: see base.Stripes
 	iterators      base.Counter     // opened less closed
 	prefixNegative base.Counter
+	getExpired     base.Counter
 	_              [64]byte // lookups read what is above, and do not write what follows
 
 	ingested, ingestedPayload  atomic.Uint64 // entries, and bytes of keys and values
@@ -511,6 +517,7 @@ func (c *counters) addTo(m *Metrics) {
 	m.UnusableFilters = c.unusableFilters.Load()
 	m.WorseFilters = c.worseFilters.Load()
 	m.PrefixNegative = c.prefixNegative.Load()
+	m.GetExpired = c.getExpired.Load()
 	m.BackgroundRetries = c.retries.Load()
 	m.OpenIterators = int64(c.iterators.Load())
 }

@@ -93,6 +93,7 @@ func newDB(dir string, o Options) *DB {
 		falsePositives: cache.NewFalsePositives(int(min(falsePositiveMemory, max(o.CacheSize/16, 64<<10)))),
 	}
 	db.counters.init()
+	db.snapshots.Clock.System = o.testing.now
 	db.guard = guard.New(o.FS, dir, func(err error) { db.health.Lose(err) })
 	if !o.ReadOnly {
 		db.fs = db.guard // from lockDir on it knows the directory
@@ -256,8 +257,10 @@ func (db *DB) openVersion(state *manifest.State) error {
 		return err
 	}
 	flushed := base.Seq(0)
+	db.snapshots.Clock.Raise(state.Clock)
 	for t := range v.Tables() {
 		db.reportFilter(t)
+		db.snapshots.Clock.Note(t.Meta.Expiring > 0)
 		flushed = max(flushed, t.Meta.MaxSeq)
 	}
 	// replay.apply leaves out what is up to this number.

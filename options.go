@@ -436,14 +436,16 @@ func (r PrefixRule) String() string {
 // planOptions translates the options for the planning of compactions. DropSeq is the number
 // of the oldest snapshot, so each plan asks again.
 func (db *DB) planOptions() compaction.Options {
+	snapshots, _ := db.snapshots.List()
 	return compaction.Options{
-		Snapshots:     db.snapshots.List(),
+		Snapshots:     snapshots,
 		MemtableSize:  db.opts.MemtableSize,
 		TableSize:     db.opts.TableSize,
 		BaseBytes:     db.opts.testing.baseSize,
 		LevelRuns:     db.opts.testing.runs,
 		Level0Trigger: db.opts.testing.level0,
 		DropSeq:       db.snapshots.Oldest(),
+		Clock:         db.overForAll(),
 		Unfiltered:    db.opts.FilterBits < 0,
 		ManyReads:     db.scheduler.Reads.Many.Load(),
 	}

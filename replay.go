@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/commit"
 	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/internal/memqueue"
 	"github.com/shaledb/shale/manifest"
@@ -22,6 +23,7 @@ const maxKeptLogs = 8
 // follower to go on reading those of another process.
 type replay struct {
 	memqueue.Replay
+	clock   *commit.Clock            // notes values that expire
 	perLog  bool                     // see memqueue.Replay.Add
 	flushed base.Seq                 // batches up to this number are in tables
 	last    base.Seq                 // the last batch of the logs that was applied
@@ -35,7 +37,7 @@ type replay struct {
 // uses the store yet.
 func (db *DB) replayLogs(state *manifest.State) (logset.Replayed, error) {
 	v := db.mems.View()
-	f := replay{Replay: db.mems.NewReplay(v.Mem), flushed: db.mems.FlushedSeq()}
+	f := replay{Replay: db.mems.NewReplay(v.Mem), clock: &db.snapshots.Clock, flushed: db.mems.FlushedSeq()}
 	// The manifest had the tables of an ingestion before the log had the mark. If there is none of
 	// them now, all that the ingestion wrote was overwritten and compacted away.
 	f.mark = func(seq base.Seq) error { f.last = seq; return nil }
@@ -81,6 +83,7 @@ func (r *replay) apply(num base.FileNum, payload []byte) error {
 	if _, _, mark := b.Ingested(); mark {
 		return r.mark(seq)
 	}
+	r.clock.Note(b.expiring)
 	r.Add(num, r.perLog, (*committed)(b).Apply)
 	r.last = seq + base.Seq(b.count) - 1
 	return nil

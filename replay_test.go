@@ -84,7 +84,7 @@ func TestOpen_BatchOfANewerVersion(t *testing.T) {
 	mustPut(t, db, "a", "1")
 	var b Batch
 	mustPut(t, &b, "b", "2")
-	b.data[batchHeader] = 4 // a kind of operation that this version does not know
+	b.data[batchHeader] = 5 // a kind of operation that this version does not know
 	if err := db.Write(context.Background(), &b); err != nil {
 		t.Fatal(err)
 	}

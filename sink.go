@@ -104,6 +104,7 @@ func (o *output) Finish() error {
 		Entries: info.Entries, Tombstones: info.Tombstones, Keys: info.Keys,
 		RawKeyBytes: info.RawKeyBytes, RawValueBytes: info.RawValueBytes,
 		FilterBytes: info.FilterBytes, FilterBits: info.FilterBits,
+		Facts: tableFacts(info),
 	})
 	return nil
 }

@@ -3,6 +3,7 @@ package shale
 import (
 	"iter"
 	"sync/atomic"
+	"time"
 
 	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/base"
@@ -46,11 +47,12 @@ func (db *DB) openSnapshot(s *Snapshot) error {
 		return ErrClosed
 	}
 	s.db = db
-	s.held = db.snapshots.Take(func() base.Seq {
+	s.held = db.snapshots.Take(func() (base.Seq, int64) {
 		if db.opts.ReadOnly {
 			s.view = db.mems.Pin() // Advance publishes view and number in one step for us
 		}
-		return db.commits.Visible()
+		seq := db.commits.Visible()
+		return seq, db.snapshots.Clock.Begin()
 	})
 	if db.opts.ReadOnly && s.view == nil {
 		db.snapshots.Remove(s.held)
@@ -71,6 +73,7 @@ func (db *DB) pinSnapshot(s *Snapshot) error {
 		// only that one has.
 		s.held.Seq = db.commits.Visible()
 		if db.mems.View() == s.view {
+			s.held.AsOf = db.snapshots.Clock.Begin()
 			return nil
 		}
 		db.mems.Unpin(s.view)
@@ -100,7 +103,7 @@ func (s *Snapshot) Close() error {
 		s.db.mems.Unpin(s.view)
 	}
 	// Each GetMany comes here, so a pick must be rare.
-	if v := s.db.mems.View(); wasOldest && v != nil && compaction.AwaitsSnapshots(v.Meta) {
+	if v := s.db.mems.View(); wasOldest && v != nil && (compaction.AwaitsSnapshots(v.Meta) || s.db.snapshots.Clock.Held.Load()) {
 		s.db.scheduler.Nudge()
 	}
 	return nil
@@ -109,7 +112,7 @@ func (s *Snapshot) Close() error {
 // lookup returns a lookup of key at the number of the snapshot.
 func (s *Snapshot) lookup(key []byte) lookup {
 	l := s.db.newLookup(key)
-	l.seq, l.latest, l.at = s.held.Seq, false, s.view
+	l.seq, l.asOf, l.latest, l.at = s.held.Seq, s.held.AsOf, false, s.view
 	return l
 }
 
@@ -165,6 +168,16 @@ func (s *Snapshot) Has(key []byte) (bool, error) {
 	return found, err
 }
 
+// ExpiresAt implements Reader.
+func (s *Snapshot) ExpiresAt(key []byte) (time.Time, error) {
+	l := s.lookup(key)
+	at, err := s.db.expiresAt(&l)
+	if s.closed.Load() {
+		return time.Time{}, ErrClosed
+	}
+	return at, err
+}
+
 // Scan implements Reader.
 func (s *Snapshot) Scan(r Range) iter.Seq2[Entry, error] {
 	return scan(r, s.NewIterator, false)
@@ -173,7 +186,7 @@ func (s *Snapshot) Scan(r Range) iter.Seq2[Entry, error] {
 // NewIterator implements Reader. The iterator keeps what it needs by itself, also
 // when the snapshot is closed.
 func (s *Snapshot) NewIterator(r Range) *Iterator {
-	it := s.db.newIterator(s.acquireAll(), r, s.held.Seq, nil)
+	it := s.db.newIterator(s.acquireAll(), r, s.held, nil)
 	// The iterator has a view by now. If the snapshot is still open after that, no version that
 	// it sees was dropped from this view.
 	if s.closed.Load() {

@@ -153,11 +153,16 @@ func (s *Sub) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 		defer freeKey(k)
 		return db.PutIfAbsent(*k, value)
 	}
+	return s.putIfAbsent(key, func() error { return s.Put(key, value) })
+}
+
+// putIfAbsent calls put if key is not there.
+func (s *Sub) putIfAbsent(key []byte, put func() error) (inserted bool, err error) {
 	has, err := s.Has(key)
 	if err != nil || has && s.writer != nil {
 		return false, err
 	}
-	if err := s.Put(key, value); err != nil {
+	if err := put(); err != nil {
 		return false, err
 	}
 	return true, nil

@@ -192,31 +192,48 @@ func (tx *Txn) mayWrite() error {
 
 // find looks for key among the transaction's own writes. If it is not there, the caller asks the snapshot, and the key
 // counts as read if track is set.
-func (tx *Txn) find(key []byte, track bool) (value []byte, found, own bool, err error) {
+func (tx *Txn) find(key []byte, track bool) (w ownWrite, own bool, err error) {
 	if err := tx.enter(); err != nil {
-		return nil, false, false, err
+		return w, false, err
 	}
 	defer tx.leave()
 	if !tx.writable {
-		return nil, false, false, nil
+		return w, false, nil
 	}
 	value, kind, own := tx.own.Find(key)
 	if own {
-		return value, kind != base.KindDelete, true, nil
+		return tx.ownWrite(kind, value), true, nil
 	}
 	if tx.deleted.Cover(key, base.MaxSeq) > 0 {
-		return nil, false, true, nil
+		return w, true, nil
 	}
 	if track {
 		if tx.givesWay != nil {
 			if err := tx.giveWay(key); err != nil {
-				return nil, false, false, err
+				return w, false, err
 			}
 		}
 		tx.reads.AddKey(key)
 	}
 	tx.looked = true
-	return nil, false, false, nil
+	return w, false, nil
+}
+
+// An ownWrite is what a transaction has written to a key, as it sees that.
+type ownWrite struct {
+	value  []byte
+	expiry int64 // 0: never
+	live   bool
+}
+
+// ownWrite returns what the transaction sees of what it has written.
+func (tx *Txn) ownWrite(kind base.Kind, value []byte) (w ownWrite) {
+	w.value, w.live = value, kind != base.KindDelete
+	if kind == base.KindExpiring {
+		w.expiry, w.value = base.CutExpiry(value)
+		w.live = !tx.db.snapshots.Clock.Over(w.expiry, tx.snapshot.held.AsOf)
+	}
+	return w
 }
 
 // A txnReader is a Txn as a Reader. It notes what is read, or not.
@@ -259,48 +276,48 @@ func (tx *Txn) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) e
 }
 
 func (r txnReader) Get(key []byte) ([]byte, error) {
-	value, found, own, err := r.tx.find(key, r.track)
+	w, own, err := r.tx.find(key, r.track)
 	switch {
 	case err != nil:
 		return nil, err
 	case !own:
 		return r.tx.snapshot.Get(key)
-	case !found:
+	case !w.live:
 		return nil, ErrNotFound
 	}
-	return cloneNonNil(value), nil
+	return cloneNonNil(w.value), nil
 }
 
 func (r txnReader) AppendValue(dst, key []byte) ([]byte, error) {
-	value, found, own, err := r.tx.find(key, r.track)
+	w, own, err := r.tx.find(key, r.track)
 	switch {
 	case err != nil:
 		return dst, err
 	case !own:
 		return r.tx.snapshot.AppendValue(dst, key)
-	case !found:
+	case !w.live:
 		return dst, ErrNotFound
 	}
-	return append(dst, value...), nil
+	return append(dst, w.value...), nil
 }
 
 func (r txnReader) ViewValue(key []byte, fn func(value []byte) error) error {
-	value, found, own, err := r.tx.find(key, r.track)
+	w, own, err := r.tx.find(key, r.track)
 	switch {
 	case err != nil:
 		return err
 	case !own:
 		return r.tx.snapshot.ViewValue(key, fn)
-	case !found:
+	case !w.live:
 		return ErrNotFound
 	}
-	return fn(value)
+	return fn(w.value)
 }
 
 func (r txnReader) Has(key []byte) (bool, error) {
-	_, found, own, err := r.tx.find(key, r.track)
+	w, own, err := r.tx.find(key, r.track)
 	if err != nil || own {
-		return found, err
+		return w.live, err
 	}
 	return r.tx.snapshot.Has(key)
 }
@@ -313,7 +330,7 @@ func (r txnReader) NewIterator(rng Range) *Iterator {
 	}
 	defer r.tx.leave()
 	s := &r.tx.snapshot
-	return s.db.newIterator(s.acquireAll(), rng, s.held.Seq, r.cursor())
+	return s.db.newIterator(s.acquireAll(), rng, s.held, r.cursor())
 }
 
 // cursor returns what a cursor of the transaction has besides that of a snapshot.
@@ -338,7 +355,7 @@ func (r txnReader) cursor() *inTxn {
 func (r txnReader) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	own := make([]int, 0, 8) // indexes of keys that the transaction has written
 	for i, key := range keys {
-		_, _, is, err := r.tx.find(key, r.track)
+		_, is, err := r.tx.find(key, r.track)
 		if err != nil {
 			return err
 		}
@@ -349,9 +366,12 @@ func (r txnReader) GetMany(keys [][]byte, fn func(i int, value []byte, found boo
 	_, err := r.tx.db.getMany(keys, func(i int, value []byte, found bool) error {
 		if len(own) > 0 && own[0] == i {
 			own = own[1:]
-			var err error
-			if value, found, _, err = r.tx.find(keys[i], false); err != nil {
+			w, _, err := r.tx.find(keys[i], false)
+			if err != nil {
 				return err
+			}
+			if value, found = nil, w.live; found {
+				value = w.value
 			}
 		}
 		if err := fn(i, value, found); err != nil || !r.tx.ended {

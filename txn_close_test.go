@@ -3,6 +3,7 @@ package shale
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // txnCalls are the rows of closingCalls that have to do with transactions.
@@ -14,12 +15,16 @@ var txnCalls = map[string]func(c *closing) error{
 			return errors.Join(c.get(tx), tx.Put(fmt.Appendf(nil, "put%d", c.n.Add(1)), []byte("v")))
 		})
 	},
-	"DB.Sub":            func(c *closing) error { return c.get(c.db.Sub("")) },
-	"Snapshot.Sub":      func(c *closing) error { return c.scan(c.snap.Sub("")) },
-	"Txn.Get":           func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.get(tx) }) },
-	"Txn.AppendValue":   func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.appendValue(tx) }) },
-	"Txn.ViewValue":     func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.viewValue(tx) }) },
-	"Txn.Has":           func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.has(tx) }) },
+	"DB.Sub":          func(c *closing) error { return c.get(c.db.Sub("")) },
+	"Snapshot.Sub":    func(c *closing) error { return c.scan(c.snap.Sub("")) },
+	"Txn.Get":         func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.get(tx) }) },
+	"Txn.AppendValue": func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.appendValue(tx) }) },
+	"Txn.ViewValue":   func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.viewValue(tx) }) },
+	"Txn.Has":         func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.has(tx) }) },
+	"Txn.ExpiresAt":   func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.never(tx) }) },
+	"Txn.PutTTL": func(c *closing) error {
+		return c.inTxn(func(tx *Txn) error { return tx.PutTTL([]byte("mine"), nil, time.Hour) })
+	},
 	"Txn.Scan":          func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.scan(tx) }) },
 	"Txn.NewIterator":   func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.walk(tx) }) },
 	"Txn.Untracked":     func(c *closing) error { return c.inTxn(func(tx *Txn) error { return c.get(tx.Untracked()) }) },

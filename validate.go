@@ -58,6 +58,7 @@ func (tx *Txn) commit(ctx context.Context) error {
 	for _, w := range tx.watches {
 		w.Flush()
 	}
+	tx.db.snapshots.Clock.Note(tx.batch.expiring)
 	if tx.reads.Empty() {
 		return tx.db.write(ctx, &tx.batch)
 	}

@@ -77,6 +77,7 @@ func (db *DB) Write(ctx context.Context, b *Batch) error {
 	if err := base.ContextError(ctx); err != nil {
 		return err
 	}
+	db.snapshots.Clock.Note(b.expiring)
 	return db.write(ctx, b)
 }
 
@@ -122,14 +123,20 @@ func (db *DB) writeIf(ctx context.Context, b *Batch, reading commit.Condition) (
 // PutIfAbsent sets key to value unless it is there, atomically, and reports whether it did. A key
 // that no filter knows costs no disk read.
 func (db *DB) PutIfAbsent(key, value []byte) (inserted bool, err error) {
+	b := batchPool.Get().(*Batch)
+	defer freeBatch(b)
+	return db.putIfAbsent(b, key, func() error { return b.Put(key, value) })
+}
+
+// putIfAbsent is PutIfAbsent of what put adds to b.
+func (db *DB) putIfAbsent(b *Batch, key []byte, put func() error) (inserted bool, err error) {
 	if err := db.writable(); err != nil {
 		return false, err
 	}
-	b := batchPool.Get().(*Batch)
-	defer freeBatch(b)
-	if err := b.Put(key, value); err != nil {
+	if err := put(); err != nil {
 		return false, err
 	}
+	db.snapshots.Clock.Note(b.expiring)
 	l := db.newLookup(key)
 	for {
 		// Read first, and then write on condition that the key was not written since readSeq. So

@@ -105,6 +105,9 @@ func encodeCommand(kind byte, b *shale.Batch, before ...byte) ([]byte, error) {
 		if reserved(op.Key) {
 			return nil, errReserved(op.Key)
 		}
+		if !op.ExpiresAt.IsZero() {
+			return nil, ErrExpiring
+		}
 		ops++
 	}
 	// A batch counts the mark of an ingestion as an operation, but Ops does not list it. The tables
@@ -150,6 +153,9 @@ func decodeCommand(data []byte) (c command, err error) {
 	for op := range b.Ops() {
 		if reserved(op.Key) {
 			return command{}, fmt.Errorf("command with a reserved key")
+		}
+		if !op.ExpiresAt.IsZero() {
+			return command{}, fmt.Errorf("%w: command with a value that expires", shale.ErrFormatTooNew)
 		}
 		ops++
 		switch op.Kind {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"iter"
+	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -75,6 +76,16 @@ func (r stateReader) Has(key []byte) (bool, error) {
 	all, st := r.hold()
 	defer st.unpin()
 	return all.Has(key)
+}
+
+// ExpiresAt implements shale.Reader.
+func (r stateReader) ExpiresAt(key []byte) (time.Time, error) {
+	if reserved(key) {
+		return time.Time{}, shale.ErrNotFound
+	}
+	all, st := r.hold()
+	defer st.unpin()
+	return all.ExpiresAt(key)
 }
 
 // GetMany is *shale.DB's: it looks up many keys at one state.

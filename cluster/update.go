@@ -31,6 +31,14 @@ func (t *Txn) Put(key, value []byte) error {
 	return t.tx.Put(key, value)
 }
 
+// PutTTL implements shale.Writer.
+func (t *Txn) PutTTL(key, value []byte, ttl time.Duration) error {
+	if ttl <= 0 {
+		return t.Delete(key)
+	}
+	return ErrExpiring
+}
+
 // Delete implements shale.Writer.
 func (t *Txn) Delete(key []byte) error {
 	if reserved(key) {

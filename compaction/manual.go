@@ -166,7 +166,7 @@ func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
 		return Plan{}, false
 	}
 	run := &runs[len(runs)-1]
-	if all := run.Totals(); all.Tombstones == 0 && all.Entries == all.Keys {
+	if all := run.Totals(); all.Tombstones+all.Expiring == 0 && all.Entries == all.Keys {
 		return Plan{}, false
 	}
 	var group []*manifest.Table
@@ -175,7 +175,7 @@ func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
 		if !m.inRange(t) || len(group) > 0 && size+t.Size > p.limit(lastLevel) {
 			break
 		}
-		stale := t.Tombstones > 0 || t.Entries > t.Keys
+		stale := t.Tombstones > 0 || t.Entries > t.Keys || t.AnyOver(p.opts.Clock)
 		if stale && m.wants(t) && (p.opts.DropSeq == 0 || t.MinSeq <= p.opts.DropSeq) {
 			group = append(group, t)
 			size += t.Size

@@ -31,6 +31,10 @@ type MergeOptions struct {
 	// Snapshots are the sequence numbers of open snapshots, ascending. Readers without
 	// a snapshot, and snapshots taken later, see every entry of the inputs.
 	Snapshots []base.Seq
+	// Now is the store's time, in milliseconds. Times are those of Snapshots: what has expired by
+	// then is over for the snapshot and all later ones. With a Now of 0 nothing has expired.
+	Now   int64
+	Times []int64
 	// Older says for which keys tombstones must stay: see
 	// Plan.Older. The zero value keeps all tombstones.
 	Older Older
@@ -58,17 +62,23 @@ type MergeOptions struct {
 	NewOutput func() (Output, error)
 }
 
-// A MergeResult counts the entries of a merge. in = out + shadowed + tombstones + covered.
+// A MergeResult counts the entries of a merge. in = out + shadowed + tombstones + covered + expired.
 type MergeResult struct {
 	in         uint64 // entries read
 	out        uint64 // entries written
 	shadowed   uint64 // dropped: every reader that would see the entry sees a newer version
 	tombstones uint64 // dropped: there is no older entry left that the tombstone hides
 	covered    uint64 // dropped: every reader that would see the entry sees a newer range delete of its key
+	expired    uint64 // dropped: as a tombstone, a value that is over for all
+	clock      int64  // see Clock
 
 	// Clean is what manifest.Table.Clean says of the output.
 	Clean base.Seq
 }
+
+// Clock returns the time by which entries were dropped, or became tombstones, because they had
+// expired; 0: none did. The store's clock must never fall behind it.
+func (r MergeResult) Clock() int64 { return r.clock }
 
 // pauseEvery is how many entries are merged between two pauses: some tenths of a millisecond. In
 // a pause Merge checks the context and lets other goroutines have the processor.
@@ -85,6 +95,7 @@ const pauseEvery = 1024
 //   - For each user key, only the newest of the versions
 //     between two neighbouring snapshots stays.
 //   - A tombstone that all snapshots see is dropped if no older data of its key lies below.
+//   - A value that is over for all readers that see it becomes a tombstone, and is dropped as one.
 //   - A value that all snapshots see gets sequence number 0 if no older data of
 //     its key lies below. No reader can notice, and equal numbers compress well. Where a
 //     range delete covers the key, the value keeps its number: else it would come below one
@@ -109,8 +120,9 @@ func Merge(ctx context.Context, src base.Iterator, o MergeOptions) (MergeResult,
 	}
 	r := m.result
 	r.Clean = min(r.Clean, m.unclean-1)
-	if err == nil && r.in != r.out+r.shadowed+r.tombstones+r.covered {
-		err = fmt.Errorf("%d entries in, but %d out, %d shadowed, %d tombstones and %d covered dropped", r.in, r.out, r.shadowed, r.tombstones, r.covered)
+	if err == nil && r.in != r.out+r.shadowed+r.tombstones+r.covered+r.expired {
+		err = fmt.Errorf("%d entries in, but %d out, %d shadowed, %d tombstones, %d covered and %d expired dropped",
+			r.in, r.out, r.shadowed, r.tombstones, r.covered, r.expired)
 	}
 	if err != nil {
 		return r, fmt.Errorf("compaction: merge: %w", err)
@@ -217,7 +229,7 @@ func (m *merger) stripeOf(seq base.Seq) int {
 func (m *merger) entry(kv *base.KV) error {
 	trailer := kv.Trailer
 	kind := trailer.Kind()
-	if kind != base.KindPut && kind != base.KindDelete {
+	if !kind.InTables() {
 		return fmt.Errorf("entry %s is of an unknown kind", kv.InternalKey)
 	}
 	stripe := m.stripeOf(trailer.Seq())
@@ -236,8 +248,18 @@ func (m *merger) entry(kv *base.KV) error {
 			m.unclean = min(m.unclean, cover)
 		}
 	}
+	value := kv.Value
+	expired := kind == base.KindExpiring && m.over(value, stripe)
+	if expired {
+		kind, value = base.KindDelete, nil
+		trailer = base.NewTrailer(trailer.Seq(), kind)
+	}
 	if stripe == 0 && m.atBottom() {
-		if kind == base.KindDelete {
+		switch {
+		case expired:
+			m.result.expired++
+			return nil
+		case kind == base.KindDelete:
 			m.result.tombstones++
 			return nil
 		}
@@ -245,7 +267,22 @@ func (m *merger) entry(kv *base.KV) error {
 			trailer = base.NewTrailer(0, kind)
 		}
 	}
-	return m.write(base.InternalKey{UserKey: kv.UserKey, Trailer: trailer}, kv.Value)
+	return m.write(base.InternalKey{UserKey: kv.UserKey, Trailer: trailer}, value)
+}
+
+// over reports whether a value of a stripe that expires is over for all readers that see it: for
+// those of now, and for the snapshots of that stripe and later ones.
+func (m *merger) over(stored []byte, stripe int) bool {
+	now := m.opts.Now
+	if stripe < len(m.opts.Times) {
+		now = min(now, m.opts.Times[stripe])
+	}
+	ms, _ := base.CutExpiry(stored)
+	if ms > now || now == 0 {
+		return false
+	}
+	m.result.clock = max(m.result.clock, ms)
+	return true
 }
 
 // atBottom reports whether no older version of the

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -112,7 +113,16 @@ func parseEntries(t testing.TB, text string) []base.KV {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries = append(entries, base.KV{InternalKey: k, Value: []byte(value)})
+		kv := base.KV{InternalKey: k, Value: []byte(value)}
+		if k.Kind() == base.KindExpiring {
+			at, value, _ := strings.Cut(value, ":")
+			ms, err := strconv.ParseInt(at, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kv.Value = base.AppendExpiring(nil, ms, []byte(value))
+		}
+		entries = append(entries, kv)
 	}
 	return entries
 }
@@ -139,6 +149,14 @@ func TestMerge(t *testing.T) {
 					fmt.Sscan(v, &seq)
 					o.Snapshots = append(o.Snapshots, base.Seq(seq))
 				}
+			case "now":
+				a.Scan(t, 0, &o.Now)
+			case "times":
+				for _, v := range a.Vals {
+					var ms int64
+					fmt.Sscan(v, &ms)
+					o.Times = append(o.Times, ms)
+				}
 			case "bottom":
 				o.Older.known = true
 			case "older":
@@ -161,13 +179,21 @@ func TestMerge(t *testing.T) {
 			}
 			for _, kv := range table {
 				fmt.Fprintf(&b, "%s", kv.InternalKey)
-				if kv.Kind() == base.KindPut {
+				switch kv.Kind() {
+				case base.KindPut:
 					fmt.Fprintf(&b, "=%s", kv.Value)
+				case base.KindExpiring:
+					ms, value := base.CutExpiry(kv.Value)
+					fmt.Fprintf(&b, "=%d:%s", ms, value)
 				}
 				b.WriteByte('\n')
 			}
 		}
-		fmt.Fprintf(&b, "in %d, out %d, shadowed %d, tombstones %d\n", r.in, r.out, r.shadowed, r.tombstones)
+		fmt.Fprintf(&b, "in %d, out %d, shadowed %d, tombstones %d", r.in, r.out, r.shadowed, r.tombstones)
+		if o.Now > 0 {
+			fmt.Fprintf(&b, ", expired %d, clock %d", r.expired, r.Clock())
+		}
+		b.WriteByte('\n')
 		if err != nil {
 			fmt.Fprintln(&b, "error:", err)
 		}

@@ -58,6 +58,10 @@ type Options struct {
 	// known, and no table is rewritten for that.
 	Hidden func(t *manifest.Table, seen base.Seq) (share float64, parts int)
 
+	// Clock is the time, in milliseconds since the beginning of 1970, up to which what expires is over
+	// for all readers. 0: nothing is.
+	Clock int64
+
 	// order is set by simulations only. It replaces the cost that pickLevel
 	// computes for the inputs. The inputs with the lowest cost are picked.
 	order func(level int, inputs []Input, cost float64) float64

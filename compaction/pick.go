@@ -16,6 +16,9 @@ import (
 // hide much. It is a pure function.
 func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 	p := newPicker(v, o, &busy)
+	if plan, ok := p.pickExpired(); ok {
+		return plan
+	}
 	if plan, ok := p.pickCovered(); ok {
 		return plan
 	}
@@ -113,7 +116,7 @@ func (p *picker) pickLevel(level int, reason string) (Plan, bool) {
 		var gain float64
 		for _, in := range inputs {
 			for _, t := range in.Tables {
-				gain += float64(t.Size) * (1 + 2*tombstoneShare(t))
+				gain += float64(t.Size) * (1 + 2*p.overShare(t))
 			}
 		}
 		cost := float64(below) / gain
@@ -227,7 +230,7 @@ func (p *picker) kind(plan *Plan) Kind {
 		return Merging
 	}
 	total := plan.inputTotals()
-	if total.Tombstones > 0 && plan.bottom() && p.settled(plan.Inputs[0].Tables) {
+	if over := p.over(plan.Inputs[0].Tables); over > 0 && plan.bottom() && p.settled(plan.Inputs[0].Tables) {
 		if total.Tombstones == total.Entries {
 			return Drop
 		}

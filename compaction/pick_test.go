@@ -35,6 +35,20 @@ func TestPlan_TableSize(t *testing.T) {
 	}
 }
 
+// What a dropped table hides has expired too, but perhaps later than the table itself: the clock must not fall behind that.
+func TestPick_ClockOfADrop(t *testing.T) {
+	v, err := manifest.ParseVersion("L5: 000001:[a-c]{expiring=10/1/1/1/1/1/1/1/1/1}\nL6: 000002:[a-c]{expiring=10/9/9/9/9/9/9/9/9/9}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var busy InFlight
+	below := Pick(v, Options{Clock: 20}, busy)
+	busy.Add(&below)
+	if plan := Pick(v, Options{Clock: 20}, busy); plan.Kind != Drop || plan.From != 5 || plan.Clock() < 9 {
+		t.Errorf("%v by %d", plan.String(), plan.Clock())
+	}
+}
+
 // newest returns the number of the newest entry in v.
 func newest(v *manifest.Version) (seq base.Seq) {
 	for t := range v.Tables() {
@@ -57,7 +71,8 @@ func newest(v *manifest.Version) (seq base.Seq) {
 //	scores         prints the shape
 //	live           prints how many of the bytes are live
 //
-// version takes the options trigger, base, table, max, runs, drop.
+// version takes the options trigger, base, table, max, runs, drop, clock. clock n sets that later, and prints when
+// something expires next.
 func TestPick(t *testing.T) {
 	datadriven.Walk(t, "testdata/pick", func(t *testing.T, path string) {
 		var v *manifest.Version
@@ -89,6 +104,8 @@ func TestPick(t *testing.T) {
 						o.level0Bytes = o.maxBytes
 					case "runs":
 						a.Scan(t, 0, &o.LevelRuns)
+					case "clock":
+						a.Scan(t, 0, &o.Clock)
 					case "drop":
 						var seq uint64
 						a.Scan(t, 0, &seq)
@@ -96,6 +113,9 @@ func TestPick(t *testing.T) {
 					}
 				}
 				return "ok"
+			case "clock":
+				fmt.Sscan(d.CmdArgs[0].Key, &o.Clock)
+				return fmt.Sprint("next ", NextExpiry(v, o.Clock))
 			case "pick":
 				last = Pick(v, o, busy)
 				checkPlan(t, v, &last)

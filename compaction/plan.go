@@ -68,10 +68,11 @@ type Plan struct {
 	// Finished are range deletes that are needed no more once the plan is carried out.
 	Finished []manifest.Finished
 
-	Reason string // why: "level 0", "size", "tombstones", "range deletes", "often read", or byRequest
+	Reason string // why: "level 0", "size", "tombstones", "range deletes", "expired", "often read", or byRequest
 
 	outputRun uint64 // see OutputRun
 	tableSize int64  // see TableSize
+	clock     int64  // see Clock
 }
 
 // OutputRun returns the ID of the run of level To that the output joins.

@@ -2,16 +2,17 @@ package compaction
 
 import "github.com/shaledb/shale/manifest"
 
-// tombstoneShare returns the share of t's entries that are tombstones, from 0 to 1.
-func tombstoneShare(t *manifest.Table) float64 {
+// overShare returns the share of t's entries that are tombstones, or have expired for all, from 0 to 1.
+func (p *picker) overShare(t *manifest.Table) float64 {
 	if t.Entries == 0 {
 		return 0
 	}
-	return float64(t.Tombstones) / float64(t.Entries)
+	return float64(t.OverAt(p.opts.Clock)) / float64(t.Entries)
 }
 
 // pickTombstones picks the table with the largest share of tombstones if it is dense
-// (manifest.Table.Dense), although no level is above its target size. Tombstones
+// (manifest.Table.DenseAt), although no level is above its target size. Values that
+// have expired count as tombstones if the level has many of them. Tombstones
 // cost space and time in every scan, and the data that they hide takes more space.
 //
 // Above the last level such a table goes one level down. In the last level it is
@@ -23,12 +24,13 @@ func (p *picker) pickTombstones() (Plan, bool) {
 	var from int
 	for level := 1; level <= lastLevel; level++ {
 		runs := p.v.Levels[level].Runs
+		clock := p.rewriteClock(level)
 		for r := len(runs) - 1; r >= 0; r-- {
-			if runs[r].Totals().Dense == 0 {
+			if sum := runs[r].Totals(); sum.Dense == 0 && sum.Expiring == 0 {
 				continue
 			}
 			for at, t := range runs[r].Tables {
-				if !t.Dense() || best != nil && tombstoneShare(t) <= tombstoneShare(best) {
+				if !t.DenseAt(clock) || best != nil && p.overShare(t) <= p.overShare(best) {
 					continue
 				}
 				if level < lastLevel {

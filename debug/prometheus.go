@@ -26,6 +26,7 @@ type metric[M any] struct {
 var storeMetrics = []metric[shale.Metrics]{
 	{"shale_gets_total", "counter", "Point lookups.", func(m *shale.Metrics) float64 { return float64(m.Gets) }},
 	{"shale_get_hits_total", "counter", "Point lookups that found their key.", func(m *shale.Metrics) float64 { return float64(m.GetHits) }},
+	{"shale_gets_expired_total", "counter", "Point lookups that met a value which was over.", func(m *shale.Metrics) float64 { return float64(m.GetExpired) }},
 	{"shale_filter_negatives_total", "counter", "Filters of tables that said no: reads saved.", func(m *shale.Metrics) float64 { return float64(m.FilterNegative) }},
 	{"shale_filter_true_positives_total", "counter", "Filters of tables that said maybe for a key that was there.", func(m *shale.Metrics) float64 { return float64(m.FilterTruePositive) }},
 	{"shale_filter_false_positives_total", "counter", "Filters of tables that said maybe for a key that was not there.", func(m *shale.Metrics) float64 { return float64(m.FilterFalsePositive) }},

@@ -38,11 +38,14 @@ type Edit struct {
 	Spans *spans.Set
 	// Finished says which numbers of range deletes leave. They leave before Spans come.
 	Finished []Finished
+	// Clock is the greatest time, in milliseconds since the beginning of 1970, by which entries of
+	// the edit's tables were dropped because they had expired.
+	Clock int64
 	// Sessions are those that have led to the state before the first edit that is appended, oldest
 	// first. Only the first edit of a snapshot has them.
 	Sessions []Session
 
-	facts []facts // while it is decoded
+	facts []tableFacts // while it is decoded
 }
 
 // A SealedLog describes a log that nothing more is written to. If the file turns out to be
@@ -126,5 +129,5 @@ func (e *Edit) ChangesVersion() bool {
 // empty reports whether e changes nothing.
 func (e *Edit) empty() bool {
 	return e.NextFileNum == 0 && e.LastSeq == 0 && e.MinLog == 0 && e.NewLog == 0 && e.SealedLog == nil &&
-		!e.ChangesVersion() && len(e.Sessions) == 0
+		!e.ChangesVersion() && len(e.Sessions) == 0 && e.Clock == 0
 }

@@ -25,9 +25,11 @@ func fullEdit() *Edit {
 		Added: []Added{{Level: 1, Run: 3, Table: &Table{
 			Num: 13, Size: 4096, Checksum: 0xdeadbeef, Smallest: []byte("a"), Largest: []byte("b\x00"), MinSeq: 2, MaxSeq: 900,
 			Entries: 100, Tombstones: 5, Keys: 95, RawKeyBytes: 800, RawValueBytes: 3000, FilterBytes: 192, FilterBits: 9.5,
+			Facts:   Facts{Expiring: 3, Expiry: &[9]int64{300, 300, 300, 400, 400, 400, 400, 400, 400}},
 			Sidecar: &Sidecar{Num: 14, Size: 357, Checksum: 0xcafef00d, FilterBytes: 288, FilterBits: 20},
 		}}},
 		Sidecars: []SidecarChange{{Level: 2, Num: 9, Sidecar: &Sidecar{Num: 15, Size: 229, Checksum: 0xfeedbeef, FilterBytes: 160, FilterBits: 12.5}}},
+		Clock:    300,
 	}
 }
 
@@ -42,7 +44,9 @@ const goldenEdit = "" +
 	"0c 02 01 07" + // level 1 loses 7
 	"0e 22 01 03 0d 8020 efbeadde 01 61 02 6200 02 8407 64 05 5f a006 b817 c001 0000000000002340" +
 	"0f 13 01 0d 0e e502 0df0feca a002 0000000000003440" + // table 13 of level 1 has its filter in file 14
-	"0f 13 02 09 0f e501 efbeedfe a001 0000000000002940" // and table 9 of level 2, which is there already, in 15
+	"0f 13 02 09 0f e501 efbeedfe a001 0000000000002940" + // and table 9 of level 2, which is there already, in 15
+	"13 19 010d 030103 0512 ac02 ac02 ac02 9003 9003 9003 9003 9003 9003" + // 3 entries of table 13 expire
+	"15 02 ac02" // the clock is at 300
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
@@ -111,7 +115,7 @@ func TestDecodeEdit_DoesNotAliasItsInput(t *testing.T) {
 
 func TestDecodeEdit_UnknownFields(t *testing.T) {
 	known := fullEdit().appendTo(nil)
-	optional := append([]byte{31, 3, 'x', 'y', 'z'}, known...)
+	optional := append([]byte{61, 3, 'x', 'y', 'z'}, known...)
 	e, err := decodeEdit(optional)
 	if err != nil || !reflect.DeepEqual(e, fullEdit()) {
 		t.Errorf("with an unknown optional field: %s, %v", e, err)

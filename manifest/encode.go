@@ -31,7 +31,8 @@ const (
 	tagSpan        = 16
 	tagSession     = 17 // odd: a reader that skips it can't tell a restored store from the one before
 	tagFinished    = 18
-	tagFacts       = 19 // odd: a reader that skips it rewrites tables that need it no more
+	tagFacts       = 19 // odd: a reader that skips it rewrites tables that need it no more, or later
+	tagClock       = 21 // odd: a reader that skips it has a clock of its own
 )
 
 // appendTo appends the edit, encoded: for each field its tag, the length of its content, and
@@ -65,10 +66,9 @@ func (e *Edit) appendTo(dst []byte) []byte {
 		dst = fields.Append(dst, tagSidecar, content)
 	}
 	for _, a := range e.Added {
-		if content = appendFacts(content[:0], a.Level, a.Table); len(content) > 0 {
-			dst = fields.Append(dst, tagFacts, content)
-		}
+		dst = appendFacts(dst, a)
 	}
+	dst = fields.AppendNumber(dst, tagClock, uint64(e.Clock))
 	for _, f := range e.Finished {
 		content = f.appendTo(content[:0])
 		dst = fields.Append(dst, tagFinished, content)
@@ -137,10 +137,13 @@ func (d decoder) added() Added {
 func decodeEdit(src []byte) (*Edit, error) {
 	e := new(Edit)
 	// The tags from tagRemoved up are lists and may come again.
-	lists := func(tag uint64) bool { return tag >= tagRemoved }
+	lists := func(tag uint64) bool { return tag >= tagRemoved && tag != tagClock }
 	err := fields.Decode(src, lists, func(tag uint64, d *fields.Decoder) bool { return e.decodeField(tag, decoder{d}) })
 	if err != nil {
 		return nil, err
+	}
+	if err := e.foldFacts(); err != nil {
+		return nil, fmt.Errorf("field %d: %w", tagFacts, err)
 	}
 	// A sidecar may have come before the table that it is for, so this is done at the end.
 	if err := e.foldSidecars(); err != nil {
@@ -180,6 +183,8 @@ func (e *Edit) decodeField(tag uint64, d decoder) (known bool) {
 		if f := d.fragment(); d.Err == nil {
 			e.Spans = e.Spans.Add(f)
 		}
+	case tagClock:
+		e.Clock = d.Int64()
 	case tagSession:
 		e.Sessions = append(e.Sessions, d.session())
 	default:

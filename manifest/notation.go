@@ -19,6 +19,7 @@ import (
 //
 //	000007:[a-c]{size=64M,seq=3-9,entries=100,del=5,keys=90,filter=10,sidecar=000012/4165/4096/16}
 //
+// Of entries that expire, expiring=3/10/10/20/20/30/30/40/40/40 has their number and times.
 // A sidecar has number, size, and the bytes and bits a key of its filter. A last line has the range deletes, each part of the
 // keys with the numbers that cover it, and without an upper bound if there is none:
 //
@@ -122,8 +123,8 @@ func (t *Table) describe() string {
 	if t.Clean != 0 {
 		sidecar = fmt.Sprintf(",clean=%d%s", t.Clean, sidecar)
 	}
-	return fmt.Sprintf("%s{size=%d,seq=%d-%d,entries=%d,del=%d,keys=%d,filter=%v%s}",
-		t, t.Size, t.MinSeq, t.MaxSeq, t.Entries, t.Tombstones, t.Keys, t.FilterBits, sidecar)
+	return fmt.Sprintf("%s{size=%d,seq=%d-%d,entries=%d,del=%d,keys=%d,filter=%v%s%s}",
+		t, t.Size, t.MinSeq, t.MaxSeq, t.Entries, t.Tombstones, t.Keys, t.FilterBits, sidecar, t.describeExpiring())
 }
 
 // String returns a line for each change.
@@ -141,6 +142,7 @@ func (e *Edit) String() string {
 		fmt.Fprintf(&b, "sealed-log %d length %d last-seq %d\n", s.Num, s.Length, s.LastSeq)
 	}
 	number("min-log", uint64(e.MinLog))
+	number("clock", uint64(e.Clock))
 	for _, r := range e.Removed {
 		fmt.Fprintf(&b, "remove L%d %s\n", r.Level, r.Num)
 	}
@@ -313,6 +315,9 @@ func (t *Table) parseProperty(s string) error {
 		side, err := parseSidecar(value)
 		t.Sidecar = side
 		return err
+	}
+	if name == "expiring" {
+		return t.parseExpiring(value)
 	}
 	if name == "seq" {
 		lo, hi, ok := strings.Cut(value, "-")

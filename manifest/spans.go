@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/shaledb/shale/internal/base"
-	"github.com/shaledb/shale/internal/fields"
 	"github.com/shaledb/shale/internal/spans"
 )
 
@@ -118,65 +117,4 @@ func (d decoder) checkRange(lower, upper []byte) {
 	if upper != nil && bytes.Compare(lower, upper) >= 0 {
 		d.Fail(fmt.Errorf("bounds %q and %q are in the wrong order", lower, upper))
 	}
-}
-
-// Facts are what a manifest says of a table besides the field that adds it, if there is anything to say. They are part of
-// manifest.Table in memory.
-type facts struct {
-	level int
-	num   base.FileNum
-	clean base.Seq
-}
-
-// Tags of facts. As with edits, a reader skips odd ones that it does not know.
-const factClean = 1
-
-// appendFacts appends the content of a field for the facts of an added table, or nothing:
-//
-// level · number · fields
-func appendFacts(dst []byte, level int, t *Table) []byte {
-	if t.Clean == 0 {
-		return dst
-	}
-	dst = fields.AppendUvarints(dst, uint64(level), uint64(t.Num))
-	return fields.AppendNumber(dst, factClean, uint64(t.Clean))
-}
-
-func (d decoder) facts() facts {
-	f := facts{level: d.level(), num: base.FileNum(d.Uvarint())}
-	if d.Err != nil {
-		return f
-	}
-	d.Fail(fields.Decode(d.Rest(), func(uint64) bool { return false }, func(tag uint64, d *fields.Decoder) bool {
-		if tag == factClean {
-			f.clean = decoder{d}.seq()
-			return true
-		}
-		return false
-	}))
-	return f
-}
-
-// foldFacts moves the facts into the tables that the edit adds.
-func (e *Edit) foldFacts() error {
-	if len(e.facts) == 0 {
-		return nil
-	}
-	type place struct {
-		level int
-		num   base.FileNum
-	}
-	added := make(map[place]*Table, len(e.Added))
-	for _, a := range e.Added {
-		added[place{a.Level, a.Table.Num}] = a.Table
-	}
-	for _, f := range e.facts {
-		t := added[place{f.level, f.num}]
-		if t == nil {
-			return fmt.Errorf("facts of table %s, which is not added to level %d", f.num, f.level)
-		}
-		t.Clean = f.clean
-	}
-	e.facts = nil
-	return nil
 }

@@ -38,12 +38,11 @@ type Table struct {
 
 	RawKeyBytes, RawValueBytes uint64
 
+	Facts // what the edit states in a field of its own
+
 	// The filter in the table's file.
 	FilterBytes int64   // its length; 0: there is none
 	FilterBits  float64 // its bits for each key
-
-	// Clean says that no entry is covered by a range delete with a number up to it. 0: that is not known.
-	Clean base.Seq
 
 	// Sidecar is the file with the filter to use. nil: the one in the table is used.
 	Sidecar *Sidecar
@@ -66,6 +65,8 @@ func (t *Table) check() error {
 		return fmt.Errorf("table %s: filter of %d bytes in a file of %d", t.Num, t.FilterBytes, t.Size)
 	case math.IsNaN(t.FilterBits) || t.FilterBits < 0 || t.FilterBits > maxFilterBits:
 		return fmt.Errorf("table %s: filter of %v bits a key", t.Num, t.FilterBits)
+	case t.Facts.check(t) != nil:
+		return fmt.Errorf("table %s: %w", t.Num, t.Facts.check(t))
 	case t.Sidecar != nil:
 		if err := t.Sidecar.check(); err != nil {
 			return fmt.Errorf("table %s: %w", t.Num, err)
@@ -75,10 +76,10 @@ func (t *Table) check() error {
 }
 
 // Dense reports whether at least a quarter of the entries are tombstones.
-func (t *Table) Dense() bool {
-	// A quarter of the entries, rounded up.
-	return t.Tombstones > 0 && t.Tombstones >= t.Entries/4+min(1, t.Entries%4)
-}
+func (t *Table) Dense() bool { return dense(t.Tombstones, t.Entries) }
+
+// dense reports whether n is at least a quarter of the entries, rounded up.
+func dense(n, entries uint64) bool { return n > 0 && n >= entries/4+min(1, entries%4) }
 
 // Totals are the sums over some tables.
 type Totals struct {
@@ -87,6 +88,7 @@ type Totals struct {
 	Bytes       int64
 	Entries     uint64
 	Tombstones  uint64
+	Expiring    uint64 // entries that expire
 	Keys        uint64
 	FilterBytes int64
 }
@@ -98,6 +100,7 @@ func (t *Totals) Add(o Totals) {
 	t.Bytes += o.Bytes
 	t.Entries += o.Entries
 	t.Tombstones += o.Tombstones
+	t.Expiring += o.Expiring
 	t.Keys += o.Keys
 	t.FilterBytes += o.FilterBytes
 }
@@ -109,6 +112,7 @@ func (t *Totals) subtract(o Totals) {
 	t.Bytes -= o.Bytes
 	t.Entries -= o.Entries
 	t.Tombstones -= o.Tombstones
+	t.Expiring -= o.Expiring
 	t.Keys -= o.Keys
 	t.FilterBytes -= o.FilterBytes
 }
@@ -123,6 +127,7 @@ func TotalsOf(tables []*Table) Totals {
 		}
 		sum.Entries += t.Entries
 		sum.Tombstones += t.Tombstones
+		sum.Expiring += t.Expiring
 		sum.Keys += t.Keys
 		sum.FilterBytes += t.FilterBytes
 	}

@@ -53,6 +53,9 @@ func (e *Edit) check() error {
 	if s := e.SealedLog; s != nil && (s.Length < 0 || s.LastSeq > base.MaxSeq) {
 		return fmt.Errorf("log %s is sealed with length %d and sequence number %d", s.Num, s.Length, s.LastSeq)
 	}
+	if e.Clock < 0 {
+		return fmt.Errorf("clock %d is negative", e.Clock)
+	}
 	if e.LastSeq > base.MaxSeq {
 		return fmt.Errorf("sequence number %d is too large", e.LastSeq)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -132,6 +133,11 @@ func (r *Reader) Has(key []byte) (bool, error) {
 		return found, nil // an absent key allocates nothing
 	}
 	return retried(r, func(db *shale.DB) (bool, error) { return db.Has(key) })
+}
+
+// ExpiresAt implements shale.Reader.
+func (r *Reader) ExpiresAt(key []byte) (time.Time, error) {
+	return retried(r, func(db *shale.DB) (time.Time, error) { return db.ExpiresAt(key) })
 }
 
 // MayContain reports whether key may be there, as shale.DB.MayContain does: without a request.

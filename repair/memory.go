@@ -94,7 +94,11 @@ func (e *entries) add(payload []byte, wanted []*stretch) error {
 		return err
 	}
 	for op := range b.Ops() {
-		e.list = append(e.list, base.KV{InternalKey: base.NewKey(op.Key, seq, base.Kind(op.Kind)), Value: op.Value})
+		kind, value := base.Kind(op.Kind), op.Value
+		if !op.ExpiresAt.IsZero() {
+			kind, value = base.KindExpiring, base.AppendExpiring(nil, op.ExpiresAt.UnixMilli(), value)
+		}
+		e.list = append(e.list, base.KV{InternalKey: base.NewKey(op.Key, seq, kind), Value: value})
 		seq++
 	}
 	return nil

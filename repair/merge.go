@@ -2,7 +2,9 @@ package repair
 
 import (
 	"bytes"
+	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
 )
@@ -61,8 +63,8 @@ func (m *merge) addLogs(e *entries, why *Left) {
 	m.children = append(m.children, e)
 }
 
-// run calls put with each key that the new store gets, in ascending order.
-func (m *merge) run(put func(key, value []byte) error) (err error) {
+// run calls put with the put of each key that the new store gets, in ascending order.
+func (m *merge) run(put func(op shale.Op) error) (err error) {
 	it := iter.NewMerging(m.children...)
 	defer func() {
 		if cerr := it.Close(); err == nil {
@@ -105,11 +107,11 @@ func (o origin) before(other origin) bool {
 }
 
 // decide calls put with the current key, or drops or leaves it.
-func (m *merge) decide(put func(key, value []byte) error) error {
+func (m *merge) decide(put func(op shale.Op) error) error {
 	doubts := m.doubts()
 	// The new store has no older versions, so it needs no deletions. doubts was called
 	// before, because it also removes gaps.
-	if m.trailer.Kind() != base.KindPut {
+	if m.trailer.Kind() == base.KindDelete {
 		return nil
 	}
 	if doubts != nil {
@@ -118,7 +120,12 @@ func (m *merge) decide(put func(key, value []byte) error) error {
 			return nil
 		}
 	}
-	return put(m.key, m.value)
+	op := shale.Op{Kind: shale.OpPut, Key: m.key, Value: m.value}
+	if m.trailer.Kind() == base.KindExpiring {
+		ms, value := base.CutExpiry(m.value)
+		op.Value, op.ExpiresAt = value, time.UnixMilli(ms) // also if that is over: the new store has a clock
+	}
+	return put(op)
 }
 
 // doubts returns why the current version may not be the newest, or nil. It removes the gaps

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -230,22 +231,24 @@ func (r *Report) save(ctx context.Context, fsys vfs.FS, into string, m *merge) e
 
 // write runs the merge, and puts its keys into db in batches.
 func (r *Report) write(ctx context.Context, db *shale.DB, m *merge) error {
-	b := new(shale.Batch)
+	b, now := new(shale.Batch), time.Now()
 	flush := func() error {
 		err := db.Write(ctx, b)
 		b.Reset()
 		return err
 	}
-	err := m.run(func(key, value []byte) error {
-		r.Keys++
-		r.KeyBytes += int64(len(key))
-		r.ValueBytes += int64(len(value))
-		if b.Len() > 0 && b.Size()+len(key)+len(value) > batchBytes {
+	err := m.run(func(op shale.Op) error {
+		if op.ExpiresAt.IsZero() || op.ExpiresAt.After(now) {
+			r.Keys++
+			r.KeyBytes += int64(len(op.Key))
+			r.ValueBytes += int64(len(op.Value))
+		}
+		if b.Len() > 0 && b.Size()+len(op.Key)+len(op.Value) > batchBytes {
 			if err := flush(); err != nil {
 				return err
 			}
 		}
-		return b.Put(key, value)
+		return b.Add(op)
 	})
 	if err != nil {
 		return err

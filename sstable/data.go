@@ -350,8 +350,22 @@ func (d *dataBlock) checkTrailers() error {
 			return errDataSeq
 		}
 		if kind := base.Kind(v&(1<<kindBits-1) ^ putBit); kind > base.KindPut {
-			return errUnknownKind(kind)
+			if err := d.checkKind(i, kind); err != nil {
+				return err
+			}
 		}
+	}
+	return nil
+}
+
+// checkKind checks entry i, which is neither a put nor a tombstone. Requires: checkEntries has
+// accepted it.
+func (d *dataBlock) checkKind(i int, kind base.Kind) error {
+	if !kind.InTables() {
+		return errUnknownKind(kind)
+	}
+	if _, value := d.entry(i); len(value) < base.ExpirySize {
+		return errDataEntry
 	}
 	return nil
 }

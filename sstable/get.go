@@ -21,6 +21,7 @@ type Value struct {
 	Bytes   []byte
 	Trailer base.Trailer // sequence number and kind of the version found
 	Want    Want
+	Expiry  int64        // of a version of base.KindExpiring: when it is over; Bytes does not have it
 	block   *cache.Block // the block that Bytes is in, pinned; nil: none
 }
 
@@ -78,6 +79,9 @@ func (r *Reader) get(n *Near, key []byte, hash uint64, seq base.Seq, v *Value, t
 		return false, nil
 	}
 	v.Trailer = trailer
+	if trailer.Kind() == base.KindExpiring {
+		v.Expiry, value = base.CutExpiry(value)
+	}
 	if v.Want == WantPinned {
 		v.Bytes, v.block = value, b
 		return true, nil
@@ -109,6 +113,9 @@ func (r *Reader) peek(h handle, key []byte, tag byte, limit base.Trailer, v *Val
 	value, trailer, found := lookIn(p.Bytes, key, tag, limit)
 	if !found {
 		value = nil
+	}
+	if trailer.Kind() == base.KindExpiring {
+		v.Expiry, value = base.CutExpiry(value)
 	}
 	longer := v.Bytes
 	if v.Want == WantCopy {

@@ -68,7 +68,7 @@ const (
 )
 
 // knownKinds has a bit for each kind of entry that this program can read.
-const knownKinds = 1<<base.KindDelete | 1<<base.KindPut
+const knownKinds = 1<<base.KindDelete | 1<<base.KindPut | 1<<base.KindExpiring
 
 // appendTo appends the properties, encoded in the order of their tags. Fields that are 0 are
 // left out.

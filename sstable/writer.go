@@ -35,8 +35,10 @@ type WriterOptions struct {
 type Info struct {
 	Properties
 	Size        int64
-	Checksum    uint32 // crc32c of all bytes before the footer
-	FilterBytes int64  // 0 if there is no filter
+	Checksum    uint32   // crc32c of all bytes before the footer
+	FilterBytes int64    // 0 if there is no filter
+	Expiring    uint64   // entries that expire
+	Expiry      [9]int64 // of them, when the first is over, each eighth, about, and all; 0 if there are none
 }
 
 // The writer collects blocks in a buffer of writeBuffer bytes. It writes the buffer to the
@@ -72,6 +74,7 @@ type Writer struct {
 	hash  uint64 // of last
 	sep   []byte // buffer for a separator
 
+	expiring expirySample
 	hashes   hashCollector
 	props    Properties
 	estimate int64 // of the file's size in bytes, without the block that is being built
@@ -122,7 +125,7 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 		}
 		newKey = c != 0
 	}
-	if len(k.UserKey) > maxKeySize || len(value) > maxValueSize || k.Kind() > base.KindPut {
+	if len(k.UserKey) > maxKeySize || len(value) > maxValueSize || !k.Kind().InTables() {
 		return w.fail(refusal(k, value))
 	}
 	if !w.begun {
@@ -145,8 +148,11 @@ func (w *Writer) Add(k base.InternalKey, value []byte) error {
 	}
 	kind := k.Kind()
 	w.props.kinds |= 1 << kind
-	if kind == base.KindDelete {
+	switch kind {
+	case base.KindDelete:
 		w.props.Tombstones++
+	case base.KindExpiring:
+		w.expiring.add(w.hash, value)
 	}
 	w.last, w.lastT = w.data.add(k, value, byte(w.hash)), k.Trailer
 	return nil
@@ -337,6 +343,8 @@ func (w *Writer) finish() (Info, error) {
 		Size:        w.offset,
 		Checksum:    foot.checksum,
 		FilterBytes: int64(foot.filter.stored),
+		Expiring:    w.expiring.n,
+		Expiry:      w.expiring.quantiles(),
 	}, nil
 }
 

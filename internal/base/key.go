@@ -23,14 +23,16 @@ const MaxSeq Seq = 1<<56 - 1
 // numbers are part of the file format and never change.
 type Kind uint8
 
-// Tables have kinds 0 and 1. The log also has 2 for range deletes, and 6 for the mark of an
-// ingestion. The numbers 3 to 5 are reserved: 3 for merge operands, 4 for values that expire, 5
+// Tables have kinds 0, 1 and 4. The log also has 2 for range deletes, and 6 for the mark of an
+// ingestion. The numbers 3 and 5 are reserved: 3 for merge operands, 5
 // for values in a blob file. A program that does not know a kind refuses a file that has it, with
 // a clear error.
 const (
 	KindDelete      Kind = 0
 	KindPut         Kind = 1
 	KindRangeDelete Kind = 2 // of a batch; no table has it
+	// KindExpiring is a put whose value begins with the time at which it is over: see CutExpiry.
+	KindExpiring Kind = 4
 
 	// KindMax comes before all other kinds of the same
 	// sequence number. It is used only in keys for searches.
@@ -44,6 +46,8 @@ func (k Kind) String() string {
 		return "DEL"
 	case KindPut:
 		return "PUT"
+	case KindExpiring:
+		return "TTL"
 	case KindMax:
 		return "MAX"
 	}
@@ -114,7 +118,7 @@ func ParseKey(s string) (InternalKey, error) {
 	if err != nil {
 		return InternalKey{}, fmt.Errorf("base: key %q: %w", s, err)
 	}
-	for _, kind := range []Kind{KindDelete, KindPut, KindMax} {
+	for _, kind := range []Kind{KindDelete, KindPut, KindExpiring, KindMax} {
 		if kind.String() == kindName {
 			return NewKey([]byte(s[:hash]), Seq(seq), kind), nil
 		}

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -63,6 +64,19 @@ func (m *Model) Snapshot() (Snapshot, error) { return &modelSnapshot{modelReader
 
 func (m *Model) Put(key, value []byte) error {
 	return m.Write(Write{Ops: []shale.Op{{Kind: shale.OpPut, Key: key, Value: value}}})
+}
+
+func (m *Model) PutTTL(key, value []byte, ttl time.Duration) error {
+	return m.Write(Write{Ops: []shale.Op{expiring(key, value, ttl)}})
+}
+
+// expiring returns the operation of a PutTTL.
+func expiring(key, value []byte, ttl time.Duration) shale.Op {
+	op := shale.Op{Kind: shale.OpPut, Key: key, Value: value, ExpiresAt: farAway}
+	if ttl <= 0 {
+		op.ExpiresAt = longAgo
+	}
+	return op
 }
 
 func (m *Model) Delete(key []byte) error {

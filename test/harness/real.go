@@ -163,6 +163,9 @@ func (s realSnapshot) Close() error { return s.s.Close() }
 
 func (r *Real) Put(key, value []byte) error { return r.wrote(r.part.writer(r.DB).Put(key, value)) }
 func (r *Real) Delete(key []byte) error     { return r.wrote(r.part.writer(r.DB).Delete(key)) }
+func (r *Real) PutTTL(key, value []byte, ttl time.Duration) error {
+	return r.wrote(r.part.writer(r.DB).PutTTL(key, value, ttl))
+}
 
 func (r *Real) DeleteRange(lower, upper []byte) error {
 	return r.wrote(r.part.writer(r.DB).DeleteRange(lower, upper))

@@ -172,7 +172,14 @@ func (s *Source) Op() shale.Op {
 		}
 		return shale.Op{Kind: shale.OpDelete, Key: []byte(s.Key())}
 	}
-	return shale.Op{Kind: shale.OpPut, Key: []byte(s.Puts()), Value: s.Value()}
+	op := shale.Op{Kind: shale.OpPut, Key: []byte(s.Puts()), Value: s.Value()}
+	switch s.IntN(12) {
+	case 0:
+		op.ExpiresAt = longAgo
+	case 1:
+		op.ExpiresAt = farAway
+	}
+	return op
 }
 
 // DeleteRange returns a deletion of a range: of one key and what lies next to it, of what begins as a key does, or now and

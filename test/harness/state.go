@@ -90,6 +90,9 @@ func (b *builder) apply(ops ...shale.Op) {
 			b.deleteRange(shale.Range{Lower: op.Key, Upper: op.Value})
 			continue
 		}
+		if op.ExpiresAt.Equal(longAgo) {
+			op.Kind = shale.OpDelete
+		}
 		i, there := b.find(string(op.Key))
 		if there {
 			b.sum -= entryHash(b.entries[i])

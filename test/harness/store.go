@@ -2,6 +2,7 @@ package harness
 
 import (
 	"iter"
+	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -49,9 +50,7 @@ type Store interface {
 	Denied(keys [][]byte) ([][]byte, error) // by a bundle of the exported filters
 	Snapshot() (Snapshot, error)
 
-	Put(key, value []byte) error
-	Delete(key []byte) error
-	DeleteRange(lower, upper []byte) error
+	shale.Writer
 	PutIfAbsent(key, value []byte) (bool, error)
 	Write(w Write) error
 	Cancelled(w Write) error // Write with a context that is over
@@ -115,3 +114,11 @@ func (w Write) to(writer shale.Writer) error {
 	}
 	return nil
 }
+
+// Of the values that expire, half are over from the beginning, and the others for nobody who runs a test.
+// So what a store holds does not depend on its clock, but all that keeps, reads and drops such values
+// is at work. Tests of package shale have a clock that jumps.
+var (
+	longAgo = time.UnixMilli(1_000_000_000_000)
+	farAway = time.UnixMilli(9_000_000_000_000)
+)

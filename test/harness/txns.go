@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -19,9 +20,7 @@ import (
 type Txn interface {
 	Reader
 	GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error
-	Put(key, value []byte) error
-	Delete(key []byte) error
-	DeleteRange(lower, upper []byte) error
+	shale.Writer
 	Commit() error
 	Discard()
 }
@@ -173,7 +172,10 @@ func (t *realTxn) Get(key []byte) ([]byte, error) {
 
 func (t *realTxn) Put(key, value []byte) error { return t.change(t.w.Put(key, value)) }
 func (t *realTxn) Delete(key []byte) error     { return t.change(t.w.Delete(key)) }
-func (t *realTxn) Discard()                    { t.tx.Discard() }
+func (t *realTxn) PutTTL(key, value []byte, ttl time.Duration) error {
+	return t.change(t.w.PutTTL(key, value, ttl))
+}
+func (t *realTxn) Discard() { t.tx.Discard() }
 
 func (t *realTxn) DeleteRange(lower, upper []byte) error {
 	return t.change(t.w.DeleteRange(lower, upper))
@@ -277,6 +279,10 @@ func (t *modelTxn) hasRead(op shale.Op) bool {
 
 func (t *modelTxn) Put(key, value []byte) error {
 	return t.do(shale.Op{Kind: shale.OpPut, Key: key, Value: value})
+}
+
+func (t *modelTxn) PutTTL(key, value []byte, ttl time.Duration) error {
+	return t.do(expiring(key, value, ttl))
 }
 
 func (t *modelTxn) Delete(key []byte) error { return t.do(shale.Op{Kind: shale.OpDelete, Key: key}) }

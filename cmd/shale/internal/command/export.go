@@ -28,7 +28,8 @@ func exportCommand() *Command {
 Writes the entries whose keys start with PREFIX and lie between --from and --to, as they are at one moment,
 in a format that import reads. import of the file gives the same entries, whatever bytes they have. The
 format lines has only keys, so it refuses entries with different values. The file is replaced as a whole or
-not at all; - stands for standard output. Status 1 if there are no entries.`)
+not at all; - stands for standard output. Values that expire are written without their time, so what is
+imported stays. Status 1 if there are no entries.`)
 	b.options(c)
 	named(c, &given, "format", "the format; else the file's name says it, by .tsv, .csv, .jsonl or .json; - and names without an ending or with .txt get tsv", formatNames, fileFormats...)
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {

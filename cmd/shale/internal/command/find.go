@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -20,14 +21,20 @@ import (
 //
 // There may be several in one file: a table keeps older versions as long as a snapshot needs them.
 type sighting struct {
-	seq   base.Seq
-	kind  base.Kind
-	size  int // length of the value
-	file  string
-	where string // "log", "L3 run 0"
-	live  bool   // the store uses the file; if not, gone says why
-	gone  string
-	age   int // of live files: a lower number is newer
+	seq     base.Seq
+	kind    base.Kind
+	size    int       // length of the value
+	expires time.Time // of a value that expires
+	file    string
+	where   string // "log", "L3 run 0"
+	live    bool   // the store uses the file; if not, gone says why
+	gone    string
+	age     int // of live files: a lower number is newer
+}
+
+// over reports whether the version is a deletion by now.
+func (s *sighting) over() bool {
+	return s.kind == base.KindDelete || s.kind == base.KindExpiring && !s.expires.After(time.Now())
 }
 
 // A finder looks for a key in all files of a store.
@@ -92,7 +99,7 @@ counts what they would say. Status 1 if a get would not find the key.`)
 		if x.damage > 0 {
 			s.note("shale: a get may fail or see another version, because the damaged files may have more versions")
 		}
-		return foundIf(seen >= 0 && x.list[seen].kind == base.KindPut), nil
+		return foundIf(seen >= 0 && !x.list[seen].over()), nil
 	})
 }
 
@@ -104,7 +111,7 @@ func (x *finder) inLogs(ctx context.Context) error {
 		v, err := x.f.readLog(ctx, num, func(seq base.Seq, b *shale.Batch) error {
 			for op := range b.Ops() {
 				if bytes.Equal(op.Key, x.key) {
-					x.list = append(x.list, sighting{seq: seq, kind: base.Kind(op.Kind), size: len(op.Value), file: base.LogName(num), where: "log", live: true})
+					x.list = append(x.list, sighting{seq: seq, kind: kindOf(op), expires: op.ExpiresAt, size: len(op.Value), file: base.LogName(num), where: "log", live: true})
 				}
 				seq++
 			}
@@ -210,7 +217,12 @@ func (x *finder) inTable(p *place, s sighting) (no bool, err error) {
 
 // of returns the sighting with sequence number, kind and size of an entry.
 func (s sighting) of(kv *base.KV) sighting {
-	s.seq, s.kind, s.size = kv.Seq(), kv.Kind(), len(kv.Value)
+	value := kv.Value
+	if kv.Kind() == base.KindExpiring {
+		ms, behind := base.CutExpiry(value)
+		s.expires, value = time.UnixMilli(ms), behind
+	}
+	s.seq, s.kind, s.size = kv.Seq(), kv.Kind(), len(value)
 	return s
 }
 
@@ -258,6 +270,8 @@ func (x *finder) seen(i, first int) string {
 		return "no: " + v.gone
 	case i == first && v.kind == base.KindDelete:
 		return "yes: it is deleted"
+	case i == first && v.over():
+		return "yes: it has expired"
 	case i == first:
 		return "yes"
 	case v.seq == x.list[first].seq && v.seq > 0:

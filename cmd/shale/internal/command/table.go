@@ -246,7 +246,7 @@ func tableKeys(ctx context.Context, s *Session, f *folder, num base.FileNum, b b
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			g.Row(output.ByteCell(bytes.Clone(kv.UserKey)), output.NumberCell(kv.Seq()), kindName(kv.Kind()), valueSize(kv.Kind(), len(kv.Value)))
+			g.Row(output.ByteCell(bytes.Clone(kv.UserKey)), output.NumberCell(kv.Seq()), kindName(kv.Kind()), valueSize(kv.Kind(), valueLen(kv.Kind(), kv.Value)))
 			limit--
 		}
 		if err := it.Err(); err != nil {
@@ -257,10 +257,13 @@ func tableKeys(ctx context.Context, s *Session, f *folder, num base.FileNum, b b
 	return st, err
 }
 
-// kindName returns the kind of an entry in the word of the commands: put or delete.
+// kindName returns the kind of an entry in the words of the commands.
 func kindName(k base.Kind) string {
-	if k == base.KindDelete {
+	switch k {
+	case base.KindDelete:
 		return "delete"
+	case base.KindExpiring:
+		return "put, expires"
 	}
 	return "put"
 }

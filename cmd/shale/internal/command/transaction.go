@@ -64,10 +64,13 @@ func (s *Session) write(ctx context.Context, b *shale.Batch) error {
 	}
 	for op := range b.Ops() {
 		var err error
-		if op.Kind == shale.OpPut {
-			err = tx.Put(op.Key, op.Value)
-		} else {
+		switch {
+		case op.Kind == shale.OpDelete:
 			err = tx.Delete(op.Key)
+		case op.ExpiresAt.IsZero():
+			err = tx.Put(op.Key, op.Value)
+		default:
+			err = tx.PutTTL(op.Key, op.Value, time.Until(op.ExpiresAt))
 		}
 		if err != nil {
 			return err

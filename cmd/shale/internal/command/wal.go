@@ -232,7 +232,7 @@ func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) 
 			g.Row(record, output.NumberCell(seq), "ingestion", output.ByteCell(slices.Concat(least, []byte(" .. "), greatest)), "")
 		}
 		for op := range b.Ops() {
-			g.Row(record, output.NumberCell(seq), op.Kind.String(), output.ByteCell(bytes.Clone(op.Key)), valueSize(base.Kind(op.Kind), len(op.Value)))
+			g.Row(record, output.NumberCell(seq), kindName(kindOf(op)), output.ByteCell(bytes.Clone(op.Key)), valueSize(base.Kind(op.Kind), len(op.Value)))
 			seq++
 		}
 		return nil
@@ -252,6 +252,22 @@ func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) 
 	}
 	s.note("%s of %s bytes: %s", base.LogName(num), output.Number(size), v.state(size))
 	return foundIf(!v.damaged()), nil
+}
+
+// kindOf returns the kind of the entry that an operation makes.
+func kindOf(op shale.Op) base.Kind {
+	if !op.ExpiresAt.IsZero() {
+		return base.KindExpiring
+	}
+	return base.Kind(op.Kind)
+}
+
+// valueLen returns the length of the value of an entry, without the time at which it expires.
+func valueLen(k base.Kind, stored []byte) int {
+	if k == base.KindExpiring {
+		_, stored = base.CutExpiry(stored)
+	}
+	return len(stored)
 }
 
 // valueSize returns a cell with the size of a value. A deletion has no value.

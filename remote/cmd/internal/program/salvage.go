@@ -2,6 +2,8 @@ package program
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/quoting"
@@ -35,9 +37,13 @@ func salvage(c *call) (int, error) {
 		}
 		fmt.Fprintf(c.out, "# sequence number %d\n", u.Seq)
 		for op := range u.Batch.Ops() {
-			if op.Kind == shale.OpDelete {
+			ttl := ""
+			if !op.ExpiresAt.IsZero() {
+				ttl = fmt.Sprintf(" --ttl %v", time.Until(op.ExpiresAt).Round(time.Millisecond))
+			}
+			if op.Kind == shale.OpDelete || strings.HasPrefix(ttl, " --ttl -") || ttl == " --ttl 0s" { // or it is over
 				fmt.Fprintf(c.out, "del %s\n", quoting.Quote(string(op.Key)))
-			} else if _, err := fmt.Fprintf(c.out, "put %s %s\n", quoting.Quote(string(op.Key)), quoting.Quote(string(op.Value))); err != nil {
+			} else if _, err := fmt.Fprintf(c.out, "put %s %s%s\n", quoting.Quote(string(op.Key)), quoting.Quote(string(op.Value)), ttl); err != nil {
 				return failed, err
 			}
 		}

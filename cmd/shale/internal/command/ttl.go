@@ -1,0 +1,41 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
+)
+
+// ttlCommand prints when values expire.
+func ttlCommand() *Command {
+	c := newCommand("ttl KEY...", Reads, "print when values expire", `
+Prints each key with never, absent, or the time at which its value is gone and how long that is from now. Status 1 if
+any key is absent.`)
+	c.keys = -1
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		l := s.List("key", "expires", "in")
+		all := true
+		for _, w := range words {
+			if err := ctx.Err(); err != nil {
+				return Failed, err
+			}
+			at, err := s.reader().ExpiresAt(w.bytes())
+			expires, in := "never", "-"
+			switch {
+			case errors.Is(err, shale.ErrNotFound):
+				expires, all = "absent", false
+			case err != nil:
+				return Failed, err
+			case !at.IsZero():
+				expires, in = at.UTC().Format(time.RFC3339), time.Until(at).Round(time.Second).String()
+			}
+			if err := l.Row(output.ByteCell(w.bytes()), output.Cell{Text: expires}, output.Cell{Text: in}); err != nil {
+				return Failed, err
+			}
+		}
+		return foundIf(all), l.End()
+	})
+}
