@@ -295,6 +295,9 @@ func (t *modelTxn) do(op shale.Op) error {
 	if !t.writable {
 		return errRefused
 	}
+	if op.Kind == shale.OpDeleteRange && op.Value != nil && bytes.Compare(op.Key, op.Value) >= 0 {
+		return nil // a transaction of which this is the only write has none, and never fails
+	}
 	t.write.Ops = append(t.write.Ops, op)
 	t.state = t.state.With(op)
 	if op.Kind == shale.OpDeleteRange {
