@@ -56,7 +56,7 @@ func TestFound_LostDisk(t *testing.T) {
 			founder.opts.Listen, founder.opts.Join = "", []string{"127.0.0.1:1", g.members[1].opts.Listen}
 			g.open(founder)
 			if s := founder.Stats(); s.Members != 0 || s.Term != 0 {
-				t.Errorf("it is in a group: %+v", s)
+				t.Fatalf("it is in a group: %+v", s)
 			}
 			if c.alone {
 				g.open(last)
