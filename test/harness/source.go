@@ -187,12 +187,12 @@ func (s *Source) Op() shale.Op {
 func (s *Source) DeleteRange() shale.Op {
 	key := s.Key()
 	r := shale.Range{Lower: []byte(key), Upper: []byte(key + "\x00")}
-	switch s.IntN(20) {
+	switch s.IntN(100) { // most delete few keys, or little would be left to find
 	case 0:
 		r = s.Range()
-	case 1, 2, 3:
+	case 1, 2:
 		r.Upper = []byte(s.Key())
-	case 4, 5, 6, 7:
+	case 3, 4, 5, 6, 7, 8:
 		if len(key) > 1 {
 			r = shale.Prefix(key[:len(key)-1])
 		}
