@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
@@ -30,9 +31,11 @@ func TestChanges_GateAndResume(t *testing.T) {
 					t.Errorf("Put(%s): %v", key, err)
 				}
 			}()
+			time.Sleep(3 * feedPause)
 			synctest.Wait()
 			before, _ := seen()
 			answer <- verdict
+			time.Sleep(3 * feedPause)
 			synctest.Wait()
 			if got, err := seen(); err != nil || len(got)-len(before) != map[bool]int{true: 1}[verdict == nil] {
 				t.Errorf("%s, gate says %v: %q, then %q, %v", key, verdict, before, got, err)

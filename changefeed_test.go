@@ -138,6 +138,7 @@ func TestChanges_OnlyDurable(t *testing.T) {
 		var want []string
 		check := func(what string) {
 			t.Helper()
+			time.Sleep(feedPause)
 			synctest.Wait()
 			if got, err := seen(); err != nil || !slices.Equal(got, want) {
 				t.Errorf("%s: %q, %v; want %q", what, got, err, want)
