@@ -26,10 +26,10 @@ import (
 //
 // is a batch of three changes.
 func batchCommand() *Command {
-	c := newCommand("batch FILE", creates, "apply a file of put and del lines, atomically", `
-Each line is "put KEY VALUE" or "del KEY...". Empty lines and lines that begin with # are skipped. If a line
-has an error, nothing is applied. A bare - stands for standard input. A batch of many lines is much faster
-than a put for each line. Creates the store as put does.`)
+	c := newCommand("batch FILE", creates, "apply a file of changes, atomically", `
+Each line is "put KEY VALUE", "del KEY..." or delrange with its words and options. Empty lines and lines that
+begin with # are skipped. If a line has an error, nothing is applied. A bare - stands for standard input. A batch
+of many lines is much faster than a put for each line. Creates the store as put does.`)
 	c.late = true
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		in, _, err := s.openInput(ctx, words[0])
@@ -98,7 +98,18 @@ func addLine(b *shale.Batch, line string) error {
 		return nil
 	case verb == "del":
 		return errors.New("del takes keys")
+	case verb == "delrange":
+		var d rangeToDelete
+		c := d.command()
+		rest, err := c.parse(words[1:])
+		switch {
+		case err != nil:
+			return err
+		case c.helpOnly:
+			return errors.New("--help is for lines of a prompt or a script")
+		}
+		return d.addTo(b, rest)
 	default:
-		return fmt.Errorf("%s is neither put nor del", output.Quote(verb))
+		return fmt.Errorf("%s is not put, del or delrange", output.Quote(verb))
 	}
 }

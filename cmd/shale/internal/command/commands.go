@@ -23,7 +23,7 @@ type Group struct {
 // command, so two lines of a script never see each other's options.
 func Groups() []Group {
 	return []Group{
-		{"Data", []func() *Command{getCommand, putCommand, delCommand, hasCommand, ttlCommand, scanCommand, countCommand, batchCommand}},
+		{"Data", []func() *Command{getCommand, putCommand, delCommand, delrangeCommand, hasCommand, ttlCommand, scanCommand, countCommand, batchCommand}},
 		{"Transactions", []func() *Command{beginCommand, commitCommand, discardCommand, updateCommand}},
 		{"Files", []func() *Command{importCommand, exportCommand}},
 		{"Insight", []func() *Command{

@@ -39,6 +39,9 @@ filters, and the false positives that were to be expected. Status 1 if the key i
 		if err := s.Show(g); err != nil {
 			return Failed, err
 		}
+		if x.RangeDelete != nil {
+			s.remark("covered by %v\n", x.RangeDelete)
+		}
 		s.remark("%s", x.Summary())
 		return foundIf(x.Found), nil
 	})

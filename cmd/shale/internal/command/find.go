@@ -34,7 +34,7 @@ type sighting struct {
 
 // over reports whether the version is a deletion by now.
 func (s *sighting) over() bool {
-	return s.kind == base.KindDelete || s.kind == base.KindExpiring && !s.expires.After(time.Now())
+	return deletes(s.kind) || s.kind == base.KindExpiring && !s.expires.After(time.Now())
 }
 
 // A finder looks for a key in all files of a store.
@@ -66,14 +66,14 @@ type finder struct {
 //	1  put     5 B  000004.sst  L0 run 1  no: seq 3 in 000006.sst is newer
 func findCommand() *Command {
 	c := newCommand("find KEY", needsNothing, "all versions of a key in all files, and which of them a get sees", `
-Searches every log, and every table that the manifest names. It searches tables whatever their filters say, and
+Searches every log, the range deletes of the manifest, and every table that it names. It searches tables whatever their filters say, and
 counts what they would say. Status 1 if a get would not find the key.`)
 	c.keys = 1
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		var x finder
 		err := s.settled(func(f *folder) error {
 			x = finder{f: f, key: words[0].bytes(), note: s.note}
-			for _, look := range []func(context.Context) error{x.inLogs, x.inTables} {
+			for _, look := range []func(context.Context) error{x.inLogs, x.inManifest, x.inTables} {
 				if err := look(ctx); err != nil {
 					return err
 				}
@@ -110,7 +110,11 @@ func (x *finder) inLogs(ctx context.Context) error {
 		at := len(x.list)
 		v, err := x.f.readLog(ctx, num, func(seq base.Seq, b *shale.Batch) error {
 			for op := range b.Ops() {
-				if bytes.Equal(op.Key, x.key) {
+				at := bytes.Equal(op.Key, x.key)
+				if op.Kind == shale.OpDeleteRange {
+					at = bytes.Compare(op.Key, x.key) <= 0 && (op.Value == nil || bytes.Compare(x.key, op.Value) < 0)
+				}
+				if at {
 					x.list = append(x.list, sighting{seq: seq, kind: kindOf(op), expires: op.ExpiresAt, size: len(op.Value), file: base.LogName(num), where: "log", live: true})
 				}
 				seq++
@@ -133,6 +137,17 @@ func (x *finder) inLogs(ctx context.Context) error {
 			for i := range x.list[at:] {
 				x.list[at+i].live, x.list[at+i].gone = false, "the log is not needed any more"
 			}
+		}
+	}
+	return nil
+}
+
+// inManifest searches the range deletes that the manifest has.
+func (x *finder) inManifest(context.Context) error {
+	for d := range x.f.version().Spans.Overlapping(x.key, append(bytes.Clone(x.key), 0)) {
+		for seq := range d.Seqs() {
+			x.list = append(x.list, sighting{seq: seq, kind: base.KindRangeDelete,
+				file: base.ManifestName(x.f.sal.State.ManifestNum), where: "range delete", live: true})
 		}
 	}
 	return nil
@@ -268,7 +283,7 @@ func (x *finder) seen(i, first int) string {
 	switch {
 	case !v.live:
 		return "no: " + v.gone
-	case i == first && v.kind == base.KindDelete:
+	case i == first && deletes(v.kind):
 		return "yes: it is deleted"
 	case i == first && v.over():
 		return "yes: it has expired"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -34,12 +35,14 @@ func (e *step) what() string {
 		return "move"
 	case len(e.Added) > 0 && len(e.Removed) > 0, len(e.Removed) > 0:
 		return "compaction"
-	case len(e.Added) > 0 && e.MinLog > 0:
+	case (len(e.Added) > 0 || !e.Spans.Empty()) && e.MinLog > 0:
 		return "flush"
 	case len(e.Added) > 0:
 		return "tables"
 	case len(e.Sidecars) > 0:
 		return "filters"
+	case len(e.Finished) > 0:
+		return "deletes done"
 	case e.MinLog > 0:
 		return "logs done"
 	case e.NewLog > 0 || e.SealedLog != nil:
@@ -80,6 +83,7 @@ func (f *folder) history(num base.FileNum, fn func(e step) error) error {
 				begun, *first = offset, *e
 			} else {
 				first.Added = append(first.Added, e.Added...)
+				first.Spans = first.Spans.Union(e.Spans)
 			}
 			return nil
 		}
@@ -179,8 +183,8 @@ func (f *folder) manifestNum(words []Word) (base.FileNum, error) {
 func manifestCommand() *Command {
 	var last int
 	c := newCommand("manifest [NUMBER]", needsNothing, "the changes of the store: flushes, compactions, logs", `
-Prints the edits of the manifest in force, or of manifest NUMBER, in order: which tables were removed and
-added, and which logs began or ended. A manifest begins with a snapshot, so it covers only what happened since
+Prints the edits of the manifest in force, or of manifest NUMBER, in order: which tables and range deletes
+were removed and added, and which logs began or ended. A manifest begins with a snapshot, so it covers only what happened since
 the store was last opened for writing. Status 1 if it is damaged.`)
 	c.count(&last, "last", "only the last N edits")
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
@@ -226,15 +230,15 @@ the store was last opened for writing. Status 1 if it is damaged.`)
 // fewTables is the largest number of tables that are named one by one.
 const fewTables = 8
 
-// moved returns which tables are removed and added: -L0 000004 +L6 000007.
+// moved returns which tables and range deletes are removed and added: -L0 000004 +L6 000007.
 //
 // A compaction of a large store has dozens of tables, which would fill the screen: then their
 // number is shown.
 func (e *step) moved() string {
 	var parts []string
-	list := func(sign string, n int, each func(i int) string, size int64) {
+	list := func(sign, what string, n int, each func(i int) string, size int64) {
 		if n > fewTables {
-			parts = append(parts, fmt.Sprintf("%s%d tables", sign, n))
+			parts = append(parts, fmt.Sprintf("%s%d %s", sign, n, what))
 		} else {
 			for i := range n {
 				parts = append(parts, sign+each(i))
@@ -244,13 +248,22 @@ func (e *step) moved() string {
 			parts = append(parts, "("+base.FormatBytes(size)+")")
 		}
 	}
-	list("-", len(e.Removed), func(i int) string {
+	list("-", "tables", len(e.Removed), func(i int) string {
 		return levelName(e.Removed[i].Level) + " " + tableName(uint64(e.Removed[i].Num))
 	}, 0)
-	list("+", len(e.Added), func(i int) string {
+	list("+", "tables", len(e.Added), func(i int) string {
 		return levelName(e.Added[i].Level) + " " + tableName(uint64(e.Added[i].Table.Num))
 	}, e.added())
-	list("filter of ", len(e.Sidecars), func(i int) string { return tableName(uint64(e.Sidecars[i].Num)) }, 0)
+	list("filter of ", "tables", len(e.Sidecars), func(i int) string { return tableName(uint64(e.Sidecars[i].Num)) }, 0)
+	list("-", "ranges of deletes", len(e.Finished), func(i int) string {
+		f := e.Finished[i]
+		return fmt.Sprintf("deletes of %s up to %d", output.Range(f.Lower, f.Upper), f.Seq)
+	}, 0)
+	deletes := slices.Collect(e.Spans.All())
+	list("+", "ranges of deletes", len(deletes), func(i int) string {
+		d := deletes[i]
+		return fmt.Sprintf("delete of %s at %s", output.Range(d.Lower, d.Upper), strings.Trim(fmt.Sprint(slices.Collect(d.Seqs())), "[]"))
+	}, 0)
 	if len(parts) == 0 {
 		return "-"
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/sstable"
@@ -259,13 +260,10 @@ func tableKeys(ctx context.Context, s *Session, f *folder, num base.FileNum, b b
 
 // kindName returns the kind of an entry in the words of the commands.
 func kindName(k base.Kind) string {
-	switch k {
-	case base.KindDelete:
-		return "delete"
-	case base.KindExpiring:
+	if k == base.KindExpiring {
 		return "put, expires"
 	}
-	return "put"
+	return shale.OpKind(k).String()
 }
 
 // A tableEntries is an iterator over a table. It begins at the first entry at or after from.

@@ -63,16 +63,7 @@ func (s *Session) write(ctx context.Context, b *shale.Batch) error {
 			"or use import outside of one, which writes files of any size", output.Plural(shale.MaxBatchSize, "byte"))
 	}
 	for op := range b.Ops() {
-		var err error
-		switch {
-		case op.Kind == shale.OpDelete:
-			err = tx.Delete(op.Key)
-		case op.ExpiresAt.IsZero():
-			err = tx.Put(op.Key, op.Value)
-		default:
-			err = tx.PutTTL(op.Key, op.Value, time.Until(op.ExpiresAt))
-		}
-		if err != nil {
+		if err := op.Apply(tx); err != nil {
 			return err
 		}
 	}
@@ -115,8 +106,8 @@ func beginCommand() *Command {
 	var readOnly bool
 	c := newCommand("begin", writes, "open a transaction, at the prompt or in a script", `
 Until commit or discard, get, has, scan, count and export see the store as it is now, and the changes that put,
-del, batch and import make. Nobody else sees these changes before commit writes them, all at once. A command
-that fails does not end the transaction. Leaving the prompt or the script without commit discards it.
+del, delrange, batch and import make. Nobody else sees these changes before commit writes them, all at once. A
+command that fails does not end the transaction. Leaving the prompt or the script without commit discards it.
 
 Commands that look at files, filters and counters, such as levels, explain and has --filters, do not show its
 changes. flush, compact, checkpoint, filters rebuild, import --sorted and update can't run while it is open.`)

@@ -232,7 +232,11 @@ func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) 
 			g.Row(record, output.NumberCell(seq), "ingestion", output.ByteCell(slices.Concat(least, []byte(" .. "), greatest)), "")
 		}
 		for op := range b.Ops() {
-			g.Row(record, output.NumberCell(seq), kindName(kindOf(op)), output.ByteCell(bytes.Clone(op.Key)), valueSize(base.Kind(op.Kind), len(op.Value)))
+			key := output.ByteCell(bytes.Clone(op.Key))
+			if op.Kind == shale.OpDeleteRange {
+				key = output.RangeCell(bytes.Clone(op.Key), bytes.Clone(op.Value))
+			}
+			g.Row(record, output.NumberCell(seq), kindName(kindOf(op)), key, valueSize(base.Kind(op.Kind), len(op.Value)))
 			seq++
 		}
 		return nil
@@ -262,6 +266,9 @@ func kindOf(op shale.Op) base.Kind {
 	return base.Kind(op.Kind)
 }
 
+// deletes reports whether k is the kind of a deletion, of one key or of a range.
+func deletes(k base.Kind) bool { return k == base.KindDelete || k == base.KindRangeDelete }
+
 // valueLen returns the length of the value of an entry, without the time at which it expires.
 func valueLen(k base.Kind, stored []byte) int {
 	if k == base.KindExpiring {
@@ -270,9 +277,9 @@ func valueLen(k base.Kind, stored []byte) int {
 	return len(stored)
 }
 
-// valueSize returns a cell with the size of a value. A deletion has no value.
+// valueSize returns a cell with the size of a value. Deletions have no value.
 func valueSize(k base.Kind, n int) output.Cell {
-	if k == base.KindDelete {
+	if deletes(k) {
 		return output.NoCell("-")
 	}
 	return output.Cell{Text: output.Number(n) + " B", Raw: int64(n)}

@@ -70,6 +70,24 @@ func KeysCell(smallest, largest []byte) Cell {
 	return Cell{Text: Short(smallest) + " … " + Short(largest), Raw: []Cell{ByteCell(smallest), ByteCell(largest)}}
 }
 
+// RangeCell returns a cell with the keys from lower up to upper, which is exclusive; nil: there is no bound. It is like that
+// of KeysCell.
+func RangeCell(lower, upper []byte) Cell {
+	c := Cell{Text: Range(lower, upper), Raw: []Cell{ByteCell(lower), NoCell("")}}
+	if upper != nil {
+		c.Raw = []Cell{ByteCell(lower), ByteCell(upper)}
+	}
+	return c
+}
+
+// Range returns the text of RangeCell: "a .. m", or "a .. the end" without an upper bound. A key with a space is quoted.
+func Range(lower, upper []byte) string {
+	if upper == nil {
+		return Short(lower) + " .. the end"
+	}
+	return Short(lower) + " .. " + Short(upper)
+}
+
 // NoCell returns a cell without a value: empty for people, null for programs.
 //
 // The text is often "-", which a person reads as "none".

@@ -2,7 +2,6 @@ package program
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -37,13 +36,7 @@ func salvage(c *call) (int, error) {
 		}
 		fmt.Fprintf(c.out, "# sequence number %d\n", u.Seq)
 		for op := range u.Batch.Ops() {
-			ttl := ""
-			if !op.ExpiresAt.IsZero() {
-				ttl = fmt.Sprintf(" --ttl %v", time.Until(op.ExpiresAt).Round(time.Millisecond))
-			}
-			if op.Kind == shale.OpDelete || strings.HasPrefix(ttl, " --ttl -") || ttl == " --ttl 0s" { // or it is over
-				fmt.Fprintf(c.out, "del %s\n", quoting.Quote(string(op.Key)))
-			} else if _, err := fmt.Fprintf(c.out, "put %s %s%s\n", quoting.Quote(string(op.Key)), quoting.Quote(string(op.Value)), ttl); err != nil {
+			if _, err := fmt.Fprintln(c.out, commandOf(op)); err != nil {
 				return failed, err
 			}
 		}
@@ -52,4 +45,34 @@ func salvage(c *call) (int, error) {
 		c.note("%s has nothing that the bucket lacks", dir)
 	}
 	return status, nil
+}
+
+// commandOf returns the command of shale that does what op does.
+func commandOf(op shale.Op) string {
+	key, value := quoting.Quote(string(op.Key)), quoting.Quote(string(op.Value))
+	switch op.Kind {
+	case shale.OpDelete:
+		return "del " + key
+	case shale.OpPut:
+		text := "put " + key + " " + value
+		if op.ExpiresAt.IsZero() {
+			return text
+		}
+		ttl := time.Until(op.ExpiresAt).Round(time.Millisecond)
+		if ttl <= 0 {
+			return "del " + key
+		}
+		return text + " --ttl " + ttl.String()
+	}
+	text := "delrange" // the bounds of a range delete
+	if len(op.Key) > 0 {
+		text += " --from " + key
+	}
+	if op.Value != nil {
+		text += " --to " + value
+	}
+	if text == "delrange" {
+		text += " --all"
+	}
+	return text
 }
