@@ -25,7 +25,7 @@ import (
 // A history is what a group has agreed on: entry i has index i + 1. After entry i the state is at(i + 1).
 type history []*raft.Log
 
-// newHistory makes n entries: writes, puts that depend on absence, deletions that ask, transactions that have read the
+// newHistory makes n entries: writes, which also delete ranges, puts that depend on absence, deletions that ask, transactions that have read the
 // present state or one of a few entries before, and some that are no commands.
 func newHistory(t testing.TB, n int, seed uint64) history {
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -34,9 +34,17 @@ func newHistory(t testing.TB, n int, seed uint64) history {
 	batch := func() *shale.Batch {
 		b := new(shale.Batch)
 		for range 1 + r.IntN(3) {
-			if r.IntN(3) == 0 {
+			switch r.IntN(9) {
+			case 0, 1, 2:
 				mustNil(t, b.Delete(key()))
-			} else {
+			case 3:
+				lower := r.IntN(30)
+				upper := fmt.Appendf(nil, "key %02d", lower+1+r.IntN(4))
+				if lower > 27 {
+					upper = nil
+				}
+				mustNil(t, b.DeleteRange(fmt.Appendf(nil, "key %02d", lower), upper))
+			default:
 				mustNil(t, b.Put(key(), value()))
 			}
 		}
@@ -144,9 +152,14 @@ func (m model) apply(e *raft.Log) (r result) {
 		case kindDelete:
 			r.Present = append(r.Present, there)
 		}
-		if op.Kind == shale.OpDelete {
+		switch op.Kind {
+		case shale.OpDelete:
 			delete(m, string(op.Key))
-		} else {
+		case shale.OpDeleteRange:
+			maps.DeleteFunc(m, func(key, _ string) bool {
+				return key >= string(op.Key) && (op.Value == nil || key < string(op.Value))
+			})
+		default:
 			m[string(op.Key)] = string(op.Value)
 		}
 	}

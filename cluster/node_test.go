@@ -54,6 +54,15 @@ func TestNode_WritesAndReads(t *testing.T) {
 	if v, err := g.follower().get(short(t), "k"); v != "" || err != nil {
 		t.Errorf("a deleted key = %q, %v", v, err)
 	}
+	g.write("range 1", "v")
+	g.write("range 2", "v")
+	g.led("a range is deleted", func() error { return g.leader().DeleteRange(short(t), []byte("range"), []byte("range 2")) })
+	if got := fmt.Sprint(g.agree()); strings.Contains(got, "range 1") || !strings.Contains(got, "range 2") {
+		t.Errorf("after a range delete: %s", got)
+	}
+	if err := l.DeleteRange(short(t), []byte("z"), []byte("a")); err != nil {
+		t.Errorf("a range without keys: %v", err)
+	}
 	b := new(shale.Batch)
 	_ = b.Put([]byte(strings.Repeat("\xff", 32)), nil)
 	if err := l.Write(short(t), b); !errors.Is(err, ErrReservedKey) {

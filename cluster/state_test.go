@@ -61,6 +61,31 @@ func TestState_ReservedKeysHidden(t *testing.T) {
 	}
 }
 
+// A range delete without bounds leaves the group's own keys, also where another member's program has not cut its upper bound.
+func TestState_DeleteRangeKeepsReserved(t *testing.T) {
+	t.Parallel()
+	m := mustStart(t, vfs.NewMem())
+	defer m.close()
+	b := batchOf(t, "a=1", "b=2")
+	mustNil(t, b.DeleteRange(nil, nil))
+	mustNil(t, b.Put([]byte("c"), []byte("3")))
+	data, err := encodeWrite(b)
+	mustNil(t, err)
+	absent, err := encodePutIfAbsent([]byte("a"), []byte("4"))
+	mustNil(t, err)
+	h := history{{Index: 1, Term: 1, Data: data}, {Index: 2, Term: 1, Data: absent}, {Index: 3, Term: 1, Data: data}}
+	answers, err := m.apply(h, 0, 3, 3)
+	if err != nil || !answers[1].Done {
+		t.Errorf("PutIfAbsent behind a range delete gives %+v, %v", answers[1], err)
+	}
+	m.mustBe(h, 3)
+	b.Reset()
+	mustNil(t, b.DeleteRange(reservedKey, nil))
+	if _, err := encodeWrite(b); !errors.Is(err, ErrReservedKey) {
+		t.Errorf("a range delete of the group's own keys: %v", err)
+	}
+}
+
 // lookForReserved looks for the group's own keys in a reader of two others.
 func lookForReserved(t *testing.T, r reader) {
 	t.Helper()

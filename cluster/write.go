@@ -55,6 +55,16 @@ func (n *Node) Delete(ctx context.Context, key []byte) error {
 	return n.Write(ctx, b)
 }
 
+// DeleteRange removes the keys from lower to upper, which is exclusive, as Write does; nil: there is no bound. Keys that belong to
+// the group stay. If no key can lie between the bounds, it does nothing.
+func (n *Node) DeleteRange(ctx context.Context, lower, upper []byte) error {
+	b := new(shale.Batch)
+	if err := b.DeleteRange(lower, upper); err != nil || b.Len() == 0 {
+		return err
+	}
+	return n.Write(ctx, b)
+}
+
 // PutIfAbsent sets the value of key if the key is not there, and reports whether it did. All members
 // decide that alike, when they apply the write. Its errors are those of Write: after one
 // that wraps ErrUnknown the key may have been set.
