@@ -239,6 +239,9 @@ func (m Metrics) String() string {
 	fmt.Fprintf(&s, "lookups: %d, %d found, %d absent%s\n", m.Gets, m.GetHits, m.GetMisses, expired)
 	fmt.Fprintf(&s, "filters: %d no, %d true yes, %d false yes, %d of them remembered, %d tables without\n",
 		m.FilterNegative, m.FilterTruePositive, m.FilterFalsePositive+m.FalsePositivesRemembered, m.FalsePositivesRemembered, m.NoFilter)
+	if m.RangeDeletes > 0 || m.RangeDeleteSkips > 0 {
+		fmt.Fprintf(&s, "range deletes: %d, %s; %d tables passed over\n", m.RangeDeletes, base.FormatBytes(m.RangeDeleteMemory), m.RangeDeleteSkips)
+	}
 	fmt.Fprintf(&s, "blocks: %d read (%s), cache %d hits, %d misses\n",
 		m.BlockReads, base.FormatBytes(int64(m.BlockReadBytes)), m.CacheHits, m.CacheMisses)
 	ingested := ""

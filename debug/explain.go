@@ -27,6 +27,7 @@ type explanation struct {
 	Seconds        float64 `json:"seconds"`
 	Expected       float64 `json:"expectedFalsePositives"`
 	Measured       float64 `json:"measuredFPR"`
+	RangeDelete    string  `json:"rangeDelete,omitempty"` // the newest range delete that covers the key, in words
 }
 
 // A step is a memtable or a run that the lookup came to.
@@ -66,6 +67,9 @@ func (h *handler) explain(r *http.Request) (any, error) {
 		Seconds: x.Duration.Seconds(), Expected: x.ExpectedFalsePositives, Measured: x.MeasuredFPR,
 	}
 	out.BlocksRead, out.BytesRead = x.BlocksRead()
+	if x.RangeDelete != nil {
+		out.RangeDelete = x.RangeDelete.String()
+	}
 	if x.Found && h.showValues {
 		value := quoting.Short(x.Value, shortValue)
 		out.Value = &value

@@ -210,6 +210,19 @@ func TestHandler_Explain(t *testing.T) {
 	if hex.Found || hex.Key != "key0001x" || hex.Covered == 0 || hex.SaidNo+hex.FalsePositives != hex.Covered {
 		t.Errorf("explain of an absent key: %+v", hex)
 	}
+	if err := errors.Join(db.DeleteRange([]byte("key0001"), []byte("key0002")), db.Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	x := decode[explanation](t, get(t, hidden, "/api/explain?key=key0001"))
+	if x.Found || x.BlocksRead != 0 || !strings.Contains(x.RangeDelete, `"key0001".."key0002"`) {
+		t.Errorf("explain of a key of a range delete: %+v", x)
+	}
+	metrics := get(t, hidden, "/metrics")
+	for _, line := range []string{"\nshale_range_deletes 1\n", "\nshale_memory_bytes{owner=\"range_deletes\"} "} {
+		if !strings.Contains(metrics, line) {
+			t.Errorf("no %q in the metrics", line)
+		}
+	}
 }
 
 func TestHandler_Panels(t *testing.T) {
@@ -237,7 +250,7 @@ func TestHandler_Panels(t *testing.T) {
 	if n := uint64(len(all.Compactions)); n < m.Flushes || n == 0 {
 		t.Errorf("%d flushes and compactions, at least %d flushes happened", n, m.Flushes)
 	}
-	if len(all.Memory) != 5 || all.Memory[2].Bytes != m.FilterMemory {
+	if len(all.Memory) != 6 || all.Memory[2].Bytes != m.FilterMemory {
 		t.Errorf("memory: %+v", all.Memory)
 	}
 	if all.Metrics["shale_gets_total"] != float64(m.Gets) {

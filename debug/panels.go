@@ -177,7 +177,7 @@ func (h *handler) memory(*http.Request) (any, error) {
 	m := h.db.Metrics()
 	return []memoryUse{
 		{"memtables", m.MemtableMemory}, {"block cache", m.CacheMemory}, {"filters", m.FilterMemory},
-		{"indexes", m.IndexMemory}, {"proven false positives", m.FalsePositiveMemory},
+		{"indexes", m.IndexMemory}, {"proven false positives", m.FalsePositiveMemory}, {"range deletes", m.RangeDeleteMemory},
 	}, nil
 }
 

@@ -33,6 +33,8 @@ var storeMetrics = []metric[shale.Metrics]{
 	{"shale_filter_false_positives_remembered_total", "counter", "False positives that cost no read, as the key had been proven absent before.", func(m *shale.Metrics) float64 { return float64(m.FalsePositivesRemembered) }},
 	{"shale_filter_missing_total", "counter", "Tables looked into because they have no filter.", func(m *shale.Metrics) float64 { return float64(m.NoFilter) }},
 	{"shale_filter_prefix_negatives_total", "counter", "Tables that scans passed over by their prefix.", func(m *shale.Metrics) float64 { return float64(m.PrefixNegative) }},
+	{"shale_range_delete_skips_total", "counter", "Tables that lookups did not search because a range delete covers the key.", func(m *shale.Metrics) float64 { return float64(m.RangeDeleteSkips) }},
+	{"shale_range_deletes", "gauge", "Parts of the keys that range deletes of tables cover.", func(m *shale.Metrics) float64 { return float64(m.RangeDeletes) }},
 	{"shale_filters_unusable_total", "counter", "Filters that could not be used.", func(m *shale.Metrics) float64 { return float64(m.UnusableFilters) }},
 	{"shale_filters_worse_total", "counter", "Filters that let pass many more absent keys than predicted.", func(m *shale.Metrics) float64 { return float64(m.WorseFilters) }},
 	{"shale_predicted_false_positives", "gauge", "Expected false positives of a lookup of an absent key.", func(m *shale.Metrics) float64 { return m.PredictedFPR() }},
@@ -92,7 +94,7 @@ func stallCauses(m *shale.Metrics) []labelled {
 func memoryOwners(m *shale.Metrics) []labelled {
 	return []labelled{
 		{"memtables", float64(m.MemtableMemory)}, {"cache", float64(m.CacheMemory)}, {"filters", float64(m.FilterMemory)},
-		{"indexes", float64(m.IndexMemory)}, {"false_positives", float64(m.FalsePositiveMemory)},
+		{"indexes", float64(m.IndexMemory)}, {"false_positives", float64(m.FalsePositiveMemory)}, {"range_deletes", float64(m.RangeDeleteMemory)},
 	}
 }
 

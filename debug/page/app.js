@@ -97,6 +97,7 @@ function showExplanation(x) {
     el("p", {}, el("code", {}, x.key), ": ", found, x.value === null ? "" : el("code", {}, x.value)),
     table(["where", "table", "says", "blocks read", ">time"],
       x.steps.map((s) => [s.place, s.table ? "#" + String(s.table).padStart(6, "0") : "–", verdict(s), reads(s), duration(s.seconds)])),
+    ...(x.rangeDelete ? [el("p", {}, `Covered by ${x.rangeDelete}.`)] : []),
     el("p", {}, `${x.saidNo} of ${x.covered} tables in range ruled out by their filters, ${x.falsePositives} false positives; ${x.blocksRead} blocks (${bytes(x.bytesRead)}) from disk; ${duration(x.seconds)}.`),
     el("p", { class: "hint" }, `Without filters: ${x.covered} blocks. False positives expected here: ${x.expectedFalsePositives.toPrecision(2)}; measured since the store was opened: ${percent(x.measuredFPR)} a miss.`));
 }
