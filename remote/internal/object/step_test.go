@@ -63,7 +63,7 @@ func TestStep_DecoderChecksFields(t *testing.T) {
 		{bare(tagFloor, 1, 1), "it has no kind"},
 		{bare(tagKind, 1, 2), "kind 2: written by a newer"},
 		{field(tagEdit, 2, 1), "field 4: manifest: decode edit: it ends within a field"},
-		{field(tagEdit, 16, 0), "field 16 is unknown: written by a newer"},
+		{field(tagEdit, 126, 0), "field 126 is unknown: written by a newer"},
 		{field(tagExtent, 12, 0x80, 0x40, 1, 2), "field 6: a log is sealed"},
 		{field(tagExtent, 12, 0x80, 0x40), "field 6: it ends within a field"},
 		{field(tagExtent, 12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1, 1), "field 6: 18446744073709551615 is too large"},
