@@ -111,6 +111,29 @@ func (w *testWriter) randomChanges() map[string][]byte {
 	return changes
 }
 
+// deleteRange deletes a range of the 300 keys, now and then up to the last one, and flushes it alone if chance says so.
+func (w *testWriter) deleteRange() {
+	w.t.Helper()
+	from, n := w.random.IntN(300), 1+w.random.IntN(100)
+	alone := w.random.IntN(3) == 0
+	if alone {
+		mustNil(w.t, w.db.Flush(context.Background()))
+	}
+	changes := make(map[string][]byte)
+	for k := from; k < min(from+n, 300); k++ {
+		changes[fmt.Sprintf("key%03d", k)] = nil
+	}
+	upper := fmt.Appendf(nil, "key%03d", from+n)
+	if from+n >= 300 {
+		upper = nil
+	}
+	mustNil(w.t, w.db.DeleteRange(fmt.Appendf(nil, "key%03d", from), upper))
+	w.commits = append(w.commits, testCommit{shale.ShippingOf(w.db).Position().LastSeq, changes})
+	if alone {
+		mustNil(w.t, w.db.Flush(context.Background()))
+	}
+}
+
 // bulk writes all keys with values that make tables of which the tails are a small part.
 func (w *testWriter) bulk() {
 	changes := make(map[string][]byte)

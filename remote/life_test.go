@@ -137,22 +137,33 @@ func (s *shipped) write(n int) {
 	var b shale.Batch
 	for range n {
 		key := fmt.Appendf(nil, "k%02d", s.rng.IntN(40))
-		if s.rng.IntN(3) == 0 {
+		switch s.rng.IntN(12) {
+		case 0, 1, 2, 3:
 			mustNil(s.t, b.Delete(key))
-		} else {
+		case 4:
+			mustNil(s.t, b.DeleteRange(key, append(key[:2:2], ':'))) // up to the next ten
+		default:
 			mustNil(s.t, b.Put(key, fmt.Appendf(nil, "%d-%s", len(s.commits), bytes.Repeat([]byte("v"), s.rng.IntN(200)))))
 		}
 	}
 	mustNil(s.t, s.db.Write(context.Background(), &b))
 	s.note(func(held map[string]string) {
 		for op := range b.Ops() {
-			if op.Kind == shale.OpDelete {
-				delete(held, string(op.Key))
-			} else {
-				held[string(op.Key)] = string(op.Value)
-			}
+			applyTo(held, op)
 		}
 	})
+}
+
+// applyTo makes the change of op in a model.
+func applyTo(held map[string]string, op shale.Op) {
+	switch op.Kind {
+	case shale.OpDelete:
+		delete(held, string(op.Key))
+	case shale.OpDeleteRange:
+		maps.DeleteFunc(held, func(key, _ string) bool { return key >= string(op.Key) && (op.Value == nil || key < string(op.Value)) })
+	default:
+		held[string(op.Key)] = string(op.Value)
+	}
 }
 
 // ingest brings some keys in by Ingest.

@@ -31,7 +31,7 @@ func TestReader_Model(t *testing.T) {
 		r := openTestReader(t, b, ReaderOptions{})
 		var snapshots []*Snapshot
 		for range 150 {
-			switch w.random.IntN(13) {
+			switch w.random.IntN(14) {
 			case 0:
 				w.publish()
 			case 1, 2:
@@ -81,6 +81,8 @@ func TestReader_Model(t *testing.T) {
 					}
 					return nil
 				}))
+			case 11:
+				w.deleteRange()
 			default:
 				w.commit(w.randomChanges())
 			}

@@ -80,11 +80,7 @@ func shippedWrites(t testing.TB, b Bucket) (map[string]string, uint64) {
 				first = seq
 			}
 			for op := range batch.Ops() {
-				if op.Kind == shale.OpDelete {
-					delete(model, string(op.Key))
-				} else {
-					model[string(op.Key)] = string(op.Value)
-				}
+				applyTo(model, op)
 			}
 			last = seq + uint64(batch.Len()) - 1
 			return nil

@@ -235,8 +235,14 @@ func (v *verification) addStep(ctx context.Context, m restore.Moment) error {
 		return nil // it is damaged, and the state stands for it
 	}
 	// A restore takes LastTableSeq for the number up to which tables and logs lack nothing. A step
-	// that adds a table beyond that contradicts itself.
+	// that adds a table or a range delete beyond that contradicts itself.
 	if step.Edit != nil {
+		for d := range step.Edit.Spans.All() {
+			if uint64(d.Newest()) > step.LastTableSeq {
+				v.find(step.Name(), fmt.Errorf("it says that tables go up to sequence number %d, but adds a range delete with %d",
+					step.LastTableSeq, d.Newest()))
+			}
+		}
 		for _, a := range step.Edit.Added {
 			if uint64(a.Table.MaxSeq) > step.LastTableSeq {
 				v.find(step.Name(), fmt.Errorf("it says that tables go up to sequence number %d, but adds %s with %d",
