@@ -88,28 +88,6 @@ func show(r *shale.Sub, from []byte) error {
 	return it.Err()
 }
 
-// deleteAll deletes the keys that begin with prefix and are there when it begins.
-func deleteAll(ctx context.Context, db *shale.DB, prefix string) error {
-	keys := shale.Prefix(prefix)
-	keys.KeysOnly = true
-	var b shale.Batch
-	for e, err := range db.Scan(keys) {
-		if err != nil {
-			return err
-		}
-		if err := b.Delete(e.Key); err != nil {
-			return err
-		}
-		if b.Size() >= 1<<20 {
-			if err := db.Write(ctx, &b); err != nil {
-				return err
-			}
-			b.Reset()
-		}
-	}
-	return db.Write(ctx, &b)
-}
-
 // A program that has come from bbolt or Badger.
 func Example_moving() {
 	db := open()
@@ -120,7 +98,7 @@ func Example_moving() {
 		return err
 	})
 	fmt.Println(err, transfer(ctx, db, "ada", "bob", 11), transfer(ctx, db, "ada", "bob", 10))
-	fmt.Println(show(accounts, []byte("b")), deleteAll(ctx, db, "accounts/"), show(accounts, nil))
+	fmt.Println(show(accounts, []byte("b")), accounts.DeleteRange(nil, nil), show(accounts, nil))
 	// Output:
 	// <nil> ada has only 10 <nil>
 	// bob has 8 bytes
