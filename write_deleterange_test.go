@@ -401,3 +401,18 @@ func TestDeleteRange_AloneInTheLog(t *testing.T) {
 		}
 	}
 }
+
+// Compact rewrites a table of which a range delete covers one small entry, also in the last level.
+func TestDeleteRange_Compact(t *testing.T) {
+	db := filled(t, 100, nil)
+	if err := db.DeleteRange([]byte("key000042"), []byte("key000043")); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	m := db.Metrics()
+	if n := m.Levels[NumLevels-1].Entries; n != 99 || m.RangeDeletes != 0 {
+		t.Errorf("%d entries and %d range deletes are left", n, m.RangeDeletes)
+	}
+}

@@ -90,6 +90,19 @@ func (p *picker) pickHidden() (Plan, bool) {
 	return best, best.Kind != Nothing
 }
 
+// mayCover reports whether a range delete may cover an entry of t.
+func (p *picker) mayCover(t *manifest.Table) bool {
+	for f := range p.v.Spans.Overlapping(t.Smallest, nil) {
+		if bytes.Compare(f.Lower, t.Largest) > 0 {
+			return false
+		}
+		if n := f.Newest(); n > t.Clean && n > t.MinSeq {
+			return true
+		}
+	}
+	return false
+}
+
 // rewrite plans to compact one table into the next level, or in the last level to rewrite it.
 func (p *picker) rewrite(level, run, at int) (Plan, bool) {
 	r := p.v.Levels[level].Runs[run]

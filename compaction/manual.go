@@ -159,14 +159,14 @@ func (m *Manual) fromRuns(p *picker, level int) (Plan, bool) {
 }
 
 // rewrite plans to rewrite the next neighbouring tables of the last level that hold
-// tombstones or old versions.
+// tombstones, old versions, or what range deletes may cover.
 func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
 	runs := p.v.Levels[lastLevel].Runs
 	if len(runs) == 0 {
 		return Plan{}, false
 	}
 	run := &runs[len(runs)-1]
-	if all := run.Totals(); all.Tombstones+all.Expiring == 0 && all.Entries == all.Keys {
+	if all := run.Totals(); all.Tombstones+all.Expiring == 0 && all.Entries == all.Keys && p.v.Spans.Empty() {
 		return Plan{}, false
 	}
 	var group []*manifest.Table
@@ -175,7 +175,7 @@ func (m *Manual) rewrite(p *picker) (plan Plan, blocked bool) {
 		if !m.inRange(t) || len(group) > 0 && size+t.Size > p.limit(lastLevel) {
 			break
 		}
-		stale := t.Tombstones > 0 || t.Entries > t.Keys || t.AnyOver(p.opts.Clock)
+		stale := t.Tombstones > 0 || t.Entries > t.Keys || t.AnyOver(p.opts.Clock) || p.mayCover(t)
 		if stale && m.wants(t) && (p.opts.DropSeq == 0 || t.MinSeq <= p.opts.DropSeq) {
 			group = append(group, t)
 			size += t.Size
