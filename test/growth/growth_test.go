@@ -39,7 +39,9 @@ func TestMonoculture(t *testing.T) {
 					return err
 				}})
 				l := harness.NewLife(p.Seed)
-				l.Change = func(o *shale.Options) { o.CompactionWorkers = max(o.CompactionWorkers, 1) }
+				l.Change = func(o *shale.Options) {
+					o.CompactionWorkers, o.KeepLog = max(o.CompactionWorkers, 1), 0 // kept logs are as many as one wants
+				}
 				return harness.RunLife(l, p.All())
 			})
 			if !ok {
