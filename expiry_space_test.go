@@ -20,7 +20,7 @@ func TestTTL_SpaceFallsWithoutWrites(t *testing.T) {
 			for i := range 4000 {
 				key := fmt.Sprintf("%05d", i)
 				if mixed {
-					key = fmt.Sprintf("%05d", i*2654435761%100000)
+					key = fmt.Sprintf("%05d", int64(i)*2654435761%100000)
 				}
 				mustPutTTL(t, db, key, strings.Repeat("v", 100), time.Hour+time.Duration(i)*time.Minute)
 				if i%50 == 0 {
