@@ -84,6 +84,9 @@ func openForContexts(t *testing.T, call string, filled bool) contextStore {
 	}
 	s := contextStore{disk: faultfs.New(mem, nil)}
 	o.FS, o.Tuning.FilterHash = s.disk, XXH3
+	if call == "Changes" {
+		o.KeepLog = 1 << 20 // else a flush in the background may take the changes away
+	}
 	if call == "Advance" {
 		o.ReadOnly = true
 		s.DB = mustOpen(t, "db", o)
