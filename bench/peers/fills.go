@@ -54,7 +54,11 @@ func (c *child) fillOne() error {
 func (c *child) measureFill(name string) (*measurement, error) {
 	switch name {
 	case "fillseq":
-		return c.measure(name, c.budget(), c.fill(c.space.Ordered))
+		return c.measure(name, c.budget(), c.fill(c.space.Ordered, stores.Writer.Put))
+	case "fillttl":
+		return c.measure(name, c.budget(), c.fill(c.space.Present, func(w stores.Writer, key, value []byte) error {
+			return w.(stores.Expirer).PutTTL(key, value, time.Hour)
+		}))
 	case "fillbatch":
 		return c.measure(name, c.budget(), c.fillBatches)
 	case "fillsync":
@@ -66,12 +70,12 @@ func (c *child) measureFill(name string) (*measurement, error) {
 		}
 		return c.measure(name, c.duration(), work...)
 	default:
-		return c.measure(name, c.budget(), c.fill(c.space.Present))
+		return c.measure(name, c.budget(), c.fill(c.space.Present, stores.Writer.Put))
 	}
 }
 
 // fill writes all entries one by one.
-func (c *child) fill(key func(*data.Key, uint64) []byte) func(*track) error {
+func (c *child) fill(key func(*data.Key, uint64) []byte, put func(w stores.Writer, key, value []byte) error) func(*track) error {
 	return func(t *track) error {
 		w, err := c.store.Writer()
 		if err != nil {
@@ -82,7 +86,7 @@ func (c *child) fill(key func(*data.Key, uint64) []byte) func(*track) error {
 		t.ready("an entry")
 		for i := range uint64(c.N) {
 			key := key(&k, i)
-			if err := w.Put(key, values.Next(key)); err != nil {
+			if err := put(w, key, values.Next(key)); err != nil {
 				return err
 			}
 			if !t.finished(1) {

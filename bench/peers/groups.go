@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/bench/peers/internal/data"
+	"github.com/shaledb/shale/bench/peers/internal/stores"
 )
 
 const keyBytes = data.KeySize
@@ -14,7 +15,7 @@ type group struct {
 	workloads []string
 	from      origin
 	run       func(*child) error
-	txns      bool // for stores with transactions
+	needs     stores.Ability // of a store
 }
 
 // An origin is where the store of a group comes from.
@@ -30,20 +31,22 @@ const fillGroup = "fillrandom"
 
 // groups come in the order in which they run.
 var groups = []group{
-	{"fillseq", []string{"fillseq"}, empty, (*child).fillOne, false},
-	{fillGroup, []string{"fillrandom"}, empty, (*child).fillOne, false},
-	{"fillbatch", []string{"fillbatch"}, empty, (*child).fillOne, false},
-	{"fillsync", []string{"fillsync"}, empty, (*child).fillOne, false},
-	{"fillsync16", []string{"fillsync16"}, empty, (*child).fillOne, false},
-	{"read", []string{"readrandom", "readmissing", "readmissing2", "readmissing-many", "seekrandom", "readseq", "readreverse"}, scratch, (*child).readCached, false},
-	{"readsmall", []string{"readrandom-small", "readmissing-small", "seekrandom-small", "readseq-small", "seekrandom-cold"}, scratch, (*child).readSmall, false},
-	{"levels", []string{"readmissing-levels", "readrandom-levels"}, scratch, (*child).readLevels, false},
-	{"readwhilewriting", []string{"readwhilewriting"}, scratch, (*child).readWhileWriting, false},
-	{"update", []string{"overwrite", "deleterandom", "readdeleted"}, scratch, (*child).update, false},
-	{"ycsb", []string{"ycsb-a", "ycsb-b", "ycsb-c", "ycsb-f", "ycsb-d"}, scratch, (*child).ycsb, false},
-	{"ycsbscan", []string{"ycsb-e"}, scratch, (*child).ycsb, false},
-	{"txn", []string{"txnview", "txncounter", "txncounter16", "txntransfer", "txntransfer16"}, empty, (*child).transactions, true},
-	{"txnsync", []string{"txncounter16-sync", "txntransfer16-sync"}, empty, (*child).transactions, true},
+	{"fillseq", []string{"fillseq"}, empty, (*child).fillOne, 0},
+	{fillGroup, []string{"fillrandom"}, empty, (*child).fillOne, 0},
+	{"fillbatch", []string{"fillbatch"}, empty, (*child).fillOne, 0},
+	{"fillsync", []string{"fillsync"}, empty, (*child).fillOne, 0},
+	{"fillsync16", []string{"fillsync16"}, empty, (*child).fillOne, 0},
+	{"fillttl", []string{"fillttl"}, empty, (*child).fillOne, stores.Expiry},
+	{"read", []string{"readrandom", "readmissing", "readmissing2", "readmissing-many", "seekrandom", "readseq", "readreverse"}, scratch, (*child).readCached, 0},
+	{"readsmall", []string{"readrandom-small", "readmissing-small", "seekrandom-small", "readseq-small", "seekrandom-cold"}, scratch, (*child).readSmall, 0},
+	{"levels", []string{"readmissing-levels", "readrandom-levels"}, scratch, (*child).readLevels, 0},
+	{"readwhilewriting", []string{"readwhilewriting"}, scratch, (*child).readWhileWriting, 0},
+	{"update", []string{"overwrite", "deleterandom", "readdeleted"}, scratch, (*child).update, 0},
+	{"ycsb", []string{"ycsb-a", "ycsb-b", "ycsb-c", "ycsb-f", "ycsb-d"}, scratch, (*child).ycsb, 0},
+	{"ycsbscan", []string{"ycsb-e"}, scratch, (*child).ycsb, 0},
+	{"ranges", []string{"get-before", "deleterange-scan", "get-ranges", "deleteall"}, scratch, (*child).ranges, stores.RangeDeletes},
+	{"txn", []string{"txnview", "txncounter", "txncounter16", "txntransfer", "txntransfer16"}, empty, (*child).transactions, stores.Transactions},
+	{"txnsync", []string{"txncounter16-sync", "txntransfer16-sync"}, empty, (*child).transactions, stores.Transactions},
 }
 
 // writerSuffix marks the second result of readwhilewriting.

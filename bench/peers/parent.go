@@ -76,7 +76,7 @@ func (b *bench) round(round int) error {
 			return err
 		}
 		for _, store := range turn {
-			if kind, err := stores.Find(store); err != nil || g.txns && !kind.Txns {
+			if kind, err := stores.Find(store); err != nil || !kind.Can.Has(g.needs) {
 				continue // parse has checked the name
 			}
 			if err := b.group(g, store, round, asked); err != nil {

@@ -55,7 +55,7 @@ func testRun(t *testing.T, keys string, only []string) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if has := !groups[i].txns || kind.Txns; (s.Cell(w, store) != nil) != has {
+				if has := kind.Can.Has(groups[i].needs); (s.Cell(w, store) != nil) != has {
 					t.Errorf("a result of %s on %s: %v, want %v", w, store, !has, has)
 				}
 			}

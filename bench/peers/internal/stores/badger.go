@@ -123,6 +123,10 @@ func (w *badgerWriter) Delete(key []byte) error {
 	return w.s.db.Update(func(txn *badger.Txn) error { return txn.Delete(key) })
 }
 
+func (w *badgerWriter) PutTTL(key, value []byte, ttl time.Duration) error {
+	return w.s.db.Update(func(txn *badger.Txn) error { return txn.SetEntry(badger.NewEntry(key, value).WithTTL(ttl)) })
+}
+
 // Batch copies keys and values, which a transaction keeps until it commits. One
 // that is too large for Badger is committed in parts.
 func (w *badgerWriter) Batch(n int, entry func() (key, value []byte)) error {

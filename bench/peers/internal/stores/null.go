@@ -1,6 +1,10 @@
 package stores
 
-import "github.com/shaledb/shale/bench/peers/internal/results"
+import (
+	"time"
+
+	"github.com/shaledb/shale/bench/peers/internal/results"
+)
 
 // nullStore does nothing: what a workload costs on it is the benchmark's own
 // share of every figure.
@@ -15,11 +19,13 @@ func (*nullStore) Settle() error                    { return nil }
 func (*nullStore) Counts() Counts                   { return unknownCounts }
 func (*nullStore) Levels() ([]results.Level, error) { return nil, nil }
 
-func (nullStore) Put([]byte, []byte) error        { return nil }
-func (nullStore) Delete([]byte) error             { return nil }
-func (nullStore) Get([]byte) (int, uint64, error) { return 0, 0, nil }
-func (nullStore) Refresh() error                  { return nil }
-func (nullStore) Close() error                    { return nil }
+func (nullStore) Put([]byte, []byte) error                   { return nil }
+func (nullStore) Delete([]byte) error                        { return nil }
+func (nullStore) Get([]byte) (int, uint64, error)            { return 0, 0, nil }
+func (nullStore) Refresh() error                             { return nil }
+func (nullStore) Close() error                               { return nil }
+func (nullStore) DeleteRange([]byte, []byte) error           { return nil }
+func (nullStore) PutTTL([]byte, []byte, time.Duration) error { return nil }
 func (nullStore) Batch(n int, entry func() (k, v []byte)) error {
 	for range n {
 		entry()

@@ -118,6 +118,10 @@ type pebbleWriter struct {
 func (w *pebbleWriter) Put(key, value []byte) error { return w.s.db.Set(key, value, w.s.sync) }
 func (w *pebbleWriter) Delete(key []byte) error     { return w.s.db.Delete(key, w.s.sync) }
 
+func (w *pebbleWriter) DeleteRange(lower, upper []byte) error {
+	return w.s.db.DeleteRange(lower, upper, w.s.sync)
+}
+
 func (w *pebbleWriter) Batch(n int, entry func() (key, value []byte)) error {
 	if w.batch == nil {
 		w.batch = w.s.db.NewBatch()

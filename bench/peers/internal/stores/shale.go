@@ -98,6 +98,11 @@ func (w *shaleWriter) Put(key, value []byte) error { return w.db.Put(key, value)
 func (w *shaleWriter) Delete(key []byte) error     { return w.db.Delete(key) }
 func (w *shaleWriter) Close() error                { return nil }
 
+func (w *shaleWriter) DeleteRange(lower, upper []byte) error { return w.db.DeleteRange(lower, upper) }
+func (w *shaleWriter) PutTTL(key, value []byte, ttl time.Duration) error {
+	return w.db.PutTTL(key, value, ttl)
+}
+
 func (w *shaleWriter) Batch(n int, entry func() (key, value []byte)) error {
 	w.batch.Reset()
 	for range n {

@@ -81,6 +81,29 @@ type ManyReader interface {
 	GetMany(keys [][]byte) (present int, err error)
 }
 
+// An Ability is what not every store can do.
+type Ability int
+
+// The abilities.
+const (
+	Transactions Ability = 1 << iota // it is Transactional
+	RangeDeletes                     // its writers are RangeDeleters
+	Expiry                           // its writers are Expirers
+)
+
+// Has reports whether all of the others are among the abilities.
+func (a Ability) Has(others Ability) bool { return a&others == others }
+
+// A RangeDeleter is a Writer that deletes the keys from lower to upper, exclusive, whatever their number.
+type RangeDeleter interface {
+	DeleteRange(lower, upper []byte) error
+}
+
+// An Expirer is a Writer of values that are gone after a time.
+type Expirer interface {
+	PutTTL(key, value []byte, ttl time.Duration) error
+}
+
 // A Transactional is a store with serializable transactions.
 type Transactional interface {
 	Client() Client // for one goroutine
@@ -146,23 +169,23 @@ type Kind struct {
 	SeekName   string // of its second way of looking up, "" if it has one only
 	Module     string // whose version the report gives
 	Tree       bool   // it has no levels, and its writes are in place
-	Txns       bool   // it is Transactional
+	Can        Ability
 	New        func() Store
 	Unverified bool // it answers anything: it measures the benchmark itself
 }
 
 var kinds = append([]Kind{
-	{Name: "shale", Module: "github.com/shaledb/shale", Txns: true, New: func() Store { return new(shaleStore) }},
-	{Name: "pebble", SeekName: "pebble, UseL6Filters", Module: "github.com/cockroachdb/pebble/v2", New: func() Store { return new(pebbleStore) }},
-	{Name: "badger", Module: "github.com/dgraph-io/badger/v4", Txns: true, New: func() Store { return new(badgerStore) }},
+	{Name: "shale", Module: "github.com/shaledb/shale", Can: Transactions | RangeDeletes | Expiry, New: func() Store { return new(shaleStore) }},
+	{Name: "pebble", SeekName: "pebble, UseL6Filters", Module: "github.com/cockroachdb/pebble/v2", Can: RangeDeletes, New: func() Store { return new(pebbleStore) }},
+	{Name: "badger", Module: "github.com/dgraph-io/badger/v4", Can: Transactions | Expiry, New: func() Store { return new(badgerStore) }},
 	{Name: "goleveldb", Module: "github.com/syndtr/goleveldb", New: func() Store { return new(goleveldbStore) }},
-	{Name: "bbolt", Module: "go.etcd.io/bbolt", Tree: true, Txns: true, New: func() Store { return new(bboltStore) }},
+	{Name: "bbolt", Module: "go.etcd.io/bbolt", Tree: true, Can: Transactions, New: func() Store { return new(bboltStore) }},
 }, optionalKinds...)
 
 // Null takes no part unless it is asked for.
 const Null = "null"
 
-var nullKind = Kind{Name: Null, Tree: true, Txns: true, Unverified: true, New: func() Store { return new(nullStore) }}
+var nullKind = Kind{Name: Null, Tree: true, Can: Transactions | RangeDeletes | Expiry, Unverified: true, New: func() Store { return new(nullStore) }}
 
 // Names lists the stores that run if none is named.
 func Names() []string {

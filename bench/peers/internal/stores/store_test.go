@@ -41,7 +41,7 @@ func TestStores(t *testing.T) {
 			checkRuns(t, kind, s)
 			must(t, s.Close())
 
-			if kind.Txns {
+			if kind.Can.Has(Transactions) {
 				s = open(t, kind, dir, Options{Sync: true, Clients: 4})
 				checkTransactions(t, s)
 				must(t, s.Close())
