@@ -193,6 +193,7 @@ func (s *Set) rewrite(lower, upper []byte, join bool, fn func(*cover) *cover) *S
 	if next.bounds == 0 {
 		return nil
 	}
+	next.firsts = headsOf(len(next.chunks), func(i int) []byte { return next.chunks[i].bounds[0].key })
 	return next
 }
 
@@ -211,7 +212,7 @@ type builder struct {
 // add adds a bound, unless the interval has the list of the one before it.
 func (b *builder) add(key []byte, covers *cover) {
 	if covers != b.last {
-		b.bounds, b.last = append(b.bounds, bound{key, covers}), covers
+		b.bounds, b.last = append(b.bounds, bound{key, covers, covers.at(base.MaxSeq)}), covers
 	}
 }
 
@@ -237,11 +238,27 @@ func (b *builder) chunks() (chunks []*chunk) {
 		c := &chunk{bounds: rest[:n:n]}
 		for i, at := range c.bounds {
 			c.bytes += boundBytes + int64(len(at.key))
-			if newest := at.covers.at(base.MaxSeq); i == 0 || newest < c.least {
-				c.least = newest
+			if i == 0 || at.newest < c.least {
+				c.least = at.newest
 			}
 		}
+		c.keys = headsOf(n, func(i int) []byte { return c.bounds[i].key })
 		chunks, rest = append(chunks, c), rest[n:]
 	}
 	return chunks
+}
+
+// headsOf returns the heads of n keys, n > 0.
+func headsOf(n int, key func(int) []byte) heads {
+	h := heads{same: key(0), words: make([]uint64, n)}
+	last := key(n - 1)
+	same := 0
+	for same < min(len(h.same), len(last)) && h.same[same] == last[same] {
+		same++
+	}
+	h.same = h.same[:same]
+	for i := range h.words {
+		h.words[i] = h.word(key(i))
+	}
+	return h
 }

@@ -8,7 +8,9 @@ package spans
 
 import (
 	"bytes"
+	"encoding/binary"
 	"iter"
+	"math"
 	"sort"
 
 	"github.com/shaledb/shale/internal/base"
@@ -20,6 +22,7 @@ import (
 // that of the last one has no end. Below the first bound nothing is covered.
 type Set struct {
 	chunks []*chunk
+	firsts heads    // of the first keys of all chunks
 	last   base.Seq // no number is greater; one that has left may have been
 	bounds int
 	bytes  int64
@@ -28,15 +31,64 @@ type Set struct {
 // A chunk has some neighbouring bounds, at most maxChunk. A change copies the chunks that it touches, and the list of all.
 type chunk struct {
 	bounds []bound
+	keys   heads
 	least  base.Seq // the least of the newest numbers of all its intervals; 0: one of them is not covered
 	bytes  int64
 }
 
 const maxChunk = 64
 
+// heads has 8 bytes of each of some keys that ascend, behind the bytes that all of them begin with. A search in it meets a few
+// lines of memory; one that compares the keys themselves misses the cache with each, which cost a Get next to 10,000 range
+// deletes 400 ns.
+type heads struct {
+	same  []byte // what all keys begin with: a part of one of them
+	words []uint64
+}
+
+func (h *heads) word(key []byte) uint64 {
+	if rest := key[len(h.same):]; len(rest) >= 8 {
+		return binary.BigEndian.Uint64(rest)
+	}
+	var b [8]byte
+	copy(b[:], key[len(h.same):])
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// find returns between which of the keys the first one above key is: those before lo are at key or below it, and
+// those from hi on above it.
+func (h *heads) find(key []byte) (lo, hi int) {
+	n := len(h.words)
+	if !bytes.HasPrefix(key, h.same) {
+		if bytes.Compare(key, h.same) < 0 {
+			return 0, 0
+		}
+		return n, n
+	}
+	word := h.word(key)
+	lo, hi = h.below(0, word), n
+	if word < math.MaxUint64 {
+		hi = h.below(lo, word+1)
+	}
+	return lo, hi
+}
+
+// below returns the index of the first word from index lo on that is not below word.
+func (h *heads) below(lo int, word uint64) int {
+	for hi := len(h.words); lo < hi; {
+		if mid := int(uint(lo+hi) / 2); h.words[mid] < word {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
 type bound struct {
 	key    []byte
-	covers *cover // nil: the interval is not covered
+	covers *cover   // nil: the interval is not covered
+	newest base.Seq // of covers, or 0: as a rule it is what is asked for
 }
 
 // A cover is a list of the numbers that cover an interval, newest first. Intervals share lists and their ends. Where
@@ -47,7 +99,7 @@ type cover struct {
 }
 
 const (
-	boundBytes = 48 // that a bound takes besides its key
+	boundBytes = 64 // that a bound takes besides its key
 	coverBytes = 16
 )
 
@@ -106,15 +158,22 @@ func (s *Set) Len() int {
 
 // chunkOf returns the index of the last chunk that begins at key or before it, or -1.
 func (s *Set) chunkOf(key []byte) int {
-	return sort.Search(len(s.chunks), func(i int) bool { return bytes.Compare(s.chunks[i].bounds[0].key, key) > 0 }) - 1
+	lo, hi := s.firsts.find(key)
+	for lo < hi {
+		if mid := int(uint(lo+hi) / 2); bytes.Compare(s.chunks[mid].bounds[0].key, key) <= 0 {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo - 1
 }
 
 // boundOf returns the index of the last bound at key or before it, or -1.
 func (c *chunk) boundOf(key []byte) int {
-	lo, hi := 0, len(c.bounds)
+	lo, hi := c.keys.find(key)
 	for lo < hi {
-		mid := int(uint(lo+hi) / 2)
-		if bytes.Compare(c.bounds[mid].key, key) <= 0 {
+		if mid := int(uint(lo+hi) / 2); bytes.Compare(c.bounds[mid].key, key) <= 0 {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -133,7 +192,11 @@ func (s *Set) Cover(key []byte, seq base.Seq) base.Seq {
 		return 0
 	}
 	c := s.chunks[i]
-	return c.bounds[c.boundOf(key)].covers.at(seq)
+	b := &c.bounds[c.boundOf(key)]
+	if b.newest <= seq {
+		return b.newest
+	}
+	return b.covers.at(seq)
 }
 
 // interval returns the interval that key is in: its numbers, its first key, and the first key behind it. lower is nil

@@ -305,6 +305,52 @@ func TestSet_Allocations(t *testing.T) {
 	}
 }
 
+// Keys of all lengths that differ anywhere, as before, in and behind the 8 bytes that a search looks at first.
+func TestSet_AnyKeys(t *testing.T) {
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 2))
+	for range 20 {
+		same := r.IntN(3) * 6
+		key := func() []byte {
+			k := bytes.Repeat([]byte("s"), same)
+			for n := r.IntN(11); n > 0; n-- {
+				k = append(k, "\x00a\xff"[r.IntN(3)])
+			}
+			if r.IntN(20) == 0 {
+				k = append(bytes.Repeat([]byte("s"), r.IntN(same+1)), "rt"[r.IntN(2)])
+			}
+			return k
+		}
+		type del struct {
+			lower, upper []byte
+			seq          base.Seq
+		}
+		var s *Set
+		var all []del
+		for seq := range base.Seq(300) {
+			d := del{key(), key(), seq + 1}
+			if bytes.Compare(d.lower, d.upper) > 0 {
+				d.lower, d.upper = d.upper, d.lower
+			}
+			if r.IntN(3) > 0 { // short ranges, so that bounds stay
+				d.upper = append(bytes.Clone(d.lower), 0)
+			}
+			s, all = s.With(d.lower, d.upper, d.seq), append(all, d)
+		}
+		for range 500 {
+			k, seq := key(), base.Seq(r.IntN(310))
+			want := base.Seq(0)
+			for _, d := range all {
+				if d.seq <= seq && bytes.Compare(d.lower, k) <= 0 && bytes.Compare(k, d.upper) < 0 {
+					want = d.seq
+				}
+			}
+			if got := s.Cover(k, seq); got != want {
+				t.Fatalf("key %q is covered by %d up to %d, want %d", k, got, seq, want)
+			}
+		}
+	}
+}
+
 func BenchmarkSet_Cover(b *testing.B) {
 	for _, n := range []int{1, 1000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
