@@ -43,6 +43,7 @@ func (m *localManifest) later(e *manifest.Edit) {
 	if e != nil {
 		m.edits = append(m.edits, &manifest.Edit{
 			Removed: e.Removed, Added: e.Added, Sidecars: e.Sidecars, Finished: e.Finished, Spans: e.Spans,
+			Clock: e.Clock,
 		})
 	}
 }
@@ -78,6 +79,7 @@ func (m *localManifest) create(mem *vfs.Mem, dir string) error {
 	m.num++
 	log, err := manifest.Create(mem, dir, m.num, &manifest.State{
 		Version: m.state.Version, StoreID: m.state.StoreID, NextFileNum: m.state.NextFileNum, LastSeq: m.last, MinLog: m.minLog, Logs: m.open,
+		Clock: m.state.Clock,
 	})
 	if err != nil {
 		return err

@@ -191,6 +191,7 @@ func (s *Store) nextStep(ctx context.Context, b Bucket, h heldState) (*object.St
 	// LastSeq says which ingestions the tables have, and MinLog which logs they need. Both are
 	// those of the held tables, and not of the store as it is by now.
 	edit.NextFileNum, edit.LastSeq, edit.MinLog = held.NextFileNum, base.Seq(h.last), s.minLog(held)
+	edit.Clock = held.Clock // what the tables lack because it has expired is over for all who read them
 	sent, err := s.upload(ctx, b, before.Tables.Version, edit.Added)
 	return &object.Step{
 		StoreID: s.id, Written: time.Now(), Kind: object.StepPublish,
