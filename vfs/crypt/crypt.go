@@ -167,9 +167,10 @@ func (f *FS) rekey(name string) error {
 	if err == nil {
 		err = h.wrap(f.keys.newest(), secret)
 	}
-	for _, at := range []int64{copyAt, 0} { // one of the two is whole at any time
+	// One of the two copies is whole at any time. That may be only the one that was read: a crash may have torn the other.
+	for _, at := range []int{copyAt - h.at, h.at} {
 		if err == nil {
-			_, err = base.WriteAt(h.page()[:headerUsed], at)
+			_, err = base.WriteAt(h.page()[:headerUsed], int64(at))
 		}
 		if err == nil {
 			err = base.Sync()

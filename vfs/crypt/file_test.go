@@ -360,3 +360,54 @@ func TestFile_Crash(t *testing.T) {
 		must(t, f.Close())
 	}
 }
+
+// A tearing is a file system on which one write of a file that is open already is torn, and fails.
+type tearing struct {
+	vfs.FS
+	after int // so many writes are whole before
+}
+
+type tornFile struct {
+	vfs.File
+	disk *tearing
+}
+
+func (d *tearing) OpenReadWrite(name string) (vfs.File, error) {
+	f, err := d.FS.OpenReadWrite(name)
+	return &tornFile{f, d}, err
+}
+
+func (f *tornFile) WriteAt(p []byte, off int64) (int, error) {
+	if f.disk.after--; f.disk.after >= 0 {
+		return f.File.WriteAt(p, off)
+	}
+	n, err := f.File.WriteAt(p[:len(p)/2], off)
+	return n, errors.Join(err, io.ErrShortWrite)
+}
+
+// One copy of a header is whole at any time, also if an earlier Rekey has left the other one torn.
+func TestRekey_TornTwice(t *testing.T) {
+	for first := range 2 {
+		for second := range 2 {
+			mem := vfs.NewMem()
+			must(t, mem.MkdirAll("db"))
+			f, err := over(t, mem, key(1, 1)).Create("db/f")
+			must(t, err)
+			_, err = f.Write([]byte("kept"))
+			must(t, errors.Join(err, f.Close()))
+			keys := []Key{key(1, 1), key(2, 2), key(3, 3)}
+			for i, whole := range []int{first, second} {
+				if err := over(t, &tearing{mem, whole}, keys[:i+2]...).Rekey("db"); !errors.Is(err, io.ErrShortWrite) {
+					t.Fatalf("a torn Rekey: %v", err)
+				}
+			}
+			f, err = over(t, mem, keys...).Open("db/f")
+			must(t, err)
+			b := make([]byte, 4)
+			if _, err := f.ReadAt(b, 0); err != nil || string(b) != "kept" {
+				t.Errorf("writes %d and %d were torn: it reads %q, %v", first, second, b, err)
+			}
+			must(t, f.Close())
+		}
+	}
+}

@@ -64,6 +64,8 @@ type header struct {
 	key     uint32
 	nonce   [nonceSize]byte
 	wrapped [wrappedSize]byte
+
+	at int // where the copy stands that was read
 }
 
 // page returns the page with the header.
@@ -93,7 +95,8 @@ var errDamaged = errors.New("no header")
 // errDamaged there is no header, because a crash came before it or because it is damaged.
 func decodeHeader(b []byte) (h header, err error) {
 	for _, at := range []int{0, copyAt} {
-		if h, err = decodeCopy(b[min(at, len(b)):]); err == nil || errors.Is(err, ErrTooNew) {
+		h, err = decodeCopy(b[min(at, len(b)):])
+		if h.at = at; err == nil || errors.Is(err, ErrTooNew) {
 			return h, err
 		}
 	}

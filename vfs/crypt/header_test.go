@@ -71,6 +71,7 @@ func TestHeader_Damage(t *testing.T) {
 	good := example(t)
 	want, err := decodeHeader(good)
 	must(t, err)
+	want.at = copyAt
 	for bit := range 8 * headerUsed {
 		b := bytes.Clone(good[:headerSize])
 		b[bit/8] ^= 1 << (bit % 8)
