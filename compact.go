@@ -44,7 +44,7 @@ import (
 // for plans whenever the scheduler is nudged, until there is no plan or no free worker. It
 // returns when Close begins. Close waits for it and for the goroutines that it starts.
 func (db *DB) compactLoop() {
-	looked := int64(0) // when it has looked for plans
+	looked := int64(0) // up to this time it has looked what has expired
 	for {
 		expiry := db.nextExpiry(looked)
 		select {
@@ -57,7 +57,7 @@ func (db *DB) compactLoop() {
 			}
 		case <-expiry:
 		}
-		looked = db.snapshots.Clock.Begin()
+		looked = db.overForAll()
 		// Go is safe although Close may be waiting for the group, which counts this
 		// goroutine.
 		for plan := db.scheduler.Pick(); plan != nil; plan = db.scheduler.Pick() {

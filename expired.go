@@ -42,17 +42,26 @@ func (db *DB) overForAll() int64 {
 const maxExpiryWait = time.Hour
 
 // nextExpiry returns a channel for the time at which the next compaction of what has expired may be
-// due, after the one at which compactLoop has looked last, or nil if there is none to come. It notes
-// whether one waits for a snapshot.
+// due, or nil if there is none to come. looked is the time up to which compactLoop has looked last, by
+// overForAll. It notes whether one waits for a snapshot.
 func (db *DB) nextExpiry(looked int64) <-chan time.Time {
-	v, now := db.mems.View(), db.snapshots.Clock.Begin()
+	clock := &db.snapshots.Clock
+	v, now := db.mems.View(), clock.Begin()
 	if v == nil || now == 0 {
 		return nil
 	}
-	db.snapshots.Clock.Held.Store(compaction.NextExpiry(v.Meta, min(now, db.snapshots.OldestTime())) <= now)
 	next := compaction.NextExpiry(v.Meta, looked)
+	// The note comes before the look at the snapshots: one that is closed after that finds it.
+	clock.Held.Store(next <= now)
+	if next <= now && next > db.snapshots.OldestTime() {
+		next = compaction.NextExpiry(v.Meta, now)
+	} else {
+		clock.Held.Store(false)
+	}
 	if next == math.MaxInt64 {
 		return nil
 	}
-	return time.After(min(time.Duration(min(next-now, math.MaxInt32))*time.Millisecond, maxExpiryWait))
+	// A system's clock that has gone back takes longer than the store's to come there.
+	wait := min(next-clock.System().UnixMilli(), maxExpiryWait.Milliseconds())
+	return time.After(time.Duration(wait) * time.Millisecond)
 }
