@@ -134,12 +134,16 @@ func (c *checker) run(ctx context.Context, o Options, dir string) (err error) {
 	return base.ContextError(ctx)
 }
 
-// flushed returns the highest sequence number of the tables, as the manifest states it.
+// flushed returns the highest sequence number of the tables, and of range deletes that came with
+// tables, as the manifest states it.
 func (s *survey) flushed() (last base.Seq) {
 	for _, r := range s.runs() {
 		for _, t := range r.tables {
 			last = max(last, t.MaxSeq)
 		}
+	}
+	if s.state != nil {
+		last = max(last, s.state.Version.Spans.Last())
 	}
 	return last
 }

@@ -30,6 +30,10 @@
 //     tables decide. The mark may be missing. So a log that is not needed any more helps only
 //     if no sequence number is left out behind it. And a mark whose tables the manifest does
 //     not have is a gap.
+//   - A range delete covers what is older, in tables and in logs. A log has it until its memtable is
+//     flushed. From then on the manifest has it, until no table has anything that it covers. So each
+//     state that Run takes comes with its range deletes. Those behind a gap are doubtful, as all
+//     commits there are.
 //   - Without any manifest it is unknown which of the tables were live. Compactions drop a
 //     deletion when nothing is left that it hides. So an obsolete table would bring deleted
 //     keys back. Only the writes in the logs are proven then.

@@ -345,7 +345,7 @@ func (l *logs) record(f *logFile, payload []byte) error {
 	at.commits++
 	for op := range b.Ops() {
 		at.entries++
-		if len(at.samples) < maxSamples {
+		if op.Kind != shale.OpDeleteRange && len(at.samples) < maxSamples {
 			at.samples = append(at.samples, bytes.Clone(op.Key))
 		}
 	}

@@ -7,12 +7,14 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/spans"
 	"github.com/shaledb/shale/wal"
 )
 
 // load reads the commits of the given stretches again, and returns their entries, sorted:
 // those that no ingestion can have overtaken, and the others. They are all in memory, as those
-// of the live logs are while a store is open.
+// of the live logs are while a store is open. newest has the range deletes too, but not over keys
+// that an ingestion has set later: what was ingested may have got number 0. The tables have them there.
 func (l *logs) load(from []item) (newest, overtaken *entries, err error) {
 	e := new(entries)
 	for _, f := range l.files {
@@ -40,7 +42,10 @@ func (l *logs) load(from []item) (newest, overtaken *entries, err error) {
 		}
 	}
 	slices.SortFunc(e.list, func(a, b base.KV) int { return base.Compare(a.InternalKey, b.InternalKey) })
-	newest, overtaken = new(entries), new(entries)
+	newest, overtaken = &entries{spans: e.spans}, new(entries)
+	for _, m := range l.marks {
+		newest.spans = newest.spans.Without(m.least, append(bytes.Clone(m.greatest), 0), m.seq)
+	}
 	for _, kv := range e.list {
 		to := newest
 		if l.overtaken(kv.InternalKey) {
@@ -58,8 +63,8 @@ func (l *logs) same(f *logFile, wanted []*stretch, e *entries) error {
 	for _, s := range wanted {
 		want += s.entries
 	}
-	got := uint64(len(e.list)) - e.before
-	if e.before = uint64(len(e.list)); got == want {
+	got := e.changes - e.before
+	if e.before = e.changes; got == want {
 		return nil
 	}
 	err := fmt.Errorf("read %s again: %d changes, there were %d", base.LogName(f.num), got, want)
@@ -71,11 +76,13 @@ func (l *logs) same(f *logFile, wanted []*stretch, e *entries) error {
 
 // entries are the entries of logs. It is a base.Iterator that only goes forward.
 type entries struct {
-	list   []base.KV
-	before uint64  // number of entries of the logs that were loaded before
-	next   int     // index of the entry that Next returns
-	at     base.KV // the current entry; merge.origins finds this iterator by its address
-	err    error
+	list    []base.KV
+	spans   *spans.Set // range deletes, which the iterator does not apply
+	changes uint64     // number of entries and range deletes that were loaded
+	before  uint64     // number of those of the logs that were loaded before
+	next    int        // index of the entry that Next returns
+	at      base.KV    // the current entry; merge.origins finds this iterator by its address
+	err     error
 }
 
 // add adds the changes of a commit, if it is in one of the stretches.
@@ -98,7 +105,12 @@ func (e *entries) add(payload []byte, wanted []*stretch) error {
 		if !op.ExpiresAt.IsZero() {
 			kind, value = base.KindExpiring, base.AppendExpiring(nil, op.ExpiresAt.UnixMilli(), value)
 		}
-		e.list = append(e.list, base.KV{InternalKey: base.NewKey(op.Key, seq, kind), Value: value})
+		if op.Kind == shale.OpDeleteRange {
+			e.spans = e.spans.With(op.Key, op.Value, seq)
+		} else {
+			e.list = append(e.list, base.KV{InternalKey: base.NewKey(op.Key, seq, kind), Value: value})
+		}
+		e.changes++
 		seq++
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/iter"
+	"github.com/shaledb/shale/internal/spans"
 )
 
 // A merge goes through everything that is left of the store, in the order of keys. It
@@ -17,8 +18,8 @@ import (
 //     iter.Merging merges the children, so that the versions of a key come one after the
 //     other, the newest first.
 //  2. run keeps the first version of each key.
-//  3. decide asks doubts whether a newer version may be lost. It drops deletions, and
-//     leaves doubtful values unless they are wanted.
+//  3. decide asks doubts whether a newer version may be lost. It drops deletions and what range
+//     deletes cover, and leaves doubtful values unless they are wanted.
 //  4. The remaining values go to put.
 //
 // A child that finds damage calls lost, which adds a gap before the first key in the gap
@@ -29,6 +30,8 @@ type merge struct {
 
 	children []base.Iterator
 	origins  map[*base.KV]origin // by the address at which an iterator shows its entries
+	proven   spans.Finder        // the range deletes of the manifest and of proven commits
+	doubted  spans.Finder        // those of other commits, if they are wanted
 	gaps     []*gap              // gaps that have been found and may contain the key or later ones
 	left     []*Left             // what was left, or taken although doubtful
 
@@ -61,6 +64,11 @@ func (m *merge) may(g *gap) bool {
 func (m *merge) addLogs(e *entries, why *Left) {
 	m.origins[&e.at] = origin{doubts: why}
 	m.children = append(m.children, e)
+	if why == nil {
+		m.proven.Add(e.spans)
+	} else {
+		m.doubted.Add(e.spans)
+	}
 }
 
 // run calls put with the put of each key that the new store gets, in ascending order.
@@ -111,7 +119,7 @@ func (m *merge) decide(put func(op shale.Op) error) error {
 	doubts := m.doubts()
 	// The new store has no older versions, so it needs no deletions. doubts was called
 	// before, because it also removes gaps.
-	if m.trailer.Kind() == base.KindDelete {
+	if m.trailer.Kind() == base.KindDelete || m.covered() {
 		return nil
 	}
 	if doubts != nil {
@@ -126,6 +134,27 @@ func (m *merge) decide(put func(op shale.Op) error) error {
 		op.Value, op.ExpiresAt = value, time.UnixMilli(ms) // also if that is over: the new store has a clock
 	}
 	return put(op)
+}
+
+// covered reports whether a range delete covers the current version. Number 0 does not say what the
+// version is older than, but a store gives it only where no range delete is that may cover something:
+//
+//   - A run's version is older than the range deletes of the manifest. Proven commits cover it, too:
+//     if it were newer than one of their range deletes, they would have it, with its number. Other
+//     commits may have been followed by lost ones. So their range deletes cover it if they are newer
+//     than all tables.
+//   - Of a stray's version it is known only if there is no manifest: then the proven commits are the
+//     last ones of the store. Otherwise the stray may be of a later state than all range deletes that
+//     are left.
+func (m *merge) covered() bool {
+	seq, proven, doubted := m.trailer.Seq(), m.proven.Cover(m.key, base.MaxSeq), m.doubted.Cover(m.key, base.MaxSeq)
+	switch {
+	case seq > 0:
+		return max(proven, doubted) > seq
+	case m.s.state == nil || m.origin.doubts == nil:
+		return proven > 0 || m.s.state != nil && doubted > m.s.state.LastSeq
+	}
+	return false
 }
 
 // doubts returns why the current version may not be the newest, or nil. It removes the gaps

@@ -135,6 +135,9 @@ func (r *Report) plan(s *survey) (*merge, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.state != nil {
+		m.proven.Add(s.state.Version.Spans)
+	}
 	// Children are added from the newest to the oldest: logs, runs, strays.
 	m.addLogs(proven, nil)
 	m.leaveOvertaken(l, overtaken)
