@@ -239,7 +239,7 @@ func (c *changefeed) ingestion(seq base.Seq, least, greatest []byte) error {
 			}
 			change.ops.Reset()
 		}
-		if err := change.ops.Put(e.Key, e.Value); err != nil {
+		if err := change.ops.Add(Op{Kind: OpPut, Key: e.Key, Value: e.Value, ExpiresAt: e.ExpiresAt}); err != nil {
 			return err
 		}
 	}
