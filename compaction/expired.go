@@ -23,15 +23,17 @@ func (p *picker) pickExpired() (Plan, bool) {
 			if run.Totals().Expiring == 0 {
 				continue
 			}
-			in := Input{level: level, run: run.ID}
+			in, over := Input{level: level, run: run.ID}, int64(0)
 			for _, t := range run.Tables {
 				if len(in.Tables) < maxDrop && t.AllOver(clock) && !p.busy.isBusy(t.Num) &&
-					!p.busy.writes(level, t.Smallest, t.Largest) && p.hidesNothing(t, level, run.ID) {
-					in.Tables = append(in.Tables, t)
+					!p.busy.writes(level, t.Smallest, t.Largest) {
+					if at, ok := p.hidesNothing(t, level, run.ID); ok {
+						in.Tables, over = append(in.Tables, t), max(over, at)
+					}
 				}
 			}
 			if len(in.Tables) > 0 {
-				plan := Plan{Kind: Drop, From: level, To: level, Inputs: []Input{in}, Reason: "expired", outputRun: run.ID, clock: clock}
+				plan := Plan{Kind: Drop, From: level, To: level, Inputs: []Input{in}, Reason: "expired", outputRun: run.ID, clock: over}
 				plan.widen(in.Tables...)
 				return plan, true
 			}
@@ -61,16 +63,18 @@ func (p *picker) rewriteClock(level int) int64 {
 	return p.opts.Clock
 }
 
-// hidesNothing reports whether all that may be older than t has expired too.
-func (p *picker) hidesNothing(t *manifest.Table, level int, run uint64) bool {
+// hidesNothing reports whether all that may be older than t has expired too, and when all of that and t had.
+func (p *picker) hidesNothing(t *manifest.Table, level int, run uint64) (over int64, ok bool) {
+	over = t.Expiry[8]
 	for _, tables := range olderBelow(p.v, level, run, t.Smallest, t.Largest).runs {
 		for _, below := range tables {
 			if !below.AllOver(p.opts.Clock) {
-				return false
+				return 0, false
 			}
+			over = max(over, below.Expiry[8])
 		}
 	}
-	return true
+	return over, true
 }
 
 // over returns about how many entries are tombstones or have expired for all; at least 1 if any.
