@@ -160,7 +160,7 @@ func (db *DB) putIfAbsent(b *Batch, key []byte, put func() error) (inserted bool
 		if !lost {
 			return true, nil
 		}
-		l.counted = true // it looks again, but is one lookup
+		l.counted, l.covered = true, false // it looks again, but is one lookup; range deletes may have come or gone
 	}
 }
 

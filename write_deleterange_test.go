@@ -416,3 +416,70 @@ func TestDeleteRange_Compact(t *testing.T) {
 		t.Errorf("%d entries and %d range deletes are left", n, m.RangeDeletes)
 	}
 }
+
+// PutIfAbsent that has lost looks again with the range deletes of then, and not with those that it has seen before: the
+// key may have come back meanwhile, with number 0 in a table, after the range delete has ended.
+func TestPutIfAbsent_RangeDeleteEndsMeanwhile(t *testing.T) {
+	let, inside := make(chan struct{}), make(chan struct{})
+	armed := false
+	o := tinyStore(vfs.NewMem())
+	o.testing.level0 = 1
+	o.Shipping.Gate = func(LogPosition) error {
+		if armed {
+			armed = false
+			close(inside)
+			<-let
+		}
+		return nil
+	}
+	db := openTest(t, &o)
+	for _, key := range []string{"a", "k", "z"} {
+		mustPut(t, db, key, "old")
+	}
+	if err := db.Compact(context.Background(), Range{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.DeleteRange([]byte("k"), []byte("l")); err != nil {
+		t.Fatal(err)
+	}
+	armed = true
+	ended := make(chan error, 4)
+	go func() { ended <- db.Put([]byte("k"), []byte("new")) }()
+	<-inside
+	queued := 0
+	queue := func(what string, fn func() error) {
+		go func() { ended <- fn() }()
+		queued++
+		testenv.WaitFor(t, what+" to queue", func() bool { return db.commits.Waiting() == queued })
+	}
+	compact := func() error {
+		return db.commits.Alone(context.Background(), func() error {
+			if err := db.rotate(); err != nil {
+				return err
+			}
+			if err := db.flushAll(); err != nil {
+				return err
+			}
+			awaitIdle(t, db)
+			return nil
+		})
+	}
+	queue("the first compaction", compact) // the range delete ends
+	queue("another write", func() error { return db.Put([]byte("a"), []byte("new")) })
+	queue("the second compaction", compact) // the number of k becomes 0
+	var inserted bool
+	queue("PutIfAbsent", func() (err error) { inserted, err = db.PutIfAbsent([]byte("k"), []byte("newest")); return err })
+	close(let)
+	for range 5 {
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := db.Metrics().RangeDeletes; n != 0 {
+		t.Fatalf("%d range deletes are left", n)
+	}
+	if inserted {
+		t.Error("PutIfAbsent has overwritten a key")
+	}
+	wantGet(t, db, "k", "new", true)
+}
