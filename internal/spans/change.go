@@ -16,22 +16,26 @@ func (s *Set) With(lower, upper []byte, seq base.Seq) *Set {
 	if upper != nil {
 		upper = append([]byte{}, upper...)
 	}
-	next := s.rewrite(append([]byte{}, lower...), upper, false, func(c *cover) *cover { return c.with(seq) })
+	next := s.rewrite(append([]byte{}, lower...), upper, false, func(c *cover) *cover { return c.union(&cover{seq: seq}) })
 	if next != nil {
 		next.last = max(next.last, seq)
 	}
 	return next
 }
 
-// with returns c and seq.
-func (c *cover) with(seq base.Seq) *cover {
+// union returns the numbers of both.
+func (c *cover) union(o *cover) *cover {
 	switch {
-	case c == nil || c.seq < seq:
-		return &cover{seq, c}
-	case c.seq == seq:
+	case c == nil || c == o:
+		return o
+	case o == nil:
 		return c
+	case c.seq < o.seq:
+		return &cover{o.seq, c.union(o.next)}
+	case c.seq == o.seq:
+		o = o.next
 	}
-	return &cover{c.seq, c.next.with(seq)}
+	return &cover{c.seq, c.next.union(o)}
 }
 
 // Union returns the range deletes of both.
@@ -47,12 +51,7 @@ func (s *Set) Union(o *Set) *Set {
 
 // Add returns s and a fragment of another set.
 func (s *Set) Add(f Fragment) *Set {
-	next := s.rewrite(f.Lower, f.Upper, false, func(c *cover) *cover {
-		for seq := range f.Seqs() {
-			c = c.with(seq)
-		}
-		return c
-	})
+	next := s.rewrite(f.Lower, f.Upper, false, func(c *cover) *cover { return c.union(f.covers) })
 	next.last = max(next.last, f.Newest())
 	return next
 }
@@ -143,7 +142,7 @@ func (s *Set) rewrite(lower, upper []byte, join bool, fn func(*cover) *cover) *S
 	// The chunks that change. The bound before the first one of them stays.
 	from, to := max(s.chunkOf(lower), 0), len(s.chunks)
 	if upper != nil {
-		to = s.chunkOf(upper) + 1
+		to = min(max(s.chunkOf(upper), from)+1, to) // at least one, or ranges that come in descending order were chunks of their own
 	}
 	b := builder{fn: fn, join: join}
 	if from > 0 {
@@ -152,7 +151,7 @@ func (s *Set) rewrite(lower, upper []byte, join bool, fn func(*cover) *cover) *S
 	}
 	within := false // lower has been passed
 	var covers *cover
-	for _, c := range s.chunks[from:max(from, to)] {
+	for _, c := range s.chunks[from:to] {
 		for _, old := range c.bounds {
 			at := bytes.Compare(old.key, lower)
 			if !within && at >= 0 {
@@ -181,12 +180,12 @@ func (s *Set) rewrite(lower, upper []byte, join bool, fn func(*cover) *cover) *S
 		b.add(upper, covers)
 	}
 	next := &Set{last: s.last, bounds: s.bounds, bytes: s.bytes + int64(b.made)*coverBytes}
-	next.chunks = slices.Concat(s.chunks[:from], b.chunks(), s.chunks[max(from, to):])
-	for _, c := range s.chunks[from:max(from, to)] {
+	next.chunks = slices.Concat(s.chunks[:from], b.chunks(), s.chunks[to:])
+	for _, c := range s.chunks[from:to] {
 		next.bounds -= len(c.bounds)
 		next.bytes -= c.bytes
 	}
-	for _, c := range next.chunks[from : len(next.chunks)-(len(s.chunks)-max(from, to))] {
+	for _, c := range next.chunks[from : len(next.chunks)-(len(s.chunks)-to)] {
 		next.bounds += len(c.bounds)
 		next.bytes += c.bytes
 	}

@@ -369,3 +369,14 @@ func BenchmarkSet_Cover(b *testing.B) {
 		})
 	}
 }
+
+// Ranges that come in descending order fill chunks as well as others do: else each With would copy a list as long as the set.
+func TestSet_DescendingChunks(t *testing.T) {
+	var s *Set
+	for i := 1000; i > 0; i-- {
+		s = s.With(fmt.Appendf(nil, "%04d", 2*i), fmt.Appendf(nil, "%04d", 2*i+1), base.Seq(2000-i))
+	}
+	if n := len(s.chunks); n > 2*s.Len()/(maxChunk/2) {
+		t.Errorf("%d chunks for %d bounds", n, s.Len())
+	}
+}
