@@ -127,6 +127,25 @@ var scripts = map[string]func(s *harness.Script){
 		s.Checkpoint()
 		s.Compact()
 	},
+	"expiry": func(s *harness.Script) {
+		for _, jump := range []time.Duration{0, 2 * time.Hour, -time.Hour, 25 * time.Hour, -26 * time.Hour} {
+			s.Jump(jump)
+			s.Write(20, 6)
+			s.Flush()
+			s.Jump(time.Hour)
+			s.Write(8, 3)
+			s.Flush()
+			s.Jump(-90 * time.Minute)
+			s.Compact()
+			s.Reopen(nil)
+			s.Idle()
+		}
+		s.Checkpoint()
+		s.Jump(48 * time.Hour)
+		s.Idle()
+		s.Write(4, 3)
+		s.Compact()
+	},
 	"death of the process": func(s *harness.Script) {
 		for range 8 {
 			s.Write(11, 5)
@@ -171,6 +190,7 @@ func TestCrash_AtEveryOperation(t *testing.T) {
 			p := drawn(seed + round)
 			if script := scripts[name]; script != nil {
 				s := harness.NewScript(seed + round)
+				s.Timed = true
 				script(s)
 				p = s.All()
 			}

@@ -197,7 +197,7 @@ func (b *lostStore) look(commits []harness.Commit) {
 	for _, c := range commits {
 		for _, op := range c.Ops {
 			if op.Kind == shale.OpPut {
-				b.written[harness.Entry{Key: string(op.Key), Value: string(op.Value)}] = true
+				b.written[harness.EntryOf(op)] = true
 			}
 		}
 		last := len(b.lasts) - 1

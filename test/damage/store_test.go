@@ -446,7 +446,7 @@ func scan(db *shale.DB, r shale.Range) (got []harness.Entry, err error) {
 			return got, err
 		}
 		if string(e.Key) != written {
-			got = append(got, harness.Entry{Key: string(e.Key), Value: string(e.Value)})
+			got = append(got, harness.EntryOf(shale.Op{Key: e.Key, Value: e.Value, ExpiresAt: e.ExpiresAt}))
 		}
 	}
 	return got, nil

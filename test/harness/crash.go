@@ -3,8 +3,10 @@ package harness
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
@@ -28,6 +30,7 @@ type crashState struct {
 	fs    vfs.FS // over mem, for the store
 	what  string
 	seed  uint64 // of the options that it is opened with
+	now   int64  // the system's clock then
 	claim Claim
 	feed  *feedPlace // what a feed had shown
 }
@@ -65,7 +68,11 @@ func (c *Crashes) hook(mem *vfs.Mem, states chan<- crashState) {
 			}
 			before, feed := c.Model.Claim(), c.copied.place.Load()
 			after := mem.Crash(config)
-			states <- crashState{mem: after, fs: c.encrypted(after), feed: feed, claim: before.Between(c.Model.Claim()), seed: c.Seed + uint64(n)<<8 + uint64(j),
+			claim, seed := before.Between(c.Model.Claim()), c.Seed+uint64(n)<<8+uint64(j)
+			// The clock may have gone back, but not behind what is known.
+			r := rand.New(rand.NewPCG(seed, 5))
+			now := claim.Floor + r.Int64N(max(c.shown.ms.Load()-claim.Floor, 0)+time.Hour.Milliseconds())
+			states <- crashState{mem: after, fs: c.encrypted(after), feed: feed, claim: claim, seed: seed, now: now,
 				what: fmt.Sprintf("%s: crash at operation %d (%v %s) with %v", c.Name, n, op, name, config)}
 		}
 	})
@@ -91,10 +98,12 @@ func (s crashState) check() (err error) {
 				unusable.Store(&e.Err)
 			}
 		}
+		Standing(&opts, time.UnixMilli(s.now))
 		db, err := shale.Open(Dir, &opts)
 		if err != nil {
 			return fmt.Errorf("Open, round %d: %w", round, err)
 		}
+		s.now = timeOf(db)
 		found, err := Read(db)
 		if bad := unusable.Load(); bad != nil && err == nil {
 			err = *bad
@@ -102,7 +111,7 @@ func (s crashState) check() (err error) {
 		switch {
 		case err != nil:
 		case round == 0:
-			if _, err = s.claim.Check(found); err != nil {
+			if _, err = s.claim.At(s.now).Check(found); err != nil {
 				break
 			}
 			w := Write{Ops: []shale.Op{{Kind: shale.OpPut, Key: []byte(after)}}, Own: true, Durability: shale.Durability(s.seed % 3)}
@@ -111,11 +120,12 @@ func (s crashState) check() (err error) {
 				err = s.feed.check(db)
 			}
 		default:
-			err = want.Diff(found)
+			err = want.At(s.now).Diff(found)
 		}
 		if err == nil {
 			err = Strays(db, s.mem, Dir)
 		}
+		s.now += int64(s.seed%3) * 20 * time.Minute.Milliseconds()
 		if err == nil {
 			err = db.Verify(context.Background())
 		}
@@ -137,13 +147,14 @@ func (s crashState) checkCopies() error {
 	for _, c := range s.claim.Copies {
 		opts := DrawSeeded(s.fs, s.seed, 2)
 		opts.Exist = shale.MustExist
+		Standing(&opts, time.UnixMilli(s.now))
 		db, err := shale.Open(c.Dir, &opts)
 		if err != nil {
 			return fmt.Errorf("open checkpoint %s: %w", c.Dir, err)
 		}
 		found, err := Read(db)
 		if err == nil {
-			err = c.State.Diff(found)
+			err = c.State.At(timeOf(db)).Diff(found)
 		}
 		if cerr := db.Close(); err == nil {
 			err = cerr

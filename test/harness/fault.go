@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -349,7 +350,7 @@ func (f *Faults) meetBatches() error {
 // only.
 func (f *Faults) Script(seed uint64) Program {
 	s := NewScript(seed)
-	s.Marked = true
+	s.Marked, s.Timed = true, true
 	for part := range 3 {
 		if part > 0 {
 			s.Do("part", func(*Life) error {
@@ -374,6 +375,7 @@ func (f *Faults) Script(seed uint64) Program {
 		s.Write(15, 0)
 		s.Sync()
 		s.Write(10, 3)
+		s.Jump([]time.Duration{2 * time.Hour, -time.Hour, 25 * time.Hour}[part])
 		f.addCheck(s)
 		s.Compact()
 		s.Do("verify", func(*Life) error { return f.excuse(f.DB.Verify(context.Background())) })

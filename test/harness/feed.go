@@ -50,6 +50,7 @@ func (l *Life) feed(write Step, most int) error {
 	begin := func() error {
 		has, err := Read(l.DB)
 		if err == nil {
+			l.Model.noEarlier() // what is over now is not in the copy
 			l.copied.place.Store(&feedPlace{has, shale.ShippingOf(l.DB).Position().LastSeq})
 			l.copied.whole = l.Opts.KeepLog >= keepsAll && l.Excuses == nil
 		}
@@ -69,7 +70,7 @@ func (l *Life) feed(write Step, most int) error {
 	}
 	has, err := Read(l.DB)
 	if err == nil {
-		err = has.Diff(l.copied.place.Load().has)
+		err = has.Diff(l.copied.place.Load().has.At(timeOf(l.DB)))
 	}
 	return l.excused(err)
 }
@@ -131,7 +132,7 @@ func (at *feedPlace) check(db *shale.DB) error {
 	}
 	has, err := Read(db)
 	if err == nil {
-		err = has.Diff(at.has)
+		err = has.Diff(at.has.At(timeOf(db)))
 	}
 	if err != nil {
 		return fmt.Errorf("the copy at number %d: %w", at.after, err)

@@ -40,6 +40,7 @@ func (l *Life) Follow() error {
 		o := l.Options(2000 + l.opened)
 		f.mem, f.fs, f.limit = l.Mem, &openFiles{FS: l.encrypted(l.Mem)}, o.Tuning.MaxOpenFiles
 		o.FS, o.ReadOnly, o.Exist = f.fs, true, shale.MustExist
+		*KnobsOf(&o).Now = l.shown.now
 		var err error
 		if f.db, err = shale.Open(Dir, &o); err != nil {
 			return fmt.Errorf("Open of a follower: %w", err)
@@ -56,7 +57,8 @@ func (l *Life) Follow() error {
 	if want := shale.ShippingOf(l.DB).Position().LastSeq; seq != want && (seq < want || l.gate.Refused.Load() == 0) {
 		return fmt.Errorf("advance shows number %d, the store has %d", seq, want)
 	}
-	if err := l.Model.Now().Diff(has); err != nil {
+	// Its time does not go back when the writer is opened again with an earlier one.
+	if err := l.Model.now.At(timeOf(f.db)).Diff(has); err != nil {
 		return fmt.Errorf("after Advance: %w", err)
 	}
 	return f.checkSnapshots()

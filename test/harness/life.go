@@ -57,6 +57,8 @@ type Life struct {
 
 	opened      int
 	gate        Gate
+	clock       clock    // the system's
+	shown       clock    // the time of the store, for others next to it
 	disk        *vfs.Mem // that of the last opening
 	real        *Real
 	store, side Side // those of the store, and of the model
@@ -66,11 +68,15 @@ type Life struct {
 
 // NewLife returns the life of a store that is not open yet, with drawn options.
 func NewLife(seed uint64) *Life {
-	return &Life{
+	l := &Life{
 		Mem:     vfs.NewMem(),
 		Model:   new(Model),
 		Options: func(n int) shale.Options { return DrawSeeded(nil, seed, uint64(n)) },
 	}
+	l.clock.ms.Store(Epoch.UnixMilli())
+	l.setTime(Epoch.UnixMilli())
+	l.Model.noEarlier()
+	return l
 }
 
 // Open opens the store. What it holds is not looked at.
@@ -86,6 +92,8 @@ func (l *Life) Open() error {
 	l.opened++
 	l.FS = faultfs.New(l.Mem, l.Inject)
 	l.Opts.FS = l.encrypted(moodyFS{l.FS})
+	l.clock.ms.Store(max(l.clock.ms.Load(), l.Model.floor))
+	*KnobsOf(&l.Opts).Now = l.clock.now
 	if l.Opts.Shipping.Gate != nil {
 		l.Opts.Shipping.Gate = l.gate.Over(l.Opts.Shipping.Gate)
 	}
@@ -98,6 +106,9 @@ func (l *Life) Open() error {
 	l.real.Open = l.openSecond
 	l.Model.Durability = l.Opts.Durability
 	l.store, l.side = Side{Store: l.real}, Side{Store: l.Model}
+	if err := l.begun(); err != nil {
+		return err
+	}
 	if l.opened == 1 {
 		return l.Part.guard(db)
 	}
@@ -124,6 +135,10 @@ func (l *Life) encrypted(fs vfs.FS) vfs.FS {
 func (l *Life) openSecond(dir string, readOnly bool) (*shale.DB, error) {
 	o := l.Options(1000 + l.opened)
 	o.FS, o.ReadOnly, o.Exist = l.Opts.FS, readOnly, shale.MustExist
+	Standing(&o, time.UnixMilli(l.shown.ms.Load()))
+	if c := l.Model.copies[dir]; c != nil {
+		Standing(&o, time.UnixMilli(c.clock()))
+	}
 	if readOnly {
 		o.Tuning.MaxOpenFiles = 0 // a scan needs its tables, which compactions remove meanwhile; Follow has few
 	}
@@ -393,6 +408,7 @@ var LifeOperations = []Operation{
 	{"reopen", 2, func(*Source) Step { return Step{Name: "reopen", Life: (*Life).Reopen} }},
 	{"follow", 6, func(*Source) Step { return Step{Name: "follow", Life: (*Life).Follow} }},
 	{"feed", 6, drawFeed},
+	{"clock", 6, drawClock},
 	{"kill", 1, func(*Source) Step { return Step{Name: "kill", Life: (*Life).Kill} }},
 	{"crash", 2, func(s *Source) Step {
 		configs := CrashConfigs(s.Uint64())

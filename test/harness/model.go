@@ -31,7 +31,15 @@ type Claim struct {
 	Commits []Commit
 	Safe    int
 	Copies  []Copy // that are durable
+	Floor   int64  // the earliest time at which a store may be opened for that
 	epoch   int    // how often Base was replaced
+	asOf    int64  // see At
+}
+
+// At returns the claim for a store whose time is ms when it is read.
+func (c Claim) At(ms int64) Claim {
+	c.asOf = ms
+	return c
 }
 
 // A Copy is a checkpoint and what it holds.
@@ -42,7 +50,9 @@ type Copy struct {
 
 // Check returns how many of the commits found shows, or an error if no number explains it.
 func (c Claim) Check(found State) (n int, err error) {
-	s, safest := c.Base.builder(), c.Base
+	base := c.Base.At(c.asOf)
+	s, safest := base.builder(), base
+	s.asOf = max(s.asOf, c.asOf)
 	for n := 0; ; n++ {
 		if n == c.Safe {
 			safest = s.state()
@@ -93,9 +103,9 @@ func (c Claim) AllSafe() Claim {
 // later: what was safe at c is there, and what was begun by later may be.
 func (c Claim) Between(later Claim) Claim {
 	if c.epoch != later.epoch {
-		return Claim{Base: later.Base, Commits: later.Commits, Copies: c.Copies}
+		return Claim{Base: later.Base, Commits: later.Commits, Copies: c.Copies, Floor: later.Floor}
 	}
-	c.Commits = later.Commits
+	c.Commits, c.Floor = later.Commits, later.Floor
 	return c
 }
 
@@ -120,6 +130,8 @@ type Model struct {
 	Durability shale.Durability
 
 	now       State
+	time      int64 // of the store; 0: Epoch
+	floor     int64 // see Claim.Floor
 	base      State
 	epoch     int // of base
 	commits   []Commit
@@ -150,7 +162,7 @@ func (m *Model) Commits() (commits []Commit, promised bool) {
 }
 
 // Now returns what readers must see.
-func (m *Model) Now() State { return m.now }
+func (m *Model) Now() State { return m.now.At(m.clock()) }
 
 // Claim returns what a crash at this moment may leave. Any goroutine may call it.
 func (m *Model) Claim() Claim {
@@ -161,7 +173,7 @@ func (m *Model) Claim() Claim {
 }
 
 func (m *Model) publish() {
-	m.published.Store(&Claim{m.base, slices.Clip(m.commits), m.safe, slices.Clip(m.durable), m.epoch})
+	m.published.Store(&Claim{Base: m.base, Commits: slices.Clip(m.commits), Safe: m.safe, Copies: slices.Clip(m.durable), Floor: m.floor, epoch: m.epoch})
 }
 
 // begin begins a step.
@@ -254,9 +266,10 @@ func (m *Model) Undo() {
 // Found says what a store holds after an Open, and checks it against the claim, which may be that
 // of an earlier moment. The model goes on from there: what was found is durable.
 func (m *Model) Found(c Claim, found State) error {
-	if _, err := c.Check(found); err != nil {
+	if _, err := c.At(m.clock()).Check(found); err != nil {
 		return err
 	}
+	m.floor = max(m.floor, m.clock()) // what is over was not found
 	m.rebase(found)
 	return nil
 }

@@ -12,20 +12,21 @@ import (
 
 // These are the methods that make a Model a Store.
 
-func (m *Model) Get(key []byte) ([]byte, error) { return m.now.reader().Get(key) }
+func (m *Model) Get(key []byte) ([]byte, error) { return m.Now().reader().Get(key) }
 func (m *Model) AppendValue(dst, key []byte) ([]byte, error) {
-	return m.now.reader().AppendValue(dst, key)
+	return m.Now().reader().AppendValue(dst, key)
 }
 func (m *Model) ViewValue(key []byte, fn func(value []byte) error) error {
-	return m.now.reader().ViewValue(key, fn)
+	return m.Now().reader().ViewValue(key, fn)
 }
-func (m *Model) Has(key []byte) (bool, error)                     { return m.now.reader().Has(key) }
-func (m *Model) Scan(r shale.Range) iter.Seq2[shale.Entry, error] { return m.now.reader().Scan(r) }
-func (m *Model) Iterator(r shale.Range) Iterator                  { return m.now.reader().Iterator(r) }
+func (m *Model) Has(key []byte) (bool, error)                     { return m.Now().reader().Has(key) }
+func (m *Model) ExpiresAt(key []byte) (time.Time, error)          { return m.Now().reader().ExpiresAt(key) }
+func (m *Model) Scan(r shale.Range) iter.Seq2[shale.Entry, error] { return m.Now().reader().Scan(r) }
+func (m *Model) Iterator(r shale.Range) Iterator                  { return m.Now().reader().Iterator(r) }
 
 func (m *Model) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	for i, key := range keys {
-		value, found := m.now.Get(string(key))
+		value, found := m.Now().Get(string(key))
 		v := []byte(value)
 		if !found {
 			v = nil
@@ -38,7 +39,7 @@ func (m *Model) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) 
 }
 
 func (m *Model) Explain(key []byte) (bool, []byte, error) {
-	value, found := m.now.Get(string(key))
+	value, found := m.Now().Get(string(key))
 	if !found {
 		return false, nil, nil
 	}
@@ -46,7 +47,7 @@ func (m *Model) Explain(key []byte) (bool, []byte, error) {
 }
 
 func (m *Model) MayContain(key []byte) bool {
-	_, found := m.now.Get(string(key))
+	_, found := m.Now().Get(string(key))
 	return found
 }
 
@@ -60,23 +61,24 @@ func (m *Model) Denied(keys [][]byte) (denied [][]byte, err error) {
 	return slices.DeleteFunc(slices.Clone(keys), m.MayContain), nil
 }
 
-func (m *Model) Snapshot() (Snapshot, error) { return &modelSnapshot{modelReader: m.now.reader()}, nil }
+func (m *Model) Snapshot() (Snapshot, error) {
+	return &modelSnapshot{modelReader: m.Now().reader()}, nil
+}
 
 func (m *Model) Put(key, value []byte) error {
 	return m.Write(Write{Ops: []shale.Op{{Kind: shale.OpPut, Key: key, Value: value}}})
 }
 
 func (m *Model) PutTTL(key, value []byte, ttl time.Duration) error {
-	return m.Write(Write{Ops: []shale.Op{expiring(key, value, ttl)}})
+	return m.Write(Write{Ops: []shale.Op{m.expiring(key, value, ttl)}})
 }
 
 // expiring returns the operation of a PutTTL.
-func expiring(key, value []byte, ttl time.Duration) shale.Op {
-	op := shale.Op{Kind: shale.OpPut, Key: key, Value: value, ExpiresAt: farAway}
+func (m *Model) expiring(key, value []byte, ttl time.Duration) shale.Op {
 	if ttl <= 0 {
-		op.ExpiresAt = longAgo
+		return shale.Op{Kind: shale.OpDelete, Key: key}
 	}
-	return op
+	return shale.Op{Kind: shale.OpPut, Key: key, Value: value, ExpiresAt: overAt(m.clock(), ttl)}
 }
 
 func (m *Model) Delete(key []byte) error {
@@ -92,6 +94,13 @@ func (m *Model) PutIfAbsent(key, value []byte) (bool, error) {
 		return false, nil
 	}
 	return true, m.Put(key, value)
+}
+
+func (m *Model) PutIfAbsentTTL(key, value []byte, ttl time.Duration) (bool, error) {
+	if m.MayContain(key) {
+		return false, nil
+	}
+	return true, m.PutTTL(key, value, ttl)
 }
 
 // errRefused is the error of a Model for what a store refuses.
@@ -111,8 +120,8 @@ func (m *Model) Write(w Write) error {
 }
 
 func (m *Model) Update(w Write, before, after func(r Reader)) error {
-	before(m.now.reader())
-	after(m.now.With(w.Ops...).reader())
+	before(m.Now().reader())
+	after(m.Now().withAt(m.clock(), w.Ops...).reader())
 	return m.Write(w)
 }
 
@@ -163,7 +172,7 @@ func (m *Model) Checkpoint(dir string) error {
 	if m.copies == nil {
 		m.copies = make(map[string]*Model)
 	}
-	m.copies[dir] = &Model{now: m.now, base: m.now, Durability: shale.SyncEach}
+	m.copies[dir] = &Model{now: m.now, base: m.now, time: m.clock(), Durability: shale.SyncEach}
 	m.made = &Copy{dir, m.now}
 	return nil
 }
@@ -173,13 +182,14 @@ func (m *Model) UseCopy(dir string, use func(Store)) error {
 	if !is {
 		return errRefused
 	}
+	c.time = max(c.time, m.clock())
 	use(c)
 	c.Acknowledge()
 	return nil
 }
 
 func (m *Model) ReadOnly(use func(Reader)) error {
-	use(m.now.reader())
+	use(m.Now().reader())
 	return nil
 }
 
@@ -217,6 +227,22 @@ func (r modelReader) Has(key []byte) (bool, error) {
 	return ok, nil
 }
 
+func (r modelReader) ExpiresAt(key []byte) (time.Time, error) {
+	i, ok := r.find(string(key))
+	if !ok {
+		return time.Time{}, shale.ErrNotFound
+	}
+	return r.entries[i].expiresAt(), nil
+}
+
+// expiresAt is the reverse of expiryOf.
+func (e Entry) expiresAt() time.Time {
+	if e.Expiry == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(e.Expiry)
+}
+
 func (r modelReader) Scan(rng shale.Range) iter.Seq2[shale.Entry, error] {
 	return func(yield func(shale.Entry, error) bool) {
 		part := slices.Clone(r.Within(rng))
@@ -227,7 +253,7 @@ func (r modelReader) Scan(rng shale.Range) iter.Seq2[shale.Entry, error] {
 			part = part[:min(rng.Limit, len(part))]
 		}
 		for _, e := range part {
-			entry := shale.Entry{Key: []byte(e.Key), Value: []byte(e.Value)}
+			entry := shale.Entry{Key: []byte(e.Key), Value: []byte(e.Value), ExpiresAt: e.expiresAt()}
 			if rng.KeysOnly {
 				entry.Value = nil
 			}
@@ -286,7 +312,8 @@ func (it *modelIterator) Prev() bool             { return it.to(it.pos - 1) }
 func (it *modelIterator) Valid() bool {
 	return !it.closed && it.pos >= 0 && it.pos < len(it.entries)
 }
-func (it *modelIterator) Key() []byte { return []byte(it.entries[it.pos].Key) }
+func (it *modelIterator) Key() []byte          { return []byte(it.entries[it.pos].Key) }
+func (it *modelIterator) ExpiresAt() time.Time { return it.entries[it.pos].expiresAt() }
 func (it *modelIterator) Value() []byte {
 	if it.keysOnly {
 		return nil

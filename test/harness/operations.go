@@ -100,6 +100,8 @@ var Operations = []Operation{
 	{"deleteRange", 3, drawDeleteRange},
 	{"batch", 10, drawBatch},
 	{"putIfAbsent", 8, drawPutIfAbsent},
+	{"putTTL", 8, drawPutTTL},
+	{"putIfAbsentTTL", 4, drawPutIfAbsentTTL},
 	{"update", 6, drawUpdate},
 	{txnName, 16, drawTxn},
 	{"fill", 5, drawFill},

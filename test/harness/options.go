@@ -121,7 +121,7 @@ var optionsFixed = map[string]string{
 	"Shipping":        "its own fields are drawn",
 	"Tuning":          "likewise",
 	"testing":         "likewise",
-	"testing.now":     "time has no part in what the tests compare",
+	"testing.now":     "a life sets it, and has it jump",
 	"testing.session": "ids that are not random are for tests that compare bytes",
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -60,6 +61,13 @@ func (p Part) putIfAbsent(db *shale.DB, key, value []byte) (bool, error) {
 		return db.PutIfAbsent(key, value)
 	}
 	return db.Sub(p.prefix).PutIfAbsent(key, value)
+}
+
+func (p Part) putIfAbsentTTL(db *shale.DB, key, value []byte, ttl time.Duration) (bool, error) {
+	if !p.sub {
+		return db.PutIfAbsentTTL(key, value, ttl)
+	}
+	return db.Sub(p.prefix).PutIfAbsentTTL(key, value, ttl)
 }
 
 // key returns the key in the store.
@@ -133,7 +141,7 @@ func (p Part) read(r shale.Reader) (State, error) {
 	var others []string
 	for _, e := range all.Entries() {
 		if key, is := strings.CutPrefix(e.Key, p.prefix); is {
-			within = append(within, Entry{key, e.Value})
+			within = append(within, Entry{key, e.Value, e.Expiry})
 		} else if others = append(others, e.Key); e.Value != guarded {
 			return State{}, fmt.Errorf("%q, which is next to %v, has value %.40q", e.Key, p, e.Value)
 		}

@@ -24,6 +24,7 @@ type Program struct {
 // fill the store, since an empty one would be asked in vain.
 func DrawProgram(seed uint64, n int, s *Source, operations ...[]Operation) Program {
 	s.Reseed(seed)
+	s.Timed = true
 	all := slices.Concat(operations...)
 	p := Program{Seed: seed}
 	for range min(10, n/4) {

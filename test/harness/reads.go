@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -39,8 +40,9 @@ func lookUp(r Reader, key []byte) string {
 		viewed = Show(v)
 		return nil
 	})
-	return fmt.Sprintf("Get %s %s, Has %v %s, AppendValue %s %s, ViewValue %s %s", Show(got), ErrText(err), has, ErrText(hasErr),
-		Show(appended), ErrText(appendErr), viewed, ErrText(viewErr))
+	at, atErr := r.ExpiresAt(key)
+	return fmt.Sprintf("Get %s %s, Has %v %s, AppendValue %s %s, ViewValue %s %s, ExpiresAt %d %s", Show(got), ErrText(err), has, ErrText(hasErr),
+		Show(appended), ErrText(appendErr), viewed, ErrText(viewErr), expiryOf(at), ErrText(atErr))
 }
 
 func explain(s Store, key []byte) string {
@@ -176,7 +178,7 @@ func scanText(from Reader, r shale.Range) string {
 		if err != nil {
 			return answer.String() + ErrText(err)
 		}
-		fmt.Fprintf(&answer, "%s=%s ", Show(e.Key), Show(e.Value))
+		fmt.Fprintf(&answer, "%s=%s%s ", Show(e.Key), Show(e.Value), showExpiry(e.ExpiresAt))
 	}
 	return answer.String()
 }
@@ -290,7 +292,15 @@ func writePlace(w *strings.Builder, it Iterator, ok bool) {
 		fmt.Fprintf(w, ": no %v %s; ", it.Valid(), ErrText(it.Err()))
 		return
 	}
-	fmt.Fprintf(w, ": %v %s=%s; ", it.Valid(), Show(it.Key()), Show(it.Value()))
+	fmt.Fprintf(w, ": %v %s=%s%s; ", it.Valid(), Show(it.Key()), Show(it.Value()), showExpiry(it.ExpiresAt()))
+}
+
+// showExpiry shows the time at which a value is over, if there is one.
+func showExpiry(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return fmt.Sprint(" until ", at.UnixMilli())
 }
 
 // drawReadOnly opens the store a second time, for reading, next to this one.
@@ -340,9 +350,9 @@ func drawGet(s *Source) Step {
 }
 
 // Lookups are the ways to ask for one key, which stand as often as programs have them.
-var Lookups = []string{"Get", "Get", "AppendValue", "ViewValue", "Has", "Explain"}
+var Lookups = []string{"Get", "Get", "AppendValue", "ViewValue", "Has", "ExpiresAt", "Explain"}
 
-// Lookup asks for a key in one of the Lookups. That it is absent is no error. Has finds no value.
+// Lookup asks for a key in one of the Lookups. That it is absent is no error. Has finds no value, ExpiresAt its time.
 func Lookup(s Store, how string, key []byte) (found bool, value []byte, err error) {
 	switch how {
 	case "Get":
@@ -354,6 +364,10 @@ func Lookup(s Store, how string, key []byte) (found bool, value []byte, err erro
 	case "Has":
 		found, err = s.Has(key)
 		return found, nil, err
+	case "ExpiresAt":
+		var at time.Time
+		at, err = s.ExpiresAt(key)
+		value = []byte(showExpiry(at))
 	case "Explain":
 		found, value, err = s.Explain(key)
 		if !found {
@@ -374,7 +388,7 @@ func (s *Side) scan(from Reader, r shale.Range) string {
 		if err != nil {
 			return answer.String() + ErrText(err)
 		}
-		fmt.Fprintf(&answer, "%s=%s ", Show(e.Key), Show(e.Value))
+		fmt.Fprintf(&answer, "%s=%s%s ", Show(e.Key), Show(e.Value), showExpiry(e.ExpiresAt))
 	}
 	s.seen()
 	return answer.String()

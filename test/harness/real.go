@@ -38,6 +38,11 @@ func (r realReader) Has(key []byte) (bool, error) {
 	return has, r.of.noteRead(err)
 }
 
+func (r realReader) ExpiresAt(key []byte) (time.Time, error) {
+	at, err := r.Reader.ExpiresAt(key)
+	return at, r.of.noteRead(err)
+}
+
 func (r realReader) Scan(rng shale.Range) iter.Seq2[shale.Entry, error] {
 	return func(yield func(shale.Entry, error) bool) {
 		for e, err := range r.Reader.Scan(rng) {
@@ -173,6 +178,14 @@ func (r *Real) DeleteRange(lower, upper []byte) error {
 
 func (r *Real) PutIfAbsent(key, value []byte) (bool, error) {
 	inserted, err := r.part.putIfAbsent(r.DB, key, value)
+	if !inserted && err == nil {
+		return false, nil
+	}
+	return inserted, r.wrote(err)
+}
+
+func (r *Real) PutIfAbsentTTL(key, value []byte, ttl time.Duration) (bool, error) {
+	inserted, err := r.part.putIfAbsentTTL(r.DB, key, value, ttl)
 	if !inserted && err == nil {
 		return false, nil
 	}

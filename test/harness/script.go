@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/vfs"
@@ -78,6 +79,12 @@ func (s *Script) Reopen(change func(o *shale.Options)) {
 		}
 		return l.Reopen()
 	})
+}
+
+// Jump has the system's clock jump.
+func (s *Script) Jump(d time.Duration) {
+	s.passed += d
+	s.Do(fmt.Sprint("clock ", d), func(l *Life) error { return l.Jump(d) })
 }
 
 func (s *Script) Kill() { s.Do("kill", (*Life).Kill) }

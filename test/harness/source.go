@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -22,6 +23,8 @@ type Source struct {
 	Marked bool
 	// Exact says that no other keys are drawn than Keys.
 	Exact bool
+	// Timed says that the clock jumps, so that values may expire while the program runs.
+	Timed bool
 	// NoRanges says that no ranges are deleted.
 	NoRanges bool
 	// Serial is the number of the last value. It makes values unique: sources of one store begin
@@ -32,6 +35,7 @@ type Source struct {
 	known   map[string]bool
 	often   string // the key of the moment, which many steps are about
 	copies  int
+	passed  time.Duration // by which the clock has jumped
 }
 
 // NewSource returns a source of the given keys.
@@ -172,14 +176,7 @@ func (s *Source) Op() shale.Op {
 		}
 		return shale.Op{Kind: shale.OpDelete, Key: []byte(s.Key())}
 	}
-	op := shale.Op{Kind: shale.OpPut, Key: []byte(s.Puts()), Value: s.Value()}
-	switch s.IntN(12) {
-	case 0:
-		op.ExpiresAt = longAgo
-	case 1:
-		op.ExpiresAt = farAway
-	}
-	return op
+	return shale.Op{Kind: shale.OpPut, Key: []byte(s.Puts()), Value: s.Value(), ExpiresAt: s.expiry()}
 }
 
 // DeleteRange returns a deletion of a range: of one key and what lies next to it, of what begins as a key does, or now and
@@ -264,7 +261,7 @@ func (s *Source) Sorted(n int) (puts []Entry) {
 		if !strings.HasPrefix(key, ingestMarker) {
 			s.puts(key)
 		}
-		puts = append(puts, Entry{key, string(s.Value())})
+		puts = append(puts, Entry{Key: key, Value: string(s.Value())})
 	}
 	return puts
 }

@@ -5,15 +5,32 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/shaledb/shale"
 )
 
-// An Entry is a key and its value.
-type Entry struct{ Key, Value string }
+// An Entry is a key and its value, and the time at which it is over, in milliseconds; 0: never.
+type Entry struct {
+	Key, Value string
+	Expiry     int64
+}
 
-// A State is what a store holds at one moment: its entries in the order of keys. The zero State
-// is empty. A State never changes, so that it can be kept and compared by any goroutine.
+// EntryOf returns what a put writes.
+func EntryOf(op shale.Op) Entry {
+	return Entry{string(op.Key), string(op.Value), expiryOf(op.ExpiresAt)}
+}
+
+// expiryOf returns a time as an Entry has it.
+func expiryOf(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// A State is what a store holds at one moment: its entries in the order of keys, those that are over too: see At. The zero
+// State is empty. A State never changes, so that it can be kept and compared by any goroutine.
 type State struct {
 	entries []Entry
 	sum     uint64 // of the hashes of all entries, so that different states rarely need comparing
@@ -28,6 +45,9 @@ func entryHash(e Entry) uint64 {
 	h = (h ^ 0x100) * 1099511628211
 	for i := range len(e.Value) {
 		h = (h ^ uint64(e.Value[i])) * 1099511628211
+	}
+	if e.Expiry != 0 {
+		h = (h ^ uint64(e.Expiry)) * 1099511628211
 	}
 	return h
 }
@@ -63,22 +83,38 @@ func (s State) Get(key string) (string, bool) {
 	return "", false
 }
 
+// At returns what a reader sees of the state whose time is ms.
+func (s State) At(ms int64) State {
+	over := func(e Entry) bool { return e.Expiry != 0 && e.Expiry <= ms }
+	if !slices.ContainsFunc(s.entries, over) {
+		return s
+	}
+	return StateOf(slices.DeleteFunc(slices.Clone(s.entries), over))
+}
+
 // With returns the state after ops.
-func (s State) With(ops ...shale.Op) State {
+func (s State) With(ops ...shale.Op) State { return s.withAt(longAgo.UnixMilli(), ops...) }
+
+// withAt is With for a reader whose time is ms.
+func (s State) withAt(ms int64, ops ...shale.Op) State {
 	if len(ops) == 0 {
 		return s
 	}
 	b := s.builder()
+	b.asOf = ms
 	b.apply(ops...)
 	return b.State
 }
 
-// A builder is a state that is changed in place.
-type builder struct{ State }
+// A builder is a state that is changed in place. What is over at asOf deletes.
+type builder struct {
+	State
+	asOf int64
+}
 
 func (s State) builder() *builder {
 	s.entries = slices.Clone(s.entries)
-	return &builder{s}
+	return &builder{s, longAgo.UnixMilli()}
 }
 
 // state returns a copy of what b is now.
@@ -90,14 +126,14 @@ func (b *builder) apply(ops ...shale.Op) {
 			b.deleteRange(shale.Range{Lower: op.Key, Upper: op.Value})
 			continue
 		}
-		if op.ExpiresAt.Equal(longAgo) {
+		e := EntryOf(op)
+		if e.Expiry != 0 && e.Expiry <= b.asOf {
 			op.Kind = shale.OpDelete
 		}
 		i, there := b.find(string(op.Key))
 		if there {
 			b.sum -= entryHash(b.entries[i])
 		}
-		e := Entry{string(op.Key), string(op.Value)}
 		switch {
 		case op.Kind == shale.OpDelete && there:
 			b.entries = slices.Delete(b.entries, i, i+1)
@@ -152,7 +188,7 @@ func (s State) Diff(got State) error {
 	want, is := s.entries, got.entries
 	for i := range min(len(want), len(is)) {
 		if want[i] != is[i] {
-			return fmt.Errorf("entry %d is %q = %.60q, want %q = %.60q", i, is[i].Key, is[i].Value, want[i].Key, want[i].Value)
+			return fmt.Errorf("entry %d is %q = %.60q until %d, want %q = %.60q until %d", i, is[i].Key, is[i].Value, is[i].Expiry, want[i].Key, want[i].Value, want[i].Expiry)
 		}
 	}
 	if len(want) == len(is) {
@@ -163,7 +199,7 @@ func (s State) Diff(got State) error {
 		more, what = is, "too many"
 	}
 	e := more[min(len(want), len(is))]
-	return fmt.Errorf("%d entries, want %d; the first %s is %q = %.60q", len(is), len(want), what, e.Key, e.Value)
+	return fmt.Errorf("%d entries, want %d; the first %s is %q = %.60q until %d", len(is), len(want), what, e.Key, e.Value, e.Expiry)
 }
 
 // Read returns all that r holds. It reads r by Scan, which must agree with Get for some of the keys.
@@ -177,6 +213,9 @@ func Read(r shale.Reader) (State, error) {
 		if v, err := r.Get([]byte(got[i].Key)); err != nil || string(v) != got[i].Value {
 			return State{}, fmt.Errorf("Get(%q) = %.40q, %w; Scan has %.40q", got[i].Key, v, err, got[i].Value)
 		}
+		if at, err := r.ExpiresAt([]byte(got[i].Key)); err != nil || expiryOf(at) != got[i].Expiry {
+			return State{}, fmt.Errorf("ExpiresAt(%q) = %v, %w; Scan has %d", got[i].Key, at, err, got[i].Expiry)
+		}
 	}
 	return s, nil
 }
@@ -188,7 +227,7 @@ func ReadRange(r shale.Reader, bounds shale.Range) (State, error) {
 		if err != nil {
 			return State{}, fmt.Errorf("Scan: %w", err)
 		}
-		got = append(got, Entry{string(e.Key), string(e.Value)})
+		got = append(got, Entry{string(e.Key), string(e.Value), expiryOf(e.ExpiresAt)})
 	}
 	if bounds.Reverse {
 		slices.Reverse(got)

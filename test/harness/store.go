@@ -13,6 +13,7 @@ type Reader interface {
 	AppendValue(dst, key []byte) ([]byte, error)
 	ViewValue(key []byte, fn func(value []byte) error) error
 	Has(key []byte) (bool, error)
+	ExpiresAt(key []byte) (time.Time, error)
 	Scan(r shale.Range) iter.Seq2[shale.Entry, error]
 	Iterator(r shale.Range) Iterator
 }
@@ -28,6 +29,7 @@ type Iterator interface {
 	Valid() bool
 	Key() []byte
 	Value() []byte
+	ExpiresAt() time.Time
 	Err() error
 	Close() error
 }
@@ -52,6 +54,7 @@ type Store interface {
 
 	shale.Writer
 	PutIfAbsent(key, value []byte) (bool, error)
+	PutIfAbsentTTL(key, value []byte, ttl time.Duration) (bool, error)
 	Write(w Write) error
 	Cancelled(w Write) error // Write with a context that is over
 	// Update writes w in a transaction, and calls before and after with what that sees. It may do all of it again.
@@ -114,11 +117,3 @@ func (w Write) to(writer shale.Writer) error {
 	}
 	return nil
 }
-
-// Of the values that expire, half are over from the beginning, and the others for nobody who runs a test.
-// So what a store holds does not depend on its clock, but all that keeps, reads and drops such values
-// is at work. Tests of package shale have a clock that jumps.
-var (
-	longAgo = time.UnixMilli(1_000_000_000_000)
-	farAway = time.UnixMilli(9_000_000_000_000)
-)

@@ -32,7 +32,11 @@ func drawTxn(s *Source) Step {
 	for range 1 + s.IntN(12) {
 		a := drawAction(s)
 		actions = append(actions, a)
-		fmt.Fprintf(&args, "%d %s %s %s %v %s %s; ", a.slot, a.what, Show(a.key), showRange(a.r), a.op.Kind, Show(a.op.Key), Show(a.op.Value))
+		fmt.Fprintf(&args, "%d %s %s %s %v %s %s", a.slot, a.what, Show(a.key), showRange(a.r), a.op.Kind, Show(a.op.Key), Show(a.op.Value))
+		if !a.op.ExpiresAt.IsZero() {
+			fmt.Fprintf(&args, " for %v", a.ttl)
+		}
+		args.WriteString("; ")
 	}
 	return Step{Name: txnName, Args: args.String(), Do: func(s *Side) string {
 		var answer strings.Builder
@@ -52,13 +56,14 @@ type txnAction struct {
 	key  []byte
 	r    shale.Range
 	op   shale.Op
-	puts []Entry // of the keys of both
-	w    Write   // for its durability
+	ttl  time.Duration // of op if that expires
+	puts []Entry       // of the keys of both
+	w    Write         // for its durability
 }
 
 func drawAction(s *Source) txnAction {
 	whats := []string{"get", "get", "scan", "scan", "many", "write", "write", "write", "commit", "commit", "discard", "other", "other", "ingest"}
-	a := txnAction{slot: s.IntN(slots), what: whats[s.IntN(len(whats))], key: []byte(s.Key()), r: s.Range(), op: s.Op(), w: s.Write(1)}
+	a := txnAction{slot: s.IntN(slots), what: whats[s.IntN(len(whats))], key: []byte(s.Key()), r: s.Range(), op: s.Op(), ttl: s.TTL(), w: s.Write(1)}
 	if s.IntN(2) == 0 {
 		near := s.Keys[len(s.Keys)/2:]
 		hot := func() []byte { return []byte(near[s.IntN(min(8, len(near)))]) }
@@ -69,10 +74,10 @@ func drawAction(s *Source) txnAction {
 		a.r.Limit = s.IntN(4)
 	}
 	s.puts(string(a.op.Key))
-	a.puts = []Entry{{string(a.op.Key), string(s.Value())}}
+	a.puts = []Entry{{Key: string(a.op.Key), Value: string(s.Value())}}
 	if string(a.key) != string(a.op.Key) && a.what == "ingest" {
 		s.puts(string(a.key))
-		a.puts = append(a.puts, Entry{string(a.key), string(s.Value())})
+		a.puts = append(a.puts, Entry{Key: string(a.key), Value: string(s.Value())})
 		slices.SortFunc(a.puts, func(a, b Entry) int { return strings.Compare(a.Key, b.Key) })
 	}
 	return a
@@ -100,9 +105,9 @@ func (a *txnAction) do(s *Side) string {
 		})
 		return answer.String() + ErrText(err)
 	case "write":
-		return ErrText(a.op.Apply(tx))
+		return ErrText(a.writeTo(tx))
 	case "other":
-		return ErrText(a.op.Apply(s))
+		return ErrText(a.writeTo(s))
 	case "ingest":
 		return ErrText(s.Ingest(a.puts))
 	case "discard":
@@ -114,6 +119,14 @@ func (a *txnAction) do(s *Side) string {
 	err := tx.Commit()
 	_, after := tx.Get(a.key)
 	return fmt.Sprintf("%s, then Get %s", ErrText(err), ErrText(after))
+}
+
+// writeTo makes the change. Only a call that says how long a value lives has a time of its own.
+func (a *txnAction) writeTo(w shale.Writer) error {
+	if a.op.Kind == shale.OpPut && !a.op.ExpiresAt.IsZero() {
+		return w.PutTTL(a.op.Key, a.op.Value, a.ttl)
+	}
+	return a.op.Apply(w)
 }
 
 // discardTxns ends all transactions of a side without a word.
@@ -218,7 +231,7 @@ func (s span) has(key string) bool {
 
 func (m *Model) Begin(writable, own bool, d shale.Durability) (Txn, error) {
 	m.txns++
-	return &modelTxn{m: m, writable: writable, began: len(m.changes), state: m.now, keys: map[string]bool{}, write: Write{Own: own, Durability: d}}, nil
+	return &modelTxn{m: m, writable: writable, began: len(m.changes), state: m.Now(), keys: map[string]bool{}, write: Write{Own: own, Durability: d}}, nil
 }
 
 // changed notes the keys of a commit for the transactions that are open.
@@ -282,7 +295,7 @@ func (t *modelTxn) Put(key, value []byte) error {
 }
 
 func (t *modelTxn) PutTTL(key, value []byte, ttl time.Duration) error {
-	return t.do(expiring(key, value, ttl))
+	return t.do(t.m.expiring(key, value, ttl))
 }
 
 func (t *modelTxn) Delete(key []byte) error { return t.do(shale.Op{Kind: shale.OpDelete, Key: key}) }
@@ -343,6 +356,8 @@ func (t *modelTxn) AppendValue(dst, key []byte) ([]byte, error) {
 func (t *modelTxn) ViewValue(key []byte, fn func(value []byte) error) error {
 	return t.read(key).ViewValue(key, fn)
 }
+
+func (t *modelTxn) ExpiresAt(key []byte) (time.Time, error) { return t.read(key).ExpiresAt(key) }
 
 func (t *modelTxn) Has(key []byte) (bool, error) { return t.read(key).Has(key) }
 

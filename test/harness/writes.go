@@ -13,7 +13,7 @@ import (
 func drawWrite(name string, w Write) Step {
 	var args strings.Builder
 	for _, op := range w.Ops {
-		fmt.Fprintf(&args, "%v %s %s, ", op.Kind, Show(op.Key), Show(op.Value))
+		fmt.Fprintf(&args, "%v %s %s%s, ", op.Kind, Show(op.Key), Show(op.Value), showExpiry(op.ExpiresAt))
 	}
 	if w.Own {
 		fmt.Fprintf(&args, "durability %v", w.Durability)
@@ -58,6 +58,25 @@ func drawPutIfAbsent(s *Source) Step {
 	}
 	return Step{Name: "putIfAbsent", Args: Show(key) + " " + Show(value), Do: func(s *Side) string {
 		inserted, err := s.PutIfAbsent(key, value)
+		return fmt.Sprint(inserted, " ", ErrText(err))
+	}}
+}
+
+func drawPutTTL(s *Source) Step {
+	if s.Marked {
+		return drawWrite("putTTL", s.Write(1))
+	}
+	key, value, ttl := []byte(s.Puts()), s.Value(), s.TTL()
+	return Step{Name: "putTTL", Args: fmt.Sprint(Show(key), " ", Show(value), " ", ttl), Do: func(s *Side) string { return ErrText(s.PutTTL(key, value, ttl)) }}
+}
+
+func drawPutIfAbsentTTL(s *Source) Step {
+	key, value, ttl := []byte(s.Puts()), s.Value(), s.TTL()
+	if s.Marked {
+		return drawWrite("putTTL", s.Write(2)) // as in drawPutIfAbsent
+	}
+	return Step{Name: "putIfAbsentTTL", Args: fmt.Sprint(Show(key), " ", Show(value), " ", ttl), Do: func(s *Side) string {
+		inserted, err := s.PutIfAbsentTTL(key, value, ttl)
 		return fmt.Sprint(inserted, " ", ErrText(err))
 	}}
 }

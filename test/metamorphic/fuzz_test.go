@@ -51,7 +51,7 @@ func FuzzOpsVsMap(f *testing.F) {
 		livesLimit.Once(t, 0, "the life of a store", func() {
 			bytes := &byteSource{left: data}
 			source := harness.NewSource(harness.ShortKeys)
-			source.Rand = rand.New(bytes)
+			source.Rand, source.Timed = rand.New(bytes), true
 			operations := slices.Concat(harness.Operations, harness.LifeOperations)
 			seed := source.Uint64()
 			var p harness.Program
