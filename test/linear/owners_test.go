@@ -134,16 +134,27 @@ func (w *world) refuseLater(r *rand.Rand) { w.gate.Refuse(1+r.Int64N(40), harnes
 func (o *owner) writeOnce() error {
 	o.n++
 	value := o.ownedText(o.n)
-	switch o.r.IntN(8) {
+	const far = 100_000 * time.Hour // no test takes as long
+	switch o.r.IntN(10) {
 	case 0, 1:
 		o.did("put %d", o.n)
 		return o.wrote(value, o.db.Put(o.key, value))
 	case 2, 3:
 		o.did("delete")
 		return o.wrote(nil, o.db.Delete(o.key))
+	case 8:
+		o.did("putTTL %d", o.n)
+		return o.wrote(value, o.db.PutTTL(o.key, value, far))
+	case 9:
+		o.did("putTTL %d, gone at once", o.n)
+		return o.wrote(nil, o.db.PutTTL(o.key, value, time.Duration(-o.r.IntN(2))))
 	case 4:
 		o.did("putIfAbsent %d", o.n)
-		inserted, err := o.db.PutIfAbsent(o.key, value)
+		put := o.db.PutIfAbsent
+		if o.r.IntN(2) == 0 {
+			put = func(key, value []byte) (bool, error) { return o.db.PutIfAbsentTTL(key, value, far) }
+		}
+		inserted, err := put(o.key, value)
 		if harness.IsRefusal(err) {
 			return o.wrote(value, err)
 		}
@@ -163,12 +174,16 @@ func (o *owner) writeOnce() error {
 		ops := 1 + o.r.IntN(3)
 		var err error
 		for range ops {
-			if o.r.IntN(2) == 0 {
+			switch o.r.IntN(4) {
+			case 0, 1:
 				last = nil
 				err = errors.Join(err, b.Delete(o.key))
-			} else {
+			case 2:
 				last = value
 				err = errors.Join(err, b.Put(o.key, value))
+			case 3:
+				last = value
+				err = errors.Join(err, b.PutTTL(o.key, value, far))
 			}
 		}
 		if o.r.IntN(2) == 0 {
@@ -228,7 +243,13 @@ func (o *owner) other(key string, value []byte) error {
 
 // point reads the key from a reader in one of the ways that look for one key.
 func (o *owner) point(db shale.Reader, how string, want []byte) error {
-	switch o.r.IntN(4) {
+	switch o.r.IntN(5) {
+	case 4:
+		_, err := db.ExpiresAt(o.key)
+		if errors.Is(err, shale.ErrNotFound) == (want != nil) {
+			return &wrong{fmt.Sprintf("%sExpiresAt(%q): %v, want %.60q", how, o.key, err, want)}
+		}
+		return o.is(how+"ExpiresAt", want, err, want)
 	case 0:
 		value, err := db.Get(o.key)
 		return o.is(how+"Get", value, err, want)

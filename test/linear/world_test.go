@@ -117,6 +117,7 @@ func (w *world) open(r *rand.Rand) (err error) {
 	if w.opts.Shipping.Gate != nil {
 		w.opts.Shipping.Gate = w.gate.Over(w.opts.Shipping.Gate)
 	}
+	harness.Standing(&w.opts, harness.Epoch) // so that it is known when what is put now to expire is over
 	w.drawn = append(w.drawn, harness.OptionsText(&w.opts))
 	w.db, err = shale.Open(harness.Dir, &w.opts)
 	return err
@@ -212,11 +213,11 @@ func (in input) refused(answer string) bool {
 }
 
 // reads are the steps that write nothing to the disk, so that no fault of it is their excuse.
-var reads = []string{"Get", "AppendValue", "ViewValue", "Has", "Explain", "getMany", "mayContain", "exportFilters", "scan", "snapshot", "iterator", closedName}
+var reads = []string{"Get", "AppendValue", "ViewValue", "Has", "ExpiresAt", "Explain", "getMany", "mayContain", "exportFilters", "scan", "snapshot", "iterator", closedName}
 
 // writes are the operations that clients write with, and upkeep those that change no answer.
 var (
-	writes = named("put", "delete", "batch", "putIfAbsent", "update", "ingest", "refused")
+	writes = named("put", "delete", "batch", "putIfAbsent", "putTTL", "putIfAbsentTTL", "update", "ingest", "refused")
 	upkeep = named("flush", "sync", "compact", "verify", "rebuildFilters")
 )
 
