@@ -28,8 +28,8 @@ func exportCommand() *Command {
 Writes the entries whose keys start with PREFIX and lie between --from and --to, as they are at one moment,
 in a format that import reads. import of the file gives the same entries, whatever bytes they have. The
 format lines has only keys, so it refuses entries with different values. The file is replaced as a whole or
-not at all; - stands for standard output. Values that expire are written without their time, so what is
-imported stays. Status 1 if there are no entries.`)
+not at all; - stands for standard output. Only jsonl has the time at which a value expires, as expires_ms;
+what is imported from other formats stays. Status 1 if there are no entries.`)
 	b.options(c)
 	named(c, &given, "format", "the format; else the file's name says it, by .tsv, .csv, .jsonl or .json; - and names without an ending or with .txt get tsv", formatNames, fileFormats...)
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
@@ -82,7 +82,7 @@ func (s *Session) export(ctx context.Context, r shale.Range, to io.Writer, forma
 			err = ctx.Err()
 		}
 		if err == nil {
-			err = w.write(e.Key, e.Value)
+			err = w.write(e.Key, e.Value, e.ExpiresAt)
 		}
 		if err != nil {
 			return n, err

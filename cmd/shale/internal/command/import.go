@@ -68,7 +68,8 @@ func importCommand() *Command {
 - tsv: each line is a key, a tab and a value.
 - csv: as in RFC 4180. Key and value are in the first two columns, or in those of --key and --value.
 - jsonl: each line is an object with "key" and "value", or with "key64" and "value64" in base64. A value that
-is not a string is taken as it is written. A value of null is taken as empty, and counted.
+is not a string is taken as it is written. A value of null is taken as empty, and counted. With "expires_ms",
+in milliseconds since 1970, the value expires then.
 
 In lines, tsv and csv, a field that begins with a quote is a quoted word, as scan prints it and export
 writes it. With --plain the quote is part of the field. Empty lines are skipped. A FILE of - is standard
@@ -333,7 +334,7 @@ func (i *importing) fill(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := i.batch.Put(rec.key, rec.value); err != nil {
+		if err := i.batch.Add(shale.Op{Kind: shale.OpPut, Key: rec.key, Value: rec.value, ExpiresAt: rec.expires}); err != nil {
 			return &badLine{line: rec.line, err: err}
 		}
 		// A thousand small entries share the cost of a write. Large ones are written sooner, so
@@ -391,6 +392,9 @@ func (i *importing) runSorted(ctx context.Context) error {
 			switch {
 			case err == io.EOF:
 				return
+			case err == nil && !rec.expires.IsZero():
+				err = &badLine{line: rec.line, err: errors.New("its value expires, which --sorted can't write; leave out --sorted")}
+				fallthrough
 			case err != nil:
 				cancel(err)
 				return

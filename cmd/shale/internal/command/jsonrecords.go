@@ -6,11 +6,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 )
 
 // base64Suffix is the end of the name of a field with bytes that are not text.
 const base64Suffix = "64"
+
+// expiresField is the name of a field with the time at which a value expires, in milliseconds since the beginning of 1970.
+const expiresField = "expires_ms"
 
 // A jsonReader reads lines of JSON objects.
 //
@@ -76,6 +80,13 @@ func (r *jsonReader) next() (record, error) {
 		raw := fields[r.value]
 		rec.notText = len(raw) > 0 && raw[0] != '"'
 		rec.value, _, err = bytesOf(fields, r.value)
+	}
+	if raw, there := fields[expiresField]; err == nil && there {
+		var ms int64
+		if err = json.Unmarshal(raw, &ms); err != nil || ms <= 0 {
+			err = fmt.Errorf("field %q is not a number of milliseconds", expiresField)
+		}
+		rec.expires = time.UnixMilli(ms)
 	}
 	if err != nil {
 		return record{}, r.bad(err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/quoting"
@@ -50,8 +51,9 @@ func formatOfFile(given fileFormat, name string) fileFormat {
 // A record is an entry of a file. The key and the value are valid until the next record is read.
 type record struct {
 	key, value []byte
-	line       int  // the line in which it begins
-	notText    bool // the value is JSON, but not a string
+	expires    time.Time // when the value is over; zero: never
+	line       int       // the line in which it begins
+	notText    bool      // the value is JSON, but not a string
 }
 
 // A recordReader reads the records of a file. Its error is io.EOF, a *badLine, or an error of

@@ -133,7 +133,7 @@ func FuzzRecords(f *testing.F) {
 				break
 			}
 			want = append(want, string(rec.key), string(rec.value))
-			if err := w.write(rec.key, rec.value); err != nil {
+			if err := w.write(rec.key, rec.value, rec.expires); err != nil {
 				t.Fatal(err)
 			}
 		}

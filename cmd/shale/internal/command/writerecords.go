@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"time"
 	"unicode/utf8"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -14,9 +15,9 @@ import (
 
 // A recordWriter writes entries in a format. end writes the rest.
 //
-// write does not keep key and value. After an error of either, the file is of no use.
+// Only jsonl has the time at which a value is over. write does not keep key and value. After an error of either, the file is of no use.
 type recordWriter struct {
-	write func(key, value []byte) error
+	write func(key, value []byte, expires time.Time) error
 	end   func() error
 }
 
@@ -27,14 +28,17 @@ func newRecordWriter(w io.Writer, format fileFormat) recordWriter {
 	switch format {
 	case formatCSV:
 		c := csv.NewWriter(w)
-		return recordWriter{func(key, value []byte) error {
+		return recordWriter{func(key, value []byte, _ time.Time) error {
 			return c.Write([]string{string(output.AppendField(nil, key)), string(output.AppendField(nil, value))})
 		}, func() error { c.Flush(); return c.Error() }}
 	case formatJSONL:
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
-		return recordWriter{func(key, value []byte) error {
+		return recordWriter{func(key, value []byte, expires time.Time) error {
 			var r jsonRecord
+			if !expires.IsZero() {
+				r.Expires = expires.UnixMilli()
+			}
 			r.Key, r.Key64 = jsonText(key)
 			r.Value, r.Value64 = jsonText(value)
 			return e.Encode(r)
@@ -43,7 +47,7 @@ func newRecordWriter(w io.Writer, format fileFormat) recordWriter {
 		return recordWriter{(&keyWriter{w: w}).write, nothing}
 	}
 	var line []byte
-	return recordWriter{func(key, value []byte) error {
+	return recordWriter{func(key, value []byte, _ time.Time) error {
 		line = append(output.AppendField(append(output.AppendField(line[:0], key), '\t'), value), '\n')
 		_, err := w.Write(line)
 		return err
@@ -61,7 +65,7 @@ type keyWriter struct {
 }
 
 // write writes the line of a key. An empty key is "", because an empty line is none.
-func (k *keyWriter) write(key, value []byte) error {
+func (k *keyWriter) write(key, value []byte, _ time.Time) error {
 	if k.begun && !bytes.Equal(value, k.value) {
 		return fmt.Errorf("the value of key %s differs from the values before it, but the format lines has only keys; --format tsv has both", output.Short(key))
 	}
@@ -82,6 +86,7 @@ type jsonRecord struct {
 	Key64   *string `json:"key64,omitempty"`
 	Value   *string `json:"value,omitempty"`
 	Value64 *string `json:"value64,omitempty"`
+	Expires int64   `json:"expires_ms,omitempty"`
 }
 
 // jsonText returns b as a string if it is UTF-8, and otherwise in base64.
