@@ -38,15 +38,44 @@ func (c *cover) union(o *cover) *cover {
 	return &cover{c.seq, c.next.union(o)}
 }
 
-// Union returns the range deletes of both.
+// Union returns the range deletes of both. If all of o lie behind all of s, it takes time in proportion to a 64th of both.
 func (s *Set) Union(o *Set) *Set {
-	if s.Empty() {
+	switch {
+	case s.Empty():
 		return o
+	case o.Empty():
+		return s
+	}
+	if next := s.extend(o); next != nil {
+		return next
 	}
 	for f := range o.All() {
 		s = s.Add(f)
 	}
 	return s
+}
+
+// extend returns s and o behind it, or nil if that is not where o lies. A manifest begins with all range deletes, in order
+// and in many records: to open one with 100,000 took seconds when each was looked for in all before it.
+func (s *Set) extend(o *Set) *Set {
+	n := len(s.chunks) - 1
+	bounds := s.chunks[n].bounds
+	end, first := bounds[len(bounds)-1], o.chunks[0].bounds[0]
+	at := bytes.Compare(end.key, first.key)
+	if end.covers != nil || at > 0 {
+		return nil
+	}
+	next := &Set{last: max(s.last, o.last), bounds: s.bounds + o.bounds, bytes: s.bytes + o.bytes}
+	if at < 0 {
+		next.chunks = slices.Concat(s.chunks, o.chunks)
+		return next.indexed()
+	}
+	// They touch: the first bound of o stands for the last one of s too.
+	b := builder{bounds: bounds[:len(bounds)-1]}
+	next.chunks = slices.Concat(s.chunks[:n], b.chunks(), o.chunks)
+	next.bounds--
+	next.bytes -= boundBytes + int64(len(end.key))
+	return next.indexed()
 }
 
 // Add returns s and a fragment of another set.
@@ -120,7 +149,10 @@ func (c *cover) prune(snapshots []base.Seq) *cover {
 	// Those that see the next one, and not c, read at a snapshot below c.
 	i := sort.Search(len(snapshots), func(i int) bool { return snapshots[i] >= c.seq })
 	next := c.next
-	for next != nil && (i == 0 || next.seq > snapshots[i-1]) {
+	if i == 0 {
+		next = nil // lists may be long, so this does not walk to the end
+	}
+	for next != nil && next.seq > snapshots[i-1] {
 		next = next.next
 	}
 	if next = next.prune(snapshots); next != c.next {
@@ -192,8 +224,13 @@ func (s *Set) rewrite(lower, upper []byte, join bool, fn func(*cover) *cover) *S
 	if next.bounds == 0 {
 		return nil
 	}
-	next.firsts = headsOf(len(next.chunks), func(i int) []byte { return next.chunks[i].bounds[0].key })
-	return next
+	return next.indexed()
+}
+
+// indexed returns s, which is new, with the heads of its chunks.
+func (s *Set) indexed() *Set {
+	s.firsts = headsOf(len(s.chunks), func(i int) []byte { return s.chunks[i].bounds[0].key })
+	return s
 }
 
 // A builder collects the bounds of some chunks.

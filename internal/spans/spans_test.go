@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
@@ -378,5 +379,78 @@ func TestSet_DescendingChunks(t *testing.T) {
 	}
 	if n := len(s.chunks); n > 2*s.Len()/(maxChunk/2) {
 		t.Errorf("%d chunks for %d bounds", n, s.Len())
+	}
+}
+
+// Parts of a set that lie behind each other become that set again, also where they touch, and they are not changed.
+func TestUnion_Behind(t *testing.T) {
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 9))
+	for range 200 {
+		var whole, joined, part *Set
+		at := 0
+		for range 1 + r.IntN(300) {
+			lower := at + r.IntN(2) // it may touch the one before
+			at = lower + 1
+			var upper []byte
+			if r.IntN(300) > 0 {
+				upper = fmt.Appendf(nil, "%04d", at)
+			}
+			seq := base.Seq(1 + r.IntN(3))
+			whole = whole.With(fmt.Appendf(nil, "%04d", lower), upper, seq)
+			part = part.With(fmt.Appendf(nil, "%04d", lower), upper, seq)
+			if r.IntN(20) == 0 || upper == nil {
+				before, size := joined.UpTo(base.MaxSeq), joined.Bytes()
+				next := joined.Union(part)
+				if !joined.Equal(before) || joined.Bytes() != size {
+					t.Fatal("Union changed its argument")
+				}
+				joined, part = next, nil
+			}
+			if upper == nil {
+				break
+			}
+		}
+		joined = joined.Union(part)
+		if !joined.Equal(whole) || joined.Last() != whole.Last() {
+			t.Fatalf("joined %d bounds, want %d", joined.Len(), whole.Len())
+		}
+		bounds, bytes := 0, int64(0)
+		for i, c := range joined.chunks {
+			if len(c.bounds) == 0 || len(c.bounds) > maxChunk {
+				t.Fatalf("chunk %d has %d bounds", i, len(c.bounds))
+			}
+			bounds, bytes = bounds+len(c.bounds), bytes+c.bytes
+		}
+		if bounds != joined.bounds || bytes > joined.bytes {
+			t.Fatalf("%d bounds and %d bytes, counted %d and %d", joined.bounds, joined.bytes, bounds, bytes)
+		}
+		for i := range at + 2 {
+			for seq := range base.Seq(5) {
+				key := fmt.Appendf(nil, "%04d", i)
+				if got, want := joined.Cover(key, seq), whole.Cover(key, seq); got != want {
+					t.Fatalf("Cover(%s, %d) = %d, want %d", key, seq, got, want)
+				}
+			}
+		}
+	}
+}
+
+// 50,000 ranges within each other are pruned at once: their lists of numbers, which are 25,000 long, are not walked.
+func TestPrune_Nested(t *testing.T) {
+	const n = 50_000
+	var s *Set
+	for i := range n {
+		s = s.With(fmt.Appendf(nil, "%06d", i), fmt.Appendf(nil, "%06d", 2*n-i), base.Seq(i+1))
+	}
+	begin := testenv.CPUTime()
+	pruned := s.Prune(nil)
+	if took := testenv.CPUTime() - begin; took > time.Second {
+		t.Errorf("it takes %v", took)
+	}
+	for i := 0; i < 2*n; i += 997 {
+		key := fmt.Appendf(nil, "%06d", i)
+		if got, want := pruned.Cover(key, base.MaxSeq), s.Cover(key, base.MaxSeq); got != want {
+			t.Errorf("Cover(%s) = %d, want %d", key, got, want)
+		}
 	}
 }
