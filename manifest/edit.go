@@ -45,7 +45,8 @@ type Edit struct {
 	// first. Only the first edit of a snapshot has them.
 	Sessions []Session
 
-	facts []tableFacts // while it is decoded
+	facts     []tableFacts     // while it is decoded
+	fragments []spans.Fragment // of Spans, while it is decoded
 }
 
 // A SealedLog describes a log that nothing more is written to. If the file turns out to be

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/fields"
+	"github.com/shaledb/shale/internal/spans"
 )
 
 // An edit is stored as fields, one after the other. A field is a tag, the length of its
@@ -145,6 +146,11 @@ func decodeEdit(src []byte) (*Edit, error) {
 	if err := e.foldFacts(); err != nil {
 		return nil, fmt.Errorf("field %d: %w", tagFacts, err)
 	}
+	var ordered bool
+	if e.Spans, ordered = spans.Join(e.fragments); !ordered {
+		return nil, fmt.Errorf("field %d: range deletes are out of order", tagSpan)
+	}
+	e.fragments = nil
 	// A sidecar may have come before the table that it is for, so this is done at the end.
 	if err := e.foldSidecars(); err != nil {
 		return nil, fmt.Errorf("field %d: %w", tagSidecar, err)
@@ -181,7 +187,7 @@ func (e *Edit) decodeField(tag uint64, d decoder) (known bool) {
 		e.Finished = append(e.Finished, d.finished())
 	case tagSpan:
 		if f := d.fragment(); d.Err == nil {
-			e.Spans = e.Spans.Add(f)
+			e.fragments = append(e.fragments, f)
 		}
 	case tagClock:
 		e.Clock = d.Int64()

@@ -11,12 +11,14 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/fuzzing"
+	"github.com/shaledb/shale/internal/spans"
 	"github.com/shaledb/shale/vfs"
 )
 
 var (
-	// A removal of four bytes becomes 16, in a slice that grows.
-	editLimit = fuzzing.Limit{Bytes: 2 << 10, PerByte: 32}
+	// A removal of four bytes becomes 16, in a slice that grows. A range delete of seven bytes becomes a fragment, in such a
+	// slice too, and two bounds.
+	editLimit = fuzzing.Limit{Bytes: 2 << 10, PerByte: 64}
 	// Two buffers to read with, and what becomes of an edit: tables are sorted
 	// into maps by level and run.
 	loadLimit = fuzzing.Limit{Bytes: 64 << 10, PerByte: 64}
@@ -105,6 +107,12 @@ func FuzzDecodeEdit(f *testing.F) {
 	f.Add((&Edit{SealedLog: &SealedLog{}}).appendTo(nil))
 	f.Add((&Edit{Sidecars: fullEdit().Sidecars}).appendTo(nil))
 	f.Add((&Edit{Sessions: []Session{{ID: 1 << 60, From: 41, Log: 7}}}).appendTo(nil))
+	f.Add((&Edit{Finished: []Finished{{Lower: []byte("a"), Upper: []byte("b"), Seq: 7}, {Seq: 9}}, Clock: 1 << 40}).appendTo(nil))
+	var many *spans.Set
+	for i := range 200 {
+		many = many.With([]byte{byte(i)}, []byte{byte(i + 20)}, base.Seq(i+1))
+	}
+	f.Add((&Edit{Spans: many}).appendTo(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e *Edit
 		var err error

@@ -78,7 +78,10 @@ func (d decoder) fragment() spans.Fragment {
 	if n == 0 || n > uint64(len(d.Src)) {
 		d.Fail(errors.New("impossible number of sequence numbers"))
 	}
-	var seqs []base.Seq
+	if d.Err != nil {
+		return spans.Fragment{}
+	}
+	seqs := make([]base.Seq, 0, n)
 	for before := base.Seq(0); d.Err == nil && uint64(len(seqs)) < n; {
 		seq := d.seq()
 		if before > 0 {

@@ -78,6 +78,39 @@ func (s *Set) extend(o *Set) *Set {
 	return next.indexed()
 }
 
+// Join returns the set of fragments. ok is false if they are not in order, or overlap.
+func Join(fragments []Fragment) (s *Set, ok bool) {
+	b := builder{bounds: make([]bound, 0, 2*len(fragments))}
+	s = new(Set)
+	for _, f := range fragments {
+		if n := len(b.bounds) - 1; n >= 0 {
+			at := bytes.Compare(b.bounds[n].key, f.Lower)
+			if b.last != nil || at > 0 {
+				return nil, false
+			}
+			if at == 0 { // it touches the one before
+				b.bounds, b.last = b.bounds[:n], b.bounds[n-1].covers
+			}
+		}
+		b.add(f.Lower, f.covers)
+		if f.Upper != nil {
+			b.add(f.Upper, nil)
+		}
+		s.last = max(s.last, f.Newest())
+		for range f.Seqs() {
+			s.bytes += coverBytes
+		}
+	}
+	s.chunks, s.bounds = b.chunks(), len(b.bounds)
+	for _, c := range s.chunks {
+		s.bytes += c.bytes
+	}
+	if s.bounds == 0 {
+		return nil, true
+	}
+	return s, true
+}
+
 // Add returns s and a fragment of another set.
 func (s *Set) Add(f Fragment) *Set {
 	next := s.rewrite(f.Lower, f.Upper, false, func(c *cover) *cover { return c.union(f.covers) })

@@ -454,3 +454,31 @@ func TestPrune_Nested(t *testing.T) {
 		}
 	}
 }
+
+// Fragments that are in order become the set that they came from; others are refused.
+func TestJoin(t *testing.T) {
+	r := rand.New(rand.NewPCG(testenv.Seed(t), 11))
+	for range 200 {
+		var s *Set
+		for i := range r.IntN(200) {
+			lower := r.IntN(modelKeys)
+			upper := modelKey(lower + 1 + r.IntN(20))
+			if r.IntN(100) == 0 {
+				upper = nil
+			}
+			s = s.With(modelKey(lower), upper, base.Seq(i+1))
+		}
+		all := slices.Collect(s.All())
+		joined, ok := Join(all)
+		if !ok || !joined.Equal(s) || joined.Empty() != s.Empty() {
+			t.Fatalf("%d fragments become %d bounds, want %d (%v)", len(all), joined.Len(), s.Len(), ok)
+		}
+		if len(all) > 1 {
+			i := r.IntN(len(all) - 1)
+			all[i], all[i+1] = all[i+1], all[i]
+			if _, ok := Join(all); ok {
+				t.Fatalf("fragments %d and %d are accepted in the wrong order", i, i+1)
+			}
+		}
+	}
+}
