@@ -109,8 +109,8 @@ func (f *Finder) Hidden(key []byte, above, seq base.Seq) (upper []byte, yes bool
 	return upper, yes
 }
 
-// hiddenBelow reports whether the keys right below key, or the last of all if it is nil, are covered by numbers above
-// above and up to seq. If so, all keys from lower to key are.
+// hiddenBelow reports whether the keys right below key are covered by numbers above above and up to seq. If so, all keys
+// from lower to key are.
 func (f *Finder) hiddenBelow(key []byte, above, seq base.Seq) (lower []byte, yes bool) {
 	lower = key
 	for more := true; more; {

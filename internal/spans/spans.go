@@ -247,21 +247,18 @@ func (s *Set) hidden(key []byte, above, seq base.Seq) (upper []byte, yes bool) {
 	return nil, true
 }
 
-// hiddenBelow reports whether the keys right below key are covered by a number above above and up to seq; nil: the last
-// keys of all. If so, all keys from lower to key are.
+// hiddenBelow reports whether the keys right below key are covered by a number above above and up to seq. If so, all keys
+// from lower to key are. nil is the empty key.
 func (s *Set) hiddenBelow(key []byte, above, seq base.Seq) (lower []byte, yes bool) {
 	if s.Empty() {
 		return nil, false
 	}
-	i, j := len(s.chunks)-1, 0
-	if key != nil {
-		i = sort.Search(len(s.chunks), func(i int) bool { return bytes.Compare(s.chunks[i].bounds[0].key, key) >= 0 }) - 1
-	}
+	i := sort.Search(len(s.chunks), func(i int) bool { return bytes.Compare(s.chunks[i].bounds[0].key, key) >= 0 }) - 1
 	if i < 0 {
 		return nil, false
 	}
-	j = len(s.chunks[i].bounds) - 1
-	for key != nil && bytes.Compare(s.chunks[i].bounds[j].key, key) >= 0 {
+	j := len(s.chunks[i].bounds) - 1
+	for bytes.Compare(s.chunks[i].bounds[j].key, key) >= 0 {
 		j--
 	}
 	for {

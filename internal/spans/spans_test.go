@@ -47,6 +47,11 @@ func (m model) check(t *testing.T, r *rand.Rand, s *Set, last base.Seq) {
 		if r.IntN(2) == 0 {
 			seq = base.MaxSeq
 		}
+		for _, first := range [][]byte{nil, {}} {
+			if lower, yes := f.hiddenBelow(first, above, seq); yes {
+				t.Fatalf("hiddenBelow(%q, %d, %d) = %q: no key is below the empty one", first, above, seq, lower)
+			}
+		}
 		for i := range m {
 			if got, again, want := s.Cover(modelKey(i), seq), f.Cover(modelKey(i), seq), m.cover(i, seq); got != want || again != want {
 				t.Fatalf("Cover(%d, %d) = %d and %d, want %d", i, seq, got, again, want)
