@@ -30,6 +30,7 @@ type lostStore struct {
 	lasts   []uint64 // the last sequence number after n commits
 	states  []harness.State
 	written map[harness.Entry]bool // ever
+	ranges  []shale.Op             // all range deletes
 	safe    int                    // commits that are there, whatever tore the ends
 }
 
@@ -201,7 +202,16 @@ func (b *lostStore) look(commits []harness.Commit) {
 			}
 		}
 		last := len(b.lasts) - 1
-		b.lasts = append(b.lasts, b.lasts[last]+uint64(len(c.Ops)))
+		n := uint64(len(c.Ops))
+		for _, op := range c.Ops {
+			if op.Kind == shale.OpDeleteRange {
+				b.ranges = append(b.ranges, op)
+			}
+			if op.Kind == shale.OpDeleteRange && op.Value != nil && string(op.Key) >= string(op.Value) {
+				n-- // a batch leaves out a range without keys
+			}
+		}
+		b.lasts = append(b.lasts, b.lasts[last]+n)
 		b.states = append(b.states, b.states[last].With(c.Ops...))
 	}
 }

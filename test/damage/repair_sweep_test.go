@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/repair"
 	"github.com/shaledb/shale/test/harness"
@@ -179,7 +180,14 @@ func TestRepair_ForeignManifest(t *testing.T) {
 	must(err)
 	got, err := contents(b.mem, "all")
 	must(err)
-	if err := b.states[len(b.states)-1].Diff(got); err != nil || all.Keys != uint64(got.Len()) {
+	// The manifest had the range deletes of what is in tables, so keys of theirs may come back.
+	last := b.states[len(b.states)-1]
+	back := slices.DeleteFunc(harness.Without(got, last).Entries(), func(e harness.Entry) bool {
+		return !slices.ContainsFunc(b.ranges, func(op shale.Op) bool {
+			return string(op.Key) <= e.Key && (op.Value == nil || e.Key < string(op.Value))
+		})
+	})
+	if err := last.Diff(harness.Without(got, harness.StateOf(back))); err != nil || all.Keys != uint64(got.Len()) {
 		t.Errorf("with the doubtful ones %d keys: %v", all.Keys, err)
 	}
 	for name := range b.files {

@@ -21,7 +21,6 @@ type Script struct {
 // NewScript returns an empty script whose choices the seed decides.
 func NewScript(seed uint64) *Script {
 	s := NewSource(ShortKeys)
-	s.NoRanges = true
 	s.Reseed(seed)
 	return &Script{Source: s, Program: Program{Seed: seed}}
 }
