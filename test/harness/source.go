@@ -25,8 +25,6 @@ type Source struct {
 	Exact bool
 	// Timed says that the clock jumps, so that values may expire while the program runs.
 	Timed bool
-	// NoRanges says that no ranges are deleted.
-	NoRanges bool
 	// Serial is the number of the last value. It makes values unique: sources of one store begin
 	// with numbers far apart.
 	Serial int
@@ -171,7 +169,7 @@ func (s *Source) Value() []byte {
 // Op returns a put or, one time in four, a deletion, and now and then one of a range.
 func (s *Source) Op() shale.Op {
 	if s.IntN(4) == 0 {
-		if !s.NoRanges && s.IntN(6) == 0 {
+		if s.IntN(6) == 0 {
 			return s.DeleteRange()
 		}
 		return shale.Op{Kind: shale.OpDelete, Key: []byte(s.Key())}
@@ -204,7 +202,7 @@ func (s *Source) DeleteRange() shale.Op {
 	if own.Upper != nil && (r.Upper == nil || string(r.Upper) > string(own.Upper)) {
 		r.Upper = own.Upper
 	}
-	if s.NoRanges || len(r.Upper) > shale.MaxKeySize || s.Marked && touches {
+	if len(r.Upper) > shale.MaxKeySize || s.Marked && touches {
 		r.Lower, r.Upper = []byte(key), []byte(key)
 	}
 	return shale.Op{Kind: shale.OpDeleteRange, Key: r.Lower, Value: r.Upper}

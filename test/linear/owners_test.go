@@ -139,9 +139,12 @@ func (o *owner) writeOnce() error {
 	case 0, 1:
 		o.did("put %d", o.n)
 		return o.wrote(value, o.db.Put(o.key, value))
-	case 2, 3:
+	case 2:
 		o.did("delete")
 		return o.wrote(nil, o.db.Delete(o.key))
+	case 3:
+		o.did("deleteRange")
+		return o.wrote(nil, o.db.DeleteRange(o.key, append(slices.Clone(o.key), 0)))
 	case 8:
 		o.did("putTTL %d", o.n)
 		return o.wrote(value, o.db.PutTTL(o.key, value, far))
@@ -175,9 +178,12 @@ func (o *owner) writeOnce() error {
 		var err error
 		for range ops {
 			switch o.r.IntN(4) {
-			case 0, 1:
+			case 0:
 				last = nil
 				err = errors.Join(err, b.Delete(o.key))
+			case 1:
+				last = nil
+				err = errors.Join(err, b.DeleteRange(o.key, append(slices.Clone(o.key), 0)))
 			case 2:
 				last = value
 				err = errors.Join(err, b.Put(o.key, value))

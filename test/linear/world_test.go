@@ -134,7 +134,6 @@ type client struct {
 func (w *world) newClient(id int) *client {
 	c := &client{world: w, id: id, r: rand.New(rand.NewPCG(w.seed, uint64(w.epoch*(clients+1)+id+1)))}
 	c.source = harness.NewSource(keys)
-	c.source.NoRanges = true
 	c.source.Rand, c.source.Exact = c.r, true
 	c.source.Serial = (w.epoch*(clients+2) + id + 1) << 16
 	return c
@@ -217,7 +216,8 @@ var reads = []string{"Get", "AppendValue", "ViewValue", "Has", "ExpiresAt", "Exp
 
 // writes are the operations that clients write with, and upkeep those that change no answer.
 var (
-	writes = named("put", "delete", "batch", "putIfAbsent", "putTTL", "putIfAbsentTTL", "update", "ingest", "refused")
+	writes = append(named("put", "delete", "deleteRange", "batch", "putIfAbsent", "putTTL", "putIfAbsentTTL", "update", "ingest", "refused"),
+		harness.Operation{Name: "deleteRange", Weight: 3, Draw: drawWideRange})
 	upkeep = named("flush", "sync", "compact", "verify", "rebuildFilters")
 )
 
@@ -228,6 +228,28 @@ func named(names ...string) (some []harness.Operation) {
 		}
 	}
 	return some
+}
+
+// drawWideRange returns a deletion of several of the keys at once, all of which are behind the ballast.
+func drawWideRange(s *harness.Source) harness.Step {
+	from := 2 + s.IntN(2)
+	lower, upper := []byte(keys[from]), []byte(nil)
+	if to := from + 2 + s.IntN(3); to < len(keys) {
+		upper = []byte(keys[to])
+	}
+	return harness.Step{Name: "deleteRange", Args: harness.Show(lower) + " " + harness.Show(upper), Do: func(s *harness.Side) string {
+		return harness.ErrText(s.DeleteRange(lower, upper))
+	}}
+}
+
+// drawWrite returns a write that deletes nothing of the ballast: others write that again without a note.
+func (c *client) drawWrite() harness.Step {
+	for {
+		in := input{step: c.source.Draw(writes)}
+		if _, after, _, _ := in.do(ballast); harness.Without(ballast, after).Len() == 0 {
+			return in.step
+		}
+	}
 }
 
 // work does n operations, or as many as the epoch lets it.
@@ -243,7 +265,7 @@ func (c *client) work(n int) {
 		write = write || c.resumed.Load()
 		switch {
 		case write && c.r.IntN(2) == 0:
-			write = c.do(c.source.Draw(writes)) == nil // one unknown outcome is enough
+			write = c.do(c.drawWrite()) == nil // one unknown outcome is enough
 		case c.r.IntN(16) == 0:
 			_ = c.do(c.closedSnapshot())
 		default:
