@@ -108,7 +108,7 @@ func Join(fragments []Fragment) (s *Set, ok bool) {
 	if s.bounds == 0 {
 		return nil, true
 	}
-	return s, true
+	return s.indexed(), true
 }
 
 // Add returns s and a fragment of another set.

@@ -478,6 +478,11 @@ func TestJoin(t *testing.T) {
 		if !ok || !joined.Equal(s) || joined.Empty() != s.Empty() {
 			t.Fatalf("%d fragments become %d bounds, want %d (%v)", len(all), joined.Len(), s.Len(), ok)
 		}
+		for i := range modelKeys {
+			if got, want := joined.Cover(modelKey(i), base.MaxSeq), s.Cover(modelKey(i), base.MaxSeq); got != want {
+				t.Fatalf("%s is covered by %d, want %d", modelKey(i), got, want)
+			}
+		}
 		if len(all) > 1 {
 			i := r.IntN(len(all) - 1)
 			all[i], all[i+1] = all[i+1], all[i]
