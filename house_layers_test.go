@@ -18,6 +18,7 @@ var layers = map[string]int{
 	"cmd/shale":                  10,
 	"cmd/shale/internal/shell":   9,
 	"cmd/shale/internal/command": 8,
+	"cmd/shale/internal/backup":  7,
 	"cmd/shale/internal/output":  7,
 	"cmd/shale/internal/cmdtest": 7, // for tests only
 

@@ -25,6 +25,12 @@ func TestStore(t *testing.T) {
 		m.run("restore a checkpoint")
 		m.says("shale -C /srv/hosts.db count; ! shale -C /srv/hosts.db get late", "3000")
 	})
+	s.step("a backup to a folder", func() {
+		m.run("backup to a folder")
+		m.says("shale -C /srv/newest.db count", "3000")
+		m.says("shale -C /srv/earlier.db count", "2000")
+		m.sh("rm -r /srv/newest.db /srv/earlier.db")
+	})
 	s.step("a bucket", func() {
 		m.command("shale-remote ship --once /srv/hosts.db $BUCKET")
 		m.sh("shale -C /srv/hosts.db put late yes")

@@ -30,7 +30,7 @@ func Groups() []Group {
 			explainCommand, levelsCommand, tablesCommand, filtersCommand, exportFiltersCommand, metricsCommand,
 			tableCommand, walCommand, manifestCommand, changesCommand, findCommand, spaceCommand, serveCommand,
 		}},
-		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand}},
+		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand, backupCommand, restoreCommand}},
 		{"This program", []func() *Command{helpCommand, completionCommand, quitCommand}},
 		{"Prompt and scripts", []func() *Command{modeCommand}},
 	}

@@ -1,0 +1,135 @@
+package backup
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/durable"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+)
+
+// pointsName is the file of a line that says what counts.
+const pointsName = "points.json"
+
+// A Point is how far a run had come. The first point of a line is its base.
+type Point struct {
+	Seq     uint64    // all commits up to this number are there
+	Time    time.Time // when the run had read them
+	Bytes   int64     // that the run has written, in tables or as the log of the increment
+	Session uint64    // the session of the store that gave out the number, and its log with it; the base has no log
+	Log     uint64
+}
+
+// A Line is a base with its increments.
+type Line struct {
+	Number uint64  // from 1 up
+	Points []Point // the base, then the increments
+
+	dir   string
+	state *manifest.State // the base
+}
+
+// logs returns the folder of the increments.
+func (l *Line) logs() string { return filepath.Join(l.dir, "increments") }
+
+// now returns the time of a point: the next whole second, so that the time that is shown can be asked for.
+func now() time.Time { return time.Now().UTC().Add(time.Second - 1).Truncate(time.Second) }
+
+// First returns the number of the base, and Last that of the newest commit.
+func (l *Line) First() uint64 { return l.Points[0].Seq }
+func (l *Line) Last() uint64  { return l.last().Seq }
+
+func (l *Line) last() Point { return l.Points[len(l.Points)-1] }
+
+// add makes a run count.
+func (l *Line) add(fsys vfs.FS, p Point) error {
+	points := append(l.Points[:len(l.Points):len(l.Points)], p)
+	b, err := json.MarshalIndent(points, "", " ")
+	if err != nil {
+		return err
+	}
+	name := filepath.Join(l.dir, pointsName)
+	if err := durable.Write(fsys, name+".tmp", append(b, '\n')); err != nil {
+		return err
+	}
+	if err := fsys.Rename(name+".tmp", name); err != nil {
+		return err
+	}
+	if err := fsys.SyncDir(l.dir); err != nil {
+		return err
+	}
+	l.Points = points
+	return nil
+}
+
+// Lines returns the lines in the folder, oldest first.
+func Lines(fsys vfs.FS, folder string) (lines []*Line, err error) {
+	lines, _, err = list(fsys, folder)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(lines) == 0 {
+		err = fmt.Errorf("there is no backup in %s: %w", folder, fs.ErrNotExist)
+	}
+	return lines, err
+}
+
+// list is Lines that also returns the names of lines that a run has begun and not completed. A
+// folder with other files is no folder for backups.
+func list(fsys vfs.FS, folder string) (lines []*Line, begun []string, err error) {
+	names, err := fsys.List(folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		var num, session uint64
+		if name == base.LockName || name == "lost+found" {
+			continue
+		}
+		if n, _ := fmt.Sscanf(name, "%06d-%016x", &num, &session); n != 2 || name != lineName(num, session) {
+			return nil, nil, fmt.Errorf("%s has other files than backups, such as %s; name another folder", folder, name)
+		}
+		l := &Line{Number: num, dir: filepath.Join(folder, name)}
+		b, err := readFile(fsys, filepath.Join(l.dir, pointsName))
+		if errors.Is(err, fs.ErrNotExist) {
+			begun = append(begun, name)
+			continue
+		}
+		if err == nil {
+			l.state, err = manifest.Load(fsys, l.dir) // which knows what is encrypted
+		}
+		if err == nil {
+			err = json.Unmarshal(b, &l.Points)
+		}
+		if err == nil && len(l.Points) == 0 {
+			err = errors.New("no base")
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("backup %s: %w", l.dir, err)
+		}
+		lines = append(lines, l)
+	}
+	return lines, begun, nil
+}
+
+func lineName(num, session uint64) string { return fmt.Sprintf("%06d-%016x", num, session) }
+
+func readFile(fsys vfs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // opened for reading
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	if n, err := f.ReadAt(b, 0); n < len(b) {
+		return nil, err
+	}
+	return b, nil
+}

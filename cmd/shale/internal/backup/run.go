@@ -1,0 +1,295 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/logset"
+	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/wal"
+)
+
+// maxLines is how many lines one run begins at most, next to a writer that always removes the logs first.
+const maxLines = 3
+
+// errIngested ends an increment before the mark of an ingestion.
+var errIngested = errors.New("keys were ingested, and the logs do not have them")
+
+// A Report says what a run has done.
+type Report struct {
+	Lines   []*Line // those of the folder now
+	Begun   int     // how many of them, the newest ones, are new
+	Why     error   // why the last one was begun, if it is not the first
+	Commits uint64  // in increments
+	Bytes   int64   // that were written
+	Short   error   // not nil: why what is behind the last base is not there
+}
+
+// A run is one call of Run. One goroutine uses it.
+type run struct {
+	ctx     context.Context
+	fs      vfs.FS
+	dir, to string
+	storeID uint64
+	lines   []*Line // those that count
+	report  Report
+}
+
+// Run copies to the folder to what it lacks of the store in dir. If it fails, the folder has what it had,
+// and the next run goes on.
+func Run(ctx context.Context, fsys vfs.FS, dir, to string) (*Report, error) {
+	for _, pair := range [][2]string{{dir, to}, {to, dir}} {
+		switch inside, err := vfs.Within(fsys, pair[0], pair[1]); {
+		case err != nil:
+			return nil, err
+		case inside:
+			return nil, fmt.Errorf("%s lies inside of %s; name another folder", pair[0], pair[1])
+		}
+	}
+	r := &run{ctx: ctx, fs: fsys, dir: dir, to: to}
+	state, err := r.load()
+	if err != nil {
+		return nil, err
+	}
+	r.storeID = state.StoreID
+	// Before the lock, whose file must not come into a folder of somebody else.
+	if _, _, err := list(fsys, to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err := fsys.MkdirAll(to); err != nil {
+		return nil, err
+	}
+	lock, err := fsys.Lock(filepath.Join(to, base.LockName))
+	if err != nil {
+		return nil, fmt.Errorf("another backup to %s is under way: %w", to, err)
+	}
+	defer lock.Close() // nothing is lost with it
+	if err := r.run(state); err != nil {
+		return nil, err
+	}
+	r.report.Lines = r.lines
+	return &r.report, nil
+}
+
+// load reads the manifest of the store. Next to a writer it may be replaced meanwhile.
+func (r *run) load() (state *manifest.State, err error) {
+	for range 10 {
+		if state, err = manifest.Load(r.fs, r.dir); err == nil || manifest.Exists(r.fs, r.dir) != nil {
+			return state, err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return nil, err
+}
+
+func (r *run) run(state *manifest.State) error {
+	var begun []string
+	var err error
+	if r.lines, begun, err = list(r.fs, r.to); err != nil {
+		return err
+	}
+	again := error(nil) // why the last line ends, if it does
+	if n := len(r.lines); n > 0 {
+		last := r.lines[n-1]
+		if last.state.StoreID != state.StoreID {
+			return fmt.Errorf("%s has backups of another store; name another folder", r.to)
+		}
+		again, err = r.follow(last, state)
+		if err != nil || again == nil {
+			return err
+		}
+		r.report.Why = again
+	}
+	for range maxLines {
+		l, err := r.begin(begun)
+		if err != nil {
+			return err
+		}
+		begun = nil
+		r.lines = append(r.lines, l)
+		r.report.Begun++
+		again, err = r.follow(l, nil)
+		if err != nil || again == nil {
+			return err
+		}
+	}
+	r.report.Short = again
+	return nil
+}
+
+// follow adds an increment to l, of what the store has committed since. again is why another line has to
+// begin after that. state is the store's now; nil: l was begun from it.
+func (r *run) follow(l *Line, state *manifest.State) (again, err error) {
+	last := l.last()
+	logs, err := r.logs()
+	if err != nil {
+		return nil, err
+	}
+	if len(logs) == 0 {
+		if state != nil && (state.LastSeq != base.Seq(last.Seq) || state.Session() != last.Session) {
+			return errors.New("the store has no logs"), nil
+		}
+		return nil, nil
+	}
+	if state != nil && !extends(state, logs, last) {
+		return errors.New("the store is not at a state that follows the last backup"), nil
+	}
+	inc := &increment{run: r, line: l}
+	defer inc.giveUp()
+	err = inc.read()
+	var gone *logset.GoneError
+	if err == errIngested || errors.As(err, &gone) {
+		again, err = err, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return again, inc.finish()
+}
+
+// logs returns the headers of the store's logs, in their order.
+func (r *run) logs() (logs []wal.Header, err error) {
+	names, err := r.fs.List(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if t, num, ok := base.ParseFileName(name); ok && t == base.FileLog {
+			// A file that is gone, or will become a log, has nothing to read.
+			if h, err := wal.Identify(r.fs, r.dir, num); err == nil && h.Num == num && h.StoreID == r.storeID {
+				logs = append(logs, h)
+			}
+		}
+	}
+	return logs, nil
+}
+
+// extends reports whether the store has all that was read up to point p. Sessions tell whether another
+// one has taken its place. Within a session, a log may have been given up (DB.Resume): the next one then says that
+// it has fewer of its writes.
+func extends(state *manifest.State, logs []wal.Header, p Point) bool {
+	for _, h := range logs {
+		if p.Log > 0 && h.Num > base.FileNum(p.Log) && h.PrevSeq < base.Seq(p.Seq) {
+			return false
+		}
+	}
+	was := &manifest.State{Sessions: []manifest.Session{{ID: p.Session}}}
+	return p.Session != 0 && state.Extends(was, base.Seq(p.Seq))
+}
+
+// An increment is a log that a run writes.
+type increment struct {
+	run  *run
+	line *Line
+	w    *wal.Writer  // nil: there is nothing yet
+	last base.Seq     // the last number in it
+	log  base.FileNum // the store's log that has this number
+
+	// The batch that was decoded last.
+	payload []byte
+	end     base.Seq
+	from    base.FileNum
+	mark    bool // it is the mark of an ingestion
+}
+
+// read appends all that the store's logs have after the last point.
+func (inc *increment) read() error {
+	r := inc.run
+	feed, err := logset.New(logset.Env{FS: r.fs, Dir: r.dir}).NewFeed(logset.FeedEnv{
+		StoreID: r.storeID,
+		Visible: func() base.Seq { return base.MaxSeq },
+		Decode:  inc.decode,
+		Pass:    inc.pass,
+	}, base.Seq(inc.line.Last()))
+	if err != nil {
+		return err
+	}
+	defer feed.Close()
+	_, err = feed.Next()
+	return err
+}
+
+func (inc *increment) decode(log base.FileNum, payload []byte) (first, last base.Seq, err error) {
+	seq, b, err := shale.DecodeBatch(payload)
+	if err != nil {
+		return 0, 0, fmt.Errorf("%s: %w", base.LogName(log), err)
+	}
+	_, _, inc.mark = b.Ingested()
+	inc.payload, inc.from = payload, log
+	inc.end = base.Seq(seq) + base.Seq(b.Len()) - 1
+	return base.Seq(seq), inc.end, nil
+}
+
+// pass appends the batch that was decoded last.
+func (inc *increment) pass() error {
+	r, l := inc.run, inc.line
+	if err := base.ContextError(r.ctx); err != nil {
+		return err
+	}
+	if inc.mark {
+		return errIngested
+	}
+	if inc.w == nil {
+		h := wal.Header{Num: base.FileNum(len(l.Points)), StoreID: r.storeID, PrevSeq: base.Seq(l.Last())}
+		if h.Num > 1 {
+			h.Prev, h.PrevLen = h.Num-1, l.last().Bytes
+		}
+		// A run that has failed may have left a file.
+		if err := r.fs.Remove(inc.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		w, err := wal.Create(h, wal.Options{FS: r.fs, Dir: l.logs(), NoMap: true})
+		if err != nil {
+			return err
+		}
+		inc.w = w
+	}
+	inc.last, inc.log = inc.end, inc.from
+	r.report.Commits++
+	_, err := inc.w.Append(inc.payload, inc.last)
+	return err
+}
+
+// finish makes the increment count, if there is one.
+func (inc *increment) finish() error {
+	r, l := inc.run, inc.line
+	if inc.w == nil {
+		return nil
+	}
+	// The manifest has a session before there is a log of it.
+	state, err := r.load()
+	if err != nil {
+		return err
+	}
+	length, err := inc.w.Seal()
+	if err != nil {
+		return err
+	}
+	err, inc.w = inc.w.Close(), nil
+	if err != nil {
+		return err
+	}
+	r.report.Bytes += length
+	return l.add(r.fs, Point{
+		Seq: uint64(inc.last), Time: now(), Bytes: length, Session: state.SessionOf(inc.log), Log: uint64(inc.log),
+	})
+}
+
+// giveUp closes the log of an increment that does not count. The next run removes it.
+func (inc *increment) giveUp() {
+	if inc.w != nil {
+		_ = inc.w.Close()                 // it does not count
+		_ = inc.run.fs.Remove(inc.path()) // best effort, for a disk that is full
+	}
+}
+
+func (inc *increment) path() string {
+	return filepath.Join(inc.line.logs(), base.LogName(base.FileNum(len(inc.line.Points))))
+}
