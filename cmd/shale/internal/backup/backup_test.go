@@ -16,6 +16,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/logset"
+	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -403,6 +404,25 @@ func TestExtends_LogGivenUp(t *testing.T) {
 	w.open()
 }
 
+// A store that was restored, or has lost writes, has another session than the one that was read, from a lower number.
+func TestExtends_Sessions(t *testing.T) {
+	state := &manifest.State{Sessions: []manifest.Session{{ID: 1, From: 0, Log: 1}, {ID: 2, From: 3, Log: 9}}}
+	for _, c := range []struct {
+		seq, session uint64
+		want         bool
+	}{
+		{3, 1, true},
+		{4, 1, false},
+		{9, 2, true},
+		{1, 7, false},
+		{0, 0, false},
+	} {
+		if got := extends(state, nil, Point{Seq: c.seq, Session: c.session}); got != c.want {
+			t.Errorf("number %d of session %d: %v", c.seq, c.session, got)
+		}
+	}
+}
+
 // Folders that are not those of the store are refused, and nothing is written to them.
 func TestBackup_Refused(t *testing.T) {
 	w := newWorld(t, 0)
@@ -592,6 +612,8 @@ func (w *world) had(seq uint64) {
 	}
 }
 
+// Whichever operation of a restore fails, also if nothing can be removed after that: there is no store then, or
+// the whole one.
 func TestRestore_Faults(t *testing.T) {
 	w := newWorld(t, 1<<30)
 	w.put("a", "1")
@@ -600,22 +622,26 @@ func TestRestore_Faults(t *testing.T) {
 	w.put("b", "2")
 	w.backup()
 	errDevice := errors.New("device")
-	for k := int64(1); ; k++ {
-		faults := faultfs.New(w.fs, faultfs.FailAt(k, errDevice))
-		dir := fmt.Sprint("new", k)
-		_, err := Restore(t.Context(), faults, "to", dir, Moment{})
-		if err == nil {
-			if got := contents(t, w.fs, dir); !maps.Equal(got, w.now) {
-				t.Errorf("operation %d fails: %v", k, got)
+	for i, plan := range []func(int64, error, ...vfs.Op) faultfs.InjectFunc{faultfs.FailAt, faultfs.FailFrom} {
+		for k := int64(1); ; k++ {
+			faults := faultfs.New(w.fs, plan(k, errDevice))
+			dir := fmt.Sprintf("new-%d-%d", i, k)
+			_, err := Restore(t.Context(), faults, "to", dir, Moment{})
+			_, serr := w.fs.Stat(filepath.Join(dir, "CURRENT"))
+			switch {
+			case err != nil && i == 0 && serr == nil:
+				t.Errorf("operation %d fails, and there is a store: %v", k, err)
+			case err == nil || serr == nil:
+				if got := contents(t, w.fs, dir); !maps.Equal(got, w.now) {
+					t.Errorf("operation %d fails: %v", k, got)
+				}
 			}
-		} else if _, serr := w.fs.Stat(filepath.Join(dir, "CURRENT")); serr == nil {
-			t.Errorf("operation %d fails, and there is a store: %v", k, err)
-		}
-		if faults.Ops() < k {
-			if err != nil || k < 30 {
-				t.Errorf("%d operations, %v", k, err)
+			if faults.Ops() < k {
+				if err != nil || k < 30 {
+					t.Errorf("%d operations, %v", k, err)
+				}
+				break
 			}
-			return
 		}
 	}
 }
