@@ -462,17 +462,17 @@ func (db *DB) MayContain(key []byte) bool {
 		return true
 	}
 	l := db.newLookup(key)
-	if v.Mem.MayContainHash(l.hash) && l.mayBeIn(v, v.Mem) {
+	if v.Mem.MayContainHash(l.hash) && l.mayBeIn(db, v, v.Mem) {
 		return true
 	}
 	for _, imm := range v.Imms {
-		if imm.Mem.MayContainHash(l.hash) && l.mayBeIn(v, imm.Mem) {
+		if imm.Mem.MayContainHash(l.hash) && l.mayBeIn(db, v, imm.Mem) {
 			return true
 		}
 	}
 	for _, r := range v.Runs {
 		if t := r.Find(key); t != nil {
-			if f := t.Filter(); (f == nil || f.MayContainHash(l.hashFor(f))) && l.latestCover(v) <= t.Meta.MaxSeq {
+			if f := t.Filter(); (f == nil || f.MayContainHash(l.hashFor(f))) && l.latestCover(db, v) <= t.Meta.MaxSeq {
 				return true
 			}
 		}
@@ -480,15 +480,16 @@ func (db *DB) MayContain(key []byte) bool {
 	return false
 }
 
-// latestCover is cover for a lookup that has no number yet, and sees all.
-func (l *lookup) latestCover(v *memqueue.View) base.Seq {
-	l.seq = base.MaxSeq
+// latestCover is cover for a lookup that has no number yet. A range delete whose write is under way or has failed does not
+// count: Get finds the key.
+func (l *lookup) latestCover(db *DB, v *memqueue.View) base.Seq {
+	l.seq = db.commits.Visible()
 	return l.cover(v)
 }
 
 // mayBeIn reports whether a memtable whose filter says maybe may have the key, for all that range deletes say.
-func (l *lookup) mayBeIn(v *memqueue.View, m *memtable.Memtable) bool {
-	cover := l.latestCover(v)
+func (l *lookup) mayBeIn(db *DB, v *memqueue.View, m *memtable.Memtable) bool {
+	cover := l.latestCover(db, v)
 	if cover == 0 || !m.Pin() {
 		return true
 	}

@@ -11,7 +11,8 @@ import (
 // This file has what part of a table range deletes hide.
 
 // hidden returns about what part of t range deletes of s hide that are newer than all of t and have numbers up to seen, and
-// how many parts of the keys they cover there. It counts whole blocks, if the index is in memory.
+// how many parts of the keys they cover there. It counts whole blocks, if the index is in memory. What t is clean of hides
+// nothing more: a table that was counted so would be rewritten for ever, if a snapshot kept it from being clean of the last one.
 func (db *DB) hidden(s *spans.Set, t *manifest.Table, seen base.Seq) (share float64, parts int) {
 	table := db.tree.TablesOf([]*manifest.Table{t})[0]
 	if table == nil {
@@ -19,8 +20,9 @@ func (db *DB) hidden(s *spans.Set, t *manifest.Table, seen base.Seq) (share floa
 	}
 	var f spans.Finder
 	f.Add(s)
+	above := max(t.MaxSeq, t.Clean)
 	for key := t.Smallest; bytes.Compare(key, t.Largest) <= 0; {
-		end, hidden := f.Hidden(key, t.MaxSeq, seen)
+		end, hidden := f.Hidden(key, above, seen)
 		if !hidden { // on to the next part that is covered at all
 			next, more := s.Next(key)
 			if !more {

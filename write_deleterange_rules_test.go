@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // This file has a test for each rule of range deletes that docs/decisions/0012 states. A mutant breaks each rule.
@@ -281,5 +284,62 @@ func TestAdvance_RangeDeleteFlushedAlone(t *testing.T) {
 		if i == 0 {
 			mustPut(t, db, "a", "2")
 		}
+	}
+}
+
+// A reader that could not advance to a range delete does not deny what it finds.
+func TestDeleteRange_FailedAdvance(t *testing.T) {
+	failed := 0
+	for at := int64(1); at < 40; at++ {
+		mem := vfs.NewMem()
+		o := byHand(mem)
+		o.MemtableSize = 8 << 20
+		db := mustOpen(t, "db", o)
+		mustPut(t, db, "k", "v")
+		disk := faultfs.New(mem, nil)
+		o.FS, o.ReadOnly = disk, true
+		follower := mustOpen(t, "db", o)
+		mustDeleteRange(t, db, "a", "")
+		for range 20 { // one read of the log does not reach as far
+			mustPut(t, db, "later", strings.Repeat("v", 100_000))
+		}
+		if err := db.Sync(); err != nil {
+			t.Fatal(err)
+		}
+		disk.Inject(faultfs.FailFrom(at, errors.New("no disk")))
+		_, err := follower.Advance(context.Background())
+		disk.Inject(nil)
+		if err != nil {
+			failed++
+		}
+		if _, err := follower.Get([]byte("k")); err == nil && !follower.MayContain([]byte("k")) {
+			t.Errorf("operation %d failed: Get finds the key, and MayContain denies it", at)
+		}
+		closeTest(t, follower)
+		closeTest(t, db)
+	}
+	if failed == 0 {
+		t.Error("no Advance failed")
+	}
+}
+
+// What a table is clean of hides nothing of it any more. Were it counted, the table would be rewritten again and again while a
+// snapshot keeps the range delete.
+func TestDeleteRange_CleanTableIsNotHidden(t *testing.T) {
+	db := mustOpen(t, "db", byHand(vfs.NewMem()))
+	t.Cleanup(func() { closeTest(t, db) })
+	fill(t, db, 200, 1)
+	mustFlush(t, db)
+	mustDeleteRange(t, db, "", "")
+	version := *db.mems.View().Meta
+	version.Spans = version.Spans.With(nil, nil, db.commits.Visible())
+	table := version.Levels[0].Runs[0].Tables[0]
+	if _, parts := db.hidden(version.Spans, table, base.MaxSeq); parts != 1 {
+		t.Errorf("%d parts are hidden, want 1", parts)
+	}
+	clean := *table
+	clean.Clean = version.Spans.Last()
+	if share, parts := db.hidden(version.Spans, &clean, base.MaxSeq); parts != 0 {
+		t.Errorf("%v of a clean table are hidden, in %d parts", share, parts)
 	}
 }
