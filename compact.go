@@ -166,7 +166,9 @@ func (db *DB) runPlan(ctx context.Context, plan *compaction.Plan) error {
 	if err == nil {
 		edit = plan.Edit(addedTables(plan.To, plan.OutputRun(), opened)...)
 		edit.Clock = clock
-		err = db.installPlan(edit, opened, &e)
+		if err = db.syncOwnersTime(clock); err == nil {
+			err = db.installPlan(edit, opened, &e)
+		}
 	}
 	if err != nil {
 		out.discard()

@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -37,6 +38,20 @@ func (db *DB) overForAll() int64 {
 	return min(now, db.snapshots.OldestTime())
 }
 
+// syncOwnersTime makes the write durable that states the time clock, by which something is about to be dropped, if the store
+// has its time from its owner. Else a power cut could take the store back to before that write, and then find gone what was
+// there at the time. 0: nothing is dropped.
+func (db *DB) syncOwnersTime(clock int64) error {
+	w := db.logs.Current()
+	if clock == 0 || db.opts.Shipping.Clock == nil || w == nil {
+		return nil
+	}
+	if err := w.Sync(); err != nil {
+		return fmt.Errorf("shale: sync log: %w", err) // the next write meets it too, and the store refuses all
+	}
+	return nil
+}
+
 // maxExpiryWait is how long compactLoop waits at most until it looks again what has expired. It is the
 // system's clock that says so, and that may jump.
 const maxExpiryWait = time.Hour
@@ -63,5 +78,8 @@ func (db *DB) nextExpiry(looked int64) <-chan time.Time {
 	}
 	// A system's clock that has gone back takes longer than the store's to come there.
 	wait := min(next-clock.System().UnixMilli(), maxExpiryWait.Milliseconds())
+	if db.opts.Shipping.Clock != nil {
+		wait = max(wait, time.Second.Milliseconds()) // an owner's time may stand still
+	}
 	return time.After(time.Duration(wait) * time.Millisecond)
 }

@@ -157,6 +157,9 @@ func (db *DB) flush(imm *memqueue.Immutable) ([]*tree.Table, error) {
 	deletes := imm.Mem.Spans().Prune(snapshots) // those that are taken later see all of them
 	clock, err := db.writeRun(imm, s)
 	if err == nil {
+		err = db.syncOwnersTime(clock)
+	}
+	if err == nil {
 		err = db.installFlush(imm, s.tables, deletes, clock)
 	}
 	installed = err == nil

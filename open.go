@@ -94,6 +94,9 @@ func newDB(dir string, o Options) *DB {
 	}
 	db.counters.init()
 	db.snapshots.Clock.System = o.testing.now
+	if o.Shipping.Clock != nil {
+		db.snapshots.Clock.System = o.Shipping.Clock
+	}
 	db.guard = guard.New(o.FS, dir, func(err error) { db.health.Lose(err) })
 	if !o.ReadOnly {
 		db.fs = db.guard // from lockDir on it knows the directory

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/memqueue"
@@ -41,6 +42,11 @@ type ShippingOptions struct {
 	// files are copied to one place by several writers, one after the other: if each has a range
 	// of its own, no two files have the same number. 0: the number after the last file's.
 	FirstFileNum uint64
+
+	// Clock, if not nil, has the store's time instead of the system's clock. It is for stores that several programs keep alike
+	// by the same writes, as package cluster does: the time is one that the writes state. It must not return a later time
+	// before a write that states it is in the store. What expired up to then is dropped once that write is durable.
+	Clock func() time.Time
 }
 
 // A Shipping is for programs that copy the logs of a store elsewhere while it is written. All
