@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -12,14 +14,18 @@ import (
 //
 //	kind u8 | of kindUpdate: what was observed, see observed.go | batch, as Batch.AppendTo writes it
 //
+// With a time it is
+//
+//	kindTimed u8 | time u64 | present u64 | a command of another kind, or nothing: see time.go
+//
 // For example, the put of value "v" under key "k", in hexadecimal:
 //
 //	01              kindWrite
 //	01 01           sequence number 1, which means nothing here, and one operation
 //	01 01 6b 01 76  put, key, value
 //
-// A command is decided by the state that it meets, which is the same on all members, and by nothing
-// else: no clock, no random number, no option.
+// A command is decided by itself and the state that it meets, which is the same on all members, and by nothing
+// else: no member's clock, no random number, no option.
 
 // The kinds of commands. Part of the log's format; they never change.
 const (
@@ -27,6 +33,7 @@ const (
 	kindPutIfAbsent = 2 // the batch is one put, of a key that must not be there
 	kindDelete      = 3 // the batch is deletions, and the answer says which of the keys were there
 	kindUpdate      = 4 // the batch of a transaction, for a state that has what the transaction has observed
+	kindTimed       = 5 // another command at a time, or nothing but the time: see time.go
 )
 
 // maxCommandSize is the most bytes that a write may take in the log. Raft sends entries whole, and a
@@ -60,16 +67,16 @@ func encodeWrite(b *shale.Batch) ([]byte, error) {
 	if b == nil || b.Len() == 0 {
 		return nil, fmt.Errorf("cluster: write: %w: it is empty", shale.ErrBatchNotWritable)
 	}
-	return encodeCommand(kindWrite, b)
+	return encodeCommand(kindWrite, b, time.Now().UnixMilli())
 }
 
-// encodePutIfAbsent returns the command that puts the key if it is not there.
-func encodePutIfAbsent(key, value []byte) ([]byte, error) {
+// encodePutIfAbsent returns the command that puts the key if it is not there, until a time or, with a zero one, for ever.
+func encodePutIfAbsent(key, value []byte, until time.Time) ([]byte, error) {
 	b := new(shale.Batch)
-	if err := b.Put(key, value); err != nil {
+	if err := (shale.Op{Kind: shale.OpPut, Key: key, Value: value, ExpiresAt: until}).Apply(b); err != nil {
 		return nil, fmt.Errorf("cluster: put: %w", err)
 	}
-	return encodeCommand(kindPutIfAbsent, b)
+	return encodeCommand(kindPutIfAbsent, b, time.Now().UnixMilli())
 }
 
 // encodeDelete returns the command that deletes keys and reports which of them were there.
@@ -83,31 +90,31 @@ func encodeDelete(keys [][]byte) ([]byte, error) {
 	if b.Len() == 0 {
 		return nil, fmt.Errorf("cluster: delete: %w: it has no keys", shale.ErrBatchNotWritable)
 	}
-	return encodeCommand(kindDelete, b)
+	return encodeCommand(kindDelete, b, 0)
 }
 
-// encodeUpdate returns the command that applies the writes of a transaction if its reads still hold.
-func encodeUpdate(o *observed, writes *shale.Batch) ([]byte, error) {
-	return encodeCommand(kindUpdate, writes, o.appendTo(nil)...)
+// encodeUpdate returns the command that applies the writes of a transaction if its reads still hold. now is the time of
+// the state that it has read.
+func encodeUpdate(o *observed, writes *shale.Batch, now int64) ([]byte, error) {
+	return encodeCommand(kindUpdate, writes, now, o.appendTo(nil)...)
 }
 
 // encodeCommand checks the operations of a batch and returns the bytes of the command. Both sides
 // check, since an entry that is in the log must be applied by all members: what a member refuses to
-// encode never gets there, and what one can't decode ends it. before is what stands before the batch.
-func encodeCommand(kind byte, b *shale.Batch, before ...byte) ([]byte, error) {
+// encode never gets there, and what one can't decode ends it. now is the present on the clock by which values of the batch
+// expire. before is what stands before the batch.
+func encodeCommand(kind byte, b *shale.Batch, now int64, before ...byte) ([]byte, error) {
 	size := len(before) + b.Size()
 	if size > maxCommandSize {
 		return nil, fmt.Errorf("cluster: write: %w: the command has %d bytes, and %d is the limit in a group",
 			shale.ErrValueTooLarge, size, maxCommandSize)
 	}
-	ops := 0
+	ops, expiring := 0, false
 	for op := range b.Ops() {
 		if reserved(op.Key) {
 			return nil, errReserved(op.Key)
 		}
-		if !op.ExpiresAt.IsZero() {
-			return nil, ErrExpiring
-		}
+		expiring = expiring || !op.ExpiresAt.IsZero()
 		ops++
 	}
 	// A batch counts the mark of an ingestion as an operation, but Ops does not list it. The tables
@@ -115,13 +122,18 @@ func encodeCommand(kind byte, b *shale.Batch, before ...byte) ([]byte, error) {
 	if ops != b.Len() {
 		return nil, fmt.Errorf("cluster: write: %w: it is the mark of an ingestion", shale.ErrBatchNotWritable)
 	}
-	data := append(append(make([]byte, 0, 1+size), kind), before...)
-	return b.AppendTo(data), nil
+	data := make([]byte, 0, timedSize+1+size)
+	if expiring {
+		data = appendTimed(data, 0, now) // the leader sets its time
+	}
+	return b.AppendTo(append(append(data, kind), before...)), nil
 }
 
 // A command is what decodeCommand returns.
 type command struct {
-	kind     byte
+	time     int64    // the leader's; 0: not stated
+	present  int64    // what the clock showed by which values of the batch expire
+	kind     byte     // kindTimed: nothing but the time
 	observed observed // of kindUpdate
 	batch    *shale.Batch
 }
@@ -133,6 +145,17 @@ func decodeCommand(data []byte) (c command, err error) {
 		return command{}, fmt.Errorf("command of no bytes")
 	}
 	kind, rest := data[0], data[1:]
+	timed := kind == kindTimed
+	if timed {
+		if c.time, c.present, rest, err = cutTimed(rest); err != nil {
+			return command{}, err
+		}
+		if len(rest) == 0 {
+			c.kind, c.batch = kindTimed, new(shale.Batch)
+			return c, nil
+		}
+		kind, rest = rest[0], rest[1:]
+	}
 	if kind < kindWrite || kind > kindUpdate {
 		return command{}, fmt.Errorf("%w: command of kind %d; update this member's program", shale.ErrFormatTooNew, kind)
 	}
@@ -154,8 +177,8 @@ func decodeCommand(data []byte) (c command, err error) {
 		if reserved(op.Key) {
 			return command{}, fmt.Errorf("command with a reserved key")
 		}
-		if !op.ExpiresAt.IsZero() {
-			return command{}, fmt.Errorf("%w: command with a value that expires", shale.ErrFormatTooNew)
+		if !op.ExpiresAt.IsZero() && !timed {
+			return command{}, errors.New("command with a value that expires, and no time")
 		}
 		ops++
 		switch op.Kind {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -31,7 +32,7 @@ func batchOf(t testing.TB, ops ...string) *shale.Batch {
 
 func TestCommand_Bytes(t *testing.T) {
 	t.Parallel()
-	data, err := encodePutIfAbsent([]byte("k"), []byte("v"))
+	data, err := encodePutIfAbsent([]byte("k"), []byte("v"), time.Time{})
 	if got, want := fmt.Sprintf("%x", data), "020101"+"01016b0176"; err != nil || got != want {
 		t.Errorf("encodePutIfAbsent = %s, %v; want %s", got, err, want)
 	}
@@ -51,7 +52,7 @@ func TestCommand_Bytes(t *testing.T) {
 	}
 	state := model{"a": "1", "b": "2", "c": "3"}
 	o := observed{[]observedKey{state.key("a"), state.key("absent")}, []observedRange{state.scan("b", "d")}}
-	update, err := encodeUpdate(&o, batchOf(t, "k=v"))
+	update, err := encodeUpdate(&o, batchOf(t, "k=v"), 0)
 	if got := fmt.Sprintf("%x", update); err != nil || got != updateBytes {
 		t.Errorf("encodeUpdate = %s, %v; want %s", got, err, updateBytes)
 	}
@@ -71,7 +72,7 @@ func TestCommand_Refused(t *testing.T) {
 	t.Parallel()
 	free := append(bytes.Repeat([]byte{0xff}, 31), 0xfe) // the last key that is free, but for longer ones
 	for _, key := range [][]byte{{}, {0xff}, reservedKey[:31], free, append(free, 0xff, 0xff)} {
-		if _, err := encodePutIfAbsent(key, nil); err != nil {
+		if _, err := encodePutIfAbsent(key, nil, time.Time{}); err != nil {
 			t.Errorf("key %x: %v", key, err)
 		}
 	}
@@ -81,7 +82,7 @@ func TestCommand_Refused(t *testing.T) {
 		if _, err := encodeWrite(&b); !errors.Is(err, ErrReservedKey) {
 			t.Errorf("delete of %x: %v, want ErrReservedKey", key, err)
 		}
-		if _, err := encodePutIfAbsent(key, nil); !errors.Is(err, ErrReservedKey) {
+		if _, err := encodePutIfAbsent(key, nil, time.Time{}); !errors.Is(err, ErrReservedKey) {
 			t.Errorf("put of %x: %v, want ErrReservedKey", key, err)
 		}
 	}
@@ -115,7 +116,7 @@ func TestCommand_Refused(t *testing.T) {
 	if _, err := decodeCommand([]byte("\x04\x00\x01\x01k\x20" + last + "\x00" + sums + batch)); err != nil {
 		t.Errorf("a scan of all from a key up: %v", err)
 	}
-	if _, err := encodePutIfAbsent([]byte("k"), make([]byte, maxCommandSize)); !errors.Is(err, shale.ErrValueTooLarge) {
+	if _, err := encodePutIfAbsent([]byte("k"), make([]byte, maxCommandSize), time.Time{}); !errors.Is(err, shale.ErrValueTooLarge) {
 		t.Errorf("large value: %v", err)
 	}
 }

@@ -27,9 +27,6 @@ var (
 	// keeps its own entries there.
 	ErrReservedKey = errors.New("cluster: keys that begin with 32 bytes 0xff are reserved")
 
-	// ErrExpiring is returned for a value that expires: the members of a group have no common time yet.
-	ErrExpiring = errors.New("cluster: a group takes no values that expire")
-
 	// ErrReadTooMuch is wrapped by the error of an Update whose function has read more than 65,536
 	// keys and ranges, or more than 64 MiB of keys and values: all members check what was read. They
 	// do not check what is read by way of Untracked, and that has no limit.

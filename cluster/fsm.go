@@ -7,10 +7,12 @@ import (
 	"io"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 )
 
 var _ raft.BatchingFSM = (*state)(nil)
@@ -34,6 +36,7 @@ func (s *state) ApplyBatch(entries []*raft.Log) []any {
 	// read without a lock, and the batch of the state can be used again.
 	responses := make([]any, len(entries))
 	a := applier{state: s, store: s.current.Load()}
+	a.now, a.last = a.store.time.now.Load(), a.store.time.last.Load()
 	for i, entry := range entries {
 		r := result{}
 		if entry.Type == raft.LogCommand && entry.Index > a.store.at.index {
@@ -68,6 +71,8 @@ type applier struct {
 	store *stateStore
 	at    position // of the last command in the batch
 
+	now, last int64 // see stateTime
+
 	// present has the keys that the batch puts (true) or deletes (false), from the first command on
 	// that asks for one.
 	present map[string]bool
@@ -86,9 +91,11 @@ func (a *applier) add(entry *raft.Log) (r result, err error) {
 	if err != nil {
 		return result{}, err
 	}
-	if c.kind == kindUpdate || a.ranged && c.kind != kindWrite {
+	later := c.time > a.now && a.last > a.now
+	a.now = max(a.now, c.time)
+	if later || c.kind == kindUpdate || a.ranged && c.kind != kindWrite {
 		// The store is asked for what the transaction has observed, or for what is there after a range was
-		// deleted, so it must have all commands before.
+		// deleted, so it must have all commands before. It must also have the time before it takes a value for over.
 		if err := a.write(); err != nil {
 			return result{}, err
 		}
@@ -116,7 +123,7 @@ func (a *applier) add(entry *raft.Log) (r result, err error) {
 func (a *applier) addOps(c *command) (r result, err error) {
 	switch c.kind {
 	case kindUpdate:
-		if r.Lost, err = c.observed.lost(a.store.db); err != nil || r.Lost > 0 {
+		if r.Lost, err = c.observed.lost(a.store.db, a.last > 0); err != nil || r.Lost > 0 {
 			return r, err
 		}
 		r.Done = true
@@ -141,6 +148,10 @@ func (a *applier) addOps(c *command) (r result, err error) {
 		if op.Kind == shale.OpDeleteRange { // its bounds come from another member's program
 			op.Value = belowReserved(op.Value)
 		}
+		if !op.ExpiresAt.IsZero() {
+			until := base.ClampExpiry(op.ExpiresAt.UnixMilli() - c.present + a.now)
+			op.ExpiresAt, a.last = time.UnixMilli(until), max(a.last, until)
+		}
 		if err = op.Apply(&a.state.batch); err != nil {
 			return result{}, err
 		}
@@ -148,10 +159,15 @@ func (a *applier) addOps(c *command) (r result, err error) {
 		case op.Kind == shale.OpDeleteRange:
 			a.ranged = true
 		case a.present != nil:
-			a.present[string(op.Key)] = op.Kind == shale.OpPut
+			a.present[string(op.Key)] = a.puts(op)
 		}
 	}
 	return r, nil
+}
+
+// puts reports whether a key is there after an operation of the batch.
+func (a *applier) puts(op shale.Op) bool {
+	return op.Kind == shale.OpPut && (op.ExpiresAt.IsZero() || op.ExpiresAt.UnixMilli() > a.now)
 }
 
 // look finds out which keys of a command are there after all commands before. It asks for all of them at once, so that the
@@ -160,7 +176,7 @@ func (a *applier) look(command *shale.Batch) error {
 	if a.present == nil {
 		a.present = map[string]bool{}
 		for op := range a.state.batch.Ops() {
-			a.present[string(op.Key)] = op.Kind == shale.OpPut
+			a.present[string(op.Key)] = a.puts(op)
 		}
 	}
 	var keys [][]byte
@@ -175,12 +191,16 @@ func (a *applier) look(command *shale.Batch) error {
 	})
 }
 
-// write writes the batch, if there is one.
+// write writes the batch and the time, if there is something new.
 func (a *applier) write() error {
+	batch, t := &a.state.batch, &a.store.time
 	if a.at.index == 0 {
-		return nil
+		if a.now == t.now.Load() {
+			return nil
+		}
+		batch.Reset()
+		a.at = a.store.at
 	}
-	batch := &a.state.batch
 	var value [positionSize]byte
 	// Position, digest and operations are one batch of the store. A power cut that loses the end of
 	// the store's log therefore loses whole commands, and the position says which ones raft has to
@@ -191,10 +211,18 @@ func (a *applier) write() error {
 	if err := batch.Put(digestKey, a.store.digests.now.appendTo(nil)); err != nil {
 		return err
 	}
+	if a.now > 0 {
+		if err := batch.Put(timeKey, appendStateTime(value[:0], a.now, a.last)); err != nil {
+			return err
+		}
+	}
 	if err := a.store.db.Write(context.Background(), batch); err != nil {
 		return err
 	}
 	a.store.at = a.at
+	t.last.Store(a.last)
+	t.now.Store(a.now) // not before the store has it: see shale.ShippingOptions
+	a.state.noteTime(a.now)
 	a.at, a.present, a.ranged = position{}, nil, false
 	return nil
 }

@@ -60,7 +60,7 @@ func newHistory(t testing.TB, n int, seed uint64) history {
 		case i == n-1 || kind < 5:
 			e.Data, err = encodeWrite(batch())
 		case kind < 7:
-			e.Data, err = encodePutIfAbsent(key(), value())
+			e.Data, err = encodePutIfAbsent(key(), value(), time.Time{})
 		case kind < 8:
 			e.Data, err = encodeDelete([][]byte{key(), key()})
 		case kind < 11:
@@ -74,7 +74,7 @@ func newHistory(t testing.TB, n int, seed uint64) history {
 					o.ranges = append(o.ranges, m.scan(l, u))
 				}
 			}
-			e.Data, err = encodeUpdate(o, batch())
+			e.Data, err = encodeUpdate(o, batch(), 0)
 		case kind < 12:
 			e.Type = raft.LogConfiguration
 		default:

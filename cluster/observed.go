@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/fields"
@@ -43,14 +44,21 @@ type sum [sha256.Size]byte
 const (
 	maxObserved      = 1 << 16        // keys and ranges
 	maxObservedBytes = maxCommandSize // of their keys and values
+
+	// expiringFrame plus its time stands before an entry that expires, in rangeSum. No key is as long. Part of the log's format.
+	expiringFrame = 1 << 48
 )
 
-// valueSum returns the sum of the value of a key.
-func valueSum(value []byte, found bool) sum {
+// valueSum returns the sum of the value of a key, which expires at until, unless that is zero.
+func valueSum(value []byte, found bool, until time.Time) sum {
 	if !found {
 		return sum{}
 	}
-	return sha256.Sum256(value)
+	s := sha256.Sum256(value)
+	if !until.IsZero() {
+		binary.LittleEndian.PutUint64(s[:], binary.LittleEndian.Uint64(s[:])^uint64(until.UnixMilli()))
+	}
+	return s
 }
 
 // rangeSum returns the sum of the entries of a range, and the number of bytes that it is made of. When these are more than most, it
@@ -62,7 +70,11 @@ func rangeSum(r shale.Reader, lower, upper []byte, most uint64) (s sum, size uin
 		if err != nil {
 			return sum{}, 0, err
 		}
-		frame = binary.AppendUvarint(frame[:0], uint64(len(e.Key)))
+		frame = frame[:0]
+		if !e.ExpiresAt.IsZero() {
+			frame = binary.AppendUvarint(frame, expiringFrame+uint64(e.ExpiresAt.UnixMilli()))
+		}
+		frame = binary.AppendUvarint(frame, uint64(len(e.Key)))
 		frame = binary.AppendUvarint(append(frame, e.Key...), uint64(len(e.Value)))
 		if size += uint64(len(frame) + len(e.Value)); size > most {
 			break
@@ -74,8 +86,9 @@ func rangeSum(r shale.Reader, lower, upper []byte, most uint64) (s sum, size uin
 	return s, size, nil
 }
 
-// observe looks at what a transaction has read, in the state that it has read.
-func observe(f *shale.Footprint) (o observed, err error) {
+// observe looks at what a transaction has read, in the state that it has read. expiring says whether that may have values that
+// expire, for which it looks twice.
+func observe(f *shale.Footprint, expiring bool) (o observed, err error) {
 	if n := len(f.Keys) + len(f.Ranges); n > maxObserved {
 		return observed{}, fmt.Errorf("%w: %d keys and ranges, and %d is the limit", ErrReadTooMuch, n, maxObserved)
 	}
@@ -93,13 +106,16 @@ func observe(f *shale.Footprint) (o observed, err error) {
 		}
 		k := observedKey{key: key}
 		n := len(key)
-		err := f.Before.ViewValue(key, func(value []byte) error {
-			n += len(value)
-			k.sum = valueSum(value, true)
-			return nil
-		})
+		until, err := expiryOf(f.Before, key, expiring)
+		if err == nil {
+			err = f.Before.ViewValue(key, func(value []byte) error {
+				n += len(value)
+				k.sum = valueSum(value, true, until)
+				return nil
+			})
+		}
 		if errors.Is(err, shale.ErrNotFound) {
-			k.sum, err = valueSum(nil, false), nil
+			k.sum, err = valueSum(nil, false, until), nil
 		}
 		if err = errors.Join(err, take(uint64(n))); err != nil {
 			return observed{}, err
@@ -123,18 +139,32 @@ func observe(f *shale.Footprint) (o observed, err error) {
 	return o, nil
 }
 
-// lost returns the number of the first key or range, from 1, that the store has otherwise now, or 0: keys count first.
-func (o *observed) lost(db *shale.DB) (int, error) {
+// expiryOf returns when the value of key expires, if values may expire.
+func expiryOf(r shale.Reader, key []byte, expiring bool) (time.Time, error) {
+	if !expiring {
+		return time.Time{}, nil
+	}
+	return r.ExpiresAt(key)
+}
+
+// lost returns the number of the first key or range, from 1, that the store has otherwise now, or 0: keys count first. expiring
+// is as in observe.
+func (o *observed) lost(db *shale.DB, expiring bool) (int, error) {
 	first := len(o.keys) + 1
 	keys := make([][]byte, len(o.keys))
 	for i, k := range o.keys {
 		keys[i] = k.key
 	}
 	err := db.GetMany(keys, func(i int, value []byte, found bool) error {
-		if valueSum(value, found) != o.keys[i].sum {
+		var until time.Time
+		var err error
+		if found {
+			until, err = expiryOf(db, keys[i], expiring)
+		}
+		if valueSum(value, found, until) != o.keys[i].sum {
 			first = min(first, i+1)
 		}
-		return nil
+		return err
 	})
 	if err != nil || first <= len(o.keys) {
 		return first, err

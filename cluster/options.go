@@ -100,6 +100,9 @@ type Options struct {
 	// About, if not nil, returns what Survey says about this member on all members, such as a version. It must return soon.
 	About func() map[string]string
 
+	// clock is the one by which this member leads.
+	clock func() time.Time
+
 	// wrapFSM lets tests delay what the state machine does.
 	wrapFSM func(raft.BatchingFSM) raft.BatchingFSM
 }
@@ -134,6 +137,9 @@ func (o *Options) withDefaults() *Options {
 			return db, db.Close, err
 		}
 	}
+	if c.clock == nil {
+		c.clock = time.Now
+	}
 	c.Store = cmp.Or(c.Store, new(shale.Options))
 	return &c
 }
@@ -153,8 +159,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("Options.LogSizeBehind is %d: it takes at least Options.LogSize, which is %d", o.LogSizeBehind, o.LogSize)
 	case o.Store.ReadOnly:
 		return errors.New("Options.Store.ReadOnly: a member must be able to write")
-	case o.Store.Shipping.Gate != nil:
-		return errors.New("Options.Store.Shipping: the group decides what is committed")
+	case o.Store.Shipping.Gate != nil || o.Store.Shipping.Clock != nil:
+		return errors.New("Options.Store.Shipping: the group decides what is committed, and what time it is")
 	}
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
 		return fmt.Errorf("Options.Listen: %w", err)

@@ -1,10 +1,13 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // A member's log has what it has promised to the others: entries that it has acknowledged, its term and its vote. The
@@ -80,7 +83,7 @@ func (n *Node) notePromise(index uint64) {
 	_ = n.changeIdentity(func(i *identity) { i.Term, i.Index = max(i.Term, term), max(i.Index, index) })
 }
 
-// watch compares the members and calls notePromise now and then, a term within a few seconds, until this member stops. A member
+// watch compares the members, moves the time of an idle group, and calls notePromise now and then, a term within a few seconds, until this member stops. A member
 // that does not answer holds it up for termTimeout, which does no harm: an older note is true as well.
 func (n *Node) watch() {
 	noted := time.Now()
@@ -91,6 +94,11 @@ func (n *Node) watch() {
 		case <-time.After(compareEvery):
 		}
 		n.compareMembers()
+		if n.raft().State() == raft.Leader {
+			ctx, cancel := context.WithTimeout(n.ctx, termTimeout)
+			_ = n.moveTime(ctx, compareEvery) // it is tried again
+			cancel()
+		}
 		if now := n.raft().CurrentTerm(); now != term || time.Since(noted) >= noteEvery {
 			n.notePromise(n.raft().CommitIndex())
 			term, noted = now, time.Now()

@@ -147,6 +147,9 @@ func (n *Node) confirmedIndex(ctx context.Context) (uint64, error) {
 	if err := n.awaitOwnEntry(ctx, term); err != nil {
 		return 0, err
 	}
+	if err := n.moveTime(ctx, readLag); err != nil {
+		return 0, err
+	}
 	index := n.raft().CommitIndex()
 	if err := n.confirmTerm(ctx, term); err != nil {
 		return 0, err

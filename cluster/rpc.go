@@ -30,9 +30,9 @@ const (
 	opWrite  = 'x' // leader, write this. A result
 	opDigest = 'd' // I lead: what is your digest?
 
-	maxCall      = 1 << 30            // bytes, above shale's largest batch
-	maxStranger  = 64 << 10           // bytes of a call by a caller that does not know the group
-	maxForwarded = maxCommandSize + 1 // bytes of a command with its kind
+	maxCall      = 1 << 30                        // bytes, above shale's largest batch
+	maxStranger  = 64 << 10                       // bytes of a call by a caller that does not know the group
+	maxForwarded = maxCommandSize + timedSize + 1 // bytes of a command with its kind and time
 
 	// termTimeout is how long the leader waits for a member's term. Then a round of
 	// reads has failed, and another is tried.

@@ -3,16 +3,19 @@ package cluster
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -132,18 +135,50 @@ func seedState(store string, fsys vfs.FS) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	for e, err := range db.Scan(shale.Range{Lower: append(reservedKey[:len(reservedKey):len(reservedKey)], 0), KeysOnly: true, Limit: 2}) {
+	for e, err := range db.Scan(shale.Range{Lower: append(reservedKey[:len(reservedKey):len(reservedKey)], 0), KeysOnly: true, Limit: 3}) {
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(e.Key, digestKey) {
+		if !bytes.Equal(e.Key, digestKey) && !bytes.Equal(e.Key, timeKey) {
 			return fmt.Errorf("%w, and the store has one of %d bytes", ErrReservedKey, len(e.Key))
 		}
 	}
 	if err := db.Delete(digestKey); err != nil {
 		return err
 	}
+	if err := seedTime(db, store, fsys); err != nil {
+		return err
+	}
 	return db.Put(reservedKey, seedPosition.appendTo(nil))
+}
+
+// seedTime writes the time into the state if it has values that expire: now, or that of the old group if that is later.
+func seedTime(db *shale.DB, store string, fsys vfs.FS) error {
+	var t stateTime
+	if err := t.read(db); err != nil {
+		return err
+	}
+	if err := db.Flush(context.Background()); err != nil { // tables say what expires in them
+		return err
+	}
+	m, err := manifest.Load(fsys, store)
+	if err != nil {
+		return err
+	}
+	last := t.last.Load()
+	for _, level := range m.Version.Levels {
+		for _, r := range level.Runs {
+			for _, table := range r.Tables {
+				if table.Expiry != nil {
+					last = max(last, table.Expiry[len(table.Expiry)-1])
+				}
+			}
+		}
+	}
+	if last == 0 {
+		return nil
+	}
+	return db.Put(timeKey, appendStateTime(nil, max(t.now.Load(), time.Now().UnixMilli()), last))
 }
 
 // seedLog makes an empty log in the snapshot's term: a later term is that of a later election.

@@ -251,7 +251,7 @@ func bigHistory(t testing.TB, n int) (history, int64) {
 	for i := range n {
 		key, value := fmt.Appendf(nil, "key %08d", i), make([]byte, 1000)
 		_, _ = r.Read(value)
-		data, err := encodePutIfAbsent(key, value)
+		data, err := encodePutIfAbsent(key, value, time.Time{})
 		mustNil(t, err)
 		size += int64(len(key) + len(value))
 		h = append(h, &raft.Log{Index: uint64(i + 1), Term: 1, Data: data})

@@ -46,6 +46,7 @@ type state struct {
 	snaps *snapshots
 	fail  func(error)
 	open  func(dir string, o *shale.Options) (*shale.DB, func() error, error) // see Options.OpenStore
+	clock func() time.Time
 
 	// Owned by raft's goroutine of the state machine, and before raft starts by the caller of settle.
 	batch shale.Batch
@@ -53,6 +54,8 @@ type state struct {
 
 	// current is what readers read. Only the state machine's goroutine replaces it.
 	current atomic.Pointer[stateStore]
+
+	behind atomic.Pointer[moment] // see leaderTime; written as current is
 
 	mu    sync.Mutex    // protects moved and ended, and changes of current and its index
 	moved chan struct{} // closed when index has changed; nil while nobody waits
@@ -80,6 +83,7 @@ type stateStore struct {
 	at     position // of the last command; owned by the state machine's goroutine
 
 	digests digests // of the commands
+	time    stateTime
 
 	index atomic.Uint64 // all commands up to this index are in the store, whose last one may be lower
 
@@ -112,7 +116,7 @@ func (s *stateStore) unpin() {
 // start: it would pass.
 func openState(dir string, o *Options, log *LogStore, snaps *snapshots, fail func(error)) (*state, error) {
 	fsys := o.FS
-	s := &state{fs: fsys, dir: dir, opts: *o.Store, log: log, snaps: snaps, fail: fail, open: o.OpenStore, closing: make(chan struct{})}
+	s := &state{fs: fsys, dir: dir, opts: *o.Store, log: log, snaps: snaps, fail: fail, open: o.OpenStore, clock: o.clock, closing: make(chan struct{})}
 	s.opts.FS, s.opts.Durability = fsys, shale.SyncManual
 	if err := sweepTemps(fsys, dir, statePrefix); err != nil {
 		return nil, err
@@ -255,19 +259,25 @@ func statePath(dir string, number int) string {
 // openStore opens state-K, or makes it, and reads its position.
 func (s *state) openStore(number int) (*stateStore, error) {
 	o, path := s.opts, statePath(s.dir, number)
+	st := &stateStore{number: number, path: path}
+	o.Shipping.Clock = func() time.Time { return time.UnixMilli(st.time.now.Load()) }
 	db, closeDB, err := s.open(path, &o)
 	if err != nil {
 		return nil, err
 	}
-	st := &stateStore{db: db, close: closeDB, number: number, path: path}
+	st.db, st.close = db, closeDB
 	st.pins.Store(1)
 	if st.at, err = readPosition(db); err == nil {
 		st.digests.now, err = readDigest(db, st.at)
+	}
+	if err == nil {
+		err = st.time.read(db)
 	}
 	if err != nil {
 		return nil, errors.Join(err, closeDB())
 	}
 	st.index.Store(st.at.index)
+	s.noteTime(st.time.now.Load())
 	return st, nil
 }
 

@@ -71,7 +71,7 @@ func TestState_DeleteRangeKeepsReserved(t *testing.T) {
 	mustNil(t, b.Put([]byte("c"), []byte("3")))
 	data, err := encodeWrite(b)
 	mustNil(t, err)
-	absent, err := encodePutIfAbsent([]byte("a"), []byte("4"))
+	absent, err := encodePutIfAbsent([]byte("a"), []byte("4"), time.Time{})
 	mustNil(t, err)
 	h := history{{Index: 1, Term: 1, Data: data}, {Index: 2, Term: 1, Data: absent}, {Index: 3, Term: 1, Data: data}}
 	answers, err := m.apply(h, 0, 3, 3)
@@ -169,7 +169,7 @@ func TestState_LargeBatches(t *testing.T) {
 	var h history
 	value := bytes.Repeat([]byte("v"), 1<<20)
 	for i := range uint64(12) {
-		data, err := encodePutIfAbsent(fmt.Appendf(nil, "%d", i%9), value)
+		data, err := encodePutIfAbsent(fmt.Appendf(nil, "%d", i%9), value, time.Time{})
 		mustNil(t, err)
 		h = append(h, &raft.Log{Index: i + 1, Term: 1, Data: data})
 	}

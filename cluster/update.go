@@ -31,12 +31,13 @@ func (t *Txn) Put(key, value []byte) error {
 	return t.tx.Put(key, value)
 }
 
-// PutTTL implements shale.Writer.
+// PutTTL implements shale.Writer. The time to live begins when the group writes the transaction; for the transaction itself, at
+// the time of the state that it reads.
 func (t *Txn) PutTTL(key, value []byte, ttl time.Duration) error {
-	if ttl <= 0 {
-		return t.Delete(key)
+	if reserved(key) {
+		return errReserved(key)
 	}
-	return ErrExpiring
+	return t.tx.PutTTL(key, value, ttl)
 }
 
 // Delete implements shale.Writer.
@@ -150,9 +151,9 @@ func (s *state) transact(fn func(tx *Txn) error) (cmd []byte, err error) {
 	if err != nil || f.Writes.Len() == 0 {
 		return nil, err
 	}
-	o, err := observe(&f)
+	o, err := observe(&f, st.time.last.Load() > 0)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: update: %w", err)
 	}
-	return encodeUpdate(&o, f.Writes)
+	return encodeUpdate(&o, f.Writes, st.time.now.Load())
 }

@@ -27,7 +27,8 @@ const transferPoll = 2 * time.Millisecond
 // happened. Writes that run at the same time share messages and fsyncs, so many goroutines get
 // far more done than one.
 //
-// The batch is encoded before Write waits, and may be used again when it returns.
+// The batch is encoded before Write waits, and may be used again when it returns. Its values that expire last as long, from when
+// the group has written them, as they would have lasted when Write was called.
 func (n *Node) Write(ctx context.Context, b *shale.Batch) error {
 	cmd, err := encodeWrite(b)
 	if err != nil {
@@ -41,6 +42,16 @@ func (n *Node) Write(ctx context.Context, b *shale.Batch) error {
 func (n *Node) Put(ctx context.Context, key, value []byte) error {
 	b := new(shale.Batch)
 	if err := b.Put(key, value); err != nil {
+		return err
+	}
+	return n.Write(ctx, b)
+}
+
+// PutTTL sets the value of key, as Write does, until ttl has passed since the group has written it, by the leader's clock. With
+// a ttl of 0 or less it is Delete. For writes the value is gone to the millisecond, for reads soon after: see Read and Local.
+func (n *Node) PutTTL(ctx context.Context, key, value []byte, ttl time.Duration) error {
+	b := new(shale.Batch)
+	if err := b.PutTTL(key, value, ttl); err != nil {
 		return err
 	}
 	return n.Write(ctx, b)
@@ -69,7 +80,17 @@ func (n *Node) DeleteRange(ctx context.Context, lower, upper []byte) error {
 // decide that alike, when they apply the write. Its errors are those of Write: after one
 // that wraps ErrUnknown the key may have been set.
 func (n *Node) PutIfAbsent(ctx context.Context, key, value []byte) (inserted bool, err error) {
-	cmd, err := encodePutIfAbsent(key, value)
+	return n.putIfAbsent(ctx, key, value, time.Time{})
+}
+
+// PutIfAbsentTTL is PutIfAbsent with a value that is gone once ttl has passed. A key whose value is over is absent. With a
+// ttl of 0 or less, what was inserted is gone at once.
+func (n *Node) PutIfAbsentTTL(ctx context.Context, key, value []byte, ttl time.Duration) (inserted bool, err error) {
+	return n.putIfAbsent(ctx, key, value, time.Now().Add(max(ttl, 0)))
+}
+
+func (n *Node) putIfAbsent(ctx context.Context, key, value []byte, until time.Time) (inserted bool, err error) {
+	cmd, err := encodePutIfAbsent(key, value, until)
 	if err != nil {
 		return false, err
 	}
@@ -193,7 +214,7 @@ func (n *Node) proposeOnce(ctx context.Context, cmd []byte) (result, error) {
 	// The goroutine of await also lets raft batch: of those that stand at its door, it takes all that there are.
 	var f raft.ApplyFuture
 	err := n.await(ctx, func() error {
-		f = n.raft().ApplyLog(raft.Log{Data: cmd}, timeout)
+		f = n.raft().ApplyLog(raft.Log{Data: n.state.stamp(cmd)}, timeout)
 		return f.Error()
 	})
 	if err != nil {

@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
+)
+
+// Members whose clocks differ by hours, and jump, and lead one after the other: what is gone stays gone, and what lasts
+// lasts, also after a restart and for a member that gets a snapshot.
+func TestTime_ClocksDiffer(t *testing.T) {
+	t.Parallel()
+	var offsets [4]atomic.Int64
+	g := newGroup(t, 3, func(o *Options) {
+		i := int(o.ID[1] - '0')
+		offsets[i].Store(int64(time.Duration(i-1) * time.Hour))
+		o.Forward = true
+		o.clock = func() time.Time { return time.Now().Add(time.Duration(offsets[i].Load())) }
+	})
+	ctx := short(t)
+	gone := func(key string) {
+		t.Helper()
+		g.eventually(key+" is gone", func() error {
+			if v, err := g.leader().get(short(t), key); err != nil || v != "" {
+				return fmt.Errorf("%q, %v", v, err)
+			}
+			return nil
+		})
+	}
+	put := func(key string, ttl time.Duration) {
+		t.Helper()
+		g.led("a write", func() error { return g.members[0].PutTTL(short(t), []byte(key), []byte("v"), ttl) })
+	}
+	put("short", 10*time.Millisecond)
+	put("lasts", 100*time.Hour)
+	gone("short")
+	for i := range 3 {
+		to := g.members[i]
+		g.eventually("it leads", func() error {
+			if to.IsLeader() {
+				return nil
+			}
+			return g.leader().TransferLeadership(short(t), to.opts.ID)
+		})
+		for _, m := range g.members {
+			v, err := m.get(ctx, "short")
+			lasts, err2 := m.get(ctx, "lasts")
+			if v != "" || lasts != "v" || err != nil || err2 != nil {
+				t.Errorf("with leader %d, on %s: %q, %q, %v, %v", i, m.opts.ID, v, lasts, err, err2)
+			}
+		}
+		// The next value ends too, although this leader's clock may be behind the group's time.
+		put("next", 50*time.Millisecond)
+		gone("next")
+		offsets[i].Add(int64(3 * time.Hour))
+		put("jump", time.Millisecond)
+		gone("jump")
+		offsets[i].Add(-int64(5 * time.Hour))
+		inserted := false
+		g.led("an insert", func() (err error) {
+			inserted, err = g.members[0].PutIfAbsentTTL(short(t), []byte("next"), []byte("again"), time.Millisecond)
+			return err
+		})
+		if !inserted {
+			t.Error("a key whose value is over is present")
+		}
+		gone("next")
+	}
+	g.agree()
+}
+
+// Commands are decided by the time in the log, however they come in batches.
+func TestTime_Decided(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, 2, 9} {
+		m := mustStart(t, vfs.NewMem())
+		var h history
+		add := func(now int64, cmd []byte, err error) {
+			mustNil(t, err)
+			timed := append(appendTimed(nil, now, 0), cmd...)
+			if cmd[0] == kindTimed {
+				timed = append(appendTimed(nil, now, 0), cmd[timedSize:]...)
+			}
+			h = append(h, entryOf(len(h)+1, timed))
+		}
+		until := func(ms int64) ([]byte, error) { return encodePutIfAbsent([]byte("k"), []byte("v"), time.UnixMilli(ms)) }
+		a := func(now, ttl int64) { cmd, err := until(ttl); add(now, cmd, err) }
+		a(1000, 500) // until 1500
+		a(1499, 500) // there
+		a(1200, 500) // the time does not go back: there
+		a(1500, 500) // over: until 2000
+		a(1600, 900) // there
+		del, err := encodeDelete([][]byte{[]byte("k")})
+		add(2000, del, err) // over
+		a(2000, 100)        // until 2100
+		add(2099, del, err) // there
+		want := []bool{true, false, false, true, false, false, true, true}
+		for from := 0; from < len(h); from += size {
+			part := h[from:min(from+size, len(h))]
+			for i, r := range m.state.ApplyBatch(part) {
+				r := r.(result)
+				if got := r.Done || len(r.Present) == 1 && r.Present[0]; got != want[from+i] {
+					t.Errorf("in batches of %d, command %d: %+v, want %v", size, from+i, r, want[from+i])
+				}
+			}
+		}
+		m.close()
+	}
+}
+
+// A transaction that has read a value conflicts when that is over, or lasts longer.
+func TestTime_Update(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, 1, func(o *Options) { o.Raft = lonelyRaft })
+	n, ctx := g.leader(), short(t)
+	key := []byte("k")
+	mustNil(t, n.PutTTL(ctx, key, []byte("v"), 100*time.Hour))
+	runs := 0
+	mustNil(t, n.Update(ctx, func(tx *Txn) error {
+		if runs++; runs == 1 {
+			if err := n.PutTTL(context.Background(), key, []byte("v"), 200*time.Hour); err != nil {
+				return err
+			}
+		}
+		at, err := tx.ExpiresAt(key)
+		if err != nil {
+			return err
+		}
+		return tx.PutTTL([]byte("copy"), nil, time.Until(at))
+	}))
+	if runs != 2 {
+		t.Errorf("%d runs, want 2", runs)
+	}
+	at, err := n.Local().ExpiresAt([]byte("copy"))
+	if left := time.Until(at); err != nil || left < 199*time.Hour || left > 201*time.Hour {
+		t.Errorf("the copy lasts for %v, %v", left, err)
+	}
+	mustNil(t, n.PutTTL(ctx, key, []byte("v"), 5*time.Millisecond))
+	eventually(t, "gone for Local", func() error {
+		if _, err := n.Local().Get(key); !errors.Is(err, shale.ErrNotFound) {
+			return fmt.Errorf("%v", err)
+		}
+		return nil
+	})
+}
+
+// entryOf returns entry number i.
+func entryOf(i int, data []byte) *raft.Log {
+	return &raft.Log{Index: uint64(i), Term: 1, Type: raft.LogCommand, Data: data}
+}
