@@ -102,7 +102,10 @@ func TestTime_Decided(t *testing.T) {
 		add(2000, del, err) // over
 		a(2000, 100)        // until 2100
 		add(2099, del, err) // there
-		want := []bool{true, false, false, true, false, false, true, true}
+		a(2200, 100)        // until 2300
+		add(2300, appendTimed(nil, 0, 0), nil)
+		a(2250, 100) // over: the time has not gone back
+		want := []bool{true, false, false, true, false, false, true, true, true, false, true}
 		for from := 0; from < len(h); from += size {
 			part := h[from:min(from+size, len(h))]
 			for i, r := range m.state.ApplyBatch(part) {
@@ -111,6 +114,9 @@ func TestTime_Decided(t *testing.T) {
 					t.Errorf("in batches of %d, command %d: %+v, want %v", size, from+i, r, want[from+i])
 				}
 			}
+		}
+		if now := m.state.current.Load().time.now.Load(); now != 2300 {
+			t.Errorf("in batches of %d, the time is %d, want 2300", size, now)
 		}
 		m.close()
 	}
