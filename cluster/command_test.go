@@ -50,6 +50,20 @@ func TestCommand_Bytes(t *testing.T) {
 	if c, err := decodeCommand(data); err != nil || c.kind != kindWrite || c.batch.Len() != 1 {
 		t.Errorf("decodeCommand = %+v, %v", c, err)
 	}
+	var b shale.Batch
+	mustNil(t, shale.Op{Kind: shale.OpPut, Key: []byte("k"), Value: []byte("v"), ExpiresAt: time.UnixMilli(0x0403)}.Apply(&b))
+	timed, err := encodeCommand(kindPutIfAbsent, &b, 0x0201)
+	const times = "0000000000000000" + "0102000000000000" // the leader has not set its own yet
+	if got, want := fmt.Sprintf("%x", timed), "05"+times+"020101"+"04016b"+"07"+"030400000000"+"76"; err != nil || got != want {
+		t.Errorf("encodeCommand of a value that expires = %s, %v; want %s", got, err, want)
+	}
+	timed[1] = 7
+	if c, err := decodeCommand(timed); err != nil || c.kind != kindPutIfAbsent || c.time != 7 || c.present != 0x0201 || c.batch.Len() != 1 {
+		t.Errorf("decodeCommand = %+v, %v", c, err)
+	}
+	if c, err := decodeCommand(timed[:timedSize]); err != nil || c.kind != kindTimed || c.time != 7 || c.batch.Len() != 0 {
+		t.Errorf("decodeCommand of nothing but the time = %+v, %v", c, err)
+	}
 	state := model{"a": "1", "b": "2", "c": "3"}
 	o := observed{[]observedKey{state.key("a"), state.key("absent")}, []observedRange{state.scan("b", "d")}}
 	update, err := encodeUpdate(&o, batchOf(t, "k=v"), 0)
@@ -108,6 +122,9 @@ func TestCommand_Refused(t *testing.T) {
 		"\x04\x00\x01\x01k\x01k\x00" + sums + batch,                // an empty range
 		"\x04\x00\x01\x01k\x21" + last + "\x00\x00" + sums + batch, // up to the group's keys
 		"\x04\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x01k" + sums,
+		"\x01\x01\x01\x04\x01k\x07" + sums[:6] + "v", // a value that expires, and no time
+		"\x05" + sums[:15], "\x05" + sums[:16] + "\x00", "\x05" + sums[:16] + "\x05" + sums[:16], // less than two times; two commands
+		"\x05" + sums[:7] + "\x80" + sums[:8], "\x05" + sums[:15] + "\x80", // times that are none
 	} {
 		if c, err := decodeCommand([]byte(data)); err == nil {
 			t.Errorf("%x is taken for a command of kind %d", data, c.kind)
@@ -128,6 +145,9 @@ func FuzzCommand(f *testing.F) {
 	update, err := hex.DecodeString(updateBytes)
 	mustNil(f, err)
 	f.Add(update)
+	times := strings.Repeat("\x00", timedSize-1)
+	f.Add([]byte("\x05" + times))
+	f.Add([]byte("\x05" + times + "\x02\x01\x01\x04\x01k\x07" + times[:6] + "v"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := decodeCommand(data)
 		if err != nil {
@@ -135,7 +155,14 @@ func FuzzCommand(f *testing.F) {
 		}
 		// What decodes is written again as it was, but for varints that were longer than need be.
 		bytesOf := func(c command) []byte {
-			b := []byte{c.kind}
+			var b []byte
+			if data[0] == kindTimed {
+				b = appendTimed(b, c.time, c.present)
+			}
+			if c.kind == kindTimed {
+				return b
+			}
+			b = append(b, c.kind)
 			if c.kind == kindUpdate {
 				b = c.observed.appendTo(b)
 			}
