@@ -32,14 +32,14 @@ type command = resp.Command[action]
 var commands *resp.Table[action]
 
 // noExpiry is what commands and options about expiry are answered with.
-const noExpiry = "ERR keys do not expire in this server: shale has no expiry yet"
+const noExpiry = "ERR this server offers no expiry"
 
 // init fills the table. Commands about expiry are in it, so that they get an error that says why,
 // and not that they are unknown.
 func init() {
 	do := func(fn func(*client, [][]byte)) action { return action{do: fn} }
 	read := func(fn func(*client, shale.Reader, [][]byte)) action { return action{read: fn} }
-	// There are strings only, and a key that is there does not expire.
+	// There are strings only, and the server sets no expiry.
 	typeOf := read(ifThere(func(c *client) { c.Simple("string") }, func(c *client) { c.Simple("none") }))
 	ttl := read(ifThere(func(c *client) { c.Integer(-1) }, func(c *client) { c.Integer(-2) }))
 	refuse := do(func(c *client, _ [][]byte) { c.Error(noExpiry) })
