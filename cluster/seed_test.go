@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/vfs"
 )
 
 // A group that was seeded has the store's keys on all members, also on those that join later, and
@@ -61,6 +63,61 @@ func TestSeed_Group(t *testing.T) {
 	if err := first.Read(ctx, func(r shale.Reader) error { _, err := r.Get([]byte("old99")); return err }); err != nil {
 		t.Error(err)
 	}
+}
+
+// Values of the store expire in the group too, and those that were over in a group do not come back in one that its backup is
+// the seed of.
+func TestSeed_Expiring(t *testing.T) {
+	t.Parallel()
+	var offset atomic.Int64
+	g := &testGroup{t: t}
+	t.Cleanup(g.close)
+	fsys := vfs.NewMem()
+	open := func(from string, id int) *testMember {
+		t.Helper()
+		m := &testMember{dir: from + "-seeded", opts: Options{ID: fmt.Sprintf("m%d", id), FS: fsys, Raft: lonelyRaft}}
+		m.opts.clock = func() time.Time { return time.Now().Add(time.Duration(offset.Load())) }
+		mustNil(t, Seed(m.dir, from, &m.opts))
+		g.open(m)
+		g.members = append(g.members, m)
+		eventually(t, "it leads", func() error { return m.Put(short(t), []byte("k"), nil) })
+		return m
+	}
+	has := func(m *testMember, key, want string) {
+		t.Helper()
+		if v, err := m.get(short(t), key); err != nil || v != want {
+			t.Errorf("%s on %s = %q, %v; want %q", key, m.opts.ID, v, err, want)
+		}
+	}
+
+	db, err := shale.Open("store", &shale.Options{FS: fsys})
+	mustNil(t, err)
+	mustNil(t, db.PutTTL([]byte("hour"), []byte("v"), time.Hour))
+	mustNil(t, db.PutTTL([]byte("lasts"), []byte("v"), 100*time.Hour))
+	ends, err := db.ExpiresAt([]byte("lasts"))
+	mustNil(t, errors.Join(err, db.Close()))
+	first := open("store", 0)
+	has(first, "hour", "v")
+	offset.Store(int64(2 * time.Hour))
+	has(first, "hour", "")
+	has(first, "lasts", "v")
+	if at, err := first.Local().ExpiresAt([]byte("lasts")); err != nil || !at.Equal(ends) {
+		t.Errorf("it ends at %v, %v; in the store at %v", at, err, ends)
+	}
+
+	// The clock of the new group's member is behind the old group's time.
+	mustNil(t, first.Checkpoint("backup"))
+	offset.Store(0)
+	second := open("backup", 1)
+	has(second, "hour", "")
+	has(second, "lasts", "v")
+	mustNil(t, second.PutTTL(short(t), []byte("next"), []byte("v"), time.Millisecond))
+	eventually(t, "the next value is gone", func() error {
+		if v, err := second.get(short(t), "next"); err != nil || v != "" {
+			return fmt.Errorf("%q, %v", v, err)
+		}
+		return nil
+	})
 }
 
 // Any store can be the seed, but for one with keys of the group's own.
