@@ -15,9 +15,19 @@ import (
 // mergeOptions returns the snapshots, and the times, that a merge has to heed.
 func (db *DB) mergeOptions() (o compaction.MergeOptions) {
 	// The time comes first: a snapshot that is taken after the list then has a later one.
-	o.Now = db.snapshots.Clock.Begin()
+	o.Now = db.timeOfMerges()
 	o.Snapshots, o.Times = db.snapshots.List()
 	return o
+}
+
+// timeOfMerges returns the time up to which merges drop what has expired; 0: they drop nothing. If the log of a store that has its
+// time from its owner has failed, they drop nothing: see syncOwnersTime, which could not return before the log is replaced. And
+// that takes flushes.
+func (db *DB) timeOfMerges() int64 {
+	if w := db.logs.Current(); db.opts.Shipping.Clock != nil && w != nil && w.Err() != nil {
+		return 0
+	}
+	return db.snapshots.Clock.Begin()
 }
 
 // tableFacts returns what the manifest has to know of what expires in a table.
@@ -31,7 +41,7 @@ func tableFacts(info sstable.Info) manifest.Facts {
 
 // overForAll returns the time up to which what expires is over for all readers; 0: nothing is.
 func (db *DB) overForAll() int64 {
-	now := db.snapshots.Clock.Begin()
+	now := db.timeOfMerges()
 	if now == 0 {
 		return 0
 	}
