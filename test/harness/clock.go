@@ -29,7 +29,15 @@ type clock struct{ ms atomic.Int64 }
 func (c *clock) now() time.Time { return time.UnixMilli(c.ms.Load()) }
 
 // Standing has a store of o take t for the time.
-func Standing(o *shale.Options, t time.Time) { *KnobsOf(o).Now = func() time.Time { return t } }
+func Standing(o *shale.Options, t time.Time) { setClock(o, func() time.Time { return t }) }
+
+// setClock has a store of o take its time from now: as its owner's, if it has one.
+func setClock(o *shale.Options, now func() time.Time) {
+	*KnobsOf(o).Now = now
+	if o.Shipping.Clock != nil {
+		o.Shipping.Clock = now
+	}
+}
 
 // timeOf returns the time of an open store, in milliseconds.
 func timeOf(db *shale.DB) int64 { return hidden[commit.Clock](db, "snapshots", "Clock").Now() }

@@ -40,7 +40,7 @@ func (l *Life) Follow() error {
 		o := l.Options(2000 + l.opened)
 		f.mem, f.fs, f.limit = l.Mem, &openFiles{FS: l.encrypted(l.Mem)}, o.Tuning.MaxOpenFiles
 		o.FS, o.ReadOnly, o.Exist = f.fs, true, shale.MustExist
-		*KnobsOf(&o).Now = l.shown.now
+		setClock(&o, l.shown.now)
 		var err error
 		if f.db, err = shale.Open(Dir, &o); err != nil {
 			return fmt.Errorf("Open of a follower: %w", err)

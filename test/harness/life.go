@@ -93,7 +93,7 @@ func (l *Life) Open() error {
 	l.FS = faultfs.New(l.Mem, l.Inject)
 	l.Opts.FS = l.encrypted(moodyFS{l.FS})
 	l.clock.ms.Store(max(l.clock.ms.Load(), l.Model.floor))
-	*KnobsOf(&l.Opts).Now = l.clock.now
+	setClock(&l.Opts, l.clock.now)
 	if l.Opts.Shipping.Gate != nil {
 		l.Opts.Shipping.Gate = l.gate.Over(l.Opts.Shipping.Gate)
 	}

@@ -45,6 +45,7 @@ var optionDraws = []optionDraw{
 	scaled("KeepLog", func(o *shale.Options) *int64 { return &o.KeepLog },
 		[]int64{0, 0, 1, 5 << 10, 20 << 10, 100 << 10, keepsAll, keepsAll}, []int64{0, 0, 1 << 20, keepsAll}),
 	drawn("Shipping.Gate", func(o *shale.Options) *func(shale.LogPosition) error { return &o.Shipping.Gate }, nil, nil, nil, gate),
+	drawn("Shipping.Clock", func(o *shale.Options) *func() time.Time { return &o.Shipping.Clock }, nil, nil, nil, time.Now), // a life takes its own
 	drawn("Shipping.HoldLogs", func(o *shale.Options) *uint64 { return &o.Shipping.HoldLogs }, 0, 0, 0, 0, 0, 0, 12, 1<<36),
 	drawn("Shipping.FirstFileNum", func(o *shale.Options) *uint64 { return &o.Shipping.FirstFileNum }, 0, 0, 0, 0, 12, 1<<36, 3<<36),
 	scaled("SyncEvery", func(o *shale.Options) *time.Duration { return &o.SyncEvery },
