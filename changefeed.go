@@ -39,7 +39,8 @@ func (c Change) Ingested() bool { return c.ingested }
 //
 // A program that copies a store begins with a Snapshot or a Checkpoint of it and the Seq of that, and
 // stores the Last of each change in the same batch as its operations. So each change counts once,
-// whatever crashes.
+// whatever crashes. A Snapshot may show writes that are not durable, unless Durability is SyncEach: then the program
+// calls Sync before it keeps what the Snapshot has shown.
 //
 // Changes reads the logs. They are removed when their writes are in tables, but for the one that is being read,
 // and for those that Options.KeepLog keeps. If they do not reach back to after, or there is a gap because a
