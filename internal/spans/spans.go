@@ -55,25 +55,24 @@ func (h *heads) word(key []byte) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// find returns between which of the keys the first one above key is: those before lo are at key or below it, and
-// those from hi on above it.
-func (h *heads) find(key []byte) (lo, hi int) {
-	n := len(h.words)
+// last returns the index of the last key at key or before it, or -1. at returns a key by its index: keys with equal heads are
+// compared as a whole.
+func (h *heads) last(key []byte, at func(int) []byte) int {
 	if !bytes.HasPrefix(key, h.same) {
 		if bytes.Compare(key, h.same) < 0 {
-			return 0, 0
+			return -1
 		}
-		return n, n
+		return len(h.words) - 1
 	}
 	word := h.word(key)
-	lo, hi = h.below(0, word), n
+	lo, hi := h.below(0, word), len(h.words)
 	if word < math.MaxUint64 {
 		hi = h.below(lo, word+1)
 	}
-	return lo, hi
+	return lo + sort.Search(hi-lo, func(i int) bool { return bytes.Compare(at(lo+i), key) > 0 }) - 1
 }
 
-// below returns the index of the first word from index lo on that is not below word.
+// below returns the index of the first word that is not less than word. It looks at those from index lo on.
 func (h *heads) below(lo int, word uint64) int {
 	for hi := len(h.words); lo < hi; {
 		if mid := int(uint(lo+hi) / 2); h.words[mid] < word {
@@ -158,28 +157,12 @@ func (s *Set) Len() int {
 
 // chunkOf returns the index of the last chunk that begins at key or before it, or -1.
 func (s *Set) chunkOf(key []byte) int {
-	lo, hi := s.firsts.find(key)
-	for lo < hi {
-		if mid := int(uint(lo+hi) / 2); bytes.Compare(s.chunks[mid].bounds[0].key, key) <= 0 {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo - 1
+	return s.firsts.last(key, func(i int) []byte { return s.chunks[i].bounds[0].key })
 }
 
 // boundOf returns the index of the last bound at key or before it, or -1.
 func (c *chunk) boundOf(key []byte) int {
-	lo, hi := c.keys.find(key)
-	for lo < hi {
-		if mid := int(uint(lo+hi) / 2); bytes.Compare(c.bounds[mid].key, key) <= 0 {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo - 1
+	return c.keys.last(key, func(i int) []byte { return c.bounds[i].key })
 }
 
 // Cover returns the greatest number up to seq of the range deletes that cover key, or 0. It allocates nothing.
