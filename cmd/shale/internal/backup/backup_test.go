@@ -202,7 +202,7 @@ func (w *world) wantNewest() {
 	}
 }
 
-// With logs that are kept, every commit from the first base on can be restored.
+// If the store keeps its logs, the store as it was after any commit since the first base can be restored.
 func TestBackup_EveryCommit(t *testing.T) {
 	w := newWorld(t, 1<<30)
 	for range 6 {
@@ -326,7 +326,7 @@ func TestBackup_GoesOnAfterRestore(t *testing.T) {
 	w.wantNewest()
 }
 
-// A power cut takes writes that were not durable, and that a run has read. What is written then has their numbers.
+// A power cut can take writes that a run has already copied, because they were not durable. Later writes then get the same numbers.
 func TestBackup_PowerCut(t *testing.T) {
 	w := newWorld(t, 1<<30)
 	w.put("a", "1")
@@ -556,8 +556,8 @@ func write(t *testing.T, fsys vfs.FS, path string, b []byte) {
 	}
 }
 
-// Whichever operation fails, also from then on as on a full disk, and whenever the machine crashes: the
-// folder has every moment that it had, and the next run goes on. A restore that fails leaves no store.
+// Each operation fails once, or all do from then on, as on a full disk; or the machine crashes. The folder still has every
+// moment that it had, and the next run goes on. A restore that fails leaves no store.
 func TestBackup_FaultsAndCrashes(t *testing.T) {
 	errDevice, seed := errors.New("device"), rand.Uint64()
 	t.Logf("crashes with seed %d", seed)
