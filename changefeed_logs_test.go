@@ -112,6 +112,48 @@ func TestChanges_FailedLog(t *testing.T) {
 	}
 }
 
+// The number of a write that has failed is no gap, and the write is no change: also if the store is opened again before anything
+// else is written, and if a crash comes while Resume replaces the log.
+func TestChanges_FailedWrite(t *testing.T) {
+	for _, crash := range []bool{false, true} {
+		mem := vfs.NewMem()
+		disk := faultfs.New(mem, nil)
+		o := feedOptions(disk)
+		o.Durability = SyncEach
+		db := mustOpen(t, "db", o)
+		mustPut(t, db, "a", "1")
+		fault := errors.New("injected")
+		disk.Inject(func(op vfs.Op, name string, _ int64) error {
+			return errorIf(op == vfs.OpSync && strings.HasSuffix(name, ".wal"), fault)
+		})
+		if err := db.Put([]byte("failed"), nil); !errors.Is(err, fault) {
+			t.Fatal(err)
+		}
+		disk.Inject(func(op vfs.Op, name string, _ int64) error {
+			return errorIf(crash && op == vfs.OpCreate && strings.HasSuffix(name, ".wal"), fault)
+		})
+		if err := db.Resume(); crash != errors.Is(err, fault) {
+			t.Fatal(err)
+		}
+		after := mem.Crash(vfs.CrashConfig{})
+		if !crash {
+			closeTest(t, db)
+			after = mem
+		} else if err := db.Close(); err == nil {
+			t.Fatal("Close tells nothing of the failure")
+		}
+		o.FS = after
+		db = mustOpen(t, "db", o)
+		if _, err := db.Get([]byte("failed")); !errors.Is(err, ErrNotFound) {
+			t.Errorf("crash %v: the write that failed is there: %v", crash, err)
+		}
+		mustPut(t, db, "b", "1")
+		wantChanges(t, db, 0, 3, "1-1 put a=1", "3-3 put b=1")
+		wantChanges(t, db, 1, 3, "3-3 put b=1")
+		closeTest(t, db)
+	}
+}
+
 // Logs go when nobody keeps them. Then the feed says from which number on it has them, and does not begin anywhere else.
 func TestChanges_Gone(t *testing.T) {
 	o := feedOptions(vfs.NewMem())

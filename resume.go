@@ -236,7 +236,11 @@ func (db *DB) replaceLog() error {
 	next := db.tree.PeekFileNum()
 	// The edit comes before the new log. If a crash comes between them, Open finds no log
 	// that it needs, and all writes are in tables.
-	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: next, LastSeq: db.commits.Last()}); err != nil {
+	// Two edits: that which makes logs obsolete has the last number that is kept (State.Flushed), as after a flush.
+	if err := db.tree.AppendEdit(&manifest.Edit{LastSeq: db.commits.Last()}); err != nil {
+		return err
+	}
+	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: next, LastSeq: db.commits.Visible()}); err != nil {
 		return err
 	}
 	// The next log names no log before it. It states the last number that is kept of the broken one.
