@@ -45,15 +45,15 @@ func (db *DB) replayLogs(state *manifest.State) (logset.Replayed, error) {
 	if err != nil {
 		return r, err
 	}
-	// Numbers are never given out twice. LastSeq of the state may be above those of all tables: see
-	// replaceLog.
+	// An ingestion may have numbers that no log has: see ingestion.mark. The next log says so to feeds. They would take the number
+	// of a write that has failed for one, or pass the write on, so that is not stated.
 	kept := state.Flushed
-	if kept == 0 { // no edit of this manifest tells: some of these numbers may be of writes that have failed
+	if kept == 0 { // no edit of this manifest tells which numbers have failed
 		kept = state.LastSeq
 	}
-	// An ingestion may have numbers that no log has: see ingestion.mark. The next log says so to feeds. They would take the number
-	// of a write that has failed for one, or pass the write on.
 	r.Header.PrevSeq = max(r.LastSeq, kept, f.flushed)
+	// Numbers are never given out twice. LastSeq of the state may be above those of all tables: see
+	// replaceLog.
 	r.LastSeq = max(r.LastSeq, state.LastSeq, f.flushed)
 	db.mems.Show(&f.Replay)
 	// The manifest may not know of the newest logs, whose numbers are taken all the same.
