@@ -14,10 +14,11 @@
 // bits, and can put back older files. A store's checksums find accidents, not attacks.
 //
 // Counter mode needs each byte written once under a nonce, so a file takes each byte once:
-// another value is ErrRewritten (see vfs.WriteOnce for how a log is used again). Where a file
-// grows, up to 15 zeros may be written in front of what later stands there. In one of 4,000
-// writes to preallocated space, so is one byte. Only somebody who copies the disk before and
-// after could learn these few bytes. docs/decisions/0011-encryption.md says why it is not XTS.
+// another value is ErrRewritten (see vfs.WriteOnce for how a log is used again), unless all that
+// differs was zeros below, as one byte of 256 is. Where a file grows, up to 15 zeros may be
+// written in front of what later stands there. In one of 4,000 writes to preallocated space, so
+// is one byte. Only somebody who copies the disk before and after could learn these few bytes.
+// docs/decisions/0011-encryption.md says why it is not XTS.
 //
 // The format is section 9 of docs/FORMAT.md.
 package crypt
