@@ -72,9 +72,13 @@ func (s *Set) extend(o *Set) *Set {
 	}
 	// They touch: the first bound of o stands for the last one of s too.
 	b := builder{bounds: bounds[:len(bounds)-1]}
-	next.chunks = slices.Concat(s.chunks[:n], b.chunks(), o.chunks)
+	rest := b.chunks()
+	next.chunks = slices.Concat(s.chunks[:n], rest, o.chunks)
 	next.bounds--
-	next.bytes -= boundBytes + int64(len(end.key))
+	next.bytes -= s.chunks[n].bytes
+	for _, c := range rest {
+		next.bytes += c.bytes
+	}
 	return next.indexed()
 }
 
@@ -262,7 +266,7 @@ func (s *Set) rewrite(lower, upper []byte, join bool, fn func(*cover) *cover) *S
 
 // indexed returns s, which is new, with the heads of its chunks.
 func (s *Set) indexed() *Set {
-	s.firsts = headsOf(len(s.chunks), func(i int) []byte { return s.chunks[i].bounds[0].key })
+	s.firsts = headsOf(make([]uint64, len(s.chunks)), func(i int) []byte { return s.chunks[i].bounds[0].key })
 	return s
 }
 
@@ -281,7 +285,7 @@ type builder struct {
 // add adds a bound, unless the interval has the list of the one before it.
 func (b *builder) add(key []byte, covers *cover) {
 	if covers != b.last {
-		b.bounds, b.last = append(b.bounds, bound{key, covers, covers.at(base.MaxSeq)}), covers
+		b.bounds, b.last = append(b.bounds, bound{key, covers}), covers
 	}
 }
 
@@ -304,23 +308,34 @@ func (b *builder) chunks() (chunks []*chunk) {
 		if n > maxChunk {
 			n = max(min(maxChunk, n-maxChunk/2), maxChunk/2)
 		}
-		c := &chunk{bounds: rest[:n:n]}
-		for i, at := range c.bounds {
-			c.bytes += boundBytes + int64(len(at.key))
-			if i == 0 || at.newest < c.least {
-				c.least = at.newest
-			}
-		}
-		c.keys = headsOf(n, func(i int) []byte { return c.bounds[i].key })
-		chunks, rest = append(chunks, c), rest[n:]
+		chunks, rest = append(chunks, newChunk(rest[:n:n])), rest[n:]
 	}
 	return chunks
 }
 
-// headsOf returns the heads of n keys, n > 0.
-func headsOf(n int, key func(int) []byte) heads {
-	h := heads{same: key(0), words: make([]uint64, n)}
-	last := key(n - 1)
+// newChunk returns a chunk with bounds, at least one and at most maxChunk.
+func newChunk(bounds []bound) *chunk {
+	c := &chunk{bounds: bounds, bytes: chunkBytes}
+	for i, b := range bounds {
+		c.bytes += boundBytes + int64(len(b.key))
+		c.newest[i] = b.covers.at(base.MaxSeq)
+	}
+	c.least = slices.Min(c.newest[:len(bounds)])
+	c.keys = headsOf(c.words[:len(bounds)], func(i int) []byte { return bounds[i].key })
+	for i := 0; i < len(bounds); i += stride {
+		c.steps[i/stride] = c.words[i]
+	}
+	c.keys.steps = c.steps[:(len(bounds)+stride-1)/stride]
+	if same := c.keys.same; len(same) <= len(c.near) {
+		c.keys.same = c.near[:copy(c.near[:], same)]
+	}
+	return c
+}
+
+// headsOf returns the heads of len(words) keys, at least one, in words.
+func headsOf(words []uint64, key func(int) []byte) heads {
+	h := heads{same: key(0), words: words}
+	last := key(len(words) - 1)
 	same := 0
 	for same < min(len(h.same), len(last)) && h.same[same] == last[same] {
 		same++

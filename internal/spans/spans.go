@@ -10,7 +10,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"iter"
-	"math"
 	"sort"
 
 	"github.com/shaledb/shale/internal/base"
@@ -29,21 +28,30 @@ type Set struct {
 }
 
 // A chunk has some neighbouring bounds, at most maxChunk. A change copies the chunks that it touches, and the list of all.
+// What Cover reads of one lies together, so that a lookup that finds none of it in the cache waits for three or four lines.
 type chunk struct {
+	keys   heads // its slices are near, if same fits, steps and words
+	near   [24]byte
+	steps  [maxChunk / stride]uint64
+	words  [maxChunk]uint64
+	newest [maxChunk]base.Seq // for each bound the first of its covers, or 0: as a rule it is what is asked for
 	bounds []bound
-	keys   heads
-	least  base.Seq // the least of the newest numbers of all its intervals; 0: one of them is not covered
+	least  base.Seq // the least of newest; 0: an interval is not covered
 	bytes  int64
 }
 
-const maxChunk = 64
+const (
+	maxChunk = 64
+	stride   = 8
+)
 
 // heads has 8 bytes of each of some keys that ascend, behind the bytes that all of them begin with. A search in it meets a few
 // lines of memory; one that compares the keys themselves misses the cache with each, which cost a Get next to 10,000 range
 // deletes 400 ns.
 type heads struct {
-	same  []byte // what all keys begin with: a part of one of them
+	same  []byte // what all keys begin with
 	words []uint64
+	steps []uint64 // nil, or every word whose index is a multiple of stride
 }
 
 func (h *heads) word(key []byte) uint64 {
@@ -65,17 +73,29 @@ func (h *heads) last(key []byte, at func(int) []byte) int {
 		return len(h.words) - 1
 	}
 	word := h.word(key)
-	lo, hi := h.below(0, word), len(h.words)
-	if word < math.MaxUint64 {
-		hi = h.below(lo, word+1)
+	last := h.upTo(word) - 1
+	if last < 0 || h.words[last] < word {
+		return last
 	}
-	return lo + sort.Search(hi-lo, func(i int) bool { return bytes.Compare(at(lo+i), key) > 0 }) - 1
+	first := 0
+	if word > 0 {
+		first = h.upTo(word - 1)
+	}
+	return first + sort.Search(last+1-first, func(i int) bool { return bytes.Compare(at(first+i), key) > 0 }) - 1
 }
 
-// below returns the index of the first word that is not less than word. It looks at those from index lo on.
-func (h *heads) below(lo int, word uint64) int {
-	for hi := len(h.words); lo < hi; {
-		if mid := int(uint(lo+hi) / 2); h.words[mid] < word {
+// upTo returns how many words are not above word.
+func (h *heads) upTo(word uint64) int {
+	lo, hi := 0, len(h.words)
+	for i, step := range h.steps {
+		if step > word {
+			hi = i * stride
+			break
+		}
+		lo = i * stride
+	}
+	for lo < hi {
+		if mid := int(uint(lo+hi) / 2); h.words[mid] <= word {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -86,8 +106,7 @@ func (h *heads) below(lo int, word uint64) int {
 
 type bound struct {
 	key    []byte
-	covers *cover   // nil: the interval is not covered
-	newest base.Seq // of covers, or 0: as a rule it is what is asked for
+	covers *cover // nil: the interval is not covered
 }
 
 // A cover is a list of the numbers that cover an interval, newest first. Intervals share lists and their ends. Where
@@ -98,7 +117,8 @@ type cover struct {
 }
 
 const (
-	boundBytes = 64 // that a bound takes besides its key
+	chunkBytes = 1280
+	boundBytes = 40 // that a bound takes besides its key
 	coverBytes = 16
 )
 
@@ -175,11 +195,11 @@ func (s *Set) Cover(key []byte, seq base.Seq) base.Seq {
 		return 0
 	}
 	c := s.chunks[i]
-	b := &c.bounds[c.boundOf(key)]
-	if b.newest <= seq {
-		return b.newest
+	j := c.boundOf(key)
+	if newest := c.newest[j]; newest <= seq {
+		return newest
 	}
-	return b.covers.at(seq)
+	return c.bounds[j].covers.at(seq)
 }
 
 // interval returns the interval that key is in: its numbers, its first key, and the first key behind it. lower is nil

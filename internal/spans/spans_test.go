@@ -315,7 +315,7 @@ func TestSet_Allocations(t *testing.T) {
 func TestSet_AnyKeys(t *testing.T) {
 	r := rand.New(rand.NewPCG(testenv.Seed(t), 2))
 	for range 20 {
-		same := r.IntN(3) * 6
+		same := r.IntN(4) * 12
 		key := func() []byte {
 			k := bytes.Repeat([]byte("s"), same)
 			for n := r.IntN(11); n > 0; n-- {
