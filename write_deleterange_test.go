@@ -281,12 +281,13 @@ func awaitIdle(t *testing.T, db *DB) {
 	db.changes.Await(context.Background(), db.scheduler.Idle)
 }
 
-// All keys go, and nothing is read for it: neither by compactions nor by lookups of the keys, before the memtable is flushed
+// All keys go, and nothing is read for it: neither by compactions nor by 100,000 lookups of the keys, before the memtable is flushed
 // and after it. MayContain says no.
 func TestDeleteRange_ReadsNothing(t *testing.T) {
+	const n = 50_000
 	o := small()
 	o.CacheSize = -1
-	db := filled(t, 3000, o)
+	db := filled(t, n, o)
 	s, err := db.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -297,8 +298,8 @@ func TestDeleteRange_ReadsNothing(t *testing.T) {
 	before := db.Metrics()
 	denied := func(when string) {
 		t.Helper()
-		keys, out := [][]byte{}, make([]bool, 3000)
-		for i := range 3000 {
+		keys, out := [][]byte{}, make([]bool, n)
+		for i := range n {
 			key := fmt.Appendf(nil, "key%06d", i)
 			keys = append(keys, key)
 			if _, err := db.Get(key); !errors.Is(err, ErrNotFound) || db.MayContain(key) {
