@@ -17,7 +17,8 @@
 // If all URLs fit into memory and need not outlive the process, a set is the fastest way that
 // is never wrong. A filter takes little memory and loses a few URLs: it takes them for seen, so
 // they are never crawled. A store loses none and keeps what it has seen, and its own filters
-// answer for most new URLs without a look at a table. The memory of SQLite is that of its
+// answer for most new URLs without a look at a table. It alone also forgets a URL by itself, a
+// month later, so that the page is crawled again. The memory of SQLite is that of its
 // cache, and the memory of shale is that of its cache, its memtable and its filters.
 package main
 
@@ -102,10 +103,13 @@ func openStore(dir string) (store, error) {
 	return store{db}, err
 }
 
+// again is how long a URL counts as seen. Then the page is crawled again.
+const again = 30 * 24 * time.Hour
+
 // visit is one call, which asks the filters itself. If several goroutines come with the same
 // URL, exactly one of them learns that it is new.
 func (s store) visit(url []byte) (bool, error) {
-	inserted, err := s.db.PutIfAbsent(url, nil)
+	inserted, err := s.db.PutIfAbsentTTL(url, nil, again)
 	return !inserted, err
 }
 
