@@ -3,6 +3,7 @@ package command
 import (
 	"bufio"
 	"bytes"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -33,5 +34,18 @@ func TestRecords_Expires(t *testing.T) {
 	}
 	if _, err := in.next(); err == nil || !strings.Contains(err.Error(), "expires_ms") {
 		t.Errorf("a time that is none: %v", err)
+	}
+}
+
+// At the prompt, get says when a value expires, and nothing of one that does not.
+func TestGet_Expires(t *testing.T) {
+	y := newTyped(t, filepath.Join(t.TempDir(), "db"))
+	y.lines("put a 1 --ttl 999h", "put b 2")
+	if got := y.lines("get b"); got != "2\n" {
+		t.Errorf("get of a value that does not expire: %q", got)
+	}
+	got := y.lines("get a")
+	if line, rest, _ := strings.Cut(got, "\n"); line != "1" || !strings.HasPrefix(rest, "expires at 2") || !strings.Contains(rest, "Z, in 999h0m<time>") {
+		t.Errorf("get of a value that expires: %q", got)
 	}
 }

@@ -14,7 +14,8 @@ import (
 func getCommand() *Command {
 	c := newCommand("get KEY", Reads, "print the value of a key", `
 Prints the value as a word, in quotes if it needs them. Into a file or a pipe, a single command prints its bytes
-as they are and a newline; with --mode raw no newline follows. Status 1 if the key is absent.`)
+as they are and a newline; with --mode raw no newline follows. At the prompt a second line says when the value
+expires, if it does. Status 1 if the key is absent.`)
 	c.keys = 1
 	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
 		value, err := s.reader().Get(words[0].bytes())
@@ -44,7 +45,12 @@ as they are and a newline; with --mode raw no newline follows. Status 1 if the k
 		if !toProgram || s.Display != output.ShowRaw {
 			line = append(line, '\n')
 		}
-		_, err = s.Out.Write(line)
+		if _, err = s.Out.Write(line); err == nil && s.Mode == AtPrompt {
+			if at, err := s.reader().ExpiresAt(words[0].bytes()); err == nil && !at.IsZero() {
+				expires, in := expiryWords(at)
+				s.Say("expires at %s, in %s", expires, in)
+			}
+		}
 		return Found, err
 	})
 }

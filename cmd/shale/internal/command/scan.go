@@ -12,6 +12,7 @@ import (
 func scanCommand() *Command {
 	var b bounds
 	var r shale.Range
+	var expires bool
 	c := newCommand("scan [PREFIX]", Reads, "print keys and values in order", `
 Prints the entries whose keys start with PREFIX and lie between --from and --to. Each line is a key, a tab
 and a value. If you put the word put and a space before each line, batch can read the lines. Status 1 if
@@ -21,19 +22,24 @@ there are no entries.`)
 	c.flag(&r.Reverse, "reverse", "from the last key to the first")
 	c.count(&r.Limit, "limit", "stop after N entries")
 	c.flag(&r.KeysOnly, "keys", "print no values")
+	c.flag(&expires, "expires", "print when each value expires, or never, as ttl does")
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		within := b.of(words)
 		r.Lower, r.Upper = within.Lower, within.Upper
-		return s.scan(ctx, r)
+		return s.scan(ctx, r, expires)
 	})
 }
 
-// scan prints the entries of r.
-func (s *Session) scan(ctx context.Context, r shale.Range) (Status, error) {
-	titles := []string{"key", "value"}
-	if r.KeysOnly {
-		titles = titles[:1]
+// scan prints the entries of r, and if expires is set when their values expire.
+func (s *Session) scan(ctx context.Context, r shale.Range, expires bool) (Status, error) {
+	titles := []string{"key"}
+	if !r.KeysOnly {
+		titles = append(titles, "value")
 	}
+	if expires {
+		titles = append(titles, "expires")
+	}
+	cells := make([]output.Cell, 0, 3)
 	l := s.List(titles...)
 	for e, err := range s.reader().Scan(r) {
 		if err == nil {
@@ -43,8 +49,15 @@ func (s *Session) scan(ctx context.Context, r shale.Range) (Status, error) {
 			return Failed, err
 		}
 		// An entry is valid until the next one, which is long enough: a row is printed at once.
-		cells := [2]output.Cell{output.ByteCell(e.Key), output.ByteCell(e.Value)}
-		if err := l.Row(cells[:len(titles)]...); err != nil {
+		cells = append(cells[:0], output.ByteCell(e.Key))
+		if !r.KeysOnly {
+			cells = append(cells, output.ByteCell(e.Value))
+		}
+		if expires {
+			at, _ := expiryWords(e.ExpiresAt)
+			cells = append(cells, output.Cell{Text: at})
+		}
+		if err := l.Row(cells...); err != nil {
 			return Failed, err
 		}
 	}

@@ -23,14 +23,12 @@ any key is absent.`)
 				return Failed, err
 			}
 			at, err := s.reader().ExpiresAt(w.bytes())
-			expires, in := "never", "-"
+			expires, in := expiryWords(at)
 			switch {
 			case errors.Is(err, shale.ErrNotFound):
 				expires, all = "absent", false
 			case err != nil:
 				return Failed, err
-			case !at.IsZero():
-				expires, in = at.UTC().Format(time.RFC3339), time.Until(at).Round(time.Second).String()
 			}
 			if err := l.Row(output.ByteCell(w.bytes()), output.Cell{Text: expires}, output.Cell{Text: in}); err != nil {
 				return Failed, err
@@ -38,4 +36,12 @@ any key is absent.`)
 		}
 		return foundIf(all), l.End()
 	})
+}
+
+// expiryWords returns the time at which a value is gone, and how long that is from now.
+func expiryWords(at time.Time) (expires, in string) {
+	if at.IsZero() {
+		return "never", "-"
+	}
+	return at.UTC().Format(time.RFC3339), time.Until(at).Round(time.Second).String()
 }
