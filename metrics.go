@@ -131,6 +131,7 @@ type LevelMetrics struct {
 	Bytes         int64
 	Entries       uint64
 	Tombstones    uint64
+	Expiring      uint64 // entries that expire, those that are over included
 	FilterBytes   int64
 	FilterBits    float64 // a key, averaged over its tables
 	KeyShare      float64 // about which part of the store's keys lies in the key ranges of its tables; of several runs the mean, weighted by rates
@@ -332,6 +333,7 @@ func addView(m *Metrics, v *memqueue.View, loading bool) {
 		l.Bytes += sums.Bytes
 		l.Entries += sums.Entries
 		l.Tombstones += sums.Tombstones
+		l.Expiring += sums.Expiring
 		keys[r.Level] += max(sums.Keys, uint64(sums.Tables))
 		memory := r.Memory()
 		m.IndexMemory += memory.Indexes

@@ -16,6 +16,7 @@ type TableInfo struct {
 	Size              int64 // bytes on disk
 	Entries           uint64
 	Tombstones        uint64
+	Expiring          uint64 // entries that expire, those that are over included
 	Smallest, Largest []byte // the keys that bound it, both inclusive; owned by the caller
 
 	FilterKind  string // "blocked", "fuse", "none", "not in memory", or why it can't be used
@@ -67,7 +68,7 @@ func tableInfo(r *tree.Run, t *tree.Table) TableInfo {
 	smallest, largest := cloneBoth(m.Smallest, m.Largest)
 	info := TableInfo{
 		Level: r.Level, Run: r.Nth,
-		Number: uint64(m.Num), Size: m.Size, Entries: m.Entries, Tombstones: m.Tombstones,
+		Number: uint64(m.Num), Size: m.Size, Entries: m.Entries, Tombstones: m.Tombstones, Expiring: m.Expiring,
 		Smallest: smallest, Largest: largest,
 		FilterKind: "none", PredictedFPR: t.PredictedFPR(), reader: t.Reader,
 	}

@@ -285,6 +285,7 @@ func fit(m shale.Metrics, tables []shale.TableInfo) error {
 			t := tables[i]
 			l.Tables++
 			l.Bytes, l.Entries, l.Tombstones, l.FilterBytes = l.Bytes+t.Size, l.Entries+t.Entries, l.Tombstones+t.Tombstones, l.FilterBytes+t.FilterBytes
+			l.Expiring += t.Expiring
 			best, worst, all = min(best, t.PredictedFPR), max(worst, t.PredictedFPR), all+t.Size
 		}
 		l.Runs++
@@ -296,7 +297,7 @@ func fit(m shale.Metrics, tables []shale.TableInfo) error {
 		filters += want.FilterBytes
 		switch {
 		case got.Runs != want.Runs || got.Tables != want.Tables || got.Bytes != want.Bytes || got.Entries != want.Entries ||
-			got.Tombstones != want.Tombstones || got.FilterBytes != want.FilterBytes:
+			got.Tombstones != want.Tombstones || got.Expiring != want.Expiring || got.FilterBytes != want.FilterBytes:
 			return fmt.Errorf("level %d is %+v, its tables have %+v", i, got, want)
 		case got.PredictedFPR < low[i]-little || got.PredictedFPR > high[i]+little:
 			return fmt.Errorf("level %d lets pass %v, its tables between %v and %v", i, got.PredictedFPR, low[i], high[i])
