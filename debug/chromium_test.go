@@ -3,6 +3,7 @@ package debug
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http/httptest"
 	"net/url"
@@ -18,8 +19,7 @@ import (
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-// A browser is a Chromium without a window. SHALE_SCREENSHOTS=DIR keeps
-// pictures of the page, to be looked at.
+// A browser is a Chromium without a window.
 type browser struct{ program string }
 
 func findBrowser(t *testing.T) browser {
@@ -78,6 +78,10 @@ func busy(t *testing.T, db *shale.DB, opts ...Option) *httptest.Server {
 		}
 		h.rates.look(now.Add(time.Duration(i-61)*time.Second), db.Metrics, 0)
 	}
+	err := db.Update(t.Context(), func(tx *shale.Txn) error { return tx.PutTTL([]byte("lasts"), nil, 30*24*time.Hour) })
+	if err := errors.Join(err, db.Flush(t.Context())); err != nil {
+		t.Fatal(err)
+	}
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return s
@@ -98,6 +102,7 @@ func TestPage_InABrowser(t *testing.T) {
 	s := busy(t, db, Title("hosts <b>bold</b>.db"))
 	cases := []struct{ key, want string }{
 		{hostile[0], "&lt;script&gt;document.title='owned'&lt;/script&gt;</code>: found, "},
+		{"lasts", "found, expires at "},
 		{"key0001x", "not found"},
 		{"key0003", "found, 1 bytes (values are hidden)"},
 		{hostile[1], "&lt;img src=x onerror=alert(1)&gt;"},
@@ -122,7 +127,8 @@ func TestPage_InABrowser(t *testing.T) {
 		}
 		for id, want := range map[string]string{
 			"tiles": "reads saved", "charts": "<canvas", "tree": "data-table=", "levels": "<td>L6", "worst": "<td>#0", "cache": "found in the cache",
-			"memory": "block cache", "gantt": "<rect", "compactions": "compaction", "stalls": "Writers waited", "trouble": "None",
+			"memory": "block cache", "transactions": "tries a commit", "expiry": "1 (0.0",
+			"gantt": "<rect", "compactions": "compaction", "stalls": "Writers waited", "trouble": "None",
 		} {
 			if !strings.Contains(section(dom, id), want) {
 				t.Errorf("panel %s: %.300s; want %s", id, section(dom, id), want)

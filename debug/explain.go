@@ -37,6 +37,7 @@ type step struct {
 	Run     int     `json:"run"`
 	Table   uint64  `json:"table"` // 0: none of the run covers the key
 	Verdict string  `json:"verdict"`
+	Expires int64   `json:"expires,omitempty"` // when the value that is here is over
 	Blocks  []block `json:"blocks"`
 	Seconds float64 `json:"seconds"`
 }
@@ -92,6 +93,9 @@ func (x *explanation) add(s shale.ExplainStep) {
 		}
 	}
 	out := step{Place: s.Place, Level: s.Level, Run: s.Run, Table: s.Table, Verdict: s.Verdict.String(), Seconds: s.Duration.Seconds(), Blocks: []block{}}
+	if !s.Expiry.IsZero() {
+		out.Expires = s.Expiry.UnixMilli()
+	}
 	for _, b := range s.Blocks {
 		out.Blocks = append(out.Blocks, block{b.Kind, b.Offset, b.Bytes, b.Cached})
 	}

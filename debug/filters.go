@@ -33,6 +33,7 @@ type levelFilters struct {
 	Bytes          int64   `json:"bytes"`
 	Entries        uint64  `json:"entries"`
 	Tombstones     uint64  `json:"tombstones"`
+	Expiring       uint64  `json:"expiring"` // those that are over included
 	FilterBytes    int64   `json:"filterBytes"`
 	FilterBits     float64 `json:"filterBits"`
 	KeyShare       float64 `json:"keyShare"`
@@ -64,7 +65,7 @@ func (h *handler) filters(*http.Request) (any, error) {
 	for _, l := range h.db.Metrics().Levels {
 		if l.Tables > 0 {
 			u.Levels = append(u.Levels, levelFilters{
-				Level: l.Level, Runs: l.Runs, Tables: l.Tables, Bytes: l.Bytes, Entries: l.Entries, Tombstones: l.Tombstones,
+				Level: l.Level, Runs: l.Runs, Tables: l.Tables, Bytes: l.Bytes, Entries: l.Entries, Tombstones: l.Tombstones, Expiring: l.Expiring,
 				FilterBytes: l.FilterBytes, FilterBits: l.FilterBits, KeyShare: l.KeyShare,
 				PredictedFPR: l.PredictedFPR, MeasuredFPR: l.MeasuredFPR, Asked: l.FilterAsked, FalsePositives: l.FalsePositive,
 			})

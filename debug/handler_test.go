@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -336,4 +337,66 @@ func TestHandler_ClosedStore(t *testing.T) {
 		}
 	}
 	get(t, h, "/") // the page itself says so
+}
+
+// The panels of transactions and of values that expire, and the explanation of such a value.
+func TestPanels_TransactionsAndExpiry(t *testing.T) {
+	var ms atomic.Int64
+	ms.Store(time.Now().UnixMilli())
+	clock := func() time.Time { return time.UnixMilli(ms.Load()) }
+	db, err := shale.Open("db", &shale.Options{FS: vfs.NewMem(), Shipping: shale.ShippingOptions{Clock: clock}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	h := Handler(db)
+	if x := decode[txnUse](t, get(t, h, "/api/transactions")); x != (txnUse{}) {
+		t.Errorf("transactions of a new store: %+v", x)
+	}
+	if x := decode[expiryUse](t, get(t, h, "/api/expiry")); x != (expiryUse{}) {
+		t.Errorf("expiry of a new store: %+v", x)
+	}
+	lost, err := db.Begin(true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lost.Has([]byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(t.Context(), func(tx *shale.Txn) error {
+		return errors.Join(tx.PutTTL([]byte("a"), nil, time.Hour), tx.PutTTL([]byte("b"), nil, time.Second), tx.Put([]byte("c"), nil))
+	})
+	if err := errors.Join(err, db.Flush(t.Context()), lost.Put([]byte("a"), nil)); err != nil {
+		t.Fatal(err)
+	}
+	if x := decode[txnUse](t, get(t, h, "/api/transactions")); x.Open != 1 || x.OldestSnapshotSeconds <= 0 {
+		t.Errorf("with a transaction open: %+v", x)
+	}
+	if err := lost.Commit(t.Context()); !errors.Is(err, shale.ErrConflict) {
+		t.Fatalf("Commit: %v", err)
+	}
+	s, err := db.Snapshot() // for it nothing is over, so no compaction drops anything
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ms.Add(time.Minute.Milliseconds())
+	if has, err := db.Has([]byte("b")); has || err != nil {
+		t.Fatal(has, err)
+	}
+	if x := decode[txnUse](t, get(t, h, "/api/transactions")); x.Commits != 1 || x.Conflicts != 1 || x.Tries != 2 || x.Open != 0 {
+		t.Errorf("transactions: %+v", x)
+	}
+	if x := decode[expiryUse](t, get(t, h, "/api/expiry")); x != (expiryUse{Expiring: 2, Entries: 3, Met: 1, Misses: 2}) {
+		t.Errorf("expiry: %+v", x)
+	}
+	if l := decode[filterUse](t, get(t, h, "/api/filters")).Levels; len(l) != 1 || l[0].Expiring != 2 {
+		t.Errorf("levels: %+v", l)
+	}
+	for key, verdict := range map[string]string{"a": "found", "b": "expired"} {
+		steps := decode[explanation](t, get(t, h, "/api/explain?key="+key)).Steps
+		if s := steps[len(steps)-1]; s.Verdict != verdict || (s.Expires > ms.Load()) != (key == "a") {
+			t.Errorf("explain %s: %+v", key, s)
+		}
+	}
 }

@@ -20,6 +20,8 @@ func panels() []panel {
 		{"filters", (*handler).filters},
 		{"cache", (*handler).cache},
 		{"memory", (*handler).memory},
+		{"transactions", (*handler).transactions},
+		{"expiry", (*handler).expiry},
 		{"compactions", (*handler).compactions},
 		{"stalls", (*handler).stalls},
 		{"trouble", (*handler).trouble},
@@ -179,6 +181,39 @@ func (h *handler) memory(*http.Request) (any, error) {
 		{"memtables", m.MemtableMemory}, {"block cache", m.CacheMemory}, {"filters", m.FilterMemory},
 		{"indexes", m.IndexMemory}, {"proven false positives", m.FalsePositiveMemory}, {"range deletes", m.RangeDeleteMemory},
 	}, nil
+}
+
+// A txnUse is the panel of transactions that write.
+type txnUse struct {
+	Commits               uint64  `json:"commits"`
+	Conflicts             uint64  `json:"conflicts"`
+	Tries                 float64 `json:"tries"` // that a commit takes; 0 without a commit
+	Open                  int64   `json:"open"`
+	OldestSnapshotSeconds float64 `json:"oldestSnapshotSeconds"`
+}
+
+// transactions returns the panel of transactions.
+func (h *handler) transactions(*http.Request) (any, error) {
+	m := h.db.Metrics()
+	return txnUse{m.TxnCommits, m.TxnConflicts, share(m.TxnCommits+m.TxnConflicts, m.TxnCommits), m.OpenTxns, m.OldestSnapshotAge.Seconds()}, nil
+}
+
+// An expiryUse is the panel of values that expire.
+type expiryUse struct {
+	Expiring uint64 `json:"expiring"` // entries of tables, those that are over included
+	Entries  uint64 `json:"entries"`  // all of tables
+	Met      uint64 `json:"met"`      // lookups that met a value which was over
+	Misses   uint64 `json:"misses"`   // all lookups that found nothing
+}
+
+// expiry returns the panel of values that expire.
+func (h *handler) expiry(*http.Request) (any, error) {
+	m := h.db.Metrics()
+	x := expiryUse{Met: m.GetExpired, Misses: m.GetMisses}
+	for _, l := range m.Levels {
+		x.Expiring, x.Entries = x.Expiring+l.Expiring, x.Entries+l.Entries
+	}
+	return x, nil
 }
 
 // share returns a / b, or 0 if b is 0.

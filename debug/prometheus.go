@@ -78,6 +78,7 @@ var levelMetrics = []metric[shale.LevelMetrics]{
 	{"shale_level_bytes", "gauge", "Bytes of the tables of the level.", func(l *shale.LevelMetrics) float64 { return float64(l.Bytes) }},
 	{"shale_level_entries", "gauge", "Entries of the level, deletions included.", func(l *shale.LevelMetrics) float64 { return float64(l.Entries) }},
 	{"shale_level_deletions", "gauge", "Deletions among the entries of the level.", func(l *shale.LevelMetrics) float64 { return float64(l.Tombstones) }},
+	{"shale_level_expiring", "gauge", "Entries of the level that expire.", func(l *shale.LevelMetrics) float64 { return float64(l.Expiring) }},
 	{"shale_level_filter_bytes", "gauge", "Memory of the filters of the level.", func(l *shale.LevelMetrics) float64 { return float64(l.FilterBytes) }},
 	{"shale_level_filter_bits_per_key", "gauge", "Bits a key of the filters of the level.", func(l *shale.LevelMetrics) float64 { return l.FilterBits }},
 	{"shale_level_predicted_false_positives", "gauge", "Expected false positives of a lookup of an absent key that asks the level.", func(l *shale.LevelMetrics) float64 { return l.PredictedFPR }},

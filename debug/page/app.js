@@ -60,6 +60,20 @@ function showCache(c) {
   ]));
 }
 
+function showTransactions(t) {
+  fill("transactions", table(["", ">"], [
+    ["committed", number(t.commits)], ["ended by a conflict", number(t.conflicts)], ["tries a commit", t.tries ? t.tries.toFixed(2) : "–"],
+    ["open now", number(t.open)], ["oldest snapshot", duration(t.oldestSnapshotSeconds)],
+  ]));
+}
+
+function showExpiry(x) {
+  const of = (part, all) => number(part) + (all ? ` (${percent(part / all)})` : "");
+  fill("expiry", table(["", ">"], [
+    ["entries that expire", of(x.expiring, x.entries)], ["lookups that met one over", of(x.met, x.misses)],
+  ]));
+}
+
 // rate shows a measured rate beside what was predicted.
 function rate(measured, predicted, asked) {
   if (!asked) return "–";
@@ -69,8 +83,8 @@ function rate(measured, predicted, asked) {
 }
 
 function showFilters(f) {
-  fill("levels", table(["level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key", ">share of keys", ">predicted", ">measured", ">asked"],
-    f.levels.map((l) => ["L" + l.level, number(l.runs), number(l.tables), bytes(l.bytes), number(l.entries), number(l.tombstones), bytes(l.filterBytes),
+  fill("levels", table(["level", ">runs", ">tables", ">size", ">entries", ">deletions", ">expire", ">filters", ">bits/key", ">share of keys", ">predicted", ">measured", ">asked"],
+    f.levels.map((l) => ["L" + l.level, number(l.runs), number(l.tables), bytes(l.bytes), number(l.entries), number(l.tombstones), number(l.expiring), bytes(l.filterBytes),
       l.filterBits.toFixed(1), percent(l.keyShare), percent(l.predictedFPR), l.asked ? percent(l.measuredFPR) : "–", number(l.asked)])));
   fill("worst", table(["table", "level", "filter", ">bits/key", ">predicted", ">measured", ">asked", "keys"],
     f.worst.map((t) => ["#" + String(t.table).padStart(6, "0"), `L${t.level} run ${t.run}`, t.kind + (t.file ? ` in ${t.file}` : ""), t.bits.toFixed(1),
@@ -92,7 +106,8 @@ function showTrouble(list) {
 function showExplanation(x) {
   const reads = (s) => s.blocks.map((b) => `${b.kind} ${bytes(b.bytes)} (${b.cached ? "cached" : "disk"})`).join(", ") || "–";
   const found = x.found ? `found, ${number(x.valueBytes)} bytes` + (x.value === null ? " (values are hidden)" : ": ") : "not found";
-  const verdict = (s) => [s.verdict, /false/.test(s.verdict) ? "bad" : s.verdict === "found" ? "good" : ""];
+  const expires = (s) => s.expires ? (s.verdict === "found" ? ", expires " : " ") + `at ${new Date(s.expires).toISOString()}` : "";
+  const verdict = (s) => [s.verdict + expires(s), /false/.test(s.verdict) ? "bad" : s.verdict === "found" ? "good" : ""];
   fill("explanation",
     el("p", {}, el("code", {}, x.key), ": ", found, x.value === null ? "" : el("code", {}, x.value)),
     table(["where", "table", "says", "blocks read", ">time"],
@@ -114,6 +129,8 @@ async function quick() {
   showOverview(await json("api/overview"));
   showMemory(await json("api/memory"));
   showCache(await json("api/cache"));
+  showTransactions(await json("api/transactions"));
+  showExpiry(await json("api/expiry"));
   if (!copy) addRates(await json("api/rates?since=" + lastSample()));
 }
 
