@@ -47,6 +47,9 @@ func (l *Life) feed(write Step, most int) error {
 	if err := l.Do(write); err != nil || l.Blind || l.DB == nil || l.real.Err != nil || l.DB.Err() != nil || l.gate.Refused.Load() > refused {
 		return err
 	}
+	if err := l.DB.Sync(); err != nil { // a write of nothing has synced nothing
+		return l.excused(err)
+	}
 	begin := func() error {
 		has, err := Read(l.DB)
 		if err == nil {
