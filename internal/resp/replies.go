@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // Replies are the answers to the commands of a client that were not sent yet.
@@ -51,6 +52,16 @@ func (r *Replies) Truth(b bool) {
 	} else {
 		r.Integer(0)
 	}
+}
+
+// TimeLeft replies with the units that are left until at, rounded as in TTL and PTTL, or -1 if at is zero.
+func (r *Replies) TimeLeft(at time.Time, unit time.Duration) {
+	if at.IsZero() {
+		r.Integer(-1)
+		return
+	}
+	left := time.Until(at).Truncate(time.Millisecond) // as the clock of Redis has it
+	r.Integer(int64(max(0, left.Round(unit)) / unit))
 }
 
 func (r *Replies) number(kind byte, n int64) {

@@ -4,12 +4,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/resp/resptest"
 )
 
 // Each reply in both protocols. What would end a line does not do so within one.
 func TestReplies(t *testing.T) {
+	soon := time.Now().Add(150*time.Minute + time.Minute) // nearer to 3 hours than to 2
 	for _, test := range []struct {
 		name         string
 		reply        func(r *Replies)
@@ -21,6 +23,11 @@ func TestReplies(t *testing.T) {
 		{"SyntaxError", func(r *Replies) { r.SyntaxError() }, "-ERR syntax error|", ""},
 		{"WrongArity", func(r *Replies) { r.WrongArity("GET") }, "-ERR wrong number of arguments for 'get' command|", ""},
 		{"Integer", func(r *Replies) { r.Integer(-1 << 63) }, ":-9223372036854775808|", ""},
+		{"TimeLeft", func(r *Replies) {
+			r.TimeLeft(time.Time{}, time.Second)
+			r.TimeLeft(time.Now(), 1)
+			r.TimeLeft(soon, time.Hour)
+		}, ":-1|:0|:3|", ""},
 		{"Truth", func(r *Replies) { r.Truth(true); r.Truth(false) }, ":1|:0|", ""},
 		{"Bulk", func(r *Replies) { r.Bulk([]byte("a\r\nb")); r.Bulk(nil) }, "$4|a|b|$0||", ""},
 		{"BulkString", func(r *Replies) { r.BulkString("twelve bytes") }, "$12|twelve bytes|", ""},

@@ -2,8 +2,10 @@ package resp
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Is reports whether an argument is a word, in any case.
@@ -18,4 +20,27 @@ func ParseInt(arg []byte) (int64, bool) {
 // ArityText is the error for a command with too many arguments, or too few.
 func ArityText(name string) string {
 	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", strings.ToLower(name))
+}
+
+// Unit returns the unit of a time to live behind an option of SET: EX has seconds, PX milliseconds. 0: it is neither.
+func Unit(option []byte) time.Duration {
+	switch {
+	case Is(option, "EX"):
+		return time.Second
+	case Is(option, "PX"):
+		return time.Millisecond
+	}
+	return 0
+}
+
+// TTL reads a time to live of so many units. If it is none, refused is the error of Redis for the command.
+func TTL(n []byte, unit time.Duration, command string) (ttl time.Duration, refused string) {
+	count, ok := ParseInt(n)
+	switch {
+	case !ok:
+		return 0, "ERR value is not an integer or out of range"
+	case count <= 0 || count > math.MaxInt64/int64(unit):
+		return 0, fmt.Sprintf("ERR invalid expire time in '%s' command", strings.ToLower(command))
+	}
+	return time.Duration(count) * unit, ""
 }

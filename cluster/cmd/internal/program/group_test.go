@@ -42,6 +42,27 @@ func TestGroup_AnyMember(t *testing.T) {
 	}
 }
 
+// A value that expires is gone on every member, and the group takes the key for absent then.
+func TestGroup_Expiry(t *testing.T) {
+	t.Parallel()
+	group := three(t)
+	ctx := t.Context()
+	mustNil(t, dial(t, group[0].addr).Set(ctx, "long", 1, 1000*time.Second).Err())
+	mustNil(t, dial(t, group[1].addr).SetEx(ctx, "short", 1, time.Second).Err())
+	for _, r := range group {
+		client := dial(t, r.addr)
+		if left, err := client.TTL(ctx, "long").Result(); err != nil || left > 1000*time.Second || left < 900*time.Second {
+			t.Errorf("TTL on member %s: %v, %v", r.config.ID, left, err)
+		}
+		testenv.WaitFor(t, "the value is over", func() bool { return client.TTL(ctx, "short").Val() == -2 })
+	}
+	for i, want := range []bool{true, false} {
+		if set, err := dial(t, group[2].addr).SetNX(ctx, "short", i, 1000*time.Second).Result(); set != want || err != nil {
+			t.Errorf("SET NX EX %d of a key that is over: %v, %v", i, set, err)
+		}
+	}
+}
+
 // A SCAN goes on through changes of the leader, on every member.
 func TestGroup_ScanThroughElections(t *testing.T) {
 	t.Parallel()

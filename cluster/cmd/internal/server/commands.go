@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/shaledb/shale"
@@ -31,18 +32,14 @@ type command = resp.Command[action]
 // positions are those of Redis.
 var commands *resp.Table[action]
 
-// noExpiry is what commands and options about expiry are answered with.
-const noExpiry = "ERR this server offers no expiry"
-
-// init fills the table. Commands about expiry are in it, so that they get an error that says why,
+// init fills the table. Commands that change when a value expires are in it, so that they get an error that says why,
 // and not that they are unknown.
 func init() {
 	do := func(fn func(*client, [][]byte)) action { return action{do: fn} }
 	read := func(fn func(*client, shale.Reader, [][]byte)) action { return action{read: fn} }
-	// There are strings only, and the server sets no expiry.
-	typeOf := read(ifThere(func(c *client) { c.Simple("string") }, func(c *client) { c.Simple("none") }))
-	ttl := read(ifThere(func(c *client) { c.Integer(-1) }, func(c *client) { c.Integer(-2) }))
-	refuse := do(func(c *client, _ [][]byte) { c.Error(noExpiry) })
+	refuse := do(func(c *client, _ [][]byte) {
+		c.Error("ERR a time to live is set with the value only: by SET with EX or PX, SETEX and PSETEX")
+	})
 	// Arity is the number of words; -3 means three or more. First, Last and Step say which words
 	// are keys, as COMMAND of Redis does: clients of a cluster look for them.
 	commands = resp.NewTable([]command{
@@ -64,14 +61,16 @@ func init() {
 		{Name: "MGET", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).mget)},
 		{Name: "EXISTS", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).exists)},
 		{Name: "STRLEN", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).strlen)},
-		{Name: "TYPE", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: typeOf},
-		{Name: "TTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: ttl},
-		{Name: "PTTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: ttl},
+		{Name: "TYPE", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).typeOf)},
+		{Name: "TTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read(ttl(time.Second))},
+		{Name: "PTTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read(ttl(time.Millisecond))},
 		{Name: "SCAN", Arity: -2, Flags: "readonly", Do: read((*client).scan)},
 		{Name: "DBSIZE", Arity: 1, Flags: "readonly", Do: read((*client).dbSize)},
 
 		{Name: "SET", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: do((*client).set)},
 		{Name: "SETNX", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: do((*client).setNX)},
+		{Name: "SETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: do(setEX("SETEX", time.Second))},
+		{Name: "PSETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: do(setEX("PSETEX", time.Millisecond))},
 		{Name: "MSET", Arity: -3, Flags: "write", First: 1, Last: -1, Step: 2, Do: action{kind: puts}},
 		{Name: "DEL", Arity: -2, Flags: "write", First: 1, Last: -1, Step: 1, Do: action{kind: deletes}},
 		{Name: "UNLINK", Arity: -2, Flags: "write fast", First: 1, Last: -1, Step: 1, Do: action{kind: deletes}},
@@ -80,8 +79,6 @@ func init() {
 		{Name: "PEXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
 		{Name: "EXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
 		{Name: "PEXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
-		{Name: "SETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: refuse},
-		{Name: "PSETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: refuse},
 		{Name: "GETEX", Arity: -2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
 	})
 }

@@ -10,7 +10,7 @@
 //     reads is done at one read of the group; one of plain SETs and MSETs, or of DELs, is one write.
 //   - A write that was answered with an error has not happened, unless the error begins with UNKNOWN.
 //
-// It offers no expiry, one database and one type of value: strings.
+// It offers one database and one type of value: strings, which may expire.
 //
 // # How a command goes
 //

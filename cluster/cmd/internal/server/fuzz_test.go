@@ -18,7 +18,7 @@ func FuzzCommands(f *testing.F) {
 		"SCAN 0 MATCH *[a-\\] COUNT 5\x00SCAN 0 MATCH \x00SCAN 1000001 TYPE x",
 		"HELLO 3 SETNAME x\x00GET none\x00COMMAND INFO get x\x00COMMAND DOCS\x00HELLO 2\x00GET none",
 		"HELLO 3 AUTH default secret\x00AUTH x\x00AUTH default secret\x00CLIENT ID\x00CONFIG GET *\x00INFO all",
-		"EXISTS a a\x00TYPE a\x00DBSIZE\x00STRLEN a\x00TTL a\x00SETEX a 1 b\x00SELECT 0\x00QUIT",
+		"EXISTS a a\x00TYPE a\x00DBSIZE\x00STRLEN a\x00TTL a\x00SETEX a 1 b\x00SET a b PX 1 NX\x00PTTL a\x00SELECT 0\x00QUIT",
 	} {
 		f.Add([]byte(seed))
 	}

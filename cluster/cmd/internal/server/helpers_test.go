@@ -68,16 +68,31 @@ func (f *fake) Write(ctx context.Context, b *shale.Batch) error {
 	return f.db.Write(ctx, b)
 }
 
+func (f *fake) PutTTL(_ context.Context, key, value []byte, ttl time.Duration) error {
+	if err := f.begin(true); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.db.PutTTL(key, value, ttl)
+}
+
 func (f *fake) PutIfAbsent(_ context.Context, key, value []byte) (bool, error) {
 	if err := f.begin(true); err != nil {
 		return false, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if has, err := f.db.Has(key); has || err != nil {
+	return f.db.PutIfAbsent(key, value)
+}
+
+func (f *fake) PutIfAbsentTTL(_ context.Context, key, value []byte, ttl time.Duration) (bool, error) {
+	if err := f.begin(true); err != nil {
 		return false, err
 	}
-	return true, f.db.Put(key, value)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.db.PutIfAbsentTTL(key, value, ttl)
 }
 
 func (f *fake) DeletePresent(_ context.Context, keys ...[]byte) (present []bool, err error) {

@@ -28,8 +28,7 @@ const (
 	deletes      // DELs and UNLINKs: one write, which says of each key whether it was there
 )
 
-// kindOf returns with which commands a command can go together. A SET with options is alone,
-// because its answer depends on what is there.
+// kindOf returns with which commands a command can go together. A SET with options is alone.
 func kindOf(t *command, args [][]byte) kind {
 	switch {
 	case t.Do.read != nil:

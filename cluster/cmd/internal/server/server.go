@@ -20,7 +20,9 @@ import (
 // The server knows nothing of raft, members or disks. Tests give it a group that is a map.
 type Group interface {
 	Write(ctx context.Context, b *shale.Batch) error
+	PutTTL(ctx context.Context, key, value []byte, ttl time.Duration) error
 	PutIfAbsent(ctx context.Context, key, value []byte) (inserted bool, err error)
+	PutIfAbsentTTL(ctx context.Context, key, value []byte, ttl time.Duration) (inserted bool, err error)
 	DeletePresent(ctx context.Context, keys ...[]byte) (present []bool, err error)
 	Read(ctx context.Context, fn func(shale.Reader) error) error
 	Local() shale.Reader

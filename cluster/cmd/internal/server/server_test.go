@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,13 +50,18 @@ func TestCommands_Replies(t *testing.T) {
 		{"get a", "$1|1"},
 		{"SET a 2 NX", "$-1"},
 		{"SET b 2 nx", "+OK"},
-		{"SET b 3 KEEPTTL", "+OK"},
-		{"SET b 3 EX 10", "-ERR this server offers no expiry: SET takes NX only"},
-		{"SET b 3 NX PX 10", "-ERR this server offers no expiry: SET takes NX only"},
-		{"SET b 3 XX", "-ERR SET with XX is not supported: SET takes NX only"},
+		{"SET b 3 EX", "-ERR syntax error"},
+		{"SET b 3 EX 10 PX 10", "-ERR syntax error"},
+		{"SET b 3 EX ten", "-ERR value is not an integer or out of range"},
+		{"SET b 3 EX 0", "-ERR invalid expire time in 'set' command"},
+		{"SET b 3 EX 9223372037", "-ERR invalid expire time in 'set' command"},
+		{"PSETEX b -1 3", "-ERR invalid expire time in 'psetex' command"},
+		{"SET b 3 KEEPTTL", "-ERR SET with KEEPTTL is not supported: SET takes NX, EX and PX only"},
+		{"SET b 3 EXAT 4102444800", "-ERR SET with EXAT is not supported: SET takes NX, EX and PX only"},
+		{"SET b 3 XX", "-ERR SET with XX is not supported: SET takes NX, EX and PX only"},
+		{"SET b 3 NX PX 1", "$-1"},
 		{"SET b 3 MAYBE", "-ERR syntax error"},
-		{"SETEX b 10 3", "-ERR this server offers no expiry"},
-		{"EXPIRE b 10", "-ERR this server offers no expiry"},
+		{"EXPIRE b 10", "-ERR a time to live is set with the value only: by SET with EX or PX, SETEX and PSETEX"},
 		{"TTL b", ":-1"},
 		{"PTTL none", ":-2"},
 		{"SETNX b 9", ":0"},
@@ -102,6 +108,44 @@ func TestCommands_Replies(t *testing.T) {
 	c.want(t, "QUIT", "+OK")
 	if !c.Quit {
 		t.Error("QUIT ends nothing")
+	}
+}
+
+// Each command that sets a time to live, and each that ends it.
+func TestCommands_Expiry(t *testing.T) {
+	s, f := setup(t)
+	c := s.newClient()
+	for line, least := range map[string]time.Duration{
+		"SET k v EX 1000": 1000 * time.Second, "SET k v px 1000000": 1000 * time.Second, "SETEX k 1000 v": 1000 * time.Second,
+		"PSETEX k 1000000 v": 1000 * time.Second, "SET k v EX 9223372036": 9223372036 * time.Second, "SET k v NX PX 1000000": 1000 * time.Second,
+	} {
+		for _, end := range []string{"SET k v", "MSET k v"} {
+			c.say("DEL", "k")
+			c.want(t, line, "+OK")
+			at, err := f.db.ExpiresAt([]byte("k"))
+			if left := time.Until(at); err != nil || left > least+time.Millisecond || left < least-time.Minute {
+				t.Errorf("%s: %v left, %v", line, left, err)
+			}
+			for name, unit := range map[string]time.Duration{"TTL": time.Second, "PTTL": time.Millisecond} {
+				n, err := strconv.Atoi(strings.Trim(c.say(name, "k"), ":\r\n"))
+				if left := time.Duration(n) * unit; err != nil || left > least || left < least-time.Minute {
+					t.Errorf("%s: %s is %d, %v", line, name, n, err)
+				}
+			}
+			c.want(t, end, "+OK")
+			c.want(t, "TTL k", ":-1")
+		}
+	}
+	c.want(t, "SET k v PX 1", "+OK")
+	for c.say("GET", "k") != "$-1\r\n" { // until its time has passed
+	}
+	c.want(t, "PTTL k", ":-2")
+	c.want(t, "DEL k", ":0")
+	c.want(t, "SET k w NX EX 1000", "+OK")
+	failing := func(bool) error { return errUnknown }
+	f.fail.Store(&failing)
+	for _, line := range []string{"SET k v EX 1", "SET k v NX EX 1", "SETEX k 1 v", "TTL k"} {
+		c.want(t, line, "-UNKNOWN nobody knows")
 	}
 }
 

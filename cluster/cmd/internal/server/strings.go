@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/resp"
@@ -104,56 +106,99 @@ func (c *client) strlen(r shale.Reader, args [][]byte) {
 	c.Integer(int64(n))
 }
 
-// ifThere returns a command that answers in one way for a key that is there, and in another if it is not.
-func ifThere(there, absent func(*client)) func(*client, shale.Reader, [][]byte) {
-	return func(c *client, r shale.Reader, args [][]byte) {
-		switch has, err := r.Has(args[0]); {
-		case err != nil:
-			c.fail(err)
-		case has:
-			there(c)
-		default:
-			absent(c)
-		}
+// typeOf is TYPE: there are strings only.
+func (c *client) typeOf(r shale.Reader, args [][]byte) {
+	switch has, err := r.Has(args[0]); {
+	case err != nil:
+		c.fail(err)
+	case has:
+		c.Simple("string")
+	default:
+		c.Simple("none")
 	}
 }
 
 // set is SET with options. Plain ones go through putRun.
 func (c *client) set(args [][]byte) {
-	ifAbsent := false
-	for _, option := range args[2:] {
+	var ifAbsent bool
+	var ttl time.Duration
+	for rest := args[2:]; len(rest) > 0; rest = rest[1:] {
+		option, unit := rest[0], resp.Unit(rest[0])
 		switch {
 		case resp.Is(option, "NX"):
 			ifAbsent = true
-		case resp.Is(option, "KEEPTTL"): // there is nothing to keep
-		case resp.Is(option, "EX"), resp.Is(option, "PX"), resp.Is(option, "EXAT"), resp.Is(option, "PXAT"):
-			c.Error(noExpiry + ": SET takes NX only")
-			return
-		case resp.Is(option, "XX"), resp.Is(option, "GET"):
-			c.Error(fmt.Sprintf("ERR SET with %s is not supported: SET takes NX only", printable(option)))
+		case unit > 0 && ttl == 0 && len(rest) > 1:
+			var refused string
+			if ttl, refused = resp.TTL(rest[1], unit, "SET"); refused != "" {
+				c.Error(refused)
+				return
+			}
+			rest = rest[1:]
+		case slices.ContainsFunc([]string{"XX", "GET", "EXAT", "PXAT", "KEEPTTL"}, func(word string) bool { return resp.Is(option, word) }):
+			c.Error(fmt.Sprintf("ERR SET with %s is not supported: SET takes NX, EX and PX only", printable(option)))
 			return
 		default:
 			c.SyntaxError()
 			return
 		}
 	}
-	if !ifAbsent {
+	switch {
+	case ifAbsent:
+		inserted, err := c.putIfAbsent(args, ttl)
+		switch {
+		case err != nil:
+			c.fail(err)
+		case inserted:
+			c.OK()
+		default:
+			c.Null()
+		}
+	case ttl > 0:
+		c.putTTL(args[0], args[1], ttl)
+	default:
 		c.putRun([]call{{commands.LookUp([]byte("SET")), args[:2]}})
+	}
+}
+
+// setEX returns SETEX or PSETEX, the old forms of SET with EX or PX.
+func setEX(name string, unit time.Duration) func(*client, [][]byte) {
+	return func(c *client, args [][]byte) {
+		ttl, refused := resp.TTL(args[1], unit, name)
+		if refused != "" {
+			c.Error(refused)
+			return
+		}
+		c.putTTL(args[0], args[2], ttl)
+	}
+}
+
+// putTTL sets a value that expires.
+func (c *client) putTTL(key, value []byte, ttl time.Duration) {
+	err := c.s.write(func(ctx context.Context) error { return c.s.config.Group.PutTTL(ctx, key, value, ttl) })
+	if err != nil {
+		c.fail(err)
 		return
 	}
-	switch inserted, err := c.putIfAbsent(args); {
-	case err != nil:
-		c.fail(err)
-	case inserted:
-		c.OK()
-	default:
-		c.Null()
+	c.OK()
+}
+
+// ttl returns TTL or PTTL. What is left is by the clock of this member.
+func ttl(unit time.Duration) func(*client, shale.Reader, [][]byte) {
+	return func(c *client, r shale.Reader, args [][]byte) {
+		switch at, err := r.ExpiresAt(args[0]); {
+		case err == nil:
+			c.TimeLeft(at, unit)
+		case errors.Is(err, shale.ErrNotFound):
+			c.Integer(-2)
+		default:
+			c.fail(err)
+		}
 	}
 }
 
 // setNX is SETNX, the old form of SET NX, which go-redis sends.
 func (c *client) setNX(args [][]byte) {
-	inserted, err := c.putIfAbsent(args)
+	inserted, err := c.putIfAbsent(args, 0)
 	if err != nil {
 		c.fail(err)
 		return
@@ -162,10 +207,14 @@ func (c *client) setNX(args [][]byte) {
 }
 
 // putIfAbsent is what SETNX and SET NX do: the group decides whether the key was there, not this
-// member.
-func (c *client) putIfAbsent(args [][]byte) (inserted bool, err error) {
+// member. ttl 0: the value does not expire.
+func (c *client) putIfAbsent(args [][]byte, ttl time.Duration) (inserted bool, err error) {
 	err = c.s.write(func(ctx context.Context) (err error) {
-		inserted, err = c.s.config.Group.PutIfAbsent(ctx, args[0], args[1])
+		if ttl > 0 {
+			inserted, err = c.s.config.Group.PutIfAbsentTTL(ctx, args[0], args[1], ttl)
+		} else {
+			inserted, err = c.s.config.Group.PutIfAbsent(ctx, args[0], args[1])
+		}
 		return err
 	})
 	return inserted, err
