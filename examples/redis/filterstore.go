@@ -313,27 +313,18 @@ func (s *server) loadChunks(f *filter) error {
 	return nil
 }
 
-// deleteRange deletes keys in batches, so that memory and writers are not held up by many.
+// deleteRange deletes the keys of r. At a start there are hardly ever any, and then it writes nothing.
 func (s *server) deleteRange(r shale.Range) error {
-	r.KeysOnly = true
-	b := new(shale.Batch)
-	for e, err := range s.db.Scan(r) {
+	r.KeysOnly, r.Limit = true, 1
+	for _, err := range s.db.Scan(r) {
 		if err != nil {
 			return err
 		}
-		if err := b.Delete(e.Key); err != nil {
+		b := new(shale.Batch)
+		if err := b.DeleteRange(r.Lower, r.Upper); err != nil {
 			return err
 		}
-		if b.Len() < 1000 {
-			continue
-		}
-		if err := s.write(b); err != nil {
-			return err
-		}
-		b.Reset()
+		return s.write(b)
 	}
-	if b.Len() == 0 {
-		return nil
-	}
-	return s.write(b)
+	return nil
 }
