@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/resp"
@@ -34,6 +35,8 @@ func init() {
 		{Name: "DEL", Arity: -2, Flags: "write", First: 1, Last: -1, Step: 1, Do: (*client).del},
 		{Name: "EXISTS", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: (*client).exists},
 		{Name: "MGET", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: (*client).mget},
+		{Name: "TTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: ttl(time.Second)},
+		{Name: "PTTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: ttl(time.Millisecond)},
 		{Name: "TYPE", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: (*client).typeOf},
 		{Name: "SCAN", Arity: -2, Flags: "readonly", Do: (*client).scan},
 

@@ -52,7 +52,7 @@ func (c *client) setMany(sets []redcon.Command) {
 	}
 	h := c.s.stripes.lock(names...)
 	defer c.s.stripes.unlock(h)
-	err := c.putStrings(names, values)
+	err := c.putStrings(names, values, 0)
 	for range sets {
 		if err != nil {
 			c.fail(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -116,6 +117,32 @@ func (c *client) want(t testing.TB, line, reply string) {
 	}
 }
 
+// A string that expires is gone, also for SET with NX or XX, and its name may stand for a filter.
+func TestCommands_Expiry(t *testing.T) {
+	c := direct(t, settings(t))
+	for _, line := range []string{"SET a 1 EX 1000", "SET a 1 xx px 1000000", "SET b 1 NX EX 1000"} {
+		c.want(t, line, "+OK")
+		for name, unit := range map[string]int{"TTL": 1, "PTTL": 1000} {
+			n, err := strconv.Atoi(strings.Trim(c.say(name, strings.Fields(line)[1]), ":\r\n"))
+			if err != nil || n > 1000*unit || n < 900*unit {
+				t.Errorf("%s after %s: %d, %v", name, line, n, err)
+			}
+		}
+	}
+	c.want(t, "SET a 1", "+OK")
+	c.want(t, "TTL a", ":-1")
+	c.want(t, "BF.ADD f x", ":1")
+	for _, name := range []string{"a", "f"} {
+		c.want(t, "SET "+name+" 1 PX 1", "+OK")
+		for c.say("GET", name) != "$-1\r\n" { // until its time has passed
+		}
+		c.want(t, "SET "+name+" 1 XX EX 1000", "$-1")
+		c.want(t, "BF.EXISTS "+name+" x", ":0")
+		c.want(t, "BF.ADD "+name+" x", ":1")
+	}
+	c.want(t, "EXISTS a b f", ":3")
+}
+
 // What Redis answers to these, this server does.
 func TestCommands_Replies(t *testing.T) {
 	c := direct(t, settings(t))
@@ -140,7 +167,11 @@ func TestCommands_Replies(t *testing.T) {
 		{"DEL d", ":1"},
 		{"SET a 4 XX NX", "-ERR syntax error"},
 		{"SET a 4 BAD", "-ERR syntax error"},
-		{"SET a 4 EX 10", "-ERR keys do not expire in this server: SET takes NX or XX"},
+		{"SET a 4 EX", "-ERR syntax error"},
+		{"SET a 4 EX 10 PX 10", "-ERR syntax error"},
+		{"SET a 4 EX 0", "-ERR invalid expire time in 'set' command"},
+		{"TTL a", ":-1"},
+		{"PTTL c", ":-2"},
 		{"SET a", "-ERR wrong number of arguments for 'set' command"},
 		{"MGET a b c a", "*4 $1 4 $1 2 $-1 $1 4"},
 		{"EXISTS a b c a", ":3"},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/resp"
@@ -99,19 +100,25 @@ func (c *client) typeOf(args [][]byte) {
 	}
 }
 
-// set is SET with NX or XX.
+// set is SET with NX or XX, and EX or PX.
 func (c *client) set(args [][]byte) {
 	name, value := args[0], args[1]
 	var ifAbsent, ifPresent bool
-	for _, option := range args[2:] {
+	var ttl time.Duration
+	for rest := args[2:]; len(rest) > 0; rest = rest[1:] {
+		option, unit := rest[0], resp.Unit(rest[0])
 		switch {
 		case resp.Is(option, "NX"):
 			ifAbsent = true
 		case resp.Is(option, "XX"):
 			ifPresent = true
-		case resp.Is(option, "EX"), resp.Is(option, "PX"), resp.Is(option, "EXAT"), resp.Is(option, "PXAT"):
-			c.Error("ERR keys do not expire in this server: SET takes NX or XX")
-			return
+		case unit > 0 && ttl == 0 && len(rest) > 1:
+			var refused string
+			if ttl, refused = resp.TTL(rest[1], unit, "SET"); refused != "" {
+				c.Error(refused)
+				return
+			}
+			rest = rest[1:]
 		default:
 			c.SyntaxError()
 			return
@@ -121,7 +128,7 @@ func (c *client) set(args [][]byte) {
 		c.SyntaxError()
 		return
 	}
-	switch done, err := c.setIf(name, value, ifAbsent, ifPresent); {
+	switch done, err := c.setIf(name, value, ifAbsent, ifPresent, ttl); {
 	case err != nil:
 		c.fail(err)
 	case done:
@@ -133,7 +140,7 @@ func (c *client) set(args [][]byte) {
 
 // setNX is SETNX, the old form of SET NX, which go-redis sends.
 func (c *client) setNX(args [][]byte) {
-	done, err := c.setIf(args[0], args[1], true, false)
+	done, err := c.setIf(args[0], args[1], true, false, 0)
 	if err != nil {
 		c.fail(err)
 		return
@@ -141,8 +148,8 @@ func (c *client) setNX(args [][]byte) {
 	c.Truth(done)
 }
 
-// setIf sets a name to a string if it may, and reports whether it did.
-func (c *client) setIf(name, value []byte, ifAbsent, ifPresent bool) (done bool, err error) {
+// setIf sets a name to a string if it may, and reports whether it did. ttl 0: the string does not expire.
+func (c *client) setIf(name, value []byte, ifAbsent, ifPresent bool, ttl time.Duration) (done bool, err error) {
 	h := c.s.stripes.lock(name)
 	defer c.s.stripes.unlock(h)
 	if ifAbsent || ifPresent {
@@ -152,17 +159,37 @@ func (c *client) setIf(name, value []byte, ifAbsent, ifPresent bool) (done bool,
 			return false, err
 		}
 	}
-	return true, c.putStrings([][]byte{name}, [][]byte{value})
+	return true, c.putStrings([][]byte{name}, [][]byte{value}, ttl)
+}
+
+// ttl returns TTL or PTTL.
+func ttl(unit time.Duration) func(*client, [][]byte) {
+	return func(c *client, args [][]byte) {
+		switch at, err := c.s.db.ExpiresAt(appendNameKey(c.key[:0], args[0])); {
+		case err == nil:
+			c.TimeLeft(at, unit)
+		case errors.Is(err, shale.ErrNotFound):
+			c.Integer(-2)
+		default:
+			c.fail(err)
+		}
+	}
 }
 
 // putStrings sets names to strings. Filters of these names end. Requires: the stripes
-// of the names are held.
-func (c *client) putStrings(names, values [][]byte) error {
+// of the names are held. ttl 0: the strings do not expire.
+func (c *client) putStrings(names, values [][]byte, ttl time.Duration) error {
 	b := new(shale.Batch)
 	for i, name := range names {
 		c.key = appendNameKey(c.key[:0], name)
 		c.value = append(append(c.value[:0], stringValue), values[i]...)
-		if err := b.Put(c.key, c.value); err != nil {
+		var err error
+		if ttl > 0 {
+			err = b.PutTTL(c.key, c.value, ttl)
+		} else {
+			err = b.Put(c.key, c.value)
+		}
+		if err != nil {
 			return err
 		}
 	}
