@@ -52,21 +52,33 @@ func (c Change) Ingested() bool { return c.ingested }
 // second. That is what the writer of the directory has put into its logs, whether or not it is durable. Nothing holds
 // the logs of another process, so a slow reader loses the one that it is reading, too.
 func (db *DB) Changes(ctx context.Context, after uint64) iter.Seq2[Change, error] {
+	return changefeed{db: db, ctx: ctx}.loop(after)
+}
+
+// ChangesNow is DB.Changes that does not wait: it ends without an error when it has yielded all that Changes has now.
+func (s Shipping) ChangesNow(ctx context.Context, after uint64) iter.Seq2[Change, error] {
+	return changefeed{db: s.db, ctx: ctx, once: true}.loop(after)
+}
+
+// loop returns the changes after number after. A program may walk them several times.
+func (c changefeed) loop(after uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		c := changefeed{db: db, ctx: ctx, yield: yield}
+		c := c
+		c.yield = yield
 		if err := c.run(base.Seq(after)); err != errLeft {
 			yield(Change{}, err)
 		}
 	}
 }
 
-// errLeft says that the program has left the loop over the changes.
+// errLeft says that the loop over the changes was left, or has come to its end.
 var errLeft = errors.New("shale: the loop was left")
 
 // A changefeed is one loop over Changes. It runs on the program's goroutine.
 type changefeed struct {
 	db    *DB
 	ctx   context.Context
+	once  bool // end when there is no more for now
 	yield func(Change, error) bool
 	batch *Batch // the one that was decoded last
 }
@@ -104,6 +116,9 @@ func (c *changefeed) run(after base.Seq) error {
 		hidden, err := feed.Next()
 		if err != nil {
 			return c.failed(err)
+		}
+		if c.once {
+			return errLeft
 		}
 		if db.opts.ReadOnly {
 			if err := c.advance(); err != nil {

@@ -5,14 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/logset"
 )
-
-// changesIdle is how long the command changes without --follow waits for one more change.
-const changesIdle = 500 * time.Millisecond
 
 // changesCommand prints what was written to the store, also by another program that has it open.
 func changesCommand() *Command {
@@ -21,7 +17,8 @@ func changesCommand() *Command {
 	c := newCommand("changes", Reads, "print what was written, from the logs, as lines of JSON", `
 Prints each batch as one line: the numbers of its first and its last operation (seq and last), and its operations. Text
 that is not UTF-8 is in base64, in fields whose names end in 64. A batch of an ingestion has "ingested":true: it has the keys of
-that range as they are now, and the last of its lines has its number as last. A range delete has its bounds as key and upper.
+that range as they are now, and the last of its lines has its number as last. A range delete has its bounds as key and upper,
+and a value that expires has that time as expires_ms.
 
 A store keeps the logs of what is in memory only, unless a program has opened it with KeepLog. Without --after the first line
 is the oldest change there is. Next to a program that writes, the newest lines may not be durable yet. Status 1 if there is
@@ -50,37 +47,17 @@ nothing, 2 if changes after N are gone.`)
 
 // changes prints the changes after a number, and reports whether there are any.
 func (s *Session) changes(ctx context.Context, after uint64, follow bool) (found bool, err error) {
-	now, err := s.DB.Snapshot()
-	if err != nil {
-		return false, err
-	}
-	last := now.Seq()
-	if err := now.Close(); err != nil {
-		return false, err
-	}
-	if !follow && after == last {
-		return false, nil
-	}
-	within, idle := ctx, func() {}
-	if !follow {
-		// The last number may be that of a write that has failed. No change has it.
-		limited, cancel := context.WithCancel(ctx)
-		timer := time.AfterFunc(changesIdle, cancel)
-		defer timer.Stop()
-		within, idle = limited, func() { timer.Reset(changesIdle) }
-		defer cancel()
+	list := shale.ShippingOf(s.DB).ChangesNow
+	if follow {
+		list = s.DB.Changes
 	}
 	lines := json.NewEncoder(s.Out)
 	lines.SetEscapeHTML(false)
-	for c, err := range s.DB.Changes(within, after) {
-		switch {
-		case err != nil && within.Err() != nil && ctx.Err() == nil:
-			return found, nil
-		case err != nil:
+	for c, err := range list(ctx, after) {
+		if err != nil {
 			return found, err
 		}
 		found = true
-		idle()
 		if err := lines.Encode(changeRecordOf(c)); err != nil {
 			return found, err
 		}
@@ -88,8 +65,6 @@ func (s *Session) changes(ctx context.Context, after uint64, follow bool) (found
 			if err := s.Out.Flush(); err != nil {
 				return found, err
 			}
-		} else if c.Last >= last {
-			return found, nil
 		}
 	}
 	return found, nil
@@ -119,6 +94,7 @@ func changeRecordOf(c shale.Change) changeRecord {
 		switch {
 		case op.Kind == shale.OpPut:
 			o.Value, o.Value64 = jsonText(op.Value)
+			o.Expires = expiryOf(op.ExpiresAt)
 		case op.Kind == shale.OpDeleteRange && op.Value != nil:
 			o.Upper, o.Upper64 = jsonText(op.Value)
 		}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -57,4 +59,59 @@ func TestChanges_BesideAWriter(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("an interrupted command has no error")
 	}
+}
+
+// A lateWriter takes nothing for a while, as a pipe whose reader is at work.
+type lateWriter struct {
+	bytes.Buffer
+	paused bool
+}
+
+func (w *lateWriter) Write(p []byte) (int, error) {
+	if !w.paused {
+		w.paused = true
+		time.Sleep(time.Second)
+	}
+	return w.Buffer.Write(p)
+}
+
+// However long the reader of the output takes, changes prints all there is. An operation has all that Put, PutTTL and
+// the others were given.
+func TestChanges_SlowPipe(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, &shale.Options{Durability: shale.SyncManual})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	const n = 2000
+	for range n {
+		if err := db.Put([]byte("key"), []byte(strings.Repeat("v", 100))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Write(t.Context(), expiring(t, time.UnixMilli(1<<42))); err != nil {
+		t.Fatal(err)
+	}
+	out := new(lateWriter)
+	s := &Session{Ctx: t.Context(), Dir: dir, Printer: output.Printer{Out: bufio.NewWriter(out)}, Notes: &LockedWriter{W: &bytes.Buffer{}}}
+	if _, err := s.RunLine("changes"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(s.Out.Flush(), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if want := `{"seq":2001,"last":2001,"ops":[{"op":"put","key":"ttl","value":"1","expires_ms":4398046511104}]}`; len(lines) != n+1 || lines[len(lines)-1] != want {
+		t.Errorf("%d lines, the last is %s; want %d, and %s", len(lines), lines[len(lines)-1], n+1, want)
+	}
+}
+
+// expiring returns a batch with a value that is over at a time.
+func expiring(t *testing.T, at time.Time) *shale.Batch {
+	b := new(shale.Batch)
+	if err := b.Add(shale.Op{Kind: shale.OpPut, Key: []byte("ttl"), Value: []byte("1"), ExpiresAt: at}); err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

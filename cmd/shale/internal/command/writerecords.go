@@ -35,10 +35,7 @@ func newRecordWriter(w io.Writer, format fileFormat) recordWriter {
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
 		return recordWriter{func(key, value []byte, expires time.Time) error {
-			var r jsonRecord
-			if !expires.IsZero() {
-				r.Expires = expires.UnixMilli()
-			}
+			r := jsonRecord{Expires: expiryOf(expires)}
 			r.Key, r.Key64 = jsonText(key)
 			r.Value, r.Value64 = jsonText(value)
 			return e.Encode(r)
@@ -87,6 +84,14 @@ type jsonRecord struct {
 	Value   *string `json:"value,omitempty"`
 	Value64 *string `json:"value64,omitempty"`
 	Expires int64   `json:"expires_ms,omitempty"`
+}
+
+// expiryOf returns a time of expiry as milliseconds, or 0 if there is none.
+func expiryOf(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixMilli()
 }
 
 // jsonText returns b as a string if it is UTF-8, and otherwise in base64.
