@@ -50,7 +50,8 @@ func (c Change) Ingested() bool { return c.ingested }
 //
 // Of a store that was opened with ReadOnly, it shows what Advance shows, and advances the handle itself, ten times a
 // second. That is what the writer of the directory has put into its logs, whether or not it is durable. Nothing holds
-// the logs of another process, so a slow reader loses the one that it is reading, too.
+// the logs of another process, so a slow reader loses the one that it is reading, too. If the writer takes back what was
+// shown, because its log has failed (Resume), the error is ErrReplaced.
 func (db *DB) Changes(ctx context.Context, after uint64) iter.Seq2[Change, error] {
 	return changefeed{db: db, ctx: ctx}.loop(after)
 }
@@ -192,6 +193,8 @@ func (c *changefeed) failed(err error) error {
 		return ErrClosed
 	case errors.As(err, &gone):
 		return fmt.Errorf("%w: %w", ErrChangesGone, gone)
+	case errors.Is(err, logset.ErrUndone):
+		return fmt.Errorf("shale: changes: %w: %w", ErrReplaced, err)
 	case c.ctx.Err() != nil && errors.Is(err, c.ctx.Err()):
 		return err
 	}

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // changesBesideClose is the row of Changes in closingCalls: it writes a change and waits for it.
@@ -170,6 +172,82 @@ func TestChanges_ReadOnly(t *testing.T) {
 			if got, err := late(); !errors.Is(err, ErrChangesGone) || len(got) > 0 {
 				t.Errorf("after %d logs: %q, %v; want ErrChangesGone", rounds, got, err)
 			}
+		}
+	})
+}
+
+// A read-only handle of a store without logs, as a checkpoint can be, has lost nothing, and waits for a writer.
+func TestChanges_WithoutLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := feedOptions(vfs.NewMem())
+		db := mustOpen(t, "db", o)
+		mustPut(t, db, "a", "1")
+		mustFlush(t, db)
+		if err := db.Checkpoint("copy"); err != nil {
+			t.Fatal(err)
+		}
+		closeTest(t, db)
+		ro := *o
+		ro.ReadOnly = true
+		reader := mustOpen(t, "copy", &ro)
+		defer reader.Close()
+		seen := follow(t.Context(), reader, 1)
+		time.Sleep(3 * advancePause)
+		synctest.Wait()
+		if got, err := seen(); len(got) > 0 || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+		wantGone(t, reader, 0, 2)
+		db = mustOpen(t, "copy", o)
+		defer db.Close()
+		mustPut(t, db, "b", "1")
+		time.Sleep(3 * advancePause)
+		synctest.Wait()
+		if got, err := seen(); !slices.Equal(got, []string{"2-2 put b=1"}) || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// A read-only handle shows a write before it is durable. If its log fails and Resume takes the write back, the feed
+// does not go on as if the program had nothing of it.
+func TestChanges_ShownAndUndone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := faultfs.New(vfs.NewMem(), nil)
+		o := feedOptions(disk)
+		db := mustOpen(t, "db", o)
+		defer db.Close()
+		mustPut(t, db, "a", "1")
+		ro := *o
+		ro.ReadOnly = true
+		reader := mustOpen(t, "db", &ro)
+		defer reader.Close()
+		seen, from1 := follow(t.Context(), reader, 0), follow(t.Context(), reader, 1)
+		fault := errors.New("injected")
+		disk.Inject(func(op vfs.Op, name string, _ int64) error {
+			return errorIf(op == vfs.OpSync && strings.HasSuffix(name, ".wal"), fault)
+		})
+		if err := db.Put([]byte("undone"), nil); !errors.Is(err, fault) {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * advancePause)
+		synctest.Wait()
+		disk.Inject(nil)
+		if err := db.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		mustPut(t, db, "b", "1")
+		time.Sleep(3 * advancePause)
+		synctest.Wait()
+		if got, err := seen(); !slices.Equal(got, []string{"1-1 put a=1", "2-2 put undone="}) || !errors.Is(err, ErrReplaced) {
+			t.Errorf("%q, %v; want ErrReplaced", got, err)
+		}
+		if got, err := from1(); !slices.Equal(got, []string{"2-2 put undone="}) || !errors.Is(err, ErrReplaced) {
+			t.Errorf("%q, %v; want ErrReplaced", got, err)
+		}
+		wantChanges(t, reader, 0, 3, "1-1 put a=1", "3-3 put b=1")
+		for c, err := range ShippingOf(reader).ChangesNow(t.Context(), 3) {
+			t.Errorf("after the last change: %s, %v", changeText(c), err)
 		}
 	})
 }

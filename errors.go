@@ -90,7 +90,8 @@ var (
 	// come after what the handle shows, because a backup was restored there. The
 	// handle shows what it has shown before. Close it, and open the store again.
 	// A read wraps it, too, if it has to open a table again and finds another one;
-	// and Changes, if it is asked for changes after a number that was not given out yet.
+	// and Changes, if it is asked for changes after a number that was not given out yet, or
+	// if the writer has taken back what a read-only handle has shown.
 	ErrReplaced = base.ErrReplaced
 )
 

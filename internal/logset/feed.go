@@ -25,7 +25,8 @@ import (
 //     number that was kept of it, and that was passed on. What follows in this log is not passed on.
 //  3. The number before the next log was passed on, or was before the beginning.
 //
-// Otherwise the feed ends with a GoneError. A number that is in no batch is not a gap: its write has failed.
+// Otherwise the feed ends with a GoneError. It ends with ErrUndone if it has passed on, of a read-only store, what the
+// writer has given up later. A number that is in no batch is not a gap: its write has failed.
 //
 // One goroutine at a time uses a Feed.
 type Feed struct {
@@ -33,11 +34,11 @@ type Feed struct {
 	env      FeedEnv
 	readOnly bool
 
-	log     *wal.RangeReader
-	num     base.FileNum // of log
-	end     int64        // log was read up to here
-	last    base.Seq     // the last number that log has up to there
-	unknown bool         // log does not say which number comes first
+	log     *wal.RangeReader // nil: there is none yet
+	num     base.FileNum     // of log
+	end     int64            // log was read up to here
+	last    base.Seq         // the last number that log has up to there
+	unknown bool             // log does not say which number comes first
 
 	limit base.Seq // the number that was visible when the feed has looked last
 
@@ -85,6 +86,9 @@ func (l *Set) NewFeed(env FeedEnv, after base.Seq) (*Feed, error) {
 		}
 		first = log.Header().PrevSeq + 1
 		f.close(log)
+	}
+	if first == after+1 { // there is no log, as in a checkpoint, and nothing that one would have
+		return f, nil
 	}
 	return nil, &GoneError{after, first}
 }
@@ -176,7 +180,7 @@ func (f *Feed) pass() (hidden bool, err error) {
 		switch {
 		case err != nil:
 			return false, err
-		case next == nil && f.readOnly:
+		case next == nil && f.readOnly && f.log != nil:
 			return f.readToEnd(limit)
 		case next == nil:
 			return false, nil
@@ -185,7 +189,7 @@ func (f *Feed) pass() (hidden bool, err error) {
 			f.close(next)
 			return hidden, err
 		}
-		f.close(f.log)
+		f.Close()
 		f.begin(next)
 	}
 }
@@ -206,14 +210,18 @@ func (f *Feed) next() (*wal.RangeReader, error) {
 
 // finish passes on the rest of the log up to number limit, and makes sure that next goes on where it ends.
 func (f *Feed) finish(next wal.Header, limit base.Seq) (hidden bool, err error) {
+	if f.readOnly && next.Prev != f.num && f.seq > next.PrevSeq {
+		return false, fmt.Errorf("%w: number %d was passed on, and %s follows number %d", ErrUndone, f.seq, base.LogName(next.Num), next.PrevSeq)
+	}
 	complete := false
-	switch next.Prev {
-	case f.num:
+	switch {
+	case f.log == nil:
+	case next.Prev == f.num:
 		if hidden, err = f.read(next.PrevLen, limit); hidden || err != nil {
 			return hidden, err
 		}
 		complete = next.Session == f.log.Header().Session || f.last >= next.PrevSeq
-	case 0:
+	case next.Prev == 0:
 		if hidden, err = f.readToEnd(min(limit, next.PrevSeq)); err != nil || hidden && limit < next.PrevSeq {
 			return hidden, err
 		}

@@ -35,7 +35,7 @@ nothing, 2 if changes after N are gone.`)
 	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		found, err := s.changes(ctx, after, follow)
 		var gone *logset.GoneError
-		if errors.As(err, &gone) && !given && !found {
+		for errors.As(err, &gone) && !given && !found { // again and again: a writer may remove the first log meanwhile
 			found, err = s.changes(ctx, uint64(gone.First)-1, follow)
 		}
 		if err != nil {
