@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/shaledb/shale/internal/base"
@@ -122,7 +123,7 @@ func ReadHeader(fs vfs.FS, dir string, num base.FileNum, storeID, session uint64
 }
 
 // Identify returns the header of the file of log num, even if it is that of another log or
-// store. It is for tools.
+// store. A *base.CorruptionError says that the file has none.
 func Identify(fs vfs.FS, dir string, num base.FileNum) (Header, error) {
 	f, err := fs.Open(filepath.Join(dir, base.LogName(num)))
 	if err != nil {
@@ -130,14 +131,32 @@ func Identify(fs vfs.FS, dir string, num base.FileNum) (Header, error) {
 	}
 	defer f.Close()
 	buf := make([]byte, headerUsed)
-	if err := readFull(f, buf, 0); err != nil {
+	err = readFull(f, buf, 0)
+	switch {
+	case err == io.ErrUnexpectedEOF:
+		return Header{}, base.Corruption(base.LogName(num), 0, "log header", err)
+	case err != nil:
 		return Header{}, fmt.Errorf("wal: identify %s: %w", base.LogName(num), err)
 	}
 	h, _, err := decodeHeader(buf)
-	if err != nil {
+	switch {
+	case errors.Is(err, base.ErrFormatTooNew):
 		return Header{}, fmt.Errorf("wal: identify %s: %w", base.LogName(num), err)
+	case err != nil:
+		return Header{}, base.Corruption(base.LogName(num), 0, "log header", err)
 	}
 	return h, nil
+}
+
+// Begun is Identify that reports whether the file is log num by now. It is not if it is gone, if the log is still to
+// come, or if its header is damaged: the manifest, or the next log, says whether there must be such a log.
+func Begun(fsys vfs.FS, dir string, num base.FileNum) (h Header, begun bool, err error) {
+	h, err = Identify(fsys, dir, num)
+	var none *base.CorruptionError
+	if errors.Is(err, fs.ErrNotExist) || errors.As(err, &none) {
+		return h, false, nil
+	}
+	return h, err == nil && h.Num == num, err
 }
 
 // readHeader reads and checks the header of the log. The errors of a header that does not

@@ -98,8 +98,8 @@ func (f *Feed) open(num base.FileNum) (*wal.RangeReader, error) {
 	l := f.logs
 	if f.readOnly {
 		// The file of a log to come may have all of another one, which OpenRanges would search.
-		if h, err := wal.Identify(l.env.FS, l.env.Dir, num); err != nil || h.Num != num {
-			return nil, nil
+		if _, begun, err := wal.Begun(l.env.FS, l.env.Dir, num); err != nil || !begun {
+			return nil, err
 		}
 	} else if !l.holdOne(num) {
 		return nil, nil

@@ -390,7 +390,7 @@ func TestExtends_LogGivenUp(t *testing.T) {
 	state, err := r.load()
 	w.must(err)
 	r.storeID = state.StoreID
-	logs, err := r.logs()
+	state, logs, err := r.logs()
 	w.must(err)
 	log := logs[len(logs)-1]
 	p := Point{Seq: 1, Session: state.Session(), Log: uint64(log.Num)}

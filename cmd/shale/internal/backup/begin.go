@@ -63,33 +63,21 @@ func (r *run) begin(begun []string) (*Line, error) {
 
 // settled returns a state of the store, and the number up to which its tables have all commits, and no others.
 func (r *run) settled() (state *manifest.State, seq base.Seq, err error) {
-	for {
-		if state, err = r.load(); err != nil {
-			return nil, 0, err
-		}
-		seq = state.Flushed
-		for t := range state.Version.Tables() {
-			seq = max(seq, t.MaxSeq)
-		}
-		// What is before the oldest log that is needed is in tables. Without such a log, everything is.
-		logs, err := r.logs()
-		if err != nil {
-			return nil, 0, err
-		}
-		if i := slices.IndexFunc(logs, func(h wal.Header) bool { return h.Num >= state.MinLog }); i < 0 {
-			seq = max(seq, state.LastSeq)
-		} else {
-			seq = max(seq, logs[i].PrevSeq)
-		}
-		// That was the oldest one only if none has gone since.
-		now, err := r.load()
-		if err != nil {
-			return nil, 0, err
-		}
-		if now.MinLog == state.MinLog && now.Session() == state.Session() {
-			return state, seq, nil
-		}
+	state, logs, err := r.logs()
+	if err != nil {
+		return nil, 0, err
 	}
+	seq = state.Flushed
+	for t := range state.Version.Tables() {
+		seq = max(seq, t.MaxSeq)
+	}
+	// What is before the oldest log that is needed is in tables. Without such a log, everything is.
+	if i := slices.IndexFunc(logs, func(h wal.Header) bool { return h.Num >= state.MinLog }); i < 0 {
+		seq = max(seq, state.LastSeq)
+	} else {
+		seq = max(seq, logs[i].PrevSeq)
+	}
+	return state, seq, nil
 }
 
 // copy copies the tables of state that l lacks, and returns how many bytes that were. Those of an earlier line

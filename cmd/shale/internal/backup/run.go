@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -101,7 +102,7 @@ func (r *run) run(state *manifest.State) error {
 		if last.state.StoreID != state.StoreID {
 			return fmt.Errorf("%s has backups of another store; name another folder", r.to)
 		}
-		again, err = r.follow(last, state)
+		again, err = r.follow(last, false)
 		if err != nil || again == nil {
 			return err
 		}
@@ -115,7 +116,7 @@ func (r *run) run(state *manifest.State) error {
 		begun = nil
 		r.lines = append(r.lines, l)
 		r.report.Begun++
-		again, err = r.follow(l, nil)
+		again, err = r.follow(l, true)
 		if err != nil || again == nil {
 			return err
 		}
@@ -125,20 +126,18 @@ func (r *run) run(state *manifest.State) error {
 }
 
 // follow adds an increment to l, of what the store has committed since. again is why another line has to
-// begin after that. state is the store's now; nil: l was begun from it.
-func (r *run) follow(l *Line, state *manifest.State) (again, err error) {
+// begin after that. begun says that l was begun just now.
+func (r *run) follow(l *Line, begun bool) (again, err error) {
 	last := l.last()
-	logs, err := r.logs()
-	if err != nil {
+	state, logs, err := r.logs()
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if len(logs) == 0 {
-		if state != nil && (state.LastSeq != base.Seq(last.Seq) || state.Session() != last.Session) {
-			return errors.New("the store has no logs"), nil
-		}
+	case len(logs) == 0 && (begun || state.LastSeq == base.Seq(last.Seq) && state.Session() == last.Session):
 		return nil, nil
-	}
-	if state != nil && !extends(state, logs, last) {
+	case len(logs) == 0:
+		return errors.New("the store has no logs"), nil
+	case !begun && !extends(state, logs, last):
 		return errors.New("the store is not at a state that follows the last backup"), nil
 	}
 	inc := &increment{run: r, line: l}
@@ -148,27 +147,60 @@ func (r *run) follow(l *Line, state *manifest.State) (again, err error) {
 	if err == errIngested || errors.As(err, &gone) {
 		again, err = err, nil
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = inc.finish()
 	}
-	return again, inc.finish()
+	return again, err
 }
 
-// logs returns the headers of the store's logs, in their order.
-func (r *run) logs() (logs []wal.Header, err error) {
-	names, err := r.fs.List(r.dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range names {
-		if t, num, ok := base.ParseFileName(name); ok && t == base.FileLog {
-			// A file that is gone, or will become a log, has nothing to read.
-			if h, err := wal.Identify(r.fs, r.dir, num); err == nil && h.Num == num && h.StoreID == r.storeID {
-				logs = append(logs, h)
+// logs returns a state of the store, and the headers of its logs, in their order. Those that the state needs are all there.
+func (r *run) logs() (state *manifest.State, logs []wal.Header, err error) {
+	for {
+		if state, err = r.load(); err != nil {
+			return nil, nil, err
+		}
+		names, err := r.fs.List(r.dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		logs = nil
+		for _, name := range names {
+			if t, num, ok := base.ParseFileName(name); ok && t == base.FileLog {
+				h, begun, err := wal.Begun(r.fs, r.dir, num)
+				if err != nil {
+					return nil, nil, err
+				}
+				if begun && h.StoreID == r.storeID {
+					logs = append(logs, h)
+				}
 			}
 		}
+		// One that was needed may have gone since, but not before another is the oldest one that is.
+		now, err := r.load()
+		if err != nil {
+			return nil, nil, err
+		}
+		if now.MinLog == state.MinLog && now.Session() == state.Session() {
+			return state, logs, missing(state, logs)
+		}
 	}
-	return logs, nil
+}
+
+// missing returns an error if the store needs a log that is none of logs.
+func missing(state *manifest.State, logs []wal.Header) error {
+	var needed []base.FileNum
+	for _, l := range state.Logs {
+		needed = append(needed, l.Num)
+	}
+	for _, h := range logs {
+		needed = append(needed, h.Prev)
+	}
+	for _, num := range needed {
+		if num >= max(state.MinLog, 1) && !slices.ContainsFunc(logs, func(h wal.Header) bool { return h.Num == num }) {
+			return base.Corruption(base.LogName(num), -1, "log that the store needs", errors.New("missing, or its header is damaged"))
+		}
+	}
+	return nil
 }
 
 // extends reports whether the store has all that was read up to point p. Sessions tell whether another
@@ -212,8 +244,31 @@ func (inc *increment) read() error {
 		return err
 	}
 	defer feed.Close()
-	_, err = feed.Next()
-	return err
+	if _, err = feed.Next(); err != nil {
+		return err
+	}
+	return r.judge()
+}
+
+// judge returns the damage to the newest log. The feed takes it for the end of what was written. So it may look
+// while the program writes, and is damage only if the same bytes are none of a record when they are read again.
+func (r *run) judge() error {
+	_, logs, err := r.logs()
+	if err != nil || len(logs) == 0 {
+		return err
+	}
+	none := func([]byte) error { return nil }
+	for length := int64(-1); ; {
+		result, err := wal.Read(r.fs, r.dir, logs[len(logs)-1].Num, r.storeID, wal.ReadOptions{Known: -1, Shared: true}, none)
+		var damage *base.CorruptionError
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, wal.ErrAnother) || errors.Is(err, wal.ErrNeverUsed):
+			return nil
+		case !errors.As(err, &damage) || result.Length == length:
+			return err
+		}
+		length = result.Length
+	}
 }
 
 func (inc *increment) decode(log base.FileNum, payload []byte) (first, last base.Seq, err error) {
