@@ -77,10 +77,7 @@ func (h *heads) last(key []byte, at func(int) []byte) int {
 	if last < 0 || h.words[last] < word {
 		return last
 	}
-	first := 0
-	if word > 0 {
-		first = h.upTo(word - 1)
-	}
+	first := sort.Search(last, func(i int) bool { return h.words[i] == word })
 	return first + sort.Search(last+1-first, func(i int) bool { return bytes.Compare(at(first+i), key) > 0 }) - 1
 }
 
