@@ -544,6 +544,53 @@ func TestRestore_Damage(t *testing.T) {
 	w.wantNewest()
 }
 
+// A rotting is a file system with a file that becomes another one after it was opened so many times.
+type rotting struct {
+	vfs.FS
+	file, becomes string
+	opens, after  int
+}
+
+func (r *rotting) Open(name string) (vfs.File, error) {
+	if name == r.file {
+		if r.opens++; r.opens > r.after {
+			name = r.becomes
+		}
+	}
+	return r.FS.Open(name)
+}
+
+// Increments are read twice. If the second time gives less, that is not taken for all there is.
+func TestRestore_DamageMeanwhile(t *testing.T) {
+	w := newWorld(t, 1<<30)
+	w.backup()
+	w.put("a", "1")
+	w.put("b", "2")
+	w.backup()
+	lines, err := Lines(w.fs, "to")
+	w.must(err)
+	r := &rotting{FS: w.fs, file: filepath.Join(lines[0].logs(), "000001.wal"), becomes: "damaged.wal"}
+	b, err := readFile(w.fs, r.file)
+	w.must(err)
+	b[bytes.LastIndexByte(b, '2')] ^= 1
+	write(t, w.fs, r.becomes, b)
+	for failed := 0; ; r.after++ {
+		r.opens = 0
+		got, err := restore(t, r, Moment{})
+		if err != nil {
+			failed++
+		} else if !maps.Equal(got, w.now) {
+			t.Errorf("damaged after %d reads: %v", r.after, got)
+		}
+		if r.opens <= r.after {
+			if failed < 3 {
+				t.Errorf("%d restores have failed", failed)
+			}
+			return
+		}
+	}
+}
+
 func write(t *testing.T, fsys vfs.FS, path string, b []byte) {
 	t.Helper()
 	f, err := fsys.Create(path)

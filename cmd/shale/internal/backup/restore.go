@@ -115,7 +115,7 @@ func Restore(ctx context.Context, fsys vfs.FS, from, dir string, m Moment) (*Res
 		return nil, fmt.Errorf("%s is not empty; name another folder", dir)
 	}
 	// Before anything is written: increments are read twice.
-	if err := l.check(ctx, fsys, seq); err != nil {
+	if err := l.upTo(ctx, fsys, seq, func(*shale.Batch) error { return nil }); err != nil {
 		return nil, err
 	}
 	r := &restoring{ctx: ctx, fs: fsys, line: l, dir: dir, done: Restored{Seq: seq, Lines: lines}}
@@ -162,14 +162,14 @@ func (l *Line) each(ctx context.Context, fsys vfs.FS, fn func(b *shale.Batch, la
 	return err
 }
 
-// check makes sure that the increments have all commits up to number seq, which is the last number of one.
-func (l *Line) check(ctx context.Context, fsys vfs.FS, seq uint64) error {
+// upTo calls fn for the batches of the increments up to number seq, and makes sure that this is the last number of one.
+func (l *Line) upTo(ctx context.Context, fsys vfs.FS, seq uint64, fn func(b *shale.Batch) error) error {
 	reached := l.First()
-	err := l.each(ctx, fsys, func(_ *shale.Batch, last uint64) error {
+	err := l.each(ctx, fsys, func(b *shale.Batch, last uint64) error {
 		switch {
 		case last <= seq:
 			reached = last
-			return nil
+			return fn(b)
 		case reached < seq:
 			return notThere(seq, []uint64{reached, last})
 		}
@@ -250,10 +250,7 @@ func (r *restoring) play() (err error) {
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
 	b := new(shale.Batch)
-	err = r.line.each(r.ctx, r.fs, func(change *shale.Batch, last uint64) error {
-		if last > r.done.Seq {
-			return errStop
-		}
+	err = r.line.upTo(r.ctx, r.fs, r.done.Seq, func(change *shale.Batch) error {
 		b.Reset()
 		for op := range change.Ops() {
 			if err := b.Add(op); err != nil {
@@ -263,7 +260,7 @@ func (r *restoring) play() (err error) {
 		r.done.Commits++
 		return db.Write(r.ctx, b)
 	})
-	if err != nil && err != errStop {
+	if err != nil {
 		return err
 	}
 	if err := db.Flush(r.ctx); err != nil {
