@@ -514,7 +514,7 @@ func TestRestore_Damage(t *testing.T) {
 		w.must(err)
 		for _, name := range names {
 			path := filepath.Join(dir, name)
-			if info, _ := w.fs.Stat(path); info.IsDir || name == pointsName {
+			if info, _ := w.fs.Stat(path); info.IsDir {
 				continue
 			}
 			b, err := readFile(w.fs, path)
@@ -541,6 +541,43 @@ func TestRestore_Damage(t *testing.T) {
 	if damaged == 0 {
 		t.Error("no damage was found")
 	}
+	w.wantNewest()
+}
+
+// Whichever bit of the points is wrong, they are what they were, or an error. And if they are missing, no run takes the
+// line for one that was not completed, which it would remove.
+func TestPoints_Damage(t *testing.T) {
+	w := newWorld(t, 1<<30)
+	w.backup()
+	w.put("a", "1")
+	w.backup()
+	lines, err := Lines(w.fs, "to")
+	w.must(err)
+	path := filepath.Join(lines[0].dir, pointsName)
+	b, err := readFile(w.fs, path)
+	w.must(err)
+	found := 0
+	for i := range len(b) * 8 {
+		bad := bytes.Clone(b)
+		bad[i/8] ^= 1 << (i % 8)
+		points, err := decodePoints(bad)
+		switch damage := new(shale.CorruptionError); {
+		case err == nil && !slices.Equal(points, lines[0].Points):
+			t.Errorf("%s: %v, want %v", bad, points, lines[0].Points)
+		case err != nil && !errors.As(err, &damage):
+			t.Error(err)
+		case err != nil:
+			found++
+		}
+	}
+	if found < len(b)*4 {
+		t.Errorf("%d of %d bits", found, len(b)*8)
+	}
+	w.must(w.fs.Remove(path))
+	if _, err := Run(t.Context(), w.fs, "db", "to"); err == nil || !strings.Contains(err.Error(), pointsName) {
+		t.Error(err)
+	}
+	write(t, w.fs, path, b)
 	w.wantNewest()
 }
 

@@ -7,7 +7,7 @@
 //	    000012.sst ...         the base: the tables of the store, their sidecars, and a manifest
 //	    MANIFEST-000017, CURRENT
 //	    increments/000001.wal  what was committed after the base, a log for each run
-//	    points.json            a line counts when it has this file, an increment when it is in it
+//	    points.json            a line counts when it has this file, an increment when it is in it; with a checksum
 //
 // A run reads the logs of the store by way of logset.Feed, so it leaves no commit out. It begins a new
 // line if the increments can't go on from the last one:

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"path/filepath"
 	"time"
@@ -14,8 +15,34 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// pointsName is the file of a line that says what counts.
+// pointsName is the file of a line that says what counts, as a pointsFile.
 const pointsName = "points.json"
+
+// A pointsFile has the points of a line and a checksum, CRC-32C of their JSON without spaces.
+type pointsFile struct {
+	Points   []Point
+	Checksum uint32
+}
+
+func newPointsFile(points []Point) (f pointsFile, err error) {
+	b, err := json.Marshal(points)
+	return pointsFile{points, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))}, err
+}
+
+// decodePoints returns the points in the bytes of a file.
+func decodePoints(b []byte) ([]Point, error) {
+	var f pointsFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, base.Corruption(pointsName, -1, "points", err)
+	}
+	switch want, err := newPointsFile(f.Points); {
+	case err != nil || len(f.Points) == 0:
+		return nil, base.Corruption(pointsName, -1, "points", errors.Join(err, errors.New("no base")))
+	case f.Checksum != want.Checksum:
+		return nil, base.Corruption(pointsName, -1, "points", fmt.Errorf("checksum %d, want %d", f.Checksum, want.Checksum))
+	}
+	return f.Points, nil
+}
 
 // A Point is how far a run had come. The first point of a line is its base.
 type Point struct {
@@ -50,7 +77,11 @@ func (l *Line) last() Point { return l.Points[len(l.Points)-1] }
 // add makes a run count.
 func (l *Line) add(fsys vfs.FS, p Point) error {
 	points := append(l.Points[:len(l.Points):len(l.Points)], p)
-	b, err := json.MarshalIndent(points, "", " ")
+	file, err := newPointsFile(points)
+	if err != nil {
+		return err
+	}
+	b, err := json.MarshalIndent(file, "", " ")
 	if err != nil {
 		return err
 	}
@@ -95,17 +126,22 @@ func list(fsys vfs.FS, folder string) (lines []*Line, begun []string, err error)
 		l := &Line{Number: num, dir: filepath.Join(folder, name)}
 		b, err := readFile(fsys, filepath.Join(l.dir, pointsName))
 		if errors.Is(err, fs.ErrNotExist) {
-			begun = append(begun, name)
-			continue
+			logs, lerr := fsys.List(l.logs())
+			switch {
+			case lerr != nil && !errors.Is(lerr, fs.ErrNotExist):
+				err = lerr
+			case len(logs) == 0:
+				begun = append(begun, name)
+				continue
+			default: // only a line that counts has increments
+				err = base.Corruption(pointsName, -1, "points", errors.New("missing"))
+			}
 		}
 		if err == nil {
 			l.state, err = manifest.Load(fsys, l.dir) // which knows what is encrypted
 		}
 		if err == nil {
-			err = json.Unmarshal(b, &l.Points)
-		}
-		if err == nil && len(l.Points) == 0 {
-			err = errors.New("no base")
+			l.Points, err = decodePoints(b)
 		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("backup %s: %w", l.dir, err)
