@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
@@ -102,6 +103,72 @@ func TestBackup_OneFailureIsSaid(t *testing.T) {
 		}
 		if got, err := restore(t, mem, Moment{}); err != nil || !maps.Equal(got, w.now) {
 			t.Errorf("operation %d fails: %v, %v", k, got, err)
+		}
+	}
+}
+
+// A cutting file system cuts off what a log has reserved, once, after somebody has asked for its length.
+type cutting struct {
+	*vfs.Mem
+	t    *testing.T
+	wait int // so many times
+	cut  bool
+}
+
+func (c *cutting) Open(name string) (vfs.File, error) {
+	f, err := c.Mem.Open(name)
+	if err == nil && strings.HasSuffix(name, ".wal") && strings.HasPrefix(name, "db") {
+		f = &cuttingFile{f, c, name}
+	}
+	return f, err
+}
+
+type cuttingFile struct {
+	vfs.File
+	fs   *cutting
+	name string
+}
+
+func (f *cuttingFile) Size() (int64, error) {
+	size, err := f.File.Size()
+	if f.fs.wait--; f.fs.wait == 0 {
+		f.fs.cut = true
+		b, rerr := readFile(f.fs.Mem, f.name)
+		w, werr := f.fs.Mem.OpenReadWrite(f.name)
+		if werr = errors.Join(rerr, werr); werr == nil {
+			werr = errors.Join(w.Truncate(int64(len(bytes.TrimRight(b, "\x00"))+4095)&^4095), w.Close())
+		}
+		if werr != nil {
+			f.fs.t.Fatal(werr)
+		}
+	}
+	return size, err
+}
+
+// A log may become shorter while a run reads it, by what its writer had reserved.
+func TestBackup_LogIsCut(t *testing.T) {
+	for size := 100 << 10; size < 140<<10; size += 4 << 10 { // more than a header promises
+		w := newWorld(t, 0)
+		w.backup()
+		w.put("a", strings.Repeat("1", size))
+		cuts := 0
+		for wait := 1; ; wait++ {
+			c := &cutting{Mem: w.copied(), t: t, wait: wait}
+			_, err := Run(t.Context(), c, "db", "to")
+			if err != nil {
+				t.Errorf("%d bytes, cut when its length was asked for the time %d: %v", size, wait, err)
+			} else if got, err := restore(t, c.Mem, Moment{}); err != nil || !maps.Equal(got, w.now) {
+				t.Errorf("%d bytes, cut at time %d: %v", size, wait, err)
+			}
+			if c.cut {
+				cuts++
+			}
+			if c.wait > 0 {
+				break
+			}
+		}
+		if cuts < 3 {
+			t.Errorf("%d cuts", cuts)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -65,11 +66,14 @@ func Run(ctx context.Context, fsys vfs.FS, dir, to string) (*Report, error) {
 		return nil, err
 	}
 	if err := fsys.MkdirAll(to); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make %s: %v", to, err) // not as if the store were missing
 	}
 	lock, err := fsys.Lock(filepath.Join(to, base.LockName))
-	if err != nil {
+	if errors.Is(err, vfs.ErrLocked) {
 		return nil, fmt.Errorf("another backup to %s is under way: %w", to, err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	defer lock.Close() // nothing is lost with it
 	if err := r.run(state); err != nil {
@@ -258,12 +262,15 @@ func (r *run) judge() error {
 		return err
 	}
 	none := func([]byte) error { return nil }
-	for length := int64(-1); ; {
+	length := int64(-1)
+	for try := 0; ; try++ {
 		result, err := wal.Read(r.fs, r.dir, logs[len(logs)-1].Num, r.storeID, wal.ReadOptions{Known: -1, Shared: true}, none)
 		var damage *base.CorruptionError
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, wal.ErrAnother) || errors.Is(err, wal.ErrNeverUsed):
 			return nil
+		case errors.Is(err, io.ErrUnexpectedEOF) && try == 0:
+			continue // the program has cut off what it had reserved
 		case !errors.As(err, &damage) || result.Length == length:
 			return err
 		}
