@@ -526,6 +526,9 @@ func TestRestore_Damage(t *testing.T) {
 				got, err := restore(t, w.fs, Moment{})
 				if err != nil {
 					damaged++
+					if !strings.Contains(err.Error(), lines[0].dir) {
+						t.Errorf("which backup is damaged? %v", err)
+					}
 				} else if !maps.Equal(got, w.now) {
 					t.Errorf("%s is damaged, and %v is restored", path, got)
 				}

@@ -108,6 +108,16 @@ func Lines(fsys vfs.FS, folder string) (lines []*Line, err error) {
 	return lines, err
 }
 
+// damaged returns err. If it is damage, it says what to do, and is none of a store any more.
+func (l *Line) damaged(err error) error {
+	var damage *base.CorruptionError
+	if !errors.As(err, &damage) {
+		return err
+	}
+	return fmt.Errorf("%v\nThe backup in %s is damaged. An earlier moment may be whole: see --at. If you move that folder elsewhere, "+
+		"the others can be restored, and the next backup begins a new base.", err, l.dir)
+}
+
 // list is Lines that also returns the names of lines that a run has begun and not completed. A
 // folder with other files is no folder for backups.
 func list(fsys vfs.FS, folder string) (lines []*Line, begun []string, err error) {
@@ -144,7 +154,7 @@ func list(fsys vfs.FS, folder string) (lines []*Line, begun []string, err error)
 			l.Points, err = decodePoints(b)
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("backup %s: %w", l.dir, err)
+			return nil, nil, l.damaged(fmt.Errorf("backup %s: %w", l.dir, err))
 		}
 		lines = append(lines, l)
 	}

@@ -116,12 +116,12 @@ func Restore(ctx context.Context, fsys vfs.FS, from, dir string, m Moment) (*Res
 	}
 	// Before anything is written: increments are read twice.
 	if err := l.upTo(ctx, fsys, seq, func(*shale.Batch) error { return nil }); err != nil {
-		return nil, err
+		return nil, l.damaged(err)
 	}
 	r := &restoring{ctx: ctx, fs: fsys, line: l, dir: dir, done: Restored{Seq: seq, Lines: lines}}
 	if err := r.restore(); err != nil {
 		r.giveUp()
-		return nil, err
+		return nil, l.damaged(err)
 	}
 	return &r.done, nil
 }
