@@ -107,7 +107,8 @@ func (c *clients) do(r *rand.Rand, op Op, write bool) Answer {
 // step does one operation, and notes its outcome.
 func (c *clients) step(r *rand.Rand, client, n int) {
 	f := c.g.figures
-	op := Op{Key: fmt.Sprintf("k/%s/%d/%d", c.epoch, c.begun.Add(1)/keyLife, r.IntN(hotKeys)), Value: fmt.Sprintf("c%d.%d", client, n)}
+	hot := r.IntN(hotKeys)
+	op := Op{Key: fmt.Sprintf("%s%s/%d/%d", []string{keyPrefix, expiringPrefix}[hot%2], c.epoch, c.begun.Add(1)/keyLife, hot), Value: fmt.Sprintf("c%d.%d", client, n)}
 	d := r.IntN(100)
 	if c.txns {
 		d = firstTxn + d%(lastTxn-firstTxn)
@@ -134,6 +135,9 @@ func (c *clients) step(r *rand.Rand, client, n int) {
 	default:
 		op.Kind, op.Value = "get", ""
 	}
+	if hot%2 == 1 && strings.HasPrefix(op.Kind, "put") && r.IntN(2) == 0 {
+		op.Kind, op.TTL = op.Kind+ttlSuffix, drawTTL(r)
+	}
 	began := c.h.begin()
 	a := c.do(r, op, op.Kind != "get")
 	switch {
@@ -149,6 +153,11 @@ func (c *clients) step(r *rand.Rand, client, n int) {
 		f.writes.Add(1)
 	}
 	c.h.add(client, op.Key, input{op.Kind, op.Value}, output{value: a.Value, inserted: a.Inserted, unknown: a.Outcome == unknown}, began)
+}
+
+// drawTTL draws how long a value lasts: from no time to two seconds.
+func drawTTL(r *rand.Rand) time.Duration {
+	return time.Duration(r.IntN(1<<r.IntN(12))) * time.Millisecond
 }
 
 // writeOnce writes a key that nobody else writes, which is looked for until the end of the test.

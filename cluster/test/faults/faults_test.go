@@ -54,6 +54,7 @@ func (p plan) run(t *testing.T, seed uint64, f *figures) {
 		}
 		c.SmallDisk = g.intN(2) == 0
 		c.MemtableSize = int64(64 << 10 << g.intN(p.memtables))
+		c.Clock = time.Duration(g.intN(7200)-3600) * time.Second
 		c.Watch = prefix
 	})
 	defer g.close()

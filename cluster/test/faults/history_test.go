@@ -52,11 +52,51 @@ var register = porcupine.Model{
 			return fmt.Sprintf("get = %q", o.value)
 		case o.unknown:
 			return fmt.Sprintf("%s %q: unknown", i.kind, i.value)
-		case i.kind == "put if absent":
+		case strings.HasPrefix(i.kind, "put if absent"):
 			return fmt.Sprintf("%s %q = %v", i.kind, i.value, o.inserted)
 		}
 		return fmt.Sprintf("%s %q", i.kind, i.value)
 	},
+}
+
+const (
+	keyPrefix      = "k/"
+	expiringPrefix = "e/" // of keys whose values may expire
+
+	ttlSuffix = " ttl" // of the kind of a write whose value expires
+	mark      = "~"    // behind a value in the state of a model that may be over at any time
+)
+
+// expiring is the model of a key whose values may expire. The group alone knows when, by clocks that differ and jump. So a value
+// may be over at any time, but then it is for all that comes later.
+var expiring = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{""} },
+	Step: func(state, in, out any) (all []any) {
+		i := in.(input)
+		plain := input{strings.TrimSuffix(i.kind, ttlSuffix), i.value}
+		for _, now := range orOver(state.(string)) {
+			before := strings.TrimSuffix(now, mark)
+			switch ok, after := register.Step(before, plain, out); {
+			case !ok:
+			case after == before: // no value is written twice
+				all = append(all, now)
+			case plain != i:
+				all = append(all, i.value+mark)
+			default:
+				all = append(all, after)
+			}
+		}
+		return all
+	},
+	DescribeOperation: register.DescribeOperation,
+}).ToModel()
+
+// orOver returns what may be of a value when the next operation comes.
+func orOver(value string) []string {
+	if strings.HasSuffix(value, mark) {
+		return []string{value, ""}
+	}
+	return []string{value}
 }
 
 // never is when an operation ends whose outcome is unknown.
@@ -64,8 +104,13 @@ const never = math.MaxInt64
 
 // modelOf returns the model of the operations under a key, or on the slots of a prefix.
 func modelOf(key string) porcupine.Model {
-	if strings.HasPrefix(key, slotPrefix) {
+	switch {
+	case strings.HasPrefix(key, slotPrefix) && strings.HasSuffix(key, expiringSlots):
+		return expiringSlotsModel
+	case strings.HasPrefix(key, slotPrefix):
 		return slots
+	case strings.HasPrefix(key, expiringPrefix):
+		return expiring
 	}
 	return register
 }
@@ -129,20 +174,20 @@ func (h *history) check() (v verdict) {
 
 // prune leaves out writes with an unknown outcome that explain nothing, which makes the search short.
 // No get has seen their values, and there is no put-if-absent that was too late, which an unseen value
-// may explain. Such a write can be ordered behind everything else. Deletes stay, for an absent key
-// does not say who deleted it.
+// may explain. Such a write can be ordered behind everything else. Deletes stay, and values that expire, for an absent key
+// does not say why it is absent.
 func prune(ops []porcupine.Operation) []porcupine.Operation {
 	seen := map[string]bool{}
 	for _, op := range ops {
 		if i, o := op.Input.(input), op.Output.(output); i.kind == "get" {
 			seen[o.value] = true
-		} else if i.kind == "put if absent" && !o.unknown && !o.inserted {
+		} else if strings.HasPrefix(i.kind, "put if absent") && !o.unknown && !o.inserted {
 			return ops
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(ops), func(op porcupine.Operation) bool {
 		i := op.Input.(input)
-		return op.Output.(output).unknown && i.kind != "delete" && !seen[i.value]
+		return op.Output.(output).unknown && i.kind != "delete" && !strings.HasSuffix(i.kind, ttlSuffix) && !seen[i.value]
 	})
 }
 
@@ -224,9 +269,41 @@ func TestHistory_Check(t *testing.T) {
 			t.Errorf("%s: %+v, want legal: %v\n%s", c.name, v, c.legal, h.text("k"))
 		}
 	}
+	ttl := func(call, end int64, v string) o {
+		return o{call, end, input{"put ttl", v}, output{unknown: end == never}}
+	}
+	piaTTL := func(call, end int64, v string, in bool) o {
+		return o{call, end, input{"put if absent ttl", v}, output{inserted: in, unknown: end == never}}
+	}
+	for _, c := range []struct {
+		name  string
+		legal bool
+		ops   []o
+	}{
+		{"a value that is over", true, []o{ttl(1, 2, "a"), get(3, 4, "a"), get(5, 6, "")}},
+		{"one that comes back", false, []o{ttl(1, 2, "a"), get(3, 4, ""), get(5, 6, "a")}},
+		{"one that comes back for a put-if-absent", false, []o{ttl(1, 2, "a"), get(3, 4, ""), pia(5, 6, "b", false)}},
+		{"an older one comes back", false, []o{put(1, 2, "a"), ttl(3, 4, "b"), get(5, 6, "a")}},
+		{"one that lasts is over", false, []o{ttl(1, 2, "a"), put(3, 4, "b"), get(5, 6, "")}},
+		{"a put-if-absent after one that is over", true, []o{ttl(1, 2, "a"), pia(3, 4, "b", true), get(5, 6, "b")}},
+		{"a put-if-absent before", true, []o{ttl(1, 2, "a"), piaTTL(3, 4, "b", false), get(5, 6, "a"), get(7, 8, "")}},
+		{"an unknown one explains an absent key", true, []o{put(1, 2, "a"), ttl(3, never, "b"), get(5, 6, "a"), get(7, 8, "")}},
+		{"an unknown put-if-absent after one that is over", true, []o{ttl(1, 2, "a"), piaTTL(3, never, "b", false), get(5, 6, "b"), get(7, 8, "")}},
+	} {
+		h := newHistory()
+		for i, op := range c.ops {
+			h.ops["e/k"] = append(h.ops["e/k"], porcupine.Operation{ClientId: i, Input: op.in, Output: op.out, Call: op.call, Return: op.end})
+		}
+		if v := h.check(); (len(v.illegal) == 0) != c.legal || v.undecided > 0 {
+			t.Errorf("%s: %+v, want legal: %v\n%s", c.name, v, c.legal, h.text("e/k"))
+		}
+	}
 	type p = slotOutput
 	set := func(call, end int64, slot int, v string) porcupine.Operation {
 		return porcupine.Operation{Input: slotInput{"set", [2]int{slot}, v}, Output: p{unknown: end == never}, Call: call, Return: end}
+	}
+	setTTL := func(call, end int64, slot int, v string) porcupine.Operation {
+		return porcupine.Operation{Input: slotInput{"set ttl", [2]int{slot}, v}, Output: p{unknown: end == never}, Call: call, Return: end}
 	}
 	txn := func(call, end int64, kind, value, read string) porcupine.Operation {
 		return porcupine.Operation{Input: slotInput{kind, [2]int{0, 1}, value}, Output: p{read, end == never}, Call: call, Return: end}
@@ -243,12 +320,17 @@ func TestHistory_Check(t *testing.T) {
 		{"two that fill", true, []porcupine.Operation{txn(1, 4, "fill", "a", "b,,,"), txn(2, 3, "fill", "b", ",,,")}},
 		{"an unknown one that happened", true, []porcupine.Operation{txn(1, never, "fill", "a", ""), txn(2, 3, "see", "", ",,,"), txn(4, 5, "see", "", "a,,,")}},
 		{"an unknown one that happened twice", false, []porcupine.Operation{txn(1, never, "fill", "a", ""), txn(4, 5, "see", "", "a,a,,")}},
+		{"one that is over", true, []porcupine.Operation{setTTL(1, 2, 0, "a"), txn(3, 4, "swap", "", ","), txn(5, 6, "see", "", ",,,")}},
+		{"one that is put without a time", false, []porcupine.Operation{setTTL(1, 2, 0, "a"), txn(3, 4, "swap", "", "a,"), txn(5, 6, "see", "", ",,,")}},
+		{"one that is over and comes back", false, []porcupine.Operation{setTTL(1, 2, 0, "a"), txn(3, 4, "swap", "", ","), txn(5, 6, "see", "", "a,,,")}},
+		{"an unknown swap of one that is over", true, []porcupine.Operation{setTTL(1, 2, 0, "a"), txn(3, never, "swap", "", ""), txn(5, 6, "see", "", ",a,,"), txn(7, 8, "see", "", ",a,,")}},
+		{"a filled one that is over", true, []porcupine.Operation{setTTL(1, 2, 0, "a"), txn(3, 4, "fill", "b", "a,,,"), txn(5, 6, "see", "", ",b,,")}},
 	} {
 		h := newHistory()
 		for i := range c.ops {
 			c.ops[i].ClientId = i
 		}
-		key := slotPrefix + "k/"
+		key := slotPrefix + "k" + expiringSlots
 		if h.ops[key] = c.ops; (len(h.check().illegal) == 0) != c.legal {
 			t.Errorf("%s: want legal: %v\n%s", c.name, c.legal, h.text(key))
 		}

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/rpc"
 	"os"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -49,7 +50,8 @@ type memberConfig struct {
 	SmallDisk         bool
 	MemtableSize      int64
 	Fault             DiskFault
-	Watch             string // a prefix; see watch
+	Clock             time.Duration // that of the member is ahead by this
+	Watch             string        // a prefix; see watch
 }
 
 // TestMember_Child is not a test: the other tests run it in processes of their own.
@@ -112,6 +114,7 @@ func (m *Member) open() error {
 			}
 		},
 	}
+	setClock(o, func() time.Time { return time.Now().Add(c.Clock) })
 	o.Dial = func(ctx context.Context, _, address string) (net.Conn, error) {
 		return dialProxy(ctx, c.Proxy, c.ID, address)
 	}
@@ -125,6 +128,12 @@ func (m *Member) open() error {
 		m.node = n
 		return err
 	}
+}
+
+// setClock sets the clock by which the member leads. Programs can't.
+func setClock(o *cluster.Options, clock func() time.Time) {
+	f := reflect.ValueOf(o).Elem().FieldByName("clock")
+	reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Elem().Set(reflect.ValueOf(clock))
 }
 
 // watch looks whether the member's own state goes back while the node runs. The keys of the prefix
@@ -168,9 +177,10 @@ const (
 
 // An Op is an operation of a client.
 type Op struct {
-	Kind       string // "put", "delete", "put if absent", "get", "pair", "pairs", "transfer", "sum", or that of a slotInput
+	Kind       string // "put", "delete", "put if absent", "put ttl", "put if absent ttl", "get", "pair", "pairs", "transfer", "sum", or that of a slotInput
 	Key, Value string
 	Slots      [2]int // or accounts
+	TTL        time.Duration
 	Timeout    time.Duration
 }
 
@@ -198,6 +208,10 @@ func (m *Member) Do(op Op, a *Answer) error {
 		err = m.node.Delete(ctx, key)
 	case "put if absent":
 		a.Inserted, err = m.node.PutIfAbsent(ctx, key, value)
+	case "put ttl":
+		err = m.node.PutTTL(ctx, key, value, op.TTL)
+	case "put if absent ttl":
+		a.Inserted, err = m.node.PutIfAbsentTTL(ctx, key, value, op.TTL)
 	case "pair": // two keys that always have the same value
 		var b shale.Batch
 		if err = errors.Join(b.Put([]byte(op.Key+"/a"), value), b.Put([]byte(op.Key+"/b"), value)); err == nil {

@@ -90,9 +90,51 @@ var slots = porcupine.Model{
 	},
 }
 
+// expiringSlotsModel is that of slots whose values may expire. A transaction puts a value that lasts.
+var expiringSlotsModel = (&porcupine.NondeterministicModel{
+	Init: func() []any { return []any{slotState{}} },
+	Step: func(state, in, out any) (all []any) {
+		i, o := in.(slotInput), out.(slotOutput)
+		plain := i
+		plain.kind = strings.TrimSuffix(i.kind, ttlSuffix)
+		states := []slotState{{}}
+		for n, value := range state.(slotState) {
+			var more []slotState
+			for _, s := range states {
+				for _, s[n] = range orOver(value) {
+					more = append(more, s)
+				}
+			}
+			states = more
+		}
+		for _, now := range states {
+			seen := now
+			for n := range seen {
+				seen[n] = strings.TrimSuffix(seen[n], mark)
+			}
+			if !o.unknown && o.read != plain.reads(seen) {
+				continue
+			}
+			after := plain.after(seen)
+			for n := range after {
+				switch {
+				case after[n] == seen[n]: // no value is written twice
+					after[n] = now[n]
+				case plain != i:
+					after[n] += mark
+				}
+			}
+			all = append(all, after)
+		}
+		return all
+	},
+	DescribeOperation: slots.DescribeOperation,
+}).ToModel()
+
 const (
-	slotPrefix = "slot/"
-	bankPrefix = "bank/"
+	slotPrefix    = "slot/"
+	expiringSlots = ".0/" // ends the prefix of slots whose values may expire
+	bankPrefix    = "bank/"
 )
 
 func slotKey(prefix string, n int) []byte { return fmt.Append([]byte(prefix), n) }
@@ -107,6 +149,9 @@ func (c *clients) slot(r *rand.Rand, client, n int) {
 	switch in.kind {
 	case "set":
 		op.Kind, op.Key = "put", string(slotKey(prefix, in.slots[0]))
+		if strings.HasSuffix(prefix, expiringSlots) {
+			in.kind, op.Kind, op.TTL = in.kind+ttlSuffix, op.Kind+ttlSuffix, drawTTL(r)
+		}
 	case "unset":
 		op.Kind, op.Key = "delete", string(slotKey(prefix, in.slots[0]))
 	}
@@ -121,7 +166,7 @@ func (c *clients) slot(r *rand.Rand, client, n int) {
 	case a.Outcome == unknown:
 		c.g.figures.unknown.Add(1)
 		c.slots.Add(slotLife / 4)
-	case op.Kind == "put" || op.Kind == "delete":
+	case strings.HasPrefix(op.Kind, "put") || op.Kind == "delete":
 		c.g.figures.writes.Add(1)
 	default:
 		c.g.figures.transactions.Add(1)
