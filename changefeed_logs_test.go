@@ -363,6 +363,51 @@ func TestChanges_MissingAndDamaged(t *testing.T) {
 	closeTest(t, db)
 }
 
+// A kept log that Open can't look at is not removed, and the program learns of it.
+func TestChanges_KeptLogUnreadable(t *testing.T) {
+	for _, op := range []vfs.Op{vfs.OpStat, vfs.OpOpen, vfs.OpRead} {
+		mem := vfs.NewMem()
+		disk := faultfs.New(mem, nil)
+		o := feedOptions(disk)
+		var told error
+		o.OnEvent = func(e Event) {
+			if e.Kind == EventBackgroundError {
+				told = e.Err
+			}
+		}
+		db := mustOpen(t, "db", o)
+		var want []string
+		log := ""
+		for i := range 4 {
+			if i == 1 {
+				log = base.LogName(db.logs.CurrentNum())
+			}
+			mustPut(t, db, fmt.Sprint("k", i), "1")
+			want = append(want, fmt.Sprintf("%d-%[1]d put k%d=1", i+1, i))
+			mustFlush(t, db)
+		}
+		closeTest(t, db)
+		fault, failed := errors.New("injected"), false
+		disk.Inject(func(is vfs.Op, name string, _ int64) error {
+			if is == op && filepath.Base(name) == log {
+				failed = true
+				return fault
+			}
+			return nil
+		})
+		db = mustOpen(t, "db", o)
+		disk.Inject(nil)
+		if !failed || !errors.Is(told, fault) {
+			t.Errorf("%v: failed %v, and the program was told %v", op, failed, told)
+		}
+		wantChanges(t, db, 0, 4, want...)
+		closeTest(t, db)
+		db = mustOpen(t, "db", o)
+		wantChanges(t, db, 0, 4, want...)
+		closeTest(t, db)
+	}
+}
+
 // Whatever bit of a kept log is wrong, a feed shows what was written or ends with an error that says so. The store
 // opens, and has all that it had.
 func TestChanges_DamageAnywhere(t *testing.T) {

@@ -292,16 +292,16 @@ func (db *opening) beginManifest(state *manifest.State) error {
 }
 
 // sweepDir removes files of shale's that nothing needs, such as leftovers of a crash. It
-// never touches a file of another name. A file that can't be removed does not keep it from
-// the others; the error is that of the first such file. Requires: manifest and log have begun,
+// never touches a file of another name. A file that can't be removed, or a log that can't be looked at, does not keep
+// it from the others; the error is that of the first such file. Requires: manifest and log have begun,
 // and no table is being written, because its file would look like a leftover.
 func (db *DB) sweepDir() error {
 	names, err := db.fs.List(db.dir)
 	if err != nil {
 		return err
 	}
-	db.tree.WithState(func(state *manifest.State) { db.logs.AdoptKept(db.storeID, names, state.SessionOf) })
 	var first error
+	db.tree.WithState(func(state *manifest.State) { first = db.logs.AdoptKept(db.storeID, names, state.SessionOf) })
 	for _, name := range names {
 		t, n, ok := base.ParseFileName(name)
 		if !ok || !db.leftover(t, n) {

@@ -2,6 +2,8 @@ package logset
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
@@ -32,10 +34,11 @@ func (l *Set) keepLocked(obsolete []logFile) {
 
 // AdoptKept takes over the obsolete logs of earlier processes that KeepLog spares. names are the files
 // in the directory; session returns the session that must have written a log, or 0. A file that is
-// no log of the store, and what is older, is left to the caller. It is called once, by Open.
-func (l *Set) AdoptKept(storeID uint64, names []string, session func(base.FileNum) uint64) {
+// no log of the store, and what is older, is left to the caller. One that can't be looked at now is
+// kept, and the error is one of theirs. It is called once, by Open.
+func (l *Set) AdoptKept(storeID uint64, names []string, session func(base.FileNum) uint64) (failed error) {
 	if l.env.KeepLog <= 0 {
-		return
+		return nil
 	}
 	var found []logFile
 	oldest := l.there(0)[0]
@@ -44,17 +47,23 @@ func (l *Set) AdoptKept(storeID uint64, names []string, session func(base.FileNu
 		if !ok || t != base.FileLog || num >= oldest {
 			continue
 		}
-		if info, err := l.env.FS.Stat(l.path(num)); err == nil {
-			// Whether a checkpoint shares the file is not known: see replay.run.
-			found = append(found, logFile{num: num, linked: true, end: info.Size})
+		info, err := l.env.FS.Stat(l.path(num))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
+		failed = cmp.Or(failed, err)
+		// Whether a checkpoint shares the file is not known: see replay.run.
+		found = append(found, logFile{num: num, linked: true, end: info.Size})
 	}
 	slices.SortFunc(found, func(a, b logFile) int { return cmp.Compare(b.num, a.num) })
 	sum := int64(0)
 	for _, f := range found {
-		if _, err := wal.ReadHeader(l.env.FS, l.env.Dir, f.num, storeID, session(f.num)); err != nil {
+		_, err := wal.ReadHeader(l.env.FS, l.env.Dir, f.num, storeID, session(f.num))
+		var damage *base.CorruptionError
+		if errors.As(err, &damage) || errors.Is(err, base.ErrFormatTooNew) {
 			continue
 		}
+		failed = cmp.Or(failed, err)
 		if sum += f.end; sum > l.env.KeepLog {
 			break
 		}
@@ -62,6 +71,7 @@ func (l *Set) AdoptKept(storeID uint64, names []string, session func(base.FileNu
 		l.orphans, l.keepFrom = append(l.orphans, f), f.num
 		l.mu.Unlock()
 	}
+	return failed
 }
 
 // there returns the numbers above num of the logs that are there, live or held, in their order.
