@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 
 	"github.com/shaledb/shale/vfs"
@@ -113,8 +114,11 @@ func (f *FS) Uses(dir string) (map[uint32][]string, error) {
 	uses := make(map[uint32][]string)
 	for _, name := range names {
 		path := filepath.Join(dir, name)
-		if info, err := f.FS.Stat(path); err != nil || info.IsDir {
-			continue // removed meanwhile, or not a file
+		switch info, err := f.FS.Stat(path); {
+		case err == nil && info.IsDir, errors.Is(err, fs.ErrNotExist): // removed meanwhile
+			continue
+		case err != nil:
+			return nil, err
 		}
 		base, err := f.FS.Open(path)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/repair"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/crypt"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 func must(t testing.TB, err error) {
@@ -179,6 +180,43 @@ func TestRekey_Crash(t *testing.T) {
 	}
 	if len(states) < 100 {
 		t.Errorf("%d states", len(states))
+	}
+}
+
+// Whatever fails during a Rekey that reports no error, nothing needs the older key any more.
+func TestRekey_Faults(t *testing.T) {
+	one, two := key(1, 1), key(2, 2)
+	failed := 0
+	for k := int64(1); ; k++ {
+		mem := vfs.NewMem()
+		db := open(t, over(t, mem, one))
+		fill(t, db, 20, "x")
+		want := read(t, db)
+		must(t, db.Close())
+		fault := errors.New("injected")
+		disk := faultfs.New(mem, faultfs.FailAt(k, fault))
+		err := over(t, disk, one, two).Rekey("db")
+		switch {
+		case err == nil:
+			db, err := shale.Open("db", &shale.Options{FS: over(t, mem, two)})
+			if err != nil {
+				t.Errorf("operation %d failed, Rekey says nothing, and then: %v", k, err)
+				break
+			}
+			if got := read(t, db); got != want {
+				t.Errorf("operation %d failed, and the store differs", k)
+			}
+			must(t, db.Close())
+			if disk.Ops() < k {
+				if failed < 20 {
+					t.Errorf("only %d operations failed", failed)
+				}
+				return
+			}
+		case !errors.Is(err, fault):
+			t.Errorf("operation %d: %v", k, err)
+		}
+		failed++
 	}
 }
 
