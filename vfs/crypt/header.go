@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"unicode/utf8"
 
 	"github.com/shaledb/shale/vfs"
 )
@@ -101,10 +102,10 @@ func decodeHeader(b []byte) (h header, err error) {
 		}
 	}
 	switch torn := min(len(b), len(vfs.EncryptedMagic)); {
-	case len(b) == 0 || bytes.Count(b, []byte{0}) == len(b) || string(b[:torn]) == vfs.EncryptedMagic[:torn]:
+	case string(b[:torn]) == vfs.EncryptedMagic[:torn]:
 		return h, errDamaged
-	case len(b) < headerSize || bytes.HasPrefix(b, []byte("shale")):
-		return h, ErrNotEncrypted // no crash leaves this: a header is longer, and other files begin so
+	case bytes.HasPrefix(b, []byte("shale")), len(b) < headerSize && utf8.Valid(b) && bytes.IndexByte(b, 0) < 0:
+		return h, ErrNotEncrypted // other files begin so, or are text; a full disk and a crash leave no text
 	}
 	return h, errDamaged
 }

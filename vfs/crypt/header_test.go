@@ -110,7 +110,10 @@ func TestHeader_WhatElse(t *testing.T) {
 		{"a newer version", newer, ErrTooNew},
 		{"a flag of the future", flags, ErrTooNew},
 		{"a line", []byte("shale 1 MANIFEST-000001 4096 0badc0de\n"), ErrNotEncrypted},
+		{"a line of JSON", []byte(`{"id":"a"}` + "\n"), ErrNotEncrypted},
 		{"a short file", []byte("x"), ErrNotEncrypted},
+		{"a header that was cut, without its first sector", append(make([]byte, 512), good[512:copyAt+50]...), errDamaged},
+		{"a header that was cut, with garbage", bytes.Repeat([]byte{0x7f, 0x80, 7}, 100), errDamaged},
 		{"a log", append([]byte("shaleWAL"), make([]byte, headerSize)...), ErrNotEncrypted},
 	} {
 		if _, err := decodeHeader(tt.b); !errors.Is(err, tt.want) {
