@@ -211,57 +211,70 @@ func (c *changefeed) decode(log base.FileNum, payload []byte) (first, last base.
 
 // pass yields the batch that was decoded last.
 func (c *changefeed) pass() error {
-	if err := c.alive(); err != nil {
-		return err
-	}
-	b := c.batch
-	if least, greatest, ok := b.Ingested(); ok {
-		return c.ingestion(b.seq, least, greatest)
-	}
-	return c.give(Change{Seq: uint64(b.seq), Last: uint64(b.seq) + uint64(b.count) - 1, ops: b})
-}
-
-func (c *changefeed) give(change Change) error {
-	if !c.yield(change, nil) {
-		return errLeft
+	for change, err := range ChangesOf(c.batch, c.scan) {
+		if aliveErr := c.alive(); aliveErr != nil {
+			return aliveErr
+		}
+		if err != nil {
+			return err
+		}
+		if !c.yield(change, nil) {
+			return errLeft
+		}
 	}
 	return nil
+}
+
+// scan walks the entries of a range, as they are now and durable.
+func (c *changefeed) scan(r Range) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		s, err := c.db.Snapshot()
+		if err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		defer s.Close()
+		// Where readers see writes before they are durable, the snapshot may have some that are not.
+		if c.db.opts.Durability != SyncEach && !c.db.opts.ReadOnly {
+			if err := c.db.Sync(); err != nil {
+				yield(Entry{}, err)
+				return
+			}
+		}
+		s.Scan(r)(yield)
+	}
 }
 
 // ingestionPiece is about how many bytes of an ingestion one Change has.
 const ingestionPiece = 1 << 20
 
-// ingestion yields the keys of an ingestion with number seq, as they are now.
-func (c *changefeed) ingestion(seq base.Seq, least, greatest []byte) error {
-	s, err := c.db.Snapshot()
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	// Where readers see writes before they are durable, the snapshot may have some that are not.
-	if c.db.opts.Durability != SyncEach && !c.db.opts.ReadOnly {
-		if err := c.db.Sync(); err != nil {
-			return err
+// ChangesOf yields what DB.Changes makes of a batch that DecodeBatch has returned: one Change, or, if the batch is the
+// mark of an ingestion, the keys of its range in pieces, as scan finds them. It is for programs that read logs, and give
+// scan a state of the store that has the ingestion.
+func ChangesOf(b *Batch, scan func(Range) iter.Seq2[Entry, error]) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		least, greatest, ingested := b.Ingested()
+		if !ingested {
+			yield(Change{Seq: uint64(b.seq), Last: uint64(b.seq) + uint64(b.count) - 1, ops: b}, nil)
+			return
 		}
-	}
-	change := Change{Seq: uint64(seq), Last: uint64(seq) - 1, ops: new(Batch), ingested: true}
-	for e, err := range s.Scan(Range{Lower: least, Upper: append(bytes.Clone(greatest), 0)}) {
-		if err != nil {
-			return err
-		}
-		if change.ops.Size() >= ingestionPiece {
-			if err := c.give(change); err != nil {
-				return err
+		change := Change{Seq: uint64(b.seq), Last: uint64(b.seq) - 1, ops: new(Batch), ingested: true}
+		for e, err := range scan(Range{Lower: least, Upper: append(bytes.Clone(greatest), 0)}) {
+			if err == nil && change.ops.Size() >= ingestionPiece {
+				if !yield(change, nil) {
+					return
+				}
+				change.ops.Reset()
 			}
-			if err := c.alive(); err != nil {
-				return err
+			if err == nil {
+				err = change.ops.Add(Op{Kind: OpPut, Key: e.Key, Value: e.Value, ExpiresAt: e.ExpiresAt})
 			}
-			change.ops.Reset()
+			if err != nil {
+				yield(Change{}, err)
+				return
+			}
 		}
-		if err := change.ops.Add(Op{Kind: OpPut, Key: e.Key, Value: e.Value, ExpiresAt: e.ExpiresAt}); err != nil {
-			return err
-		}
+		change.Last = uint64(b.seq)
+		yield(change, nil)
 	}
-	change.Last = uint64(seq)
-	return c.give(change)
 }
