@@ -79,7 +79,7 @@ var (
 	// of shale. The file was left as it is.
 	ErrFormatTooNew = base.ErrFormatTooNew
 
-	// ErrChangesGone is wrapped by the error of DB.Changes when the logs do not
+	// ErrChangesGone is wrapped by the error of Changes when the logs do not
 	// reach back to the number that was asked for, or have a gap. The message
 	// names the first number there is. Begin again with a Snapshot or a
 	// Checkpoint; Options.KeepLog keeps logs for longer.

@@ -57,6 +57,7 @@ type follower struct {
 	known    uint64
 	last     uint64 // everything up to this sequence number is shown
 	whole    bool   // the log that was written last has its seal record
+	newest   uint64 // the newest log of which something is shown, or was before tables had it; 0: none
 	unsure   bool   // a log has ended without one, and nothing was written since: writes may be missing
 
 	seen    uint64    // the highest sequence number that the bucket has, as far as it is known
@@ -297,6 +298,9 @@ func (f *follower) takeSegments(ctx context.Context) (changed bool, err error) {
 	return f.last != before, nil
 }
 
+// view returns what feeds have to know of the state that is shown.
+func (f *follower) view() feedView { return feedView{f.last, f.newest, f.minLog, f.at} }
+
 // hold takes a segment that stands at f.at.
 // Its body belongs to the follower from then, and is freed when all of it is in a log.
 func (f *follower) hold(s *object.Segment) {
@@ -325,6 +329,7 @@ func (f *follower) admitHeld() error {
 	for len(f.held) > 0 {
 		h := f.held[0]
 		if h.log < f.minLog {
+			f.newest = max(f.newest, h.log)
 			f.held = f.held[1:] // tables have all of this log
 			continue
 		}
@@ -336,6 +341,7 @@ func (f *follower) admitHeld() error {
 			if err := f.appendLog(h.log, h.off, h.body[:n]); err != nil {
 				return err
 			}
+			f.newest = max(f.newest, h.log)
 		}
 		// What is in the log now must not be written again when a step lets the rest through.
 		h.off, h.body = h.off+n, h.body[n:]

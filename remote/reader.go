@@ -22,7 +22,7 @@ import (
 
 // A Reader is a read-only handle on a directory in memory, and this file opens and closes it.
 // follow.go feeds the directory, readerpoll.go looks for what is new, readerreads.go has the reads,
-// readerlag.go says how far it is, and session.go keeps its states from being deleted.
+// readerlag.go says how far it is, readerfeed.go has the changes, and session.go keeps its states from being deleted.
 
 // ReaderOptions say how a Reader works and what it may use. The zero value is a good configuration; nil
 // means the same. OpenReader copies them.
@@ -115,7 +115,8 @@ type Reader struct {
 	old     []*shale.DB // handles before db, which snapshots and iterators may use until Close
 
 	mu      sync.Mutex    // protects the following fields
-	changed chan struct{} // closed when seq grows or a poll fails
+	changed chan struct{} // closed when view changes or a poll fails
+	view    feedView      // of what is shown
 	lag     lagState
 	closed  bool
 }
@@ -344,6 +345,7 @@ func (r *Reader) shown() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lag.written, r.lag.seen = f.written, max(f.seen, f.last)
+	r.view = f.view()
 	close(r.changed)
 	r.changed = make(chan struct{})
 	return nil

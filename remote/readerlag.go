@@ -81,8 +81,8 @@ func (r *Reader) Lag() ReaderLag {
 }
 
 // note notes how a poll that has begun at a time went, and reports when the bucket goes and comes back. seen is the
-// highest sequence number that was found in the bucket.
-func (r *Reader) note(begun time.Time, seen uint64, err error) {
+// highest sequence number that was found in the bucket. Without an error, view is that of what is shown.
+func (r *Reader) note(begun time.Time, seen uint64, view feedView, err error) {
 	r.mu.Lock()
 	l := &r.lag
 	// Events wait for the end of this function, because emit calls the program, which must not
@@ -95,6 +95,11 @@ func (r *Reader) note(begun time.Time, seen uint64, err error) {
 		// What came into the bucket during the poll may not be shown. So the time at which the poll
 		// began counts.
 		l.checked = begun
+		if r.view != view { // segments have come of which tables had all
+			r.view = view
+			close(r.changed)
+			r.changed = make(chan struct{})
+		}
 		if !l.away.IsZero() {
 			event.Kind, event.Duration = EventBack, event.Time.Sub(l.away)
 			l.away = time.Time{}

@@ -107,14 +107,14 @@ func (r *Reader) poll(ctx context.Context) error {
 		return err
 	}
 	err := r.take(ctx)
-	seen := r.follow.seen
+	seen, view := r.follow.seen, r.follow.view()
 	r.polling.release()
 	if r.ctx.Err() != nil {
 		return shale.ErrClosed
 	}
 	// A call that its program has given up says nothing about the bucket.
 	if ctx.Err() == nil {
-		r.note(begun, seen, err)
+		r.note(begun, seen, view, err)
 	}
 	return err
 }
