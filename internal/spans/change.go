@@ -16,7 +16,12 @@ func (s *Set) With(lower, upper []byte, seq base.Seq) *Set {
 	if upper != nil {
 		upper = append([]byte{}, upper...)
 	}
-	next := s.rewrite(append([]byte{}, lower...), upper, false, func(c *cover) *cover { return c.union(&cover{seq: seq}) })
+	next := s.rewrite(append([]byte{}, lower...), upper, false, func(c *cover) *cover {
+		if c == nil || c.seq < seq {
+			return c.push(seq)
+		}
+		return c.union(&cover{seq: seq, len: 1})
+	})
 	if next != nil {
 		next.last = max(next.last, seq)
 	}
@@ -31,11 +36,11 @@ func (c *cover) union(o *cover) *cover {
 	case o == nil:
 		return c
 	case c.seq < o.seq:
-		return &cover{o.seq, c.union(o.next)}
+		return c.union(o.next).push(o.seq)
 	case c.seq == o.seq:
 		o = o.next
 	}
-	return &cover{c.seq, c.next.union(o)}
+	return c.next.union(o).push(c.seq)
 }
 
 // Union returns the range deletes of both. If all of o lie behind all of s, it takes time in proportion to a 64th of both.
@@ -137,7 +142,7 @@ func (c *cover) above(seq base.Seq) *cover {
 		return nil
 	}
 	if next := c.next.above(seq); next != c.next {
-		return &cover{c.seq, next}
+		return next.push(c.seq)
 	}
 	return c
 }
@@ -147,12 +152,7 @@ func (s *Set) UpTo(seq base.Seq) *Set {
 	if s.Empty() {
 		return nil
 	}
-	return s.rewrite(nil, nil, true, func(c *cover) *cover {
-		for c != nil && c.seq > seq {
-			c = c.next
-		}
-		return c
-	})
+	return s.rewrite(nil, nil, true, func(c *cover) *cover { return c.upTo(seq) })
 }
 
 // Equal reports whether both have the same numbers for all keys.
@@ -184,16 +184,12 @@ func (c *cover) prune(snapshots []base.Seq) *cover {
 		return nil
 	}
 	// Those that see the next one, and not c, read at a snapshot below c.
-	i := sort.Search(len(snapshots), func(i int) bool { return snapshots[i] >= c.seq })
-	next := c.next
-	if i == 0 {
-		next = nil // lists may be long, so this does not walk to the end
+	var next *cover
+	if i := sort.Search(len(snapshots), func(i int) bool { return snapshots[i] >= c.seq }); i > 0 {
+		next = c.next.upTo(snapshots[i-1]).prune(snapshots[:i])
 	}
-	for next != nil && next.seq > snapshots[i-1] {
-		next = next.next
-	}
-	if next = next.prune(snapshots); next != c.next {
-		return &cover{c.seq, next}
+	if next != c.next {
+		return next.push(c.seq)
 	}
 	return c
 }

@@ -80,10 +80,8 @@ func (f *Finder) LeastAbove(key []byte, seq base.Seq) (at base.Seq) {
 	}
 	f.find(key)
 	for _, c := range f.covers {
-		for ; c != nil && c.seq > seq; c = c.next {
-			if at == 0 || c.seq < at {
-				at = c.seq
-			}
+		if least := c.leastAbove(seq); at == 0 || least > 0 && least < at {
+			at = least
 		}
 	}
 	return at

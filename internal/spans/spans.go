@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"iter"
+	"slices"
 	"sort"
 
 	"github.com/shaledb/shale/internal/base"
@@ -108,24 +109,65 @@ type bound struct {
 
 // A cover is a list of the numbers that cover an interval, newest first. Intervals share lists and their ends. Where
 // ranges overlap in thousands, a list that was copied for each would need quadratic memory.
+//
+// Each element knows one further down besides the next one, so that a search takes logarithmic time: the distances are those
+// of skew-binary numbers (Myers, "An applicative random-access stack", 1983).
 type cover struct {
 	seq  base.Seq
 	next *cover
+	jump *cover // next, or an element behind it; nil: c is the last one
+	len  int    // of the list that begins here
 }
 
 const (
 	chunkBytes = 1280
 	boundBytes = 40 // that a bound takes besides its key
-	coverBytes = 16
+	coverBytes = 32
 )
+
+// push returns the list with a newer number in front. Requires: seq is above those of c.
+func (c *cover) push(seq base.Seq) *cover {
+	if c == nil {
+		return &cover{seq: seq, len: 1}
+	}
+	jump := c
+	if j := c.jump; j != nil && j.jump != nil && c.len-j.len == j.len-j.jump.len {
+		jump = j.jump
+	}
+	return &cover{seq, c, jump, c.len + 1}
+}
+
+// upTo returns the part of the list with the numbers up to seq.
+func (c *cover) upTo(seq base.Seq) *cover {
+	for c != nil && c.seq > seq {
+		if c.jump != nil && c.jump.seq > seq {
+			c = c.jump
+		} else {
+			c = c.next
+		}
+	}
+	return c
+}
 
 // at returns the newest number up to seq, or 0.
 func (c *cover) at(seq base.Seq) base.Seq {
-	for c != nil && c.seq > seq {
-		c = c.next
-	}
-	if c == nil {
+	if c = c.upTo(seq); c == nil {
 		return 0
+	}
+	return c.seq
+}
+
+// leastAbove returns the least number above seq, or 0.
+func (c *cover) leastAbove(seq base.Seq) base.Seq {
+	if c == nil || c.seq <= seq {
+		return 0
+	}
+	for c.next != nil && c.next.seq > seq {
+		if c.jump.seq > seq {
+			c = c.jump
+		} else {
+			c = c.next
+		}
 	}
 	return c.seq
 }
@@ -139,7 +181,7 @@ func (c *cover) equal(o *cover) bool {
 	return true
 }
 
-// Seqs goes through the numbers, newest first.
+// seqs goes through the numbers, newest first.
 func (c *cover) seqs(yield func(base.Seq) bool) {
 	for ; c != nil && yield(c.seq); c = c.next {
 	}
@@ -289,8 +331,8 @@ type Fragment struct {
 // NewFragment returns a fragment. Requires: lower is below upper; seqs are not empty and descend.
 func NewFragment(lower, upper []byte, seqs []base.Seq) Fragment {
 	f := Fragment{Lower: lower, Upper: upper}
-	for i := len(seqs) - 1; i >= 0; i-- {
-		f.covers = &cover{seqs[i], f.covers}
+	for _, seq := range slices.Backward(seqs) {
+		f.covers = f.covers.push(seq)
 	}
 	return f
 }

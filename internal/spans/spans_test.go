@@ -443,23 +443,39 @@ func TestUnion_Behind(t *testing.T) {
 	}
 }
 
-// 50,000 ranges within each other are pruned at once: their lists of numbers, which are 25,000 long, are not walked.
-func TestPrune_Nested(t *testing.T) {
+// In 50,000 ranges within each other lists of numbers are up to 50,000 long. They are searched, and not walked: by readers at
+// an old number, by merges of old entries, and to prune next to snapshots in the middle.
+func TestSet_DeepLists(t *testing.T) {
 	const n = 50_000
 	var s *Set
 	for i := range n {
 		s = s.With(fmt.Appendf(nil, "%06d", i), fmt.Appendf(nil, "%06d", 2*n-i), base.Seq(i+1))
 	}
+	var f Finder
+	f.Add(s)
 	begin := testenv.CPUTime()
-	pruned := s.Prune(nil)
-	if took := testenv.CPUTime() - begin; took > time.Second {
-		t.Errorf("it takes %v", took)
-	}
-	for i := 0; i < 2*n; i += 997 {
-		key := fmt.Appendf(nil, "%06d", i)
-		if got, want := pruned.Cover(key, base.MaxSeq), s.Cover(key, base.MaxSeq); got != want {
-			t.Errorf("Cover(%s) = %d, want %d", key, got, want)
+	for i := range 2 * n {
+		key, above := fmt.Appendf(nil, "%06d", i), base.Seq(min(i+1, 2*n-i)/2) // it is covered by twice as many, from 1 up
+		if at := s.Cover(key, above); at != above {
+			t.Fatalf("Cover(%s, %d) = %d", key, above, at)
 		}
+		if at := f.LeastAbove(key, above); at != above+1 {
+			t.Fatalf("LeastAbove(%s, %d) = %d", key, above, at)
+		}
+	}
+	for _, snapshots := range [][]base.Seq{nil, {n / 2}, {n / 4, n / 2, n - 10}} {
+		pruned := s.Prune(snapshots)
+		for i := 0; i < 2*n; i += 997 {
+			key := fmt.Appendf(nil, "%06d", i)
+			for _, seq := range append([]base.Seq{base.MaxSeq}, snapshots...) {
+				if got, want := pruned.Cover(key, seq), s.Cover(key, seq); got != want {
+					t.Errorf("Cover(%s, %d) = %d, want %d", key, seq, got, want)
+				}
+			}
+		}
+	}
+	if took := testenv.CPUTime() - begin; took > 2*time.Second {
+		t.Errorf("it takes %v", took)
 	}
 }
 
