@@ -330,6 +330,14 @@ var closingCalls = func() map[string]func(c *closing) error {
 			}
 			return nil
 		},
+		"Shipping.ChangesNow": func(c *closing) error {
+			for _, err := range ShippingOf(c.db).ChangesNow(context.Background(), ShippingOf(c.db).Position().LastSeq) {
+				if err != nil && !errors.Is(err, ErrChangesGone) { // the writer was faster
+					return err
+				}
+			}
+			return nil
+		},
 		"Shipping.HoldLogs": func(c *closing) error {
 			ShippingOf(c.db).HoldLogs(ShippingOf(c.db).Position().Log)
 			return nil
