@@ -43,7 +43,10 @@ func (s *scanner) seek(off int64) error {
 	start := off - (off-headerSize)&(blockSize-1)
 	if start != s.off {
 		s.off = -1 // if the read fails, no block is loaded
-		if err := s.load(start); err != nil {
+		switch err := s.load(start); {
+		case err == io.ErrUnexpectedEOF && s.shorter():
+			return s.seek(off)
+		case err != nil:
 			return fmt.Errorf("wal: read %s at offset %d: %w", s.name, start, err)
 		}
 		s.off = start
@@ -63,6 +66,20 @@ func (s *scanner) load(start int64) (err error) {
 	}
 	s.block = s.buf[:min(int64(len(s.buf)), s.size-start)]
 	return readFull(s.file, s.block, start)
+}
+
+// shorter reports whether the file is shorter than it was: its writer may have cut off what it had reserved.
+func (s *scanner) shorter() bool {
+	f, ok := s.file.(interface{ Size() (int64, error) })
+	if !ok {
+		return false
+	}
+	size, err := f.Size()
+	if err != nil || size >= s.size {
+		return false
+	}
+	s.size = size
+	return true
 }
 
 // next returns the fragment at the current position, or behind the padding that is there, and

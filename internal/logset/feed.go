@@ -3,7 +3,6 @@ package logset
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"slices"
@@ -245,38 +244,31 @@ func (f *Feed) readToEnd(limit base.Seq) (hidden bool, err error) {
 
 // read passes on the batches up to offset to of the log, and up to number limit. hidden says that there is another one.
 func (f *Feed) read(to int64, limit base.Seq) (hidden bool, err error) {
-	for try := 0; ; try++ {
-		result, err := f.log.Read(f.end, to, func(payload []byte, _ int64) error { return f.take(payload, limit) })
-		f.end, f.last = max(f.end, result.Length), max(f.last, result.LastSeq)
+	result, err := f.log.Read(f.end, to, func(payload []byte, _ int64) error {
+		first, last, err := f.env.Decode(f.num, payload)
 		switch {
-		case err == ErrStop:
-			return true, nil
-		case f.readOnly && errors.Is(err, io.ErrUnexpectedEOF) && try == 0:
-			continue // the writer has cut off what it had reserved
-		case err != nil && f.readOnly && f.isGone(err):
-			return false, f.gone()
+		case err != nil:
+			return err
+		case last > limit:
+			return ErrStop
+		case f.unknown && first > f.seq+1:
+			return &GoneError{f.seq, first}
 		}
-		return false, err
-	}
-}
-
-// take passes on a batch up to number limit, unless that was done before. ErrStop says that it has a higher one.
-func (f *Feed) take(payload []byte, limit base.Seq) error {
-	first, last, err := f.env.Decode(f.num, payload)
+		f.unknown = false
+		if last <= f.seq {
+			return nil
+		}
+		f.seq = last
+		return f.env.Pass()
+	})
+	f.end, f.last = max(f.end, result.Length), max(f.last, result.LastSeq)
 	switch {
-	case err != nil:
-		return err
-	case last > limit:
-		return ErrStop
-	case f.unknown && first > f.seq+1:
-		return &GoneError{f.seq, first}
+	case err == ErrStop:
+		return true, nil
+	case err != nil && f.readOnly && f.isGone(err):
+		return false, f.gone()
 	}
-	f.unknown = false
-	if last <= f.seq {
-		return nil
-	}
-	f.seq = last
-	return f.env.Pass()
+	return false, err
 }
 
 // isGone reports whether err, an error of reading the log, comes from its writer, who has given the log up.

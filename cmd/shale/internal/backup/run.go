@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -262,15 +261,12 @@ func (r *run) judge() error {
 		return err
 	}
 	none := func([]byte) error { return nil }
-	length := int64(-1)
-	for try := 0; ; try++ {
+	for length := int64(-1); ; {
 		result, err := wal.Read(r.fs, r.dir, logs[len(logs)-1].Num, r.storeID, wal.ReadOptions{Known: -1, Shared: true}, none)
 		var damage *base.CorruptionError
 		switch {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, wal.ErrAnother) || errors.Is(err, wal.ErrNeverUsed):
 			return nil
-		case errors.Is(err, io.ErrUnexpectedEOF) && try == 0:
-			continue // the program has cut off what it had reserved
 		case !errors.As(err, &damage) || result.Length == length:
 			return err
 		}
