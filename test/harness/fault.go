@@ -39,9 +39,10 @@ type Faults struct {
 }
 
 // NewFaults returns the life of a store on a disk without faults yet. Its options are those of the
-// seed; each opening calls for another hash of filters than the one before.
+// seed; each opening calls for another hash of filters than the one before. One in four encrypts its files.
 func NewFaults(seed uint64, noMap bool) *Faults {
 	f := &Faults{Life: NewLife(seed), Counts: make(map[vfs.Op]int64)}
+	f.Encrypted = seed%4 == 1
 	first := f.Options(0).Tuning.FilterHash
 	options := f.Options
 	f.Options = func(n int) shale.Options {
@@ -93,11 +94,14 @@ func (f *Faults) Unheard() bool {
 
 // triedAgain reports whether the store answers err, which an operation with the given stack has met, by
 // doing the same in another way, which reports what it meets: a read in the steps of a seek, one that may
-// not wait, and the first of two attempts to begin a log on a full disk.
+// not wait, what an encrypted log takes that is to be used again, or is truncated, and the first of two attempts to begin
+// a log on a full disk.
 func triedAgain(err error, stack []byte) bool {
 	by := func(fn string) bool { return bytes.Contains(stack, []byte(fn)) }
-	return by("sstable.(*Iterator).seekStep(") || by("sstable.(*Reader).tryBlock(") ||
-		errors.Is(err, syscall.ENOSPC) && by("logset.(*Set).create(")
+	return slices.ContainsFunc([]string{
+		"sstable.(*Iterator).seekStep(", "sstable.(*Reader).tryBlock(",
+		"crypt.(*FS).OpenReadWrite(", "crypt.(*file).Renew(", "crypt.(*file).Truncate(", // as OpOpenReadWrite and OpTruncate
+	}, by) || errors.Is(err, syscall.ENOSPC) && by("logset.(*Set).create(")
 }
 
 // Fail makes operations fail; nil: none from now on.
@@ -298,7 +302,7 @@ func (f *Faults) recovered() error {
 			return fmt.Errorf("%s: %w", step, err)
 		}
 	}
-	return AsFresh(f.DB, Dir, f.Opts, func() vfs.FS { return f.Mem.Crash(KeepAll) })
+	return AsFresh(f.DB, Dir, f.Opts, func() vfs.FS { return f.encrypted(f.Mem.Crash(KeepAll)) })
 }
 
 // wantFound opens the store on a healthy disk and checks what it holds by the claim.
@@ -324,17 +328,18 @@ func (f *Faults) meetBatches() error {
 	if err != nil {
 		return err
 	}
+	disk := f.encrypted(f.Mem)
 	var twice error
 	for _, name := range names {
 		kind, num, ok := base.ParseFileName(name)
 		if !ok || kind != base.FileLog {
 			continue
 		}
-		header, err := wal.Identify(f.Mem, Dir, num)
+		header, err := wal.Identify(disk, Dir, num)
 		if err != nil {
 			continue // it is being made, or used again
 		}
-		_, _ = wal.Read(f.Mem, Dir, num, header.StoreID, wal.ReadOptions{Known: -1, Salvage: true}, func(payload []byte) error {
+		_, _ = wal.Read(disk, Dir, num, header.StoreID, wal.ReadOptions{Known: -1, Salvage: true}, func(payload []byte) error {
 			seq, _, err := shale.DecodeBatch(payload)
 			if was, met := f.used[seq]; err == nil && met && was != string(payload) {
 				twice = fmt.Errorf("%s: sequence number %d stands for a second batch: %.60q after %.60q", name, seq, payload, was)

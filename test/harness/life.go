@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ type Life struct {
 	// Excuses, if it is set, reports whether an error of the store is one that the life has caused.
 	Excuses func(err error) bool
 
-	// Encrypted says that the store encrypts its files, each time with another key.
+	// Encrypted says that the store encrypts its files, each time with another key. Now and then all get the same one first.
 	Encrypted bool
 
 	// Part is where the keys of the life are.
@@ -92,6 +93,11 @@ func (l *Life) Open() error {
 	l.opened++
 	l.FS = faultfs.New(l.Mem, l.Inject)
 	l.Opts.FS = l.encrypted(moodyFS{l.FS})
+	if c, ok := l.Opts.FS.(*crypt.FS); ok && l.opened%4 == 3 {
+		if err := c.Rekey(Dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("rekey: %w", err)
+		}
+	}
 	l.clock.ms.Store(max(l.clock.ms.Load(), l.Model.floor))
 	setClock(&l.Opts, l.clock.now)
 	if l.Opts.Shipping.Gate != nil {
