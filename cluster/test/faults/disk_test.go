@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/shaledb/shale/internal/smalldisk"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/crypt"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
 
@@ -75,6 +77,18 @@ func newDisk(dir string, small bool) *disk {
 	}
 	d.FS = faultfs.New(base, nil)
 	return d
+}
+
+// over returns the file system that is given to the group, over fs. All members have one key.
+func over(fs vfs.FS, encrypted bool) vfs.FS {
+	if !encrypted {
+		return fs
+	}
+	c, err := crypt.New(fs, crypt.Keys{{ID: 1, Secret: bytes.Repeat([]byte{1}, 32)}})
+	if err != nil {
+		panic(err) // the key is as it must be
+	}
+	return c
 }
 
 // set makes the disk fail, or heals it.

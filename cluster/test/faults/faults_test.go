@@ -42,6 +42,7 @@ func (p plan) run(t *testing.T, seed uint64, f *figures) {
 	}
 	var g *group
 	prefix := ""
+	encrypted := r.IntN(2) == 0
 	timeout := time.Duration(250+r.IntN(250)) * time.Millisecond
 	g = newGroup(t, seed, net, f, func(c *memberConfig) {
 		c.Timeout = timeout
@@ -52,6 +53,7 @@ func (p plan) run(t *testing.T, seed uint64, f *figures) {
 		if c.Fault == (DiskFault{}) {
 			c.Fault = p.fault
 		}
+		c.Encrypted = encrypted
 		c.SmallDisk = g.intN(2) == 0
 		c.MemtableSize = int64(64 << 10 << g.intN(p.memtables))
 		c.Clock = time.Duration(g.intN(7200)-3600) * time.Second

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale/cluster"
+	"github.com/shaledb/shale/vfs"
 )
 
 // Logs that are taken away, and recoveries from what logs have.
@@ -71,8 +72,9 @@ func (n *nemesis) recover(r *rand.Rand) {
 		p.forgetSnapshots()
 	}
 	var survivors []cluster.Survivor
+	o := &cluster.Options{FS: over(vfs.Default, all[0].config.Encrypted)}
 	for _, p := range all {
-		s, err := cluster.ReadSurvivor(p.config.Dir, nil)
+		s, err := cluster.ReadSurvivor(p.config.Dir, o)
 		if err != nil {
 			n.g.fail("%v", err)
 			return
@@ -84,7 +86,7 @@ func (n *nemesis) recover(r *rand.Rand) {
 		var leads bool
 		var err error
 		for deadline := time.Now().Add(comeBack); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-			if leads, err = cluster.Recover(all[i].config.Dir, survivors, nil); err == nil { // its file system may be full
+			if leads, err = cluster.Recover(all[i].config.Dir, survivors, o); err == nil { // its file system may be full
 				break
 			}
 		}

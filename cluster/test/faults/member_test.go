@@ -48,6 +48,7 @@ type memberConfig struct {
 	SnapshotInterval  time.Duration
 	TrailingLogs      uint64
 	SmallDisk         bool
+	Encrypted         bool
 	MemtableSize      int64
 	Fault             DiskFault
 	Clock             time.Duration // that of the member is ahead by this
@@ -101,7 +102,7 @@ type Member struct {
 func (m *Member) open() error {
 	c := m.config
 	o := &cluster.Options{
-		ID: c.ID, Listen: c.Listen, Join: c.Join, Bootstrap: c.Bootstrap, Learner: c.Learner, Forward: c.Forward, FS: m.disk,
+		ID: c.ID, Listen: c.Listen, Join: c.Join, Bootstrap: c.Bootstrap, Learner: c.Learner, Forward: c.Forward, FS: over(m.disk, c.Encrypted),
 		Store: &shale.Options{MemtableSize: c.MemtableSize},
 		Raft: func(r *raft.Config) {
 			r.LogOutput, r.LogLevel = os.Stderr, "INFO"
