@@ -1,7 +1,7 @@
 // Package faults has groups of three and five processes, and makes everything around them fail: they
 // are killed, stopped and continued, their disks fail and fill up, their connections are cut in both
-// directions or in one, members join and leave, and directories are lost. Clients write and read
-// meanwhile. No acknowledged write may be lost, all answers must fit one order of the operations,
+// directions or in one, members join and leave, directories are lost, and clocks differ by hours. Clients
+// write and read meanwhile. No acknowledged write may be lost, all answers must fit one order of the operations,
 // no process may panic, and at the end all members must hold the same keys and values.
 //
 // The members are processes of the test binary (TestMember_Child), which open a cluster.Node on a disk
