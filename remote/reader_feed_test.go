@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/logset"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // A feedCopy is a store that follows another one by Reader.Changes.
@@ -341,9 +344,9 @@ func TestReaderChanges_Unshipped(t *testing.T) {
 // ingestion, or a gap, whose tables it lacks. No feed ever passes on a write of them, whenever it looks.
 func TestReaderChanges_AnotherPast(t *testing.T) {
 	testenv.CheckLeaks(t)
-	for mode := range 8 {
-		gap, rotates, early := mode&1 > 0, mode&2 > 0, mode&4 > 0
-		what := fmt.Sprintf("gap %v, rotates %v, early %v", gap, rotates, early)
+	for mode := range 16 {
+		gap, rotates, early, idle := mode&1 > 0, mode&2 > 0, mode&4 > 0, mode&8 > 0
+		what := fmt.Sprintf("gap %v, rotates %v, early %v, idle %v", gap, rotates, early, idle)
 		fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
 		s := openStore(t, "db", b, manual(fsys))
 		put(t, s, model, "a", 10)
@@ -401,6 +404,13 @@ func TestReaderChanges_AnotherPast(t *testing.T) {
 		mustNil(t, successor.Publish(t.Context()))
 		look(true)
 		look(false)
+		if idle { // the successor's successor has the first log
+			mustNil(t, successor.Close())
+			successor = openStore(t, "db", b, manual(other))
+			look(true)
+			mustNil(t, successor.Publish(t.Context()))
+			look(true)
+		}
 		put(t, successor, model, "e", 5)
 		mustNil(t, successor.Ship(t.Context()))
 		look(true)
@@ -475,5 +485,70 @@ func TestReaderChanges_AtAPin(t *testing.T) {
 	mustNil(t, c.follow(r, 1<<30, func(seq uint64, copied *shale.DB) { w.check(copied, seq) }))
 	if c.last != pinned {
 		t.Errorf("the feed goes up to %d, want %d", c.last, pinned)
+	}
+}
+
+// A writer that is opened and closed without a write leaves no log in the bucket. A feed finds the logs before that.
+func TestReaderChanges_IdleOpens(t *testing.T) {
+	testenv.CheckLeaks(t)
+	for _, crashes := range []bool{false, true} {
+		b := NewMem()
+		w := startWriter(t, b, 6, shale.Options{})
+		for range 3 {
+			for range 30 {
+				w.commit(w.randomChanges())
+			}
+			w.publish()
+			for range 3 {
+				if crashes {
+					w.o.Store.FS = w.o.Store.FS.(*vfs.Mem).Crash(vfs.CrashConfig{})
+				} else {
+					mustNil(t, w.s.Close())
+				}
+				w.open()
+			}
+			w.publish()
+			r, c := openTestReader(t, b, ReaderOptions{}), newFeedCopy(t)
+			if err := c.follow(r, 1<<30, func(seq uint64, copied *shale.DB) { w.check(copied, seq) }); err != nil || c.last != r.Seq() {
+				t.Fatalf("crashes %v: the feed is at %d of %d: %v", crashes, c.last, r.Seq(), err)
+			}
+		}
+	}
+}
+
+// A log that was given up because a sync has failed is passed on up to where the next one goes on.
+func TestReaderChanges_Resume(t *testing.T) {
+	testenv.CheckLeaks(t)
+	faulty := faultfs.New(vfs.NewMem(), nil)
+	b, model := NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(faulty))
+	put(t, s, model, "a", 10)
+	mustNil(t, s.Publish(t.Context()))
+	early := openTestReader(t, b, ReaderOptions{})
+	c := newFeedCopy(t)
+	mustNil(t, c.follow(early, 5, nil))
+	for range 2 {
+		put(t, s, model, "b", 10)
+		mustNil(t, s.Ship(t.Context()))
+		faulty.Inject(func(op vfs.Op, name string, _ int64) error {
+			if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
+				return syscall.EIO
+			}
+			return nil
+		})
+		if err := s.DB().Put([]byte("lost"), []byte("x")); !errors.Is(err, shale.ErrReadOnly) {
+			t.Fatalf("Put = %v", err)
+		}
+		faulty.Inject(nil)
+		mustNil(t, s.DB().Resume())
+		put(t, s, model, "c", 10)
+		mustNil(t, s.Publish(t.Context()))
+	}
+	mustNil(t, early.Refresh(t.Context()))
+	for _, c := range []*feedCopy{c, newFeedCopy(t)} {
+		if err := c.follow(early, 1<<30, nil); err != nil {
+			t.Fatalf("after %d of %d: %v", c.last, early.Seq(), err)
+		}
+		sameMap(t, "the copy", contents(t, c.db), model)
 	}
 }

@@ -68,12 +68,20 @@ type readerFeed struct {
 	shown   feedView              // by the Reader, when the feed has looked last
 	headers map[uint64]wal.Header // of logs from the present one up, as far as they were read
 
-	log     wal.Header      // of the log that is read; its number is 0 before the first one
+	log     feedLog         // the one that is read; its number is 0 before the first one
 	header  []byte          // the first bytes of that log
 	at      object.Position // of the next segment
 	end     int64           // the log was read up to here
 	last    base.Seq        // the last number that the log has up to there
 	unknown bool            // the log does not say which number comes first
+}
+
+// A feedLog is a log on the way to what the Reader shows. It is doubtful if nothing says that the logs of its writer are the
+// store's past to their ends, because the next writer, whose logs would, has not shipped any: it may have gone on before an
+// ingestion, or a missing number, for which tables were lost. What stands before those is the store's past in any case.
+type feedLog struct {
+	wal.Header
+	doubtful bool
 }
 
 // A feedView says what the logs have of the state that a Reader shows.
@@ -84,9 +92,7 @@ type feedView struct {
 	at     object.Position // behind the segments that were read
 }
 
-// unproven reports whether a writer has published that has no log in the bucket yet. Then nothing says whether the logs
-// of the writer before it are the store's past to their ends. They are not behind an ingestion, or a number that is
-// missing, for which that writer's tables were lost.
+// unproven reports whether a writer has published that has no log in the bucket yet.
 func (v feedView) unproven() bool {
 	return object.Position{Log: v.minLog}.Epoch() > object.Position{Log: v.newest}.Epoch()
 }
@@ -132,9 +138,10 @@ func (f *readerFeed) pass() error {
 	if logs[0].Num != f.log.Num {
 		f.begin(logs[0])
 	}
+	f.log.doubtful = logs[0].doubtful
 	for s, err := range (chain.SegmentList{Bucket: f.r.b, StoreID: f.r.storeID}).From(f.ctx, f.at) {
 		if errors.Is(err, fs.ErrNotExist) {
-			return f.missing(f.at, f.firstOf(logs[1:]))
+			return f.missing(f.at, logs[1:])
 		}
 		if err != nil {
 			return err
@@ -144,19 +151,15 @@ func (f *readerFeed) pass() error {
 		case len(logs) == 1:
 			return nil // the Reader does not show it
 		case s.Log == uint64(logs[1].Num):
-			if err := f.join(logs[1]); err != nil {
+			logs = logs[1:]
+			if err := f.join(logs); err != nil {
 				return err
 			}
-			logs = logs[1:]
 		default:
 			f.at = s.After() // an anchor, an empty log, or one that is not the store's past
 			continue
 		}
-		next := wal.Header{}
-		if len(logs) > 1 {
-			next = logs[1]
-		}
-		if err := f.take(s.Segment, next); err != nil {
+		if err := f.take(s.Segment, logs[1:]); err != nil {
 			return err
 		}
 		f.at = s.After()
@@ -165,30 +168,40 @@ func (f *readerFeed) pass() error {
 }
 
 // route returns the logs that lead to what the Reader shows, from the present one up, or from one that has what comes next.
-func (f *readerFeed) route() ([]wal.Header, error) {
-	var logs []wal.Header // the newest one first
-	num, first := f.shown.newest, f.shown.seq+1
-	for {
+func (f *readerFeed) route() ([]feedLog, error) {
+	var logs []feedLog
+	num, doubtful := f.shown.newest, f.shown.unproven()
+	for first := f.shown.seq + 1; first > f.seq+1; {
 		h, err := f.headerOf(num)
+		before, named := uint64(h.Prev), err == nil && h.Prev > 0
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && first <= f.seq+1:
-			return nil, nil // nothing was written since
-		case errors.Is(err, fs.ErrNotExist):
-			return nil, f.noLog(num, first)
-		case err != nil:
+		case err == nil:
+			logs, first = slices.Insert(logs, 0, feedLog{h, doubtful}), uint64(h.PrevSeq)+1
+			if h.Num == f.log.Num {
+				return logs, nil
+			}
+		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
-		}
-		logs, first = append(logs, h), uint64(h.PrevSeq)+1
-		if h.Num == f.log.Num || first <= f.seq+1 {
-			slices.Reverse(logs)
-			return logs, nil
-		}
-		if num = uint64(h.Prev); num == 0 {
-			if num, err = f.givenUp(uint64(h.Num)); err != nil {
+		default:
+			if err := f.noLog(num, logs); err != nil {
 				return nil, err
 			}
 		}
+		if !named && first > f.seq+1 {
+			// Nothing of the log was shipped, or it names none because the one before it was given up.
+			if before, err = f.logBefore(num); err != nil {
+				return nil, err
+			}
+			if before == 0 {
+				return nil, f.gone(f.firstOf(logs))
+			}
+		}
+		if (object.Position{Log: before}).Epoch() != (object.Position{Log: num}).Epoch() {
+			doubtful = !named
+		}
+		num = before
 	}
+	return logs, nil
 }
 
 // headerOf returns the header of a log. If the bucket does not have it, the error wraps fs.ErrNotExist.
@@ -224,23 +237,31 @@ func (f *readerFeed) readHeader(num uint64) (wal.Header, error) {
 	return h, nil
 }
 
-// givenUp returns the log that its writer gave up when it began log num, which names none before it; 0: there is none.
-func (f *readerFeed) givenUp(num uint64) (before uint64, err error) {
-	first := object.AnchorOf(object.Position{Log: num}.Epoch())
-	for info, err := range f.r.b.List(f.ctx, object.SegmentFolder, object.JustBefore(first)) {
-		name, ok := object.ParseName(info.Name)
-		if err != nil || ok && name.Num >= num {
-			return before, err
+// logBefore returns the newest log below number num that has a header in the bucket; 0: there is none.
+func (f *readerFeed) logBefore(num uint64) (before uint64, err error) {
+	for back := uint64(64); before == 0; back *= 64 {
+		from := num - min(num, back)
+		for info, err := range f.r.b.List(f.ctx, object.SegmentFolder, object.LogFolder(from)) {
+			name, ok := object.ParseName(info.Name)
+			if err != nil || ok && name.Num >= num {
+				if err != nil {
+					return 0, err
+				}
+				break
+			}
+			if ok && name.Offset == 0 && info.Size > object.SegmentHeader {
+				before = name.Num
+			}
 		}
-		if ok && name.Num != first.Log {
-			before = name.Num
+		if from == 0 {
+			break
 		}
 	}
 	return before, nil
 }
 
 // begin makes h the log that is read.
-func (f *readerFeed) begin(h wal.Header) {
+func (f *readerFeed) begin(h feedLog) {
 	f.log, f.at = h, object.Position{Log: uint64(h.Num)}
 	f.end, f.last = 0, h.PrevSeq
 	f.seq = max(f.seq, uint64(h.PrevSeq))
@@ -252,26 +273,27 @@ func (f *readerFeed) begin(h wal.Header) {
 	}
 }
 
-// join goes on with the next log, if nothing is missing between it and the one that was read. It is not if the next one
+// join goes on with the first of logs, the next one, if nothing is missing between it and the one that was read. It is not if the next one
 // names that one and all that it states of its length was read; a log of another session also states the number of an
 // ingestion whose mark a crash has taken. Else the number before the next log must have been passed on.
-func (f *readerFeed) join(next wal.Header) error {
+func (f *readerFeed) join(logs []feedLog) error {
+	next := logs[0]
 	whole := next.Prev == f.log.Num && f.end >= next.PrevLen && (next.Session == f.log.Session || f.last >= next.PrevSeq)
 	if !whole && f.seq < uint64(next.PrevSeq) {
-		return f.gone(uint64(next.PrevSeq) + 1)
+		return f.gone(f.firstOf(logs))
 	}
 	f.begin(next)
 	return nil
 }
 
-// take passes on what a segment of the log has. next is the log behind that; its number is 0 if there is none.
-func (f *readerFeed) take(s *object.Segment, next wal.Header) error {
+// take passes on what a segment of the log has. The logs behind that are later.
+func (f *readerFeed) take(s *object.Segment, later []feedLog) error {
 	if s.Offset == 0 && len(s.Body) > 0 {
 		f.header = bytes.Clone(s.Body[:object.LogHeader])
 	}
 	to := s.End()
-	if next.Prev == f.log.Num {
-		to = min(to, next.PrevLen)
+	if len(later) > 0 && later[0].Prev == f.log.Num {
+		to = min(to, later[0].PrevLen)
 	}
 	if to <= s.Offset {
 		return nil
@@ -284,7 +306,7 @@ func (f *readerFeed) take(s *object.Segment, next wal.Header) error {
 		if err != nil {
 			return err
 		}
-		stop = f.batch(first, b, next)
+		stop = f.batch(first, b, later)
 		return stop
 	})
 	f.end, f.last = max(f.end, result.Length), max(f.last, result.LastSeq)
@@ -300,19 +322,22 @@ func (f *readerFeed) take(s *object.Segment, next wal.Header) error {
 }
 
 // batch passes on the next batch of the log, unless its turn has not come.
-func (f *readerFeed) batch(first uint64, b *shale.Batch, next wal.Header) error {
+func (f *readerFeed) batch(first uint64, b *shale.Batch, later []feedLog) error {
 	last := first + uint64(b.Len()) - 1
 	_, _, mark := b.Ingested()
 	missing := first > f.seq+1
 	switch {
-	case next.Num != 0 && next.Prev == 0 && last > uint64(next.PrevSeq):
+	case len(later) > 0 && later[0].Prev == 0 && last > uint64(later[0].PrevSeq):
 		return errCut
 	case last > f.shown.seq:
 		return errWait
+	case f.log.doubtful && last > f.seq && (mark || missing):
+		if f.shown.unproven() {
+			return errWait // the new writer's log will say more
+		}
+		return f.gone(f.firstOf(later))
 	case f.unknown && missing:
 		return f.gone(first)
-	case f.shown.unproven() && last > f.seq && (mark || missing):
-		return errWait
 	}
 	f.unknown = false
 	if last <= f.seq {
@@ -347,25 +372,36 @@ func (f *readerFeed) scan(rg shale.Range) iter.Seq2[shale.Entry, error] {
 
 // gone returns the error for changes that the logs do not have. From number first up they have all.
 func (f *readerFeed) gone(first uint64) error {
-	if f.shown.unproven() {
-		first = f.shown.seq + 1 // what is before it may not be the store's past
-	}
 	return fmt.Errorf("%w: %w", shale.ErrChangesGone, &logset.GoneError{After: base.Seq(f.seq), First: base.Seq(first)})
 }
 
-// noLog returns the error for a log without a header. If there is more of it, it was collected, or has lost that.
-func (f *readerFeed) noLog(num, first uint64) error {
-	for _, err := range f.r.b.List(f.ctx, object.LogFolder(num), "") {
-		if err != nil {
-			return err
+// firstOf returns the first number from which up the logs are there, and the store's past.
+func (f *readerFeed) firstOf(logs []feedLog) uint64 {
+	for _, l := range logs {
+		if _, err := f.readHeader(uint64(l.Num)); err == nil && !l.doubtful {
+			return uint64(l.PrevSeq) + 1
 		}
-		return f.missing(object.Position{Log: num}, first)
 	}
-	return f.gone(first)
+	return f.shown.seq + 1
+}
+
+// noLog returns an error if log num, which has no header in the bucket, has more there: it was collected, or has lost that.
+func (f *readerFeed) noLog(num uint64, later []feedLog) error {
+	for info, err := range f.r.b.List(f.ctx, object.LogFolder(num), "") {
+		name, ok := object.ParseName(info.Name)
+		switch {
+		case err != nil:
+			return err
+		case ok && name.Offset > 0:
+			return f.missing(object.Position{Log: num}, later)
+		}
+		return nil // a seal or a fence: nothing of it was shipped
+	}
+	return nil
 }
 
 // missing returns the error for a segment that is not there: damage, if a state that is kept needs it.
-func (f *readerFeed) missing(at object.Position, first uint64) error {
+func (f *readerFeed) missing(at object.Position, later []feedLog) error {
 	c, err := chain.LoadChain(f.ctx, f.r.b, f.r.storeID, 0)
 	kept := uint64(0) // the first log that is kept
 	if err == nil && c.State.Floor > 0 {
@@ -380,15 +416,5 @@ func (f *readerFeed) missing(at object.Position, first uint64) error {
 	case at.Log >= kept:
 		return base.Corruption(at.String(), -1, "segment", restore.ErrMissing)
 	}
-	return f.gone(first)
-}
-
-// firstOf returns the first number of the logs that are still there.
-func (f *readerFeed) firstOf(logs []wal.Header) uint64 {
-	for _, h := range logs {
-		if _, err := f.readHeader(uint64(h.Num)); err == nil {
-			return uint64(h.PrevSeq) + 1
-		}
-	}
-	return f.shown.seq + 1
+	return f.gone(f.firstOf(later))
 }
