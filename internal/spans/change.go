@@ -10,22 +10,88 @@ import (
 )
 
 // With returns s and a range delete of the keys from lower to upper, which is exclusive; nil: there is no bound. It
-// copies the bounds. A range without keys changes nothing. It takes time in proportion to the intervals in the range, and
-// to a 64th of all. Requires: seq is above 0.
+// copies the bounds. A range without keys changes nothing. It takes time in proportion to a 64th of all intervals. Requires:
+// seq is above 0.
 func (s *Set) With(lower, upper []byte, seq base.Seq) *Set {
 	if upper != nil {
+		if bytes.Compare(lower, upper) >= 0 {
+			return s
+		}
 		upper = append([]byte{}, upper...)
 	}
-	next := s.rewrite(append([]byte{}, lower...), upper, false, func(c *cover) *cover {
-		if c == nil || c.seq < seq {
-			return c.push(seq)
-		}
-		return c.union(&cover{seq: seq, len: 1})
-	})
-	if next != nil {
-		next.last = max(next.last, seq)
+	lower = append([]byte{}, lower...)
+	if s.Empty() || s.last >= seq {
+		return s.Add(Fragment{lower, upper, numbers{own: (*cover)(nil).push(seq)}})
 	}
-	return next
+	from, to := s.touched(lower, upper)
+	changed := make([]piece, 0, to-from+2)
+	next := &Set{last: seq, bounds: s.bounds, bytes: s.bytes}
+	for i, p := range s.chunks[from:to] {
+		first := bytes.Compare(p.bounds[0].key, lower)
+		if (i > 0 || first == 0) && (upper == nil || from+i+1 < to) && len(p.bounds) >= maxChunk/2 {
+			next.bytes += coverBytes
+			changed = append(changed, piece{p.chunk, p.over.push(seq)})
+			continue
+		}
+		begins := i == 0
+		if begins && first > 0 && p.over != nil { // its numbers do not cover what lies below it
+			below := []bound{{lower, (*cover)(nil).push(seq)}}
+			next.bytes += coverBytes
+			end := -1 // upper is nil
+			if upper != nil {
+				end = bytes.Compare(p.bounds[0].key, upper)
+			}
+			if end > 0 {
+				below = append(below, bound{key: upper})
+			}
+			if changed = append(changed, cut(below, nil)...); end >= 0 {
+				changed = append(changed, p)
+				continue
+			}
+			begins = false
+		}
+		bounds, made := p.with(lower, upper, seq, begins, upper != nil && from+i+1 == to)
+		next.bytes += int64(made) * coverBytes
+		changed = append(changed, cut(bounds, p.over)...)
+	}
+	return next.replace(s, from, to, changed)
+}
+
+// with returns the bounds of p with seq for its intervals from lower to upper, and how many elements of lists it has made. begins
+// and ends say that lower and upper become bounds here, if they are not.
+func (p piece) with(lower, upper []byte, seq base.Seq, begins, ends bool) (bounds []bound, made int) {
+	bounds = make([]bound, 0, len(p.bounds)+2)
+	var last *cover // of the interval before
+	raise := func(key []byte, c *cover) {
+		bounds = append(bounds, bound{key, c.push(seq)})
+		made++
+	}
+	for _, b := range p.bounds {
+		at := bytes.Compare(b.key, lower)
+		if begins && at >= 0 {
+			if begins = false; at > 0 {
+				raise(lower, last)
+			}
+		}
+		past := upper != nil && bytes.Compare(b.key, upper) >= 0
+		if past && ends {
+			if ends = false; !bytes.Equal(b.key, upper) {
+				bounds = append(bounds, bound{upper, last})
+			}
+		}
+		if last = b.covers; past || at < 0 {
+			bounds = append(bounds, b)
+		} else {
+			raise(b.key, last)
+		}
+	}
+	if begins {
+		raise(lower, last)
+	}
+	if ends {
+		bounds = append(bounds, bound{upper, last})
+	}
+	return bounds, made
 }
 
 // union returns the numbers of both.
@@ -67,24 +133,18 @@ func (s *Set) extend(o *Set) *Set {
 	bounds := s.chunks[n].bounds
 	end, first := bounds[len(bounds)-1], o.chunks[0].bounds[0]
 	at := bytes.Compare(end.key, first.key)
-	if end.covers != nil || at > 0 {
+	if s.chunks[n].numbers(len(bounds)-1) != (numbers{}) || at > 0 {
 		return nil
 	}
-	next := &Set{last: max(s.last, o.last), bounds: s.bounds + o.bounds, bytes: s.bytes + o.bytes}
+	next := &Set{last: max(s.last, o.last), bounds: s.bounds, bytes: s.bytes + o.bytes}
+	for _, p := range o.chunks {
+		next.bytes -= p.bytes // replace counts them
+	}
 	if at < 0 {
-		next.chunks = slices.Concat(s.chunks, o.chunks)
-		return next.indexed()
+		return next.replace(s, n+1, n+1, o.chunks)
 	}
 	// They touch: the first bound of o stands for the last one of s too.
-	b := builder{bounds: bounds[:len(bounds)-1]}
-	rest := b.chunks()
-	next.chunks = slices.Concat(s.chunks[:n], rest, o.chunks)
-	next.bounds--
-	next.bytes -= s.chunks[n].bytes
-	for _, c := range rest {
-		next.bytes += c.bytes
-	}
-	return next.indexed()
+	return next.replace(s, n, n+1, slices.Concat(cut(bounds[:len(bounds)-1], s.chunks[n].over), o.chunks))
 }
 
 // Join returns the set of fragments. ok is false if they are not in order, or overlap.
@@ -101,7 +161,7 @@ func Join(fragments []Fragment) (s *Set, ok bool) {
 				b.bounds, b.last = b.bounds[:n], b.bounds[n-1].covers
 			}
 		}
-		b.add(f.Lower, f.covers)
+		b.add(f.Lower, f.numbers.list())
 		if f.Upper != nil {
 			b.add(f.Upper, nil)
 		}
@@ -110,19 +170,12 @@ func Join(fragments []Fragment) (s *Set, ok bool) {
 			s.bytes += coverBytes
 		}
 	}
-	s.chunks, s.bounds = b.chunks(), len(b.bounds)
-	for _, c := range s.chunks {
-		s.bytes += c.bytes
-	}
-	if s.bounds == 0 {
-		return nil, true
-	}
-	return s.indexed(), true
+	return s.replace(new(Set), 0, 0, cut(b.bounds, nil)), true
 }
 
-// Add returns s and a fragment of another set.
+// Add returns s and a fragment of another set, or one that has keys.
 func (s *Set) Add(f Fragment) *Set {
-	next := s.rewrite(f.Lower, f.Upper, false, func(c *cover) *cover { return c.union(f.covers) })
+	next := s.rewrite(f.Lower, f.Upper, false, func(n numbers) *cover { return n.list().union(f.numbers.list()) })
 	next.last = max(next.last, f.Newest())
 	return next
 }
@@ -133,7 +186,7 @@ func (s *Set) Without(lower, upper []byte, seq base.Seq) *Set {
 	if s.Empty() {
 		return s
 	}
-	return s.rewrite(lower, upper, true, func(c *cover) *cover { return c.above(seq) })
+	return s.rewrite(lower, upper, true, func(n numbers) *cover { return n.own.above(seq).union(n.over.above(seq)) })
 }
 
 // above returns the numbers of c above seq.
@@ -152,7 +205,7 @@ func (s *Set) UpTo(seq base.Seq) *Set {
 	if s.Empty() {
 		return nil
 	}
-	return s.rewrite(nil, nil, true, func(c *cover) *cover { return c.upTo(seq) })
+	return s.rewrite(nil, nil, true, func(n numbers) *cover { return n.own.upTo(seq).union(n.over.upTo(seq)) })
 }
 
 // Equal reports whether both have the same numbers for all keys.
@@ -165,7 +218,7 @@ func (s *Set) Equal(o *Set) bool {
 	defer stop()
 	for f := range s.UpTo(base.MaxSeq).All() {
 		g, ok := next()
-		if !ok || !bytes.Equal(f.Lower, g.Lower) || !bytes.Equal(f.Upper, g.Upper) || (f.Upper == nil) != (g.Upper == nil) || !f.covers.equal(g.covers) {
+		if !ok || !bytes.Equal(f.Lower, g.Lower) || !bytes.Equal(f.Upper, g.Upper) || (f.Upper == nil) != (g.Upper == nil) || !f.numbers.list().equal(g.numbers.list()) {
 			return false
 		}
 	}
@@ -176,7 +229,20 @@ func (s *Set) Equal(o *Set) bool {
 // Prune returns what readers can tell of s who read at one of the snapshots, which ascend, or later than all numbers of s: of
 // the numbers of an interval that lie between two snapshots, only the greatest.
 func (s *Set) Prune(snapshots []base.Seq) *Set {
-	return s.rewrite(nil, nil, true, func(c *cover) *cover { return c.prune(snapshots) })
+	next := s.rewrite(nil, nil, true, func(n numbers) *cover {
+		own, over := n.own.prune(snapshots), n.over.prune(snapshots)
+		return own.union(over).prune(snapshots)
+	})
+	if next != nil { // nearly all lists have gone
+		next.bytes = 0
+		for _, p := range next.chunks {
+			next.bytes += p.bytes
+			for _, b := range p.bounds {
+				next.bytes += int64(b.covers.length()) * coverBytes
+			}
+		}
+	}
+	return next
 }
 
 func (c *cover) prune(snapshots []base.Seq) *cover {
@@ -194,88 +260,99 @@ func (c *cover) prune(snapshots []base.Seq) *cover {
 	return c
 }
 
+// touched returns which pieces a change of the keys from lower to upper changes: at least one, if there are some.
+func (s *Set) touched(lower, upper []byte) (from, to int) {
+	from, to = max(s.chunkOf(lower), 0), len(s.chunks)
+	if upper != nil {
+		to = min(max(s.chunkOf(upper), from)+1, to) // at least one, or ranges that come in descending order were chunks of their own
+	}
+	return from, to
+}
+
 // rewrite returns a set in which the intervals from lower to upper have the numbers that fn returns for theirs. fn may
 // share memory with its argument, which it does not change. upper is exclusive; nil: there is no bound. join says that
 // neighbours may have equal numbers afterwards, and become one interval.
-func (s *Set) rewrite(lower, upper []byte, join bool, fn func(*cover) *cover) *Set {
+func (s *Set) rewrite(lower, upper []byte, join bool, fn func(numbers) *cover) *Set {
 	if upper != nil && bytes.Compare(lower, upper) >= 0 {
 		return s
 	}
 	if s == nil {
 		s = new(Set)
 	}
-	// The chunks that change. The bound before the first one of them stays.
-	from, to := max(s.chunkOf(lower), 0), len(s.chunks)
-	if upper != nil {
-		to = min(max(s.chunkOf(upper), from)+1, to) // at least one, or ranges that come in descending order were chunks of their own
-	}
+	// The pieces that change. The bound before the first one of them stays.
+	from, to := s.touched(lower, upper)
 	b := builder{fn: fn, join: join}
 	if from > 0 {
-		before := s.chunks[from-1].bounds
-		b.last = before[len(before)-1].covers
+		before := s.chunks[from-1]
+		b.last = before.numbers(len(before.bounds) - 1).list()
 	}
 	within := false // lower has been passed
-	var covers *cover
-	for _, c := range s.chunks[from:to] {
-		for _, old := range c.bounds {
+	var last numbers
+	for _, p := range s.chunks[from:to] {
+		for j, old := range p.bounds {
 			at := bytes.Compare(old.key, lower)
 			if !within && at >= 0 {
 				within = true
 				if at > 0 {
-					b.changed(lower, covers)
+					b.changed(lower, last)
 				}
 			}
 			past := upper != nil && bytes.Compare(old.key, upper) >= 0
 			if past && !b.passed {
 				if b.passed = true; !bytes.Equal(old.key, upper) {
-					b.add(upper, covers)
+					b.add(upper, last.list())
 				}
 			}
-			if covers = old.covers; within && !past {
-				b.changed(old.key, covers)
+			if last = p.numbers(j); within && !past {
+				b.changed(old.key, last)
 			} else {
-				b.add(old.key, covers)
+				b.add(old.key, last.list())
 			}
 		}
 	}
 	if !within {
-		b.changed(lower, covers)
+		b.changed(lower, last)
 	}
 	if upper != nil && !b.passed {
-		b.add(upper, covers)
+		b.add(upper, last.list())
 	}
-	next := &Set{last: s.last, bounds: s.bounds, bytes: s.bytes + int64(b.made)*coverBytes}
-	next.chunks = slices.Concat(s.chunks[:from], b.chunks(), s.chunks[to:])
-	for _, c := range s.chunks[from:to] {
-		next.bounds -= len(c.bounds)
-		next.bytes -= c.bytes
+	next := &Set{last: s.last, bounds: s.bounds, bytes: s.bytes}
+	if !join { // else what it has made stands for more
+		next.bytes += int64(b.made) * coverBytes
 	}
-	for _, c := range next.chunks[from : len(next.chunks)-(len(s.chunks)-to)] {
-		next.bounds += len(c.bounds)
-		next.bytes += c.bytes
-	}
-	if next.bounds == 0 {
-		return nil
-	}
-	return next.indexed()
+	return next.replace(s, from, to, cut(b.bounds, nil))
 }
 
-// indexed returns s, which is new, with the heads of its chunks.
-func (s *Set) indexed() *Set {
-	s.firsts = headsOf(make([]uint64, len(s.chunks)), func(i int) []byte { return s.chunks[i].bounds[0].key })
+// replace makes s, which is new and has the sums of old, the set of the pieces of old with others in the place of those from
+// number from up to to. It returns nil if there is none left.
+func (s *Set) replace(old *Set, from, to int, pieces []piece) *Set {
+	s.chunks = slices.Concat(old.chunks[:from], pieces, old.chunks[to:])
+	for _, p := range old.chunks[from:to] {
+		s.bounds -= len(p.bounds)
+		s.bytes -= p.bytes
+	}
+	for _, p := range pieces {
+		s.bounds += len(p.bounds)
+		s.bytes += p.bytes
+	}
+	if s.bounds == 0 {
+		return nil
+	}
+	s.firsts = old.firsts.with(make([]uint64, len(s.chunks)), from, len(old.chunks)-to, func(i int) []byte { return s.chunks[i].bounds[0].key })
 	return s
 }
 
-// A builder collects the bounds of some chunks.
+// A builder collects the bounds of some pieces, whose numbers are all in the lists of their intervals.
 type builder struct {
 	bounds []bound
 	last   *cover // of the last bound
 	passed bool   // upper has been passed
 
-	fn       func(*cover) *cover
-	join     bool
-	from, to *cover // the last argument of fn and its result, which neighbours share
-	made     int    // results that were made
+	fn   func(numbers) *cover
+	join bool
+	from numbers // the last argument of fn and its result, which neighbours share
+	to   *cover
+	made int // results that were made
 }
 
 // add adds a bound, unless the interval has the list of the one before it.
@@ -285,10 +362,10 @@ func (b *builder) add(key []byte, covers *cover) {
 	}
 }
 
-// changed adds a bound of an interval with the numbers that fn makes of covers.
-func (b *builder) changed(key []byte, covers *cover) {
-	if b.made == 0 || covers != b.from {
-		b.from, b.to = covers, b.fn(covers)
+// changed adds a bound of an interval with the numbers that fn makes of those that it has had.
+func (b *builder) changed(key []byte, from numbers) {
+	if b.made == 0 || from != b.from {
+		b.from, b.to = from, b.fn(from)
 		b.made++
 		if b.join && b.to.equal(b.last) {
 			b.to = b.last
@@ -297,16 +374,16 @@ func (b *builder) changed(key []byte, covers *cover) {
 	b.add(key, b.to)
 }
 
-// chunks cuts the bounds into chunks of half the largest size or more.
-func (b *builder) chunks() (chunks []*chunk) {
-	for rest := b.bounds; len(rest) > 0; {
+// cut cuts bounds into pieces of half the largest size or more.
+func cut(bounds []bound, over *cover) (pieces []piece) {
+	for rest := bounds; len(rest) > 0; {
 		n := len(rest)
 		if n > maxChunk {
 			n = max(min(maxChunk, n-maxChunk/2), maxChunk/2)
 		}
-		chunks, rest = append(chunks, newChunk(rest[:n:n])), rest[n:]
+		pieces, rest = append(pieces, piece{newChunk(rest[:n:n]), over}), rest[n:]
 	}
-	return chunks
+	return pieces
 }
 
 // newChunk returns a chunk with bounds, at least one and at most maxChunk.
@@ -314,10 +391,10 @@ func newChunk(bounds []bound) *chunk {
 	c := &chunk{bounds: bounds, bytes: chunkBytes}
 	for i, b := range bounds {
 		c.bytes += boundBytes + int64(len(b.key))
-		c.newest[i] = b.covers.at(base.MaxSeq)
+		c.newest[i] = b.covers.newest()
 	}
 	c.least = slices.Min(c.newest[:len(bounds)])
-	c.keys = headsOf(c.words[:len(bounds)], func(i int) []byte { return bounds[i].key })
+	c.keys = heads{}.with(c.words[:len(bounds)], 0, 0, func(i int) []byte { return bounds[i].key })
 	for i := 0; i < len(bounds); i += stride {
 		c.steps[i/stride] = c.words[i]
 	}
@@ -328,17 +405,22 @@ func newChunk(bounds []bound) *chunk {
 	return c
 }
 
-// headsOf returns the heads of len(words) keys, at least one, in words.
-func headsOf(words []uint64, key func(int) []byte) heads {
-	h := heads{same: key(0), words: words}
-	last := key(len(words) - 1)
+// with returns the heads of len(words) keys, at least one, in words. The first ones, up to from, and the last ones, tail of them,
+// are those of h: their words are copied if what all keys begin with is as long as before.
+func (h heads) with(words []uint64, from, tail int, key func(int) []byte) heads {
+	n := len(words)
+	first, last := key(0), key(n-1)
 	same := 0
-	for same < min(len(h.same), len(last)) && h.same[same] == last[same] {
+	for same < min(len(first), len(last)) && first[same] == last[same] {
 		same++
 	}
-	h.same = h.same[:same]
-	for i := range h.words {
-		h.words[i] = h.word(key(i))
+	next := heads{same: first[:same], words: words}
+	i, end := 0, n
+	if same == len(h.same) && from+tail > 0 {
+		i, end = copy(next.words, h.words[:from]), n-copy(next.words[n-tail:], h.words[len(h.words)-tail:])
 	}
-	return h
+	for ; i < end; i++ {
+		next.words[i] = next.word(key(i))
+	}
+	return next
 }

@@ -10,7 +10,7 @@ import (
 // which all sets have the same numbers. One goroutine at a time uses it.
 type Finder struct {
 	sets         []*Set
-	covers       []*cover // those of the interval, in the order of sets
+	covers       []*cover // those of the interval
 	lower, upper []byte   // of the interval: as of Set.interval
 	known        bool     // there is an interval
 }
@@ -51,8 +51,10 @@ func (f *Finder) find(key []byte) {
 	}
 	f.covers, f.lower, f.upper, f.known = f.covers[:0], nil, nil, true
 	for _, s := range f.sets {
-		covers, lower, upper := s.interval(key)
-		f.covers = append(f.covers, covers)
+		all, lower, upper := s.interval(key)
+		if f.covers = append(f.covers, all.own); all.over != nil {
+			f.covers = append(f.covers, all.over)
+		}
 		if bytes.Compare(lower, f.lower) > 0 {
 			f.lower = lower
 		}
@@ -65,9 +67,9 @@ func (f *Finder) find(key []byte) {
 // Find returns the fragment with the greatest number up to seq that covers key, and the number, or 0.
 func (f *Finder) Find(key []byte, seq base.Seq) (part Fragment, at base.Seq) {
 	for _, s := range f.sets {
-		covers, lower, upper := s.interval(key)
-		if n := covers.at(seq); n > at {
-			part, at = Fragment{lower, upper, covers}, n
+		all, lower, upper := s.interval(key)
+		if n := all.at(seq); n > at {
+			part, at = Fragment{lower, upper, all}, n
 		}
 	}
 	return part, at

@@ -21,12 +21,25 @@ import (
 // Its bounds are in the order of their keys. The interval of a bound goes from its key to the key of the next bound, and
 // that of the last one has no end. Below the first bound nothing is covered.
 type Set struct {
-	chunks []*chunk
+	chunks []piece
 	firsts heads    // of the first keys of all chunks
 	last   base.Seq // no number is greater; one that has left may have been
 	bounds int
 	bytes  int64
 }
+
+// A piece is a chunk of a set with the numbers of range deletes that cover all of its intervals, but for those that the
+// intervals have themselves. So a range that covers very many intervals adds a number to a 64th as many lists.
+type piece struct {
+	*chunk
+	over *cover
+}
+
+// numbers returns those of the interval of bound j.
+func (p piece) numbers(j int) numbers { return numbers{p.bounds[j].covers, p.over} }
+
+// leastNewest returns the least of the newest numbers of all intervals; 0: one of them is not covered.
+func (p piece) leastNewest() base.Seq { return max(p.least, p.over.newest()) }
 
 // A chunk has some neighbouring bounds, at most maxChunk. A change copies the chunks that it touches, and the list of all.
 // What Cover reads of one lies together, so that a lookup that finds none of it in the cache waits for three or four lines.
@@ -37,7 +50,7 @@ type chunk struct {
 	words  [maxChunk]uint64
 	newest [maxChunk]base.Seq // for each bound the first of its covers, or 0: as a rule it is what is asked for
 	bounds []bound
-	least  base.Seq // the least of newest; 0: an interval is not covered
+	least  base.Seq // the least of newest; 0: an interval has no numbers of its own
 	bytes  int64
 }
 
@@ -104,7 +117,7 @@ func (h *heads) upTo(word uint64) int {
 
 type bound struct {
 	key    []byte
-	covers *cover // nil: the interval is not covered
+	covers *cover // the numbers that cover the interval, besides those of the piece
 }
 
 // A cover is a list of the numbers that cover an interval, newest first. Intervals share lists and their ends. Where
@@ -124,6 +137,21 @@ const (
 	boundBytes = 40 // that a bound takes besides its key
 	coverBytes = 32
 )
+
+// newest returns the greatest number, or 0.
+func (c *cover) newest() base.Seq {
+	if c == nil {
+		return 0
+	}
+	return c.seq
+}
+
+func (c *cover) length() int {
+	if c == nil {
+		return 0
+	}
+	return c.len
+}
 
 // push returns the list with a newer number in front. Requires: seq is above those of c.
 func (c *cover) push(seq base.Seq) *cover {
@@ -181,9 +209,28 @@ func (c *cover) equal(o *cover) bool {
 	return true
 }
 
+// numbers are those of two lists. A number may be in both.
+type numbers struct{ own, over *cover }
+
+// at returns the newest number up to seq, or 0.
+func (n numbers) at(seq base.Seq) base.Seq { return max(n.own.at(seq), n.over.at(seq)) }
+
+// list returns the numbers as one list.
+func (n numbers) list() *cover { return n.own.union(n.over) }
+
 // seqs goes through the numbers, newest first.
-func (c *cover) seqs(yield func(base.Seq) bool) {
-	for ; c != nil && yield(c.seq); c = c.next {
+func (n numbers) seqs(yield func(base.Seq) bool) {
+	for n.own != nil || n.over != nil {
+		seq := max(n.own.newest(), n.over.newest())
+		if !yield(seq) {
+			return
+		}
+		if n.own.newest() == seq {
+			n.own = n.own.next
+		}
+		if n.over.newest() == seq {
+			n.over = n.over.next
+		}
 	}
 }
 
@@ -235,32 +282,35 @@ func (s *Set) Cover(key []byte, seq base.Seq) base.Seq {
 	}
 	c := s.chunks[i]
 	j := c.boundOf(key)
-	if newest := c.newest[j]; newest <= seq {
-		return newest
+	at := c.newest[j]
+	if at > seq {
+		at = c.bounds[j].covers.at(seq)
 	}
-	return c.bounds[j].covers.at(seq)
+	if c.over != nil {
+		at = max(at, c.over.at(seq))
+	}
+	return at
 }
 
 // interval returns the interval that key is in: its numbers, its first key, and the first key behind it. lower is nil
 // below the first bound, and upper behind the last one.
-func (s *Set) interval(key []byte) (covers *cover, lower, upper []byte) {
+func (s *Set) interval(key []byte) (all numbers, lower, upper []byte) {
 	if s.Empty() {
-		return nil, nil, nil
+		return all, nil, nil
 	}
 	i := s.chunkOf(key)
 	if i < 0 {
-		return nil, nil, s.chunks[0].bounds[0].key
+		return all, nil, s.chunks[0].bounds[0].key
 	}
 	c := s.chunks[i]
 	j := c.boundOf(key)
-	b := c.bounds[j]
 	switch {
 	case j+1 < len(c.bounds):
 		upper = c.bounds[j+1].key
 	case i+1 < len(s.chunks):
 		upper = s.chunks[i+1].bounds[0].key
 	}
-	return b.covers, b.key, upper
+	return c.numbers(j), c.bounds[j].key, upper
 }
 
 // hidden reports whether key is covered by a number above above and up to seq. If so, all keys from key to upper are;
@@ -275,12 +325,12 @@ func (s *Set) hidden(key []byte, above, seq base.Seq) (upper []byte, yes bool) {
 	}
 	for j := s.chunks[i].boundOf(key); i < len(s.chunks); i, j = i+1, 0 {
 		c := s.chunks[i]
-		if j == 0 && c.least > above && s.last <= seq {
+		if j == 0 && c.leastNewest() > above && s.last <= seq {
 			yes = true // all intervals of the chunk at once
 			continue
 		}
 		for ; j < len(c.bounds); j++ {
-			if c.bounds[j].covers.at(seq) <= above {
+			if c.numbers(j).at(seq) <= above {
 				return c.bounds[j].key, yes
 			}
 			yes = true
@@ -305,11 +355,11 @@ func (s *Set) hiddenBelow(key []byte, above, seq base.Seq) (lower []byte, yes bo
 	}
 	for {
 		c := s.chunks[i]
-		if j == len(c.bounds)-1 && c.least > above && s.last <= seq {
+		if j == len(c.bounds)-1 && c.leastNewest() > above && s.last <= seq {
 			lower, yes = c.bounds[0].key, true
 		} else {
 			for ; j >= 0; j-- {
-				if c.bounds[j].covers.at(seq) <= above {
+				if c.numbers(j).at(seq) <= above {
 					return lower, yes
 				}
 				lower, yes = c.bounds[j].key, true
@@ -325,23 +375,23 @@ func (s *Set) hiddenBelow(key []byte, above, seq base.Seq) (lower []byte, yes bo
 // A Fragment is one interval that is covered.
 type Fragment struct {
 	Lower, Upper []byte // Upper is exclusive; nil: there is no bound
-	covers       *cover
+	numbers      numbers
 }
 
 // NewFragment returns a fragment. Requires: lower is below upper; seqs are not empty and descend.
 func NewFragment(lower, upper []byte, seqs []base.Seq) Fragment {
 	f := Fragment{Lower: lower, Upper: upper}
 	for _, seq := range slices.Backward(seqs) {
-		f.covers = f.covers.push(seq)
+		f.numbers.own = f.numbers.own.push(seq)
 	}
 	return f
 }
 
 // Seqs goes through the numbers that cover the interval, newest first.
-func (f Fragment) Seqs() iter.Seq[base.Seq] { return f.covers.seqs }
+func (f Fragment) Seqs() iter.Seq[base.Seq] { return f.numbers.seqs }
 
 // Newest returns the greatest of the numbers.
-func (f Fragment) Newest() base.Seq { return f.covers.seq }
+func (f Fragment) Newest() base.Seq { return f.numbers.at(base.MaxSeq) }
 
 // All goes through the fragments in order. Their bounds are part of s.
 func (s *Set) All() iter.Seq[Fragment] { return s.Overlapping(nil, nil) }
@@ -369,10 +419,10 @@ func (s *Set) Overlapping(lower, upper []byte) iter.Seq[Fragment] {
 				if upper != nil && bytes.Compare(b.key, upper) >= 0 {
 					return
 				}
-				if b.covers == nil {
+				f := Fragment{Lower: b.key, numbers: c.numbers(j)}
+				if f.numbers == (numbers{}) {
 					continue
 				}
-				f := Fragment{Lower: b.key, covers: b.covers}
 				switch {
 				case j+1 < len(c.bounds):
 					f.Upper = c.bounds[j+1].key

@@ -107,11 +107,20 @@ func (s *Set) invariants(t *testing.T) {
 				t.Fatalf("bound %q after %q", b.key, before)
 			}
 			before = b.key
-			least = min(least, b.covers.at(base.MaxSeq))
+			least = min(least, b.covers.newest())
+			if c.newest[j] != b.covers.newest() {
+				t.Fatalf("the newest number of %q is %d, not %d", b.key, c.newest[j], b.covers.newest())
+			}
 			size += boundBytes + int64(len(b.key))
-			for l := b.covers; l != nil; l = l.next {
-				if l.seq > s.last || l.next != nil && l.next.seq >= l.seq {
-					t.Fatalf("numbers of %q: %d, then %v, with %d as the last", b.key, l.seq, l.next, s.last)
+			lists := []*cover{b.covers}
+			if j == 0 {
+				lists = append(lists, c.over)
+			}
+			for _, l := range lists {
+				for ; l != nil; l = l.next {
+					if l.seq > s.last || l.next != nil && (l.next.seq >= l.seq || l.len != l.next.len+1) {
+						t.Fatalf("numbers of %q: %d, then %v, with %d as the last", b.key, l.seq, l.next, s.last)
+					}
 				}
 			}
 		}
@@ -263,7 +272,7 @@ func checkFragments(t *testing.T, r *rand.Rand, s *Set, m model) {
 
 // Ranges that overlap in thousands take memory and time in proportion to what each of them covers, and pruned they are few.
 func TestSet_Overlaps(t *testing.T) {
-	const n = 8_000
+	const n = 20_000
 	for name, bounds := range map[string]func(i int) (lower, upper int){
 		"smaller and smaller": func(i int) (int, int) { return i, 4*n - i },
 		"one after another":   func(i int) (int, int) { return 2 * i, 2*i + 2 },
@@ -276,6 +285,10 @@ func TestSet_Overlaps(t *testing.T) {
 				s = s.With(fmt.Appendf(nil, "%08d", lower), fmt.Appendf(nil, "%08d", upper), base.Seq(i+1))
 			}
 			s.invariants(t)
+			// A range has two bounds, and numbers for the intervals of the chunks with its ends, and for the chunks between them.
+			if most := int64(n/4) * (2*(boundBytes+8) + (2*maxChunk+n/4/maxChunk)*coverBytes); s.Bytes() > most {
+				t.Errorf("%d ranges take %d bytes, more than %d", n/4, s.Bytes(), most)
+			}
 			if p := s.Prune(nil); p.Cover(fmt.Appendf(nil, "%08d", n/4), base.MaxSeq) != s.Cover(fmt.Appendf(nil, "%08d", n/4), base.MaxSeq) {
 				t.Error("pruning has changed what is covered")
 			}
