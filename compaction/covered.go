@@ -134,10 +134,14 @@ type coverage struct {
 	gone   map[base.FileNum]bool // tables that the plan removes
 }
 
-// dropped returns the tables of a run that go. It looks only at those that lie in covered parts of the keys.
+// dropped returns the tables of a run that go. It looks only at those that begin in covered parts of the keys, and only at parts
+// where a table begins: there may be very many of either.
 func (c *coverage) dropped(run manifest.Run) (tables []*manifest.Table) {
-	next := 0
-	for f := range c.v.Spans.All() {
+	for next := 0; next < len(run.Tables); {
+		f, some := c.part(run.Tables[next].Smallest)
+		if !some {
+			break
+		}
 		next += sort.Search(len(run.Tables)-next, func(i int) bool { return bytes.Compare(run.Tables[next+i].Smallest, f.Lower) >= 0 })
 		for ; next < len(run.Tables); next++ {
 			t := run.Tables[next]
@@ -153,6 +157,14 @@ func (c *coverage) dropped(run manifest.Run) (tables []*manifest.Table) {
 	return tables
 }
 
+// part returns the first fragment that has keys at key or behind it.
+func (c *coverage) part(key []byte) (part spans.Fragment, ok bool) {
+	for f := range c.v.Spans.Overlapping(key, nil) {
+		return f, true
+	}
+	return part, false
+}
+
 // hidden reports whether each reader that sees an entry of t sees a range delete of it that is newer than all of t.
 func (c *coverage) hidden(t *manifest.Table) bool {
 	end, hidden := c.finder.Hidden(t.Smallest, t.MaxSeq, c.seen(t))
@@ -161,31 +173,44 @@ func (c *coverage) hidden(t *manifest.Table) bool {
 
 // finished returns what is finished once the tables have gone that go. Where all numbers of neighbouring parts are finished,
 // one entry stands for them.
+//
+// A table that keeps a range delete alive does so for all that begin before its end, but for those that are older. So it looks
+// at about as many fragments as are finished, or as there are tables: to look at 100,000 over 200 tables at each pick took 50 ms.
 func (c *coverage) finished() (all []manifest.Finished) {
 	whole := false // the last one of all is finished with all its numbers
-	for f := range c.v.Spans.All() {
-		upto := c.finishedUpTo(f)
-		some := false
-		for seq := range f.Seqs() {
-			some = some || seq <= upto
-		}
-		if !some {
+	for f, more := c.part(nil); more; {
+		upto, until := c.finishedUpTo(f)
+		if f.Oldest() > upto {
+			f, more = c.older(f.Lower, until, upto)
 			continue
 		}
 		done := upto >= f.Newest()
 		if n := len(all) - 1; n >= 0 && done && whole && bytes.Equal(all[n].Upper, f.Lower) && all[n].Upper != nil {
 			all[n].Upper, all[n].Seq = f.Upper, max(all[n].Seq, f.Newest())
-			continue
+		} else {
+			all = append(all, manifest.Finished{Lower: f.Lower, Upper: f.Upper, Seq: min(upto, f.Newest())})
+			whole = done
 		}
-		all = append(all, manifest.Finished{Lower: f.Lower, Upper: f.Upper, Seq: min(upto, f.Newest())})
-		whole = done
+		if f.Upper == nil {
+			break
+		}
+		f, more = c.part(f.Upper)
 	}
 	return all
 }
 
-// finishedUpTo returns the greatest number up to which range deletes of the keys of f are finished.
-func (c *coverage) finishedUpTo(f spans.Fragment) base.Seq {
-	upto := base.MaxSeq
+// older returns the next fragment of spans.Set.Older.
+func (c *coverage) older(key, last []byte, seq base.Seq) (part spans.Fragment, ok bool) {
+	for f := range c.v.Spans.Older(key, last, seq) {
+		return f, true
+	}
+	return part, false
+}
+
+// finishedUpTo returns the greatest number up to which range deletes of the keys of f are finished. Those that begin up to until
+// are not finished beyond it either; nil: all that begin behind f.
+func (c *coverage) finishedUpTo(f spans.Fragment) (upto base.Seq, until []byte) {
+	upto = base.MaxSeq
 	if len(c.opts.Snapshots) > 0 {
 		upto = c.opts.Snapshots[0]
 	}
@@ -200,11 +225,11 @@ func (c *coverage) finishedUpTo(f spans.Fragment) base.Seq {
 				if t.MinSeq > 0 {
 					without = max(without, t.MinSeq-1)
 				}
-				if upto = min(upto, without); upto == 0 {
-					return 0
+				if without < upto {
+					upto, until = without, t.Largest
 				}
 			}
 		}
 	}
-	return upto
+	return upto, until
 }

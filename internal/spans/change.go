@@ -388,8 +388,9 @@ func cut(bounds []bound, over *cover) (pieces []piece) {
 
 // newChunk returns a chunk with bounds, at least one and at most maxChunk.
 func newChunk(bounds []bound) *chunk {
-	c := &chunk{bounds: bounds, bytes: chunkBytes}
+	c := &chunk{bounds: bounds, oldest: base.MaxSeq, bytes: chunkBytes}
 	for i, b := range bounds {
+		c.oldest = min(c.oldest, b.covers.oldest())
 		c.bytes += boundBytes + int64(len(b.key))
 		c.newest[i] = b.covers.newest()
 	}

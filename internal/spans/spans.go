@@ -51,6 +51,7 @@ type chunk struct {
 	newest [maxChunk]base.Seq // for each bound the first of its covers, or 0: as a rule it is what is asked for
 	bounds []bound
 	least  base.Seq // the least of newest; 0: an interval has no numbers of its own
+	oldest base.Seq // the least number that an interval has of its own; base.MaxSeq: there is none
 	bytes  int64
 }
 
@@ -151,6 +152,17 @@ func (c *cover) length() int {
 		return 0
 	}
 	return c.len
+}
+
+// oldest returns the least number, or base.MaxSeq.
+func (c *cover) oldest() base.Seq {
+	if c == nil {
+		return base.MaxSeq
+	}
+	for c.jump != nil {
+		c = c.jump
+	}
+	return c.seq
 }
 
 // push returns the list with a newer number in front. Requires: seq is above those of c.
@@ -393,6 +405,9 @@ func (f Fragment) Seqs() iter.Seq[base.Seq] { return f.numbers.seqs }
 // Newest returns the greatest of the numbers.
 func (f Fragment) Newest() base.Seq { return f.numbers.at(base.MaxSeq) }
 
+// Oldest returns the least of the numbers.
+func (f Fragment) Oldest() base.Seq { return min(f.numbers.own.oldest(), f.numbers.over.oldest()) }
+
 // All goes through the fragments in order. Their bounds are part of s.
 func (s *Set) All() iter.Seq[Fragment] { return s.Overlapping(nil, nil) }
 
@@ -415,19 +430,35 @@ func (s *Set) Overlapping(lower, upper []byte) iter.Seq[Fragment] {
 		for ; i < len(s.chunks); i, j = i+1, 0 {
 			c := s.chunks[i]
 			for ; j < len(c.bounds); j++ {
-				b := c.bounds[j]
-				if upper != nil && bytes.Compare(b.key, upper) >= 0 {
+				if upper != nil && bytes.Compare(c.bounds[j].key, upper) >= 0 {
 					return
 				}
-				f := Fragment{Lower: b.key, numbers: c.numbers(j)}
-				if f.numbers == (numbers{}) {
-					continue
+				if f := s.fragment(i, j); f.numbers != (numbers{}) && !yield(f) {
+					return
 				}
-				switch {
-				case j+1 < len(c.bounds):
-					f.Upper = c.bounds[j+1].key
-				case i+1 < len(s.chunks):
-					f.Upper = s.chunks[i+1].bounds[0].key
+			}
+		}
+	}
+}
+
+// Older goes through the fragments that begin above key and have a number up to seq, or begin above last; nil: none does. It looks
+// only at chunks in which there is one.
+func (s *Set) Older(key, last []byte, seq base.Seq) iter.Seq[Fragment] {
+	return func(yield func(Fragment) bool) {
+		i, j := 0, 0
+		if at := s.chunkOf(key); at >= 0 {
+			i, j = at, s.chunks[at].boundOf(key)+1
+		}
+		above := func(key []byte) bool { return last != nil && bytes.Compare(key, last) > 0 }
+		for ; i < len(s.chunks); i, j = i+1, 0 {
+			p := s.chunks[i]
+			if min(p.oldest, p.over.oldest()) > seq && !above(p.bounds[len(p.bounds)-1].key) {
+				continue
+			}
+			for ; j < len(p.bounds); j++ {
+				f := s.fragment(i, j)
+				if f.numbers == (numbers{}) || f.Oldest() > seq && !above(f.Lower) {
+					continue
 				}
 				if !yield(f) {
 					return
@@ -435,4 +466,17 @@ func (s *Set) Overlapping(lower, upper []byte) iter.Seq[Fragment] {
 			}
 		}
 	}
+}
+
+// fragment returns the interval of bound j of chunk i.
+func (s *Set) fragment(i, j int) Fragment {
+	p := s.chunks[i]
+	f := Fragment{Lower: p.bounds[j].key, numbers: p.numbers(j)}
+	switch {
+	case j+1 < len(p.bounds):
+		f.Upper = p.bounds[j+1].key
+	case i+1 < len(s.chunks):
+		f.Upper = s.chunks[i+1].bounds[0].key
+	}
+	return f
 }

@@ -230,6 +230,22 @@ func TestSet_Model(t *testing.T) {
 		if !s.Equal(s.UpTo(base.MaxSeq)) || s.Equal(s.With([]byte("k1"), []byte("k2"), seq+1)) || s.Equal(nil) != s.Empty() {
 			t.Fatal("Equal is wrong")
 		}
+		key, last := modelKey(r.IntN(modelKeys)), modelKey(r.IntN(modelKeys))
+		if r.IntN(4) == 0 {
+			last = nil
+		}
+		var older, want [][]byte
+		for f := range s.Older(key, last, upto) {
+			older = append(older, f.Lower)
+		}
+		for f := range s.All() {
+			if bytes.Compare(f.Lower, key) > 0 && (f.Oldest() <= upto || last != nil && bytes.Compare(f.Lower, last) > 0) {
+				want = append(want, f.Lower)
+			}
+		}
+		if !slices.EqualFunc(older, want, bytes.Equal) {
+			t.Fatalf("Older(%s, %s, %d) gives %d fragments, want %d", key, last, upto, len(older), len(want))
+		}
 		if s = s.Without(nil, nil, seq); !s.Empty() {
 			t.Fatal("a set without its numbers is not empty")
 		}
