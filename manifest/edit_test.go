@@ -11,10 +11,14 @@ import (
 	"testing"
 
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/spans"
 )
 
-// fullEdit has every field set.
+// fullEdit has every field set, but Sessions.
 func fullEdit() *Edit {
+	deletes, _ := spans.Join([]spans.Fragment{
+		spans.NewFragment([]byte("c"), []byte("d"), []base.Seq{900, 2}), spans.NewFragment([]byte("e\x00"), nil, []base.Seq{1 << 20}),
+	})
 	return &Edit{
 		NextFileNum: 300,
 		LastSeq:     1 << 20,
@@ -29,6 +33,8 @@ func fullEdit() *Edit {
 			Sidecar: &Sidecar{Num: 14, Size: 357, Checksum: 0xcafef00d, FilterBytes: 288, FilterBits: 20},
 		}}},
 		Sidecars: []SidecarChange{{Level: 2, Num: 9, Sidecar: &Sidecar{Num: 15, Size: 229, Checksum: 0xfeedbeef, FilterBytes: 160, FilterBits: 12.5}}},
+		Finished: []Finished{{Lower: []byte("a"), Upper: []byte("b"), Seq: 7}, {Lower: []byte{}, Seq: 1}},
+		Spans:    deletes,
 		Clock:    300,
 	}
 }
@@ -46,7 +52,9 @@ const goldenEdit = "" +
 	"0f 13 01 0d 0e e502 0df0feca a002 0000000000003440" + // table 13 of level 1 has its filter in file 14
 	"0f 13 02 09 0f e501 efbeedfe a001 0000000000002940" + // and table 9 of level 2, which is there already, in 15
 	"13 19 010d 030103 0512 ac02 ac02 ac02 9003 9003 9003 9003 9003 9003" + // 3 entries of table 13 expire
-	"15 02 ac02" // the clock is at 300
+	"15 02 ac02" + // the clock is at 300
+	"12 06 0161 010162 07" + "12 03 00 00 01" + // range deletes from a to b are finished up to 7, and all up to 1
+	"10 0a 0163 010164 02 8407 8207" + "10 08 026500 00 01 808040" // from c to d by 900 and 2, from e\x00 on by 1<<20
 
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
