@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -63,11 +64,7 @@ func (c *feedCopy) follow(r *Reader, most int, check func(seq uint64, copied *sh
 	if c.last == r.Seq() {
 		return nil
 	}
-	wait := 10 * time.Second
-	if r.view.unproven() {
-		wait = 100 * time.Millisecond
-	}
-	ctx, cancel := context.WithTimeout(c.t.Context(), wait)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
 	defer cancel()
 	for change, err := range r.Changes(ctx, c.last) {
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -120,8 +117,11 @@ func TestReaderChanges_Lives(t *testing.T) {
 	testenv.CheckLeaks(t)
 	changes, gone := 0, 0
 	for seed := range lives(t, 24) {
-		c := liveWithAFeed(t, seed+100*testenv.Seed(t))
-		changes, gone = changes+c.changes, gone+c.gone
+		seed += 100 * testenv.Seed(t)
+		synctest.Test(t, func(t *testing.T) { // a feed that waits costs no time
+			c := liveWithAFeed(t, seed)
+			changes, gone = changes+c.changes, gone+c.gone
+		})
 	}
 	t.Logf("%d changes came, and %d times they were gone", changes, gone)
 	if changes == 0 || gone == 0 && !testing.Short() {
@@ -345,85 +345,90 @@ func TestReaderChanges_Unshipped(t *testing.T) {
 func TestReaderChanges_AnotherPast(t *testing.T) {
 	testenv.CheckLeaks(t)
 	for mode := range 16 {
-		gap, rotates, early, idle := mode&1 > 0, mode&2 > 0, mode&4 > 0, mode&8 > 0
-		what := fmt.Sprintf("gap %v, rotates %v, early %v, idle %v", gap, rotates, early, idle)
-		fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
-		s := openStore(t, "db", b, manual(fsys))
-		put(t, s, model, "a", 10)
-		mustNil(t, s.Publish(t.Context()))
-		put(t, s, model, "b", 5)
-		mustNil(t, s.Ship(t.Context()))
-		quiet := ReaderOptions{Store: shale.Options{OnEvent: func(shale.Event) {}}}
-		r, c := openTestReader(t, b, quiet), newFeedCopy(t)
-		look := func(fresh bool) {
-			t.Helper()
-			// Until the next step, the log behind the gap names more of the one before it than there is.
-			if err := r.Refresh(t.Context()); err != nil && !gap {
-				t.Fatalf("%s: %v", what, err)
-			}
-			copies, reader := []*feedCopy{c, newFeedCopy(t)}, r
-			if fresh && (!gap || r.Lag().Err == nil) {
-				reader = openTestReader(t, b, quiet)
-			}
-			for _, c := range copies {
-				if err := c.follow(reader, 1<<30, nil); err != nil && err != errWait {
-					if first, gone := isGone(err); !gone || c.last < 15 && first <= 15 {
-						t.Fatalf("%s: after %d: %v", what, c.last, err)
-					}
-					c.restart(reader)
-				}
-				for key := range contents(t, c.db) {
-					if _, there := model[key]; !there {
-						t.Fatalf("%s: the feed has passed on %s, up to %d", what, key, c.last)
-					}
-				}
-			}
-		}
-		if early {
-			look(false)
-		}
-		gone := maps.Clone(model)
-		if gap {
-			put(t, s, gone, "unshipped", 5)
-			s = openStore(t, "db", b, manual(fsys.Crash(vfs.CrashConfig{})))
-		} else {
-			ingestSorted(t, s, gone, "in", 50)
-		}
-		put(t, s, gone, "c", 5)
-		if rotates {
-			mustNil(t, s.DB().Flush(t.Context()))
-			put(t, s, gone, "d", 5)
-		}
-		mustNil(t, s.shipAll(t.Context(), s.bucket))
-		look(false)
-		other := vfs.NewMem()
-		_, err := Restore(t.Context(), b, "db", At{}, &RestoreOptions{FS: other})
-		mustNil(t, err)
-		successor := openStore(t, "db", b, manual(other))
-		look(true)
-		mustNil(t, successor.Publish(t.Context()))
-		look(true)
-		look(false)
-		if idle { // the successor's successor has the first log
-			mustNil(t, successor.Close())
-			successor = openStore(t, "db", b, manual(other))
-			look(true)
-			mustNil(t, successor.Publish(t.Context()))
-			look(true)
-		}
-		put(t, successor, model, "e", 5)
-		mustNil(t, successor.Ship(t.Context()))
-		look(true)
-		look(false)
-		mustNil(t, successor.Publish(t.Context()))
-		look(true)
-		look(false)
-		look(false)
-		if c.last != r.Seq() {
-			t.Errorf("%s: the copy is at %d, the Reader at %d", what, c.last, r.Seq())
-		}
-		sameMap(t, what, contents(t, c.db), model)
+		synctest.Test(t, func(t *testing.T) { anotherPast(t, mode) })
 	}
+}
+
+// anotherPast is one way of TestReaderChanges_AnotherPast.
+func anotherPast(t *testing.T, mode int) {
+	gap, rotates, early, idle := mode&1 > 0, mode&2 > 0, mode&4 > 0, mode&8 > 0
+	what := fmt.Sprintf("gap %v, rotates %v, early %v, idle %v", gap, rotates, early, idle)
+	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+	s := openStore(t, "db", b, manual(fsys))
+	put(t, s, model, "a", 10)
+	mustNil(t, s.Publish(t.Context()))
+	put(t, s, model, "b", 5)
+	mustNil(t, s.Ship(t.Context()))
+	quiet := ReaderOptions{Store: shale.Options{OnEvent: func(shale.Event) {}}}
+	r, c := openTestReader(t, b, quiet), newFeedCopy(t)
+	look := func(fresh bool) {
+		t.Helper()
+		// Until the next step, the log behind the gap names more of the one before it than there is.
+		if err := r.Refresh(t.Context()); err != nil && !gap {
+			t.Fatalf("%s: %v", what, err)
+		}
+		copies, reader := []*feedCopy{c, newFeedCopy(t)}, r
+		if fresh && (!gap || r.Lag().Err == nil) {
+			reader = openTestReader(t, b, quiet)
+		}
+		for _, c := range copies {
+			if err := c.follow(reader, 1<<30, nil); err != nil && err != errWait {
+				if first, gone := isGone(err); !gone || c.last < 15 && first <= 15 {
+					t.Fatalf("%s: after %d: %v", what, c.last, err)
+				}
+				c.restart(reader)
+			}
+			for key := range contents(t, c.db) {
+				if _, there := model[key]; !there {
+					t.Fatalf("%s: the feed has passed on %s, up to %d", what, key, c.last)
+				}
+			}
+		}
+	}
+	if early {
+		look(false)
+	}
+	gone := maps.Clone(model)
+	if gap {
+		put(t, s, gone, "unshipped", 5)
+		s = openStore(t, "db", b, manual(fsys.Crash(vfs.CrashConfig{})))
+	} else {
+		ingestSorted(t, s, gone, "in", 50)
+	}
+	put(t, s, gone, "c", 5)
+	if rotates {
+		mustNil(t, s.DB().Flush(t.Context()))
+		put(t, s, gone, "d", 5)
+	}
+	mustNil(t, s.shipAll(t.Context(), s.bucket))
+	look(false)
+	other := vfs.NewMem()
+	_, err := Restore(t.Context(), b, "db", At{}, &RestoreOptions{FS: other})
+	mustNil(t, err)
+	successor := openStore(t, "db", b, manual(other))
+	look(true)
+	mustNil(t, successor.Publish(t.Context()))
+	look(true)
+	look(false)
+	if idle { // the successor's successor has the first log
+		mustNil(t, successor.Close())
+		successor = openStore(t, "db", b, manual(other))
+		look(true)
+		mustNil(t, successor.Publish(t.Context()))
+		look(true)
+	}
+	put(t, successor, model, "e", 5)
+	mustNil(t, successor.Ship(t.Context()))
+	look(true)
+	look(false)
+	mustNil(t, successor.Publish(t.Context()))
+	look(true)
+	look(false)
+	look(false)
+	if c.last != r.Seq() {
+		t.Errorf("%s: the copy is at %d, the Reader at %d", what, c.last, r.Seq())
+	}
+	sameMap(t, what, contents(t, c.db), model)
 }
 
 // A segment that is missing or damaged ends the feed with its name, unless the log was collected. What comes before it
@@ -492,27 +497,29 @@ func TestReaderChanges_AtAPin(t *testing.T) {
 func TestReaderChanges_IdleOpens(t *testing.T) {
 	testenv.CheckLeaks(t)
 	for _, crashes := range []bool{false, true} {
-		b := NewMem()
-		w := startWriter(t, b, 6, shale.Options{})
-		for range 3 {
-			for range 30 {
-				w.commit(w.randomChanges())
-			}
-			w.publish()
+		synctest.Test(t, func(t *testing.T) {
+			b := NewMem()
+			w := startWriter(t, b, 6, shale.Options{})
 			for range 3 {
-				if crashes {
-					w.o.Store.FS = w.o.Store.FS.(*vfs.Mem).Crash(vfs.CrashConfig{})
-				} else {
-					mustNil(t, w.s.Close())
+				for range 30 {
+					w.commit(w.randomChanges())
 				}
-				w.open()
+				w.publish()
+				for range 3 {
+					if crashes {
+						w.o.Store.FS = w.o.Store.FS.(*vfs.Mem).Crash(vfs.CrashConfig{})
+					} else {
+						mustNil(t, w.s.Close())
+					}
+					w.open()
+				}
+				w.publish()
+				r, c := openTestReader(t, b, ReaderOptions{}), newFeedCopy(t)
+				if err := c.follow(r, 1<<30, func(seq uint64, copied *shale.DB) { w.check(copied, seq) }); err != nil || c.last != r.Seq() {
+					t.Fatalf("crashes %v: the feed is at %d of %d: %v", crashes, c.last, r.Seq(), err)
+				}
 			}
-			w.publish()
-			r, c := openTestReader(t, b, ReaderOptions{}), newFeedCopy(t)
-			if err := c.follow(r, 1<<30, func(seq uint64, copied *shale.DB) { w.check(copied, seq) }); err != nil || c.last != r.Seq() {
-				t.Fatalf("crashes %v: the feed is at %d of %d: %v", crashes, c.last, r.Seq(), err)
-			}
-		}
+		})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"iter"
 	"slices"
+	"sort"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -74,11 +75,13 @@ type readerFeed struct {
 	end     int64           // the log was read up to here
 	last    base.Seq        // the last number that the log has up to there
 	unknown bool            // the log does not say which number comes first
+
+	sureEpoch, sure uint64 // the writer of that epoch has published all up to this number
 }
 
-// A feedLog is a log on the way to what the Reader shows. It is doubtful if nothing says that the logs of its writer are the
-// store's past to their ends, because the next writer, whose logs would, has not shipped any: it may have gone on before an
-// ingestion, or a missing number, for which tables were lost. What stands before those is the store's past in any case.
+// A feedLog is a log on the way to what the Reader shows. It is doubtful if the next writer has not shipped any log that would
+// say where those of this one end. That may be before an ingestion, or a missing number, for which tables were lost, unless
+// a step of this writer says that its tables and logs have all up to there (sure).
 type feedLog struct {
 	wal.Header
 	doubtful bool
@@ -332,10 +335,16 @@ func (f *readerFeed) batch(first uint64, b *shale.Batch, later []feedLog) error 
 	case last > f.shown.seq:
 		return errWait
 	case f.log.doubtful && last > f.seq && (mark || missing):
-		if f.shown.unproven() {
+		sure, err := f.sureOf(object.Position{Log: uint64(f.log.Num)}.Epoch())
+		switch {
+		case err != nil:
+			return err
+		case first <= sure:
+		case f.shown.unproven():
 			return errWait // the new writer's log will say more
+		default:
+			return f.gone(f.firstOf(later))
 		}
-		return f.gone(f.firstOf(later))
 	case f.unknown && missing:
 		return f.gone(first)
 	}
@@ -368,6 +377,32 @@ func (f *readerFeed) scan(rg shale.Range) iter.Seq2[shale.Entry, error] {
 		defer s.Close()
 		s.Scan(rg)(yield)
 	}
+}
+
+// sureOf returns the number up to which the tables and the logs of the last step of an epoch have all.
+func (f *readerFeed) sureOf(epoch uint64) (uint64, error) {
+	if f.sureEpoch == epoch {
+		return f.sure, nil
+	}
+	c, err := chain.LoadChain(f.ctx, f.r.b, f.r.storeID, 0)
+	if err != nil {
+		return 0, err
+	}
+	floor, sure := max(c.State.Floor, 1), uint64(0)
+	sort.Search(int(c.N()+1-floor), func(i int) bool { // the first step of a later epoch
+		var step *object.Step
+		if err == nil {
+			step, err = chain.ReadStep(f.ctx, f.r.b, f.r.storeID, floor+uint64(i))
+		}
+		if err == nil && step.Epoch == epoch {
+			sure = max(sure, step.LastTableSeq)
+		}
+		return err != nil || step.Epoch > epoch
+	})
+	if err == nil {
+		f.sureEpoch, f.sure = epoch, sure
+	}
+	return sure, err
 }
 
 // gone returns the error for changes that the logs do not have. From number first up they have all.
