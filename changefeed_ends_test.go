@@ -42,6 +42,15 @@ func changesBesideClose(c *closing) error {
 	return errors.New("the feed has ended without an error")
 }
 
+func changesNowBesideClose(c *closing) error {
+	for _, err := range ShippingOf(c.db).ChangesNow(c.ctx, ShippingOf(c.db).Position().LastSeq) {
+		if err != nil && !errors.Is(err, ErrChangesGone) { // the writer was faster
+			return err
+		}
+	}
+	return nil
+}
+
 // Close and the context end a feed that waits, and one whose program is at work on a change. Neither waits for the
 // program. To leave the loop, or to panic in it, gives back what the feed holds.
 func TestChanges_Ends(t *testing.T) {

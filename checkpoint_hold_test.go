@@ -137,3 +137,18 @@ func TestHold_BesideClose(t *testing.T) {
 	wantGet(t, db, "k", "v", true)
 	closeTest(t, db)
 }
+
+// A state that is held next to Close has all its tables.
+func holdBesideClose(c *closing) error {
+	h, err := ShippingOf(c.db).Hold()
+	if err != nil {
+		return err
+	}
+	defer h.Release()
+	for m := range h.State().Version.Tables() {
+		if _, err := c.db.fs.Stat(c.db.path(base.TableName(m.Num))); err != nil {
+			return fmt.Errorf("a table that is held: %w", err)
+		}
+	}
+	return nil
+}

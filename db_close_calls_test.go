@@ -18,7 +18,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/shaledb/shale/internal/base"
 )
 
 // A closing is a store that is about to be closed. Its methods make calls of the store and
@@ -309,35 +308,16 @@ var closingCalls = func() map[string]func(c *closing) error {
 			}
 			return err
 		},
-		"Shipping.Hold": func(c *closing) error {
-			h, err := ShippingOf(c.db).Hold()
-			if err != nil {
-				return err
-			}
-			defer h.Release()
-			for m := range h.State().Version.Tables() {
-				if _, err := c.db.fs.Stat(c.db.path(base.TableName(m.Num))); err != nil {
-					return fmt.Errorf("a table that is held: %w", err)
-				}
-			}
-			return nil
-		},
-		"Hold.State":   func(c *closing) error { return nil }, // see DB.Hold
-		"Hold.Release": func(c *closing) error { return nil },
+		"Shipping.Hold": holdBesideClose,
+		"Hold.State":    func(c *closing) error { return nil }, // see DB.Hold
+		"Hold.Release":  func(c *closing) error { return nil },
 		"Shipping.Position": func(c *closing) error {
 			if p := ShippingOf(c.db).Position(); p.Log == 0 || p.Synced > p.Written {
 				return fmt.Errorf("position %+v", p)
 			}
 			return nil
 		},
-		"Shipping.ChangesNow": func(c *closing) error {
-			for _, err := range ShippingOf(c.db).ChangesNow(context.Background(), ShippingOf(c.db).Position().LastSeq) {
-				if err != nil && !errors.Is(err, ErrChangesGone) { // the writer was faster
-					return err
-				}
-			}
-			return nil
-		},
+		"Shipping.ChangesNow": changesNowBesideClose,
 		"Shipping.HoldLogs": func(c *closing) error {
 			ShippingOf(c.db).HoldLogs(ShippingOf(c.db).Position().Log)
 			return nil

@@ -115,7 +115,7 @@ func (l *Line) damaged(err error) error {
 		return err
 	}
 	return fmt.Errorf("%v\nThe backup in %s is damaged. An earlier moment may be whole: see --at. If you move that folder elsewhere, "+
-		"the others can be restored, and the next backup begins a new base.", err, l.dir)
+		"the others can be restored, and the next backup begins a new base", err, l.dir)
 }
 
 // list is Lines that also returns the names of lines that a run has begun and not completed. A
