@@ -281,6 +281,56 @@ func TestBackup_Ingestion(t *testing.T) {
 	w.check(w.fs, 4)
 }
 
+// The oldest lines may be removed, file by file. While a part of one is there, and no other, restore says so or works. The
+// lines behind it lose nothing, and the next run goes on.
+func TestBackup_OldestIsRemoved(t *testing.T) {
+	w := newWorld(t, 0)
+	for i := range 3 {
+		w.put(fmt.Sprint("k", i), "1")
+		w.must(w.db.Flush(t.Context()))
+		w.reopen() // so that no log has it
+		w.backup()
+		w.put(fmt.Sprint("l", i), "1")
+		w.backup()
+	}
+	for range 2 {
+		lines, err := Lines(w.fs, "to")
+		w.must(err)
+		oldest := lines[0]
+		for _, dir := range []string{oldest.dir, oldest.logs()} {
+			names, err := w.fs.List(dir)
+			w.must(err)
+			for _, name := range names {
+				if path := filepath.Join(dir, name); path != oldest.logs() {
+					w.must(w.fs.Remove(path))
+				}
+				if got, err := restore(t, w.fs, Moment{}); err == nil && !maps.Equal(got, w.was[lines[len(lines)-1].Last()]) {
+					t.Errorf("%s is removed, and the newest moment has %v", name, got)
+				} else if err != nil && !strings.Contains(err.Error(), oldest.dir) {
+					t.Errorf("%s is removed: %v", name, err)
+				}
+			}
+		}
+		w.must(errors.Join(w.fs.Remove(oldest.logs()), w.fs.Remove(oldest.dir)))
+		for _, l := range lines[1:] {
+			w.had(l.First())
+			w.had(l.Last())
+		}
+		if _, err := restore(t, w.fs, Moment{Seq: &oldest.Points[0].Seq}); err == nil {
+			t.Errorf("number %d can be restored", oldest.First())
+		}
+	}
+	if lines, _ := Lines(w.fs, "to"); len(lines) != 1 || lines[0].Number != 3 {
+		t.Errorf("%d lines", len(lines))
+	}
+	w.put("z", "1")
+	w.backup()
+	w.wantNewest()
+	if lines, _ := Lines(w.fs, "to"); lines[0].Number != 3 || lines[len(lines)-1].Number > 4 {
+		t.Errorf("%d lines, the last one is %d", len(lines), lines[len(lines)-1].Number)
+	}
+}
+
 // A value that expires keeps its time.
 func TestBackup_Expiry(t *testing.T) {
 	w := newWorld(t, 1<<30)

@@ -149,6 +149,7 @@ func list(fsys vfs.FS, folder string) (lines []*Line, begun []string, err error)
 		}
 		if err == nil {
 			l.state, err = manifest.Load(fsys, l.dir) // which knows what is encrypted
+			err = base.MissingIsDamage(err, base.CurrentName)
 		}
 		if err == nil {
 			l.Points, err = decodePoints(b)
