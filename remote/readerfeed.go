@@ -276,9 +276,9 @@ func (f *readerFeed) begin(h feedLog) {
 	}
 }
 
-// join goes on with the first of logs, the next one, if nothing is missing between it and the one that was read. It is not if the next one
+// join goes on with the first of logs, if nothing is missing between that and the one that was read. Nothing is if it
 // names that one and all that it states of its length was read; a log of another session also states the number of an
-// ingestion whose mark a crash has taken. Else the number before the next log must have been passed on.
+// ingestion whose mark a crash has taken. Else the number before it must have been passed on.
 func (f *readerFeed) join(logs []feedLog) error {
 	next := logs[0]
 	whole := next.Prev == f.log.Num && f.end >= next.PrevLen && (next.Session == f.log.Session || f.last >= next.PrevSeq)
@@ -420,7 +420,8 @@ func (f *readerFeed) firstOf(logs []feedLog) uint64 {
 	return f.shown.seq + 1
 }
 
-// noLog returns an error if log num, which has no header in the bucket, has more there: it was collected, or has lost that.
+// noLog returns an error if log num, which has no header in the bucket, has more there: it was collected, or has lost
+// that.
 func (f *readerFeed) noLog(num uint64, later []feedLog) error {
 	for info, err := range f.r.b.List(f.ctx, object.LogFolder(num), "") {
 		name, ok := object.ParseName(info.Name)
