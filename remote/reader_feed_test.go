@@ -493,7 +493,8 @@ func TestReaderChanges_AtAPin(t *testing.T) {
 	}
 }
 
-// A writer that is opened and closed without a write leaves no log in the bucket. A feed finds the logs before that.
+// A writer that is opened and closed without a write leaves no log in the bucket. A feed finds the logs before that, and
+// takes an ingestion in them that a step has.
 func TestReaderChanges_IdleOpens(t *testing.T) {
 	testenv.CheckLeaks(t)
 	for _, crashes := range []bool{false, true} {
@@ -504,6 +505,7 @@ func TestReaderChanges_IdleOpens(t *testing.T) {
 				for range 30 {
 					w.commit(w.randomChanges())
 				}
+				w.ingest()
 				w.publish()
 				for range 3 {
 					if crashes {
