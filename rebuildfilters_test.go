@@ -210,7 +210,7 @@ func TestRebuildFilters_KeepsWhatIsRead(t *testing.T) {
 	}
 	for _, r := range held.Runs {
 		for _, table := range r.Tables {
-			if err := table.Reader.VerifyWith(context.Background(), db.tree.SidecarOf(held.Version, table)); err != nil {
+			if err := table.Reader.VerifyWith(context.Background(), db.tree.SidecarOf(held.Version, table), nil); err != nil {
 				t.Error(err)
 			}
 		}

@@ -19,8 +19,8 @@ import (
 // first damage ends the call.
 
 // Verify reads every block of every table, and the logs. It checks checksums, the order of
-// keys, the levels and the counts. It also checks that every filter, in its table or next to
-// it, knows every key of its table. It returns the first damage that it finds, or ctx's
+// keys, the levels and the counts, and what the manifest says of each table. It also checks that
+// every filter, in its table or next to it, knows every key of its table. It returns the first damage that it finds, or ctx's
 // error. Reads and writes go on meanwhile. A table that was set aside because of damage
 // (EventTableSetAside) and is whole now is compacted again.
 func (db *DB) Verify(ctx context.Context) error {
@@ -43,9 +43,15 @@ func (db *DB) Verify(ctx context.Context) error {
 	if err := v.Meta.Check(); err != nil {
 		return fmt.Errorf("shale: verify: %w", err)
 	}
+	var audit manifest.Audit
 	for _, r := range v.Runs {
 		for _, t := range r.Tables {
-			if err := t.Reader.VerifyWith(ctx, db.tree.SidecarOf(v.Version, t)); err != nil {
+			audit.Begin(t.Meta, v.Meta.Spans)
+			err := t.Reader.VerifyWith(ctx, db.tree.SidecarOf(v.Version, t), audit.Entry)
+			if err == nil {
+				err = audit.End()
+			}
+			if err != nil {
 				db.noteCorruption(err)
 				return db.verifyError(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
@@ -88,5 +89,51 @@ func TestVerify_HoldsNoLogAfterDamage(t *testing.T) {
 	}
 	if logs > kept+2 {
 		t.Errorf("after the flush %d logs lie in the directory: one in use, one prepared, %d to be used again", logs, kept)
+	}
+}
+
+// Verify compares what the manifest says of a table with its entries.
+func TestVerify_Facts(t *testing.T) {
+	db := openTest(t, byHand(vfs.NewMem()))
+	for _, err := range []error{
+		db.Put([]byte("a"), []byte("1")), db.Put([]byte("b"), []byte("2")), db.Delete([]byte("c")),
+		db.PutTTL([]byte("d"), []byte("v"), time.Hour), db.PutTTL([]byte("e"), []byte("v"), 2*time.Hour), db.Flush(t.Context()),
+		db.DeleteRange([]byte("b"), []byte("c")), db.Flush(t.Context()),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	meta := db.mems.View().Runs[0].Tables[0].Meta
+	if err := db.Verify(t.Context()); err != nil || meta.Entries != 5 {
+		t.Fatalf("Verify = %v, with %d entries", err, meta.Entries)
+	}
+	for name, change := range map[string]func(){
+		"entries":      func() { meta.Entries++ },
+		"keys":         func() { meta.Keys-- },
+		"tombstones":   func() { meta.Tombstones-- },
+		"smallest":     func() { meta.Smallest = nil },
+		"largest":      func() { meta.Largest = []byte("f") },
+		"least number": func() { meta.MinSeq++ },
+		"last number":  func() { meta.MaxSeq++ },
+		"keys' bytes":  func() { meta.RawKeyBytes-- },
+		"bytes":        func() { meta.RawValueBytes++ },
+		"expiring":     func() { meta.Expiring-- },
+		"first is over": func() {
+			meta.Expiry[0]--
+		},
+		"all are over": func() { meta.Expiry[8]++ },
+		"none expire":  func() { meta.Expiring, meta.Expiry = 0, nil },
+		"clean":        func() { meta.Clean = db.mems.View().Meta.Spans.Last() },
+	} {
+		was := *meta
+		expiry := *meta.Expiry
+		change()
+		var damage *CorruptionError
+		if err := db.Verify(t.Context()); !errors.As(err, &damage) || damage.File != base.TableName(meta.Num) {
+			t.Errorf("%s: Verify = %v, want damage of the table", name, err)
+		}
+		*meta = was
+		*meta.Expiry = expiry
 	}
 }

@@ -1,7 +1,6 @@
 package repair
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -101,6 +100,7 @@ type checker struct {
 	s      *survey
 	writer bool // a program writes to the store meanwhile
 	read   Read
+	audit  manifest.Audit // of the table that is read
 }
 
 // run examines the store once. Damage becomes findings of c.s.
@@ -196,8 +196,8 @@ func (c *checker) table(t *manifest.Table) error {
 		return c.parts(t, src, err)
 	}
 	p := r.Props()
-	if err := agree(t, &p); err != nil {
-		c.s.add(found(name, base.Corruption(name, -1, "properties", err), Redundant))
+	if err := c.audit.End(); err != nil {
+		c.s.add(found(name, err, Redundant))
 	}
 	c.read.Blocks += p.DataBlocks
 	c.read.Entries += p.Entries
@@ -249,13 +249,17 @@ func (c *checker) openFilter(t *manifest.Table) (*filterFile, error) {
 // about the table. A filter that lacks keys of the table is a finding, and the
 // table is then checked alone.
 func (c *checker) verify(t *manifest.Table, r *sstable.Reader, side *filterFile) error {
-	if side == nil {
-		return r.Verify(c.s.ctx)
+	verify := func(side *sstable.Sidecar) error {
+		c.audit.Begin(t, c.s.state.Version.Spans)
+		return r.VerifyWith(c.s.ctx, side, c.audit.Entry)
 	}
-	err := r.VerifyWith(c.s.ctx, side.sidecar)
+	if side == nil {
+		return verify(nil)
+	}
+	err := verify(side.sidecar)
 	if name := base.FilterName(t.Sidecar.Num); err != nil && isOf(err, name) {
 		c.s.add(found(name, err, Redundant))
-		return r.Verify(c.s.ctx)
+		return verify(nil)
 	}
 	if err == nil {
 		c.read.Filters++
@@ -268,15 +272,6 @@ func (c *checker) verify(t *manifest.Table, r *sstable.Reader, side *filterFile)
 func isOf(err error, name string) bool {
 	var damage *base.CorruptionError
 	return errors.As(err, &damage) && damage.File == name
-}
-
-// agree returns an error if the manifest and the properties of the table differ.
-func agree(t *manifest.Table, p *sstable.Properties) error {
-	if t.Entries != p.Entries || t.Tombstones != p.Tombstones || t.Keys != p.Keys || t.MinSeq != p.MinSeq || t.MaxSeq != p.MaxSeq ||
-		!bytes.Equal(t.Smallest, p.Smallest) || !bytes.Equal(t.Largest, p.Largest) {
-		return errors.New("the manifest states others")
-	}
-	return nil
 }
 
 // parts reads a table that is not right, block by block, and makes findings of

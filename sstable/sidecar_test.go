@@ -83,7 +83,7 @@ func TestSidecar_RoundTrip(t *testing.T) {
 			if got, err := r.AppendFilter([]byte("before"), s); err != nil || string(got) != "before"+string(beside[:len(beside)-blockTail-sidecarFooter]) {
 				t.Errorf("AppendFilter gives %d bytes, %v", len(got), err)
 			}
-			if err := r.VerifyWith(context.Background(), s); err != nil {
+			if err := r.VerifyWith(context.Background(), s, nil); err != nil {
 				t.Error(err)
 			}
 			if !r.DropSecondUnit() || !r.DropFilter() {
@@ -178,7 +178,7 @@ func unusable(t *testing.T, what string, b []byte, info Info, beside []byte, wan
 	if got, err := r.AppendFilter(nil, NewSidecar(bytes.NewReader(beside), want)); err != nil || int64(len(got)) != r.FilterBytes() {
 		t.Errorf("%s: AppendFilter gives %d bytes, %v; the table has %d", what, len(got), err, r.FilterBytes())
 	}
-	if err := r.VerifyWith(context.Background(), NewSidecar(bytes.NewReader(beside), want)); !errors.As(err, &c) || c.File != base.FilterName(want.Num) {
+	if err := r.VerifyWith(context.Background(), NewSidecar(bytes.NewReader(beside), want), nil); !errors.As(err, &c) || c.File != base.FilterName(want.Num) {
 		t.Errorf("%s: Verify = %v", what, err)
 	}
 }
@@ -270,7 +270,7 @@ func TestSidecar_Foreign(t *testing.T) {
 	made := SidecarInfo{Num: sidecarNum, StoreID: testStore, Table: testNum, TableChecksum: info.Checksum}
 	beside := appendSidecar(nil, &made, BuiltFilter{Bytes: filter})
 	var c *base.CorruptionError
-	err = src.VerifyWith(context.Background(), NewSidecar(bytes.NewReader(beside), made))
+	err = src.VerifyWith(context.Background(), NewSidecar(bytes.NewReader(beside), made), nil)
 	if !errors.As(err, &c) || c.File != "000009.flt" || !errors.Is(err, errNotInFilter) {
 		t.Errorf("Verify = %v", err)
 	}

@@ -26,16 +26,17 @@ var (
 // file and of every block, the order of entries and separators, tags, counts and bounds, and
 // that the filter knows every key and prefix. It reads from the file, not from the cache or
 // from the index in memory.
-func (r *Reader) Verify(ctx context.Context) error { return r.VerifyWith(ctx, nil) }
+func (r *Reader) Verify(ctx context.Context) error { return r.VerifyWith(ctx, nil, nil) }
 
-// VerifyWith is Verify for a table with a sidecar, whose filter it checks too. s may be nil.
-func (r *Reader) VerifyWith(ctx context.Context, s *Sidecar) error {
+// VerifyWith is Verify for a table with a sidecar, whose filter it checks too. s may be nil. It calls each for each entry that is
+// right, whose memory is valid until the next one; nil: it calls nothing.
+func (r *Reader) VerifyWith(ctx context.Context, s *Sidecar, each func(key base.InternalKey, value []byte)) error {
 	file := r.verifyFile(ctx)
 	if file != nil && !errors.Is(file, errFileChecksum) {
 		return file
 	}
 	// The error of a block has an offset, so it is preferred. file covers what is in no block.
-	if err := r.verifyBlocks(ctx, s); err != nil {
+	if err := r.verifyBlocks(ctx, s, each); err != nil {
 		return err
 	}
 	return file
@@ -45,13 +46,13 @@ func (r *Reader) VerifyWith(ctx context.Context, s *Sidecar) error {
 // time, so that footer, properties and index are read from the file. Then it walks all data
 // blocks in the order of the index. At the end it compares what it has counted with the
 // properties, and checks the bytes between the blocks.
-func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar) error {
+func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar, each func(key base.InternalKey, value []byte)) error {
 	r, err := Open(r.src, ReaderOptions{Num: r.num, StoreID: r.foot.storeID, Size: r.size, Checksum: r.foot.checksum,
 		Seq: r.seq, Cache: r.cache, Stats: r.stats, NoFilter: true})
 	if err != nil {
 		return err
 	}
-	v := verifier{r: r, given: s}
+	v := verifier{r: r, given: s, each: each}
 	if err := v.readFilters(); err != nil {
 		return err
 	}
@@ -128,7 +129,8 @@ type verifier struct {
 	r       *Reader
 	own     filterCheck // of the filter in the table
 	sidecar filterCheck
-	given   *Sidecar // nil: none
+	given   *Sidecar                                 // nil: none
+	each    func(key base.InternalKey, value []byte) // nil: none
 
 	got      Properties
 	last     base.InternalKey // the last entry, in memory of its own
@@ -221,6 +223,9 @@ func (v *verifier) entry(d *dataBlock, i int) error {
 	p.RawKeyBytes += uint64(len(key))
 	p.RawValueBytes += uint64(len(value))
 	v.last = k
+	if v.each != nil {
+		v.each(k, value)
+	}
 	return nil
 }
 
