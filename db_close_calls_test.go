@@ -17,7 +17,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-
 )
 
 // A closing is a store that is about to be closed. Its methods make calls of the store and
