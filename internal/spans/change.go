@@ -120,10 +120,54 @@ func (s *Set) Union(o *Set) *Set {
 	if next := s.extend(o); next != nil {
 		return next
 	}
+	if o.bounds > s.bounds/maxChunk {
+		return s.merge(o)
+	}
 	for f := range o.All() {
 		s = s.Add(f)
 	}
 	return s
+}
+
+// merge returns the range deletes of both, in time that is linear in their bounds. Add takes time in proportion to a 64th of
+// s: 10,000 fragments among 100,000 took 4 s.
+func (s *Set) merge(o *Set) *Set {
+	next := &Set{last: max(s.last, o.last), bytes: s.bytes + o.bytes}
+	for _, p := range slices.Concat(s.chunks, o.chunks) {
+		next.bytes -= p.bytes // replace counts those of the new ones
+	}
+	var b builder
+	var have, more numbers
+	add := func(key []byte) { b.add(key, have.list().union(more.list())) }
+	i, j := 0, 0 // the next bound of o
+	for _, p := range s.chunks {
+		for n := range p.bounds {
+			key := p.bounds[n].key
+			for ; i < len(o.chunks); i, j = i+1, 0 {
+				q := o.chunks[i]
+				for ; j < len(q.bounds) && bytes.Compare(q.bounds[j].key, key) < 0; j++ {
+					more = q.numbers(j)
+					add(q.bounds[j].key)
+				}
+				if j < len(q.bounds) {
+					if bytes.Equal(q.bounds[j].key, key) {
+						more = q.numbers(j)
+						j++
+					}
+					break
+				}
+			}
+			have = p.numbers(n)
+			add(key)
+		}
+	}
+	for ; i < len(o.chunks); i, j = i+1, 0 {
+		for q := o.chunks[i]; j < len(q.bounds); j++ {
+			more = q.numbers(j)
+			add(q.bounds[j].key)
+		}
+	}
+	return next.replace(new(Set), 0, 0, cut(b.bounds, nil))
 }
 
 // extend returns s and o behind it, or nil if that is not where o lies. A manifest begins with all range deletes, in order

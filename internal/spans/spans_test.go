@@ -540,3 +540,29 @@ func TestJoin(t *testing.T) {
 		}
 	}
 }
+
+// Many range deletes among many are joined in linear time: to add one after the other took 20 s.
+func TestUnion_ManyAmongMany(t *testing.T) {
+	const n = 100_000
+	part := func(first int) *Set {
+		all := make([]Fragment, n)
+		for i := range all {
+			all[i] = NewFragment(fmt.Appendf(nil, "%08d", 4*i+first), fmt.Appendf(nil, "%08d", 4*i+first+1), []base.Seq{base.Seq(first*n + i + 1)})
+		}
+		s, _ := Join(all)
+		return s
+	}
+	a, b := part(0), part(2)
+	begin := testenv.CPUTime()
+	both := a.Union(b)
+	if took := testenv.CPUTime() - begin; took > 2*time.Second {
+		t.Errorf("it takes %v", took)
+	}
+	for i := 0; i < 4*n; i += 997 {
+		key := fmt.Appendf(nil, "%08d", i)
+		if got, want := both.Cover(key, base.MaxSeq), max(a.Cover(key, base.MaxSeq), b.Cover(key, base.MaxSeq)); got != want {
+			t.Errorf("Cover(%s) = %d, want %d", key, got, want)
+		}
+	}
+	both.invariants(t)
+}
