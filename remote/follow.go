@@ -374,9 +374,9 @@ func (f *follower) contiguous(h *heldSegment) (n int64, gap bool, err error) {
 	prev, length, prevSeq := restore.LogNumbers(header)
 	switch {
 	case h.off > 0:
-	case prev >= f.minLog && prev > 0 && !f.manifest.has(prev):
-		// The log before was not shipped: a writer died when it had begun it, or the first upload of the store's tables is
-		// under way. A step comes that has in tables what is in that log.
+	case prev >= f.minLog && prev > 0 && f.manifest.length(prev) < restore.LengthBefore(header):
+		// The log before was not shipped, or not to its end: a writer died first, or the first upload of the store's tables
+		// is under way. A step comes that has in tables what is in that log.
 		return 0, true, nil
 	case len(f.manifest.open) == 0:
 		f.last = max(f.last, prevSeq) // what was written before the first log is in tables

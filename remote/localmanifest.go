@@ -2,7 +2,6 @@ package remote
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
@@ -103,9 +102,14 @@ func (m *localManifest) note(last uint64) error {
 	return m.append(&manifest.Edit{LastSeq: m.last})
 }
 
-// has reports whether a log was announced, and is needed.
-func (m *localManifest) has(log uint64) bool {
-	return slices.ContainsFunc(m.open, func(l manifest.LogInfo) bool { return l.Num == base.FileNum(log) })
+// length returns how long a log is that was announced, is needed, and has ended; 0: there is no such log.
+func (m *localManifest) length(log uint64) int64 {
+	for _, l := range m.open {
+		if l.Num == base.FileNum(log) {
+			return l.Length
+		}
+	}
+	return 0
 }
 
 // announce says that there is a log.

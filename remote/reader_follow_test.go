@@ -525,6 +525,60 @@ func TestReader_AfterACrashBehindARotation(t *testing.T) {
 	}
 }
 
+// TestReader_AfterLostShipping reads a store whose writers die with writes that they have not shipped, one after the other,
+// and ship a log each before they publish a step. Until that step comes, everybody sees what was there before the first of
+// these crashes, and nobody calls whole objects damaged.
+func TestReader_AfterLostShipping(t *testing.T) {
+	for _, lost := range []string{"the end of a log", "a seal and a log", "a log"} {
+		for more := range 3 {
+			what := fmt.Sprintf("%s is lost, and in %d more lives", lost, more)
+			mem, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+			s := openStore(t, "db", b, manual(mem))
+			put(t, s, model, "first", 5)
+			mustNil(t, s.Publish(t.Context()))
+			put(t, s, model, "second", 5)
+			mustNil(t, s.Ship(t.Context()))
+			shown := maps.Clone(model)
+			r := openTestReader(t, b, ReaderOptions{Store: quiet(t)})
+			if lost != "the end of a log" {
+				mustNil(t, s.DB().Flush(t.Context())) // begins another log
+			}
+			if lost == "a log" {
+				mustNil(t, s.shipAll(t.Context(), s.bucket))
+			}
+			for n := range 1 + more {
+				put(t, s, model, fmt.Sprint("unshipped", n), 5)
+				mustNil(t, s.DB().Sync())
+				mem = copyOf(mem)
+				s = openStore(t, "db", b, manual(mem))
+				put(t, s, model, fmt.Sprint("shipped", n), 5)
+				mustNil(t, s.shipAll(t.Context(), s.bucket))
+
+				for _, r := range []*Reader{r, openTestReader(t, b, ReaderOptions{Store: quiet(t)})} {
+					mustNil(t, r.Refresh(t.Context()))
+					sameMap(t, what, contents(t, r), shown)
+				}
+				restored := vfs.NewMem()
+				_, err := Restore(t.Context(), b, "db", At{}, &RestoreOptions{FS: restored})
+				mustNil(t, err)
+				db, err := shale.Open("db", &shale.Options{FS: restored})
+				mustNil(t, err)
+				sameMap(t, what+", restored", contents(t, db), shown)
+				mustNil(t, db.Close())
+				report, err := Verify(t.Context(), b, true)
+				if err != nil || len(report.Findings) > 0 {
+					t.Errorf("%s: Verify = %+v, %v", what, report, err)
+				}
+			}
+			mustNil(t, s.Publish(t.Context()))
+			for _, r := range []*Reader{r, openTestReader(t, b, ReaderOptions{Store: quiet(t)})} {
+				mustNil(t, r.Refresh(t.Context()))
+				sameMap(t, what+", after the step", contents(t, r), model)
+			}
+		}
+	}
+}
+
 // TestReader_MaxLogs ships for long without a step. Readers stop before they have more than MaxLogs in memory, say so, and
 // go on with the next step, also those that are opened meanwhile.
 func TestReader_MaxLogs(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/vfs"
 )
 
 // openTestReader opens a reader that looks only when it is asked to.
@@ -20,8 +21,8 @@ func openTestReader(t testing.TB, b Bucket, o ReaderOptions) *Reader {
 	return r
 }
 
-// TestReader_Model follows writers through random lives, in which they also close and open their stores, and compares all
-// that the reader shows, and old snapshots, with the model.
+// TestReader_Model follows writers through random lives, in which they also die, close and open their stores, and
+// compares all that the reader shows, and old snapshots, with the model.
 func TestReader_Model(t *testing.T) {
 	testenv.CheckLeaks(t)
 	for seed := range lives(t, 12) {
@@ -64,8 +65,13 @@ func TestReader_Model(t *testing.T) {
 					w.check(s, s.Seq())
 				}
 			case 9:
-				if w.random.IntN(6) == 0 {
+				switch w.random.IntN(6) {
+				case 0:
 					mustNil(t, w.s.Close())
+					w.open()
+				case 1: // it dies, and has not shipped all that it finds again
+					mustNil(t, w.db.Sync())
+					w.o.Store.FS = copyOf(w.o.Store.FS.(*vfs.Mem))
 					w.open()
 				}
 			case 10:

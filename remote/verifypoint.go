@@ -11,7 +11,8 @@ import (
 )
 
 // point finds the newest point that can be restored, as far as the findings show: the newest step without one, and the
-// segments behind it up to one with a finding. Only a restore reads whether an ingestion is missing in between.
+// segments behind it up to one with a finding. Only a restore reads whether something is missing in between: an ingestion, or
+// what a writer had not shipped when it died.
 //
 // The choice of the step is that of a restore, which is told that all objects with findings are bad. So Verify can't promise
 // a step that Restore would pass by. Without a step that can be restored there is no point, which is no error here: the

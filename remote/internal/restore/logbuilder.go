@@ -253,7 +253,7 @@ func (l *LogBuilder) link(header []byte, prev base.FileNum) {
 	if bucket.Checksum(header[:64]) != le.Uint32(header[64:]) {
 		return // it is damaged, which is found when the log is read
 	}
-	same := prev == before.Num && le.Uint64(header[48:]) == uint64(before.Length)
+	same := prev == before.Num && LengthBefore(header) == before.Length
 	if same || prev == 0 || uint64(prev) < l.MinLog {
 		return
 	}
@@ -393,6 +393,9 @@ func LogNumbers(header []byte) (prev uint64, length int64, prevSeq uint64) {
 	le := binary.LittleEndian
 	return le.Uint64(header[40:]), min(int64(le.Uint64(header[32:])&(1<<62-1)), maxReserve), le.Uint64(header[56:])
 }
+
+// LengthBefore returns from the header of a log where the log before it ends. LogNumbers has the rest.
+func LengthBefore(header []byte) int64 { return int64(binary.LittleEndian.Uint64(header[48:])) }
 
 // maxReserve is the longest file, in bytes, that a log without a record gets. New logs reserve 64 KiB at most.
 const maxReserve = 64 << 20
