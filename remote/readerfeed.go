@@ -33,8 +33,9 @@ import (
 // The numbers are those of the writer. So a program next to the writer whose logs do not reach back far enough may read
 // here, and then go on with Changes of the store.
 //
-// It reads up to 64 MiB ahead. While it reads the keys of an ingestion from tables, ctx may end it only after
-// ReaderOptions.Patience.
+// Before the first change it makes a request of 4 KiB for each log since after, one after the other: at most as many as
+// the bucket keeps. Then it reads up to 64 MiB ahead. While it reads the keys of an ingestion from tables, ctx may end it
+// only after ReaderOptions.Patience.
 func (r *Reader) Changes(ctx context.Context, after uint64) iter.Seq2[shale.Change, error] {
 	return func(yield func(shale.Change, error) bool) {
 		ctx, cancel := r.untilClose(ctx)
@@ -80,8 +81,9 @@ type readerFeed struct {
 }
 
 // A feedLog is a log on the way to what the Reader shows. It is doubtful if the next writer has not shipped any log that would
-// say where those of this one end. That may be before an ingestion, or a missing number, for which tables were lost, unless
-// a step of this writer says that its tables and logs have all up to there (sure).
+// say where those of this one end: it had nothing to flush when it began, and died before it wrote. That may be before an
+// ingestion, or a missing number, for which tables were lost, unless a step of this writer says that its tables and logs
+// have all up to there (sure).
 type feedLog struct {
 	wal.Header
 	doubtful bool
