@@ -344,23 +344,49 @@ func TestReaderChanges_Unshipped(t *testing.T) {
 // ingestion, or a gap, whose tables it lacks. No feed ever passes on a write of them, whenever it looks.
 func TestReaderChanges_AnotherPast(t *testing.T) {
 	testenv.CheckLeaks(t)
-	for mode := range 16 {
-		synctest.Test(t, func(t *testing.T) { anotherPast(t, mode) })
+	for _, lost := range []string{"an ingestion", "unshipped writes", "a failed write"} {
+		for _, idle := range []string{"no writer", "one that closes", "one that dies"} {
+			for mode := range 8 {
+				p := past{lost: lost, rotates: mode&1 > 0, early: mode&2 > 0, idle: idle, flushed: mode&4 > 0}
+				synctest.Test(t, func(t *testing.T) { anotherPast(t, p) })
+			}
+		}
 	}
 }
 
-// anotherPast is one way of TestReaderChanges_AnotherPast.
-func anotherPast(t *testing.T, mode int) {
-	gap, rotates, early, idle := mode&1 > 0, mode&2 > 0, mode&4 > 0, mode&8 > 0
-	what := fmt.Sprintf("gap %v, rotates %v, early %v, idle %v", gap, rotates, early, idle)
+// A past is one way of TestReaderChanges_AnotherPast.
+type past struct {
+	lost    string
+	rotates bool   // the segments that nobody can use are of two logs
+	early   bool   // a feed has looked before
+	idle    string // whether a writer that writes nothing comes next
+	flushed bool   // tables have all before: the next writer has nothing to flush, and its first log is the current one
+}
+
+func anotherPast(t *testing.T, p past) {
+	what := fmt.Sprintf("%+v", p)
 	fsys, b, model := vfs.NewMem(), NewMem(), map[string]string{}
-	s := openStore(t, "db", b, manual(fsys))
+	faulty := faultfs.New(fsys, nil)
+	s := openStore(t, "db", b, manual(faulty))
 	put(t, s, model, "a", 10)
 	mustNil(t, s.Publish(t.Context()))
 	put(t, s, model, "b", 5)
+	if p.flushed {
+		mustNil(t, s.DB().Flush(t.Context()))
+		mustNil(t, s.Publish(t.Context()))
+	}
 	mustNil(t, s.Ship(t.Context()))
 	quiet := ReaderOptions{Store: shale.Options{OnEvent: func(shale.Event) {}}}
 	r, c := openTestReader(t, b, quiet), newFeedCopy(t)
+	// inModel checks that a copy has nothing of what is lost.
+	inModel := func(c *feedCopy) {
+		t.Helper()
+		for key := range contents(t, c.db) {
+			if _, there := model[key]; !there {
+				t.Fatalf("%s: the feed has passed on %s, up to %d", what, key, c.last)
+			}
+		}
+	}
 	look := func(fresh bool) {
 		t.Helper()
 		mustNil(t, r.Refresh(t.Context()))
@@ -370,30 +396,46 @@ func anotherPast(t *testing.T, mode int) {
 		}
 		for _, c := range copies {
 			if err := c.follow(reader, 1<<30, nil); err != nil && err != errWait {
-				if first, gone := isGone(err); !gone || c.last < 15 && first <= 15 {
-					t.Fatalf("%s: after %d: %v", what, c.last, err)
+				first, gone := isGone(err)
+				if !gone || c.last < 15 && first <= 15 || first > reader.Seq()+1 {
+					t.Fatalf("%s: after %d of %d: %v", what, c.last, reader.Seq(), err)
 				}
+				later := newFeedCopy(t)
+				later.last = first - 1
+				if err := later.follow(reader, 1<<30, nil); err != nil && err != errWait && !errors.Is(err, shale.ErrChangesGone) {
+					t.Fatalf("%s: after %d of %d: %v", what, later.last, reader.Seq(), err)
+				}
+				inModel(later)
 				c.restart(reader)
 			}
-			for key := range contents(t, c.db) {
-				if _, there := model[key]; !there {
-					t.Fatalf("%s: the feed has passed on %s, up to %d", what, key, c.last)
-				}
-			}
+			inModel(c)
 		}
 	}
-	if early {
+	if p.early {
 		look(false)
 	}
 	gone := maps.Clone(model)
-	if gap {
+	switch p.lost {
+	case "an ingestion":
+		ingestSorted(t, s, gone, "in", 50)
+	case "unshipped writes":
 		put(t, s, gone, "unshipped", 5)
 		s = openStore(t, "db", b, manual(fsys.Crash(vfs.CrashConfig{})))
-	} else {
-		ingestSorted(t, s, gone, "in", 50)
+	case "a failed write":
+		faulty.Inject(func(op vfs.Op, name string, _ int64) error {
+			if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
+				return syscall.EIO
+			}
+			return nil
+		})
+		if err := s.DB().Put([]byte("failed"), []byte("x")); !errors.Is(err, shale.ErrReadOnly) {
+			t.Fatalf("Put = %v", err)
+		}
+		faulty.Inject(nil)
+		mustNil(t, s.DB().Resume())
 	}
 	put(t, s, gone, "c", 5)
-	if rotates {
+	if p.rotates {
 		mustNil(t, s.DB().Flush(t.Context()))
 		put(t, s, gone, "d", 5)
 	}
@@ -407,8 +449,12 @@ func anotherPast(t *testing.T, mode int) {
 	mustNil(t, successor.Publish(t.Context()))
 	look(true)
 	look(false)
-	if idle { // the successor's successor has the first log
-		mustNil(t, successor.Close())
+	if p.idle != "no writer" { // the successor's successor has the first log
+		if p.idle == "one that closes" {
+			mustNil(t, successor.Close())
+		} else {
+			other = other.Crash(vfs.CrashConfig{})
+		}
 		successor = openStore(t, "db", b, manual(other))
 		look(true)
 		mustNil(t, successor.Publish(t.Context()))
@@ -426,6 +472,34 @@ func anotherPast(t *testing.T, mode int) {
 		t.Errorf("%s: the copy is at %d, the Reader at %d", what, c.last, r.Seq())
 	}
 	sameMap(t, what, contents(t, c.db), model)
+}
+
+// A writer dies when it has ingested, and the next one has nothing to flush, and publishes before it ships a log. A feed
+// waits for that log, which says that the ingestion is the store's past.
+func TestReaderChanges_WaitsForALog(t *testing.T) {
+	testenv.CheckLeaks(t)
+	synctest.Test(t, func(t *testing.T) {
+		b := NewMem()
+		w := startWriter(t, b, 7, shale.Options{})
+		w.commit(w.randomChanges())
+		mustNil(t, w.db.Flush(t.Context()))
+		w.publish()
+		w.ingest()
+		w.ship()
+		w.o.Store.FS = copyOf(w.o.Store.FS.(*vfs.Mem))
+		w.open()
+		w.publish()
+		r, c := openTestReader(t, b, ReaderOptions{}), newFeedCopy(t)
+		check := func(seq uint64, copied *shale.DB) { w.check(copied, seq) }
+		if err := c.follow(r, 1<<30, check); err != errWait || c.last == 0 || c.last == r.Seq() {
+			t.Fatalf("before the log, after %d of %d: %v", c.last, r.Seq(), err)
+		}
+		w.commit(w.randomChanges())
+		w.ship()
+		mustNil(t, r.Refresh(t.Context()))
+		mustNil(t, c.follow(r, 1<<30, check))
+		sameEntries(t, c.db, w.db)
+	})
 }
 
 // A segment that is missing or damaged ends the feed with its name, unless the log was collected. What comes before it
