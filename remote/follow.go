@@ -377,7 +377,13 @@ func (f *follower) contiguous(h *heldSegment) (n int64, gap bool, err error) {
 	case prev >= f.minLog && prev > 0 && f.manifest.length(prev) < restore.LengthBefore(header):
 		// The log before was not shipped, or not to its end: a writer died first, or the first upload of the store's tables
 		// is under way. A step comes that has in tables what is in that log.
-		return 0, true, nil
+		if prevSeq != f.last {
+			return 0, true, nil
+		}
+		// But it has no write that is not shown. No step need come, so the log follows the one that is there.
+		restore.Relink(header, f.manifest.before(h.log))
+		copy(h.body, header)
+		f.unsure = true
 	case len(f.manifest.open) == 0:
 		f.last = max(f.last, prevSeq) // what was written before the first log is in tables
 	}

@@ -112,6 +112,16 @@ func (m *localManifest) length(log uint64) int64 {
 	return 0
 }
 
+// before returns the newest log below a number that was announced and is needed, or a zero LogInfo.
+func (m *localManifest) before(log uint64) (before manifest.LogInfo) {
+	for _, l := range m.open {
+		if l.Num < base.FileNum(log) {
+			before = l
+		}
+	}
+	return before
+}
+
 // announce says that there is a log.
 func (m *localManifest) announce(log uint64) error {
 	m.open = append(m.open, manifest.LogInfo{Num: base.FileNum(log)})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // TestReader_BesideWriter reads while a writer writes, ships and publishes. Each commit sets all keys to its number, so
@@ -557,6 +559,9 @@ func TestReader_AfterLostShipping(t *testing.T) {
 				for _, r := range []*Reader{r, openTestReader(t, b, ReaderOptions{Store: quiet(t)})} {
 					mustNil(t, r.Refresh(t.Context()))
 					sameMap(t, what, contents(t, r), shown)
+					if seq := snapshotSeq(t, r); seq != 10 || r.Seq() != 10 {
+						t.Errorf("%s: a snapshot is at %d, and the reader at %d", what, seq, r.Seq())
+					}
 				}
 				restored := vfs.NewMem()
 				_, err := Restore(t.Context(), b, "db", At{}, &RestoreOptions{FS: restored})
@@ -577,6 +582,58 @@ func TestReader_AfterLostShipping(t *testing.T) {
 			}
 		}
 	}
+}
+
+// snapshotSeq returns the number of a snapshot of what the Reader shows.
+func snapshotSeq(t *testing.T, r *Reader) uint64 {
+	t.Helper()
+	s, err := r.Snapshot(t.Context())
+	mustNil(t, err)
+	defer s.Close()
+	return s.Seq()
+}
+
+// TestReader_AfterALostSeal reads a store whose writer dies when it has shipped all that is written, and not the seal of its
+// log. The next one ships, closes, and publishes no tables. A reader shows what a restore has: nothing is missing in between.
+func TestReader_AfterALostSeal(t *testing.T) {
+	mem, b, model := vfs.NewMem(), NewMem(), map[string]string{}
+	faulty := faultfs.New(mem, nil)
+	s := openStore(t, "db", b, manual(faulty))
+	put(t, s, model, "first", 5)
+	mustNil(t, s.DB().Flush(t.Context()))
+	mustNil(t, s.Publish(t.Context()))
+	put(t, s, model, "second", 5)
+	mustNil(t, s.Ship(t.Context()))
+	before := openTestReader(t, b, ReaderOptions{Store: quiet(t)})
+	var died *vfs.Mem
+	faulty.Inject(func(op vfs.Op, name string, _ int64) error {
+		if died == nil && op == vfs.OpCreate && strings.HasSuffix(name, ".sst") {
+			died = copyOf(mem) // the next log has begun, and there is no table yet
+		}
+		if died != nil {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := s.DB().Flush(t.Context()); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("Flush = %v", err)
+	}
+	s = openStore(t, "db", b, manual(died))
+	for i := range 3 {
+		put(t, s, model, fmt.Sprint("third", i), 5)
+		mustNil(t, s.Ship(t.Context()))
+		if i == 2 {
+			mustNil(t, s.Close())
+		}
+		for _, r := range []*Reader{before, openTestReader(t, b, ReaderOptions{Store: quiet(t)})} {
+			mustNil(t, r.Refresh(t.Context()))
+			sameMap(t, "after the crash", contents(t, r), model)
+		}
+	}
+	s = openStore(t, "db", b, manual(died))
+	mustNil(t, s.Publish(t.Context()))
+	mustNil(t, before.Refresh(t.Context()))
+	sameMap(t, "after the step", contents(t, before), model)
 }
 
 // TestReader_MaxLogs ships for long without a step. Readers stop before they have more than MaxLogs in memory, say so, and

@@ -67,7 +67,12 @@ func TestReader_Model(t *testing.T) {
 			case 9:
 				switch w.random.IntN(6) {
 				case 0:
+					last := shale.ShippingOf(w.db).Position().LastSeq
 					mustNil(t, w.s.Close())
+					mustNil(t, r.Refresh(t.Context()))
+					if r.Seq() != last {
+						t.Fatalf("seed %d: the writer has closed at %d, and the reader shows %d", seed, last, r.Seq())
+					}
 					w.open()
 				case 1: // it dies, and has not shipped all that it finds again
 					mustNil(t, w.db.Sync())

@@ -257,6 +257,12 @@ func (l *LogBuilder) link(header []byte, prev base.FileNum) {
 	if same || prev == 0 || uint64(prev) < l.MinLog {
 		return
 	}
+	Relink(header, before)
+}
+
+// Relink makes the header of a log name another log before it, or none if that has no number. Requires: the header checks.
+func Relink(header []byte, before manifest.LogInfo) {
+	le := binary.LittleEndian
 	le.PutUint64(header[40:], uint64(before.Num))
 	le.PutUint64(header[48:], uint64(before.Length))
 	le.PutUint32(header[64:], bucket.Checksum(header[:64]))
