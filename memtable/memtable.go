@@ -79,10 +79,11 @@ type Memtable struct {
 	filter *bloom.AtomicBlocked // nil: there is none; safe for concurrent use
 	hasher bloom.Hasher         // of the filter; constant
 	pool   *Pool
-	memory *memory    // the pins, and the memory that is freed after the last one
-	_      [64]byte   // every lookup reads what is above; searches and the writer write what follows
-	pivots pivotSlots // safe for concurrent use
-	_      [64]byte   // readers write pivots at the same time as they wait for mu
+	memory *memory                   // the pins, and the memory that is freed after the last one
+	spans  atomic.Pointer[spans.Set] // range deletes; nil: none. The writer stores it under mu
+	_      [64]byte                  // every lookup reads what is above; searches and the writer write what follows
+	pivots pivotSlots                // safe for concurrent use
+	_      [64]byte                  // readers write pivots at the same time as they wait for mu
 
 	// staged has the entries of a group that are not in the tree yet. Only the writer uses
 	// it.
@@ -98,8 +99,6 @@ type Memtable struct {
 	last   base.Seq    // largest sequence number of both
 	frozen atomic.Bool // set once, under mu
 	packed atomic.Bool // set once, under mu
-
-	spans atomic.Pointer[spans.Set] // range deletes; nil: none. The writer stores it under mu
 
 	// Atomic. The writer stores both with each part of a group.
 	size atomic.Int64
