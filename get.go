@@ -55,9 +55,9 @@ type lookup struct {
 	// What the metrics have counted already: that there is this lookup, and that it has found
 	// its key. GetMany may look up one key several times.
 	counted, hit bool
+	sample       bool          // this lookup counts the negatives of each table
 	covered      bool          // coveredAt was asked for
 	coveredAt    base.Seq      // see cover
-	sample       bool          // this lookup counts the negatives of each table
 	near         *sstable.Near // of GetMany, else nil
 	// Where a lookup that met ErrNotCached goes on: at run from of view. If view is nil, the
 	// lookup begins with the memtables.
