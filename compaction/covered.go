@@ -181,7 +181,7 @@ func (c *coverage) finished() (all []manifest.Finished) {
 	for f, more := c.part(nil); more; {
 		upto, until := c.finishedUpTo(f)
 		if f.Oldest() > upto {
-			f, more = c.older(f.Lower, until, upto)
+			f, more = c.v.Spans.Older(f.Lower, until, upto)
 			continue
 		}
 		done := upto >= f.Newest()
@@ -197,14 +197,6 @@ func (c *coverage) finished() (all []manifest.Finished) {
 		f, more = c.part(f.Upper)
 	}
 	return all
-}
-
-// older returns the next fragment of spans.Set.Older.
-func (c *coverage) older(key, last []byte, seq base.Seq) (part spans.Fragment, ok bool) {
-	for f := range c.v.Spans.Older(key, last, seq) {
-		return f, true
-	}
-	return part, false
 }
 
 // finishedUpTo returns the greatest number up to which range deletes of the keys of f are finished. Those that begin up to until

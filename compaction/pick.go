@@ -2,7 +2,6 @@ package compaction
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 
 	"github.com/shaledb/shale/manifest"
@@ -24,10 +23,12 @@ func Pick(v *manifest.Version, o Options, busy InFlight) Plan {
 	}
 	score := scores(v, p.opts, p.busy, p.shape)
 	levels := make([]int, lastLevel)
-	for i := range levels {
+	for i := range levels { // in descending order of their scores
 		levels[i] = i
+		for j := i; j > 0 && score[levels[j]] > score[levels[j-1]]; j-- {
+			levels[j], levels[j-1] = levels[j-1], levels[j]
+		}
 	}
-	slices.SortStableFunc(levels, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
 	for _, level := range levels {
 		if score[level] < 1 {
 			break

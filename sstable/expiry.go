@@ -1,7 +1,6 @@
 package sstable
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/shaledb/shale/internal/base"
@@ -50,11 +49,15 @@ func (s *expirySample) quantiles() (q [9]int64) {
 	if s.n == 0 {
 		return q
 	}
-	slices.SortFunc(s.times, func(a, b sampledExpiry) int { return cmp.Compare(a.ms, b.ms) })
+	times := make([]uint64, len(s.times)) // none is below 0
+	for i, t := range s.times {
+		times[i] = uint64(t.ms)
+	}
+	slices.Sort(times)
 	for i := range q {
 		q[i] = s.last
-		if n := len(s.times); i > 0 && n > 0 {
-			q[i] = s.times[(i*n-1)/(len(q)-1)].ms
+		if n := len(times); i > 0 && n > 0 {
+			q[i] = int64(times[(i*n-1)/(len(q)-1)])
 		}
 	}
 	q[0], q[len(q)-1] = s.first, s.last

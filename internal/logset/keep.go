@@ -21,15 +21,24 @@ func (l *Set) keepLocked(obsolete []logFile) {
 	if l.env.KeepLog <= 0 {
 		return
 	}
-	slices.SortFunc(obsolete, func(a, b logFile) int { return cmp.Compare(a.num, b.num) })
 	l.keepFrom = 0
 	sum := int64(0)
-	for _, f := range slices.Backward(obsolete) {
+	for _, f := range newestFirst(obsolete) {
 		if sum += f.end; sum > l.env.KeepLog {
 			return
 		}
 		l.keepFrom = f.num
 	}
+}
+
+// newestFirst returns files in descending order.
+func newestFirst(files []logFile) []*logFile {
+	sorted := make([]*logFile, len(files))
+	for i := range files {
+		sorted[i] = &files[i]
+	}
+	slices.SortFunc(sorted, func(a, b *logFile) int { return cmp.Compare(b.num, a.num) })
+	return sorted
 }
 
 // AdoptKept takes over the obsolete logs of earlier processes that KeepLog spares. names are the files
@@ -55,9 +64,8 @@ func (l *Set) AdoptKept(storeID uint64, names []string, session func(base.FileNu
 		// Whether a checkpoint shares the file is not known: see replay.run.
 		found = append(found, logFile{num: num, linked: true, end: info.Size})
 	}
-	slices.SortFunc(found, func(a, b logFile) int { return cmp.Compare(b.num, a.num) })
 	sum := int64(0)
-	for _, f := range found {
+	for _, f := range newestFirst(found) {
 		_, err := wal.ReadHeader(l.env.FS, l.env.Dir, f.num, storeID, session(f.num))
 		var damage *base.CorruptionError
 		if errors.As(err, &damage) || errors.Is(err, base.ErrFormatTooNew) {
@@ -68,7 +76,7 @@ func (l *Set) AdoptKept(storeID uint64, names []string, session func(base.FileNu
 			break
 		}
 		l.mu.Lock()
-		l.orphans, l.keepFrom = append(l.orphans, f), f.num
+		l.orphans, l.keepFrom = append(l.orphans, *f), f.num
 		l.mu.Unlock()
 	}
 	return failed

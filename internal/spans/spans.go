@@ -441,31 +441,26 @@ func (s *Set) Overlapping(lower, upper []byte) iter.Seq[Fragment] {
 	}
 }
 
-// Older goes through the fragments that begin above key and have a number up to seq, or begin above last; nil: none does. It looks
-// only at chunks in which there is one.
-func (s *Set) Older(key, last []byte, seq base.Seq) iter.Seq[Fragment] {
-	return func(yield func(Fragment) bool) {
-		i, j := 0, 0
-		if at := s.chunkOf(key); at >= 0 {
-			i, j = at, s.chunks[at].boundOf(key)+1
+// Older returns the first fragment that begins above key and has a number up to seq, or begins above last; nil: none does. It
+// looks only at chunks in which there is one.
+func (s *Set) Older(key, last []byte, seq base.Seq) (part Fragment, ok bool) {
+	i, j := 0, 0
+	if at := s.chunkOf(key); at >= 0 {
+		i, j = at, s.chunks[at].boundOf(key)+1
+	}
+	above := func(key []byte) bool { return last != nil && bytes.Compare(key, last) > 0 }
+	for ; i < len(s.chunks); i, j = i+1, 0 {
+		p := s.chunks[i]
+		if min(p.oldest, p.over.oldest()) > seq && !above(p.bounds[len(p.bounds)-1].key) {
+			continue
 		}
-		above := func(key []byte) bool { return last != nil && bytes.Compare(key, last) > 0 }
-		for ; i < len(s.chunks); i, j = i+1, 0 {
-			p := s.chunks[i]
-			if min(p.oldest, p.over.oldest()) > seq && !above(p.bounds[len(p.bounds)-1].key) {
-				continue
-			}
-			for ; j < len(p.bounds); j++ {
-				f := s.fragment(i, j)
-				if f.numbers == (numbers{}) || f.Oldest() > seq && !above(f.Lower) {
-					continue
-				}
-				if !yield(f) {
-					return
-				}
+		for ; j < len(p.bounds); j++ {
+			if f := s.fragment(i, j); f.numbers != (numbers{}) && (f.Oldest() <= seq || above(f.Lower)) {
+				return f, true
 			}
 		}
 	}
+	return part, false
 }
 
 // fragment returns the interval of bound j of chunk i.

@@ -235,7 +235,7 @@ func TestSet_Model(t *testing.T) {
 			last = nil
 		}
 		var older, want [][]byte
-		for f := range s.Older(key, last, upto) {
+		for f, ok := s.Older(key, last, upto); ok; f, ok = s.Older(f.Lower, last, upto) {
 			older = append(older, f.Lower)
 		}
 		for f := range s.All() {
