@@ -314,15 +314,8 @@ func (s *Set) interval(key []byte) (all numbers, lower, upper []byte) {
 	if i < 0 {
 		return all, nil, s.chunks[0].bounds[0].key
 	}
-	c := s.chunks[i]
-	j := c.boundOf(key)
-	switch {
-	case j+1 < len(c.bounds):
-		upper = c.bounds[j+1].key
-	case i+1 < len(s.chunks):
-		upper = s.chunks[i+1].bounds[0].key
-	}
-	return c.numbers(j), c.bounds[j].key, upper
+	f := s.fragment(i, s.chunks[i].boundOf(key))
+	return f.numbers, f.Lower, f.Upper
 }
 
 // hidden reports whether key is covered by a number above above and up to seq. If so, all keys from key to upper are;
