@@ -305,8 +305,13 @@ func TestSet_Overlaps(t *testing.T) {
 			if most := int64(n/4) * (2*(boundBytes+8) + (2*maxChunk+n/4/maxChunk)*coverBytes); s.Bytes() > most {
 				t.Errorf("%d ranges take %d bytes, more than %d", n/4, s.Bytes(), most)
 			}
-			if p := s.Prune(nil); p.Cover(fmt.Appendf(nil, "%08d", n/4), base.MaxSeq) != s.Cover(fmt.Appendf(nil, "%08d", n/4), base.MaxSeq) {
+			p := s.Prune(nil)
+			if p.Cover(fmt.Appendf(nil, "%08d", n/4), base.MaxSeq) != s.Cover(fmt.Appendf(nil, "%08d", n/4), base.MaxSeq) {
 				t.Error("pruning has changed what is covered")
+			}
+			// One number is left for each interval.
+			if most := int64(p.Len())*(boundBytes+8+coverBytes+chunkBytes/(maxChunk/2)) + chunkBytes; p.Bytes() > most {
+				t.Errorf("pruned they take %d bytes, more than %d", p.Bytes(), most)
 			}
 		})
 	}
@@ -565,4 +570,12 @@ func TestUnion_ManyAmongMany(t *testing.T) {
 		}
 	}
 	both.invariants(t)
+}
+
+// A range without keys gives the same set, and that does not change.
+func TestSet_RangeWithoutKeys(t *testing.T) {
+	s := (*Set)(nil).With([]byte("c"), []byte("e"), 3)
+	if next := s.With([]byte("d"), []byte("d"), 7); next != s || s.Last() != 3 {
+		t.Errorf("the same set: %v, and its last number is %d", next == s, s.Last())
+	}
 }
