@@ -422,17 +422,7 @@ func anotherPast(t *testing.T, p past) {
 		put(t, s, gone, "unshipped", 5)
 		s = openStore(t, "db", b, manual(fsys.Crash(vfs.CrashConfig{})))
 	case "a failed write":
-		faulty.Inject(func(op vfs.Op, name string, _ int64) error {
-			if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
-				return syscall.EIO
-			}
-			return nil
-		})
-		if err := s.DB().Put([]byte("failed"), []byte("x")); !errors.Is(err, shale.ErrReadOnly) {
-			t.Fatalf("Put = %v", err)
-		}
-		faulty.Inject(nil)
-		mustNil(t, s.DB().Resume())
+		failWrite(t, s, faulty)
 	}
 	put(t, s, gone, "c", 5)
 	if p.rotates {

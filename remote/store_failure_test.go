@@ -97,17 +97,7 @@ func TestStore_Resume(t *testing.T) {
 	put(t, s, model, "a", 10)
 	mustNil(t, s.Ship(t.Context()))
 	put(t, s, model, "b", 10)
-	faulty.Inject(func(op vfs.Op, name string, _ int64) error {
-		if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
-			return syscall.EIO
-		}
-		return nil
-	})
-	if err := s.DB().Put([]byte("lost"), []byte("x")); !errors.Is(err, shale.ErrReadOnly) {
-		t.Fatalf("Put = %v", err)
-	}
-	faulty.Inject(nil)
-	mustNil(t, s.DB().Resume())
+	failWrite(t, s, faulty)
 	put(t, s, model, "c", 10)
 	mustNil(t, s.Publish(t.Context()))
 	sameMap(t, "store", contents(t, s.DB()), model)
@@ -333,4 +323,20 @@ func TestStore_CrashBeforeShip(t *testing.T) {
 		}
 		sameMap(t, fmt.Sprintf("strict %v: restored", strict), restoredContents(t, b), model)
 	}
+}
+
+// failWrite has a write whose log fails, and takes it back.
+func failWrite(t *testing.T, s *Store, faulty *faultfs.FS) {
+	t.Helper()
+	faulty.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpSync && strings.HasSuffix(name, ".wal") {
+			return syscall.EIO
+		}
+		return nil
+	})
+	if err := s.DB().Put([]byte("lost"), []byte("x")); !errors.Is(err, shale.ErrReadOnly) {
+		t.Fatalf("Put = %v", err)
+	}
+	faulty.Inject(nil)
+	mustNil(t, s.DB().Resume())
 }
