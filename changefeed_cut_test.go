@@ -12,7 +12,7 @@ import (
 // A cuttingFS cuts off, when a feed has asked for the length of a log, what was reserved of it. So do rotations.
 type cuttingFS struct {
 	vfs.FS
-	wait int // when it was asked so many times; 0: not
+	wait int // how many times it is asked first; 0: it cuts nothing
 }
 
 type cuttingFile struct {

@@ -139,7 +139,7 @@ func (c *child) deleteAndScan(ranges []uint64) func(*track) error {
 	}
 }
 
-// scanBehind reads the first ten entries from lower on. The keys below upper were deleted, so it must meet none of them.
+// scanBehind reads the first ten entries from lower on. The keys below upper were deleted, so it fails if it meets one.
 func (c *child) scanBehind(it stores.Iterator, lower, upper []byte) error {
 	n := 0
 	for ok := it.SeekGE(lower); ok && n < seekEntries; ok = it.Next() {

@@ -182,7 +182,7 @@ func (c *client) putTTL(key, value []byte, ttl time.Duration) {
 	c.OK()
 }
 
-// ttl returns TTL or PTTL. What is left is by the clock of this member.
+// ttl returns TTL or PTTL. The clock of this member says how much time is left.
 func ttl(unit time.Duration) func(*client, shale.Reader, [][]byte) {
 	return func(c *client, r shale.Reader, args [][]byte) {
 		switch at, err := r.ExpiresAt(args[0]); {

@@ -634,7 +634,7 @@ func TestPoints_Damage(t *testing.T) {
 	w.wantNewest()
 }
 
-// A rotting is a file system with a file that becomes another one after it was opened so many times.
+// In a rotting file system one file has other content once it was opened some times.
 type rotting struct {
 	vfs.FS
 	file, becomes string
@@ -693,8 +693,8 @@ func write(t *testing.T, fsys vfs.FS, path string, b []byte) {
 	}
 }
 
-// Each operation fails once, or all do from then on, as on a full disk; or the machine crashes. The folder still has every
-// moment that it had, and the next run goes on. A restore that fails leaves no store.
+// Each operation fails, alone or with all that follow it, as on a full disk; or the machine crashes there. The folder still
+// has every moment that it had, and the next run goes on. A restore that fails leaves no store.
 func TestBackup_FaultsAndCrashes(t *testing.T) {
 	errDevice, seed := errors.New("device"), rand.Uint64()
 	t.Logf("crashes with seed %d", seed)

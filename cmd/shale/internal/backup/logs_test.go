@@ -111,7 +111,7 @@ func TestBackup_OneFailureIsSaid(t *testing.T) {
 type cutting struct {
 	*vfs.Mem
 	t    *testing.T
-	wait int // so many times
+	wait int // how many times it is asked first
 	cut  bool
 }
 
