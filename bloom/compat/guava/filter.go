@@ -48,7 +48,8 @@ type Filter struct {
 type Options struct {
 	// Keys is the number of expected insertions. 0 counts as 1, as in Guava.
 	Keys uint64
-	// FPR is the false positive rate with that many keys, between 0 and 1.
+	// FPR is the false positive rate with that many keys, above 0 and below 1. The default is
+	// DefaultFPR.
 	FPR float64
 	// MITZ32 chooses the strategy of old filters, and not MITZ64.
 	MITZ32 bool
@@ -58,14 +59,26 @@ type Options struct {
 	K31 bool
 }
 
+// DefaultFPR is the rate of a filter for which none is set: that of BloomFilter.create with two
+// arguments.
+const DefaultFPR = 0.03
+
 // New returns an empty filter for n keys at the false positive rate p, like
-// BloomFilter.create of a recent Guava.
-func New(n uint64, p float64) (*Filter, error) { return NewFilter(Options{Keys: n, FPR: p}) }
+// BloomFilter.create of a recent Guava. A p of 0 is refused, as there.
+func New(n uint64, p float64) (*Filter, error) {
+	if p == 0 {
+		p = math.NaN() // NewFilter would take 0 for the default
+	}
+	return NewFilter(Options{Keys: n, FPR: p})
+}
 
 // NewFilter returns an empty filter. It returns ErrParameters where Guava
 // refuses: for a rate that is not between 0 and 1, for no bits or more than
 // 64·(2^31-1), and for k above 255.
 func NewFilter(o Options) (*Filter, error) {
+	if o.FPR == 0 {
+		o.FPR = DefaultFPR
+	}
 	if !(o.FPR > 0 && o.FPR < 1) {
 		return nil, fmt.Errorf("guava: new filter: %w: rate %v is not between 0 and 1", ErrParameters, o.FPR)
 	}
