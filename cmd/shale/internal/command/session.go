@@ -78,12 +78,9 @@ func (s *Session) Say(text string, args ...any) {
 //
 // Each argument is one word, whatever spaces it has: the shell has taken the quotes away.
 func (s *Session) runArgs(args []string) Status {
-	words := make([]Word, len(args))
-	for i, arg := range args {
-		var err error
-		if words[i], err = parseArg(arg); err != nil {
-			return s.Complain(err)
-		}
+	words, err := parseArgs(args)
+	if err != nil {
+		return s.Complain(err)
 	}
 	st, err := s.run(words)
 	if err != nil && !errors.Is(err, ErrQuit) {
@@ -125,7 +122,11 @@ func (s *Session) runScript(in io.Reader) Status {
 			return s.Complain(fmt.Errorf("line %d: %w", n, err))
 		}
 		worst = max(worst, st)
-		if readErr == io.EOF {
+		switch {
+		case readErr == nil:
+		case n == 1 && line == "" && s.Dir == "": // nothing at all was asked for
+			return s.Complain(ErrNoDir)
+		default:
 			return worst
 		}
 	}
