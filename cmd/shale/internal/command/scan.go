@@ -22,7 +22,7 @@ there are no entries.`)
 	c.flag(&r.Reverse, "reverse", "from the last key to the first")
 	c.count(&r.Limit, "limit", "stop after N entries")
 	c.flag(&r.KeysOnly, "keys", "print no values")
-	c.flag(&expires, "expires", "print when each value expires, or never, as ttl does")
+	c.flag(&expires, "expires", "print when each value expires, or never")
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		within := b.of(words)
 		r.Lower, r.Upper = within.Lower, within.Upper
