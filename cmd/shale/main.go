@@ -1,11 +1,12 @@
 // Command shale reads and changes a store from a shell:
 //
-//	shale -C hosts.db put www.example.org seen    one command
-//	shale -C hosts.db < script                    a script, or -e 'get k'
-//	shale -C hosts.db                             a prompt, on a terminal
+//	shale hosts.db put www.example.org seen    one command
+//	shale hosts.db < script                    a script, or -e 'get k'
+//	shale hosts.db                             a prompt, on a terminal
 //
 // All three have the same commands, which come from one table (internal/command). `shale help`
-// lists them.
+// lists them. The first word names the store, unless it is a command. The option -C names it before or
+// after a command, which allows any name, and else the environment variable SHALE_DIR does.
 //
 // # Words
 //
@@ -22,7 +23,7 @@
 // arguments of a shell, are taken as they are. A script that has a key or a value in a variable
 // writes it there:
 //
-//	shale -C hosts.db put -- "$host" "$kind"
+//	shale hosts.db put -- "$host" "$kind"
 //
 // A line whose first character is # is a comment, and so is what follows a # between spaces.
 //

@@ -4,7 +4,7 @@
 //
 // In a clone, with a store in hosts.db (the README makes one):
 //
-//	go run ./cmd/shale -C hosts.db filters export hosts.filters
+//	go run ./cmd/shale hosts.db filters export hosts.filters
 //	go run ./examples/filterserver -bundle hosts.filters
 //
 // and then, from another shell,

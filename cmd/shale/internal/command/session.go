@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/shaledb/shale"
@@ -36,7 +38,8 @@ const (
 type Session struct {
 	Ctx context.Context // is done when the program must end; nil: never
 	output.Printer
-	// Constant after Run, but for what a command changes: the mode of the printer.
+	flags *flags // of a single command, which may have more of them; nil in tests
+	// Constant once the options are known, but for what a command changes: the mode of the printer.
 	Dir      string
 	fs       vfs.FS // of the store
 	readOnly bool
@@ -63,7 +66,7 @@ type Session struct {
 var ErrQuit = errors.New("quit")
 
 // ErrNoDir is the error of commands that need a store where none is named.
-var ErrNoDir = errors.New("no store is named: write shale -C DIR, or set SHALE_DIR")
+var ErrNoDir = errors.New("no store is named: write its folder before the command, or set SHALE_DIR")
 
 // Say prints a line if this is a prompt. Scripts and single commands do not need it.
 //
@@ -84,7 +87,7 @@ func (s *Session) runArgs(args []string) Status {
 	}
 	st, err := s.run(words)
 	if err != nil && !errors.Is(err, ErrQuit) {
-		return s.Complain(err)
+		return s.Complain(s.storeFirst(words, err))
 	}
 	return st
 }
@@ -186,11 +189,29 @@ func (s *Session) find(words []Word) (*Command, []Word, error) {
 	if c == nil {
 		return nil, nil, s.unknownCommand(words[0])
 	}
+	if s.Mode == oneShot && s.flags != nil {
+		s.flags.after(c)
+		defer s.useFlags()
+	}
 	list, err := c.parse(rest)
 	if err == nil && !c.helpOnly {
 		err = s.allowed(c)
 	}
 	return c, list, err
+}
+
+// storeFirst adds to an error of a single command how to name the store, if none is named, and one of
+// the words is a folder that has one.
+func (s *Session) storeFirst(words []Word, err error) error {
+	if s.Dir != "" || !errors.Is(err, ErrNoDir) && !errors.Is(err, errUsage) {
+		return err
+	}
+	for _, w := range words[1:] {
+		if _, statErr := os.Stat(filepath.Join(w.Text, base.CurrentName)); statErr == nil {
+			return fmt.Errorf("%w; %s is a store: write shale %s %s", err, output.Quote(w.Text), output.Quote(w.Text), words[0].Text)
+		}
+	}
+	return err
 }
 
 // do runs c with the settings of its options.
@@ -305,13 +326,33 @@ func (s *Session) openOrMake(dir string, o *shale.Options) (*shale.DB, error) {
 	if err == nil || !isMissing(err) {
 		return db, err
 	}
+	if err := checkParent(dir); err != nil {
+		return nil, err
+	}
 	if !s.newStore {
 		if err := checkNew(dir); err != nil {
 			return nil, err
 		}
 	}
 	o.Exist = shale.MayExist
-	return shale.Open(dir, o)
+	if db, err = shale.Open(dir, o); err == nil {
+		s.note("made a new store in %s", output.Quote(dir)) // the name may have been mistyped
+	}
+	return db, err
+}
+
+// checkParent returns an error if the folder in which a new store would be is missing. Then the name is
+// more likely wrong than meant.
+func checkParent(dir string) error {
+	parent := filepath.Dir(dir)
+	if _, err := os.Stat(parent); !errors.Is(err, fs.ErrNotExist) {
+		return nil // if there is another error, Open returns it
+	}
+	cure := "make it, or correct the name of the store"
+	if strings.HasPrefix(dir, "~") {
+		cure = "a shell takes ~ for the home folder only outside of quotes"
+	}
+	return &sentence{text: fmt.Sprintf("there is no folder %s; %s", output.Quote(parent), cure)}
 }
 
 // checkNew returns an error if dir has files that are not those of a store.
