@@ -44,8 +44,8 @@
 //
 // Commands that only read open the store read-only. That takes no lock, so the store may be
 // open in another program; the command sees the state when it opened the store. A script opens
-// the store for writing at its first command that writes. A prompt does so at once, if no other
-// program has the store open.
+// the store for writing at its first command that writes. A prompt does so for each command that
+// writes, and for a transaction, so another program can write while it waits for a line.
 //
 // Only put, batch, import and update create a store, and only once they can read their input.
 // The folder must be missing or empty; with --new it may have other files.
