@@ -2,7 +2,7 @@
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak mutants pauses flaky bench figures peers filters steady scale cross systems size simulate
+.PHONY: test race lint fuzz proof sweep soak mutants pauses flaky bench figures peers filters steady scale cross systems size simulate release binaries
 
 test:  ; go test ./... && go test -C cmd ./...
 race:  ; go test -race -short ./...
@@ -25,5 +25,7 @@ scale: ; go run ./bench/scale $(if $(TABLES),-tables $(TABLES)) $(if $(KEYS),-ke
 cross: ; .ci/cross
 systems: ; .ci/systems $(SYSTEMS)
 size:  ; .ci/size
+release: ; cd internal/release && go run . -repo ../.. $(if $(DRY),-n) tag $(VERSION)
+binaries: ; cd internal/release && go run . -repo ../.. $(if $(SYSTEMS),-systems $(SYSTEMS)) binaries $(VERSION)
 simulate: T = 1h
 simulate: ; SHALE_LONG=$(T) go test -count 1 -run Simulate_Table -timeout 0 -v ./compaction
