@@ -18,7 +18,7 @@ var synonyms = map[string]string{
 	"set": "put", "write": "put", "insert": "put", "add": "put", "setnx": "put --if-absent", "expire": "put --ttl",
 	"read": "get", "cat": "get", "show": "get", "delete": "del", "rm": "del", "remove": "del", "unlink": "del", "flushall": "del --all",
 	"exists": "has", "contains": "has", "ls": "scan", "list": "scan", "range": "scan", "dbsize": "count", "len": "count",
-	"keys": "scan --keys", "search": "scan", "grep": "scan",
+	"keys": "scan --keys", "search": "scan --match", "grep": "scan --grep",
 	"dump": "export", "load": "import", "loaddata": "import", "ingest": "import --sorted",
 	"q": "quit", "bye": "quit", "?": "help", "man": "help", "usage": "help",
 	"info": "metrics", "stats": "metrics", "stat": "metrics", "size": "space", "du": "space", "df": "space",
@@ -32,7 +32,7 @@ var synonyms = map[string]string{
 var former = map[string]string{
 	"delrange": "delrange is a part of del: del --prefix PREFIX, or del --from KEY --to KEY",
 	"ttl":      "ttl is a part of has: has --expires KEY...",
-	"find":     "find is a part of explain: explain KEY --versions",
+	"find":     "find is a part of explain: explain KEY --versions; scan --match PATTERN searches keys",
 	"table":    "table is a part of tables: tables NUMBER [properties|blocks|keys]",
 	"update":   "update is a part of batch: batch FILE",
 }
