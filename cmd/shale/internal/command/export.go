@@ -57,10 +57,10 @@ what is imported from other formats stays. Status 1 if there are no entries.`)
 		if _, err := outfile.Path(file.Text); err != nil {
 			return Failed, err
 		}
-		// A device, such as /dev/stdout, is written to directly. Of a file one can say that it is
-		// as it was.
+		// A device, such as /dev/stdout, is written to directly. Of a file that is there one can say that
+		// it is as it was.
 		asItWas := ""
-		if info, err := os.Stat(file.Text); err != nil || info.Mode().IsRegular() {
+		if info, err := os.Stat(file.Text); err == nil && info.Mode().IsRegular() {
 			asItWas = "; the file is as it was"
 		}
 		n, err := outfile.Replace(vfs.Default, file.Text, write)
