@@ -94,12 +94,15 @@ func encrypted(keyFile string) (vfs.FS, error) {
 func Run(env Environment) Status {
 	f, err := parseFlags(env)
 	notes := &LockedWriter{W: env.Err}
+	if f, ok := env.Err.(*os.File); ok && isTerminal(f) && env.colours() {
+		notes.warning = output.Bad
+	}
 	out := bufio.NewWriter(answer{env.Out, notes})
 	ctx, stop := signals.Until(context.Background(), 0, programSignals...)
 	defer stop()
 	s := &Session{
 		Ctx: ctx, Dir: f.dir, fs: f.fs, readOnly: f.readOnly, newStore: f.newStore,
-		Printer:  output.Printer{Out: out, Display: f.display, Columns: env.Columns},
+		Printer:  output.Printer{Out: out, Display: f.display, Columns: env.Columns, Colours: env.ToScreen && env.colours()},
 		toScreen: env.ToScreen, Notes: notes,
 	}
 	var st Status
@@ -124,6 +127,11 @@ func Run(env Environment) Status {
 		st = s.Complain(err) // a single command whose reader has gone has done its work
 	}
 	return st
+}
+
+// colours reports whether a terminal may get colours: not one without any, nor if the user wants none (no-color.org).
+func (env Environment) colours() bool {
+	return env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb"
 }
 
 // runMode runs what f asks for: a command, a script or a prompt.
