@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/shaledb/shale"
 )
@@ -68,6 +67,8 @@ var storeMetrics = []metric[shale.Metrics]{
 	{"shale_open_snapshots", "gauge", "Snapshots open.", func(m *shale.Metrics) float64 { return float64(m.OpenSnapshots) }},
 	{"shale_oldest_snapshot_seconds", "gauge", "How long the oldest open snapshot has been.", func(m *shale.Metrics) float64 { return m.OldestSnapshotAge.Seconds() }},
 	{"shale_open_txns", "gauge", "Transactions open that can write.", func(m *shale.Metrics) float64 { return float64(m.OpenTxns) }},
+	{"shale_write_amplification", "gauge", "Bytes written to logs and tables for each byte of keys and values written.", func(m *shale.Metrics) float64 { return m.WriteAmp() }},
+	{"shale_space_amplification", "gauge", "The size of all tables over that of what is live in them, which is an estimate.", func(m *shale.Metrics) float64 { return m.SpaceAmp() }},
 	{"shale_memtable_entries", "gauge", "Entries in memtables.", func(m *shale.Metrics) float64 { return float64(m.MemtableEntries) }},
 }
 
@@ -86,17 +87,53 @@ var levelMetrics = []metric[shale.LevelMetrics]{
 	{"shale_level_filter_false_positives_total", "counter", "And were let through, while the key was not there.", func(l *shale.LevelMetrics) float64 { return float64(l.FalsePositive) }},
 }
 
-// stallCauses returns the time that writers have waited, by cause.
-func stallCauses(m *shale.Metrics) []labelled {
-	return []labelled{{"memtables", seconds(m.StallMemtables)}, {"level0", seconds(m.StallLevel0)}}
+// families returns all metrics of a store with their values.
+func families(m *shale.Metrics) []family {
+	var list []family
+	for _, c := range storeMetrics {
+		list = append(list, family{c.name, c.kind, c.help, "", []labelled{{"", c.value(m)}}})
+	}
+	list = append(list,
+		family{"shale_stall_seconds_total", "counter", "Time that writers were held back, by cause.", "cause", []labelled{
+			{"memtables", m.StallMemtables.Seconds()}, {"level0", m.StallLevel0.Seconds()},
+		}},
+		family{"shale_memory_bytes", "gauge", "Memory by owner.", "owner", []labelled{
+			{"memtables", float64(m.MemtableMemory)}, {"cache", float64(m.CacheMemory)}, {"filters", float64(m.FilterMemory)},
+			{"indexes", float64(m.IndexMemory)}, {"false_positives", float64(m.FalsePositiveMemory)}, {"range_deletes", float64(m.RangeDeleteMemory)},
+		}})
+	for _, c := range levelMetrics {
+		f := family{c.name, c.kind, c.help, "level", nil}
+		for i := range m.Levels {
+			f.values = append(f.values, labelled{strconv.Itoa(m.Levels[i].Level), c.value(&m.Levels[i])})
+		}
+		list = append(list, f)
+	}
+	return list
 }
 
-// memoryOwners returns the bytes of memory, by owner.
-func memoryOwners(m *shale.Metrics) []labelled {
-	return []labelled{
-		{"memtables", float64(m.MemtableMemory)}, {"cache", float64(m.CacheMemory)}, {"filters", float64(m.FilterMemory)},
-		{"indexes", float64(m.IndexMemory)}, {"false_positives", float64(m.FalsePositiveMemory)}, {"range_deletes", float64(m.RangeDeleteMemory)},
+// A family is a metric with its values.
+type family struct {
+	name, kind, help string
+	label            string // what tells the values apart; empty: there is one
+	values           []labelled
+}
+
+// A Sample is one value of /metrics.
+type Sample struct {
+	Name  string // such as shale_level_bytes
+	Of    string // which of the values of that name it is, such as level 3; empty: there is one
+	Value float64
+}
+
+// Samples returns what /metrics shows of m, under the same names, for programs that pass it on in another form.
+func Samples(m shale.Metrics) []Sample {
+	var list []Sample
+	for _, f := range families(&m) {
+		for _, v := range f.values {
+			list = append(list, Sample{f.name, strings.TrimSpace(f.label + " " + v.label), v.value})
+		}
 	}
+	return list
 }
 
 // A labelled is one value of a metric with a label.
@@ -104,8 +141,6 @@ type labelled struct {
 	label string
 	value float64
 }
-
-func seconds(d time.Duration) float64 { return d.Seconds() }
 
 func oneIf(yes bool) float64 {
 	if yes {
@@ -121,20 +156,10 @@ func (h *handler) serveMetrics(w http.ResponseWriter) error {
 	}
 	m := h.db.Metrics()
 	var p exposition
-	for _, c := range storeMetrics {
-		p.head(c.name, c.kind, c.help)
-		p.line(c.name, "", "", c.value(&m))
+	for _, f := range families(&m) {
+		p.family(f)
 	}
-	p.family("shale_stall_seconds_total", "counter", "Time that writers were held back, by cause.", "cause", stallCauses(&m))
-	p.family("shale_memory_bytes", "gauge", "Memory by owner.", "owner", memoryOwners(&m))
-	p.head("shale_writable", "gauge", "0 if a failure made the store read-only.")
-	p.line("shale_writable", "", "", map[bool]float64{true: 1}[h.db.Err() == nil])
-	for _, c := range levelMetrics {
-		p.head(c.name, c.kind, c.help)
-		for i := range m.Levels {
-			p.line(c.name, "level", strconv.Itoa(m.Levels[i].Level), c.value(&m.Levels[i]))
-		}
-	}
+	p.family(family{"shale_writable", "gauge", "0 if a failure made the store read-only.", "", []labelled{{"", oneIf(h.db.Err() == nil)}}})
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write([]byte(p.String()))
 	return nil
@@ -144,24 +169,14 @@ func (h *handler) serveMetrics(w http.ResponseWriter) error {
 // are constants of this package, without characters that would need it.
 type exposition struct{ strings.Builder }
 
-// head begins a metric.
-func (p *exposition) head(name, kind, help string) {
-	fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
-}
-
-// line adds a value, with a label if label is not empty.
-func (p *exposition) line(name, label, of string, value float64) {
-	p.WriteString(name)
-	if label != "" {
-		fmt.Fprintf(p, `{%s="%s"}`, label, of)
-	}
-	p.WriteString(" " + strconv.FormatFloat(value, 'g', -1, 64) + "\n")
-}
-
-// family adds a whole metric, with a value for each label.
-func (p *exposition) family(name, kind, help, label string, values []labelled) {
-	p.head(name, kind, help)
-	for _, v := range values {
-		p.line(name, label, v.label, v.value)
+// family adds a metric, with a line for each value.
+func (p *exposition) family(f family) {
+	fmt.Fprintf(p, "# HELP %s %s\n# TYPE %s %s\n", f.name, f.help, f.name, f.kind)
+	for _, v := range f.values {
+		p.WriteString(f.name)
+		if f.label != "" {
+			fmt.Fprintf(p, `{%s="%s"}`, f.label, v.label)
+		}
+		p.WriteString(" " + strconv.FormatFloat(v.value, 'g', -1, 64) + "\n")
 	}
 }
