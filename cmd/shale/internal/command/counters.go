@@ -1,21 +1,22 @@
 package command
 
 import (
-	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
-	"github.com/shaledb/shale/debug"
+	"github.com/shaledb/shale/internal/monitor"
 )
 
 // showCounters prints all metrics as a table with a value on each line, for modes other than text. They have the names of
-// the page /metrics, so that what a dashboard shows can be looked up here, and the other way round.
-func (s *Session) showCounters(m shale.Metrics) error {
+// the page /metrics of package debug, so that what a dashboard shows can be looked up here, and the other way round.
+func (s *Session) showCounters(state monitor.State) error {
 	g := output.NewGrid("metric", "of", ">value")
-	for _, sample := range debug.Samples(m) {
-		of := output.NoCell("")
-		if sample.Of != "" {
-			of = output.Cell{Text: sample.Of}
+	for _, f := range monitor.Families {
+		for at, value := range f.All(&state) {
+			of := output.NoCell("")
+			if f.Label != "" {
+				of = output.Cell{Text: f.Label + " " + at}
+			}
+			g.Row(f.Name, of, output.FloatCell("%g", value))
 		}
-		g.Row(sample.Name, of, output.FloatCell("%g", sample.Value))
 	}
 	return s.Show(g)
 }

@@ -9,16 +9,17 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/monitor"
 )
 
 func TestCounters(t *testing.T) {
 	var b bytes.Buffer
 	s := &Session{Printer: output.Printer{Out: bufio.NewWriter(&b)}}
 	s.Display = output.ShowJSON
-	err := s.showCounters(shale.Metrics{
+	err := s.showCounters(monitor.State{Metrics: shale.Metrics{
 		Gets: 3, WALBytes: 4096, WrittenBytes: 1024, StallLevel0: 1500 * time.Millisecond, CacheMemory: 1 << 20, Flushing: 2,
 		LiveBytes: 2048, Levels: []shale.LevelMetrics{{Level: 6, Bytes: 4096}},
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

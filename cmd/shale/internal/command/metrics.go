@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/monitor"
 )
 
 // metricsCommand shows the counters of this program's handle. They begin at 0 when the store is opened,
@@ -18,10 +19,14 @@ filters, blocks, and writes. So a command of its own has counted nothing, and an
 a script or at a prompt, and that program by debug.Handler. In json, jsonl and csv the names are those of its page
 /metrics.`)
 	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
-		m := s.DB.Metrics()
-		if !s.AsText() {
-			return Found, s.showCounters(m)
+		state, err := monitor.StateOf(s.DB)
+		if err != nil {
+			return Failed, err
 		}
+		if !s.AsText() {
+			return Found, s.showCounters(state)
+		}
+		m := state.Metrics
 		fmt.Fprint(s.Out, m)
 		if s.Mode == oneShot {
 			fmt.Fprintln(s.Out, "The counters are those of this command, which has only just opened the store.")
