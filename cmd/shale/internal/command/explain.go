@@ -46,12 +46,7 @@ sums. Status 1 if the key is absent.`)
 		if x.RangeDelete != nil {
 			s.remark("covered by %v\n", x.RangeDelete)
 		}
-		for line := range strings.Lines(x.Summary()) {
-			if s.Columns != nil && s.Columns() > 0 {
-				line = output.Wrap(line, s.TextWidth())
-			}
-			s.remark("%s", line)
-		}
+		s.remark("%s", s.wrapped(x.Summary()))
 		return foundIf(x.Found), nil
 	})
 }

@@ -27,7 +27,7 @@ a script or at a prompt, and that program by debug.Handler. In json, jsonl and c
 			return Found, s.showCounters(state)
 		}
 		m := state.Metrics
-		fmt.Fprint(s.Out, m)
+		fmt.Fprint(s.Out, s.wrapped(m.String()))
 		if s.Mode == oneShot {
 			fmt.Fprintln(s.Out, "The counters are those of this command, which has only just opened the store.")
 		}
