@@ -2,7 +2,7 @@
 //
 //	go run ./bench
 //
-// prints a table in half a minute; package internal/benchmark says how it measures.
+// prints a table in one or two minutes; package internal/benchmark says how it measures.
 // For figures: cd bench/report && go run . -o DIR
 package main
 

@@ -79,7 +79,9 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	if err := c.openJSON(); err != nil {
 		return err
 	}
+	reading := NewProgress("reading the keys", 0)
 	data, err := ReadDataset(c.keys, c.absent)
+	reading.Done()
 	if err != nil {
 		return err
 	}

@@ -301,9 +301,14 @@ func TestProgress(t *testing.T) {
 	p := &Progress{w: &out, what: "loading", total: 200, begin: time.Now().Add(-10 * time.Second)}
 	p.At(50)
 	p.At(60) // too soon to be drawn
-	if got := out.String(); !strings.HasPrefix(got, "\rloading [███████░") || !strings.Contains(got, " 25 %, 30s left") || strings.Count(got, "\r") != 1 {
+	if got := out.String(); !strings.HasPrefix(got, "\rloading [███████░") || !strings.Contains(got, " 25 %, 30 s left") || strings.Count(got, "\r") != 1 {
 		t.Errorf("the bar: %q", got)
 	}
 	p.Done()
+	out.Reset()
+	(&Progress{w: &out, what: "reading"}).At(0)
+	if got := out.String(); got != "\rreading\x1b[K" {
+		t.Errorf("without a total: %q", got)
+	}
 	(&Progress{total: 1}).At(1) // no terminal: prints nothing
 }

@@ -61,6 +61,8 @@ var storeMetrics = []metric[shale.Metrics]{
 	{"shale_open_snapshots", "gauge", "Snapshots open.", func(m *shale.Metrics) float64 { return float64(m.OpenSnapshots) }},
 	{"shale_oldest_snapshot_seconds", "gauge", "How long the oldest open snapshot has been.", func(m *shale.Metrics) float64 { return m.OldestSnapshotAge.Seconds() }},
 	{"shale_open_txns", "gauge", "Transactions open that can write.", func(m *shale.Metrics) float64 { return float64(m.OpenTxns) }},
+	{"shale_write_amplification", "gauge", "Bytes written to logs and tables for each byte of keys and values written.", func(m *shale.Metrics) float64 { return m.WriteAmp() }},
+	{"shale_space_amplification", "gauge", "The size of all tables over that of what is live in them, which is an estimate.", func(m *shale.Metrics) float64 { return m.SpaceAmp() }},
 	{"shale_memtable_entries", "gauge", "Entries in memtables.", func(m *shale.Metrics) float64 { return float64(m.MemtableEntries) }},
 }
 

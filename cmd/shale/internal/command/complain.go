@@ -118,7 +118,7 @@ func (s *Session) Complain(err error) Status {
 		s.unread = true
 		err = errors.New("the reader of the output has closed it; the remaining commands are not run")
 	}
-	fmt.Fprintf(s.Notes, "shale: %s\n", s.damage.message(err))
+	fmt.Fprintf(s.Notes, "%s %s\n", s.Notes.warning.Of("shale:"), s.damage.message(err))
 	if errors.Is(err, errInterrupted) {
 		return Interrupted
 	}

@@ -8,12 +8,14 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/quoting"
 )
 
@@ -176,6 +178,12 @@ func (s *Session) wordChoices(c *Command, before []string, partial string) ([]st
 		return s.nameChoices(before, partial), cobra.ShellCompDirectiveNoFileComp
 	case c.keys < 0 || n < c.keys || name == "KEY":
 		return s.keyChoices(partial), cobra.ShellCompDirectiveNoFileComp
+	case name == "NUMBER":
+		return beginningWith(partial, s.numberChoices(c)), cobra.ShellCompDirectiveNoFileComp
+	case name == "TABLE":
+		return beginningWith(partial, append(levelChoices(), s.numberChoices(c)...)), cobra.ShellCompDirectiveNoFileComp
+	case name == "LEVEL":
+		return beginningWith(partial, levelChoices()), cobra.ShellCompDirectiveNoFileComp
 	case n == 0 && c.values != nil:
 		return beginningWith(partial, c.values), cobra.ShellCompDirectiveNoFileComp
 	case strings.Contains(name, "|"):
@@ -232,11 +240,32 @@ func beginningWith(partial string, all []string) (words []string) {
 	return words
 }
 
+// numberChoices returns the numbers of the files of the store that c looks into, which may be damaged.
+func (s *Session) numberChoices(c *Command) (numbers []string) {
+	typ := map[string]base.FileType{"tables": base.FileTable, "wal": base.FileLog, "manifest": base.FileManifest}[c.Title]
+	s.sizeOf(s.Dir, func(t base.FileType, num base.FileNum) bool {
+		if t == typ {
+			numbers = append(numbers, fmt.Sprintf("%06d", num))
+		}
+		return false
+	})
+	slices.Sort(numbers)
+	return numbers
+}
+
+// levelChoices returns the names of all levels.
+func levelChoices() (names []string) {
+	for level := range shale.NumLevels {
+		names = append(names, levelName(level))
+	}
+	return names
+}
+
 // MaxCompletions is the largest number of keys that a completion offers.
 const MaxCompletions = 50
 
 // keyChoices returns keys that begin with the unfinished word partial. If there are many, it
-// returns the first ones and the last one. The editor types the longest common prefix of the
+// returns the first ones, how many more there are, and the last one. The editor types the longest common prefix of the
 // choices. With the last key among them, this is the common prefix of all keys.
 //
 // In a large store a prefix may have millions of keys. Two short scans are enough for a person to
@@ -271,7 +300,35 @@ func (s *Session) keyChoices(partial string) (words []string) {
 		}
 		words[len(words)-1] = string(output.AppendWord(nil, e.Key, f))
 	}
+	r = r.Reversed()
+	r.Limit = 0
+	words[len(words)-2] = commonStart(words) + moreOf(reader, r) // which the editor never types: it is a choice that goes no further
 	return words
+}
+
+// commonStart returns what all words begin with.
+func commonStart(words []string) string {
+	start := words[0]
+	for _, w := range words[1:] {
+		for !strings.HasPrefix(w, start) {
+			start = start[:len(start)-1]
+		}
+	}
+	return strings.ToValidUTF8(start, "")
+}
+
+// countFor is how long a Tab may count the keys that it does not show.
+const countFor = 100 * time.Millisecond
+
+// moreOf says how many keys of r a completion does not show.
+func moreOf(reader shale.Reader, r shale.Range) string {
+	n, begin := 1-MaxCompletions, time.Now()
+	for _, err := range reader.Scan(r) {
+		if n++; err != nil || n%1024 == 0 && time.Since(begin) > countFor {
+			return fmt.Sprintf("… over %s more", output.Number(max(0, n)))
+		}
+	}
+	return fmt.Sprintf("… %s more", output.Number(max(0, n)))
 }
 
 // unfinished returns the range of keys to which the unfinished word can be completed, and

@@ -80,17 +80,23 @@ func newCSVReader(in *bufio.Reader, form recordForm, fromLine int) (*csvReader, 
 		}
 	}
 	for ; r.before < fromLine-1; r.before++ {
-		err := bufio.ErrBufferFull
+		n, err := 0, bufio.ErrBufferFull
 		for err == bufio.ErrBufferFull { // a line may be longer than the buffer
-			_, err = in.ReadSlice('\n')
+			var text []byte
+			text, err = in.ReadSlice('\n')
+			n += len(text)
 		}
 		if err != nil {
-			break // the first record reports it
+			r.before += min(n, 1) // a last line without an end
+			break                 // the first record reports it
 		}
 	}
 	r.csv = newCSV(r.in)
 	return r, nil
 }
+
+// lines returns the number of lines that were skipped. Those of records do not matter to its caller.
+func (r *csvReader) lines() int { return r.before }
 
 // newCSV returns a reader of records that may have any number of fields. Fields are valid until the
 // next record.

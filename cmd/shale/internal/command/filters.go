@@ -16,9 +16,9 @@ import (
 //
 // For example:
 //
-//	level   table  kind     hash     in     bits/key     memory  predicted FPR  measured  ratio  asked
-//	L6        all                               24.0  147.9 KiB      0.00166 %         -             0
-//	L6     000006  blocked  murmur3  table      24.0  147.9 KiB      0.00166 %         -      -      0
+//	level   table  kind     hash     in     bits/key     memory  predicted  measured  ratio  asked
+//	L6        all                               24.0  147.9 KiB  0.00166 %         -      -      0
+//	L6     000006  blocked  murmur3  table      24.0  147.9 KiB  0.00166 %         -      -      0
 func filtersCommand() *Command {
 	c := newCommand("filters [LEVEL]", Reads, "the filters: bits, false positives, memory", `
 Prints a line for each level, and then one for each table: the kind of the filter, its hash function, the file
@@ -33,19 +33,16 @@ the same script; - stands for none. The ratio is the measured rate divided by th
 		if err != nil {
 			return Failed, err
 		}
-		g := output.NewGrid("level", ">table", "kind", "hash", "in", ">bits/key", ">memory", ">predicted FPR", ">measured", ">ratio", ">asked")
+		g := output.NewGrid("level", ">table", "kind", "hash", "in", ">bits/key", ">memory", ">predicted", ">measured", ">ratio", ">asked")
 		s.levelRows(g, list)
 		for i := range list {
 			t := &list[i]
-			ratio, hash := output.NoCell("-"), output.Cell{Text: t.FilterHash}
-			if t.Asked > 0 && t.PredictedFPR > 0 {
-				ratio = output.FloatCell("%.2f", t.MeasuredFPR/t.PredictedFPR)
-			}
+			hash := output.Cell{Text: t.FilterHash}
 			if t.FilterHash == "" {
 				hash = output.NoCell("-")
 			}
 			g.Row(levelName(t.Level), tableName(t.Number), t.FilterKind, hash, cmp.Or(t.FilterFile, "table"), bits(t.FilterBits), output.SizeCell(t.FilterBytes),
-				output.PercentCell(t.PredictedFPR), measured(t.MeasuredFPR, t.Asked), ratio, t.Asked)
+				output.PercentCell(t.PredictedFPR), measured(t.MeasuredFPR, t.Asked), ratioOf(t.MeasuredFPR, t.PredictedFPR, t.Asked), t.Asked)
 		}
 		return foundIf(len(list) > 0), s.Show(g)
 	})
@@ -60,7 +57,15 @@ func (s *Session) levelRows(g *output.Grid, tables []shale.TableInfo) {
 	for _, l := range s.DB.Metrics().Levels {
 		if listed[l.Level] {
 			g.Row(levelName(l.Level), "all", "", "", "", bits(l.FilterBits), output.SizeCell(l.FilterBytes),
-				output.PercentCell(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked), output.NoCell(""), l.FilterAsked)
+				output.PercentCell(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked), ratioOf(l.MeasuredFPR, l.PredictedFPR, l.FilterAsked), l.FilterAsked)
 		}
 	}
+}
+
+// ratioOf returns a cell with the measured rate divided by the predicted one, or with none if nobody has asked.
+func ratioOf(measured, predicted float64, asked uint64) output.Cell {
+	if asked == 0 || predicted == 0 {
+		return output.NoCell("-")
+	}
+	return output.FloatCell("%.2f", measured/predicted)
 }

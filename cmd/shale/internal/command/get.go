@@ -3,10 +3,25 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/quoting"
 )
+
+// A terminal gets at most the beginning of a value that is larger than this: 20 MB would take all else off the screen.
+const largeValue = 64 << 10
+
+// tooLarge reports whether only the beginning of a value is printed, which in the modes hex and raw, and for programs, is
+// never so.
+func (s *Session) tooLarge(value []byte) bool {
+	return s.toScreen && s.Display == output.ShowText && len(value) > largeValue
+}
+
+// beginning returns the beginning of a large value as a word.
+func beginning(value []byte) string { return quoting.Short(value, 300) }
 
 // getCommand prints a value. It is the one command whose output depends on where it goes: a person
 // wants a word that can be copied back into a command, and a program that reads a pipe wants the
@@ -14,7 +29,8 @@ import (
 func getCommand() *Command {
 	c := newCommand("get KEY", Reads, "print the value of a key", `
 Prints the value as a word, in quotes if it needs them. Into a file or a pipe, a single command prints its bytes
-as they are and a newline; with --mode raw no newline follows. At the prompt a second line says when the value
+as they are and a newline; with --mode raw no newline follows. A terminal gets only
+the beginning of a large value, but all of it in the modes hex and raw. At the prompt a second line says when the value
 expires, if it does. Status 1 if the key is absent.`)
 	c.keys = 1
 	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
@@ -41,11 +57,16 @@ expires, if it does. Status 1 if the key is absent.`)
 		if toProgram && format == output.AsWords {
 			format = output.AsBytes
 		}
+		if s.tooLarge(value) {
+			fmt.Fprintln(s.Out, beginning(value))
+			s.note("shale: the value has %s; this is its beginning. --mode raw prints all of it, and a file or a pipe gets it all", base.FormatBytes(int64(len(value))))
+			return Found, nil
+		}
 		line := output.AppendWord(nil, value, format)
 		if !toProgram || s.Display != output.ShowRaw {
 			line = append(line, '\n')
 		}
-		if _, err = s.Out.Write(line); err == nil && s.Mode == AtPrompt {
+		if err = s.Write(line); err == nil && s.Mode == AtPrompt {
 			if at, err := s.reader().ExpiresAt(words[0].bytes()); err == nil && !at.IsZero() {
 				expires, in := expiryWords(at)
 				s.Say("expires at %s, in %s", expires, in)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/pflag"
 
@@ -25,25 +24,26 @@ also behind it.
 `
 
 // notation is how help ends: what a word is, and what the exit status means.
-const notation = `
-A word is bare, "quoted\n\x00" or 0x68657861. After -- words are taken as they are: put -- "$KEY" "$VALUE".
+const notation = `A word is bare, "quoted\n\x00" or 0x68657861. After -- words are taken as they are: put -- "$KEY" "$VALUE".
 The exit status is 0 for found or done, 1 for absent, 2 for an error, and 130 for Ctrl-C. It is 1 for damage if
-the command looks for damage, as check does, and otherwise 2.
-help COMMAND explains a command.
-`
+the command looks for damage, as check does, and otherwise 2. help COMMAND explains a command.`
 
 // helpCommand lists all commands, or explains one.
 func helpCommand() *Command {
-	c := newCommand("help [COMMAND] [SUBCOMMAND]", needsNothing, "list the commands, or explain one", "")
+	c := newCommand("help [COMMAND] [SUBCOMMAND]", needsNothing, "list the commands, or explain one",
+		"At the prompt, help lists only the names of the commands, so that they fit on a screen, and help all says what each does.")
 	c.Aliases = []string{".help"}
 	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+		all := len(words) == 1 && words[0].Text == "all"
 		switch {
 		case len(words) == 0 && s.Mode == oneShot:
 			s.writeHelp(s.Out)
 			return Found, nil
-		case len(words) == 0:
+		case len(words) == 0 && s.Mode == AtPrompt:
+			s.writeNames(s.Out)
+			return Found, nil
+		case len(words) == 0 || all:
 			s.writeCommands(s.Out)
-			fmt.Fprint(s.Out, notation)
 			return Found, nil
 		}
 		of, rest := s.commandOf(words)
@@ -61,20 +61,44 @@ func (s *Session) writeHelp(w io.Writer) {
 	new(flags).options(set)
 	fmt.Fprint(w, set.FlagUsagesWrapped(s.TextWidth()))
 	s.writeCommands(w)
-	fmt.Fprint(w, notation)
 }
 
-// writeCommands lists all commands, by group, with a line for each.
-func (s *Session) writeCommands(out io.Writer) {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	defer w.Flush()
+// writeCommands lists all commands, by group, with a line for each, or two where a terminal is narrow.
+func (s *Session) writeCommands(w io.Writer) {
+	const left = 22 // columns for the command and its words
+	width := s.TextWidth()
 	for _, group := range Groups() {
 		fmt.Fprintf(w, "\n%s\n", group.Title)
 		for _, makes := range group.Commands {
 			c := makes()
-			fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace(c.Title+" "+c.Words), c.Short)
+			call, text := strings.TrimSpace(c.Title+" "+c.Words), indented(c.Short, left, width)
+			if len(call) > left-4 {
+				call += "\n" + strings.Repeat(" ", left)
+			}
+			fmt.Fprintf(w, "  %-*s%s", left-2, call, text)
 		}
 	}
+	fmt.Fprint(w, "\n"+output.Wrap(notation, width))
+}
+
+// writeNames lists the names of all commands, so that they fit on a small terminal.
+func (s *Session) writeNames(w io.Writer) {
+	const left = 20
+	for _, group := range Groups() {
+		var names []string
+		for _, makes := range group.Commands {
+			names = append(names, strings.ReplaceAll(makes().Title, " ", "\x00")) // not to be wrapped within a name
+		}
+		text := indented(strings.Join(names, ", "), left, s.TextWidth())
+		fmt.Fprintf(w, "%-*s%s", left, group.Title, strings.ReplaceAll(text, "\x00", " "))
+	}
+	fmt.Fprint(w, "\n"+output.Wrap("help COMMAND explains a command, and help all says what each of them does.", s.TextWidth()))
+}
+
+// indented wraps text for a terminal, after an indent that its first line has already.
+func indented(text string, indent, width int) string {
+	wrapped := strings.TrimSuffix(output.Wrap(text, max(20, width-indent)), "\n")
+	return strings.ReplaceAll(wrapped, "\n", "\n"+strings.Repeat(" ", indent)) + "\n"
 }
 
 // explainCommand prints the help text of a command.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
 )
 
 // An import writes batches of this many entries or bytes, whichever is reached first.
@@ -44,7 +45,8 @@ type importing struct {
 	written int // entries written
 	upto    int // line of the last entry written
 	skipped int
-	notText int  // values that are not strings
+	notText int  // values that are not strings, nulls left out
+	nulls   int  // values of null
 	enough  bool // the limit is reached
 }
 
@@ -128,6 +130,9 @@ Creates the store as put does, after it has opened the file.`)
 			err = i.run(ctx)
 		}
 		if err != nil {
+			return Failed, err
+		}
+		if err := i.checkFromLine(); err != nil {
 			return Failed, err
 		}
 		i.report()
@@ -260,7 +265,10 @@ func (i *importing) next() (record, error) {
 		case err == nil:
 			i.read++
 			i.line = rec.line
-			if rec.notText {
+			switch {
+			case rec.notText && len(rec.value) == 0: // every other value has a character
+				i.nulls++
+			case rec.notText:
 				i.notText++
 			}
 			return rec, nil
@@ -273,6 +281,15 @@ func (i *importing) next() (record, error) {
 			i.noteSkipped(wrong)
 		}
 	}
+}
+
+// checkFromLine returns an error if the input ends before --from-line. The line after the last one is right: there an
+// import goes on that was complete.
+func (i *importing) checkFromLine() error {
+	if lines := i.in.lines(); i.read == 0 && i.skipped == 0 && !i.enough && i.fromLine > lines+1 {
+		return fmt.Errorf("%s has %s, so --from-line %d is behind its end; nothing was written", i.name, output.Plural(lines, "line"), i.fromLine)
+	}
+	return nil
 }
 
 // checkSizes returns a *badLine if the store would refuse the record.
@@ -449,6 +466,9 @@ func (i *importing) report() {
 	if i.skipped > 0 {
 		text += fmt.Sprintf(", %s skipped", output.Plural(i.skipped, "line"))
 	}
+	if i.nulls > 0 {
+		text += fmt.Sprintf(", %s of null taken as empty", output.Plural(i.nulls, "value"))
+	}
 	if i.notText > 0 {
 		text += fmt.Sprintf(", %s without quotes taken as written", output.Plural(i.notText, "value"))
 	}
@@ -456,4 +476,23 @@ func (i *importing) report() {
 		text += fmt.Sprintf(", up to line %d; --from-line %d goes on", i.upto, i.upto+1)
 	}
 	fmt.Fprintln(i.s.Out, text)
+	if i.s.tx == nil {
+		i.adviseCompact()
+	}
+}
+
+// manyRuns is a number of runs that makes lookups slow, and that compactions do not leave behind.
+const manyRuns = 8
+
+// adviseCompact says what compact would gain, if the import has left many runs.
+//
+// A program that goes on writing would see them merged in the background. This one ends.
+func (i *importing) adviseCompact() {
+	runs, m := 0, i.s.DB.Metrics()
+	for _, l := range m.Levels {
+		runs += l.Runs
+	}
+	if runs >= manyRuns {
+		fmt.Fprintf(i.s.Out, "A lookup may ask %d runs now, and only 1 after compact, which merges %s of tables.\n", runs, base.FormatBytes(tableBytes(i.s.DB)))
+	}
 }

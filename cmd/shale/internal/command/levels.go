@@ -14,7 +14,7 @@ import (
 // levelsCommand shows the shape of the tree: how many runs a lookup has to look into, and where the
 // bytes are.
 func levelsCommand() *Command {
-	c := newCommand("levels", Reads, "the levels of the tree", "Prints a line for each level that has tables, and one for the memtables.")
+	c := newCommand("levels", Reads, "the levels of the tree", "Prints a line for each level that has tables, and one for the memtables. filters is their memory; in the tables they may be larger.")
 	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
 		g := output.NewGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")
 		// Memtables have no runs and tables, so these fields are empty.

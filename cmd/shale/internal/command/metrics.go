@@ -6,6 +6,7 @@ import (
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/monitor"
 )
 
 // metricsCommand shows the counters of this program's handle. They begin at 0 when the store is opened,
@@ -13,14 +14,23 @@ import (
 // program knows: debug.Handler shows it.
 func metricsCommand() *Command {
 	c := newCommand("metrics", Reads, "the counters since the store was opened", `
-Prints what was counted since this program opened the store: lookups, answers of filters, blocks, writes and
-memory. At a prompt, a command that writes opens the store for itself, so its writes are not among them.`)
+Prints the levels and the memory, and what was counted since this program opened the store: lookups, answers of
+filters, blocks, and writes. So a command of its own has counted nothing, and another program counts for itself: ask this in
+a script or at a prompt, and that program by debug.Handler. In json, jsonl and csv the names are those of its page
+/metrics. At a prompt, a command that writes opens the store for itself, so its writes are not counted.`)
 	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
-		m := s.DB.Metrics()
-		if !s.AsText() {
-			return Found, s.showCounters(m)
+		state, err := monitor.StateOf(s.DB)
+		if err != nil {
+			return Failed, err
 		}
-		fmt.Fprint(s.Out, m)
+		if !s.AsText() {
+			return Found, s.showCounters(state)
+		}
+		m := state.Metrics
+		fmt.Fprint(s.Out, s.wrapped(m.String()))
+		if s.Mode == oneShot {
+			fmt.Fprintln(s.Out, "The counters are those of this command, which has only just opened the store.")
+		}
 		// Metrics prints counters. The two lines below are what they add up to for somebody who
 		// wonders whether cache and filters are worth their memory.
 		if asked := m.CacheHits + m.CacheMisses; asked > 0 {

@@ -159,8 +159,9 @@ func isTerminal(f *os.File) bool {
 type LockedWriter struct {
 	mu      sync.Mutex
 	W       io.Writer
-	shown   bool // a status is on the terminal
-	printed bool // a status would stand in the midst of what the command has printed, or of what the user types
+	warning output.Colour // of errors; constant
+	shown   bool          // a status is on the terminal
+	printed bool          // a status would stand in the midst of what the command has printed, or of what the user types
 }
 
 // Write implements io.Writer.

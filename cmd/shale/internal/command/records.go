@@ -60,6 +60,7 @@ type record struct {
 // reading. After a *badLine that is not final it can go on.
 type recordReader interface {
 	next() (record, error)
+	lines() int // number of lines read so far
 }
 
 // A badLine is the error for a line that is not a record.
@@ -163,6 +164,9 @@ func (l *lineReader) read() ([]byte, error) {
 	}
 	return bytes.TrimSuffix(text, []byte("\n")), nil
 }
+
+// lines returns the number of lines read so far.
+func (l *lineReader) lines() int { return l.line }
 
 // bad returns err as an error of the last line.
 func (l *lineReader) bad(err error) error { return &badLine{line: l.line, err: err} }

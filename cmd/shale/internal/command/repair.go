@@ -32,7 +32,8 @@ func checkCommand() *Command {
 Reads every block of every table, every log and the manifest, and changes nothing. It checks checksums, order,
 levels and counts, that every filter knows every key of its table, and that the files are those of the
 manifest. It goes on after damage, and works on a store that can't be opened. If another program is writing to
-the store, the log that it is writing is not read. Status 1 if anything is damaged.`)
+the store, the log that it is writing is not read. In json, jsonl and csv the last row, "all", has what was read
+and is correct. Status 1 if anything is damaged.`)
 	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		dir := s.Dir
 		if dir == "" {
@@ -41,6 +42,9 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 		r, err := repair.Check(ctx, dir, &repair.Options{FS: s.fs, Read: s.measureReads(dir)})
 		if err != nil {
 			return Failed, repairError("check", dir, err)
+		}
+		if !s.AsText() {
+			return foundIf(!r.Damaged()), showCheck(s, r)
 		}
 		s.remark("read: %s, %s: %s in %s, %s, %s\n", output.Plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
 			output.Plural(r.Read.Tables, "table"), output.Plural(r.Runs, "run"), output.Plural(r.Read.Logs, "log"), cmp.Or(r.Manifest, "no manifest"))
@@ -64,6 +68,21 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 		s.remark("DAMAGED. Keep a copy of the folder. `shale %s repair TO` saves what is provably correct into a new one.\n", output.Quote(dir))
 		return Absent, nil
 	})
+}
+
+// showCheck prints a report for a program: a row for each finding, and one with what was read.
+func showCheck(s *Session, r *repair.CheckReport) error {
+	g := output.NewGrid(append(findingTitles(), ">files", ">bytes", ">tables", ">runs", ">logs", ">blocks", ">entries", ">filters", ">keys",
+		">records", ">edits", "writer", "damaged")...)
+	none := output.NoCell("")
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		g.Row(append(findingRow(f), none, none, none, none, none, none, none, none, none, none, none, none, f.Damage())...)
+	}
+	n := &r.Read
+	g.Row("all", none, none, none, n.Files, n.Bytes, n.Tables, r.Runs, n.Logs, n.Blocks, n.Entries, n.Filters, n.Keys,
+		n.Records, n.Edits, r.Writer, r.Damaged())
+	return s.Show(g)
 }
 
 // repairCommand saves what is provably correct in one folder into another one.
@@ -156,7 +175,7 @@ func writeLeft(s *Session, r *repair.Report) error {
 	}
 	g := output.NewGrid("because of", ">entries", "which", "why")
 	for _, l := range r.Left {
-		g.Row(l.File, output.Number(l.Entries), which(&l), l.Why)
+		g.Row(l.File, l.Entries, which(&l), l.Why)
 	}
 	if err := s.Show(g); err != nil {
 		return err
@@ -200,14 +219,23 @@ func writeFindings(s *Session, findings []repair.Finding) error {
 	if len(findings) == 0 && s.remarks() == io.Writer(s.Out) {
 		return nil
 	}
-	g := output.NewGrid("file", ">offset", "what is wrong", "what that means")
+	g := output.NewGrid(findingTitles()...)
 	for i := range findings {
-		f := &findings[i]
-		offset := "-"
-		if f.Offset >= 0 {
-			offset = fmt.Sprint(f.Offset)
-		}
-		g.Row(f.File, offset, f.What(), f.Meaning(output.Short))
+		g.Row(findingRow(&findings[i])...)
 	}
 	return s.Show(g)
+}
+
+// findingTitles and findingRow are the columns of a finding.
+func findingTitles() []string { return []string{"file", ">offset", "what is wrong", "what that means"} }
+
+func findingRow(f *repair.Finding) []any {
+	offset, colour := output.NoCell("-"), output.Colour("")
+	if f.Offset >= 0 {
+		offset = output.NumberCell(f.Offset)
+	}
+	if f.Damage() {
+		colour = output.Bad
+	}
+	return []any{f.File, offset, output.In(colour, f.What()), f.Meaning(output.Short)}
 }

@@ -139,12 +139,15 @@ func (s *Session) useFlags() {
 func Run(env Environment) Status {
 	f, err := parseFlags(env)
 	notes := &LockedWriter{W: env.Err}
+	if f, ok := env.Err.(*os.File); ok && isTerminal(f) && env.colours() {
+		notes.warning = output.Bad
+	}
 	out := bufio.NewWriter(answer{env.Out, notes})
 	ctx, stop := signals.Until(context.Background(), 0, programSignals...)
 	defer stop()
 	s := &Session{
 		Ctx: ctx, flags: &f,
-		Printer:  output.Printer{Out: out, Display: f.display, Columns: env.Columns},
+		Printer:  output.Printer{Out: out, Display: f.display, Columns: env.Columns, Colours: env.ToScreen && env.colours()},
 		toScreen: env.ToScreen, Notes: notes,
 	}
 	s.useFlags()
@@ -170,6 +173,11 @@ func Run(env Environment) Status {
 		st = s.Complain(err) // a single command whose reader has gone has done its work
 	}
 	return st
+}
+
+// colours reports whether a terminal may get colours: not one without any, nor if the user wants none (no-color.org).
+func (env Environment) colours() bool {
+	return env.Getenv("NO_COLOR") == "" && env.Getenv("TERM") != "dumb"
 }
 
 // runMode runs what f asks for: a command, a script or a prompt.

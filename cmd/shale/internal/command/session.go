@@ -222,6 +222,7 @@ func (s *Session) storeFirst(words []Word, err error) error {
 func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, error) {
 	defer s.setFor(c)()
 	defer s.startProgress(c.Title)()
+	s.Stopped = ctx.Err
 	s.damage.begin()
 	st, err := c.run(ctx, s, words)
 	s.noteDamage(err)

@@ -33,6 +33,21 @@ func (s *Session) note(text string, args ...any) {
 // A remark belongs to the answer for a person, and would break the answer for a program.
 func (s *Session) remark(text string, args ...any) { fmt.Fprintf(s.remarks(), text, args...) }
 
+// wrapped returns text with its lines wrapped for a terminal, except those of a table, which begin with a space.
+func (s *Session) wrapped(text string) string {
+	if s.Columns == nil || s.Columns() == 0 {
+		return text
+	}
+	var all strings.Builder
+	for line := range strings.Lines(text) {
+		if line[0] != ' ' {
+			line = output.Wrap(line, s.TextWidth())
+		}
+		all.WriteString(line)
+	}
+	return all.String()
+}
+
 // remarks returns the writer for lines about a table. It is the output, or standard error if the
 // output is for programs.
 func (s *Session) remarks() io.Writer {

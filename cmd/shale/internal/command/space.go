@@ -3,7 +3,9 @@ package command
 import (
 	"context"
 	"fmt"
+	"math"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 )
@@ -26,10 +28,23 @@ var spacePurposes = []string{
 //	manifest      2    385 B    0.0 %
 //	in all        4  1.3 MiB  100.0 %
 func spaceCommand() *Command {
-	c := newCommand("space", needsNothing, "where the bytes are: in tables, in logs, in files that are not needed", `
+	var b bounds
+	c := newCommand("space [PREFIX]", Reads, "where the bytes are: in tables, logs and other files, or in a part of the keys", `
 Prints how many files there are for each purpose, and their sizes. levels says which levels the tables are in,
-and metrics has the space amplification. Write amplification is counted since the manifest in force began.`)
-	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+and metrics has the space amplification. Write amplification is counted since the manifest in force began.
+
+With PREFIX, --from or --to it prints about how many entries of each level lie there, and how much room they take on
+disk: from the indexes of the tables, without a read, and so at once for any number of keys. What is in memtables is not
+in it. count has the exact number of keys, and scan --largest the largest values.`)
+	c.keys, c.late = 1, true
+	b.options(c)
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		if len(words) > 0 || b.from != nil || b.to != nil {
+			if err := s.openLate(c); err != nil {
+				return Failed, err
+			}
+			return Found, s.showPart(b.of(words))
+		}
 		f, err := s.lookInto()
 		if err != nil {
 			return Failed, err
@@ -54,18 +69,56 @@ and metrics has the space amplification. Write amplification is counted since th
 			if files[what] == 0 {
 				continue
 			}
-			share := output.NoCell("-")
-			if bytes["in all"] > 0 {
-				p := float64(bytes[what]) / float64(bytes["in all"])
-				share = output.Cell{Text: fmt.Sprintf("%.1f %%", 100*p), Raw: p}
-			}
-			g.Row(what, files[what], output.SizeCell(bytes[what]), share)
+			g.Row(what, files[what], output.SizeCell(bytes[what]), shareCell(float64(bytes[what]), float64(bytes["in all"])))
 		}
 		if err := s.Show(g); err != nil {
 			return Failed, err
 		}
 		return Found, s.written(ctx, f)
 	})
+}
+
+// showPart prints about how much of each level lies in the range of keys r. A block that r cuts counts in parts.
+//
+// For example:
+//
+//	level   entries     size  share
+//	L6        1,000  24.1 KiB  2.0 %
+//	in all    1,000  24.1 KiB  2.0 %
+func (s *Session) showPart(r shale.Range) error {
+	type part struct{ entries, size, whole float64 }
+	var levels [shale.NumLevels]part
+	var all part
+	for _, t := range s.DB.Inspect().Tables() {
+		inside := 1 - t.Rank(r.Lower)
+		if r.Upper != nil {
+			inside = max(0, t.Rank(r.Upper)-t.Rank(r.Lower))
+		}
+		for _, p := range []*part{&levels[t.Level], &all} {
+			p.entries += inside * float64(t.Entries)
+			p.size += inside * float64(t.Size)
+			p.whole += float64(t.Size)
+		}
+	}
+	g := output.NewGrid("level", ">entries", ">size", ">share")
+	row := func(name string, p part) {
+		g.Row(name, int64(math.Round(p.entries)), output.SizeCell(int64(math.Round(p.size))), shareCell(p.size, p.whole))
+	}
+	for level, p := range levels {
+		if p.whole > 0 {
+			row(levelName(level), p)
+		}
+	}
+	row("in all", all)
+	return s.Show(g)
+}
+
+// shareCell returns a cell with a part of a whole, as a percentage.
+func shareCell(part, whole float64) output.Cell {
+	if whole == 0 {
+		return output.NoCell("-")
+	}
+	return output.Cell{Text: fmt.Sprintf("%.1f %%", 100*part/whole), Raw: part / whole}
 }
 
 // purposes returns a function that says what a file is for.

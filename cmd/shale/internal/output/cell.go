@@ -25,6 +25,9 @@ type Cell struct {
 	// bytes is a key or a value, or nil for other cells. It is written in the format of the
 	// session. If text is not empty, it is a short form of bytes.
 	bytes []byte
+
+	cut    func(most int) string // the text with keys of at most that many characters; nil: there are none that may be cut
+	colour Colour
 }
 
 // SizeCell returns a cell such as 1.2 MiB for people, and the number of bytes for programs.
@@ -59,15 +62,21 @@ func ByteCell(b []byte) Cell {
 // KeyCell returns a cell with a key. People get a long key cut.
 func KeyCell(key []byte) Cell {
 	c := ByteCell(key)
-	c.Text = Short(key)
-	return c
+	return c.withKeys(func(most int) string { return quoting.Short(key, most) })
 }
 
 // KeysCell returns a cell with a range of keys, which is an array of two for programs.
 //
 // As text the two are cut, as in "a … z".
 func KeysCell(smallest, largest []byte) Cell {
-	return Cell{Text: Short(smallest) + " … " + Short(largest), Raw: []Cell{ByteCell(smallest), ByteCell(largest)}}
+	c := Cell{Raw: []Cell{ByteCell(smallest), ByteCell(largest)}}
+	return c.withKeys(func(most int) string { return quoting.Short(smallest, most) + " … " + quoting.Short(largest, most) })
+}
+
+// withKeys returns c with the text that cut makes. A table cuts the keys further if it is too wide for the terminal.
+func (c Cell) withKeys(cut func(most int) string) Cell {
+	c.Text, c.cut = cut(shortKey), cut
+	return c
 }
 
 // RangeCell returns a cell with the keys from lower up to upper, which is exclusive; nil: there is no bound. It is like that

@@ -1,7 +1,6 @@
 package output
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/base64"
 	"strings"
@@ -13,8 +12,8 @@ import (
 //
 // A writer that fails makes Row and End return its error, and a command then ends.
 type Listing struct {
-	w     *bufio.Writer
-	show  Display
+	p     *Printer
+	show  Display  // that of the beginning
 	names []string // of the fields, for programs
 	Rows  int      // number of rows so far
 	line  []byte   // the row that is being made
@@ -26,7 +25,7 @@ type Listing struct {
 // It is for data, whose rows a program counts or cuts: as text there is a tab between fields and
 // nothing around them.
 func (p *Printer) List(titles ...string) *Listing {
-	l := &Listing{w: p.Out, show: p.Display}
+	l := &Listing{p: p, show: p.Display}
 	for _, t := range titles {
 		l.names = append(l.names, fieldName(strings.TrimPrefix(t, ">")))
 	}
@@ -66,7 +65,7 @@ func (l *Listing) Row(cells ...Cell) error {
 
 // write prints the line, and begins a new one.
 func (l *Listing) write() error {
-	_, err := l.w.Write(l.line)
+	err := l.p.Write(l.line)
 	l.line = l.line[:0]
 	return err
 }

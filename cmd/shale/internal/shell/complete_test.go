@@ -14,7 +14,6 @@ import (
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/command"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
-	"github.com/shaledb/shale/vfs"
 )
 
 // completions are lines with | at the cursor, and the completions offered for them.
@@ -56,6 +55,11 @@ var completions = []struct{ line, head, want, tail string }{
 	{"get apple --mode j|", "get apple --mode ", "[json  jsonl ]", ""},
 	{"filters rebuild --kind |", "filters rebuild --kind ", "[blocked  fuse ]", ""},
 	{"levels |", "levels ", "[]", ""},
+	{"tables |", "tables ", "[L0  L1  L2  L3  L4  L5  L6 ]", ""},
+	{"filters L6|", "filters ", "[L6 ]", ""},
+	{"wal |", "wal ", "[000002 ]", ""},
+	{"manifest |", "manifest ", "[000001 ]", ""},
+	{"tables 6 b|", "tables 6 ", "[blocks ]", ""},
 	{"nonsense a|", "nonsense ", "[]", ""},
 	{`get "x" y |`, `get "x" y `, "[]", ""},
 }
@@ -70,7 +74,8 @@ func TestComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	db, err := shale.Open("db", &shale.Options{FS: vfs.NewMem()})
+	dir := filepath.Join(t.TempDir(), "db")
+	db, err := shale.Open(dir, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +90,7 @@ func TestComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &command.Session{DB: db, Printer: output.Printer{Out: bufio.NewWriter(io.Discard)}}
+	s := &command.Session{Dir: dir, DB: db, Printer: output.Printer{Out: bufio.NewWriter(io.Discard)}}
 	for _, c := range completions {
 		pos := len(c.line)
 		for i := range c.line {
@@ -117,7 +122,7 @@ func TestComplete(t *testing.T) {
 	}
 	// The last of many keys is offered. Otherwise the editor would take the common prefix of the first
 	// keys for that of all keys.
-	if _, got, _ := complete(s, "get many", 8); len(got) != command.MaxCompletions || got[command.MaxCompletions-1] != "many199 " {
+	if _, got, _ := complete(s, "get many", 8); len(got) != command.MaxCompletions || got[command.MaxCompletions-1] != "many199 " || got[command.MaxCompletions-2] != "many… 151 more " {
 		t.Errorf("%d completions up to %s; want %d up to many199", len(got), got[len(got)-1], command.MaxCompletions)
 	}
 }

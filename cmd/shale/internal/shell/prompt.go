@@ -39,6 +39,7 @@ func RunPrompt(s *command.Session, env command.Environment) command.Status {
 	line := liner.NewLiner()
 	defer line.Close() // it only restores the mode of the terminal
 	line.SetCtrlCAborts(true)
+	line.SetMultiLineMode(true) // a long line is wrapped
 	line.SetTabCompletionStyle(liner.TabPrints)
 	line.SetWordCompleter(func(text string, pos int) (string, []string, string) { return complete(s, text, pos) })
 	h := openHistory(historyFile(env), line)
