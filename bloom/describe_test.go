@@ -19,7 +19,7 @@ func TestString_Transcript(t *testing.T) {
 		hashes = append(hashes, bloom.Hash(key))
 	}
 	fuse := get(bloom.OpenFuse(get(bloom.AppendStatic(nil, hashes, bloom.StaticOptions{Kind: bloom.KindFuse, BitsPerKey: 12}))))
-	if got := filter.Clone().String(); got != filter.String() {
+	if got := fmt.Sprint(filter.Clone()); got != fmt.Sprint(filter) {
 		t.Errorf("a copy prints as\n%s", got)
 	}
 	got := fmt.Sprintf("%v\n%v\n%v\n%v\n", filter, cuckoo, fuse, get(sketch.NewBitset(sketch.BitsetOptions{})))
