@@ -114,7 +114,7 @@ func TestScan_Ranges(t *testing.T) {
 		a, b := key{text(), number()}, key{text(), number()}
 		rng, in := someRange(r, a, b, keys, WithFirst[int64](a.First), func(k key) bool { return k.First == a.First })
 		rng.Reverse, rng.KeysOnly, rng.Limit = reverse, keysOnly, limit
-		what := fmt.Sprintf("SHALE_SEED=%d: from %q to %q, %+v", seed, a, b, rng)
+		what := fmt.Sprintf("SHALE_SEED=%d: from %+v to %+v, %+v", seed, a, b, rng)
 		want(t, what, m.Scan(db, rng), expected(entries, rng, func(e Entry[key, string]) key { return e.Key }, in,
 			func(e *Entry[key, string]) { e.Value = "" }))
 
