@@ -240,11 +240,17 @@ func (s *Salvager) cannot() *base.KV {
 	return nil
 }
 
-// Last, Prev, SeekGE and SeekLT complete base.Iterator and fail.
-func (s *Salvager) Last() *base.KV                   { return s.cannot() }
-func (s *Salvager) Prev() *base.KV                   { return s.cannot() }
+// Last fails: a Salvager only goes forward.
+func (s *Salvager) Last() *base.KV { return s.cannot() }
+
+// Prev fails, as Last does.
+func (s *Salvager) Prev() *base.KV { return s.cannot() }
+
+// SeekGE fails, as Last does.
 func (s *Salvager) SeekGE([]byte, base.Seq) *base.KV { return s.cannot() }
-func (s *Salvager) SeekLT([]byte) *base.KV           { return s.cannot() }
+
+// SeekLT fails, as Last does.
+func (s *Salvager) SeekLT([]byte) *base.KV { return s.cannot() }
 
 // gap calls Lost for entries that are lost: from after up to upto, or to the end of the table
 // if upto is nil.

@@ -110,6 +110,7 @@ func (f *FS) explain(err error, paths ...string) error {
 	return err
 }
 
+// Create makes a file, if the directory is the one that was locked.
 func (f *FS) Create(path string) (vfs.File, error) {
 	if err := f.allow(path); err != nil {
 		return nil, err
@@ -118,6 +119,7 @@ func (f *FS) Create(path string) (vfs.File, error) {
 	return file, f.explain(err, path)
 }
 
+// OpenReadWrite opens a file for writing, if the directory is the one that was locked.
 func (f *FS) OpenReadWrite(path string) (vfs.File, error) {
 	if err := f.allow(path); err != nil {
 		return nil, err
@@ -126,6 +128,7 @@ func (f *FS) OpenReadWrite(path string) (vfs.File, error) {
 	return file, f.explain(err, path)
 }
 
+// Rename moves a file, if the directory is the one that was locked.
 func (f *FS) Rename(oldpath, newpath string) error {
 	if err := f.allow(oldpath, newpath); err != nil {
 		return err
@@ -133,6 +136,7 @@ func (f *FS) Rename(oldpath, newpath string) error {
 	return f.explain(f.FS.Rename(oldpath, newpath), oldpath, newpath)
 }
 
+// Remove deletes a file, if the directory is the one that was locked.
 func (f *FS) Remove(path string) error {
 	if err := f.allow(path); err != nil {
 		return err
@@ -168,6 +172,7 @@ func (f *FS) Open(path string) (vfs.File, error) {
 	return file, nil
 }
 
+// List returns the names in a directory. If it fails because the directory is another one, the error says so.
 func (f *FS) List(dir string) ([]string, error) {
 	names, err := f.FS.List(dir)
 	return names, f.explain(err, filepath.Join(dir, "*"))

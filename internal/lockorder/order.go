@@ -10,17 +10,28 @@ type Lock interface{ rank() int }
 
 // The locks, in their order.
 type (
-	Lead      struct{} // leading the commit queue
-	Flusher   struct{} // memqueue: the turn to flush
-	Giving    struct{} // logset.Set.giving
-	Editing   struct{} // tree.Tree.editing
-	Filters   struct{} // residency.Filters.mu
-	Changes   struct{} // changes.mu
-	Scheduler struct{} // scheduler.Scheduler.mu
-	Tree      struct{} // tree.Tree.mu
-	View      struct{} // memqueue.Queue.mu
-	Snapshots struct{} // commit.Snapshots.mu
-	Leaf      struct{} // all others: no lock of this list is taken under one
+	// Lead is leading the commit queue.
+	Lead struct{}
+	// Flusher is the turn to flush, of memqueue.
+	Flusher struct{}
+	// Giving is logset.Set.giving.
+	Giving struct{}
+	// Editing is tree.Tree.editing.
+	Editing struct{}
+	// Filters is residency.Filters.mu.
+	Filters struct{}
+	// Changes is changes.mu.
+	Changes struct{}
+	// Scheduler is scheduler.Scheduler.mu.
+	Scheduler struct{}
+	// Tree is tree.Tree.mu.
+	Tree struct{}
+	// View is memqueue.Queue.mu.
+	View struct{}
+	// Snapshots is commit.Snapshots.mu.
+	Snapshots struct{}
+	// Leaf is all others: no lock of this list is taken under one.
+	Leaf struct{}
 )
 
 func (Lead) rank() int      { return 0 }

@@ -65,7 +65,7 @@ func (r *Run) Overlapping(lower, upper []byte) (from, end int) {
 	return from, end
 }
 
-// NumTables, NumKeys, KeyRange, From and Rank implement filterplan.KeyRun.
+// NumTables returns the number of tables. With NumKeys, KeyRange, From and Rank it implements filterplan.KeyRun.
 func (r *Run) NumTables() int { return len(r.Tables) }
 
 // NumKeys returns the number of keys in all tables.

@@ -148,9 +148,10 @@ func ErrText(err error) string {
 	return "refused"
 }
 
-// ShowKey and Show show bytes briefly, but so that different ones look different.
+// ShowKey shows a key as Show does.
 func ShowKey(key string) string { return Show([]byte(key)) }
 
+// Show shows bytes briefly, but so that different ones look different.
 func Show(b []byte) string {
 	if b == nil {
 		return "nil"

@@ -56,8 +56,13 @@ func (s *Script) Ingest() {
 	s.add(Step{Name: "ingest", Args: fmt.Sprint(len(puts)), Do: func(s *Side) string { return ErrText(s.Ingest(puts)) }})
 }
 
-func (s *Script) Sync()  { s.add(drawSync(s.Source)) }
+// Sync adds a sync of the log.
+func (s *Script) Sync() { s.add(drawSync(s.Source)) }
+
+// Flush adds a flush of the memtable.
 func (s *Script) Flush() { s.add(drawFlush(s.Source)) }
+
+// Compact adds a compaction of all keys.
 func (s *Script) Compact() {
 	s.add(Step{Name: "compact", Do: func(s *Side) string { return ErrText(s.Compact(shale.Range{})) }})
 }
@@ -86,6 +91,7 @@ func (s *Script) Jump(d time.Duration) {
 	s.Do(fmt.Sprint("clock ", d), func(l *Life) error { return l.Jump(d) })
 }
 
+// Kill ends the process that has the store, and goes on with what it wrote.
 func (s *Script) Kill() { s.Do("kill", (*Life).Kill) }
 
 // Crash crashes the store and goes on with what that leaves.

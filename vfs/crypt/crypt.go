@@ -202,10 +202,14 @@ func (f *FS) Bind(lock io.Closer) (vfs.FS, error) {
 	return &FS{base, f.keys}, nil
 }
 
-// Abs, Within and Resolve implement vfs.PathFS and vfs.Resolver.
-func (f *FS) Abs(name string) (string, error)       { return vfs.Abs(f.FS, name) }
+// Abs implements vfs.PathFS: names are not encrypted, so the file system below has the answer.
+func (f *FS) Abs(name string) (string, error) { return vfs.Abs(f.FS, name) }
+
+// Within implements vfs.PathFS, as Abs does.
 func (f *FS) Within(name, dir string) (bool, error) { return vfs.Within(f.FS, name, dir) }
-func (f *FS) Resolve(name string) string            { return vfs.Resolve(f.FS, name) }
+
+// Resolve implements vfs.Resolver, as Abs implements vfs.PathFS.
+func (f *FS) Resolve(name string) string { return vfs.Resolve(f.FS, name) }
 
 // begin gives the file a key of its own, wrapped with the newest key, and writes the header.
 func (f *file) begin(sparse bool) error {

@@ -47,8 +47,9 @@ const (
 	// SegmentHeader is the length of the header, in bytes. Part of the format.
 	// It is the head of 24, seven numbers of 8 bytes, the kind with 3 zeros, and two checksums.
 	SegmentHeader = 92
-	// kindOffset and BodySumOffset are where the kind and the body's checksum stand in the header.
-	kindOffset    = 80
+	// kindOffset is where the kind stands in the header. Part of the format.
+	kindOffset = 80
+	// BodySumOffset is where the checksum of the body stands in the header. Part of the format.
 	BodySumOffset = 84
 	// LogHeader is the length of the header of a log (docs/FORMAT.md, section 3).
 	LogHeader = 4096

@@ -12,6 +12,7 @@ import (
 // ExampleStore is the store of the examples in docs/REMOTE.md.
 const ExampleStore = 0x1122334455667788
 
+// ExampleTime is when the examples in docs/REMOTE.md were written.
 var ExampleTime = time.UnixMilli(1_700_000_000_000).UTC()
 
 // ExampleTable is the table of the worked examples in docs/REMOTE.md, under a number. The tests of

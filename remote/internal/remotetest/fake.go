@@ -153,10 +153,12 @@ func (f *Fake) do(what, name string, call func(Instead) error) error {
 	return err
 }
 
+// Put implements bucket.Bucket, with what Hook, Refuse and Set ask for.
 func (f *Fake) Put(ctx context.Context, name string, body io.ReaderAt, size int64, crc32c uint32, absent bool) error {
 	return f.do("put", name, func(to Instead) error { return to.OnPut(ctx, name, body, size, crc32c, absent) })
 }
 
+// ReadAt implements bucket.Bucket, with what Hook, HookReads, OnAnswer, Refuse and Set ask for.
 func (f *Fake) ReadAt(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
 	err = f.do("read", name, func(to Instead) error {
 		n, err = to.OnRead(ctx, name, p, off)
@@ -174,6 +176,7 @@ func (f *Fake) ReadAt(ctx context.Context, name string, p []byte, off int64) (n 
 	return n, err
 }
 
+// Stat implements bucket.Bucket, with what Hook, Refuse and Set ask for.
 func (f *Fake) Stat(ctx context.Context, name string) (info bucket.Info, err error) {
 	err = f.do("stat", name, func(to Instead) error {
 		info, err = to.OnStat(ctx, name)
@@ -182,6 +185,7 @@ func (f *Fake) Stat(ctx context.Context, name string) (info bucket.Info, err err
 	return info, err
 }
 
+// List implements bucket.Bucket, with what Hook, Refuse and Set ask for.
 func (f *Fake) List(ctx context.Context, prefix, after string) iter.Seq2[bucket.Info, error] {
 	return func(yield func(bucket.Info, error) bool) {
 		// The whole list is gathered before any of it is passed on. So the hooks enclose the call
@@ -207,6 +211,7 @@ func (f *Fake) List(ctx context.Context, prefix, after string) iter.Seq2[bucket.
 	}
 }
 
+// Delete implements bucket.Bucket, with what Hook, Refuse and Set ask for.
 func (f *Fake) Delete(ctx context.Context, name string) error {
 	return f.do("delete", name, func(to Instead) error { return to.OnDelete(ctx, name) })
 }

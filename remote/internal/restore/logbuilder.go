@@ -85,6 +85,7 @@ type ending struct {
 // An endingKind says why the logs of a restored store end where they do.
 type endingKind int
 
+// The reasons.
 const (
 	AtEndOfList  endingKind = iota // there are no more segments
 	AtLimit                        // the limit is reached

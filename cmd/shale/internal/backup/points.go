@@ -68,9 +68,11 @@ func (l *Line) logs() string { return filepath.Join(l.dir, "increments") }
 // now returns the time of a point: the next whole second, so that the time that is shown can be asked for.
 func now() time.Time { return time.Now().UTC().Add(time.Second - 1).Truncate(time.Second) }
 
-// First returns the number of the base, and Last that of the newest commit.
+// First returns the sequence number of the base.
 func (l *Line) First() uint64 { return l.Points[0].Seq }
-func (l *Line) Last() uint64  { return l.last().Seq }
+
+// Last returns the sequence number of the newest commit.
+func (l *Line) Last() uint64 { return l.last().Seq }
 
 func (l *Line) last() Point { return l.Points[len(l.Points)-1] }
 
