@@ -142,3 +142,26 @@ func anchors(t *testing.T, doc string) map[string]bool {
 	}
 	return found
 }
+
+// entryPoints are the packages that programs import. Each has an example, which is what their readers try first.
+var entryPoints = []string{
+	".", "bloom", "bloom/compat/bip37", "bloom/compat/bitsandblooms", "bloom/compat/guava", "bloom/compat/parquet", "bloom/compat/redisbloom",
+	"bloom/hashes", "bloom/sketch", "bundle", "cluster", "debug", "filterplan", "remote", "remote/s3", "repair", "typed", "vfs", "vfs/crypt", "vfs/faultfs",
+}
+
+func TestDocuments_Examples(t *testing.T) {
+	example := regexp.MustCompile(`(?m)^func Example[A-Z_(](?:.*\n)*?\t// (?:Unordered o|O)utput:`)
+	for _, dir := range entryPoints {
+		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := false
+		for _, file := range files {
+			found = found || example.MatchString(read(t, file))
+		}
+		if !found {
+			t.Errorf("%s has no example with an output, which go test would run", dir)
+		}
+	}
+}
