@@ -393,6 +393,16 @@ func TestOpen_Refuses(t *testing.T) {
 			t.Errorf("Open(%s, %v) gives %v, want %v that says %q", c.path, c.options, err, c.want, c.says)
 		}
 	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(empty, 0o600, &Options{ReadOnly: true}); !stderrors.Is(err, errors.ErrInvalid) {
+		t.Errorf("an empty file that is opened with ReadOnly gives %v", err)
+	}
+	if err := mustOpen(t, empty).Close(); err != nil { // to bbolt it is a new database
+		t.Error(err)
+	}
 	if _, err := os.Stat(filepath.Join(dir, "absent")); !stderrors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Open has left a directory behind: %v", err)
 	}

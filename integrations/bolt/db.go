@@ -88,7 +88,13 @@ func Open(path string, mode os.FileMode, options *Options) (*DB, error) {
 func openStore(path string, mode os.FileMode, options *shale.Options) (*shale.DB, error) {
 	made := false
 	if options.FS == nil {
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		switch info, err := os.Stat(path); {
+		case err != nil || !info.Mode().IsRegular():
+		case info.Size() == 0 && !options.ReadOnly: // os.CreateTemp has made it: bbolt takes that for a new database
+			if err := os.Remove(path); err != nil {
+				return nil, err
+			}
+		default:
 			return nil, fmt.Errorf("bolt: open %s: it is a file, where a store is a directory; "+
 				"if it is one of bbolt, bolt-import brings its data: %w", path, errors.ErrInvalid)
 		}

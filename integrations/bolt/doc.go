@@ -25,7 +25,8 @@
 // # What is missing
 //
 // Tx.WriteTo and Tx.Copy return an error: a store is no single file. Tx.CopyFile makes a directory, and DB.Store has
-// Checkpoint. DB.Info, Tx.Page, Bucket.Root, Compact and what belongs to them are not there, because there are no pages. Open
+// Checkpoint. Tx.Page, Bucket.Root, Compact and what belongs to them are not there, because there are no pages;
+// DB.Info has the system's page size, and no address. Open
 // refuses Options.MaxSize and Options.OpenFile. Options and fields that are about pages and their memory have no effect, and
 // counters of pages are 0.
 //

@@ -1,6 +1,7 @@
 package bbolt
 
 import (
+	"os"
 	"sync/atomic"
 	"time"
 )
@@ -26,6 +27,15 @@ func (db *DB) Stats() Stats {
 	}
 	return *db.stats
 }
+
+// An Info is what some programs of bbolt ask for, to multiply it with a number of pages.
+type Info struct {
+	Data     uintptr // 0
+	PageSize int     // of the system
+}
+
+// Info returns an Info. There are no pages.
+func (db *DB) Info() *Info { return &Info{PageSize: os.Getpagesize()} }
 
 // Sub returns what was counted since other; OpenTxN is 0.
 func (s *Stats) Sub(other *Stats) Stats {

@@ -36,10 +36,13 @@ func TestSuite(t *testing.T) {
 func makeSuite(t *testing.T, dir, bolt string) {
 	t.Helper()
 	wrap(t, dir, bolt)
+	_, requires, _ := strings.Cut(read(t, filepath.Join(bolt, "go.mod")), "\nrequire ")
+	requires, _, _ = strings.Cut(requires, "\ntool ") // what the tests need is in between
+	add(t, filepath.Join(dir, "go.mod"), "\nrequire "+requires)
+	add(t, filepath.Join(dir, "go.sum"), read(t, filepath.Join(bolt, "go.sum")))
 	for _, internal := range []string{"common", "btesting"} { // which the tests use
 		copyTree(t, filepath.Join(bolt, "internal", internal), filepath.Join(dir, "internal", internal))
 	}
-	write(t, filepath.Join(dir, "internal", "btesting", "info.go"), pageSize)
 	write(t, filepath.Join(dir, "content_test.go"), content)
 	left := leftOut(t)
 	files, err := filepath.Glob(filepath.Join(bolt, "*_test.go"))
@@ -59,14 +62,6 @@ func makeSuite(t *testing.T, dir, bolt string) {
 		write(t, filepath.Join(dir, name), text)
 	}
 }
-
-// pageSize gives some tests the number of keys that they put: it is that of a page's bytes.
-const pageSize = `package btesting
-
-type Info struct{ PageSize int }
-
-func (db *DB) Info() Info { return Info{4096} }
-`
 
 // content returns what a database has, as text.
 const content = `package bbolt_test

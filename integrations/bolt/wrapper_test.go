@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -38,26 +37,33 @@ func wrap(t *testing.T, dir, bolt string) {
 	t.Helper()
 	write(t, filepath.Join(dir, "bbolt.go"), aliases(t))
 	copyTree(t, filepath.Join(bolt, "errors"), filepath.Join(dir, "errors"))
+	write(t, filepath.Join(dir, "go.mod"), fmt.Sprintf("module %s\n\ngo 1.26.0\n%s", boltPath, ours(t)))
+	write(t, filepath.Join(dir, "go.sum"), read(t, "go.sum"))
+}
+
+// ours returns the lines of a go.mod that lead to this module and to shale.
+func ours(t *testing.T) string {
+	t.Helper()
 	here, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := filepath.Join(here, "..", "..")
-	mod := read(t, filepath.Join(bolt, "go.mod")) + fmt.Sprintf("\ngo 1.26.0\nrequire (\n\t%s v0.0.0\n\tgithub.com/shaledb/shale v0.0.0\n)\n%s", ourPath, replaces(here, root))
-	mod = strings.Replace(mod, "\ngo 1.25.0\n", "\n", 1)
-	mod = dropLine(mod, "toolchain ")
-	write(t, filepath.Join(dir, "go.mod"), mod)
-	write(t, filepath.Join(dir, "go.sum"), read(t, filepath.Join(bolt, "go.sum"))+read(t, "go.sum"))
+	return fmt.Sprintf(`
+require (
+	%[1]s v0.0.0
+	github.com/shaledb/shale v0.0.0
+)
+
+replace %[1]s => %[2]s
+
+replace github.com/shaledb/shale => %[3]s
+`, ourPath, here, filepath.Join(here, "..", ".."))
 }
 
-// replaces returns the lines of a go.mod that lead to this module and to shale.
-func replaces(here, root string) string {
-	return fmt.Sprintf("\nreplace %s => %s\n\nreplace github.com/shaledb/shale => %s\n", ourPath, here, root)
-}
-
-func dropLine(text, prefix string) string {
-	lines := strings.Split(text, "\n")
-	return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, prefix) }), "\n")
+// add appends to a file.
+func add(t *testing.T, name, text string) {
+	t.Helper()
+	write(t, name, read(t, name)+text)
 }
 
 // aliases returns a file that has another name for everything that this package exports.
