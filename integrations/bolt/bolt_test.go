@@ -382,8 +382,8 @@ func TestOpen_Refuses(t *testing.T) {
 		want    error
 		says    string
 	}{
-		{file, nil, bolt.ErrInvalid, "bolt-import"},
-		{filepath.Join(dir, "other"), nil, bolt.ErrInvalid, "none of this package"},
+		{file, nil, errors.ErrInvalid, "bolt-import"},
+		{filepath.Join(dir, "other"), nil, errors.ErrInvalid, "none of this package"},
 		{filepath.Join(dir, "no", "parent"), nil, fs.ErrNotExist, ""},
 		{filepath.Join(dir, "absent"), &Options{ReadOnly: true}, fs.ErrNotExist, ""},
 		{path, &Options{MaxSize: 1}, ErrNotSupported, "MaxSize"},

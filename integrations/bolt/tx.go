@@ -29,7 +29,6 @@ type Tx struct {
 	root     Bucket
 	onCommit []func()
 	stats    TxStats
-	began    time.Time
 
 	read  shale.Reader // the snapshot, or txn
 	close func()       // gives read up
