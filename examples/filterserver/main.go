@@ -2,9 +2,9 @@
 // store, and links none: a bundle of the store's filters is enough. It is an example of package
 // bundle.
 //
-// In a clone, with a store in hosts.db (the README makes one):
+// In a clone, with the command and a store in hosts.db (the README makes both):
 //
-//	go run ./cmd/shale -C hosts.db filters export hosts.filters
+//	shale -C hosts.db filters export hosts.filters
 //	go run ./examples/filterserver -bundle hosts.filters
 //
 // and then, from another shell,

@@ -49,11 +49,11 @@ func TestPageIsUpToDate(t *testing.T) {
 	got, want := stable(page), stable(string(committed))
 	for i := range got {
 		if i >= len(want) || got[i] != want[i] {
-			t.Fatalf("docs/COMMAND.md, line %d, is not up to date: go test ./cmd/shale/doc -rewrite\nthe program: %s", i+1, strings.Split(page, "\n")[i])
+			t.Fatalf("docs/COMMAND.md, line %d, is not up to date: go test -C cmd ./shale/doc -rewrite\nthe program: %s", i+1, strings.Split(page, "\n")[i])
 		}
 	}
 	if len(want) > len(got) {
-		t.Errorf("docs/COMMAND.md has %d lines too many: go test ./cmd/shale/doc -rewrite", len(want)-len(got))
+		t.Errorf("docs/COMMAND.md has %d lines too many: go test -C cmd ./shale/doc -rewrite", len(want)-len(got))
 	}
 	t.Log("figures differ")
 }

@@ -1,7 +1,7 @@
 // Package doc makes docs/COMMAND.md and sees that it is up to date. The page shows the help of each
 // command of cmd/shale, and what it prints for a store of real hosts. To make it again:
 //
-//	go test ./cmd/shale/doc -rewrite
+//	go test -C cmd ./shale/doc -rewrite
 //
 // It builds shale, asks it for its commands and their help, and runs examples in a temporary
 // folder. The examples are in the files of the folder sections, which look like this:
@@ -81,7 +81,7 @@ func makePage(sections, data string) (string, error) {
 	defer os.RemoveAll(m.dir)
 	byName := map[string]string{}
 	var b strings.Builder
-	b.WriteString("# The command\n\nMade by `go test ./cmd/shale/doc -rewrite`; its sources are in cmd/shale/doc/sections.\n")
+	b.WriteString("# The command\n\nMade by `go test -C cmd ./shale/doc -rewrite`; its sources are in cmd/shale/doc/sections.\n")
 	for _, s := range all {
 		title, isTopic := strings.CutPrefix(s.name, "# ")
 		if !isTopic {
