@@ -146,7 +146,7 @@ func (e Explanation) String() string {
 	fmt.Fprintln(w, "where\trange\tfilter\tblocks read\ttime")
 	for _, step := range e.Steps {
 		where, span, verdict := step.Words()
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", where, span, verdict, formatReads(step.Blocks), micros(step.Duration))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", where, span, verdict, formatReads(step.Blocks), base.FormatDuration(step.Duration))
 	}
 	w.Flush()
 	if e.RangeDelete != nil {
@@ -204,7 +204,7 @@ func (e Explanation) Summary() string {
 		outcome = fmt.Sprintf("found, %d bytes", len(e.Value))
 	}
 	return fmt.Sprintf("%s: %s asked, %d said no, %s; %s from disk, %s; %s\n",
-		outcome, plural(asked, "filter"), no, plural(falseYes, "false positive"), plural(blocks, "block"), base.FormatBytes(bytes), micros(e.Duration)) +
+		outcome, plural(asked, "filter"), no, plural(falseYes, "false positive"), plural(blocks, "block"), base.FormatBytes(bytes), base.FormatDuration(e.Duration)) +
 		fmt.Sprintf("without filters: %s. Expected false positives here: %.2g; measured since open: %s a miss\n",
 			plural(covered, "block"), e.ExpectedFalsePositives, base.FormatPercent(e.MeasuredFPR))
 }
@@ -215,8 +215,6 @@ func plural(n int, word string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, word)
 }
-
-func micros(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1e3) }
 
 func formatReads(reads []BlockRead) string {
 	if len(reads) == 0 {

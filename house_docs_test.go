@@ -16,7 +16,7 @@ import (
 func TestArchitecture_NamesExist(t *testing.T) {
 	testenv.SkipRace(t)
 	var text []byte
-	for _, name := range []string{"CONTRIBUTING.md", "docs/ARCHITECTURE.md", "docs/FAILURES.md", "docs/PERFORMANCE.md", "docs/TESTING.md"} {
+	for _, name := range []string{"CONTRIBUTING.md", "docs/ARCHITECTURE.md", "docs/FAILURES.md", "docs/GUIDE.md", "docs/PERFORMANCE.md", "docs/TESTING.md"} {
 		document, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +69,7 @@ func namesOfCode(t *testing.T) (words, files map[string]bool) {
 // Every file that the documents link to exists, and every heading.
 func TestDocuments_Links(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]*)(#[^):]*)?\)`)
-	for _, doc := range []string{"README.md", "bloom/README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/COMMAND.md", "docs/FORMAT.md", "docs/FAILURES.md", "docs/FILTERS.md", "docs/GROUP.md", "docs/LOGSTORE.md", "docs/MOVING.md", "docs/OPERATIONS.md", "docs/PERFORMANCE.md", "docs/REMOTE.md", "docs/SHALED.md", "docs/TESTING.md"} {
+	for _, doc := range []string{"README.md", "bloom/README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/COMMAND.md", "docs/FORMAT.md", "docs/FAILURES.md", "docs/FILTERS.md", "docs/GROUP.md", "docs/GUIDE.md", "docs/LOGSTORE.md", "docs/MOVING.md", "docs/OPERATIONS.md", "docs/PERFORMANCE.md", "docs/REMOTE.md", "docs/SHALED.md", "docs/TESTING.md"} {
 		text, err := os.ReadFile(doc)
 		if err != nil {
 			t.Error(err)

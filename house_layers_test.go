@@ -15,9 +15,9 @@ import (
 // lower layers. onlyImports limits some packages further.
 var layers = map[string]int{
 	// The command: a module of its own.
-	"cmd/shale":                  10,
-	"cmd/shale/internal/shell":   9,
-	"cmd/shale/internal/command": 8,
+	"cmd/shale":                  11,
+	"cmd/shale/internal/shell":   10,
+	"cmd/shale/internal/command": 9,
 	"cmd/shale/internal/backup":  7,
 	"cmd/shale/internal/output":  7,
 	"cmd/shale/internal/cmdtest": 7, // for tests only
@@ -26,7 +26,8 @@ var layers = map[string]int{
 	"internal/benchmark": 7,
 	"bench":              8,
 	"bench/scale":        8,
-	"debug":              7,
+	"debug":              8,
+	"internal/monitor":   7,
 	"typed":              7,
 	"test/harness":       7,
 	"test/soak":          8,

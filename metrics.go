@@ -218,6 +218,7 @@ func (m *Metrics) times() []*time.Duration {
 // String prints the metrics as a table to read.
 func (m Metrics) String() string {
 	var s strings.Builder
+	n := base.FormatNumber
 	w := tabwriter.NewWriter(&s, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "level\truns\ttables\tsize\tentries\tfilters\tbits/key\tFPR predicted\tmeasured\t")
 	for _, l := range m.Levels {
@@ -228,40 +229,40 @@ func (m Metrics) String() string {
 		if l.FilterAsked > 0 {
 			measured = base.FormatPercent(l.MeasuredFPR)
 		}
-		fmt.Fprintf(w, "L%d\t%d\t%d\t%s\t%d\t%s\t%.1f\t%s\t%s\t\n", l.Level, l.Runs, l.Tables,
-			base.FormatBytes(l.Bytes), l.Entries, base.FormatBytes(l.FilterBytes), l.FilterBits, base.FormatPercent(l.PredictedFPR), measured)
+		fmt.Fprintf(w, "L%d\t%d\t%d\t%s\t%s\t%s\t%.1f\t%s\t%s\t\n", l.Level, l.Runs, l.Tables,
+			base.FormatBytes(l.Bytes), n(l.Entries), base.FormatBytes(l.FilterBytes), l.FilterBits, base.FormatPercent(l.PredictedFPR), measured)
 	}
 	w.Flush()
-	fmt.Fprintf(&s, "memtables: %d entries, %s\n", m.MemtableEntries, base.FormatBytes(m.MemtableBytes))
+	fmt.Fprintf(&s, "memtables: %s entries, %s\n", n(uint64(m.MemtableEntries)), base.FormatBytes(m.MemtableBytes))
 	expired := ""
 	if m.GetExpired > 0 {
-		expired = fmt.Sprintf(", %d of them expired", m.GetExpired)
+		expired = fmt.Sprintf(", %s of them expired", n(m.GetExpired))
 	}
-	fmt.Fprintf(&s, "lookups: %d, %d found, %d absent%s\n", m.Gets, m.GetHits, m.GetMisses, expired)
-	fmt.Fprintf(&s, "filters: %d no, %d true yes, %d false yes, %d of them remembered, %d tables without\n",
-		m.FilterNegative, m.FilterTruePositive, m.FilterFalsePositive+m.FalsePositivesRemembered, m.FalsePositivesRemembered, m.NoFilter)
+	fmt.Fprintf(&s, "lookups: %s, %s found, %s absent%s\n", n(m.Gets), n(m.GetHits), n(m.GetMisses), expired)
+	fmt.Fprintf(&s, "filters: %s no, %s true yes, %s false yes, %s of them remembered, %s tables without\n",
+		n(m.FilterNegative), n(m.FilterTruePositive), n(m.FilterFalsePositive+m.FalsePositivesRemembered), n(m.FalsePositivesRemembered), n(m.NoFilter))
 	if m.RangeDeletes > 0 || m.RangeDeleteSkips > 0 {
-		fmt.Fprintf(&s, "range deletes: %d, %s; %d tables passed over\n", m.RangeDeletes, base.FormatBytes(m.RangeDeleteMemory), m.RangeDeleteSkips)
+		fmt.Fprintf(&s, "range deletes: %s, %s; %s tables passed over\n", n(uint64(m.RangeDeletes)), base.FormatBytes(m.RangeDeleteMemory), n(m.RangeDeleteSkips))
 	}
-	fmt.Fprintf(&s, "blocks: %d read (%s), cache %d hits, %d misses\n",
-		m.BlockReads, base.FormatBytes(int64(m.BlockReadBytes)), m.CacheHits, m.CacheMisses)
+	fmt.Fprintf(&s, "blocks: %s read (%s); in the cache: %s yes, %s no\n",
+		n(m.BlockReads), base.FormatBytes(int64(m.BlockReadBytes)), n(m.CacheHits), n(m.CacheMisses))
 	ingested := ""
 	if m.Ingests > 0 {
 		ingested = ", ingested " + base.FormatBytes(int64(m.IngestBytes))
 	}
-	fmt.Fprintf(&s, "writes: %d (%s), log %s in %d syncs, flushed %s, compacted %s%s; write amp %.2f, space amp %.2f\n",
-		m.Writes, base.FormatBytes(int64(m.WrittenBytes)), base.FormatBytes(int64(m.WALBytes)), m.WALSyncs,
+	fmt.Fprintf(&s, "writes: %s (%s), log %s in %s syncs, flushed %s, compacted %s%s; write amp %.2f, space amp %.2f\n",
+		n(m.Writes), base.FormatBytes(int64(m.WrittenBytes)), base.FormatBytes(int64(m.WALBytes)), n(m.WALSyncs),
 		base.FormatBytes(int64(m.FlushBytes)), base.FormatBytes(int64(m.CompactBytes)), ingested, m.WriteAmp(), m.SpaceAmp())
 	if m.TxnCommits+m.TxnConflicts > 0 {
-		fmt.Fprintf(&s, "transactions: %d committed, %d conflicts\n", m.TxnCommits, m.TxnConflicts)
+		fmt.Fprintf(&s, "transactions: %s committed, %s conflicts\n", n(m.TxnCommits), n(m.TxnConflicts))
 	}
-	fmt.Fprintf(&s, "under way: %d flushes, %d compactions, debt %s; stalled %v (%d writes)\n",
-		m.Flushing, m.Compacting, base.FormatBytes(m.CompactionDebt), m.StallTime.Round(time.Millisecond), m.StalledWrites)
+	fmt.Fprintf(&s, "under way: %d flushes, %d compactions, debt %s; stalled %s (%s writes)\n",
+		m.Flushing, m.Compacting, base.FormatBytes(m.CompactionDebt), base.FormatDuration(m.StallTime), n(m.StalledWrites))
 	fmt.Fprintf(&s, "memory: memtables %s, cache %s, filters %s, indexes %s, false positives %s\n",
 		base.FormatBytes(m.MemtableMemory), base.FormatBytes(m.CacheMemory), base.FormatBytes(m.FilterMemory),
 		base.FormatBytes(m.IndexMemory), base.FormatBytes(m.FalsePositiveMemory))
 	if m.IndexOnDisk > 0 {
-		fmt.Fprintf(&s, "indexes on disk: %s, read %d times\n", base.FormatBytes(m.IndexOnDisk), m.IndexReads)
+		fmt.Fprintf(&s, "indexes on disk: %s, read %s times\n", base.FormatBytes(m.IndexOnDisk), n(m.IndexReads))
 	}
 	if m.Loading {
 		fmt.Fprintln(&s, "loading: filters and indexes are still being read")

@@ -3,6 +3,8 @@ package debug
 import (
 	"net/http"
 	"slices"
+
+	"github.com/shaledb/shale/internal/monitor"
 )
 
 // A panel is a part of the page, as JSON. Times are in milliseconds since 1970, durations
@@ -136,10 +138,18 @@ func (h *handler) overview(*http.Request) (any, error) {
 // metrics returns the values that /metrics returns, except for those with labels,
 // under the same names.
 func (h *handler) metrics(*http.Request) (any, error) {
-	m := h.db.Metrics()
+	s, err := monitor.StateOf(h.db)
+	if err != nil {
+		return nil, err
+	}
 	values := map[string]float64{}
-	for _, c := range storeMetrics {
-		values[c.name] = c.value(&m)
+	for _, f := range monitor.Families {
+		if f.Label != "" {
+			continue
+		}
+		for _, v := range f.All(&s) {
+			values[f.Name] = v
+		}
 	}
 	return values, nil
 }

@@ -105,7 +105,7 @@ type checker struct {
 
 // run examines the store once. Damage becomes findings of c.s.
 func (c *checker) run(ctx context.Context, o Options, dir string) (err error) {
-	if c.s, err = look(ctx, newSource(o.FS), dir); err != nil {
+	if c.s, err = look(ctx, newSource(o), dir); err != nil {
 		return err
 	}
 	c.read.Edits = c.s.salvaged.Edits
@@ -306,7 +306,7 @@ func (c *checker) parts(t *manifest.Table, src *aheadReader, cause error) error 
 // begin again. If a writer was expected, it removes the findings in files that the
 // writer has replaced instead.
 func (c *checker) moved(o Options, dir string) (bool, error) {
-	now, err := manifest.Salvage(newSource(o.FS), dir)
+	now, err := manifest.Salvage(newSource(o), dir)
 	if err != nil {
 		return false, fmt.Errorf("repair: %s: %w", dir, err)
 	}

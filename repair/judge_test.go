@@ -127,7 +127,7 @@ func TestJudge(t *testing.T) {
 		{"no manifest, a record is damaged", with(1, func(l *testLog) { l.broken = []int{6} }), nil, 0, "7-8 9-12", "1-4 5-5", 12},
 	} {
 		mem := vfs.NewMem()
-		s := &survey{ctx: t.Context(), fs: newSource(mem), dir: "db", state: tt.state, storeID: 1}
+		s := &survey{ctx: t.Context(), fs: newSource((&Options{FS: mem}).withDefaults()), dir: "db", state: tt.state, storeID: 1}
 		s.logs = writeLogs(t, mem, tt.logs)
 		l, err := readLogs(s, false)
 		if err != nil {
@@ -187,7 +187,7 @@ func TestJudge_LastRecord(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		s := &survey{ctx: t.Context(), fs: newSource(mem), dir: "db", storeID: 1, logs: nums, state: &manifest.State{
+		s := &survey{ctx: t.Context(), fs: newSource((&Options{FS: mem}).withDefaults()), dir: "db", storeID: 1, logs: nums, state: &manifest.State{
 			Version: &manifest.Version{}, StoreID: 1, MinLog: 2, NextFileNum: 5, Logs: []manifest.LogInfo{{Num: 2}, {Num: 4}},
 		}}
 		l, err := readLogs(s, false)

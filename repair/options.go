@@ -20,6 +20,10 @@ type Options struct {
 	// the newest version of their key. Deleted keys and overwritten values may
 	// come back. Check ignores it.
 	Doubtful bool
+
+	// Read is called with the number of bytes of each read of the damaged store, so that a program can
+	// show how far Check or Run has come. It must be quick. Run reads the logs twice. nil: nobody asks.
+	Read func(n int)
 }
 
 // withDefaults returns a copy in which every field is set.
@@ -30,6 +34,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if c.FS == nil {
 		c.FS = vfs.Default
+	}
+	if c.Read == nil {
+		c.Read = func(int) {}
 	}
 	return c
 }

@@ -45,7 +45,7 @@ func Run(ctx context.Context, dir, into string, opts *Options) (*Report, error) 
 	}
 	defer lock.Close() // the store was only read
 	// From here on no writer changes the store, unless locks cannot be shared: see keepOut.
-	s, err := look(ctx, newSource(o.FS), dir)
+	s, err := look(ctx, newSource(o), dir)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,8 @@ import (
 type source struct {
 	vfs.FS // only Open, List and Stat are called
 
+	read func(n int) // Options.Read
+
 	mu     sync.Mutex
 	unread map[string]unreadable // by name in the folder; guarded by mu
 }
@@ -27,7 +29,9 @@ type unreadable struct {
 
 var errSource = errors.New("repair: the damaged store is only read")
 
-func newSource(fsys vfs.FS) *source { return &source{FS: fsys, unread: make(map[string]unreadable)} }
+func newSource(o Options) *source {
+	return &source{FS: o.FS, read: o.Read, unread: make(map[string]unreadable)}
+}
 
 // Open returns a file that reads around damaged sectors and cannot be changed.
 func (s *source) Open(name string) (vfs.File, error) {
@@ -79,6 +83,7 @@ const sector = 4096
 // for those that cannot be read.
 func (f *sourceFile) ReadAt(p []byte, off int64) (n int, err error) {
 	n, err = f.File.ReadAt(p, off)
+	f.source.read(n)
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, err
 	}

@@ -10,6 +10,7 @@ import (
 	"hash/adler32"
 	"hash/crc64"
 	"hash/fnv"
+	"slices"
 	"sync"
 	"testing"
 
@@ -134,3 +135,18 @@ func TestAllocate_Nothing(t *testing.T) {
 }
 
 var sink uint64
+
+func BenchmarkOf(b *testing.B) {
+	key := []byte("sixteen bytes 16")
+	functions := append(slices.Clone(all), all[0], all[0])
+	functions[len(all)].name, functions[len(all)].hash = "murmur3", bloom.Murmur3
+	functions[len(all)+1].name, functions[len(all)+1].hash = "XXH3", bloom.Must(bloom.NewHasher(bloom.HashXXH3, 0)).Hash128
+	for _, c := range functions {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				sink, _ = c.hash(key)
+			}
+		})
+	}
+}

@@ -131,6 +131,19 @@ func TestOptions_BeforeTheCommand(t *testing.T) {
 	}
 }
 
+// Without a store and without a command there is nothing to do, which is a mistake and not a success.
+func TestOptions_NothingIsAskedFor(t *testing.T) {
+	if _, notes, st := call(""); st != command.Failed || !strings.Contains(notes, "no store is named") {
+		t.Errorf("status %d, %s", st, notes)
+	}
+	if out, notes, st := call("\ufeffhelp get\r\n"); st != command.Found || !strings.HasPrefix(out, "get KEY") {
+		t.Errorf("a script that an editor has marked as UTF-8: status %d, %s%s", st, out, notes)
+	}
+	if _, notes, _ := call("", "-C"); notes != "shale: option -C needs an argument: -C DIR; -h lists the options\n" {
+		t.Error(notes)
+	}
+}
+
 func TestVersion(t *testing.T) {
 	out, notes, st := call("", "--version")
 	if st != command.Found || !strings.Contains(out, "commit") || !strings.Contains(out, "go1.") || !strings.Contains(out, "files of a store  1") {

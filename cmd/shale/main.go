@@ -18,8 +18,13 @@
 // A word is printed bare if possible, and quoted otherwise. So what is printed can be used as
 // input again and means the same bytes. A single get is different if its output is a file or a
 // pipe: it prints the bytes of the value, for other programs. On a shell's command line each
-// argument is one word, which may have spaces without quotes. A line whose first character is # is
-// a comment.
+// argument is one word, which may have spaces without quotes. After the word -- bare words, and all
+// arguments of a shell, are taken as they are. A script that has a key or a value in a variable
+// writes it there:
+//
+//	shale -C hosts.db put -- "$host" "$kind"
+//
+// A line whose first character is # is a comment, and so is what follows a # between spaces.
 //
 // # Exit status
 //

@@ -60,29 +60,21 @@ func TestMistake_AdviceWorksInAShell(t *testing.T) {
 		t.Skip("there is no sh")
 	}
 	dir := filepath.Join(t.TempDir(), "db")
-	advice := regexp.MustCompile(`write ('.*'|-- before it) `)
-	for _, word := range []string{"--bogus", "0x123", "0xzz"} {
-		_, notes, st := call("", "-C", dir, "put", word, "v")
-		m := advice.FindStringSubmatch(notes)
-		if st != command.Failed || m == nil {
+	advice := regexp.MustCompile(`write -- before it `)
+	for _, word := range []string{"--bogus", "0x123", "0xzz", `\"a`} {
+		key := strings.TrimPrefix(word, `\`)
+		_, notes, st := call("", "-C", dir, "put", key, "v")
+		if st != command.Failed || !advice.MatchString(notes) {
 			t.Fatalf("put %s: status %d, %s", word, st, notes)
 		}
-		line := `SHALE_CHILD_ARGS="-C
-` + dir + `
-put
-` // the program takes its arguments from this variable, one on each line
-		if m[1] == "-- before it" {
-			line += "--\n" + word + "\nv\""
-		} else {
-			line += `"` + m[1] + `"
-v"`
-		}
+		// The program takes its arguments from this variable, one on each line.
+		line := "SHALE_CHILD_ARGS=\"-C\n" + dir + "\nput\n--\n" + word + "\nv\""
 		c := child(line+` "$0"`, "unused")
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v, %s", line, err, out)
 		}
-		if _, there := cmdtest.Contents(t, dir)[word]; !there {
-			t.Errorf("%s: the key %s is not there, but %q", line, word, cmdtest.Contents(t, dir))
+		if _, there := cmdtest.Contents(t, dir)[key]; !there {
+			t.Errorf("%s: the key %s is not there, but %q", line, key, cmdtest.Contents(t, dir))
 		}
 	}
 }

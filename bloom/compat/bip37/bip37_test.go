@@ -76,24 +76,6 @@ func TestVectors_OfBitcoinCore(t *testing.T) {
 	}
 }
 
-// The hashes of Bitcoin Core's hash_tests.
-func TestHash_OfBitcoinCore(t *testing.T) {
-	for _, c := range []struct {
-		want, seed uint32
-		data       string
-	}{
-		{0x00000000, 0x00000000, ""}, {0x6a396f08, 0xfba4c795, ""}, {0x81f16f39, 0xffffffff, ""},
-		{0x514e28b7, 0, "00"}, {0xea3f0b17, 0xfba4c795, "00"}, {0xfd6cf10d, 0, "ff"},
-		{0x16c6b7ab, 0, "0011"}, {0x8eb51c3d, 0, "001122"}, {0xb4471bf8, 0, "00112233"},
-		{0xe2301fa8, 0, "0011223344"}, {0xfc2e4a15, 0, "001122334455"}, {0xb074502c, 0, "00112233445566"},
-		{0x8034d2a0, 0, "0011223344556677"}, {0xb4698def, 0, "001122334455667788"},
-	} {
-		if got := murmur32(unhex(c.data), c.seed); got != c.want {
-			t.Errorf("hash of %q with seed %08x = %08x, want %08x", c.data, c.seed, got, c.want)
-		}
-	}
-}
-
 func TestGolden(t *testing.T) {
 	f := mustNew(t, 100, 0.0001, 0xdeadbeef, UpdateP2PubKeyOnly)
 	for i := range uint32(100) {

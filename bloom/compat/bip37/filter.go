@@ -109,7 +109,7 @@ func (f *Filter) MayContainString(s string) bool { return f.MayContain(form.Byte
 
 // position returns the bit of hash function n. Requires: the filter has bits.
 func (f *Filter) position(n uint32, element []byte) uint32 {
-	return murmur32(element, n*seedStep+f.tweak) % uint32(8*len(f.data))
+	return form.Murmur32(element, n*seedStep+f.tweak) % uint32(8*len(f.data))
 }
 
 // An OutPoint is an output of a transaction. TxID has the byte order of the wire, the

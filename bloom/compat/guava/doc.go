@@ -49,6 +49,7 @@
 // A filter cannot be converted to one of package bloom or back: the positions of keys
 // differ, and the filter does not have the keys.
 //
-// Concurrency. Any number of goroutines may ask a filter, as long as none changes
-// it. A change must run alone.
+// Concurrency. Any number of goroutines may ask a filter, Put into it, clone it and count its bits
+// (FPR, EstimatedCount), as in Java, where put takes no lock either. Every other change must run alone, and
+// so must writing: write a Clone.
 package guava

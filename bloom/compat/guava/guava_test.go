@@ -223,12 +223,23 @@ func TestUnion_Refuses(t *testing.T) {
 
 func TestNew_RefusesWhatGuavaRefuses(t *testing.T) {
 	for _, o := range []Options{
-		{Keys: 1, FPR: 0}, {Keys: 1, FPR: 1}, {Keys: 1, FPR: -1}, {Keys: 1, FPR: math.NaN()}, {Keys: 1, FPR: math.Inf(1)},
+		{Keys: 1, FPR: 1}, {Keys: 1, FPR: -1}, {Keys: 1, FPR: math.NaN()}, {Keys: 1, FPR: math.Inf(1)},
 		{Keys: 1, FPR: 0.99}, {Keys: 1 << 40, FPR: 0.01}, {Keys: math.MaxUint64, FPR: 1e-300}, {Keys: 10, FPR: 1e-100},
 	} {
 		if f, err := NewFilter(o); f != nil || !errors.Is(err, ErrParameters) {
 			t.Errorf("NewFilter(%+v) = %v, %v", o, f, err)
 		}
+	}
+	if f, err := New(1, 0); f != nil || !errors.Is(err, ErrParameters) {
+		t.Errorf("New(1, 0) = %v, %v", f, err)
+	}
+}
+
+// A rate that is not set is Guava's, with which it makes 115 words and 5 hash functions for 1000 keys.
+func TestNewFilter_DefaultRate(t *testing.T) {
+	f := mustNew(t, Options{Keys: 1000})
+	if f.Cap() != 115*64 || f.K() != 5 {
+		t.Errorf("%d bits and k %d", f.Cap(), f.K())
 	}
 }
 

@@ -50,7 +50,7 @@ func (s *Sink) done() {
 	}
 }
 
-// Add adds t, as put does. The error is ErrParameters for the zero Of, and if the filter
+// Add adds t. The error is ErrParameters for the zero Of, and if the filter
 // below is the zero value.
 func (o *Of[T]) Add(t T) error {
 	if o.filter == nil || len(o.filter.words) == 0 {
@@ -58,6 +58,19 @@ func (o *Of[T]) Add(t T) error {
 	}
 	o.CheckAndAdd(t)
 	return nil
+}
+
+// Put adds t and reports whether a bit has changed, as put does. Any number of goroutines may call it at
+// once: see Filter.Put.
+func (o *Of[T]) Put(t T) (changed bool) {
+	if o.filter == nil {
+		return false
+	}
+	s := sinks.Get().(*Sink)
+	o.funnel(t, s)
+	changed = o.filter.put(bloom.Murmur3(s.key))
+	s.done()
+	return changed
 }
 
 // CheckAndAdd adds t, and reports whether it may have been there before: the opposite of

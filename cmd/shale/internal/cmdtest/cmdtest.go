@@ -61,7 +61,7 @@ func (BrokenWriter) Write([]byte) (int, error) { return 0, errors.New("broken pi
 // These texts differ from run to run: times, and memory, which depends on the size of a
 // machine's words.
 var (
-	varying = regexp.MustCompile(`\d+(\.\d+)? ?(µs|ms|s\b)(, [0-9,]+ lines/s)?`)
+	varying = regexp.MustCompile(`\d+(\.\d+)? ?(ns|µs|ms|s\b)(, [0-9,]+ lines/s)?`)
 	memory  = regexp.MustCompile(`(?m)^memory: .*$`)
 )
 

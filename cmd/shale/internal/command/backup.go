@@ -107,6 +107,7 @@ its number, which changes prints as last.`)
 		if err := outfile.Folder(dir); err != nil {
 			return Failed, err
 		}
+		s.measureTables(dir, 0)
 		r, err := backup.Restore(ctx, s.fs, from, dir, m)
 		if err != nil {
 			return Failed, backupError(from, err)

@@ -220,7 +220,7 @@ func (c *Command) tokens() []string {
 
 // words returns the words for the tokens that pflag did not take as options.
 //
-// A token without a mark comes after "--", which pflag passes on as it is.
+// A token without a mark is an option that stands where the argument of another one is expected.
 func (c *Command) words(tokens []string) []Word {
 	words := make([]Word, len(tokens))
 	for i, token := range tokens {
@@ -228,7 +228,7 @@ func (c *Command) words(tokens []string) []Word {
 			at, _ := strconv.Atoi(n) // tokens wrote this number
 			words[i] = c.given[at]
 		} else {
-			words[i] = Word{Text: token} // after --
+			words[i] = Word{Text: token}
 		}
 	}
 	return words
@@ -273,8 +273,11 @@ func optionError(set *pflag.FlagSet, err error) (said error, meant bool) {
 	case errors.As(err, &bad):
 		err = bad.Unwrap()
 	case errors.As(err, &empty):
-		name := empty.GetSpecifiedName()
-		err = fmt.Errorf("option --%s needs an argument: --%s %s", name, name, empty.GetFlag().Value.Type())
+		name := "--" + empty.GetSpecifiedName()
+		if short := empty.GetSpecifiedShortnames(); short != "" {
+			name = "-" + short
+		}
+		err = fmt.Errorf("option %s needs an argument: %s %s", name, name, empty.GetFlag().Value.Type())
 	}
 	return err, false
 }

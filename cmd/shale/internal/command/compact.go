@@ -33,7 +33,12 @@ and overwritten entries.`)
 	c.keys, c.txn = 1, neverIn
 	b.options(c)
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		begin, before := time.Now(), tableBytes(s.DB)
+		begin, before, m := time.Now(), tableBytes(s.DB), s.DB.Metrics()
+		all := m.LiveBytes + m.MemtableBytes
+		if len(words) > 0 || b.from != nil || b.to != nil {
+			all = 0 // it is not known how much of the store lies there
+		}
+		s.measureTables(s.Dir, all)
 		if err := s.DB.Compact(ctx, b.of(words)); err != nil {
 			return Failed, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
@@ -21,6 +22,8 @@ func countCommand() *Command {
 		// Values are not copied for it.
 		r.KeysOnly = true
 		n := 0
+		var done atomic.Int64
+		s.measure(measure{done: done.Load, format: entries})
 		for _, err := range s.reader().Scan(r) {
 			if err == nil {
 				err = ctx.Err()
@@ -29,6 +32,7 @@ func countCommand() *Command {
 				return Failed, err
 			}
 			n++
+			done.Store(int64(n))
 		}
 		if s.AsText() {
 			fmt.Fprintln(s.Out, n)

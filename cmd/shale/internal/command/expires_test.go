@@ -45,7 +45,7 @@ func TestGet_Expires(t *testing.T) {
 		t.Errorf("get of a value that does not expire: %q", got)
 	}
 	got := y.lines("get a")
-	if line, rest, _ := strings.Cut(got, "\n"); line != "1" || !strings.HasPrefix(rest, "expires at 2") || !strings.Contains(rest, "Z, in 999h0m<time>") {
+	if line, rest, _ := strings.Cut(got, "\n"); line != "1" || !strings.HasPrefix(rest, "expires at 2") || !strings.Contains(rest, "Z, in 999 h 0 min") {
 		t.Errorf("get of a value that expires: %q", got)
 	}
 }

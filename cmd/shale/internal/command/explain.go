@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
 )
 
 // explainCommand performs a get and shows each place where it looked.
@@ -34,7 +35,7 @@ filters, and the false positives that were to be expected. Status 1 if the key i
 		g := output.NewGrid("where", "range", "filter", "blocks read", "time")
 		for _, step := range x.Steps {
 			where, span, verdict := step.Words()
-			g.Row(where, span, verdict, blocksRead(step.Blocks), output.Cell{Text: output.Took(step.Duration), Raw: step.Duration.Seconds()})
+			g.Row(where, span, verdict, blocksRead(step.Blocks), output.Cell{Text: base.FormatDuration(step.Duration), Raw: step.Duration.Seconds()})
 		}
 		if err := s.Show(g); err != nil {
 			return Failed, err

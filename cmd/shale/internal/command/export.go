@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -75,8 +76,8 @@ what is imported from other formats stays. Status 1 if there are no entries.`)
 func (s *Session) export(ctx context.Context, r shale.Range, to io.Writer, format fileFormat) (n int, err error) {
 	out := bufio.NewWriterSize(to, 256<<10)
 	w := newRecordWriter(out, format)
-	p := s.newProgress(nil, 0)
-	defer p.clear()
+	var done atomic.Int64
+	s.measure(measure{done: done.Load, format: entries})
 	for e, err := range s.reader().Scan(r) {
 		if err == nil {
 			err = ctx.Err()
@@ -87,10 +88,8 @@ func (s *Session) export(ctx context.Context, r shale.Range, to io.Writer, forma
 		if err != nil {
 			return n, err
 		}
-		// Progress and data would mix on a terminal.
-		if n++; n%importBatch == 0 && to != s.Out {
-			p.show(n, "entries")
-		}
+		n++
+		done.Store(int64(n))
 	}
 	return n, errors.Join(w.end(), out.Flush())
 }

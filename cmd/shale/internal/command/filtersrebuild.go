@@ -40,6 +40,7 @@ those programs get filters according to their own options.`)
 			return Failed, err
 		}
 		// Tables that were done before an interruption keep their new filters.
+		s.measureTables(s.Dir, 0)
 		r, err := db.Inspect().RebuildFilters(ctx)
 		err = errors.Join(err, db.Close())
 		if r.Tables > 0 {

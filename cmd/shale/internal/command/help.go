@@ -23,8 +23,9 @@ const synopsis = `shale looks into a store, and changes it.
 
 // notation is how help ends: what a word is, and what the exit status means.
 const notation = `
-A word is bare, "quoted\n\x00" or 0x68657861. The exit status is 0 for found or done, 1 for absent, 2 for an
-error, and 130 for Ctrl-C. It is 1 for damage if the command looks for damage, as check does, and otherwise 2.
+A word is bare, "quoted\n\x00" or 0x68657861. After -- words are taken as they are: put -- "$KEY" "$VALUE".
+The exit status is 0 for found or done, 1 for absent, 2 for an error, and 130 for Ctrl-C. It is 1 for damage if
+the command looks for damage, as check does, and otherwise 2.
 help COMMAND explains a command. --mode MODE can follow any command.
 `
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -33,9 +34,9 @@ type importing struct {
 	fromLine int
 	limit    int // largest number of entries; 0: no limit
 
-	in       recordReader
-	progress *progress
-	begin    time.Time
+	in    recordReader
+	begin time.Time
+	done  atomic.Int64 // entries written, or given to Ingest, for the progress
 
 	batch   shale.Batch
 	read    int // entries read
@@ -108,8 +109,13 @@ Creates the store as put does, after it has opened the file.`)
 			return Failed, err
 		}
 		defer in.Close() // only read
-		i.progress = s.newProgress(in, size)
-		if err := i.open(bufio.NewReaderSize(i.progress, 256<<10), value != nil); err != nil {
+		counted := &countedReader{r: in}
+		m := measure{done: i.done.Load, format: entries}
+		if size > 0 {
+			m.part = partOf(counted.n.Load, size) // the number of entries is known only at the end
+		}
+		s.measure(m)
+		if err := i.open(bufio.NewReaderSize(counted, 256<<10), value != nil); err != nil {
 			return Failed, fmt.Errorf("%s: %w", i.name, err)
 		}
 		if err := s.openLate(c); err != nil {
@@ -121,13 +127,25 @@ Creates the store as put does, after it has opened the file.`)
 		} else {
 			err = i.run(ctx)
 		}
-		i.progress.clear()
 		if err != nil {
 			return Failed, err
 		}
 		i.report()
 		return foundIf(i.skipped == 0), nil
 	})
+}
+
+// A countedReader counts the bytes that were read.
+type countedReader struct {
+	r io.Reader
+	n atomic.Int64
+}
+
+// Read implements io.Reader.
+func (c *countedReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n.Add(int64(n))
+	return n, err
 }
 
 // choose sets what the options say of the form of the records. value is the argument of --value.
@@ -277,7 +295,6 @@ func (i *importing) noteSkipped(wrong *badLine) {
 	if i.skipped++; i.skipped > maxNoted {
 		return
 	}
-	i.progress.clear()
 	_ = i.s.Out.Flush() // the end of the command reports a failure
 	fmt.Fprintf(i.s.Notes, "shale: %s, %v: skipped\n", i.name, wrong)
 	if i.skipped == maxNoted {
@@ -361,7 +378,7 @@ func (i *importing) flush(ctx context.Context) error {
 	i.written, i.upto = i.written+n, i.line
 	i.batch.Reset()
 	i.batch.SetDurability(shale.SyncManual)
-	i.progress.show(i.written, "entries")
+	i.done.Store(int64(i.written))
 	return nil
 }
 
@@ -402,9 +419,7 @@ func (i *importing) runSorted(ctx context.Context) error {
 			case !yield(rec.key, rec.value):
 				return
 			}
-			if n%importBatch == 0 {
-				i.progress.show(n, "entries")
-			}
+			i.done.Store(int64(n))
 		}
 	})
 	var wrong *badLine

@@ -38,5 +38,8 @@ func (s *Session) input(ctx context.Context, w Word) (io.Reader, error) {
 	case s.in == nil:
 		return nil, errors.New(`the commands come from standard input, so - can't stand for it; write "-" for the word -`)
 	}
+	if f, ok := s.in.(*os.File); ok && isTerminal(f) {
+		s.Notes.silence() // the user types there
+	}
 	return untilDone(ctx, s.in), nil
 }

@@ -35,7 +35,7 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 		if err != nil {
 			return Failed, err
 		}
-		r, err := repair.Check(ctx, dir, &repair.Options{FS: s.fs})
+		r, err := repair.Check(ctx, dir, &repair.Options{FS: s.fs, Read: s.measureReads(dir)})
 		if err != nil {
 			return Failed, openError(dir, err)
 		}
@@ -85,7 +85,7 @@ out.`)
 		if err := outfile.Folder(into); err != nil {
 			return Failed, err
 		}
-		r, err := repair.Run(ctx, dir, into, &repair.Options{FS: s.fs, Doubtful: doubtful})
+		r, err := repair.Run(ctx, dir, into, &repair.Options{FS: s.fs, Doubtful: doubtful, Read: s.measureReads(dir)})
 		if err != nil {
 			return Failed, openError(dir, err)
 		}

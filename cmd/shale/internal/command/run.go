@@ -93,13 +93,14 @@ func encrypted(keyFile string) (vfs.FS, error) {
 // of either is the status then.
 func Run(env Environment) Status {
 	f, err := parseFlags(env)
-	out := bufio.NewWriter(env.Out)
+	notes := &LockedWriter{W: env.Err}
+	out := bufio.NewWriter(answer{env.Out, notes})
 	ctx, stop := signals.Until(context.Background(), 0, programSignals...)
 	defer stop()
 	s := &Session{
 		Ctx: ctx, Dir: f.dir, fs: f.fs, readOnly: f.readOnly, newStore: f.newStore,
 		Printer:  output.Printer{Out: out, Display: f.display, Columns: env.Columns},
-		toScreen: env.ToScreen, Notes: &LockedWriter{W: env.Err},
+		toScreen: env.ToScreen, Notes: notes,
 	}
 	var st Status
 	switch {

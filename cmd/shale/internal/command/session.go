@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -56,7 +55,8 @@ type Session struct {
 	writable bool         // DB is open for writing
 	tx       *transaction // nil: none is open
 
-	damage damageNotes
+	progress *progress // of the command that is running; nil: it has none
+	damage   damageNotes
 }
 
 // ErrQuit ends a script or a prompt.
@@ -64,22 +64,6 @@ var ErrQuit = errors.New("quit")
 
 // ErrNoDir is the error of commands that need a store where none is named.
 var ErrNoDir = errors.New("no store is named: write shale -C DIR, or set SHALE_DIR")
-
-// A LockedWriter is a writer for several goroutines. Commands and the background work of the
-// store print their messages to the same place.
-//
-// Without the lock, a message of the background could stand in the midst of a line of progress.
-type LockedWriter struct {
-	mu sync.Mutex
-	W  io.Writer
-}
-
-// Write implements io.Writer.
-func (w *LockedWriter) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.W.Write(p)
-}
 
 // Say prints a line if this is a prompt. Scripts and single commands do not need it.
 //
@@ -94,12 +78,9 @@ func (s *Session) Say(text string, args ...any) {
 //
 // Each argument is one word, whatever spaces it has: the shell has taken the quotes away.
 func (s *Session) runArgs(args []string) Status {
-	words := make([]Word, len(args))
-	for i, arg := range args {
-		var err error
-		if words[i], err = parseArg(arg); err != nil {
-			return s.Complain(err)
-		}
+	words, err := parseArgs(args)
+	if err != nil {
+		return s.Complain(err)
 	}
 	st, err := s.run(words)
 	if err != nil && !errors.Is(err, ErrQuit) {
@@ -141,7 +122,11 @@ func (s *Session) runScript(in io.Reader) Status {
 			return s.Complain(fmt.Errorf("line %d: %w", n, err))
 		}
 		worst = max(worst, st)
-		if readErr == io.EOF {
+		switch {
+		case readErr == nil:
+		case n == 1 && line == "" && s.Dir == "": // nothing at all was asked for
+			return s.Complain(ErrNoDir)
+		default:
 			return worst
 		}
 	}
@@ -213,6 +198,7 @@ func (s *Session) find(words []Word) (*Command, []Word, error) {
 // Damage that the command has met and survived is reported after it, and once.
 func (s *Session) do(ctx context.Context, c *Command, words []Word) (Status, error) {
 	defer s.setFor(c)()
+	defer s.startProgress(c.Title)()
 	s.damage.begin()
 	st, err := c.run(ctx, s, words)
 	s.noteDamage(err)

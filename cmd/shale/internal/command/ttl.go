@@ -7,6 +7,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
 )
 
 // ttlCommand prints when values expire.
@@ -43,5 +44,5 @@ func expiryWords(at time.Time) (expires, in string) {
 	if at.IsZero() {
 		return "never", "-"
 	}
-	return at.UTC().Format(time.RFC3339), time.Until(at).Round(time.Second).String()
+	return at.UTC().Format(time.RFC3339), base.FormatDuration(time.Until(at).Round(time.Second))
 }

@@ -13,15 +13,19 @@ import (
 // A Word is one word of a command.
 type Word struct {
 	Text string // the bytes that the word stands for
-	// Literal says that the word was written in quotes or in hexadecimal. Such a word is never
-	// an option, and never the - for standard input.
+	// Literal says that the word was written in quotes, in hexadecimal, or after --. Such a word is
+	// never an option, and never the - for standard input.
 	Literal bool
 
 	argument bool // a shell has split it off, and has taken away one pair of quotes
 }
 
-// ParseLine splits a line into words, as the documentation of the program says. A comment has no
-// words.
+// verbatim is the word after which bare words are taken as they are: as no options, no hexadecimal,
+// and no standard input. A script writes it in front of words that it does not know.
+const verbatim = "--"
+
+// ParseLine splits a line into words, as the documentation of the program says. A comment ends the
+// line: it begins with a # at the beginning of the line, or with a # between spaces.
 //
 // For example, the line
 //
@@ -31,9 +35,19 @@ type Word struct {
 // column.
 func ParseLine(line string) ([]Word, error) {
 	var words []Word
+	line = strings.TrimPrefix(line, "\ufeff") // editors put it at the beginning of a file
+	asItIs := false
 	for i := SkipSpace(line, 0); i < len(line); i = SkipSpace(line, i) {
-		if len(words) == 0 && line[i] == '#' {
-			return nil, nil
+		end := i + WordEnd(line[i:])
+		if line[i] == '#' && (len(words) == 0 || end == i+1) {
+			return words, nil
+		}
+		if bare := line[i] != '"'; bare && asItIs {
+			words = append(words, Word{Text: line[i:end], Literal: true})
+			i = end
+			continue
+		} else if bare && line[i:end] == verbatim {
+			asItIs = true
 		}
 		w, n, err := parseWord(line[i:])
 		if err != nil {
@@ -66,6 +80,23 @@ func parseWord(s string) (w Word, n int, err error) {
 	return Word{Text: text, Literal: true}, n, nil
 }
 
+// parseArgs returns the words for arguments, which a shell has split.
+func parseArgs(args []string) ([]Word, error) {
+	words, asItIs := make([]Word, len(args)), false
+	for i, arg := range args {
+		if asItIs {
+			words[i] = Word{Text: arg, Literal: true, argument: true}
+			continue
+		}
+		var err error
+		if words[i], err = parseArg(arg); err != nil {
+			return nil, err
+		}
+		asItIs = arg == verbatim
+	}
+	return words, nil
+}
+
 // parseArg returns the word for an argument, which a shell has already split off.
 //
 // A shell has taken one pair of quotes away. So '"a b"' in a shell is the quoted word of a line,
@@ -73,10 +104,10 @@ func parseWord(s string) (w Word, n int, err error) {
 func parseArg(arg string) (Word, error) {
 	text, literal, err := quoting.Parse(arg)
 	if err != nil && strings.HasPrefix(arg, `"`) {
-		err = fmt.Errorf("argument %s begins with a quote: %w", arg, err)
+		err = fmt.Errorf("argument %s begins with a quote: %w; write -- before it to take it as it is", arg, err)
 	}
 	if err != nil && quoting.IsHex(arg) {
-		err = errors.New(strings.ReplaceAll(err.Error(), strconv.Quote(arg), "'"+strconv.Quote(arg)+"'"))
+		err = errors.New(strings.ReplaceAll(err.Error(), strconv.Quote(arg), "-- before it"))
 	}
 	return Word{Text: text, Literal: literal, argument: true}, err
 }

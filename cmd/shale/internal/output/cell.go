@@ -121,7 +121,7 @@ func cellOf(v any, right bool) Cell {
 	case uint64:
 		return NumberCell(v)
 	case time.Duration:
-		return Cell{Text: v.String(), Raw: v.Seconds()}
+		return Cell{Text: base.FormatDuration(v), Raw: v.Seconds()}
 	}
 	return textCell(fmt.Sprint(v), right)
 }

@@ -157,7 +157,7 @@ func TestCells(t *testing.T) {
 		{-5, true, "-5", "-5", "-5"},
 		{uint64(1) << 63, true, "9,223,372,036,854,775,808", "9223372036854775808", "9223372036854775808"},
 		{true, false, "true", "true", "true"},
-		{1500 * time.Millisecond, true, "1.5s", "1.5", "1.5"},
+		{1500 * time.Millisecond, true, "1.5 s", "1.5", "1.5"},
 		{SizeCell(2048), true, "2.0 KiB", "2048", "2048"},
 		{PercentCell(0.25), true, "25 %", "0.25", "0.25"},
 		{KeyCell([]byte(strings.Repeat("k", 40))), false, strings.Repeat("k", 31) + "…", `"` + strings.Repeat("k", 40) + `"`, strings.Repeat("k", 40)},

@@ -1,4 +1,4 @@
-package bip37
+package form
 
 import (
 	"encoding/binary"
@@ -11,11 +11,11 @@ const (
 	murmurC2 = 0x1b873593
 )
 
-// murmur32 is MurmurHash3 x86 32. The tests compare it with spaolacci/murmur3. That
+// Murmur32 is MurmurHash3 x86 32. The tests compare it with spaolacci/murmur3. That
 // package is not used here for two reasons: it loads words in the machine's byte
 // order, and it makes pointers past the end of its input, with which a program
 // under the race detector crashes.
-func murmur32(b []byte, seed uint32) uint32 {
+func Murmur32(b []byte, seed uint32) uint32 {
 	h, n := seed, uint32(len(b))
 	for ; len(b) >= 4; b = b[4:] {
 		h ^= mix(binary.LittleEndian.Uint32(b))
