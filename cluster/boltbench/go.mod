@@ -1,6 +1,6 @@
 module github.com/shaledb/shale/cluster/boltbench
 
-go 1.25.0
+go 1.26.0
 
 // raft-boltdb does not build with raft v1.8.0, nor raft v1.7.3 with what that needs.
 replace (

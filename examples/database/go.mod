@@ -1,6 +1,6 @@
 module github.com/shaledb/shale/examples/database
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/shaledb/shale v0.0.0

@@ -1,6 +1,6 @@
 module github.com/shaledb/shale/examples/redis
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/redis/go-redis/v9 v9.17.3
