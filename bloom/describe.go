@@ -14,23 +14,28 @@ import (
 // filter inside of a struct prints in the same way. They count bits, which takes 0.1 ms for a
 // megabyte.
 
-// String returns the filter's statistics in six lines:
+// String returns the filter's statistics in lines:
 //
 //	bloom.Filter:
 //	  keys                   1000
+//	  keys planned           1000
 //	  bits                   9600
+//	  probes                    7
 //	  bits set               4937
 //	  fill ratio           51.4 %
 //	  false maybes        0.997 %
+//	  rate planned            1 %
 //
-// The share of false maybes is the one that is expected after Count keys. It counts bits: see
-// FillRatio.
+// The share of false maybes is the one that is expected after Count keys. The planned figures are
+// the FilterOptions. A filter that was read does not have them, as its serialized form does not.
+// It counts bits: see FillRatio.
 func (f Filter) String() string {
 	if f.bits.M == 0 {
 		return "bloom.Filter: " + form.Zero
 	}
 	return form.Statistics{
-		Keys: form.Number(f.bits.Count), Bits: f.bits.M, Set: f.bits.Ones(), Rate: SizeFPR(f.bits.M, f.bits.K, f.bits.Count),
+		Keys: form.Number(f.bits.Count), Planned: f.plannedKeys, Bits: f.bits.M, Probes: f.bits.K, Set: f.bits.Ones(),
+		Rate: SizeFPR(f.bits.M, f.bits.K, f.bits.Count), Wanted: f.plannedFPR,
 	}.Table("bloom.Filter")
 }
 

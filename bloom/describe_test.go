@@ -19,13 +19,19 @@ func TestString_Transcript(t *testing.T) {
 		hashes = append(hashes, bloom.Hash(key))
 	}
 	fuse := get(bloom.OpenFuse(get(bloom.AppendStatic(nil, hashes, bloom.StaticOptions{Kind: bloom.KindFuse, BitsPerKey: 12}))))
+	if got := filter.Clone().String(); got != filter.String() {
+		t.Errorf("a copy prints as\n%s", got)
+	}
 	got := fmt.Sprintf("%v\n%v\n%v\n%v\n", filter, cuckoo, fuse, get(sketch.NewBitset(sketch.BitsetOptions{})))
 	const want = `bloom.Filter:
   keys                   1000
+  keys planned           1000
   bits                   9600
+  probes                    7
   bits set               4937
   fill ratio           51.4 %
   false maybes        0.997 %
+  rate planned            1 %
 sketch.Cuckoo:
   keys                   1000
   bits                  12672

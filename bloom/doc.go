@@ -51,6 +51,9 @@
 //     of any type.
 //   - Strangers choose the keys: any type, with HashSipHash and a secret seed.
 //
+// There is no partitioned filter, in which each probe has a part of the bits for itself: it lets
+// pass more for the same bits, 16 % more with 10 keys and 1.5 % more with 100.
+//
 // Scalable, Counting, Cuckoo, Bitset and Exact are in package sketch. Filters that other
 // programs wrote are read by the packages below compat, one for each format. Package hashes
 // has more hash functions.

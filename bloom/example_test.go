@@ -192,6 +192,7 @@ func ExampleFilter_MarshalText() {
 	// bloom.Filter:
 	//   keys                   1000
 	//   bits                   9600
+	//   probes                    7
 	//   bits set               5015
 	//   fill ratio           52.2 %
 	//   false maybes        0.997 %

@@ -91,6 +91,41 @@ func ExampleNewFilter() {
 	// Output: true false
 }
 
+// What do a hundred million keys take, and how many absent keys pass? A filter with one bit a key and one probe
+// is a bit map by hash.
+func ExampleSizeFPR() {
+	const n, table = 100_000_000, 2 * 8 * 100_000_000
+	for _, way := range []struct {
+		name  string
+		bytes int
+	}{
+		{"URLs of 100 bytes", 100 * n}, {"their MD5", 16 * n}, {"8 bytes each in a hash table, half full", table},
+		{"IPv4 addresses, of 15 characters", 15 * n}, {"as numbers", 4 * n}, {"as a bit for each that there can be", (1 << 32) / 8},
+	} {
+		fmt.Printf("%-40s %8.1f MB\n", way.name, float64(way.bytes)/1e6)
+	}
+	for _, bits := range []uint64{1, 8, 10, 16, 32} {
+		m := bits * n
+		k := bloom.SizeProbes(m, n)
+		fmt.Printf("filter, %2d bits a key and %2d probes     %8.1f MB, 1/%-3.0f of the table: %.4g %% pass\n",
+			bits, k, float64(m)/8e6, float64(table*8)/float64(m), 100*bloom.SizeFPR(m, k, n))
+	}
+	fmt.Printf("with 16 bits and 8 probes %.2f of 10,000 pass\n", 1e4*bloom.SizeFPR(16*n, 8, n))
+	// Output:
+	// URLs of 100 bytes                         10000.0 MB
+	// their MD5                                  1600.0 MB
+	// 8 bytes each in a hash table, half full    1600.0 MB
+	// IPv4 addresses, of 15 characters           1500.0 MB
+	// as numbers                                  400.0 MB
+	// as a bit for each that there can be         536.9 MB
+	// filter,  1 bits a key and  1 probes         12.5 MB, 1/128 of the table: 63.21 % pass
+	// filter,  8 bits a key and  6 probes        100.0 MB, 1/16  of the table: 2.158 % pass
+	// filter, 10 bits a key and  7 probes        125.0 MB, 1/13  of the table: 0.8194 % pass
+	// filter, 16 bits a key and 11 probes        200.0 MB, 1/8   of the table: 0.04587 % pass
+	// filter, 32 bits a key and 22 probes        400.0 MB, 1/4   of the table: 2.104e-05 % pass
+	// with 16 bits and 8 probes 5.74 of 10,000 pass
+}
+
 // The Size functions compute bits, probes, keys and false positives from each other.
 func ExampleSizeBits() {
 	m := bloom.SizeBits(1e6, 0.01)

@@ -37,9 +37,16 @@ import (
 // Any number of goroutines may ask a Filter at once, as long as none changes it. The zero
 // Filter answers maybe to every key, keeps none that is added, and cannot be written. It is
 // for UnmarshalBinary, UnmarshalText and ReadFrom.
+//
+// A filter all of whose bits are set answers maybe to every key, and stands for the set of all keys: united
+// with another it stays as it is, and intersected with another it becomes that one.
 type Filter struct {
 	bits bitarray.Array
 	hash HashFunc
+
+	// What the filter was made for, for String. The serialized form does not have these: they are 0 then.
+	plannedKeys uint64
+	plannedFPR  float64
 }
 
 // FilterOptions say how large a filter is, and how it hashes. Keys or Bits must be set.
@@ -117,7 +124,11 @@ func NewFilter(o FilterOptions) (*Filter, error) {
 	if m > maxFilterBits {
 		return nil, fmt.Errorf("bloom: new filter: %d bits are more than %d", m, uint64(maxFilterBits))
 	}
-	return &Filter{bits: bitarray.Make(m, k), hash: hash}, nil
+	f := &Filter{bits: bitarray.Make(m, k), hash: hash, plannedKeys: o.Keys}
+	if o.Bits == 0 {
+		f.plannedFPR = o.FPR
+	}
+	return f, nil
 }
 
 // shape returns the number of bits and of probes that the options ask for.
@@ -187,11 +198,16 @@ func (f *Filter) EstimatedCount() float64 { return SizeCount(f.bits.M, f.bits.K,
 // FillRatio to the power of k. It counts bits: see FillRatio.
 func (f *Filter) FPR() float64 { return f.bits.FPR() }
 
-// Reset removes all keys. It keeps the memory.
+// Reset removes all keys. It keeps the memory, and with it bits, probes and hash function: for another rate
+// or function make a new filter. Bits mean keys only by the function that set them.
 func (f *Filter) Reset() { f.bits.Reset() }
 
 // Clone returns a copy. Changes of one do not change the other.
-func (f *Filter) Clone() *Filter { return &Filter{bits: f.bits.Clone(), hash: f.hash} }
+func (f *Filter) Clone() *Filter {
+	c := *f
+	c.bits = f.bits.Clone()
+	return &c
+}
 
 // Union adds all keys of other, as if each had been added to f. If other differs in bits,
 // probes or hash function, the error is ErrMismatch, and f stays as it was.

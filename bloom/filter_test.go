@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/shaledb/shale/bloom/internal/filtertest"
@@ -190,5 +191,26 @@ func TestFilter_AllocatesNothing(t *testing.T) {
 		filtertest.CountAllocs(t, name+"CheckAndAdd", func() { var b [16]byte; filtertest.Digits(b[:], next()); f.CheckAndAdd(b[:]) })
 		filtertest.CountAllocs(t, name+"AddString", func() { f.AddString(long) })
 		filtertest.CountAllocs(t, name+"CheckString", func() { f.MayContainString(long) })
+	}
+}
+
+// A filter of set bits stands for the set of all keys.
+func TestFilter_AllBitsAreTheUniverse(t *testing.T) {
+	some, all := New(100, 0.01), New(100, 0.01)
+	for i := range 100 {
+		some.Add([]byte{byte(i)})
+	}
+	for i := range all.bits.Words {
+		all.bits.Words[i] = math.MaxUint64
+	}
+	union, both := all.Clone(), all.Clone()
+	if err := errors.Join(union.Union(some), both.Intersect(some)); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(union.bits.Words, all.bits.Words) || !slices.Equal(both.bits.Words, some.bits.Words) {
+		t.Error("the union is not all keys, or the intersection not those of the other")
+	}
+	if !all.MayContainString("anything") || all.FPR() != 1 || all.FillRatio() != 1 {
+		t.Errorf("rate %v, fill %v", all.FPR(), all.FillRatio())
 	}
 }

@@ -36,6 +36,9 @@ func SizeBits(n uint64, p float64) (m uint64) {
 // with k probes:
 //
 //	m = ⌈-k · n / ln(1 - p^(1/k))⌉
+//
+// p^(1/k) is the share of bits that are set then. So a filter for another fill ratio than the best, a half,
+// which some libraries take as a parameter, has k = ln p / ln fill.
 func SizeBitsProbes(n uint64, p float64, k int) (m uint64) {
 	probes := float64(max(k, 1))
 	return wholeUp(-probes * float64(max(n, 1)) / logNone(p, probes))
@@ -52,6 +55,9 @@ func SizeProbes(m, n uint64) (k int) {
 // SizeBits bits:
 //
 //	k = round(-log2 p), at least 1
+//
+// Other libraries round up. For 1 % and 0.1 % that is the same number. A filter with the higher one
+// takes 0.7 % more bits at 10 %, and 0.8 % more at 3 %.
 func SizeProbesFPR(p float64) (k int) { return probesOf(-math.Log2(rateOf(p))) }
 
 func probesOf(k float64) int { return int(min(max(1, math.Round(k)), math.MaxInt32)) }

@@ -1,7 +1,9 @@
 package sketch_test
 
 import (
+	"bufio"
 	"fmt"
+	"strings"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/bloom/sketch"
@@ -73,4 +75,28 @@ func ExampleExact() {
 	// apple true <nil> 4
 	// pear false <nil> 4
 	// true <nil>
+}
+
+// A black list is a filter, and a white list has the names that it would refuse by mistake, for a program that has
+// nowhere to look names up. Absent must only be called for names that are not on the black list. Give the Exact room for all of them: it
+// forgets the names that are asked for least.
+func ExampleExact_Absent() {
+	blacklist := bloom.New(1000, 0.1)
+	for i := range 1000 {
+		blacklist.Add(fmt.Appendf(nil, "spam%d.example", i))
+	}
+	names := strings.NewReader("a.example\nb.example\nc.example\nd.example\ne.example\nf.example\ng.example\n")
+
+	exact := bloom.Must(sketch.NewExact(blacklist, sketch.ExactOptions{}))
+	lines := bufio.NewScanner(names) // of a file of good names
+	for lines.Scan() {
+		if name := lines.Bytes(); exact.MayContain(name) {
+			fmt.Printf("%s would be refused\n", name)
+			exact.Absent(name, exact.Since(name))
+		}
+	}
+	fmt.Println(exact.Len(), "on the white list:", exact.MayContain([]byte("b.example")), exact.MayContain([]byte("spam7.example")))
+	// Output:
+	// b.example would be refused
+	// 1 on the white list: false true
 }

@@ -53,6 +53,10 @@ func TestCompletion_Bash(t *testing.T) {
 		{[]string{"import", "--format", ""}, "csv jsonl lines tsv"},
 		{[]string{"-C", dir, "get", "ap"}, "apple apricot"},
 		{[]string{"-C", dir, "scan", "--from", "apr"}, "apricot"},
+		{[]string{"get", "-C", dir, "ap"}, "apple apricot"},
+		{[]string{dir, "get", "ap"}, "apple apricot"},
+		{[]string{"--readonly", dir, "--mode", "hex", "scan", "--from", "apr"}, "apricot"},
+		{[]string{dir, "cou"}, "count"},
 		{[]string{"-C", dir + "2", "get", "ap"}, ""},
 		{[]string{"help", "filters", "e"}, "export"},
 	} {
@@ -128,6 +132,45 @@ func TestOptions_BeforeTheCommand(t *testing.T) {
 	}
 	if _, notes, st := call("", "-readonly", "-C", dir, "count"); st != command.Failed || !strings.Contains(notes, "did you mean --readonly;") {
 		t.Errorf("-readonly: status %d, %s", st, notes)
+	}
+}
+
+// The first word names the store unless it is a command, and an option does so anywhere.
+func TestOptions_TheStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, c := range []struct{ args, want string }{
+		{"a.db put k 1", ""},
+		{"new put k 2", ""},                 // a command follows
+		{"./count put k 3 --mode text", ""}, // no command has a separator
+		{"a.db get k", "1\n"},
+		{"--mode hex a.db get k", "0x31\n"},
+		{"a.db --mode hex get k", "0x31\n"},
+		{"new get k", "2\n"},
+		{"new -e count", "1\n"},
+		{"-C count get k", "3\n"},
+		{"get -C count k", "3\n"},
+		{"get k --store count", "3\n"},
+		{"get k --store=new --readonly", "2\n"},
+		{"-C a.db -C a.db get k", "1\n"},
+		{"a.db get k -C a.db", "1\n"},
+		{"a.db put -- -C a.db", ""},
+		{"a.db get -- -C", "a.db\n"},
+
+		{"a.db get k -C new", "shale: get: --store new is a second store, after a.db; name one"},
+		{"-C a.db new count", "shale: unknown command new; did"},
+		{"a.db gte k", "shale: unknown command gte; did you mean get or ttl? help"},
+		{"gte k", "shale: gte is neither a command nor a store; did you mean get or ttl? help lists"},
+		{"nothing", "shale: nothing is neither a command nor a store; help lists the commands, and -C names a new store"},
+		{"set count 3", "shale: set is neither a command nor a store; did you mean put?"},
+		{"count a.db", "shale: no store is named: write its folder before the command, or set SHALE_DIR; a.db is a store: write shale a.db count"},
+		{"check a.db", "shale: usage: check; help check says more; a.db is a store: write shale a.db check"},
+		{"a.db put k 1 --readonly", "shale: put writes, and --readonly was given"},
+		{"missing.db get k", "shale: there is no store in missing.db; put"},
+	} {
+		out, notes, st := call("", strings.Fields(c.args)...)
+		if failed := strings.HasPrefix(c.want, "shale: "); failed != (st != command.Found) || failed && !strings.HasPrefix(notes, c.want) || !failed && out != c.want {
+			t.Errorf("shale %s: status %d, %s%s; want %s", c.args, st, out, notes, c.want)
+		}
 	}
 }
 

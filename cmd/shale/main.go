@@ -1,11 +1,12 @@
 // Command shale reads and changes a store from a shell:
 //
-//	shale -C hosts.db put www.example.org seen    one command
-//	shale -C hosts.db < script                    a script, or -e 'get k'
-//	shale -C hosts.db                             a prompt, on a terminal
+//	shale hosts.db put www.example.org seen    one command
+//	shale hosts.db < script                    a script, or -e 'get k'
+//	shale hosts.db                             a prompt, on a terminal
 //
 // All three have the same commands, which come from one table (internal/command). `shale help`
-// lists them.
+// lists them. The first word names the store, unless it is a command. The option -C names it before or
+// after a command, which allows any name, and else the environment variable SHALE_DIR does.
 //
 // # Words
 //
@@ -22,7 +23,7 @@
 // arguments of a shell, are taken as they are. A script that has a key or a value in a variable
 // writes it there:
 //
-//	shale -C hosts.db put -- "$host" "$kind"
+//	shale hosts.db put -- "$host" "$kind"
 //
 // A line whose first character is # is a comment, and so is what follows a # between spaces.
 //
@@ -43,8 +44,8 @@
 //
 // Commands that only read open the store read-only. That takes no lock, so the store may be
 // open in another program; the command sees the state when it opened the store. A script opens
-// the store for writing at its first command that writes. A prompt does so at once, if no other
-// program has the store open.
+// the store for writing at its first command that writes. A prompt does so for each command that
+// writes, and for a transaction, so another program can write while it waits for a line.
 //
 // Only put, batch, import and update create a store, and only once they can read their input.
 // The folder must be missing or empty; with --new it may have other files.

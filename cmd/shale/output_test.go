@@ -149,7 +149,7 @@ func TestOutput_NeverAStore(t *testing.T) {
 		if !maps.Equal(filesOf(t, dir), before[i]) {
 			t.Errorf("%s has changed", filepath.Base(dir))
 		}
-		if out, _, st := call("", "check", dir); st != command.Found {
+		if out, _, st := call("", dir, "check"); st != command.Found {
 			t.Errorf("%s", out)
 		}
 	}

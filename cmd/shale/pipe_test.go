@@ -128,7 +128,7 @@ func TestStoreOfAnotherProgram(t *testing.T) {
 		}
 	}
 	before := filesOf(t, dir)
-	for _, args := range []string{"count", "put a b", "del a", "check", "space", "levels", "compact", "tables", "serve", "repair " + level + " " + filepath.Join(dir, "into")} {
+	for _, args := range []string{"count", "put a b", "del a", "check", "space", "levels", "compact", "tables", "serve", "repair " + filepath.Join(dir, "into")} {
 		_, notes, st := call("", append([]string{"-C", level}, strings.Fields(args)...)...)
 		if st != command.Failed || !strings.Contains(notes, "no store of shale; it looks like one of LevelDB, RocksDB or Pebble") || strings.Contains(notes, "damage") {
 			t.Errorf("%s: status %d, %s", args, st, notes)

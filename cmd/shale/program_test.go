@@ -39,6 +39,9 @@ func TestSessions(t *testing.T) {
 		input := "from standard input"
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			flags := []string{"-C", "db"}
+			if d.HasArg("-C") {
+				flags = nil
+			}
 			for _, arg := range d.CmdArgs {
 				flags = append(flags, arg.String())
 			}

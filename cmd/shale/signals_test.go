@@ -129,7 +129,7 @@ func TestSignal_Script(t *testing.T) {
 			t.Fatalf("it prints %q, %v", line, err)
 		}
 		c.signal(t, sig)
-		if _, st := c.end(t); st != int(command.Interrupted) || c.notes.String() != "shale: line 3: interrupted\n" {
+		if _, st := c.end(t); st != int(command.Interrupted) || c.notes.String() != "made a new store in "+dir+"\nshale: line 3: interrupted\n" {
 			t.Errorf("%v: status %d, %s", sig, st, &c.notes)
 		}
 		if got := len(cmdtest.Contents(t, dir)); got != 1 {

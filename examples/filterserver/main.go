@@ -4,7 +4,7 @@
 //
 // In a clone, with the command and a store in hosts.db (the README makes both):
 //
-//	shale -C hosts.db filters export hosts.filters
+//	shale hosts.db filters export hosts.filters
 //	go run ./examples/filterserver -bundle hosts.filters
 //
 // and then, from another shell,

@@ -53,6 +53,10 @@ type Statistics struct {
 	Set  uint64  // how many of them are not 0
 	Rate float64 // share of absent keys that are expected to pass
 
+	Planned uint64  // keys that the filter was made for; 0: not known
+	Probes  int     // 0: no row
+	Wanted  float64 // rate that the filter was made for; 0: not known
+
 	Solid bool // there is no number of set places: all of them mean something
 }
 
@@ -62,12 +66,21 @@ func (s Statistics) Table(kind string) string {
 	row := func(name, format string, v any) { fmt.Fprintf(&b, "\n  %-12s %14s", name, fmt.Sprintf(format, v)) }
 	b.WriteString(kind + ":")
 	row("keys", "%s", s.Keys)
+	if s.Planned > 0 {
+		row("keys planned", "%d", s.Planned)
+	}
 	row("bits", "%d", s.Bits)
+	if s.Probes > 0 {
+		row("probes", "%d", s.Probes)
+	}
 	if !s.Solid {
 		row(cmp.Or(s.Name, "bits set"), "%d", s.Set)
 		row("fill ratio", "%.1f %%", 100*float64(s.Set)/float64(max(cmp.Or(s.Of, s.Bits), 1)))
 	}
 	row("false maybes", "%.3g %%", 100*s.Rate)
+	if s.Wanted > 0 {
+		row("rate planned", "%.3g %%", 100*s.Wanted)
+	}
 	return b.String()
 }
 

@@ -16,15 +16,14 @@ import (
 // backupCommand copies what a folder lacks of a store. The store may be open in another program.
 func backupCommand() *Command {
 	var listing bool
-	c := newCommand("backup [DIR] TO", needsNothing, "copy what a folder lacks of the store", `
+	c := newCommand("backup TO", needsNothing, "copy what a folder lacks of the store", `
 The first backup copies the tables of the store into the folder TO, the next ones what was committed since, from
 the logs. restore makes a store of it, as it was after any of these commits. If the logs do not reach back to the last
 backup, the tables that TO lacks are copied again, and what lies between can't be restored. A program that has the
 store open keeps its logs for longer with KeepLog. An ingestion, and a store that was restored, have the same effect.`)
 	c.flag(&listing, "list", "show what the folder TO has")
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		last := len(words) - 1
-		to := words[last].Text
+		to := words[0].Text
 		if listing {
 			lines, err := backup.Lines(s.fs, to)
 			if err != nil {
@@ -32,19 +31,18 @@ store open keeps its logs for longer with KeepLog. An ingestion, and a store tha
 			}
 			return Found, s.Show(listOf(lines))
 		}
-		dir, err := s.folder(words[:last])
-		if err != nil {
-			return Failed, err
+		if s.Dir == "" {
+			return Failed, ErrNoDir
 		}
 		if err := outfile.Folder(to); err != nil {
 			return Failed, err
 		}
-		r, err := backup.Run(ctx, s.fs, dir, to)
+		r, err := backup.Run(ctx, s.fs, s.Dir, to)
 		if errors.Is(err, vfs.ErrLocked) {
 			return Failed, err // of the folder, and not of the store
 		}
 		if err != nil {
-			return Failed, openError(dir, err)
+			return Failed, openError(s.Dir, err)
 		}
 		if r.Why != nil && r.Begun > 0 {
 			s.remark("new base: %v\n", r.Why)
@@ -86,9 +84,9 @@ func listOf(lines []*backup.Line) *output.Grid {
 // restoreCommand makes a store of a backup.
 func restoreCommand() *Command {
 	var m backup.Moment
-	c := newCommand("restore FROM DIR", needsNothing, "make a store of a backup", `
-Makes a store in the folder DIR, which must be empty or not exist, of what backup has copied to FROM. Then it reads all of it and
-checks it. backup --list shows the numbers and times. Between a base and the next one, each commit can be restored by
+	c := newCommand("restore FROM", needsNothing, "make a store of a backup", `
+Makes a store of what backup has copied to FROM, in the folder that the command line names as the store, which
+must be empty or not exist. Then it reads all of it and checks it. backup --list shows the numbers and times. Between a base and the next one, each commit can be restored by
 its number, which changes prints as last.`)
 	c.option("at", "NUMBER|TIME", "as of the commit that ends with this number, or the last backup up to this time, such as 2026-11-25T04:05:06Z", func(w Word) error {
 		if seq, err := strconv.ParseUint(w.Text, 10, 64); err == nil {
@@ -103,7 +101,10 @@ its number, which changes prints as last.`)
 		return nil
 	})
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		from, dir := words[0].Text, words[1].Text
+		from, dir := words[0].Text, s.Dir
+		if dir == "" {
+			return Failed, ErrNoDir
+		}
 		if err := outfile.Folder(dir); err != nil {
 			return Failed, err
 		}

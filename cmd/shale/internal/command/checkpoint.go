@@ -13,7 +13,7 @@ import (
 // checkpointCommand needs the store for writing, since no compaction may remove a table while it is
 // linked. If another program has the store, OpenFor says so in words of its own.
 func checkpointCommand() *Command {
-	c := newCommand("checkpoint DIR", writes, "make a copy of the store in a new folder, by hard links", `
+	c := newCommand("checkpoint TO", writes, "make a copy of the store in a new folder, by hard links", `
 The copy is a complete store. Where the file system has hard links, it takes little time and hardly any space. If
 another program has the store open for writing, only that program can make a checkpoint.`)
 	c.txn = neverIn

@@ -51,6 +51,9 @@ const (
 	Interrupted Status = 130 // as of shells
 )
 
+// errUsage is the beginning of an error for too few words or too many.
+var errUsage = errors.New("usage")
+
 // errInterrupted is the end of a command's error if a signal has ended it.
 var errInterrupted = errors.New("interrupted")
 
@@ -108,9 +111,9 @@ type Command struct {
 }
 
 // newCommand returns a command. use is its name, followed by the names of its words for help. These
-// are in capitals or brackets, as in "repair [DIR] INTO".
+// are in capitals or brackets, as in "export [PREFIX] FILE".
 //
-// For example, "repair [DIR] INTO" is the command repair with two words, of which the first may be
+// For example, "export [PREFIX] FILE" is the command repair with two words, of which the first may be
 // missing. The same text is what help and completion show, so they can't differ from what is
 // accepted.
 func newCommand(use string, access Access, short, long string) *Command {
@@ -146,7 +149,7 @@ func (c *Command) has(option string) bool { return c.Flags().Changed(option) }
 func (c *Command) usage() string {
 	text := strings.TrimSpace(c.Title + " " + c.Words)
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if !slices.Contains(ofAll, f.Name) && !strings.HasSuffix(text, " [OPTION...]") {
+		if !f.Hidden && !slices.Contains(ofAll, f.Name) && !strings.HasSuffix(text, " [OPTION...]") {
 			text += " [OPTION...]"
 		}
 	})
@@ -156,7 +159,7 @@ func (c *Command) usage() string {
 // number returns the least and the largest number of words that c takes. A largest number of
 // -1 means that there is no limit.
 //
-// For example, it is 1 and 2 for "repair [DIR] INTO", and 1 and -1 for "del KEY...".
+// For example, it is 1 and 2 for "export [PREFIX] FILE", and 1 and -1 for "del KEY...".
 func (c *Command) number() (least, most int) {
 	for _, w := range strings.Fields(c.Words) {
 		most++
@@ -185,7 +188,7 @@ func (c *Command) parse(given []Word) ([]Word, error) {
 	}
 	words := c.words(c.Flags().Args())
 	if least, most := c.number(); len(words) < least || most >= 0 && len(words) > most {
-		return nil, fmt.Errorf("usage: %s; help %s says more", c.usage(), c.Title)
+		return nil, fmt.Errorf("%w: %s; help %s says more", errUsage, c.usage(), c.Title)
 	}
 	return words, nil
 }

@@ -39,7 +39,7 @@ func openError(dir string, err error) error {
 	case said != err:
 		return said
 	case isMissing(err):
-		return &sentence{fmt.Sprintf("there is no store in %s; put, batch and import make one, -C names another", output.Quote(dir)), err}
+		return &sentence{fmt.Sprintf("there is no store in %s; put, batch and import make one", output.Quote(dir)), err}
 	case errors.Is(err, vfs.ErrEncrypted) && !errors.Is(err, crypt.ErrNoKey) && !errors.Is(err, crypt.ErrWrongKey):
 		return &sentence{output.Quote(dir) + " is encrypted; --key-file names the file with its keys", err}
 	case errors.Is(err, shale.ErrLocked):
@@ -138,7 +138,7 @@ func message(err error) string {
 
 // damageAdvice follows the first message about damage. The copy comes first: a disk that has begun
 // to lose bytes may lose more while somebody tries things.
-const damageAdvice = "\nThe store is damaged. Keep a copy of its folder before trying anything else; `shale check` lists all damage."
+const damageAdvice = "\nThe store is damaged. Keep a copy of its folder before trying anything else; `shale DIR check` lists all damage."
 
 // plain returns the text of an error without advice.
 func plain(err error) string {

@@ -66,18 +66,41 @@ func (s *Session) completeShell(env Environment) Status {
 	root := s.tree("")
 	f := &flags{dir: env.Getenv("SHALE_DIR")}
 	f.options(root.Flags())
+	f.ofStore(root.PersistentFlags(), nil)
+	// A word that is no command is a file or a folder: the store, or a part of its name.
+	root.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	args := f.withoutStore(env.Args)
 	s.Mode = oneShot
 	s.beforeKeys = func() bool {
 		s.Dir = f.dir
 		return s.OpenFor("completion", Reads) == nil // if it fails, there is nothing to complete
 	}
-	root.SetArgs(env.Args)
+	root.SetArgs(args)
 	root.SetOut(s.Out)
 	root.SetErr(io.Discard)
 	if root.Execute() != nil {
 		return Failed
 	}
 	return Found
+}
+
+// withoutStore returns the arguments of a completion without the name of the store in front of the
+// command, which f has then. The first argument is that of cobra, and the last one the unfinished word.
+func (f *flags) withoutStore(args []string) []string {
+	if len(args) < 3 {
+		return args
+	}
+	words := args[1 : len(args)-1]
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.options(set)
+	if err := set.Parse(words); err != nil || f.named || set.NArg() == 0 || !namesStore(set.Args()) {
+		return args
+	}
+	at := len(words) - set.NArg()
+	f.dir, f.named = words[at], true
+	return append(args[:1+at:1+at], args[2+at:]...)
 }
 
 // Complete returns the possible completions of the unfinished word partial after words, and
@@ -178,7 +201,7 @@ func directiveOf(kind string) cobra.ShellCompDirective {
 	switch kind {
 	case "FILE", "SCRIPT":
 		return cobra.ShellCompDirectiveDefault
-	case "DIR", "INTO":
+	case "DIR", "TO", "FROM":
 		return cobra.ShellCompDirectiveFilterDirs
 	}
 	return cobra.ShellCompDirectiveNoFileComp

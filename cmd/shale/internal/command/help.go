@@ -15,9 +15,12 @@ import (
 // synopsis is how help begins: the three ways to call the program.
 const synopsis = `shale looks into a store, and changes it.
 
-  shale -C DIR COMMAND [WORD...]   run one command
-  shale -C DIR < SCRIPT            run the lines of a script, or of -e LINE
-  shale -C DIR                     a prompt, on a terminal
+  shale DIR COMMAND [WORD...]   run one command
+  shale DIR < SCRIPT            run the lines of a script, or of -e LINE
+  shale DIR                     a prompt, on a terminal
+
+DIR is the folder of the store. The options may stand before the command; those about the store, and --mode,
+also behind it.
 
 `
 
@@ -26,7 +29,7 @@ const notation = `
 A word is bare, "quoted\n\x00" or 0x68657861. After -- words are taken as they are: put -- "$KEY" "$VALUE".
 The exit status is 0 for found or done, 1 for absent, 2 for an error, and 130 for Ctrl-C. It is 1 for damage if
 the command looks for damage, as check does, and otherwise 2.
-help COMMAND explains a command. --mode MODE can follow any command.
+help COMMAND explains a command.
 `
 
 // helpCommand lists all commands, or explains one.

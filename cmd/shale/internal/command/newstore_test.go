@@ -38,10 +38,27 @@ func TestNewStore(t *testing.T) {
 		if _, notes, st := call(input, append([]string{"-C", inside}, args...)...); st != Failed || !strings.Contains(notes, "--new") {
 			t.Errorf("%v in a folder of a store: status %d, %s", args, st, notes)
 		}
-		for _, fine := range []string{t.TempDir(), filepath.Join(t.TempDir(), "a", "b")} {
-			if _, notes, st := call(input, append([]string{"-C", fine}, args...)...); st != Found {
+		for _, fine := range []string{t.TempDir(), filepath.Join(t.TempDir(), "a")} {
+			_, notes, st := call(input, append([]string{"-C", fine}, args...)...)
+			if st != Found || strings.Count(notes, "made a new store in "+fine+"\n") != 1 {
 				t.Errorf("%v in an empty folder: status %d, %s", args, st, notes)
 			}
 		}
+	}
+}
+
+// A folder that is missing in the middle of a name is not made: the name is wrong.
+func TestNewStore_WithoutParent(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for dir, want := range map[string]string{
+		filepath.Join("no", "such", "x.db"): "shale: there is no folder " + filepath.Join("no", "such") + "; make it, or",
+		filepath.Join("~", "x.db"):          "shale: there is no folder ~; a shell takes ~",
+	} {
+		if _, notes, st := call("", dir, "put", "k", "v"); st != Failed || !strings.HasPrefix(notes, want) {
+			t.Errorf("%s: status %d, %s; want %s", dir, st, notes, want)
+		}
+	}
+	if names, err := os.ReadDir("."); err != nil || len(names) > 0 {
+		t.Errorf("%v is left, %v", names, err)
 	}
 }

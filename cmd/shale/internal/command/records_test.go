@@ -83,7 +83,7 @@ func TestImportOfExport(t *testing.T) {
 		}
 		for i, more := range [][]string{nil, {"--sorted"}} {
 			into := filepath.Join(dir, fmt.Sprint("into", i))
-			if out, notes, st := call("", slices.Concat([]string{"-C", into, "import", file}, args, more)...); st != Found || notes != "" {
+			if out, notes, st := call("", slices.Concat([]string{"-C", into, "import", file}, args, more)...); st != Found || notes != "made a new store in "+into+"\n" {
 				t.Fatalf("%s: import %s: status %d, %s%s", format, more, st, out, notes)
 			}
 			if got := cmdtest.Contents(t, into); !maps.Equal(got, want) {

@@ -15,7 +15,7 @@ import (
 	"github.com/shaledb/shale/repair"
 )
 
-// checkCommand reads the folder that the first word names, or that of the session.
+// checkCommand reads the folder of the store, without opening it.
 //
 // Package repair does the work and says what each damage means. The command only lays it out. It
 // tells damage that costs data from damage of filters alone, because the cure differs.
@@ -25,15 +25,15 @@ import (
 //	file        offset  what is wrong                  what that means
 //	000013.sst       0  data block: checksum mismatch  entries are lost: from greeting to greeting
 func checkCommand() *Command {
-	c := newCommand("check [DIR]", needsNothing, "read and check everything, and list all damage", `
+	c := newCommand("check", needsNothing, "read and check everything, and list all damage", `
 Reads every block of every table, every log and the manifest, and changes nothing. It checks checksums, order,
 levels and counts, that every filter knows every key of its table, and that the files are those of the
 manifest. It goes on after damage, and works on a store that can't be opened. If another program is writing to
 the store, the log that it is writing is not read. Status 1 if anything is damaged.`)
-	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		dir, err := s.folder(words)
-		if err != nil {
-			return Failed, err
+	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+		dir := s.Dir
+		if dir == "" {
+			return Failed, ErrNoDir
 		}
 		r, err := repair.Check(ctx, dir, &repair.Options{FS: s.fs, Read: s.measureReads(dir)})
 		if err != nil {
@@ -55,10 +55,10 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 		}
 		// A filter next to a table has no data: lookups are slower without it, and nothing is lost.
 		if !slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Damage() && path.Ext(f.File) != ".flt" }) {
-			s.remark("DAMAGED, but only in filters that lie next to their tables. `shale -C %s filters rebuild` makes new ones.\n", output.Quote(dir))
+			s.remark("DAMAGED, but only in filters that lie next to their tables. `shale %s filters rebuild` makes new ones.\n", output.Quote(dir))
 			return Absent, nil
 		}
-		s.remark("DAMAGED. Keep a copy of the folder. `shale repair %s INTO` saves what is provably correct into a new one.\n", output.Quote(dir))
+		s.remark("DAMAGED. Keep a copy of the folder. `shale %s repair TO` saves what is provably correct into a new one.\n", output.Quote(dir))
 		return Absent, nil
 	})
 }
@@ -69,19 +69,17 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 // bytes.
 func repairCommand() *Command {
 	var doubtful bool
-	c := newCommand("repair [DIR] INTO", needsNothing, "save what is provably correct into a new folder", `
-Makes a new store in the folder INTO, which must be empty or not exist. It has every entry of DIR that is provably
+	c := newCommand("repair TO", needsNothing, "save what is provably correct into a new folder", `
+Makes a new store in the folder TO, which must be empty or not exist. It has every entry that is provably
 correct: the entry has a correct checksum, and no newer version of it can be lost. The command lists what is
-damaged, and what it left out. It builds new filters, and only reads DIR. Status 1 if anything is lost or left
+damaged, and what it left out. It builds new filters, and only reads the damaged store. Status 1 if anything is lost or left
 out.`)
 	c.flag(&doubtful, "doubtful", "also save entries that may be out of date: deleted keys and overwritten values may come back")
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		last := len(words) - 1
-		dir, err := s.folder(words[:last])
-		if err != nil {
-			return Failed, err
+		dir, into := s.Dir, words[0].Text
+		if dir == "" {
+			return Failed, ErrNoDir
 		}
-		into := words[last].Text
 		if err := outfile.Folder(into); err != nil {
 			return Failed, err
 		}
@@ -194,18 +192,4 @@ func writeFindings(s *Session, findings []repair.Finding) error {
 		g.Row(f.File, offset, f.What(), f.Meaning(output.Short))
 	}
 	return s.Show(g)
-}
-
-// folder returns the folder that words name, or that of the session's store.
-//
-// Both commands take a folder as a word, because their store may not open, and -C suggests that it
-// does.
-func (s *Session) folder(words []Word) (string, error) {
-	switch {
-	case len(words) > 0:
-		return words[0].Text, nil
-	case s.Dir == "":
-		return "", ErrNoDir
-	}
-	return s.Dir, nil
 }

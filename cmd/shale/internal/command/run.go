@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -34,12 +35,14 @@ type Environment struct {
 	Prompt func(s *Session, env Environment) Status // reads commands from the terminal
 }
 
-// flags are the options of the program, which come before the command.
+// flags are the options of the program, which come before the command. Those that are about the
+// store may also follow the words of a single command.
 //
 // --mode here is the first mode of the session, and --mode after a command is for that command.
 type flags struct {
 	// The values of the options, and at last the words of the command.
 	dir      string
+	named    bool // dir was named on the command line, and not by SHALE_DIR
 	fs       vfs.FS
 	script   []string
 	readOnly bool
@@ -50,26 +53,63 @@ type flags struct {
 }
 
 // options adds the options of the program to a set of package pflag. They end at the first word
-// that is no option, which is the command: what follows belongs to it.
+// that is no option: the store or the command.
 func (f *flags) options(set *pflag.FlagSet) {
-	with := func(name, short, kind, help string, fn func(w Word) error) {
-		set.VarP(&argument{name: name, kind: kind, set: fn}, name, short, help)
-	}
 	set.SortFlags = false
 	set.SetInterspersed(false)
-	with("store", "C", "DIR", "the store; else the environment variable SHALE_DIR names it", func(w Word) error { f.dir = w.Text; return nil })
-	with("key-file", "", "FILE", "the store is encrypted: a number and 64 hexadecimal digits for each key, the newest last", func(w Word) (err error) {
-		f.fs, err = encrypted(w.Text)
-		return err
-	})
-	with("execute", "e", "LINE", "run this line; may be given several times", func(w Word) error { f.script = append(f.script, w.Text); return nil })
-	set.BoolVar(&f.readOnly, "readonly", false, "open the store read-only")
-	set.BoolVar(&f.newStore, "new", false, "also make a store in a folder that has other files")
-	with("mode", "", "MODE", "lay out what is printed: "+strings.Join(output.DisplayNames, ", "), func(w Word) (err error) {
+	f.ofStore(set, nil)
+	set.VarP(&argument{name: "execute", kind: "LINE", set: func(w Word) error { f.script = append(f.script, w.Text); return nil }},
+		"execute", "e", "run this line; may be given several times")
+	set.Var(&argument{name: "mode", kind: "MODE", set: func(w Word) (err error) {
 		f.display, err = displayOf(w.Text)
 		return err
-	})
+	}}, "mode", "lay out what is printed: "+strings.Join(output.DisplayNames, ", "))
 	set.BoolVar(&f.version, "version", false, "print the version of this program, and of the files that it writes")
+}
+
+// ofStore adds the options that say which store is opened, and how. of is the command that they follow,
+// or nil.
+func (f *flags) ofStore(set *pflag.FlagSet, of *Command) {
+	set.VarP(&argument{name: "store", kind: "DIR", of: of, set: func(w Word) error { return f.nameStore(w.Text) }},
+		"store", "C", "the store, if its name is not the first word; else the variable SHALE_DIR names it")
+	set.Var(&argument{name: "key-file", kind: "FILE", of: of, set: func(w Word) (err error) {
+		f.fs, err = encrypted(w.Text)
+		return err
+	}}, "key-file", "the store is encrypted: a number and 64 hexadecimal digits for each key, the newest last")
+	set.BoolVar(&f.readOnly, "readonly", f.readOnly, "open the store read-only")
+	set.BoolVar(&f.newStore, "new", f.newStore, "also make a store in a folder that has other files")
+}
+
+// after lets the options about the store follow c. Its help does not list them.
+func (f *flags) after(c *Command) {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.ofStore(set, c)
+	set.VisitAll(func(o *pflag.Flag) { o.Hidden = true })
+	c.Flags().AddFlagSet(set) // but for those of the same name
+}
+
+// nameStore sets the store. Its error continues a sentence that begins with a second name.
+func (f *flags) nameStore(dir string) error {
+	if f.named && dir != f.dir {
+		return fmt.Errorf("is a second store, after %s; name one", output.Quote(f.dir))
+	}
+	f.dir, f.named = dir, true
+	return nil
+}
+
+// namesStore reports whether the first of the words that follow the options names a store, and not a
+// command. It does if it can't be a command, and is there, looks like a path, or has a command behind it.
+func namesStore(words []string) bool {
+	var s Session
+	name := words[0]
+	_, err := os.Stat(name)
+	switch {
+	case name == "" || s.command(name) != nil || synonyms[name] != "" && err != nil:
+		return false
+	case err == nil || strings.ContainsRune(name, filepath.Separator) || strings.LastIndexByte(name, '.') > 0:
+		return true
+	}
+	return len(words) > 1 && s.command(words[1]) != nil
 }
 
 // encrypted returns the file system of an encrypted store. Its error continues a sentence that begins
@@ -87,6 +127,11 @@ func encrypted(keyFile string) (vfs.FS, error) {
 	return crypt.New(vfs.Default, keys)
 }
 
+// useFlags makes the session open the store that the options name, as they say.
+func (s *Session) useFlags() {
+	s.Dir, s.fs, s.readOnly, s.newStore = s.flags.dir, s.flags.fs, s.flags.readOnly, s.flags.newStore
+}
+
 // Run runs the program and returns its exit status.
 //
 // Whatever happens, the store is closed and the output written before the status is known: an error
@@ -98,10 +143,11 @@ func Run(env Environment) Status {
 	ctx, stop := signals.Until(context.Background(), 0, programSignals...)
 	defer stop()
 	s := &Session{
-		Ctx: ctx, Dir: f.dir, fs: f.fs, readOnly: f.readOnly, newStore: f.newStore,
+		Ctx: ctx, flags: &f,
 		Printer:  output.Printer{Out: out, Display: f.display, Columns: env.Columns},
 		toScreen: env.ToScreen, Notes: notes,
 	}
+	s.useFlags()
 	var st Status
 	switch {
 	case len(env.Args) > 0 && strings.HasPrefix(env.Args[0], cobra.ShellCompRequestCmd):
@@ -153,7 +199,12 @@ func parseFlags(env Environment) (flags, error) {
 	set.Usage = func() {} // Run prints the help
 	f.options(set)
 	var bad *pflag.InvalidValueError
-	switch err := set.Parse(env.Args); {
+	err := set.Parse(env.Args)
+	if rest := set.Args(); err == nil && len(rest) > 0 && !f.named && namesStore(rest) {
+		f.dir, f.named = rest[0], true
+		err = set.Parse(rest[1:])
+	}
+	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		return f, err
 	case errors.As(err, &bad):

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/shaledb/shale"
@@ -36,7 +38,8 @@ const (
 type Session struct {
 	Ctx context.Context // is done when the program must end; nil: never
 	output.Printer
-	// Constant after Run, but for what a command changes: the mode of the printer.
+	flags *flags // of a single command, which may have more of them; nil in tests
+	// Constant once the options are known, but for what a command changes: the mode of the printer.
 	Dir      string
 	fs       vfs.FS // of the store
 	readOnly bool
@@ -53,6 +56,7 @@ type Session struct {
 
 	DB       *shale.DB    // nil: not open
 	writable bool         // DB is open for writing
+	aside    *shale.DB    // open read-only, while a command of a prompt writes; nil: none
 	tx       *transaction // nil: none is open
 
 	progress *progress // of the command that is running; nil: it has none
@@ -63,7 +67,7 @@ type Session struct {
 var ErrQuit = errors.New("quit")
 
 // ErrNoDir is the error of commands that need a store where none is named.
-var ErrNoDir = errors.New("no store is named: write shale -C DIR, or set SHALE_DIR")
+var ErrNoDir = errors.New("no store is named: write its folder before the command, or set SHALE_DIR")
 
 // Say prints a line if this is a prompt. Scripts and single commands do not need it.
 //
@@ -84,7 +88,7 @@ func (s *Session) runArgs(args []string) Status {
 	}
 	st, err := s.run(words)
 	if err != nil && !errors.Is(err, ErrQuit) {
-		return s.Complain(err)
+		return s.Complain(s.storeFirst(words, err))
 	}
 	return st
 }
@@ -152,7 +156,8 @@ func (s *Session) run(words []Word) (Status, error) {
 	}
 	ctx, stop := signals.Until(s.Life(), 0, commandSignals...)
 	defer stop()
-	return s.do(ctx, c, list)
+	st, err := s.do(ctx, c, list)
+	return st, errors.Join(err, s.release())
 }
 
 // Life returns a context that is done when the program must end.
@@ -186,11 +191,29 @@ func (s *Session) find(words []Word) (*Command, []Word, error) {
 	if c == nil {
 		return nil, nil, s.unknownCommand(words[0])
 	}
+	if s.Mode == oneShot && s.flags != nil {
+		s.flags.after(c)
+		defer s.useFlags()
+	}
 	list, err := c.parse(rest)
 	if err == nil && !c.helpOnly {
 		err = s.allowed(c)
 	}
 	return c, list, err
+}
+
+// storeFirst adds to an error of a single command how to name the store, if none is named, and one of
+// the words is a folder that has one.
+func (s *Session) storeFirst(words []Word, err error) error {
+	if s.Dir != "" || !errors.Is(err, ErrNoDir) && !errors.Is(err, errUsage) {
+		return err
+	}
+	for _, w := range words[1:] {
+		if _, statErr := os.Stat(filepath.Join(w.Text, base.CurrentName)); statErr == nil {
+			return fmt.Errorf("%w; %s is a store: write shale %s %s", err, output.Quote(w.Text), output.Quote(w.Text), words[0].Text)
+		}
+	}
+	return err
 }
 
 // do runs c with the settings of its options.
@@ -213,8 +236,8 @@ func (s *Session) openLate(c *Command) error { return s.OpenFor(c.Title, c.acces
 
 // OpenFor opens the store as the named command needs it, unless it is open already.
 //
-// A store that is open read-only is opened again for the first command that writes. Until that has
-// succeeded, the first handle stays: a read-only handle holds no lock.
+// A store that is open read-only is opened again for a command that writes. Until that has succeeded, the
+// first handle stays: a read-only handle holds no lock. At a prompt it stays even longer (release).
 func (s *Session) OpenFor(name string, need Access) error {
 	write := need == writes || need == creates
 	switch {
@@ -230,44 +253,36 @@ func (s *Session) OpenFor(name string, need Access) error {
 	}
 	before := s.DB // open read-only, which takes no lock, so it stays in use if Open fails
 	s.DB = nil
-	var err error
-	if s.Mode == AtPrompt && !s.readOnly {
-		err = s.openForPrompt(need)
-	} else {
-		err = s.openStore(write, need == creates)
-	}
+	err := s.openStore(write, need == creates)
 	if name == "checkpoint" && errors.Is(err, shale.ErrLocked) {
 		err = &sentence{fmt.Sprintf("%s has %s open for writing, and it alone can make a checkpoint now (DB.Checkpoint); "+
 			"export, and import into another store, copy it nevertheless", owner(err), output.Quote(s.Dir)), err}
 	}
-	if err == nil && before != nil {
-		return before.Close()
-	}
-	if err != nil {
+	switch {
+	case err != nil:
 		s.DB = before
+	case s.Mode == AtPrompt:
+		s.aside = before
+	case before != nil:
+		return before.Close()
 	}
 	return err
 }
 
-// openForPrompt opens the store for writing if possible. If it is not, a command that only reads
-// gets it read-only.
+// release closes the store after a command of a prompt that has written, so that a prompt that waits for a
+// line keeps nobody from writing. A transaction keeps the store until it ends.
 //
-// A person at a prompt wants to read and then perhaps to write, without knowing whether another
-// program has the store open. The prompt says which of the two it is.
-func (s *Session) openForPrompt(need Access) error {
-	err := s.openStore(true, need == creates)
-	if need != Reads || isMissing(err) || err == nil {
-		return err
+// The handle for reading was there all the time, so what it has counted goes on, and Tab knows the new keys.
+func (s *Session) release() error {
+	if s.Mode != AtPrompt || s.DB == nil || !s.writable || s.tx != nil {
+		return nil
 	}
-	writeErr := err
-	if err := s.openStore(false, false); err != nil {
-		return err
+	err := s.DB.Close()
+	s.DB, s.aside, s.writable = s.aside, nil, false
+	if s.DB == nil { // the command has made the store
+		return errors.Join(err, s.openStore(false, false))
 	}
-	// The advice to try again is for a command. A prompt tries by itself, at the next command that
-	// writes.
-	why, _, _ := strings.Cut(plain(writeErr), "; try again")
-	s.Say("(read-only: %s)", why)
-	return nil
+	return errors.Join(err, s.follow())
 }
 
 // openStore opens the store of the session. It must exist, unless create is set.
@@ -305,13 +320,33 @@ func (s *Session) openOrMake(dir string, o *shale.Options) (*shale.DB, error) {
 	if err == nil || !isMissing(err) {
 		return db, err
 	}
+	if err := checkParent(dir); err != nil {
+		return nil, err
+	}
 	if !s.newStore {
 		if err := checkNew(dir); err != nil {
 			return nil, err
 		}
 	}
 	o.Exist = shale.MayExist
-	return shale.Open(dir, o)
+	if db, err = shale.Open(dir, o); err == nil {
+		s.note("made a new store in %s", output.Quote(dir)) // the name may have been mistyped
+	}
+	return db, err
+}
+
+// checkParent returns an error if the folder in which a new store would be is missing. Then the name is
+// more likely wrong than meant.
+func checkParent(dir string) error {
+	parent := filepath.Dir(dir)
+	if _, err := os.Stat(parent); !errors.Is(err, fs.ErrNotExist) {
+		return nil // if there is another error, Open returns it
+	}
+	cure := "make it, or correct the name of the store"
+	if strings.HasPrefix(dir, "~") {
+		cure = "a shell takes ~ for the home folder only outside of quotes"
+	}
+	return &sentence{text: fmt.Sprintf("there is no folder %s; %s", output.Quote(parent), cure)}
 }
 
 // checkNew returns an error if dir has files that are not those of a store.
@@ -343,7 +378,10 @@ func (s *Session) Close() error {
 		return left
 	}
 	err := errors.Join(left, s.DB.Close())
-	s.DB = nil
+	if s.aside != nil {
+		err = errors.Join(err, s.aside.Close())
+	}
+	s.DB, s.aside = nil, nil
 	return err
 }
 
@@ -379,7 +417,7 @@ func (s *Session) PromptText() string {
 		return "shale (transaction)> "
 	case s.tx != nil:
 		return "shale (read-only transaction)> "
-	case s.DB != nil && !s.writable:
+	case s.readOnly:
 		return "shale (read-only)> "
 	}
 	return "shale> "

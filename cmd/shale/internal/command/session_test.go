@@ -182,3 +182,69 @@ func TestRawValueGoesThroughAPipe(t *testing.T) {
 		t.Errorf("get --mode raw = %q, status %d; want %q", out, st, value)
 	}
 }
+
+// While a prompt waits for a line, another program can write, and the prompt sees it. Only a transaction
+// keeps the store.
+func TestPrompt_HoldsNoLock(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "db")
+	var out bytes.Buffer
+	s := &Session{Dir: dir, Mode: AtPrompt, Printer: output.Printer{Out: bufio.NewWriter(&out)}, Notes: &LockedWriter{W: &out}}
+	defer s.Close()
+	run := func(line string) string {
+		t.Helper()
+		out.Reset()
+		_, err := s.RunLine(line)
+		if err != nil {
+			return err.Error()
+		}
+		if err := s.Out.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	elsewhere := func(args ...string) string {
+		_, notes, _ := call("", append([]string{dir}, args...)...)
+		return notes
+	}
+	if got := run("put a 1"); got != "made a new store in "+dir+"\n" {
+		t.Error(got)
+	}
+	if got := elsewhere("put", "b", "2"); got != "" {
+		t.Errorf("after a put at the prompt: %s", got)
+	}
+	if words, _ := s.Complete([]Word{{Text: "get"}}, "a"); fmt.Sprint(words) != "[a]" {
+		t.Errorf("Tab knows %v", words)
+	}
+	first := s.DB
+	if got := run("scan"); got != "a\t1\nb\t2\n" {
+		t.Error(got)
+	}
+	if got := run("put c 3"); got != "" || s.DB != first {
+		t.Errorf("%s; the handle that reads was replaced: %t", got, s.DB != first)
+	}
+	if got := run("begin"); got != "" {
+		t.Error(got)
+	}
+	if got := elsewhere("put", "d", "4"); !strings.Contains(got, "open for writing") {
+		t.Errorf("in a transaction: %s", got)
+	}
+	run("put e 5")
+	run("commit")
+	if got := elsewhere("del", "b"); got != "" {
+		t.Errorf("after a transaction: %s", got)
+	}
+	if got := run("scan"); got != "a\t1\nc\t3\ne\t5\n" {
+		t.Error(got)
+	}
+	db, err := shale.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if got := run("put f 6"); !strings.Contains(got, "open for writing; try again when it ends") {
+		t.Errorf("next to a writer: %s", got)
+	}
+	if got := run("get a"); got != "1\n" {
+		t.Error(got)
+	}
+}

@@ -25,14 +25,17 @@ var synonyms = map[string]string{
 // A name of another program is answered with the command that does it here. Otherwise a name that
 // differs by one or two letters is.
 func (s *Session) unknownCommand(w Word) error {
-	question := didYouMean(w.Text, s.commands().names)
+	question, what, also := didYouMean(w.Text, s.commands().names), "unknown command "+output.Quote(w.Text), ""
+	if s.flags != nil && s.Mode == oneShot && !s.flags.named {
+		what, also = output.Quote(w.Text)+" is neither a command nor a store", ", and -C names a new store"
+	}
 	if meant := synonyms[strings.TrimPrefix(w.Text, ".")]; meant != "" {
 		question = "; did you mean " + meant + "?"
 	}
 	if question == "" {
 		question = ";"
 	}
-	return fmt.Errorf("unknown command %s%s help lists the commands", output.Quote(w.Text), question)
+	return fmt.Errorf("%s%s help lists the commands%s", what, question, also)
 }
 
 // didYouMean returns the question whether one of names is meant, or "". Package cobra finds those that

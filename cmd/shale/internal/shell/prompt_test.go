@@ -87,8 +87,8 @@ func TestPrompt(t *testing.T) {
 		t.Errorf("the prompt of a missing store begins with %q", got)
 	}
 	wantTranscript(t, strings.ReplaceAll(got, dir, "db"),
-		"shale> get k", "shale: there is no store in db; put, batch and import make one, -C names another",
-		"shale> put k v",
+		"shale> get k", "shale: there is no store in db; put, batch and import make one",
+		"shale> put k v", "made a new store in db",
 		"shale> get k", "v",
 		"shale> get x", "absent",
 		"shale> ",

@@ -160,7 +160,7 @@ func message(err error) string {
 		return text + "\nAnother program owns the store in the bucket now. `shale-remote salvage` lists what this folder had not shipped; " +
 			"`shale-remote restore` makes a new folder from the bucket."
 	case errors.As(err, &damage):
-		return text + "\n`shale-remote verify --deep` lists all damage of a bucket, and `shale check` that of a folder."
+		return text + "\n`shale-remote verify --deep` lists all damage of a bucket, and `shale DIR check` that of a folder."
 	}
 	return text
 }

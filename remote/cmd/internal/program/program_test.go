@@ -285,7 +285,7 @@ func TestRestore_DamagedTable(t *testing.T) {
 	}
 	restored("a", absent, []string{table, segment, "Sequence numbers 2 to 4 are left out"})
 	restored("", absent, []string{table, segment, "+seq:1"}, "--at", "seq:3")
-	restored("", absent, []string{"shale repair copy INTO"}, "--salvage")
+	restored("", absent, []string{"shale copy repair TO"}, "--salvage")
 }
 
 // TestShip_UntilItEnds ships what another goroutine could not write by itself, until its context ends.

@@ -109,7 +109,7 @@ func (c *call) writeRestored(dir string, r *remote.Restored, took time.Duration)
 	}
 	fmt.Fprintln(c.out)
 	if !r.Checked {
-		fmt.Fprintf(c.out, "The logs are large and were not read again: `shale check %s` reads everything.\n", dir)
+		fmt.Fprintf(c.out, "The logs are large and were not read again: `shale %s check` reads everything.\n", dir)
 	}
 	if len(r.Missing) > 0 {
 		fmt.Fprintf(c.out, "%s could not be fetched, and is built again when needed: %s\n", plural(len(r.Missing), "filter"), strings.Join(r.Missing, " "))
@@ -154,7 +154,7 @@ func (c *call) writeDamage(dir string, r *remote.Restored) {
 		fmt.Fprintf(c.out, "Sequence numbers %d to %d are left out.\n", r.At.Seq+1, r.Left.LastSeq)
 	}
 	if c.has("salvage") {
-		fmt.Fprintf(c.out, "`shale repair %s INTO` saves what is provably correct of it into another folder.\n", dir)
+		fmt.Fprintf(c.out, "`shale %s repair TO` saves what is provably correct of it into another folder.\n", dir)
 		return
 	}
 	fmt.Fprintln(c.out, "`shale-remote restore --salvage` into another folder gets what is readable of the damaged tables. This store can't be shipped\n"+

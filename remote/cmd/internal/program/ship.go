@@ -26,7 +26,7 @@ func ship(c *call) (int, error) {
 		return failed, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "CURRENT")); errors.Is(err, fs.ErrNotExist) { // Open reports other errors
-		return failed, fmt.Errorf("there is no store in %s: correct the name; `shale-remote restore` makes a store from a bucket, and `shale -C %s import` from a file", dir, dir)
+		return failed, fmt.Errorf("there is no store in %s: correct the name; `shale-remote restore` makes a store from a bucket, and `shale %s import` from a file", dir, dir)
 	}
 	o, err := c.shipOptions()
 	if err != nil {

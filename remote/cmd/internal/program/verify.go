@@ -22,7 +22,7 @@ func verify(c *call) (int, error) {
 	case len(c.words) > 0:
 		name = c.words[0]
 	case name == "":
-		return failed, errors.New("no bucket is named: write --bucket BUCKET; `shale check` reads a store in a folder")
+		return failed, errors.New("no bucket is named: write --bucket BUCKET; `shale DIR check` reads a store in a folder")
 	}
 	b, err := c.bucket(name)
 	if err != nil {
