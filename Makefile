@@ -2,7 +2,7 @@
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak mutants pauses flaky bench figures peers filters steady scale cross size simulate
+.PHONY: test race lint fuzz proof sweep soak mutants pauses flaky bench figures peers filters steady scale cross size simulate release binaries
 
 test:  ; go test ./... && go test -C cmd ./...
 race:  ; go test -race -short ./...
@@ -24,5 +24,7 @@ steady: ; cd bench/peers && go run ./steady -t $(T)
 scale: ; go run ./bench/scale $(if $(TABLES),-tables $(TABLES)) $(if $(KEYS),-keys $(KEYS)) $(if $(DIR),-dir $(DIR) -keep) $(if $(ROWS),-rows '$(ROWS)')
 cross: ; .ci/cross
 size:  ; .ci/size
+release: ; cd internal/release && go run . -repo ../.. $(if $(DRY),-n) tag $(VERSION)
+binaries: ; cd internal/release && go run . -repo ../.. $(if $(SYSTEMS),-systems $(SYSTEMS)) binaries $(VERSION)
 simulate: T = 1h
 simulate: ; SHALE_LONG=$(T) go test -count 1 -run Simulate_Table -timeout 0 -v ./compaction
