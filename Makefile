@@ -2,7 +2,7 @@
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak mutants pauses flaky bench figures peers filters steady scale cross size simulate release binaries
+.PHONY: test race lint fuzz proof sweep soak mutants pauses flaky bench figures peers filters steady scale cross systems size simulate release binaries
 
 test:  ; go test ./... && go test -C cmd ./...
 race:  ; go test -race -short ./...
@@ -23,6 +23,7 @@ steady: T = 20m
 steady: ; cd bench/peers && go run ./steady -t $(T)
 scale: ; go run ./bench/scale $(if $(TABLES),-tables $(TABLES)) $(if $(KEYS),-keys $(KEYS)) $(if $(DIR),-dir $(DIR) -keep) $(if $(ROWS),-rows '$(ROWS)')
 cross: ; .ci/cross
+systems: ; .ci/systems $(SYSTEMS)
 size:  ; .ci/size
 release: ; cd internal/release && go run . -repo ../.. $(if $(DRY),-n) tag $(VERSION)
 binaries: ; cd internal/release && go run . -repo ../.. $(if $(SYSTEMS),-systems $(SYSTEMS)) binaries $(VERSION)

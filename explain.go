@@ -110,6 +110,7 @@ type ExplainStep struct {
 	Level    int    // -1 for memtables
 	Run      int    // 0 is the newest of its level
 	Table    uint64 // number of the table; 0 where none covers the key
+	Only     uint64 // number of the run's only table, also where it does not cover the key; 0: the run has more
 	Verdict  Verdict
 	Blocks   []BlockRead
 	Duration time.Duration
@@ -155,8 +156,8 @@ func (e Explanation) String() string {
 	return s.String() + e.Summary()
 }
 
-// Words returns the first columns of a table of steps: the place with the number of its
-// table, whether the key is in the table's range, and what the place said. A dash stands
+// Words returns the first columns of a table of steps: the place with the number of the table
+// that covers the key or is the only one, whether the key is in the table's range, and what the place said. A dash stands
 // for what does not apply.
 func (s ExplainStep) Words() (where, span, verdict string) {
 	where, span, verdict = s.Place, "-", s.Verdict.String()
@@ -166,13 +167,16 @@ func (s ExplainStep) Words() (where, span, verdict string) {
 	case s.Verdict == Found && !s.Expiry.IsZero():
 		verdict = "found, expires at " + s.Expiry.UTC().Format(time.RFC3339Nano)
 	}
+	if table := max(s.Table, s.Only); table > 0 {
+		where = fmt.Sprintf("%s #%06d", where, table)
+	}
 	switch {
 	case s.Verdict == Skipped:
 		return where, "not looked at", "-"
 	case s.Level >= 0 && s.Table == 0:
 		return where, "outside", "-"
 	case s.Level >= 0:
-		return fmt.Sprintf("%s #%06d", where, s.Table), "inside", verdict
+		return where, "inside", verdict
 	}
 	return where, span, verdict
 }
@@ -362,6 +366,9 @@ func (x *explainer) memtable(place string, m *memtable.Memtable, hash uint64) er
 // before.
 func (x *explainer) run(r *tree.Run, l *lookup) error {
 	s := ExplainStep{Place: fmt.Sprintf("L%d", r.Level), Level: r.Level, Run: r.Nth}
+	if len(r.Tables) == 1 {
+		s.Only = uint64(r.Tables[0].Meta.Num)
+	}
 	return x.step(s, func(s *ExplainStep) error {
 		t := r.Find(x.Key)
 		if t == nil {

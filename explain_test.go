@@ -57,6 +57,16 @@ func TestExplain_Verdicts(t *testing.T) {
 		if got := places(x); got != c.want {
 			t.Errorf("Explain(%q): %s, want %s", c.key, got, c.want)
 		}
+		for _, step := range x.Steps { // each run has one table here, which has a name even where it was not asked
+			if where, _, _ := step.Words(); step.Level >= 0 && (step.Only == 0 || where != fmt.Sprintf("%s #%06d", step.Place, step.Only)) {
+				t.Errorf("Explain(%q) names a run %s, and its table is %d", c.key, where, step.Only)
+			}
+		}
+		for _, step := range x.Steps { // each run has one table here, which has a name even where it was not asked
+			if where, _, _ := step.Words(); step.Level >= 0 && (step.Only == 0 || where != fmt.Sprintf("%s #%06d", step.Place, step.Only)) {
+				t.Errorf("Explain(%q) names a run %s, and its table is %d", c.key, where, step.Only)
+			}
+		}
 		checkAgreement(t, db, x)
 	}
 }

@@ -158,6 +158,10 @@ func (r *repository) checkLine(dir, line string) (known int, err error) {
 		}
 		var found func(base string) error
 		switch program := words[0]; {
+		case program == "git" && len(words) == 3 && words[1] == "clone":
+			return known, nil // The rest of the line is in the clone.
+		case program == "go" && len(words) > 1 && slices.Contains([]string{"env", "list", "mod", "tool", "version", "work"}, words[1]):
+			continue
 		case program == "cd" && len(words) == 2 && !strings.HasPrefix(words[1], "/"):
 			for i := range bases {
 				bases[i] = filepath.ToSlash(filepath.Join(bases[i], words[1]))

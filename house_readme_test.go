@@ -3,8 +3,8 @@ package shale_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,36 +12,37 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bloom"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/typed"
 )
 
-// The code of the README, docs/FILTERS.md and docs/MOVING.md: TestReadme_Code holds the two together.
-func Example_readme() {
-	temp, err := os.MkdirTemp("", "shale")
-	if err != nil {
-		log.Fatal(err)
+// README.md has at most 1,000 words, and a whole program. It compiles, and prints what README.md says.
+func TestReadme_Program(t *testing.T) {
+	testenv.SkipRace(t)
+	readme := read(t, "README.md")
+	if n := len(strings.Fields(readme)); n > 1000 {
+		t.Errorf("README.md has %d words, want at most 1,000", n)
 	}
-	defer os.RemoveAll(temp)
-	dir := filepath.Join(temp, "hosts.db")
-
-	db, err := shale.Open(dir, nil)
-	if err != nil {
-		log.Fatal(err)
+	m := regexp.MustCompile("(?s)```go\n(package main\n.*?)```.*?```text\n(.*?)```").FindStringSubmatch(readme)
+	if m == nil {
+		t.Fatal("README.md has no program with what it prints")
 	}
-	defer db.Close()
-	if err := db.Put([]byte("www.example.org"), []byte("seen")); err != nil {
-		log.Fatal(err)
+	dir := t.TempDir()
+	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "program.exe")
+	if err := os.WriteFile(source, []byte(m[1]), 0o600); err != nil {
+		t.Fatal(err)
 	}
-	known, err := db.Has([]byte("www.example.net")) // absent: no disk read
-	fmt.Println(known, err)
-	for entry, err := range db.Scan(shale.Prefix("www.")) {
-		fmt.Printf("%s = %s, %v\n", entry.Key, entry.Value, err)
+	if out, err := exec.Command("go", "build", "-o", program, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	// Output:
-	// false <nil>
-	// www.example.org = seen, <nil>
+	c := exec.Command(program)
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil || string(out) != m[2] {
+		t.Errorf("the program of README.md prints\n%s%v, README.md says\n%s", out, err, m[2])
+	}
 }
 
+// The examples are the code of docs/FILTERS.md and docs/MOVING.md: TestDocuments_Code holds them together.
 func Example_filterAlone() {
 	urls := [][]byte{[]byte("https://a.example/"), []byte("https://b.example/"), []byte("https://a.example/")}
 	fetch := func(url []byte) { fmt.Printf("%s\n", url) }
@@ -106,31 +107,18 @@ func Example_moving() {
 	// <nil> <nil> <nil>
 }
 
-// Every line of Go code in the README, docs/FILTERS.md and docs/MOVING.md is in this file, where it is compiled and run.
-func TestReadme_Code(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+// Every block of Go code in docs/FILTERS.md and docs/MOVING.md is in this file, where it is compiled and run.
+func TestDocuments_Code(t *testing.T) {
+	trim := func(code string) string { return regexp.MustCompile(`(?m)^\s+`).ReplaceAllString(code, "") }
+	source := trim(read(t, "house_readme_test.go"))
 	for _, name := range []string{"docs/FILTERS.md", "docs/MOVING.md"} {
-		document, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, name), -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s has no Go code", name)
 		}
-		readme = append(readme, document...)
-	}
-	source, err := os.ReadFile("house_readme_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllSubmatch(readme, -1)
-	if len(blocks) == 0 {
-		t.Fatal("no Go code in the documents")
-	}
-	for _, block := range blocks {
-		for line := range strings.Lines(string(block[1])) {
-			if !strings.Contains(string(source), strings.TrimSpace(line)) {
-				t.Errorf("README.md, docs/FILTERS.md or docs/MOVING.md has a line of code that no test runs:\n%s", line)
+		for _, block := range blocks {
+			if !strings.Contains(source, trim(block[1])) {
+				t.Errorf("%s has code that no test runs:\n%s", name, block[1])
 			}
 		}
 	}

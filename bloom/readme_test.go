@@ -53,7 +53,7 @@ func TestReadme(t *testing.T) {
 	if len(program) < 100 || !strings.Contains(string(source), indented) {
 		t.Errorf("the program of README.md is not the one of this test:\n%s", indented)
 	}
-	links := regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllSubmatch(readme, -1)
+	links := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`).FindAllSubmatch(readme, -1)
 	if len(links) < 8 {
 		t.Errorf("%d links", len(links))
 	}

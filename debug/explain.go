@@ -36,6 +36,7 @@ type step struct {
 	Level   int     `json:"level"` // -1 for a memtable
 	Run     int     `json:"run"`
 	Table   uint64  `json:"table"` // 0: none of the run covers the key
+	Only    uint64  `json:"only"`  // the only table of the run; 0: it has more
 	Verdict string  `json:"verdict"`
 	Expires int64   `json:"expires,omitempty"` // when the value that is here is over
 	Blocks  []block `json:"blocks"`
@@ -92,7 +93,7 @@ func (x *explanation) add(s shale.ExplainStep) {
 			x.FalsePositives++
 		}
 	}
-	out := step{Place: s.Place, Level: s.Level, Run: s.Run, Table: s.Table, Verdict: s.Verdict.String(), Seconds: s.Duration.Seconds(), Blocks: []block{}}
+	out := step{Place: s.Place, Level: s.Level, Run: s.Run, Table: s.Table, Only: s.Only, Verdict: s.Verdict.String(), Seconds: s.Duration.Seconds(), Blocks: []block{}}
 	if !s.Expiry.IsZero() {
 		out.Expires = s.Expiry.UnixMilli()
 	}

@@ -142,7 +142,7 @@ func TestTree_PlacesAreRanks(t *testing.T) {
 			for _, run := range s.runs {
 				entries += len(run)
 			}
-			const width, left, right = 1262, 72, 190 // so that the bars have 1000 pixels
+			const width, left, right = 1324, 88, 236 // so that the bars have 1000 pixels
 			near := func(what string, x, rank float64) {
 				t.Helper()
 				if off := math.Abs((x-left)/1000 - rank); off > 0.03 && off > 1/float64(entries)+0.02 {

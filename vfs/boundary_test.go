@@ -66,7 +66,7 @@ func skip(root, dir string) error {
 		return err
 	}
 	_, err = os.Stat(filepath.Join(dir, "go.mod"))
-	if err == nil || slices.Contains(outside, rel) || strings.HasPrefix(filepath.Base(dir), ".") || filepath.Base(dir) == "testdata" {
+	if err == nil || slices.Contains(outside, filepath.ToSlash(rel)) || strings.HasPrefix(filepath.Base(dir), ".") || filepath.Base(dir) == "testdata" {
 		return filepath.SkipDir
 	}
 	return nil

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"sync/atomic"
@@ -78,6 +79,10 @@ func (f *osFile) Sync() error {
 func (f *osFile) Size() (int64, error) {
 	info, err := f.f.Stat()
 	if err != nil {
+		// Of a closed file, Windows says that the handle is invalid.
+		if _, closed := f.f.Seek(0, io.SeekCurrent); errors.Is(closed, fs.ErrClosed) {
+			return 0, f.pathError("size", fs.ErrClosed)
+		}
 		return 0, err
 	}
 	return info.Size(), nil

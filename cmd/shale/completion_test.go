@@ -158,8 +158,8 @@ func TestOptions_TheStore(t *testing.T) {
 
 		{"a.db get k -C new", "shale: get: --store new is a second store, after a.db; name one"},
 		{"-C a.db new count", "shale: unknown command new; did"},
-		{"a.db gte k", "shale: unknown command gte; did you mean get or ttl? help"},
-		{"gte k", "shale: gte is neither a command nor a store; did you mean get or ttl? help lists"},
+		{"a.db gte k", "shale: unknown command gte; did you mean get? help"},
+		{"gte k", "shale: gte is neither a command nor a store; did you mean get? help lists"},
 		{"nothing", "shale: nothing is neither a command nor a store; help lists the commands, and -C names a new store"},
 		{"set count 3", "shale: set is neither a command nor a store; did you mean put?"},
 		{"count a.db", "shale: no store is named: write its folder before the command, or set SHALE_DIR; a.db is a store: write shale a.db count"},

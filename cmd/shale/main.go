@@ -47,7 +47,7 @@
 // the store for writing at its first command that writes. A prompt does so for each command that
 // writes, and for a transaction, so another program can write while it waits for a line.
 //
-// Only put, batch, import and update create a store, and only once they can read their input.
+// Only put, batch and import create a store, and only once they can read their input.
 // The folder must be missing or empty; with --new it may have other files.
 //
 // The writes of a single command are durable when it ends. The writes of a script are durable

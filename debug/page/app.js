@@ -1,6 +1,6 @@
 // The page asks for its panels: the quick ones each second, the others every
 // few seconds, and none while nobody sees it.
-import { byId, bytes, clock, duration, el, fill, number, percent, short, table } from "./dom.js";
+import { byId, bytes, chance, clock, duration, el, fill, many, number, percent, short, table, tableName } from "./dom.js";
 import { addRates, lastSample, resize, restart } from "./charts.js";
 import { drawCompactions, drawStalls } from "./time.js";
 
@@ -25,29 +25,29 @@ function showOverview(o) {
   document.body.classList.toggle("copy", copy);
   byId("title").textContent = o.title;
   document.title = `${o.title} · shale`;
-  byId("note").hidden = !copy && !o.note;
-  byId("note").textContent = (copy ? `The state of ${clock(o.asOf)}. ` : "") + (o.note || "");
+  byId("note").hidden = !o.note;
+  byId("note").textContent = o.note || "";
   byId("state").textContent = copy ? `read-only, as of ${clock(o.asOf)}` : o.error ? "takes no writes" : `${clock(Date.now())}`;
   problem(o.error);
   const misses = o.gets - o.hits;
   const tiles = [
-    tile(number(o.entries), "entries, older versions included"), tile(bytes(o.bytes), `in ${number(o.tables)} tables`),
-    tile(percent(o.predictedFPR), "false positives predicted, a miss"),
+    tile(number(o.entries), `${o.entries === 1 ? "entry" : "entries"}, older versions included`), tile(bytes(o.bytes), `in ${many(o.tables, "table")}`),
+    tile(percent(o.predictedFPR), "of lookups of absent keys cost a block: predicted"),
   ];
   if (!copy) {
     tiles.push(
-      tile(misses ? percent(o.measuredFPR) : "–", "false positives measured, a miss"),
-      tile(short(o.readsSaved), "reads saved by filters"), tile(short(o.gets), `lookups, ${short(misses)} of absent keys`),
-      tile(o.writeAmp.toFixed(2), "write amplification"), tile(`${o.flushing} / ${o.compacting}`, "flushes / compactions now"));
+      tile(misses ? percent(o.measuredFPR) : "–", "of lookups of absent keys cost a block: measured"),
+      tile(short(o.readsSaved), "reads saved by filters"), tile(short(o.gets), `${o.gets === 1 ? "lookup" : "lookups"}, ${short(misses)} of absent keys`),
+      tile(o.writeAmp ? o.writeAmp.toFixed(2) : "–", "write amplification"), tile(`${o.flushing} / ${o.compacting}`, "flushes / compactions now"));
   }
-  tiles.push(tile(o.spaceAmp.toFixed(2), "space amplification"), tile(bytes(o.debt), "compaction debt"));
+  tiles.push(tile(o.tables ? o.spaceAmp.toFixed(2) : "–", "space amplification"), tile(bytes(o.debt), "compaction debt"));
   if (!copy) tiles.push(tile(`${o.openIterators} / ${o.openSnapshots}`, "iterators / snapshots open"));
   fill("tiles", ...tiles);
 }
 
 function showMemory(list) {
   const most = Math.max(...list.map((m) => m.bytes), 1), sum = list.reduce((n, m) => n + m.bytes, 0);
-  const bar = (n) => { const b = el("span", { class: "bar" }); b.style.width = `${(100 * n) / most}%`; return b; };
+  const bar = (n) => { if (!n) return ""; const b = el("span", { class: "bar" }); b.style.width = `${(100 * n) / most}%`; return b; };
   fill("memory", table(["owner", ">bytes", ""], [...list.map((m) => [m.owner, bytes(m.bytes), bar(m.bytes)]), ["all", bytes(sum), ""]]));
 }
 
@@ -62,15 +62,15 @@ function showCache(c) {
 
 function showTransactions(t) {
   fill("transactions", table(["", ">"], [
-    ["committed", number(t.commits)], ["ended by a conflict", number(t.conflicts)], ["tries a commit", t.tries ? t.tries.toFixed(2) : "–"],
-    ["open now", number(t.open)], ["oldest snapshot", duration(t.oldestSnapshotSeconds)],
+    ["committed", number(t.commits)], ["ended by a conflict", number(t.conflicts)], ["tries for a commit", t.tries ? t.tries.toFixed(2) : "–"],
+    ["open now", number(t.open)], ["oldest snapshot", t.oldestSnapshotSeconds ? duration(t.oldestSnapshotSeconds) : "none"],
   ]));
 }
 
 function showExpiry(x) {
   const of = (part, all) => number(part) + (all ? ` (${percent(part / all)})` : "");
   fill("expiry", table(["", ">"], [
-    ["entries that expire", of(x.expiring, x.entries)], ["lookups that met one over", of(x.met, x.misses)],
+    ["entries that expire", of(x.expiring, x.entries)], ["lookups that met an expired one", of(x.met, x.misses)],
   ]));
 }
 
@@ -83,16 +83,18 @@ function rate(measured, predicted, asked) {
 }
 
 function showFilters(f) {
-  fill("levels", table(["level", ">runs", ">tables", ">size", ">entries", ">deletions", ">expire", ">filters", ">bits/key", ">share of keys", ">predicted", ">measured", ">asked"],
+  byId("filters").classList.toggle("none", !f.levels.length);
+  const runs = new Map(f.levels.map((l) => [l.level, l.runs]));
+  fill("levels", table(["level", ">runs", ">tables", ">size", ">entries", ">deletions", ">expiring", ">filters", ">bits/key", ">share of keys", ">predicted", ">measured", ">asked"],
     f.levels.map((l) => ["L" + l.level, number(l.runs), number(l.tables), bytes(l.bytes), number(l.entries), number(l.tombstones), number(l.expiring), bytes(l.filterBytes),
       l.filterBits.toFixed(1), percent(l.keyShare), percent(l.predictedFPR), l.asked ? percent(l.measuredFPR) : "–", number(l.asked)])));
   fill("worst", table(["table", "level", "filter", ">bits/key", ">predicted", ">measured", ">asked", "keys"],
-    f.worst.map((t) => ["#" + String(t.table).padStart(6, "0"), `L${t.level} run ${t.run}`, t.kind + (t.file ? ` in ${t.file}` : ""), t.bits.toFixed(1),
+    f.worst.map((t) => [tableName(t.table), `L${t.level}` + (t.level && runs.get(t.level) > 1 ? ` run ${t.run}` : ""), t.kind + (t.file ? ` in ${t.file}` : ""), t.bits.toFixed(1),
       percent(t.predictedFPR), rate(t.measuredFPR, t.predictedFPR, t.asked), number(t.asked), [`${t.smallest} … ${t.largest}`, "key"]])));
 }
 
 async function showTree() {
-  const text = await (await get(`tree.svg?by=${byId("by").value}&width=${Math.max(byId("tree").clientWidth, 600)}`)).text();
+  const text = await (await get(`tree.svg?by=${byId("by").value}&width=${Math.max(byId("tree").clientWidth, 1)}`)).text();
   const picture = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
   if (picture.localName !== "svg") throw new Error("the picture of the tree is no SVG");
   fill("tree", document.importNode(picture, true));
@@ -105,16 +107,18 @@ function showTrouble(list) {
 
 function showExplanation(x) {
   const reads = (s) => s.blocks.map((b) => `${b.kind} ${bytes(b.bytes)} (${b.cached ? "cached" : "disk"})`).join(", ") || "–";
-  const found = x.found ? `found, ${number(x.valueBytes)} bytes` + (x.value === null ? " (values are hidden)" : ": ") : "not found";
+  const found = x.found ? `found, ${many(x.valueBytes, "byte")}` + (x.value === null ? " (values are hidden)" : ": ") : "not found";
   const expires = (s) => s.expires ? (s.verdict === "found" ? ", expires " : " ") + `at ${new Date(s.expires).toISOString()}` : "";
-  const verdict = (s) => [s.verdict + expires(s), /false/.test(s.verdict) ? "bad" : s.verdict === "found" ? "good" : ""];
+  const where = (s) => s.place + (s.table || s.only ? " " + tableName(s.table || s.only) : "");
+  const said = { outside: "not within its keys", skipped: "not looked at" };
+  const verdict = (s) => [(said[s.verdict] || s.verdict) + expires(s), /false/.test(s.verdict) ? "bad" : s.verdict === "found" ? "good" : ""];
   fill("explanation",
     el("p", {}, el("code", {}, x.key), ": ", found, x.value === null ? "" : el("code", {}, x.value)),
-    table(["where", "table", "says", "blocks read", ">time"],
-      x.steps.map((s) => [s.place, s.table ? "#" + String(s.table).padStart(6, "0") : "–", verdict(s), reads(s), duration(s.seconds)])),
+    el("div", { class: "wide" }, table(["where", "says", "blocks read", ">time"], x.steps.map((s) => [where(s), verdict(s), reads(s), duration(s.seconds)]))),
     ...(x.rangeDelete ? [el("p", {}, `Covered by ${x.rangeDelete}.`)] : []),
-    el("p", {}, `${x.saidNo} of ${x.covered} tables in range ruled out by their filters, ${x.falsePositives} false positives; ${x.blocksRead} blocks (${bytes(x.bytesRead)}) from disk; ${duration(x.seconds)}.`),
-    el("p", { class: "hint" }, `Without filters: ${x.covered} blocks. False positives expected here: ${x.expectedFalsePositives.toPrecision(2)}; measured since the store was opened: ${percent(x.measuredFPR)} a miss.`));
+    el("p", {}, `${x.saidNo} of ${many(x.covered, "table")} in range ruled out by filters, ${many(x.falsePositives, "false positive")}; ${many(x.blocksRead, "block")} (${bytes(x.bytesRead)}) from disk; ${duration(x.seconds)}.`),
+    el("p", { class: "hint" }, `Without filters: ${many(x.covered, "block")}. False positives expected here: ${chance(x.expectedFalsePositives)}` +
+      (copy ? "." : `; measured since the store was opened: ${percent(x.measuredFPR)} of lookups of absent keys.`)));
 }
 
 async function explain(key) {

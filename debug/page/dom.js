@@ -21,8 +21,8 @@ export function fill(id, ...children) {
   byId(id).replaceChildren(...children);
 }
 
-// table makes a table. A column's title that begins with > is flush right. A
-// cell is a text, a node, or [text, class].
+// table makes a table, without a head if no column has a title. A column's title that begins with
+// > is flush right. A cell is a text, a node, or [text, class].
 export function table(titles, rows) {
   const right = titles.map((t) => t.startsWith(">"));
   const cell = (tag, c, i) => {
@@ -30,13 +30,23 @@ export function table(titles, rows) {
     const all = ((right[i] ? "right " : "") + cls).trim();
     return el(tag, all ? { class: all } : {}, content);
   };
+  const names = titles.map((t) => t.replace(/^>/, ""));
   return el("table", {},
-    el("thead", {}, el("tr", {}, ...titles.map((t, i) => cell("th", t.replace(/^>/, ""), i)))),
+    ...(names.some(Boolean) ? [el("thead", {}, el("tr", {}, ...names.map((t, i) => cell("th", t, i))))] : []),
     el("tbody", {}, ...rows.map((r) => el("tr", {}, ...r.map((c, i) => cell("td", c, i))))));
 }
 
 export const number = (n) => Math.round(n).toLocaleString("en");
-export const percent = (p) => (p === 0 ? "0 %" : (100 * p).toPrecision(3) + " %");
+export const many = (n, one, more = one + "s") => `${number(n)} ${n === 1 ? one : more}`;
+export const percent = (p) => (p === 0 ? "0 %" : p < 1e-6 ? "<0.0001 %" : (100 * p).toPrecision(3) + " %");
+export const tableName = (n) => "#" + String(n).padStart(6, "0");
+
+// chance says in words how often something happens, of which p is the mean in one lookup.
+export function chance(p) {
+  if (p >= 0.1) return `${p.toPrecision(2)} a lookup`;
+  if (p >= 1e-9) return `1 in ${number(Number((1 / p).toPrecision(2)))} such lookups`;
+  return p > 0 ? "less than 1 in a billion such lookups" : "none";
+}
 
 export function bytes(n) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -53,6 +63,7 @@ export function short(n) {
 }
 
 export function duration(s) {
+  if (s === 0) return "0 s";
   if (s >= 1) return s.toFixed(2) + " s";
   if (s >= 1e-3) return (1e3 * s).toFixed(1) + " ms";
   return (1e6 * s).toFixed(1) + " µs";

@@ -1,5 +1,5 @@
 // Bars over time: flushes and compactions, and stalls.
-import { byId, bytes, clock, duration, el, fill, number, svg, table } from "./dom.js";
+import { byId, bytes, clock, duration, el, fill, many, number, svg, table } from "./dom.js";
 
 const left = 40, right = 12, foot = 20;
 
@@ -45,6 +45,7 @@ function timeline(place, groups) {
 }
 
 export function drawCompactions(list) {
+  byId("compactions").parentElement.hidden = !list.length;
   if (!list.length) {
     fill("gantt", el("p", { class: "hint" }, "None since the store was opened."));
     fill("compactions");
@@ -54,16 +55,20 @@ export function drawCompactions(list) {
   for (const c of [...list].sort((a, b) => a.from - b.from)) {
     if (!levels.has(c.level)) levels.set(c.level, []);
     const reason = c.reason ? `: ${c.reason}` : "";
-    levels.get(c.level).push({ from: c.from, to: c.to, kind: c.kind, text: `${c.kind} to L${c.level}${reason}\n${bytes(c.bytesIn)} in, ${bytes(c.bytesOut)} out, ${c.tables} tables\n${clock(c.from)}, ${duration(c.seconds)}` });
+    levels.get(c.level).push({ from: c.from, to: c.to, kind: c.kind, text: `${c.kind} to L${c.level}${reason}\n${bytes(c.bytesIn)} in, ${bytes(c.bytesOut)} out, ${many(c.tables, "table")}\n${clock(c.from)}, ${duration(c.seconds)}` });
   }
   timeline(byId("gantt"), [...levels].sort((a, b) => a[0] - b[0]).map(([l, bars]) => [`L${l}`, bars]));
-  byId("gantt").append(el("p", { class: "hint" }, `The last ${number(list.length)}; by the level of what came out, green: flushes, blue: compactions.`));
+  byId("gantt").append(el("p", { class: "hint" }, "By the level of what came out. Green: flushes, blue: compactions."));
   fill("compactions", table(["time", "what", ">to level", ">in", ">out", ">tables", ">took", "reason"],
     [...list].reverse().map((c) => [clock(c.to), c.kind, "L" + c.level, bytes(c.bytesIn), bytes(c.bytesOut), number(c.tables), duration(c.seconds), c.reason])));
 }
 
 export function drawStalls(s, now) {
-  const sum = `Writers waited ${duration(s.seconds)} in all: ${duration(s.memtables)} for flushes, ${duration(s.level0)} for compactions out of level 0; ${number(s.writes)} waits.`;
+  if (!s.list.length && !s.writes) {
+    fill("stalls", el("p", { class: "hint" }, "No writer has had to wait since the store was opened."));
+    return;
+  }
+  const sum = `Writers waited ${duration(s.seconds)} in all: ${duration(s.memtables)} for flushes, ${duration(s.level0)} for compactions out of level 0; ${many(s.writes, "wait")}.`;
   if (!s.list.length) {
     fill("stalls", el("p", {}, sum));
     return;

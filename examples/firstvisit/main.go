@@ -12,6 +12,9 @@
 //
 // The count of IPv4 visitors is exact. The count of first visits by IPv6 is a little too low,
 // because the filter takes a few new addresses for known ones.
+//
+// A hundred million IPv4 addresses take 1.5 GB as text and 400 MB as numbers. As bits they take 537 MB
+// at most, however many come, and a filter of 1 % takes 120 MB.
 package main
 
 import (

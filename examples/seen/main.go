@@ -10,7 +10,7 @@
 //
 //	200000 items were shown, 0 of them twice.
 //	Of the items that users have not seen, 0.41 % are withheld, predicted 0.41 %.
-//	A user's filter has 566 bytes, and a list of ids of 8 bytes would have 1600.
+//	A user's filter has 566 bytes, a list of ids of 8 bytes would have 1600, and a set of names takes 10814.
 //
 // An item that a user was shown is never shown to this user again. A few items that were not
 // shown are taken for shown, and are never shown either. Nobody misses them if there are more
@@ -26,6 +26,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/shaledb/shale"
@@ -137,7 +139,7 @@ func simulate(s *service, requests, users int, out io.Writer) error {
 // report prints how many of the items that users have not seen are withheld, and what the
 // filters take.
 func report(s *service, seen map[string]map[string]bool, shown int, out io.Writer) error {
-	size, fresh, withheld, predicted := 0, 0, 0, 0.0
+	size, fresh, withheld, predicted, sets := 0, 0, 0, 0.0, bytesOfSets(seen)
 	for user, items := range seen {
 		f, err := s.filter(user)
 		if err != nil {
@@ -162,8 +164,34 @@ func report(s *service, seen map[string]map[string]bool, shown int, out io.Write
 	}
 	fmt.Fprintf(out, "Of the items that users have not seen, %.2f %% are withheld, predicted %.2f %%.\n",
 		100*float64(withheld)/float64(max(fresh, 1)), 100*predicted/float64(max(fresh, 1)))
-	fmt.Fprintf(out, "A user's filter has %d bytes, and a list of ids of 8 bytes would have %d.\n", size/len(seen), 8*shown/len(seen))
+	fmt.Fprintf(out, "A user's filter has %d bytes, a list of ids of 8 bytes would have %d, and a set of names takes %d.\n",
+		size/len(seen), 8*shown/len(seen), sets/len(seen))
 	return nil
+}
+
+// bytesOfSets returns the memory of sets of names, as a cache would hold them: one for each user.
+func bytesOfSets(seen map[string]map[string]bool) int {
+	before := heap()
+	copies := make([]map[string]struct{}, 0, len(seen))
+	for _, items := range seen {
+		set := make(map[string]struct{})
+		for item := range items {
+			set[strings.Clone(item)] = struct{}{}
+		}
+		copies = append(copies, set)
+	}
+	bytes := heap() - before
+	runtime.KeepAlive(copies)
+	return int(bytes)
+}
+
+// heap returns the bytes of all objects on the heap that are in use. Pools need two collections to become empty.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // run simulates in a store in dir.

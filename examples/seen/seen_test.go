@@ -24,15 +24,16 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%s", out.String())
-		var shown, twice, size, ids int
+		var shown, twice, size, ids, sets int
 		var withheld, predicted float64
 		if _, err := fmt.Sscanf(out.String(), "%d items were shown, %d of them twice.\n"+
 			"Of the items that users have not seen, %f %% are withheld, predicted %f %%.\n"+
-			"A user's filter has %d bytes, and a list of ids of 8 bytes would have %d.", &shown, &twice, &withheld, &predicted, &size, &ids); err != nil {
+			"A user's filter has %d bytes, a list of ids of 8 bytes would have %d, and a set of names takes %d.",
+			&shown, &twice, &withheld, &predicted, &size, &ids, &sets); err != nil {
 			t.Fatal(err)
 		}
-		if shown != 200*users || twice != 0 || 2*size > ids {
-			t.Errorf("%d users: %d items shown, %d twice; %d bytes, %d of ids", users, shown, twice, size, ids)
+		if shown != 200*users || twice != 0 || 2*size > ids || users > 1 && 10*size > sets {
+			t.Errorf("%d users: %d items shown, %d twice; %d bytes, %d of ids, %d of sets", users, shown, twice, size, ids, sets)
 		}
 		// The rate is a count of some 9,800 items for each user. Users have seen many of the same
 		// items, so their filters make the same mistakes: the spread is larger than that of

@@ -64,5 +64,11 @@ func inUnit(d, unit time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(unit), 'f', -1, 64)
 }
 
-// FormatPercent formats a share, from 0 to 1, as a percentage.
-func FormatPercent(p float64) string { return fmt.Sprintf("%.3g %%", 100*p) }
+// FormatPercent formats a share, from 0 to 1, as a percentage. What is smaller than a millionth is only said to be: nobody
+// can tell 1e-12 from 1e-20 at a glance, and nobody needs to.
+func FormatPercent(p float64) string {
+	if 0 < p && p < 1e-6 {
+		return "<0.0001 %"
+	}
+	return fmt.Sprintf("%.3g %%", 100*p)
+}

@@ -5,6 +5,16 @@ import (
 	"time"
 )
 
+func TestFormatPercent(t *testing.T) {
+	for p, want := range map[float64]string{
+		0: "0 %", 1: "100 %", 0.00957: "0.957 %", 1.67e-5: "0.00167 %", 1e-6: "0.0001 %", 9.9e-7: "<0.0001 %", 2.9e-20: "<0.0001 %",
+	} {
+		if got := FormatPercent(p); got != want {
+			t.Errorf("FormatPercent(%v) = %q, want %q", p, got, want)
+		}
+	}
+}
+
 func TestFormatBytes(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 1 << 20: "1.0 MiB", 3 << 39: "1.5 TiB", 1 << 50: "1024.0 TiB",

@@ -50,9 +50,9 @@ func (l Limit) Memory(t testing.TB, input int, fn func()) {
 // slowest is more than any input may take.
 func slowest() time.Duration {
 	if testenv.Race {
-		return 10 * slow
+		return 10 * slow * testenv.Slow()
 	}
-	return slow
+	return slow * testenv.Slow()
 }
 
 // check judges by the best of some measurements.

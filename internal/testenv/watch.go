@@ -8,10 +8,10 @@ import (
 )
 
 // Watch panics, with the stacks of all goroutines, unless stop is called before
-// the limit. It counts seconds in which the process ran: one in which the whole
+// the limit, times Slow. It counts seconds in which the process ran: one in which the whole
 // machine stood still, as virtual ones do, is nobody's fault.
 func Watch(limit time.Duration, what func() string) (stop func()) {
-	return watch(limit, time.Second, func() {
+	return watch(limit*Slow(), time.Second, func() {
 		buf := make([]byte, 1<<20)
 		panic(fmt.Sprintf("%s hangs:\n%s", what(), buf[:runtime.Stack(buf, true)]))
 	})

@@ -32,7 +32,7 @@ func (a rgb) dark() bool { return 0.3*a[0]+0.6*a[1]+0.1*a[2] < 125 }
 // bitsAtDark is the bits a key with the darkest colour, ratioAtEnd the ratio of
 // measured to predicted with the reddest.
 const (
-	bitsAtDark = 16
+	bitsAtDark = 24
 	ratioAtEnd = 4
 )
 

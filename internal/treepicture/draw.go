@@ -17,15 +17,16 @@ import (
 // The measures, in pixels.
 const (
 	defaultWidth = 1200
-	left, right  = 72, 190 // of the bars: names and sums of the rows
+	narrow       = 640     // below this there is no room for sums
+	left, right  = 88, 236 // of the bars: names and sums of the rows
 	rowHeight    = 24
 	barHeight    = 18
 	barTop       = (rowHeight - barHeight) / 2
 	baseLine     = rowHeight/2 + 4 // of the text of a row
 	levelGap     = 6
-	thin         = 8 // a bar of a width below this is of class thin
-	outlined     = 4 // and of one below this has no outline, which would hide it
-	ticks        = 6
+	thin         = 8  // a bar of a width below this is of class thin
+	outlined     = 4  // and of one below this has no outline, which would hide it
+	ticks        = 6  // parts of the width with a key at their ends; a narrow picture has only the first and the last key
 	shortKey     = 48 // characters of a key
 )
 
@@ -37,6 +38,7 @@ type drawing struct {
 	levels  []Level
 	scale   *scale
 	colours colours
+	narrow  bool
 	inner   float64 // width of the bars
 	y       float64
 }
@@ -49,12 +51,18 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 	if o.Key == nil {
 		o.Key = func(key []byte) string { return quoting.Short(key, shortKey) }
 	}
-	o.Width = max(o.Width, left+right+100)
+	o.Width = max(o.Width, left+200)
 	d := &drawing{
 		Options: o, levels: slices.SortedFunc(slices.Values(levels), func(a, b Level) int { return cmp.Compare(a.Number, b.Number) }),
-		scale: newScale(levels), colours: coloursOf(levels), inner: float64(o.Width - left - right),
+		scale: newScale(levels), colours: coloursOf(levels), narrow: o.Width < narrow, inner: float64(o.Width - left - right),
 	}
-	height := 80.0 // of keys and legend
+	if d.narrow {
+		d.inner = float64(o.Width - left - 4)
+	}
+	height := 28.0
+	if len(d.scale.bounds) > 0 {
+		height = 80 // of keys and legend
+	}
 	for _, l := range d.levels {
 		if n := len(rows(l.Tables)); n > 0 {
 			height += float64(rowHeight*n + levelGap)
@@ -63,8 +71,10 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 	d.Drawing = svg.New(float64(o.Width), height, "tables over the keys, a row for each run",
 		`font-family="system-ui, sans-serif" font-size="12" fill="currentColor"`)
 	d.y = 8
-	if !slices.ContainsFunc(d.levels, func(l Level) bool { return len(l.Tables) > 0 }) {
-		d.Text(left, d.y+14, "", "no tables")
+	if len(d.scale.bounds) == 0 {
+		d.Text(0, d.y+14, "", "no tables: entries are in memory until a flush")
+		_, err := w.Write(d.End())
+		return err
 	}
 	for _, l := range d.levels {
 		d.level(l)
@@ -97,7 +107,10 @@ func (d *drawing) level(l Level) {
 	}
 	for _, row := range all {
 		name := fmt.Sprintf("L%d", l.Number)
-		if len(all) > 1 {
+		switch {
+		case l.Number == 0 && len(row) == 1: // its runs are flushes, and tables have their names in explanations
+			name = fmt.Sprintf("L0 #%06d", row[0].Number)
+		case len(all) > 1:
 			name += fmt.Sprintf(" run %d", row[0].Run)
 		}
 		d.row(l.Number, name, row)
@@ -114,7 +127,9 @@ func (d *drawing) row(level int, name string, row []Table) {
 		d.bar(level, &row[i])
 		sum.add(&row[i])
 	}
-	d.Text(left+d.inner+6, baseLine, "", sum.String())
+	if !d.narrow {
+		d.Text(left+d.inner+6, baseLine, "", sum.String())
+	}
 	d.Add("</g>\n")
 	d.y += rowHeight
 }
@@ -145,40 +160,53 @@ func (d *drawing) bar(level int, t *Table) {
 
 // keys writes some of the bounds of tables below the bars, each at its place.
 func (d *drawing) keys() {
-	for _, i := range d.scale.ticks(ticks) {
+	list, most := d.scale.ticks(ticks), int(d.inner/ticks/7)
+	if d.narrow {
+		list, most = slices.Compact([]int{0, len(d.scale.bounds) - 1}), int(d.inner/2/7)
+	}
+	for _, i := range list {
 		x := left + d.scale.at[2*i]*d.inner
 		key := []rune(d.Key(d.scale.bounds[i]))
-		if most := int(d.inner / ticks / 7); len(key) > most {
+		if len(key) > most {
 			key = append(key[:most-1], '…')
 		}
 		d.Add(`<path d="M%v 0v6" stroke="currentColor"/>`, x)
-		d.Text(x, 18, `font-size="11"`, string(key))
+		attributes := svg.Markup(`font-size="11"`)
+		if d.narrow && i > 0 {
+			attributes = `font-size="11" text-anchor="end"`
+		}
+		d.Text(x, 18, attributes, string(key))
 	}
 }
 
 // legend says what the colours mean.
 func (d *drawing) legend() {
 	const steps, wide = 24, 8
-	from, to, what := "0", strconv.Itoa(bitsAtDark)+"+", "filter bits a key; grey: no filter"
+	from, to, what := "0", strconv.Itoa(bitsAtDark)+" and more", "filter bits a key; grey: no filter"
 	switch d.By {
 	case ByFPR:
-		from, to, what = fmt.Sprintf("1/%d", ratioAtEnd), strconv.Itoa(ratioAtEnd), "false positives, measured to predicted; grey: not measured"
+		from, to, what = fmt.Sprintf("1/%d", ratioAtEnd), fmt.Sprintf("%d ×", ratioAtEnd), "false positives, measured to predicted; grey: not asked"
 	case BySize:
 		to, what = base.FormatBytes(d.colours.maxSize), "bytes of the table"
 	}
 	d.Add("<g class=\"legend\">\n")
-	d.Text(left-6, 35, `text-anchor="end"`, from)
-	for i := range steps {
-		d.Add(`<rect x="%v" y="24" width="%v" height="12" fill="%v"/>`, left+i*wide, wide, colourAt(float64(i)/(steps-1), d.By))
+	x := float64(left)
+	if d.narrow {
+		x = 4
 	}
-	d.Text(left+steps*wide+6, 35, "", to+"   "+what)
+	d.Text(x, 40, "", what)
+	d.Text(left-6, 57, `text-anchor="end"`, from)
+	for i := range steps {
+		d.Add(`<rect x="%v" y="46" width="%v" height="12" fill="%v"/>`, left+i*wide, wide, colourAt(float64(i)/(steps-1), d.By))
+	}
+	d.Text(left+steps*wide+6, 57, "", to)
 	d.Add("</g>\n")
 }
 
 // describe returns what is to know of t, in lines.
 func (t *Table) describe(level int, key func([]byte) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#%06d, L%d\n%s … %s\n%s, %s", t.Number, level, key(t.Smallest), key(t.Largest), base.FormatBytes(t.Size), count(t.Entries))
+	fmt.Fprintf(&b, "#%06d, L%d\n%s … %s\n%s, %s", t.Number, level, key(t.Smallest), key(t.Largest), base.FormatBytes(t.Size), plural(strconv.FormatUint(t.Entries, 10), "entry", "entries"))
 	if t.Tombstones > 0 {
 		fmt.Fprintf(&b, ", %d of them deletions", t.Tombstones)
 	}
@@ -190,7 +218,7 @@ func (t *Table) describe(level int, key func([]byte) string) string {
 		fmt.Fprintf(&b, "\nfalse positives: predicted %s", base.FormatPercent(t.PredictedFPR))
 	}
 	if t.Asked > 0 {
-		fmt.Fprintf(&b, ", measured %s of %d lookups", base.FormatPercent(t.MeasuredFPR), t.Asked)
+		fmt.Fprintf(&b, ", measured %s of %s", base.FormatPercent(t.MeasuredFPR), plural(strconv.FormatUint(t.Asked, 10), "lookup", "lookups"))
 	}
 	return b.String()
 }
@@ -209,12 +237,13 @@ func (s sum) String() string {
 	if s.entries >= 1e4 {
 		entries = svg.Short(float64(s.entries))
 	}
-	return fmt.Sprintf("%d: %s, %s entries", s.tables, base.FormatBytes(s.size), entries)
+	return fmt.Sprintf("%s, %s, %s", plural(strconv.FormatInt(s.tables, 10), "table", "tables"), base.FormatBytes(s.size), plural(entries, "entry", "entries"))
 }
 
-func count(entries uint64) string {
-	if entries == 1 {
-		return "1 entry"
+// plural returns a number with the word for that many.
+func plural(n, one, more string) string {
+	if n == "1" {
+		return n + " " + one
 	}
-	return strconv.FormatUint(entries, 10) + " entries"
+	return n + " " + more
 }

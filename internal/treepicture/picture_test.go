@@ -123,6 +123,26 @@ func TestColours(t *testing.T) {
 	}
 }
 
+// A narrow picture has no sums, nothing in it is cut off, and the last key ends where the bars end.
+// A picture of no tables says so, and has no legend of nothing.
+func TestNarrow(t *testing.T) {
+	levels := []Level{{Number: 0, Tables: []Table{
+		{Number: 13, Run: 0, Smallest: []byte("a"), Largest: []byte("x"), Entries: 1}, {Number: 12, Run: 1, Smallest: []byte("b"), Largest: []byte("z"), Entries: 1},
+	}}}
+	svg := string(draw(t, levels, Options{Width: 340}))
+	for _, want := range []string{`width="340"`, ">L0 #000013</text>", `text-anchor="end">z</text>`, ">a</text>"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("there is no %s in\n%s", want, svg)
+		}
+	}
+	if strings.Contains(svg, "1 table, ") {
+		t.Errorf("a narrow picture has sums:\n%s", svg)
+	}
+	if svg := string(draw(t, nil, Options{})); strings.Contains(svg, "legend") || !strings.Contains(svg, "no tables") {
+		t.Errorf("no tables:\n%s", svg)
+	}
+}
+
 // The newest run is on top, each row ends in its sum, and there is one legend.
 func TestRows(t *testing.T) {
 	levels := []Level{{Number: 4, Tables: []Table{
@@ -130,7 +150,7 @@ func TestRows(t *testing.T) {
 		{Number: 12, Run: -3, Smallest: []byte("a"), Largest: []byte("b"), Size: 5, Entries: 20_000, Filter: "blocked", FilterBits: 16},
 	}}}
 	svg := string(draw(t, levels, Options{By: BySize}))
-	for _, want := range []string{`data-table="12"><title>#000012, L4`, "1: 5 B, 20k entries</text>\n</g>", `<g class="foot"`, "bytes of the table"} {
+	for _, want := range []string{`data-table="12"><title>#000012, L4`, "1 table, 5 B, 20k entries</text>\n</g>", `<g class="foot"`, "bytes of the table"} {
 		if !strings.Contains(svg, want) {
 			t.Errorf("there is no %s in\n%s", want, svg)
 		}

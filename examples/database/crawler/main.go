@@ -1,6 +1,6 @@
 // Command crawler answers the question that a crawler has at each link: has it seen the URL
-// before? It answers in four ways and compares them: with a set in memory, with a Bloom filter
-// alone, with a table of a SQL database (SQLite), and with shale.
+// before? It answers in five ways and compares them: with a set in memory, with a bit map by hash, with a Bloom
+// filter alone, with a table of a SQL database (SQLite), and with shale.
 //
 //	cd examples/database
 //	go run ./crawler            1,000,000 links to made-up pages
@@ -8,15 +8,19 @@
 //
 // The first prints, with other times, and another secret of the filter, each time
 //
-//	  set in memory    0.45 µs a URL   18.3 MB   1000000 links to 226174 URLs
-//	   filter alone    0.17 µs a URL    0.3 MB   407 URLs lost
-//	         SQLite   21.20 µs a URL    8.4 MB   0 URLs lost
-//	          shale    1.91 µs a URL    9.7 MB   0 URLs lost
+//	  set in memory    0.45 µs a URL  18.34 MB   1000000 links to 226174 URLs
+//	        bit map    0.12 µs a URL   0.03 MB   83228 URLs lost
+//	   filter alone    0.23 µs a URL   0.28 MB   282 URLs lost
+//	         SQLite   21.20 µs a URL   8.39 MB   0 URLs lost
+//	          shale    1.91 µs a URL   9.72 MB   0 URLs lost
 //	The filters of shale saved 1896264 of 2652924 searches of tables.
+//
+// For 100 million URLs of 100 bytes, the set has 10 GB of text, the bit map 12.5 MB, and the filter 125 MB (see the
+// example of bloom.SizeFPR).
 //
 // If all URLs fit into memory and need not outlive the process, a set is the fastest way that
 // is never wrong. A filter takes little memory and loses a few URLs: it takes them for seen, so
-// they are never crawled. A store loses none and keeps what it has seen, and its own filters
+// they are never crawled. A bit map is a filter of one bit a URL: it loses more than a third. A store loses none and keeps what it has seen, and its own filters
 // answer for most new URLs without a look at a table. It alone also forgets a URL by itself, a
 // month later, so that the page is crawled again. The memory of SQLite is that of its
 // cache, and the memory of shale is that of its cache, its memtable and its filters.
@@ -73,11 +77,13 @@ func heap() int64 {
 
 // A filter is a Bloom filter alone. Strangers choose the URLs, so its hash function has a secret:
 // otherwise they could hide a page behind another one from the crawler.
-type filter struct{ *bloom.AtomicBlocked }
+type filter struct{ *bloom.Filter }
 
-func newFilter(urls int) (way, error) {
+// newFilter returns a filter with this number of bits a URL. With one bit it is a bit map, in which the hash of a URL chooses
+// the bit.
+func newFilter(urls, bits int) (way, error) {
 	hasher := bloom.Must(bloom.NewHasher(bloom.HashSipHash, rand.Uint64()))
-	f, err := bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{Keys: uint64(urls), BitsPerKey: 10, Hasher: hasher})
+	f, err := bloom.NewFilter(bloom.FilterOptions{Keys: uint64(urls), Bits: uint64(bits * urls), Hasher: hasher})
 	return filter{f}, err
 }
 
@@ -138,8 +144,8 @@ func measure(out io.Writer, name string, w way, urls [][]byte) (seen []bool, err
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	took := time.Since(begin).Seconds() * 1e6 / float64(len(urls))
-	fmt.Fprintf(out, "%15s %7.2f µs a URL %6.1f MB", name, took, float64(w.memory())/1e6)
+	took := time.Since(begin).Seconds() * 1e6 / float64(max(len(urls), 1))
+	fmt.Fprintf(out, "%15s %7.2f µs a URL %6.2f MB", name, took, float64(w.memory())/1e6)
 	return seen, nil
 }
 
@@ -165,19 +171,20 @@ func run(urls [][]byte, dir string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "   %d links to %d URLs\n", len(urls), len(exact.urls))
-	alone, err := newFilter(len(exact.urls))
-	table, err2 := openTable(dir)
-	db, err3 := openStore(dir)
-	if err := errors.Join(err, err2, err3); err != nil {
+	bitmap, err := newFilter(max(1, len(exact.urls)), 1)
+	alone, err2 := newFilter(max(1, len(exact.urls)), 10)
+	table, err3 := openTable(dir)
+	db, err4 := openStore(dir)
+	if err := errors.Join(err, err2, err3, err4); err != nil {
 		return err
 	}
-	for i, w := range []way{alone, table, db} {
-		name := []string{"filter alone", "SQLite", "shale"}[i]
+	for i, w := range []way{bitmap, alone, table, db} {
+		name := []string{"bit map", "filter alone", "SQLite", "shale"}[i]
 		seen, err := measure(out, name, w, urls)
 		if err != nil {
 			return err
 		}
-		lost, err := compare(seen, right, i == 0)
+		lost, err := compare(seen, right, i < 2)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -185,7 +192,9 @@ func run(urls [][]byte, dir string, out io.Writer) error {
 	}
 	m := db.db.Metrics()
 	asked := m.FilterTruePositive + m.FilterFalsePositive + m.FilterNegative
-	fmt.Fprintf(out, "The filters of shale saved %d of %d searches of tables.\n", m.FilterNegative, asked)
+	if asked > 0 { // all URLs of a short list stay in the memtable
+		fmt.Fprintf(out, "The filters of shale saved %d of %d searches of tables.\n", m.FilterNegative, asked)
+	}
 	return nil
 }
 

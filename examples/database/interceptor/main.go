@@ -9,7 +9,24 @@
 //
 //	17991 of 20000 requests were for users who do not exist. 24 of these were queries.
 //
+//	Queries in vain:          other ids  the same 100      memory
+//	no guard                      17998         17999           -
+//	answers kept a second         17998          1839           -
+//	set of all ids                    0             0    516912 B
+//	filter of all ids                47             0     18880 B
+//
+//	While cache and database are down, the filter denies 18006 of 18035 users who do not exist, and 0 of 1965 who do.
+//	A filter of the users who were asked for before denies 694 of these.
+//
+//	7353 of 20000 requests were the same as one of the same client before.
+//
 // The hash function has a new secret each time, so a few more or fewer may be stopped.
+//
+// The table compares the filter with the other guards that are used against such requests. To keep empty answers for
+// a second helps as long as the ids repeat. A set of all ids helps always, and takes 27 times the memory. If the cache
+// is down and the database must not get all requests, a filter of all ids is a right answer in an emergency, and one
+// that was filled from the answers of the cache is not. Repeats is another middleware, which turns away the same
+// request of the same client for a moment.
 package main
 
 import (
@@ -86,7 +103,13 @@ func run(ctx context.Context, dir string, requests, n int, out io.Writer) error 
 	}
 	vain := int(u.queries.Load()) - (requests - absent)
 	fmt.Fprintf(out, "%d of %d requests were for users who do not exist. %d of these were queries.\n", absent, requests, vain)
-	return nil
+	if err := compare(ctx, u, ids, requests, n, out); err != nil {
+		return err
+	}
+	if err := outage(ids, requests, n, out); err != nil {
+		return err
+	}
+	return repeats(dir, requests, out)
 }
 
 func main() {

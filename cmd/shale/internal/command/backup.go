@@ -60,10 +60,13 @@ store open keeps its logs for longer with KeepLog. An ingestion, and a store tha
 	})
 }
 
-// backupError says in plain words that a backup is encrypted.
+// backupError says in plain words that a backup is encrypted, or absent.
 func backupError(folder string, err error) error {
-	if errors.Is(err, vfs.ErrEncrypted) {
+	switch {
+	case errors.Is(err, vfs.ErrEncrypted):
 		return openError(folder, err)
+	case isMissing(err):
+		return &sentence{"there is no backup in " + output.Quote(folder) + "; backup makes one", err}
 	}
 	return err
 }

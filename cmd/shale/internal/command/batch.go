@@ -1,11 +1,10 @@
 package command
 
 import (
-	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -13,103 +12,85 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// batchCommand applies a file as one batch: all of it is there after a crash or nothing. A script
-// of the same lines is not atomic, and syncs far more often. All lines are read before the store is
-// opened, so that a mistake makes no store.
+// batchCommand runs a file of commands as one change: after a crash all of it is there or nothing. All
+// lines are read and looked at before the store is opened, so that a mistake makes no store.
 //
-// For example, a file with
-//
-//	put apple red
-//	put "black currant" black
-//	# a comment
-//	del nothing
-//
-// is a batch of three changes.
+// A file that only puts and deletes becomes a batch of the store, which is several times as fast as the
+// transaction (update.go) that other files need.
 func batchCommand() *Command {
-	c := newCommand("batch FILE", creates, "apply a file of changes, atomically", `
-Each line is "put KEY VALUE", "del KEY..." or delrange with its words and options. Empty lines and lines that
-begin with # are skipped. If a line has an error, nothing is applied. A bare - stands for standard input. A batch
-of many lines is much faster than a put for each line. Creates the store as put does.`)
-	c.late = true
+	c := newCommand("batch FILE", creates, "run a file of commands as one change: all of it, or nothing", `
+Each line of the file is a command, as at the prompt; a bare - stands for standard input. Commands see the changes of the
+lines before them. If a line fails, nothing is written, and the error names the line. What the commands print is
+printed at the end. The status is the highest of them, as for other scripts: 1, with all written, if a get finds
+nothing. A batch of many lines is much faster than a put for each line, and faster still if it has only put and
+del. Other lines may be those that can run in a transaction (help begin), without begin, commit, discard and quit; in an
+open transaction there can be none. The changes may have 512 MiB; import writes files of any size. Creates the store
+as put does.`)
+	c.late, c.txn = true, notBatch
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		in, _, err := s.openInput(ctx, words[0])
+		in, size, err := s.openInput(ctx, words[0])
 		if err != nil {
 			return Failed, err
 		}
 		defer in.Close() // only read
-		begin := time.Now()
-		var b shale.Batch
-		if err := readBatch(ctx, &b, in, inputName(words[0])); err != nil {
+		begin, u := time.Now(), &update{s: s, name: inputName(words[0])}
+		u.script.Grow(int(size) + bytes.MinRead)
+		if _, err := u.script.ReadFrom(in); err != nil {
+			return Failed, fmt.Errorf("%s: %w", u.name, err)
+		}
+		b, err := u.read(ctx)
+		if err != nil {
 			return Failed, err
+		}
+		if b == nil && s.tx != nil {
+			return Failed, fmt.Errorf("%s has more than put and del, which a transaction can't take back; commit or discard it first", u.name)
 		}
 		if err := s.openLate(c); err != nil {
 			return Failed, err
 		}
-		if err := s.write(ctx, &b); err != nil {
+		if b != nil {
+			u.changes, err = b.Len(), s.write(ctx, b)
+		} else {
+			err = s.DB.Update(ctx, func(tx *shale.Txn) error { return u.run(ctx, tx) })
+			if _, outErr := u.out.WriteTo(s.Out); err == nil {
+				err = outErr
+			}
+		}
+		switch {
+		case errors.Is(err, context.Canceled):
+			return Failed, fmt.Errorf("batch: %w; nothing is written", errInterrupted)
+		case err != nil:
 			return Failed, err
 		}
-		s.Say("%s in %v", output.Plural(b.Len(), "change"), output.Since(begin))
-		return Found, nil
+		s.Say("%s in %v", output.Plural(u.changes, "change"), output.Since(begin))
+		return u.status, nil
 	})
 }
 
-// readBatch adds the lines of in to b. Its errors name the line.
-//
-// The batch is in memory as a whole. A file that is larger than that is for import.
-func readBatch(ctx context.Context, b *shale.Batch, in io.Reader, name string) error {
-	lines := bufio.NewReaderSize(in, 1<<16)
-	for n := 1; ; n++ {
-		line, readErr := lines.ReadString('\n')
-		if readErr != nil && readErr != io.EOF {
-			return fmt.Errorf("%s: %w", name, readErr)
+// read looks at the lines without running them. If they only put and delete, it returns a batch of them.
+func (u *update) read(ctx context.Context) (*shale.Batch, error) {
+	mode := u.s.Mode
+	u.s.Mode = inBatch
+	defer func() { u.s.Mode = mode }()
+	b := new(shale.Batch)
+	err := u.each(ctx, func(words []Word) error {
+		// Most lines are of this form, and a command with its options takes longer to make.
+		if b != nil && len(words) == 3 && words[0].Text == "put" && words[1].plain() && words[2].plain() {
+			return b.Put(words[1].bytes(), words[2].bytes())
 		}
-		if err := addLine(b, strings.TrimSuffix(line, "\n")); err != nil {
-			return fmt.Errorf("%s, line %d: %w; nothing is applied", name, n, err)
-		}
-		if readErr == io.EOF {
-			return ctx.Err()
-		}
-		if n%4096 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
-}
-
-// addLine adds one line to b.
-//
-// Words are those of the prompt, in quotes or hexadecimal where needed. So what scan prints can be
-// written back with "put " in front of each line.
-func addLine(b *shale.Batch, line string) error {
-	words, err := ParseLine(line)
-	if err != nil || len(words) == 0 {
-		return err
-	}
-	switch verb := words[0].Text; {
-	case verb == "put" && len(words) == 3:
-		return b.Put([]byte(words[1].Text), []byte(words[2].Text))
-	case verb == "put":
-		return errors.New("put takes a key and a value")
-	case verb == "del" && len(words) > 1:
-		for _, w := range words[1:] {
-			if err := b.Delete([]byte(w.Text)); err != nil {
-				return err
-			}
-		}
-		return nil
-	case verb == "del":
-		return errors.New("del takes keys")
-	case verb == "delrange":
-		var d rangeToDelete
-		c := d.command()
-		rest, err := c.parse(words[1:])
+		c, list, err := u.s.find(words)
 		switch {
 		case err != nil:
 			return err
-		case c.helpOnly:
-			return errors.New("--help is for lines of a prompt or a script")
+		case c.change == nil || c.helpOnly || c.has("if-absent"):
+			b = nil
+		case b != nil:
+			return c.change(u.s, b, list)
 		}
-		return d.addTo(b, rest)
-	default:
-		return fmt.Errorf("%s is not put, del or delrange", output.Quote(verb))
-	}
+		return nil
+	})
+	return b, err
 }
+
+// plain reports whether w can be nothing else than a key or a value.
+func (w Word) plain() bool { return w.Literal || !strings.HasPrefix(w.Text, "-") }

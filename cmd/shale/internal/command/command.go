@@ -35,6 +35,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
@@ -105,7 +106,8 @@ type Command struct {
 
 	// The state of one line: set when it is parsed.
 	run      run
-	mode     *output.Display // the value of --mode; nil: it was not given
+	change   func(s *Session, b *shale.Batch, words []Word) error // adds to b what the line changes; nil: more than that
+	mode     *output.Display                                      // the value of --mode; nil: it was not given
 	helpOnly bool
 	given    []Word // all words of the line after the name, including options
 }

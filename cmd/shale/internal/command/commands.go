@@ -23,12 +23,12 @@ type Group struct {
 // command, so two lines of a script never see each other's options.
 func Groups() []Group {
 	return []Group{
-		{"Data", []func() *Command{getCommand, putCommand, delCommand, delrangeCommand, hasCommand, ttlCommand, scanCommand, countCommand, batchCommand}},
-		{"Transactions", []func() *Command{beginCommand, commitCommand, discardCommand, updateCommand}},
+		{"Data", []func() *Command{getCommand, putCommand, delCommand, hasCommand, scanCommand, countCommand, batchCommand}},
+		{"Transactions", []func() *Command{beginCommand, commitCommand, discardCommand}},
 		{"Files", []func() *Command{importCommand, exportCommand}},
 		{"Insight", []func() *Command{
 			explainCommand, levelsCommand, tablesCommand, filtersCommand, exportFiltersCommand, metricsCommand,
-			tableCommand, walCommand, manifestCommand, changesCommand, findCommand, spaceCommand, serveCommand,
+			walCommand, manifestCommand, changesCommand, spaceCommand, serveCommand,
 		}},
 		{"Care", []func() *Command{flushCommand, compactCommand, rebuildCommand, checkCommand, repairCommand, checkpointCommand, backupCommand, restoreCommand}},
 		{"This program", []func() *Command{helpCommand, completionCommand, quitCommand}},

@@ -13,10 +13,12 @@ import (
 // may have versions of one key. levels shows the number of entries, which is quick and too high.
 func countCommand() *Command {
 	var b bounds
+	var p pattern
 	c := newCommand("count [PREFIX]", Reads, "count keys",
 		"Prints how many keys start with PREFIX and lie between --from and --to. Status 1 if there are none.")
 	c.keys = 1
 	b.options(c)
+	p.options(c)
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		r := b.of(words)
 		// Values are not copied for it.
@@ -24,10 +26,7 @@ func countCommand() *Command {
 		n := 0
 		var done atomic.Int64
 		s.measure(measure{done: done.Load, format: entries})
-		for _, err := range s.reader().Scan(r) {
-			if err == nil {
-				err = ctx.Err()
-			}
+		for _, err := range s.entries(ctx, r, &p) {
 			if err != nil {
 				return Failed, err
 			}

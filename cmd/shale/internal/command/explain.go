@@ -21,12 +21,24 @@ import (
 //	memtable    -       definitely not  -            0.4 µs
 //	L6 #000006  inside  definitely not  -            0.2 µs
 func explainCommand() *Command {
+	var versions bool
 	c := newCommand("explain KEY", Reads, "print how a get of a key goes: filters, blocks, time", `
 Performs the get and prints each memtable, run and table that it looked at or passed over, what the
 filter said there, and the blocks that were read. Below: what was read in all, what it would take without
-filters, and the false positives that were to be expected. Status 1 if the key is absent.`)
-	c.keys = 1
-	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
+filters, and the false positives that were to be expected. Status 1 if the key is absent.
+
+With --versions it searches every log, the range deletes of the manifest, and every table that it names, whatever
+their filters say, and counts what they would say. It does not open the store, which may be damaged, or open in another
+program.`)
+	c.keys, c.late = 1, true
+	c.flag(&versions, "versions", "all versions of the key in all files, and which of them a get sees")
+	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		if versions {
+			return s.versions(ctx, words[0].bytes())
+		}
+		if err := s.openLate(c); err != nil {
+			return Failed, err
+		}
 		// Explain does the get once and counts like any other, so it also warms the cache.
 		x, err := s.DB.Inspect().Explain(words[0].bytes())
 		if err != nil {

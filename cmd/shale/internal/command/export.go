@@ -24,6 +24,7 @@ import (
 // before. It is never written over a file of a store.
 func exportCommand() *Command {
 	var b bounds
+	var p pattern
 	var given fileFormat
 	c := newCommand("export [PREFIX] FILE", Reads, "write entries to a file that import reads", `
 Writes the entries whose keys start with PREFIX and lie between --from and --to, as they are at one moment,
@@ -32,6 +33,7 @@ format lines has only keys, so it refuses entries with different values. The fil
 not at all; - stands for standard output. Only jsonl has the time at which a value expires, as expires_ms;
 what is imported from other formats stays. Status 1 if there are no entries.`)
 	b.options(c)
+	p.options(c)
 	named(c, &given, "format", "the format; else the file's name says it, by .tsv, .csv, .jsonl or .json; - and names without an ending or with .txt get tsv", formatNames, fileFormats...)
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		last := len(words) - 1
@@ -44,7 +46,7 @@ what is imported from other formats stays. Status 1 if there are no entries.`)
 			format = formatTSV
 		}
 		begin := time.Now()
-		write := func(w io.Writer) (int, error) { return s.export(ctx, r, w, format) }
+		write := func(w io.Writer) (int, error) { return s.export(ctx, r, &p, w, format) }
 		if file.Text == "-" && !file.Literal {
 			n, err := write(s.Out)
 			return foundIf(n > 0), err
@@ -55,10 +57,10 @@ what is imported from other formats stays. Status 1 if there are no entries.`)
 		if _, err := outfile.Path(file.Text); err != nil {
 			return Failed, err
 		}
-		// A device, such as /dev/stdout, is written to directly. Of a file one can say that it is
-		// as it was.
+		// A device, such as /dev/stdout, is written to directly. Of a file that is there one can say that
+		// it is as it was.
 		asItWas := ""
-		if info, err := os.Stat(file.Text); err != nil || info.Mode().IsRegular() {
+		if info, err := os.Stat(file.Text); err == nil && info.Mode().IsRegular() {
 			asItWas = "; the file is as it was"
 		}
 		n, err := outfile.Replace(vfs.Default, file.Text, write)
@@ -70,18 +72,15 @@ what is imported from other formats stays. Status 1 if there are no entries.`)
 	})
 }
 
-// export writes the entries that a asks for, and returns their number.
+// export writes the entries of r that fit p, and returns their number.
 //
 // A scan sees one moment of the store, so the file does too, however long it takes.
-func (s *Session) export(ctx context.Context, r shale.Range, to io.Writer, format fileFormat) (n int, err error) {
+func (s *Session) export(ctx context.Context, r shale.Range, p *pattern, to io.Writer, format fileFormat) (n int, err error) {
 	out := bufio.NewWriterSize(to, 256<<10)
 	w := newRecordWriter(out, format)
 	var done atomic.Int64
 	s.measure(measure{done: done.Load, format: entries})
-	for e, err := range s.reader().Scan(r) {
-		if err == nil {
-			err = ctx.Err()
-		}
+	for e, err := range s.entries(ctx, r, p) {
 		if err == nil {
 			err = w.write(e.Key, e.Value, e.ExpiresAt)
 		}

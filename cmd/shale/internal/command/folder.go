@@ -153,7 +153,7 @@ func (f *folder) size(name string) (int64, error) {
 func (f *folder) withTable(num base.FileNum, fn func(src vfs.File, size int64) error) error {
 	file, err := f.Open(f.path(base.TableName(num)))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no table %s: %w", base.TableName(num), fs.ErrNotExist)
+		return &sentence{fmt.Sprintf("there is no table %s; tables lists them", base.TableName(num)), fs.ErrNotExist}
 	}
 	if err != nil {
 		return err

@@ -2,11 +2,15 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bundle"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -20,16 +24,21 @@ import (
 //	0.allowww.com    maybe
 //	www.example.org  absent
 func hasCommand() *Command {
-	var filters bool
+	var filters, expires bool
 	var file string
 	c := newCommand("has KEY...", Reads, "print which keys are there, or what the filters say about them", `
 Prints each key with present or absent. --filters asks only the filters in memory, and --bundle a file that
 filters export has written: absent is certain then, and maybe is wrong as often as the false positive rate of
-the filters says. Status 0 if all keys are present, or may be, and 1 if any is absent.`)
+the filters says. --expires prints never, absent, or the time at which the value is gone and how long that is from
+now. Status 0 if all keys are present, or may be, and 1 if any is absent.`)
 	c.keys, c.late = -1, true
 	c.flag(&filters, "filters", "ask only the filters: maybe or absent, without a read")
 	c.text(&file, "bundle", "FILE", "ask a file of filters, without the store")
+	c.flag(&expires, "expires", "print when each value expires, or never, as scan does")
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
+		if expires && (filters || file != "") {
+			return Failed, errors.New("has: only the store knows when values expire; leave out --filters and --bundle")
+		}
 		if file != "" {
 			b, err := readBundle(vfs.Default, file)
 			if err != nil {
@@ -43,6 +52,9 @@ the filters says. Status 0 if all keys are present, or may be, and 1 if any is a
 		}
 		if err := s.openLate(c); err != nil {
 			return Failed, err
+		}
+		if expires {
+			return s.askExpiry(ctx, words)
 		}
 		if filters {
 			return s.ask(ctx, words, "maybe", func(key []byte) (bool, error) { return s.DB.MayContain(key), nil })
@@ -74,6 +86,37 @@ func (s *Session) ask(ctx context.Context, keys []Word, yes string, question fun
 		}
 	}
 	return foundIf(all), l.End()
+}
+
+// askExpiry prints when the value of each key expires.
+func (s *Session) askExpiry(ctx context.Context, keys []Word) (Status, error) {
+	l := s.List("key", "expires", "in")
+	all := true
+	for _, w := range keys {
+		if err := ctx.Err(); err != nil {
+			return Failed, err
+		}
+		at, err := s.reader().ExpiresAt(w.bytes())
+		expires, in := expiryWords(at)
+		switch {
+		case errors.Is(err, shale.ErrNotFound):
+			expires, all = "absent", false
+		case err != nil:
+			return Failed, err
+		}
+		if err := l.Row(output.ByteCell(w.bytes()), output.Cell{Text: expires}, output.Cell{Text: in}); err != nil {
+			return Failed, err
+		}
+	}
+	return foundIf(all), l.End()
+}
+
+// expiryWords returns the time at which a value is gone, and how long that is from now.
+func expiryWords(at time.Time) (expires, in string) {
+	if at.IsZero() {
+		return "never", "-"
+	}
+	return at.UTC().Format(time.RFC3339), base.FormatDuration(time.Until(at).Round(time.Second))
 }
 
 // readBundle reads a file of filters into memory.

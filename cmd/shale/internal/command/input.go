@@ -33,8 +33,8 @@ func (s *Session) input(ctx context.Context, w Word) (io.Reader, error) {
 	switch {
 	case w.Text != "-" || w.Literal:
 		return nil, nil
-	case s.Mode == updating:
-		return nil, errors.New(`a script of update may run again, so - can't stand for standard input in it; write "-" for the word -`)
+	case s.Mode == inBatch:
+		return nil, errors.New(`a batch may run again, so - can't stand for standard input in it; write "-" for the word -`)
 	case s.in == nil:
 		return nil, errors.New(`the commands come from standard input, so - can't stand for it; write "-" for the word -`)
 	}

@@ -54,7 +54,7 @@ func TestFindAgreesWithGet(t *testing.T) {
 	check := func() {
 		for i := range loops {
 			key := fmt.Sprintf("key%04d", rnd.IntN(1000)*min(i, 1))
-			out, notes, st := call("", "-C", dir, "find", key)
+			out, notes, st := call("", "-C", dir, "explain", "--versions", key)
 			value, _, getStatus := call("", "-C", dir, "get", key)
 			if st != getStatus || strings.Contains(notes, "shale:") {
 				t.Fatalf("find %s: status %d, get has %d\n%s%s", key, st, getStatus, out, notes)
@@ -90,7 +90,7 @@ func TestInspectBesideAWriter(t *testing.T) {
 	look := func() {
 		table := fmt.Sprint(db.Inspect().Tables()[0].Number)
 		for _, args := range [][]string{
-			{"table", table}, {"table", table, "blocks"}, {"table", table, "keys"}, {"wal"},
+			{"tables", table}, {"tables", table, "blocks"}, {"tables", table, "keys"}, {"wal"},
 			{"manifest"}, {"space"}, {"levels"}, {"tables"}, {"filters"}, {"metrics"},
 		} {
 			out, notes, st := call("", append([]string{"-C", dir}, args...)...)
@@ -110,7 +110,7 @@ func TestInspectBesideAWriter(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	out, notes, st := call("", "-C", dir, "table", fmt.Sprint(tables[0].Number), "blocks")
+	out, notes, st := call("", "-C", dir, "tables", fmt.Sprint(tables[0].Number), "blocks")
 	if st != Found || strings.Count(out, "checked") == 0 {
 		t.Errorf("closed: status %d, %s%s", st, out, notes)
 	}
@@ -124,7 +124,7 @@ func TestInspectWithoutAStore(t *testing.T) {
 	}
 	for _, at := range []string{filepath.Join(dir, "nowhere"), dir, file} {
 		for _, args := range [][]string{
-			{"table", "1"}, {"wal"}, {"wal", "1"}, {"manifest"}, {"find", "k"}, {"space"}, {"levels"}, {"tables"},
+			{"tables", "1"}, {"wal"}, {"wal", "1"}, {"manifest"}, {"explain", "--versions", "k"}, {"space"}, {"levels"}, {"tables"},
 			{"metrics"},
 		} {
 			out, notes, st := call("", append([]string{"-C", at}, args...)...)
@@ -174,7 +174,7 @@ func TestWalTornEnd(t *testing.T) {
 	if st != Found || strings.Count(out, "put") != 2 || !strings.Contains(notes, "torn: from ") {
 		t.Errorf("status %d, %s%s", st, out, notes)
 	}
-	if out, notes, st := call("", "-C", torn, "find", "c"); st != Absent || out != "" {
+	if out, notes, st := call("", "-C", torn, "explain", "--versions", "c"); st != Absent || out != "" {
 		t.Errorf("find: status %d, %s%s", st, out, notes)
 	}
 	if out, notes, st := call("", "-C", torn, "get", "c"); st != Absent {

@@ -50,7 +50,7 @@ func TestFindBesideAWriter(t *testing.T) {
 	}
 	for range loops {
 		before := written.Load()
-		out, notes, st := call("", "-C", dir, "find", "k")
+		out, notes, st := call("", "-C", dir, "explain", "--versions", "k")
 		m := yes.FindStringSubmatch(out)
 		if st != Found || m == nil || strings.Contains(notes, "shale:") {
 			t.Fatalf("status %d\n%s%s", st, out, notes)

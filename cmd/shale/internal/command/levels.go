@@ -30,29 +30,6 @@ func levelsCommand() *Command {
 	})
 }
 
-// tablesCommand lists the tables in the order in which a lookup asks them.
-//
-// For example:
-//
-//	level  run   table     size  entries  deletions  keys
-//	L6       0  000006  1.2 MiB   50,442          0  0--0.gq … zzzgfl.necvx.xyz
-func tablesCommand() *Command {
-	c := newCommand("tables [LEVEL]", Reads, "the tables, with their key ranges",
-		"Prints a line for each table, or for each table of one level. The newest run of a level is run 0, and comes first.")
-	return c.does(func(_ context.Context, s *Session, words []Word) (Status, error) {
-		list, err := s.tablesOf(words)
-		if err != nil {
-			return Failed, err
-		}
-		g := output.NewGrid("level", ">run", ">table", ">size", ">entries", ">deletions", "keys")
-		for _, t := range list {
-			g.Row(levelName(t.Level), t.Run, tableName(t.Number), output.SizeCell(t.Size), t.Entries,
-				t.Tombstones, output.KeysCell(t.Smallest, t.Largest))
-		}
-		return foundIf(len(list) > 0), s.Show(g)
-	})
-}
-
 // These three are how levels, tables and bits a key are written everywhere: L6, 000012 and 10.0.
 func levelName(level int) string      { return fmt.Sprintf("L%d", level) }
 func tableName(number uint64) string  { return fmt.Sprintf("%06d", number) }
@@ -83,7 +60,7 @@ func (s *Session) tablesOf(words []Word) ([]shale.TableInfo, error) {
 	text := words[0].Text
 	level, err := strconv.Atoi(strings.TrimPrefix(text, "L"))
 	if err != nil || level < 0 || level >= shale.NumLevels {
-		return nil, fmt.Errorf("%s is not a level; levels are 0 to %d", output.Quote(text), shale.NumLevels-1)
+		return nil, fmt.Errorf("%s is not a level; levels are L0 to L%d", output.Quote(text), shale.NumLevels-1)
 	}
 	var list []shale.TableInfo
 	for _, t := range all {

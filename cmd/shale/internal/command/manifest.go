@@ -101,7 +101,7 @@ func (f *folder) history(num base.FileNum, fn func(e step) error) error {
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no manifest %s: %w", base.ManifestName(num), fs.ErrNotExist)
+		return &sentence{fmt.Sprintf("there is no manifest %s; without a number it is the one in force", base.ManifestName(num)), fs.ErrNotExist}
 	}
 	if err == nil && sum.Torn {
 		return &tornManifest{base.ManifestName(num), sum.Length}

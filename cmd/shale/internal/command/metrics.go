@@ -14,7 +14,7 @@ import (
 func metricsCommand() *Command {
 	c := newCommand("metrics", Reads, "the counters since the store was opened", `
 Prints what was counted since this program opened the store: lookups, answers of filters, blocks, writes and
-memory.`)
+memory. At a prompt, a command that writes opens the store for itself, so its writes are not among them.`)
 	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
 		m := s.DB.Metrics()
 		if !s.AsText() {

@@ -104,13 +104,15 @@ func (b *bounds) options(c *Command) {
 
 // of returns the range of keys within --from and --to. If there is a word, it is the prefix of
 // these keys.
-//
-// The narrower of prefix and bounds counts, on each side.
 func (b *bounds) of(words []Word) shale.Range {
-	var r shale.Range
 	if len(words) > 0 {
-		r = shale.Prefix(words[0].Text)
+		return b.within(shale.Prefix(words[0].Text))
 	}
+	return b.within(shale.Range{})
+}
+
+// within returns the keys of r that are within b: on each side, the narrower of the two counts.
+func (b bounds) within(r shale.Range) shale.Range {
 	if b.from != nil && string(b.from) > string(r.Lower) {
 		r.Lower = b.from
 	}

@@ -49,7 +49,7 @@ const (
 )
 
 // startProgress shows the progress of a command until the returned function is called. A command that
-// another one runs, as update does, is a part of that one, and has no progress of its own.
+// another one runs, as batch does, is a part of that one, and has no progress of its own.
 func (s *Session) startProgress(title string) (end func()) {
 	if s.progress != nil || s.Notes == nil {
 		return func() {}

@@ -3,8 +3,10 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/outfile"
 	"github.com/shaledb/shale/repair"
+	"github.com/shaledb/shale/vfs"
 )
 
 // checkCommand reads the folder of the store, without opening it.
@@ -37,7 +40,7 @@ the store, the log that it is writing is not read. Status 1 if anything is damag
 		}
 		r, err := repair.Check(ctx, dir, &repair.Options{FS: s.fs, Read: s.measureReads(dir)})
 		if err != nil {
-			return Failed, openError(dir, err)
+			return Failed, repairError("check", dir, err)
 		}
 		s.remark("read: %s, %s: %s in %s, %s, %s\n", output.Plural(r.Read.Files, "file"), base.FormatBytes(r.Read.Bytes),
 			output.Plural(r.Read.Tables, "table"), output.Plural(r.Runs, "run"), output.Plural(r.Read.Logs, "log"), cmp.Or(r.Manifest, "no manifest"))
@@ -83,9 +86,15 @@ out.`)
 		if err := outfile.Folder(into); err != nil {
 			return Failed, err
 		}
+		if same, err := vfs.Within(vfs.Default, into, dir); err == nil && same {
+			return Failed, fmt.Errorf("%s lies in the store; repair only reads the store, so name a folder outside of it", output.Quote(into))
+		}
 		r, err := repair.Run(ctx, dir, into, &repair.Options{FS: s.fs, Doubtful: doubtful, Read: s.measureReads(dir)})
-		if err != nil {
-			return Failed, openError(dir, err)
+		switch {
+		case errors.Is(err, fs.ErrExist):
+			return Failed, &sentence{output.Quote(into) + " is there already; name a new or an empty folder", err}
+		case err != nil:
+			return Failed, repairError("repair", dir, err)
 		}
 		if err := writeFindings(s, r.Findings); err != nil {
 			return Failed, err
@@ -101,6 +110,15 @@ out.`)
 		}
 		return Absent, nil
 	})
+}
+
+// repairError says in plain words why a command could not read the store, or write the new one. Package repair
+// does the work of both commands, and says its name.
+func repairError(command, dir string, err error) error {
+	if said := openError(dir, err); said != err {
+		return said
+	}
+	return &sentence{command + ": " + strings.TrimPrefix(plain(err), "repair: "), err}
 }
 
 // writeAsOf prints which state was saved.

@@ -104,7 +104,7 @@ func namesStore(words []string) bool {
 	name := words[0]
 	_, err := os.Stat(name)
 	switch {
-	case name == "" || s.command(name) != nil || synonyms[name] != "" && err != nil:
+	case name == "" || s.command(name) != nil || (synonyms[name] != "" || former[name] != "") && err != nil:
 		return false
 	case err == nil || strings.ContainsRune(name, filepath.Separator) || strings.LastIndexByte(name, '.') > 0:
 		return true

@@ -11,6 +11,7 @@ import (
 // head ends when head does.
 func scanCommand() *Command {
 	var b bounds
+	var p pattern
 	var r shale.Range
 	var expires bool
 	c := newCommand("scan [PREFIX]", Reads, "print keys and values in order", `
@@ -19,19 +20,20 @@ and a value. If you put the word put and a space before each line, batch can rea
 there are no entries.`)
 	c.keys = 1
 	b.options(c)
+	p.options(c)
 	c.flag(&r.Reverse, "reverse", "from the last key to the first")
 	c.count(&r.Limit, "limit", "stop after N entries")
 	c.flag(&r.KeysOnly, "keys", "print no values")
-	c.flag(&expires, "expires", "print when each value expires, or never, as ttl does")
+	c.flag(&expires, "expires", "print when each value expires, or never")
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		within := b.of(words)
 		r.Lower, r.Upper = within.Lower, within.Upper
-		return s.scan(ctx, r, expires)
+		return s.scan(ctx, r, &p, expires)
 	})
 }
 
-// scan prints the entries of r, and if expires is set when their values expire.
-func (s *Session) scan(ctx context.Context, r shale.Range, expires bool) (Status, error) {
+// scan prints the entries of r that fit p, and if expires is set when their values expire.
+func (s *Session) scan(ctx context.Context, r shale.Range, p *pattern, expires bool) (Status, error) {
 	titles := []string{"key"}
 	if !r.KeysOnly {
 		titles = append(titles, "value")
@@ -41,10 +43,7 @@ func (s *Session) scan(ctx context.Context, r shale.Range, expires bool) (Status
 	}
 	cells := make([]output.Cell, 0, 3)
 	l := s.List(titles...)
-	for e, err := range s.reader().Scan(r) {
-		if err == nil {
-			err = ctx.Err()
-		}
+	for e, err := range s.entries(ctx, r, p) {
 		if err != nil {
 			return Failed, err
 		}

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -73,7 +74,11 @@ reach the address can see keys, but values only with --values.`)
 
 // servedPages returns the pages of a store that is open read-only.
 func servedPages(db *shale.DB, dir string, every time.Duration, values bool) http.Handler {
-	options := []debug.Option{debug.Title(dir), debug.Follow(every, "Rates, compactions and stalls, and how lookups fare, "+
+	name := filepath.Base(dir)
+	if abs, err := filepath.Abs(dir); err == nil {
+		name = filepath.Base(abs) // dir may be a dot
+	}
+	options := []debug.Option{debug.Title(name), debug.Follow(every, "Rates, compactions and stalls, and how lookups fare, "+
 		"are known to the program that has the store open: mount debug.Handler there.")}
 	if values {
 		options = append(options, debug.ShowValues())

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -89,6 +90,23 @@ func openPages(t *testing.T, dir string, every time.Duration) http.Handler {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	return servedPages(db, dir, every, false)
+}
+
+// The page has the name of the store's folder, however the store was named.
+func TestServe_Title(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "hosts.db")
+	db, err := shale.Open(dir, nil)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for _, name := range []string{dir, ".", "../hosts.db/"} {
+		w := httptest.NewRecorder()
+		openPages(t, name, 0).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/overview", nil))
+		if !strings.Contains(w.Body.String(), `"title":"hosts.db"`) {
+			t.Errorf("the title of %s: %s", name, w.Body)
+		}
+	}
 }
 
 // Next to a program that writes, the page shows what was written until the request, or at most some time before it.

@@ -28,7 +28,7 @@ const (
 	oneShot mode = iota
 	script
 	AtPrompt
-	updating // the lines of a script of update
+	inBatch // the lines of a file that batch runs
 )
 
 // A Session runs commands on one store. It opens the store for the first command that needs it.

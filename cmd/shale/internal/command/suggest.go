@@ -1,6 +1,7 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,10 +15,26 @@ import (
 //
 // They are looked for before names that only look alike: set looks like get, and means put.
 var synonyms = map[string]string{
-	"set": "put", "delete": "del", "rm": "del", "remove": "del", "exists": "has", "ls": "scan", "list": "scan", "keys": "scan --keys",
-	"q": "quit", "?": "help", "info": "metrics", "stats": "metrics", "backup": "checkpoint", "verify": "check, or shale-remote verify",
-	"ship": "shale-remote ship", "restore": "shale-remote restore",
+	"set": "put", "write": "put", "insert": "put", "add": "put", "setnx": "put --if-absent", "expire": "put --ttl",
+	"read": "get", "cat": "get", "show": "get", "delete": "del", "rm": "del", "remove": "del", "unlink": "del", "flushall": "del --all",
+	"exists": "has", "contains": "has", "ls": "scan", "list": "scan", "range": "scan", "dbsize": "count", "len": "count",
+	"keys": "scan --keys", "search": "scan --match", "grep": "scan --grep",
+	"dump": "export", "load": "import", "loaddata": "import", "ingest": "import --sorted",
+	"q": "quit", "bye": "quit", "?": "help", "man": "help", "usage": "help",
+	"info": "metrics", "stats": "metrics", "stat": "metrics", "size": "space", "du": "space", "df": "space",
+	"sst": "tables", "ssts": "tables", "log": "wal", "logs": "wal", "history": "explain --versions", "monitor": "changes --follow", "watch": "changes --follow", "tail": "changes --follow",
+	"compaction": "compact", "vacuum": "compact", "gc": "compact", "fsck": "check", "verify": "check, or shale-remote verify", "clone": "checkpoint", "copy": "checkpoint",
+	"ship": "shale-remote ship", "web": "serve", "http": "serve",
 	"multi": "begin", "transaction": "begin", "exec": "commit", "rollback": "discard", "abort": "discard",
+}
+
+// former has the commands that others have taken in, with the sentence that says how to write them.
+var former = map[string]string{
+	"delrange": "delrange is a part of del: del --prefix PREFIX, or del --from KEY --to KEY",
+	"ttl":      "ttl is a part of has: has --expires KEY...",
+	"find":     "find is a part of explain: explain KEY --versions; scan --match PATTERN searches keys",
+	"table":    "table is a part of tables: tables NUMBER [properties|blocks|keys]",
+	"update":   "update is a part of batch: batch FILE",
 }
 
 // unknownCommand returns the error that w is not a command. It asks which command may be meant.
@@ -29,7 +46,11 @@ func (s *Session) unknownCommand(w Word) error {
 	if s.flags != nil && s.Mode == oneShot && !s.flags.named {
 		what, also = output.Quote(w.Text)+" is neither a command nor a store", ", and -C names a new store"
 	}
-	if meant := synonyms[strings.TrimPrefix(w.Text, ".")]; meant != "" {
+	name := strings.TrimPrefix(w.Text, ".")
+	if former[name] != "" {
+		return errors.New(former[name])
+	}
+	if meant := synonyms[name]; meant != "" {
 		question = "; did you mean " + meant + "?"
 	}
 	if question == "" {

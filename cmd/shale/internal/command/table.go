@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -14,39 +15,51 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// tableCommand returns a command that reads one table. If the table is damaged, its status is 1.
+// tablesCommand lists the tables, or reads one. If that is damaged, the status is 1.
 //
-// It is for somebody who wants to know what is in a file: why it is large, which keys it has,
-// whether it is damaged and where.
-func tableCommand() *Command {
-	views := []string{"properties", "blocks", "keys"}
+// The list says what a lookup of a key may have to ask. One table is for somebody who wants to know what is in a
+// file: why it is large, which keys it has, whether it is damaged and where.
+func tablesCommand() *Command {
 	var b bounds
 	limit := -1
-	c := newCommand("table NUMBER [properties|blocks|keys]", needsNothing, "look into a table: its properties, blocks or entries", `
+	c := newCommand("tables [TABLE] [properties|blocks|keys]", Reads, "the tables, with their key ranges, or what is in one", `
+Prints a line for each table. TABLE is a level such as L0, for a list of its tables, or the number of one, to look into
+it. The newest run of a level is run 0, and comes first. Of one table it prints
+
 - properties, the default: counts, bounds, sequence numbers, filter
 - blocks: the data blocks, with their place, sizes, first key and separator. No key of a block is above its
 separator.
 - keys: the entries with sequence numbers and kinds, including deletions and versions that a newer one hides
 
-The command does not open the store, so the store may be damaged, or open in another program. Status 1 if the
-table is damaged; then the command shows what is readable.`)
+To look into a table the command does not open the store, so the store may be damaged, or open in another program.
+Status 1 if the table is damaged; then the command shows what is readable.`)
+	c.late = true
 	c.key(&b.from, "from", "of keys: begin here")
 	c.key(&b.to, "to", "of keys: end before this one")
 	c.count(&limit, "limit", "of keys: stop after N entries")
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		num, err := parseNumber(words[0].Text, base.FileTable, "table")
-		if err != nil {
-			return Failed, err
-		}
-		view := views[0]
+		view := ""
 		if len(words) > 1 {
 			view = words[1].Text
 		}
-		switch {
-		case !slices.Contains(views, view):
-			return Failed, fmt.Errorf("table: %s is not a view; the views are properties, blocks and keys", output.Quote(view))
-		case view != "keys" && (c.has("from") || c.has("to") || c.has("limit")):
-			return Failed, fmt.Errorf("table: --from, --to and --limit are for the view keys")
+		switch ofKeys := c.has("from") || c.has("to") || c.has("limit"); {
+		case !slices.Contains([]string{"", "properties", "blocks", "keys"}, view):
+			return Failed, fmt.Errorf("tables: %s is not a view; the views are properties, blocks and keys", output.Quote(view))
+		case view != "keys" && ofKeys:
+			return Failed, errors.New("tables: --from, --to and --limit are for the keys of one table")
+		}
+		if len(words) == 0 || isLevel(words[0].Text) {
+			if view != "" {
+				return Failed, fmt.Errorf("tables: %s is for one table; name it by its number", view)
+			}
+			if err := s.openLate(c); err != nil {
+				return Failed, err
+			}
+			return s.listTables(words)
+		}
+		num, err := parseNumber(words[0].Text, base.FileTable, "table")
+		if err != nil {
+			return Failed, fmt.Errorf("%w; levels are L0 to L%d", err, shale.NumLevels-1)
 		}
 		f, err := s.lookInto()
 		if err != nil {
@@ -60,6 +73,23 @@ table is damaged; then the command shows what is readable.`)
 		}
 		return tableProperties(ctx, s, f, num)
 	})
+}
+
+// isLevel reports whether a word is meant as a level, such as L0.
+func isLevel(word string) bool { return strings.HasPrefix(word, "L") }
+
+// listTables prints a line for each table, or for those of the level that the first word names.
+func (s *Session) listTables(words []Word) (Status, error) {
+	list, err := s.tablesOf(words)
+	if err != nil {
+		return Failed, err
+	}
+	g := output.NewGrid("level", ">run", ">table", ">size", ">entries", ">deletions", "keys")
+	for _, t := range list {
+		g.Row(levelName(t.Level), t.Run, tableName(t.Number), output.SizeCell(t.Size), t.Entries,
+			t.Tombstones, output.KeysCell(t.Smallest, t.Largest))
+	}
+	return foundIf(len(list) > 0), s.Show(g)
 }
 
 // tableProperties shows what the footer and the properties of a table say, and the damage that was

@@ -26,16 +26,16 @@ type transaction struct {
 type txnUse int
 
 const (
-	anywhere  txnUse = iota
-	notUpdate        // not in a script of update, which is one transaction
-	neverIn          // nor while a transaction is open, of which it could not be a part
+	anywhere txnUse = iota
+	notBatch        // not in a batch, which is one transaction
+	neverIn         // nor while a transaction is open, of which it could not be a part
 )
 
 // allowed returns an error if c can't run now.
 func (s *Session) allowed(c *Command) error {
 	switch {
-	case s.Mode == updating && c.txn != anywhere:
-		return fmt.Errorf("%s can't be in a script of update, which is one transaction", c.Title)
+	case s.Mode == inBatch && c.txn != anywhere:
+		return fmt.Errorf("%s can't be in a batch, which is one transaction", c.Title)
 	case s.tx != nil && c.txn == neverIn:
 		return fmt.Errorf("%s can't run in a transaction, and one is open; commit or discard it first", c.Title)
 	}
@@ -106,16 +106,16 @@ func beginCommand() *Command {
 	var readOnly bool
 	c := newCommand("begin", writes, "open a transaction, at the prompt or in a script", `
 Until commit or discard, get, has, scan, count and export see the store as it is now, and the changes that put,
-del, delrange, batch and import make. Nobody else sees these changes before commit writes them, all at once. A
+del, batch and import make. Nobody else sees these changes before commit writes them, all at once. A
 command that fails does not end the transaction. Leaving the prompt or the script without commit discards it.
 
 Commands that look at files, filters and counters, such as levels, explain and has --filters, do not show its
-changes. flush, compact, checkpoint, filters rebuild, import --sorted and update can't run while it is open.`)
+changes. flush, compact, checkpoint, filters rebuild and import --sorted can't run while it is open.`)
 	c.late, c.txn = true, neverIn
 	c.flag(&readOnly, "readonly", "only read; the store may be open in another program then")
 	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
 		if s.Mode == oneShot {
-			return Failed, errors.New("begin is for the prompt and for scripts; update runs a file of commands in one transaction")
+			return Failed, errors.New("begin is for the prompt and for scripts; batch runs a file of commands in one transaction")
 		}
 		need := c.access
 		if readOnly = readOnly || s.readOnly; readOnly {
@@ -141,7 +141,7 @@ func commitCommand() *Command {
 	c := newCommand("commit", needsNothing, "write the changes of the transaction, all or none", `
 Ends the transaction. If something else has changed what the transaction has read, the error names the key, and
 nothing is written. Other programs can't do that: while a transaction may write, they can't write to the store.`)
-	c.txn = notUpdate
+	c.txn = notBatch
 	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
 		tx, err := s.endTxn()
 		if err != nil {
@@ -164,7 +164,7 @@ nothing is written. Other programs can't do that: while a transaction may write,
 // discardCommand ends the transaction without its changes.
 func discardCommand() *Command {
 	c := newCommand("discard", needsNothing, "drop the changes of the transaction", "Ends the transaction. The store is as if it had not been.")
-	c.txn = notUpdate
+	c.txn = notBatch
 	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
 		tx, err := s.endTxn()
 		if err != nil {

@@ -146,12 +146,12 @@ func TestUpdate_RunsAgain(t *testing.T) {
 		return 0
 	}
 	want := "ww\nquit: leave; exit and Ctrl-D do the same\n1 change in <time>\nww\nw\n"
-	if got := y.lines("update "+script, "get k0", "get l"); got != want {
+	if got := y.lines("batch "+script, "get k0", "get l"); got != want {
 		t.Errorf("seen after %d tries:\n%s\nwant\n%s", tries, got, want)
 	}
 }
 
-// Ctrl-C ends a script of update, and nothing of it is written.
+// Ctrl-C ends a batch, and nothing of it is written.
 func TestUpdate_Interrupted(t *testing.T) {
 	y := newTyped(t, cmdtest.NewStore(t, 1))
 	y.lines("count")
@@ -159,7 +159,7 @@ func TestUpdate_Interrupted(t *testing.T) {
 	if err := os.WriteFile(script, []byte("put l w\nhelp quit\nput m w\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, words, err := y.prepare([]Word{{Text: "update"}, {Text: script}})
+	c, words, err := y.prepare([]Word{{Text: "batch"}, {Text: script}})
 	if err != nil {
 		t.Fatal(err)
 	}

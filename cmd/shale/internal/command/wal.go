@@ -242,7 +242,7 @@ func logRecords(ctx context.Context, s *Session, f *folder, log Word, last int) 
 		return nil
 	})
 	if errors.Is(err, fs.ErrNotExist) {
-		return Failed, fmt.Errorf("there is no log %s: %w", base.LogName(num), fs.ErrNotExist)
+		return Failed, &sentence{fmt.Sprintf("there is no log %s; wal lists them", base.LogName(num)), fs.ErrNotExist}
 	}
 	if err != nil {
 		return Failed, err

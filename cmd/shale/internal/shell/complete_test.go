@@ -48,7 +48,7 @@ var completions = []struct{ line, head, want, tail string }{
 	{`batch "a |`, "batch ", `["a folder/"]`, ""},
 	{"batch none/|", "batch ", "[]", ""},
 	{"checkpoint f|", "checkpoint ", "[fruit/]", ""},
-	{"update fr|", "update ", "[fruit/]", ""},
+	{"batch fr|", "batch ", "[fruit/]", ""},
 	{"begin --r|", "begin ", "[--readonly ]", ""},
 	{".m|", "", "[.mode ]", ""},
 	{".mode |", ".mode ", "[text  hex  raw  json  jsonl  csv ]", ""},

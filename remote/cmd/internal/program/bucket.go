@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/shaledb/shale/remote"
@@ -68,6 +69,9 @@ func (c *call) bucket(word string) (remote.Bucket, error) {
 // bucketFor opens the bucket that a word names for a store in dir; "": for none. One in a directory is made if make is
 // set; without that, a wrong name must not leave a directory behind.
 func (c *call) bucketFor(dir, word string, make bool) (p s3.Place, b remote.Bucket, err error) {
+	if strings.HasPrefix(word, "s3:") && !strings.HasPrefix(word, "s3://") {
+		return p, nil, fmt.Errorf("%s has one slash too few: a bucket of S3 is s3://HOST/BUCKET/PREFIX, and a folder of that name ./%s", word, word)
+	}
 	p, err = s3.ParsePlace(word)
 	if err == nil && p.Dir != "" {
 		if dir != "" {

@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -68,6 +69,14 @@ func Run(ctx context.Context, env Environment) int {
 		Args: cobra.NoArgs,
 		RunE: func(root *cobra.Command, _ []string) error { return root.Help() },
 	}
+	ofCommand := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, words []string) {
+		if c == root {
+			writeHelp(out)
+			return
+		}
+		ofCommand(c, words)
+	})
 	if info, ok := debug.ReadBuildInfo(); ok {
 		root.Version = info.Main.Version
 	}
@@ -92,6 +101,18 @@ func Run(ctx context.Context, env Environment) int {
 	}
 	fmt.Fprintf(env.Err, "%s: %s\n", programName, message(err))
 	return failed
+}
+
+// writeHelp lists the commands as shale does. What follows them is about all that name a bucket.
+func writeHelp(out io.Writer) {
+	fmt.Fprintf(out, "%s keeps stores in buckets, and makes stores from buckets.\n\n  %s COMMAND WORD... [OPTION...]\n\nCommands\n", programName, programName)
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	for _, entry := range commands {
+		fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace(entry.Name+" "+entry.Words), entry.Short)
+	}
+	fmt.Fprintf(w, "  completion SHELL\tprint a script that makes bash, zsh, fish or powershell complete words\n")
+	_ = w.Flush() // into a buffer
+	fmt.Fprintf(out, "\n%s\nThe exit status is 0 for found or done, 1 for absent or damaged, and 2 for an error.\nhelp COMMAND explains a command; --version prints the version.\n", strings.TrimSpace(buckets))
 }
 
 // command returns the command of package cobra. An option whose help names an argument takes one; any other is switched on by

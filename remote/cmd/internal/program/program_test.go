@@ -90,8 +90,26 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s with too many words: status %d, %s", entry.Name, status, notes)
 		}
 	}
-	if out := must(t); !strings.Contains(out, "restore") {
-		t.Errorf("without a command it prints %s", out)
+	for _, args := range [][]string{nil, {"help"}, {"--help"}} {
+		out := must(t, args...)
+		for _, entry := range commands {
+			if !strings.Contains(out, "\n  "+entry.Name+" "+entry.Words+"  ") {
+				t.Errorf("%v does not list %s:\n%s", args, entry.Name, out)
+			}
+		}
+		if strings.Contains(out, "Usage:") || !strings.Contains(out, "s3://HOST") || !strings.Contains(out, "exit status") {
+			t.Errorf("%v prints\n%s", args, out)
+		}
+	}
+}
+
+// One slash instead of two is a mistake, and not a folder named s3:.
+func TestBucket_OneSlash(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range [][]string{{"verify", "s3:/foo"}, {"restore", "s3:/foo", "db"}} {
+		if _, notes, status := run(t, args...); status != failed || !strings.Contains(notes, "one slash too few") {
+			t.Errorf("%v: status %d, %s", args, status, notes)
+		}
 	}
 }
 

@@ -52,8 +52,8 @@ type finder struct {
 	note    func(text string, args ...any)
 }
 
-// findCommand shows all versions of a key in all files, even those that a lookup would not
-// see.
+// versions shows all versions of a key in all files, even those that a lookup would not see, for
+// explain --versions.
 //
 // It is for the question why a get does not return what somebody has written: the version may be
 // hidden by a newer one, deleted, only in a log that is not needed any more, or the filter of its
@@ -64,43 +64,37 @@ type finder struct {
 //	seq  kind  value  file        place     seen by get
 //	3  put     3 B  000006.sst  L0 run 0  yes
 //	1  put     5 B  000004.sst  L0 run 1  no: seq 3 in 000006.sst is newer
-func findCommand() *Command {
-	c := newCommand("find KEY", needsNothing, "all versions of a key in all files, and which of them a get sees", `
-Searches every log, the range deletes of the manifest, and every table that it names. It searches tables whatever their filters say, and
-counts what they would say. Status 1 if a get would not find the key.`)
-	c.keys = 1
-	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
-		var x finder
-		err := s.settled(func(f *folder) error {
-			x = finder{f: f, key: words[0].bytes(), note: s.note}
-			for _, look := range []func(context.Context) error{x.inLogs, x.inManifest, x.inTables} {
-				if err := look(ctx); err != nil {
-					return err
-				}
+func (s *Session) versions(ctx context.Context, key []byte) (Status, error) {
+	var x finder
+	err := s.settled(func(f *folder) error {
+		x = finder{f: f, key: key, note: s.note}
+		for _, look := range []func(context.Context) error{x.inLogs, x.inManifest, x.inTables} {
+			if err := look(ctx); err != nil {
+				return err
 			}
-			return nil
-		})
-		if err != nil {
+		}
+		return nil
+	})
+	if err != nil {
+		return Failed, err
+	}
+	seen := x.sort()
+	g := output.NewGrid(">seq", "kind", ">value", "file", "place", "seen by get")
+	for i := range x.list {
+		v := &x.list[i]
+		g.Row(output.NumberCell(v.seq), kindName(v.kind), valueSize(v.kind, v.size), v.file, v.where, x.seen(i, seen))
+	}
+	if len(x.list) > 0 {
+		if err := s.Show(g); err != nil {
 			return Failed, err
 		}
-		seen := x.sort()
-		g := output.NewGrid(">seq", "kind", ">value", "file", "place", "seen by get")
-		for i := range x.list {
-			v := &x.list[i]
-			g.Row(output.NumberCell(v.seq), kindName(v.kind), valueSize(v.kind, v.size), v.file, v.where, x.seen(i, seen))
-		}
-		if len(x.list) > 0 {
-			if err := s.Show(g); err != nil {
-				return Failed, err
-			}
-		}
-		s.note("%s in %s and %s; the key is in the range of %d of the tables, and %d of their filters say no",
-			output.Plural(len(x.list), "version"), output.Plural(len(x.f.numbers(base.FileLog)), "log"), output.Plural(x.tables, "table"), x.covered, x.denied)
-		if x.damage > 0 {
-			s.note("shale: a get may fail or see another version, because the damaged files may have more versions")
-		}
-		return foundIf(seen >= 0 && !x.list[seen].over()), nil
-	})
+	}
+	s.note("%s in %s and %s; the key is in the range of %d of the tables, and %d of their filters say no",
+		output.Plural(len(x.list), "version"), output.Plural(len(x.f.numbers(base.FileLog)), "log"), output.Plural(x.tables, "table"), x.covered, x.denied)
+	if x.damage > 0 {
+		s.note("shale: a get may fail or see another version, because the damaged files may have more versions")
+	}
+	return foundIf(seen >= 0 && !x.list[seen].over()), nil
 }
 
 // inLogs searches all logs, the newest ones last. A log that is not needed any more may still be
