@@ -24,11 +24,14 @@ func TestUsers(t *testing.T) {
 		if m.kept != "" {
 			continue
 		}
-		mains := u.mains(t, m)
-		if len(mains) == 0 {
+		sources, err := filepath.Glob(filepath.Join(u.repo.dir, m.dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(sources) > 0 {
 			t.Run("get "+path.Join("shale", m.dir), func(t *testing.T) { u.library(t, m) })
 		}
-		for _, p := range mains {
+		for _, p := range u.mains(t, m) {
 			t.Run("install "+path.Base(p), func(t *testing.T) { u.program(t, p) })
 		}
 	}
@@ -142,7 +145,7 @@ func (u *users) library(t *testing.T, m module) {
 	name := cmp.Or(strings.ReplaceAll(m.dir, "/", "-"), "shale")
 	source, err := os.ReadFile(filepath.Join("testdata/programs", name+".go"))
 	if os.IsNotExist(err) {
-		u.run(t, dir, "go", "build", m.path+"/...")
+		u.run(t, dir, "go", "build", m.path)
 		return
 	}
 	if err != nil {
@@ -164,10 +167,17 @@ func (u *users) try(t *testing.T, dir string, source []byte) {
 	}
 }
 
-// program installs a program. It knows its version.
+// program installs a program. It knows its version, and those that have the option say it.
 func (u *users) program(t *testing.T, importPath string) {
 	u.run(t, t.TempDir(), "go", "install", importPath+"@"+version)
-	if got := u.run(t, t.TempDir(), filepath.Join(u.bin, path.Base(importPath)), "--version"); !strings.Contains(got, version) {
+	file := filepath.Join(u.bin, path.Base(importPath))
+	if got := u.run(t, t.TempDir(), "go", "version", "-m", file); !strings.Contains(got, "\t"+version+"\t") && !strings.Contains(got, "\t"+version+"\n") {
+		t.Errorf("go version -m of %s prints %q, want %s in it", path.Base(importPath), got, version)
+	}
+	if strings.Contains(importPath, "/integrations/") {
+		return
+	}
+	if got := u.run(t, t.TempDir(), file, "--version"); !strings.Contains(got, version) {
 		t.Errorf("%s --version prints %q, want %s in it", path.Base(importPath), got, version)
 	}
 }
