@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
@@ -24,18 +23,19 @@ fewer bits a key than the options ask for. It puts them into files next to the t
 again. Programs that open the store later use these filters, whatever their own options are. New tables of
 those programs get filters according to their own options.`)
 	c.txn = neverIn // it closes the store
-	c.option("bits", "N", "bits a key, averaged over the store; default 10", func(w Word) (err error) {
-		if opts.FilterBits, err = strconv.ParseFloat(w.Text, 64); err != nil || !(opts.FilterBits > 0) {
-			return errors.New("is not a number above 0")
-		}
-		return nil
-	})
-	named(c, &opts.Tuning.LastLevelFilter, "kind", "of the last level: blocked, or fuse, with fewer false positives in the same memory",
-		[]string{"blocked", "fuse"}, shale.BlockedFilter, shale.FuseFilter)
-	named(c, &opts.Tuning.FilterHash, "hash", "the hash function; siphash is for keys that strangers choose",
-		[]string{"murmur3", "xxh3", "siphash"}, shale.Murmur3, shale.XXH3, shale.SipHash)
+	filterOptions(c.Flags(), c, &opts)
 	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
-		db, err := s.openOwn(c, &opts)
+		o := s.layout
+		if c.has("bits") {
+			o.FilterBits = opts.FilterBits
+		}
+		if c.has("kind") {
+			o.Tuning.LastLevelFilter = opts.Tuning.LastLevelFilter
+		}
+		if c.has("hash") {
+			o.Tuning.FilterHash = opts.Tuning.FilterHash
+		}
+		db, err := s.openOwn(c, &o)
 		if err != nil {
 			return Failed, err
 		}

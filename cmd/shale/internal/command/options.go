@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
@@ -78,14 +80,33 @@ func (c *Command) count(p *int, name, help string) {
 
 // named adds an option whose argument is one of names, which stand for values.
 func named[T any](c *Command, p *T, name, help string, names []string, values ...T) {
-	c.option(name, strings.Join(names, "|"), help, func(w Word) error {
+	c.Flags().Var(oneOf(c, p, name, names, values...), name, help)
+}
+
+// oneOf returns the argument of such an option of a command, or of the program if c is nil.
+func oneOf[T any](c *Command, p *T, name string, names []string, values ...T) *argument {
+	return &argument{name, strings.Join(names, "|"), func(w Word) error {
 		i := slices.Index(names, w.Text)
 		if i < 0 {
 			return fmt.Errorf("is not one of %s%s", strings.Join(names, ", "), didYouMean(w.Text, names))
 		}
 		*p = values[i]
 		return nil
-	}, names...)
+	}, names, c}
+}
+
+// filterOptions adds the options that say what filters are written. of is the command that has them, or nil.
+func filterOptions(set *pflag.FlagSet, of *Command, o *shale.Options) {
+	set.Var(&argument{name: "bits", kind: "N", of: of, set: func(w Word) (err error) {
+		if o.FilterBits, err = strconv.ParseFloat(w.Text, 64); err != nil || !(o.FilterBits > 0) {
+			return errors.New("is not a number above 0")
+		}
+		return nil
+	}}, "bits", "of filters: bits a key, averaged over the store; default 10")
+	set.Var(oneOf(of, &o.Tuning.LastLevelFilter, "kind", []string{"blocked", "fuse"}, shale.BlockedFilter, shale.FuseFilter),
+		"kind", "of filters of the last level: blocked, or fuse, with fewer false positives in the same memory")
+	set.Var(oneOf(of, &o.Tuning.FilterHash, "hash", []string{"murmur3", "xxh3", "siphash"}, shale.Murmur3, shale.XXH3, shale.SipHash),
+		"hash", "of filters: the hash function; siphash is for keys that strangers choose")
 }
 
 // key adds an option whose argument is a key; *p is nil if it is not given.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/signals"
 	"github.com/shaledb/shale/vfs"
@@ -47,6 +48,7 @@ type flags struct {
 	script   []string
 	readOnly bool
 	newStore bool
+	layout   shale.Options // of what is written
 	display  output.Display
 	version  bool
 	command  []string
@@ -78,6 +80,9 @@ func (f *flags) ofStore(set *pflag.FlagSet, of *Command) {
 	}}, "key-file", "the store is encrypted: a number and 64 hexadecimal digits for each key, the newest last")
 	set.BoolVar(&f.readOnly, "readonly", f.readOnly, "open the store read-only")
 	set.BoolVar(&f.newStore, "new", f.newStore, "also make a store in a folder that has other files")
+	filterOptions(set, of, &f.layout)
+	set.Var(oneOf(of, &f.layout.Compression, "compression", []string{"snappy", "zstd", "none"}, shale.Snappy, shale.Zstd, shale.NoCompression),
+		"compression", "of tables that are written: snappy, the default, zstd or none")
 }
 
 // after lets the options about the store follow c. Its help does not list them.
@@ -129,7 +134,7 @@ func encrypted(keyFile string) (vfs.FS, error) {
 
 // useFlags makes the session open the store that the options name, as they say.
 func (s *Session) useFlags() {
-	s.Dir, s.fs, s.readOnly, s.newStore = s.flags.dir, s.flags.fs, s.flags.readOnly, s.flags.newStore
+	s.Dir, s.fs, s.readOnly, s.newStore, s.layout = s.flags.dir, s.flags.fs, s.flags.readOnly, s.flags.newStore, s.flags.layout
 }
 
 // Run runs the program and returns its exit status.

@@ -43,7 +43,8 @@ type Session struct {
 	Dir      string
 	fs       vfs.FS // of the store
 	readOnly bool
-	newStore bool // make a store even in a folder with other files
+	newStore bool          // make a store even in a folder with other files
+	layout   shale.Options // what filters and which compression tables get that are written
 	Mode     mode
 	in       io.Reader // the input that a bare - stands for; nil: none
 	toScreen bool      // the output is a terminal
@@ -297,12 +298,13 @@ func (s *Session) openStore(writable, create bool) error {
 	if s.Mode == script {
 		durability = shale.SyncPeriodic
 	}
-	o := &shale.Options{FS: s.fs, ReadOnly: !writable, Exist: shale.MustExist, Durability: durability, OnEvent: s.onEvent}
+	o := s.layout
+	o.FS, o.ReadOnly, o.Exist, o.Durability, o.OnEvent = s.fs, !writable, shale.MustExist, durability, s.onEvent
 	open := shale.Open
 	if create {
 		open = s.openOrMake
 	}
-	db, err := open(s.Dir, o)
+	db, err := open(s.Dir, &o)
 	if err != nil {
 		return openError(s.Dir, err)
 	}
