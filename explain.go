@@ -205,12 +205,12 @@ func (e Explanation) Summary() string {
 	blocks, bytes := e.BlocksRead()
 	outcome := "not found"
 	if e.Found {
-		outcome = fmt.Sprintf("found, %d bytes", len(e.Value))
+		outcome = "found, " + plural(len(e.Value), "byte")
 	}
 	return fmt.Sprintf("%s: %s asked, %d said no, %s; %s from disk, %s; %s\n",
 		outcome, plural(asked, "filter"), no, plural(falseYes, "false positive"), plural(blocks, "block"), base.FormatBytes(bytes), base.FormatDuration(e.Duration)) +
-		fmt.Sprintf("without filters: %s. Expected false positives here: %.2g; measured since open: %s a miss\n",
-			plural(covered, "block"), e.ExpectedFalsePositives, base.FormatPercent(e.MeasuredFPR))
+		fmt.Sprintf("without filters: %s. Expected false positives here: %s; measured since open: %s a miss\n",
+			plural(covered, "block"), base.FormatPercent(e.ExpectedFalsePositives), base.FormatPercent(e.MeasuredFPR))
 }
 
 func plural(n int, word string) string {
