@@ -55,7 +55,7 @@ func TestStore(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(other.root, "home/late"), late, 0o666); err != nil {
 			s.t.Fatal(err)
 		}
-		other.command("shale -C /srv/hosts.db <late")
+		other.command("shale /srv/hosts.db <late")
 		other.says("shale -C /srv/hosts.db get lost; shale -C /srv/hosts.db count", "maybe\n3002")
 	})
 	s.step("a damaged bucket", func() {
