@@ -115,7 +115,7 @@ type Command struct {
 // newCommand returns a command. use is its name, followed by the names of its words for help. These
 // are in capitals or brackets, as in "export [PREFIX] FILE".
 //
-// For example, "export [PREFIX] FILE" is the command repair with two words, of which the first may be
+// For example, "export [PREFIX] FILE" is the command export with two words, of which the first may be
 // missing. The same text is what help and completion show, so they can't differ from what is
 // accepted.
 func newCommand(use string, access Access, short, long string) *Command {

@@ -111,13 +111,7 @@ Creates the store as put does, after it has opened the file.`)
 			return Failed, err
 		}
 		defer in.Close() // only read
-		counted := &countedReader{r: in}
-		m := measure{done: i.done.Load, format: entries}
-		if size > 0 {
-			m.part = partOf(counted.n.Load, size) // the number of entries is known only at the end
-		}
-		s.measure(m)
-		if err := i.open(bufio.NewReaderSize(counted, 256<<10), value != nil); err != nil {
+		if err := i.open(bufio.NewReaderSize(i.measured(in, size), 256<<10), value != nil); err != nil {
 			return Failed, fmt.Errorf("%s: %w", i.name, err)
 		}
 		if err := s.openLate(c); err != nil {
@@ -138,6 +132,17 @@ Creates the store as put does, after it has opened the file.`)
 		i.report()
 		return foundIf(i.skipped == 0), nil
 	})
+}
+
+// measured returns in, whose reads the progress of the command measures. size is that of in; 0: it is not known.
+func (i *importing) measured(in io.Reader, size int64) io.Reader {
+	counted := &countedReader{r: in}
+	m := measure{done: i.done.Load, format: entries}
+	if size > 0 {
+		m.part = partOf(counted.n.Load, size) // the number of entries is known only at the end
+	}
+	i.s.measure(m)
+	return counted
 }
 
 // A countedReader counts the bytes that were read.

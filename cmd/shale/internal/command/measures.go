@@ -24,8 +24,8 @@ func (s *Session) measureReads(dir string) func(n int) {
 	return func(n int) { done.Add(int64(n)) }
 }
 
-// measureTables measures the tables and filters that are made in the folder dir from now on. all is about how
-// large they will be; 0: that is not known.
+// measureTables measures the tables and filters that are made in the folder dir from now on. Their size at the
+// end will be about all; 0: that is not known.
 //
 // Their files grow while they are written, and the counters of the store only change when all of a
 // compaction is done.
