@@ -34,14 +34,7 @@ func TestQuery_ReadsNoMoreThanNeeded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries, err := results.Rest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for _, e := range entries {
-			got = append(got, e.Key)
-		}
+		_, got := rest(t, results)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%v: %q, want %q", c.q, got, c.want)
 		}
@@ -50,6 +43,19 @@ func TestQuery_ReadsNoMoreThanNeeded(t *testing.T) {
 			t.Errorf("%v: the store was asked for %+v", c.q, counted.asked)
 		}
 	}
+}
+
+// rest returns the results of a query, and their keys.
+func rest(t *testing.T, results query.Results) (entries []query.Entry, keys []string) {
+	t.Helper()
+	entries, err := results.Rest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		keys = append(keys, e.Key)
+	}
+	return entries, keys
 }
 
 // A countingReader remembers for what the store was asked.
@@ -84,13 +90,8 @@ func TestQuery_KeysOnlyByValue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		entries, err := results.Rest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
+		entries, got := rest(t, results)
 		for _, e := range entries {
-			got = append(got, e.Key)
 			if e.Value != nil || e.Size != c.size {
 				t.Errorf("%v: value %q, size %d, want none and %d", c.q, e.Value, e.Size, c.size)
 			}
