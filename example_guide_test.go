@@ -104,8 +104,8 @@ func fetch(host string) error {
 	return nil
 }
 
-// A program does the ten tasks of docs/GUIDE.md, and looks into the backup. What is found only the second time is asked for
-// twice.
+// A program does the ten tasks of docs/GUIDE.md, and looks into the backup. A task whose second run gives another answer
+// runs twice.
 func Example_guide() {
 	temp, err := os.MkdirTemp("", "shale")
 	if err != nil {

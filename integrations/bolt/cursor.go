@@ -23,7 +23,7 @@ type Cursor struct {
 	its  [2]*shale.Iterator // over the two parts of the bucket; nil: the part is empty, or there are no iterators
 	skip int                // how many bytes their keys begin with
 	at   *shale.Iterator    // the one that stands on key; nil: neither is known to
-	// Both stand on the next entry in this direction, from key on.
+	// Each iterator stands on key, or on its first entry after it, or before it unless forward is set.
 	forward bool
 	seen    int  // Tx.writes of the transaction that the iterators show
 	behind  bool // they also show keys that this cursor has deleted, but none before them

@@ -10,7 +10,7 @@ import (
 // programs are programs of bbolt whose own tests run on this package.
 var programs = []struct {
 	module, pkg string
-	passed      int               // so many tests pass
+	passed      int               // how many of its tests pass
 	left        map[string]string // tests that are left out, and why
 	long        bool              // only with SHALE_LONG: it is large
 }{

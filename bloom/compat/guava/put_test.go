@@ -47,8 +47,8 @@ func TestPut_LosesNoBit(t *testing.T) {
 	}
 }
 
-// Of goroutines that put the same new keys, one is told of each that it is new. A key can be asked for once
-// it was put, and a copy has it.
+// If several goroutines put the same new key, Put tells exactly one of them that it is new. Afterwards the filter
+// knows the key, and so does a copy.
 func TestPut_SameKeys(t *testing.T) {
 	const goroutines, keys = 4, 2000
 	f, told := mustNew(t, Options{Keys: keys, FPR: 0.001}), make([]atomic.Int32, keys)
