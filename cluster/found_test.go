@@ -2,7 +2,12 @@ package cluster
 
 import (
 	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale/vfs"
 )
@@ -81,5 +86,49 @@ func TestFound_KnowsOthers(t *testing.T) {
 	defer func() { _ = other.Close() }()
 	g.write("k", "v")
 	g.led("it gets a vote", func() error { return g.leader().AddVoter(short(t), "other", other.Address()) })
+	g.waitVoters(2)
+}
+
+// A member at Join that takes connections and says nothing may have a group: none is founded. One that answers late is heard.
+func TestFound_SilentMember(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, 1, nil)
+	g.write("k", "v")
+	member := g.members[0].opts.Listen
+	var silent atomic.Bool
+	silent.Store(true)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	mustNil(t, err)
+	defer func() { _ = l.Close() }()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer func() { _ = conn.Close() }()
+				if silent.Load() {
+					_, _ = io.Copy(io.Discard, conn)
+				} else if to, err := net.Dial("tcp", member); err == nil {
+					go func() {
+						_, _ = io.Copy(struct{ io.Writer }{to}, conn) // no splice: Go keeps its pipes for the next one
+						_ = to.Close()
+					}()
+					_, _ = io.Copy(struct{ io.Writer }{conn}, to)
+				}
+			}()
+		}
+	}()
+	o := Options{ID: "new", FS: vfs.NewMem(), Raft: steadyRaft, Bootstrap: true, Join: []string{l.Addr().String()}}
+	o.foundAfter = time.Millisecond
+	if n, err := Open("d", &o); err == nil || !strings.Contains(err.Error(), o.Join[0]) {
+		t.Fatalf("Open next to a silent member = %v, %v", n, err)
+	}
+	o.foundAfter = time.Minute
+	time.AfterFunc(dialTimeout/2, func() { silent.Store(false) })
+	m := &testMember{dir: "d", opts: o}
+	g.open(m)
+	defer func() { mustNil(t, m.Close()) }()
 	g.waitVoters(2)
 }

@@ -24,8 +24,9 @@ type Options struct {
 
 	// Bootstrap makes a new group with this member alone. It is for the first member. A directory
 	// that has a group stays in it, so a program may always set it. A new directory asks the members
-	// at Join first, and joins their group if they have one. Then it listens for some seconds
+	// at Join first, and joins their group if they have one. Meanwhile it listens for some seconds
 	// whether a group looks for a member of its id, which has lost its disk: Open fails then (ErrIDTaken).
+	// It fails as well if one at Join takes connections and does not answer, since it may have a group.
 	Bootstrap bool
 
 	// Join has the addresses of members of a group that this member shall join, any of

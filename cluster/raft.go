@@ -93,9 +93,8 @@ func (n *Node) nameBegunGroup() error {
 	return n.changeIdentity(func(i *identity) { i.Group, i.Joined = randomName(), true })
 }
 
-// found founds a group, if Options.Bootstrap says so and the directory is new. It is not if only its disk is: then the
-// group is still there, and would never hear of this one. So the members at Options.Join are asked first. And the
-// leader looks for the member that had this id here, twice in a heartbeat's time, or a candidate twice in an election's.
+// found founds a group, if Options.Bootstrap says so and the directory is new. It does not if only its disk is new: then the
+// group is still there, and would never hear of this one.
 //
 // A group must not be founded twice. The three checks below are for the ways in which that could
 // happen: another member knows the group, a leader looks for this member, or a leader has taken it
@@ -104,29 +103,57 @@ func (n *Node) found() error {
 	if !n.opts.Bootstrap || n.group() != "" {
 		return nil
 	}
-	for _, address := range n.opts.Join {
-		ctx, cancel := context.WithTimeout(n.ctx, dialTimeout)
-		w, err := n.askWho(ctx, address, "")
-		if cancel(); err == nil && w.Group != "" {
-			return nil // maintain joins it
-		}
+	known, err := n.findGroup()
+	if known || err != nil || n.group() != "" {
+		return err // maintain joins the group; or a leader has taken this member in
 	}
-	select {
-	case h := <-n.claimed:
-		return fmt.Errorf("%w: %s of group %s looks for %s here. If its disk is lost, remove the member at the leader, and open an "+
-			"empty directory with Options.Join instead of Bootstrap", ErrIDTaken, h.From, h.Group, h.To)
-	case <-time.After(n.opts.foundAfter):
-	}
-	if n.group() != "" {
-		return nil // a leader has taken it in
-	}
-	err := n.raft().BootstrapCluster(raft.Configuration{Servers: []raft.Server{
+	err = n.raft().BootstrapCluster(raft.Configuration{Servers: []raft.Server{
 		{Suffrage: raft.Voter, ID: n.server, Address: raft.ServerAddress(n.network.advertise)},
 	}}).Error()
 	if err != nil {
 		return err
 	}
 	return n.nameBegunGroup()
+}
+
+// findGroup asks the members at Options.Join whether they have a group, and listens for foundAfter whether a leader looks
+// for the member that had this id here: it does so twice in a heartbeat's time, or a candidate twice in an election's.
+//
+// A member that does not answer is asked again as long as that. One that can't be reached does not run. But one that takes
+// connections and says nothing may be slow, or starting, and have a group: then none may be founded.
+func (n *Node) findGroup() (found bool, err error) {
+	founding := time.After(n.opts.foundAfter)
+	for ask := n.opts.Join; ; {
+		var again []string
+		var silent error
+		for _, address := range ask {
+			ctx, cancel := context.WithTimeout(n.ctx, dialTimeout)
+			w, err := n.askWho(ctx, address, "")
+			cancel()
+			if err == nil && w.Group != "" {
+				return true, nil
+			}
+			if err != nil {
+				again = append(again, address)
+			}
+			if err != nil && !errors.Is(err, errNoConnection) {
+				silent = err
+			}
+		}
+		ask = again
+		select {
+		case h := <-n.claimed:
+			return true, fmt.Errorf("%w: %s of group %s looks for %s here. If its disk is lost, remove the member at the leader, and open an "+
+				"empty directory with Options.Join instead of Bootstrap", ErrIDTaken, h.From, h.Group, h.To)
+		case <-founding:
+			if silent != nil {
+				err = fmt.Errorf("no group is founded, since a member at Options.Join runs and does not say whether it has one (open again "+
+					"when it answers, or without its address): %w", silent)
+			}
+			return false, err
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // await runs a call of raft on a goroutine of its own, and waits until it or ctx ends or raft stops: raft's futures know no

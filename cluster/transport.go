@@ -37,6 +37,9 @@ const (
 	maxGreeting     = 4096
 )
 
+// errNoConnection is wrapped when nobody takes a connection at an address, as opposed to a member that takes it and is silent.
+var errNoConnection = errors.New("no connection")
+
 // A hello is the JSON of a greeting.
 type hello struct {
 	Group string        `json:"group,omitempty"` // the caller's group, "" before it has one
@@ -155,7 +158,7 @@ func (n *network) dial(ctx context.Context, kind byte, address string, to raft.S
 	defer cancel()
 	conn, err := n.opts.Dial(ctx, "tcp", address)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errNoConnection, err)
 	}
 	if n.opts.TLS != nil {
 		c := n.opts.TLS
