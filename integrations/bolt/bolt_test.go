@@ -158,9 +158,14 @@ func TestCursor_GoesOn(t *testing.T) {
 			case string(k) == "3":
 				put(t, b, "30", "behind")
 				put(t, b, "20", "before")
+			case string(k) == "7":
+				put(t, b, "70", "behind")
+				if err := c.Delete(); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
-		if got := strings.Join(seen, " "); got != "0 1 2 3 30 4 5 55 6 7 8 9" {
+		if got := strings.Join(seen, " "); got != "0 1 2 3 30 4 5 55 6 7 70 8 9" {
 			t.Errorf("Next and Delete show %s", got)
 		}
 		seen = nil
@@ -172,10 +177,10 @@ func TestCursor_GoesOn(t *testing.T) {
 				}
 			}
 		}
-		if got := strings.Join(seen, " "); got != "9 7 55 5 30 3 20 1" {
+		if got := strings.Join(seen, " "); got != "9 70 55 5 30 3 20 1" {
 			t.Errorf("Prev shows %s", got)
 		}
-		c.Seek([]byte("7"))
+		c.Seek([]byte("70"))
 		if err := c.Delete(); err != nil {
 			t.Fatal(err)
 		}

@@ -40,9 +40,11 @@ func TestModel(t *testing.T) {
 	defer func() { theirs.Close() }()
 	ours := mustOpen(t, filepath.Join(dir, "ours"))
 	defer func() { ours.Close() }()
-	copied := 0
+	copied, p := 0, pair{t: t, random: random}
+	defer func() { // after a failure: Close waits for transactions
+		_, _ = p.theirs.Rollback(), p.ours.Rollback()
+	}()
 	for n := range 120 {
-		p := pair{t: t, random: random}
 		if p.theirs, err = theirs.Begin(true); err != nil {
 			t.Fatal(err)
 		}
