@@ -107,14 +107,16 @@ func (b *binary) build(run goCommand, tree repo, program, version, to string) er
 	return nil
 }
 
-// billOfMaterials lists binaries and the modules that they link, as CycloneDX 1.5 has it
-// (cyclonedx.org/docs/1.5/json). A module's hash is the one of go.sum.
+// billOfMaterials lists binaries, and the modules and the standard library that they link, as CycloneDX 1.5 has it
+// (cyclonedx.org/docs/1.5/json). A module's hash is the one of go.sum. There is no time in it, so that the bytes can be
+// made again. JsonStrictValidator of @cyclonedx/cyclonedx-library (npm) accepts it: try that again after a change.
 func billOfMaterials(version string, all []binary) map[string]any {
 	components, dependencies := []map[string]any{}, []map[string]any{}
 	modules := make(map[string]*debug.Module)
 	for _, b := range all {
 		var on []string
-		for _, m := range b.info.Deps {
+		goVersion, _, _ := strings.Cut(strings.TrimPrefix(b.info.GoVersion, "go"), " ") // behind a space are experiments
+		for _, m := range append(b.info.Deps, &debug.Module{Path: "stdlib", Version: goVersion}) {
 			ref := "pkg:golang/" + m.Path + "@" + m.Version
 			modules[ref] = m
 			on = append(on, ref)
@@ -133,10 +135,11 @@ func billOfMaterials(version string, all []binary) map[string]any {
 	slices.Sort(refs)
 	for _, ref := range refs {
 		m := modules[ref]
-		components = append(components, map[string]any{
-			"type": "library", "bom-ref": ref, "purl": ref, "name": m.Path, "version": m.Version,
-			"properties": []map[string]string{{"name": "go:sum", "value": m.Sum}},
-		})
+		c := map[string]any{"type": "library", "bom-ref": ref, "purl": ref, "name": m.Path, "version": m.Version}
+		if m.Sum != "" {
+			c["properties"] = []map[string]string{{"name": "go:sum", "value": m.Sum}}
+		}
+		components = append(components, c)
 	}
 	return map[string]any{
 		"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,

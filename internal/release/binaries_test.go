@@ -40,26 +40,48 @@ func TestBinaries(t *testing.T) {
 			t.Errorf("sha256sum: %v\n%s", err, text)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join(out, "shale-v0.1.0.cdx.json"))
+	checkMaterials(t, filepath.Join(out, "shale-v0.1.0.cdx.json"), name)
+	if err := makeBinaries(t.Context(), r, "v0.2.0", out, []string{"cmd"}, []string{here}); err == nil {
+		t.Error("binaries of a release that was never made")
+	}
+}
+
+// checkMaterials checks the list of what one binary consists of: our library, and the standard library of this Go.
+func checkMaterials(t *testing.T, file, binary string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	type component struct {
+		Ref           string `json:"bom-ref"`
+		Name, Version string
+		Properties    []struct{ Name, Value string }
+	}
 	var bom struct {
-		BOMFormat  string
-		Components []struct {
-			Name, Version string
-			Properties    []struct{ Name, Value string }
+		BOMFormat    string
+		Components   []component
+		Dependencies []struct {
+			Ref       string
+			DependsOn []string
 		}
-		Dependencies []struct{ DependsOn []string }
 	}
-	if err := json.Unmarshal(text, &bom); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal(text, &bom); err != nil || bom.BOMFormat != "CycloneDX" || len(bom.Dependencies) != 1 {
+		t.Fatalf("%v, the list of modules is\n%s", err, text)
 	}
-	if len(bom.Components) != 2 || bom.BOMFormat != "CycloneDX" || bom.Components[1].Name != ours || bom.Components[1].Version != "v0.1.0" ||
-		!strings.HasPrefix(bom.Components[1].Properties[0].Value, "h1:") || len(bom.Dependencies[0].DependsOn) != 1 {
-		t.Errorf("the list of modules is\n%s", text)
+	components := make(map[string]component)
+	for _, c := range bom.Components {
+		components[c.Ref] = c
 	}
-	if err := makeBinaries(t.Context(), r, "v0.2.0", out, []string{"cmd"}, []string{here}); err == nil {
-		t.Error("binaries of a release that was never made")
+	d := bom.Dependencies[0]
+	if len(components) != 3 || len(bom.Components) != 3 || len(d.DependsOn) != 2 || d.Ref != binary || components[binary].Name != binary {
+		t.Fatalf("the list of modules is\n%s", text)
+	}
+	library, standard := components[d.DependsOn[0]], components[d.DependsOn[1]]
+	if library.Name != ours || library.Version != "v0.1.0" || !strings.HasPrefix(library.Properties[0].Value, "h1:") {
+		t.Errorf("the library is %+v", library)
+	}
+	if standard.Name != "stdlib" || "go"+standard.Version != runtime.Version() {
+		t.Errorf("the standard library is %+v", standard)
 	}
 }
