@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 )
 
-// verifyRead is the number of bytes that Verify reads at once for the checksum of the file.
+// verifyRead is the number of bytes that Verify reads at once of what is in no data block.
 const verifyRead = 256 << 10
 
 var (
@@ -31,27 +32,44 @@ func (r *Reader) Verify(ctx context.Context) error { return r.VerifyWith(ctx, ni
 // VerifyWith is Verify for a table with a sidecar, whose filter it checks too. s may be nil. It calls each for each entry that is
 // right, whose memory is valid until the next one; nil: it calls nothing.
 func (r *Reader) VerifyWith(ctx context.Context, s *Sidecar, each func(key base.InternalKey, value []byte)) error {
-	file := r.verifyFile(ctx)
-	if file != nil && !errors.Is(file, errFileChecksum) {
-		return file
-	}
-	// The error of a block has an offset, so it is preferred. file covers what is in no block.
-	if err := r.verifyBlocks(ctx, s, each); err != nil {
+	sum := &summed{src: r.src, end: r.size - footerSize}
+	// The error of a block has an offset, so it comes first. The checksum covers what is in no block.
+	if err := r.verifyBlocks(ctx, sum, s, each); err != nil {
 		return err
 	}
-	return file
+	return r.verifyFile(ctx, sum)
+}
+
+// A summed is a source that computes the checksum of the file while it is read from front to back, so that
+// Verify reads the data blocks once.
+type summed struct {
+	src io.ReaderAt
+	end int64 // of what the checksum covers
+	at  int64 // how far crc has come
+	crc uint32
+}
+
+// ReadAt implements io.ReaderAt. What lies behind a gap is not summed.
+func (s *summed) ReadAt(p []byte, off int64) (int, error) {
+	n, err := s.src.ReadAt(p, off)
+	if to := min(off+int64(n), s.end); off <= s.at && s.at < to {
+		s.crc = crc32.Update(s.crc, castagnoli, p[s.at-off:to-off])
+		s.at = to
+	}
+	return n, err
 }
 
 // verifyBlocks checks everything but the checksum of the file. It opens the table a second
 // time, so that footer, properties and index are read from the file. Then it walks all data
-// blocks in the order of the index. At the end it compares what it has counted with the
+// blocks in the order of the index, and reads them from src. At the end it compares what it has counted with the
 // properties, and checks the bytes between the blocks.
-func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar, each func(key base.InternalKey, value []byte)) error {
+func (r *Reader) verifyBlocks(ctx context.Context, src io.ReaderAt, s *Sidecar, each func(key base.InternalKey, value []byte)) error {
 	r, err := Open(r.src, ReaderOptions{Num: r.num, StoreID: r.foot.storeID, Size: r.size, Checksum: r.foot.checksum,
 		Seq: r.seq, Cache: r.cache, Stats: r.stats, NoFilter: true})
 	if err != nil {
 		return err
 	}
+	r.src = src
 	v := verifier{r: r, given: s, each: each}
 	if err := v.readFilters(); err != nil {
 		return err
@@ -65,24 +83,18 @@ func (r *Reader) verifyBlocks(ctx context.Context, s *Sidecar, each func(key bas
 	return v.padding()
 }
 
-// verifyFile computes the checksum of the file and compares it with the footer's.
-func (r *Reader) verifyFile(ctx context.Context) error {
-	var crc uint32
-	buf := make([]byte, min(verifyRead, r.size))
-	end := r.size - footerSize
-	for at := int64(0); at < end; {
+// verifyFile reads what sum has not read yet, and compares the checksum of the file with the footer's.
+func (r *Reader) verifyFile(ctx context.Context, sum *summed) error {
+	for buf := make([]byte, min(verifyRead, r.size)); sum.at < sum.end; {
 		if err := base.ContextError(ctx); err != nil {
 			return err
 		}
-		b := buf[:min(int64(len(buf)), end-at)]
-		n, err := r.src.ReadAt(b, at)
-		if n < len(b) {
+		at, b := sum.at, buf[:min(int64(len(buf)), sum.end-sum.at)]
+		if n, err := sum.ReadAt(b, at); n < len(b) {
 			return r.readError(err, 0, at+int64(n))
 		}
-		crc = crc32.Update(crc, castagnoli, b)
-		at += int64(len(b))
 	}
-	if crc != r.foot.checksum {
+	if sum.crc != r.foot.checksum {
 		return r.damage(-1, "file", errFileChecksum)
 	}
 	return nil

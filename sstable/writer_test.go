@@ -266,3 +266,43 @@ func TestVerify_StopsWithContext(t *testing.T) {
 		t.Errorf("Verify = %v", err)
 	}
 }
+
+// Verify reads each data block once. What Open reads at the end of the file may be read twice.
+func TestVerify_ReadsBlocksOnce(t *testing.T) {
+	list := shapes()["many"]
+	for i := range list {
+		list[i].value = make([]byte, 100)
+	}
+	b, info := writeFile(t, WriterOptions{FilterBits: 10}, list)
+	src := &countedSource{bytes.NewReader(b), make([]byte, len(b))}
+	r, err := Open(src, ReaderOptions{Num: testNum, StoreID: testStore, Size: info.Size, Checksum: info.Checksum})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(src.times)
+	if err := r.Verify(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if info.Size < 2*tailRead {
+		t.Fatalf("the table has only %d bytes", info.Size)
+	}
+	for at, n := range src.times {
+		if n == 0 || n > 1 && int64(at) < info.Size-tailRead {
+			t.Fatalf("byte %d of %d was read %d times", at, info.Size, n)
+		}
+	}
+}
+
+// A countedSource counts how many times each byte is read.
+type countedSource struct {
+	*bytes.Reader
+	times []byte
+}
+
+func (c *countedSource) ReadAt(p []byte, off int64) (int, error) {
+	n, err := c.Reader.ReadAt(p, off)
+	for i := range n {
+		c.times[off+int64(i)]++
+	}
+	return n, err
+}
