@@ -71,7 +71,7 @@ func Check(ctx context.Context, dir string, opts *Options) (*CheckReport, error)
 		if err != nil {
 			return nil, err
 		}
-		moved, err := c.moved(o, dir)
+		moved, err := c.moved(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -305,8 +305,8 @@ func (c *checker) parts(t *manifest.Table, src *aheadReader, cause error) error 
 // moved reports whether a writer has changed the store since look, so that Check has to
 // begin again. If a writer was expected, it removes the findings in files that the
 // writer has replaced instead.
-func (c *checker) moved(o Options, dir string) (bool, error) {
-	now, err := manifest.Salvage(newSource(o), dir)
+func (c *checker) moved(dir string) (bool, error) {
+	now, err := manifest.Salvage(c.s.fs, dir)
 	if err != nil {
 		return false, fmt.Errorf("repair: %s: %w", dir, err)
 	}

@@ -21,8 +21,9 @@ type Options struct {
 	// come back. Check ignores it.
 	Doubtful bool
 
-	// Read is called with the number of bytes of each read of the damaged store, so that a program can
-	// show how far Check or Run has come. It must be quick. Run reads the logs twice. nil: nobody asks.
+	// Read is called with the number of bytes that a read of the damaged store has got for the first time, so
+	// that a program can show how far Check or Run has come: at the end of Check, they are about the size of
+	// the store. It must be quick. nil: nobody asks.
 	Read func(n int)
 }
 

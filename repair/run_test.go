@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -223,5 +224,39 @@ func TestErrorsOfThisProcess(t *testing.T) {
 				t.Errorf("Run with %v left %q", cause, names)
 			}
 		}
+	}
+}
+
+// Options.Read counts each byte once, whatever reads it again, so that a percentage made of it is right up to the end. Only
+// LOCK is not read.
+func TestOptions_ReadCountsTheStore(t *testing.T) {
+	mem := vfs.NewMem()
+	db, err := shale.Open("db", &shale.Options{FS: mem, Compression: shale.NoCompression})
+	must(t, err)
+	for i := range 3_000 {
+		must(t, db.Put(fmt.Appendf(nil, "%06d", i), make([]byte, 200)))
+		if i%1_000 == 800 {
+			must(t, db.Flush(t.Context()))
+		}
+	}
+	must(t, db.Close())
+	want := 0
+	for name, b := range filesIn(t, mem) {
+		if name != "LOCK" {
+			want += len(b)
+		}
+	}
+	got := 0
+	o := &Options{FS: mem, Read: func(n int) { got += n }}
+	_, err = Check(t.Context(), "db", o)
+	must(t, err)
+	if got != want {
+		t.Errorf("Check has read %d bytes of %d", got, want)
+	}
+	got = 0
+	_, err = Run(t.Context(), "db", "new", o)
+	must(t, err)
+	if got < want*9/10 || got > want {
+		t.Errorf("Run has read %d bytes of %d", got, want)
 	}
 }

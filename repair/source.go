@@ -17,8 +17,10 @@ type source struct {
 
 	read func(n int) // Options.Read
 
-	mu     sync.Mutex
-	unread map[string]unreadable // by name in the folder; guarded by mu
+	// By name in the folder, guarded by mu.
+	mu      sync.Mutex
+	unread  map[string]unreadable
+	reached map[string]int64 // how far the file was read from its beginning
 }
 
 // An unreadable is the first place in a file that could not be read.
@@ -30,7 +32,7 @@ type unreadable struct {
 var errSource = errors.New("repair: the damaged store is only read")
 
 func newSource(o Options) *source {
-	return &source{FS: o.FS, read: o.Read, unread: make(map[string]unreadable)}
+	return &source{FS: o.FS, read: o.Read, unread: make(map[string]unreadable), reached: make(map[string]int64)}
 }
 
 // Open returns a file that reads around damaged sectors and cannot be changed.
@@ -59,6 +61,20 @@ func (s *source) note(name string, offset int64, err error) {
 	}
 }
 
+// count tells Options.Read of a read from off up to to, without what was read of the file before. What lies
+// behind a gap will be read once more when the gap was. The rest of a sector is none: nobody reads what is
+// between the header of a log and its records.
+func (s *source) count(name string, off, to int64) {
+	s.mu.Lock()
+	n := to - s.reached[name]
+	if n < 0 || off > s.reached[name]+sector {
+		n = 0
+	}
+	s.reached[name] += n
+	s.mu.Unlock()
+	s.read(int(n))
+}
+
 // The other methods of vfs.FS would change the store. They fail.
 func (s *source) Create(string) (vfs.File, error)        { return nil, errSource }
 func (s *source) OpenReadWrite(string) (vfs.File, error) { return nil, errSource }
@@ -83,7 +99,7 @@ const sector = 4096
 // for those that cannot be read.
 func (f *sourceFile) ReadAt(p []byte, off int64) (n int, err error) {
 	n, err = f.File.ReadAt(p, off)
-	f.source.read(n)
+	f.source.count(f.name, off, off+int64(n))
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, err
 	}
