@@ -200,12 +200,15 @@ func TestSecond(t *testing.T) {
 
 // atomicBits returns the line of h and the bits that it sets there, as package bloom defines them: the fields
 // of the product are, from the top, the first word, half the distance between two words, and six
-// times the number of a bit.
+// times the number of a bit. In memory a word is little-endian on all machines.
 func atomicBits(h uint64, n int) (line uint64, bits [8]uint64) {
 	p := h * 0x9e3779b97f4a7c15
 	first, distance := p>>61, 2*(p>>59&3)+1
 	for i := range uint64(6) {
 		bits[(first+i/2*distance)%8] |= 1 << (p >> (53 - 6*i) & 63)
+	}
+	for i, w := range bits {
+		bits[i] = binary.NativeEndian.Uint64(binary.LittleEndian.AppendUint64(nil, w))
 	}
 	return Place(h, uint64(n)), bits
 }
