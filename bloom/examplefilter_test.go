@@ -97,7 +97,7 @@ func ExampleSizeFPR() {
 	const n, table = 100_000_000, 2 * 8 * 100_000_000
 	for _, way := range []struct {
 		name  string
-		bytes int
+		bytes uint64
 	}{
 		{"URLs of 100 bytes", 100 * n}, {"their MD5", 16 * n}, {"8 bytes each in a hash table, half full", table},
 		{"IPv4 addresses, of 15 characters", 15 * n}, {"as numbers", 4 * n}, {"as a bit for each that there can be", (1 << 32) / 8},
