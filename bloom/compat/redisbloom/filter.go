@@ -138,7 +138,7 @@ func NewFilter(o Options) (*Filter, error) {
 
 // addLink adds an empty link for entries items at the given rate.
 func (f *Filter) addLink(entries uint64, rate float64) error {
-	l := link{errorRate: rate, bpe: -math.Log(rate) / ln2Squared, entries: entries}
+	l := link{errorRate: rate, bpe: -logOf(rate) / ln2Squared, entries: entries}
 	need := float64(entries) * l.bpe
 	if !(rate > 0) || !(need < 8*maxLinkBytes) || need > 4*math.MaxInt || f.options&entsAreBits != 0 {
 		return fmt.Errorf("%w: a link of %d items at error rate %v", ErrParameters, entries, rate)
