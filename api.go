@@ -10,10 +10,9 @@ import (
 // This file has what DB, Snapshot and Batch have in common: the interfaces Reader and Writer,
 // Range and Entry.
 
-// A Reader answers questions about one state of the store: *DB about the
-// newest, *Snapshot about that of its creation, *Txn about that with its own
-// writes, *Sub about a part. Keys passed in are only read during the call. All
-// methods may be called concurrently, but for those of a *Txn.
+// A Reader answers questions about one state of the store: [*DB] about the newest, [*Snapshot] about that of its creation,
+// [*Txn] about that of its beginning with its own writes, [*Sub] about a part. Keys passed in are only read during the
+// call. All methods may be called concurrently, except for those of a Txn.
 type Reader interface {
 	// Get returns the value of key as a new slice that the caller owns, or
 	// ErrNotFound.
@@ -44,8 +43,8 @@ type Reader interface {
 	NewIterator(r Range) *Iterator
 }
 
-// A Writer takes changes: *DB applies each at once, *Batch and *Txn collect them.
-// Arguments may be reused as soon as a call returns.
+// A Writer takes changes: [*DB] applies each at once, [*Batch] and [*Txn] collect them. Arguments may be reused as soon as
+// a call returns.
 type Writer interface {
 	// Put sets the value of key.
 	Put(key, value []byte) error
@@ -127,7 +126,7 @@ func (r Range) empty() bool {
 // An Entry is a key with its value. In a loop over Scan it is valid until the
 // next step; Clone makes one that stays.
 type Entry struct {
-	Key, Value []byte
+	Key, Value []byte    // not to be changed; Value is nil if the Range says KeysOnly
 	ExpiresAt  time.Time // zero: never
 }
 

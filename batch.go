@@ -22,9 +22,9 @@ type OpKind uint8
 
 // The kinds of operations.
 const (
-	OpDelete      = OpKind(base.KindDelete)
-	OpPut         = OpKind(base.KindPut)
-	OpDeleteRange = OpKind(base.KindRangeDelete) // of the keys from Key up to Value, which is exclusive; nil: there is no bound
+	OpDelete      = OpKind(base.KindDelete)      // removes Key
+	OpPut         = OpKind(base.KindPut)         // sets Key to Value
+	OpDeleteRange = OpKind(base.KindRangeDelete) // removes the keys from Key to Value, exclusive; nil: there is no bound
 )
 
 // String returns "put", "delete" or "delete range".
@@ -38,9 +38,8 @@ func (k OpKind) String() string {
 	return "put"
 }
 
-// An Op is one change of a Batch. Its slices are part of the batch: valid
-// until the batch is changed, and not to be modified. Apply makes it in another
-// place.
+// An Op is one change of a Batch. Its slices are part of the batch: valid until the batch is changed, and not to be
+// modified. [Op.Apply] makes the change in another place.
 type Op struct {
 	Kind       OpKind
 	Key, Value []byte
@@ -69,14 +68,12 @@ type untilWriter interface {
 	putUntil(key, value []byte, ms int64) error
 }
 
-// A Batch collects changes that DB.Write applies together: all or none of them
-// survive a crash, and no reader sees some without the others. Of two changes
-// of one key the later counts. The zero value is an empty batch. A Batch is
-// for one goroutine at a time; it may be written again, or Reset and reused.
-//
-// Its bytes are what the log stores (docs/FORMAT.md section 2): sequence number,
-// count, then the operations.
+// A Batch collects changes that [DB.Write] applies together: all or none of them survive a crash, and no reader sees some
+// without the others. Of two changes of one key the later counts. The zero value is an empty batch. A Batch is for one
+// goroutine at a time; it may be written again, or Reset and reused.
 type Batch struct {
+	// The bytes are what the log stores (docs/FORMAT.md section 2): sequence number, count, then the operations.
+	//
 	// The header is written last, when the sequence number is known, into the room in front of
 	// the operations. So the log gets one slice, and nothing is copied.
 	data       []byte   // room for the header, which setSeq writes, and operations; nil while empty
@@ -180,13 +177,13 @@ func (b *Batch) Reset() {
 	*b = Batch{data: b.data[:0]}
 }
 
-// SetDurability makes Write return when a store opened with d would. SyncEach in
-// a SyncManual store makes the batch, and all that was written before it,
-// durable. When readers see it is a matter of Options.Durability. Write refuses a
+// SetDurability makes Write return when a store opened with d would. [SyncEach] in
+// a [SyncManual] store makes the batch, and all that was written before it,
+// durable. When readers see it is a matter of [Options.Durability]. Write refuses a
 // batch whose d is none of the three.
 func (b *Batch) SetDurability(d Durability) { b.durability, b.ownChoice = d, true }
 
-// AppendTo appends the batch to dst, in the form that the log stores and DecodeBatch reads, and
+// AppendTo appends the batch to dst, in the form that the log stores and [DecodeBatch] reads, and
 // returns the longer slice, which belongs to the caller. The sequence number of the first change
 // is the one of the last write, or of the bytes that DecodeBatch has read; before that it is 1.
 func (b *Batch) AppendTo(dst []byte) []byte {
@@ -199,7 +196,7 @@ func (b *Batch) AppendTo(dst []byte) []byte {
 }
 
 // Ingested returns the least and the greatest key of an ingestion, if the batch is the mark of
-// one: DecodeBatch returns such batches. Ingest writes tables, and no changes, to the store; so
+// one: [DecodeBatch] returns such batches. Ingest writes tables, and no changes, to the store; so
 // the log has only the mark, which takes one sequence number. Len is 1, and Ops gives nothing.
 func (b *Batch) Ingested() (least, greatest []byte, ok bool) {
 	if b.count != 1 || base.Kind(b.data[b.ops]) != kindIngestMark {
@@ -357,10 +354,9 @@ func (b *Batch) setSeq(seq base.Seq) []byte {
 	return b.data[start:]
 }
 
-// DecodeBatch returns the batch that a record of the log holds, and the sequence
-// number of its first change; those of the others follow. The batch aliases
-// data and is for reading: Put, Delete and DB.Write refuse it. DecodeBatch is
-// for tools that read logs.
+// DecodeBatch returns the batch that a record of the log holds, and the sequence number of its first change; each other
+// change has the number after that of the one before. The batch aliases data and is for reading: Put, Delete and
+// [DB.Write] refuse it. DecodeBatch is for tools that read logs.
 func DecodeBatch(data []byte) (firstSeq uint64, b *Batch, err error) {
 	seq, b, err := decodeBatch(data)
 	return uint64(seq), b, err

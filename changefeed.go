@@ -17,46 +17,46 @@ import (
 // A Change is one batch of writes, as Changes gives it. It is valid for one step.
 type Change struct {
 	Seq  uint64 // the number of its first operation
-	Last uint64 // the number of its last one: Changes goes on behind it if it is asked for changes after Last
+	Last uint64 // the number of its last one: Changes goes on behind it when Last is its argument after
 
 	ops      *Batch
 	ingested bool
 }
 
-// Ops walks the operations in their order. Batch.Add adds them to a batch for another store. Their slices are
+// Ops walks the operations in their order. [Batch.Add] adds them to a batch for another store. Their slices are
 // valid for this step.
 func (c Change) Ops() iter.Seq[Op] { return c.ops.Ops() }
 
-// Ingested reports whether the change is a part of an ingestion. The log has only the range of its keys.
-// So Ops are Puts of what a newer state of the store has in that range, in pieces of about a MiB: each of
-// them has the number of the ingestion as Seq, but only the last one has it as Last, the others have the
-// number before. Changes that follow, up to that newer state, may set these keys to older values once more.
+// Ingested reports whether the change is a part of an ingestion. The log has only the range of its keys. So Ops are
+// Puts of what a newer state of the store has in that range, in pieces of about a MiB. Seq of each piece is the number
+// of the ingestion. Last is that number only in the last piece, and the number before it in the others. Later changes,
+// up to that newer state, may set these keys to older values once more.
 func (c Change) Ingested() bool { return c.ingested }
 
 // Changes yields each commit after number after, in order, and waits for more until ctx is done. It
-// shows only what is durable: with SyncManual, what Sync or the store in the background has synced. It ends
-// with an error in any case, such as ctx's, or ErrClosed after Close.
+// shows only what is durable: with [SyncManual], what Sync or the store in the background has synced. It ends
+// with an error in any case, such as ctx's, or [ErrClosed] after Close.
 //
 // A program that copies a store begins with a Snapshot or a Checkpoint of it and the Seq of that, and
 // stores the Last of each change in the same batch as its operations. So each change counts once,
-// whatever crashes. A Snapshot may show writes that are not durable, unless Durability is SyncEach: then the program
+// whatever crashes. A Snapshot may show writes that are not durable, unless Durability is [SyncEach]: then the program
 // calls Sync before it keeps what the Snapshot has shown.
 //
-// Changes reads the logs. They are removed when their writes are in tables, but for the one that is being read,
-// and for those that Options.KeepLog keeps. If they do not reach back to after, or there is a gap because a
-// log is not there any more, it ends with ErrChangesGone, and never leaves a change out. Numbers may be left out: their writes have
+// Changes reads the logs. They are removed when their writes are in tables, but for the one that is being read, and for
+// those that [Options.KeepLog] keeps. If they do not reach back to after, or there is a gap because a log is not there
+// any more, it ends with [ErrChangesGone], and never leaves a change out. Numbers may be left out: their writes have
 // failed. Damage to a log that is kept concerns only the feed. If after is above all numbers, the store was replaced by
-// an older one, and the error is ErrReplaced.
+// an older one, and the error is [ErrReplaced].
 //
 // Of a store that was opened with ReadOnly, it shows what Advance shows, and advances the handle itself, ten times a
 // second. That is what the writer of the directory has put into its logs, whether or not it is durable. Nothing holds
-// the logs of another process, so a slow reader loses the one that it is reading, too. If the writer takes back what was
-// shown, because its log has failed (Resume), the error is ErrReplaced.
+// the logs of another process, so a slow reader loses the one that it is reading, too. If the writer takes back what
+// was shown, because its log has failed (Resume), the error is ErrReplaced.
 func (db *DB) Changes(ctx context.Context, after uint64) iter.Seq2[Change, error] {
 	return changefeed{db: db, ctx: ctx}.loop(after)
 }
 
-// ChangesNow is DB.Changes that does not wait: it ends without an error when it has yielded all that Changes has now.
+// ChangesNow is [DB.Changes] that does not wait: it ends without an error when it has yielded all that Changes has now.
 func (s Shipping) ChangesNow(ctx context.Context, after uint64) iter.Seq2[Change, error] {
 	return changefeed{db: s.db, ctx: ctx, once: true}.loop(after)
 }
@@ -248,9 +248,9 @@ func (c *changefeed) scan(r Range) iter.Seq2[Entry, error] {
 // ingestionPiece is about how many bytes of an ingestion one Change has.
 const ingestionPiece = 1 << 20
 
-// ChangesOf yields what DB.Changes makes of a batch that DecodeBatch has returned: one Change, or, if the batch is the
-// mark of an ingestion, the keys of its range in pieces, as scan finds them. It is for programs that read logs, and give
-// scan a state of the store that has the ingestion.
+// ChangesOf yields what [DB.Changes] makes of a batch that [DecodeBatch] has returned: one Change, or, if the batch is
+// the mark of an ingestion, the keys of its range in pieces, as scan finds them. It is for programs that read logs, and
+// give scan a state of the store that has the ingestion.
 func ChangesOf(b *Batch, scan func(Range) iter.Seq2[Entry, error]) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		least, greatest, ingested := b.Ingested()

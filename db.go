@@ -1,40 +1,43 @@
-// Package shale is an embedded, ordered key-value store: a log-structured
-// merge tree whose tables each carry a Bloom filter that stays in memory, so
-// that a lookup of an absent key is answered without touching the disk.
+// Package shale is an embedded, ordered key-value store. Each of its files carries a Bloom filter that stays in memory, so
+// that a lookup of an absent key reads nothing from disk.
 //
-// Open opens a store; Put, Get, Has, Scan and Write do what their names say.
-// Update runs a function in a serializable transaction, View runs one on one
-// state of the store, and Sub is the part of a store under a prefix. Every call
-// that has something to show has an example, which the tests run.
+// [Open] opens a store, which is a directory. [DB.Get], [DB.Has] and [DB.Scan] read it, [DB.Put] and [DB.Delete] change
+// a key, and [DB.Write] makes the changes of a [Batch] at once. [DB.Update] runs a function in a transaction, [DB.View]
+// runs one on one state of the store, and [DB.Sub] is the part of a store under a prefix. The [guide] has ten everyday
+// tasks.
 //
 // # Promises
 //
-// A write that was acknowledged as synced survives any crash; every
-// acknowledged write survives a crash of the process. What survives of
-// unsynced writes is a prefix of the order in which they were made, whole
-// batches only. A reader sees one state, never half of a batch. A filter never
-// hides a key: one that is damaged or unknown means that blocks are read
-// instead. Damaged bytes give a CorruptionError that names file and offset,
-// never a wrong answer and never a panic.
+// A write that was acknowledged as synced survives any crash, and every acknowledged write a crash of the process. Of
+// unsynced writes the first survive, up to some point, whole batches only. A reader sees one state, never half of a batch.
+// A filter never hides a key: one that is damaged or unknown means that blocks are read instead. Damaged bytes give a
+// [CorruptionError] with file and offset, never a wrong answer and never a panic.
 //
 // # Byte slices
 //
-// Arguments are only read during a call and may be reused after it. Get
-// returns a copy that the caller owns. Two faster ways are named for what they
-// do: AppendValue copies into a slice of the caller's, ViewValue shows the
-// value without copying for as long as a function runs. An Entry of Scan and
-// the Key and Value of an Iterator are valid until the next step.
+// Keys and values that a call gets are only read during the call, and may be reused after it. [DB.Get] returns a copy that
+// the caller owns. [DB.AppendValue] copies into a slice of the caller's, and [DB.ViewValue] shows the value without
+// copying it, as long as a function runs. An [Entry] of a Scan and the Key and Value of an [Iterator] are valid until the
+// next step.
 //
 // # Concurrency
 //
-// All methods of DB and Snapshot may be called concurrently. A Batch, a
-// Txn and an Iterator are for one goroutine at a time. A lookup to which all
-// filters say no takes no lock; writers queue and share one write, and one
-// fsync, of the log. Every call after Close returns ErrClosed, but for writes
-// that a Batch or a Txn collects.
+// All methods of [DB] and [Snapshot] may be called concurrently. A [Batch], a [Txn] and an [Iterator] are for one goroutine
+// at a time. A lookup to which all filters say no takes no lock. Writers queue, and share one write and one fsync of the
+// log. Every call after Close returns [ErrClosed], except for writes that a Batch or a Txn collects.
 //
-// docs/ARCHITECTURE.md walks through the code, docs/FORMAT.md describes every
-// byte on disk.
+// # Words
+//
+// A write goes to the log, a file, and to the memtable, a sorted table in memory. A flush makes a full memtable a table: a
+// sorted file of blocks that never changes, with a filter. Compactions merge tables in the background, and so move them
+// from level 0 down to level 6. A run is a list of tables whose keys do not overlap; level 0 has one for each flush, a
+// deeper level mostly one alone. A deletion is an entry too, a tombstone, until it has met all that it deletes. Every
+// operation has a sequence number, in this documentation also just its number, above those of all earlier ones.
+//
+// [How shale works] follows a write and a lookup through the code.
+//
+// [guide]: https://github.com/shaledb/shale/blob/main/docs/GUIDE.md
+// [How shale works]: https://github.com/shaledb/shale/blob/main/docs/ARCHITECTURE.md
 package shale
 
 import (
@@ -59,14 +62,13 @@ import (
 	"github.com/shaledb/shale/sstable"
 )
 
-// A DB is an open store. It is a Reader and a Writer; all methods may be
-// called concurrently.
-//
-// Each piece of state that changes has one owner, a type with a lock of its own.
-// Locks, in the order in which they are taken: leading the commit queue, the turn to flush,
-// logset.Set.giving, Tree.editing, residency.Filters.mu, changes.mu, Scheduler.mu, Tree.mu, Queue.mu of the memtables,
-// commit.Snapshots.mu, and then those of other packages. Package lockorder checks that in tests.
+// A DB is an open store: a [Reader] and a [Writer]. All methods may be called concurrently.
 type DB struct {
+	// Each piece of state that changes has one owner, a type with a lock of its own.
+	// Locks, in the order in which they are taken: leading the commit queue, the turn to flush,
+	// logset.Set.giving, Tree.editing, residency.Filters.mu, changes.mu, Scheduler.mu, Tree.mu, Queue.mu of the memtables,
+	// commit.Snapshots.mu, and then those of other packages. Package lockorder checks that in tests.
+
 	// The owners. The pointers are constant after connect.
 	life      *lifetime.Lifetime
 	changes   *changes.Changes
@@ -100,7 +102,7 @@ type DB struct {
 // Close waits for running calls, stops the background work, makes every write
 // durable, and releases all files and the lock. It does not wait for functions
 // of Update and View. Their transactions, and others, iterators and snapshots
-// that are still open return ErrClosed after that. A second Close returns
+// that are still open return [ErrClosed] after that. A second Close returns
 // ErrClosed. The error says what could not be made durable.
 func (db *DB) Close() error {
 	// First all that may write has to end: the broadcast makes those that wait notice that the

@@ -25,10 +25,10 @@ type EventKind int
 
 // The events.
 const (
-	EventFlush           EventKind = iota // memtables became a table, or failed to
-	EventCompaction                       // tables were merged, moved or dropped, or that failed
+	EventFlush           EventKind = iota // a memtable became a table
+	EventCompaction                       // tables were merged, moved to a deeper level, or dropped
 	EventStallBegin                       // writers are held back; Reason says why
-	EventStallEnd                         // and no longer; Duration says how long it was
+	EventStallEnd                         // writers are held back no longer; Duration says how long they were
 	EventReadOnly                         // the store became read-only because of Err: DB.Err reports whether it still is
 	EventResumed                          // it takes writes again, by itself or by Resume; Duration says how long it did not
 	EventCorruption                       // a read met damage: Err is a *CorruptionError
@@ -66,14 +66,16 @@ func (k EventKind) String() string {
 // apply to its kind are zero.
 type Event struct {
 	Kind     EventKind
-	Time     time.Time
-	Duration time.Duration
-	Reason   string // why it was done; of a compaction "level 0", "size", "tombstones", "often read" (by lookups and seeks), "range" (by Compact)
-	Level    int    // to which level
-	Tables   []uint64
-	BytesIn  int64
-	BytesOut int64
-	Err      error
+	Time     time.Time     // when it happened, or ended
+	Duration time.Duration // how long it took
+	// Reason is why it was done. Of a compaction it is "level 0", "size", "tombstones", "often read" (by lookups and
+	// seeks) or "range" (by Compact).
+	Reason   string
+	Level    int      // to which level
+	Tables   []uint64 // the numbers of the tables that were written, or that it is about
+	BytesIn  int64    // of the tables that were merged, or of the memtable that was flushed
+	BytesOut int64    // of tables that were written
+	Err      error    // why it failed, or what was met; nil: nothing
 }
 
 // An eventLog passes events on to the program's listeners, and remembers the last ones. It

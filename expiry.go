@@ -53,8 +53,9 @@ func (b *Batch) putUntil(key, value []byte, ms int64) error {
 	return nil
 }
 
-// PutTTL implements Writer. It is durable as Options.Durability says, and waits while writes are
-// stalled.
+// PutTTL sets the value of key until ttl has passed, to the millisecond. From then on it is as if key had been deleted;
+// with a ttl of 0 or less it is deleted at once. It is durable as [Options.Durability] says, and waits while
+// flushes or compactions are behind.
 func (db *DB) PutTTL(key, value []byte, ttl time.Duration) error {
 	b := batchPool.Get().(*Batch)
 	defer freeBatch(b)
@@ -84,7 +85,8 @@ func (db *DB) PutIfAbsentTTL(key, value []byte, ttl time.Duration) (inserted boo
 	return db.putIfAbsent(b, key, func() error { return b.putTTL(&db.snapshots.Clock, key, value, ttl) })
 }
 
-// PutTTL implements Writer. The time to live begins now, and not with Commit.
+// PutTTL sets the value of key when the transaction commits, until ttl has passed, to the millisecond. The time begins
+// now, and not with Commit. From then on it is as if key had been deleted; with a ttl of 0 or less it is deleted at once.
 func (tx *Txn) PutTTL(key, value []byte, ttl time.Duration) error {
 	return tx.writeExpiring(key, func() error { return tx.batch.putTTL(&tx.db.snapshots.Clock, key, value, ttl) })
 }
@@ -102,7 +104,7 @@ func (tx *Txn) writeExpiring(key []byte, add func() error) error {
 	})
 }
 
-// ExpiresAt implements Reader.
+// ExpiresAt returns when the value of key expires, the zero time if never, or [ErrNotFound].
 func (tx *Txn) ExpiresAt(key []byte) (time.Time, error) { return tx.tracked().ExpiresAt(key) }
 
 func (r txnReader) ExpiresAt(key []byte) (time.Time, error) {
@@ -118,7 +120,8 @@ func (r txnReader) ExpiresAt(key []byte) (time.Time, error) {
 	return expiryTime(w.expiry), nil
 }
 
-// PutTTL implements Writer.
+// PutTTL sets the value of key until ttl has passed, to the millisecond. From then on it is as if key had been deleted;
+// with a ttl of 0 or less it is deleted at once.
 func (s *Sub) PutTTL(key, value []byte, ttl time.Duration) error {
 	if s.writer == nil {
 		return errSubReadOnly
@@ -137,7 +140,7 @@ func (s *Sub) putUntil(key, value []byte, ms int64) error {
 	return Op{Kind: OpPut, Key: *k, Value: value, ExpiresAt: time.UnixMilli(ms)}.Apply(s.writer)
 }
 
-// PutIfAbsentTTL is DB.PutIfAbsentTTL. In a transaction it is Has and then PutTTL.
+// PutIfAbsentTTL is [DB.PutIfAbsentTTL]. In a transaction it is Has and then PutTTL.
 func (s *Sub) PutIfAbsentTTL(key, value []byte, ttl time.Duration) (inserted bool, err error) {
 	if db, ok := s.writer.(*DB); ok {
 		k := s.join(key)
@@ -147,7 +150,7 @@ func (s *Sub) PutIfAbsentTTL(key, value []byte, ttl time.Duration) (inserted boo
 	return s.putIfAbsent(key, func() error { return s.PutTTL(key, value, ttl) })
 }
 
-// ExpiresAt implements Reader.
+// ExpiresAt returns when the value of key expires, the zero time if never, or [ErrNotFound].
 func (s *Sub) ExpiresAt(key []byte) (time.Time, error) {
 	k := s.join(key)
 	defer freeKey(k)

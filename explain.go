@@ -69,29 +69,28 @@ func (v Verdict) String() string {
 	return verdictNames[v]
 }
 
-// An Explanation describes how a Get went.
+// An Explanation describes how a Get went. The caller owns its slices.
 type Explanation struct {
 	Key   []byte
 	Value []byte // nil if absent
-	Found bool
+	Found bool   // whether the key is there
 	// RangeDelete is the newest range delete that covers the key; nil: none does. Versions that are older than it are
 	// deleted, and newer ones are not.
 	RangeDelete *RangeDelete
-	Steps       []ExplainStep
-	Duration    time.Duration
+	Steps       []ExplainStep // where the Get looked, in order
+	Duration    time.Duration // of all steps
 
 	// ExpectedFalsePositives is the sum of the predicted false positive rates of the tables
 	// that were asked: those whose range covers the key, down to the one that has it.
-	// MeasuredFPR is the store's since Open, a lookup of an absent key.
 	ExpectedFalsePositives float64
-	MeasuredFPR            float64
+	// MeasuredFPR is how many false positives a lookup of an absent key has met in this store, on average since Open.
+	MeasuredFPR float64
 }
 
-// A RangeDelete says that the keys from Lower to Upper, which is exclusive, were deleted by the write of number Seq; Upper
-// nil: there is no bound. They may be a part of the bounds that the program gave.
+// A RangeDelete is a [DB.DeleteRange] that a lookup has met, or the part of one that covers the key.
 type RangeDelete struct {
-	Lower, Upper []byte
-	Seq          uint64
+	Lower, Upper []byte // the first key, and the first that is not deleted; Upper nil: there is no bound
+	Seq          uint64 // the number of the write
 }
 
 // String returns "the range delete "a".."b" of number 7".
@@ -106,15 +105,15 @@ func (d RangeDelete) String() string {
 // An ExplainStep is one place where a Get looked, or passed over, in the order
 // of the Get: memtables, then runs from the newest to the oldest.
 type ExplainStep struct {
-	Place    string // "memtable", "immutable memtable", "L1"
-	Level    int    // -1 for memtables
-	Run      int    // 0 is the newest of its level
-	Table    uint64 // number of the table; 0 where none covers the key
-	Only     uint64 // number of the run's only table, also where it does not cover the key; 0: the run has more
-	Verdict  Verdict
-	Blocks   []BlockRead
-	Duration time.Duration
-	Expiry   time.Time // when the value that is here is over; zero: never
+	Place    string        // "memtable", "immutable memtable", "L1"
+	Level    int           // -1 for memtables
+	Run      int           // 0 is the newest of its level
+	Table    uint64        // number of the table; 0 where none covers the key
+	Only     uint64        // number of the run's only table, also where it does not cover the key; 0: the run has more
+	Verdict  Verdict       // what the place said
+	Blocks   []BlockRead   // that it needed
+	Duration time.Duration // of the step
+	Expiry   time.Time     // when the value that is here is over; zero: never
 
 	asked bool // the table has a filter, which was asked
 }
@@ -124,7 +123,7 @@ type BlockRead struct {
 	Kind   string // "data block", "index partition"
 	Offset int64  // in the table's file
 	Bytes  int64  // on disk
-	Cached bool
+	Cached bool   // it was in the block cache, and not read from disk
 }
 
 // BlocksRead returns the number of blocks that came from disk, and their bytes.

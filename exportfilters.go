@@ -21,9 +21,9 @@ import (
 // ExportInfo describes what ExportFilters wrote.
 type ExportInfo struct {
 	Seq       uint64 // every key that was there at this sequence number is answered maybe
-	Bytes     int64
-	Runs      int
-	Tables    int
+	Bytes     int64  // that were written
+	Runs      int    // lists of tables that do not overlap: a lookup asks one filter of each at most
+	Tables    int    // all of them
 	Keys      uint64 // of all tables; one that is in several runs counts in each
 	Memtables int    // runs of keys that were still in memtables
 	NoFilter  int    // tables that answer maybe to every key between their bounds
@@ -54,7 +54,7 @@ type ExportInfo struct {
 // but the files of the tables stay until ExportFilters returns. What w has got
 // before an error is not a bundle.
 //
-// Under the FilterHash SipHash, the bundle has the store's secret in it.
+// Under the [FilterHash] SipHash, the bundle has the store's secret in it.
 func (i Inspector) ExportFilters(ctx context.Context, w io.Writer) (ExportInfo, error) {
 	db := i.db
 	if err := db.life.Begin(); err != nil {

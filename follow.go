@@ -72,11 +72,11 @@ func newFollower(db *DB) *follower {
 // handle shows then. It includes what was acknowledged before Advance began, on the same machine.
 // What the handle shows is a prefix of the writer's commits, whole batches only, and never goes
 // back. A write is shown as soon as it is in the log: so it may be one that its writer never sees
-// acknowledged, because a sync fails or the gate refuses it (ShippingOptions.Gate), and that Resume undoes.
+// acknowledged, because a sync fails or the gate refuses it ([ShippingOptions.Gate]), and that Resume undoes.
 //
 // Iterators and snapshots from before stay as they are, and valid: the files that they need stay
 // open, also if the writer has removed them, as long as there are no more than
-// Options.Tuning.MaxOpenFiles. Of more files some are closed. If a read needs one of those and the writer
+// [Options.Tuning].MaxOpenFiles. Of more files some are closed. If a read needs one of those and the writer
 // has removed it, lookups, GetMany and Scan of the handle begin again after an Advance of their
 // own; a snapshot, an iterator or a Scan in its middle returns an error that wraps fs.ErrNotExist.
 // Reads go on meanwhile. Calls of Advance wait for each other. With nothing new, Advance reads a
@@ -86,7 +86,7 @@ func newFollower(db *DB) *follower {
 // written. Advance then begins again, for as long as each attempt shows that the writer has got
 // further, and goes on with what it has opened already. It fails if it meets the same error
 // again: then a file is damaged, or the system refuses. If it fails, or ctx is done, the handle
-// shows what it has shown before, and can advance later. ErrReplaced says that the directory holds
+// shows what it has shown before, and can advance later. [ErrReplaced] says that the directory holds
 // another store now, or a state of this one that does not come after what the handle shows: a
 // backup was restored there, or a power cut has taken writes that were shown. So does a store that
 // was opened for writing more than 128 times since the last Advance.

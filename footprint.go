@@ -13,7 +13,7 @@ type Footprint struct {
 
 // FootprintOf returns what a transaction has read and written so far. As with Commit, keys that it had written itself
 // before count as read only if a scan went over them, and what was read by way of Untracked does not count. After very
-// many reads, ranges stand for keys, and have keys too that were not read.
+// many reads there are ranges in place of keys, which also have keys that were not read.
 func FootprintOf(tx *Txn) (Footprint, error) {
 	if err := tx.enter(); err != nil {
 		return Footprint{}, err

@@ -342,7 +342,7 @@ func abbreviate(key []byte) []byte {
 	return key
 }
 
-// Get implements Reader.
+// Get returns a copy of the value of key, which the caller owns, or [ErrNotFound].
 func (db *DB) Get(key []byte) ([]byte, error) {
 	l := db.newLookup(key)
 	return db.copyValue(&l)
@@ -357,14 +357,13 @@ func (db *DB) copyValue(l *lookup) ([]byte, error) {
 	return value, err
 }
 
-// AppendValue implements Reader.
+// AppendValue appends the value of key to dst and returns the longer slice, or dst as it was and [ErrNotFound].
 func (db *DB) AppendValue(dst, key []byte) ([]byte, error) {
 	l := db.newLookup(key)
 	return db.appendValue(dst, &l)
 }
 
-// appendValue runs a lookup and appends the value to dst. If a table has the value, its reader
-// appends it, so that a block in the cache need not be pinned.
+// appendValue runs a lookup and appends the value to dst. A table's reader does it itself: no block has to be pinned.
 func (db *DB) appendValue(dst []byte, l *lookup) ([]byte, error) {
 	// A block may be evicted while the reader copies from it. Then the reader searches for the
 	// key again, so the copy must not have overwritten the key.
@@ -392,7 +391,8 @@ func overlap(a, b []byte) bool {
 	return p < q+uintptr(len(b)) && q < p+uintptr(len(a))
 }
 
-// ViewValue implements Reader.
+// ViewValue calls fn with the value of key, uncopied: it is valid until fn returns and must not be changed. It returns
+// fn's error, or [ErrNotFound] without a call.
 func (db *DB) ViewValue(key []byte, fn func(value []byte) error) error {
 	l := db.newLookup(key)
 	return db.viewValue(&l, fn)
@@ -411,7 +411,7 @@ func (db *DB) viewValue(l *lookup, fn func(value []byte) error) error {
 	return fn(l.value)
 }
 
-// Has implements Reader.
+// Has reports whether key is there, without reading its value.
 func (db *DB) Has(key []byte) (bool, error) {
 	l := db.newLookup(key)
 	return db.has(&l)
@@ -427,7 +427,7 @@ func (db *DB) has(l *lookup) (bool, error) {
 	return found, err
 }
 
-// ExpiresAt implements Reader.
+// ExpiresAt returns when the value of key expires, the zero time if never, or [ErrNotFound].
 func (db *DB) ExpiresAt(key []byte) (time.Time, error) {
 	l := db.newLookup(key)
 	return db.expiresAt(&l)

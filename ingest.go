@@ -18,12 +18,12 @@ import (
 // Ingest sets all keys that sorted gives to their values, at once: readers see all of them or
 // none, and so does a program that opens the store after a crash. It writes tables right away,
 // without log and memtable. So it is about twice as fast as Write, and leaves less to be
-// compacted. When it returns nil the keys are durable, whatever Options.Durability says.
+// compacted. When it returns nil the keys are durable, whatever [Options.Durability] says.
 //
 // Keys must come in strictly ascending order: the first that does not ends Ingest with an error
 // that names it. Key and value need be valid only until sorted goes on. To give up, for instance
 // when a source of entries fails, cancel ctx: the error of Ingest then wraps its cause. After an
-// error nothing is there, but for two errors that say so: ErrIngested and ErrIngestInDoubt.
+// error nothing is there, but for two errors that say so: [ErrIngested] and [ErrIngestInDoubt].
 //
 // Other goroutines read and write meanwhile. The keys are written at the end: they are newer
 // than all writes that returned before, and hidden by those that begin after Ingest returned.

@@ -18,9 +18,9 @@ import (
 //
 // A movement reports whether it ended on an entry. If not, Err distinguishes an end from a
 // failure. Past the last entry, Prev moves back to it; before the first, Next moves to it.
-// Range.Reverse and Range.Limit are for Scan: an Iterator ignores them.
+// [Range.Reverse] and [Range.Limit] are for Scan: an Iterator ignores them.
 //
-// Once the store is closed, each movement fails, and Err is ErrClosed then.
+// Once the store is closed, each movement fails, and Err is [ErrClosed] then.
 type Iterator struct {
 	// The cursor does all the work, and goes back to a pool with Close. The Iterator is what
 	// remains for a caller that goes on using it.
@@ -28,7 +28,7 @@ type Iterator struct {
 	err error   // what Err returns if c is nil
 }
 
-// NewIterator implements Reader.
+// NewIterator returns a cursor over the entries of r, which must be closed.
 func (db *DB) NewIterator(r Range) *Iterator {
 	return db.newIterator(db.mems.Pin(), r, latest, nil)
 }
@@ -127,7 +127,8 @@ func (it *Iterator) Close() error {
 	return c.close()
 }
 
-// Scan implements Reader.
+// Scan walks the entries of r in order. An [Entry] is valid until the next step. An error ends the loop and is yielded
+// once, with a zero Entry. Leaving the loop early releases everything.
 func (db *DB) Scan(r Range) iter.Seq2[Entry, error] { return scan(r, db.NewIterator, true) }
 
 // scan returns a walk over an iterator, which it opens when the loop begins and closes when the

@@ -52,14 +52,14 @@ type Metrics struct {
 
 	// Reads of blocks of tables. A cache miss is followed by a block read.
 	BlockReads, BlockReadBytes uint64
-	CacheHits, CacheMisses     uint64
+	CacheHits, CacheMisses     uint64 // of blocks in the block cache
 
 	// Writes.
 	Writes, WrittenBytes     uint64 // operations, and their bytes of keys and values; ingested entries are among them
-	WALSyncs, WALBytes       uint64
+	WALSyncs, WALBytes       uint64 // syncs of the log, and the bytes that were written to it
 	FlushBytes, CompactBytes uint64 // bytes of tables written by either
-	CompactReadBytes         uint64
-	Flushes, Compactions     uint64
+	CompactReadBytes         uint64 // bytes of tables read by compactions
+	Flushes, Compactions     uint64 // how many have succeeded
 	Ingests, IngestBytes     uint64 // calls of Ingest, and the bytes of their tables
 
 	// Transactions that have written something: those that were committed, and those that ended with ErrConflict. Each try
@@ -70,16 +70,15 @@ type Metrics struct {
 	StallTime         time.Duration // the sum of the following
 	StallMemtables    time.Duration // waiting for flushes
 	StallLevel0       time.Duration // waiting for compactions out of level 0
-	StalledWrites     uint64
-	CorruptionsMet    uint64 // reads that ended in a CorruptionError
-	UnusableFilters   uint64 // filters, in tables or next to them, that can't be used
-	WorseFilters      uint64 // tables whose filter let pass many more absent keys than predicted
-	BackgroundRetries uint64
+	StalledWrites     uint64        // how often writers waited so
+	CorruptionsMet    uint64        // reads that ended in a CorruptionError
+	UnusableFilters   uint64        // filters, in tables or next to them, that can't be used
+	WorseFilters      uint64        // tables whose filter let pass many more absent keys than predicted
+	BackgroundRetries uint64        // flushes and compactions that failed and are tried again
 
-	// RangeDeletes is into how many parts the keys fall that range deletes of tables cover: those of calls of DeleteRange,
-	// where they overlap cut into pieces, as long as they may cover something. RangeDeleteMemory is what they take, in bytes.
-	// RangeDeleteSkips counts the tables that lookups did not search, although no filter denied the key, because a range
-	// delete covers it.
+	// RangeDeletes is the number of ranges that DeleteRange has deleted and that may still cover something in tables,
+	// cut into pieces where they overlap. RangeDeleteMemory is what they take, in bytes. RangeDeleteSkips counts the
+	// tables that lookups did not search because one covers the key, although no filter denied it.
 	RangeDeletes      int
 	RangeDeleteMemory int64
 	RangeDeleteSkips  uint64
@@ -100,7 +99,7 @@ type Metrics struct {
 	// What is under way now.
 	Flushing, Compacting int
 	CompactionDebt       int64 // bytes that compactions have to rewrite until the tree is in shape
-	OpenIterators        int64
+	OpenIterators        int64 // those of scans included
 
 	// Snapshots that are open, those of GetMany and of transactions that can write included, and how long the oldest has
 	// been. As long as it is open, compactions keep what was overwritten since.
@@ -121,18 +120,18 @@ type Metrics struct {
 	// each key in its range.
 	LiveBytes int64
 
-	Levels []LevelMetrics
+	Levels []LevelMetrics // all seven, from level 0 down
 }
 
 // LevelMetrics describe one level.
 type LevelMetrics struct {
 	Level         int
 	Runs, Tables  int
-	Bytes         int64
-	Entries       uint64
-	Tombstones    uint64
-	Expiring      uint64 // entries that expire, those that are over included
-	FilterBytes   int64
+	Bytes         int64   // of its tables on disk
+	Entries       uint64  // versions of keys, tombstones included
+	Tombstones    uint64  // deletions
+	Expiring      uint64  // entries that expire, those that are over included
+	FilterBytes   int64   // of its filters in memory
 	FilterBits    float64 // a key, averaged over its tables
 	KeyShare      float64 // about which part of the store's keys lies in the key ranges of its tables; of several runs the mean, weighted by rates
 	PredictedFPR  float64 // of a lookup that asks this level: the sum over its runs

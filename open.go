@@ -32,23 +32,19 @@ const readNow = 64 << 20
 // It is less for stores with a smaller cache.
 const falsePositiveMemory = 1 << 20
 
-// Open opens the store in dir, creating it if it is not there; nil opts means
-// the defaults. If another process, or another handle of this one, has the
-// store open for writing, it fails with ErrLocked, naming the owner's process
-// id, at once or after Options.LockTimeout. With ReadOnly it takes no lock and
-// writes nothing. A relative dir is one of the working directory at the time of
-// the call: the program may change that later. So may symbolic links in dir be
-// switched, unless the store is read-only: it goes on in the directory that it
-// has opened. If that is renamed, removed or replaced, see ErrMoved.
+// Open opens the store in dir, creating it if it is not there; nil opts means the defaults. If another process, or
+// another handle of this one, has the store open for writing, it fails with [ErrLocked], naming the owner's process id,
+// at once or after [Options.LockTimeout]. With ReadOnly it takes no lock and writes nothing. A relative dir is below
+// the working directory at the time of the call, and the program may change its working directory later. Symbolic links
+// in dir may be switched too, unless the store is read-only: it stays in the directory that it has opened. If that is
+// renamed, removed or replaced, see [ErrMoved].
 //
-// Damage to what the store needs to open gives a CorruptionError and changes
-// nothing on disk. Open checks that each table is there, has its size and ends as
-// it should. Of a large store it reads only a part of the filters and indexes, of
-// about 64 MiB, and the rest in the background (Metrics.Loading). Until a filter is
-// there, lookups read the table; damage that is found later is reported like damage
-// to any other block (EventCorruption, EventFilterUnusable). A failed Open leaves neither goroutines nor open files, and of
-// a store that was not there before no file and no directory, as far as the file
-// system lets it remove them.
+// Damage to what the store needs to open gives a [CorruptionError] and changes nothing on disk. Open checks that each
+// table is there, has its size and ends as it should. Of a large store it reads only a part of the filters and indexes,
+// of about 64 MiB, and the rest in the background ([Metrics.Loading]). Until a filter is there, lookups read the table;
+// damage that is found later is reported like damage to any other block ([EventCorruption], [EventFilterUnusable]). A
+// failed Open leaves neither goroutines nor open files, and of a store that was not there before no file and no
+// directory, as far as the file system lets it remove them.
 func Open(dir string, opts *Options) (*DB, error) {
 	o, err := opts.withDefaults()
 	if err != nil {

@@ -132,9 +132,9 @@ type Existence int
 
 // What Open expects.
 const (
-	MayExist     Existence = iota
-	MustExist              // Open fails with fs.ErrNotExist if there is no store
-	MustNotExist           // Open fails with fs.ErrExist if there is one
+	MayExist     Existence = iota // Open creates the store if there is none
+	MustExist                     // Open fails with fs.ErrNotExist if there is no store
+	MustNotExist                  // Open fails with fs.ErrExist if there is one
 )
 
 // Tuning has options that few programs need. Like the others they may differ from one Open to the
@@ -191,7 +191,7 @@ type testOptions struct {
 // survives under all of them. In every store the writes that survive are the
 // first ones, up to some point in the order of commits.
 //
-// Options.Durability also says when readers see a write. With SyncEach they see
+// [Options.Durability] also says when readers see a write. With [SyncEach] they see
 // a write only once it is on disk, unless its batch chose another durability for
 // itself. With the others they see every write as soon as it is in the log. A
 // batch that chose SyncEach is on disk, with all that was written before it, when
@@ -296,11 +296,11 @@ func (h FilterHash) id() bloom.HashID {
 	return bloom.HashMurmur3
 }
 
-// Limits of a key, of a value and of a batch, in bytes.
+// Limits, in bytes.
 const (
-	MaxKeySize   = 1<<16 - 1
-	MaxValueSize = 256 << 20
-	MaxBatchSize = 512 << 20
+	MaxKeySize   = 1<<16 - 1 // of a key: 64 KiB less 1
+	MaxValueSize = 256 << 20 // of a value: 256 MiB
+	MaxBatchSize = 512 << 20 // of a batch, or of what a transaction writes: 512 MiB
 )
 
 // maxFirstFileNum leaves 2^36 numbers up to the largest that names of files may have.

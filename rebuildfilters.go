@@ -46,7 +46,7 @@ type FilterRebuild struct {
 
 // RebuildFilters gives a new filter to every table whose filter is not what the options of
 // this handle call for. The filter is in a file next to the table: no data is written
-// again. The options call for a hash function (FilterHash), for the last level a kind
+// again. The options call for a hash function ([Tuning.FilterHash]), for the last level a kind
 // (LastLevelFilter), and by FilterBits or FilterMemory for a number of bits a key in each
 // level. A filter with at least nine tenths of these is left alone, and so is one with more
 // if there is room for it. A table without a filter, or with one that is damaged, gets one.

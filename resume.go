@@ -28,7 +28,7 @@ import (
 //  4. If that works, Health.Resolve lets writes go on, unless a worse failure has come
 //     meanwhile.
 
-// Err returns the background error that made the store read-only, wrapped in ErrReadOnly,
+// Err returns the background error that made the store read-only, wrapped in [ErrReadOnly],
 // or nil. While it is not nil every write returns it. A store that lacks room, be it in a
 // file or for another file, takes writes again by itself once there is room. Then Err
 // returns nil again.

@@ -61,7 +61,7 @@ type LogPosition struct {
 	Log     uint64 // the file number of the current log
 	Written int64  // the file offset where its last record ends
 	Synced  int64  // the file offset up to which it is durable, at most Written
-	LastSeq uint64 // see Shipping.Position and ShippingOptions.Gate
+	LastSeq uint64 // writes up to this sequence number are in the log up to Written, in earlier logs, or in tables
 }
 
 // Position returns how far the log reaches. All writes with sequence numbers up to LastSeq are
@@ -87,22 +87,22 @@ func positionIn(w *wal.Writer, last base.Seq) LogPosition {
 // HoldLogs keeps the logs with number from and higher ones: they are neither removed nor used
 // again, although all of their writes are in tables. So a program that copies logs gets them
 // whole. Logs with lower numbers go as ever, and those that were kept before and are not any more
-// go at once; 0 keeps none. ShippingOptions.HoldLogs says the same from Open on.
+// go at once; 0 keeps none. [ShippingOptions.HoldLogs] says the same from Open on.
 //
 // A kept log takes its room on disk, also if the disk is full. After the next log has begun, the
 // header of that one states the length of the kept log (wal.ReadHeader).
 func (s Shipping) HoldLogs(from uint64) { s.db.logs.HoldFrom(base.FileNum(from)) }
 
-// HeldLogBytes returns how many bytes of logs are kept although all of their writes are in tables: what HoldLogs(0) frees.
-// What Options.KeepLog spares is not among them.
+// HeldLogBytes returns how many bytes of logs are kept although all of their writes are in tables: what HoldLogs(0)
+// frees. What [Options.KeepLog] spares is not among them.
 func (s Shipping) HeldLogBytes() int64 {
 	held, _ := s.db.logs.OrphanBytes()
 	return held
 }
 
 // RaiseFileNum begins a new log, and gives it and all files that are begun later numbers from first up, as
-// ShippingOptions.FirstFileNum does from Open on. Files that are being written meanwhile keep their lower numbers. Writers wait
-// for a moment.
+// [ShippingOptions.FirstFileNum] does from Open on. Files that are being written meanwhile keep their lower numbers.
+// Writers wait for a moment.
 func (s Shipping) RaiseFileNum(ctx context.Context, first uint64) error {
 	db := s.db
 	if first < 1 || first > maxFirstFileNum {
@@ -175,10 +175,9 @@ func (s Shipping) Hold() (*Hold, error) {
 	return h, nil
 }
 
-// State returns what the manifest says of the store: its tables and sidecars (Version), its logs
-// from MinLog on, with the length and the last sequence number of those that are sealed, and
-// numbers. NextFileNum is above the number of every file in it. The caller must not change what
-// it points to.
+// State returns what the manifest says of the store: its tables and sidecars, which are files of filters next to tables
+// (Version), its logs from MinLog on, with the length and the last sequence number of those that are sealed, and
+// numbers. NextFileNum is above the number of every file in it. The caller must not change what it points to.
 func (h *Hold) State() *manifest.State { return h.state }
 
 // Release lets the files go. Further calls do nothing.
@@ -203,9 +202,9 @@ func (h *Hold) keep(now *manifest.State) {
 }
 
 // Fence makes the store refuse writes for good: another writer has taken over what this one was
-// writing for. Every write returns cause, wrapped in ErrReadOnly, and so does Resume. Only another
+// writing for. Every write returns cause, wrapped in [ErrReadOnly], and so does Resume. Only another
 // Open ends that. Reads go on. A write whose group is being committed may still be acknowledged;
-// ShippingOptions.Gate can prevent that. An earlier fence stays. Of a store that is closed, or was
+// [ShippingOptions.Gate] can prevent that. An earlier fence stays. Of a store that is closed, or was
 // opened with ReadOnly, nothing changes.
 func (s Shipping) Fence(cause error) {
 	db := s.db

@@ -16,7 +16,7 @@ import (
 // A Snapshot is the store as it was at one moment: a Reader that no later write reaches. Old
 // versions that it needs are kept until Close, also through compactions. Its methods may be
 // called concurrently, also at the same time as Close: then each does its work or returns
-// ErrClosed.
+// [ErrClosed].
 type Snapshot struct {
 	db *DB
 	// held has the number, which is all that a snapshot is. It stands in commit.Snapshots until Close:
@@ -92,7 +92,7 @@ func (s *Snapshot) acquireAll() *memqueue.View {
 // Seq returns the number of the last write that the snapshot sees.
 func (s *Snapshot) Seq() uint64 { return uint64(s.held.Seq) }
 
-// Close gives up the versions that only this snapshot kept. A second Close returns ErrClosed.
+// Close gives up the versions that only this snapshot kept. A second Close returns [ErrClosed].
 func (s *Snapshot) Close() error {
 	if s.closed.Swap(true) {
 		return ErrClosed
@@ -120,7 +120,7 @@ func (s *Snapshot) lookup(key []byte) lookup {
 // versions; what is read after Close may lack them. A look before the read would not notice a
 // Close between the look and the read, and the read could give a wrong answer.
 
-// Get implements Reader.
+// Get returns a copy of the value that key had, which the caller owns, or [ErrNotFound].
 func (s *Snapshot) Get(key []byte) ([]byte, error) {
 	l := s.lookup(key)
 	value, err := s.db.copyValue(&l)
@@ -130,7 +130,7 @@ func (s *Snapshot) Get(key []byte) ([]byte, error) {
 	return value, err
 }
 
-// AppendValue implements Reader.
+// AppendValue appends the value that key had to dst and returns the longer slice, or dst as it was and [ErrNotFound].
 func (s *Snapshot) AppendValue(dst, key []byte) ([]byte, error) {
 	l := s.lookup(key)
 	value, err := s.db.appendValue(dst, &l)
@@ -140,7 +140,8 @@ func (s *Snapshot) AppendValue(dst, key []byte) ([]byte, error) {
 	return value, err
 }
 
-// ViewValue implements Reader.
+// ViewValue calls fn with the value that key had, uncopied: it is valid until fn returns and must not be changed. It
+// returns fn's error, or [ErrNotFound] without a call.
 func (s *Snapshot) ViewValue(key []byte, fn func(value []byte) error) error {
 	l := s.lookup(key)
 	found, err := s.db.find(&l)
@@ -158,7 +159,7 @@ func (s *Snapshot) ViewValue(key []byte, fn func(value []byte) error) error {
 	return fn(l.value)
 }
 
-// Has implements Reader.
+// Has reports whether key was there, without reading its value.
 func (s *Snapshot) Has(key []byte) (bool, error) {
 	l := s.lookup(key)
 	found, err := s.db.has(&l)
@@ -168,7 +169,7 @@ func (s *Snapshot) Has(key []byte) (bool, error) {
 	return found, err
 }
 
-// ExpiresAt implements Reader.
+// ExpiresAt returns when the value that key had expires, the zero time if never, or [ErrNotFound].
 func (s *Snapshot) ExpiresAt(key []byte) (time.Time, error) {
 	l := s.lookup(key)
 	at, err := s.db.expiresAt(&l)
@@ -178,12 +179,13 @@ func (s *Snapshot) ExpiresAt(key []byte) (time.Time, error) {
 	return at, err
 }
 
-// Scan implements Reader.
+// Scan walks the entries of r as they were, in order. An [Entry] is valid until the next step. An error ends the loop
+// and is yielded once, with a zero Entry. Leaving the loop early releases everything.
 func (s *Snapshot) Scan(r Range) iter.Seq2[Entry, error] {
 	return scan(r, s.NewIterator, false)
 }
 
-// NewIterator implements Reader. The iterator keeps what it needs by itself, also
+// NewIterator returns a cursor over the entries of r as they were, which must be closed. It keeps what it needs, also
 // when the snapshot is closed.
 func (s *Snapshot) NewIterator(r Range) *Iterator {
 	it := s.db.newIterator(s.acquireAll(), r, s.held, nil)

@@ -12,8 +12,8 @@ import (
 
 // A Sub is the part of a store whose keys begin with a prefix, under keys without it: a Reader and a Writer. Nothing is
 // stored for it, and no bound reaches beyond it. So several kinds of data share one store, one log and one memory, and a
-// batch or a transaction over several of them is atomic. It shows what the Reader shows of which it is a part, and may be
-// used as that may. The Sub of "user" has all keys of that of "users": end prefixes with a byte such as '/'.
+// batch or a transaction over several of them is atomic. A Sub of a DB, a Snapshot or a Txn shows what that shows, and as
+// many goroutines may use it. The Sub of "user" has all keys of that of "users": end prefixes with a byte such as '/'.
 type Sub struct {
 	prefix []byte
 	reader Reader
@@ -23,7 +23,7 @@ type Sub struct {
 // Sub returns the part of the store whose keys begin with prefix.
 func (db *DB) Sub(prefix string) *Sub { return &Sub{[]byte(prefix), db, db} }
 
-// Sub returns the part of the snapshot whose keys begin with prefix. Its writes give ErrReadOnly.
+// Sub returns the part of the snapshot whose keys begin with prefix. Its writes give [ErrReadOnly].
 func (s *Snapshot) Sub(prefix string) *Sub { return &Sub{[]byte(prefix), s, nil} }
 
 // Sub returns the part of the transaction's state whose keys begin with prefix.
@@ -82,41 +82,43 @@ func (s *Sub) within(r Range) Range {
 	return r
 }
 
-// Get implements Reader.
+// Get returns a copy of the value of key, which the caller owns, or [ErrNotFound].
 func (s *Sub) Get(key []byte) ([]byte, error) {
 	k := s.join(key)
 	defer freeKey(k)
 	return s.reader.Get(*k)
 }
 
-// AppendValue implements Reader.
+// AppendValue appends the value of key to dst and returns the longer slice, or dst as it was and [ErrNotFound].
 func (s *Sub) AppendValue(dst, key []byte) ([]byte, error) {
 	k := s.join(key)
 	defer freeKey(k)
 	return s.reader.AppendValue(dst, *k)
 }
 
-// ViewValue implements Reader.
+// ViewValue calls fn with the value of key, uncopied: it is valid until fn returns and must not be changed. It returns
+// fn's error, or [ErrNotFound] without a call.
 func (s *Sub) ViewValue(key []byte, fn func(value []byte) error) error {
 	k := s.join(key)
 	defer freeKey(k)
 	return s.reader.ViewValue(*k, fn)
 }
 
-// Has implements Reader.
+// Has reports whether key is there, without reading its value.
 func (s *Sub) Has(key []byte) (bool, error) {
 	k := s.join(key)
 	defer freeKey(k)
 	return s.reader.Has(*k)
 }
 
-// Scan implements Reader.
+// Scan walks the entries of r in order. An [Entry] is valid until the next step. An error ends the loop and is yielded
+// once, with a zero Entry. Leaving the loop early releases everything.
 func (s *Sub) Scan(r Range) iter.Seq2[Entry, error] { return s.reader.Scan(s.within(r)) }
 
-// NewIterator implements Reader.
+// NewIterator returns a cursor over the entries of r, which must be closed.
 func (s *Sub) NewIterator(r Range) *Iterator { return s.reader.NewIterator(s.within(r)) }
 
-// GetMany is DB.GetMany, or Txn.GetMany. In a snapshot it looks up one key after the other.
+// GetMany is [DB.GetMany], or [Txn.GetMany]. In a snapshot it looks up one key after the other.
 func (s *Sub) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	many, ok := s.reader.(interface {
 		GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error
@@ -146,7 +148,7 @@ func (s *Sub) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) er
 	return many.GetMany(in, fn)
 }
 
-// PutIfAbsent is DB.PutIfAbsent. In a transaction it is Has and then Put.
+// PutIfAbsent is [DB.PutIfAbsent]. In a transaction it is Has and then Put.
 func (s *Sub) PutIfAbsent(key, value []byte) (inserted bool, err error) {
 	if db, ok := s.writer.(*DB); ok {
 		k := s.join(key)
@@ -168,7 +170,7 @@ func (s *Sub) putIfAbsent(key []byte, put func() error) (inserted bool, err erro
 	return true, nil
 }
 
-// Put implements Writer.
+// Put sets the value of key.
 func (s *Sub) Put(key, value []byte) error {
 	if s.writer == nil {
 		return errSubReadOnly
@@ -178,7 +180,7 @@ func (s *Sub) Put(key, value []byte) error {
 	return s.writer.Put(*k, value)
 }
 
-// Delete implements Writer.
+// Delete removes key. Deleting an absent key is no error.
 func (s *Sub) Delete(key []byte) error {
 	if s.writer == nil {
 		return errSubReadOnly
@@ -188,7 +190,7 @@ func (s *Sub) Delete(key []byte) error {
 	return s.writer.Delete(*k)
 }
 
-// DeleteRange implements Writer. Without bounds it removes all keys of the part, and none beyond it.
+// DeleteRange removes the keys from lower to upper, which is exclusive. nil: there is no bound but that of the part.
 func (s *Sub) DeleteRange(lower, upper []byte) error {
 	if s.writer == nil {
 		return errSubReadOnly

@@ -11,23 +11,22 @@ import (
 
 // A TableInfo describes a table of the store.
 type TableInfo struct {
-	Level, Run        int // run 0 is the newest of its level
-	Number            uint64
-	Size              int64 // bytes on disk
-	Entries           uint64
-	Tombstones        uint64
+	Level, Run        int    // run 0 is the newest of its level
+	Number            uint64 // which its file is named after
+	Size              int64  // bytes on disk
+	Entries           uint64 // versions of keys, tombstones included
+	Tombstones        uint64 // deletions
 	Expiring          uint64 // entries that expire, those that are over included
 	Smallest, Largest []byte // the keys that bound it, both inclusive; owned by the caller
 
-	FilterKind  string // "blocked", "fuse", "none", "not in memory", or why it can't be used
-	FilterHash  string // the function that it hashes keys with; empty: there is no filter
-	FilterFile  string // that the filter is in; empty: in the table
-	FilterBits  float64
-	FilterBytes int64
-	// PredictedFPR is what the filter's layout promises, 1 without a filter.
-	// MeasuredFPR is the share of lookups of absent keys that it let through
-	// since Open, or since it came into use, Asked their number (counted on one
-	// lookup in 16, with more than two CPUs on fewer, and weighted).
+	FilterKind  string  // "blocked", "fuse", "none", "not in memory", or why it can't be used
+	FilterHash  string  // the function that it hashes keys with; empty: there is no filter
+	FilterFile  string  // that the filter is in; empty: in the table
+	FilterBits  float64 // a key, of the filter in memory; 0: there is none
+	FilterBytes int64   // that it takes in memory
+	// PredictedFPR is the share of absent keys that the filter's layout lets through: 1 without a filter.
+	// MeasuredFPR is the share that it has let through since Open, or since it came into use, and Asked the number of
+	// those lookups. They are counted on one lookup in 16, with more than two CPUs on fewer, and weighted.
 	PredictedFPR, MeasuredFPR float64
 	Asked                     uint64
 

@@ -16,20 +16,22 @@ import (
 
 // This file has Txn, a transaction: how it begins and ends, what it reads and what it writes.
 
-// A Txn is a transaction: a Reader and a Writer that sees the store as it was at its beginning, and its own writes. It is
-// serializable. Its writes become visible together with Commit, which fails with ErrConflict if another writer has changed
-// what the transaction has read, scans and the gaps between their entries included. What was only written does not
-// conflict. A transaction without writes never fails.
+// A Txn is a transaction: a Reader and a Writer that sees the store as it was at its beginning, and its own writes. It
+// is serializable: transactions have the effect of running one after the other. Its writes become visible together with
+// Commit, which fails with [ErrConflict] if another writer has changed what the transaction has read, scans and the
+// gaps between their entries included. What was only written does not conflict. A transaction without writes never
+// fails.
 //
-// Until then its writes are in memory, and have at most MaxBatchSize bytes: ErrValueTooLarge says that they are more. Such
-// work has to be cut into transactions of its own, or into batches if it reads nothing, or go to DB.Ingest.
+// Until then its writes are in memory, and have at most [MaxBatchSize] bytes: [ErrValueTooLarge] says that they are
+// more. Such work has to be cut into transactions of its own, or into batches if it reads nothing, or go to
+// [DB.Ingest].
 //
 // A Txn, and the iterators that it returns, are for one goroutine at a time. Iterators see the writes of the time when
 // they were made, and end with the transaction. Until its end old versions of what is overwritten are kept.
-//
-// The algorithm is optimistic concurrency control with backward validation (H. T. Kung, J. T. Robinson, On Optimistic
-// Methods for Concurrency Control, 1981): the order of commits is the serial order. See commit.Tail for the comparison.
 type Txn struct {
+	// The algorithm is optimistic concurrency control with backward validation (H. T. Kung, J. T. Robinson, On Optimistic
+	// Methods for Concurrency Control, 1981): the order of commits is the serial order. See commit.Tail for the comparison.
+
 	db       *DB
 	snapshot Snapshot
 	writable bool
@@ -72,8 +74,9 @@ func (w *txnWork) free() {
 	txnWorks.Put(w)
 }
 
-// Begin begins a transaction by hand. It has to be ended, with Commit or Discard. Of a store that was opened read-only,
-// or takes no writes, a writable one is refused.
+// Begin begins a transaction by hand. It has to be ended, with Commit or Discard; [DB.Update] and [DB.View] do that
+// themselves. If it is not writable, its writes give [ErrReadOnly]. A writable one is refused with ErrReadOnly if the
+// store was opened read-only, or takes no writes.
 func (db *DB) Begin(writable bool) (*Txn, error) {
 	var at commit.Mark
 	if writable {
@@ -131,20 +134,21 @@ func (tx *Txn) Seq() uint64 {
 	return tx.snapshot.Seq()
 }
 
-// SetDurability is Batch.SetDurability for the writes of the transaction. If it has ended or can't write, nothing happens.
+// SetDurability is [Batch.SetDurability] for the writes of the transaction. If it has ended or can't write, nothing
+// happens.
 func (tx *Txn) SetDurability(d Durability) {
 	if tx.txnWork != nil {
 		tx.batch.SetDurability(d)
 	}
 }
 
-// Put implements Writer. The error wraps ErrValueTooLarge, too, if the writes of the transaction would have more than
-// MaxBatchSize bytes.
+// Put sets the value of key when the transaction commits. The error wraps [ErrValueTooLarge], too, if the writes of
+// the transaction would have more than [MaxBatchSize] bytes.
 func (tx *Txn) Put(key, value []byte) error {
 	return tx.write(key, func() error { return tx.batch.Put(key, value) })
 }
 
-// Delete implements Writer.
+// Delete removes key when the transaction commits. Deleting an absent key is no error.
 func (tx *Txn) Delete(key []byte) error {
 	return tx.write(key, func() error { return tx.batch.Delete(key) })
 }
@@ -162,7 +166,8 @@ func (tx *Txn) write(key []byte, add func() error) error {
 	return nil
 }
 
-// DeleteRange implements Writer. It takes time in proportion to the keys of the range that the transaction itself has
+// DeleteRange removes the keys from lower to upper, which is exclusive, when the transaction commits; nil: there is no
+// bound. It takes time in proportion to the keys of the range that the transaction itself has
 // written.
 func (tx *Txn) DeleteRange(lower, upper []byte) error {
 	if err := tx.mayWrite(); err != nil {
@@ -242,35 +247,38 @@ type txnReader struct {
 	track bool
 }
 
-// Untracked returns the same Reader, but what is read by way of it can't conflict: for that the transaction has the
-// guarantees of snapshot isolation.
+// Untracked returns a Reader of the same state whose reads can't conflict: another writer may have changed what it has
+// shown, and Commit succeeds all the same (snapshot isolation).
 func (tx *Txn) Untracked() Reader { return txnReader{tx, false} }
 
 func (tx *Txn) tracked() txnReader { return txnReader{tx, true} }
 
-// Get implements Reader.
+// Get returns a copy of the value of key, which the caller owns, or [ErrNotFound].
 func (tx *Txn) Get(key []byte) ([]byte, error) { return tx.tracked().Get(key) }
 
-// AppendValue implements Reader.
+// AppendValue appends the value of key to dst and returns the longer slice, or dst as it was and [ErrNotFound].
 func (tx *Txn) AppendValue(dst, key []byte) ([]byte, error) {
 	return tx.tracked().AppendValue(dst, key)
 }
 
-// ViewValue implements Reader. fn may use the transaction, but a write of it, or its end, ends the validity of value.
+// ViewValue calls fn with the value of key, uncopied: it is valid until fn returns and must not be changed. It returns
+// fn's error, or [ErrNotFound] without a call. fn may use the transaction, but a write or its end ends the validity
+// of value.
 func (tx *Txn) ViewValue(key []byte, fn func(value []byte) error) error {
 	return tx.tracked().ViewValue(key, fn)
 }
 
-// Has implements Reader.
+// Has reports whether key is there, without reading its value.
 func (tx *Txn) Has(key []byte) (bool, error) { return tx.tracked().Has(key) }
 
-// Scan implements Reader.
+// Scan walks the entries of r in order. An [Entry] is valid until the next step. An error ends the loop and is yielded
+// once, with a zero Entry. Leaving the loop early releases everything.
 func (tx *Txn) Scan(r Range) iter.Seq2[Entry, error] { return tx.tracked().Scan(r) }
 
-// NewIterator implements Reader.
+// NewIterator returns a cursor over the entries of r, which must be closed.
 func (tx *Txn) NewIterator(r Range) *Iterator { return tx.tracked().NewIterator(r) }
 
-// GetMany is DB.GetMany at the state of the transaction.
+// GetMany is [DB.GetMany] at the state of the transaction.
 func (tx *Txn) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	return tx.tracked().GetMany(keys, fn)
 }
@@ -382,7 +390,7 @@ func (r txnReader) GetMany(keys [][]byte, fn func(i int, value []byte, found boo
 	return err
 }
 
-// Discard ends the transaction without a trace. After its end it does nothing.
+// Discard ends the transaction, and nothing is written. After Commit it does nothing.
 func (tx *Txn) Discard() {
 	if tx.ended {
 		return

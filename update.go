@@ -11,7 +11,7 @@ import (
 // This file has View and Update, which run a function in a transaction.
 
 // View runs fn on a snapshot of the store, and returns fn's error. Nothing that is read is remembered; writes give
-// ErrReadOnly.
+// [ErrReadOnly].
 func (db *DB) View(fn func(tx *Txn) error) error {
 	tx, err := db.Begin(false)
 	if err != nil {
@@ -29,11 +29,11 @@ const (
 	lastPause  = 10 * time.Millisecond
 )
 
-// Update runs fn in a serializable transaction and commits it if fn returns nil; else it returns fn's error, and nothing
-// is written. When another writer has changed what fn has read, fn runs again on a newer state, until it commits, fails,
-// or ctx is done: so fn must have no other effects, and must not end tx itself. An Update in fn is another transaction,
-// and independent. If fn itself changes what it has read other than by tx, as such an inner Update does on the same keys,
-// Update ends with ErrConflict after 100 tries, which take some seconds.
+// Update runs fn in a serializable transaction and commits it if fn returns nil; else it returns fn's error, and
+// nothing is written. When another writer has changed what fn has read, fn runs again on a newer state, until it
+// commits, fails, or ctx is done: so fn must have no other effects, and must not end tx itself. An Update in fn is
+// another transaction, and independent. If fn itself changes what it has read other than by tx, as such an inner Update
+// does on the same keys, Update ends with [ErrConflict] after 100 tries, which take some seconds.
 func (db *DB) Update(ctx context.Context, fn func(tx *Txn) error) error {
 	lanes := &db.commits.Tail().Lanes
 	var lane []byte // a key of the lane that it is in

@@ -31,8 +31,8 @@ func (e *conflictError) Error() string {
 func (e *conflictError) Unwrap() error { return ErrConflict }
 
 // Commit ends the transaction: its writes become visible and as durable as those of Write, all or none. The error wraps
-// ErrConflict if another writer has changed what the transaction has read. Then, and if ctx ends while it waits, nothing
-// was written. After any other error it is as with Write.
+// [ErrConflict] if another writer has changed what the transaction has read. Then, and if ctx ends while it waits,
+// nothing was written. After any other error it is as with Write.
 func (tx *Txn) Commit(ctx context.Context) error {
 	if err := tx.enter(); err != nil {
 		return err

@@ -18,11 +18,10 @@ import (
 // lists the logs and while it reads the manifest, so that no edit is half written then. The
 // first damage ends the call.
 
-// Verify reads every block of every table, and the logs. It checks checksums, the order of
-// keys, the levels and the counts, and what the manifest says of each table. It also checks that
-// every filter, in its table or next to it, knows every key of its table. It returns the first damage that it finds, or ctx's
-// error. Reads and writes go on meanwhile. A table that was set aside because of damage
-// (EventTableSetAside) and is whole now is compacted again.
+// Verify reads every block of every table, and the logs. It checks checksums, the order of keys, the levels and the
+// counts, and what the manifest says of each table. It also checks that every filter, in its table or next to it, knows
+// every key of its table. It returns the first damage that it finds, or ctx's error. Reads and writes go on meanwhile.
+// A table that was set aside because of damage ([EventTableSetAside]) and is whole now is compacted again.
 func (db *DB) Verify(ctx context.Context) error {
 	if err := db.life.Begin(); err != nil {
 		return err

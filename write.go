@@ -25,8 +25,7 @@ func freeBatch(b *Batch) {
 	}
 }
 
-// Put implements Writer. It is durable as Options.Durability says, and waits
-// while writes are stalled.
+// Put sets the value of key. It is durable as [Options.Durability] says, and waits while flushes or compactions are behind.
 func (db *DB) Put(key, value []byte) error {
 	b := batchPool.Get().(*Batch)
 	defer freeBatch(b)
@@ -36,8 +35,8 @@ func (db *DB) Put(key, value []byte) error {
 	return db.write(context.Background(), b)
 }
 
-// Delete implements Writer. It is durable as Options.Durability says, and
-// waits while writes are stalled.
+// Delete removes key. Deleting an absent key is no error. It is durable as [Options.Durability] says, and
+// waits while flushes or compactions are behind.
 func (db *DB) Delete(key []byte) error {
 	b := batchPool.Get().(*Batch)
 	defer freeBatch(b)
@@ -47,9 +46,9 @@ func (db *DB) Delete(key []byte) error {
 	return db.write(context.Background(), b)
 }
 
-// DeleteRange implements Writer. It is durable as Options.Durability says, and
-// waits while writes are stalled. The space comes back in the background: tables
-// that have only deleted keys go at once, unread, when the memtable is flushed.
+// DeleteRange removes the keys from lower to upper, which is exclusive; nil: there is no bound. It takes the same time
+// however many they are, is durable as [Options.Durability] says, and waits while flushes or compactions are behind. The
+// space comes back in the background: tables that have only deleted keys go at once, unread, when the memtable is flushed.
 func (db *DB) DeleteRange(lower, upper []byte) error {
 	b := batchPool.Get().(*Batch)
 	defer freeBatch(b)
@@ -59,12 +58,11 @@ func (db *DB) DeleteRange(lower, upper []byte) error {
 	return db.write(context.Background(), b)
 }
 
-// Write applies b atomically: after a crash all of it is there or nothing, and
-// no reader sees a part. It waits while writes are stalled, until ctx is done;
-// a batch whose writing has begun is written to the end. After an error from
-// the file system the outcome is unknown until the store is opened again.
-// b may be written again, or Reset and reused, when Write returns. A nil batch,
-// and one that DecodeBatch returned, are refused with ErrBatchNotWritable.
+// Write applies b atomically: after a crash all of it is there or nothing, and no reader sees a part. While flushes or
+// compactions are behind it waits, until ctx is done. A batch whose writing has begun is written to the end. After an
+// error from the file system the outcome is unknown until the store is opened again. b may be written again, or Reset
+// and reused, when Write returns. A nil batch, and one that [DecodeBatch] returned, are refused with
+// [ErrBatchNotWritable].
 //
 // Durability says when others see the batch and when Write returns.
 func (db *DB) Write(ctx context.Context, b *Batch) error {
