@@ -28,6 +28,29 @@ func put(w shale.Writer, pairs ...string) {
 	}
 }
 
+// The FS makes this store one in memory. Without it the store is the directory hosts.db.
+func Example() {
+	db, err := shale.Open("hosts.db", &shale.Options{FS: vfs.NewMem()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	for _, host := range []string{"www.example.org", "www.example.com", "mail.example.org"} {
+		if err := db.Put([]byte(host), []byte("seen")); err != nil {
+			log.Fatal(err)
+		}
+	}
+	known, err := db.Has([]byte("www.example.net")) // absent: no disk read
+	fmt.Println(known, err)
+	for entry, err := range db.Scan(shale.Prefix("www.")) {
+		fmt.Printf("%s = %s, %v\n", entry.Key, entry.Value, err)
+	}
+	// Output:
+	// false <nil>
+	// www.example.com = seen, <nil>
+	// www.example.org = seen, <nil>
+}
+
 // A store on disk takes a directory; with vfs.NewMem it lives in memory.
 func ExampleOpen() {
 	db, err := shale.Open("hosts.db", &shale.Options{
@@ -55,6 +78,33 @@ func ExampleDB_Get() {
 	// Output:
 	// seen <nil>
 	// true
+}
+
+func ExampleDB_Delete() {
+	db := open()
+	defer db.Close()
+	put(db, "www.example.org", "seen")
+	fmt.Println(db.Delete([]byte("www.example.org")), db.Delete([]byte("never there")))
+	fmt.Println(db.Has([]byte("www.example.org")))
+	// Output:
+	// <nil> <nil>
+	// false <nil>
+}
+
+// The bounds of a prefix are those of its Range.
+func ExampleDB_DeleteRange() {
+	db := open()
+	defer db.Close()
+	put(db, "2025-12-31", "a", "2026-01-01", "b", "2026-07-14", "c", "2027-01-01", "d")
+	year := shale.Prefix("2026-")
+	fmt.Println(db.DeleteRange(year.Lower, year.Upper))
+	for entry, err := range db.Scan(shale.Range{}) {
+		fmt.Printf("%s %v\n", entry.Key, err)
+	}
+	// Output:
+	// <nil>
+	// 2025-12-31 <nil>
+	// 2027-01-01 <nil>
 }
 
 // AppendValue and ViewValue read without allocating.
@@ -140,6 +190,42 @@ func ExampleDB_Update() {
 	// <nil>
 	// alice 4
 	// bob 2
+}
+
+// All reads of fn show one state, whatever others write meanwhile.
+func ExampleDB_View() {
+	db := open()
+	defer db.Close()
+	put(db, "balance", "100")
+	err := db.View(func(tx *shale.Txn) error {
+		put(db, "balance", "70")
+		value, err := tx.Get([]byte("balance"))
+		fmt.Printf("%s\n", value)
+		return err
+	})
+	fmt.Println(err)
+	// Output:
+	// 100
+	// <nil>
+}
+
+// A transaction that has read what another writer has changed since is not committed. Update would try again.
+func ExampleDB_Begin() {
+	db := open()
+	defer db.Close()
+	tx, err := db.Begin(true)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer tx.Discard()
+	taken, err := tx.Has([]byte("seat 12"))
+	fmt.Println(taken, err)
+	put(tx, "seat 12", "Ada")
+	put(db, "seat 12", "Grace") // another writer is faster
+	fmt.Println(errors.Is(tx.Commit(context.Background()), shale.ErrConflict))
+	// Output:
+	// false <nil>
+	// true
 }
 
 func ExampleDB_Sub() {
@@ -370,4 +456,28 @@ func ExampleDB_Changes() {
 	// 2: put b
 	// 3: delete a
 	// context canceled
+}
+
+// A read-only handle next to the writer shows what was there when it was opened, and after Advance what was written since.
+func ExampleDB_Advance() {
+	disk := vfs.NewMem()
+	writer, err := shale.Open("hosts.db", &shale.Options{FS: disk})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer writer.Close()
+	reader, err := shale.Open("hosts.db", &shale.Options{FS: disk, ReadOnly: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer reader.Close()
+	put(writer, "www.example.org", "seen")
+	fmt.Println(reader.Has([]byte("www.example.org")))
+	_, err = reader.Advance(context.Background())
+	fmt.Println(err)
+	fmt.Println(reader.Has([]byte("www.example.org")))
+	// Output:
+	// false <nil>
+	// <nil>
+	// true <nil>
 }
