@@ -1,5 +1,6 @@
-// Command shaled is a member of a replicated group of stores, with a server that clients of Redis can talk to:
+// Command shaled is a store for clients of Redis, alone or as a member of a replicated group:
 //
+//	shaled serve data
 //	shaled serve data/a --id a --bootstrap --listen 127.0.0.1:7380 --addr 127.0.0.1:6380 --http 127.0.0.1:8380
 //	shaled serve data/b --id b --join 127.0.0.1:7380 --listen 127.0.0.1:7381 --addr 127.0.0.1:6381 --http 127.0.0.1:8381
 //	shaled members --at 127.0.0.1:8380

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -79,7 +80,7 @@ func (m *member) openBackups(o *cluster.Options) error {
 		return fmt.Errorf("--backup: %w", err)
 	}
 	m.backups = &backups{at: at, options: c.shipping, logf: m.logf}
-	if err := m.backups.identify(c.dir, c.ID); err != nil {
+	if err := m.backups.identify(c.dir, cmp.Or(c.ID, aloneName)); err != nil {
 		return fmt.Errorf("--backup: %w", err)
 	}
 	o.OpenStore = m.backups.open

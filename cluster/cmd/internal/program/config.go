@@ -33,6 +33,7 @@ type config struct {
 	heartbeat time.Duration
 	raftLog   string
 	cache     int64
+	sync      string // of a server alone
 
 	// What the servers for clients and for pages listen on, and show.
 	addr    string // for clients
@@ -67,7 +68,8 @@ const (
 // The help of an option says what it does to the group, and not how it is called inside.
 func (c *config) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&c.ID, "id", "", "name of this member in its group, for good (letters, digits, '.', '_', '-')")
+	f.StringVar(&c.sync, "sync", syncAlways, "when writes of a server alone are on disk: always (before the reply), everysec, or no (the system decides)")
+	f.StringVar(&c.ID, "id", "", "be a member of a group; its name there, for good (letters, digits, '.', '_', '-')")
 	f.BoolVar(&c.Bootstrap, "bootstrap", false, "make a new group with this member alone, unless DIR has one, or a member at --join has")
 	f.StringSliceVar(&c.Join, "join", nil, "enter the group that the member at this `HOST:PORT` (its --listen) is in; several with commas")
 	f.BoolVar(&c.Learner, "learner", false, "enter without a vote: get all writes, serve reads, count for no majority")
@@ -99,8 +101,12 @@ func (c *config) flags(cmd *cobra.Command) {
 // no half-made folder behind.
 func (c *config) check() error {
 	switch {
-	case c.ID == "":
-		return errors.New("--id is missing: name the member, such as --id a")
+	case c.ID == "" && c.ofGroup() != "":
+		return fmt.Errorf("%s is for a member of a group: name the member, such as --id a", c.ofGroup())
+	case c.sync != syncAlways && c.sync != syncEverysec && c.sync != syncNo:
+		return fmt.Errorf("--sync %s: write always, everysec or no", c.sync)
+	case c.ID != "" && c.sync != syncAlways:
+		return fmt.Errorf("--sync %s is for a server alone: a member's writes are on disk at a majority before they are answered", c.sync)
 	case c.Bootstrap && c.Learner:
 		return errors.New("--learner: the first member of a group needs a vote; leave out one of --learner and --bootstrap")
 	case c.reads != readsLinear && c.reads != readsLocal:
@@ -149,6 +155,19 @@ func (c *config) check() error {
 		}
 	}
 	return c.checkReach()
+}
+
+// ofGroup returns an option that only a member of a group has, if there is one.
+func (c *config) ofGroup() string {
+	for option, given := range map[string]bool{
+		"--bootstrap": c.Bootstrap, "--join": len(c.Join) > 0, "--learner": c.Learner, "--advertise": c.Advertise != "",
+		"--listen": c.Listen != defaultListen, "--clients": len(c.clients) > 0, "--reads": c.reads != readsLinear, "--forward": !c.Forward,
+	} {
+		if given {
+			return option
+		}
+	}
+	return ""
 }
 
 // checkReach refuses addresses that other machines can reach, unless strangers can do nothing there.

@@ -20,7 +20,10 @@ func TestServe_BadOptions(t *testing.T) {
 	own := a.options(t, "own")
 	for _, test := range []struct{ args, want string }{
 		{"", "usage: shaled serve DIR"},
-		{"DIR", "--id is missing"},
+		{"DIR --bootstrap", "--bootstrap is for a member of a group: name the member"},
+		{"DIR --join 127.0.0.1:7380", "--join is for a member of a group"},
+		{"DIR --sync often", "--sync often: write always, everysec or no"},
+		{"DIR --id a --sync no", "--sync no is for a server alone"},
 		{"DIR more --id a", "usage: shaled serve DIR"},
 		{"DIR --id a/b --bootstrap", "it takes 1 to 64 letters"},
 		{"DIR --id a --bootstrap --learner", "--learner: the first member"},
@@ -65,7 +68,7 @@ func TestServe_Reach(t *testing.T) {
 	t.Parallel()
 	with := func(change func(*config)) *config {
 		c := &config{Options: cluster.Options{ID: "a", Listen: "127.0.0.1:1"}, Config: server.Config{Timeout: 1, MaxCommand: 1 << 20, MaxClients: 1},
-			addr: "0.0.0.0:1", http: "127.0.0.1:1", reads: readsLinear, heartbeat: 1e9, raftLog: "off"}
+			addr: "0.0.0.0:1", http: "127.0.0.1:1", reads: readsLinear, sync: syncAlways, heartbeat: 1e9, raftLog: "off"}
 		change(c)
 		return c
 	}

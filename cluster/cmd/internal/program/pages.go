@@ -39,17 +39,21 @@ type pages struct {
 //	/leader      POST hands the lead over
 //	/store/      the debug page of the store
 //
-// If there is a password, all but /health want it, as the password of any user.
+// A server alone has no group, and so only /health, /metrics and /store/. If there is a password, all but /health want it, as the password of any user.
 func (m *member) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", m.servePage)
-	mux.Handle("GET /style.css", http.FileServerFS(style))
 	mux.HandleFunc("GET /metrics", m.serveMetrics)
-	mux.HandleFunc("GET /members", m.serveMembers)
-	mux.HandleFunc("POST /members", m.change(m.addMember))
-	mux.HandleFunc("DELETE /members/{id}", m.change(m.removeMember))
-	mux.HandleFunc("POST /leader", m.change(m.moveLead))
 	mux.HandleFunc("/store/", m.serveStore)
+	if m.node == nil {
+		mux.Handle("GET /{$}", http.RedirectHandler("store/", http.StatusSeeOther))
+	} else {
+		mux.HandleFunc("GET /{$}", m.servePage)
+		mux.Handle("GET /style.css", http.FileServerFS(style))
+		mux.HandleFunc("GET /members", m.serveMembers)
+		mux.HandleFunc("POST /members", m.change(m.addMember))
+		mux.HandleFunc("DELETE /members/{id}", m.change(m.removeMember))
+		mux.HandleFunc("POST /leader", m.change(m.moveLead))
+	}
 	protected := m.protect(mux)
 	outer := http.NewServeMux()
 	outer.HandleFunc("GET /health", m.serveHealth)
@@ -97,7 +101,10 @@ func (m *member) protect(next http.Handler) http.Handler {
 // member without a leader is not healthy, because it could take no write.
 func (m *member) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	ok, why := m.health()
-	status, answer := http.StatusOK, map[string]any{"member": m.config.ID, "ok": ok}
+	status, answer := http.StatusOK, map[string]any{"ok": ok}
+	if m.node != nil {
+		answer["member"] = m.config.ID
+	}
 	if !ok {
 		status, answer["why"] = http.StatusServiceUnavailable, why
 	}
@@ -126,11 +133,11 @@ func (m *member) serveStore(w http.ResponseWriter, r *http.Request) {
 // The pages belong to one store, and keep what they have sampled of it. When a snapshot of the
 // leader replaces the store, they begin again. View keeps the store open while fn runs.
 func (m *member) withStore(fn func(http.Handler)) error {
-	return m.node.View(func(db *shale.DB) error {
+	return m.view(func(db *shale.DB) error {
 		p := &m.pages
 		p.mu.Lock()
 		if p.of != db {
-			options := []debug.Option{debug.Title("member " + m.config.ID)}
+			options := []debug.Option{debug.Title(strings.TrimSpace("shaled " + m.config.ID))}
 			if m.config.values {
 				options = append(options, debug.ShowValues())
 			}

@@ -238,7 +238,7 @@ func checkBackups(t *testing.T, bucket string, group []*child, acknowledged []at
 		missing := 0
 		for i := range acknowledged {
 			for n := range acknowledged[i].Load() {
-				if has, err := db.Has(fmt.Appendf(nil, "%d:%d", i, n)); err != nil {
+				if has, err := db.Has(fmt.Appendf(nil, "k%d:%d", i, n)); err != nil {
 					t.Fatal(err)
 				} else if !has {
 					missing++

@@ -6,6 +6,7 @@
 //	config.go   options, and which of them make no sense together
 //	tls.go      certificates, and reading them and the passwords again
 //	serve.go    open the member, serve clients and pages, end in an orderly way
+//	alone.go    the same for a server that is in no group
 //	backup.go   the state in a bucket, next to the member and never in its way
 //	status.go   what INFO, /health and /metrics say
 //	pages.go    the pages, and the requests that change the group
@@ -48,11 +49,12 @@ type Environment struct {
 	Ready func(*member)
 }
 
-// long is the text of shaled help. It says in three sentences what the program promises.
+// long is the text of shaled help. It says in a few sentences what the program promises.
 const long = `
-shaled keeps a key-value store on several machines. Each has a member of the group with a copy of everything. A write is
-on disk at a majority of them before it is answered, so the group goes on without any minority, and loses nothing.
-Clients of Redis can talk to any member.`
+shaled keeps a key-value store for clients of Redis. "shaled serve DIR" keeps it in a folder of this machine.
+
+With --id it is a member of a group: each has a copy of everything, and a write is on disk at a majority of them before it
+is answered, so the group goes on without any minority, and loses nothing. Clients can talk to any member.`
 
 // Run runs the program and returns its exit status.
 //
@@ -60,14 +62,14 @@ Clients of Redis can talk to any member.`
 // printed below, in one form for all commands. A closed pipe is no error, as with head.
 func Run(ctx context.Context, env Environment) int {
 	root := &cobra.Command{
-		Use: "shaled", Short: "a member of a replicated group of stores, for clients of Redis", Long: strings.TrimSpace(long),
+		Use: "shaled", Short: "a store for clients of Redis, alone or in a replicated group", Long: strings.TrimSpace(long),
 		Version: version(), SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
 		RunE: func(root *cobra.Command, _ []string) error { return root.Help() },
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(serveCommand(env))
 	root.AddCommand(groupCommands(env)...)
-	root.AddCommand(restoreCommand(env), recoverCommand(env))
+	root.AddCommand(restoreCommand(env), recoverCommand(env), seedCommand(env))
 	for _, c := range root.Commands() {
 		c.Flags().SortFlags = false
 	}

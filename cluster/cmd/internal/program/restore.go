@@ -19,34 +19,32 @@ import (
 	"github.com/shaledb/shale/remote/s3"
 )
 
-// restoreCommand makes a new group of a backup. It never changes an existing one: members of the
-// old group have another name for it and refuse the new ones.
+// restoreCommand makes a new group, or a server that is alone, of a backup. It never changes an existing one: members of
+// the old group have another name for it and refuse the new ones.
 func restoreCommand(env Environment) *cobra.Command {
 	var id, at string
-	cmd := newCommand("restore BUCKET DIR --id ID", "make the first member of a new group from a backup", `
-Makes the folder DIR, which must be empty or not exist, the folder of member ID: the first member of a new group that
-begins with the state in BUCKET. That is one state of one member of the old group, as the log of serve --backup names it,
-such as backups/a-5d3f01c2/state-1. Given the bucket above these, the command lists them. Afterwards start the member
-with serve, without --bootstrap and --join, and the others with --join and empty folders.
+	cmd := newCommand("restore BUCKET DIR [--id ID]", "make a server, or the first member of a new group, from a backup", `
+Makes the folder DIR, which must be empty or not exist, that of a server with the state in BUCKET. That is one state of a
+server or a member, as the log of serve --backup names it, such as backups/a-5d3f01c2/state-1. Given the bucket above
+these, the command lists them. Afterwards start it with serve.
 
-Nothing in the bucket changes. The members of the old group must not come back: they would be another group.`, 2, 2, func(ctx context.Context, words []string) error {
-		if id == "" {
-			return errors.New("--id is missing: name the member, such as --id a")
-		}
+With --id it is the first member of a new group: start that with serve, without --bootstrap and --join, and the others
+with --join and empty folders. Nothing in the bucket changes. The members of the old group must not come back: they would
+be another group.`, 2, 2, func(ctx context.Context, words []string) error {
 		target, err := remote.ParsePoint(at, time.Now())
 		if err != nil {
 			return fmt.Errorf("--at %w", err)
 		}
 		return restore(ctx, env, words[0], words[1], id, target)
 	})
-	cmd.Flags().StringVar(&id, "id", "", "name of the member in the new group")
+	cmd.Flags().StringVar(&id, "id", "", "name of the member in a new group; without it, a server alone")
 	cmd.Flags().StringVar(&at, "at", "", "a `POINT`: a time (\"2026-11-25 04:05\" is local time, 2026-11-25T04:05:06Z is not), 15m for a quarter of an hour ago, seq:N or step:N; without it, the newest")
 	return cmd
 }
 
-// restore restores a state and makes it that of a new group.
+// restore restores a state and makes it that of a server or of a new group.
 //
-// The store is restored into a folder inside the member's, seeded from there as tables by hard
+// The store is restored into a folder inside the one to be, for a group seeded from there as tables by hard
 // links, and removed. If that is interrupted, the same command goes on, because the folder of a
 // member that is not complete has nothing but this one.
 func restore(ctx context.Context, env Environment, bucket, dir, id string, at remote.At) error {
@@ -100,10 +98,14 @@ func restore(ctx context.Context, env Environment, bucket, dir, id string, at re
 	if err != nil {
 		return err
 	}
-	if err := cluster.Seed(dir, store, &cluster.Options{ID: id}); err != nil {
-		return err
+	is, start := "a server alone", "shaled serve "+dir
+	if id == "" {
+		err = os.Rename(store, filepath.Join(dir, aloneStore))
+	} else if err = cluster.Seed(dir, store, &cluster.Options{ID: id}); err == nil {
+		is, start = fmt.Sprintf("member %s of a new group", id), fmt.Sprintf("%s --id %s, and others with --join and empty folders", start, id)
+		err = os.RemoveAll(store)
 	}
-	if err := os.RemoveAll(store); err != nil {
+	if err != nil {
 		return err
 	}
 	// The restore has succeeded, with what the bucket had. The operator has to know what it lacked.
@@ -113,8 +115,7 @@ func restore(ctx context.Context, env Environment, bucket, dir, id string, at re
 	if made.Left.Why != "" {
 		fmt.Fprintf(env.Out, "The state is not the newest of the backup: %s.\n", made.Left.Why)
 	}
-	_, err = fmt.Fprintf(env.Out, "%s is member %s of a new group, with the state of %v.\nStart it with shaled serve %s --id %s, and others with --join and empty folders.\n",
-		dir, id, made.At.Time.UTC().Format(time.RFC3339), dir, id)
+	_, err = fmt.Fprintf(env.Out, "%s is %s, with the state of %v.\nStart it with %s.\n", dir, is, made.At.Time.UTC().Format(time.RFC3339), start)
 	return err
 }
 

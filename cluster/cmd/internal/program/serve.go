@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -26,15 +27,15 @@ import (
 // serveCommand runs a member. Its options are on the page docs/SHALED.md, sections 1 to 3 and 11.
 func serveCommand(env Environment) *cobra.Command {
 	var c config
-	cmd := newCommand("serve DIR --id ID [--bootstrap | --join HOST:PORT]", "run a member of a group", `
-Runs the member whose files are in the folder DIR, which it makes if there is none. The first member of a group is
-started with --bootstrap, the others with --join and the --listen address of a member that runs. Later starts need
-neither, and both do no harm. SIGTERM and Ctrl-C end it.
+	cmd := newCommand("serve DIR [--id ID [--bootstrap | --join HOST:PORT]]", "run a server, alone or as a member of a group", `
+Serves clients of Redis, which connect to --addr, from the folder DIR, which it makes if there is none. SIGTERM and Ctrl-C
+end it. --http has /metrics for Prometheus, /health for load balancers, and pages for people.
 
-Clients of Redis connect to --addr of any member. Writes go to the member that leads. --http shows the group in a
-browser, and has /metrics for Prometheus and /health for load balancers.
+With --id it is a member of a group, which has the same store on several machines. The first member is started with
+--bootstrap, the others with --join and the --listen address of a member that runs. Later starts need neither, and both
+do no harm. Clients may talk to any member; writes go to the member that leads.
 
-Without TLS and a password a member listens on loopback only.`, 1, 1, func(ctx context.Context, words []string) error {
+Without TLS and a password it listens on loopback only.`, 1, 1, func(ctx context.Context, words []string) error {
 		c.dir = words[0]
 		return c.serve(ctx, env)
 	})
@@ -50,13 +51,15 @@ const (
 	pagesGrace    = 2 * time.Second // for requests of pages
 )
 
-// A member is a running member with its servers.
+// A member is a running member of a group, or a server that is alone, with what it serves.
 //
 // It is made by serve, and its fields are constant while it runs, but for the atomic ones and those
 // of pages.
 type member struct {
 	config  config
-	node    *cluster.Node
+	node    *cluster.Node // nil: it is alone, and has the next two
+	db      *shale.DB
+	closeDB func() error
 	server  *server.Server
 	log     *log.Logger
 	started time.Time
@@ -115,7 +118,11 @@ func (c *config) serve(ctx context.Context, env Environment) error {
 	if err := m.open(env); err != nil {
 		return err
 	}
-	m.logf("member %s serves clients on %s, members on %s, pages on %s", c.ID, m.addr, m.node.Address(), m.pagesURL())
+	if m.node == nil {
+		m.logf("serves clients on %s, pages on %s, from %s", m.addr, m.pagesURL(), c.dir)
+	} else {
+		m.logf("member %s serves clients on %s, members on %s, pages on %s", c.ID, m.addr, m.node.Address(), m.pagesURL())
+	}
 	if env.Ready != nil {
 		env.Ready(m)
 	}
@@ -145,14 +152,30 @@ func (m *member) open(env Environment) error {
 	if err := m.openBackups(&o); err != nil {
 		return err
 	}
+	s := c.Config
+	s.Explain, s.Again, s.Info = m.explain, m.again, m.info
+	s.Local, s.Password = c.reads == readsLocal, c.secrets.password
+	if c.ID == "" {
+		store, err := m.openAlone(o)
+		if err != nil {
+			return err
+		}
+		s.Store = store
+		m.server = server.New(s)
+		if err := m.server.Prepare(context.Background()); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", filepath.Join(c.dir, aloneStore), err), m.closeDB())
+		}
+		return nil
+	}
+	if err := refuseAlone(c.dir); err != nil {
+		return err
+	}
 	node, err := cluster.Open(c.dir, &o)
 	if err != nil {
 		return err
 	}
 	m.node = node
-	s := c.Config
-	s.Group, s.Explain, s.Again, s.Info, s.Members = node, m.explain, m.again, m.info, m.clientMembers
-	s.Local, s.Password = c.reads == readsLocal, c.secrets.password
+	s.Store, s.Members = grouped{node}, m.clientMembers
 	m.server = server.New(s)
 	return nil
 }
@@ -172,7 +195,11 @@ func (m *member) run(ctx context.Context, clients, web net.Listener) error {
 		defer close(clientsEnd)
 		clientsErr = m.server.Serve(serving, clients, clientsGrace)
 	})
-	running.Go(func() { m.sayAlone(serving) })
+	var failed <-chan struct{}
+	if m.node != nil {
+		failed = m.node.Failed()
+		running.Go(func() { m.sayAlone(serving) })
+	}
 	running.Go(func() { m.reread(serving) })
 	webEnd := make(chan error, 1)
 	var site *http.Server
@@ -185,7 +212,7 @@ func (m *member) run(ctx context.Context, clients, web net.Listener) error {
 	select {
 	case <-ctx.Done():
 		m.handOver()
-	case <-m.node.Failed():
+	case <-failed:
 		err = m.node.Err()
 	case <-clientsEnd:
 	case err = <-webEnd:
@@ -203,10 +230,14 @@ func (m *member) run(ctx context.Context, clients, web net.Listener) error {
 	}
 	// The first error is returned: an error of Close usually follows from it.
 	counts := m.server.Counts()
-	if cerr := m.node.Close(); err == nil {
+	end, name := m.closeDB, "shaled"
+	if m.node != nil {
+		end, name = m.node.Close, "member "+m.config.ID
+	}
+	if cerr := end(); err == nil {
 		err = cerr
 	}
-	m.logf("member %s stopped after %d commands", m.config.ID, counts.All)
+	m.logf("%s stopped after %d commands", name, counts.All)
 	return err
 }
 
@@ -256,6 +287,9 @@ func (m *member) sayAlone(ctx context.Context) {
 // It is done at an orderly end only. After kill -9 the others wait for an election timeout, which
 // is what the handover saves.
 func (m *member) handOver() {
+	if m.node == nil {
+		return
+	}
 	s := m.node.Stats()
 	if !m.node.IsLeader() || s.Voters < 2 {
 		return
@@ -279,6 +313,10 @@ func (m *member) explain(err error) string {
 	switch {
 	case errors.Is(err, cluster.ErrUnknown):
 		return "UNKNOWN " + message(err)
+	case errors.Is(err, shale.ErrReadOnly):
+		return "READONLY the store takes no writes: " + message(err)
+	case m.config.ID == "" && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
+		return "ERR the command took longer than --timeout; nothing was written: " + message(err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return "CLUSTERDOWN the group does not answer in time; nothing was written: " + message(err)
 	case errors.As(err, &other) && other.ID == "":

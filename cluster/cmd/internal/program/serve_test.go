@@ -37,7 +37,7 @@ func TestServe_ErrorsInWordsOfRedis(t *testing.T) {
 		{fmt.Errorf("%w: ffff", cluster.ErrReservedKey), true, "ERR keys that begin with 32 bytes 0xff", false, ""},
 		{errors.New("what else"), true, "ERR the store: what else", false, ""},
 	} {
-		m := &member{config: config{Options: cluster.Options{Forward: test.forward}}}
+		m := &member{config: config{Options: cluster.Options{ID: "a", Forward: test.forward}}}
 		if !test.forward {
 			m.config.clients = map[string]string{"b": "10.0.0.2:6380"}
 		}

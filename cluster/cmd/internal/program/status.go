@@ -31,17 +31,17 @@ func version() string {
 // INFO is read by tools for Redis, such as dashboards. They look for role and for connected
 // clients; the sections Group and Store are for people.
 func (m *member) info() []server.Section {
-	s := m.node.Stats()
 	role := "master" // a client takes a master for a server that takes writes
-	if !m.config.Forward && !m.node.IsLeader() {
+	if m.node != nil && !m.config.Forward && !m.node.IsLeader() {
 		role = "slave"
 	}
-	sections := []server.Section{
-		resp.NewSection("Replication", "role", role),
-		resp.NewSection("Group", "member", m.config.ID, "state", strings.ToLower(s.State), "leader", s.Leader, "term", s.Term,
-			"members", s.Members, "voters", s.Voters, "last_index", s.Last, "commit_index", s.Commit, "applied_index", s.Applied, "reads", m.config.reads),
+	sections := []server.Section{resp.NewSection("Replication", "role", role)}
+	if m.node != nil {
+		s := m.node.Stats()
+		sections = append(sections, resp.NewSection("Group", "member", m.config.ID, "state", strings.ToLower(s.State), "leader", s.Leader, "term", s.Term,
+			"members", s.Members, "voters", s.Voters, "last_index", s.Last, "commit_index", s.Commit, "applied_index", s.Applied, "reads", m.config.reads))
 	}
-	_ = m.node.View(func(db *shale.DB) error { // a member that has stopped has no such section
+	_ = m.view(func(db *shale.DB) error { // a member that has stopped has no such section
 		x := db.Metrics()
 		sections = append(sections, resp.NewSection("Store", "memtable_bytes", x.MemtableMemory, "cache_bytes", x.CacheMemory,
 			"filter_bytes", x.FilterMemory, "flushes", x.Flushes, "compactions", x.Compactions, "filter_negatives", x.FilterNegative,
@@ -57,6 +57,12 @@ func (m *member) info() []server.Section {
 //
 //	{"member":"a","ok":false,"why":"no leader is known"}
 func (m *member) health() (ok bool, why string) {
+	if m.node == nil {
+		if err := m.db.Err(); err != nil {
+			return false, message(err)
+		}
+		return true, ""
+	}
 	if err := m.node.Err(); err != nil {
 		return false, message(err)
 	}
@@ -87,20 +93,8 @@ func (m *member) metrics() string {
 		head(name, kind, help)
 		value(name, "", v)
 	}
-	s := m.node.Stats()
-	_, hasLeader := m.node.Leader()
-	one("shaled_leads", "gauge", "1 if this member leads the group as far as it knows.", oneIf(m.node.IsLeader()))
-	one("shaled_has_leader", "gauge", "1 if this member knows a leader.", oneIf(hasLeader))
-	one("shaled_failed", "gauge", "1 if an error of the disk, or of raft, has stopped this member.", oneIf(m.node.Err() != nil))
-	one("shaled_differing_members", "gauge", "Members whose state is not this leader's. Look at their logs, and at this one's.", float64(len(s.Differing)))
-	one("shaled_members", "gauge", "Members of the group.", float64(s.Members))
-	one("shaled_voters", "gauge", "Members with a vote.", float64(s.Voters))
-	one("shaled_term", "counter", "Term of the group: how often a leader was elected, or tried to be.", float64(s.Term))
-	one("shaled_log_last_index", "counter", "Index of the last entry in this member's log.", float64(s.Last))
-	one("shaled_commit_index", "counter", "Index up to which this member knows that entries are committed.", float64(s.Commit))
-	one("shaled_applied_index", "counter", "Index up to which this member's state has all commands.", float64(s.Applied))
-	if !s.Contact.IsZero() {
-		one("shaled_leader_contact_seconds", "gauge", "Time since this member heard of a leader.", time.Since(s.Contact).Seconds())
+	if m.node != nil {
+		m.groupMetrics(one)
 	}
 	c := m.server.Counts()
 	one("shaled_connections", "gauge", "Connections of clients.", float64(c.Clients))
@@ -122,6 +116,25 @@ func (m *member) metrics() string {
 	head("shaled_build_info", "gauge", "The version as a label.")
 	value("shaled_build_info", fmt.Sprintf(`{version="%s"}`, version()), 1)
 	return p.String()
+}
+
+// groupMetrics are the metrics of a member.
+func (m *member) groupMetrics(one func(name, kind, help string, v float64)) {
+	s := m.node.Stats()
+	_, hasLeader := m.node.Leader()
+	one("shaled_leads", "gauge", "1 if this member leads the group as far as it knows.", oneIf(m.node.IsLeader()))
+	one("shaled_has_leader", "gauge", "1 if this member knows a leader.", oneIf(hasLeader))
+	one("shaled_failed", "gauge", "1 if an error of the disk, or of raft, has stopped this member.", oneIf(m.node.Err() != nil))
+	one("shaled_differing_members", "gauge", "Members whose state is not this leader's. Look at their logs, and at this one's.", float64(len(s.Differing)))
+	one("shaled_members", "gauge", "Members of the group.", float64(s.Members))
+	one("shaled_voters", "gauge", "Members with a vote.", float64(s.Voters))
+	one("shaled_term", "counter", "Term of the group: how often a leader was elected, or tried to be.", float64(s.Term))
+	one("shaled_log_last_index", "counter", "Index of the last entry in this member's log.", float64(s.Last))
+	one("shaled_commit_index", "counter", "Index up to which this member knows that entries are committed.", float64(s.Commit))
+	one("shaled_applied_index", "counter", "Index up to which this member's state has all commands.", float64(s.Applied))
+	if !s.Contact.IsZero() {
+		one("shaled_leader_contact_seconds", "gauge", "Time since this member heard of a leader.", time.Since(s.Contact).Seconds())
+	}
 }
 
 // oneIf returns 1 for true, which is how Prometheus has truth.

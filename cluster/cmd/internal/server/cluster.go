@@ -25,6 +25,8 @@ const slots = 16384
 // Other subcommands would make a client believe that it can move slots.
 func (c *client) cluster(args [][]byte) {
 	switch {
+	case c.s.config.Members == nil:
+		c.Error("ERR This instance has cluster support disabled")
 	case resp.Is(args[0], "SLOTS") && len(args) == 1:
 		if members := c.membersLeaderFirst(); members != nil {
 			c.Array(1)

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,16 +11,15 @@ import (
 	"github.com/shaledb/shale/internal/resp"
 )
 
-// An action is what does a command. One of these is set. A command that reads is done within a read of the
-// group, and gets its Reader. Those with a kind are done by the run of their kind, alone too.
+// An action is what does a command: one of the first three is set.
 //
-// The three are apart because they need different things from the group: none, a state to read
-// from, or an entry of the log. For commands with a kind, the run decides how many of them share
-// one entry.
+// They are apart because they need different things: none, a state to read from, or a transaction. kind says how commands
+// that write go when they need less than a transaction; nil: they need it.
 type action struct {
-	do   func(c *client, args [][]byte) // without the name
-	read func(c *client, r shale.Reader, args [][]byte)
-	kind kind
+	do     func(c *client, args [][]byte) // without the name
+	read   func(c *client, r shale.Reader, args [][]byte) error
+	update func(c *client, tx Txn, args [][]byte) error
+	kind   func(args [][]byte) kind
 }
 
 // A command is a line of the table: its name, the number of its words, and what it does.
@@ -36,7 +35,10 @@ var commands *resp.Table[action]
 // and not that they are unknown.
 func init() {
 	do := func(fn func(*client, [][]byte)) action { return action{do: fn} }
-	read := func(fn func(*client, shale.Reader, [][]byte)) action { return action{read: fn} }
+	read := func(fn func(*client, shale.Reader, [][]byte) error) action { return action{read: fn} }
+	write := func(fn func(*client, Txn, [][]byte) error, how kind) action {
+		return action{update: fn, kind: func([][]byte) kind { return how }}
+	}
 	refuse := do(func(c *client, _ [][]byte) {
 		c.Error("ERR a time to live is set with the value only: by SET with EX or PX, SETEX and PSETEX")
 	})
@@ -67,13 +69,13 @@ func init() {
 		{Name: "SCAN", Arity: -2, Flags: "readonly", Do: read((*client).scan)},
 		{Name: "DBSIZE", Arity: 1, Flags: "readonly", Do: read((*client).dbSize)},
 
-		{Name: "SET", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: do((*client).set)},
-		{Name: "SETNX", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: do((*client).setNX)},
-		{Name: "SETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: do(setEX("SETEX", time.Second))},
-		{Name: "PSETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: do(setEX("PSETEX", time.Millisecond))},
-		{Name: "MSET", Arity: -3, Flags: "write", First: 1, Last: -1, Step: 2, Do: action{kind: puts}},
-		{Name: "DEL", Arity: -2, Flags: "write", First: 1, Last: -1, Step: 1, Do: action{kind: deletes}},
-		{Name: "UNLINK", Arity: -2, Flags: "write fast", First: 1, Last: -1, Step: 1, Do: action{kind: deletes}},
+		{Name: "SET", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: action{update: (*client).set, kind: setKind}},
+		{Name: "SETNX", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).setNX, inserts)},
+		{Name: "SETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: write(setEX("SETEX", time.Second), puts)},
+		{Name: "PSETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: write(setEX("PSETEX", time.Millisecond), puts)},
+		{Name: "MSET", Arity: -3, Flags: "write", First: 1, Last: -1, Step: 2, Do: write((*client).mset, puts)},
+		{Name: "DEL", Arity: -2, Flags: "write", First: 1, Last: -1, Step: 1, Do: write((*client).del, deletes)},
+		{Name: "UNLINK", Arity: -2, Flags: "write fast", First: 1, Last: -1, Step: 1, Do: write((*client).del, deletes)},
 
 		{Name: "EXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
 		{Name: "PEXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
@@ -110,17 +112,11 @@ func (c *client) check(args [][]byte) (t *command, refused string) {
 	return t, keysFit(t, args)
 }
 
-// reservedKeys is the first of the keys that the group has for itself.
-var reservedKeys = bytes.Repeat([]byte{0xff}, 32)
-
 // keysFit returns an error text if the store does not take a key among args.
 func keysFit(t *command, args [][]byte) string {
 	for key := range t.Keys(args) {
-		switch {
-		case len(key) > shale.MaxKeySize:
-			return fmt.Sprintf("ERR a key is longer than %d bytes", shale.MaxKeySize)
-		case bytes.Compare(key, reservedKeys) >= 0:
-			return "ERR keys that begin with 32 bytes 0xff are reserved"
+		if len(key) > maxName {
+			return fmt.Sprintf("ERR a key is longer than %d bytes", maxName)
 		}
 	}
 	return ""
@@ -137,10 +133,15 @@ func printable(arg []byte) string {
 	}, string(arg))
 }
 
-// fail replies with an error of the group.
+// fail replies with an error: a refusal as it is, one of the store in the words of Redis.
 //
 // A reply in RESP is one line, so line ends are replaced.
 func (c *client) fail(err error) {
+	var refused refusal
+	if errors.As(err, &refused) {
+		c.Error(string(refused))
+		return
+	}
 	text := c.s.config.Explain(err)
 	c.Error(strings.NewReplacer("\r", " ", "\n", "; ").Replace(text))
 }

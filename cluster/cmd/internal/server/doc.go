@@ -1,16 +1,18 @@
-// Package server answers clients of Redis (RESP2 and RESP3) from a member of a replicated group.
+// Package server answers clients of Redis (RESP2 and RESP3) from a Store: one of this process alone, or a member of a
+// replicated group.
 //
 // # Guarantees
 //
-//   - A write that was answered with OK or a number was done as the Group promises it, and a read sees every write
+//   - A write that was answered with OK or a number was done as the Store promises it, and a read sees every write
 //     that was answered before the read was asked for, unless Config.Local is set.
-//   - What a write's answer says about keys, as in DEL and SET NX, is decided where the group applies the write, so it
+//   - What a write's answer says about keys, as in DEL and SET NX, is decided where the store applies the write, so it
 //     is right however many clients write.
-//   - The commands of a connection take effect in their order. A run of commands in a pipeline that are all
-//     reads is done at one read of the group; one of plain SETs and MSETs, or of DELs, is one write.
+//   - The commands of a connection take effect in their order. A run of commands in a pipeline that are all reads is
+//     done at one read of the store; one of SETs and MSETs without conditions, or of DELs, is one write; one of other
+//     writes is one transaction.
 //   - A write that was answered with an error has not happened, unless the error begins with UNKNOWN.
 //
-// It offers one database and one type of value: strings, which may expire.
+// It offers one database and one type of value: strings, which may expire. layout.go has what the store keeps for them.
 //
 // # How a command goes
 //
@@ -22,10 +24,11 @@
 //	SET b 2
 //	GET a
 //	DEL a c
+//	SET b 3 XX
 //
-// The two SETs are one batch of two puts, and so one entry in the log of the group. The GET is one
-// read of the group, which begins after that write was answered. The DEL is another entry, and its
-// answer, 1, comes from the state machine.
+// The two SETs are one batch of two puts, and so one entry in the log of a group. The GET is one read, which begins
+// after that write was answered. The DEL is another write, and its answer, 1, comes from the store. The last SET has to
+// know what is there, so it is a transaction, which is done again if another client changes that meanwhile.
 //
 // # Limits
 //
@@ -36,7 +39,7 @@
 //
 // # Errors
 //
-// Errors of the group come through Config.Explain, which puts them into words of Redis. All other
+// Errors of the store come through Config.Explain, which puts them into words of Redis. All other
 // errors are made here, with the texts of Redis where it has one, because clients compare some of
 // them.
 package server

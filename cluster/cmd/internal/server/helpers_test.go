@@ -22,11 +22,11 @@ var (
 	errUnknown  = errors.New("nobody knows")
 )
 
-// A fake is a group of one member that is a store in memory. It counts calls, and fails when it is told to.
+// A fake is a store in memory. It counts calls, and fails when it is told to.
 type fake struct {
+	Store
 	db *shale.DB
 
-	mu            sync.Mutex // one write at a time, as in a group
 	reads, writes atomic.Int64
 	fail          atomic.Pointer[func(write bool) error] // asked before each call
 }
@@ -42,7 +42,7 @@ func newFake(t testing.TB) *fake {
 			t.Error(err)
 		}
 	})
-	return &fake{db: db}
+	return &fake{Store: Alone(db, nil), db: db}
 }
 
 func (f *fake) begin(write bool) error {
@@ -63,72 +63,60 @@ func (f *fake) Write(ctx context.Context, b *shale.Batch) error {
 	if err := f.begin(true); err != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.db.Write(ctx, b)
+	return f.Store.Write(ctx, b)
 }
 
-func (f *fake) PutTTL(_ context.Context, key, value []byte, ttl time.Duration) error {
+func (f *fake) Update(ctx context.Context, fn func(Txn) error) error {
 	if err := f.begin(true); err != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.db.PutTTL(key, value, ttl)
+	return f.Store.Update(ctx, fn)
 }
 
-func (f *fake) PutIfAbsent(_ context.Context, key, value []byte) (bool, error) {
+func (f *fake) PutIfAbsent(ctx context.Context, key, value []byte) (bool, error) {
 	if err := f.begin(true); err != nil {
 		return false, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.db.PutIfAbsent(key, value)
+	return f.Store.PutIfAbsent(ctx, key, value)
 }
 
-func (f *fake) PutIfAbsentTTL(_ context.Context, key, value []byte, ttl time.Duration) (bool, error) {
+func (f *fake) PutIfAbsentTTL(ctx context.Context, key, value []byte, ttl time.Duration) (bool, error) {
 	if err := f.begin(true); err != nil {
 		return false, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.db.PutIfAbsentTTL(key, value, ttl)
+	return f.Store.PutIfAbsentTTL(ctx, key, value, ttl)
 }
 
-func (f *fake) DeletePresent(_ context.Context, keys ...[]byte) (present []bool, err error) {
+func (f *fake) DeletePresent(ctx context.Context, keys ...[]byte) (present []bool, err error) {
 	if err := f.begin(true); err != nil {
 		return nil, err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, key := range keys {
-		has, err := f.db.Has(key)
-		if err == nil {
-			err = f.db.Delete(key)
-		}
-		if err != nil {
-			return nil, err
-		}
-		present = append(present, has)
-	}
-	return present, nil
+	return f.Store.DeletePresent(ctx, keys...)
 }
 
-func (f *fake) Read(_ context.Context, fn func(shale.Reader) error) error {
+func (f *fake) Read(ctx context.Context, fn func(shale.Reader) error) error {
 	if err := f.begin(false); err != nil {
 		return err
 	}
-	return fn(f.Local())
+	return f.Store.Read(ctx, fn)
 }
 
-func (f *fake) Local() shale.Reader { return f.db }
-
-// setup returns a server of a fake group.
+// setup returns a server of an empty store.
 func setup(t testing.TB, change ...func(*Config)) (*Server, *fake) {
 	t.Helper()
 	f := newFake(t)
+	s := newServer(f, change...)
+	if err := s.Prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.writes.Store(0)
+	return s, f
+}
+
+// newServer returns a server of a store as it is.
+func newServer(f *fake, change ...func(*Config)) *Server {
 	c := Config{
-		Group: f, Timeout: 2 * time.Second,
+		Store: f, Timeout: 2 * time.Second,
 		Explain: func(err error) string {
 			if errors.Is(err, errUnknown) {
 				return "UNKNOWN " + err.Error()
@@ -142,7 +130,7 @@ func setup(t testing.TB, change ...func(*Config)) (*Server, *fake) {
 	for _, change := range change {
 		change(&c)
 	}
-	return New(c), f
+	return New(c)
 }
 
 // say does one command and returns its reply.

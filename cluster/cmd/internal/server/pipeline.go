@@ -2,7 +2,7 @@ package server
 
 import (
 	"context"
-	"strings"
+	"errors"
 	"time"
 
 	"github.com/tidwall/redcon"
@@ -22,21 +22,25 @@ const (
 type kind uint8
 
 const (
-	alone   kind = iota
-	reads        // one read of the group
-	puts         // SETs without options, and MSETs: one write
+	single  kind = iota
+	reads        // one read of the store
+	puts         // writes that read nothing, such as SET without conditions: one batch
 	deletes      // DELs and UNLINKs: one write, which says of each key whether it was there
+	inserts      // SET NX and SETNX: alone, a write that says whether the key was there
+	updates      // all other writes: one transaction
 )
 
-// kindOf returns with which commands a command can go together. A SET with options is alone.
+// kindOf returns with which commands a command can go together.
 func kindOf(t *command, args [][]byte) kind {
 	switch {
 	case t.Do.read != nil:
 		return reads
-	case t.Name == "SET" && len(args) == 3:
-		return puts
+	case t.Do.kind != nil:
+		return t.Do.kind(args)
+	case t.Do.update != nil:
+		return updates
 	}
-	return t.Do.kind
+	return single
 }
 
 // run does the first commands of a pipeline, as many as go together, and returns how many that were.
@@ -51,22 +55,31 @@ func (c *client) run(pipeline []redcon.Command) int {
 		}
 		return 1
 	}
-	begin := time.Now()
+	begin, out := time.Now(), len(c.Out)
+	var err error
 	switch k {
 	case reads:
-		n = c.readRun(c.calls)
-		c.s.counts.took(true, begin)
+		n, err = c.readRun(c.calls)
 	case puts:
-		c.putRun(c.calls)
-		c.s.counts.took(false, begin)
+		err = c.putRun(c.calls)
 	case deletes:
-		c.deleteRun(c.calls)
-		c.s.counts.took(false, begin)
+		err = c.deleteRun(c.calls)
+	case inserts:
+		err = c.insert(c.calls[0])
+	case updates:
+		n, err = c.updateRun(c.calls)
 	default:
 		c.calls[0].t.Do.do(c, c.calls[0].args)
-		if strings.HasPrefix(c.calls[0].t.Flags, "write") {
-			c.s.counts.took(false, begin)
+	}
+	if err != nil { // then all of them have failed
+		c.Out, n = c.Out[:out], len(c.calls)
+		for range c.calls {
+			c.fail(err)
 		}
+	}
+	if k != single {
+		c.s.counts.took(k == reads, begin)
+		c.wrote = c.wrote || k != reads
 	}
 	for _, call := range c.calls[:n] {
 		c.s.counts.commands[call.t.Index].Add(1)
@@ -88,8 +101,9 @@ func (c *client) gather(pipeline []redcon.Command) (n int, k kind) {
 		if t == nil || refused != "" {
 			break
 		}
-		of := kindOf(t, cmd.Args)
-		if size += len(cmd.Raw); n > 0 && (of != k || of == alone || n == mostTogether || of != reads && size > bytesTogether) {
+		of := kindOf(t, cmd.Args[1:])
+		apart := of == single || of == inserts
+		if size += len(cmd.Raw); n > 0 && (of != k || apart || n == mostTogether || of != reads && size > bytesTogether) {
 			break
 		}
 		k = of
@@ -99,74 +113,90 @@ func (c *client) gather(pipeline []redcon.Command) (n int, k kind) {
 	return n, k
 }
 
-// readRun does reads. It returns how many it has done: it stops when there is much to be sent.
-//
-// Replies of a read that fails are cut off again, and each command of the run gets the error.
-func (c *client) readRun(calls []call) (done int) {
+// readRun does reads. It returns how many it has done: it stops when there is much to be sent. A read that fails in its
+// middle is answered with its error alone.
+func (c *client) readRun(calls []call) (done int, err error) {
 	begin := len(c.Out)
-	err := c.s.read(func(r shale.Reader) error {
+	err = c.s.read(func(r shale.Reader) error {
 		c.Out = c.Out[:begin]
 		for done = 0; done < len(calls) && (done == 0 || len(c.Out) < sendAt); done++ {
-			calls[done].t.Do.read(c, r, calls[done].args)
+			at := len(c.Out)
+			if err := calls[done].t.Do.read(c, r, calls[done].args); err != nil {
+				c.Out = c.Out[:at]
+				c.fail(err)
+			}
 		}
 		return nil
 	})
-	if err != nil {
-		c.Out = c.Out[:begin]
-		for range calls {
-			c.fail(err)
-		}
-		return len(calls)
-	}
-	return done
+	return done, err
 }
 
-// putRun writes the pairs of SETs and MSETs.
-//
-// All pairs are in one batch. So either all commands of the run are answered with OK, or all with
-// the same error.
-func (c *client) putRun(calls []call) {
+// updateRun does writes in one transaction, and returns how many it has done. If the store fails, none of them has
+// happened.
+func (c *client) updateRun(calls []call) (done int, err error) {
+	begin := len(c.Out)
+	err = c.s.write(func(ctx context.Context) error {
+		return c.s.config.Store.Update(ctx, func(tx Txn) error {
+			c.Out = c.Out[:begin]
+			for done = 0; done < len(calls) && (done == 0 || len(c.Out) < sendAt); done++ {
+				if err := c.update(tx, calls[done]); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	return done, err
+}
+
+// update does a command in a transaction. A refusal is its reply, as it has written nothing then.
+func (c *client) update(tx Txn, call call) error {
+	begin := len(c.Out)
+	err := call.t.Do.update(c, tx, call.args)
+	if refused := refusal(""); errors.As(err, &refused) {
+		c.Out = c.Out[:begin]
+		c.fail(err)
+		return nil
+	}
+	return err
+}
+
+// A blind transaction is a batch for commands that read nothing.
+type blind struct {
+	shale.Reader // nil
+	*shale.Batch
+}
+
+// putRun does writes that read nothing in one batch. So either all commands of the run are answered with OK, or all
+// with the same error.
+func (c *client) putRun(calls []call) error {
 	b := new(shale.Batch)
-	var err error
 	for _, call := range calls {
-		for i := 0; i < len(call.args) && err == nil; i += 2 {
-			err = b.Put(call.args[i], call.args[i+1])
+		if err := c.update(blind{Batch: b}, call); err != nil {
+			return err
 		}
 	}
-	if err == nil {
-		err = c.s.write(func(ctx context.Context) error { return c.s.config.Group.Write(ctx, b) })
-	}
-	for range calls {
-		if err != nil {
-			c.fail(err)
-		} else {
-			c.OK()
-		}
-	}
+	return c.s.write(func(ctx context.Context) error { return c.s.config.Store.Write(ctx, b) })
 }
 
 // deleteRun deletes the keys of DELs.
 //
 // A key that two DELs of a run name is counted for the first one only, as if they had come one
 // after the other.
-func (c *client) deleteRun(calls []call) {
-	keys := calls[0].args
-	if len(calls) > 1 {
-		keys = nil
-		for _, call := range calls {
-			keys = append(keys, call.args...)
-		}
+func (c *client) deleteRun(calls []call) error {
+	var keys [][]byte
+	for _, call := range calls {
+		keys = c.appendNames(keys, call.args)
 	}
 	var present []bool
 	err := c.s.write(func(ctx context.Context) (err error) {
-		present, err = c.s.config.Group.DeletePresent(ctx, keys...)
+		present, err = c.s.config.Store.DeletePresent(ctx, keys...)
 		return err
 	})
+	if err != nil {
+		return err
+	}
 	for _, call := range calls {
-		if err != nil {
-			c.fail(err)
-			continue
-		}
 		n := int64(0)
 		for _, was := range present[:len(call.args)] {
 			if was {
@@ -176,4 +206,5 @@ func (c *client) deleteRun(calls []call) {
 		present = present[len(call.args):]
 		c.Integer(n)
 	}
+	return nil
 }

@@ -33,39 +33,41 @@ func newScans() *resp.Scans {
 // Each call is a read of the group of its own. So a SCAN sees no one moment, but a key that is
 // there from its first call to its last is given once: keys are in order, and the cursor stands for
 // the place after the last.
-func (c *client) scan(r shale.Reader, args [][]byte) {
+func (c *client) scan(r shale.Reader, args [][]byte) error {
 	scan := c.s.scans.Begin(&c.Session, args)
 	if scan == nil {
-		return
+		return nil
 	}
-	within := shale.Prefix(scan.Prefix)
+	within := shale.Prefix(appendName(nil, scan.Prefix))
 	within.KeysOnly = true
-	if bytes.Compare(scan.From, within.Lower) > 0 {
-		within.Lower = scan.From
+	if from := appendName(nil, scan.From); bytes.Compare(from, within.Lower) > 0 {
+		within.Lower = from
 	}
 	for e, err := range r.Scan(within) {
 		if err != nil {
-			c.fail(err)
-			return
+			return err
 		}
-		if !scan.Add(e.Key) {
+		if !scan.Add(e.Key[1:]) {
 			break
 		}
 	}
 	scan.Reply(&c.Session)
+	return nil
 }
 
 // dbSize is DBSIZE. The store does not count its keys, so this walks over all of them.
-func (c *client) dbSize(r shale.Reader, _ [][]byte) {
+func (c *client) dbSize(r shale.Reader, _ [][]byte) error {
 	n := int64(0)
-	for _, err := range r.Scan(shale.Range{KeysOnly: true}) {
+	within := shale.Prefix([]byte{nameSpace})
+	within.KeysOnly = true
+	for _, err := range r.Scan(within) {
 		if n++; err == nil && n%4096 == 0 && c.s.ctx.Err() != nil {
 			err = errors.New("the server stops")
 		}
 		if err != nil {
-			c.fail(err)
-			return
+			return err
 		}
 	}
 	c.Integer(n)
+	return nil
 }

@@ -15,32 +15,19 @@ import (
 	"github.com/shaledb/shale/internal/resp"
 )
 
-// A Group is a member of a replicated group, as package cluster has it.
-//
-// The server knows nothing of raft, members or disks. Tests give it a group that is a map.
-type Group interface {
-	Write(ctx context.Context, b *shale.Batch) error
-	PutTTL(ctx context.Context, key, value []byte, ttl time.Duration) error
-	PutIfAbsent(ctx context.Context, key, value []byte) (inserted bool, err error)
-	PutIfAbsentTTL(ctx context.Context, key, value []byte, ttl time.Duration) (inserted bool, err error)
-	DeletePresent(ctx context.Context, keys ...[]byte) (present []bool, err error)
-	Read(ctx context.Context, fn func(shale.Reader) error) error
-	Local() shale.Reader
-}
-
-// A Config says how a Server answers. All functions are needed, and the Group.
+// A Config says how a Server answers. All functions but Members are needed, and the Store.
 type Config struct {
-	Group Group
+	Store Store
 
-	// Explain returns an error of the Group in the words of Redis: a code in capitals, then a sentence.
+	// Explain returns an error of the Store in the words of Redis: a code in capitals, then a sentence.
 	Explain func(error) string
 
 	// Again reports whether an error of a write says that nothing has happened, and that the same call is
 	// likely to succeed soon, as after the election of another leader.
 	Again func(error) bool
 
-	Local   bool          // reads are answered from this member's own state, which may be behind
-	Timeout time.Duration // of a command's work in the group; 0: 5 s
+	Local   bool          // reads are answered by Store.Local, which may be behind
+	Timeout time.Duration // of a command's work in the store; 0: 5 s
 
 	Password   string // of the only user, default; "": clients need none
 	MaxCommand int64  // bytes of a command with its arguments; 0: 16 MiB
@@ -50,7 +37,7 @@ type Config struct {
 	// Info returns further sections for INFO.
 	Info func() []Section
 
-	// Members returns the members that answer, for CLUSTER.
+	// Members returns the members that answer, for CLUSTER; nil: there is no group.
 	Members func(ctx context.Context) []Member
 }
 
@@ -64,6 +51,8 @@ type Server struct {
 	password atomic.Pointer[Password] // nil: clients need none
 	wrong    sync.Mutex               // held while a wrong password is answered: one at a time is, of all clients
 	started  time.Time
+
+	prepared atomic.Bool // the store has the layout of this server
 
 	ctx  context.Context // done when commands under way must end
 	stop context.CancelFunc
@@ -116,8 +105,11 @@ type client struct {
 	s     *Server
 	conn  redcon.Conn // nil in tests of commands alone
 	known bool        // the client has given the password, or needs none
+	wrote bool        // replies in Out depend on a write, its own or one that it has seen
 
-	calls []call // of the run under way; kept so that commands do not allocate
+	// Kept so that commands do not allocate: the calls of the run under way, a key of the store, a value to write, and one that was read.
+	calls           []call
+	key, value, old []byte
 }
 
 // newClient returns the state of a new connection.
@@ -179,7 +171,18 @@ func (s *Server) handle(conn redcon.Conn, first redcon.Command) {
 //
 // A large output buffer is let go, so that one large reply does not cost its memory for the life of
 // the connection.
+//
+// Replies that depend on a write wait until that is settled. If it can't be, they would say that all is well, so the
+// connection ends without them.
 func (c *client) send() bool {
+	if c.wrote {
+		if err := c.s.config.Store.Settle(); err != nil {
+			_ = c.conn.NetConn().Close() // redcon sees that when it writes or reads
+			c.Quit, c.Out = true, nil
+			return false
+		}
+		c.wrote = false
+	}
 	c.conn.WriteRaw(c.Out)
 	if cap(c.Out) > 4*sendAt {
 		c.Out = nil
@@ -188,7 +191,7 @@ func (c *client) send() bool {
 	return redcon.BaseWriter(c.conn).Flush() == nil
 }
 
-// within returns the context of a command's work in the group.
+// within returns the context of a command's work in the store.
 func (s *Server) within() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.ctx, s.config.Timeout)
 }
@@ -199,16 +202,19 @@ const (
 	longestPause = 200 * time.Millisecond
 )
 
-// write calls do until the group has taken the write, or has said that it never will, or the time is over. It
-// never repeats a call that may have had an effect.
+// write calls do until the store has taken the write, or has said that it never will, or the time is over. It never
+// repeats a call that may have had an effect.
 //
-// Config.Again decides what is repeated. During an election the group refuses writes for some
-// hundred milliseconds, which clients of Redis do not expect; here they only take longer.
+// Config.Again decides what is repeated. During an election a group refuses writes for some hundred milliseconds, which
+// clients of Redis do not expect; here they only take longer.
 func (s *Server) write(do func(ctx context.Context) error) error {
 	ctx, cancel := s.within()
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		err := do(ctx)
+		err := s.Prepare(ctx)
+		if err == nil {
+			err = do(ctx)
+		}
 		if err == nil || !s.config.Again(err) {
 			return err
 		}
@@ -222,10 +228,16 @@ func (s *Server) write(do func(ctx context.Context) error) error {
 
 // read calls fn with what reads are answered from.
 func (s *Server) read(fn func(shale.Reader) error) error {
+	checked := func(r shale.Reader) error {
+		if err := s.mayRead(r); err != nil {
+			return err
+		}
+		return fn(r)
+	}
 	if s.config.Local {
-		return fn(s.config.Group.Local())
+		return checked(s.config.Store.Local())
 	}
 	ctx, cancel := s.within()
 	defer cancel()
-	return s.config.Group.Read(ctx, fn)
+	return s.config.Store.Read(ctx, checked)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/tidwall/redcon"
 
-	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/resp/resptest"
 	"github.com/shaledb/shale/internal/testenv"
 )
@@ -56,9 +55,21 @@ func TestCommands_Replies(t *testing.T) {
 		{"SET b 3 EX 0", "-ERR invalid expire time in 'set' command"},
 		{"SET b 3 EX 9223372037", "-ERR invalid expire time in 'set' command"},
 		{"PSETEX b -1 3", "-ERR invalid expire time in 'psetex' command"},
-		{"SET b 3 KEEPTTL", "-ERR SET with KEEPTTL is not supported: SET takes NX, EX and PX only"},
-		{"SET b 3 EXAT 4102444800", "-ERR SET with EXAT is not supported: SET takes NX, EX and PX only"},
-		{"SET b 3 XX", "-ERR SET with XX is not supported: SET takes NX, EX and PX only"},
+		{"SET b 3 KEEPTTL EX 1", "-ERR syntax error"},
+		{"SET b 3 EXAT 4102444800 PX 1", "-ERR syntax error"},
+		{"SET b 3 EXAT 0", "-ERR invalid expire time in 'set' command"},
+		{"SET b 3 NX XX", "-ERR syntax error"},
+		{"SET b 3 IFEQ", "-ERR syntax error"},
+		{"SET none 3 XX", "$-1"},
+		{"SET none 3 XX GET", "$-1"},
+		{"SET none 3 IFEQ 3", "$-1"},
+		{"SET b 3 XX GET", "$1|2"},
+		{"SET b 4 NX GET", "$1|3"},
+		{"SET b 4 IFEQ 2", "$-1"},
+		{"SET b 4 IFEQ 3", "+OK"},
+		{"SET b 5 IFEQ 3 GET", "$1|4"},
+		{"SET e 5 NX GET", "$-1"},
+		{"DEL e", ":1"},
 		{"SET b 3 NX PX 1", "$-1"},
 		{"SET b 3 MAYBE", "-ERR syntax error"},
 		{"EXPIRE b 10", "-ERR a time to live is set with the value only: by SET with EX or PX, SETEX and PSETEX"},
@@ -122,7 +133,7 @@ func TestCommands_Expiry(t *testing.T) {
 		for _, end := range []string{"SET k v", "MSET k v"} {
 			c.say("DEL", "k")
 			c.want(t, line, "+OK")
-			at, err := f.db.ExpiresAt([]byte("k"))
+			at, err := f.db.ExpiresAt([]byte("kk"))
 			if left := time.Until(at); err != nil || left > least+time.Millisecond || left < least-time.Minute {
 				t.Errorf("%s: %v left, %v", line, left, err)
 			}
@@ -166,32 +177,31 @@ func TestCommands_RESP3(t *testing.T) {
 	c.want(t, "GET none", "$-1")
 }
 
-// A key that the store or the group does not take costs only its own command.
+// Any key is taken up to the longest; one that is too long costs only its own command.
 func TestCommands_Keys(t *testing.T) {
 	s, _ := setup(t)
 	c := s.newClient()
-	long, reserved := strings.Repeat("x", shale.MaxKeySize+1), strings.Repeat("\xff", 32)
+	long, longest := strings.Repeat("x", maxName+1), strings.Repeat("\xff", maxName)
 	for _, args := range [][]string{{"SET", long, "1"}, {"GET", long}, {"DEL", "a", long}, {"MSET", "a", "1", long, "1"}} {
-		if got := c.say(args...); got != "-ERR a key is longer than 65535 bytes\r\n" {
+		if got := c.say(args...); got != fmt.Sprintf("-ERR a key is longer than %d bytes\r\n", maxName) {
 			t.Errorf("%s of a long key = %q", args[0], got)
 		}
 	}
-	for _, key := range []string{reserved, reserved + "x"} {
-		for _, args := range [][]string{{"SET", key, "1"}, {"SETNX", key, "1"}, {"DEL", key}} {
-			if got := c.say(args...); got != "-ERR keys that begin with 32 bytes 0xff are reserved\r\n" {
-				t.Errorf("%s of a reserved key = %q", args[0], got)
+	for _, key := range []string{"", strings.Repeat("\xff", 32), longest} {
+		for _, args := range [][]string{{"SET", key, "1"}, {"GET", key}, {"DEL", key}} {
+			if got := c.say(args...); got != map[string]string{"SET": "+OK\r\n", "GET": "$1\r\n1\r\n", "DEL": ":1\r\n"}[args[0]] {
+				t.Errorf("%s of the key %.20q = %q", args[0], key, got)
 			}
 		}
 	}
 	c.Out = c.Out[:0]
-	p := pipelineOf(bytesOf("SET", "a", "1"), bytesOf("SET", reserved, "1"), bytesOf("SET", "b", "1"))
+	p := pipelineOf(bytesOf("SET", "a", "1"), bytesOf("SET", long, "1"), bytesOf("SET", "b", "1"))
 	for len(p) > 0 {
 		p = p[c.run(p):]
 	}
-	if got := string(c.Out); got != "+OK\r\n-ERR keys that begin with 32 bytes 0xff are reserved\r\n+OK\r\n" {
-		t.Errorf("a reserved key in a pipeline: %q", got)
+	if got := string(c.Out); got != fmt.Sprintf("+OK\r\n-ERR a key is longer than %d bytes\r\n+OK\r\n", maxName) {
+		t.Errorf("a long key in a pipeline: %q", got)
 	}
-	c.want(t, "SET \xff\xff ok", "+OK")
 }
 
 func bytesOf(args ...string) [][]byte {
@@ -215,6 +225,8 @@ func TestPipeline_Together(t *testing.T) {
 		{"reads", []string{"GET a", "MGET a b", "EXISTS a", "SCAN 0"}, "$-1|*2|$-1|$-1|:0|*2|$1|0|*0|", 1, 0},
 		{"deletes", []string{"SET a 1", "DEL a b", "UNLINK a", "DEL b"}, "+OK|:1|:0|:0|", 0, 2},
 		{"conditions", []string{"SET a 1 NX", "SETNX a 2", "SET a 3", "GET a"}, "+OK|:0|+OK|$1|3|", 1, 3},
+		{"times", []string{"SET a 1 EX 9", "SETEX a x 2", "SET a 2 PXAT 4102444800000"}, "+OK|-ERR value is not an integer or out of range|+OK|", 0, 1},
+		{"what was there", []string{"SET a 1", "SET a 2 XX", "SET a 3 GET", "SET a 4 XX EX"}, "+OK|+OK|$1|2|-ERR syntax error|", 0, 2},
 		{"errors", []string{"SET a 1", "WHAT", "SET a 2", "GET"}, "+OK|-ERR unknown command 'WHAT', with args beginning with: |+OK|-ERR wrong number of arguments for 'get' command|", 0, 2},
 	} {
 		s, f := setup(t)

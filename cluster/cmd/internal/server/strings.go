@@ -1,221 +1,287 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/resp"
 )
 
-// The commands on keys and values. Those that read get a Reader of the group, and append to c.Out.
-// If a read fails in the middle of a reply, the reply is cut off where it began, and an error takes
-// its place: a client never gets half of an array.
+// The commands on strings. Those that read get a Reader, and those that write a transaction. They append to c.Out, and
+// return an error instead of a reply: a client never gets half of an array. A refusal comes before the first write.
 
-// A manyReader looks up many keys at one moment. The readers of a Group are such.
+// nameKey returns the key of the store for a name, which is valid until the next call.
+func (c *client) nameKey(name []byte) []byte {
+	c.key = appendName(c.key[:0], name)
+	return c.key
+}
+
+// appendNames appends the keys of the store for names.
+func (c *client) appendNames(keys, names [][]byte) [][]byte {
+	size := 0
+	for _, name := range names {
+		size += 1 + len(name)
+	}
+	buf := make([]byte, 0, size)
+	for _, name := range names {
+		at := len(buf)
+		buf = appendName(buf, name)
+		keys = append(keys, buf[at:len(buf):len(buf)])
+	}
+	return keys
+}
+
+// mostKept is how large a buffer may be that a connection keeps for its next command.
+const mostKept = 64 << 10
+
+// lookUp returns what the store has under a name, which is valid until the next lookup. Nil: nothing.
+func (c *client) lookUp(r shale.Reader, name []byte) ([]byte, error) {
+	value, err := r.AppendValue(c.old[:0], c.nameKey(name))
+	switch {
+	case errors.Is(err, shale.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	if cap(value) <= mostKept {
+		c.old = value
+	}
+	return value, nil
+}
+
+// get is GET. It copies the value once, from the block of the store into the reply.
+func (c *client) get(r shale.Reader, args [][]byte) error {
+	err := r.ViewValue(c.nameKey(args[0]), func(value []byte) error {
+		s, err := stringOf(value)
+		if err == nil {
+			c.Bulk(s)
+		}
+		return err
+	})
+	if errors.Is(err, shale.ErrNotFound) {
+		c.Null()
+		return nil
+	}
+	return err
+}
+
+// A manyReader looks up many keys at one moment. The readers of a Store, and its transactions, are such.
 type manyReader interface {
 	GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error
 }
 
-// get is GET. It copies the value once, from the block of the store into the reply.
-func (c *client) get(r shale.Reader, args [][]byte) {
-	begin := len(c.Out)
-	err := r.ViewValue(args[0], func(value []byte) error {
-		c.Bulk(value)
-		return nil
-	})
-	switch {
-	case err == nil:
-	case errors.Is(err, shale.ErrNotFound):
-		c.Null()
-	default:
-		c.Out = c.Out[:begin]
-		c.fail(err)
-	}
-}
-
-// errReply ends an MGET whose reply gets too large.
-var errReply = errors.New("the reply is too large")
-
-// mget is MGET. All values are of one moment.
-func (c *client) mget(r shale.Reader, args [][]byte) {
+// mget is MGET. All values are of one moment. A name that stands for no string has none.
+func (c *client) mget(r shale.Reader, args [][]byte) error {
 	begin := len(c.Out)
 	c.Array(len(args))
-	err := r.(manyReader).GetMany(args, func(_ int, value []byte, found bool) error {
+	return r.(manyReader).GetMany(c.appendNames(nil, args), func(_ int, value []byte, found bool) error {
 		if !found {
 			c.Null()
 			return nil
 		}
-		if len(c.Out)-begin+len(value) > c.s.config.MaxReply {
-			return errReply
+		s, err := stringOf(value)
+		switch {
+		case err != nil:
+			return err
+		case len(c.Out)-begin+len(s) > c.s.config.MaxReply:
+			return refusal(fmt.Sprintf("ERR the values together are larger than %d bytes: ask for fewer keys at a time", c.s.config.MaxReply))
 		}
-		c.Bulk(value)
+		c.Bulk(s)
 		return nil
 	})
-	if err == nil {
-		return
-	}
-	c.Out = c.Out[:begin]
-	if errors.Is(err, errReply) {
-		c.Error(fmt.Sprintf("ERR the values together are larger than %d bytes: ask for fewer keys at a time", c.s.config.MaxReply))
-		return
-	}
-	c.fail(err)
 }
 
 // exists is EXISTS. A key that is named twice counts twice.
-func (c *client) exists(r shale.Reader, args [][]byte) {
-	n := int64(0)
+func (c *client) exists(r shale.Reader, args [][]byte) error {
 	if len(args) == 1 {
-		has, err := r.Has(args[0])
-		if err != nil {
-			c.fail(err)
-			return
-		}
+		has, err := r.Has(c.nameKey(args[0]))
 		c.Truth(has)
-		return
+		return err
 	}
-	err := r.(manyReader).GetMany(args, func(_ int, _ []byte, found bool) error {
+	n := int64(0)
+	err := r.(manyReader).GetMany(c.appendNames(nil, args), func(_ int, _ []byte, found bool) error {
 		if found {
 			n++
 		}
 		return nil
 	})
-	if err != nil {
-		c.fail(err)
-		return
-	}
 	c.Integer(n)
+	return err
 }
 
-// strlen is STRLEN: 0 for a key that is absent. The value is read, as the store does not know its
-// length before.
-func (c *client) strlen(r shale.Reader, args [][]byte) {
+// strlen is STRLEN: 0 for a key that is absent.
+func (c *client) strlen(r shale.Reader, args [][]byte) error {
 	n := 0
-	err := r.ViewValue(args[0], func(value []byte) error {
-		n = len(value)
-		return nil
+	err := r.ViewValue(c.nameKey(args[0]), func(value []byte) error {
+		s, err := stringOf(value)
+		n = len(s)
+		return err
 	})
 	if err != nil && !errors.Is(err, shale.ErrNotFound) {
-		c.fail(err)
-		return
+		return err
 	}
 	c.Integer(int64(n))
+	return nil
 }
 
-// typeOf is TYPE: there are strings only.
-func (c *client) typeOf(r shale.Reader, args [][]byte) {
-	switch has, err := r.Has(args[0]); {
-	case err != nil:
-		c.fail(err)
-	case has:
-		c.Simple("string")
-	default:
-		c.Simple("none")
+// typeOf is TYPE.
+func (c *client) typeOf(r shale.Reader, args [][]byte) error {
+	name := "none"
+	err := r.ViewValue(c.nameKey(args[0]), func(value []byte) (err error) {
+		_, err = stringOf(value)
+		name = "string"
+		return err
+	})
+	if err != nil && !errors.Is(err, shale.ErrNotFound) {
+		return err
 	}
+	c.Simple(name)
+	return nil
 }
 
-// set is SET with options. Plain ones go through putRun.
-func (c *client) set(args [][]byte) {
-	var ifAbsent bool
-	var ttl time.Duration
-	for rest := args[2:]; len(rest) > 0; rest = rest[1:] {
-		option, unit := rest[0], resp.Unit(rest[0])
-		switch {
-		case resp.Is(option, "NX"):
-			ifAbsent = true
-		case unit > 0 && ttl == 0 && len(rest) > 1:
-			var refused string
-			if ttl, refused = resp.TTL(rest[1], unit, "SET"); refused != "" {
-				c.Error(refused)
-				return
-			}
-			rest = rest[1:]
-		case slices.ContainsFunc([]string{"XX", "GET", "EXAT", "PXAT", "KEEPTTL"}, func(word string) bool { return resp.Is(option, word) }):
-			c.Error(fmt.Sprintf("ERR SET with %s is not supported: SET takes NX, EX and PX only", printable(option)))
-			return
-		default:
-			c.SyntaxError()
-			return
+// set is SET with all options. One without conditions reads nothing: see setKind.
+func (c *client) set(tx Txn, args [][]byte) error {
+	o, err := readSet(args)
+	if err != nil {
+		return err
+	}
+	if o.reads() {
+		old, err := c.lookUp(tx, args[0])
+		if err != nil {
+			return err
 		}
-	}
-	switch {
-	case ifAbsent:
-		inserted, err := c.putIfAbsent(args, ttl)
-		switch {
-		case err != nil:
-			c.fail(err)
-		case inserted:
-			c.OK()
-		default:
+		var s []byte
+		if old != nil && (o.get || o.ifEqual != nil) {
+			if s, err = stringOf(old); err != nil {
+				return err
+			}
+		}
+		if o.get && old != nil {
+			c.Bulk(s)
+		}
+		if o.ifAbsent && old != nil || (o.ifPresent || o.ifEqual != nil) && old == nil || o.ifEqual != nil && !bytes.Equal(s, o.ifEqual) {
+			if !o.get || old == nil {
+				c.Null()
+			}
+			return nil
+		}
+		if o.keepTTL && old != nil {
+			if o.until, err = tx.ExpiresAt(c.nameKey(args[0])); err != nil {
+				return err
+			}
+		}
+		if o.get && old == nil {
 			c.Null()
 		}
-	case ttl > 0:
-		c.putTTL(args[0], args[1], ttl)
-	default:
-		c.putRun([]call{{commands.LookUp([]byte("SET")), args[:2]}})
 	}
+	if !o.get {
+		c.OK()
+	}
+	return c.put(tx, args[0], args[1], o.expiry)
+}
+
+// put sets a string.
+func (c *client) put(w shale.Writer, name, s []byte, e expiry) error {
+	value := append(append(c.value[:0], stringKind), s...)
+	if cap(value) <= mostKept {
+		c.value = value
+	}
+	if ttl, expires := e.left(); expires {
+		return w.PutTTL(c.nameKey(name), value, ttl)
+	}
+	return w.Put(c.nameKey(name), value)
 }
 
 // setEX returns SETEX or PSETEX, the old forms of SET with EX or PX.
-func setEX(name string, unit time.Duration) func(*client, [][]byte) {
-	return func(c *client, args [][]byte) {
+func setEX(name string, unit time.Duration) func(*client, Txn, [][]byte) error {
+	return func(c *client, tx Txn, args [][]byte) error {
 		ttl, refused := resp.TTL(args[1], unit, name)
 		if refused != "" {
-			c.Error(refused)
-			return
+			return refusal(refused)
 		}
-		c.putTTL(args[0], args[2], ttl)
+		c.OK()
+		return c.put(tx, args[0], args[2], expiry{ttl: ttl})
 	}
 }
 
-// putTTL sets a value that expires.
-func (c *client) putTTL(key, value []byte, ttl time.Duration) {
-	err := c.s.write(func(ctx context.Context) error { return c.s.config.Group.PutTTL(ctx, key, value, ttl) })
-	if err != nil {
-		c.fail(err)
-		return
+// mset is MSET.
+func (c *client) mset(tx Txn, args [][]byte) error {
+	for ; len(args) > 0; args = args[2:] {
+		if err := c.put(tx, args[0], args[1], expiry{}); err != nil {
+			return err
+		}
 	}
 	c.OK()
-}
-
-// ttl returns TTL or PTTL. The clock of this member says how much time is left.
-func ttl(unit time.Duration) func(*client, shale.Reader, [][]byte) {
-	return func(c *client, r shale.Reader, args [][]byte) {
-		switch at, err := r.ExpiresAt(args[0]); {
-		case err == nil:
-			c.TimeLeft(at, unit)
-		case errors.Is(err, shale.ErrNotFound):
-			c.Integer(-2)
-		default:
-			c.fail(err)
-		}
-	}
+	return nil
 }
 
 // setNX is SETNX, the old form of SET NX, which go-redis sends.
-func (c *client) setNX(args [][]byte) {
-	inserted, err := c.putIfAbsent(args, 0)
-	if err != nil {
-		c.fail(err)
-		return
+func (c *client) setNX(tx Txn, args [][]byte) error {
+	has, err := tx.Has(c.nameKey(args[0]))
+	if err == nil && !has {
+		err = c.put(tx, args[0], args[1], expiry{})
 	}
-	c.Truth(inserted)
+	c.Truth(!has)
+	return err
 }
 
-// putIfAbsent is what SETNX and SET NX do: the group decides whether the key was there, not this
-// member. ttl 0: the value does not expire.
-func (c *client) putIfAbsent(args [][]byte, ttl time.Duration) (inserted bool, err error) {
-	err = c.s.write(func(ctx context.Context) (err error) {
-		if ttl > 0 {
-			inserted, err = c.s.config.Group.PutIfAbsentTTL(ctx, args[0], args[1], ttl)
+// insert does a SETNX or a SET NX that is alone: the store decides whether the key was there, without a read before.
+func (c *client) insert(call call) error {
+	var o setOptions
+	if call.t.Name == "SET" {
+		o, _ = readSet(call.args) // setKind has read it
+	}
+	key, value := c.nameKey(call.args[0]), append([]byte{stringKind}, call.args[1]...)
+	var inserted bool
+	err := c.s.write(func(ctx context.Context) (err error) {
+		if ttl, expires := o.left(); expires {
+			inserted, err = c.s.config.Store.PutIfAbsentTTL(ctx, key, value, ttl)
 		} else {
-			inserted, err = c.s.config.Group.PutIfAbsent(ctx, args[0], args[1])
+			inserted, err = c.s.config.Store.PutIfAbsent(ctx, key, value)
 		}
 		return err
 	})
-	return inserted, err
+	switch {
+	case call.t.Name == "SETNX":
+		c.Truth(inserted)
+	case inserted:
+		c.OK()
+	default:
+		c.Null()
+	}
+	return err
+}
+
+// del is DEL and UNLINK within a transaction.
+func (c *client) del(tx Txn, args [][]byte) error {
+	n := int64(0)
+	for _, name := range args {
+		has, err := tx.Has(c.nameKey(name))
+		if err == nil && has {
+			n++
+			err = tx.Delete(c.key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	c.Integer(n)
+	return nil
+}
+
+// ttl returns TTL or PTTL. The clock of this server says how much time is left.
+func ttl(unit time.Duration) func(*client, shale.Reader, [][]byte) error {
+	return func(c *client, r shale.Reader, args [][]byte) error {
+		at, err := r.ExpiresAt(c.nameKey(args[0]))
+		if errors.Is(err, shale.ErrNotFound) {
+			c.Integer(-2)
+			return nil
+		}
+		c.TimeLeft(at, unit)
+		return err
+	}
 }
