@@ -12,7 +12,7 @@ import (
 
 // An AtomicBlocked is a blocked Bloom filter. Any number of goroutines may add keys to it and
 // ask it, at once and without locks. CheckAndAdd does both: at most one of several goroutines
-// that bring the same key learns that it is new. OpenAtomicBlocked opens its serialized form
+// that bring the same key learns that it is new. [OpenAtomicBlocked] opens its serialized form
 // and adds keys to it there, so that processes can share a filter in a mapped file.
 //
 // Like a Blocked it has lines of 512 bits, and a question looks at one of them. A key sets
@@ -42,7 +42,7 @@ func (w *atomicWord) set(mask uint64) {
 	}
 }
 
-// AtomicBlockedOptions say how large an AtomicBlocked is.
+// AtomicBlockedOptions say how large an [AtomicBlocked] is.
 type AtomicBlockedOptions struct {
 	// Keys is how many keys are expected. More may be added; then there are more
 	// false positives.

@@ -54,7 +54,7 @@ var errNotInBytes = errors.New("bloom: seal filter: it was not opened by OpenAto
 // then may lack keys, and deny them; nobody can see that. Build it again then, or sync the
 // mapping (msync) before you rely on a key. The same holds for Seal: sync behind it.
 //
-// The errors are those of OpenStatic. A filter that cannot be read means maybe, never no.
+// The errors are those of [OpenStatic]. A filter that cannot be read means maybe, never no.
 func OpenAtomicBlocked(b []byte) (*AtomicBlocked, error) {
 	t, err := parseAtomic(b)
 	if err != nil {
@@ -70,13 +70,13 @@ func OpenAtomicBlocked(b []byte) (*AtomicBlocked, error) {
 	return f, nil
 }
 
-// Sealed reports whether the checksum of the bytes of OpenAtomicBlocked holds: no key was
+// Sealed reports whether the checksum of the bytes of [OpenAtomicBlocked] holds: no key was
 // added since they were written, or since Seal. It is false for all other filters.
 func (f *AtomicBlocked) Sealed() bool {
 	return f.shared != nil && f.shared.bytes != nil && f.shared.state().Load()&liveBit() == 0
 }
 
-// Seal writes the count and the checksum to the bytes of OpenAtomicBlocked. No key may be
+// Seal writes the count and the checksum to the bytes of [OpenAtomicBlocked]. No key may be
 // added while it runs, by other processes neither. The next addition makes the filter live
 // again. It returns an error for a filter that was not opened by OpenAtomicBlocked.
 func (f *AtomicBlocked) Seal() error {
@@ -116,9 +116,9 @@ func liveBit() uint32 {
 	return binary.NativeEndian.Uint32(word[:])
 }
 
-// AppendBinary appends the serialized form to dst, the bytes that OpenAtomicBlocked takes,
+// AppendBinary appends the serialized form to dst, the bytes that [OpenAtomicBlocked] takes,
 // and returns the longer slice. Keys may be added while it runs. Each key whose addition has
-// returned before is in the form. For the zero AtomicBlocked it returns an error and dst as
+// returned before is in the form. For the zero [AtomicBlocked] it returns an error and dst as
 // it was.
 func (f *AtomicBlocked) AppendBinary(dst []byte) ([]byte, error) {
 	if len(f.lines) == 0 {
@@ -154,7 +154,7 @@ func atomicHead(t []byte) uint32 {
 func (f *AtomicBlocked) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
 // UnmarshalBinary makes f the filter whose serialized form is b, all of b. Unlike
-// OpenAtomicBlocked it copies b. The errors are those of OpenAtomicBlocked, and ErrDamaged
+// [OpenAtomicBlocked] it copies b. The errors are those of OpenAtomicBlocked, and [ErrDamaged]
 // for a live form, whose lines nobody can check. They leave f as it was. Nobody may use f at
 // the same time.
 func (f *AtomicBlocked) UnmarshalBinary(b []byte) error {

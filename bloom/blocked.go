@@ -28,8 +28,8 @@ type Blocked struct {
 // OpenBlocked returns the filter whose serialized form is b, all of b. It keeps b and does
 // not copy it: b must not change while the filter is in use.
 //
-// Every byte is checked. The error is ErrUnknown for a filter of another kind or version,
-// or of another hash function than Hash (OpenStatic opens those); it is ErrDamaged for
+// Every byte is checked. The error is [ErrUnknown] for a filter of another kind or version,
+// or of another hash function than Hash ([OpenStatic] opens those); it is [ErrDamaged] for
 // damaged bytes. Test for both with errors.Is. Either way any key may be there: a filter
 // that cannot be read means maybe, never no.
 func OpenBlocked(b []byte) (*Blocked, error) {

@@ -26,8 +26,8 @@ const (
 
 // AppendBlocked appends to dst a filter of the keys with these hashes (see Hash), and
 // returns the longer slice. The filter has bitsPerKey bits for each hash, plus at most one
-// line of 64 bytes for each unit, plus 32 bytes of trailer; BlockedSize returns the sum.
-// OpenBlocked opens it from the appended bytes alone.
+// line of 64 bytes for each unit, plus 32 bytes of trailer; [BlockedSize] returns the sum.
+// [OpenBlocked] opens it from the appended bytes alone.
 //
 // Equal hashes do no harm, but each takes its share of bits. The order of the hashes does
 // not matter: the same hashes in any order make the same bytes, on every machine. hashes is
@@ -59,7 +59,7 @@ func appendBlocked(dst []byte, hashes []uint64, bitsPerKey float64, hasher Hashe
 	return dst
 }
 
-// BlockedSize returns how many bytes AppendBlocked appends for n hashes.
+// BlockedSize returns how many bytes [AppendBlocked] appends for n hashes.
 func BlockedSize(n int, bitsPerKey float64) int {
 	t := layout(n, bitsPerKey)
 	return int(min(t.size(), math.MaxInt))

@@ -9,7 +9,7 @@ import (
 
 // UnionCount estimates how many different keys are in f, in other, or in both, without
 // changing either: EstimatedCount of their union (Swamidass and Baldi 2007). It is +Inf if
-// all bits are set. The error is ErrMismatch if the filters differ in bits, probes or hash
+// all bits are set. The error is [ErrMismatch] if the filters differ in bits, probes or hash
 // function.
 func (f *Filter) UnionCount(other *Filter) (float64, error) {
 	if err := f.match(other, "union count"); err != nil {
@@ -40,7 +40,7 @@ const atomicShare = 3. / 8 * (1 - 63.*63./(64*64))
 
 // EstimatedCount estimates the number of different keys from the bits that are set in each
 // line (see form.LineKeys). With 10,000 keys at 10 bits a key its standard deviation is 0.25
-// per cent. It counts bits. The zero AtomicBlocked has +Inf.
+// per cent. It counts bits. The zero [AtomicBlocked] has +Inf.
 func (f *AtomicBlocked) EstimatedCount() (n float64) {
 	if len(f.lines) == 0 {
 		return math.Inf(1)
@@ -57,7 +57,7 @@ func (f *AtomicBlocked) EstimatedCount() (n float64) {
 
 // Union adds all keys of other, as if each had been added to f. Other goroutines may ask and
 // add meanwhile; keys that are added to other during the call may be missed. The error is
-// ErrMismatch if the filters differ in size or hash function.
+// [ErrMismatch] if the filters differ in size or hash function.
 func (f *AtomicBlocked) Union(other *AtomicBlocked) error {
 	switch {
 	case len(f.lines) != len(other.lines) || len(f.lines) == 0:

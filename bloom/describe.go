@@ -27,7 +27,7 @@ import (
 //	  rate planned            1 %
 //
 // The share of false maybes is the one that is expected after Count keys. The planned figures are
-// the FilterOptions. A filter that was read does not have them, as its serialized form does not.
+// the [FilterOptions]. A filter that was read does not have them, as its serialized form does not.
 // It counts bits: see FillRatio.
 func (f Filter) String() string {
 	if f.bits.M == 0 {
@@ -39,7 +39,7 @@ func (f Filter) String() string {
 	}.Table("bloom.Filter")
 }
 
-// String returns the filter's statistics in lines: see Filter.String. It counts bits.
+// String returns the filter's statistics in lines: see [Filter.String]. It counts bits.
 func (f Blocked) String() string {
 	if f.units.First.Lines == 0 {
 		return "bloom.Blocked: " + form.Zero
@@ -59,7 +59,7 @@ func (f *Blocked) statistics() form.Statistics {
 	}
 }
 
-// String returns the filter's statistics in lines: see Filter.String. All bits are of
+// String returns the filter's statistics in lines: see [Filter.String]. All bits are of
 // fingerprints, so there is no fill ratio.
 func (f Fuse) String() string {
 	if f.r == 0 {
@@ -72,8 +72,8 @@ func (f *Fuse) statistics() form.Statistics {
 	return form.Statistics{Keys: form.Number(f.Count()), Bits: 8 * uint64(len(f.bytes)), Solid: true, Rate: f.FPR()}
 }
 
-// String returns the filter's kind and its statistics in lines: see Blocked.String and
-// Fuse.String.
+// String returns the filter's kind and its statistics in lines: see [Blocked.String] and
+// [Fuse.String].
 func (s Static) String() string {
 	switch {
 	case s.fuse != nil:
@@ -84,7 +84,7 @@ func (s Static) String() string {
 	return "bloom.Static: " + form.Zero
 }
 
-// String returns the filter's statistics in lines: see Filter.String. It counts bits, and
+// String returns the filter's statistics in lines: see [Filter.String]. It counts bits, and
 // estimates the number of keys from them.
 func (f AtomicBlocked) String() string {
 	if len(f.lines) == 0 {

@@ -7,9 +7,9 @@
 //
 // # Which type
 //
-// Take Filter, unless one of the others has something that you need: make it with New(n, p)
-// from the number of keys and the rate of false positives, then call Add and MayContain.
-// This is how the types differ:
+// Take [Filter], unless one of the others has something that you need: make it with [New](n, p)
+// from the number of keys and the rate of false positives, then call [Filter.Add] and
+// [Filter.MayContain]. This is how the types differ:
 //
 //	              bits a key   passes    add   ask  delete  grows  written  concurrent
 //	Filter               9.6   1 %        17    15  no      no     yes      asking
@@ -38,30 +38,30 @@
 //
 // How to choose:
 //
-//   - All keys are known before the filter is built: Blocked, or Fuse if building may take
+//   - All keys are known before the filter is built: [Blocked], or [Fuse] if building may take
 //     three to five times as long. If the filter does not fit into the cache, a question to a Blocked
 //     costs one cache line, a question to a Fuse or Filter three.
-//   - Keys come one by one, and their number is known: Filter, or AtomicBlocked if other
+//   - Keys come one by one, and their number is known: Filter, or [AtomicBlocked] if other
 //     goroutines ask meanwhile.
-//   - The number of keys is not known: Scalable.
-//   - Keys are removed again: Cuckoo, or Counting if a key may be added more than
+//   - The number of keys is not known: [Scalable].
+//   - Keys are removed again: [Cuckoo], or [Counting] if a key may be added more than
 //     eight times.
-//   - Keys are dense numbers: Bitset, which makes no mistakes.
-//   - The same absent keys are asked for again and again: Exact around a filter
+//   - Keys are dense numbers: [Bitset], which makes no mistakes.
+//   - The same absent keys are asked for again and again: [Exact] around a filter
 //     of any type.
-//   - Strangers choose the keys: any type, with HashSipHash and a secret seed.
+//   - Strangers choose the keys: any type, with [HashSipHash] and a secret seed.
 //
 // There is no partitioned filter, in which each probe has a part of the bits for itself: it lets
 // pass more for the same bits, 16 % more with 10 keys and 1.5 % more with 100.
 //
 // Scalable, Counting, Cuckoo, Bitset and Exact are in package sketch. Filters that other
-// programs wrote are read by the packages below compat, one for each format. Package hashes
+// programs wrote are read by the packages below compat, one for each format. Package [hashes]
 // has more hash functions.
 //
 // # One name an operation
 //
 // The methods have the same names and signatures on all types, so that generic code can take
-// any filter as a Set, or as an Adder:
+// any filter as a [Set], or as an [Adder]:
 //
 //	by key      Add            MayContain        Remove      CheckAndAdd
 //	by string   AddString      MayContainString
@@ -175,4 +175,11 @@
 // keys can choose keys that all pass together. Someone who knows all keys of a filter can
 // choose keys with which no fuse filter can be built. Both cost time, but neither makes a
 // wrong no. HashSipHash prevents both, with a seed that they do not know.
+//
+// [Scalable]: https://pkg.go.dev/github.com/shaledb/shale/bloom/sketch#Scalable
+// [Cuckoo]: https://pkg.go.dev/github.com/shaledb/shale/bloom/sketch#Cuckoo
+// [Counting]: https://pkg.go.dev/github.com/shaledb/shale/bloom/sketch#Counting
+// [Bitset]: https://pkg.go.dev/github.com/shaledb/shale/bloom/sketch#Bitset
+// [Exact]: https://pkg.go.dev/github.com/shaledb/shale/bloom/sketch#Exact
+// [hashes]: https://pkg.go.dev/github.com/shaledb/shale/bloom/hashes
 package bloom

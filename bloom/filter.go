@@ -14,7 +14,7 @@ import (
 // the filters that do so it has the fewest bits for a given rate of false positives.
 //
 // Memory: 9.59 bits a key at 1 %, 14.38 at 0.1 %, and as much again for each further digit
-// (SizeBits), rounded up to whole words of 64 bits.
+// ([SizeBits]), rounded up to whole words of 64 bits.
 //
 // Time, with keys of 16 bytes and hashing included: if the filter fits into the cache, it
 // takes 17 ns to add a key, 15 to ask for an absent one and 16 for a present one. If it
@@ -24,7 +24,7 @@ import (
 // False is certain. The share of absent keys that pass is the share of theory, within 5 %
 // and what chance allows, from 10 keys to 10 million and from a rate of 0.3 to one of 1e-6.
 // In filters for 10 keys at 1e-4, 0.1136 ± 0.0006 ‰ passed; 0.1143 ‰ would with independent
-// probes. (SizeFPR says 0.0987 ‰ there. Its formula is made for many keys: it is 16 % too
+// probes. ([SizeFPR] says 0.0987 ‰ there. Its formula is made for many keys: it is 16 % too
 // low at 10 keys, and 1.5 % at 100.)
 //
 // The probes are those of enhanced double hashing (Dillinger and Manolios 2004). A position
@@ -93,7 +93,7 @@ var ErrMismatch = errors.New("filters differ in shape or hash")
 // New returns an empty filter for n keys at the false positive rate p, with
 // Murmur3. An n of 0 counts as 1.
 //
-// It panics with NewFilter's error if there is no such filter: p is not between 0 and 1, or
+// It panics with [NewFilter]'s error if there is no such filter: p is not between 0 and 1, or
 // the filter would have more than 128 GiB, or 1 GiB where an int has 32 bits. Use NewFilter
 // for numbers that come from outside of the program.
 func New(n uint64, p float64) *Filter {
@@ -210,7 +210,7 @@ func (f *Filter) Clone() *Filter {
 }
 
 // Union adds all keys of other, as if each had been added to f. If other differs in bits,
-// probes or hash function, the error is ErrMismatch, and f stays as it was.
+// probes or hash function, the error is [ErrMismatch], and f stays as it was.
 func (f *Filter) Union(other *Filter) error {
 	if err := f.match(other, "union"); err != nil {
 		return err

@@ -52,7 +52,7 @@ func (f *Filter) canWrite() error {
 
 // AppendBinary appends the serialized form to dst and returns the longer slice: the words,
 // 8 bytes of Count and a trailer of 32 bytes. It is the same on every machine. An error
-// leaves dst as it was. It is ErrNoHashID, or says that f is a zero Filter.
+// leaves dst as it was. It is [ErrNoHashID], or says that f is a zero Filter.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	if err := f.canWrite(); err != nil {
 		return dst, err
@@ -69,11 +69,11 @@ func (f *Filter) MarshalBinary() ([]byte, error) {
 }
 
 // UnmarshalBinary makes f the filter whose serialized form is b, all of b. It copies the
-// bytes. An error is ErrDamaged or ErrUnknown, and leaves f as it was. The caller must then
+// bytes. An error is [ErrDamaged] or [ErrUnknown], and leaves f as it was. The caller must then
 // take every key for one that may be there.
 //
 // A filter with a Hash of the caller's own can only be read into a Filter that was made
-// with the same HashID. f keeps that function, and its m and k become those of b.
+// with the same [HashID]. f keeps that function, and its m and k become those of b.
 func (f *Filter) UnmarshalBinary(b []byte) error {
 	made, err := openFilter(b, &f.hash)
 	if err != nil {
@@ -90,7 +90,7 @@ func (f *Filter) UnmarshalBinary(b []byte) error {
 // 8 divides, or on a big-endian machine, it copies them at once.
 //
 // Every byte is checked. The errors are those of UnmarshalBinary. A filter with a Hash of the
-// caller's own is ErrUnknown, and can be read by UnmarshalBinary only.
+// caller's own is [ErrUnknown], and can be read by UnmarshalBinary only.
 func OpenFilter(b []byte) (*Filter, error) { return openFilter(b, new(HashFunc)) }
 
 // openFilter is OpenFilter for a filter whose hash function is own if it is not one of this

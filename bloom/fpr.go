@@ -2,7 +2,7 @@ package bloom
 
 import "math"
 
-// PredictFPR returns the false positive rate of a filter that AppendBlocked makes
+// PredictFPR returns the false positive rate of a filter that [AppendBlocked] makes
 // of many keys with bitsPerKey bits each: the share of absent keys that pass. A
 // filter of few keys has a lower rate, because it has whole lines;
 // Blocked.PredictedFPR takes that into account.
@@ -15,7 +15,7 @@ func PredictFPR(bitsPerKey float64) float64 {
 	return p
 }
 
-// BitsForFPR returns the fewest bits a key, from MinBits to MaxBits, with which PredictFPR
+// BitsForFPR returns the fewest bits a key, from [MinBits] to [MaxBits], with which [PredictFPR]
 // is p or less. It returns MaxBits if there are none.
 func BitsForFPR(p float64) float64 {
 	low, high := MinBits, MaxBits

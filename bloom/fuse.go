@@ -17,7 +17,7 @@ import (
 // 0.006 % where it lets pass 0.054 %.
 //
 // The price is building. It takes three to five times as long as building a Blocked (about
-// 23 ns a key), and 14 to 26 bytes of memory a key while it runs. A StaticBuilder keeps that
+// 23 ns a key), and 14 to 26 bytes of memory a key while it runs. A [StaticBuilder] keeps that
 // memory for the next filter. A question takes as long as one to a Blocked in cache, and
 // least with 8 or 16 bits, with which each fingerprint has whole bytes. Out of cache it costs
 // three cache lines, which are loaded in parallel.
@@ -25,7 +25,7 @@ import (
 // Like a Blocked it probes its serialized bytes where they lie, and any number of
 // goroutines may ask it at once.
 //
-// AppendStatic and StaticBuilder make the bytes of a Fuse, and OpenFuse opens them. The zero Fuse answers
+// [AppendStatic] and StaticBuilder make the bytes of a Fuse, and [OpenFuse] opens them. The zero Fuse answers
 // maybe to every key. It is for UnmarshalBinary and UnmarshalText.
 type Fuse struct {
 	// Constant after construction. bytes ends with the fuse seed, and so is 8 bytes longer
@@ -40,8 +40,8 @@ type Fuse struct {
 }
 
 // OpenFuse returns the filter whose serialized form is b, all of b. It keeps b and
-// does not copy it. As with OpenBlocked, the hash function is Hash, and the errors are
-// the same: a filter that cannot be read means maybe, never no. OpenStatic opens
+// does not copy it. As with [OpenBlocked], the hash function is Hash, and the errors are
+// the same: a filter that cannot be read means maybe, never no. [OpenStatic] opens
 // filters with other functions.
 func OpenFuse(b []byte) (*Fuse, error) { return openFuse(b, onlyMurmur3) }
 
@@ -114,7 +114,7 @@ func (f *Fuse) SizeBytes() int { return len(f.bytes) + form.TrailerLen }
 func (f *Fuse) Bits() int { return int(f.r) }
 
 // BitsPerKey returns the bits of memory for each key, without the trailer. It is the
-// number that FuseBits predicts.
+// number that [FuseBits] predicts.
 func (f *Fuse) BitsPerKey() float64 {
 	return float64(len(f.bytes)) * 8 / math.Max(float64(f.head.keys), 1)
 }

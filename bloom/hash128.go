@@ -47,8 +47,8 @@ func Murmur3(key []byte) (h1, h2 uint64) {
 	return h1, h1 + h2
 }
 
-// Hash128 returns 128 bits of hash of key. The first word is Hash(key). For HashMurmur3
-// both are those of Murmur3. HashXXH3 and HashSipHash have 64 bits only, and the second
+// Hash128 returns 128 bits of hash of key. The first word is Hash(key). For [HashMurmur3]
+// both are those of Murmur3. [HashXXH3] and [HashSipHash] have 64 bits only, and the second
 // word is computed from the first. So two keys with the same first word agree in both. That
 // adds a probability of n / 2^64 to the false positives of n keys, which is negligible.
 func (h Hasher) Hash128(key []byte) (h1, h2 uint64) {
@@ -59,6 +59,6 @@ func (h Hasher) Hash128(key []byte) (h1, h2 uint64) {
 	return h1, form.Finish(h1 + probeMul)
 }
 
-// FirstOwnHashID is the first HashID that this package will never give to a
+// FirstOwnHashID is the first [HashID] that this package will never give to a
 // function of its own. It and the ids up to 255 are free for callers.
 const FirstOwnHashID HashID = 64

@@ -49,8 +49,8 @@ type Hasher struct {
 	more uint64 // sipKey(seed) for HashSipHash, else 0
 }
 
-// NewHasher returns the function with this id and this seed. The error is ErrUnknown if
-// there is none. The only seed of HashMurmur3 is 0.
+// NewHasher returns the function with this id and this seed. The error is [ErrUnknown] if
+// there is none. The only seed of [HashMurmur3] is 0.
 func NewHasher(id HashID, seed uint64) (Hasher, error) {
 	switch {
 	case !id.known():
@@ -84,5 +84,5 @@ func (h Hasher) ID() HashID {
 	return h.id
 }
 
-// Seed returns the seed of the function. For HashSipHash that is the secret.
+// Seed returns the seed of the function. For [HashSipHash] that is the secret.
 func (h Hasher) Seed() uint64 { return h.seed }

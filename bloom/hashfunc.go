@@ -25,7 +25,7 @@ type ownHash struct {
 }
 
 // NewHashFunc returns own, or hasher if own is nil. id is the id of own, from
-// FirstOwnHashID up, or 0 if it has none; see FilterOptions, which has the same three. The
+// [FirstOwnHashID] up, or 0 if it has none; see [FilterOptions], which has the same three. The
 // error names the one that does not go with the others.
 func NewHashFunc(hasher Hasher, own Hash128, id HashID) (HashFunc, error) {
 	switch {
@@ -88,7 +88,7 @@ func (h *HashFunc) ID() HashID {
 func (h *HashFunc) Hasher() Hasher { return h.hasher }
 
 // Named returns the function that a serialized form names by this id and seed: h itself if
-// it is the caller's own and has the id, or the Hasher. The error is ErrUnknown.
+// it is the caller's own and has the id, or the Hasher. The error is [ErrUnknown].
 func (h *HashFunc) Named(id HashID, seed uint64) (HashFunc, error) {
 	if h.own != nil && h.own.id == id && id >= FirstOwnHashID && seed == 0 {
 		return HashFunc{own: h.own}, nil

@@ -53,7 +53,7 @@ func (f *Filter) MayContainKeys(keys [][]byte, out []bool) {
 func (f *Filter) CheckAndAdd(key []byte) bool { return f.CheckAndAddHash(f.hash.Hash128(key)) }
 
 // Add adds key. A question that begins after Add has returned is answered with true. It
-// allocates nothing. The error is nil unless f is the zero AtomicBlocked.
+// allocates nothing. The error is nil unless f is the zero [AtomicBlocked].
 func (f *AtomicBlocked) Add(key []byte) error {
 	if len(f.lines) == 0 {
 		return errZeroAtomic

@@ -27,7 +27,7 @@ const DefaultFPR = 0.01
 //	m = ⌈-n · ln p / (ln 2)²⌉     9.585 a key for 1 %, 14.378 for 0.1 %
 //
 // The best number of probes is a fraction. With the nearest whole number the filter needs
-// up to 0.1 % more bits at 1 %, and up to 0.6 % more at 10 %: see SizeBitsProbes.
+// up to 0.1 % more bits at 1 %, and up to 0.6 % more at 10 %: see [SizeBitsProbes].
 func SizeBits(n uint64, p float64) (m uint64) {
 	return wholeUp(-float64(max(n, 1)) * math.Log(rateOf(p)) / (math.Ln2 * math.Ln2))
 }
@@ -52,7 +52,7 @@ func SizeProbes(m, n uint64) (k int) {
 }
 
 // SizeProbesFPR returns the best number of probes for the rate p in a filter with
-// SizeBits bits:
+// [SizeBits] bits:
 //
 //	k = round(-log2 p), at least 1
 //

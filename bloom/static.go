@@ -42,7 +42,7 @@ type Static struct {
 // count. The caller may free that memory when the filter, or the value that
 // contains it, can no longer be reached.
 //
-// The errors are those of OpenBlocked, except that every hash function of this package is
+// The errors are those of [OpenBlocked], except that every hash function of this package is
 // known. A filter that cannot be read means maybe, never no.
 func OpenStatic(b []byte) (*Static, error) {
 	if len(b) >= form.TrailerLen && b[len(b)-form.TrailerLen] == form.KindFuse {
@@ -133,7 +133,7 @@ func (s *Static) FirstUnitBytes() int {
 }
 
 // FirstUnit returns the filter without its second unit, in memory of its own: see
-// Blocked.FirstUnit. For a filter of one unit it returns the filter itself.
+// [Blocked.FirstUnit]. For a filter of one unit it returns the filter itself.
 func (s *Static) FirstUnit() *Static {
 	if s.Units() == 1 {
 		return s
@@ -152,7 +152,7 @@ func (s *Static) FirstUnitIn(mem []byte) *Static {
 	return first
 }
 
-// StaticOptions say how to build a filter. The zero value makes a Blocked with MinBits a
+// StaticOptions say how to build a filter. The zero value makes a Blocked with [MinBits] a
 // key, over hashes of the function Hash.
 type StaticOptions struct {
 	Kind       Kind // default KindBlocked
@@ -161,12 +161,12 @@ type StaticOptions struct {
 }
 
 // AppendStatic appends to dst a filter of the keys with these hashes, and returns the
-// longer slice. OpenStatic opens it from the appended bytes alone. What AppendBlocked says
-// of dst and hashes holds here too, except that a KindFuse allocates. A StaticBuilder
+// longer slice. [OpenStatic] opens it from the appended bytes alone. What [AppendBlocked] says
+// of dst and hashes holds here too, except that a [KindFuse] allocates. A [StaticBuilder]
 // allocates only once.
 //
-// A KindFuse has the widest fingerprints that fit into BitsPerKey (see FuseFor). A
-// KindBlocked can always be built; with a very small probability a KindFuse cannot.
+// A KindFuse has the widest fingerprints that fit into BitsPerKey (see [FuseFor]). A
+// [KindBlocked] can always be built; with a very small probability a KindFuse cannot.
 // An error leaves dst as it was.
 func AppendStatic(dst []byte, hashes []uint64, o StaticOptions) ([]byte, error) {
 	var b StaticBuilder

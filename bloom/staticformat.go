@@ -11,7 +11,7 @@ import (
 // these bytes and makes the trailer again. The trailer has the same bytes as before, except
 // for the result of FirstUnit, which gets the trailer of a filter of one unit.
 
-// AppendBinary appends the serialized form to dst, the bytes that OpenBlocked takes, and
+// AppendBinary appends the serialized form to dst, the bytes that [OpenBlocked] takes, and
 // returns the longer slice. For the zero Blocked it returns an error and dst as it was.
 func (f *Blocked) AppendBinary(dst []byte) ([]byte, error) { return f.appendWith(dst, Hasher{}) }
 
@@ -36,7 +36,7 @@ func (f *Blocked) appendWith(dst []byte, hasher Hasher) ([]byte, error) {
 func (f *Blocked) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
 // UnmarshalBinary makes f the filter whose serialized form is b, all of b. Unlike
-// OpenBlocked it copies b. The errors are those of OpenBlocked, and leave f as it was.
+// [OpenBlocked] it copies b. The errors are those of OpenBlocked, and leave f as it was.
 func (f *Blocked) UnmarshalBinary(b []byte) error {
 	made, err := OpenBlocked(ownCopy(b))
 	if err == nil {
@@ -45,7 +45,7 @@ func (f *Blocked) UnmarshalBinary(b []byte) error {
 	return err
 }
 
-// AppendBinary appends the serialized form to dst, the bytes that OpenFuse takes, and
+// AppendBinary appends the serialized form to dst, the bytes that [OpenFuse] takes, and
 // returns the longer slice. For the zero Fuse it returns an error and dst as it was.
 func (f *Fuse) AppendBinary(dst []byte) ([]byte, error) {
 	if f.r == 0 {
@@ -62,7 +62,7 @@ func (f *Fuse) AppendBinary(dst []byte) ([]byte, error) {
 // MarshalBinary returns the serialized form: see AppendBinary.
 func (f *Fuse) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
-// UnmarshalBinary makes f the filter whose serialized form is b, all of b. Unlike OpenFuse
+// UnmarshalBinary makes f the filter whose serialized form is b, all of b. Unlike [OpenFuse]
 // it copies b. The errors are those of OpenFuse, and leave f as it was.
 func (f *Fuse) UnmarshalBinary(b []byte) error {
 	made, err := OpenFuse(ownCopy(b))
@@ -72,7 +72,7 @@ func (f *Fuse) UnmarshalBinary(b []byte) error {
 	return err
 }
 
-// AppendBinary appends the serialized form to dst, the bytes that OpenStatic takes, and
+// AppendBinary appends the serialized form to dst, the bytes that [OpenStatic] takes, and
 // returns the longer slice. For the zero Static it returns an error and dst as it was.
 func (s *Static) AppendBinary(dst []byte) (longer []byte, err error) {
 	if s.fuse != nil {
@@ -88,7 +88,7 @@ func (s *Static) AppendBinary(dst []byte) (longer []byte, err error) {
 func (s *Static) MarshalBinary() ([]byte, error) { return s.AppendBinary(nil) }
 
 // UnmarshalBinary makes s the filter whose serialized form is b, all of b. Unlike
-// OpenStatic it copies b. The errors are those of OpenStatic, and leave s as it was.
+// [OpenStatic] it copies b. The errors are those of OpenStatic, and leave s as it was.
 func (s *Static) UnmarshalBinary(b []byte) error {
 	made, err := OpenStatic(ownCopy(b))
 	if err == nil {

@@ -14,7 +14,7 @@ import (
 func (f *Blocked) WriteTo(w io.Writer) (n int64, err error) { return form.WriteTo(w, f.AppendBinary) }
 
 // ReadFrom reads from r what WriteTo wrote, and not a byte more, and makes f that filter: see
-// Filter.ReadFrom.
+// [Filter.ReadFrom].
 func (f *Blocked) ReadFrom(r io.Reader) (n int64, err error) {
 	return form.ReadFrom(r, f.UnmarshalBinary)
 }
@@ -27,7 +27,7 @@ func (f *AtomicBlocked) WriteTo(w io.Writer) (n int64, err error) {
 }
 
 // ReadFrom reads from r what WriteTo wrote, and not a byte more, and makes f that filter: see
-// Filter.ReadFrom. Nobody may use f at the same time.
+// [Filter.ReadFrom]. Nobody may use f at the same time.
 func (f *AtomicBlocked) ReadFrom(r io.Reader) (n int64, err error) {
 	return form.ReadFrom(r, f.UnmarshalBinary)
 }
@@ -37,7 +37,7 @@ func (f *AtomicBlocked) ReadFrom(r io.Reader) (n int64, err error) {
 func (f *Fuse) WriteTo(w io.Writer) (n int64, err error) { return form.WriteTo(w, f.AppendBinary) }
 
 // ReadFrom reads from r what WriteTo wrote, and not a byte more, and makes f that filter: see
-// Filter.ReadFrom.
+// [Filter.ReadFrom].
 func (f *Fuse) ReadFrom(r io.Reader) (n int64, err error) { return form.ReadFrom(r, f.UnmarshalBinary) }
 
 // WriteTo writes a frame of 24 bytes and the serialized form, the bytes of MarshalBinary, so
@@ -45,7 +45,7 @@ func (f *Fuse) ReadFrom(r io.Reader) (n int64, err error) { return form.ReadFrom
 func (s *Static) WriteTo(w io.Writer) (n int64, err error) { return form.WriteTo(w, s.AppendBinary) }
 
 // ReadFrom reads from r what WriteTo wrote, and not a byte more, and makes s that filter: see
-// Filter.ReadFrom.
+// [Filter.ReadFrom].
 func (s *Static) ReadFrom(r io.Reader) (n int64, err error) {
 	return form.ReadFrom(r, s.UnmarshalBinary)
 }

@@ -29,7 +29,7 @@ func (f Fuse) MarshalText() ([]byte, error) { return form.Text(f.MarshalBinary()
 func (f *Fuse) UnmarshalText(text []byte) error { return form.UnmarshalText(text, f.UnmarshalBinary) }
 
 // MarshalText returns the bytes of AppendBinary in base64. It works on a copy of s, and
-// does not keep s itself reachable. A caller that frees the bytes of OpenStatic when s can
+// does not keep s itself reachable. A caller that frees the bytes of [OpenStatic] when s can
 // no longer be reached must call runtime.KeepAlive(s) after it.
 func (s Static) MarshalText() ([]byte, error) { return form.Text(s.MarshalBinary()) }
 
@@ -50,7 +50,7 @@ func (f *AtomicBlocked) UnmarshalText(text []byte) error {
 //	xxh3:0123456789abcdef
 //	siphash:0123456789abcdef
 //
-// The seed of HashSipHash is a secret. String leaves it out. MarshalText does not, because
+// The seed of [HashSipHash] is a secret. String leaves it out. MarshalText does not, because
 // the filter could not be asked without it.
 func (h Hasher) MarshalText() ([]byte, error) {
 	if h.id == 0 {
@@ -60,7 +60,7 @@ func (h Hasher) MarshalText() ([]byte, error) {
 }
 
 // UnmarshalText makes h the function that MarshalText wrote as text. If there is no such
-// function, the error is ErrUnknown, and h stays as it was.
+// function, the error is [ErrUnknown], and h stays as it was.
 func (h *Hasher) UnmarshalText(text []byte) error {
 	name, digits, seeded := strings.Cut(string(text), ":")
 	for id := HashMurmur3; id.known(); id++ {

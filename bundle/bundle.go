@@ -30,7 +30,7 @@ const maxHashers = 4
 // in use. A probe costs one cache line if data begins at an address that 64 divides. Mapped
 // files and large slices of Go do.
 //
-// The error is ErrDamaged or ErrFormatTooNew; test for them with errors.Is. A damaged
+// The error is [ErrDamaged] or [ErrFormatTooNew]; test for them with errors.Is. A damaged
 // filter is no error: see Damaged.
 func Open(data []byte) (*Bundle, error) {
 	h, err := decodeHeader(data)

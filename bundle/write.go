@@ -14,23 +14,23 @@ import (
 
 // A Spec describes a bundle to be written, without the filters.
 type Spec struct {
-	StoreID uint64
+	StoreID uint64    // the same in all files of a store
 	Seq     uint64    // every key that was in the store at this sequence number is in a table
 	Created time.Time // written in seconds
-	Runs    []Run
+	Runs    []Run     // in any order
 }
 
 // A Run is a list of tables, in the order of their keys, whose bounds do not overlap. The
 // order of runs in a Spec does not matter.
 type Run struct {
-	Level  int
-	Tables []Table
+	Level  int     // of the store, from 0 to 6
+	Tables []Table // in the order of their keys
 }
 
 // A Table is a set of keys. The bounds are keys of the set.
 type Table struct {
 	Smallest, Largest []byte
-	Keys              uint64
+	Keys              uint64 // how many
 }
 
 // Write writes a bundle to w and returns its length.

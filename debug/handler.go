@@ -40,7 +40,7 @@ func AsOf(at time.Time, note string) Option {
 
 // Follow is for a store that is opened read-only while another program writes it. Before it
 // answers, the handler makes the store show what that program has done (shale.DB.Advance), but
-// not more often than every. For the rest it is like AsOf with the time of the last Advance.
+// not more often than every. For the rest it is like [AsOf] with the time of the last Advance.
 func Follow(every time.Duration, note string) Option {
 	return func(h *handler) { h.follows, h.every, h.asOf, h.note = true, every, time.Now(), note }
 }

@@ -24,8 +24,8 @@ type CheckReport struct {
 	// has replaced are left out.
 	Writer bool
 
-	Read     Read
-	Findings []Finding
+	Read     Read      // what was read and is right
+	Findings []Finding // what is not; empty: nothing
 }
 
 // Read counts what was read and is right.

@@ -18,9 +18,9 @@ type Report struct {
 	Keys                 uint64
 	KeyBytes, ValueBytes int64
 
-	Doubtful bool // the entries in Left were taken: Options.Doubtful was set
-	Findings []Finding
-	Left     []Left
+	Doubtful bool      // the entries in Left were taken: Options.Doubtful was set
+	Findings []Finding // what is wrong in the old store
+	Left     []Left    // what is authentic in it and not proven
 }
 
 // A Left is a source of entries that are authentic, but perhaps not the newest

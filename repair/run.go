@@ -15,7 +15,7 @@ import (
 
 // Run saves what is provably correct in the store in dir. It writes that into a new store
 // in the folder into. That folder must be empty or missing, and must not be inside dir.
-// With Options.Doubtful it takes doubtful entries too. The caller owns the report.
+// With [Options.Doubtful] it takes doubtful entries too. The caller owns the report.
 //
 // Damage is in the report. An error says why Run could not save: it wraps
 // fs.ErrNotExist if dir holds no store, shale.ErrLocked if a program has it open for

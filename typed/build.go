@@ -80,8 +80,8 @@ func titles(s []byte) string {
 
 // Build makes the indexes of the map in the store those of the program. If they are that already, it reads one key, so
 // programs call it when they start. Otherwise it removes what the indexes have and fills them again, in many small
-// transactions. It may be stopped, and the next call goes on. Meanwhile the map can be written and read, but its indexes
-// answer ErrNotBuilt, and so does a Put that gives an entry another value in a unique index.
+// transactions. It may be stopped, and the next call goes on. Meanwhile the map can be written and read, but its
+// indexes answer [ErrNotBuilt], and so does a Put that gives an entry another value in a unique index.
 func (m *Map[K, V]) Build(ctx context.Context, db *shale.DB) error {
 	for done := false; !done; {
 		err := db.Update(ctx, func(tx *shale.Txn) (err error) {

@@ -40,8 +40,8 @@ func NewIndex[K, V, S any](m *Map[K, V], name string, codec KeyCodec[S], of func
 	return NewMultiIndex(m, name, codec, func(value V) []S { return []S{of(value)} })
 }
 
-// NewMultiIndex declares an index that finds an entry by each of what of returns for its value: tags, for example. If it
-// returns nothing, the index does not have the entry. See NewIndex.
+// NewMultiIndex declares an index that finds an entry by each of what of returns for its value: tags, for example. If
+// it returns nothing, the index does not have the entry. See [NewIndex].
 func NewMultiIndex[K, V, S any](m *Map[K, V], name string, codec KeyCodec[S], of func(V) []S) *Index[K, V, S] {
 	prefix, _ := String.append(m.place(indexArea), name, true) // no string is refused
 	x := &Index[K, V, S]{m: m, name: name, prefix: prefix, codec: codec, find: of}
@@ -55,9 +55,9 @@ func NewMultiIndex[K, V, S any](m *Map[K, V], name string, codec KeyCodec[S], of
 	return x
 }
 
-// Unique makes x refuse, with ErrNotUnique, a second entry with the same value, and returns x. It belongs to the
-// declaration of x. Where several entries may have the same value already, Build it first without, mend these entries, and
-// see that Check finds no more.
+// Unique makes x refuse, with [ErrNotUnique], a second entry with the same value, and returns x. It belongs to the
+// declaration of x. Where several entries may have the same value already, Build it first without, mend these entries,
+// and see that Check finds no more.
 func (x *Index[K, V, S]) Unique() *Index[K, V, S] {
 	x.unique = true
 	return x
@@ -85,7 +85,7 @@ func (x *Index[K, V, S]) of(key []byte, value V) ([][]byte, error) {
 
 // A Found is an entry that an index has found, by By.
 type Found[S, K, V any] struct {
-	By S
+	By S // what the index sorts the entry by
 	Entry[K, V]
 }
 

@@ -190,8 +190,8 @@ func (text[K]) decode(src []byte, part bool) (key K, rest []byte, err error) {
 
 // A Pair is a key of two parts. It sorts by First, and then by Second.
 type Pair[A, B any] struct {
-	First  A
-	Second B
+	First  A // what pairs sort by
+	Second B // what pairs with the same First sort by
 }
 
 // Tuple2 is the codec of pairs. Either part may be a pair itself.

@@ -193,7 +193,8 @@ func (m *Map[K, V]) decode(raw shale.Entry, keysOnly bool) (key K, value V, err 
 	return key, value, err
 }
 
-// Put sets the value of key, and changes the indexes. With indexes w must be a transaction, or the error wraps ErrNoTxn.
+// Put sets the value of key, and changes the indexes. With indexes w must be a transaction, or the error wraps
+// [ErrNoTxn].
 func (m *Map[K, V]) Put(w shale.Writer, key K, value V) error { return m.write(w, key, &value) }
 
 // Delete removes key, and its entries in the indexes. Deleting an absent key is no error. With indexes w must be a

@@ -11,7 +11,7 @@ import (
 type Range[K any] struct {
 	Lower, Upper *K   // inclusive, exclusive; nil: no bound
 	Reverse      bool // walk from the last to the first
-	KeysOnly     bool // leave values as they are made: the store does not decode them
+	KeysOnly     bool // leave Value zero: it is not decoded
 	Limit        int  // stop after this many entries; 0: no limit
 
 	only  bool                                                  // nothing but Lower

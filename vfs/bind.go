@@ -48,7 +48,7 @@ type Binder interface {
 }
 
 // Bind binds a file system to the directory of a
-// lock. If fsys is no Binder, it returns ErrUnsupported.
+// lock. If fsys is no Binder, it returns [ErrUnsupported].
 func Bind(fsys FS, lock io.Closer) (FS, error) {
 	if b, ok := fsys.(Binder); ok {
 		return b.Bind(lock)

@@ -3,7 +3,7 @@ package vfs
 import "errors"
 
 // EncryptedMagic is what each file begins with that package crypt has written. A program
-// that finds it in a file which it has opened without that package returns ErrEncrypted.
+// that finds it in a file which it has opened without that package returns [ErrEncrypted].
 const EncryptedMagic = "shaleENC"
 
 // ErrEncrypted says that a file is encrypted, and was opened without its key.

@@ -85,6 +85,7 @@ type File interface {
 	Preallocate(size int64) error
 	// Size returns the length in bytes.
 	Size() (int64, error)
+	// Close closes the file. It makes nothing durable.
 	Close() error
 }
 
@@ -120,9 +121,9 @@ type SharedLocker interface {
 
 // A FileInfo describes a file or directory.
 type FileInfo struct {
-	Size    int64 // bytes
-	IsDir   bool
-	ModTime time.Time
+	Size    int64     // bytes
+	IsDir   bool      // it is a directory
+	ModTime time.Time // when the contents were changed last, as far as the file system says
 }
 
 var (

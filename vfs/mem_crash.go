@@ -73,12 +73,12 @@ func (p NamePolicy) String() string {
 // A CrashConfig chooses one of the states in which a machine may find its
 // disk after a crash. The same Mem and the same config give the same state.
 type CrashConfig struct {
-	Policy CrashPolicy
-	Names  NamePolicy
+	Policy CrashPolicy // what happens to data that was not synced
+	Names  NamePolicy  // what happens to changes of names that SyncDir has not made durable
 	// Journal makes each Sync of a file keep all earlier changes of names, as ext4
 	// and xfs do. Without it only SyncDir does so, which is the rule of POSIX.
 	Journal bool
-	Seed    uint64
+	Seed    uint64 // of all that is left to chance
 }
 
 // String returns the config in the form that tests print.

@@ -9,7 +9,7 @@ type WriteOnce interface {
 	Renew() error
 }
 
-// AsWriteOnce returns the file as a WriteOnce, if it is one,
+// AsWriteOnce returns the file as a [WriteOnce], if it is one,
 // or lies over one, as the files of package faultfs do.
 func AsWriteOnce(f File) (once WriteOnce, ok bool) {
 	for {

@@ -2,7 +2,7 @@ package vfs
 
 // DropCache asks the system to drop the file's pages from the page cache, and not
 // to read ahead through f any more. The next reads then come from the disk. Pages
-// that were not synced stay. It is for benchmarks and tests. With ErrUnsupported,
+// that were not synced stay. It is for benchmarks and tests. With [ErrUnsupported],
 // the file is not one of the operating system, or the system has no such call.
 func DropCache(f File) error {
 	file, ok := osFileOf(f)
@@ -13,7 +13,7 @@ func DropCache(f File) error {
 }
 
 // ResidentPages returns how many of the file's pages are in memory, and how many there
-// are. It is for benchmarks and tests. ErrUnsupported means the same as for DropCache.
+// are. It is for benchmarks and tests. [ErrUnsupported] means the same as for [DropCache].
 func ResidentPages(f File) (resident, total int, err error) {
 	file, ok := osFileOf(f)
 	if !ok {

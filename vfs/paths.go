@@ -22,7 +22,7 @@ type PathFS interface {
 }
 
 // Abs returns a name for the same place that does not depend on the working directory. If
-// fsys is no PathFS, names do not depend on it, and Abs returns name. Mem is an example.
+// fsys is no [PathFS], names do not depend on it, and Abs returns name. Mem is an example.
 func Abs(fsys FS, name string) (string, error) {
 	if p, ok := fsys.(PathFS); ok {
 		return p.Abs(name)
@@ -47,7 +47,7 @@ func Resolve(fsys FS, name string) string {
 }
 
 // Within reports whether name is the directory dir or lies
-// below it. If fsys is no PathFS, it compares the names.
+// below it. If fsys is no [PathFS], it compares the names.
 func Within(fsys FS, name, dir string) (bool, error) {
 	if p, ok := fsys.(PathFS); ok {
 		return p.Within(name, dir)

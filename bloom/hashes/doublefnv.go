@@ -26,7 +26,7 @@ func DoubleFNV(key []byte) (h1, h2 uint64) {
 
 // Positions yields the positions of a key among m bits by plain double hashing: h1 + i·h2
 // modulo m, for i from 0 to k-1, with sums and products of 64 bits that wrap around. It is
-// for asking and making bit arrays of other programs: see DoubleFNV. It yields nothing if m
+// for asking and making bit arrays of other programs: see [DoubleFNV]. It yields nothing if m
 // is 0.
 //
 // In small filters plain double hashing lets more keys pass than theory says (Dillinger and

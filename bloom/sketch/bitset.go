@@ -19,8 +19,8 @@ var ErrRange = errors.New("number is beyond the limit")
 //
 // It takes as much memory as its largest member needs, 12.5 MB for 100 million, and keeps
 // that until Reset or Compact. The limit bounds it: the error for a number that is not
-// below the limit is ErrRange. So a wrong large number costs an error, and not all the
-// memory of the machine. The zero Bitset is empty and has DefaultLimit.
+// below the limit is [ErrRange]. So a wrong large number costs an error, and not all the
+// memory of the machine. The zero Bitset is empty and has [DefaultLimit].
 //
 // Measured with a million numbers in random order: 2 ns to set or clear one, 1 to
 // ask for one. With a billion, which do not fit into the cache, it takes 23 to ask.
@@ -73,7 +73,7 @@ func (s *Bitset) Limit() uint64 {
 }
 
 // Grow makes room for numbers below n, so that Set does not allocate for them. The error is
-// ErrRange if n is above the limit.
+// [ErrRange] if n is above the limit.
 func (s *Bitset) Grow(n uint64) error {
 	if n == 0 || n <= uint64(len(s.words))<<6 {
 		return nil
@@ -110,13 +110,13 @@ func (s *Bitset) own() {
 // copyWords is apart from own so that the compiler inlines own.
 func (s *Bitset) copyWords() { s.words, s.shared = slices.Clone(s.words), false }
 
-// Set adds i. The error is ErrRange if i is not below the limit.
+// Set adds i. The error is [ErrRange] if i is not below the limit.
 func (s *Bitset) Set(i uint64) error {
 	_, err := s.CheckAndSet(i)
 	return err
 }
 
-// CheckAndSet adds i and reports whether it was a member before. The error is ErrRange
+// CheckAndSet adds i and reports whether it was a member before. The error is [ErrRange]
 // if i is not below the limit.
 func (s *Bitset) CheckAndSet(i uint64) (was bool, err error) {
 	if i>>6 >= uint64(len(s.words)) {
@@ -201,7 +201,7 @@ func (s *Bitset) Clone() *Bitset {
 }
 
 // Union adds the members of other. If one of them is not below the limit of s, the error is
-// ErrRange and nothing changes.
+// [ErrRange] and nothing changes.
 func (s *Bitset) Union(other *Bitset) error {
 	if largest, ok := other.Max(); ok && largest>>6 >= uint64(len(s.words)) {
 		if err := s.reach(largest); err != nil {

@@ -44,7 +44,7 @@ func (s *Bitset) MarshalBinary() ([]byte, error) {
 
 // UnmarshalBinary makes s the set that MarshalBinary wrote as b. It copies b, and takes as
 // much memory. The limit stays that of s. The error is ErrUnknown or ErrDamaged of package
-// bloom, or ErrRange if a member is not below the limit; s then is as it was.
+// bloom, or [ErrRange] if a member is not below the limit; s then is as it was.
 func (s *Bitset) UnmarshalBinary(b []byte) error {
 	made, err := OpenBitset(b)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Bitset) UnmarshalBinary(b []byte) error {
 // OpenBitset returns the set that MarshalBinary wrote as b. It keeps b and does not copy it: b
 // must not change while the set is in use. The set copies its words when it is changed for
 // the first time, and never changes b. If b does not begin at an address that 8 divides, or
-// on a big-endian machine, it copies them at once. The limit is DefaultLimit, or more if b
+// on a big-endian machine, it copies them at once. The limit is [DefaultLimit], or more if b
 // has larger members. Every byte is checked; the error is ErrUnknown or ErrDamaged of package
 // bloom.
 func OpenBitset(b []byte) (*Bitset, error) {

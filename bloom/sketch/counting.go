@@ -17,7 +17,7 @@ import (
 // It is blocked: a cache line of 64 bytes has 128 counters of 4 bits. A key has
 // six counters in one line, or seven from 14.08 counters a key up. No two of them
 // are in the same word. 1.38 % of absent keys pass at 40 bits a key, and 1 % at
-// 43.7 bits; see CountingFPR.
+// 43.7 bits; see [CountingFPR].
 //
 // A key may be added several times. It is in the filter until it has been removed as often.
 // A counter that reaches 15 is never changed again, because its true value is not known
@@ -34,7 +34,7 @@ import (
 // ask and 13 to remove. With 10 million keys, which do not fit into the cache, it
 // takes 57 to ask.
 //
-// NewCounting makes filters. The zero Counting answers maybe to every key, keeps none that
+// [NewCounting] makes filters. The zero Counting answers maybe to every key, keeps none that
 // is added, and cannot be written. It is for UnmarshalBinary and UnmarshalText. Any number
 // of goroutines may ask a Counting at once, as long as none changes it.
 type Counting struct {

@@ -11,7 +11,7 @@ import (
 
 // CountingFPR returns the share of absent keys that pass a Counting with bitsPerKey bits a
 // key when it has all its keys. A filter of few keys lets fewer pass, because it has whole
-// lines; Counting.FPR takes that into account.
+// lines; [Counting.FPR] takes that into account.
 func CountingFPR(bitsPerKey float64) float64 {
 	const lines = 1 << 40
 	width := min(max(bitsPerKey, minCountingBits), maxCountingBits)

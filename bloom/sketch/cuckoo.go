@@ -33,7 +33,7 @@ var ErrFull = errors.New("bloom: filter is full")
 //
 // A key may be added several times, and is in the filter until it has been removed as
 // often. It can be there up to 8 times, or 4 if its two buckets happen to be the same; then
-// Add returns ErrFull, however few places are taken. Add does so too if many keys are made
+// Add returns [ErrFull], however few places are taken. Add does so too if many keys are made
 // to meet in the same buckets. Strangers can make such keys, unless HashSipHash prevents
 // it. An Add that fails loses nothing.
 //
@@ -43,7 +43,7 @@ var ErrFull = errors.New("bloom: filter is full")
 // that many places are taken, it takes 230 to remove one key and add another, and out of
 // cache 1000.
 //
-// NewCuckoo makes filters. The zero Cuckoo answers maybe to every key, has no room for any
+// [NewCuckoo] makes filters. The zero Cuckoo answers maybe to every key, has no room for any
 // (ErrFull), and cannot be written. It is for UnmarshalBinary and UnmarshalText. Any number
 // of goroutines may ask a Cuckoo at once, as long as none changes it.
 type Cuckoo struct {

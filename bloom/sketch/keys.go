@@ -17,7 +17,7 @@ var (
 // Add adds key. A key that may have been added before is not added again and takes no room.
 //
 // A full filter grows, which allocates. If it is NonScaling, or has grown as far as it can,
-// the error is ErrAtCapacity and a new key is not added.
+// the error is [ErrAtCapacity] and a new key is not added.
 func (s *Scalable) Add(key []byte) error { return s.AddHash(s.hash.Hash128(key)) }
 
 // AddString is Add for the bytes of key, which it does not copy.
@@ -78,7 +78,7 @@ func (f *Counting) MayContainString(s string) bool { return f.MayContain(form.By
 // of out becomes true.
 func (f *Counting) MayContainKeys(keys [][]byte, out []bool) { form.MayContainKeys(f, keys, out) }
 
-// Add adds key once. The error is ErrFull if there is no room, or if the key has been added
+// Add adds key once. The error is [ErrFull] if there is no room, or if the key has been added
 // eight times; nothing has changed then. It allocates nothing.
 func (f *Cuckoo) Add(key []byte) error { return f.AddHash(f.hasher.Hash(key)) }
 

@@ -13,7 +13,7 @@ import (
 // Scalable is a Bloom filter for an unknown number of keys. When it is full it gets another
 // layer: a Filter that is twice as large and has half the rate. So the rates of all layers
 // together stay below the rate that was asked for. It works by the same rules as
-// RedisBloom: NewScalable is BF.RESERVE, CheckAndAdd is BF.ADD, MayContain and MayContainKeys
+// RedisBloom: [NewScalable] is BF.RESERVE, CheckAndAdd is BF.ADD, MayContain and MayContainKeys
 // are BF.EXISTS and BF.MEXISTS, Info is BF.INFO.
 //
 // The price is memory and time. The first layer has half the rate that was asked for, and
@@ -25,7 +25,7 @@ import (
 // keys is known within a factor of two, a Filter is the better choice.
 //
 // Any number of goroutines may ask a Scalable at once, as long as none changes it. The zero
-// Scalable answers maybe to every key, takes none (ErrAtCapacity), and cannot be written.
+// Scalable answers maybe to every key, takes none ([ErrAtCapacity]), and cannot be written.
 // It is for UnmarshalBinary and UnmarshalText.
 type Scalable struct {
 	layers     []layer // at least one; the newest is the last
@@ -41,7 +41,7 @@ type layer struct {
 	capacity uint64
 }
 
-// ScalableOptions are the options of NewScalable. All of them have defaults.
+// ScalableOptions are the options of [NewScalable]. All of them have defaults.
 type ScalableOptions struct {
 	// Capacity is how many keys the filter takes before it grows. The default is
 	// DefaultCapacity.
@@ -66,7 +66,7 @@ type ScalableOptions struct {
 	HashID bloom.HashID
 }
 
-// MaxExpansion is the largest ScalableOptions.Expansion, as in RedisBloom.
+// MaxExpansion is the largest [ScalableOptions.Expansion], as in RedisBloom.
 const MaxExpansion = 32768
 
 // maxFilterBits is the size of the largest layer.

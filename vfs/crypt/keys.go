@@ -12,7 +12,7 @@ import (
 
 // A Key is a secret with a number, by which files name it.
 type Key struct {
-	ID     uint32
+	ID     uint32 // the number by which files name it
 	Secret []byte // 32 random bytes
 }
 

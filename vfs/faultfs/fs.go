@@ -18,9 +18,10 @@ import (
 // operations of the FS. Many goroutines may call it at the same time.
 type InjectFunc func(op vfs.Op, name string, n int64) error
 
-// A Fault is an error that an InjectFunc returns to choose how the operation
+// A Fault is an error that an [InjectFunc] returns to choose how the operation
 // fails. With another error, the operation fails before it does anything.
 type Fault struct {
+	// Err is the cause that the error of the operation wraps.
 	Err error
 	// Short lets the first half of a write happen.
 	Short bool
@@ -36,7 +37,7 @@ func (f *Fault) Error() string { return f.Err.Error() }
 func (f *Fault) Unwrap() error { return f.Err }
 
 // An FS passes operations to another file system, and makes those
-// fail that its InjectFunc chooses. The error wraps the injected one.
+// fail that its [InjectFunc] chooses. The error wraps the injected one.
 //
 // If a Sync fails and the file is one of a vfs.Mem, its unsynced data is lost for good. A Close,
 // Unmap or unlock that fails has happened all the same, as with the operating system's.
@@ -80,7 +81,7 @@ func FailAt(k int64, err error, kinds ...vfs.Op) InjectFunc {
 	return failWhen(err, func(i int64) bool { return i == k }, kinds)
 }
 
-// FailFrom is like FailAt, but all operations after the k-th fail too.
+// FailFrom is like [FailAt], but all operations after the k-th fail too.
 func FailFrom(k int64, err error, kinds ...vfs.Op) InjectFunc {
 	return failWhen(err, func(i int64) bool { return i >= k }, kinds)
 }

@@ -76,8 +76,8 @@ func (f *Filter) UnmarshalBinary(b []byte) error {
 // ReadFrom replaces the filter by the next payload of a filterload in r, and reads no
 // further than its end. After an error the filter is as it was.
 //
-// For a filter with more than MaxBytes the error is bloom.ErrDamaged, before its bytes
-// are read. It is the same for more than MaxHashFuncs. If r ends too early, the error
+// For a filter with more than [MaxBytes] the error is bloom.ErrDamaged, before its bytes
+// are read. It is the same for more than [MaxHashFuncs]. If r ends too early, the error
 // wraps bloom.ErrDamaged, and io.ErrUnexpectedEOF, or io.EOF if r was empty. Other
 // errors of r are wrapped too.
 func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {

@@ -52,7 +52,7 @@ type Filter struct {
 // that Bitcoin Core gives it within the limits of BIP 37. The tweak is added to the seeds
 // of the hash functions. A random one makes it harder to find out whose filter it is.
 //
-// New returns ErrParameters where Core makes a filter without bits or hash functions, which
+// New returns [ErrParameters] where Core makes a filter without bits or hash functions, which
 // matches everything: for no elements, or for hardly a bit for each.
 func New(n uint32, p float64, tweak uint32, flags Flags) (*Filter, error) {
 	if n == 0 || !(p > 0 && p < 1) {

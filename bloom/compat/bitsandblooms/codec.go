@@ -21,7 +21,7 @@ import (
 const headerLen = 24
 
 // AppendBinary appends the bytes that the peer's WriteTo writes. For the zero value it
-// returns ErrParameters and dst as it was.
+// returns [ErrParameters] and dst as it was.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	if f.m == 0 {
 		return dst, errNoBits("write filter")
@@ -47,7 +47,7 @@ func (f *Filter) appendBits(dst []byte) []byte {
 func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
 // WriteTo writes the filter as the peer's WriteTo does. The error is that of w, or
-// ErrParameters for the zero value.
+// [ErrParameters] for the zero value.
 func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	if f.m == 0 {
 		return 0, errNoBits("write filter")

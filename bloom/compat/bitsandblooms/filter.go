@@ -26,7 +26,7 @@ type Filter struct {
 const maxProbes = 1 << 16
 
 // New returns an empty filter of m bits and k probes. As with the peer, zeros count as 1.
-// The error is ErrParameters for more than 2^47 bits or more than 65,536 probes.
+// The error is [ErrParameters] for more than 2^47 bits or more than 65,536 probes.
 func New(m, k uint64) (*Filter, error) {
 	m, k = max(m, 1), max(k, 1)
 	if m > min(1<<47, 4*math.MaxInt) || k > maxProbes {
@@ -156,7 +156,7 @@ func (f *Filter) Clone() *Filter {
 	return &c
 }
 
-// Union adds the keys of another filter. The error is ErrParameters if they
+// Union adds the keys of another filter. The error is [ErrParameters] if they
 // differ in bits or probes. The peer calls it Merge.
 func (f *Filter) Union(other *Filter) error {
 	if f.m != other.m || f.k != other.k {

@@ -18,7 +18,7 @@ import (
 //	|strategy|k|L (BE)|L longs (BE)
 const headerLen = 6
 
-// AppendBinary appends the filter in Guava's format. The error is ErrParameters, with dst
+// AppendBinary appends the filter in Guava's format. The error is [ErrParameters], with dst
 // as it was, for the zero value.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	if len(f.words) == 0 {
@@ -35,7 +35,7 @@ func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
 // WriteTo writes the filter in Guava's format, as writeTo does there. The error is that of
-// w, or ErrParameters for the zero value.
+// w, or [ErrParameters] for the zero value.
 func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	if len(f.words) == 0 {
 		return 0, fmt.Errorf("guava: write filter: %w: no bits", ErrParameters)

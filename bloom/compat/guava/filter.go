@@ -73,7 +73,7 @@ func New(n uint64, p float64) (*Filter, error) {
 	return NewFilter(Options{Keys: n, FPR: p})
 }
 
-// NewFilter returns an empty filter. It returns ErrParameters where Guava
+// NewFilter returns an empty filter. It returns [ErrParameters] where Guava
 // refuses: for a rate that is not between 0 and 1, for no bits or more than
 // 64·(2^31-1), and for k above 255.
 func NewFilter(o Options) (*Filter, error) {
@@ -196,7 +196,7 @@ func (f *Filter) Clone() *Filter {
 	return c
 }
 
-// Union adds the keys of another filter, as putAll does. The error is ErrParameters if
+// Union adds the keys of another filter, as putAll does. The error is [ErrParameters] if
 // the filters differ in bits, k or strategy. Both must have been filled by the same
 // funnel; Union cannot check that.
 func (f *Filter) Union(other *Filter) error {

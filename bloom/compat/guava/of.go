@@ -50,7 +50,7 @@ func (s *Sink) done() {
 	}
 }
 
-// Add adds t. The error is ErrParameters for the zero Of, and if the filter
+// Add adds t. The error is [ErrParameters] for the zero Of, and if the filter
 // below is the zero value.
 func (o *Of[T]) Add(t T) error {
 	if o.filter == nil || len(o.filter.words) == 0 {
@@ -61,7 +61,7 @@ func (o *Of[T]) Add(t T) error {
 }
 
 // Put adds t and reports whether a bit has changed, as put does. Any number of goroutines may call it at
-// once: see Filter.Put.
+// once: see [Filter.Put].
 func (o *Of[T]) Put(t T) (changed bool) {
 	if o.filter == nil {
 		return false

@@ -50,7 +50,7 @@ func blockOf(from []byte) (b block) {
 }
 
 // AppendBinary appends the filter as it stands in a file: header and blocks. For the zero
-// value it returns ErrParameters and dst as it was.
+// value it returns [ErrParameters] and dst as it was.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	if len(f.blocks) == 0 {
 		return dst, errNoBlocks()
@@ -62,7 +62,7 @@ func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
 // WriteTo writes the filter as it stands in a file. The error is that of w, or
-// ErrParameters for the zero value.
+// [ErrParameters] for the zero value.
 func (f *Filter) WriteTo(w io.Writer) (n int64, err error) {
 	if len(f.blocks) == 0 {
 		return 0, errNoBlocks()

@@ -190,7 +190,7 @@ func (f *Filter) Reset() { clear(f.blocks) }
 // Clone returns a copy. Changes of one do not change the other.
 func (f *Filter) Clone() *Filter { return &Filter{blocks: append([]block(nil), f.blocks...)} }
 
-// Union adds the values of another filter. The error is ErrParameters if the sizes differ.
+// Union adds the values of another filter. The error is [ErrParameters] if the sizes differ.
 // The values of both must have the same type; Union cannot check that.
 func (f *Filter) Union(other *Filter) error {
 	if len(f.blocks) != len(other.blocks) {

@@ -68,7 +68,7 @@ func (f *Filter) Chunks() iter.Seq2[int64, []byte] {
 
 // AppendBinary appends the chunks of BF.SCANDUMP, one after the other and without their
 // iterators: the header, and the bits of all links. Redis has no such form; it is for files
-// and encoders. For the zero value it returns ErrParameters and dst as it was.
+// and encoders. For the zero value it returns [ErrParameters] and dst as it was.
 func (f *Filter) AppendBinary(dst []byte) ([]byte, error) {
 	if len(f.links) == 0 {
 		return dst, fmt.Errorf("redisbloom: write filter: %w: no links", ErrParameters)
@@ -323,7 +323,7 @@ func (l *Loader) Filter() (*Filter, error) {
 	return f, nil
 }
 
-// Load makes a filter from chunks, such as those of Filter.Chunks.
+// Load makes a filter from chunks, such as those of [Filter.Chunks].
 func Load(chunks iter.Seq2[int64, []byte]) (*Filter, error) {
 	var l Loader
 	for it, chunk := range chunks {

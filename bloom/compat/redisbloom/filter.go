@@ -165,7 +165,7 @@ func hashesOf(bpe float64) uint32 { return uint32(math.Ceil(ln2 * bpe)) }
 // Add adds a key if it is absent, as BF.ADD does. If the last link is full, the filter grows
 // by a link; only then Add allocates.
 //
-// The error is ErrFull if the filter does not scale, and ErrParameters if there can be no
+// The error is [ErrFull] if the filter does not scale, and [ErrParameters] if there can be no
 // next link. The key is not added then.
 func (f *Filter) Add(key []byte) error {
 	_, err := f.CheckAndAdd(key)
