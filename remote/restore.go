@@ -107,7 +107,9 @@ const (
 func Restore(ctx context.Context, b Bucket, dir string, at At, o *RestoreOptions) (Restored, error) {
 	r := newRestore(b, dir, at, o)
 	if err := r.run(ctx); err != nil {
-		err = r.explain(ctx, err)
+		if err = r.explain(ctx, err); errors.As(err, new(*PointError)) {
+			return Restored{}, err // it says that it is about a restore, and of what
+		}
 		return Restored{}, fmt.Errorf("remote: restore %v into %s: %w", at, dir, err)
 	}
 	return r.done, nil

@@ -39,6 +39,9 @@ func (s *shipped) check(at At) bool {
 	if !errors.As(err, &refused) {
 		s.t.Fatalf("%v: %v", at, err)
 	}
+	if n := strings.Count(err.Error(), "remote: "); n != 1 {
+		s.t.Errorf("the error says %d times what was tried: %v", n, err)
+	}
 	for _, near := range []*At{refused.Before, refused.After} {
 		if near == nil {
 			continue
