@@ -68,7 +68,8 @@ func TestScan_Largest(t *testing.T) {
 	}
 }
 
-// space says about how many entries lie in a part of the keys: a block's worth of them more or less.
+// space says about how many entries lie in a part of the keys: a block's worth of them more or less, and exactly how
+// many if they are few.
 func TestSpace_OfAPart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "db")
 	db, err := shale.Open(dir, &shale.Options{TableSize: 64 << 10})
@@ -86,12 +87,17 @@ func TestSpace_OfAPart(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want int
+		off  int
 	}{
-		{[]string{"k0"}, 10_000},
-		{[]string{"k19"}, 1_000},
-		{[]string{"--from", "k05000", "--to", "k07500"}, 2_500},
-		{[]string{"--from", "k18000"}, 2_000},
-		{[]string{"x"}, 0},
+		{[]string{"k0"}, 10_000, 200},
+		{[]string{"k19"}, 1_000, 200},
+		{[]string{"--from", "k05000", "--to", "k07500"}, 2_500, 200},
+		{[]string{"--from", "k18000"}, 2_000, 200},
+		{[]string{"--from", "k19999"}, 1, 0},
+		{[]string{"k0423"}, 10, 0},
+		{[]string{"k04231"}, 1, 0},
+		{[]string{"--from", "k02345", "--to", "k02400"}, 55, 0},
+		{[]string{"x"}, 0, 0},
 	} {
 		out, notes, st := call("", append([]string{"-C", dir, "space", "--mode", "csv"}, c.args...)...)
 		var entries, size int
@@ -99,8 +105,8 @@ func TestSpace_OfAPart(t *testing.T) {
 		if _, err := fmt.Sscanf(line, "in all,%d,%d,", &entries, &size); err != nil || st != Found {
 			t.Fatalf("%v: %q, %s, %v", c.args, out, notes, err)
 		}
-		if entries < c.want-200 || entries > c.want+200 {
-			t.Errorf("%v: %d entries, want about %d", c.args, entries, c.want)
+		if entries < c.want-c.off || entries > c.want+c.off || size < 5*entries || size > 50*entries {
+			t.Errorf("%v: %d entries of %d bytes, want about %d", c.args, entries, size, c.want)
 		}
 	}
 }

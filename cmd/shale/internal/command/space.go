@@ -2,12 +2,16 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/sstable"
+	"github.com/shaledb/shale/vfs"
 )
 
 // spacePurposes are what files are for, in the order in which space lists them.
@@ -34,8 +38,9 @@ Prints how many files there are for each purpose, and their sizes. levels says w
 and metrics has the space amplification. Write amplification is counted since the manifest in force began.
 
 With PREFIX, --from or --to it prints about how many entries of each level lie there, and how much room they take on
-disk: from the indexes of the tables, without a read, and so at once for any number of keys. What is in memtables is not
-in it. count has the exact number of keys, and scan --largest the largest values.`)
+disk: from the indexes of the tables, and so at once for any number of keys. Where a table has only a few of them, they
+are read and counted. What is in memtables is not in it. count has the exact number of keys, and scan --largest the
+largest values.`)
 	c.keys, c.late = 1, true
 	b.options(c)
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
@@ -43,7 +48,7 @@ in it. count has the exact number of keys, and scan --largest the largest values
 			if err := s.openLate(c); err != nil {
 				return Failed, err
 			}
-			return Found, s.showPart(b.of(words))
+			return Found, s.showPart(ctx, b.of(words))
 		}
 		f, err := s.lookInto()
 		if err != nil {
@@ -78,30 +83,36 @@ in it. count has the exact number of keys, and scan --largest the largest values
 	})
 }
 
-// showPart prints about how much of each level lies in the range of keys r. A block that r cuts counts in parts.
+// A portion is how much of a level, or of all levels, lies in a range of keys. whole is the size of the level.
+type portion struct{ entries, size, whole float64 }
+
+// showPart prints about how much of each level lies in the range of keys r.
 //
 // For example:
 //
 //	level   entries     size  share
 //	L6        1,000  24.1 KiB  2.0 %
 //	in all    1,000  24.1 KiB  2.0 %
-func (s *Session) showPart(r shale.Range) error {
-	type part struct{ entries, size, whole float64 }
-	var levels [shale.NumLevels]part
-	var all part
+func (s *Session) showPart(ctx context.Context, r shale.Range) error {
+	f, err := s.lookInto()
+	if err != nil {
+		return err
+	}
+	var levels [shale.NumLevels]portion
+	var all portion
 	for _, t := range s.DB.Inspect().Tables() {
-		inside := 1 - t.Rank(r.Lower)
-		if r.Upper != nil {
-			inside = max(0, t.Rank(r.Upper)-t.Rank(r.Lower))
+		entries, size, err := f.portionOf(ctx, &t, r)
+		if err != nil {
+			return err
 		}
-		for _, p := range []*part{&levels[t.Level], &all} {
-			p.entries += inside * float64(t.Entries)
-			p.size += inside * float64(t.Size)
+		for _, p := range []*portion{&levels[t.Level], &all} {
+			p.entries += entries
+			p.size += size
 			p.whole += float64(t.Size)
 		}
 	}
 	g := output.NewGrid("level", ">entries", ">size", ">share")
-	row := func(name string, p part) {
+	row := func(name string, p portion) {
 		g.Row(name, int64(math.Round(p.entries)), output.SizeCell(int64(math.Round(p.size))), shareCell(p.size, p.whole))
 	}
 	for level, p := range levels {
@@ -110,7 +121,54 @@ func (s *Session) showPart(r shale.Range) error {
 		}
 	}
 	row("in all", all)
-	return s.Show(g)
+	if err := s.Show(g); err != nil {
+		return err
+	}
+	if n := s.DB.Metrics().MemtableEntries; n > 0 {
+		s.remark("Memtables are not counted; in all they have %s.\n", output.Entries(int(n)))
+	}
+	return nil
+}
+
+// fewEntries is how many entries of a table, by the estimate, are read and counted. They are in a few blocks.
+// In a block, the index can't tell how many there are.
+const fewEntries = 1000
+
+// portionOf returns about how many entries of table t lie in r, and their bytes in the file.
+func (f *folder) portionOf(ctx context.Context, t *shale.TableInfo, r shale.Range) (entries, size float64, err error) {
+	if string(t.Largest) < string(r.Lower) || r.Upper != nil && string(t.Smallest) >= string(r.Upper) {
+		return 0, 0, nil
+	}
+	part := 1 - t.Rank(r.Lower)
+	if r.Upper != nil {
+		part = max(0, t.Rank(r.Upper)-t.Rank(r.Lower))
+	}
+	entries, size = part*float64(t.Entries), part*float64(t.Size)
+	if entries >= fewEntries {
+		return entries, size, nil
+	}
+	err = f.withTable(base.FileNum(t.Number), func(src vfs.File, _ int64) error {
+		table, err := sstable.Open(src, sstable.ReaderOptions{Num: base.FileNum(t.Number), StoreID: f.storeID, Size: t.Size, NoFilter: true})
+		if err != nil {
+			return err
+		}
+		it := table.NewIterator(nil)
+		defer it.Close() // it only reads
+		n, bytes := 0, 0
+		for kv := it.SeekGE(r.Lower, base.MaxSeq); kv != nil && (r.Upper == nil || string(kv.UserKey) < string(r.Upper)); kv = it.Next() {
+			if n++; n > 10*fewEntries { // the index was not in memory, and the estimate far off
+				return ctx.Err()
+			}
+			bytes += len(kv.UserKey) + len(kv.Value)
+		}
+		p := table.Props()
+		entries, size = float64(n), float64(bytes)/float64(max(p.RawKeyBytes+p.RawValueBytes, 1))*float64(t.Size)
+		return it.Err()
+	})
+	if errors.Is(err, fs.ErrNotExist) { // a writer has merged it meanwhile
+		err = nil
+	}
+	return entries, size, err
 }
 
 // shareCell returns a cell with a part of a whole, as a percentage.
