@@ -124,7 +124,7 @@ func pairs(keys []string) iter.Seq2[[]byte, []byte] {
 
 func (w *world) backup() *Report {
 	w.t.Helper()
-	r, err := Run(w.t.Context(), w.fs, "db", "to")
+	r, err := Run(w.t.Context(), w.fs, "db", "to", new(Progress))
 	w.must(err)
 	return r
 }
@@ -153,7 +153,7 @@ func restore(t *testing.T, fsys vfs.FS, m Moment) (map[string]string, error) {
 	t.Helper()
 	restored++
 	dir := fmt.Sprintf("restored-%d", restored)
-	if _, err := Restore(t.Context(), fsys, "to", dir, m); err != nil {
+	if _, err := Restore(t.Context(), fsys, "to", dir, m, new(Progress)); err != nil {
 		if names, lerr := fsys.List(dir); lerr == nil {
 			t.Errorf("%v: %s is left, with %v", err, dir, names)
 		}
@@ -339,7 +339,7 @@ func TestBackup_Expiry(t *testing.T) {
 	at, err := w.db.ExpiresAt([]byte("k"))
 	w.must(err)
 	w.backup()
-	if _, err := Restore(t.Context(), w.fs, "to", "copy", Moment{}); err != nil {
+	if _, err := Restore(t.Context(), w.fs, "to", "copy", Moment{}, new(Progress)); err != nil {
 		t.Fatal(err)
 	}
 	db, err := shale.Open("copy", &shale.Options{FS: w.fs})
@@ -359,7 +359,7 @@ func TestBackup_GoesOnAfterRestore(t *testing.T) {
 	}
 	w.backup()
 	three := uint64(3)
-	if _, err := Restore(t.Context(), w.fs, "to", "again", Moment{Seq: &three}); err != nil {
+	if _, err := Restore(t.Context(), w.fs, "to", "again", Moment{Seq: &three}, new(Progress)); err != nil {
 		t.Fatal(err)
 	}
 	w.must(w.db.Close())
@@ -491,7 +491,7 @@ func TestBackup_Refused(t *testing.T) {
 		{"none", "new", "not exist"},
 	} {
 		before, _ := w.fs.List(c[1])
-		if _, err := Run(t.Context(), w.fs, c[0], c[1]); err == nil || !strings.Contains(err.Error(), c[2]) {
+		if _, err := Run(t.Context(), w.fs, c[0], c[1], new(Progress)); err == nil || !strings.Contains(err.Error(), c[2]) {
 			t.Errorf("%s to %s: %v, want %q", c[0], c[1], err, c[2])
 		}
 		if after, _ := w.fs.List(c[1]); !slices.Equal(before, after) {
@@ -500,17 +500,17 @@ func TestBackup_Refused(t *testing.T) {
 	}
 	lock, err := w.fs.Lock("to/LOCK")
 	w.must(err)
-	if _, err := Run(t.Context(), w.fs, "db", "to"); !errors.Is(err, vfs.ErrLocked) {
+	if _, err := Run(t.Context(), w.fs, "db", "to", new(Progress)); !errors.Is(err, vfs.ErrLocked) {
 		t.Errorf("next to another run: %v", err)
 	}
 	w.must(lock.Close())
-	if _, err := Restore(t.Context(), w.fs, "to", "db", Moment{}); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if _, err := Restore(t.Context(), w.fs, "to", "db", Moment{}, new(Progress)); err == nil || !strings.Contains(err.Error(), "not empty") {
 		t.Errorf("restore over a store: %v", err)
 	}
-	if _, err := Restore(t.Context(), w.fs, "to", "to/x", Moment{}); err == nil {
+	if _, err := Restore(t.Context(), w.fs, "to", "to/x", Moment{}, new(Progress)); err == nil {
 		t.Error("restore into the backup")
 	}
-	if _, err := Restore(t.Context(), w.fs, "files", "y", Moment{}); err == nil {
+	if _, err := Restore(t.Context(), w.fs, "files", "y", Moment{}, new(Progress)); err == nil {
 		t.Error("restore of no backup")
 	}
 }
@@ -627,7 +627,7 @@ func TestPoints_Damage(t *testing.T) {
 		t.Errorf("%d of %d bits", found, len(b)*8)
 	}
 	w.must(w.fs.Remove(path))
-	if _, err := Run(t.Context(), w.fs, "db", "to"); err == nil || !strings.Contains(err.Error(), pointsName) {
+	if _, err := Run(t.Context(), w.fs, "db", "to", new(Progress)); err == nil || !strings.Contains(err.Error(), pointsName) {
 		t.Error(err)
 	}
 	write(t, w.fs, path, b)
@@ -715,7 +715,7 @@ func TestBackup_FaultsAndCrashes(t *testing.T) {
 		for k := int64(1); ; k++ {
 			mem := base.fs.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep})
 			faults := faultfs.New(mem, plan(k, errDevice))
-			_, err := Run(t.Context(), faults, "db", "to")
+			_, err := Run(t.Context(), faults, "db", "to", new(Progress))
 			done := faults.Ops() < k
 			if done && err != nil {
 				t.Fatalf("operation %d of %d: %v", k, faults.Ops(), err)
@@ -763,7 +763,7 @@ func TestRestore_Faults(t *testing.T) {
 		for k := int64(1); ; k++ {
 			faults := faultfs.New(w.fs, plan(k, errDevice))
 			dir := fmt.Sprintf("new-%d-%d", i, k)
-			_, err := Restore(t.Context(), faults, "to", dir, Moment{})
+			_, err := Restore(t.Context(), faults, "to", dir, Moment{}, new(Progress))
 			_, serr := w.fs.Stat(filepath.Join(dir, "CURRENT"))
 			switch {
 			case err != nil && i == 0 && serr == nil:

@@ -83,6 +83,8 @@ func (r *run) settled() (state *manifest.State, seq base.Seq, err error) {
 // copy copies the tables of state that l lacks, and returns how many bytes that were. Those of an earlier line
 // get a second name.
 func (r *run) copy(l *Line, state *manifest.State) (bytes int64, err error) {
+	r.done.begin(state)
+	defer r.done.All.Store(0)
 	names := []string{filepath.Base(l.logs())}
 	for t := range state.Version.Tables() {
 		names = append(names, base.TableName(t.Num))
@@ -90,6 +92,7 @@ func (r *run) copy(l *Line, state *manifest.State) (bytes int64, err error) {
 		if bytes += n; err != nil {
 			return bytes, err
 		}
+		r.done.Done.Add(t.Size)
 		if t.Sidecar == nil {
 			continue
 		}

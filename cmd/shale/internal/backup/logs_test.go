@@ -60,7 +60,7 @@ func TestBackup_LogsAreDamaged(t *testing.T) {
 			} else {
 				flip(t, fsys, path, off)
 			}
-			_, err := Run(t.Context(), fsys, "db", "to")
+			_, err := Run(t.Context(), fsys, "db", "to", new(Progress))
 			var damage *base.CorruptionError
 			if !errors.As(err, &damage) || damage.File != name {
 				t.Errorf("%s is damaged at %d: %v", name, off, err)
@@ -91,7 +91,7 @@ func TestBackup_OneFailureIsSaid(t *testing.T) {
 	for k := int64(1); ; k++ {
 		mem := w.copied()
 		faults := faultfs.New(mem, faultfs.FailAt(k, errDevice))
-		_, err := Run(t.Context(), faults, "db", "to")
+		_, err := Run(t.Context(), faults, "db", "to", new(Progress))
 		if faults.Ops() < k {
 			if k < 100 {
 				t.Errorf("%d operations only", k)
@@ -154,7 +154,7 @@ func TestBackup_LogIsCut(t *testing.T) {
 		cuts := 0
 		for wait := 1; ; wait++ {
 			c := &cutting{Mem: w.copied(), t: t, wait: wait}
-			_, err := Run(t.Context(), c, "db", "to")
+			_, err := Run(t.Context(), c, "db", "to", new(Progress))
 			if err != nil {
 				t.Errorf("%d bytes, cut when its length was asked for the time %d: %v", size, wait, err)
 			} else if got, err := restore(t, c.Mem, Moment{}); err != nil || !maps.Equal(got, w.now) {

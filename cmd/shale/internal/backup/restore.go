@@ -89,8 +89,8 @@ type Restored struct {
 }
 
 // Restore makes a store in dir, which must be empty or not exist, of what the folder from has up to a
-// moment. It reads and checks all of the new store.
-func Restore(ctx context.Context, fsys vfs.FS, from, dir string, m Moment) (*Restored, error) {
+// moment. It reads and checks all of the new store. It writes to p.
+func Restore(ctx context.Context, fsys vfs.FS, from, dir string, m Moment, p *Progress) (*Restored, error) {
 	lines, err := Lines(fsys, from)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func Restore(ctx context.Context, fsys vfs.FS, from, dir string, m Moment) (*Res
 	if err := l.upTo(ctx, fsys, seq, func(*shale.Batch) error { return nil }); err != nil {
 		return nil, l.damaged(err)
 	}
-	r := &restoring{ctx: ctx, fs: fsys, line: l, dir: dir, done: Restored{Seq: seq, Lines: lines}}
+	r := &restoring{ctx: ctx, fs: fsys, line: l, dir: dir, done: Restored{Seq: seq, Lines: lines}, progress: p}
 	if err := r.restore(); err != nil {
 		r.giveUp()
 		return nil, l.damaged(err)
@@ -192,6 +192,8 @@ type restoring struct {
 	line *Line
 	dir  string
 	done Restored
+
+	progress *Progress
 }
 
 func (r *restoring) work() string { return filepath.Join(r.dir, workName) }
@@ -213,6 +215,8 @@ func (r *restoring) restore() error {
 // the store is not where it was.
 func (r *restoring) lay() error {
 	state := *r.line.state
+	r.progress.begin(&state)
+	defer r.progress.All.Store(0)
 	for t := range state.Version.Tables() {
 		names := []string{base.TableName(t.Num)}
 		if t.Sidecar != nil {
@@ -228,6 +232,7 @@ func (r *restoring) lay() error {
 			}
 		}
 		r.done.Tables++
+		r.progress.Done.Add(t.Size)
 	}
 	state.BeginSession(rand.Uint64()|1, state.NextFileNum)
 	num := state.NextFileNum
@@ -258,6 +263,7 @@ func (r *restoring) play() (err error) {
 			}
 		}
 		r.done.Commits++
+		r.progress.Done.Add(int64(b.Size()))
 		return db.Write(r.ctx, b)
 	})
 	if err != nil {

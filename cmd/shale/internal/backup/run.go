@@ -41,11 +41,12 @@ type run struct {
 	storeID uint64
 	lines   []*Line // those that count
 	report  Report
+	done    *Progress
 }
 
 // Run copies to the folder to what it lacks of the store in dir. If it fails, the folder has what it had,
-// and the next run goes on.
-func Run(ctx context.Context, fsys vfs.FS, dir, to string) (*Report, error) {
+// and the next run goes on. It writes to p.
+func Run(ctx context.Context, fsys vfs.FS, dir, to string, p *Progress) (*Report, error) {
 	for _, pair := range [][2]string{{dir, to}, {to, dir}} {
 		switch inside, err := vfs.Within(fsys, pair[0], pair[1]); {
 		case err != nil:
@@ -54,7 +55,7 @@ func Run(ctx context.Context, fsys vfs.FS, dir, to string) (*Report, error) {
 			return nil, fmt.Errorf("%s lies inside of %s; name another folder", pair[0], pair[1])
 		}
 	}
-	r := &run{ctx: ctx, fs: fsys, dir: dir, to: to}
+	r := &run{ctx: ctx, fs: fsys, dir: dir, to: to, done: p}
 	state, err := r.load()
 	if err != nil {
 		return nil, err
@@ -311,6 +312,7 @@ func (inc *increment) pass() error {
 	}
 	inc.last, inc.log = inc.end, inc.from
 	r.report.Commits++
+	r.done.Done.Add(int64(len(inc.payload)))
 	_, err := inc.w.Append(inc.payload, inc.last)
 	return err
 }

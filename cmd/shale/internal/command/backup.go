@@ -37,7 +37,7 @@ store open keeps its logs for longer with KeepLog. An ingestion, and a store tha
 		if err := outfile.Folder(to); err != nil {
 			return Failed, err
 		}
-		r, err := backup.Run(ctx, s.fs, s.Dir, to)
+		r, err := backup.Run(ctx, s.fs, s.Dir, to, s.measureBackup())
 		if errors.Is(err, vfs.ErrLocked) {
 			return Failed, err // of the folder, and not of the store
 		}
@@ -111,8 +111,7 @@ its number, which changes prints as last.`)
 		if err := outfile.Folder(dir); err != nil {
 			return Failed, err
 		}
-		s.measureTables(dir, 0)
-		r, err := backup.Restore(ctx, s.fs, from, dir, m)
+		r, err := backup.Restore(ctx, s.fs, from, dir, m, s.measureBackup())
 		if err != nil {
 			return Failed, backupError(from, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/shaledb/shale/cmd/shale/internal/output"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/outfile"
 )
 
@@ -25,6 +26,9 @@ another program has the store open for writing, only that program can make a che
 		if err := outfile.Folder(dir); err != nil {
 			return Failed, err
 		}
+		s.measureTables(dir, s.sizeOf(s.Dir, func(typ base.FileType, _ base.FileNum) bool {
+			return typ == base.FileTable || typ == base.FileFilter
+		}))
 		// Checkpoint removes what it has begun if it fails, so the folder is complete or absent.
 		err := s.DB.Checkpoint(dir)
 		if errors.Is(err, fs.ErrExist) {

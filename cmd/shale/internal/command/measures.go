@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"github.com/shaledb/shale/cmd/shale/internal/backup"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
@@ -22,6 +23,15 @@ func (s *Session) measureReads(dir string) func(n int) {
 	all := s.sizeOf(dir, func(base.FileType, base.FileNum) bool { return true })
 	s.measure(measure{done: done.Load, format: base.FormatBytes, part: partOf(done.Load, all)})
 	return func(n int) { done.Add(int64(n)) }
+}
+
+// measureBackup measures a backup or a restore by the progress that it returns.
+func (s *Session) measureBackup() *backup.Progress {
+	p := new(backup.Progress)
+	s.measure(measure{done: p.Done.Load, format: base.FormatBytes, part: func() float64 {
+		return float64(p.Done.Load()) / float64(max(p.All.Load(), 1)) // above 1 behind the tables: then it is not known
+	}})
+	return p
 }
 
 // measureTables measures the tables and filters that are made in the folder dir from now on. Their size at the
