@@ -58,7 +58,7 @@ program.`)
 		if x.RangeDelete != nil {
 			s.remark("covered by %v\n", x.RangeDelete)
 		}
-		s.remark("%s", s.wrapped(x.Summary()))
+		s.remark("%s", x.Summary())
 		return foundIf(x.Found), nil
 	})
 }

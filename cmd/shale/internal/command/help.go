@@ -11,17 +11,16 @@ import (
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
-// synopsis is how help begins: the three ways to call the program.
-const synopsis = `shale looks into a store, and changes it.
+// calls are the ways to call the program, and what each does.
+var calls = [][2]string{
+	{"shale DIR COMMAND [WORD...]", "run one command"},
+	{"shale DIR < SCRIPT", "run the lines of a script, or of -e LINE"},
+	{"shale DIR", "a prompt, on a terminal"},
+}
 
-  shale DIR COMMAND [WORD...]   run one command
-  shale DIR < SCRIPT            run the lines of a script, or of -e LINE
-  shale DIR                     a prompt, on a terminal
-
-DIR is the folder of the store. The options may stand before the command; those about the store, and --mode,
-also behind it.
-
-`
+// where says what DIR is, and where options may stand.
+const where = `DIR is the folder of the store. The options may stand before the command; those about the store, and --mode,
+also behind it.`
 
 // notation is how help ends: what a word is, and what the exit status means.
 const notation = `A word is bare, "quoted\n\x00" or 0x68657861. After -- words are taken as they are: put -- "$KEY" "$VALUE".
@@ -56,7 +55,12 @@ func helpCommand() *Command {
 
 // writeHelp prints how the program is called, and the list of its commands.
 func (s *Session) writeHelp(w io.Writer) {
-	fmt.Fprint(w, synopsis)
+	const left = 32 // columns for a call
+	fmt.Fprint(w, "shale looks into a store, and changes it.\n\n")
+	for _, c := range calls {
+		fmt.Fprintf(w, "  %-*s%s", left-2, c[0], output.WrapBehind(left, c[1], s.TextWidth()))
+	}
+	fmt.Fprintf(w, "\n%s\n", output.Wrap(where, s.TextWidth()))
 	set := pflag.NewFlagSet("shale", pflag.ContinueOnError)
 	new(flags).options(set)
 	fmt.Fprint(w, set.FlagUsagesWrapped(s.TextWidth()))
@@ -71,7 +75,7 @@ func (s *Session) writeCommands(w io.Writer) {
 		fmt.Fprintf(w, "\n%s\n", group.Title)
 		for _, makes := range group.Commands {
 			c := makes()
-			call, text := strings.TrimSpace(c.Title+" "+c.Words), indented(c.Short, left, width)
+			call, text := strings.TrimSpace(c.Title+" "+c.Words), output.WrapBehind(left, c.Short, width)
 			if len(call) > left-4 {
 				call += "\n" + strings.Repeat(" ", left)
 			}
@@ -89,16 +93,10 @@ func (s *Session) writeNames(w io.Writer) {
 		for _, makes := range group.Commands {
 			names = append(names, strings.ReplaceAll(makes().Title, " ", "\x00")) // not to be wrapped within a name
 		}
-		text := indented(strings.Join(names, ", "), left, s.TextWidth())
+		text := output.WrapBehind(left, strings.Join(names, ", "), s.TextWidth())
 		fmt.Fprintf(w, "%-*s%s", left, group.Title, strings.ReplaceAll(text, "\x00", " "))
 	}
 	fmt.Fprint(w, "\n"+output.Wrap("help COMMAND explains a command, and help all says what each of them does.", s.TextWidth()))
-}
-
-// indented wraps text for a terminal, after an indent that its first line has already.
-func indented(text string, indent, width int) string {
-	wrapped := strings.TrimSuffix(output.Wrap(text, max(20, width-indent)), "\n")
-	return strings.ReplaceAll(wrapped, "\n", "\n"+strings.Repeat(" ", indent)) + "\n"
 }
 
 // explainCommand prints the help text of a command.

@@ -3,7 +3,9 @@ package command
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/monitor"
@@ -27,9 +29,14 @@ a script or at a prompt, and that program by debug.Handler. In json, jsonl and c
 			return Found, s.showCounters(state)
 		}
 		m := state.Metrics
-		fmt.Fprint(s.Out, s.wrapped(m.String()))
+		if err := s.Show(levelRates(&m)); err != nil {
+			return Failed, err
+		}
+		// The table of String is as wide as it is, and that of the grid as wide as the terminal.
+		_, rest, _ := strings.Cut(m.String(), "\nmemtables:")
+		fmt.Fprint(s.Out, s.wrapped("memtables:"+rest))
 		if s.Mode == oneShot {
-			fmt.Fprintln(s.Out, "The counters are those of this command, which has only just opened the store.")
+			s.remark("The counters are those of this command, which has only just opened the store.\n")
 		}
 		// Metrics prints counters. The two lines below are what they add up to for somebody who
 		// wonders whether cache and filters are worth their memory.
@@ -46,6 +53,18 @@ a script or at a prompt, and that program by debug.Handler. In json, jsonl and c
 		}
 		return Found, nil
 	})
+}
+
+// levelRates has a row for each level that has tables, with what its filters promise and do.
+func levelRates(m *shale.Metrics) *output.Grid {
+	g := output.NewGrid("level", ">runs", ">tables", ">size", ">entries", ">filters", ">bits/key", ">FPR predicted", ">measured")
+	for _, l := range m.Levels {
+		if l.Tables > 0 {
+			g.Row(levelName(l.Level), l.Runs, l.Tables, output.SizeCell(l.Bytes), l.Entries, output.SizeCell(l.FilterBytes),
+				bits(l.FilterBits), output.PercentCell(l.PredictedFPR), measured(l.MeasuredFPR, l.FilterAsked))
+		}
+	}
+	return g
 }
 
 // share returns part as a percentage of all.

@@ -152,17 +152,16 @@ func writeAsOf(s *Session, r *repair.Report) {
 	if slices.ContainsFunc(r.Findings, func(f repair.Finding) bool { return f.Harm == repair.LostEntries || f.Harm == repair.LostCommits }) {
 		without = ", without what is lost"
 	}
-	s.remark("That is the store as of sequence number %d%s%s", r.AsOf, without, later)
+	end := ". These entries are left out; they are intact but may be out of date:"
 	switch {
 	case len(r.Left) == 0 && without == "":
-		s.remark(". Nothing shows that the store ever had more, but the manifest can't confirm that.\n")
+		end = ". Nothing shows that the store ever had more, but the manifest can't confirm that."
 	case len(r.Left) == 0:
-		s.remark(".\n")
+		end = "."
 	case r.Doubtful:
-		s.remark(". It also has these entries, which are intact but may be out of date:\n")
-	default:
-		s.remark(". These entries are left out; they are intact but may be out of date:\n")
+		end = ". It also has these entries, which are intact but may be out of date:"
 	}
+	s.remark("That is the store as of sequence number %d%s%s%s\n", r.AsOf, without, later, end)
 }
 
 // writeLeft lists the doubtful entries.

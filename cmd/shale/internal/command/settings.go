@@ -31,19 +31,18 @@ func (s *Session) note(text string, args ...any) {
 // remark prints lines about a table to remarks.
 //
 // A remark belongs to the answer for a person, and would break the answer for a program.
-func (s *Session) remark(text string, args ...any) { fmt.Fprintf(s.remarks(), text, args...) }
+func (s *Session) remark(text string, args ...any) {
+	fmt.Fprint(s.remarks(), s.wrapped(fmt.Sprintf(text, args...)))
+}
 
-// wrapped returns text with its lines wrapped for a terminal, except those of a table, which begin with a space.
+// wrapped returns text with its lines wrapped for a terminal.
 func (s *Session) wrapped(text string) string {
 	if s.Columns == nil || s.Columns() == 0 {
 		return text
 	}
 	var all strings.Builder
 	for line := range strings.Lines(text) {
-		if line[0] != ' ' {
-			line = output.Wrap(line, s.TextWidth())
-		}
-		all.WriteString(line)
+		all.WriteString(output.Wrap(line, s.TextWidth()))
 	}
 	return all.String()
 }

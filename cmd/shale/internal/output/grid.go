@@ -92,7 +92,9 @@ func (g *Grid) write(p *Printer) error {
 	}
 	write := g.appendColumns
 	if !fits() {
-		write = g.appendLines
+		write = func(out []byte, texts [][]string, colours bool) []byte {
+			return g.appendLines(out, texts, width, colours)
+		}
 	}
 	_, err := p.Out.Write(write(nil, texts, p.Colours))
 	return err
@@ -178,8 +180,9 @@ func (g *Grid) appendColumns(out []byte, texts [][]string, colours bool) []byte 
 	return out
 }
 
-// appendLines appends a line for each cell that has a text, with its title in front, and an empty line between two rows.
-func (g *Grid) appendLines(out []byte, texts [][]string, colours bool) []byte {
+// appendLines appends a line for each cell that has a text, with its title in front, and an empty line between two rows. A
+// sentence that is wider than the terminal becomes several lines. A key does not: it could not be read, nor copied.
+func (g *Grid) appendLines(out []byte, texts [][]string, terminal int, colours bool) []byte {
 	width := 0
 	for _, title := range g.titles {
 		width = max(width, columns(title))
@@ -190,6 +193,9 @@ func (g *Grid) appendLines(out []byte, texts [][]string, colours bool) []byte {
 		}
 		for i, text := range row {
 			if text != "" {
+				if indent := width + len(gap); g.rows[n][i].cut == nil && g.rows[n][i].bytes == nil && indent+columns(text) > terminal {
+					text = strings.TrimSuffix(WrapBehind(indent, text, terminal), "\n")
+				}
 				out = append(append(out, g.titles[i]...), strings.Repeat(" ", width-columns(g.titles[i]))+gap...)
 				out = append(g.appendText(out, n+1, i, text, colours), '\n')
 			}

@@ -49,3 +49,9 @@ func Wrap(text string, width int) string {
 	}
 	return b.String() + "\n"
 }
+
+// WrapBehind is Wrap for a text whose first line has an indent already. The other lines get one.
+func WrapBehind(indent int, text string, width int) string {
+	wrapped := strings.TrimSuffix(Wrap(text, max(20, width-indent)), "\n")
+	return strings.ReplaceAll(wrapped, "\n", "\n"+strings.Repeat(" ", indent)) + "\n"
+}
