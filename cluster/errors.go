@@ -63,7 +63,7 @@ var (
 )
 
 // A NotLeaderError says that the write did not happen because this member does not
-// lead, and who does as far as it knows. errors.Is(err, ErrNotLeader) holds.
+// lead, and who does as far as it knows. errors.Is(err, [ErrNotLeader]) holds.
 type NotLeaderError struct {
 	ID      string // the leader's id, "" when no leader is known
 	Address string // its address for members, Options.Advertise
@@ -77,7 +77,7 @@ func (e *NotLeaderError) Error() string {
 	return fmt.Sprintf("%v: it is %q at %s", ErrNotLeader, e.ID, e.Address)
 }
 
-// Is lets errors.Is find ErrNotLeader.
+// Is lets errors.Is find [ErrNotLeader].
 func (e *NotLeaderError) Is(target error) bool { return target == ErrNotLeader }
 
 // unknown says that a write may have happened, and why nobody knows.

@@ -30,7 +30,7 @@ func (n *Node) fail(err error) {
 // takes part no more, and all calls but those of Local's reader fail.
 func (n *Node) Failed() <-chan struct{} { return n.failed }
 
-// Err returns the error that has stopped the member, or nil. It wraps ErrFailed and the cause.
+// Err returns the error that has stopped the member, or nil. It wraps [ErrFailed] and the cause.
 func (n *Node) Err() error {
 	select {
 	case <-n.failed:
@@ -80,7 +80,7 @@ func (n *Node) stopRaft() {
 }
 
 // Close stops the member and closes its stores. Writes that are under way get a few seconds to end,
-// reads as long as they take; new calls get ErrClosed. A leader that closes leaves the
+// reads as long as they take; new calls get [ErrClosed]. A leader that closes leaves the
 // group without one for an election: call TransferLeadership before to avoid that. Close returns the
 // errors of closing the stores, and not that of a member that had failed before.
 func (n *Node) Close() error { return n.closing() }

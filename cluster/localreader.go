@@ -38,7 +38,7 @@ func (r stateReader) hold() (reader, *stateStore) {
 	return st.db, st
 }
 
-// Get implements shale.Reader.
+// Get returns a copy of the value of key, which the caller owns, or [shale.ErrNotFound].
 func (r stateReader) Get(key []byte) ([]byte, error) {
 	if reserved(key) {
 		return nil, shale.ErrNotFound
@@ -48,7 +48,8 @@ func (r stateReader) Get(key []byte) ([]byte, error) {
 	return all.Get(key)
 }
 
-// AppendValue implements shale.Reader.
+// AppendValue appends the value of key to dst and returns the longer slice, or dst as it was and
+// [shale.ErrNotFound].
 func (r stateReader) AppendValue(dst, key []byte) ([]byte, error) {
 	if reserved(key) {
 		return dst, shale.ErrNotFound
@@ -58,7 +59,8 @@ func (r stateReader) AppendValue(dst, key []byte) ([]byte, error) {
 	return all.AppendValue(dst, key)
 }
 
-// ViewValue implements shale.Reader.
+// ViewValue calls fn with the value of key, uncopied: it is valid until fn returns and must not be changed. It
+// returns fn's error, or [shale.ErrNotFound] without a call.
 func (r stateReader) ViewValue(key []byte, fn func(value []byte) error) error {
 	if reserved(key) {
 		return shale.ErrNotFound
@@ -68,7 +70,7 @@ func (r stateReader) ViewValue(key []byte, fn func(value []byte) error) error {
 	return all.ViewValue(key, fn)
 }
 
-// Has implements shale.Reader.
+// Has reports whether key is there, without reading its value.
 func (r stateReader) Has(key []byte) (bool, error) {
 	if reserved(key) {
 		return false, nil
@@ -78,7 +80,7 @@ func (r stateReader) Has(key []byte) (bool, error) {
 	return all.Has(key)
 }
 
-// ExpiresAt implements shale.Reader.
+// ExpiresAt returns when the value of key expires, the zero time if never, or [shale.ErrNotFound].
 func (r stateReader) ExpiresAt(key []byte) (time.Time, error) {
 	if reserved(key) {
 		return time.Time{}, shale.ErrNotFound
@@ -88,7 +90,7 @@ func (r stateReader) ExpiresAt(key []byte) (time.Time, error) {
 	return all.ExpiresAt(key)
 }
 
-// GetMany is *shale.DB's: it looks up many keys at one state.
+// GetMany looks up many keys at one state, as [shale.DB.GetMany] does.
 func (r stateReader) GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error {
 	all, st := r.hold()
 	defer st.unpin()
@@ -100,7 +102,8 @@ func (r stateReader) GetMany(keys [][]byte, fn func(i int, value []byte, found b
 	})
 }
 
-// Scan implements shale.Reader.
+// Scan walks the entries of rng in order. An Entry is valid until the next step. An error ends the loop and is yielded
+// once, with a zero Entry.
 func (r stateReader) Scan(rng shale.Range) iter.Seq2[shale.Entry, error] {
 	rng = clamp(rng)
 	return func(yield func(shale.Entry, error) bool) {
@@ -110,7 +113,7 @@ func (r stateReader) Scan(rng shale.Range) iter.Seq2[shale.Entry, error] {
 	}
 }
 
-// NewIterator implements shale.Reader.
+// NewIterator returns a cursor over the entries of rng, which must be closed.
 func (r stateReader) NewIterator(rng shale.Range) *shale.Iterator {
 	all, st := r.hold()
 	defer st.unpin()

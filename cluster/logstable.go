@@ -10,7 +10,7 @@ import (
 
 // The stable store: raft's own values, such as its term and its vote.
 
-// ErrKeyNotFound is returned by LogStore.Get and GetUint64 for a key that was never set. Its text is
+// ErrKeyNotFound is returned by [LogStore.Get] and GetUint64 for a key that was never set. Its text is
 // what package raft looks for.
 var ErrKeyNotFound = errors.New("not found")
 
@@ -22,7 +22,7 @@ func (s *LogStore) Set(key, value []byte) error {
 	return nil
 }
 
-// Get returns a value of raft's own as a new slice, or ErrKeyNotFound.
+// Get returns a value of raft's own as a new slice, or [ErrKeyNotFound].
 func (s *LogStore) Get(key []byte) ([]byte, error) {
 	value, err := s.db.Get(stableKey(key))
 	if errors.Is(err, shale.ErrNotFound) {
@@ -39,7 +39,7 @@ func (s *LogStore) SetUint64(key []byte, value uint64) error {
 	return s.Set(key, binary.BigEndian.AppendUint64(nil, value))
 }
 
-// GetUint64 returns what SetUint64 has set, or ErrKeyNotFound.
+// GetUint64 returns what SetUint64 has set, or [ErrKeyNotFound].
 func (s *LogStore) GetUint64(key []byte) (uint64, error) {
 	value, err := s.Get(key)
 	if err != nil {

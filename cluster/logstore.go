@@ -29,7 +29,7 @@ func LogStoreOptions() *shale.Options {
 
 // A LogStore keeps raft's log and raft's own values (term and vote) in a shale store. It is a
 // raft.LogStore and a raft.StableStore, and can stand alone where raft-boltdb was used;
-// docs/LOGSTORE.md shows both next to each other. NewLogStore makes one.
+// docs/LOGSTORE.md shows both next to each other. [NewLogStore] makes one.
 //
 // # Promises
 //
@@ -92,7 +92,7 @@ var _ interface {
 } = (*LogStore)(nil)
 
 // NewLogStore returns the log store that db holds, which is empty if db is. Open db with
-// LogStoreOptions. The caller closes db, after raft has been shut down. With a Durability other than
+// [LogStoreOptions]. The caller closes db, after raft has been shut down. With a Durability other than
 // shale.SyncEach, raft breaks its promises at a power cut.
 func NewLogStore(db *shale.DB) *LogStore { return &LogStore{db: db, limits: defaultLogLimits} }
 

@@ -27,10 +27,10 @@ const (
 
 // A Member of the group, as this member knows it.
 type Member struct {
-	ID      string
+	ID      string // Options.ID
 	Address string // where other members find it
 	Voter   bool   // it counts for majorities and elections; else it is a learner
-	Leader  bool
+	Leader  bool   // as far as this member knows
 }
 
 // Members returns the members in this member's newest configuration, by id. A member that is cut
@@ -129,9 +129,9 @@ func (n *Node) AddVoter(ctx context.Context, id, address string) error {
 	}
 }
 
-// Remove removes a member from the group. Only the leader can do this, and not to itself: it hands the lead over then, and
-// returns a NotLeaderError that names the next leader. The removed member goes on with the state that it had until it is
-// closed; its directory can't join again, so remove that too.
+// Remove removes a member from the group. Only the leader can do this, and not to itself: it hands the lead over then,
+// and returns a [NotLeaderError] that names the next leader. The removed member goes on with the state that it had
+// until it is closed; its directory can't join again, so remove that too.
 //
 // The member need not run. What it has in its directory is of no use to the group afterwards.
 func (n *Node) Remove(ctx context.Context, id string) error {

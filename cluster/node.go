@@ -77,12 +77,12 @@ type Node struct {
 }
 
 // Open opens the member whose files are in dir, or makes a new one there. The member begins to take
-// part at once: it finds the others by what its directory knows, or joins by Options.Join. Open
+// part at once: it finds the others by what its directory knows, or joins by [Options.Join]. Open
 // does not wait for a leader; calls wait for it, as far as their contexts let them.
 //
-// A directory belongs to one running member. It may be moved to another machine, but must never be
-// copied to become two members. Open returns ErrIDTaken if the member runs elsewhere: it asks the others, and waits for
-// 2 s for each answer that does not come.
+// A directory belongs to one running member. It may be moved to another machine, but must never be copied to become two
+// members. Open returns [ErrIDTaken] if the member runs elsewhere: it asks the others, and waits for 2 s for each
+// answer that does not come.
 func Open(dir string, o *Options) (*Node, error) {
 	o = o.withDefaults()
 	n, err := open(dir, o)

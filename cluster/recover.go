@@ -23,8 +23,8 @@ import (
 
 // A Survivor is a member that is stopped and whose group has lost its majority.
 type Survivor struct {
-	ID    string
-	Group string
+	ID    string // the member's
+	Group string // a random number, the same in all members of a group
 	Term  uint64 // of the last entry that it has
 	Index uint64 // of that entry
 
@@ -37,8 +37,8 @@ type Survivor struct {
 	server raft.ServerID
 }
 
-// String returns the survivor as ParseSurvivor reads it: "a/9f86d081884c7d65:2c26b46b68ffc68f:3:15" is member a of group
-// 2c26b46b68ffc68f, whose last entry has term 3 and index 15. One that differs has ":differs" behind that.
+// String returns the survivor as [ParseSurvivor] reads it: "a/9f86d081884c7d65:2c26b46b68ffc68f:3:15" is member a of
+// group 2c26b46b68ffc68f, whose last entry has term 3 and index 15. One that differs has ":differs" behind that.
 func (s Survivor) String() string {
 	text := fmt.Sprintf("%s:%s:%d:%d", s.server, s.Group, s.Term, s.Index)
 	if s.Differs {
@@ -81,7 +81,7 @@ func latest(a, b Survivor) int {
 }
 
 // ReadSurvivor tells how far the member in dir is, which must be stopped. It changes nothing. The file system
-// is Options.FS, if o is not nil.
+// is [Options.FS], if o is not nil.
 func ReadSurvivor(dir string, o *Options) (s Survivor, err error) {
 	err = whileStopped(dir, o, func(fsys vfs.FS) error {
 		id, err := readIdentity(fsys, dir)
@@ -161,7 +161,7 @@ func lastEntry(log raft.LogStore, snaps *snapshots, at position) (end position, 
 }
 
 // Recover goes on with a group that has lost its majority for good, from the member in dir, which must be stopped.
-// survivors are all that are left, this one among them, each as ReadSurvivor has told it. Call it with the same list
+// survivors are all that are left, this one among them, each as [ReadSurvivor] has told it. Call it with the same list
 // for each of them, on its own machine:
 //
 //   - For the one that is furthest it returns true. When that is opened, it takes all entries of its log for

@@ -11,8 +11,8 @@ import (
 )
 
 // A Txn is a transaction of a group: a shale.Reader and a shale.Writer that sees this member's state as it was when its
-// function began, and its own writes. It is for that function only, and for one goroutine at a time; its iterators too. Keys
-// that belong to the group are not there, and writes of them give ErrReservedKey.
+// function began, and its own writes. It is for that function only, and for one goroutine at a time; its iterators too.
+// Keys that belong to the group are not there, and writes of them give [ErrReservedKey].
 type Txn struct {
 	stateReader
 	tx *shale.Txn
@@ -23,7 +23,7 @@ var (
 	_ shale.Writer = (*Txn)(nil)
 )
 
-// Put implements shale.Writer.
+// Put sets the value of key when the transaction is written.
 func (t *Txn) Put(key, value []byte) error {
 	if reserved(key) {
 		return errReserved(key)
@@ -31,8 +31,8 @@ func (t *Txn) Put(key, value []byte) error {
 	return t.tx.Put(key, value)
 }
 
-// PutTTL implements shale.Writer. The time to live begins when the group writes the transaction; for the transaction itself, at
-// the time of the state that it reads.
+// PutTTL sets the value of key, when the transaction is written, until ttl has passed: as if key was deleted then. The time
+// begins when the group writes the transaction; for the transaction itself, at the time of the state that it reads.
 func (t *Txn) PutTTL(key, value []byte, ttl time.Duration) error {
 	if reserved(key) {
 		return errReserved(key)
@@ -40,7 +40,7 @@ func (t *Txn) PutTTL(key, value []byte, ttl time.Duration) error {
 	return t.tx.PutTTL(key, value, ttl)
 }
 
-// Delete implements shale.Writer.
+// Delete removes key when the transaction is written. Deleting an absent key is no error.
 func (t *Txn) Delete(key []byte) error {
 	if reserved(key) {
 		return errReserved(key)
@@ -48,7 +48,8 @@ func (t *Txn) Delete(key []byte) error {
 	return t.tx.Delete(key)
 }
 
-// DeleteRange implements shale.Writer. Keys that belong to the group stay.
+// DeleteRange removes the keys from lower to upper, which is exclusive, when the transaction is written; nil: there is no
+// bound. Keys that belong to the group stay.
 func (t *Txn) DeleteRange(lower, upper []byte) error {
 	if reserved(lower) {
 		return errReserved(lower)
@@ -70,17 +71,18 @@ const (
 )
 
 // Update runs fn in a transaction, and writes what fn has written if fn returns nil; else it returns fn's error, and
-// nothing is written. Transactions, writes and reads of the group are linearizable. fn reads this member's state, which has
-// every write that was acknowledged before Update was called, and the members write only if fn would read the same at that
-// place of their order. When another write has changed that, fn runs again on a newer state, until it is written, fails, or
-// ctx is done: so fn must have no other effects. If fn itself changes what it has read by other means than tx, Update ends
-// with shale.ErrConflict after 100 tries.
+// nothing is written. Transactions, writes and reads of the group are linearizable. fn reads this member's state, which
+// has every write that was acknowledged before Update was called, and the members write only if fn would read the same
+// at that place of their order. When another write has changed that, fn runs again on a newer state, until it is
+// written, fails, or ctx is done: so fn must have no other effects. If fn itself changes what it has read by other
+// means than tx, Update ends with shale.ErrConflict after 100 tries.
 //
-// The errors are fn's, or those of Write: after one that wraps ErrUnknown the transaction has happened, will, or never does.
-// On a member that does not lead, writes need Options.Forward. A function that writes nothing costs what Read does.
+// The errors are fn's, or those of Write: after one that wraps [ErrUnknown] the transaction has happened, will, or
+// never does. On a member that does not lead, writes need [Options.Forward]. A function that writes nothing costs what
+// Read does.
 //
-// All members look up what fn has read when they write. So reads are limited (ErrReadTooMuch); the writes, with the keys that
-// were read, to 64 MiB.
+// All members look up what fn has read when they write. So reads are limited ([ErrReadTooMuch]); the writes, with the
+// keys that were read, to 64 MiB.
 func (n *Node) Update(ctx context.Context, fn func(tx *Txn) error) error {
 	done, err := n.begin()
 	if err != nil {

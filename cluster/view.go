@@ -16,12 +16,12 @@ import (
 type Stats struct {
 	State   string // Leader, Follower, Candidate or Shutdown
 	Leader  string // the leader's id, "" when none is known
-	Term    uint64
+	Term    uint64 // of this member: the number of the election that it knows of last
 	Last    uint64 // index of the last entry in this member's log
 	Commit  uint64 // index up to which this member knows that entries are committed
 	Applied uint64 // index up to which this member's state has all commands; Commit once it has caught up
 	Voters  int    // members with a vote
-	Members int
+	Members int    // learners included
 	// Differing are the members whose state is not the leader's, as far as this member leads. A majority decides which of
 	// them stop, with ErrDiffers.
 	Differing []string

@@ -22,13 +22,13 @@ const transferPoll = 2 * time.Millisecond
 // it returns nil, the batch is on disk at a majority of the members with a vote, and this member's
 // state shows it if it leads.
 //
-// A NotLeaderError says that nothing happened, and who leads. An error that wraps ErrUnknown says
+// A [NotLeaderError] says that nothing happened, and who leads. An error that wraps [ErrUnknown] says
 // that the batch may have been written or may be later. After all other errors nothing has
 // happened. Writes that run at the same time share messages and fsyncs, so many goroutines get
 // far more done than one.
 //
-// The batch is encoded before Write waits, and may be used again when it returns. Its values that expire last as long, from when
-// the group has written them, as they would have lasted when Write was called.
+// The batch is encoded before Write waits, and may be used again when it returns. Its values that expire last as long,
+// from when the group has written them, as they would have lasted when Write was called.
 func (n *Node) Write(ctx context.Context, b *shale.Batch) error {
 	cmd, err := encodeWrite(b)
 	if err != nil {
@@ -78,7 +78,7 @@ func (n *Node) DeleteRange(ctx context.Context, lower, upper []byte) error {
 
 // PutIfAbsent sets the value of key if the key is not there, and reports whether it did. All members
 // decide that alike, when they apply the write. Its errors are those of Write: after one
-// that wraps ErrUnknown the key may have been set.
+// that wraps [ErrUnknown] the key may have been set.
 func (n *Node) PutIfAbsent(ctx context.Context, key, value []byte) (inserted bool, err error) {
 	return n.putIfAbsent(ctx, key, value, time.Time{})
 }

@@ -14,14 +14,15 @@ import (
 // A Store around a store that the program has opened itself. It differs from Open in what it must
 // not do: hold up writes, fence the program's store, or close it.
 
-// Attach keeps the open store db, whose directory is dir, in the bucket, as Open does with a store that it opens itself.
-// It is for programs that go before their backup: db stays the program's, no write ever waits for the bucket, and a
-// writer that is fenced ends the Store and not db. Close ends the Store and not db either, and comes before db.Close.
+// Attach keeps the open store db, whose directory is dir, in the bucket, as Open does with a store that it opens
+// itself. It is for programs that go before their backup: db stays the program's, no write ever waits for the bucket,
+// and a writer that is fenced ends the Store and not db. Close ends the Store and not db either, and comes before
+// db.Close.
 //
-// Open db with Options.HoldLogs = LogsToHold(dir), so that the logs that the bucket lacks are still there. If Attach fails,
-// it can be called again, with this bucket or, after ErrFenced and ErrOtherStore, with another one.
+// Open db with Options.HoldLogs = LogsToHold(dir), so that the logs that the bucket lacks are still there. If Attach
+// fails, it can be called again, with this bucket or, after [ErrFenced] and [ErrOtherStore], with another one.
 //
-// Of Options.Store it takes FS only. Options.Strict and MaxLag, which make writers wait, are refused.
+// Of [Options.Store] it takes FS only. [Options.Strict] and MaxLag, which make writers wait, are refused.
 func Attach(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options) (*Store, error) {
 	if o != nil && (o.Strict || o.MaxLag != 0) {
 		return nil, optionError("Strict and MaxLag", errors.New("they make writers wait for the bucket: use Open"))

@@ -11,9 +11,9 @@ import (
 
 // A Bucket holds objects: names with bytes. It is strongly consistent: once Put or Delete has
 // returned without error, every later Stat, ReadAt and List of any process sees the change. An object
-// is durable when its Put returns, and also when another Put fails because of it with ErrExists.
+// is durable when its Put returns, and also when another Put fails because of it with [ErrExists].
 //
-// Names are as CheckName says; every method but List returns an error for any other name. A bucket
+// Names are as [CheckName] says; every method but List returns an error for any other name. A bucket
 // need not have room for an object "a" next to an object "a/b". Sizes and offsets are in bytes.
 //
 // Each method returns an error that wraps that of ctx if ctx is done when it begins, and then has
@@ -87,13 +87,13 @@ func CheckName(name string) error { return bucket.CheckName(name) }
 func Checksum(b []byte) uint32 { return bucket.Checksum(b) }
 
 // PutObject makes an object of the bytes of data, with their checksum. absent and the error are
-// those of Bucket.Put.
+// those of [Bucket.Put].
 func PutObject(ctx context.Context, b Bucket, name string, data []byte, absent bool) error {
 	return bucket.PutObject(ctx, b, name, data, absent)
 }
 
 // ReadObject returns all bytes of an object, and checks them against the checksum that Put was
-// given: if they differ, the error wraps ErrChecksum. It refuses an object of more than most bytes.
+// given: if they differ, the error wraps [ErrChecksum]. It refuses an object of more than most bytes.
 // If there is no such object, the error wraps fs.ErrNotExist. The result belongs to the caller.
 func ReadObject(ctx context.Context, b Bucket, name string, most int64) ([]byte, error) {
 	return bucket.ReadObject(ctx, b, name, most)

@@ -49,7 +49,7 @@ var (
 // Probe finds out whether a bucket keeps those promises of Bucket that servers are known to break.
 // It makes three objects with random names that begin with "probe/", tries the calls on them, and
 // deletes them. That takes some forty requests. If the bucket is not fit for a store, the error wraps
-// ErrIgnoresConditions, ErrIgnoresChecksums or ErrInconsistent. With any other error the bucket
+// [ErrIgnoresConditions], [ErrIgnoresChecksums] or [ErrInconsistent]. With any other error the bucket
 // could not be used at all.
 //
 // Credentials need not have the right to delete. Without it the three objects always have the same names, and

@@ -56,11 +56,11 @@ func (o *opening) collected(c *chain.Chain) time.Time {
 	return now
 }
 
-// Collect deletes from the bucket what no step since Options.Retain ago and no pin needs. It does that by
+// Collect deletes from the bucket what no step since [Options.Retain] ago and no pin needs. It does that by
 // itself, when there may be something.
 //
-// One call raises the oldest point that can be restored by two hours, or two states, at most: a clock that is wrong does not
-// take the history away.
+// One call raises the oldest point that can be restored by two hours, or two states, at most: a clock that is wrong
+// does not take the history away.
 func (s *Store) Collect(ctx context.Context) (Collected, error) {
 	if err := s.begin(); err != nil {
 		return Collected{}, err

@@ -16,7 +16,7 @@ const (
 	EventAway       EventKind = iota // the bucket does not answer, or refuses what it is asked; it is tried again and again
 	EventBack                        // the bucket has done all that had failed; Duration says how long that took
 	EventWait                        // writers wait, as MaxLag says
-	EventGoOn                        // and no longer; Duration says how long it was
+	EventGoOn                        // writers wait no longer; Duration says how long they did
 	EventFenced                      // another writer owns the store: this one does not write any more
 	EventPublished                   // a step is in the bucket: Step, Tables and Bytes say what it brought
 	EventCollected                   // what no step and no pin needs was deleted; Err: the bucket refuses that (see Collect)
@@ -50,12 +50,12 @@ func (k EventKind) String() string {
 // zero.
 type Event struct {
 	Kind     EventKind
-	Time     time.Time
-	Duration time.Duration
-	Reason   string
-	Step     uint64 // the number of the step
-	Tables   int    // tables and sidecars that were uploaded
-	Objects  int    // that were deleted
-	Bytes    int64  // that were uploaded, deleted, or let go
-	Err      error
+	Time     time.Time     // when it happened, or ended
+	Duration time.Duration // how long it took
+	Reason   string        // what was done, or why
+	Step     uint64        // the number of the step
+	Tables   int           // tables and sidecars that were uploaded
+	Objects  int           // that were deleted
+	Bytes    int64         // that were uploaded, deleted, or let go
+	Err      error         // why it failed; nil: it did not
 }

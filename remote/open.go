@@ -31,8 +31,8 @@ import (
 //   - A directory that has written the newest step of the bucket goes on where it has ended.
 //   - A directory into which the newest state was restored takes the store over.
 //
-// All else is refused: a bucket of another store (ErrOtherStore), an empty directory for a bucket that
-// has a store (ErrNotEmpty), and a directory that is an older copy or has been superseded (ErrFenced).
+// All else is refused: a bucket of another store ([ErrOtherStore]), an empty directory for a bucket that
+// has a store ([ErrNotEmpty]), and a directory that is an older copy or has been superseded ([ErrFenced]).
 // Probe says what is refused of buckets.
 func Open(ctx context.Context, dir string, b Bucket, o *Options) (*Store, error) {
 	return open(ctx, nil, dir, b, o)

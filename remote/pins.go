@@ -29,12 +29,12 @@ type PinOptions struct {
 // SessionPin is how long the pin of a reader lasts. Readers renew theirs each third of that.
 const SessionPin = time.Hour
 
-// CreatePin keeps the state of a step from being deleted, until RemovePin is called or the pin expires. name has
+// CreatePin keeps the state of a step from being deleted, until [RemovePin] is called or the pin expires. name has
 // 1 to 183 lower-case letters, digits, '.', '-' and '_', with no '.' at either end; several pins may have it. The
 // result's Label is the name with a number, which no other pin has. Anybody who may write to the bucket
 // can make pins, also while the store is written.
 //
-// If the step is not kept any more, the error wraps ErrSnapshotGone.
+// If the step is not kept any more, the error wraps [ErrSnapshotGone].
 func CreatePin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, error) {
 	b = buckets.Retrying(b)
 	storeID, err := storeOf(ctx, b)
@@ -44,7 +44,7 @@ func CreatePin(ctx context.Context, b Bucket, name string, o PinOptions) (*Pin, 
 	return chain.Pin(ctx, b, storeID, name, chain.PinOptions{Step: o.Step, Owner: o.Owner, Lasts: o.Lasts})
 }
 
-// Pin publishes what the store has now, and keeps it from being collected until RemovePin, or as long as
+// Pin publishes what the store has now, and keeps it from being collected until [RemovePin], or as long as
 // o.Lasts says. With o.Step it keeps an earlier step, and publishes nothing. A store can be restored
 // to a pin, and read at it.
 func (s *Store) Pin(ctx context.Context, name string, o PinOptions) (*Pin, error) {

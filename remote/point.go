@@ -95,9 +95,9 @@ func ParsePoint(text string, now time.Time) (At, error) {
 // A PointError says that a store can't be restored to a point, and which points nearby it can be
 // restored to.
 type PointError struct {
-	Want At
-	Why  string
-	Err  error // the damage that is in the way, if it is that
+	Want At     // the target
+	Why  string // what is in the way, for people
+	Err  error  // the damage that is in the way, if it is that
 	// Before and After are the nearest good points; nil: there is none. Their Step and Seq together
 	// are a target.
 	Before, After *At

@@ -33,9 +33,9 @@ const promoteTries = 3
 // directory that this Reader has warmed, only those are fetched that are newer. A writer that ships all the time is
 // fenced when the tables are here, and what it has shipped until then is fetched after that.
 //
-// Who may promote is for the program to decide. If two try at the same time, one of them gets ErrFenced.
+// Who may promote is for the program to decide. If two try at the same time, one of them gets [ErrFenced].
 //
-// The Reader goes on as before, and follows the new Store. A Reader at a pin can't be promoted. TakeOver is Promote
+// The Reader goes on as before, and follows the new Store. A Reader at a pin can't be promoted. [TakeOver] is Promote
 // without a Reader.
 func (r *Reader) Promote(ctx context.Context, dir string, o *Options) (*Store, error) {
 	if r.pinned != nil {
@@ -49,9 +49,9 @@ func (r *Reader) Promote(ctx context.Context, dir string, o *Options) (*Store, e
 	return s, nil
 }
 
-// TakeOver makes this process the owner of the store in a bucket, as Reader.Promote does. If it was interrupted, the next
-// call goes on with the tables that are there. If it was interrupted at its end, the directory has a store, and the error
-// wraps fs.ErrExist: remove it, and repeat.
+// TakeOver makes this process the owner of the store in a bucket, as [Reader.Promote] does. If it was interrupted, the
+// next call goes on with the tables that are there. If it was interrupted at its end, the directory has a store, and
+// the error wraps fs.ErrExist: remove it, and repeat.
 func TakeOver(ctx context.Context, b Bucket, dir string, o *Options) (*Store, error) {
 	s, err := promote(ctx, buckets.Retrying(b), dir, o, new(warmth))
 	if err != nil {
@@ -105,9 +105,9 @@ func fenceAll(ctx context.Context, b Bucket, storeID uint64) error {
 }
 
 // Warm fetches the tables of the newest state into dir, so that Promote into the same directory, with the same file
-// system (Options.Store.FS), has little left to fetch: only the tables that came since. It removes those that are not
+// system ([Options.Store].FS), has little left to fetch: only the tables that came since. It removes those that are not
 // needed any more. A program that must take over within seconds calls it from time to time, for instance each time
-// that it has waited for Options.Publish. It takes the room of the whole store on the local disk.
+// that it has waited for [Options.Publish]. It takes the room of the whole store on the local disk.
 //
 // Until Promote, the directory has no store that can be opened: it is one in which a restore was interrupted. The
 // tables were checked when they were fetched; Promote by the same Reader does not read them again. nil stands for

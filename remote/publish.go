@@ -43,7 +43,7 @@ type publisher struct {
 
 // Publish puts the tables that the bucket lacks into it now, and a step that names them. It ships first,
 // and so a restore of that step has all that was written before the call. If nothing has changed
-// since the last step, it does nothing. It does that every Options.Publish by itself.
+// since the last step, it does nothing. It does that every [Options.Publish] by itself.
 func (s *Store) Publish(ctx context.Context) error {
 	if err := s.begin(); err != nil {
 		return err

@@ -25,7 +25,7 @@ import (
 // readerlag.go says how far it is, readerfeed.go has the changes, and session.go keeps its states from being deleted.
 
 // ReaderOptions say how a Reader works and what it may use. The zero value is a good configuration; nil
-// means the same. OpenReader copies them.
+// means the same. [OpenReader] copies them.
 type ReaderOptions struct {
 	// Store are options of the store: CacheSize, FilterMemory, IndexMemory, OnEvent and Logger matter.
 	// ReadOnly and FS are set by the Reader.
@@ -85,7 +85,7 @@ type ReaderOptions struct {
 // A request that fails is tried again for Patience; then the read returns its error, and the next read asks again. An
 // object that is missing or damaged is a *shale.CorruptionError with its name, and other reads go on. If it is a table
 // of the newest state, a Reader that is opened shows an earlier state and the logs behind it, or if no state is whole,
-// the newest one: reads that need the table fail. If it is a segment, it shows what is before it. ReaderLag.Err names
+// the newest one: reads that need the table fail. If it is a segment, it shows what is before it. [ReaderLag.Err] names
 // it, and the Reader goes on when it is mended.
 type Reader struct {
 	// Constant after OpenReader.

@@ -26,16 +26,16 @@ import (
 // does. It shows what the Reader shows, so all of it is in the bucket, and looks for more when the Reader does. It ends
 // with an error in any case. If that is one of the bucket, the program goes on behind the last change later.
 //
-// The bucket has the logs of the states that it keeps (Options.Retain). If they do not reach back to after, or a log is
-// collected before it was read, the error is shale.ErrChangesGone. It is that too if writes came into the bucket in
+// The bucket has the logs of the states that it keeps ([Options.Retain]). If they do not reach back to after, or a log
+// is collected before it was read, the error is shale.ErrChangesGone. It is that too if writes came into the bucket in
 // tables and not in logs: what a writer had not shipped when it ended without Close, or what it had to let go.
 //
 // The numbers are those of the writer. So a program next to the writer whose logs do not reach back far enough may read
 // here, and then go on with Changes of the store.
 //
 // Before the first change it makes a request of 4 KiB for each log since after, one after the other: at most as many as
-// the bucket keeps. Then it reads up to 64 MiB ahead. While it reads the keys of an ingestion from tables, ctx may end it
-// only after ReaderOptions.Patience.
+// the bucket keeps. Then it reads up to 64 MiB ahead. While it reads the keys of an ingestion from tables, ctx may end
+// it only after [ReaderOptions.Patience].
 func (r *Reader) Changes(ctx context.Context, after uint64) iter.Seq2[shale.Change, error] {
 	return func(yield func(shale.Change, error) bool) {
 		ctx, cancel := r.untilClose(ctx)

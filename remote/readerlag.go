@@ -52,7 +52,7 @@ func (r *Reader) WaitFor(ctx context.Context, seq uint64) error {
 }
 
 // A ReaderLag says how far a Reader is behind the bucket. How far the bucket is behind the writer, the writer
-// knows: see Store.Lag.
+// knows: see [Store.Lag].
 type ReaderLag struct {
 	// Time is how long ago the Reader last saw that it shows all that it may. It grows while the bucket
 	// does not answer.

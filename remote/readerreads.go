@@ -99,17 +99,19 @@ func retried[T any](r *Reader, read func(db *shale.DB) (T, error)) (T, error) {
 	}
 }
 
-// Get implements shale.Reader.
+// Get returns a copy of the value of key, which the caller owns, or [shale.ErrNotFound].
 func (r *Reader) Get(key []byte) ([]byte, error) {
 	return retried(r, func(db *shale.DB) ([]byte, error) { return db.Get(key) })
 }
 
-// AppendValue implements shale.Reader.
+// AppendValue appends the value of key to dst and returns the longer slice, or dst as it was and
+// [shale.ErrNotFound].
 func (r *Reader) AppendValue(dst, key []byte) ([]byte, error) {
 	return retried(r, func(db *shale.DB) ([]byte, error) { return db.AppendValue(dst, key) })
 }
 
-// ViewValue implements shale.Reader.
+// ViewValue calls fn with the value of key, uncopied: it is valid until fn returns and must not be changed. It
+// returns fn's error, or [shale.ErrNotFound] without a call.
 func (r *Reader) ViewValue(key []byte, fn func(value []byte) error) error {
 	var failed error // that of fn, which is returned as it is
 	_, err := retried(r, func(db *shale.DB) (struct{}, error) {
@@ -126,7 +128,7 @@ func (r *Reader) ViewValue(key []byte, fn func(value []byte) error) error {
 	return err
 }
 
-// Has implements shale.Reader.
+// Has reports whether key is there, without reading its value.
 func (r *Reader) Has(key []byte) (bool, error) {
 	found, err := r.db.Load().Has(key)
 	if err == nil {
@@ -135,7 +137,7 @@ func (r *Reader) Has(key []byte) (bool, error) {
 	return retried(r, func(db *shale.DB) (bool, error) { return db.Has(key) })
 }
 
-// ExpiresAt implements shale.Reader.
+// ExpiresAt returns when the value of key expires, the zero time if never, or [shale.ErrNotFound].
 func (r *Reader) ExpiresAt(key []byte) (time.Time, error) {
 	return retried(r, func(db *shale.DB) (time.Time, error) { return db.ExpiresAt(key) })
 }
@@ -157,8 +159,9 @@ func (r *Reader) GetMany(keys [][]byte, fn func(i int, value []byte, found bool)
 	return err
 }
 
-// Scan implements shale.Reader. It shows one state, whatever comes meanwhile. A scan that takes longer than the
-// writer keeps old states may end with ErrSnapshotGone; that of a Snapshot does not.
+// Scan walks the entries of rg in order. An Entry is valid until the next step. An error ends the loop and is yielded
+// once, with a zero Entry. It shows one state, whatever comes meanwhile. A scan that takes longer than the writer keeps
+// old states may end with [ErrSnapshotGone]; that of a [Snapshot] does not.
 func (r *Reader) Scan(rg shale.Range) iter.Seq2[shale.Entry, error] {
 	return func(yield func(shale.Entry, error) bool) {
 		s, err := r.db.Load().Snapshot()
@@ -219,11 +222,11 @@ func behind(rg shale.Range, last []byte, n int) shale.Range {
 	return rg
 }
 
-// NewIterator implements shale.Reader. The iterator shows one state, as Scan does. If bytes were damaged on the way, it
-// ends with the error, and another iterator fetches them again.
+// NewIterator returns a cursor over the entries of rg, which must be closed. It shows one state, as Scan does. If bytes
+// were damaged on the way, it ends with the error, and another iterator fetches them again.
 func (r *Reader) NewIterator(rg shale.Range) *shale.Iterator { return r.db.Load().NewIterator(rg) }
 
 // View runs fn on one state, as shale.DB.View does. It makes no request for that, so if it takes longer than the writer
-// keeps old states, reads of it may return ErrSnapshotGone; those of a Snapshot do not. If bytes were damaged on the
+// keeps old states, reads of it may return [ErrSnapshotGone]; those of a Snapshot do not. If bytes were damaged on the
 // way, a read returns the error, and another one fetches them again.
 func (r *Reader) View(fn func(tx *shale.Txn) error) error { return r.db.Load().View(fn) }

@@ -45,7 +45,7 @@ type RestoreOptions struct {
 
 // A Restored says what Restore has made.
 type Restored struct {
-	StoreID uint64
+	StoreID uint64 // the same in all files and objects of a store
 	// At is the point that the store was restored to. Its Time is when the newest part of it was
 	// written to the bucket.
 	At      At
@@ -70,8 +70,8 @@ type Restored struct {
 
 // A LeftOut is the newer part of a bucket, which a restore has left out.
 type LeftOut struct {
-	Steps    uint64
-	Segments int
+	Steps    uint64 // how many
+	Segments int    // how many
 	Bytes    int64  // of the segments' logs
 	LastSeq  uint64 // the last sequence number in the segments and in tables that are damaged; 0: they have none
 	// Why says why the store ends before the newest point, if that was asked for: not all that the bucket has can
@@ -95,15 +95,14 @@ const (
 // The tables come from the newest step whose tables have nothing beyond the target and are whole, and the logs give
 // the writes after it. It is exact to a batch by sequence number, and to a shipment by time. If the
 // writes up to the target can't all be found in the bucket, the error is a *PointError with the
-// nearest points that can be restored. The newest point is the last that can be: Restored.Damage and Left.Why say
-// whether it was the last that there was. A PointError wraps a *shale.CorruptionError with the name of an object if
+// nearest points that can be restored. The newest point is the last that can be: [Restored.Damage] and Left.Why say
+// whether it was the last that there was. A [PointError] wraps a *shale.CorruptionError with the name of an object if
 // damage is in the way.
 //
-// The directory must be empty, or not exist, or be one in which a Restore was interrupted. Until
-// Restore is nearly done it has no store that opens. After an error, the files that were fetched stay
-// for the next attempt. The store is a copy: it has the store's id, and remote.Open takes the bucket
-// over with it only if nothing was left out, or what was is lost for everybody (LeftOut.Lost). Otherwise it goes on in
-// another prefix.
+// The directory must be empty, or not exist, or be one in which a Restore was interrupted. Until Restore is nearly done
+// it has no store that opens. After an error, the files that were fetched stay for the next attempt. The store is a
+// copy: it has the store's id, and remote.Open takes the bucket over with it only if nothing was left out, or what was
+// is lost for everybody ([LeftOut.Lost]). Otherwise it goes on in another prefix.
 func Restore(ctx context.Context, b Bucket, dir string, at At, o *RestoreOptions) (Restored, error) {
 	r := newRestore(b, dir, at, o)
 	if err := r.run(ctx); err != nil {

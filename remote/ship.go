@@ -53,7 +53,7 @@ type shipper struct {
 }
 
 // Ship puts all that was written before the call into the bucket, as segments of the log. After it the
-// writes survive the machine. It does that every Options.Ship by itself.
+// writes survive the machine. It does that every [Options.Ship] by itself.
 func (s *Store) Ship(ctx context.Context) error {
 	if err := s.begin(); err != nil {
 		return err

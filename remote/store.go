@@ -18,10 +18,10 @@ import (
 // A Store is a local store that is kept in a bucket while it is written. Programs write to DB and read
 // from it as ever. Behind it the Store copies the logs into the bucket (ship.go), and then the tables
 // (publish.go). So a lost machine loses what was written since the last shipping, and with
-// Options.Strict nothing.
+// [Options.Strict] nothing.
 //
 // One process at a time owns a store. Each Open claims it, and the writer before is fenced: its
-// writes fail with ErrFenced, which is final. A bucket that does not answer fences
+// writes fail with [ErrFenced], which is final. A bucket that does not answer fences
 // nobody: the Store goes on by itself when it answers again.
 //
 // Any number of goroutines may call the methods at the same time.
@@ -71,12 +71,12 @@ type Store struct {
 
 // A Status says what a Store has done so far.
 type Status struct {
-	StoreID uint64
+	StoreID uint64    // the same in all files and objects of a store
 	Epoch   uint64    // how often the store has been claimed
 	Step    uint64    // the newest step
 	Time    time.Time // when it was made
 	Tables  int       // that it has
-	Lag     Lag
+	Lag     Lag       // how far the bucket is behind
 	// Sent is how many bytes this Store has put into the bucket.
 	Sent int64
 	// Away is why the bucket does not do what it is asked, and Since since when. nil: it does. A request of the background
@@ -93,7 +93,7 @@ type Status struct {
 // DB returns the local store. The program must not close it: Close does.
 func (s *Store) DB() *shale.DB { return s.db }
 
-// Err returns why this writer does not own the store any more, or nil. The error wraps ErrFenced.
+// Err returns why this writer does not own the store any more, or nil. The error wraps [ErrFenced].
 func (s *Store) Err() error {
 	if p := s.failure.Load(); p != nil {
 		return *p

@@ -26,13 +26,13 @@ import (
 
 // A Report is what Verify has found.
 type Report struct {
-	StoreID       uint64
+	StoreID       uint64 // the same in all files and objects of a store
 	First, Newest uint64 // the steps that can be restored
 	Tables        int    // tables and sidecars that the steps and pins need
 	Segments      int    // in the list of segments, from the first that is needed
-	Pins          int
-	Bytes         int64 // of all of these
-	Point         At    // the newest point that can be restored, as far as the findings show; zero: none
+	Pins          int    // those of readers included
+	Bytes         int64  // of all of these
+	Point         At     // the newest point that can be restored, as far as the findings show; zero: none
 
 	// Findings are what is wrong. A store without any can be restored to all its points.
 	Findings []Finding

@@ -15,7 +15,7 @@ import (
 
 // Where a bucket is, and with which keys and connections it is asked.
 
-// A Config says where a bucket is and who asks for it. ParseURL makes one of a URL.
+// A Config says where a bucket is and who asks for it. [ParseURL] makes one of a URL.
 type Config struct {
 	// Endpoint is the server: a host, which may have a port, such as "s3.eu-central-1.amazonaws.com" or
 	// "localhost:7070".

@@ -18,7 +18,7 @@ type Place struct {
 	Server Config // of one on a server; Dir is empty
 }
 
-// ParsePlace reads the name of a bucket: a folder, also as file://FOLDER, or what ParseURL reads.
+// ParsePlace reads the name of a bucket: a folder, also as file://FOLDER, or what [ParseURL] reads.
 func ParsePlace(text string) (Place, error) {
 	path, isFile := strings.CutPrefix(text, "file://")
 	switch {
@@ -54,7 +54,7 @@ func (p Place) Below(names ...string) Place {
 	return p
 }
 
-// String returns the name that ParsePlace reads.
+// String returns the name that [ParsePlace] reads.
 func (p Place) String() string {
 	if p.Dir != "" {
 		return p.Dir

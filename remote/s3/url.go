@@ -15,7 +15,7 @@ import (
 //	s3://HOST[:PORT]/BUCKET[/PREFIX][?region=REGION][&credentials=role]         over TLS
 //	s3+http://HOST[:PORT]/BUCKET[/PREFIX][?region=REGION][&credentials=role]    over plain HTTP
 //
-// With credentials=role, the credentials may be those of this machine's role in the cloud (Config.InstanceRole).
+// With credentials=role, the credentials may be those of this machine's role in the cloud ([Config.InstanceRole]).
 // It refuses a URL with a user name or a password: other users of the machine can see what is on a command
 // line. Credentials come from the places that Config names.
 func ParseURL(text string) (Config, error) {
@@ -56,7 +56,7 @@ func ParseURL(text string) (Config, error) {
 	return c, nil
 }
 
-// IsURL reports whether text begins as ParseURL expects it.
+// IsURL reports whether text begins as [ParseURL] expects it.
 func IsURL(text string) bool {
 	return strings.HasPrefix(text, "s3://") || strings.HasPrefix(text, "s3+http://")
 }
