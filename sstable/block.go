@@ -13,13 +13,13 @@ import (
 // of every block's checksum. They never change.
 type BlockKind uint8
 
-// Kinds 6 to 8 are reserved: range tombstones, blob values, range filter.
+// The kinds of blocks. The numbers 6 to 8 are reserved: range tombstones, blob values, range filter.
 const (
-	BlockData           BlockKind = 1
-	BlockIndex          BlockKind = 2
-	BlockIndexPartition BlockKind = 3
-	BlockProperties     BlockKind = 4
-	BlockFilter         BlockKind = 5
+	BlockData           BlockKind = 1 // entries
+	BlockIndex          BlockKind = 2 // where data blocks are, or partitions
+	BlockIndexPartition BlockKind = 3 // where some of the data blocks are
+	BlockProperties     BlockKind = 4 // Properties
+	BlockFilter         BlockKind = 5 // a filter as package bloom writes it
 )
 
 // String returns the name that errors and explanations use.

@@ -47,8 +47,10 @@ type Codec struct {
 
 // The codecs. Do not change them.
 var (
+	// SnappyCodec is fast.
 	SnappyCodec = Codec{id: snappyCompression, encode: encodeSnappy}
-	ZstdCodec   = Codec{id: zstdCompression, encode: encodeZstd}
+	// ZstdCodec makes smaller blocks and is slower.
+	ZstdCodec = Codec{id: zstdCompression, encode: encodeZstd}
 )
 
 // String returns the codec's name, and "none" for nil.

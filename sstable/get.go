@@ -18,9 +18,9 @@ const (
 
 // A Value is the result of Get. The zero value is ready for Get.
 type Value struct {
-	Bytes   []byte
+	Bytes   []byte       // the value, as Want says
 	Trailer base.Trailer // sequence number and kind of the version found
-	Want    Want
+	Want    Want         // set by the caller
 	Expiry  int64        // of a version of base.KindExpiring: when it is over; Bytes does not have it
 	block   *cache.Block // the block that Bytes is in, pinned; nil: none
 }

@@ -143,7 +143,7 @@ func (i *Iterator) holdRoot(b *cache.Block) {
 	i.setRoot(&i.cached)
 }
 
-// First implements base.Iterator.
+// First moves to the first entry.
 func (i *Iterator) First() *base.KV {
 	i.err, i.back = nil, false
 	if i.root == nil && !i.openRoot() || i.root.n == 0 || !i.loadTop(0) || !i.load(0) {
@@ -152,7 +152,7 @@ func (i *Iterator) First() *base.KV {
 	return i.show(0)
 }
 
-// Last implements base.Iterator.
+// Last moves to the last entry.
 func (i *Iterator) Last() *base.KV {
 	i.err, i.back = nil, true
 	if i.root == nil && !i.openRoot() {
@@ -165,8 +165,8 @@ func (i *Iterator) Last() *base.KV {
 	return i.show(i.data.n - 1)
 }
 
-// SeekGE implements base.Iterator. If the target is further ahead in the current block, it is
-// found without the index.
+// SeekGE moves to the first entry at or after (key, seq). If it is further ahead in the current
+// block, it is found without the index.
 func (i *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
 	i.err, i.back = nil, false
 	limit := base.NewTrailer(seq, base.KindMax)
@@ -198,9 +198,9 @@ func (i *Iterator) SeekGE(key []byte, seq base.Seq) *base.KV {
 	return i.show(0)
 }
 
-// SeekLT implements base.Iterator. It finds the first entry at or after key, and goes to the
-// one before it. If the target is further back in the current block, it is found without the
-// index.
+// SeekLT moves to the last entry whose user key is less than key: it finds the first entry at
+// or after key, and goes to the one before it. If the target is further back in the current
+// block, it is found without the index.
 func (i *Iterator) SeekLT(key []byte) *base.KV {
 	i.err, i.back = nil, true
 	if i.on && bytes.Compare(i.kv.UserKey, key) >= 0 {
@@ -235,7 +235,7 @@ func (i *Iterator) showBefore(pos int) *base.KV {
 	return i.show(i.data.n - 1)
 }
 
-// Next implements base.Iterator. Within a block, the entry begins where the current one ends,
+// Next moves one entry forward. Within a block, the entry begins where the current one ends,
 // so one offset is read.
 func (i *Iterator) Next() *base.KV {
 	if !i.on {
@@ -252,7 +252,7 @@ func (i *Iterator) Next() *base.KV {
 	return i.show(0)
 }
 
-// Prev implements base.Iterator.
+// Prev moves one entry back.
 func (i *Iterator) Prev() *base.KV {
 	if !i.on {
 		return nil
@@ -260,10 +260,10 @@ func (i *Iterator) Prev() *base.KV {
 	return i.showBefore(i.pos)
 }
 
-// Err implements base.Iterator.
+// Err returns the error that ended the last movement, or nil.
 func (i *Iterator) Err() error { return i.err }
 
-// Close implements base.Iterator. It unpins all blocks. The iterator keeps only the memory
+// Close unpins all blocks. The iterator keeps only the memory
 // for Reset, and its error.
 func (i *Iterator) Close() error {
 	i.dropData()

@@ -11,18 +11,18 @@ import (
 
 // Properties describe what a table holds. They are stored in a block of their own.
 type Properties struct {
-	kinds             uint64 // bit k is set if an entry has kind k
-	Entries           uint64
-	Tombstones        uint64
-	Keys              uint64 // distinct user keys
-	Smallest, Largest []byte // user keys
-	MinSeq, MaxSeq    base.Seq
-	RawKeyBytes       uint64 // sum of the lengths of all user keys, each version counted
-	RawValueBytes     uint64
-	DataBlocks        uint64
-	DataBytes         int64   // file offset where data blocks end
-	Partitions        uint64  // of the index; 0: it has one level
-	FilterBits        float64 // bits for each key, as WriterOptions said; 0: no filter
+	kinds             uint64   // bit k is set if an entry has kind k
+	Entries           uint64   // versions of keys, tombstones included
+	Tombstones        uint64   // deletions
+	Keys              uint64   // distinct user keys
+	Smallest, Largest []byte   // user keys
+	MinSeq, MaxSeq    base.Seq // the lowest and the highest sequence number
+	RawKeyBytes       uint64   // sum of the lengths of all user keys, each version counted
+	RawValueBytes     uint64   // sum of the lengths of all values
+	DataBlocks        uint64   // how many
+	DataBytes         int64    // file offset where data blocks end
+	Partitions        uint64   // of the index; 0: it has one level
+	FilterBits        float64  // bits for each key, as WriterOptions said; 0: no filter
 
 	// If prefixRule is set, the filter knows the prefixes of the keys too. prefixes is the
 	// number of distinct ones; 0 without a filter.

@@ -189,7 +189,7 @@ func (s *Salvager) Props() (p Properties, ok bool) { return s.r.props, s.hasProp
 // number of entries in them.
 func (s *Salvager) Counts() (blocks, entries uint64) { return s.blocks, s.entries }
 
-// First implements base.Iterator. It may be called once. walk calls a function for each
+// First moves to the first entry. It may be called once. walk calls a function for each
 // block, and Pull makes it wait there until Next has shown all entries of the block.
 func (s *Salvager) First() *base.KV {
 	if s.stop != nil {
@@ -202,7 +202,7 @@ func (s *Salvager) First() *base.KV {
 	return s.Next()
 }
 
-// Next implements base.Iterator. The entry is valid until the next call.
+// Next moves one entry forward. The entry is valid until the next call.
 func (s *Salvager) Next() *base.KV {
 	if s.next == nil || s.err != nil {
 		return nil
@@ -220,10 +220,10 @@ func (s *Salvager) Next() *base.KV {
 	return &s.kv
 }
 
-// Err implements base.Iterator.
+// Err returns the error that ended the last movement, which is never one for damage, or nil.
 func (s *Salvager) Err() error { return s.err }
 
-// Close implements base.Iterator.
+// Close ends the walk and gives up its memory.
 func (s *Salvager) Close() error {
 	if s.stop != nil {
 		s.stop()

@@ -39,14 +39,14 @@ type sought struct {
 // beforeAll is a trailer before all versions of a key.
 const beforeAll = base.Trailer(math.MaxUint64)
 
-// SeekStep implements base.StepSeeker. It does nothing if the target is past the end of the
-// table: SeekEnd does that. It also leaves those iterators to SeekEnd that have a window of
-// IterOptions.Readahead, or a trace.
+// SeekStep does one step of a SeekGE that several iterators do together (base.StepSeeker). It
+// does nothing if the target is past the end of the table: SeekEnd does that. It also leaves
+// those iterators to SeekEnd that have a window of IterOptions.Readahead, or a trace.
 func (i *Iterator) SeekStep(step int, key []byte, seq base.Seq) {
 	i.seekStep(step, key, base.NewTrailer(seq, base.KindMax), false)
 }
 
-// SeekLTStep implements base.StepSeeker. The entry that it looks for is the first at or after
+// SeekLTStep does one step of such a SeekLT. The entry that it looks for is the first at or after
 // key: SeekLTEnd goes to the one before it.
 func (i *Iterator) SeekLTStep(step int, key []byte) { i.seekStep(step, key, beforeAll, true) }
 
@@ -212,7 +212,7 @@ func (i *Iterator) prefetchProbes() {
 // serve the first few calls of Next, until the processor itself prefetches.
 const aheadOfSeek = 512
 
-// SeekEnd implements base.StepSeeker. It is SeekGE for a key that went through SeekStep.
+// SeekEnd is SeekGE for a key that went through SeekStep.
 // Requires: the steps were those for the same key and number.
 func (i *Iterator) SeekEnd(key []byte, seq base.Seq) *base.KV {
 	if !i.sought.found {
@@ -234,7 +234,7 @@ func (i *Iterator) SeekEnd(key []byte, seq base.Seq) *base.KV {
 	return i.show(0)
 }
 
-// SeekLTEnd implements base.StepSeeker. It is SeekLT for a key that went through SeekLTStep.
+// SeekLTEnd is SeekLT for a key that went through SeekLTStep.
 func (i *Iterator) SeekLTEnd(key []byte) *base.KV {
 	if !i.sought.found {
 		return i.SeekLT(key)

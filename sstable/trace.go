@@ -16,14 +16,14 @@ type Stats struct {
 // A Trace records the blocks that lookups and iterators use, in order. A nil Trace records
 // nothing. It belongs to one goroutine.
 type Trace struct {
-	Reads []BlockRead
+	Reads []BlockRead // in the order in which they were used
 }
 
 // A BlockRead is one use of a block. A block that is used several times is in the Trace as
 // often.
 type BlockRead struct {
 	Kind   BlockKind
-	Offset int64
+	Offset int64 // in the file
 	Bytes  int64 // as stored in the file
 	Cached bool  // found in the cache: nothing was read
 }

@@ -11,8 +11,8 @@ import (
 
 // Options say where a log is and how it is written.
 type Options struct {
-	FS  vfs.FS
-	Dir string
+	FS  vfs.FS // the file system
+	Dir string // the directory of the store
 	// Prealloc is the length in bytes that the log is expected to get. The file system
 	// reserves blocks for it in advance, so that a sync need only write the records: Prepare
 	// reserves them all, and Create a few, with more to come as the log grows. If the disk

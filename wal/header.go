@@ -16,8 +16,8 @@ import (
 
 // A Header is what a log says about itself and about the log before it.
 type Header struct {
-	Num     base.FileNum
-	StoreID uint64
+	Num     base.FileNum // of the log
+	StoreID uint64       // of the store that it belongs to
 
 	Prev    base.FileNum // number of the log before this one; 0: none
 	PrevLen int64        // length of Prev in bytes; all of it was durable when this log was made

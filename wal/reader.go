@@ -36,9 +36,9 @@ type Result struct {
 	LastSeq base.Seq // of the last record and its group; without any record, that of the log before
 	Length  int64    // file offset where the last record, or the seal, ends
 	Session uint64   // that wrote the log; 0: none is known
-	Sealed  bool
-	Torn    bool  // behind Length are remains of records that were never durable
-	Damage  error // with Salvage: the first damage, a *base.CorruptionError; nil: none
+	Sealed  bool     // it ends with a seal: no record is missing
+	Torn    bool     // behind Length are remains of records that were never durable
+	Damage  error    // with Salvage: the first damage, a *base.CorruptionError; nil: none
 }
 
 // Read calls fn with the payload of each record of log num of the store, in the order in

@@ -47,8 +47,8 @@ func (w *Writer) Sync() error {
 // sync, and AfterSync after it. Records that are appended before BeforeSync returns are part
 // of the sync. So BeforeSync may wait for more of them.
 type SyncObserver interface {
-	BeforeSync()
-	AfterSync()
+	BeforeSync() // may wait for more records
+	AfterSync()  // also if the sync has failed
 }
 
 // SyncTo makes the log durable up to end, which Append has returned. An error is final.
