@@ -239,7 +239,7 @@ func TestPage_NewStore(t *testing.T) {
 	}
 	dom, _ := b.inFrames(t, Handler(db), 400)
 	for id, want := range map[string]string{
-		"charts": "Nothing so far: lookups a second, ", "tree": "no tables: ", "levels": "<tbody></tbody>",
+		"charts": "Nothing so far: lookups a second, ", "tree": ">1 entry in memory</text>", "levels": "<tbody></tbody>",
 		"filters": "No tables, and so no filters", "gantt": "None since", "stalls": "No writer has had to wait", "tiles": "<b>1</b><span>entry, ",
 	} {
 		if !strings.Contains(section(dom, id), want) {

@@ -123,9 +123,37 @@ func (h *handler) serveTree(w http.ResponseWriter, r *http.Request) error {
 			return fmt.Errorf("%w: width is no number of pixels", errBad)
 		}
 	}
+	if len(tables) == 0 {
+		var err error
+		if o.Memory, err = h.inMemory(); err != nil {
+			return err
+		}
+	}
 	w.Header().Set("Content-Type", "image/svg+xml; charset=utf-8")
 	_ = treepicture.Draw(w, levelsOf(tables), o) // an error means that the client is gone
 	return nil
+}
+
+// inMemory returns what the memtables have, or nil if that is no key. Requires: there are no tables, so that all keys are
+// in memtables.
+func (h *handler) inMemory() (*treepicture.Table, error) {
+	m := h.db.Metrics()
+	memory := &treepicture.Table{Size: m.MemtableBytes, Entries: uint64(m.MemtableEntries)}
+	for _, end := range []struct {
+		key     *[]byte
+		reverse bool
+	}{{&memory.Smallest, false}, {&memory.Largest, true}} {
+		for entry, err := range h.db.Scan(shale.Range{Reverse: end.reverse, KeysOnly: true, Limit: 1}) {
+			if err != nil {
+				return nil, err
+			}
+			*end.key = append([]byte{}, entry.Key...)
+		}
+	}
+	if memory.Smallest == nil || memory.Largest == nil {
+		return nil, nil
+	}
+	return memory, nil
 }
 
 // levelsOf returns the tables in the form that treepicture takes. Requires: they

@@ -11,6 +11,7 @@ var (
 	pale, deep      = rgb{214, 230, 244}, rgb{8, 64, 129}
 	less, even, too = rgb{33, 102, 172}, rgb{240, 236, 224}, rgb{178, 24, 43}
 	none            = rgb{200, 200, 200} // of what has no filter, or was not measured
+	memory          = rgb{27, 120, 55}   // of what is not in a table yet
 )
 
 type rgb [3]float64

@@ -76,6 +76,9 @@ func ParseColouring(name string) (Colouring, bool) {
 type Options struct {
 	Width int // in pixels; default 1200
 	By    Colouring
+	// Memory is what the memtables have, from the first key to the last, its entries and its bytes. It is drawn if
+	// there are no tables yet; nil: there is nothing.
+	Memory *Table
 	// Key returns a key as text. Default: quoting.Short of 48 characters.
 	Key func(key []byte) string
 }

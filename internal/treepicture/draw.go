@@ -30,6 +30,9 @@ const (
 	shortKey     = 48 // characters of a key
 )
 
+// inMemory is the level of Options.Memory.
+const inMemory = -1
+
 // A drawing is a picture that is not finished yet. It has no style sheet: the page of
 // package debug forbids those in what it shows.
 type drawing struct {
@@ -52,6 +55,9 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 		o.Key = func(key []byte) string { return quoting.Short(key, shortKey) }
 	}
 	o.Width = max(o.Width, left+200)
+	if o.Memory != nil && !slices.ContainsFunc(levels, func(l Level) bool { return len(l.Tables) > 0 }) {
+		levels = []Level{{inMemory, []Table{*o.Memory}}}
+	}
 	d := &drawing{
 		Options: o, levels: slices.SortedFunc(slices.Values(levels), func(a, b Level) int { return cmp.Compare(a.Number, b.Number) }),
 		scale: newScale(levels), colours: coloursOf(levels), narrow: o.Width < narrow, inner: float64(o.Width - left - right),
@@ -60,7 +66,10 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 		d.inner = float64(o.Width - left - 4)
 	}
 	height := 28.0
-	if len(d.scale.bounds) > 0 {
+	switch {
+	case len(d.scale.bounds) > 0 && d.levels[0].Number == inMemory:
+		height = 48 // of keys
+	case len(d.scale.bounds) > 0:
 		height = 80 // of keys and legend
 	}
 	for _, l := range d.levels {
@@ -72,7 +81,7 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 		`font-family="system-ui, sans-serif" font-size="12" fill="currentColor"`)
 	d.y = 8
 	if len(d.scale.bounds) == 0 {
-		d.Text(0, d.y+14, "", "no tables: entries are in memory until a flush")
+		d.Text(0, d.y+14, "", "no tables, and no keys in memory")
 		_, err := w.Write(d.End())
 		return err
 	}
@@ -81,7 +90,9 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 	}
 	d.Add("<g class=\"foot\" transform=\"translate(0 %v)\">\n", d.y)
 	d.keys()
-	d.legend()
+	if d.levels[0].Number != inMemory { // its one colour means nothing
+		d.legend()
+	}
 	d.Add("</g>\n")
 	_, err := w.Write(d.End())
 	return err
@@ -108,6 +119,8 @@ func (d *drawing) level(l Level) {
 	for _, row := range all {
 		name := fmt.Sprintf("L%d", l.Number)
 		switch {
+		case l.Number == inMemory:
+			name = "memtables"
 		case l.Number == 0 && len(row) == 1: // its runs are flushes, and tables have their names in explanations
 			name = fmt.Sprintf("L0 #%06d", row[0].Number)
 		case len(all) > 1:
@@ -127,7 +140,7 @@ func (d *drawing) row(level int, name string, row []Table) {
 		d.bar(level, &row[i])
 		sum.add(&row[i])
 	}
-	if !d.narrow {
+	if !d.narrow && level != inMemory {
 		d.Text(left+d.inner+6, baseLine, "", sum.String())
 	}
 	d.Add("</g>\n")
@@ -146,9 +159,12 @@ func (d *drawing) bar(level int, t *Table) {
 	}
 	d.Add(`<g class="%v" data-table="%v"`, class, t.Number)
 	d.Add(`><title>%v</title>`, t.describe(level, d.Key))
-	colour := d.colours.of(t, d.By)
+	colour, label := d.colours.of(t, d.By), strconv.FormatUint(t.Number, 10)
+	if level == inMemory {
+		colour, label = memory, plural(base.FormatNumber(t.Entries), "entry", "entries")+" in memory"
+	}
 	d.Add(`<rect x="%v" y="%v" width="%v" height="%v" fill="%v"%v/>`, x, barTop, width, barHeight, colour, outline)
-	if label := strconv.FormatUint(t.Number, 10); width > float64(8*len(label)+4) {
+	if width > float64(8*len(label)+4) {
 		attributes := svg.Markup(`text-anchor="middle" font-size="11" fill="#000"`)
 		if colour.dark() {
 			attributes = `text-anchor="middle" font-size="11" fill="#fff"`
@@ -206,11 +222,18 @@ func (d *drawing) legend() {
 // describe returns what is to know of t, in lines.
 func (t *Table) describe(level int, key func([]byte) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "#%06d, L%d\n%s … %s\n%s, %s", t.Number, level, key(t.Smallest), key(t.Largest), base.FormatBytes(t.Size), plural(strconv.FormatUint(t.Entries, 10), "entry", "entries"))
+	name := fmt.Sprintf("#%06d, L%d", t.Number, level)
+	if level == inMemory {
+		name = "memtables"
+	}
+	fmt.Fprintf(&b, "%s\n%s … %s\n%s, %s", name, key(t.Smallest), key(t.Largest), base.FormatBytes(t.Size), plural(strconv.FormatUint(t.Entries, 10), "entry", "entries"))
 	if t.Tombstones > 0 {
 		fmt.Fprintf(&b, ", %d of them deletions", t.Tombstones)
 	}
-	if t.Filter == "" {
+	switch {
+	case level == inMemory:
+		return b.String() + "\nnot in a table yet"
+	case t.Filter == "":
 		return b.String() + "\nno filter"
 	}
 	fmt.Fprintf(&b, "\nfilter: %s, %.1f bits a key", t.Filter, t.FilterBits)

@@ -143,6 +143,26 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
+// Before the first flush the picture has what is in memory, from its first key to its last. Behind it, it has tables alone.
+func TestMemory(t *testing.T) {
+	memory := &Table{Smallest: []byte("a"), Largest: []byte("z"), Size: 5, Entries: 20_000}
+	for _, width := range []int{0, 340} {
+		svg := string(draw(t, nil, Options{Width: width, Memory: memory}))
+		for _, want := range []string{">memtables</text>", ">20,000 entries in memory</text>", `fill="#1b7837"`, ">a</text>", ">z</text>", "not in a table yet"} {
+			if !strings.Contains(svg, want) {
+				t.Errorf("there is no %s in\n%s", want, svg)
+			}
+		}
+		if strings.Contains(svg, "legend") || strings.Contains(svg, "1 table") {
+			t.Errorf("there is a legend, or a table, in\n%s", svg)
+		}
+	}
+	tables := []Level{{Number: 6, Tables: []Table{{Number: 1, Smallest: []byte("a"), Largest: []byte("z"), Entries: 1}}}}
+	if svg := string(draw(t, tables, Options{Memory: memory})); strings.Contains(svg, "memtables") {
+		t.Errorf("with a table there are memtables in\n%s", svg)
+	}
+}
+
 // The newest run is on top, each row ends in its sum, and there is one legend.
 func TestRows(t *testing.T) {
 	levels := []Level{{Number: 4, Tables: []Table{
