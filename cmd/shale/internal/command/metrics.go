@@ -41,7 +41,7 @@ a script or at a prompt, and that program by debug.Handler. In json, jsonl and c
 		// Metrics prints counters. The two lines below are what they add up to for somebody who
 		// wonders whether cache and filters are worth their memory.
 		if asked := m.CacheHits + m.CacheMisses; asked > 0 {
-			fmt.Fprintf(s.Out, "hits: %s of lookups, %s of blocks in the cache\n", share(m.GetHits, m.Gets), share(m.CacheHits, asked))
+			s.remark("hits: %s of lookups, %s of blocks in the cache\n", share(m.GetHits, m.Gets), share(m.CacheHits, asked))
 		}
 		if m.FilterNegative > 0 {
 			// This assumes that blocks that were not read have the average size.
@@ -49,7 +49,7 @@ a script or at a prompt, and that program by debug.Handler. In json, jsonl and c
 			if m.BlockReads > 0 {
 				saved = ", about " + base.FormatBytes(int64(float64(m.BlockReadBytes)/float64(m.BlockReads)*float64(m.FilterNegative)))
 			}
-			fmt.Fprintf(s.Out, "filters saved %s of blocks%s\n", output.Plural(int(m.FilterNegative), "read"), saved)
+			s.remark("filters saved %s of blocks%s\n", output.Plural(int(m.FilterNegative), "read"), saved)
 		}
 		return Found, nil
 	})

@@ -51,6 +51,7 @@ func TestWidth_OfTheTerminal(t *testing.T) {
 			{"levels"}, {"tables"}, {"tables", "4"}, {"tables", "4", "blocks"}, {"filters"}, {"metrics"}, {"space"}, {"space", "host00"}, {"check"}, {"manifest"}, {"wal"},
 			{"explain", "host00001.example.org"}, {"explain", "--versions", "host00001.example.org"}, {"explain", "absent"}, {"help"}, {"help", "space"},
 			{"backup", "to"}, {"backup", "--list", "to"}, {"damaged"},
+			{"-e", "get host00001.example.org", "-e", "get absent", "-e", "metrics"},
 		} {
 			store := dir
 			if args[0] == "damaged" {
