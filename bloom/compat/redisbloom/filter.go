@@ -106,6 +106,15 @@ func New(capacity uint64, errorRate float64) (*Filter, error) {
 // NewFilter returns an empty filter, like BF.RESERVE. The zero Options make the filter that
 // BF.ADD makes if there is no filter yet.
 func NewFilter(o Options) (*Filter, error) {
+	f, err := newFilter(o)
+	if err == nil {
+		f.links[0].bf = make([]byte, f.links[0].bytes)
+	}
+	return f, err
+}
+
+// newFilter is NewFilter without the bits.
+func newFilter(o Options) (*Filter, error) {
 	if o.Capacity == 0 {
 		o.Capacity = DefaultCapacity
 	}
@@ -136,7 +145,7 @@ func NewFilter(o Options) (*Filter, error) {
 	return f, nil
 }
 
-// addLink adds an empty link for entries items at the given rate.
+// addLink adds an empty link for entries items at the given rate, without its bits.
 func (f *Filter) addLink(entries uint64, rate float64) error {
 	l := link{errorRate: rate, bpe: -logOf(rate) / ln2Squared, entries: entries}
 	need := float64(entries) * l.bpe
@@ -154,7 +163,6 @@ func (f *Filter) addLink(entries uint64, rate float64) error {
 	l.bytes = (bits + 63) / 64 * 8
 	l.bits = 8 * l.bytes
 	l.hashes = hashesOf(l.bpe)
-	l.bf = make([]byte, l.bytes)
 	f.links = append(f.links, l)
 	return nil
 }
@@ -182,23 +190,35 @@ func (f *Filter) CheckAndAdd(key []byte) (maybe bool, err error) {
 	if f.has(a, b) {
 		return true, nil
 	}
+	if err := f.count(); err != nil {
+		return false, err
+	}
+	last := &f.links[len(f.links)-1]
+	if last.bf == nil { // it is new
+		last.bf = make([]byte, last.bytes)
+	}
+	last.set(a, b)
+	return false, nil
+}
+
+// count counts an item of the last link. If that is full, it adds a link first, without its bits.
+func (f *Filter) count() error {
 	last := &f.links[len(f.links)-1]
 	if last.items >= last.entries {
 		if f.options&noScaling != 0 {
-			return false, fmt.Errorf("redisbloom: add: %w", ErrFull)
+			return fmt.Errorf("redisbloom: add: %w", ErrFull)
 		}
 		if last.entries == 0 || f.growth == 0 || f.growth > maxExpansion || last.entries > math.MaxUint64/uint64(f.growth) {
-			return false, fmt.Errorf("redisbloom: add: %w: %d items, expansion %d", ErrParameters, last.entries, f.growth)
+			return fmt.Errorf("redisbloom: add: %w: %d items, expansion %d", ErrParameters, last.entries, f.growth)
 		}
 		if err := f.addLink(last.entries*uint64(f.growth), last.errorRate*tightening); err != nil {
-			return false, fmt.Errorf("redisbloom: add: %w", err)
+			return fmt.Errorf("redisbloom: add: %w", err)
 		}
 		last = &f.links[len(f.links)-1]
 	}
-	last.set(a, b)
 	last.items++
 	f.items++
-	return false, nil
+	return nil
 }
 
 // MayContain reports whether a key may be in the filter, as BF.EXISTS does. False

@@ -233,6 +233,7 @@ func TestAdd_PowersOfTwo(t *testing.T) {
 	if err := f.addLink(100, 0.005); err != nil {
 		t.Fatal(err)
 	}
+	f.links[0].bf = make([]byte, f.links[0].bytes)
 	if l := f.links[0]; l.n2 != 11 || l.bits != 2048 || l.entries != 185 || l.modulus() != 2048 {
 		t.Errorf("link %+v", l)
 	}
