@@ -1,5 +1,4 @@
-// Package resp is what two servers of the protocol of Redis (RESP) share: the one in examples/redis, and
-// shaled in cluster/cmd. It has
+// Package resp is what a server of the protocol of Redis (RESP) needs, such as shaled in cluster/cmd. It has
 //
 //   - what goes around a parser that has no limits of its own, such as github.com/tidwall/redcon: a Guard
 //     that reads the heads of commands before the parser does, and a Listener whose connections have one and

@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"sync"
 )
 
@@ -18,7 +19,6 @@ const (
 // is a number, but the place is a key of any length. So the server remembers the newest ones, until it ends.
 type Scans struct {
 	First     uint64 // the first cursor, above 0; the next ones follow it
-	Type      string // of every key, for the option TYPE; "": there is no such option
 	MostBytes int    // a call ends behind the key with which its keys have more bytes; 0: there is no limit
 	Forgotten string // what the error for a cursor that is not remembered says behind "invalid cursor: "
 
@@ -60,12 +60,12 @@ func (s *Scans) get(n uint64) (key []byte, ok bool) {
 // to Add, until that returns false or there is none any more. Then it calls Reply. It may leave out keys that
 // do not begin with Prefix.
 type Scan struct {
+	Type   string // the type of keys that the client wants; "": of any
 	From   []byte // the least key that is to be looked at; nil: the first one
 	Prefix []byte // all keys that the client wants begin with it
 
 	scans   *Scans
 	pattern []byte // nil: all keys
-	none    bool   // no key has the TYPE that was asked for
 	left    int    // keys that are still to be looked at
 	bytes   int    // of the keys so far
 	last    []byte
@@ -108,8 +108,8 @@ func (s *Scan) options(session *Session, args [][]byte) bool {
 			if len(s.pattern) == 0 { // which only the empty key matches
 				s.pattern = []byte("\\")
 			}
-		case Is(args[0], "TYPE") && s.scans.Type != "":
-			s.none = !Is(args[1], s.scans.Type)
+		case Is(args[0], "TYPE"):
+			s.Type = string(args[1])
 		case Is(args[0], "COUNT"):
 			n, isInt := ParseInt(args[1])
 			if !isInt {
@@ -129,8 +129,8 @@ func (s *Scan) options(session *Session, args [][]byte) bool {
 	return true
 }
 
-// Add looks at a key, which it copies. It returns false if the key is for the next call.
-func (s *Scan) Add(key []byte) bool {
+// Add looks at a key, which it copies, and its type, which may be "" if Type is. It returns false if the key is for the next call.
+func (s *Scan) Add(key []byte, typeName string) bool {
 	if s.left == 0 || s.scans.MostBytes > 0 && s.bytes > s.scans.MostBytes {
 		s.cursor = s.scans.put(s.last)
 		return false
@@ -138,7 +138,7 @@ func (s *Scan) Add(key []byte) bool {
 	s.left--
 	s.bytes += len(key)
 	s.last = append(s.last[:0], key...)
-	if !s.none && (s.pattern == nil || Matches(s.pattern, key)) {
+	if (s.Type == "" || strings.EqualFold(s.Type, typeName)) && (s.pattern == nil || Matches(s.pattern, key)) {
 		s.found = append(s.found, bytes.Clone(key))
 	}
 	return true

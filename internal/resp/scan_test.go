@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func testScans() *Scans { return &Scans{First: 100, Type: "string", Forgotten: "begin again"} }
+func testScans() *Scans { return &Scans{First: 100, Forgotten: "begin again"} }
 
 // walk does a SCAN of keys, which are sorted, and returns its reply.
 func walk(scans *Scans, keys []string, line string) string {
@@ -20,7 +20,7 @@ func walk(scans *Scans, keys []string, line string) string {
 			if key < string(scan.From) || !strings.HasPrefix(key, string(scan.Prefix)) {
 				continue
 			}
-			if !scan.Add([]byte(key)) {
+			if !scan.Add([]byte(key), "string") {
 				break
 			}
 		}
@@ -52,12 +52,9 @@ func TestScan_Options(t *testing.T) {
 			t.Errorf("SCAN %s: %q, want %q", test.line, got, test.reply)
 		}
 	}
-	if got := walk(&Scans{}, keys, "0 TYPE string"); got != "-ERR syntax error|" {
-		t.Errorf("SCAN with TYPE, where there is no TYPE: %q", got)
-	}
 	s := newSession()
 	scan := testScans().Begin(s, [][]byte{[]byte("0"), []byte("MATCH"), {}})
-	if scan == nil || !scan.Add(nil) || !scan.Add([]byte("\\")) || len(scan.found) != 1 {
+	if scan == nil || !scan.Add(nil, "") || !scan.Add([]byte("\\"), "") || len(scan.found) != 1 {
 		t.Errorf("SCAN with the empty pattern finds %q", scan.found)
 	}
 }

@@ -22,17 +22,6 @@ func ArityText(name string) string {
 	return fmt.Sprintf("ERR wrong number of arguments for '%s' command", strings.ToLower(name))
 }
 
-// Unit returns the unit of a time to live behind an option of SET: EX has seconds, PX milliseconds. 0: it is neither.
-func Unit(option []byte) time.Duration {
-	switch {
-	case Is(option, "EX"):
-		return time.Second
-	case Is(option, "PX"):
-		return time.Millisecond
-	}
-	return 0
-}
-
 // TTL reads a time to live of so many units. If it is none, refused is the error of Redis for the command.
 func TTL(n []byte, unit time.Duration, command string) (ttl time.Duration, refused string) {
 	count, ok := ParseInt(n)

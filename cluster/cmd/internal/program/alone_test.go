@@ -1,14 +1,20 @@
 package program
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cluster"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // alone starts a server that is in no group.
@@ -118,5 +124,101 @@ func TestServe_OtherLayout(t *testing.T) {
 	r := start(t, group, "--id", "a", "--addr", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--http", "none")
 	if err := dial(t, r.addr).Get(t.Context(), "greeting").Err(); err == nil || !strings.Contains(err.Error(), refused) {
 		t.Errorf("in a group: %v", err)
+	}
+}
+
+// A server alone that is killed again and again has all strings and all items of filters that it has acknowledged, and no
+// half of a pipeline's transaction.
+func TestAlone_KillMinus9(t *testing.T) {
+	t.Parallel()
+	dir := testenv.QuickDir(t)
+	for _, when := range []string{syncAlways, syncEverysec, syncNo} {
+		args := []string{filepath.Join(dir, when), "--sync", when, "--addr", "127.0.0.1:0", "--http", "127.0.0.1:0"}
+		var acknowledged [3]int
+		for range 3 {
+			c := startChild(t, args...)
+			var clients sync.WaitGroup
+			var enough atomic.Int64
+			for i := range acknowledged {
+				client := dial(t, c.addr)
+				clients.Go(func() {
+					for {
+						n := acknowledged[i]
+						_, err := client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+							for j := range 5 {
+								p.BFAdd(t.Context(), fmt.Sprint("f", i%2), fmt.Sprint(i, ":", n+j))
+								p.Set(t.Context(), fmt.Sprint(i, ":", n+j), "v", 0)
+							}
+							return nil
+						})
+						if err != nil {
+							return
+						}
+						acknowledged[i] += 5
+						enough.Add(1)
+					}
+				})
+			}
+			testenv.WaitFor(t, "writes", func() bool { return enough.Load() > 30 })
+			c.kill()
+			clients.Wait()
+		}
+		client := dial(t, startChild(t, args...).addr)
+		for i, n := range acknowledged {
+			for j := range n {
+				item := fmt.Sprint(i, ":", j)
+				value, err := client.Get(t.Context(), item).Result()
+				there, err2 := client.BFExists(t.Context(), fmt.Sprint("f", i%2), item).Result()
+				if err != nil || err2 != nil || value != "v" || !there {
+					t.Fatalf("--sync %s: %s of %d acknowledged: %q, %v, %v, %v", when, item, n, value, there, err, err2)
+				}
+			}
+		}
+	}
+}
+
+// A filter is the same on all members, whichever of them takes the items, and what is left of it goes.
+func TestGroup_Filters(t *testing.T) {
+	t.Parallel()
+	ctx, group := t.Context(), three(t)
+	const items = 100
+	var clients sync.WaitGroup
+	var isNew atomic.Int64
+	for _, r := range group {
+		client := dial(t, r.addr)
+		clients.Go(func() {
+			for n := range items / 10 {
+				var batch []any
+				for j := range 10 {
+					batch = append(batch, 10*n+j)
+				}
+				added, err := client.BFMAdd(ctx, "f", batch...).Result()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, one := range added {
+					if one {
+						isNew.Add(1)
+					}
+				}
+			}
+		})
+	}
+	clients.Wait()
+	for _, r := range group {
+		client := dial(t, r.addr)
+		if n, err := client.BFCard(ctx, "f").Result(); err != nil || n != isNew.Load() || n > items || n < items*9/10 {
+			t.Errorf("member %s: BF.CARD = %d, %v; %d were new", r.config.ID, n, err, isNew.Load())
+		}
+		for n := range items {
+			if there, err := client.BFExists(ctx, "f", n).Result(); err != nil || !there {
+				t.Errorf("member %s: item %d: %v, %v", r.config.ID, n, there, err)
+			}
+		}
+	}
+	leads, _ := leader(t, group)
+	if leads.member.sweeps() != true || group[0].sweeps() && group[1].sweeps() {
+		t.Error("not the leader alone sweeps")
 	}
 }

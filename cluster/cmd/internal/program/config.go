@@ -81,7 +81,7 @@ func (c *config) flags(cmd *cobra.Command) {
 	f.BoolVar(&c.Forward, "forward", true, "send writes to the leader; --forward=false: answer MOVED or READONLY with the leader's name instead")
 	f.StringToStringVar(&c.clients, "clients", nil, "where clients find the members, for MOVED and CLUSTER: `ID=HOST:PORT`,...")
 	f.DurationVar(&c.Timeout, "timeout", 5*time.Second, "how long a command may wait for the group, such as for the election of a leader")
-	f.Int64Var(&c.MaxCommand, "max-command", 16<<20, "bytes of a command with its arguments; a larger one ends the connection")
+	f.Int64Var(&c.MaxCommand, "max-command", 32<<20, "bytes of a command with its arguments; a larger one ends the connection")
 	f.IntVar(&c.MaxClients, "max-clients", 1000, "connections of clients at a time")
 	f.Int64Var(&c.cache, "cache", 0, "bytes of the block cache; 0: the store's default")
 	f.Int64Var(&c.SnapshotRate, "snapshot-rate", 0, "bytes a second with which a leader sends its state to a member that needs all of it; 0: as fast as it goes")

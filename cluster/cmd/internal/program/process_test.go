@@ -33,7 +33,7 @@ type child struct {
 	kill           func()
 }
 
-var readyLine = regexp.MustCompile(`serves clients on (\S+), members on (\S+), pages on http://(\S+)/`)
+var readyLine = regexp.MustCompile(`serves clients on (\S+), (?:members on \S+, )?pages on http://(\S+)/`)
 
 // startChild starts a process, which is killed when the test ends, if it still runs.
 func startChild(t *testing.T, args ...string) *child {
@@ -54,7 +54,7 @@ func startChild(t *testing.T, args ...string) *child {
 	for lines.Scan() {
 		said = append(said, lines.Text())
 		if m := readyLine.FindStringSubmatch(lines.Text()); m != nil {
-			c.addr, c.http = m[1], m[3]
+			c.addr, c.http = m[1], m[2]
 			go func() {
 				for lines.Scan() { // so that it does not wait for the pipe
 				}
@@ -264,6 +264,7 @@ func TestDocs_Session(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/SHALED.md")
 	mustNil(t, err)
 	resptest.ShowsSession(t, cli, three(t)[1].addr, string(page), "127.0.0.1:6381> ")
+	resptest.ShowsSession(t, cli, alone(t, t.TempDir()).addr, string(page), "127.0.0.1:6380> ")
 }
 
 // redis-benchmark runs against a member that does not lead, alone and in pipelines, and gets no error.

@@ -153,7 +153,7 @@ func (m *member) open(env Environment) error {
 		return err
 	}
 	s := c.Config
-	s.Explain, s.Again, s.Info = m.explain, m.again, m.info
+	s.Explain, s.Again, s.Unknown, s.Info = m.explain, m.again, unknown, m.info
 	s.Local, s.Password = c.reads == readsLocal, c.secrets.password
 	if c.ID == "" {
 		store, err := m.openAlone(o)
@@ -175,7 +175,7 @@ func (m *member) open(env Environment) error {
 		return err
 	}
 	m.node = node
-	s.Store, s.Members = grouped{node}, m.clientMembers
+	s.Store, s.Members, s.Sweeps = grouped{node}, m.clientMembers, m.sweeps
 	m.server = server.New(s)
 	return nil
 }
@@ -335,6 +335,9 @@ func (m *member) explain(err error) string {
 	}
 	return "ERR the store: " + message(err)
 }
+
+// unknown reports whether nobody knows if a write has happened.
+func unknown(err error) bool { return errors.Is(err, cluster.ErrUnknown) }
 
 // again reports whether a write has not happened and may succeed soon: the leader has changed, or is being
 // elected.

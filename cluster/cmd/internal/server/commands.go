@@ -77,6 +77,17 @@ func init() {
 		{Name: "DEL", Arity: -2, Flags: "write", First: 1, Last: -1, Step: 1, Do: write((*client).del, deletes)},
 		{Name: "UNLINK", Arity: -2, Flags: "write fast", First: 1, Last: -1, Step: 1, Do: write((*client).del, deletes)},
 
+		{Name: "BF.RESERVE", Arity: -4, Flags: "write", First: 1, Last: 1, Step: 1, Do: write((*client).bfReserve, updates)},
+		{Name: "BF.ADD", Arity: 3, Flags: "write", First: 1, Last: 1, Step: 1, Do: write((*client).bfAdd, updates)},
+		{Name: "BF.MADD", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: write((*client).bfMAdd, updates)},
+		{Name: "BF.INSERT", Arity: -4, Flags: "write", First: 1, Last: 1, Step: 1, Do: write((*client).bfInsert, updates)},
+		{Name: "BF.EXISTS", Arity: 3, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfExists)},
+		{Name: "BF.MEXISTS", Arity: -3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).bfMExists)},
+		{Name: "BF.INFO", Arity: -2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfInfo)},
+		{Name: "BF.CARD", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfCard)},
+		{Name: "BF.SCANDUMP", Arity: 3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).bfScanDump)},
+		{Name: "BF.LOADCHUNK", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: write((*client).bfLoadChunk, updates)},
+
 		{Name: "EXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
 		{Name: "PEXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
 		{Name: "EXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},

@@ -12,7 +12,8 @@
 //     writes is one transaction.
 //   - A write that was answered with an error has not happened, unless the error begins with UNKNOWN.
 //
-// It offers one database and one type of value: strings, which may expire. layout.go has what the store keeps for them.
+// It offers one database and two types of values: strings, which may expire, and Bloom filters. layout.go has what the
+// store keeps for them.
 //
 // # How a command goes
 //

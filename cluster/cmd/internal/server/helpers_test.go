@@ -123,6 +123,7 @@ func newServer(f *fake, change ...func(*Config)) *Server {
 			}
 			return "ERR " + err.Error()
 		},
+		Unknown: func(err error) bool { return errors.Is(err, errUnknown) },
 		Again:   func(err error) bool { return errors.Is(err, errElection) },
 		Info:    func() []Section { return nil },
 		Members: func(context.Context) []Member { return nil },

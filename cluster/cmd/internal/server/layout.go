@@ -12,9 +12,11 @@ import (
 // What the store has for the keys of clients is described in docs/FORMAT.md, section 10. The first byte of a key of the
 // store says what it is, the first byte of the value under a name what the name stands for.
 const (
-	nameSpace = 'k' // k name: what the name stands for
+	nameSpace  = 'k' // k name: what the name stands for
+	pieceSpace = 'p' // p name generation index: a piece of a long value
 
 	stringKind = 's' // s bytes: a string
+	filterKind = 'f' // f version generation ...: a Bloom filter, whose bits are in pieces
 )
 
 // layoutKey has the mark of this layout. No key of a space begins like it.
@@ -23,7 +25,7 @@ var (
 	layoutMark = []byte("shaled layout 1\n")
 )
 
-// maxName is the longest name, in bytes.
+// maxName is the longest name, in bytes: what the key of a piece leaves for it.
 const maxName = shale.MaxKeySize - 16
 
 // appendName appends the key of the store for a name.
@@ -35,14 +37,41 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
+const errWrongType = refusal("WRONGTYPE Operation against a key holding the wrong kind of value")
+
 const errLayout = refusal("ERR this store was not written by this shaled: take an empty folder, and copy what is needed with the program that has written it")
 
 // stringOf returns the string in a value.
 func stringOf(value []byte) ([]byte, error) {
-	if len(value) == 0 || value[0] != stringKind {
-		return nil, refusal(fmt.Sprintf("ERR the value is of a kind that this shaled does not know, %q: use a newer one", value[:min(1, len(value))]))
+	switch kind, err := kindOfValue(value); {
+	case err != nil:
+		return nil, err
+	case kind != stringKind:
+		return nil, errWrongType
 	}
 	return value[1:], nil
+}
+
+// kindOfValue returns the kind of a value.
+func kindOfValue(value []byte) (byte, error) {
+	if len(value) > 0 && (value[0] == stringKind || value[0] == filterKind) {
+		return value[0], nil
+	}
+	return 0, unknownKind(value)
+}
+
+// unknownKind is the error for a value whose first byte, or whose version, this program does not know.
+func unknownKind(value []byte) error {
+	return refusal(fmt.Sprintf("ERR the value is of a kind that this shaled does not know, %q: use a newer one", value[:min(1, len(value))]))
+}
+
+// typeName returns what TYPE says of a value. The name of filters is the one that RedisBloom has registered.
+func typeName(value []byte) (string, error) {
+	kind, err := kindOfValue(value)
+	if kind == filterKind {
+		return "MBbloom--", err
+	}
+	return "string", err
 }
 
 // Prepare sees to it that the store has the layout of this server. An empty store gets the mark, another one without it

@@ -131,24 +131,6 @@ func (c *client) readRun(calls []call) (done int, err error) {
 	return done, err
 }
 
-// updateRun does writes in one transaction, and returns how many it has done. If the store fails, none of them has
-// happened.
-func (c *client) updateRun(calls []call) (done int, err error) {
-	begin := len(c.Out)
-	err = c.s.write(func(ctx context.Context) error {
-		return c.s.config.Store.Update(ctx, func(tx Txn) error {
-			c.Out = c.Out[:begin]
-			for done = 0; done < len(calls) && (done == 0 || len(c.Out) < sendAt); done++ {
-				if err := c.update(tx, calls[done]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	})
-	return done, err
-}
-
 // update does a command in a transaction. A refusal is its reply, as it has written nothing then.
 func (c *client) update(tx Txn, call call) error {
 	begin := len(c.Out)

@@ -21,7 +21,6 @@ const scanBytes = 1 << 20
 func newScans() *resp.Scans {
 	return &resp.Scans{
 		First:     uint64(1+rand.Uint32N(1<<21-1))<<32 + 1,
-		Type:      "string",
 		MostBytes: scanBytes,
 		Forgotten: "each member remembers the newest ones that it has given since its start; begin again with 0",
 	}
@@ -39,7 +38,7 @@ func (c *client) scan(r shale.Reader, args [][]byte) error {
 		return nil
 	}
 	within := shale.Prefix(appendName(nil, scan.Prefix))
-	within.KeysOnly = true
+	within.KeysOnly = scan.Type == ""
 	if from := appendName(nil, scan.From); bytes.Compare(from, within.Lower) > 0 {
 		within.Lower = from
 	}
@@ -47,7 +46,13 @@ func (c *client) scan(r shale.Reader, args [][]byte) error {
 		if err != nil {
 			return err
 		}
-		if !scan.Add(e.Key[1:]) {
+		name := ""
+		if scan.Type != "" {
+			if name, err = typeName(e.Value); err != nil {
+				return err
+			}
+		}
+		if !scan.Add(e.Key[1:], name) {
 			break
 		}
 	}

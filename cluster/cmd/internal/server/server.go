@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/maphash"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -15,7 +16,7 @@ import (
 	"github.com/shaledb/shale/internal/resp"
 )
 
-// A Config says how a Server answers. All functions but Members are needed, and the Store.
+// A Config says how a Server answers. All functions but Sweeps and Members are needed, and the Store.
 type Config struct {
 	Store Store
 
@@ -30,12 +31,18 @@ type Config struct {
 	Timeout time.Duration // of a command's work in the store; 0: 5 s
 
 	Password   string // of the only user, default; "": clients need none
-	MaxCommand int64  // bytes of a command with its arguments; 0: 16 MiB
+	MaxCommand int64  // bytes of a command with its arguments; 0: 32 MiB
 	MaxReply   int    // bytes of the reply to an MGET; 0: 64 MiB
 	MaxClients int    // connections at a time; 0: 1000
 
 	// Info returns further sections for INFO.
 	Info func() []Section
+
+	// Unknown reports whether an error of a write says that nobody knows whether it has happened.
+	Unknown func(error) bool
+
+	// Sweeps reports whether this server is to remove what deleted filters have left; nil: it is. One of a group is enough.
+	Sweeps func() bool
 
 	// Members returns the members that answer, for CLUSTER; nil: there is no group.
 	Members func(ctx context.Context) []Member
@@ -59,6 +66,7 @@ type Server struct {
 
 	// Safe for use by all connections at once.
 	scans  *resp.Scans
+	lanes  lanes
 	lastID atomic.Int64 // of a connection
 	counts counts
 }
@@ -66,10 +74,10 @@ type Server struct {
 // New returns a server that serves nothing yet.
 func New(c Config) *Server {
 	c.Timeout = cmp.Or(c.Timeout, 5*time.Second)
-	c.MaxCommand = cmp.Or(c.MaxCommand, 16<<20)
+	c.MaxCommand = cmp.Or(c.MaxCommand, 32<<20)
 	c.MaxReply = cmp.Or(c.MaxReply, 64<<20)
 	c.MaxClients = cmp.Or(c.MaxClients, 1000)
-	s := &Server{config: c, started: time.Now(), scans: newScans(), counts: newCounts()}
+	s := &Server{config: c, started: time.Now(), scans: newScans(), counts: newCounts(), lanes: lanes{seed: maphash.MakeSeed()}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.SetPassword(c.Password)
 	return s
@@ -85,6 +93,11 @@ func (s *Server) SetPassword(text string) { s.password.Store(NewPassword(text)) 
 // may go on until grace is over: then their contexts end.
 func (s *Server) Serve(ctx context.Context, inner net.Listener, grace time.Duration) error {
 	l := resp.NewListener(inner, resp.Limits{Command: s.config.MaxCommand, Clients: s.config.MaxClients})
+	sweeping, endSweep := context.WithCancel(s.ctx)
+	var background sync.WaitGroup
+	background.Go(func() { s.sweepAlways(sweeping) })
+	defer background.Wait()
+	defer endSweep()
 	served := make(chan error, 1)
 	go func() { served <- redcon.Serve(l, s.handle, s.accept, s.closed) }()
 	defer s.stop()

@@ -396,7 +396,7 @@ func TestServer_TooLargeIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	body := make([]byte, 17<<20)
+	body := make([]byte, s.config.MaxCommand+1<<20)
 	if _, err := fmt.Fprintf(conn, "*3\r\n$3\r\nSET\r\n$3\r\nbig\r\n$%d\r\n", len(body)); err != nil {
 		t.Fatal(err)
 	}

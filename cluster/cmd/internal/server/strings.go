@@ -85,6 +85,9 @@ func (c *client) mget(r shale.Reader, args [][]byte) error {
 		}
 		s, err := stringOf(value)
 		switch {
+		case errors.Is(err, errWrongType):
+			c.Null()
+			return nil
 		case err != nil:
 			return err
 		case len(c.Out)-begin+len(s) > c.s.config.MaxReply:
@@ -132,8 +135,7 @@ func (c *client) strlen(r shale.Reader, args [][]byte) error {
 func (c *client) typeOf(r shale.Reader, args [][]byte) error {
 	name := "none"
 	err := r.ViewValue(c.nameKey(args[0]), func(value []byte) (err error) {
-		_, err = stringOf(value)
-		name = "string"
+		name, err = typeName(value)
 		return err
 	})
 	if err != nil && !errors.Is(err, shale.ErrNotFound) {
@@ -176,6 +178,9 @@ func (c *client) set(tx Txn, args [][]byte) error {
 		}
 		if o.get && old == nil {
 			c.Null()
+		}
+		if err := drop(tx, args[0], old); err != nil {
+			return err
 		}
 	}
 	if !o.get {
@@ -260,10 +265,10 @@ func (c *client) insert(call call) error {
 func (c *client) del(tx Txn, args [][]byte) error {
 	n := int64(0)
 	for _, name := range args {
-		has, err := tx.Has(c.nameKey(name))
-		if err == nil && has {
+		old, err := c.lookUp(tx, name)
+		if err == nil && old != nil {
 			n++
-			err = tx.Delete(c.key)
+			err = errors.Join(drop(tx, name, old), tx.Delete(c.nameKey(name)))
 		}
 		if err != nil {
 			return err

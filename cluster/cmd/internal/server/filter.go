@@ -1,0 +1,198 @@
+package server
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math"
+	"math/rand/v2"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/bloom/compat/redisbloom"
+)
+
+// A filter is a Bloom filter of RedisBloom whose bits are pieces, each link from a piece of its own on. Nothing of it is
+// in memory between commands. The value under its name is
+//
+//	kind 1 | version 1 | generation 8 | next 8 | header
+//
+// where next is the iterator of the next chunk while BF.LOADCHUNK brings them, and then 0, and the header is that of
+// RedisBloom's dumps. Integers are big-endian, in the header little-endian.
+type filter struct {
+	*pieces
+	name       []byte
+	generation uint64
+	next       uint64
+	shape      redisbloom.Shape
+}
+
+const filterHead = pieceHead + 8
+
+// mostLinks is a limit of this server. Every question asks each link.
+const mostLinks = 1000
+
+// What RedisBloom answers when something is wrong with a filter.
+const (
+	errMissing = refusal("ERR not found")
+	errExists  = refusal("ERR item exists")
+	errFull    = refusal("ERR non scaling filter is full")
+	errInsert  = refusal("ERR problem inserting into filter")
+	errCreate  = refusal("ERR could not create filter")
+	errBadData = refusal("ERR received bad data")
+	errLoading = refusal("ERR the filter is being loaded: BF.LOADCHUNK has not brought its last chunk")
+)
+
+// findFilter returns the filter of a name, also one that is being loaded, or errMissing or errWrongType.
+func (c *client) findFilter(r shale.Reader, name []byte) (*filter, error) {
+	value, err := c.lookUp(r, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case value == nil:
+		return nil, errMissing
+	}
+	switch kind, err := kindOfValue(value); {
+	case err != nil:
+		return nil, err
+	case kind != filterKind:
+		return nil, errWrongType
+	case len(value) < filterHead || value[1] != pieceVersion:
+		return nil, unknownKind(value)
+	}
+	f := &filter{name: name, generation: binary.BigEndian.Uint64(value[2:]), next: binary.BigEndian.Uint64(value[pieceHead:])}
+	if f.shape, err = redisbloom.ParseShape(value[filterHead:]); err != nil {
+		return nil, err
+	}
+	f.pieces = newPieces(r, name, f.generation)
+	return f, nil
+}
+
+// usableFilter is findFilter of a filter that has all its bits.
+func (c *client) usableFilter(r shale.Reader, name []byte) (*filter, error) {
+	f, err := c.findFilter(r, name)
+	if err == nil && f.next != 0 {
+		return nil, errLoading
+	}
+	return f, err
+}
+
+// newFilter returns an empty filter that is not written yet.
+func newFilter(tx Txn, name []byte, shape redisbloom.Shape) *filter {
+	f := &filter{name: name, generation: rand.Uint64(), shape: shape}
+	f.pieces = newPieces(tx, name, f.generation)
+	return f
+}
+
+// save writes what has changed. If the value has a time to live it keeps it.
+func (f *filter) save(c *client, tx Txn) error {
+	value := append(c.value[:0], filterKind, pieceVersion)
+	value = binary.BigEndian.AppendUint64(value, f.generation)
+	value = append(binary.BigEndian.AppendUint64(value, f.next), f.shape.Header()...)
+	c.value = value
+	return errors.Join(f.write(tx), tx.Put(c.nameKey(f.name), value))
+}
+
+// firstPiece returns the index of the first piece of a link, or of what would follow the last one. ok is false if a filter
+// can't have so many.
+func (f *filter) firstPiece(link int) (index uint32, ok bool) {
+	n := uint64(0)
+	for i := range link {
+		if n += (f.shape.LinkBytes(i) + pieceLen - 1) / pieceLen; n > math.MaxUint32 {
+			return 0, false
+		}
+	}
+	return uint32(n), true
+}
+
+// fits reports whether the filter is one that this server keeps.
+func (f *filter) fits() bool {
+	_, ok := f.firstPiece(f.shape.Links())
+	return ok && f.shape.Links() <= mostLinks
+}
+
+// has reports whether an item may be in the filter. It asks the newest link first, as RedisBloom does.
+func (f *filter) has(item []byte) (bool, error) {
+	for link := f.shape.Links() - 1; link >= 0; link-- {
+		first, _ := f.firstPiece(link)
+		all := true
+		for bit := range f.shape.Positions(link, item) {
+			one, err := f.at(first + uint32(bit/(8*pieceLen)))
+			if err != nil {
+				return false, err
+			}
+			if one.bytes[bit/8%pieceLen]&(1<<(bit%8)) == 0 {
+				all = false
+				break
+			}
+		}
+		if all {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// add adds an item, and reports whether it was new. After errFull and errInsert nothing has changed; after another error the
+// filter must not be saved.
+func (f *filter) add(item []byte) (isNew bool, err error) {
+	if has, err := f.has(item); has || err != nil {
+		return false, err
+	}
+	links := f.shape.Links()
+	if err := f.shape.Count(); errors.Is(err, redisbloom.ErrFull) {
+		return false, errFull
+	} else if err != nil {
+		return false, errInsert
+	}
+	if f.shape.Links() > links && !f.fits() {
+		return false, errCreate // of the link
+	}
+	link := f.shape.Links() - 1
+	first, _ := f.firstPiece(link)
+	for bit := range f.shape.Positions(link, item) {
+		one, err := f.at(first + uint32(bit/(8*pieceLen)))
+		if err != nil {
+			return false, err
+		}
+		one.bytes[bit/8%pieceLen] |= 1 << (bit % 8)
+		one.changed = true
+	}
+	return true, nil
+}
+
+// placeOf returns the offset in all pieces at which the iterator of a dump stands, and how many bytes the link has from there:
+// 0 behind the end.
+func (f *filter) placeOf(iterator uint64) (offset, left uint64) {
+	at := iterator - 1
+	for link := range f.shape.Links() {
+		n := f.shape.LinkBytes(link)
+		if at < n {
+			first, _ := f.firstPiece(link)
+			return uint64(first)*pieceLen + at, n - at
+		}
+		at -= n
+	}
+	return 0, 0
+}
+
+// load writes bytes at an offset behind which all is zero.
+func (f *filter) load(tx Txn, offset uint64, b []byte) error {
+	for len(b) > 0 {
+		one, index := new(piece), uint32(offset/pieceLen)
+		if offset%pieceLen != 0 {
+			had, err := f.at(index)
+			if err != nil {
+				return err
+			}
+			*one = *had
+		}
+		n := copy(one.bytes[offset%pieceLen:], b)
+		if len(bytes.TrimLeft(b[:n], "\x00")) > 0 {
+			if err := tx.Put(f.keyOf(index), one.bytes[:]); err != nil {
+				return err
+			}
+		}
+		b, offset = b[n:], offset+uint64(n)
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/shaledb/shale"
+)
+
+// A long value is kept in pieces, so that a change of it costs as much as what it changes. The value under the name has the
+// rest, and a generation: a random number that is drawn when the value is made. It is a part of the keys of the pieces. So
+// whatever else comes under the name, a SET that has not looked for instance, needs not know of pieces: those of a
+// generation that is no longer there are never found again, and sweep removes them.
+
+// pieceLen is the size of a piece. Pieces of zeros are left out.
+const pieceLen = 64
+
+// pieceHead is what the value under the name begins with: kind, version and generation.
+const (
+	pieceHead    = 1 + 1 + 8
+	pieceVersion = 1
+)
+
+// A pieces reads and changes the pieces of a value within a command. It remembers what it has read.
+type pieces struct {
+	r      shale.Reader
+	prefix []byte // of their keys
+	key    []byte
+	have   map[uint32]*piece
+}
+
+type piece struct {
+	bytes   [pieceLen]byte
+	changed bool
+}
+
+// appendPieces appends the beginning of the keys of the pieces of a value.
+func appendPieces(dst, name []byte, generation uint64) []byte {
+	dst = append(binary.BigEndian.AppendUint16(append(dst, pieceSpace), uint16(len(name))), name...)
+	return binary.BigEndian.AppendUint64(dst, generation)
+}
+
+func newPieces(r shale.Reader, name []byte, generation uint64) *pieces {
+	return &pieces{r: r, prefix: appendPieces(nil, name, generation), have: make(map[uint32]*piece)}
+}
+
+// keyOf returns the key of a piece, which is valid until the next call.
+func (p *pieces) keyOf(index uint32) []byte {
+	p.key = binary.BigEndian.AppendUint32(append(p.key[:0], p.prefix...), index)
+	return p.key
+}
+
+// at returns a piece.
+func (p *pieces) at(index uint32) (*piece, error) {
+	if one := p.have[index]; one != nil {
+		return one, nil
+	}
+	one := new(piece)
+	err := p.r.ViewValue(p.keyOf(index), func(value []byte) error {
+		copy(one.bytes[:], value)
+		return nil
+	})
+	if err != nil && !errors.Is(err, shale.ErrNotFound) {
+		return nil, err
+	}
+	p.have[index] = one
+	return one, nil
+}
+
+// write writes the pieces that were changed.
+func (p *pieces) write(w shale.Writer) error {
+	for index, one := range p.have {
+		if !one.changed {
+			continue
+		}
+		if err := w.Put(p.keyOf(index), one.bytes[:]); err != nil {
+			return err
+		}
+		one.changed = false
+	}
+	return nil
+}
+
+// appendTo appends the n bytes from an offset, which are of one moment.
+func (p *pieces) appendTo(dst []byte, offset, n uint64) ([]byte, error) {
+	begin := len(dst)
+	dst = append(dst, make([]byte, n)...)
+	first, last := uint32(offset/pieceLen), uint32((offset+n-1)/pieceLen)
+	within := shale.Range{Lower: append([]byte{}, p.keyOf(first)...), Upper: append(append([]byte{}, p.keyOf(last)...), 0)}
+	for e, err := range p.r.Scan(within) {
+		if err != nil {
+			return dst[:begin], err
+		}
+		at := int64(binary.BigEndian.Uint32(e.Key[len(p.prefix):]))*pieceLen - int64(offset)
+		piece := e.Value
+		if at < 0 { // the first piece begins before the offset
+			piece, at = piece[min(-at, int64(len(piece))):], 0
+		}
+		copy(dst[begin+int(at):], piece)
+	}
+	return dst, nil
+}
+
+// drop removes the pieces of a value, if it has any.
+func drop(w shale.Writer, name, value []byte) error {
+	if len(value) < pieceHead || value[0] == stringKind {
+		return nil
+	}
+	prefix := appendPieces(nil, name, binary.BigEndian.Uint64(value[2:]))
+	within := shale.Prefix(prefix)
+	return w.DeleteRange(within.Lower, within.Upper)
+}
+
+// Pieces that belong to no value any more are looked for from time to time: it costs a seek for each long value.
+const (
+	sweepEvery = 10 * time.Minute
+	sweepMost  = 1000 // values whose pieces one transaction removes
+)
+
+// sweepAlways sweeps until ctx is done.
+func (s *Server) sweepAlways(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(sweepEvery):
+		}
+		if s.config.Sweeps == nil || s.config.Sweeps() {
+			_ = s.sweep(ctx) // what it has left is found the next time
+		}
+	}
+}
+
+// sweep removes the pieces of generations that no value has.
+func (s *Server) sweep(ctx context.Context) error {
+	r := s.config.Store.Local()
+	var orphans [][]byte // names with a generation, as in keys of pieces
+	it := r.NewIterator(shale.Range{Lower: []byte{pieceSpace}, Upper: []byte{pieceSpace + 1}, KeysOnly: true})
+	for ok := it.First(); ok && ctx.Err() == nil && len(orphans) < sweepMost; {
+		prefix := append([]byte{}, it.Key()[:len(it.Key())-4]...)
+		owned, err := isOwned(r, prefix)
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+		if !owned {
+			orphans = append(orphans, prefix)
+		}
+		ok = it.SeekGE(shale.Prefix(prefix).Upper)
+	}
+	if err := errors.Join(it.Err(), it.Close()); err != nil || len(orphans) == 0 {
+		return err
+	}
+	return s.config.Store.Update(ctx, func(tx Txn) error {
+		for _, prefix := range orphans {
+			owned, err := isOwned(tx, prefix)
+			if err == nil && !owned {
+				err = tx.DeleteRange(prefix, shale.Prefix(prefix).Upper)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// isOwned reports whether a value has the generation in the beginning of keys of pieces.
+func isOwned(r shale.Reader, prefix []byte) (owned bool, err error) {
+	if len(prefix) < 1+2+8 {
+		return true, nil // none of this layout
+	}
+	name, generation := prefix[3:len(prefix)-8], prefix[len(prefix)-8:]
+	err = r.ViewValue(appendName(nil, name), func(value []byte) error {
+		owned = len(value) >= pieceHead && value[0] != stringKind && string(value[2:pieceHead]) == string(generation)
+		return nil
+	})
+	if errors.Is(err, shale.ErrNotFound) {
+		err = nil
+	}
+	return owned, err
+}
