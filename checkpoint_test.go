@@ -206,7 +206,7 @@ func TestCheckpoint_IncompleteDoesNotOpen(t *testing.T) {
 	db, fault, mem := checkpointed(t)
 	complete, tried := false, 0
 	fault.Inject(func(op vfs.Op, name string, _ int64) error {
-		if !strings.HasPrefix(name, "copy/") || op == vfs.OpLock || op == vfs.OpUnlock {
+		if !strings.HasPrefix(filepath.ToSlash(name), "copy/") || op == vfs.OpLock || op == vfs.OpUnlock {
 			return nil
 		}
 		complete = complete || op == vfs.OpRename // of CURRENT: later operations make that durable

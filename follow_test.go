@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -281,8 +282,11 @@ func TestAdvance_CostsWhatIsNew(t *testing.T) {
 		t.Errorf("an Advance over a new manifest costs %+v", c)
 	}
 	wantIdle("after a new manifest")
-	ctx := context.Background()
-	if n := testing.AllocsPerRun(100, func() { _, _ = ro.Advance(ctx) }); n > 40 && !testenv.Race {
+	ctx, most := context.Background(), 40.
+	if runtime.GOOS == "windows" {
+		most = 60 // its calls take names in UTF-16
+	}
+	if n := testing.AllocsPerRun(100, func() { _, _ = ro.Advance(ctx) }); n > most && !testenv.Race {
 		t.Errorf("an Advance with nothing new allocates %v times", n)
 	}
 }

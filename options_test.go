@@ -170,7 +170,8 @@ func TestOptions_LoggerAndEvents(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		kinds[e.Kind]++
-		if e.Time.IsZero() || (e.Kind == EventFlush || e.Kind == EventCompaction) && e.Err == nil && e.Duration <= 0 {
+		short := e.Duration < 0 || e.Duration == 0 && runtime.GOOS != "windows" // its clock stands still for milliseconds
+		if e.Time.IsZero() || (e.Kind == EventFlush || e.Kind == EventCompaction) && e.Err == nil && short {
 			t.Errorf("event %v at %v took %v", e.Kind, e.Time, e.Duration)
 		}
 	}

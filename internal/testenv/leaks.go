@@ -95,8 +95,11 @@ func ourGoroutines() map[string]string {
 // that can't be told.
 func OpenDescriptors() int {
 	dir := "/proc/self/fd"
-	if runtime.GOOS == "darwin" {
+	switch runtime.GOOS {
+	case "darwin":
 		dir = "/dev/fd"
+	case "windows":
+		return 0 // under wine that directory is there, but it is the one of wine's server
 	}
 	names, err := os.ReadDir(dir)
 	if err != nil {
