@@ -111,7 +111,7 @@ func namesStore(words []string) bool {
 	switch {
 	case name == "" || s.command(name) != nil || (synonyms[name] != "" || former[name] != "") && err != nil:
 		return false
-	case err == nil || strings.ContainsRune(name, filepath.Separator) || strings.LastIndexByte(name, '.') > 0:
+	case err == nil || strings.ContainsAny(name, "/"+string(filepath.Separator)) || strings.LastIndexByte(name, '.') > 0:
 		return true
 	}
 	return len(words) > 1 && s.command(words[1]) != nil
