@@ -5,7 +5,7 @@ import "math"
 // PredictFPR returns the false positive rate of a filter that [AppendBlocked] makes
 // of many keys with bitsPerKey bits each: the share of absent keys that pass. A
 // filter of few keys has a lower rate, because it has whole lines;
-// Blocked.PredictedFPR takes that into account.
+// [Blocked.FPR] takes that into account.
 func PredictFPR(bitsPerKey float64) float64 {
 	first, second := splitBits(bitsPerKey)
 	p := manyKeysFPR(first)

@@ -88,3 +88,39 @@ func Example() {
 	// <nil> <nil>
 	// || <nil>
 }
+
+// A store that one process has kept becomes that of a group.
+func ExampleSeed() {
+	dir, err := os.MkdirTemp("", "group")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	db, err := shale.Open(dir+"/alone", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(db.Put([]byte("city"), []byte("Oslo")), db.Close()); err != nil {
+		log.Fatal(err)
+	}
+
+	options := &cluster.Options{ID: "a"}
+	if err := cluster.Seed(dir+"/a", dir+"/alone", options); err != nil {
+		log.Fatal(err)
+	}
+	a, err := cluster.Open(dir+"/a", options)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	err = a.Read(ctx, func(r shale.Reader) error { // waits for the member to lead
+		city, err := r.Get([]byte("city"))
+		fmt.Println(string(city))
+		return err
+	})
+	fmt.Println(err, a.Close())
+	// Output:
+	// Oslo
+	// <nil> <nil>
+}

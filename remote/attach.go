@@ -19,8 +19,8 @@ import (
 // and a writer that is fenced ends the Store and not db. Close ends the Store and not db either, and comes before
 // db.Close.
 //
-// Open db with Options.HoldLogs = LogsToHold(dir), so that the logs that the bucket lacks are still there. If Attach
-// fails, it can be called again, with this bucket or, after [ErrFenced] and [ErrOtherStore], with another one.
+// Open db with Options.Shipping.HoldLogs = LogsToHold(fsys, dir), so that the logs that the bucket lacks are still there.
+// If Attach fails, it can be called again, with this bucket or, after [ErrFenced] and [ErrOtherStore], with another one.
 //
 // Of [Options.Store] it takes FS only. [Options.Strict] and MaxLag, which make writers wait, are refused.
 func Attach(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options) (*Store, error) {
@@ -30,8 +30,9 @@ func Attach(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options)
 	return open(ctx, db, dir, b, o)
 }
 
-// LogsToHold returns the number of the first log in a directory that its bucket may lack, for shale.Options.HoldLogs. It
-// returns 0, which holds none, if the directory has never been kept in a bucket.
+// LogsToHold returns the number of the first log in a directory that its bucket may lack, for
+// [shale.ShippingOptions.HoldLogs]. It returns 0, which holds none, if the directory has never been kept in a bucket. nil
+// stands for [vfs.Default].
 func LogsToHold(fsys vfs.FS, dir string) uint64 {
 	setDefault(&fsys, vfs.Default)
 	if n, err := localdir.ReadRecord(fsys, dir); err == nil && n != nil {

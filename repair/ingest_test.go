@@ -18,7 +18,7 @@ func TestRun_LogsBesideAnIngestion(t *testing.T) {
 	whole := map[string]string{"a": "old", "b": "new", "k": "new", "x": "later", "z": "old"}
 	for _, tt := range []struct {
 		name   string
-		hold   uint64                                                      // Options.HoldLogs
+		hold   uint64                                                      // Options.Shipping.HoldLogs
 		cut    bool                                                        // the power is cut before the mark of the ingestion is durable
 		damage func(t *testing.T, disk *vfs.Mem, manifest string, n int64) // n: its length before the ingestion
 		want   map[string]string

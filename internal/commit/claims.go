@@ -3,7 +3,7 @@ package commit
 import "hash/maphash"
 
 // claims holds the keys that a group writes before its last conditional request. These
-// keys are not in the memtable yet, so Env.WrittenSince does not know them. A conditional
+// keys are not in the memtable yet, so Memtables.WrittenSince does not know them. A conditional
 // request asks claims whether an earlier request of its group writes its key.
 //
 // It stores hashes, with a seed of its own. If two keys have the same hash, a condition is

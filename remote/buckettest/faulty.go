@@ -29,7 +29,7 @@ const (
 	DropAfter  Fault = "DropAfter"  // the answer is lost: it happens, and the caller gets ErrDropped
 	Late       Fault = "Late"       // the caller gets ErrDropped, and it happens only when Replay is called
 	Duplicate  Fault = "Duplicate"  // it happens, and happens again when Replay is called
-	Delay      Fault = "Delay"      // it takes Faulty.Wait longer
+	Delay      Fault = "Delay"      // it takes longer, by the wait of NewFaulty
 	Conflict   Fault = "Conflict"   // the server asks to try again: nothing happens, and the caller gets ErrConflict
 	Cut        Fault = "Cut"        // the body ends early: at the bucket, or at the caller with io.ErrUnexpectedEOF or ErrDropped
 	Flip       Fault = "Flip"       // a bit of the body changes on the way; after a ReadAt only a checksum shows it
