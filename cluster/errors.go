@@ -42,8 +42,8 @@ var (
 	// the member. Err returns the cause. Close it, look after the disk if that is the cause, and open it again.
 	ErrFailed = errors.New("cluster: the member has failed")
 
-	// ErrLost is wrapped by the error of Open when the member's log is damaged or missing, or has
-	// less than what the member has acknowledged. Under its name it could help to elect a leader that lacks acknowledged
+	// ErrLost is wrapped by the error of Open when the member's log is damaged or missing, or has less than what the
+	// member has acknowledged. If it went on under its name, it could help to elect a leader that lacks acknowledged
 	// writes, or vote twice in a term. Remove the member at the leader, put its directory aside, and let it join again
 	// with an empty one.
 	ErrLost = errors.New("cluster: the member has lost what it had acknowledged")

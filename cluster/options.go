@@ -22,11 +22,11 @@ type Options struct {
 	// "_" and "-". A directory keeps the id that it was opened with first.
 	ID string
 
-	// Bootstrap makes a new group with this member alone. It is for the first member. A directory
-	// that has a group stays in it, so a program may always set it. A new directory asks the members
-	// at Join first, and joins their group if they have one. Meanwhile it listens for some seconds
-	// whether a group looks for a member of its id, which has lost its disk: Open fails then (ErrIDTaken).
-	// It fails as well if one at Join takes connections and does not answer, since it may have a group.
+	// Bootstrap makes a new group with this member alone. It is for the first member. A directory that has a group
+	// stays in it, so a program may always set it. A new directory asks the members at Join first, and joins their
+	// group if they have one. It also waits for some seconds whether a group looks for a member of this id: that member
+	// has lost its disk then, and Open fails with ErrIDTaken. Open fails as well if somebody at Join takes connections
+	// and does not answer, since there may be a group.
 	Bootstrap bool
 
 	// Join has the addresses of members of a group that this member shall join, any of

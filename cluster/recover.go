@@ -165,7 +165,8 @@ func lastEntry(log raft.LogStore, snaps *snapshots, at position) (end position, 
 // for each of them, on its own machine:
 //
 //   - For the one that is furthest it returns true. When that is opened, it takes all entries of its log for
-//     committed, and leads a new group of its own. One whose state differs is it only if all others differ too.
+//     committed, and leads a new group of its own. One whose state differs ([ErrDiffers]) is chosen only if all others
+//     differ too.
 //   - For the others it returns false: it has moved their files to a directory in "lost", and they can join the new group
 //     as empty ones.
 //

@@ -32,9 +32,9 @@ var currentTermKey = []byte("CurrentTerm")
 // store without keys that begin with 32 bytes 0xff. It must be closed, and stays as it is: tables
 // are linked if the file system allows, and copied otherwise.
 //
-// Of the options it takes ID, Advertise or else Listen, and FS. Open then opens the member as
-// any other, and it leads a group of its own, which others can join. An address that Open has changed is
-// taken over. A directory that is a member's already is refused (fs.ErrExist).
+// Of the options it takes ID, Advertise or else Listen, and FS. Open then opens the member as any other, and it leads a
+// group of its own, which others can join. If Open is given another address than Seed, the group uses that one. A
+// directory that is a member's already is refused (fs.ErrExist).
 //
 // The members of an old group, from which the store comes, are of another group: they refuse to
 // talk to those of the new one.

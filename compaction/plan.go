@@ -17,10 +17,10 @@ type Kind int
 
 // The kinds of plans.
 const (
-	Nothing Kind = iota
-	Move         // the inputs go to level To as they are
-	Merging      // the inputs are merged into new tables of level To
-	Drop         // the inputs hold nothing that a reader could see: they are removed
+	Nothing Kind = iota // there is nothing to do
+	Move                // the inputs go to level To as they are
+	Merging             // the inputs are merged into new tables of level To
+	Drop                // the inputs hold nothing that a reader could see: they are removed
 )
 
 // String returns the kind's name.
@@ -49,7 +49,7 @@ type Input struct {
 // is older than an input and shares its keys is in another input or in Older.
 type Plan struct {
 	Kind     Kind
-	From, To int
+	From, To int     // levels
 	Inputs   []Input // newest run first
 
 	// The range of user keys of all inputs. Both ends are inclusive.

@@ -16,10 +16,10 @@ import (
 // Names are as [CheckName] says; every method but List returns an error for any other name. A bucket
 // need not have room for an object "a" next to an object "a/b". Sizes and offsets are in bytes.
 //
-// Each method returns an error that wraps that of ctx if ctx is done when it begins, and then has
-// done nothing. A call ends soon after ctx is done: callers end so what hangs (Progress). Any error of Put
-// and Delete other than the ones listed there leaves unknown whether the object was made or removed, because
-// an answer may get lost. The caller may try again.
+// Each method returns an error that wraps that of ctx if ctx is done when it begins, and then has done nothing. A call
+// ends soon after ctx is done; that is how callers end one that hangs (see [Progress]). Any error of Put and Delete
+// other than the ones listed there leaves unknown whether the object was made or removed, because an answer may get
+// lost. The caller may try again.
 //
 // Any number of goroutines may call the methods at the same time.
 type Bucket interface {

@@ -77,8 +77,9 @@ type LeftOut struct {
 	// Why says why the store ends before the newest point, if that was asked for: not all that the bucket has can
 	// be used, or nobody can tell. "" otherwise.
 	Why string
-	// Lost says that the newest point was asked for, and what is left out waits for tables that the bucket lacks. If
-	// the machine that has these is lost, so is that, and the restored store goes on in the same bucket.
+	// Lost says that what is left out waits for tables that the bucket lacks. If the machine that has these is lost, so
+	// is what is left out, and the restored store goes on in the same bucket. It is set only if the newest point was
+	// asked for.
 	Lost bool
 }
 

@@ -79,12 +79,13 @@ type Status struct {
 	Lag     Lag       // how far the bucket is behind
 	// Sent is how many bytes this Store has put into the bucket.
 	Sent int64
-	// Away is why the bucket does not do what it is asked, and Since since when. nil: it does. A request of the background
-	// that has had no answer for five times Options.Ship, but at least 5 s, counts too, until it has one.
+	// Away is why the bucket does not do what it is asked, and Since is the time since when. nil: it does. A request of
+	// the background that has had no answer for five times Options.Ship, but at least 5 s, counts too, until it has
+	// one.
 	Away  error
 	Since time.Time
-	// Failing is why work fails with which the bucket has nothing to do: the local disk is full, or a file is
-	// damaged. nil: none does.
+	// Failing is why work fails that has nothing to do with the bucket: the local disk is full, or a file is damaged.
+	// nil: none does.
 	Failing error
 	// Err is why this writer is fenced, or nil.
 	Err error
