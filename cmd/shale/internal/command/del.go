@@ -10,7 +10,8 @@ import (
 // delCommand deletes keys, or a range, in one batch: after a crash all of them are gone or none.
 //
 // It names a range as scan and count do, so that these can show it before. But a word is a key and not a
-// prefix: a mistake would delete too much. For the same reason, everything needs --all.
+// prefix: a mistake would delete too much. For the same reason, everything needs --all, and no bound may be empty, as
+// a variable of a script is that was never set.
 func delCommand() *Command {
 	var prefix []byte
 	var within bounds
@@ -28,6 +29,8 @@ give their room back. count with the same prefix and bounds says how many these 
 		switch {
 		case all && (some || len(words) > 0) || some && len(words) > 0:
 			return errors.New("del takes keys, or a range, or --all, and one of them alone")
+		case c.has("prefix") && len(prefix) == 0 || c.has("from") && len(within.from) == 0 || c.has("to") && len(within.to) == 0:
+			return errors.New("del: an option has an empty key; leave it out, and write --all to delete all keys")
 		case all || some:
 			r := within.of([]Word{{Text: string(prefix)}})
 			return b.DeleteRange(r.Lower, r.Upper)
