@@ -46,7 +46,7 @@ type importing struct {
 	upto    int // line of the last entry written
 	skipped int
 	notText int  // values that are not strings, nulls left out
-	nulls   int  // values of null
+	nulls   int  // values that are null or missing
 	enough  bool // the limit is reached
 }
 
@@ -71,7 +71,7 @@ func importCommand() *Command {
 - tsv: each line is a key, a tab and a value.
 - csv: as in RFC 4180. Key and value are in the first two columns, or in those of --key and --value.
 - jsonl: each line is an object with "key" and "value", or with "key64" and "value64" in base64. A value that
-is not a string is taken as it is written. A value of null is taken as empty, and counted. With "expires_ms",
+is not a string is taken as it is written. A value that is null or missing is taken as empty, and counted. With "expires_ms",
 in milliseconds since 1970, the value expires then.
 
 In lines, tsv and csv, a field that begins with a quote is a quoted word, as scan prints it and export
@@ -472,7 +472,7 @@ func (i *importing) report() {
 		text += fmt.Sprintf(", %s skipped", output.Plural(i.skipped, "line"))
 	}
 	if i.nulls > 0 {
-		text += fmt.Sprintf(", %s of null taken as empty", output.Plural(i.nulls, "value"))
+		text += fmt.Sprintf(", %s null or missing, taken as empty", output.Plural(i.nulls, "value"))
 	}
 	if i.notText > 0 {
 		text += fmt.Sprintf(", %s without quotes taken as written", output.Plural(i.notText, "value"))

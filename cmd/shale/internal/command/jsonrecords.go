@@ -77,9 +77,9 @@ func (r *jsonReader) next() (record, error) {
 		err = fmt.Errorf("field %q is not a string", r.key)
 	}
 	if err == nil {
-		raw := fields[r.value]
-		rec.notText = len(raw) > 0 && raw[0] != '"'
-		rec.value, _, err = bytesOf(fields, r.value)
+		raw, there := fields[r.value]
+		rec.value, found, err = bytesOf(fields, r.value)
+		rec.notText = !found || there && raw[0] != '"'
 	}
 	if raw, there := fields[expiresField]; err == nil && there {
 		var ms int64

@@ -53,7 +53,7 @@ type record struct {
 	key, value []byte
 	expires    time.Time // when the value is over; zero: never
 	line       int       // the line in which it begins
-	notText    bool      // the value is JSON, but not a string
+	notText    bool      // the value is JSON but not a string, or is missing
 }
 
 // A recordReader reads the records of a file. Its error is io.EOF, a *badLine, or an error of
