@@ -24,7 +24,7 @@ var synonyms = map[string]string{
 	"info": "metrics", "stats": "metrics", "stat": "metrics", "size": "space", "du": "space", "df": "space",
 	"sst": "tables", "ssts": "tables", "log": "wal", "logs": "wal", "history": "explain --versions", "monitor": "changes --follow", "watch": "changes --follow", "tail": "changes --follow",
 	"compaction": "compact", "vacuum": "compact", "gc": "compact", "fsck": "check", "verify": "check, or shale-remote verify", "clone": "checkpoint", "copy": "checkpoint",
-	"ship": "shale-remote ship", "web": "serve", "http": "serve",
+	"ship": "shale-remote ship", "web": "serve", "http": "serve", "version": "shale --version", "select": "scan",
 	"multi": "begin", "transaction": "begin", "exec": "commit", "rollback": "discard", "abort": "discard",
 }
 
