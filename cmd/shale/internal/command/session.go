@@ -75,7 +75,7 @@ var ErrNoDir = errors.New("no store is named: write its folder before the comman
 // A person who types a command that prints nothing wants to know that it is done.
 func (s *Session) Say(text string, args ...any) {
 	if s.Mode == AtPrompt {
-		fmt.Fprintf(s.Out, text+"\n", args...)
+		fmt.Fprint(s.Out, s.wrapped(fmt.Sprintf(text+"\n", args...)))
 	}
 }
 

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cmd/shale/internal/output"
 )
 
 // Nothing that a command prints about a store is wider than the terminal.
@@ -71,5 +73,18 @@ func TestWidth_OfTheTerminal(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What the prompt says by itself fits as well.
+func TestWidth_OfSay(t *testing.T) {
+	var out bytes.Buffer
+	s := &Session{Mode: AtPrompt, Printer: output.Printer{Out: bufio.NewWriter(&out), Columns: func() int { return 30 }}}
+	s.Say("%d words of a sentence that is wider than the terminal", 10)
+	if err := s.Out.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "10 words of a sentence that is\nwider than the terminal\n"; out.String() != want {
+		t.Errorf("%q, want %q", &out, want)
 	}
 }
