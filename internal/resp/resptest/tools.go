@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Tool returns a program of Debian's package redis-tools. Without it, the test skips.
+// Tool returns a program of one of Debian's packages redis-tools and redis-server. Without it, the test skips.
 func Tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		t.Skipf("no %s: apt-get install redis-tools", name)
+		t.Skipf("no %s: apt-get install redis-tools redis-server", name)
 	}
 	return path
 }

@@ -149,6 +149,11 @@ func TestBloom_GoRedis(t *testing.T) {
 	if n, err := client.BFCard(ctx, "f").Result(); err != nil || n != int64(want.Items) {
 		t.Errorf("BF.CARD = %d, %v", n, err)
 	}
+	for i := range 1000 { // also those of the first links
+		if there, err := client.BFExists(ctx, "f", fmt.Sprintf("item %d", i*i)).Result(); err != nil || !there {
+			t.Fatalf("item %d is not there any more: %v", i, err)
+		}
+	}
 	compareDumps(t, client, "f", same)
 }
 
@@ -338,4 +343,29 @@ func TestBloom_CostOfAnAdd(t *testing.T) {
 	}
 	c.want(t, "BF.EXISTS f a", ":1")
 	c.want(t, "BF.EXISTS f b", ":0")
+}
+
+// A filter may expire, and items that are added do not change when.
+func TestBloom_Expires(t *testing.T) {
+	s, _ := setup(t)
+	c := s.newClient()
+	c.want(t, "BF.ADD f a", ":1")
+	c.want(t, "PEXPIREAT f 4102444800123", ":1")
+	c.want(t, "BF.MADD f a b", "*2|:0|:1")
+	c.want(t, "PEXPIRETIME f", ":4102444800123")
+	c.want(t, "EXPIRE f -1", ":1")
+	c.want(t, "BF.EXISTS f a", ":0")
+	c.want(t, "BF.ADD f a", ":1")
+	c.want(t, "TTL f", ":-1")
+}
+
+// Commands on strings refuse filters, and leave them as they are.
+func TestBloom_IsNoString(t *testing.T) {
+	s, _ := setup(t)
+	c := s.newClient()
+	c.want(t, "BF.ADD f a", ":1")
+	for _, line := range []string{"INCR f", "APPEND f x", "GETSET f x", "GETDEL f", "GETEX f EX 1", "GETRANGE f 0 1", "DELIFEQ f x", "STRLEN f", "SET f x IFEQ x"} {
+		c.want(t, line, "-WRONGTYPE Operation against a key holding the wrong kind of value")
+	}
+	c.want(t, "BF.CARD f", ":1")
 }

@@ -1,9 +1,10 @@
 package server
 
 import (
+	"errors"
 	"fmt"
-	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -53,21 +54,27 @@ func TestCombine_OneTransaction(t *testing.T) {
 	s.newClient().want(t, "BF.ADD f another", "-UNKNOWN nobody knows")
 }
 
-// If the store refuses a transaction of several clients, only the one gets an error whose commands it refuses.
+// If the store refuses a transaction of several clients, each is done alone, and only the one gets an error whose own is
+// refused.
 func TestCombine_OwnErrors(t *testing.T) {
-	s, _ := setup(t)
-	good, bad := s.newClient(), s.newClient()
-	turnOf := func(c *client, args ...string) *turn {
-		c.Out = c.Out[:0]
-		return &turn{c: c, calls: []call{{commands.LookUp([]byte(args[0])), bytesOf(args[1:]...)}}}
+	s, f := setup(t)
+	var calls atomic.Int64
+	refused := errors.New("too large")
+	second := func(bool) error { // of the transactions of both, of the first and of the second
+		if calls.Add(1) == 2 {
+			return nil
+		}
+		return refused
 	}
-	tooLarge := strings.Repeat("x", 65<<20)
-	turns := []*turn{turnOf(good, "BF.ADD", "f", "a"), turnOf(bad, "SET", "f2", tooLarge, "XX", "GET"), turnOf(good, "BF.ADD", "f", "b")}
-	bad.say("SET", "f2", "small")
-	s.do(turns[:2])
-	if turns[0].err != nil || string(good.Out) != ":1\r\n" || turns[1].err == nil {
-		t.Errorf("the errors are %v and %v, the reply %q", turns[0].err, turns[1].err, good.Out)
+	f.fail.Store(&second)
+	var turns []*turn
+	for _, name := range []string{"one", "two"} {
+		turns = append(turns, &turn{c: s.newClient(), calls: []call{{commands.LookUp([]byte("INCR")), bytesOf(name)}}})
 	}
-	s.newClient().want(t, "GET f2", "$5|small")
-	s.newClient().want(t, "BF.CARD f", ":1")
+	s.do(turns)
+	if turns[0].err != nil || string(turns[0].c.Out) != ":1\r\n" || !errors.Is(turns[1].err, refused) {
+		t.Errorf("the errors are %v and %v, the reply %q", turns[0].err, turns[1].err, turns[0].c.Out)
+	}
+	f.fail.Store(nil)
+	s.newClient().want(t, "MGET one two", "*2|$1|1|$-1")
 }

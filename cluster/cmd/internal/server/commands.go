@@ -31,17 +31,13 @@ type command = resp.Command[action]
 // positions are those of Redis.
 var commands *resp.Table[action]
 
-// init fills the table. Commands that change when a value expires are in it, so that they get an error that says why,
-// and not that they are unknown.
+// init fills the table.
 func init() {
 	do := func(fn func(*client, [][]byte)) action { return action{do: fn} }
 	read := func(fn func(*client, shale.Reader, [][]byte) error) action { return action{read: fn} }
 	write := func(fn func(*client, Txn, [][]byte) error, how kind) action {
 		return action{update: fn, kind: func([][]byte) kind { return how }}
 	}
-	refuse := do(func(c *client, _ [][]byte) {
-		c.Error("ERR a time to live is set with the value only: by SET with EX or PX, SETEX and PSETEX")
-	})
 	// Arity is the number of words; -3 means three or more. First, Last and Step say which words
 	// are keys, as COMMAND of Redis does: clients of a cluster look for them.
 	commands = resp.NewTable([]command{
@@ -59,6 +55,12 @@ func init() {
 		{Name: "READONLY", Arity: 1, Flags: "fast", Do: do((*client).readAnywhere)},
 		{Name: "READWRITE", Arity: 1, Flags: "fast", Do: do((*client).readAnywhere)},
 
+		{Name: "MULTI", Arity: 1, Flags: "fast", Do: do((*client).doMulti)},
+		{Name: "EXEC", Arity: 1, Do: do((*client).exec)},
+		{Name: "DISCARD", Arity: 1, Flags: "fast", Do: do((*client).discard)},
+		{Name: "WATCH", Arity: -2, Flags: "fast", First: 1, Last: -1, Step: 1, Do: do((*client).watch)},
+		{Name: "UNWATCH", Arity: 1, Flags: "fast", Do: do((*client).unwatch)},
+
 		{Name: "GET", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).get)},
 		{Name: "MGET", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).mget)},
 		{Name: "EXISTS", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).exists)},
@@ -66,6 +68,11 @@ func init() {
 		{Name: "TYPE", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).typeOf)},
 		{Name: "TTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read(ttl(time.Second))},
 		{Name: "PTTL", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read(ttl(time.Millisecond))},
+		{Name: "GETRANGE", Arity: 4, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).getRange)},
+		{Name: "SUBSTR", Arity: 4, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).getRange)},
+		{Name: "TOUCH", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).exists)},
+		{Name: "EXPIRETIME", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read(expireTime(time.Second))},
+		{Name: "PEXPIRETIME", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read(expireTime(time.Millisecond))},
 		{Name: "SCAN", Arity: -2, Flags: "readonly", Do: read((*client).scan)},
 		{Name: "DBSIZE", Arity: 1, Flags: "readonly", Do: read((*client).dbSize)},
 
@@ -88,11 +95,23 @@ func init() {
 		{Name: "BF.SCANDUMP", Arity: 3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).bfScanDump)},
 		{Name: "BF.LOADCHUNK", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: write((*client).bfLoadChunk, updates)},
 
-		{Name: "EXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
-		{Name: "PEXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
-		{Name: "EXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
-		{Name: "PEXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
-		{Name: "GETEX", Arity: -2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: refuse},
+		{Name: "GETSET", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).getSet, updates)},
+		{Name: "GETDEL", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).getDel, updates)},
+		{Name: "GETEX", Arity: -2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).getEx, updates)},
+		{Name: "MSETNX", Arity: -3, Flags: "write", First: 1, Last: -1, Step: 2, Do: write((*client).msetNX, updates)},
+		{Name: "APPEND", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).appendTo, updates)},
+		{Name: "INCR", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(incrBy(1, true), updates)},
+		{Name: "DECR", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(incrBy(-1, true), updates)},
+		{Name: "INCRBY", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(incrBy(1, false), updates)},
+		{Name: "DECRBY", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(incrBy(-1, false), updates)},
+		{Name: "DELIFEQ", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).delIfEqual, updates)},
+		{Name: "EXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(expire("expire", time.Second, false), updates)},
+		{Name: "PEXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(expire("pexpire", time.Millisecond, false), updates)},
+		{Name: "EXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(expire("expireat", time.Second, true), updates)},
+		{Name: "PEXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(expire("pexpireat", time.Millisecond, true), updates)},
+		{Name: "PERSIST", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).persist, updates)},
+		{Name: "FLUSHDB", Arity: -1, Flags: "write", Do: write((*client).flush, puts)},
+		{Name: "FLUSHALL", Arity: -1, Flags: "write", Do: write((*client).flush, puts)},
 	})
 }
 

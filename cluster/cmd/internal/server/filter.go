@@ -24,6 +24,7 @@ type filter struct {
 	generation uint64
 	next       uint64
 	shape      redisbloom.Shape
+	made       bool // by this command
 }
 
 const filterHead = pieceHead + 8
@@ -78,7 +79,7 @@ func (c *client) usableFilter(r shale.Reader, name []byte) (*filter, error) {
 
 // newFilter returns an empty filter that is not written yet.
 func newFilter(tx Txn, name []byte, shape redisbloom.Shape) *filter {
-	f := &filter{name: name, generation: rand.Uint64(), shape: shape}
+	f := &filter{name: name, generation: rand.Uint64(), shape: shape, made: true}
 	f.pieces = newPieces(tx, name, f.generation)
 	return f
 }
@@ -89,7 +90,12 @@ func (f *filter) save(c *client, tx Txn) error {
 	value = binary.BigEndian.AppendUint64(value, f.generation)
 	value = append(binary.BigEndian.AppendUint64(value, f.next), f.shape.Header()...)
 	c.value = value
-	return errors.Join(f.write(tx), tx.Put(c.nameKey(f.name), value))
+	var e expiry
+	var err error
+	if !f.made {
+		e.until, err = tx.ExpiresAt(c.nameKey(f.name))
+	}
+	return errors.Join(err, f.write(tx), c.putValue(tx, f.name, value, e))
 }
 
 // firstPiece returns the index of the first piece of a link, or of what would follow the last one. ok is false if a filter

@@ -48,6 +48,9 @@ func kindOf(t *command, args [][]byte) kind {
 // A run ends where the kind changes, so the commands of a connection take effect in their order.
 // What is left of the pipeline comes with the next call.
 func (c *client) run(pipeline []redcon.Command) int {
+	if c.multi.open && c.queue(pipeline[0].Args) {
+		return 1
+	}
 	n, k := c.gather(pipeline)
 	if n == 0 { // the first one is refused, or empty
 		if _, refused := c.check(pipeline[0].Args); refused != "" {

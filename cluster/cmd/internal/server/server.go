@@ -118,7 +118,8 @@ type client struct {
 	s     *Server
 	conn  redcon.Conn // nil in tests of commands alone
 	known bool        // the client has given the password, or needs none
-	wrote bool        // replies in Out depend on a write, its own or one that it has seen
+	multi multi
+	wrote bool // replies in Out depend on a write, its own or one that it has seen
 
 	// Kept so that commands do not allocate: the calls of the run under way, a key of the store, a value to write, and one that was read.
 	calls           []call

@@ -15,14 +15,6 @@ type expiry struct {
 	until time.Time
 }
 
-// left returns the time to live from now, and whether there is one. It is not above 0 if the time has passed.
-func (e expiry) left() (ttl time.Duration, expires bool) {
-	if !e.until.IsZero() {
-		return time.Until(e.until), true
-	}
-	return e.ttl, e.ttl > 0
-}
-
 // read reads an option that says when a value is over, and its number. ok is false for another word.
 func (e *expiry) read(args [][]byte, command string) (ok bool, err error) {
 	for _, option := range []struct {

@@ -195,10 +195,21 @@ func (c *client) put(w shale.Writer, name, s []byte, e expiry) error {
 	if cap(value) <= mostKept {
 		c.value = value
 	}
-	if ttl, expires := e.left(); expires {
-		return w.PutTTL(c.nameKey(name), value, ttl)
+	return c.putValue(w, name, value, e)
+}
+
+// putValue sets what a name stands for. A time is kept to the millisecond, but by a group, which writes what is left of it.
+func (c *client) putValue(w shale.Writer, name, value []byte, e expiry) error {
+	key := c.nameKey(name)
+	switch {
+	case e.until.IsZero() && e.ttl > 0:
+		return w.PutTTL(key, value, e.ttl)
+	case e.until.IsZero():
+		return w.Put(key, value)
+	case !e.until.After(time.Now()):
+		return w.Delete(key)
 	}
-	return w.Put(c.nameKey(name), value)
+	return shale.Op{Kind: shale.OpPut, Key: key, Value: value, ExpiresAt: e.until}.Apply(w)
 }
 
 // setEX returns SETEX or PSETEX, the old forms of SET with EX or PX.
@@ -243,8 +254,8 @@ func (c *client) insert(call call) error {
 	key, value := c.nameKey(call.args[0]), append([]byte{stringKind}, call.args[1]...)
 	var inserted bool
 	err := c.s.write(func(ctx context.Context) (err error) {
-		if ttl, expires := o.left(); expires {
-			inserted, err = c.s.config.Store.PutIfAbsentTTL(ctx, key, value, ttl)
+		if o.ttl > 0 {
+			inserted, err = c.s.config.Store.PutIfAbsentTTL(ctx, key, value, o.ttl)
 		} else {
 			inserted, err = c.s.config.Store.PutIfAbsent(ctx, key, value)
 		}

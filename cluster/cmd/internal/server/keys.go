@@ -1,0 +1,301 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/resp"
+)
+
+// Commands that change what is there, and commands on how long it stays. They are transactions.
+
+const errNoInteger = refusal("ERR value is not an integer or out of range")
+
+// changed returns the string under a name, nil if there is none, and until when it is there.
+func (c *client) changed(tx Txn, name []byte) (s []byte, e expiry, err error) {
+	old, err := c.lookUp(tx, name)
+	if err != nil || old == nil {
+		return nil, e, err
+	}
+	if s, err = stringOf(old); err == nil {
+		e.until, err = tx.ExpiresAt(c.nameKey(name))
+	}
+	return s, e, err
+}
+
+// incrBy returns INCR, DECR, INCRBY or DECRBY. sign is -1 for the latter of each, and one is whether there is no number.
+func incrBy(sign int64, one bool) func(*client, Txn, [][]byte) error {
+	return func(c *client, tx Txn, args [][]byte) error {
+		by := int64(1)
+		if !one {
+			n, ok := resp.ParseInt(args[1])
+			if !ok {
+				return errNoInteger
+			}
+			by = n
+		}
+		if sign < 0 && by == math.MinInt64 {
+			return refusal("ERR decrement would overflow")
+		}
+		by *= sign
+		s, e, err := c.changed(tx, args[0])
+		if err != nil {
+			return err
+		}
+		n := int64(0)
+		if s != nil {
+			var ok bool
+			if n, ok = resp.ParseInt(s); !ok {
+				return errNoInteger
+			}
+		}
+		if by < 0 && n < math.MinInt64-by || by > 0 && n > math.MaxInt64-by {
+			return refusal("ERR increment or decrement would overflow")
+		}
+		c.Integer(n + by)
+		return c.put(tx, args[0], strconv.AppendInt(nil, n+by, 10), e)
+	}
+}
+
+// appendTo is APPEND.
+func (c *client) appendTo(tx Txn, args [][]byte) error {
+	s, e, err := c.changed(tx, args[0])
+	if err != nil {
+		return err
+	}
+	if len(s)+len(args[1]) >= shale.MaxValueSize {
+		return refusal(fmt.Sprintf("ERR string exceeds maximum allowed size (%d bytes)", shale.MaxValueSize-1))
+	}
+	c.Integer(int64(len(s) + len(args[1])))
+	return c.put(tx, args[0], append(s, args[1]...), e)
+}
+
+// getRange is GETRANGE, and SUBSTR, its old name. Positions below 0 count from the end.
+func (c *client) getRange(r shale.Reader, args [][]byte) error {
+	start, ok := resp.ParseInt(args[1])
+	end, ok2 := resp.ParseInt(args[2])
+	if !ok || !ok2 {
+		return errNoInteger
+	}
+	err := r.ViewValue(c.nameKey(args[0]), func(value []byte) error {
+		s, err := stringOf(value)
+		if err != nil {
+			return err
+		}
+		n, crossed := int64(len(s)), start < 0 && end < 0 && start > end
+		if start < 0 {
+			start = max(0, start+n)
+		}
+		if end < 0 {
+			end = max(0, end+n)
+		}
+		if end = min(end, n-1); start <= end && !crossed {
+			c.Bulk(s[start : end+1])
+		} else {
+			c.Bulk(nil)
+		}
+		return nil
+	})
+	if errors.Is(err, shale.ErrNotFound) {
+		c.Bulk(nil)
+		return nil
+	}
+	return err
+}
+
+// getSet is GETSET, the old form of SET GET.
+func (c *client) getSet(tx Txn, args [][]byte) error {
+	return c.set(tx, [][]byte{args[0], args[1], []byte("GET")})
+}
+
+// getDel is GETDEL.
+func (c *client) getDel(tx Txn, args [][]byte) error {
+	s, _, err := c.changed(tx, args[0])
+	switch {
+	case err != nil:
+		return err
+	case s == nil:
+		c.Null()
+		return nil
+	}
+	c.Bulk(s)
+	return tx.Delete(c.nameKey(args[0]))
+}
+
+// getEx is GETEX: GET that may change how long the value stays.
+func (c *client) getEx(tx Txn, args [][]byte) error {
+	var e expiry
+	persist := len(args) == 2 && resp.Is(args[1], "PERSIST")
+	if len(args) > 1 && !persist {
+		ok, err := e.read(args[1:], "GETEX")
+		if err != nil {
+			return err
+		}
+		if !ok || len(args) > 3 {
+			return errSyntax
+		}
+	}
+	s, _, err := c.changed(tx, args[0])
+	switch {
+	case err != nil:
+		return err
+	case s == nil:
+		c.Null()
+		return nil
+	}
+	c.Bulk(s)
+	if len(args) == 1 {
+		return nil
+	}
+	return c.put(tx, args[0], s, e)
+}
+
+// msetNX is MSETNX.
+func (c *client) msetNX(tx Txn, args [][]byte) error {
+	for i := 0; i < len(args); i += 2 {
+		if has, err := tx.Has(c.nameKey(args[i])); has || err != nil {
+			c.Truth(false)
+			return err
+		}
+	}
+	for i := 0; i < len(args); i += 2 {
+		if err := c.put(tx, args[i], args[i+1], expiry{}); err != nil {
+			return err
+		}
+	}
+	c.Truth(true)
+	return nil
+}
+
+// delIfEqual is DELIFEQ: it deletes a string if it is this one. So a lock is released by its owner alone.
+func (c *client) delIfEqual(tx Txn, args [][]byte) error {
+	s, _, err := c.changed(tx, args[0])
+	is := s != nil && bytes.Equal(s, args[1])
+	if err == nil && is {
+		err = tx.Delete(c.nameKey(args[0]))
+	}
+	c.Truth(is)
+	return err
+}
+
+// expire returns EXPIRE, PEXPIRE, EXPIREAT or PEXPIREAT.
+func expire(name string, unit time.Duration, at bool) func(*client, Txn, [][]byte) error {
+	return func(c *client, tx Txn, args [][]byte) error {
+		n, ok := resp.ParseInt(args[1])
+		switch {
+		case !ok:
+			return errNoInteger
+		case n > math.MaxInt64/int64(unit) || n < math.MinInt64/int64(unit):
+			return refusal(fmt.Sprintf("ERR invalid expire time in '%s' command", name))
+		}
+		allows, err := readConditions(args[2:])
+		if err != nil {
+			return err
+		}
+		until := time.Unix(0, n*int64(unit))
+		if !at {
+			until = time.Now().Add(time.Duration(n) * unit)
+		}
+		old, err := c.lookUp(tx, args[0])
+		if err != nil || old == nil {
+			c.Integer(0)
+			return err
+		}
+		was, err := tx.ExpiresAt(c.nameKey(args[0]))
+		if err != nil || !allows(was, until) {
+			c.Integer(0)
+			return err
+		}
+		c.Integer(1)
+		if !until.After(time.Now()) {
+			return errors.Join(drop(tx, args[0], old), tx.Delete(c.nameKey(args[0])))
+		}
+		e := expiry{until: until}
+		if !at {
+			e = expiry{ttl: time.Duration(n) * unit} // from when the store writes it
+		}
+		return c.putValue(tx, args[0], old, e)
+	}
+}
+
+// readConditions reads NX, XX, GT and LT, and returns whether they allow another end for a value. The zero time is never.
+func readConditions(args [][]byte) (allows func(was, until time.Time) bool, err error) {
+	var nx, xx, gt, lt bool
+	for _, arg := range args {
+		switch strings.ToUpper(string(arg)) {
+		case "NX":
+			nx = true
+		case "XX":
+			xx = true
+		case "GT":
+			gt = true
+		case "LT":
+			lt = true
+		default:
+			return nil, refusal("ERR Unsupported option " + printable(arg))
+		}
+	}
+	switch {
+	case nx && (xx || gt || lt):
+		return nil, refusal("ERR NX and XX, GT or LT options at the same time are not compatible")
+	case gt && lt:
+		return nil, refusal("ERR GT and LT options at the same time are not compatible")
+	}
+	return func(was, until time.Time) bool {
+		never := was.IsZero()
+		return !(nx && !never || xx && never || gt && (never || !until.After(was)) || lt && !never && !until.Before(was))
+	}, nil
+}
+
+// persist is PERSIST.
+func (c *client) persist(tx Txn, args [][]byte) error {
+	old, err := c.lookUp(tx, args[0])
+	if err != nil || old == nil {
+		c.Integer(0)
+		return err
+	}
+	was, err := tx.ExpiresAt(c.nameKey(args[0]))
+	if err != nil || was.IsZero() {
+		c.Integer(0)
+		return err
+	}
+	c.Integer(1)
+	return c.putValue(tx, args[0], old, expiry{})
+}
+
+// expireTime returns EXPIRETIME or PEXPIRETIME.
+func expireTime(unit time.Duration) func(*client, shale.Reader, [][]byte) error {
+	return func(c *client, r shale.Reader, args [][]byte) error {
+		at, err := r.ExpiresAt(c.nameKey(args[0]))
+		switch {
+		case errors.Is(err, shale.ErrNotFound):
+			c.Integer(-2)
+			return nil
+		case at.IsZero():
+			c.Integer(-1)
+		default:
+			c.Integer(at.UnixMilli() / int64(unit/time.Millisecond))
+		}
+		return err
+	}
+}
+
+// flush is FLUSHDB and FLUSHALL. It takes the same time however much there is.
+func (c *client) flush(tx Txn, args [][]byte) error {
+	if len(args) > 1 || len(args) == 1 && !resp.Is(args[0], "SYNC") && !resp.Is(args[0], "ASYNC") {
+		return errSyntax
+	}
+	c.OK()
+	for _, space := range []byte{nameSpace, pieceSpace} {
+		if err := tx.DeleteRange([]byte{space}, []byte{space + 1}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

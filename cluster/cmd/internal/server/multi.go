@@ -1,0 +1,208 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/resp"
+)
+
+// A multi is what a client has said between MULTI and EXEC, and before that what it watches. EXEC does all commands in one
+// transaction of the store.
+type multi struct {
+	open    bool // between MULTI and EXEC
+	spoiled bool // a command was refused, so EXEC will be
+	calls   []call
+	size    int64
+	watched map[string]uint64 // names, and what they stood for
+}
+
+// queue takes a command behind MULTI. It reports whether the command is one that waits for EXEC.
+func (c *client) queue(args [][]byte) bool {
+	t, refused := c.check(args)
+	switch {
+	case refused != "":
+		c.multi.spoiled = true
+		c.Error(refused)
+		return true
+	case t == nil:
+		return true
+	}
+	switch t.Name {
+	case "MULTI", "EXEC", "DISCARD", "WATCH", "QUIT":
+		return false
+	}
+	for _, arg := range args {
+		c.multi.size += int64(len(arg))
+	}
+	if c.multi.size > c.s.config.MaxCommand || len(c.multi.calls) >= resp.MaxArgs {
+		c.multi.spoiled = true
+		c.Error(fmt.Sprintf("ERR the commands of a transaction have more than %d bytes", c.s.config.MaxCommand))
+		return true
+	}
+	mine := make([][]byte, len(args)-1)
+	for i := range mine {
+		mine[i] = bytes.Clone(args[1+i])
+	}
+	c.multi.calls = append(c.multi.calls, call{t, mine})
+	c.Simple("QUEUED")
+	return true
+}
+
+// doMulti is MULTI.
+func (c *client) doMulti([][]byte) {
+	if c.multi.open {
+		c.Error("ERR MULTI calls can not be nested")
+		return
+	}
+	c.multi.open = true
+	c.OK()
+}
+
+// discard is DISCARD.
+func (c *client) discard([][]byte) {
+	if !c.multi.open {
+		c.Error("ERR DISCARD without MULTI")
+		return
+	}
+	c.multi = multi{}
+	c.OK()
+}
+
+// watch is WATCH. What a name stands for is remembered, and not who has changed it: a value that is set to what it was counts as
+// unchanged, since the transaction can't tell.
+func (c *client) watch(args [][]byte) {
+	if c.multi.open {
+		c.Error("ERR WATCH inside MULTI is not allowed")
+		return
+	}
+	seen := make(map[string]uint64)
+	err := c.s.read(func(r shale.Reader) error {
+		for _, name := range args {
+			if _, has := c.multi.watched[string(name)]; has {
+				continue
+			}
+			sum, err := c.fingerprint(r, name)
+			if err != nil {
+				return err
+			}
+			seen[string(name)] = sum
+		}
+		return nil
+	})
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	if c.multi.watched == nil {
+		c.multi.watched = make(map[string]uint64)
+	}
+	for name, sum := range seen {
+		c.multi.watched[name] = sum
+	}
+	c.OK()
+}
+
+// unwatch is UNWATCH.
+func (c *client) unwatch([][]byte) {
+	c.multi.watched = nil
+	c.OK()
+}
+
+// fingerprint returns a hash of what a name stands for, and until when.
+func (c *client) fingerprint(r shale.Reader, name []byte) (sum uint64, err error) {
+	at, err := r.ExpiresAt(c.nameKey(name))
+	if errors.Is(err, shale.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	err = r.ViewValue(c.nameKey(name), func(value []byte) error {
+		var h maphash.Hash
+		h.SetSeed(c.s.lanes.seed)
+		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMilli()))) // neither ever fails
+		_, _ = h.Write(value)
+		sum = max(1, h.Sum64())
+		return nil
+	})
+	if errors.Is(err, shale.ErrNotFound) {
+		return 0, nil
+	}
+	return sum, err
+}
+
+// errWatched ends a transaction of which something watched has changed.
+var errWatched = errors.New("something watched has changed")
+
+// exec is EXEC.
+func (c *client) exec([][]byte) {
+	m := c.multi
+	c.multi = multi{}
+	switch {
+	case !m.open:
+		c.Error("ERR EXEC without MULTI")
+		return
+	case m.spoiled:
+		c.Error("EXECABORT Transaction discarded because of previous errors.")
+		return
+	}
+	begin := len(c.Out)
+	c.wrote = true
+	err := c.s.write(func(ctx context.Context) error {
+		return c.s.config.Store.Update(ctx, func(tx Txn) error {
+			c.Out = c.Out[:begin]
+			for name, sum := range m.watched {
+				now, err := c.fingerprint(tx, []byte(name))
+				if err == nil && now != sum {
+					err = errWatched
+				}
+				if err != nil {
+					return err
+				}
+			}
+			c.Array(len(m.calls))
+			for _, call := range m.calls {
+				if err := c.execOne(tx, call); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	})
+	if err == nil {
+		return
+	}
+	c.Out = c.Out[:begin]
+	if errors.Is(err, errWatched) {
+		c.NullArray()
+		return
+	}
+	c.fail(err)
+}
+
+// execOne does a command of a transaction. Its refusal is its reply, and the others are done all the same, as in Redis.
+func (c *client) execOne(tx Txn, call call) error {
+	c.s.counts.commands[call.t.Index].Add(1)
+	switch do := call.t.Do; {
+	case do.update != nil:
+		return c.update(tx, call)
+	case do.read != nil:
+		begin := len(c.Out)
+		err := do.read(c, tx, call.args)
+		if refused := refusal(""); errors.As(err, &refused) {
+			c.Out = c.Out[:begin]
+			c.fail(err)
+			return nil
+		}
+		return err
+	default:
+		do.do(c, call.args)
+		return nil
+	}
+}
