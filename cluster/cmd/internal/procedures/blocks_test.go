@@ -46,6 +46,9 @@ const notRun = "not run: "
 
 var fence = regexp.MustCompile("^( *)```(\\w*) ?(.*)$")
 
+// session is the first line of a session of redis-cli.
+var session = regexp.MustCompile(`^    127\.0\.0\.1:638[01]> `)
+
 // readBlocks returns the blocks of a page.
 func readBlocks(page string) ([]block, error) {
 	data, err := os.ReadFile(filepath.Join(root, page))
@@ -69,7 +72,7 @@ func readBlocks(page string) ([]block, error) {
 		case m != nil:
 			indent = m[1]
 			open = &block{where: fmt.Sprintf("%s:%d", page, number), kind: m[2], name: m[3]}
-		case strings.HasPrefix(line, "    ") && strings.TrimSpace(before) == "" && !strings.Contains(line, ":6381> "):
+		case strings.HasPrefix(line, "    ") && strings.TrimSpace(before) == "" && !session.MatchString(line):
 			return nil, fmt.Errorf("%s:%d: a block of code without ``` is not seen by the tests", page, number)
 		}
 		before = line

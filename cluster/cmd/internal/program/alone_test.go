@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -220,5 +221,50 @@ func TestGroup_Filters(t *testing.T) {
 	leads, _ := leader(t, group)
 	if leads.member.sweeps() != true || group[0].sweeps() && group[1].sweeps() {
 		t.Error("not the leader alone sweeps")
+	}
+}
+
+// Clients of all members count the same, and move money by WATCH: nothing is lost or made.
+func TestGroup_Transactions(t *testing.T) {
+	t.Parallel()
+	ctx, group := t.Context(), three(t)
+	mustNil(t, dial(t, group[0].addr).MSet(ctx, "a", 100, "b", 100).Err())
+	var clients sync.WaitGroup
+	for _, r := range group {
+		client := dial(t, r.addr)
+		clients.Go(func() {
+			for range 20 {
+				if err := client.Incr(ctx, "n").Err(); err != nil {
+					t.Error(err)
+				}
+				for moved := false; !moved; {
+					err := client.Watch(ctx, func(tx *redis.Tx) error {
+						a, err := tx.Get(ctx, "a").Int()
+						b, err2 := tx.Get(ctx, "b").Int()
+						if err = errors.Join(err, err2); err != nil {
+							return err
+						}
+						_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+							p.Set(ctx, "a", a-1, 0)
+							p.Set(ctx, "b", b+1, 0)
+							return nil
+						})
+						return err
+					}, "a", "b")
+					if err != nil && !errors.Is(err, redis.TxFailedErr) {
+						t.Error(err)
+						return
+					}
+					moved = err == nil
+				}
+			}
+		})
+	}
+	clients.Wait()
+	for _, r := range group {
+		got, err := dial(t, r.addr).MGet(ctx, "n", "a", "b").Result()
+		if err != nil || got[0] != "60" || got[1] != "40" || got[2] != "160" {
+			t.Errorf("member %s has %v, %v", r.config.ID, got, err)
+		}
 	}
 }

@@ -10,6 +10,7 @@
 //   - The commands of a connection take effect in their order. A run of commands in a pipeline that are all reads is
 //     done at one read of the store; one of SETs and MSETs without conditions, or of DELs, is one write; one of other
 //     writes is one transaction.
+//   - The commands between MULTI and EXEC are one transaction, also in the eyes of other clients.
 //   - A write that was answered with an error has not happened, unless the error begins with UNKNOWN.
 //
 // It offers one database and two types of values: strings, which may expire, and Bloom filters. layout.go has what the

@@ -116,7 +116,7 @@ func drop(w shale.Writer, name, value []byte) error {
 // Pieces that belong to no value any more are looked for from time to time: it costs a seek for each long value.
 const (
 	sweepEvery = 10 * time.Minute
-	sweepMost  = 1000 // values whose pieces one transaction removes
+	sweepMost  = 10_000 // values whose pieces one transaction removes
 )
 
 // sweepAlways sweeps until ctx is done.
@@ -128,21 +128,27 @@ func (s *Server) sweepAlways(ctx context.Context) {
 		case <-time.After(sweepEvery):
 		}
 		if s.config.Sweeps == nil || s.config.Sweeps() {
-			_ = s.sweep(ctx) // what it has left is found the next time
+			for n := sweepMost; n == sweepMost; {
+				n, _ = s.sweep(ctx) // what it has left is found the next time
+			}
 		}
 	}
 }
 
-// sweep removes the pieces of generations that no value has.
-func (s *Server) sweep(ctx context.Context) error {
+// sweep removes the pieces of generations that no value has, and returns how many generations these were.
+func (s *Server) sweep(ctx context.Context) (n int, err error) {
 	r := s.config.Store.Local()
 	var orphans [][]byte // names with a generation, as in keys of pieces
 	it := r.NewIterator(shale.Range{Lower: []byte{pieceSpace}, Upper: []byte{pieceSpace + 1}, KeysOnly: true})
 	for ok := it.First(); ok && ctx.Err() == nil && len(orphans) < sweepMost; {
+		if len(it.Key()) < 1+2+8+4 { // none of this layout
+			ok = it.Next()
+			continue
+		}
 		prefix := append([]byte{}, it.Key()[:len(it.Key())-4]...)
 		owned, err := isOwned(r, prefix)
 		if err != nil {
-			return errors.Join(err, it.Close())
+			return 0, errors.Join(err, it.Close())
 		}
 		if !owned {
 			orphans = append(orphans, prefix)
@@ -150,9 +156,9 @@ func (s *Server) sweep(ctx context.Context) error {
 		ok = it.SeekGE(shale.Prefix(prefix).Upper)
 	}
 	if err := errors.Join(it.Err(), it.Close()); err != nil || len(orphans) == 0 {
-		return err
+		return 0, err
 	}
-	return s.config.Store.Update(ctx, func(tx Txn) error {
+	err = s.config.Store.Update(ctx, func(tx Txn) error {
 		for _, prefix := range orphans {
 			owned, err := isOwned(tx, prefix)
 			if err == nil && !owned {
@@ -164,13 +170,14 @@ func (s *Server) sweep(ctx context.Context) error {
 		}
 		return nil
 	})
+	if err != nil {
+		return 0, err
+	}
+	return len(orphans), nil
 }
 
 // isOwned reports whether a value has the generation in the beginning of keys of pieces.
 func isOwned(r shale.Reader, prefix []byte) (owned bool, err error) {
-	if len(prefix) < 1+2+8 {
-		return true, nil // none of this layout
-	}
 	name, generation := prefix[3:len(prefix)-8], prefix[len(prefix)-8:]
 	err = r.ViewValue(appendName(nil, name), func(value []byte) error {
 		owned = len(value) >= pieceHead && value[0] != stringKind && string(value[2:pieceHead]) == string(generation)
