@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -40,6 +41,7 @@ func TestAtomicBlocked_Concurrent(t *testing.T) {
 				if a == adders-1 && n == each {
 					return
 				}
+				runtime.Gosched() // where one processor runs all and nothing interrupts a loop, adders would never go on
 			}
 		})
 	}
