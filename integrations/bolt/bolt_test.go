@@ -33,7 +33,7 @@ func TestFormat(t *testing.T) {
 		}
 		put(t, b, "x", "y")
 	})
-	want := `00 = 626f6c74010103
+	want := `00 = 626f6c74010203
 01000061 = 010001
 010100` + fmt.Sprintf("%x", "b") + ` = 02ac0200
 010101` + fmt.Sprintf("%x", "empty") + ` =

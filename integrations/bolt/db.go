@@ -117,7 +117,7 @@ func openStore(path string, mode os.FileMode, options *shale.Options) (*shale.DB
 
 // loadState returns the state of a store, and makes that of a new one.
 func loadState(store *shale.DB, readOnly bool) (state, error) {
-	s := state{next: 1}
+	s := noState
 	value, err := store.Get(stateKey)
 	if err == nil {
 		return decodeState(value)

@@ -31,6 +31,9 @@ type state struct {
 	next uint64 // the number of the next bucket
 }
 
+// noState is the state of a new store. As with bbolt, the first transaction that writes is number 2.
+var noState = state{tx: 1, next: 1}
+
 func (s state) encode() []byte {
 	return appendNumbers(append([]byte(magic), version), s.tx, s.next)
 }

@@ -246,7 +246,7 @@ func (tx *Tx) current() state {
 		tx.loaded.Do(func() {
 			var err error
 			if value := tx.get("Tx.ID", stateKey); value == nil {
-				tx.state = state{next: 1} // read-only, and nothing was ever written
+				tx.state = noState // read-only, and nothing was ever written
 			} else if tx.state, err = decodeState(value); err != nil {
 				tx.fail("Tx.ID", err)
 			}
