@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -183,44 +182,6 @@ func (i *importing) choose(c *Command, value []byte) error {
 		return fmt.Errorf("--header is for csv, not for %s", format)
 	}
 	return nil
-}
-
-// inputName returns the name for messages of the file that w names.
-func inputName(w Word) string {
-	if w.Text == "-" && !w.Literal {
-		return "standard input"
-	}
-	return output.Quote(w.Text)
-}
-
-// openInput opens the file that w names, or standard input. It returns the size in bytes too,
-// or 0 if the input has none.
-//
-// The size is for the progress. A read of a pipe is one that Ctrl-C can interrupt; a read of a file
-// ends by itself.
-func (s *Session) openInput(ctx context.Context, w Word) (io.ReadCloser, int64, error) {
-	in, err := s.input(ctx, w)
-	if in != nil || err != nil {
-		return io.NopCloser(in), 0, err
-	}
-	f, err := os.Open(w.Text)
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	switch {
-	case err == nil && info.IsDir():
-		err = fmt.Errorf("%s is a folder", output.Quote(w.Text))
-	case err == nil && info.Mode().IsRegular():
-		return f, info.Size(), nil
-	case err == nil:
-		return struct {
-			io.Reader
-			io.Closer
-		}{untilDone(ctx, f), f}, 0, nil // reading a pipe may take for ever
-	}
-	_ = f.Close() // only opened
-	return nil, 0, err
 }
 
 // open begins to read. It comes before the store is made, so that a file that can't be read
