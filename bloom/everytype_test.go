@@ -130,6 +130,7 @@ var others = map[string]string{
 	"guava.Strategy":      "a number",
 	"guava.Sink":          "a buffer",
 	"redisbloom.Loader":   "the state of a load",
+	"redisbloom.Shape":    "a filter without bits",
 }
 
 func get[T any](v T, err error) T {

@@ -6,11 +6,21 @@ import (
 )
 
 // A Shape is a filter without its bits, for programs that keep these somewhere else, such as in pieces in a store. The zero value
-// is of no use. One goroutine at a time uses it.
+// is one without links, to which nothing can be added. One goroutine at a time uses it.
 //
 // To add a key, look at the bits of its Positions in each link. If one of the links has all of them, the key may be there
 // already. Else Count it, and set the bits of its Positions in the last link.
+//
+// A link is named by its number, which is below Links, as the index of a slice.
 type Shape struct{ f *Filter }
+
+// filter returns the filter, whose links have no bits.
+func (s Shape) filter() *Filter {
+	if s.f == nil {
+		return new(Filter)
+	}
+	return s.f
+}
 
 // NewShape returns the shape of NewFilter(o).
 func NewShape(o Options) (Shape, error) {
@@ -25,13 +35,13 @@ func ParseShape(header []byte) (Shape, error) {
 }
 
 // Header returns the header, the chunk of BF.SCANDUMP with iterator 1.
-func (s Shape) Header() []byte { return s.f.header() }
+func (s Shape) Header() []byte { return s.filter().header() }
 
 // Info returns what BF.INFO returns for the filter.
-func (s Shape) Info() Info { return s.f.Info() }
+func (s Shape) Info() Info { return s.filter().Info() }
 
 // Links returns the number of links.
-func (s Shape) Links() int { return len(s.f.links) }
+func (s Shape) Links() int { return len(s.filter().links) }
 
 // LinkBytes returns how many bytes the bits of a link take. Bit n is bit n%8 of byte n/8.
 func (s Shape) LinkBytes(link int) uint64 { return s.f.links[link].bytes }

@@ -74,6 +74,9 @@ func TestShape_Damage(t *testing.T) {
 	if _, err := ParseShape([]byte("x")); err == nil {
 		t.Error("a header of a byte is taken")
 	}
+	if n := (Shape{}).Links(); n != 0 || (Shape{}).Info().Filters != 0 || len((Shape{}).Header()) == 0 {
+		t.Errorf("the zero shape has %d links, %+v, a header of %x", n, (Shape{}).Info(), (Shape{}).Header())
+	}
 	if err := (Shape{}).Count(); !errors.Is(err, ErrParameters) {
 		t.Errorf("Count of the zero value: %v", err)
 	}
