@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -87,6 +88,29 @@ func TestFound_KnowsOthers(t *testing.T) {
 	g.write("k", "v")
 	g.led("it gets a vote", func() error { return g.leader().AddVoter(short(t), "other", other.Address()) })
 	g.waitVoters(2)
+}
+
+// A founder that has lost its disk hears that a leader looks for it, also if asking the members at Join takes longer than it
+// listens.
+func TestFound_SlowToAsk(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, 3, nil)
+	g.write("k", "v")
+	g.agree()
+	founder := g.members[0]
+	mustNil(t, founder.Close())
+	o := founder.opts
+	o.Bootstrap, o.foundAfter, o.Join = true, time.Millisecond, []string{"127.0.0.1:1"}
+	o.Dial = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	for range 5 { // which of two that are ready comes first is random
+		o.FS = vfs.NewMem()
+		if n, err := Open(founder.dir, &o); !errors.Is(err, ErrIDTaken) {
+			t.Fatalf("Open with an empty disk = %v, %v", n, err)
+		}
+	}
 }
 
 // A member at Join that takes connections and says nothing may have a group: none is founded. One that answers late is heard.

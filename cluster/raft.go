@@ -96,9 +96,8 @@ func (n *Node) nameBegunGroup() error {
 // found founds a group, if Options.Bootstrap says so and the directory is new. It does not if only its disk is new: then the
 // group is still there, and would never hear of this one.
 //
-// A group must not be founded twice. The three checks below are for the ways in which that could
-// happen: another member knows the group, a leader looks for this member, or a leader has taken it
-// in meanwhile.
+// A group must not be founded twice. There are three ways in which that could happen, and a check for each: another member
+// knows the group, or a leader looks for this member, which findGroup finds out; or a leader has taken it in meanwhile.
 func (n *Node) found() error {
 	if !n.opts.Bootstrap || n.group() != "" {
 		return nil
@@ -146,6 +145,9 @@ func (n *Node) findGroup() (found bool, err error) {
 			return true, fmt.Errorf("%w: %s of group %s looks for %s here. If its disk is lost, remove the member at the leader, and open an "+
 				"empty directory with Options.Join instead of Bootstrap", ErrIDTaken, h.From, h.Group, h.To)
 		case <-founding:
+			if len(n.claimed) > 0 {
+				continue // both were ready, since the members were slow
+			}
 			if silent != nil {
 				err = fmt.Errorf("no group is founded, since a member at Options.Join runs and does not say whether it has one (open again "+
 					"when it answers, or without its address): %w", silent)
