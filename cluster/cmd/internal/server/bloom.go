@@ -13,6 +13,22 @@ import (
 
 // The commands of RedisBloom, with its replies and errors.
 
+// filterCommands returns their lines of the table.
+func filterCommands() []command {
+	return []command{
+		{Name: "BF.RESERVE", Arity: -4, Flags: "write", First: 1, Last: 1, Step: 1, Do: update((*client).bfReserve)},
+		{Name: "BF.ADD", Arity: 3, Flags: "write", First: 1, Last: 1, Step: 1, Do: update((*client).bfAdd)},
+		{Name: "BF.MADD", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: update((*client).bfMAdd)},
+		{Name: "BF.INSERT", Arity: -4, Flags: "write", First: 1, Last: 1, Step: 1, Do: update((*client).bfInsert)},
+		{Name: "BF.EXISTS", Arity: 3, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfExists)},
+		{Name: "BF.MEXISTS", Arity: -3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).bfMExists)},
+		{Name: "BF.INFO", Arity: -2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfInfo)},
+		{Name: "BF.CARD", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfCard)},
+		{Name: "BF.SCANDUMP", Arity: 3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).bfScanDump)},
+		{Name: "BF.LOADCHUNK", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: update((*client).bfLoadChunk)},
+	}
+}
+
 // Limits of RedisBloom.
 const (
 	mostCapacity  = 1 << 30

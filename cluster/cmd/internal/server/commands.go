@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -31,16 +32,21 @@ type command = resp.Command[action]
 // positions are those of Redis.
 var commands *resp.Table[action]
 
+// These four make the actions of the table. write is for a command that may need less than a transaction.
+
+func do(fn func(*client, [][]byte)) action                       { return action{do: fn} }
+func read(fn func(*client, shale.Reader, [][]byte) error) action { return action{read: fn} }
+func update(fn func(*client, Txn, [][]byte) error) action        { return action{update: fn} }
+
+func write(fn func(*client, Txn, [][]byte) error, how kind) action {
+	return action{update: fn, kind: func([][]byte) kind { return how }}
+}
+
 // init fills the table.
 func init() {
-	do := func(fn func(*client, [][]byte)) action { return action{do: fn} }
-	read := func(fn func(*client, shale.Reader, [][]byte) error) action { return action{read: fn} }
-	write := func(fn func(*client, Txn, [][]byte) error, how kind) action {
-		return action{update: fn, kind: func([][]byte) kind { return how }}
-	}
 	// Arity is the number of words; -3 means three or more. First, Last and Step say which words
 	// are keys, as COMMAND of Redis does: clients of a cluster look for them.
-	commands = resp.NewTable([]command{
+	commands = resp.NewTable(slices.Concat([]command{
 		{Name: "PING", Arity: -1, Flags: "fast", Do: do((*client).Ping)},
 		{Name: "ECHO", Arity: 2, Flags: "fast", Do: do((*client).Echo)},
 		{Name: "SELECT", Arity: 2, Flags: "fast", Do: do((*client).Select)},
@@ -84,35 +90,24 @@ func init() {
 		{Name: "DEL", Arity: -2, Flags: "write", First: 1, Last: -1, Step: 1, Do: write((*client).del, deletes)},
 		{Name: "UNLINK", Arity: -2, Flags: "write fast", First: 1, Last: -1, Step: 1, Do: write((*client).del, deletes)},
 
-		{Name: "BF.RESERVE", Arity: -4, Flags: "write", First: 1, Last: 1, Step: 1, Do: write((*client).bfReserve, updates)},
-		{Name: "BF.ADD", Arity: 3, Flags: "write", First: 1, Last: 1, Step: 1, Do: write((*client).bfAdd, updates)},
-		{Name: "BF.MADD", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: write((*client).bfMAdd, updates)},
-		{Name: "BF.INSERT", Arity: -4, Flags: "write", First: 1, Last: 1, Step: 1, Do: write((*client).bfInsert, updates)},
-		{Name: "BF.EXISTS", Arity: 3, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfExists)},
-		{Name: "BF.MEXISTS", Arity: -3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).bfMExists)},
-		{Name: "BF.INFO", Arity: -2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfInfo)},
-		{Name: "BF.CARD", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfCard)},
-		{Name: "BF.SCANDUMP", Arity: 3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).bfScanDump)},
-		{Name: "BF.LOADCHUNK", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: write((*client).bfLoadChunk, updates)},
-
-		{Name: "GETSET", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).getSet, updates)},
-		{Name: "GETDEL", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).getDel, updates)},
-		{Name: "GETEX", Arity: -2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).getEx, updates)},
-		{Name: "MSETNX", Arity: -3, Flags: "write", First: 1, Last: -1, Step: 2, Do: write((*client).msetNX, updates)},
-		{Name: "APPEND", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).appendTo, updates)},
-		{Name: "INCR", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(incrBy(1, true), updates)},
-		{Name: "DECR", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(incrBy(-1, true), updates)},
-		{Name: "INCRBY", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(incrBy(1, false), updates)},
-		{Name: "DECRBY", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(incrBy(-1, false), updates)},
-		{Name: "DELIFEQ", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).delIfEqual, updates)},
-		{Name: "EXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(expire("expire", time.Second, false), updates)},
-		{Name: "PEXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(expire("pexpire", time.Millisecond, false), updates)},
-		{Name: "EXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(expire("expireat", time.Second, true), updates)},
-		{Name: "PEXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write(expire("pexpireat", time.Millisecond, true), updates)},
-		{Name: "PERSIST", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).persist, updates)},
+		{Name: "GETSET", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update((*client).getSet)},
+		{Name: "GETDEL", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update((*client).getDel)},
+		{Name: "GETEX", Arity: -2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update((*client).getEx)},
+		{Name: "MSETNX", Arity: -3, Flags: "write", First: 1, Last: -1, Step: 2, Do: update((*client).msetNX)},
+		{Name: "APPEND", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update((*client).appendTo)},
+		{Name: "INCR", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update(incrBy(1, true))},
+		{Name: "DECR", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update(incrBy(-1, true))},
+		{Name: "INCRBY", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update(incrBy(1, false))},
+		{Name: "DECRBY", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update(incrBy(-1, false))},
+		{Name: "DELIFEQ", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update((*client).delIfEqual)},
+		{Name: "EXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update(expire("expire", time.Second, false))},
+		{Name: "PEXPIRE", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update(expire("pexpire", time.Millisecond, false))},
+		{Name: "EXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update(expire("expireat", time.Second, true))},
+		{Name: "PEXPIREAT", Arity: -3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update(expire("pexpireat", time.Millisecond, true))},
+		{Name: "PERSIST", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update((*client).persist)},
 		{Name: "FLUSHDB", Arity: -1, Flags: "write", Do: write((*client).flush, puts)},
 		{Name: "FLUSHALL", Arity: -1, Flags: "write", Do: write((*client).flush, puts)},
-	})
+	}, filterCommands()))
 }
 
 // A call is a command with its arguments, which were checked as far as the table says.

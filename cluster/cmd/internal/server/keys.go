@@ -17,16 +17,33 @@ import (
 
 const errNoInteger = refusal("ERR value is not an integer or out of range")
 
-// changed returns the string under a name, nil if there is none, and until when it is there.
-func (c *client) changed(tx Txn, name []byte) (s []byte, e expiry, err error) {
+// stringUnder returns the string under a name, nil if there is none.
+func (c *client) stringUnder(tx Txn, name []byte) (s []byte, err error) {
 	old, err := c.lookUp(tx, name)
 	if err != nil || old == nil {
-		return nil, e, err
+		return nil, err
 	}
-	if s, err = stringOf(old); err == nil {
+	return stringOf(old)
+}
+
+// changed is stringUnder for a command that changes the string: it also returns until when it is there.
+func (c *client) changed(tx Txn, name []byte) (s []byte, e expiry, err error) {
+	if s, err = c.stringUnder(tx, name); s != nil {
 		e.until, err = tx.ExpiresAt(c.nameKey(name))
 	}
 	return s, e, err
+}
+
+// reply replies with the string under a name, or with null, and returns it.
+func (c *client) reply(tx Txn, name []byte) (s []byte, err error) {
+	s, err = c.stringUnder(tx, name)
+	switch {
+	case s != nil:
+		c.Bulk(s)
+	case err == nil:
+		c.Null()
+	}
+	return s, err
 }
 
 // incrBy returns INCR, DECR, INCRBY or DECRBY. sign is -1 for the latter of each, and one is whether there is no number.
@@ -116,15 +133,10 @@ func (c *client) getSet(tx Txn, args [][]byte) error {
 
 // getDel is GETDEL.
 func (c *client) getDel(tx Txn, args [][]byte) error {
-	s, _, err := c.changed(tx, args[0])
-	switch {
-	case err != nil:
+	s, err := c.reply(tx, args[0])
+	if s == nil {
 		return err
-	case s == nil:
-		c.Null()
-		return nil
 	}
-	c.Bulk(s)
 	return tx.Delete(c.nameKey(args[0]))
 }
 
@@ -141,17 +153,9 @@ func (c *client) getEx(tx Txn, args [][]byte) error {
 			return errSyntax
 		}
 	}
-	s, _, err := c.changed(tx, args[0])
-	switch {
-	case err != nil:
+	s, err := c.reply(tx, args[0])
+	if s == nil || len(args) == 1 {
 		return err
-	case s == nil:
-		c.Null()
-		return nil
-	}
-	c.Bulk(s)
-	if len(args) == 1 {
-		return nil
 	}
 	return c.put(tx, args[0], s, e)
 }
@@ -175,7 +179,7 @@ func (c *client) msetNX(tx Txn, args [][]byte) error {
 
 // delIfEqual is DELIFEQ: it deletes a string if it is this one. So a lock is released by its owner alone.
 func (c *client) delIfEqual(tx Txn, args [][]byte) error {
-	s, _, err := c.changed(tx, args[0])
+	s, err := c.stringUnder(tx, args[0])
 	is := s != nil && bytes.Equal(s, args[1])
 	if err == nil && is {
 		err = tx.Delete(c.nameKey(args[0]))
