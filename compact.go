@@ -320,8 +320,8 @@ func (db *DB) filterBits(meta *manifest.Version, plan *compaction.Plan) float64 
 // level, so that deleted and overwritten entries in r give their space back, as far as no
 // snapshot needs them. It waits until that is done, or until ctx is done. Reads, writes and
 // automatic compactions go on meanwhile and take turns with it. Several calls may run at
-// once. What is written meanwhile may stay where it is. [Options.CompactionWorkers] does not
-// count the calls.
+// once. They need not move what is written meanwhile, and [Options.CompactionWorkers] does not
+// count them.
 //
 // If a table is damaged, Compact returns the [CorruptionError]. If automatic compactions that
 // are in its way fail, and fail again, it returns why.

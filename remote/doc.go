@@ -15,7 +15,7 @@
 // tables and then a step, an object with a number that names all tables of a state. A restore fetches the tables of a step,
 // and takes later writes from segments. A pin keeps the objects of a step; without one they are collected, which means
 // deleted, some time after a newer step has come. One writer owns the store. Another one that claims it fences the first,
-// whose writes fail from then on. A sidecar is a file with a filter for a table.
+// whose writes fail from then on. A sidecar is a file of its own with the filter of a table.
 //
 // # Errors
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/shaledb/shale/bloom/compat/redisbloom"
 )
 
-// A filter is a Bloom filter of RedisBloom whose bits are pieces, each link from a piece of its own on. Nothing of it is
-// in memory between commands. The value under its name is
+// A filter is a Bloom filter as RedisBloom has it. Its bits are kept in pieces, and each link begins with a new piece. Between
+// commands nothing of it is in memory. The value under its name is
 //
 //	kind 1 | version 1 | generation 8 | next 8 | header
 //
@@ -98,8 +98,8 @@ func (f *filter) save(c *client, tx Txn) error {
 	return errors.Join(err, f.write(tx), c.putValue(tx, f.name, value, e))
 }
 
-// firstPiece returns the index of the first piece of a link, or of what would follow the last one. ok is false if a filter
-// can't have so many.
+// firstPiece returns the index of the first piece of a link, or of what would follow the last one. ok is false if the index
+// has more than 32 bits.
 func (f *filter) firstPiece(link int) (index uint32, ok bool) {
 	n := uint64(0)
 	for i := range link {

@@ -22,7 +22,7 @@ var (
 	errUnknown  = errors.New("nobody knows")
 )
 
-// A fake is a store in memory. It counts calls, and fails when it is told to.
+// A fake is a store in memory that counts calls, and fails when a test wants it to.
 type fake struct {
 	Store
 	db *shale.DB

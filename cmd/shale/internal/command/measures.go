@@ -34,8 +34,8 @@ func (s *Session) measureBackup() *backup.Progress {
 	return p
 }
 
-// measureTables measures the tables and filters that are made in the folder dir from now on. Their size at the
-// end will be about all; 0: that is not known.
+// measureTables measures how many bytes of tables and filters are made in the folder dir from now on. At the end it
+// will be about all bytes; 0: that is not known.
 //
 // Their files grow while they are written, and the counters of the store only change when all of a
 // compaction is done.
