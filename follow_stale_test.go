@@ -3,8 +3,10 @@ package shale
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
@@ -97,5 +99,53 @@ func agree(t *testing.T, db *DB) {
 	}
 	if err := db.GetMany(keys, func(i int, v []byte, _ bool) error { check("GetMany", i, v, nil); return nil }); err != nil {
 		t.Error(err)
+	}
+}
+
+// An earlier copy of the newest log comes into its place. Nothing but the end of that log tells that.
+func TestAdvance_OlderEndOfLog(t *testing.T) {
+	for _, closed := range []bool{false, true} { // the reader has seen the seal of the log
+		for _, before := range []int{0, 10, 3000} { // bytes of the write that the copy has; 0: it has none
+			for _, lost := range []int{10, 100_000} { // bytes of the write that it lacks; the second takes several blocks
+				mem := vfs.NewMem()
+				opts := Options{FS: mem}
+				db, err := Open("db", &opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if before > 0 {
+					mustPut(t, db, "a", strings.Repeat("a", before))
+				}
+				copyDir(t, mem, "db", "copy")
+				mustPut(t, db, "b", strings.Repeat("b", lost))
+				if closed {
+					closeTest(t, db)
+				}
+				readOnly := opts
+				readOnly.ReadOnly = true
+				reader, err := Open("db", &readOnly)
+				if err != nil {
+					t.Fatal(err)
+				}
+				shown, err := reader.Advance(t.Context())
+				if err != nil || shown == 0 {
+					t.Fatalf("Advance = %d, %v", shown, err)
+				}
+				if err := errors.Join(mem.Rename("db", "was"), mem.Rename("copy", "db")); err != nil {
+					t.Fatal(err)
+				}
+				for range 3 {
+					if seq, err := reader.Advance(t.Context()); seq != shown || !errors.Is(err, ErrReplaced) {
+						t.Errorf("closed %v, %d bytes and %d: Advance = %d, %v; want %d, ErrReplaced", closed, before, lost, seq, err, shown)
+					}
+				}
+				if err := reader.Close(); err != nil {
+					t.Error(err)
+				}
+				if !closed {
+					db.Close() // its directory is gone
+				}
+			}
+		}
 	}
 }

@@ -29,6 +29,8 @@ type FollowOptions struct {
 // Follow goes on there. Torn then says that a record may have been begun there. If there is nothing
 // new, Follow reads the header and a few bytes.
 //
+// The error is ErrAnother if the last record of From is not there any more.
+//
 // After an error, the Result says how far Follow has come, unless its Length is 0.
 func Follow(fs vfs.FS, dir string, num base.FileNum, storeID uint64, o FollowOptions, fn func(payload []byte) error) (Result, error) {
 	f, err := fs.Open(filepath.Join(dir, base.LogName(num)))
@@ -55,6 +57,9 @@ func (r *reader) follow(o FollowOptions, fn func(payload []byte) error) error {
 	if o.From.Length > 0 {
 		*res = o.From
 		res.Torn = false
+		if err := r.stillEnds(res.last); err != nil {
+			return err
+		}
 	}
 	if idle, err := r.idle(); err != nil || idle && o.Known < 0 {
 		return err
@@ -84,6 +89,22 @@ func (r *reader) follow(o FollowOptions, fn func(payload []byte) error) error {
 	}
 	if o.Known > headerSize && res.Length != o.Known {
 		return r.corrupt(res.Length, "log record", fmt.Errorf("log ends at %d, its length is known to be %d", res.Length, o.Known))
+	}
+	return nil
+}
+
+// stillEnds returns ErrAnother if the fragment that was read last is not in the file any more: it is a copy of this log
+// from before, or its end was given up.
+func (r *reader) stillEnds(last place) error {
+	if last.off == 0 {
+		return nil
+	}
+	var head [fragmentSize]byte
+	switch err := readFull(r.file, head[:], last.off); {
+	case err == io.ErrUnexpectedEOF || err == nil && head != last.head:
+		return fmt.Errorf("wal: read %s at offset %d: the record that was read there is gone: %w", r.name, last.off, ErrAnother)
+	case err != nil:
+		return fmt.Errorf("wal: read %s at offset %d: %w", r.name, last.off, err)
 	}
 	return nil
 }

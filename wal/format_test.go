@@ -168,7 +168,7 @@ func TestRead_GoldenFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkPayloads(t, got, []string{"hello"})
-	want := Result{Records: 1, LastSeq: 42, Length: int64(len(data)), Sealed: true}
+	want := Result{Records: 1, LastSeq: 42, Length: int64(len(data)), Sealed: true, last: res.last}
 	if res != want {
 		t.Errorf("Read = %+v, want %+v", res, want)
 	}

@@ -39,6 +39,13 @@ type Result struct {
 	Sealed  bool     // it ends with a seal: no record is missing
 	Torn    bool     // behind Length are remains of records that were never durable
 	Damage  error    // with Salvage: the first damage, a *base.CorruptionError; nil: none
+	last    place    // of the fragment with which the last record, or the seal, ends
+}
+
+// A place is where a fragment is, and its header, whose checksum covers its content.
+type place struct {
+	off  int64 // 0: there is none
+	head [fragmentSize]byte
 }
 
 // Read calls fn with the payload of each record of log num of the store, in the order in
@@ -230,6 +237,8 @@ func (r *reader) accept(first fragment, payload []byte, fn func(payload []byte) 
 	r.synced = max(r.synced, rec.synced)
 	res.LastSeq = rec.lastSeq
 	res.Length = r.scan.offset()
+	res.last.off = r.scan.last
+	copy(res.last.head[:], r.scan.block[r.scan.last-r.scan.off:])
 	return nil
 }
 

@@ -17,6 +17,7 @@ type scanner struct {
 	block []byte // the block that is loaded, a part of buf; shorter at the end of the file
 	off   int64  // file offset of block
 	pos   int    // where in block the next fragment begins
+	last  int64  // file offset of the fragment that next has returned last, in block
 
 	copy *rangeCopy // not nil: blocks are parts of it, and nothing else is read
 }
@@ -93,6 +94,7 @@ func (s *scanner) next() (f fragment, ok bool, err error) {
 	}
 	f, ok = s.codec.decodeFragment(s.block, s.off, s.pos)
 	if ok {
+		s.last = s.offset()
 		s.pos += fragmentSize + len(f.content)
 	}
 	return f, ok, nil
