@@ -129,10 +129,6 @@ var layers = map[string]int{
 	// Files that commands write.
 	"internal/outfile": 1,
 
-	// Servers that speak the protocol of Redis.
-	"internal/resp":          -1,
-	"internal/resp/resptest": -1, // for tests only
-
 	// For tests only.
 	"internal/testkeys":    -1,
 	"internal/fuzzing":     -1,
@@ -157,7 +153,7 @@ var onlyImports = map[string][]string{
 // forTests are packages for tests: no program or library of ours imports them.
 var forTests = []string{
 	"bloom/internal/filtertest", "cmd/shale/internal/cmdtest", "test/harness", "test/soak",
-	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/resp/resptest", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys", "internal/testrun", "remote/internal/remotetest",
+	"internal/fuzzing", "internal/pauses", "internal/pauses/pause", "internal/smalldisk", "internal/svg/svgtest", "internal/testenv", "internal/testkeys", "internal/testrun", "remote/internal/remotetest",
 }
 
 // heavy are packages that the root must not link. The last ones are the command's.

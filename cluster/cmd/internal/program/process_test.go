@@ -19,7 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/resp/resptest"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp/resptest"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/remote"
 	"github.com/shaledb/shale/remote/s3"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 	"github.com/shaledb/shale/cluster/cmd/internal/server"
-	"github.com/shaledb/shale/internal/resp"
 )
 
 // version returns what the build knows of itself.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bloom/compat/redisbloom"
-	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // The commands of RedisBloom, with its replies and errors.

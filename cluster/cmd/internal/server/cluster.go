@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // A Member is a member of the group as clients find it.

@@ -9,7 +9,7 @@ import (
 	"unicode"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // An action is what does a command: one of the first three is set.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // Commands about the connection and the server itself. They do not ask the group, and so are

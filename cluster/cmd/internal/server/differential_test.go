@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shaledb/shale/internal/resp/resptest"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp/resptest"
 	"github.com/shaledb/shale/internal/testenv"
 )
 

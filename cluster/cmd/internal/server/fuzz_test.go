@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidwall/redcon"
 
-	"github.com/shaledb/shale/internal/resp/resptest"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp/resptest"
 )
 
 // Any commands get one well-formed reply each, in the protocol that the client has chosen, and no panic. They run as one

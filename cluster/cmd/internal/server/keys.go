@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // Commands that change what is there, and commands on how long it stays. They are transactions.

@@ -9,7 +9,7 @@ import (
 	"hash/maphash"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // A multi is what a client has said between MULTI and EXEC, and before that what it watches. EXEC does all commands in one

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // userName is the only user, as in a Redis without access lists.

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // scanBytes is how many bytes of keys one call of SCAN looks at.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/shaledb/shale/internal/resp/resptest"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp/resptest"
 )
 
 // A SCAN gives each key that is there all the time once, while others come and go.

@@ -13,7 +13,7 @@ import (
 	"github.com/tidwall/redcon"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // A Config says how a Server answers. All functions but Sweeps and Members are needed, and the Store.

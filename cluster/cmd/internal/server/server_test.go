@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/tidwall/redcon"
 
-	"github.com/shaledb/shale/internal/resp/resptest"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp/resptest"
 	"github.com/shaledb/shale/internal/testenv"
 )
 

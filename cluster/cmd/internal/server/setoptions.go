@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 const errSyntax = refusal("ERR syntax error")

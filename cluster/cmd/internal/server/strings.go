@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/internal/resp"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // The commands on strings. Those that read get a Reader, and those that write a transaction. They append to c.Out, and

@@ -7,6 +7,5 @@
 //   - a Table of commands, which finds them by name and answers COMMAND;
 //   - SCAN: its options, its pages, its patterns, and the cursors that a server remembers.
 //
-// What a command does to a store is the server's. The package imports only the standard library, so that
-// the module of the store does not need a parser.
+// What a command does to a store is the business of package server. The package imports only the standard library.
 package resp

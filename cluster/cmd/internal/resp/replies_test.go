@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/shaledb/shale/internal/resp/resptest"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp/resptest"
 )
 
 // Each reply in both protocols. What would end a line does not do so within one.
