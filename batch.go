@@ -57,8 +57,13 @@ func (op Op) Apply(w Writer) error {
 	if op.ExpiresAt.IsZero() {
 		return w.Put(op.Key, op.Value)
 	}
-	if u, ok := w.(untilWriter); ok {
+	switch u := w.(type) {
+	case untilWriter:
 		return u.putUntil(op.Key, op.Value, base.ClampExpiry(op.ExpiresAt.UnixMilli()))
+	case interface {
+		PutUntil(key, value []byte, until time.Time) error
+	}: // cluster.Txn
+		return u.PutUntil(op.Key, op.Value, op.ExpiresAt)
 	}
 	return w.PutTTL(op.Key, op.Value, time.Until(op.ExpiresAt))
 }

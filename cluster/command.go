@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -17,6 +18,12 @@ import (
 // With a time it is
 //
 //	kindTimed u8 | time u64 | present u64 | a command of another kind, or nothing: see time.go
+//
+// If a value keeps the time at which it expires, it is
+//
+//	kindEnds u8 | time u64 | present u64 | n varint | (gap varint)*n | a command of another kind
+//
+// Each gap says how many operations of the batch lie between one with such a value and the next.
 //
 // For example, the put of value "v" under key "k", in hexadecimal:
 //
@@ -34,6 +41,7 @@ const (
 	kindDelete      = 3 // the batch is deletions, and the answer says which of the keys were there
 	kindUpdate      = 4 // the batch of a transaction, for a state that has what the transaction has observed
 	kindTimed       = 5 // another command at a time, or nothing but the time: see time.go
+	kindEnds        = 6 // another command at a time, with values whose ends are not put off
 )
 
 // maxCommandSize is the most bytes that a write may take in the log. Raft sends entries whole, and a
@@ -94,9 +102,34 @@ func encodeDelete(keys [][]byte) ([]byte, error) {
 }
 
 // encodeUpdate returns the command that applies the writes of a transaction if its reads still hold. now is the time of
-// the state that it has read.
-func encodeUpdate(o *observed, writes *shale.Batch, now int64) ([]byte, error) {
-	return encodeCommand(kindUpdate, writes, now, o.appendTo(nil)...)
+// the state that it has read. ends has the keys whose values expire at a time and not after one.
+func encodeUpdate(o *observed, writes *shale.Batch, now int64, ends map[string]int64) ([]byte, error) {
+	cmd, err := encodeCommand(kindUpdate, writes, now, o.appendTo(nil)...)
+	if err != nil || len(ends) == 0 {
+		return cmd, err
+	}
+	var kept []int
+	i := 0
+	for op := range writes.Ops() {
+		// Of several puts of a key the last one counts, and ends is about that one.
+		if until, ok := ends[string(op.Key)]; ok && !op.ExpiresAt.IsZero() && until == op.ExpiresAt.UnixMilli() {
+			kept = append(kept, i)
+		}
+		i++
+	}
+	if kept == nil {
+		return cmd, nil // others have taken the place of the values
+	}
+	list := appendEnds(nil, kept)
+	if size := len(cmd) + len(list); size > maxForwarded {
+		return nil, tooLarge(size)
+	}
+	cmd[0] = kindEnds // it was kindTimed, since values expire
+	return slices.Insert(cmd, timedSize, list...), nil
+}
+
+func tooLarge(size int) error {
+	return fmt.Errorf("cluster: write: %w: the command has %d bytes, and %d is the limit in a group", shale.ErrValueTooLarge, size, maxCommandSize)
 }
 
 // encodeCommand checks the operations of a batch and returns the bytes of the command. Both sides
@@ -106,8 +139,7 @@ func encodeUpdate(o *observed, writes *shale.Batch, now int64) ([]byte, error) {
 func encodeCommand(kind byte, b *shale.Batch, now int64, before ...byte) ([]byte, error) {
 	size := len(before) + b.Size()
 	if size > maxCommandSize {
-		return nil, fmt.Errorf("cluster: write: %w: the command has %d bytes, and %d is the limit in a group",
-			shale.ErrValueTooLarge, size, maxCommandSize)
+		return nil, tooLarge(size)
 	}
 	ops, expiring := 0, false
 	for op := range b.Ops() {
@@ -133,6 +165,7 @@ func encodeCommand(kind byte, b *shale.Batch, now int64, before ...byte) ([]byte
 type command struct {
 	time     int64    // the leader's; 0: not stated
 	present  int64    // what the clock showed by which values of the batch expire
+	ends     []int    // the operations of the batch whose values expire when they say, whatever time it is
 	kind     byte     // kindTimed: nothing but the time
 	observed observed // of kindUpdate
 	batch    *shale.Batch
@@ -145,12 +178,16 @@ func decodeCommand(data []byte) (c command, err error) {
 		return command{}, fmt.Errorf("command of no bytes")
 	}
 	kind, rest := data[0], data[1:]
-	timed := kind == kindTimed
+	timed := kind == kindTimed || kind == kindEnds
 	if timed {
 		if c.time, c.present, rest, err = cutTimed(rest); err != nil {
 			return command{}, err
 		}
-		if len(rest) == 0 {
+		if kind == kindEnds {
+			if c.ends, rest, err = cutEnds(rest); err != nil {
+				return command{}, err
+			}
+		} else if len(rest) == 0 {
 			c.kind, c.batch = kindTimed, new(shale.Batch)
 			return c, nil
 		}
@@ -172,13 +209,16 @@ func decodeCommand(data []byte) (c command, err error) {
 	c.batch = b
 	// The batch comes from another member's program, so all that encodeCommand promises is checked
 	// again.
-	ops, puts, deletes := 0, 0, 0
+	ops, puts, deletes, ends := 0, 0, 0, c.ends
 	for op := range b.Ops() {
 		if reserved(op.Key) {
 			return command{}, fmt.Errorf("command with a reserved key")
 		}
 		if !op.ExpiresAt.IsZero() && !timed {
 			return command{}, errors.New("command with a value that expires, and no time")
+		}
+		if len(ends) > 0 && ends[0] == ops && !op.ExpiresAt.IsZero() {
+			ends = ends[1:]
 		}
 		ops++
 		switch op.Kind {
@@ -187,6 +227,9 @@ func decodeCommand(data []byte) (c command, err error) {
 		case shale.OpDelete:
 			deletes++
 		}
+	}
+	if len(ends) > 0 {
+		return command{}, fmt.Errorf("operation %d of the command has no end", ends[0])
 	}
 	if ops != b.Len() || kind == kindPutIfAbsent && (ops != 1 || puts != 1) || kind == kindDelete && deletes != ops {
 		return command{}, fmt.Errorf("command of kind %d with %d operations, %d of them puts", kind, ops, puts)

@@ -64,9 +64,20 @@ func TestCommand_Bytes(t *testing.T) {
 	if c, err := decodeCommand(timed[:timedSize]); err != nil || c.kind != kindTimed || c.time != 7 || c.batch.Len() != 0 {
 		t.Errorf("decodeCommand of nothing but the time = %+v, %v", c, err)
 	}
+	writes := batchOf(t, "j=1")
+	for _, until := range []int64{0x0203, 0x0403} { // the second put of k has an end of its own
+		mustNil(t, writes.Add(shale.Op{Kind: shale.OpPut, Key: []byte("k"), Value: []byte("v"), ExpiresAt: time.UnixMilli(until)}))
+	}
+	ends, err := encodeUpdate(new(observed), writes, 0x0201, map[string]int64{"k": 0x0403, "j": 9, "absent": 9})
+	if got := fmt.Sprintf("%x", ends); err != nil || got != endsBytes {
+		t.Errorf("encodeUpdate with an end = %s, %v; want %s", got, err, endsBytes)
+	}
+	if c, err := decodeCommand(ends); err != nil || c.kind != kindUpdate || c.present != 0x0201 || !reflect.DeepEqual(c.ends, []int{2}) || c.batch.Len() != 3 {
+		t.Errorf("decodeCommand = %+v, %v", c, err)
+	}
 	state := model{"a": "1", "b": "2", "c": "3"}
 	o := observed{[]observedKey{state.key("a"), state.key("absent")}, []observedRange{state.scan("b", "d")}}
-	update, err := encodeUpdate(&o, batchOf(t, "k=v"), 0)
+	update, err := encodeUpdate(&o, batchOf(t, "k=v"), 0, nil)
 	if got := fmt.Sprintf("%x", update); err != nil || got != updateBytes {
 		t.Errorf("encodeUpdate = %s, %v; want %s", got, err, updateBytes)
 	}
@@ -81,6 +92,22 @@ const updateBytes = "04" +
 	"06616273656e74" + "0000000000000000000000000000000000000000000000000000000000000000" +
 	"01" + "0162" + "0164" + "08" + "200260bc06376682cd65d1c5169b33b4006d90796239c7ce8a49351d73d1df17" +
 	"0101" + "01016b0176"
+
+// endsBytes is the other command of docs/FORMAT.md.
+const endsBytes = "06" + "0000000000000000" + "0102000000000000" + "0102" +
+	"04" + "00" + "00" +
+	"0103" + "01016a0131" + "04016b07" + "030200000000" + "76" + "04016b07" + "030400000000" + "76"
+
+// A kind of a newer program is refused, and so no member forwards, takes or applies it.
+func TestCommand_Newer(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{"\x07\x00", "\x05" + strings.Repeat("\x00", 16) + "\x07"} {
+		_, err := decodeCommand([]byte(data))
+		if !errors.Is(err, shale.ErrFormatTooNew) || !strings.Contains(err.Error(), "kind 7; update this member's program") {
+			t.Errorf("%x: %v", data, err)
+		}
+	}
+}
 
 func TestCommand_Refused(t *testing.T) {
 	t.Parallel()
@@ -125,6 +152,10 @@ func TestCommand_Refused(t *testing.T) {
 		"\x01\x01\x01\x04\x01k\x07" + sums[:6] + "v", // a value that expires, and no time
 		"\x05" + sums[:15], "\x05" + sums[:16] + "\x00", "\x05" + sums[:16] + "\x05" + sums[:16], // less than two times; two commands
 		"\x05" + sums[:7] + "\x80" + sums[:8], "\x05" + sums[:15] + "\x80", // times that are none
+		"\x06" + sums[:15], "\x06" + sums[:16], "\x06" + sums[:16] + "\x00", "\x06" + sums[:16] + "\x01\x00", // no command
+		"\x06" + sums[:16] + "\x02\x00\x01\x01\x01\x00\x01k",                                   // ends of more operations than there are
+		"\x06" + sums[:16] + "\x01\x00\x01\x01\x02\x01\x01k\x00\x04\x01l\x07" + sums[:6] + "v", // of a put that has none
+		"\x06" + sums[:16] + "\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01\x01\x01\x04\x01k\x07" + sums[:6] + "v",
 	} {
 		if c, err := decodeCommand([]byte(data)); err == nil {
 			t.Errorf("%x is taken for a command of kind %d", data, c.kind)
@@ -146,6 +177,9 @@ func FuzzCommand(f *testing.F) {
 	mustNil(f, err)
 	f.Add(update)
 	times := strings.Repeat("\x00", timedSize-1)
+	ends, err := hex.DecodeString(endsBytes)
+	mustNil(f, err)
+	f.Add(ends)
 	f.Add([]byte("\x05" + times))
 	f.Add([]byte("\x05" + times + "\x02\x01\x01\x04\x01k\x07" + times[:6] + "v"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -156,8 +190,12 @@ func FuzzCommand(f *testing.F) {
 		// What decodes is written again as it was, but for varints that were longer than need be.
 		bytesOf := func(c command) []byte {
 			var b []byte
-			if data[0] == kindTimed {
+			if data[0] == kindTimed || data[0] == kindEnds {
 				b = appendTimed(b, c.time, c.present)
+				b[0] = data[0]
+			}
+			if data[0] == kindEnds {
+				b = appendEnds(b, c.ends)
 			}
 			if c.kind == kindTimed {
 				return b

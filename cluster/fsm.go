@@ -132,7 +132,9 @@ func (a *applier) addOps(c *command) (r result, err error) {
 			return result{}, err
 		}
 	}
+	ends, i := c.ends, -1
 	for op := range c.batch.Ops() {
+		i++
 		// The map knows all keys of a command that asks: look has asked the store for those that the
 		// batch does not have, and operations of this command below update it.
 		there := a.present[string(op.Key)]
@@ -149,7 +151,12 @@ func (a *applier) addOps(c *command) (r result, err error) {
 			op.Value = belowReserved(op.Value)
 		}
 		if !op.ExpiresAt.IsZero() {
-			until := base.ClampExpiry(op.ExpiresAt.UnixMilli() - c.present + a.now)
+			until := op.ExpiresAt.UnixMilli()
+			if len(ends) > 0 && ends[0] == i {
+				ends = ends[1:]
+			} else {
+				until = base.ClampExpiry(until - c.present + a.now)
+			}
 			op.ExpiresAt, a.last = time.UnixMilli(until), max(a.last, until)
 		}
 		if err = op.Apply(&a.state.batch); err != nil {

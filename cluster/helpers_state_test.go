@@ -74,7 +74,7 @@ func newHistory(t testing.TB, n int, seed uint64) history {
 					o.ranges = append(o.ranges, m.scan(l, u))
 				}
 			}
-			e.Data, err = encodeUpdate(o, batch(), 0)
+			e.Data, err = encodeUpdate(o, batch(), 0, nil)
 		case kind < 12:
 			e.Type = raft.LogConfiguration
 		default:

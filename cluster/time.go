@@ -11,6 +11,7 @@ import (
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/fields"
 )
 
 // The time of a group is a part of its state, so it is the same on all members at the same place of their order. Only
@@ -23,6 +24,7 @@ import (
 //   - Reads move the time of a group that is not written: before the leader says up to where a read must have seen the log, it
 //     writes its time if the state's is readLag behind. For readers of Local it does so once in compareEvery.
 //   - A command says how much longer its values last. So the clock of the member that a program writes by does not matter.
+//     Or it says when they end: a transaction that changes a value can keep its end, however often and slowly that is done.
 //   - A leader whose clock is behind the state's time goes on from that, as fast as its own clock goes.
 //
 // A group without values that expire has no time.
@@ -41,7 +43,7 @@ const (
 	readLag = 100 * time.Millisecond
 
 	stateTimeSize = 16 // two integers of 8 bytes
-	timedSize     = 17 // of what stands before the command in one of kindTimed
+	timedSize     = 17 // of what stands before the command in one of kindTimed, and before the ends in one of kindEnds
 )
 
 // expires reports whether a value may still expire.
@@ -85,6 +87,36 @@ func cutTimed(data []byte) (now, present int64, rest []byte, err error) {
 	return int64(a), int64(b), data[timedSize-1:], nil
 }
 
+// appendEnds appends which operations of a command of kindEnds have values that expire when they say. They are in ascending order.
+func appendEnds(dst []byte, ends []int) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(ends)))
+	next := 0
+	for _, i := range ends {
+		dst = binary.AppendUvarint(dst, uint64(i-next))
+		next = i + 1
+	}
+	return dst
+}
+
+// cutEnds undoes appendEnds. The command behind it is not empty.
+func cutEnds(data []byte) (ends []int, rest []byte, err error) {
+	d := fields.Decoder{Src: data}
+	next := uint64(0)
+	for n := d.Uvarint(); n > 0 && d.Err == nil; n-- {
+		gap := d.Uvarint()
+		if gap > maxCommandSize { // no batch has so many operations
+			d.Fail(fmt.Errorf("a gap of %d operations", gap))
+		}
+		next += gap
+		ends = append(ends, int(next))
+		next++
+	}
+	if d.Err == nil && len(d.Src) == 0 {
+		d.Fail(errors.New("ends without a command"))
+	}
+	return ends, d.Src, d.Err
+}
+
 // A moment is when a member has found that its clock is behind the state's time.
 type moment struct {
 	now int64     // the state's
@@ -111,7 +143,7 @@ func (s *state) noteTime(now int64) {
 // stamp returns the command with this member's time, if it needs one.
 func (s *state) stamp(cmd []byte) []byte {
 	switch {
-	case len(cmd) > 0 && cmd[0] == kindTimed:
+	case len(cmd) > 0 && (cmd[0] == kindTimed || cmd[0] == kindEnds):
 		cmd = bytes.Clone(cmd) // raft may have the other one already
 	case s.current.Load().time.expires():
 		cmd = append(appendTimed(make([]byte, 0, timedSize+len(cmd)), 0, 0), cmd...)

@@ -2,8 +2,12 @@ package cluster
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -167,6 +171,56 @@ func TestTime_Decided(t *testing.T) {
 	}
 }
 
+// A value that keeps its end does so whatever the time is when its command is applied, and next to values that do not. All
+// members decide alike that it is over, also those that got it too late.
+func TestTime_Ends(t *testing.T) {
+	t.Parallel()
+	var h history
+	apply := func(now int64, ops ...shale.Op) {
+		b, ends := new(shale.Batch), map[string]int64{}
+		for _, op := range ops {
+			mustNil(t, b.Add(op))
+			if string(op.Value) == "kept" {
+				ends[string(op.Key)] = op.ExpiresAt.UnixMilli()
+			}
+		}
+		cmd, err := encodeUpdate(new(observed), b, 1000, ends) // whoever made it read the state of 1000
+		mustNil(t, err)
+		binary.LittleEndian.PutUint64(cmd[1:], uint64(now))
+		h = append(h, entryOf(len(h)+1, cmd))
+	}
+	put := func(key, value string, until int64) shale.Op {
+		return shale.Op{Kind: shale.OpPut, Key: []byte(key), Value: []byte(value), ExpiresAt: time.UnixMilli(until)}
+	}
+	apply(1300, put("a", "kept", 2000), put("b", "moved", 2000), put("c", "kept", 1300), put("d", "kept", 1301))
+	apply(1400, put("e", "moved", 1500), put("e", "kept", 1700))
+	apply(1600, put("f", "kept", 1400))
+	for _, size := range []int{1, 2, 3} {
+		m := mustStart(t, vfs.NewMem())
+		check := func(now int64, want string) {
+			t.Helper()
+			var got []string
+			for e, err := range m.state.reader().Scan(shale.Range{}) {
+				mustNil(t, err)
+				got = append(got, fmt.Sprintf("%s=%d", e.Key, e.ExpiresAt.UnixMilli()))
+			}
+			if text := strings.Join(got, " "); text != want {
+				t.Errorf("in batches of %d, at %d: %s, want %s", size, now, text, want)
+			}
+		}
+		for from := 0; from < len(h); from += size {
+			m.state.ApplyBatch(h[from:min(from+size, len(h))])
+		}
+		check(1600, "a=2000 b=2300 e=1700")
+		for i, want := range []string{"a=2000 b=2300 e=1700", "a=2000 b=2300", "b=2300"} {
+			now := []int64{1699, 1700, 2000}[i]
+			m.state.Apply(entryOf(len(h)+1+i, appendTimed(nil, now, 0)))
+			check(now, want)
+		}
+		m.close()
+	}
+}
+
 // A transaction that has read a value conflicts when that is over, or lasts longer.
 func TestTime_Update(t *testing.T) {
 	t.Parallel()
@@ -201,6 +255,72 @@ func TestTime_Update(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A counter that all members change without pause, and by clocks that differ by hours, ends when it was said, and not later.
+func TestTime_Counter(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, 3, func(o *Options) {
+		o.Forward = true
+		ahead := time.Duration(int(o.ID[1])-'1') * time.Hour
+		o.clock = func() time.Time { return time.Now().Add(ahead) }
+	})
+	key, ctx := []byte("counter"), t.Context()
+	const life = 700 * time.Millisecond
+	g.led("the counter", func() error { return g.members[0].PutTTL(ctx, key, []byte("0"), life) })
+	var ends time.Time
+	g.led("a look", func() error {
+		return g.members[0].Read(ctx, func(r shale.Reader) (err error) { ends, err = r.ExpiresAt(key); return err })
+	})
+	// count adds one to the counter while there is one. It returns what it was, or -1.
+	count := func(m *testMember) (n int, err error) {
+		err = m.Update(ctx, func(tx *Txn) error {
+			n = -1
+			v, err := tx.Get(key)
+			if errors.Is(err, shale.ErrNotFound) {
+				return nil
+			}
+			at, err2 := tx.ExpiresAt(key)
+			if err = errors.Join(err, err2); err != nil {
+				return err
+			}
+			if n, err = strconv.Atoi(string(v)); err != nil {
+				return err
+			}
+			if !at.Equal(ends) {
+				t.Errorf("at %d the counter ends at %v instead of %v", n, at, ends)
+			}
+			return errors.Join(tx.Put([]byte("last"), v), tx.PutTTL(key, v, life), tx.PutUntil(key, strconv.AppendInt(nil, int64(n+1), 10), at))
+		})
+		return n, err
+	}
+	began := time.Now()
+	var counting sync.WaitGroup
+	var counted atomic.Int64
+	for _, m := range g.members {
+		counting.Go(func() {
+			for n := 0; n >= 0; counted.Add(1) {
+				var err error
+				if n, err = count(m); err != nil && !errors.Is(err, ErrUnknown) {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	counting.Wait()
+	if lasted := time.Since(began); lasted > life+time.Second {
+		t.Errorf("the counter lasted for %v after it was seen, and was to for %v", lasted, life)
+	}
+	if counted.Load() < 20 {
+		t.Errorf("only %d were counted", counted.Load())
+	}
+	g.agree()
+	for _, m := range g.members {
+		if now := time.UnixMilli(m.state.current.Load().time.now.Load()); now.Before(ends) {
+			t.Errorf("on %s it was over at %v, and was to be at %v", m.opts.ID, now, ends)
+		}
+	}
 }
 
 // entryOf returns entry number i.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 )
 
 // A Txn is a transaction of a group: a shale.Reader and a shale.Writer that sees this member's state as it was when its
@@ -15,7 +16,8 @@ import (
 // Keys that belong to the group are not there, and writes of them give [ErrReservedKey].
 type Txn struct {
 	stateReader
-	tx *shale.Txn
+	tx   *shale.Txn
+	ends map[string]int64 // keys that PutUntil has set last, and when their values expire
 }
 
 var (
@@ -37,7 +39,22 @@ func (t *Txn) PutTTL(key, value []byte, ttl time.Duration) error {
 	if reserved(key) {
 		return errReserved(key)
 	}
+	delete(t.ends, string(key))
 	return t.tx.PutTTL(key, value, ttl)
+}
+
+// PutUntil sets the value of key, when the transaction is written, until a time of the group's: as if key was deleted then. With
+// what ExpiresAt has returned, a value that changes keeps its end to the millisecond, whatever the clocks of members show.
+// If the time is over when the group writes the transaction, the value is never seen.
+func (t *Txn) PutUntil(key, value []byte, until time.Time) error {
+	if reserved(key) {
+		return errReserved(key)
+	}
+	if t.ends == nil {
+		t.ends = make(map[string]int64)
+	}
+	t.ends[string(key)] = base.ClampExpiry(until.UnixMilli())
+	return shale.Op{Kind: shale.OpPut, Key: key, Value: value, ExpiresAt: until}.Apply(t.tx)
 }
 
 // Delete removes key when the transaction is written. Deleting an absent key is no error.
@@ -146,7 +163,8 @@ func (s *state) transact(fn func(tx *Txn) error) (cmd []byte, err error) {
 		return nil, fmt.Errorf("cluster: update: %w", err)
 	}
 	defer tx.Discard() // also if fn panics
-	if err := fn(&Txn{stateReader{all: tx}, tx}); err != nil {
+	t := &Txn{stateReader: stateReader{all: tx}, tx: tx}
+	if err := fn(t); err != nil {
 		return nil, err
 	}
 	f, err := shale.FootprintOf(tx)
@@ -157,5 +175,5 @@ func (s *state) transact(fn func(tx *Txn) error) (cmd []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: update: %w", err)
 	}
-	return encodeUpdate(&o, f.Writes, st.time.now.Load())
+	return encodeUpdate(&o, f.Writes, st.time.now.Load(), t.ends)
 }

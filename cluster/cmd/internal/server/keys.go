@@ -217,14 +217,13 @@ func expire(name string, unit time.Duration, at bool) func(*client, Txn, [][]byt
 			return err
 		}
 		c.Integer(1)
-		if !until.After(time.Now()) {
+		switch {
+		case n <= 0:
 			return errors.Join(drop(tx, args[0], old), tx.Delete(c.nameKey(args[0])))
+		case at:
+			return c.putValue(tx, args[0], old, expiry{until: until})
 		}
-		e := expiry{until: until}
-		if !at {
-			e = expiry{ttl: time.Duration(n) * unit} // from when the store writes it
-		}
-		return c.putValue(tx, args[0], old, e)
+		return c.putValue(tx, args[0], old, expiry{ttl: time.Duration(n) * unit}) // from when the store writes it
 	}
 }
 

@@ -96,7 +96,7 @@ func setKind(args [][]byte) kind {
 	switch {
 	case err != nil:
 		return updates // which refuses it
-	case !o.reads():
+	case !o.reads() && o.until.IsZero(): // a batch of a group knows times to live only, and a transaction the group's time
 		return puts
 	case o.ifAbsent && !o.get && !o.keepTTL && o.until.IsZero():
 		return inserts

@@ -198,7 +198,7 @@ func (c *client) put(w shale.Writer, name, s []byte, e expiry) error {
 	return c.putValue(w, name, value, e)
 }
 
-// putValue sets what a name stands for. A time is kept to the millisecond, but by a group, which writes what is left of it.
+// putValue sets what a name stands for. The store decides whether a time is over: its clock need not be this process's.
 func (c *client) putValue(w shale.Writer, name, value []byte, e expiry) error {
 	key := c.nameKey(name)
 	switch {
@@ -206,8 +206,6 @@ func (c *client) putValue(w shale.Writer, name, value []byte, e expiry) error {
 		return w.PutTTL(key, value, e.ttl)
 	case e.until.IsZero():
 		return w.Put(key, value)
-	case !e.until.After(time.Now()):
-		return w.Delete(key)
 	}
 	return shale.Op{Kind: shale.OpPut, Key: key, Value: value, ExpiresAt: e.until}.Apply(w)
 }
