@@ -69,3 +69,9 @@ func (s Shape) Count() error {
 	}
 	return s.f.count()
 }
+
+// Uncount takes back the last Count, which has added a link that the program can't keep.
+func (s Shape) Uncount() {
+	s.f.links = s.f.links[:len(s.f.links)-1]
+	s.f.items--
+}

@@ -17,9 +17,9 @@ import (
 func filterCommands() []command {
 	return []command{
 		{Name: "BF.RESERVE", Arity: -4, Flags: "write", First: 1, Last: 1, Step: 1, Do: update((*client).bfReserve)},
-		{Name: "BF.ADD", Arity: 3, Flags: "write", First: 1, Last: 1, Step: 1, Do: update((*client).bfAdd)},
-		{Name: "BF.MADD", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: update((*client).bfMAdd)},
-		{Name: "BF.INSERT", Arity: -4, Flags: "write", First: 1, Last: 1, Step: 1, Do: update((*client).bfInsert)},
+		{Name: "BF.ADD", Arity: 3, Flags: "write", First: 1, Last: 1, Step: 1, Do: action{update: (*client).bfAdd, keeps: true}},
+		{Name: "BF.MADD", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: action{update: (*client).bfMAdd, keeps: true}},
+		{Name: "BF.INSERT", Arity: -4, Flags: "write", First: 1, Last: 1, Step: 1, Do: action{update: (*client).bfInsert, keeps: true}},
 		{Name: "BF.EXISTS", Arity: 3, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfExists)},
 		{Name: "BF.MEXISTS", Arity: -3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).bfMExists)},
 		{Name: "BF.INFO", Arity: -2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfInfo)},
@@ -213,7 +213,7 @@ func (c *client) addItems(tx Txn, name []byte, items [][]byte, o *redisbloom.Opt
 	}
 	for _, item := range items {
 		isNew, err := f.add(item)
-		if errors.Is(err, errFull) || errors.Is(err, errInsert) {
+		if refused := refusal(""); errors.As(err, &refused) {
 			itemErr = err
 			break
 		}
@@ -222,7 +222,8 @@ func (c *client) addItems(tx Txn, name []byte, items [][]byte, o *redisbloom.Opt
 		}
 		added = append(added, isNew)
 	}
-	return added, itemErr, f.save(c, tx)
+	tx.(*keeper).f = f
+	return added, itemErr, nil
 }
 
 // addMany replies with an array. Like that of RedisBloom, it ends in the error if there is one.

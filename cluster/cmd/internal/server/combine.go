@@ -95,12 +95,13 @@ func (l *lane) handOver() {
 func (s *Server) do(turns []*turn) {
 	err := s.write(func(ctx context.Context) error {
 		return s.config.Store.Update(ctx, func(tx Txn) error {
+			k := &keeper{Txn: tx}
 			for _, t := range turns {
-				if err := t.run(tx); err != nil {
+				if err := t.run(k); err != nil {
 					return err
 				}
 			}
-			return nil
+			return k.save(turns[0].c)
 		})
 	})
 	if err != nil && len(turns) > 1 && !s.config.Unknown(err) {
@@ -115,11 +116,11 @@ func (s *Server) do(turns []*turn) {
 }
 
 // run does the calls of a turn, as many as there are before there is much to be sent.
-func (t *turn) run(tx Txn) error {
+func (t *turn) run(tx *keeper) error {
 	c := t.c
 	c.Out = c.Out[:t.begin]
 	for t.done = 0; t.done < len(t.calls) && (t.done == 0 || len(c.Out) < sendAt); t.done++ {
-		if err := c.update(tx, t.calls[t.done]); err != nil {
+		if err := tx.do(c, t.calls[t.done]); err != nil {
 			return err
 		}
 	}

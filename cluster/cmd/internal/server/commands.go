@@ -21,6 +21,7 @@ type action struct {
 	read   func(c *client, r shale.Reader, args [][]byte) error
 	update func(c *client, tx Txn, args [][]byte) error
 	kind   func(args [][]byte) kind
+	keeps  bool // update gets a keeper
 }
 
 // A command is a line of the table: its name, the number of its words, and what it does.
@@ -168,5 +169,8 @@ func (c *client) fail(err error) {
 		return
 	}
 	text := c.s.config.Explain(err)
+	if errors.Is(err, shale.ErrValueTooLarge) {
+		text += ": send fewer keys or items with one command"
+	}
 	c.Error(strings.NewReplacer("\r", " ", "\n", "; ").Replace(text))
 }

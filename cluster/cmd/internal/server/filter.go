@@ -24,7 +24,8 @@ type filter struct {
 	generation uint64
 	next       uint64
 	shape      redisbloom.Shape
-	made       bool // by this command
+	made       bool // by this transaction
+	changed    bool // and not written yet
 }
 
 const filterHead = pieceHead + 8
@@ -45,6 +46,9 @@ const (
 
 // findFilter returns the filter of a name, also one that is being loaded, or errMissing or errWrongType.
 func (c *client) findFilter(r shale.Reader, name []byte) (*filter, error) {
+	if k, ok := r.(*keeper); ok && k.f != nil {
+		return k.f, nil // it is that of the name
+	}
 	value, err := c.lookUp(r, name)
 	switch {
 	case err != nil:
@@ -79,9 +83,39 @@ func (c *client) usableFilter(r shale.Reader, name []byte) (*filter, error) {
 
 // newFilter returns an empty filter that is not written yet.
 func newFilter(tx Txn, name []byte, shape redisbloom.Shape) *filter {
-	f := &filter{name: name, generation: rand.Uint64(), shape: shape, made: true}
+	f := &filter{name: name, generation: rand.Uint64(), shape: shape, made: true, changed: true}
 	f.pieces = newPieces(tx, name, f.generation)
 	return f
+}
+
+// A keeper is a transaction with the filter that its last command was on, if that may be followed by others on it: they read and
+// write its header and pieces once. Whatever else comes has it saved before.
+type keeper struct {
+	Txn
+	f *filter
+}
+
+// do does a command that writes.
+func (k *keeper) do(c *client, call call) error {
+	if !call.t.Do.keeps || k.f != nil && !bytes.Equal(k.f.name, call.args[0]) {
+		if err := k.save(c); err != nil {
+			return err
+		}
+	}
+	if call.t.Do.keeps {
+		return c.update(k, call)
+	}
+	return c.update(k.Txn, call)
+}
+
+// save saves the filter, if it has changed, and forgets it.
+func (k *keeper) save(c *client) error {
+	f := k.f
+	k.f = nil
+	if f == nil || !f.changed {
+		return nil
+	}
+	return f.save(c, k.Txn)
 }
 
 // save writes what has changed. If the value has a time to live it keeps it.
@@ -95,7 +129,7 @@ func (f *filter) save(c *client, tx Txn) error {
 	if !f.made {
 		e.until, err = tx.ExpiresAt(c.nameKey(f.name))
 	}
-	return errors.Join(err, f.write(tx), c.putValue(tx, f.name, value, e))
+	return errors.Join(err, f.write(), c.putValue(tx, f.name, value, e))
 }
 
 // firstPiece returns the index of the first piece of a link, or of what would follow the last one. ok is false if the index
@@ -138,8 +172,8 @@ func (f *filter) has(item []byte) (bool, error) {
 	return false, nil
 }
 
-// add adds an item, and reports whether it was new. After errFull and errInsert nothing has changed; after another error the
-// filter must not be saved.
+// add adds an item, and reports whether it was new. After a refusal nothing has changed; after another error the filter must
+// not be saved.
 func (f *filter) add(item []byte) (isNew bool, err error) {
 	if has, err := f.has(item); has || err != nil {
 		return false, err
@@ -151,8 +185,10 @@ func (f *filter) add(item []byte) (isNew bool, err error) {
 		return false, errInsert
 	}
 	if f.shape.Links() > links && !f.fits() {
+		f.shape.Uncount()
 		return false, errCreate // of the link
 	}
+	f.changed = true
 	link := f.shape.Links() - 1
 	first, _ := f.firstPiece(link)
 	for bit := range f.shape.Positions(link, item) {

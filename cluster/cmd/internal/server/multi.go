@@ -167,12 +167,13 @@ func (c *client) exec([][]byte) {
 				}
 			}
 			c.Array(len(m.calls))
+			k := &keeper{Txn: tx}
 			for _, call := range m.calls {
-				if err := c.execOne(tx, call); err != nil {
+				if err := c.execOne(k, call); err != nil {
 					return err
 				}
 			}
-			return nil
+			return k.save(c)
 		})
 	})
 	if err == nil {
@@ -187,14 +188,17 @@ func (c *client) exec([][]byte) {
 }
 
 // execOne does a command of a transaction. Its refusal is its reply, and the others are done all the same, as in Redis.
-func (c *client) execOne(tx Txn, call call) error {
+func (c *client) execOne(k *keeper, call call) error {
 	c.s.counts.commands[call.t.Index].Add(1)
 	switch do := call.t.Do; {
 	case do.update != nil:
-		return c.update(tx, call)
+		return k.do(c, call)
 	case do.read != nil:
 		begin := len(c.Out)
-		err := do.read(c, tx, call.args)
+		err := k.save(c)
+		if err == nil {
+			err = do.read(c, k.Txn, call.args)
+		}
 		if refused := refusal(""); errors.As(err, &refused) {
 			c.Out = c.Out[:begin]
 			c.fail(err)

@@ -17,16 +17,22 @@ import (
 // pieceLen is the size of a piece. Pieces of zeros are left out.
 const pieceLen = 64
 
+// mostHeld is how many pieces a command has in memory. It writes those that it has changed before it reads more.
+const mostHeld = 1 << 16
+
 // pieceHead is what the value under the name begins with: kind, version and generation.
 const (
 	pieceHead    = 1 + 1 + 8
 	pieceVersion = 1
 )
 
-// A pieces reads and changes the pieces of a value within a command. It remembers what it has read.
+// A pieces reads and changes the pieces of a value within a transaction. It remembers what it has read.
+//
+// A transaction does not conflict over pieces: each that changes one changes the value under the name too, and has read it.
 type pieces struct {
-	r      shale.Reader
-	prefix []byte // of their keys
+	r      shale.Reader // untracked
+	w      shale.Writer // nil outside of a transaction
+	prefix []byte       // of their keys
 	key    []byte
 	have   map[uint32]*piece
 }
@@ -43,7 +49,11 @@ func appendPieces(dst, name []byte, generation uint64) []byte {
 }
 
 func newPieces(r shale.Reader, name []byte, generation uint64) *pieces {
-	return &pieces{r: r, prefix: appendPieces(nil, name, generation), have: make(map[uint32]*piece)}
+	p := &pieces{r: r, prefix: appendPieces(nil, name, generation), have: make(map[uint32]*piece)}
+	if tx, ok := r.(Txn); ok {
+		p.r, p.w = tx.Untracked(), tx
+	}
+	return p
 }
 
 // keyOf returns the key of a piece, which is valid until the next call.
@@ -56,6 +66,12 @@ func (p *pieces) keyOf(index uint32) []byte {
 func (p *pieces) at(index uint32) (*piece, error) {
 	if one := p.have[index]; one != nil {
 		return one, nil
+	}
+	if len(p.have) >= mostHeld {
+		if err := p.write(); err != nil {
+			return nil, err
+		}
+		clear(p.have)
 	}
 	one := new(piece)
 	err := p.r.ViewValue(p.keyOf(index), func(value []byte) error {
@@ -70,12 +86,12 @@ func (p *pieces) at(index uint32) (*piece, error) {
 }
 
 // write writes the pieces that were changed.
-func (p *pieces) write(w shale.Writer) error {
+func (p *pieces) write() error {
 	for index, one := range p.have {
 		if !one.changed {
 			continue
 		}
-		if err := w.Put(p.keyOf(index), one.bytes[:]); err != nil {
+		if err := p.w.Put(p.keyOf(index), one.bytes[:]); err != nil {
 			return err
 		}
 		one.changed = false

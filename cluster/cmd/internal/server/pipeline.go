@@ -152,6 +152,9 @@ type blind struct {
 	*shale.Batch
 }
 
+// Untracked implements Txn.
+func (b blind) Untracked() shale.Reader { return b.Reader }
+
 // putRun does writes that read nothing in one batch. So either all commands of the run are answered with OK, or all
 // with the same error.
 func (c *client) putRun(calls []call) error {

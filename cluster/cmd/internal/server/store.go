@@ -35,6 +35,7 @@ type Store interface {
 type Txn interface {
 	shale.Reader
 	shale.Writer
+	Untracked() shale.Reader // reads the same, and can't conflict by it
 }
 
 // Alone returns the Store of a process that has db alone. settle makes what was written durable; nil: nothing has to
