@@ -19,7 +19,6 @@ require (
 	github.com/shaledb/shale/remote v0.0.0
 	github.com/shaledb/shale/remote/s3 v0.0.0
 	github.com/spf13/cobra v1.10.2
-	github.com/tidwall/redcon v1.6.4
 )
 
 require (
@@ -56,8 +55,6 @@ require (
 	github.com/mattn/go-colorable v0.1.15 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
-	github.com/tidwall/btree v1.1.0 // indirect
-	github.com/tidwall/match v1.1.1 // indirect
 	golang.org/x/sync v0.23.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
 )

@@ -83,6 +83,7 @@ func (c *config) flags(cmd *cobra.Command) {
 	f.DurationVar(&c.Timeout, "timeout", 5*time.Second, "how long a command may wait for the group, such as for the election of a leader")
 	f.Int64Var(&c.MaxCommand, "max-command", 32<<20, "bytes of a command with its arguments; a larger one ends the connection")
 	f.IntVar(&c.MaxClients, "max-clients", 1000, "connections of clients at a time")
+	f.Int64Var(&c.MaxBuffers, "max-buffers", 256<<20, "bytes of commands and replies that are under way, of all clients together, beyond 128 KiB that each has free")
 	f.Int64Var(&c.cache, "cache", 0, "bytes of the block cache; 0: the store's default")
 	f.Int64Var(&c.SnapshotRate, "snapshot-rate", 0, "bytes a second with which a leader sends its state to a member that needs all of it; 0: as fast as it goes")
 	f.Int64Var(&c.LogSize, "log-size", 256<<20, "bytes of writes after which a snapshot is made and the log cut off; a quarter of them stays")
@@ -115,6 +116,8 @@ func (c *config) check() error {
 		return fmt.Errorf("--timeout %v: write a time above 0, such as 5s", c.Timeout)
 	case c.MaxCommand < 1<<10 || c.MaxCommand > 64<<20:
 		return fmt.Errorf("--max-command %d: write a number of bytes from 1024 to %d", c.MaxCommand, 64<<20)
+	case c.MaxBuffers < 4*c.MaxCommand:
+		return fmt.Errorf("--max-buffers %d: write at least four times --max-command, which is %d", c.MaxBuffers, c.MaxCommand)
 	case c.MaxClients < 1:
 		return fmt.Errorf("--max-clients %d: write a number from 1 up", c.MaxClients)
 	case c.cache < 0:

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 	"github.com/shaledb/shale/cluster/cmd/internal/server"
 )
 
@@ -35,15 +34,15 @@ func (m *member) info() []server.Section {
 	if m.node != nil && !m.config.Forward && !m.node.IsLeader() {
 		role = "slave"
 	}
-	sections := []server.Section{resp.NewSection("Replication", "role", role)}
+	sections := []server.Section{server.NewSection("Replication", "role", role)}
 	if m.node != nil {
 		s := m.node.Stats()
-		sections = append(sections, resp.NewSection("Group", "member", m.config.ID, "state", strings.ToLower(s.State), "leader", s.Leader, "term", s.Term,
+		sections = append(sections, server.NewSection("Group", "member", m.config.ID, "state", strings.ToLower(s.State), "leader", s.Leader, "term", s.Term,
 			"members", s.Members, "voters", s.Voters, "last_index", s.Last, "commit_index", s.Commit, "applied_index", s.Applied, "reads", m.config.reads))
 	}
 	_ = m.view(func(db *shale.DB) error { // a member that has stopped has no such section
 		x := db.Metrics()
-		sections = append(sections, resp.NewSection("Store", "memtable_bytes", x.MemtableMemory, "cache_bytes", x.CacheMemory,
+		sections = append(sections, server.NewSection("Store", "memtable_bytes", x.MemtableMemory, "cache_bytes", x.CacheMemory,
 			"filter_bytes", x.FilterMemory, "flushes", x.Flushes, "compactions", x.Compactions, "filter_negatives", x.FilterNegative,
 			"block_reads", x.BlockReads))
 		return nil

@@ -1,11 +1,13 @@
-// Package resp is what a server of the protocol of Redis (RESP) needs, such as shaled in cluster/cmd. It has
+// Package resp is the protocol of Redis (RESP) as a server speaks it: a Listener admits connections and ends them in an
+// orderly way, a Conn reads commands and keeps to limits meanwhile, and Replies are answers in RESP2 and RESP3.
 //
-//   - what goes around a parser that has no limits of its own, such as github.com/tidwall/redcon: a Guard
-//     that reads the heads of commands before the parser does, and a Listener whose connections have one and
-//     end in an orderly way;
-//   - replies in RESP2 and RESP3, and a Session, which answers the commands about the connection itself;
-//   - a Table of commands, which finds them by name and answers COMMAND;
-//   - SCAN: its options, its pages, its patterns, and the cursors that a server remembers.
+// What a command does is the business of package server. No parser of others is used: that of github.com/tidwall/redcon
+// has no limits, so another one had to read all heads before it, and it copies each command.
 //
-// What a command does to a store is the business of package server. The package imports only the standard library.
+// # Limits
+//
+// A connection has a small buffer for what comes, and another for what goes, which cost nothing more. What it needs beyond
+// them is taken from a Budget that all connections share. Whoever needs more than is left is told so, and its connection
+// ends. So does that of a client that keeps the server waiting: within the handshake of TLS, within a command, or because
+// it reads no replies.
 package resp

@@ -1,40 +1,18 @@
 package resp
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// A Read returns as soon as there is a whole command, and not before. It returns a part of one
-// only if the buffer is full.
-func TestConn_WholeCommands(t *testing.T) {
-	ours, theirs := net.Pipe()
-	g := NewListener(nil, Limits{Command: 1000, Clients: 1}).admit(ours)
-	defer g.Close()
-	packets := []string{"PING\r\n*2\r\n$4\r", "\nEC", "HO\r\n$3\r\na", "bc\r\nPI", "NG\r\n"}
-	var sent sync.WaitGroup
-	sent.Go(func() {
-		for _, packet := range packets {
-			if _, err := io.WriteString(theirs, packet); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	for _, test := range []struct {
-		size int
-		want string
-	}{{100, "PING\r\n"}, {5, "*2\r\n$"}, {100, "4\r\nECHO\r\n$3\r\nabc\r\n"}, {1, "P"}, {100, "ING\r\n"}} {
-		buf := make([]byte, test.size)
-		if n, err := g.Read(buf); err != nil || string(buf[:n]) != test.want {
-			t.Errorf("Read = %q, %v, want %q", buf[:n], err, test.want)
-		}
-	}
-	sent.Wait()
+// limits are those of a small server.
+func limits(clients int) Limits {
+	return Limits{Command: 1000, Clients: clients, Buffers: NewBudget(1 << 20)}
 }
 
 // A client that is refused and reads nothing, or that never begins the handshake of TLS, keeps nobody
@@ -42,7 +20,7 @@ func TestConn_WholeCommands(t *testing.T) {
 func TestListener_RefusesBesides(t *testing.T) { synctest.Test(t, refusesBesides) }
 
 func refusesBesides(t *testing.T) {
-	l := NewListener(nil, Limits{Command: 1000, Clients: 1})
+	l := NewListener(nil, limits(1))
 	first, _ := net.Pipe()
 	g := l.admit(first)
 	second, told := net.Pipe()
@@ -78,7 +56,7 @@ func refusesBesides(t *testing.T) {
 func TestListener_IdleGiveWay(t *testing.T) { synctest.Test(t, idleGiveWay) }
 
 func idleGiveWay(t *testing.T) {
-	l := NewListener(nil, Limits{Command: 1000, Clients: 4})
+	l := NewListener(nil, limits(4))
 	admit := func(name string) *Conn {
 		ours, theirs := net.Pipe()
 		t.Cleanup(func() { theirs.Close() })
@@ -132,7 +110,7 @@ func (c slowConn) Close() error {
 // A connection that gives way and takes long to close keeps nobody waiting.
 func TestListener_SlowGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewListener(nil, Limits{Command: 1000, Clients: 1})
+		l := NewListener(nil, limits(1))
 		ours, _ := net.Pipe()
 		l.admit(slowConn{ours}).Limit(10, true)
 		begin := time.Now()
@@ -146,36 +124,57 @@ func TestListener_SlowGivesWay(t *testing.T) {
 	})
 }
 
-// listening is a listener that has nothing to listen to.
-type listening struct{ net.Listener }
+// listening is a listener whose connections come from a test.
+type listening struct {
+	net.Listener
+	come chan net.Conn
+}
+
+func (l listening) Accept() (net.Conn, error) {
+	if conn, ok := <-l.come; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
 
 func (listening) Close() error { return nil }
 
 // A connection that comes while the listener stops takes nobody's place, and the end of those that are there is seen.
 func TestListener_ComesInTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewListener(listening{}, Limits{Command: 1000, Clients: 1})
-		ours, _ := net.Pipe()
-		g := l.admit(ours)
-		g.Limit(10, true)
-		stopped := make(chan struct{})
+		come := make(chan net.Conn)
+		l := NewListener(listening{come: come}, limits(1))
+		ended := make(chan struct{})
 		go func() {
-			l.Stop(time.Hour)
-			close(stopped)
+			_ = l.Serve(func(c *Conn) {
+				c.Limit(10, true)
+				_, _ = c.Commands()
+			})
+			close(ended)
 		}()
+		ours, theirs := net.Pipe()
+		come <- ours
 		synctest.Wait()
-		if next, _ := net.Pipe(); l.admit(next) != nil {
-			t.Error("a connection is admitted while the listener stops")
+		l.stopping.Store(true)
+		late, lateTheirs := net.Pipe()
+		come <- late
+		if got, err := io.ReadAll(lateTheirs); len(got) > 0 || err != nil {
+			t.Errorf("a connection while the listener stops reads %q, %v", got, err)
 		}
-		if err := g.Close(); err != nil {
-			t.Error(err)
+		synctest.Wait()
+		if err := theirs.SetDeadline(time.Now()); err != nil {
+			t.Fatal(err)
 		}
-		select {
-		case <-stopped:
-		case <-time.After(time.Minute):
-			t.Error("Stop waits for a connection that has ended")
-			close(l.none) // lets it end
+		if _, err := theirs.Read(make([]byte, 1)); !isTimeout(err) {
+			t.Errorf("the connection that was there has ended: %v", err)
 		}
+		l.Stop(time.Hour)
+		close(come)
+		<-ended
+		if n := len(l.conns); n > 0 {
+			t.Errorf("%d connections are left", n)
+		}
+		time.Sleep(2 * time.Hour) // until all timers are over
 	})
 }
 
@@ -184,17 +183,43 @@ func TestConn_StrangersTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, known := range []bool{false, true} {
 			ours, theirs := net.Pipe()
-			g := NewListener(nil, Limits{Command: 1000, Clients: 1}).admit(ours)
-			g.Limit(10, true)
-			g.Limit(10, !known)
+			c := NewListener(nil, limits(1)).admit(ours)
+			c.Limit(10, true)
+			c.Limit(10, !known)
 			begin := time.Now()
 			time.AfterFunc(time.Hour, func() { theirs.Close() })
-			if _, err := g.Read(make([]byte, 10)); err == nil {
-				t.Error("Read has read something")
+			if got, err := c.Commands(); err == nil {
+				t.Errorf("there are commands: %s", textOf(got))
 			}
 			if took := time.Since(begin); known != (took == time.Hour) || !known && took != strangerTime {
 				t.Errorf("known %v: the connection ended after %v", known, took)
 			}
 		}
+	})
+}
+
+// A client that does not go on with the handshake of TLS is cut off, and keeps nobody waiting meanwhile.
+func TestListener_Handshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		come, ended := make(chan net.Conn), make(chan struct{})
+		l := NewListener(listening{come: come}, limits(2))
+		served := 0
+		go func() {
+			_ = l.Serve(func(*Conn) { served++ })
+			close(ended)
+		}()
+		ours, theirs := net.Pipe()
+		begin := time.Now()
+		come <- tls.Server(ours, new(tls.Config))
+		plain, friend := net.Pipe()
+		come <- plain
+		if _, err := friend.Read(make([]byte, 1)); err != io.EOF || served != 1 || time.Since(begin) > 0 {
+			t.Errorf("another client was served %d times after %v, %v", served, time.Since(begin), err)
+		}
+		if _, err := theirs.Read(make([]byte, 1)); err != io.EOF || served != 1 || time.Since(begin) != strangerTime {
+			t.Errorf("a client that says nothing: %v after %v", err, time.Since(begin))
+		}
+		close(come)
+		<-ended
 	})
 }

@@ -12,6 +12,38 @@ type Replies struct {
 	Out    []byte
 	RESP3  bool          // the client has asked for it
 	Errors *atomic.Int64 // counts the replies that are errors; nil: nobody does
+
+	// What strings may take beyond what is free; nil: there is no limit. If it has too little, Full is set, and Out lacks some
+	// of them: it must not be sent.
+	Budget *Budget
+	Full   bool
+	taken  int64
+}
+
+// room reports whether n more bytes may be kept.
+func (r *Replies) room(n int) bool {
+	need := int64(len(r.Out)+n) - freeBytes - r.taken
+	if need <= 0 || r.Budget == nil {
+		return true
+	}
+	need += freeBytes // so that not each reply asks
+	if r.Full || !r.Budget.Take(need) {
+		r.Full = true
+		return false
+	}
+	r.taken += need
+	return true
+}
+
+// Reset forgets the replies, which were sent, and their memory if it is much.
+func (r *Replies) Reset() {
+	if r.Out = r.Out[:0]; cap(r.Out) > freeBytes {
+		r.Out = nil
+	}
+	if r.taken > 0 {
+		r.Budget.Give(r.taken)
+		r.taken = 0
+	}
 }
 
 // OK is the reply to a command that has nothing else to say.
@@ -70,12 +102,18 @@ func (r *Replies) number(kind byte, n int64) {
 
 // Bulk replies with any bytes.
 func (r *Replies) Bulk(b []byte) {
+	if !r.room(len(b)) {
+		return
+	}
 	r.number('$', int64(len(b)))
 	r.Out = append(append(r.Out, b...), "\r\n"...)
 }
 
 // BulkString is Bulk for a string.
 func (r *Replies) BulkString(s string) {
+	if !r.room(len(s)) {
+		return
+	}
 	r.number('$', int64(len(s)))
 	r.Out = append(append(r.Out, s...), "\r\n"...)
 }

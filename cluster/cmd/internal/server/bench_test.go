@@ -5,9 +5,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/tidwall/redcon"
-
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // BenchmarkFilter adds to filters of 100,000 items, and asks for items that are not there, alone and in pipelines of 16.
@@ -17,14 +16,14 @@ func BenchmarkFilter(b *testing.B) {
 		c := s.newClient()
 		c.say("BF.RESERVE", "f", "0.01", strconv.Itoa(first))
 		items := 0
-		add := func(n int) (p []redcon.Command) {
+		add := func(n int) (p []resp.Command) {
 			for range n {
 				p = append(p, pipelineOf(bytesOf("BF.ADD", "f", strconv.Itoa(items)))...)
 				items++
 			}
 			return p
 		}
-		do := func(p []redcon.Command) {
+		do := func(p []resp.Command) {
 			for c.Out = c.Out[:0]; len(p) > 0; {
 				p = p[c.run(p):]
 			}
@@ -46,7 +45,7 @@ func BenchmarkFilter(b *testing.B) {
 			})
 			b.Run(fmt.Sprintf("capacity=%d/pipeline=%d/op=ask", first, size), func(b *testing.B) {
 				b.ReportAllocs()
-				var p []redcon.Command
+				var p []resp.Command
 				for i := range size {
 					p = append(p, pipelineOf(bytesOf("BF.EXISTS", "f", fmt.Sprint("absent ", i)))...)
 				}

@@ -69,7 +69,7 @@ func TestCombine_OwnErrors(t *testing.T) {
 	f.fail.Store(&second)
 	var turns []*turn
 	for _, name := range []string{"one", "two"} {
-		turns = append(turns, &turn{c: s.newClient(), calls: []call{{commands.LookUp([]byte("INCR")), bytesOf(name)}}})
+		turns = append(turns, &turn{c: s.newClient(), calls: []call{{lookUp([]byte("INCR")), bytesOf(name)}}})
 	}
 	s.do(turns)
 	if turns[0].err != nil || string(turns[0].c.Out) != ":1\r\n" || !errors.Is(turns[1].err, refused) {

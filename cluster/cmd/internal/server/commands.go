@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,14 +25,25 @@ type action struct {
 	keeps  bool // update gets a keeper
 }
 
-// A command is a line of the table: its name, the number of its words, and what it does.
-type command = resp.Command[action]
+// A command is a line of the table, in the terms of Redis.
+type command struct {
+	Name  string // in capitals
+	Arity int    // number of words, the name included; -n: at least n
+	Flags string // separated by spaces
+	// Keys are at First, First+Step and so on to Last, which is -1 for the last word. First is 0 if there are none. With
+	// a Step of 2, each key has a value behind it.
+	First, Last, Step int
+	Do                action
 
-// commands is the table.
-//
-// It is filled by init and constant afterwards. COMMAND shows it to clients, so flags and key
-// positions are those of Redis.
-var commands *resp.Table[action]
+	index int // among all commands in the order of names
+}
+
+// The table is filled by init and constant afterwards. COMMAND shows it to clients, so flags and key positions are those of
+// Redis.
+var (
+	commands []*command // in the order of names
+	byName   = make(map[string]*command)
+)
 
 // These four make the actions of the table. write is for a command that may need less than a transaction.
 
@@ -43,15 +55,23 @@ func write(fn func(*client, Txn, [][]byte) error, how kind) action {
 	return action{update: fn, kind: func([][]byte) kind { return how }}
 }
 
-// init fills the table.
 func init() {
-	// Arity is the number of words; -3 means three or more. First, Last and Step say which words
-	// are keys, as COMMAND of Redis does: clients of a cluster look for them.
-	commands = resp.NewTable(slices.Concat([]command{
-		{Name: "PING", Arity: -1, Flags: "fast", Do: do((*client).Ping)},
-		{Name: "ECHO", Arity: 2, Flags: "fast", Do: do((*client).Echo)},
-		{Name: "SELECT", Arity: 2, Flags: "fast", Do: do((*client).Select)},
-		{Name: "QUIT", Arity: -1, Flags: "fast no_auth", Do: do((*client).DoQuit)},
+	for _, one := range slices.Concat(ownCommands(), filterCommands()) {
+		byName[one.Name] = &one
+	}
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		byName[name].index = len(commands)
+		commands = append(commands, byName[name])
+	}
+}
+
+// ownCommands are all commands but those of filters.
+func ownCommands() []command {
+	return []command{
+		{Name: "PING", Arity: -1, Flags: "fast", Do: do((*client).ping)},
+		{Name: "ECHO", Arity: 2, Flags: "fast", Do: do((*client).echo)},
+		{Name: "SELECT", Arity: 2, Flags: "fast", Do: do((*client).selectDB)},
+		{Name: "QUIT", Arity: -1, Flags: "fast no_auth", Do: do((*client).doQuit)},
 		{Name: "AUTH", Arity: -2, Flags: "fast no_auth", Do: do((*client).auth)},
 		{Name: "HELLO", Arity: -1, Flags: "fast no_auth", Do: do((*client).hello)},
 		{Name: "CLIENT", Arity: -2, Do: do((*client).client)},
@@ -108,7 +128,46 @@ func init() {
 		{Name: "PERSIST", Arity: 2, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: update((*client).persist)},
 		{Name: "FLUSHDB", Arity: -1, Flags: "write", Do: write((*client).flush, puts)},
 		{Name: "FLUSHALL", Arity: -1, Flags: "write", Do: write((*client).flush, puts)},
-	}, filterCommands()))
+	}
+}
+
+// takes reports whether the command has the right number of arguments, the name included.
+func (c *command) takes(args [][]byte) bool {
+	n := len(args)
+	return (c.Arity < 0 || n == c.Arity) && n >= -c.Arity && (c.Step != 2 || n%2 == 1)
+}
+
+// keys returns the keys among the arguments, of which the first is the name.
+func (c *command) keys(args [][]byte) func(yield func(key []byte) bool) {
+	return func(yield func(key []byte) bool) {
+		if c.First == 0 {
+			return
+		}
+		last := c.Last
+		if last < 0 {
+			last = len(args) - 1
+		}
+		for i := c.First; i <= last; i += c.Step {
+			if !yield(args[i]) {
+				return
+			}
+		}
+	}
+}
+
+// lookUp finds a command by its name in any case. It allocates nothing.
+func lookUp(name []byte) *command {
+	var upper [16]byte
+	if len(name) > len(upper) {
+		return nil
+	}
+	for i, b := range name {
+		if 'a' <= b && b <= 'z' {
+			b -= 'a' - 'A'
+		}
+		upper[i] = b
+	}
+	return byName[string(upper[:len(name)])]
 }
 
 // A call is a command with its arguments, which were checked as far as the table says.
@@ -126,13 +185,13 @@ func (c *client) check(args [][]byte) (t *command, refused string) {
 	if len(args) == 0 {
 		return nil, ""
 	}
-	t = commands.LookUp(args[0])
+	t = lookUp(args[0])
 	switch {
 	case !c.known && (t == nil || !strings.Contains(t.Flags, "no_auth")):
 		return nil, "NOAUTH Authentication required."
 	case t == nil:
-		return nil, c.UnknownCommand(args)
-	case !t.Takes(args):
+		return nil, unknownCommand(args)
+	case !t.takes(args):
 		return nil, resp.ArityText(t.Name)
 	}
 	return t, keysFit(t, args)
@@ -140,7 +199,7 @@ func (c *client) check(args [][]byte) (t *command, refused string) {
 
 // keysFit returns an error text if the store does not take a key among args.
 func keysFit(t *command, args [][]byte) string {
-	for key := range t.Keys(args) {
+	for key := range t.keys(args) {
 		if len(key) > maxName {
 			return fmt.Sprintf("ERR a key is longer than %d bytes", maxName)
 		}

@@ -9,7 +9,7 @@ import (
 //
 // All are atomic, as each connection has a goroutine of its own. They begin at 0 with the process.
 type counts struct {
-	commands []atomic.Int64 // done since the start, by command.Index
+	commands []atomic.Int64 // done since the start, by command.index
 
 	clients, accepted, errors, wrongPasswords atomic.Int64
 
@@ -18,7 +18,7 @@ type counts struct {
 }
 
 // newCounts returns counts with a place for each command of the table.
-func newCounts() counts { return counts{commands: make([]atomic.Int64, len(commands.All()))} }
+func newCounts() counts { return counts{commands: make([]atomic.Int64, len(commands))} }
 
 // took counts a run that has read, or else written.
 func (c *counts) took(read bool, begin time.Time) {
@@ -58,8 +58,8 @@ func (s *Server) Counts() Counts {
 		Reads:  Runs{n.readRuns.Load(), time.Duration(n.readTime.Load())},
 		Writes: Runs{n.writeRuns.Load(), time.Duration(n.writeTime.Load())},
 	}
-	for _, t := range commands.All() {
-		if done := n.commands[t.Index].Load(); done > 0 {
+	for _, t := range commands {
+		if done := n.commands[t.index].Load(); done > 0 {
 			c.Commands[t.Name] = done
 			c.All += done
 		}

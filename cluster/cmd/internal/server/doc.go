@@ -18,9 +18,9 @@
 //
 // # How a command goes
 //
-// redcon reads the protocol, and calls handle with a command and all others that the client has sent
-// with it. run takes as many of them as go together, has them done, and appends their replies to the
-// output, which is sent when the pipeline ends. For example, a client sends in one packet
+// Package resp reads the protocol, and serve gets a command and all others that the client has sent with it. run takes as
+// many of them as go together, has them done, and appends their replies to the output, which is sent when the pipeline ends.
+// For example, a client sends in one packet
 //
 //	SET a 1
 //	SET b 2
@@ -34,10 +34,10 @@
 //
 // # Limits
 //
-// A connection has one goroutine. Config.MaxCommand bounds its commands, which the guard of package
-// resp checks before redcon reads them, and Config.MaxReply the reply to an MGET. In a long pipeline
-// replies are sent from time to time. Config.MaxClients bounds the connections. So the memory of the
-// server is bounded too, whatever clients send.
+// A connection has one goroutine. Config.MaxCommand bounds its commands, Config.MaxReply the reply to an MGET, and
+// Config.MaxBuffers what all clients together may keep in memory: commands, replies, and what waits for EXEC. In a long
+// pipeline replies are sent from time to time. Config.MaxClients bounds the connections. So the memory of the server is
+// bounded, whatever clients send, and whether they read or not.
 //
 // # Errors
 //

@@ -4,8 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/tidwall/redcon"
-
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 	"github.com/shaledb/shale/cluster/cmd/internal/resp/resptest"
 )
 
@@ -25,14 +24,14 @@ func FuzzCommands(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	var names []string
-	for _, t := range commands.All() {
+	for _, t := range commands {
 		f.Add([]byte(t.Name + " a 1 b"))
 		names = append(names, t.Name)
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		s, _ := setup(t)
 		c := s.newClient()
-		var p []redcon.Command
+		var p []resp.Command
 		for line := range bytes.SplitSeq(input, []byte{0}) {
 			args := bytes.Split(line, []byte{' '})
 			if len(args[0]) == 1 { // a byte is short for a command

@@ -18,7 +18,7 @@ type multi struct {
 	open    bool // between MULTI and EXEC
 	spoiled bool // a command was refused, so EXEC will be
 	calls   []call
-	size    int64
+	size    int64             // of both, taken from the budget
 	watched map[string]uint64 // names, and what they stood for
 }
 
@@ -37,12 +37,9 @@ func (c *client) queue(args [][]byte) bool {
 	case "MULTI", "EXEC", "DISCARD", "WATCH", "QUIT":
 		return false
 	}
-	for _, arg := range args {
-		c.multi.size += int64(len(arg))
-	}
-	if c.multi.size > c.s.config.MaxCommand || len(c.multi.calls) >= resp.MaxArgs {
+	if refused := c.keep(args); refused != "" {
 		c.multi.spoiled = true
-		c.Error(fmt.Sprintf("ERR the commands of a transaction have more than %d bytes", c.s.config.MaxCommand))
+		c.Error(refused)
 		return true
 	}
 	mine := make([][]byte, len(args)-1)
@@ -52,6 +49,31 @@ func (c *client) queue(args [][]byte) bool {
 	c.multi.calls = append(c.multi.calls, call{t, mine})
 	c.Simple("QUEUED")
 	return true
+}
+
+// argBytes is about what an argument takes in memory beyond its bytes.
+const argBytes = 48
+
+// keep counts arguments that are kept for EXEC. It returns an error text if they are too many.
+func (c *client) keep(args [][]byte) (refused string) {
+	size := int64(0)
+	for _, arg := range args {
+		size += int64(len(arg)) + argBytes
+	}
+	switch {
+	case c.multi.size+size > c.s.config.MaxCommand:
+		return fmt.Sprintf("ERR the commands of a transaction have more than %d bytes", c.s.config.MaxCommand)
+	case !c.s.budget.Take(size):
+		return resp.TooMuch
+	}
+	c.multi.size += size
+	return ""
+}
+
+// forget ends MULTI and WATCH.
+func (c *client) forget() {
+	c.s.budget.Give(c.multi.size)
+	c.multi = multi{}
 }
 
 // doMulti is MULTI.
@@ -70,7 +92,7 @@ func (c *client) discard([][]byte) {
 		c.Error("ERR DISCARD without MULTI")
 		return
 	}
-	c.multi = multi{}
+	c.forget()
 	c.OK()
 }
 
@@ -79,6 +101,10 @@ func (c *client) discard([][]byte) {
 func (c *client) watch(args [][]byte) {
 	if c.multi.open {
 		c.Error("ERR WATCH inside MULTI is not allowed")
+		return
+	}
+	if refused := c.keep(args); refused != "" {
+		c.Error(refused)
 		return
 	}
 	seen := make(map[string]uint64)
@@ -108,9 +134,11 @@ func (c *client) watch(args [][]byte) {
 	c.OK()
 }
 
-// unwatch is UNWATCH.
+// unwatch is UNWATCH. Behind MULTI it waits for EXEC, which ends that too.
 func (c *client) unwatch([][]byte) {
-	c.multi.watched = nil
+	if c.multi.watched != nil {
+		c.forget()
+	}
 	c.OK()
 }
 
@@ -143,7 +171,8 @@ var errWatched = errors.New("something watched has changed")
 // exec is EXEC.
 func (c *client) exec([][]byte) {
 	m := c.multi
-	c.multi = multi{}
+	defer c.forget()
+	c.multi.open = false
 	switch {
 	case !m.open:
 		c.Error("ERR EXEC without MULTI")
@@ -189,7 +218,7 @@ func (c *client) exec([][]byte) {
 
 // execOne does a command of a transaction. Its refusal is its reply, and the others are done all the same, as in Redis.
 func (c *client) execOne(k *keeper, call call) error {
-	c.s.counts.commands[call.t.Index].Add(1)
+	c.s.counts.commands[call.t.index].Add(1)
 	switch do := call.t.Do; {
 	case do.update != nil:
 		return k.do(c, call)

@@ -54,10 +54,10 @@ func TestMulti_Errors(t *testing.T) {
 	c.want(t, "EXEC", "-UNKNOWN nobody knows")
 	f.fail.Store(nil)
 	c.want(t, "GET a", "$-1")
-	s.config.MaxCommand = 100
+	s.config.MaxCommand = 300
 	c.want(t, "MULTI", "+OK")
 	c.want(t, "SET a "+strings.Repeat("x", 60), "+QUEUED")
-	c.want(t, "SET a "+strings.Repeat("x", 60), "-ERR the commands of a transaction have more than 100 bytes")
+	c.want(t, "SET a "+strings.Repeat("x", 60), "-ERR the commands of a transaction have more than 300 bytes")
 	c.want(t, "EXEC", "-EXECABORT Transaction discarded because of previous errors.")
 }
 

@@ -149,8 +149,8 @@ func (c *client) hello(args [][]byte) {
 		if !c.nameFits(name) {
 			return
 		}
-		c.Name = string(name)
+		c.name = string(name)
 	}
 	c.RESP3 = proto3
-	c.Hello()
+	c.greet()
 }

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tidwall/redcon"
-
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // Limits of the writes of a pipeline that go together.
@@ -47,7 +46,7 @@ func kindOf(t *command, args [][]byte) kind {
 //
 // A run ends where the kind changes, so the commands of a connection take effect in their order.
 // What is left of the pipeline comes with the next call.
-func (c *client) run(pipeline []redcon.Command) int {
+func (c *client) run(pipeline []resp.Command) int {
 	if c.multi.open && c.queue(pipeline[0].Args) {
 		return 1
 	}
@@ -85,7 +84,7 @@ func (c *client) run(pipeline []redcon.Command) int {
 		c.wrote = c.wrote || k != reads
 	}
 	for _, call := range c.calls[:n] {
-		c.s.counts.commands[call.t.Index].Add(1)
+		c.s.counts.commands[call.t.index].Add(1)
 	}
 	clear(c.calls) // so that it does not keep the arguments
 	return n
@@ -96,7 +95,7 @@ func (c *client) run(pipeline []redcon.Command) int {
 //
 // Arguments are not copied: they lie in the buffer of the connection, which stays until the
 // pipeline is done.
-func (c *client) gather(pipeline []redcon.Command) (n int, k kind) {
+func (c *client) gather(pipeline []resp.Command) (n int, k kind) {
 	c.calls = c.calls[:0]
 	size := 0
 	for _, cmd := range pipeline {
@@ -106,7 +105,7 @@ func (c *client) gather(pipeline []redcon.Command) (n int, k kind) {
 		}
 		of := kindOf(t, cmd.Args[1:])
 		apart := of == single || of == inserts
-		if size += len(cmd.Raw); n > 0 && (of != k || apart || n == mostTogether || of != reads && size > bytesTogether) {
+		if size += cmd.Size; n > 0 && (of != k || apart || n == mostTogether || of != reads && size > bytesTogether) {
 			break
 		}
 		k = of

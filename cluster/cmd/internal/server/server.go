@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tidwall/redcon"
-
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
@@ -34,6 +32,7 @@ type Config struct {
 	MaxCommand int64  // bytes of a command with its arguments; 0: 32 MiB
 	MaxReply   int    // bytes of the reply to an MGET; 0: 64 MiB
 	MaxClients int    // connections at a time; 0: 1000
+	MaxBuffers int64  // bytes of commands and replies of all connections, beyond 128 KiB that each has free; 0: 256 MiB
 
 	// Info returns further sections for INFO.
 	Info func() []Section
@@ -47,9 +46,6 @@ type Config struct {
 	// Members returns the members that answer, for CLUSTER; nil: there is no group.
 	Members func(ctx context.Context) []Member
 }
-
-// A Section is a part of the text that INFO returns: lines of name and value.
-type Section = resp.Section
 
 // A Server serves the connections of clients. Each has a goroutine.
 type Server struct {
@@ -65,7 +61,8 @@ type Server struct {
 	stop context.CancelFunc
 
 	// Safe for use by all connections at once.
-	scans  *resp.Scans
+	scans  *scans
+	budget *resp.Budget
 	lanes  lanes
 	lastID atomic.Int64 // of a connection
 	counts counts
@@ -77,7 +74,8 @@ func New(c Config) *Server {
 	c.MaxCommand = cmp.Or(c.MaxCommand, 32<<20)
 	c.MaxReply = cmp.Or(c.MaxReply, 64<<20)
 	c.MaxClients = cmp.Or(c.MaxClients, 1000)
-	s := &Server{config: c, started: time.Now(), scans: newScans(), counts: newCounts(), lanes: lanes{seed: maphash.MakeSeed()}}
+	c.MaxBuffers = cmp.Or(c.MaxBuffers, 256<<20)
+	s := &Server{config: c, started: time.Now(), scans: newScans(), budget: resp.NewBudget(c.MaxBuffers), counts: newCounts(), lanes: lanes{seed: maphash.MakeSeed()}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.SetPassword(c.Password)
 	return s
@@ -92,14 +90,14 @@ func (s *Server) SetPassword(text string) { s.password.Store(NewPassword(text)) 
 // The listener stops first, so no connection and no command begins after that. Those that have begun
 // may go on until grace is over: then their contexts end.
 func (s *Server) Serve(ctx context.Context, inner net.Listener, grace time.Duration) error {
-	l := resp.NewListener(inner, resp.Limits{Command: s.config.MaxCommand, Clients: s.config.MaxClients})
+	l := resp.NewListener(inner, resp.Limits{Command: s.config.MaxCommand, Clients: s.config.MaxClients, Buffers: s.budget})
 	sweeping, endSweep := context.WithCancel(s.ctx)
 	var background sync.WaitGroup
 	background.Go(func() { s.sweepAlways(sweeping) })
 	defer background.Wait()
 	defer endSweep()
 	served := make(chan error, 1)
-	go func() { served <- redcon.Serve(l, s.handle, s.accept, s.closed) }()
+	go func() { served <- l.Serve(s.serve) }()
 	defer s.stop()
 	select {
 	case err := <-served:
@@ -108,16 +106,20 @@ func (s *Server) Serve(ctx context.Context, inner net.Listener, grace time.Durat
 		late := time.AfterFunc(grace, s.stop)
 		defer late.Stop()
 		l.Stop(grace)
-		return <-served
+		<-served
+		return nil
 	}
 }
 
 // A client is a connection. One goroutine uses it.
 type client struct {
-	resp.Session
+	resp.Replies
 	s     *Server
-	conn  redcon.Conn // nil in tests of commands alone
-	known bool        // the client has given the password, or needs none
+	conn  *resp.Conn // nil in tests of commands alone
+	id    int64
+	name  string
+	known bool // the client has given the password, or needs none
+	quit  bool // the connection ends after its replies
 	multi multi
 	wrote bool // replies in Out depend on a write, its own or one that it has seen
 
@@ -128,81 +130,76 @@ type client struct {
 
 // newClient returns the state of a new connection.
 func (s *Server) newClient() *client {
-	c := &client{s: s, known: s.password.Load() == nil}
-	c.ID, c.Show, c.Errors = s.lastID.Add(1), printable, &s.counts.errors
+	c := &client{s: s, id: s.lastID.Add(1), known: s.password.Load() == nil}
+	c.Errors, c.Budget = &s.counts.errors, s.budget
 	return c
 }
 
 // strangersLimit is how many bytes a command may have before the client has given the password.
 const strangersLimit = 1 << 20
 
-// accept is called by redcon for each connection, before its first command. The number of
-// connections is limited by the listener already.
-func (s *Server) accept(conn redcon.Conn) bool {
+// sendAt is the size of waiting replies from which up they are sent in the midst of a pipeline.
+const sendAt = 256 << 10
+
+// serve does the commands of a connection until it ends.
+//
+// Those that have come together are a pipeline. Replies are collected in c.Out, and sent when it is done or much has come
+// together. So a pipeline of small commands costs one write to the socket.
+func (s *Server) serve(conn *resp.Conn) {
 	c := s.newClient()
 	c.conn = conn
-	conn.SetContext(c)
 	if !c.known {
 		c.limit(min(strangersLimit, s.config.MaxCommand), true)
 	}
-	s.counts.clients.Add(1)
 	s.counts.accepted.Add(1)
-	return true
+	s.counts.clients.Add(1)
+	defer s.counts.clients.Add(-1)
+	defer c.end()
+	for !c.quit {
+		pipeline, err := conn.Commands()
+		if err != nil {
+			return
+		}
+		for len(pipeline) > 0 && !c.quit {
+			pipeline = pipeline[c.run(pipeline):]
+			if (len(c.Out) >= sendAt || len(pipeline) == 0 || c.quit) && !c.send() {
+				return
+			}
+		}
+	}
 }
-
-// closed is called by redcon when a connection has ended, however it did.
-func (s *Server) closed(redcon.Conn, error) { s.counts.clients.Add(-1) }
 
 // limit sets how large the next commands may be, and whether the client still has to say its password.
 func (c *client) limit(command int64, stranger bool) {
 	if c.conn != nil {
-		c.conn.NetConn().(*resp.Conn).Limit(command, stranger)
+		c.conn.Limit(command, stranger)
 	}
 }
 
-// sendAt is the size of waiting replies from which up they are sent in the midst of a pipeline.
-const sendAt = 256 << 10
-
-// handle does a command and all that came with it, and answers them together.
-//
-// Replies are collected in c.Out, and sent when the pipeline is done or much has come together. So
-// a pipeline of small commands costs one write to the socket.
-func (s *Server) handle(conn redcon.Conn, first redcon.Command) {
-	c := conn.Context().(*client)
-	pipeline := append([]redcon.Command{first}, conn.ReadPipeline()...)
-	for len(pipeline) > 0 && !c.Quit {
-		pipeline = pipeline[c.run(pipeline):]
-		if len(c.Out) >= sendAt && len(pipeline) > 0 && !c.send() {
-			return
-		}
-	}
-	if c.send() && c.Quit {
-		_ = conn.Close() // the client has asked for it
-	}
+// end gives back what the client has had.
+func (c *client) end() {
+	c.Reset()
+	c.forget()
 }
 
-// send sends the replies. It returns false if the connection has ended.
-//
-// A large output buffer is let go, so that one large reply does not cost its memory for the life of
-// the connection.
+// send sends the replies. It returns false if the connection has ended, or has to.
 //
 // Replies that depend on a write wait until that is settled. If it can't be, they would say that all is well, so the
-// connection ends without them.
+// connection ends without them. So it does if there was no memory for them.
 func (c *client) send() bool {
+	if c.Full {
+		c.conn.TooMuch()
+		return false
+	}
 	if c.wrote {
 		if err := c.s.config.Store.Settle(); err != nil {
-			_ = c.conn.NetConn().Close() // redcon sees that when it writes or reads
-			c.Quit, c.Out = true, nil
 			return false
 		}
 		c.wrote = false
 	}
-	c.conn.WriteRaw(c.Out)
-	if cap(c.Out) > 4*sendAt {
-		c.Out = nil
-	}
-	c.Out = c.Out[:0]
-	return redcon.BaseWriter(c.conn).Flush() == nil
+	_, err := c.conn.Write(c.Out)
+	c.Reset()
+	return err == nil
 }
 
 // within returns the context of a command's work in the store.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,20 +15,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/tidwall/redcon"
-
+	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 	"github.com/shaledb/shale/cluster/cmd/internal/resp/resptest"
 	"github.com/shaledb/shale/internal/testenv"
 )
 
-func pipelineOf(commands ...[][]byte) []redcon.Command {
-	var p []redcon.Command
+func pipelineOf(commands ...[][]byte) []resp.Command {
+	var p []resp.Command
 	for _, args := range commands {
-		var raw []byte
-		for _, arg := range args {
-			raw = append(raw, arg...)
-		}
-		p = append(p, redcon.Command{Raw: raw, Args: args})
+		p = append(p, resp.Command{Args: args, Size: len(bytes.Join(args, nil))})
 	}
 	return p
 }
@@ -98,7 +94,7 @@ func TestCommands_Replies(t *testing.T) {
 		{"CLIENT GETNAME", "$2|me"},
 		{"CLIENT SETINFO lib-name x", "+OK"},
 		{"CLIENT MAINT_NOTIFICATIONS ON", "-ERR unknown subcommand or wrong number of arguments for 'MAINT_NOTIFICATIONS'"},
-		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands.All()))},
+		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands))},
 		{"CLUSTER SLOTS", "-CLUSTERDOWN no member leads the group at the moment"},
 		{"CLUSTER FORGET a", "-ERR unknown subcommand or wrong number of arguments for 'FORGET'. There are CLUSTER SLOTS and CLUSTER SHARDS"},
 		{"READONLY", "+OK"},
@@ -117,7 +113,7 @@ func TestCommands_Replies(t *testing.T) {
 		t.Errorf("an empty line is answered with %q", got)
 	}
 	c.want(t, "QUIT", "+OK")
-	if !c.Quit {
+	if !c.quit {
 		t.Error("QUIT ends nothing")
 	}
 }
@@ -164,7 +160,7 @@ func TestCommands_Expiry(t *testing.T) {
 func TestCommands_RESP3(t *testing.T) {
 	s, _ := setup(t)
 	c := s.newClient()
-	if got := c.say("HELLO", "3", "SETNAME", "me"); !strings.HasPrefix(got, "%7\r\n") || !strings.Contains(got, "proto\r\n:3\r\n") || c.Name != "me" {
+	if got := c.say("HELLO", "3", "SETNAME", "me"); !strings.HasPrefix(got, "%7\r\n") || !strings.Contains(got, "proto\r\n:3\r\n") || c.name != "me" {
 		t.Errorf("HELLO 3 = %q", got)
 	}
 	c.want(t, "GET none", "_")
@@ -231,7 +227,7 @@ func TestPipeline_Together(t *testing.T) {
 	} {
 		s, f := setup(t)
 		c := s.newClient()
-		var p []redcon.Command
+		var p []resp.Command
 		for _, line := range test.lines {
 			p = append(p, pipelineOf(bytesOf(strings.Fields(line)...))...)
 		}
