@@ -2,7 +2,7 @@
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak mutants pauses flaky bench figures peers filters steady scale cross systems size simulate release binaries
+.PHONY: test race lint fuzz proof sweep soak mutants pauses flaky bench figures peers filters steady scale cross systems size simulate release binaries redis-tests
 
 test:  ; go test ./... && go test -C cmd ./...
 race:  ; go test -race -short ./...
@@ -25,6 +25,7 @@ scale: ; go run ./bench/scale $(if $(TABLES),-tables $(TABLES)) $(if $(KEYS),-ke
 cross: ; .ci/cross
 systems: ; .ci/systems $(SYSTEMS)
 size:  ; .ci/size
+redis-tests: ; SHALE_LONG=1m REDIS=$(abspath $(REDIS)) REDISBLOOM=$(abspath $(REDISBLOOM)) go test -C cluster/cmd -count 1 -timeout 0 -v ./internal/suites
 release: ; cd internal/release && go run . -repo ../.. $(if $(DRY),-n) tag $(VERSION)
 binaries: ; cd internal/release && go run . -repo ../.. $(if $(SYSTEMS),-systems $(SYSTEMS)) binaries $(VERSION)
 simulate: T = 1h
