@@ -1,6 +1,6 @@
 // Package suites runs what others have written to test servers of these commands on shaled: Redis's unit tests, RedisBloom's,
 // and those of the client go-redis. None of them is kept here. testdata has the tests that are expected to fail, each with the
-// reason; any other failure fails, and so does a test of these lists that passes.
+// reason; any other failure fails, and so does a test of these lists that passes. It runs the examples of programs, too.
 package suites
 
 import (
@@ -33,13 +33,9 @@ type server struct {
 // serve starts a server, which ends with the test.
 func serve(t *testing.T, args ...string) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	mustNil(t, err)
-	s := &server{addr: l.Addr().String()}
-	mustNil(t, l.Close())
+	s := new(server)
+	s.addr, s.port = free(t)
 	s.args = slices.Concat([]string{"serve", t.TempDir(), "--addr", s.addr, "--http", "none", "--sync", "no"}, args)
-	_, s.port, err = net.SplitHostPort(s.addr)
-	mustNil(t, err)
 	t.Cleanup(func() { s.stop() })
 	s.start(t)
 	return s
@@ -57,13 +53,7 @@ func (s *server) start(t *testing.T) {
 		}
 	})
 	s.stop = func() { cancel(); ended.Wait() }
-	testenv.WaitFor(t, "shaled", func() bool {
-		conn, err := net.Dial("tcp", s.addr)
-		if err == nil {
-			_ = conn.Close() // it was a question
-		}
-		return err == nil
-	})
+	answers(t, s.addr)
 }
 
 // restart ends the server and starts it again with what it has on disk.
@@ -71,6 +61,30 @@ func (s *server) restart(t *testing.T) {
 	t.Helper()
 	s.stop()
 	s.start(t)
+}
+
+// free returns an address of this machine where nobody listens at the moment.
+func free(t *testing.T) (addr, port string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	mustNil(t, err)
+	mustNil(t, l.Close())
+	addr = l.Addr().String()
+	_, port, err = net.SplitHostPort(addr)
+	mustNil(t, err)
+	return addr, port
+}
+
+// answers returns when a server takes connections.
+func answers(t *testing.T, addr string) {
+	t.Helper()
+	testenv.WaitFor(t, addr, func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = conn.Close() // it was a question
+		}
+		return err == nil
+	})
 }
 
 // given returns the folder that a variable names, and skips the test if there is none.
