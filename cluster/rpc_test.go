@@ -182,7 +182,7 @@ func TestSurvey(t *testing.T) {
 	g.agree()
 	for round, up := range []int{3, 2} {
 		f := g.leader()
-		list, err := f.Survey(short(t))
+		list, err := f.Survey(short(t), 0)
 		if err != nil || len(list) != 3 {
 			t.Fatalf("Survey = %+v, %v", list, err)
 		}

@@ -42,9 +42,6 @@ func (g grouped) Update(ctx context.Context, fn func(server.Txn) error) error {
 // Settle implements server.Store.
 func (grouped) Settle() error { return nil }
 
-// sweeps reports whether this member removes what deleted filters have left: the leader does.
-func (m *member) sweeps() bool { return m.node.IsLeader() }
-
 // openAlone opens the store of a server that is in no group.
 //
 // With --sync always a write waits for the disk when its reply is sent, not when it is made. So the writes of a pipeline,

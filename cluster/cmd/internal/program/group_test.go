@@ -48,7 +48,7 @@ func TestGroup_Expiry(t *testing.T) {
 	group := three(t)
 	ctx := t.Context()
 	mustNil(t, dial(t, group[0].addr).Set(ctx, "long", 1, 1000*time.Second).Err())
-	mustNil(t, dial(t, group[1].addr).SetEx(ctx, "short", 1, time.Second).Err())
+	mustNil(t, dial(t, group[1].addr).Do(ctx, "SETEX", "short", 1, "1").Err())
 	for _, r := range group {
 		client := dial(t, r.addr)
 		if left, err := client.TTL(ctx, "long").Result(); err != nil || left > 1000*time.Second || left < 900*time.Second {

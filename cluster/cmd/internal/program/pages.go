@@ -178,7 +178,7 @@ const surveyTime = 2 * time.Second
 func (m *member) members(ctx context.Context) ([]memberJSON, error) {
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	all, err := m.node.Survey(ctx)
+	all, err := m.node.Survey(ctx, 0)
 	list, last := make([]memberJSON, len(all)), uint64(0)
 	for _, one := range all {
 		last = max(last, one.Applied)
@@ -192,10 +192,32 @@ func (m *member) members(ctx context.Context) ([]memberJSON, error) {
 	return list, err
 }
 
+// addressOf returns where clients find a member, or "" if that is not known.
+func (m *member) addressOf(id string) string {
+	if addr := m.config.clients[id]; addr != "" || m.node == nil {
+		return addr
+	}
+	for _, one := range m.clientMembers(context.Background()) {
+		if one.ID == id {
+			return one.Addr
+		}
+	}
+	return ""
+}
+
 // clientMembers returns the members that answer, and where clients find them: at the address of --clients, or else where the
 // member says that it listens. One that listens on all addresses is found at the host at which other members find it.
+//
+// Clients wait for it when they look for the next leader, and soon ask another member, so one that hangs must not hold it up. If
+// the leader is silent, only this member is returned.
 func (m *member) clientMembers(ctx context.Context) (found []server.Member) {
-	all, _ := m.members(ctx) // none of a member that has stopped
+	s := m.node.Stats()
+	if !m.node.IsLeader() && time.Since(s.Contact) > m.config.heartbeat/2 {
+		return []server.Member{{ID: m.config.ID, Applied: s.Applied, Self: true}}
+	}
+	ctx, cancel := context.WithTimeout(ctx, surveyTime/4)
+	defer cancel()
+	all, _ := m.node.Survey(ctx, surveyTime/20) // none of a member that has stopped
 	for _, one := range all {
 		addr := m.config.clients[one.ID]
 		if addr == "" {
@@ -206,8 +228,10 @@ func (m *member) clientMembers(ctx context.Context) (found []server.Member) {
 				addr = net.JoinHostPort(host, port)
 			}
 		}
-		if one.Why == "" && addr != "" {
-			found = append(found, server.Member{ID: one.ID, Addr: addr, Leader: one.Leader})
+		if one.Err == nil && addr != "" {
+			found = append(found, server.Member{
+				ID: one.ID, Addr: addr, Peer: one.Address, Applied: one.Applied, Leader: one.Leader, Self: one.ID == m.config.ID,
+			})
 		}
 	}
 	return found

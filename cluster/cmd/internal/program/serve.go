@@ -175,7 +175,7 @@ func (m *member) open(env Environment) error {
 		return err
 	}
 	m.node = node
-	s.Store, s.Members, s.Sweeps = grouped{node}, m.clientMembers, m.sweeps
+	s.Store, s.Members, s.Leads = grouped{node}, m.clientMembers, node.IsLeader
 	m.server = server.New(s)
 	return nil
 }
@@ -324,7 +324,7 @@ func (m *member) explain(err error) string {
 	case errors.As(err, &other) && m.config.Forward:
 		return fmt.Sprintf("CLUSTERDOWN member %s leads and could not be reached in time; nothing was written", other.ID)
 	case errors.As(err, &other):
-		if addr := m.config.clients[other.ID]; addr != "" {
+		if addr := m.addressOf(other.ID); addr != "" {
 			return "MOVED 0 " + addr
 		}
 		return fmt.Sprintf("READONLY this member does not lead: write to member %s, whose address for members is %s", other.ID, other.Address)

@@ -1,8 +1,10 @@
 package program
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"net"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -30,11 +32,7 @@ func version() string {
 // INFO is read by tools for Redis, such as dashboards. They look for role and for connected
 // clients; the sections Group and Store are for people.
 func (m *member) info() []server.Section {
-	role := "master" // a client takes a master for a server that takes writes
-	if m.node != nil && !m.config.Forward && !m.node.IsLeader() {
-		role = "slave"
-	}
-	sections := []server.Section{server.NewSection("Replication", "role", role)}
+	sections := m.replication()
 	if m.node != nil {
 		s := m.node.Stats()
 		sections = append(sections, server.NewSection("Group", "member", m.config.ID, "state", strings.ToLower(s.State), "leader", s.Leader, "term", s.Term,
@@ -48,6 +46,32 @@ func (m *member) info() []server.Section {
 		return nil
 	})
 	return sections
+}
+
+// replication returns the sections from which clients and exporters learn whether this member leads, and where the others are.
+func (m *member) replication() []server.Section {
+	if m.node == nil {
+		return []server.Section{server.NewSection("Replication", "role", "master", "connected_slaves", 0), server.NewSection("Cluster", "cluster_enabled", 0)}
+	}
+	var master, slaves []any
+	offset := uint64(0)
+	leads, link := m.node.IsLeader(), "down"
+	for _, one := range m.clientMembers(context.Background()) {
+		host, port, _ := net.SplitHostPort(one.Addr)
+		switch {
+		case one.Self:
+			offset = one.Applied
+		case leads:
+			slaves = append(slaves, fmt.Sprint("slave", len(slaves)/2), fmt.Sprintf("ip=%s,port=%s,state=online,offset=%d", host, port, one.Applied))
+		case one.Leader:
+			master, link = []any{"master_host", host, "master_port", port}, "up"
+		}
+	}
+	lines := append(append([]any{"role", "slave"}, master...), "master_link_status", link, "slave_read_only", 0, "slave_repl_offset", offset)
+	if leads {
+		lines = append([]any{"role", "master", "connected_slaves", len(slaves) / 2}, slaves...)
+	}
+	return []server.Section{server.NewSection("Replication", append(lines, "master_repl_offset", offset)...), server.NewSection("Cluster", "cluster_enabled", 1)}
 }
 
 // health says whether the member can serve, and why not.

@@ -79,6 +79,7 @@ func ownCommands() []command {
 		{Name: "CONFIG", Arity: -2, Do: do((*client).configGet)},
 		{Name: "INFO", Arity: -1, Do: do((*client).info)},
 		{Name: "CLUSTER", Arity: -2, Do: do((*client).cluster)},
+		{Name: "ROLE", Arity: 1, Flags: "fast", Do: do((*client).role)},
 		{Name: "READONLY", Arity: 1, Flags: "fast", Do: do((*client).readAnywhere)},
 		{Name: "READWRITE", Arity: 1, Flags: "fast", Do: do((*client).readAnywhere)},
 

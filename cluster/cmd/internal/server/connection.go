@@ -50,13 +50,13 @@ func (c *client) doQuit([][]byte) {
 }
 
 // greet is the reply to HELLO, in the protocol that the client has chosen.
-func (c *client) greet() {
+func (c *client) greet(mode, role string) {
 	proto := 2
 	if c.RESP3 {
 		proto = 3
 	}
 	c.Map(7)
-	for _, line := range [][2]string{{"server", "shale"}, {"version", redisVersion}, {"mode", "standalone"}, {"role", "master"}} { // every member takes writes
+	for _, line := range [][2]string{{"server", "shale"}, {"version", redisVersion}, {"mode", mode}, {"role", role}} {
 		c.BulkString(line[0])
 		c.BulkString(line[1])
 	}
@@ -196,11 +196,12 @@ func NewSection(name string, lines ...any) Section {
 // info is INFO. Names of sections that are not there are passed over, as in Redis.
 func (c *client) info(args [][]byte) {
 	counts := c.s.Counts()
+	mode, _ := c.s.modeAndRole()
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
 	var text strings.Builder
 	for _, section := range append([]Section{
-		NewSection("Server", "server_name", "shaled", "redis_version", redisVersion, "redis_mode", "standalone",
+		NewSection("Server", "server_name", "shaled", "redis_version", redisVersion, "redis_mode", mode,
 			"go_version", runtime.Version(), "uptime_in_seconds", int(time.Since(c.s.started).Seconds())),
 		NewSection("Clients", "connected_clients", counts.Clients, "maxclients", c.s.config.MaxClients),
 		NewSection("Memory", "used_memory", memory.HeapInuse),

@@ -152,5 +152,5 @@ func (c *client) hello(args [][]byte) {
 		c.name = string(name)
 	}
 	c.RESP3 = proto3
-	c.greet()
+	c.greet(c.s.modeAndRole())
 }

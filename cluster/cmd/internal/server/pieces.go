@@ -143,7 +143,7 @@ func (s *Server) sweepAlways(ctx context.Context) {
 			return
 		case <-time.After(sweepEvery):
 		}
-		if s.config.Sweeps == nil || s.config.Sweeps() {
+		if s.leads() {
 			for n := sweepMost; n == sweepMost; {
 				n, _ = s.sweep(ctx) // what it has left is found the next time
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
-// A Config says how a Server answers. All functions but Sweeps and Members are needed, and the Store.
+// A Config says how a Server answers. All functions but Leads and Members are needed, and the Store.
 type Config struct {
 	Store Store
 
@@ -40,10 +40,11 @@ type Config struct {
 	// Unknown reports whether an error of a write says that nobody knows whether it has happened.
 	Unknown func(error) bool
 
-	// Sweeps reports whether this server is to remove what deleted filters have left; nil: it is. One of a group is enough.
-	Sweeps func() bool
+	// Leads reports whether this member leads its group: to clients it is the master then, and it removes what deleted filters
+	// have left. nil: there is no group.
+	Leads func() bool
 
-	// Members returns the members that answer, for CLUSTER; nil: there is no group.
+	// Members returns the members that answer, and this one, for CLUSTER and ROLE; nil: there is no group.
 	Members func(ctx context.Context) []Member
 }
 

@@ -96,7 +96,7 @@ func TestCommands_Replies(t *testing.T) {
 		{"CLIENT MAINT_NOTIFICATIONS ON", "-ERR unknown subcommand or wrong number of arguments for 'MAINT_NOTIFICATIONS'"},
 		{"COMMAND COUNT", fmt.Sprintf(":%d", len(commands))},
 		{"CLUSTER SLOTS", "-CLUSTERDOWN no member leads the group at the moment"},
-		{"CLUSTER FORGET a", "-ERR unknown subcommand or wrong number of arguments for 'FORGET'. There are CLUSTER SLOTS and CLUSTER SHARDS"},
+		{"CLUSTER FORGET a", "-ERR unknown subcommand or wrong number of arguments for 'FORGET'. There are CLUSTER SLOTS, SHARDS, NODES, MYID, INFO and KEYSLOT"},
 		{"READONLY", "+OK"},
 		{"CONFIG GET save", "*2|$4|save|$0|"},
 		{"CONFIG SET save x", "-ERR there is CONFIG GET only: the flags of the server are its settings"},
