@@ -67,7 +67,7 @@ func TestServe_BadOptions(t *testing.T) {
 func TestServe_Reach(t *testing.T) {
 	t.Parallel()
 	with := func(change func(*config)) *config {
-		c := &config{Options: cluster.Options{ID: "a", Listen: "127.0.0.1:1"}, Config: server.Config{Timeout: 1, MaxCommand: 1 << 20, MaxClients: 1},
+		c := &config{Options: cluster.Options{ID: "a", Listen: "127.0.0.1:1"}, Config: server.Config{Timeout: 1, MaxCommand: 1 << 20, MaxBuffers: 4 << 20, MaxClients: 1},
 			addr: "0.0.0.0:1", http: "127.0.0.1:1", reads: readsLinear, sync: syncAlways, heartbeat: 1e9, raftLog: "off"}
 		change(c)
 		return c
