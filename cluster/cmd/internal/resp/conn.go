@@ -1,7 +1,6 @@
 package resp
 
 import (
-	"crypto/tls"
 	"io"
 	"net"
 	"sync/atomic"
@@ -41,7 +40,7 @@ type Conn struct {
 }
 
 // Limit sets how many bytes the words of a command may have from the next ones up, and whether the client still has to say
-// its password, for which it has some seconds. It is called where the connection is read.
+// its password, for which it has some seconds. Before the first call it has. It is called where the connection is read.
 func (c *Conn) Limit(command int64, stranger bool) {
 	c.r.most = command
 	if was := c.stranger.Swap(stranger); was != stranger && !c.l.stopping.Load() {
@@ -51,19 +50,6 @@ func (c *Conn) Limit(command int64, stranger bool) {
 		}
 		_ = c.SetDeadline(until) // it fails on a closed connection only
 	}
-}
-
-// handshake does that of TLS, if the connection has it.
-func (c *Conn) handshake() error {
-	t, ok := c.Conn.(*tls.Conn)
-	if !ok {
-		return nil
-	}
-	_ = t.SetDeadline(time.Now().Add(strangerTime)) // like the next, it fails on a closed connection only
-	if err := t.Handshake(); err != nil {
-		return err
-	}
-	return t.SetDeadline(time.Time{})
 }
 
 // Commands returns all whole commands that have come, and waits for one if there is none. They are valid until the next call.

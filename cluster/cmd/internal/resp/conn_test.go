@@ -15,6 +15,7 @@ func talk(t *testing.T, l Limits) (c *Conn, theirs net.Conn) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	c = NewListener(nil, l).admit(ours)
+	c.Limit(l.Command, false)
 	t.Cleanup(func() {
 		_ = c.Close()
 		_ = theirs.Close()

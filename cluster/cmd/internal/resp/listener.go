@@ -1,6 +1,7 @@
 package resp
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -56,7 +57,7 @@ func (l *Listener) Serve(serve func(*Conn)) error {
 		default:
 			if c := l.admit(conn); c != nil {
 				running.Go(func() {
-					if c.handshake() == nil {
+					if t, ok := conn.(*tls.Conn); !ok || t.Handshake() == nil {
 						serve(c)
 					}
 					_ = c.Close() // the client has all that it can get
@@ -73,8 +74,10 @@ func (l *Listener) admit(conn net.Conn) *Conn {
 	full := !stopping && len(l.conns) >= l.limits.Clients && !l.giveUpLocked()
 	c := &Conn{Conn: conn, r: reader{most: l.limits.Command}, l: l}
 	c.used.Store(time.Now().UnixNano())
+	c.stranger.Store(true) // until Limit says something else
 	if !full && !stopping {
 		l.conns[c] = struct{}{}
+		_ = c.SetDeadline(time.Now().Add(strangerTime)) // it fails on a closed connection only
 	}
 	l.mu.Unlock()
 	if !full && !stopping {

@@ -23,6 +23,7 @@ func refusesBesides(t *testing.T) {
 	l := NewListener(nil, limits(1))
 	first, _ := net.Pipe()
 	g := l.admit(first)
+	g.Limit(1000, false)
 	second, told := net.Pipe()
 	refused := l.admit(second) == nil
 	if reply, err := io.ReadAll(told); !refused || string(reply) != "-ERR max number of clients reached\r\n" {
@@ -65,6 +66,7 @@ func idleGiveWay(t *testing.T) {
 		if g == nil {
 			t.Fatalf("%s is refused", name)
 		}
+		g.Limit(1000, false)
 		return g
 	}
 	closed := func(g *Conn) bool {
@@ -112,7 +114,7 @@ func TestListener_SlowGivesWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewListener(nil, limits(1))
 		ours, _ := net.Pipe()
-		l.admit(slowConn{ours}).Limit(10, true)
+		l.admit(slowConn{ours})
 		begin := time.Now()
 		if next, _ := net.Pipe(); l.admit(next) == nil {
 			t.Error("a connection that has not said its password does not give way")

@@ -86,7 +86,7 @@ func ownCommands() []command {
 		{Name: "MULTI", Arity: 1, Flags: "fast", Do: do((*client).doMulti)},
 		{Name: "EXEC", Arity: 1, Do: do((*client).exec)},
 		{Name: "DISCARD", Arity: 1, Flags: "fast", Do: do((*client).discard)},
-		{Name: "WATCH", Arity: -2, Flags: "fast", First: 1, Last: -1, Step: 1, Do: do((*client).watch)},
+		{Name: "WATCH", Arity: -2, Flags: "fast no_multi", First: 1, Last: -1, Step: 1, Do: do((*client).watch)},
 		{Name: "UNWATCH", Arity: 1, Flags: "fast", Do: do((*client).unwatch)},
 
 		{Name: "GET", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).get)},
@@ -101,7 +101,7 @@ func ownCommands() []command {
 		{Name: "TOUCH", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).exists)},
 		{Name: "EXPIRETIME", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read(expireTime(time.Second))},
 		{Name: "PEXPIRETIME", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read(expireTime(time.Millisecond))},
-		{Name: "SCAN", Arity: -2, Flags: "readonly", Do: read((*client).scan)},
+		{Name: "SCAN", Arity: -2, Flags: "readonly no_multi", Do: read((*client).scan)},
 		{Name: "DBSIZE", Arity: 1, Flags: "readonly", Do: read((*client).dbSize)},
 
 		{Name: "SET", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: action{update: (*client).set, kind: setKind}},

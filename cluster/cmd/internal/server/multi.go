@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"strings"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cluster/cmd/internal/resp"
@@ -36,6 +37,11 @@ func (c *client) queue(args [][]byte) bool {
 	switch t.Name {
 	case "MULTI", "EXEC", "DISCARD", "WATCH", "QUIT":
 		return false
+	}
+	if strings.Contains(t.Flags, "no_multi") {
+		c.multi.spoiled = true
+		c.Error("ERR Command not allowed inside a transaction")
+		return true
 	}
 	if refused := c.keep(args); refused != "" {
 		c.multi.spoiled = true

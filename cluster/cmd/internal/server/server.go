@@ -62,7 +62,6 @@ type Server struct {
 	stop context.CancelFunc
 
 	// Safe for use by all connections at once.
-	scans  *scans
 	budget *resp.Budget
 	lanes  lanes
 	lastID atomic.Int64 // of a connection
@@ -76,7 +75,7 @@ func New(c Config) *Server {
 	c.MaxReply = cmp.Or(c.MaxReply, 64<<20)
 	c.MaxClients = cmp.Or(c.MaxClients, 1000)
 	c.MaxBuffers = cmp.Or(c.MaxBuffers, 256<<20)
-	s := &Server{config: c, started: time.Now(), scans: newScans(), budget: resp.NewBudget(c.MaxBuffers), counts: newCounts(), lanes: lanes{seed: maphash.MakeSeed()}}
+	s := &Server{config: c, started: time.Now(), budget: resp.NewBudget(c.MaxBuffers), counts: newCounts(), lanes: lanes{seed: maphash.MakeSeed()}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.SetPassword(c.Password)
 	return s
@@ -149,7 +148,9 @@ const sendAt = 256 << 10
 func (s *Server) serve(conn *resp.Conn) {
 	c := s.newClient()
 	c.conn = conn
-	if !c.known {
+	if c.known {
+		c.limit(s.config.MaxCommand, false)
+	} else {
 		c.limit(min(strangersLimit, s.config.MaxCommand), true)
 	}
 	s.counts.accepted.Add(1)
