@@ -42,6 +42,9 @@ func (g grouped) Update(ctx context.Context, fn func(server.Txn) error) error {
 // Settle implements server.Store.
 func (grouped) Settle() error { return nil }
 
+// others returns how many members besides the leader have each write that was answered: what makes a majority with it.
+func (m *member) others() int { return m.node.Stats().Voters / 2 }
+
 // openAlone opens the store of a server that is in no group.
 //
 // With --sync always a write waits for the disk when its reply is sent, not when it is made. So the writes of a pipeline,

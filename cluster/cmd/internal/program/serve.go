@@ -154,7 +154,7 @@ func (m *member) open(env Environment) error {
 	}
 	s := c.Config
 	s.Explain, s.Again, s.Unknown, s.Info = m.explain, m.again, unknown, m.info
-	s.Local, s.Password = c.reads == readsLocal, c.secrets.password
+	s.Local, s.Password, s.Fsync = c.reads == readsLocal, c.secrets.password, c.sync
 	if c.ID == "" {
 		store, err := m.openAlone(o)
 		if err != nil {
@@ -175,7 +175,7 @@ func (m *member) open(env Environment) error {
 		return err
 	}
 	m.node = node
-	s.Store, s.Members, s.Leads = grouped{node}, m.clientMembers, node.IsLeader
+	s.Store, s.Members, s.Leads, s.Others = grouped{node}, m.clientMembers, node.IsLeader, m.others
 	m.server = server.New(s)
 	return nil
 }

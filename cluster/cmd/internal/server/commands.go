@@ -78,6 +78,8 @@ func ownCommands() []command {
 		{Name: "COMMAND", Arity: -1, Do: do((*client).command)},
 		{Name: "CONFIG", Arity: -2, Do: do((*client).configGet)},
 		{Name: "INFO", Arity: -1, Do: do((*client).info)},
+		{Name: "TIME", Arity: 1, Flags: "fast", Do: do((*client).now)},
+		{Name: "WAIT", Arity: 3, Do: do((*client).wait)},
 		{Name: "CLUSTER", Arity: -2, Do: do((*client).cluster)},
 		{Name: "ROLE", Arity: 1, Flags: "fast", Do: do((*client).role)},
 		{Name: "READONLY", Arity: 1, Flags: "fast", Do: do((*client).readAnywhere)},

@@ -1,8 +1,7 @@
 package server
 
 import (
-	"fmt"
-	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,47 +67,31 @@ func (c *client) greet(mode, role string) {
 	c.Array(0)
 }
 
-// nameFits reports whether a connection can have a name. It returns false after it has replied that it can't.
-func (c *client) nameFits(name []byte) bool {
-	for _, b := range name {
-		if b < '!' || b > '~' {
-			c.Error("ERR Client names cannot contain spaces, newlines or special characters.")
-			return false
-		}
-	}
-	return true
+// now is TIME.
+func (c *client) now([][]byte) {
+	now := time.Now()
+	c.Array(2)
+	c.BulkString(strconv.FormatInt(now.Unix(), 10))
+	c.BulkString(strconv.Itoa(now.Nanosecond() / 1000))
 }
 
-// client is CLIENT, as far as clients use it when they connect.
-func (c *client) client(args [][]byte) {
-	switch {
-	case resp.Is(args[0], "ID") && len(args) == 1:
-		c.Integer(c.id)
-	case resp.Is(args[0], "GETNAME") && len(args) == 1:
-		c.BulkString(c.name)
-	case resp.Is(args[0], "SETNAME") && len(args) == 2:
-		if c.nameFits(args[1]) {
-			c.name = string(args[1])
-			c.OK()
-		}
-	case resp.Is(args[0], "SETINFO") && len(args) == 3:
-		c.OK() // nothing shows it
+// wait is WAIT: how many others have all writes that were answered. In a group that are as many as make a majority with the
+// leader, whatever number was asked for, and no time has to pass for it.
+func (c *client) wait(args [][]byte) {
+	if n, ok := resp.ParseInt(args[0]); !ok || n < 0 {
+		c.Error(string(errNoInteger))
+		return
+	}
+	switch timeout, ok := resp.ParseInt(args[1]); {
+	case !ok:
+		c.Error("ERR timeout is not an integer or out of range")
+	case timeout < 0:
+		c.Error("ERR timeout is negative")
+	case c.s.config.Others == nil:
+		c.Integer(0)
 	default:
-		c.Error("ERR unknown subcommand or wrong number of arguments for '" + printable(args[0]) + "'")
+		c.Integer(int64(c.s.config.Others()))
 	}
-}
-
-// unknownCommand returns the error for a command that is in no table.
-func unknownCommand(args [][]byte) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "ERR unknown command '%s', with args beginning with: ", printable(args[0]))
-	for _, arg := range args[1:] {
-		if text.Len() > 256 {
-			break
-		}
-		fmt.Fprintf(&text, "'%s' ", printable(arg))
-	}
-	return text.String()
 }
 
 // command is COMMAND: the table, for clients that ask for it.
@@ -130,10 +113,36 @@ func (c *client) command(args [][]byte) {
 				c.NullArray()
 			}
 		}
+	case resp.Is(args[0], "LIST") && len(args) == 1:
+		c.Array(len(commands))
+		for _, one := range commands {
+			c.BulkString(strings.ToLower(one.Name))
+		}
+	case resp.Is(args[0], "GETKEYS") && len(args) > 1:
+		c.getKeys(args[1:])
 	case resp.Is(args[0], "DOCS"):
 		c.Map(0) // redis-cli then gives no hints
 	default:
 		c.Error("ERR unknown subcommand '" + printable(args[0]) + "'")
+	}
+}
+
+// getKeys is COMMAND GETKEYS.
+func (c *client) getKeys(args [][]byte) {
+	one := lookUp(args[0])
+	switch {
+	case one == nil:
+		c.Error("ERR Invalid command specified")
+	case one.First == 0:
+		c.Error("ERR The command has no key arguments")
+	case !one.takes(args):
+		c.Error("ERR Invalid number of arguments specified for command")
+	default:
+		keys := slices.Collect(one.keys(args))
+		c.Array(len(keys))
+		for _, key := range keys {
+			c.Bulk(key)
+		}
 	}
 }
 
@@ -150,84 +159,4 @@ func (c *client) describe(one *command) {
 	c.Integer(int64(one.First))
 	c.Integer(int64(one.Last))
 	c.Integer(int64(one.Step))
-}
-
-// configGet is CONFIG GET of the settings that redis-benchmark shows: the log is synced before each reply.
-//
-// redis-benchmark asks for save and appendonly before it begins, and warns if there is no answer.
-func (c *client) configGet(args [][]byte) {
-	if !resp.Is(args[0], "GET") || len(args) < 2 {
-		c.Error("ERR there is CONFIG GET only: the flags of the server are its settings")
-		return
-	}
-	var found [][2]string
-	for _, setting := range [][2]string{
-		{"appendfsync", "always"}, {"appendonly", "yes"}, {"maxclients", strconv.Itoa(c.s.config.MaxClients)}, {"save", ""},
-	} {
-		for _, pattern := range args[1:] {
-			if resp.Matches([]byte(strings.ToLower(string(pattern))), []byte(setting[0])) {
-				found = append(found, setting)
-				break
-			}
-		}
-	}
-	c.Map(len(found))
-	for _, setting := range found {
-		c.BulkString(setting[0])
-		c.BulkString(setting[1])
-	}
-}
-
-// A Section is a part of the text that INFO returns: lines of name and value.
-type Section struct {
-	Name  string
-	Lines [][2]string
-}
-
-// NewSection makes a section of names, each with its value behind it.
-func NewSection(name string, lines ...any) Section {
-	s := Section{Name: name}
-	for ; len(lines) > 1; lines = lines[2:] {
-		s.Lines = append(s.Lines, [2]string{fmt.Sprint(lines[0]), fmt.Sprint(lines[1])})
-	}
-	return s
-}
-
-// info is INFO. Names of sections that are not there are passed over, as in Redis.
-func (c *client) info(args [][]byte) {
-	counts := c.s.Counts()
-	mode, _ := c.s.modeAndRole()
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	var text strings.Builder
-	for _, section := range append([]Section{
-		NewSection("Server", "server_name", "shaled", "redis_version", redisVersion, "redis_mode", mode,
-			"go_version", runtime.Version(), "uptime_in_seconds", int(time.Since(c.s.started).Seconds())),
-		NewSection("Clients", "connected_clients", counts.Clients, "maxclients", c.s.config.MaxClients),
-		NewSection("Memory", "used_memory", memory.HeapInuse),
-		NewSection("Stats", "total_connections_received", counts.Accepted, "total_commands_processed", counts.All,
-			"total_error_replies", counts.Errors),
-	}, c.s.config.Info()...) {
-		if !wanted(args, section.Name) {
-			continue
-		}
-		if text.Len() > 0 {
-			text.WriteString("\r\n")
-		}
-		fmt.Fprintf(&text, "# %s\r\n", section.Name)
-		for _, line := range section.Lines {
-			fmt.Fprintf(&text, "%s:%s\r\n", line[0], line[1])
-		}
-	}
-	c.BulkString(text.String())
-}
-
-// wanted reports whether the arguments of INFO name a section.
-func wanted(args [][]byte, section string) bool {
-	for _, arg := range args {
-		if resp.Is(arg, section) || resp.Is(arg, "all") || resp.Is(arg, "everything") || resp.Is(arg, "default") {
-			return true
-		}
-	}
-	return len(args) == 0
 }

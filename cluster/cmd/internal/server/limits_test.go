@@ -35,7 +35,7 @@ func TestLimits_UnreadReplies(t *testing.T) {
 	addr, _ := start(t, s)
 	s.newClient().say("SET", "big", strings.Repeat("x", value))
 	var all []net.Conn
-	for range 20 {
+	for range 12 {
 		conn := connect(t, addr)
 		if _, err := io.WriteString(conn, strings.Repeat("GET big\r\n", 3)+"QUIT\r\n"); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"strings"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cluster/cmd/internal/resp"
@@ -53,6 +54,7 @@ func (c *client) queue(args [][]byte) bool {
 		mine[i] = bytes.Clone(args[1+i])
 	}
 	c.multi.calls = append(c.multi.calls, call{t, mine})
+	c.noteRun(t, time.Now())
 	c.Simple("QUEUED")
 	return true
 }

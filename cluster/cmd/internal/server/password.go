@@ -149,7 +149,7 @@ func (c *client) hello(args [][]byte) {
 		if !c.nameFits(name) {
 			return
 		}
-		c.name = string(name)
+		c.setName(name)
 	}
 	c.RESP3 = proto3
 	c.greet(c.s.modeAndRole())

@@ -58,6 +58,7 @@ func (c *client) run(pipeline []resp.Command) int {
 		return 1
 	}
 	begin, out := time.Now(), len(c.Out)
+	c.noteRun(c.calls[0].t, begin)
 	var err error
 	switch k {
 	case reads:

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"errors"
 	"strconv"
 	"strings"
 
@@ -114,22 +113,5 @@ func (s *scan) look(name, value []byte) error {
 	if s.pattern == nil || resp.Matches(s.pattern, name) {
 		s.found = append(s.found, bytes.Clone(name))
 	}
-	return nil
-}
-
-// dbSize is DBSIZE. The store does not count its keys, so this walks over all of them.
-func (c *client) dbSize(r shale.Reader, _ [][]byte) error {
-	n := int64(0)
-	within := shale.Prefix([]byte{nameSpace})
-	within.KeysOnly = true
-	for _, err := range r.Scan(within) {
-		if n++; err == nil && n%4096 == 0 && c.s.ctx.Err() != nil {
-			err = errors.New("the server stops")
-		}
-		if err != nil {
-			return err
-		}
-	}
-	c.Integer(n)
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
-// A Config says how a Server answers. All functions but Leads and Members are needed, and the Store.
+// A Config says how a Server answers. All functions but Leads, Others and Members are needed, and the Store.
 type Config struct {
 	Store Store
 
@@ -44,6 +44,11 @@ type Config struct {
 	// have left. nil: there is no group.
 	Leads func() bool
 
+	Fsync string // what CONFIG GET appendfsync shows; "": always
+
+	// Others returns how many other members have each write that was answered; nil: there is no group.
+	Others func() int
+
 	// Members returns the members that answer, and this one, for CLUSTER and ROLE; nil: there is no group.
 	Members func(ctx context.Context) []Member
 }
@@ -66,6 +71,9 @@ type Server struct {
 	lanes  lanes
 	lastID atomic.Int64 // of a connection
 	counts counts
+
+	clientsMu sync.Mutex
+	clients   map[int64]*client // by id
 }
 
 // New returns a server that serves nothing yet.
@@ -75,7 +83,8 @@ func New(c Config) *Server {
 	c.MaxReply = cmp.Or(c.MaxReply, 64<<20)
 	c.MaxClients = cmp.Or(c.MaxClients, 1000)
 	c.MaxBuffers = cmp.Or(c.MaxBuffers, 256<<20)
-	s := &Server{config: c, started: time.Now(), budget: resp.NewBudget(c.MaxBuffers), counts: newCounts(), lanes: lanes{seed: maphash.MakeSeed()}}
+	c.Fsync = cmp.Or(c.Fsync, "always")
+	s := &Server{config: c, started: time.Now(), budget: resp.NewBudget(c.MaxBuffers), counts: newCounts(), clients: make(map[int64]*client), lanes: lanes{seed: maphash.MakeSeed()}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.SetPassword(c.Password)
 	return s
@@ -117,9 +126,9 @@ type client struct {
 	s     *Server
 	conn  *resp.Conn // nil in tests of commands alone
 	id    int64
-	name  string
 	known bool // the client has given the password, or needs none
 	quit  bool // the connection ends after its replies
+	shown shown
 	multi multi
 	wrote bool // replies in Out depend on a write, its own or one that it has seen
 
@@ -132,6 +141,9 @@ type client struct {
 func (s *Server) newClient() *client {
 	c := &client{s: s, id: s.lastID.Add(1), known: s.password.Load() == nil}
 	c.Errors, c.Budget = &s.counts.errors, s.budget
+	c.shown.began = time.Now()
+	c.shown.used.Store(c.shown.began.UnixNano())
+	c.shown.queued.Store(-1)
 	return c
 }
 
@@ -156,6 +168,7 @@ func (s *Server) serve(conn *resp.Conn) {
 	s.counts.accepted.Add(1)
 	s.counts.clients.Add(1)
 	defer s.counts.clients.Add(-1)
+	defer s.register(c)()
 	defer c.end()
 	for !c.quit {
 		pipeline, err := conn.Commands()

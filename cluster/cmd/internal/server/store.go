@@ -17,6 +17,8 @@ type Store interface {
 	Read(ctx context.Context, fn func(shale.Reader) error) error
 	// Local returns a reader that answers without others, and may be behind.
 	Local() shale.Reader
+	// View calls fn with the store itself, for what tools ask it. fn must not write, nor keep it.
+	View(fn func(*shale.DB) error) error
 	// Update runs fn in a serializable transaction, again and again until nobody else has changed what it read.
 	Update(ctx context.Context, fn func(Txn) error) error
 
@@ -50,6 +52,8 @@ type alone struct {
 func (a alone) Read(_ context.Context, fn func(shale.Reader) error) error { return fn(a.db) }
 
 func (a alone) Local() shale.Reader { return a.db }
+
+func (a alone) View(fn func(*shale.DB) error) error { return fn(a.db) }
 
 func (a alone) Update(ctx context.Context, fn func(Txn) error) error {
 	return a.db.Update(ctx, func(tx *shale.Txn) error { return fn(tx) })
