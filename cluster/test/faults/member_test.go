@@ -220,7 +220,7 @@ func (m *Member) Do(op Op, a *Answer) error {
 		}
 	case "pairs":
 		err = m.node.Read(ctx, func(r shale.Reader) error { return checkPairs(r, op.Key) })
-	case "swap", "fill", "see", "walk":
+	case "swap", "fill", "renew", "see", "walk":
 		a.Value, err = updateSlots(ctx, m.node, op)
 	case "transfer":
 		err = transfer(ctx, m.node, op)

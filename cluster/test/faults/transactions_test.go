@@ -62,6 +62,10 @@ func (i slotInput) after(s slotState) slotState {
 		s[a] = ""
 	case "swap":
 		s[a], s[b] = s[b], s[a]
+	case "renew": // which keeps the end
+		if s[a] != "" {
+			s[a] = i.value
+		}
 	case "fill": // the first slot that is free, and else the first becomes free
 		for n := range s {
 			if s[n] == "" {
@@ -90,7 +94,7 @@ var slots = porcupine.Model{
 	},
 }
 
-// expiringSlotsModel is that of slots whose values may expire. A transaction puts a value that lasts.
+// expiringSlotsModel is that of slots whose values may expire. A transaction puts a value that lasts, but for one that keeps ends.
 var expiringSlotsModel = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{slotState{}} },
 	Step: func(state, in, out any) (all []any) {
@@ -120,7 +124,7 @@ var expiringSlotsModel = (&porcupine.NondeterministicModel{
 				switch {
 				case after[n] == seen[n]: // no value is written twice
 					after[n] = now[n]
-				case plain != i:
+				case plain != i, i.kind == "renew" && strings.HasSuffix(now[n], mark):
 					after[n] += mark
 				}
 			}
@@ -142,7 +146,7 @@ func slotKey(prefix string, n int) []byte { return fmt.Append([]byte(prefix), n)
 // slot does an operation on slots.
 func (c *clients) slot(r *rand.Rand, client, n int) {
 	prefix := fmt.Sprintf("%s%s/%d.%d/", slotPrefix, c.epoch, c.slots.Add(1)/(slotSets*slotLife), r.IntN(slotSets))
-	in := slotInput{kind: []string{"set", "unset", "swap", "swap", "fill", "fill", "see", "walk"}[r.IntN(8)], value: fmt.Sprintf("c%d.%d", client, n)}
+	in := slotInput{kind: []string{"set", "unset", "swap", "swap", "fill", "fill", "see", "walk", "renew"}[r.IntN(9)], value: fmt.Sprintf("c%d.%d", client, n)}
 	in.slots[0] = r.IntN(slotCount)
 	in.slots[1] = (in.slots[0] + 1 + r.IntN(slotCount-1)) % slotCount
 	op := Op{Kind: in.kind, Key: prefix, Value: in.value, Slots: in.slots}
@@ -211,12 +215,24 @@ func updateSlots(ctx context.Context, n *cluster.Node, op Op) (read string, err 
 			case v == "":
 				err = tx.Delete(slotKey(op.Key, i))
 			default:
-				err = tx.Put(slotKey(op.Key, i), []byte(v))
+				err = putSlot(tx, in.kind == "renew", slotKey(op.Key, i), []byte(v))
 			}
 		}
 		return err
 	})
 	return read, err
+}
+
+// putSlot puts a value, which may keep the end of the one before.
+func putSlot(tx *cluster.Txn, keeps bool, key, value []byte) error {
+	if !keeps {
+		return tx.Put(key, value)
+	}
+	until, err := tx.ExpiresAt(key)
+	if err != nil || until.IsZero() {
+		return errors.Join(err, tx.Put(key, value))
+	}
+	return tx.PutUntil(key, value, until)
 }
 
 const accounts = 10
