@@ -24,9 +24,25 @@ func TestFailover_GoRedis(t *testing.T) {
 	for _, c := range group {
 		addrs = append(addrs, c.addr)
 	}
-	// Without the interval the client goes on asking the dead leader: https://github.com/redis/go-redis/issues/3979.
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ClusterStateReloadInterval: time.Second, ReadTimeout: 500 * time.Millisecond})
-	t.Cleanup(func() { client.Close() })
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, ReadTimeout: 500 * time.Millisecond})
+	// Else the client goes on asking the dead leader: https://github.com/redis/go-redis/issues/3979. From 9.18 on there is
+	// ClusterStateReloadInterval for it, with which commands that fail make it look all the time.
+	done, look := make(chan struct{}), sync.WaitGroup{}
+	look.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(300 * time.Millisecond):
+				client.ReloadState(t.Context())
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(done)
+		look.Wait()
+		client.Close()
+	})
 	for _, signal := range []os.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		lead := group[leading(t, group)]
 		ctx, cancel := context.WithCancel(t.Context())
@@ -37,6 +53,11 @@ func TestFailover_GoRedis(t *testing.T) {
 		}
 		goOn(t, all[:])
 		mustNil(t, lead.cmd.Process.Signal(signal))
+		for _, c := range group {
+			if c != lead {
+				writing.Go(func() { askSlots(ctx, t, dial(t, c.addr)) })
+			}
+		}
 		goOn(t, all[:])
 		cancel()
 		writing.Wait()
@@ -67,6 +88,18 @@ func (w *writer) write(ctx context.Context, client redis.UniversalClient, key st
 			w.longest, last = max(w.longest, time.Since(last)), time.Now()
 			w.successes.Add(1)
 		}
+	}
+}
+
+// askSlots asks who leads, again and again. The answer must come before clients give up, whoever hangs.
+func askSlots(ctx context.Context, t *testing.T, client *redis.Client) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		err := client.Do(ctx, "CLUSTER", "SLOTS").Err()
+		if took := time.Since(began); took > 1500*time.Millisecond {
+			t.Errorf("CLUSTER SLOTS took %v: %v", took, err)
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 
