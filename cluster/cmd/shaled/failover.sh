@@ -113,7 +113,8 @@ measure() {
 			at=$(leader)
 			kill -$signal "${pids[at]}"
 			sleep 8
-			kill -TERM $client && { wait $client || :; } && client=
+			while kill -TERM $client 2>/dev/null; do sleep 0.3; done
+			client=
 			echo "$1, $signal, round $round: $(cat "$dir/out") ms"
 			if [ $signal = KILL ]; then
 				start "$at"
