@@ -2,9 +2,13 @@ package program
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/shaledb/shale/cluster/cmd/internal/resp/resptest"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // Members that add to one filter at the same time lose nothing of each other: that they have changed the same pieces is
@@ -70,5 +74,26 @@ func TestGroup_LargeMAdd(t *testing.T) {
 	}
 	if n, err := client.BFCard(ctx, "f").Result(); err != nil || n < 19_900 {
 		t.Errorf("BF.CARD is %d, %v", n, err)
+	}
+}
+
+// A group answers random programs on strings, long ones among them, as a server alone does, whichever member is asked.
+func TestGroup_StringsAsAlone(t *testing.T) {
+	t.Parallel()
+	group := three(t)
+	alone := start(t, testenv.QuickDir(t), "--addr", "127.0.0.1:0", "--http", "none")
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for round := range 30 {
+		program := resptest.StringProgram(r, 40)
+		want, got := resptest.Pipeline(t, alone.addr, program), []string(nil)
+		for i := 0; i < len(program); i += 20 { // the second half asks another member
+			got = append(got, resptest.Pipeline(t, group[(round+i)%3].addr, program[i:min(i+20, len(program))])...)
+		}
+		for i, command := range program {
+			if got[i] != want[i] {
+				t.Fatalf("seed %d, round %d: %.100q: %.100q, alone %.100q after\n%.100q", seed, round, command, got[i], want[i], program[:i])
+			}
+		}
 	}
 }

@@ -359,7 +359,7 @@ func (c *client) bfScanDump(r shale.Reader, args [][]byte) error {
 	if at == 0 {
 		at, chunk = 1, f.shape.Header()
 	} else if offset, left := f.placeOf(uint64(at)); at > 0 && left > 0 {
-		if chunk, err = f.appendTo(nil, offset, min(left, mostChunk)); err != nil {
+		if chunk, err = f.part(offset, offset+min(left, mostChunk)); err != nil {
 			return err
 		}
 		at += int64(len(chunk))
@@ -397,7 +397,7 @@ func (c *client) bfLoadChunk(tx Txn, args [][]byte) error {
 		if f.next == 0 || len(chunk) == 0 || uint64(len(chunk)) > left || uint64(at) != f.next+uint64(len(chunk)) {
 			return errBadData
 		}
-		if err := f.load(tx, offset, chunk); err != nil {
+		if err := f.set(offset, chunk, offset); err != nil {
 			return err
 		}
 		if f.next = uint64(at); f.complete() {

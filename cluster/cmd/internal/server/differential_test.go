@@ -1,13 +1,13 @@
 package server
 
 import (
-	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/shaledb/shale/cluster/cmd/internal/resp/resptest"
 	"github.com/shaledb/shale/internal/testenv"
@@ -37,25 +37,7 @@ DEL a b c n none; SET a 1; FLUSHDB; GET a; DBSIZE; FLUSHALL ASYNC; FLUSHDB NOW`
 
 // The replies are those of redis-server, byte for byte.
 func TestCommands_SameAsRedis(t *testing.T) {
-	tool := resptest.Tool(t, "redis-server")
-	port := freePort(t)
-	cmd := exec.Command(tool, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", testenv.QuickDir(t))
-	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it runs until then
-		_ = cmd.Wait()         // it was killed
-	})
-	redis := "127.0.0.1:" + port
-	testenv.WaitFor(t, "redis-server", func() bool {
-		conn, err := net.Dial("tcp", redis)
-		if err == nil {
-			_ = conn.Close() // it was a question
-		}
-		return err == nil
-	})
+	redis := startRedis(t)
 	s, _ := setup(t)
 	addr, _ := start(t, s)
 	for line := range strings.SplitSeq(strings.TrimSpace(sameAsRedis), "\n") {
@@ -67,6 +49,31 @@ func TestCommands_SameAsRedis(t *testing.T) {
 			}
 		}
 	}
+}
+
+// startRedis starts redis-server, and returns its address.
+func startRedis(t *testing.T) (addr string) {
+	t.Helper()
+	tool := resptest.Tool(t, "redis-server")
+	port := freePort(t)
+	cmd := exec.Command(tool, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", testenv.QuickDir(t))
+	cmd.Stdout, cmd.Stderr = io.Discard, io.Discard
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it runs until then
+		_ = cmd.Wait()         // it was killed
+	})
+	addr = "127.0.0.1:" + port
+	testenv.WaitFor(t, "redis-server", func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = conn.Close() // it was a question
+		}
+		return err == nil
+	})
+	return addr
 }
 
 // freePort returns a port where nobody listens at the moment.
@@ -84,27 +91,39 @@ func freePort(t *testing.T) string {
 // ask sends commands as a pipeline and returns their replies.
 func ask(t *testing.T, addr string, commands []string) (replies []string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
+	words := make([][]string, len(commands))
+	for i := range commands {
+		words[i] = strings.Fields(commands[i])
 	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fmt.Fprintf(conn, "%s\r\nQUIT\r\n", strings.Join(commands, "\r\n")); err != nil {
-		t.Fatal(err)
-	}
-	all, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range commands {
-		n, err := resptest.Reply(all)
-		if err != nil {
-			t.Fatalf("%s: %v: %q", addr, err, all)
+	return resptest.Pipeline(t, addr, words)
+}
+
+// Random programs on strings get the replies of redis-server, byte for byte, as pipelines and between MULTI and EXEC.
+func TestStrings_SameAsRedis(t *testing.T) {
+	redis := startRedis(t)
+	s, _ := setup(t)
+	addr, _ := start(t, s)
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for round := range 300 {
+		program := resptest.StringProgram(r, 40)
+		if round%3 == 0 {
+			from, to := 1+r.IntN(20), 22+r.IntN(18)
+			program = slices.Insert(slices.Insert(program, to, []string{"EXEC"}), from, []string{"MULTI"})
 		}
-		replies, all = append(replies, string(all[:n])), all[n:]
+		want, half := resptest.Pipeline(t, redis, program), len(program)
+		if round%3 == 1 {
+			half = r.IntN(half)
+		}
+		got := resptest.Pipeline(t, addr, program[:half])
+		if _, err := s.sweep(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, resptest.Pipeline(t, addr, program[half:])...)
+		for i, command := range program {
+			if got[i] != want[i] {
+				t.Fatalf("seed %d, round %d: %.100q: %.100q, Redis has %.100q after\n%.100q", seed, round, command, got[i], want[i], program[:i])
+			}
+		}
 	}
-	return replies
 }

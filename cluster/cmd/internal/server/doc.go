@@ -13,7 +13,7 @@
 //   - The commands between MULTI and EXEC are one transaction, also in the eyes of other clients.
 //   - A write that was answered with an error has not happened, unless the error begins with UNKNOWN.
 //
-// It offers one database and two types of values: strings, which may expire, and Bloom filters. layout.go has what the
+// It offers one database and two types of values: strings, which may expire and have up to 512 MiB, and Bloom filters. layout.go has what the
 // store keeps for them.
 //
 // # How a command goes

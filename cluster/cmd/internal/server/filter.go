@@ -68,7 +68,7 @@ func (c *client) findFilter(r shale.Reader, name []byte) (*filter, error) {
 	if f.shape, err = redisbloom.ParseShape(value[filterHead:]); err != nil {
 		return nil, err
 	}
-	f.pieces = newPieces(r, name, f.generation)
+	f.pieces = newPieces(r, name, f.generation, filterPiece)
 	return f, nil
 }
 
@@ -84,7 +84,7 @@ func (c *client) usableFilter(r shale.Reader, name []byte) (*filter, error) {
 // newFilter returns an empty filter that is not written yet.
 func newFilter(tx Txn, name []byte, shape redisbloom.Shape) *filter {
 	f := &filter{name: name, generation: rand.Uint64(), shape: shape, made: true, changed: true}
-	f.pieces = newPieces(tx, name, f.generation)
+	f.pieces = newPieces(tx, name, f.generation, filterPiece)
 	return f
 }
 
@@ -137,7 +137,7 @@ func (f *filter) save(c *client, tx Txn) error {
 func (f *filter) firstPiece(link int) (index uint32, ok bool) {
 	n := uint64(0)
 	for i := range link {
-		if n += (f.shape.LinkBytes(i) + pieceLen - 1) / pieceLen; n > math.MaxUint32 {
+		if n += (f.shape.LinkBytes(i) + filterPiece - 1) / filterPiece; n > math.MaxUint32 {
 			return 0, false
 		}
 	}
@@ -156,11 +156,11 @@ func (f *filter) has(item []byte) (bool, error) {
 		first, _ := f.firstPiece(link)
 		all := true
 		for bit := range f.shape.Positions(link, item) {
-			one, err := f.at(first + uint32(bit/(8*pieceLen)))
+			one, err := f.at(first + uint32(bit/(8*filterPiece)))
 			if err != nil {
 				return false, err
 			}
-			if one.bytes[bit/8%pieceLen]&(1<<(bit%8)) == 0 {
+			if one.bytes[bit/8%filterPiece]&(1<<(bit%8)) == 0 {
 				all = false
 				break
 			}
@@ -192,11 +192,11 @@ func (f *filter) add(item []byte) (isNew bool, err error) {
 	link := f.shape.Links() - 1
 	first, _ := f.firstPiece(link)
 	for bit := range f.shape.Positions(link, item) {
-		one, err := f.at(first + uint32(bit/(8*pieceLen)))
+		one, err := f.at(first + uint32(bit/(8*filterPiece)))
 		if err != nil {
 			return false, err
 		}
-		one.bytes[bit/8%pieceLen] |= 1 << (bit % 8)
+		one.bytes[bit/8%filterPiece] |= 1 << (bit % 8)
 		one.changed = true
 	}
 	return true, nil
@@ -210,31 +210,9 @@ func (f *filter) placeOf(iterator uint64) (offset, left uint64) {
 		n := f.shape.LinkBytes(link)
 		if at < n {
 			first, _ := f.firstPiece(link)
-			return uint64(first)*pieceLen + at, n - at
+			return uint64(first)*filterPiece + at, n - at
 		}
 		at -= n
 	}
 	return 0, 0
-}
-
-// load writes bytes at an offset behind which all is zero.
-func (f *filter) load(tx Txn, offset uint64, b []byte) error {
-	for len(b) > 0 {
-		one, index := new(piece), uint32(offset/pieceLen)
-		if offset%pieceLen != 0 {
-			had, err := f.at(index)
-			if err != nil {
-				return err
-			}
-			*one = *had
-		}
-		n := copy(one.bytes[offset%pieceLen:], b)
-		if len(bytes.TrimLeft(b[:n], "\x00")) > 0 {
-			if err := tx.Put(f.keyOf(index), one.bytes[:]); err != nil {
-				return err
-			}
-		}
-		b, offset = b[n:], offset+uint64(n)
-	}
-	return nil
 }

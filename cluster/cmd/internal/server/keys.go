@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -17,33 +16,17 @@ import (
 
 const errNoInteger = refusal("ERR value is not an integer or out of range")
 
-// stringUnder returns the string under a name, nil if there is none.
-func (c *client) stringUnder(tx Txn, name []byte) (s []byte, err error) {
-	old, err := c.lookUp(tx, name)
-	if err != nil || old == nil {
+// reply replies with the string under a name, or with null, and returns the value that has it.
+func (c *client) reply(tx Txn, name []byte) (old []byte, err error) {
+	old, err = c.lookUp(tx, name)
+	if err != nil {
 		return nil, err
 	}
-	return stringOf(old)
-}
-
-// changed is stringUnder for a command that changes the string: it also returns until when it is there.
-func (c *client) changed(tx Txn, name []byte) (s []byte, e expiry, err error) {
-	if s, err = c.stringUnder(tx, name); s != nil {
-		e.until, err = tx.ExpiresAt(c.nameKey(name))
+	t, err := textIn(tx, name, old)
+	if err == nil {
+		err = c.get(&t, nil)
 	}
-	return s, e, err
-}
-
-// reply replies with the string under a name, or with null, and returns it.
-func (c *client) reply(tx Txn, name []byte) (s []byte, err error) {
-	s, err = c.stringUnder(tx, name)
-	switch {
-	case s != nil:
-		c.Bulk(s)
-	case err == nil:
-		c.Null()
-	}
-	return s, err
+	return old, err
 }
 
 // incrBy returns INCR, DECR, INCRBY or DECRBY. sign is -1 for the latter of each, and one is whether there is no number.
@@ -61,67 +44,51 @@ func incrBy(sign int64, one bool) func(*client, Txn, [][]byte) error {
 			return refusal("ERR decrement would overflow")
 		}
 		by *= sign
-		s, e, err := c.changed(tx, args[0])
+		t, err := c.textUnder(tx, args[0])
 		if err != nil {
 			return err
 		}
-		n := int64(0)
-		if s != nil {
-			var ok bool
-			if n, ok = resp.ParseInt(s); !ok {
-				return errNoInteger
-			}
+		n, ok := int64(0), true
+		if t.found {
+			n, ok = resp.ParseInt(t.short)
+		}
+		if !ok {
+			return errNoInteger
 		}
 		if by < 0 && n < math.MinInt64-by || by > 0 && n > math.MaxInt64-by {
 			return refusal("ERR increment or decrement would overflow")
 		}
 		c.Integer(n + by)
-		return c.put(tx, args[0], strconv.AppendInt(nil, n+by, 10), e)
+		e, err := c.endOf(tx, args[0], &t)
+		return errors.Join(err, c.put(tx, args[0], strconv.AppendInt(nil, n+by, 10), e))
 	}
 }
 
 // appendTo is APPEND.
 func (c *client) appendTo(tx Txn, args [][]byte) error {
-	s, e, err := c.changed(tx, args[0])
+	t, err := c.textUnder(tx, args[0])
 	if err != nil {
 		return err
 	}
-	if len(s)+len(args[1]) >= shale.MaxValueSize {
-		return refusal(fmt.Sprintf("ERR string exceeds maximum allowed size (%d bytes)", shale.MaxValueSize-1))
-	}
-	c.Integer(int64(len(s) + len(args[1])))
-	return c.put(tx, args[0], append(s, args[1]...), e)
+	n, err := c.writeAt(tx, args[0], &t, t.size(), args[1])
+	c.Integer(int64(n))
+	return err
 }
 
 // getRange is GETRANGE, and SUBSTR, its old name. Positions below 0 count from the end.
-func (c *client) getRange(r shale.Reader, args [][]byte) error {
+func (c *client) getRange(t *text, args [][]byte) error {
 	start, ok := resp.ParseInt(args[1])
 	end, ok2 := resp.ParseInt(args[2])
 	if !ok || !ok2 {
 		return errNoInteger
 	}
-	err := r.ViewValue(c.nameKey(args[0]), func(value []byte) error {
-		s, err := stringOf(value)
-		if err != nil {
-			return err
-		}
-		n, crossed := int64(len(s)), start < 0 && end < 0 && start > end
-		if start < 0 {
-			start = max(0, start+n)
-		}
-		if end < 0 {
-			end = max(0, end+n)
-		}
-		if end = min(end, n-1); start <= end && !crossed {
-			c.Bulk(s[start : end+1])
-		} else {
-			c.Bulk(nil)
-		}
-		return nil
-	})
-	if errors.Is(err, shale.ErrNotFound) {
-		c.Bulk(nil)
-		return nil
+	from, to := within(start, end, int64(t.size()))
+	if crossed(args[1], args[2]) {
+		from, to = 0, 0
+	}
+	s, err := t.part(c, uint64(from), uint64(to))
+	if err == nil {
+		c.Bulk(s)
 	}
 	return err
 }
@@ -133,11 +100,11 @@ func (c *client) getSet(tx Txn, args [][]byte) error {
 
 // getDel is GETDEL.
 func (c *client) getDel(tx Txn, args [][]byte) error {
-	s, err := c.reply(tx, args[0])
-	if s == nil {
+	old, err := c.reply(tx, args[0])
+	if err != nil || old == nil {
 		return err
 	}
-	return tx.Delete(c.nameKey(args[0]))
+	return errors.Join(drop(tx, args[0], old), tx.Delete(c.nameKey(args[0])))
 }
 
 // getEx is GETEX: GET that may change how long the value stays.
@@ -153,11 +120,11 @@ func (c *client) getEx(tx Txn, args [][]byte) error {
 			return errSyntax
 		}
 	}
-	s, err := c.reply(tx, args[0])
-	if s == nil || len(args) == 1 {
+	old, err := c.reply(tx, args[0])
+	if err != nil || old == nil || len(args) == 1 {
 		return err
 	}
-	return c.put(tx, args[0], s, e)
+	return c.putValue(tx, args[0], old, e)
 }
 
 // msetNX is MSETNX.
@@ -179,10 +146,17 @@ func (c *client) msetNX(tx Txn, args [][]byte) error {
 
 // delIfEqual is DELIFEQ: it deletes a string if it is this one. So a lock is released by its owner alone.
 func (c *client) delIfEqual(tx Txn, args [][]byte) error {
-	s, err := c.stringUnder(tx, args[0])
-	is := s != nil && bytes.Equal(s, args[1])
+	old, err := c.lookUp(tx, args[0])
+	if err != nil {
+		return err
+	}
+	t, err := textIn(tx, args[0], old)
+	if err != nil {
+		return err
+	}
+	is, err := t.is(c, args[1])
 	if err == nil && is {
-		err = tx.Delete(c.nameKey(args[0]))
+		err = errors.Join(drop(tx, args[0], old), tx.Delete(c.nameKey(args[0])))
 	}
 	c.Truth(is)
 	return err

@@ -16,6 +16,7 @@ const (
 	pieceSpace = 'p' // p name generation index: a piece of a long value
 
 	stringKind = 's' // s bytes: a string
+	longKind   = 'l' // l version generation ...: a long string, whose bytes are in pieces
 	filterKind = 'f' // f version generation ...: a Bloom filter, whose bits are in pieces
 )
 
@@ -41,20 +42,9 @@ const errWrongType = refusal("WRONGTYPE Operation against a key holding the wron
 
 const errLayout = refusal("ERR this store was not written by this shaled: take an empty folder, and copy what is needed with the program that has written it")
 
-// stringOf returns the string in a value.
-func stringOf(value []byte) ([]byte, error) {
-	switch kind, err := kindOfValue(value); {
-	case err != nil:
-		return nil, err
-	case kind != stringKind:
-		return nil, errWrongType
-	}
-	return value[1:], nil
-}
-
 // kindOfValue returns the kind of a value.
 func kindOfValue(value []byte) (byte, error) {
-	if len(value) > 0 && (value[0] == stringKind || value[0] == filterKind) {
+	if len(value) > 0 && (value[0] == stringKind || value[0] == longKind || value[0] == filterKind) {
 		return value[0], nil
 	}
 	return 0, unknownKind(value)

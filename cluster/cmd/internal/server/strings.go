@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -53,18 +52,20 @@ func (c *client) lookUp(r shale.Reader, name []byte) ([]byte, error) {
 	return value, nil
 }
 
-// get is GET. It copies the value once, from the block of the store into the reply.
-func (c *client) get(r shale.Reader, args [][]byte) error {
-	err := r.ViewValue(c.nameKey(args[0]), func(value []byte) error {
-		s, err := stringOf(value)
-		if err == nil {
-			c.Bulk(s)
-		}
-		return err
-	})
-	if errors.Is(err, shale.ErrNotFound) {
+// get is GET. It copies a short string once, from the block of the store into the reply.
+func (c *client) get(t *text, _ [][]byte) error {
+	if !t.found {
 		c.Null()
 		return nil
+	}
+	return c.bulk(t)
+}
+
+// bulk replies with a string.
+func (c *client) bulk(t *text) error {
+	s, err := t.part(c, 0, t.size())
+	if err == nil {
+		c.Bulk(s)
 	}
 	return err
 }
@@ -74,28 +75,49 @@ type manyReader interface {
 	GetMany(keys [][]byte, fn func(i int, value []byte, found bool) error) error
 }
 
+// errLong says that an MGET has found a long string.
+var errLong = errors.New("a string is long")
+
 // mget is MGET. All values are of one moment. A name that stands for no string has none.
 func (c *client) mget(r shale.Reader, args [][]byte) error {
 	begin := len(c.Out)
-	c.Array(len(args))
-	return r.(manyReader).GetMany(c.appendNames(nil, args), func(_ int, value []byte, found bool) error {
-		if !found {
+	one := func(t *text, err error) error {
+		if err != nil && !errors.Is(err, errWrongType) {
+			return err
+		}
+		if !t.found {
 			c.Null()
 			return nil
 		}
-		s, err := stringOf(value)
-		switch {
-		case errors.Is(err, errWrongType):
-			c.Null()
-			return nil
-		case err != nil:
-			return err
-		case len(c.Out)-begin+len(s) > c.s.config.MaxReply:
+		if len(c.Out)-begin+int(t.size()) > c.s.config.MaxReply {
 			return refusal(fmt.Sprintf("ERR the values together are larger than %d bytes: ask for fewer keys at a time", c.s.config.MaxReply))
 		}
-		c.Bulk(s)
-		return nil
+		return c.bulk(t)
+	}
+	c.Array(len(args))
+	err := r.(manyReader).GetMany(c.appendNames(nil, args), func(_ int, value []byte, found bool) error {
+		if !found {
+			return one(new(text), nil)
+		}
+		t, err := textOf(value)
+		if t.isLong {
+			return errLong
+		}
+		return one(&t, err)
 	})
+	if !errors.Is(err, errLong) {
+		return err
+	}
+	c.Out = c.Out[:begin]
+	c.Array(len(args))
+	it := moment(r)
+	for _, name := range args {
+		t, err := c.textAt(it, name)
+		if err = one(&t, err); err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	return it.Close()
 }
 
 // exists is EXISTS. A key that is named twice counts twice.
@@ -117,17 +139,8 @@ func (c *client) exists(r shale.Reader, args [][]byte) error {
 }
 
 // strlen is STRLEN: 0 for a key that is absent.
-func (c *client) strlen(r shale.Reader, args [][]byte) error {
-	n := 0
-	err := r.ViewValue(c.nameKey(args[0]), func(value []byte) error {
-		s, err := stringOf(value)
-		n = len(s)
-		return err
-	})
-	if err != nil && !errors.Is(err, shale.ErrNotFound) {
-		return err
-	}
-	c.Integer(int64(n))
+func (c *client) strlen(t *text, _ [][]byte) error {
+	c.Integer(int64(t.size()))
 	return nil
 }
 
@@ -156,16 +169,20 @@ func (c *client) set(tx Txn, args [][]byte) error {
 		if err != nil {
 			return err
 		}
-		var s []byte
-		if old != nil && (o.get || o.ifEqual != nil) {
-			if s, err = stringOf(old); err != nil {
+		may := !(o.ifAbsent && old != nil || o.ifPresent && old == nil)
+		if o.get || o.ifEqual != nil {
+			t, err := textIn(tx, args[0], old)
+			if err == nil && o.ifEqual != nil {
+				may, err = t.is(c, o.ifEqual)
+			}
+			if err == nil && o.get && old != nil {
+				err = c.bulk(&t)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		if o.get && old != nil {
-			c.Bulk(s)
-		}
-		if o.ifAbsent && old != nil || (o.ifPresent || o.ifEqual != nil) && old == nil || o.ifEqual != nil && !bytes.Equal(s, o.ifEqual) {
+		if !may {
 			if !o.get || old == nil {
 				c.Null()
 			}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,6 +46,43 @@ func Exchange(t testing.TB, addr string, parts ...string) string {
 	}
 	got.Write(rest)
 	return got.String()
+}
+
+// Pipeline sends commands together, and returns their replies.
+func Pipeline(t testing.TB, addr string, commands [][]string) (replies []string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, words := range append(slices.Clip(commands), []string{"QUIT"}) {
+		fmt.Fprintf(&all, "*%d\r\n", len(words))
+		for _, word := range words {
+			fmt.Fprintf(&all, "$%d\r\n%s\r\n", len(word), word)
+		}
+	}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := io.WriteString(conn, all.String())
+		sent <- err
+	}()
+	got, err := io.ReadAll(conn)
+	if err = errors.Join(err, <-sent); err != nil {
+		t.Fatal(err)
+	}
+	for range commands {
+		n, err := Reply(got)
+		if err != nil {
+			t.Fatalf("%s: %v: %.200q", addr, err, got)
+		}
+		replies, got = append(replies, string(got[:n])), got[n:]
+	}
+	return replies
 }
 
 // OneReply returns an error unless b is one reply.
