@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shaledb/shale"
@@ -57,4 +58,18 @@ func BenchmarkFilter(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkFilter_Clients has 50 clients that add to one filter.
+func BenchmarkFilter_Clients(b *testing.B) {
+	s, _ := setup(b)
+	s.newClient().say("BF.RESERVE", "f", "0.01", "10000000")
+	var last atomic.Int64
+	b.SetParallelism(25) // for each of 2 processors
+	b.RunParallel(func(pb *testing.PB) {
+		c := s.newClient()
+		for pb.Next() {
+			c.say("BF.ADD", "f", strconv.FormatInt(last.Add(1), 10))
+		}
+	})
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bloom/compat/redisbloom"
@@ -84,43 +86,56 @@ func createFilter(tx Txn, name []byte, o redisbloom.Options) (*filter, error) {
 	return f, nil
 }
 
+// readOption reads an option of a filter, and returns how many words it has. BF.INSERT has one text for whatever is wrong with
+// a value.
+func readOption(o *redisbloom.Options, args [][]byte, insert bool) (words int, err error) {
+	wrong := func(name string, isNumber bool, limits string) (int, error) {
+		switch {
+		case insert:
+			return 0, refusal("Bad " + name)
+		case !isNumber:
+			return 0, refusal("ERR bad " + name)
+		}
+		return 0, refusal("ERR " + name + " must be in the range " + limits)
+	}
+	switch word := strings.ToUpper(string(args[0])); {
+	case word == "NONSCALING":
+		o.NonScaling = true
+		return 1, nil
+	case word != "ERROR" && word != "CAPACITY" && word != "EXPANSION":
+		return 0, errUnknownArgument
+	case len(args) == 1:
+		return 0, refusal("ERR no " + strings.ToLower(word))
+	case word == "ERROR":
+		rate, ok := parseFloat(args[1])
+		if !ok || !(rate > 0 && rate < 1) {
+			return wrong("error rate", ok, "(0.000000, 1.000000)")
+		}
+		o.ErrorRate = rate
+	case word == "CAPACITY":
+		n, ok := resp.ParseInt(args[1])
+		if !ok || n < 1 || n > mostCapacity {
+			return wrong("capacity", ok, fmt.Sprintf("[1, %d]", mostCapacity))
+		}
+		o.Capacity = uint64(n)
+	default:
+		n, ok := resp.ParseInt(args[1])
+		if !ok || n < 0 || n > mostExpansion {
+			return wrong("expansion", ok, fmt.Sprintf("[0, %d]", mostExpansion))
+		}
+		o.NonScaling = o.NonScaling || n == 0
+		o.Expansion = uint32(n)
+	}
+	return 2, nil
+}
+
+// reserveOptions reads error capacity [EXPANSION n] [NONSCALING].
 func reserveOptions(args [][]byte) (o redisbloom.Options, err error) {
-	rate, isNumber := parseFloat(args[0])
-	switch {
-	case !isNumber:
-		return o, refusal("ERR bad error rate")
-	case !(rate > 0 && rate < 1):
-		return o, refusal(fmt.Sprintf("ERR error rate must be in the range (%f, %f)", 0.0, 1.0))
-	}
-	capacity, isInt := resp.ParseInt(args[1])
-	switch {
-	case !isInt:
-		return o, refusal("ERR bad capacity")
-	case capacity < 1 || capacity > mostCapacity:
-		return o, refusal(fmt.Sprintf("ERR capacity must be in the range [1, %d]", mostCapacity))
-	}
-	o = redisbloom.Options{ErrorRate: rate, Capacity: uint64(capacity)}
-	for args = args[2:]; len(args) > 0; args = args[1:] {
-		switch {
-		case resp.Is(args[0], "NONSCALING"):
-			o.NonScaling = true
-			continue
-		case !resp.Is(args[0], "EXPANSION"):
-			return o, errUnknownArgument
-		case len(args) == 1:
-			return o, refusal("ERR no expansion")
+	words := slices.Concat([][]byte{[]byte("ERROR"), args[0], []byte("CAPACITY"), args[1]}, args[2:])
+	for n := 0; len(words) > 0; words = words[n:] {
+		if n, err = readOption(&o, words, false); err != nil {
+			return o, err
 		}
-		args = args[1:]
-		expansion, isInt := resp.ParseInt(args[0])
-		switch {
-		case !isInt:
-			return o, refusal("ERR bad expansion")
-		case expansion < 0 || expansion > mostExpansion:
-			return o, refusal(fmt.Sprintf("ERR expansion must be in the range [0, %d]", mostExpansion))
-		case expansion == 0:
-			o.NonScaling = true
-		}
-		o.Expansion = uint32(expansion)
 	}
 	if o.NonScaling && o.Expansion > 0 {
 		return o, refusal("Nonscaling filters cannot expand")
@@ -160,45 +175,19 @@ func (c *client) bfInsert(tx Txn, args [][]byte) error {
 
 func insertOptions(args [][]byte) (o redisbloom.Options, noCreate bool, items [][]byte, err error) {
 	o = byDefault
-	fail := func(text string) (redisbloom.Options, bool, [][]byte, error) { return o, false, nil, refusal(text) }
-	for len(args) > 1 {
-		word, value := args[0], args[1]
+	for n := 0; len(args) > 1; args = args[n:] {
 		switch {
-		case resp.Is(word, "ITEMS"):
+		case resp.Is(args[0], "ITEMS"):
 			return o, noCreate, args[1:], nil
-		case resp.Is(word, "NOCREATE"):
-			noCreate = true
-			args = args[1:]
-			continue
-		case resp.Is(word, "NONSCALING"):
-			o.NonScaling = true
-			args = args[1:]
-			continue
-		case resp.Is(word, "ERROR"):
-			rate, ok := parseFloat(value)
-			if !ok || !(rate > 0 && rate < 1) {
-				return fail("Bad error rate")
-			}
-			o.ErrorRate = rate
-		case resp.Is(word, "EXPANSION"):
-			n, ok := resp.ParseInt(value)
-			if !ok || n < 0 || n > mostExpansion {
-				return fail("Bad expansion")
-			}
-			o.NonScaling = o.NonScaling || n == 0
-			o.Expansion = uint32(n)
-		case resp.Is(word, "CAPACITY"):
-			n, ok := resp.ParseInt(value)
-			if !ok || n < 1 || n > mostCapacity {
-				return fail("Bad capacity")
-			}
-			o.Capacity = uint64(n)
+		case resp.Is(args[0], "NOCREATE"):
+			noCreate, n = true, 1
 		default:
-			return o, false, nil, errUnknownArgument
+			if n, err = readOption(&o, args, true); err != nil {
+				return o, false, nil, err
+			}
 		}
-		args = args[2:]
 	}
-	return fail(resp.ArityText("bf.insert")) // there are no items
+	return o, false, nil, refusal(resp.ArityText("bf.insert")) // there are no items
 }
 
 // addItems adds items to a filter, and makes it by o if there is none and o is not nil. It returns for each whether it was
