@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/bloom/compat/redisbloom"
@@ -79,7 +80,7 @@ func TestFilter_OldItemsWriteNothing(t *testing.T) {
 
 // A command that needs more pieces than it may have in memory does what a smaller one does.
 func TestFilter_MoreThanIsHeld(t *testing.T) {
-	s, f := setup(t)
+	s, f := setup(t, func(c *Config) { c.Timeout = time.Minute })
 	c := s.newClient()
 	c.want(t, "BF.RESERVE f 0.01 10000000", "+OK")
 	args := []string{"BF.MADD", "f"}
