@@ -73,7 +73,7 @@ func connErrors(t *testing.T) {
 		err       error
 	}{
 		{"*1\r\n$4\r\nPING\r\n*x\r\n", `["PING"]`, errMultibulk},
-		{"*1\r\n+PING\r\n", "", errDollar},
+		{"*1\r\n+PING\r\n", "", protocolError("ERR Protocol error: expected '$', got '+'")},
 		{"*1048577\r\n", "", errMultibulk},
 		{"*99999999999999999999999\r\n", "", errMultibulk},
 		{"*1\n$4\r\nPING\r\n", "", errMultibulk},

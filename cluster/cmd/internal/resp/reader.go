@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 )
 
@@ -23,7 +24,6 @@ func (e protocolError) Error() string { return string(e) }
 const (
 	errMultibulk = protocolError("ERR Protocol error: invalid multibulk length")
 	errBulk      = protocolError("ERR Protocol error: invalid bulk length")
-	errDollar    = protocolError("ERR Protocol error: expected '$'")
 	errInline    = protocolError("ERR Protocol error: too big inline request")
 	errQuotes    = protocolError("ERR Protocol error: unbalanced quotes in request")
 	errWeb       = protocolError("ERR Protocol error: this is a request of HTTP, and no command")
@@ -76,7 +76,7 @@ func (r *reader) next() (c Command, ok bool, err error) {
 				return c, false, nil
 			}
 			if r.buf[r.at] != '$' {
-				return c, false, errDollar
+				return c, false, protocolError(fmt.Sprintf("ERR Protocol error: expected '$', got %q", rune(r.buf[r.at])))
 			}
 			n, ok, err := r.head(r.most-r.used, errBulk)
 			if !ok || err != nil {

@@ -166,20 +166,21 @@ func (c *client) delIfEqual(tx Txn, args [][]byte) error {
 func expire(name string, unit time.Duration, at bool) func(*client, Txn, [][]byte) error {
 	return func(c *client, tx Txn, args [][]byte) error {
 		n, ok := resp.ParseInt(args[1])
-		switch {
-		case !ok:
+		if !ok {
 			return errNoInteger
-		case n > math.MaxInt64/int64(unit) || n < math.MinInt64/int64(unit):
+		}
+		perUnit, begin := int64(unit/time.Millisecond), int64(0) // milliseconds
+		if !at {
+			begin = time.Now().UnixMilli()
+		}
+		if n > (math.MaxInt64-begin)/perUnit || n < math.MinInt64/perUnit {
 			return refusal(fmt.Sprintf("ERR invalid expire time in '%s' command", name))
 		}
 		allows, err := readConditions(args[2:])
 		if err != nil {
 			return err
 		}
-		until := time.Unix(0, n*int64(unit))
-		if !at {
-			until = time.Now().Add(time.Duration(n) * unit)
-		}
+		until := time.UnixMilli(begin + n*perUnit)
 		old, err := c.lookUp(tx, args[0])
 		if err != nil || old == nil {
 			c.Integer(0)
@@ -194,7 +195,7 @@ func expire(name string, unit time.Duration, at bool) func(*client, Txn, [][]byt
 		switch {
 		case n <= 0:
 			return errors.Join(drop(tx, args[0], old), tx.Delete(c.nameKey(args[0])))
-		case at:
+		case at || n > math.MaxInt64/int64(unit): // a Duration has 292 years
 			return c.putValue(tx, args[0], old, expiry{until: until})
 		}
 		return c.putValue(tx, args[0], old, expiry{ttl: time.Duration(n) * unit}) // from when the store writes it
