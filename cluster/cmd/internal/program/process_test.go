@@ -267,6 +267,28 @@ func TestDocs_Session(t *testing.T) {
 	resptest.ShowsSession(t, cli, alone(t, t.TempDir()).addr, string(page), "127.0.0.1:6380> ")
 }
 
+// No document has a session that TestDocs_Session does not run.
+func TestDocs_EachSessionIsRun(t *testing.T) {
+	prompt := regexp.MustCompile(`(?m)^.*[\w.]+:\d+> .*$`)
+	seen := 0
+	mustNil(t, filepath.WalkDir("../../../..", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, line := range prompt.FindAllString(string(text), -1) {
+			seen++
+			if path != "../../../../docs/SHALED.md" || !strings.HasPrefix(line, "    127.0.0.1:6380> ") && !strings.HasPrefix(line, "    127.0.0.1:6381> ") {
+				t.Errorf("%s: no test runs %s", path, line)
+			}
+		}
+		return err
+	}))
+	if seen < 15 {
+		t.Errorf("%d commands of sessions in all documents", seen)
+	}
+}
+
 // redis-benchmark runs against a member that does not lead, alone and in pipelines, and gets no error.
 func TestTools_RedisBenchmark(t *testing.T) {
 	t.Parallel()
