@@ -56,6 +56,40 @@ func TestAlone_Life(t *testing.T) {
 	}
 }
 
+// Whoever has the password for reading reads and does not write, and no page lets it in. A new one counts without another start.
+func TestAlone_ReadPassword(t *testing.T) {
+	t.Parallel()
+	ctx, dir := t.Context(), t.TempDir()
+	write, read := filepath.Join(dir, "write"), filepath.Join(dir, "read")
+	mustNil(t, os.WriteFile(write, []byte("secret\n"), 0o600))
+	mustNil(t, os.WriteFile(read, []byte("look\n"), 0o600))
+	r := alone(t, filepath.Join(dir, "a"), "--password-file", write, "--read-password-file", read)
+	as := func(password string) *redis.Client {
+		return dial(t, r.addr, func(o *redis.Options) { o.Password = password })
+	}
+	mustNil(t, as("secret").Set(ctx, "a", "1", 0).Err())
+	if got, err := as("look").Get(ctx, "a").Result(); got != "1" || err != nil {
+		t.Errorf("the reader gets %q, %v", got, err)
+	}
+	if err := as("look").Set(ctx, "a", "2", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "NOPERM ") {
+		t.Errorf("the reader writes: %v", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, "GET", "http://"+r.http+"/metrics", nil)
+	mustNil(t, err)
+	request.SetBasicAuth("any", "look")
+	answer, err := http.DefaultClient.Do(request)
+	mustNil(t, err)
+	mustNil(t, answer.Body.Close())
+	if answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a page answers the reader with %d", answer.StatusCode)
+	}
+	mustNil(t, os.WriteFile(read, []byte("peep\n"), 0o600))
+	testenv.WaitFor(t, "the new password to count", func() bool { return as("peep").Get(ctx, "a").Err() == nil })
+	if err := as("look").Get(ctx, "a").Err(); err == nil {
+		t.Error("the old password is still one")
+	}
+}
+
 // The pages and INFO of a server alone show its store and nothing of a group.
 func TestAlone_Pages(t *testing.T) {
 	t.Parallel()

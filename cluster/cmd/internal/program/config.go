@@ -242,6 +242,7 @@ func isOwn(addr string) bool {
 // serves (reread). The certificates are names of files here: package tls has their contents.
 type secrets struct {
 	passwordFile, password string
+	readFile, readPassword string
 	adminFile, admin       string
 	cert, key, ca          string
 	membersCA              string
@@ -256,6 +257,7 @@ func (s *secrets) flags(cmd *cobra.Command, serves bool) {
 	f := cmd.Flags()
 	f.StringVar(&s.passwordFile, "password-file", "", "`FILE` whose first line is the password for clients and pages (for changes from another machine, of --admin-password-file); or set "+passwordVariable)
 	if serves {
+		f.StringVar(&s.readFile, "read-password-file", "", "`FILE` whose first line is another password for clients, with which they can only read")
 		f.StringVar(&s.adminFile, "admin-password-file", "", "`FILE` whose first line is the password for changes of the group from other machines; from this one, that of --password-file does")
 		f.StringVar(&s.cert, "tls-cert", "", "`FILE` with this member's certificate (PEM): clients, pages and members then talk TLS")
 		f.StringVar(&s.key, "tls-key", "", "`FILE` with its key")
@@ -277,7 +279,7 @@ func (s *secrets) read(getenv func(string) string) error {
 	for option, of := range map[string]struct {
 		file string
 		text *string
-	}{"password-file": {s.passwordFile, &s.password}, "admin-password-file": {s.adminFile, &s.admin}} {
+	}{"password-file": {s.passwordFile, &s.password}, "read-password-file": {s.readFile, &s.readPassword}, "admin-password-file": {s.adminFile, &s.admin}} {
 		if of.file == "" {
 			continue
 		}
@@ -289,6 +291,12 @@ func (s *secrets) read(getenv func(string) string) error {
 		if *of.text = strings.TrimSuffix(line, "\r"); *of.text == "" {
 			return fmt.Errorf("--%s %s: its first line is empty: write a password there", option, of.file)
 		}
+	}
+	switch {
+	case s.readPassword != "" && s.password == "":
+		return errors.New("--read-password-file needs --password-file: without a password everybody can write")
+	case s.readPassword != "" && s.readPassword == s.password:
+		return errors.New("--read-password-file and --password-file have the same password: write another one")
 	}
 	if (s.cert == "") != (s.key == "") {
 		return errors.New("--tls-cert and --tls-key belong together: give both")

@@ -16,6 +16,8 @@ func TestServe_BadOptions(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a")
 	empty := filepath.Join(t.TempDir(), "empty")
 	mustNil(t, os.WriteFile(empty, []byte("\nsecret\n"), 0o600))
+	word := filepath.Join(t.TempDir(), "word")
+	mustNil(t, os.WriteFile(word, []byte("secret\n"), 0o600))
 	a := newAuthority(t)
 	own := a.options(t, "own")
 	for _, test := range []struct{ args, want string }{
@@ -41,6 +43,9 @@ func TestServe_BadOptions(t *testing.T) {
 		{"DIR --id a --what", "unknown flag: --what"},
 		{"DIR --id a --password-file /no/such", "--password-file: open /no/such"},
 		{"DIR --id a --password-file " + empty, "its first line is empty"},
+		{"DIR --read-password-file " + word, "--read-password-file needs --password-file"},
+		{"DIR --password-file " + word + " --read-password-file " + word, "have the same password: write another one"},
+		{"DIR --max-buffers 1000000", "--max-buffers 1000000: write at least four times --max-command"},
 		{"DIR --id a --tls-cert x", "--tls-cert and --tls-key belong together"},
 		{"DIR --id a --tls-ca x", "--tls-ca needs --tls-cert"},
 		{"DIR --id a --tls-cert x --tls-key y", "--tls-cert needs --tls-ca"},

@@ -154,7 +154,7 @@ func (m *member) open(env Environment) error {
 	}
 	s := c.Config
 	s.Explain, s.Again, s.Unknown, s.Info = m.explain, m.again, unknown, m.info
-	s.Local, s.Password, s.Fsync = c.reads == readsLocal, c.secrets.password, c.sync
+	s.Local, s.Password, s.ReadPassword, s.Fsync = c.reads == readsLocal, c.secrets.password, c.secrets.readPassword, c.sync
 	if c.ID == "" {
 		store, err := m.openAlone(o)
 		if err != nil {

@@ -114,8 +114,8 @@ func (m *member) reread(ctx context.Context) {
 		}
 		s := have
 		err := s.read(func(string) string { return s.password })
-		if err == nil && s.password != have.password {
-			m.server.SetPassword(s.password)
+		if err == nil && (s.password != have.password || s.readPassword != have.readPassword) {
+			m.server.SetPasswords(s.password, s.readPassword)
 		}
 		if err == nil && s.admin != have.admin {
 			m.admin.Store(server.NewPassword(s.admin))

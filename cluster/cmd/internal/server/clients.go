@@ -143,6 +143,10 @@ func (c *client) client(args [][]byte) {
 
 // kill is CLIENT KILL address, or CLIENT KILL with ID or ADDR.
 func (c *client) kill(args [][]byte) {
+	if c.reads {
+		c.Error("NOPERM this password is for reading, and not for the connections of others")
+		return
+	}
 	old := len(args) == 1
 	if old {
 		args = [][]byte{[]byte("ADDR"), args[0]}

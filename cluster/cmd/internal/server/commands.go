@@ -201,6 +201,8 @@ func (c *client) check(args [][]byte) (t *command, refused string) {
 		return nil, unknownCommand(args)
 	case !t.takes(args):
 		return nil, resp.ArityText(t.Name)
+	case c.reads && t.Do.update != nil:
+		return nil, fmt.Sprintf("NOPERM this password is for reading: user %s has no permissions to run the '%s' command", userName, strings.ToLower(t.Name))
 	}
 	return t, keysFit(t, args)
 }

@@ -71,20 +71,23 @@ func (s *Server) refuse() {
 	time.Sleep(wrongPause)
 }
 
-// login takes a user and a password. It returns false after it has replied that they are wrong.
+// login takes a user and a password: that for all commands, or that for reading. It returns false after it has replied that they
+// are wrong.
 func (c *client) login(user, text []byte) bool {
-	switch password := c.s.password.Load(); {
+	password := c.s.password.Load()
+	full := password.Is(text)
+	switch {
 	case password == nil && string(user) == userName:
 		// A client that sends a password to a server without one is on the wrong server, or the server was
 		// started without the flag. Redis refuses that too.
 		c.Error("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 		return false
-	case !password.Is(text) || string(user) != userName:
+	case !full && !c.s.readPassword.Load().Is(text) || string(user) != userName:
 		c.s.refuse()
 		c.Error("WRONGPASS invalid username-password pair or user is disabled.")
 		return false
 	}
-	c.known = true
+	c.known, c.reads = true, !full
 	c.limit(c.s.config.MaxCommand, false)
 	return true
 }

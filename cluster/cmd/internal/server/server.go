@@ -28,11 +28,12 @@ type Config struct {
 	Local   bool          // reads are answered by Store.Local, which may be behind
 	Timeout time.Duration // of a command's work in the store; 0: 5 s
 
-	Password   string // of the only user, default; "": clients need none
-	MaxCommand int64  // bytes of a command with its arguments; 0: 32 MiB
-	MaxReply   int    // bytes of the reply to an MGET; 0: 64 MiB
-	MaxClients int    // connections at a time; 0: 1000
-	MaxBuffers int64  // bytes of commands and replies of all connections, beyond 128 KiB that each has free; 0: 256 MiB
+	Password     string // of the only user, default; "": clients need none
+	ReadPassword string // for commands that read, if there is a Password; "": none
+	MaxCommand   int64  // bytes of a command with its arguments; 0: 32 MiB
+	MaxReply     int    // bytes of the reply to an MGET; 0: 64 MiB
+	MaxClients   int    // connections at a time; 0: 1000
+	MaxBuffers   int64  // bytes of commands and replies of all connections, beyond 128 KiB that each has free; 0: 256 MiB
 
 	// Info returns further sections for INFO.
 	Info func() []Section
@@ -58,8 +59,10 @@ type Server struct {
 	// Constant after New, but for the password.
 	config   Config
 	password atomic.Pointer[Password] // nil: clients need none
-	wrong    sync.Mutex               // held while a wrong password is answered: one at a time is, of all clients
-	started  time.Time
+	// readPassword is for commands that read; nil: there is none.
+	readPassword atomic.Pointer[Password]
+	wrong        sync.Mutex // held while a wrong password is answered: one at a time is, of all clients
+	started      time.Time
 
 	prepared atomic.Bool // the store has the layout of this server
 
@@ -86,12 +89,15 @@ func New(c Config) *Server {
 	c.Fsync = cmp.Or(c.Fsync, "always")
 	s := &Server{config: c, started: time.Now(), budget: resp.NewBudget(c.MaxBuffers), counts: newCounts(), clients: make(map[int64]*client), lanes: lanes{seed: maphash.MakeSeed()}}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.SetPassword(c.Password)
+	s.SetPasswords(c.Password, c.ReadPassword)
 	return s
 }
 
-// SetPassword sets the password that later clients have to say; "": none.
-func (s *Server) SetPassword(text string) { s.password.Store(NewPassword(text)) }
+// SetPasswords sets the password that later clients have to say, and the one with which they can only read; "": none.
+func (s *Server) SetPasswords(all, read string) {
+	s.password.Store(NewPassword(all))
+	s.readPassword.Store(NewPassword(read))
+}
 
 // Serve serves the connections of inner until ctx is done. Commands that have begun are then answered; those that
 // take longer than grace end with an error. It closes inner.
@@ -127,6 +133,7 @@ type client struct {
 	conn  *resp.Conn // nil in tests of commands alone
 	id    int64
 	known bool // the client has given the password, or needs none
+	reads bool // it was the password for reading
 	quit  bool // the connection ends after its replies
 	shown shown
 	multi multi

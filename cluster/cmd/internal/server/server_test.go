@@ -342,6 +342,44 @@ func TestPassword(t *testing.T) {
 	}
 }
 
+// With the password for reading a client reads, and nothing that it says writes: alone, in a pipeline, or in a transaction.
+func TestPassword_Reads(t *testing.T) {
+	s, _ := setup(t, func(c *Config) { c.Password, c.ReadPassword = "secret", "look" })
+	writer, reader := s.newClient(), s.newClient()
+	writer.want(t, "AUTH secret", "+OK")
+	writer.want(t, "SET a 1", "+OK")
+	writer.want(t, "BF.ADD f x", ":1")
+	reader.want(t, "AUTH other look", "-WRONGPASS invalid username-password pair or user is disabled.")
+	if got := reader.say("HELLO", "2", "AUTH", "default", "look"); !strings.HasPrefix(got, "*14\r\n") {
+		t.Errorf("HELLO with the password for reading: %q", got)
+	}
+	for _, one := range commands {
+		words := append(strings.Fields(one.Name), "a", "1", "1", "1", "1", "1")
+		words = words[:max(one.Arity, -one.Arity, 3*min(1, -min(0, one.Arity)))]
+		writes := strings.Contains(one.Flags, "write")
+		if refused := strings.HasPrefix(reader.say(words...), "-NOPERM this password is for reading"); refused != writes {
+			t.Errorf("%q is refused: %v", words, refused)
+		}
+		reader.quit, reader.multi = false, multi{}
+	}
+	reader.want(t, "GET a", "$1|1")
+	reader.want(t, "BF.EXISTS f x", ":1")
+	reader.want(t, "MULTI", "+OK")
+	reader.want(t, "SET a 2", "-NOPERM this password is for reading: user default has no permissions to run the 'set' command")
+	reader.want(t, "EXEC", "-EXECABORT Transaction discarded because of previous errors.")
+	reader.want(t, "CLIENT KILL ID 1", "-NOPERM this password is for reading, and not for the connections of others")
+	writer.want(t, "GET a", "$1|1")
+	reader.want(t, "AUTH secret", "+OK")
+	reader.want(t, "SET a 3", "+OK")
+	reader.want(t, "AUTH look", "+OK")
+	if got := reader.say("SET", "a", "4"); !strings.HasPrefix(got, "-NOPERM") {
+		t.Errorf("after another AUTH: %q", got)
+	}
+	s.SetPasswords("secret", "peep")
+	reader.want(t, "AUTH look", "-WRONGPASS invalid username-password pair or user is disabled.")
+	reader.want(t, "AUTH peep", "+OK")
+}
+
 // Connections that only wait lock nobody out who knows the password, and no number of them makes guessing quick.
 func TestPassword_ManyStrangers(t *testing.T) {
 	s, _ := setup(t, func(c *Config) { c.Password, c.MaxClients = "secret", 8 })
