@@ -17,9 +17,6 @@ import (
 )
 
 // An asker asks running members, by their pages.
-//
-// It is one call of a command: the members to ask, and how. A member asks the others itself, so
-// that a command needs to reach only one of them.
 type asker struct {
 	// The fields at, secrets and wait are set by options, the same for all commands that ask.
 	env     Environment
@@ -29,9 +26,6 @@ type asker struct {
 }
 
 // groupCommands are the commands that ask a running member, and print the members of its group.
-//
-// All of them print the members afterwards, so that whoever has changed the group sees what it is
-// now.
 func groupCommands(env Environment) []*cobra.Command {
 	var learner bool
 	join := askCommand(env, "join ID HOST:PORT", "take a member into a group", `
@@ -63,17 +57,12 @@ an empty folder.`, 1, 1, func(words []string) (request, error) {
 }
 
 // A request is what a member's pages are asked.
-//
-// The path is below the address of the pages, and the body is sent as JSON.
 type request struct {
 	method, path string
 	body         any
 }
 
 // askCommand returns a command that makes a request of its words.
-//
-// of checks the words, and its error is shown as it is. The options --at and --wait, and those for
-// passwords and certificates, are the same for all these commands.
 func askCommand(env Environment, usage, short, long string, least, most int, of func(words []string) (request, error)) *cobra.Command {
 	a := &asker{env: env}
 	cmd := newCommand(usage, short, long, least, most, func(ctx context.Context, words []string) error {
@@ -216,8 +205,6 @@ func (a *asker) askOne(ctx context.Context, client *http.Client, target string, 
 }
 
 // A refusal is the error of a member that was asked.
-//
-// A refusal with elsewhere set is worth a try at the next member.
 type refusal struct {
 	text      string
 	elsewhere bool // the member does not lead

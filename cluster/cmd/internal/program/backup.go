@@ -126,8 +126,6 @@ func (b *backups) identify(dir, id string) error {
 }
 
 // A backup is a copy of one state in a bucket.
-//
-// Its goroutine (run) is the only one that attaches and closes the remote.Store. Others read is.
 type backup struct {
 	*backups
 	// Constant. dir is the folder of the state's store, and db the store.
@@ -138,8 +136,6 @@ type backup struct {
 }
 
 // An attached is how a backup is at a moment.
-//
-// It is replaced as a whole, so that readers see store, bucket and error of one moment.
 type attached struct {
 	store *remote.Store // nil: there is none
 	to    s3.Place      // its bucket
@@ -175,9 +171,6 @@ func (b *backups) open(dir string, o *shale.Options) (*shale.DB, func() error, e
 
 // run keeps the state in a bucket until ctx is done. It tries again and again, later each time, and goes to another bucket if
 // the state's own is another program's now.
-//
-// The pause between attempts doubles up to a minute. The same error is printed once, however often
-// it comes.
 func (b *backup) run(ctx context.Context) {
 	said, pause := "", time.Second
 	for n := 1; ctx.Err() == nil; {
@@ -219,9 +212,6 @@ func (b *backup) run(ctx context.Context) {
 }
 
 // attach begins to keep the state in its n-th bucket.
-//
-// Attach compares the bucket with the store first. It refuses a bucket that has another store, or
-// one that was fenced, and run then goes to the next.
 func (b *backup) attach(ctx context.Context, n int) (*remote.Store, s3.Place, error) {
 	ctx, cancel := context.WithTimeout(ctx, attachPatience)
 	defer cancel()
@@ -260,8 +250,6 @@ func (b *backup) hear(e remote.Event) {
 
 // status returns how far the backup is behind; nil: there is none now, because of err. kept is how many bytes of logs
 // wait for the bucket.
-//
-// It reads what run has left in is, and so never waits for the bucket.
 func (b *backups) status() (s *remote.Status, kept int64, err error) {
 	now := b.now.Load()
 	if now == nil {
@@ -277,8 +265,6 @@ func (b *backups) status() (s *remote.Status, kept int64, err error) {
 }
 
 // backupLine is what the page says about the backup.
-//
-// It is short, because other members show it in a table.
 func (m *member) backupLine() string {
 	if m.backups == nil {
 		return "none"

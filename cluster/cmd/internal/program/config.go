@@ -18,10 +18,6 @@ import (
 )
 
 // A config is what the options of serve set.
-//
-// It is filled by package cobra when the options are parsed, then checked, and constant afterwards.
-// Settings that package cluster or the server has too are in their own structs, so that they are
-// passed on as they are.
 type config struct {
 	cluster.Options // as far as options of serve set them; so are these two
 	server.Config
@@ -64,8 +60,6 @@ const (
 )
 
 // flags adds the options of serve to a command.
-//
-// The help of an option says what it does to the group, and not how it is called inside.
 func (c *config) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&c.sync, "sync", syncAlways, "when writes of a server alone are on disk: always (before the reply), everysec, or no (the system decides)")
@@ -97,9 +91,6 @@ func (c *config) flags(cmd *cobra.Command) {
 }
 
 // check returns an error for options that make no sense. It names the option and the next step.
-//
-// It looks at options alone, before anything is opened or made. So a mistake in a unit file leaves
-// no half-made folder behind.
 func (c *config) check() error {
 	switch {
 	case c.ID == "" && c.ofGroup() != "":
@@ -194,9 +185,6 @@ func (c *config) checkReach() error {
 }
 
 // warnings returns what an operator should know about options that are allowed.
-//
-// They are printed at each start. None of them stops a member, since each has its use: for a test,
-// in a private network, or for reads that may be old.
 func (c *config) warnings() []string {
 	var w []string
 	if c.secrets.cert == "" && c.secrets.password != "" && !isOwn(c.addr) {
@@ -271,9 +259,6 @@ func (s *secrets) flags(cmd *cobra.Command, serves bool) {
 }
 
 // read reads the password, and checks that the options belong together.
-//
-// A file has precedence over the environment. Only the first line counts, so that a newline at its
-// end is no part of the password.
 func (s *secrets) read(getenv func(string) string) error {
 	s.password = getenv(passwordVariable)
 	for option, of := range map[string]struct {

@@ -151,13 +151,6 @@ func (m *member) withStore(fn func(http.Handler)) error {
 }
 
 // A memberJSON is a member as the pages show it to programs.
-//
-// For example, of a group of two whose second member is down:
-//
-//	[{"id":"a","address":"10.0.0.1:7380","voter":true,"leader":true,"behind":0,
-//	"about":{"backup":"none","clients":"10.0.0.1:6380","disk free":"41.2 GiB","version":"v1.0.0"}},
-//	{"id":"b","address":"10.0.0.2:7380","voter":true,"leader":false,
-//	"unreachable":"dial tcp 10.0.0.2:7380: connect: connection refused","behind":0}]
 type memberJSON struct {
 	ID      string            `json:"id"`
 	Address string            `json:"address"`
@@ -172,9 +165,6 @@ type memberJSON struct {
 const surveyTime = 2 * time.Second
 
 // members asks all members how they are.
-//
-// "Behind" compares the states that answered with each other. It does not use the leader's index,
-// which a member that is cut off does not know.
 func (m *member) members(ctx context.Context) ([]memberJSON, error) {
 	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
@@ -238,8 +228,6 @@ func (m *member) clientMembers(ctx context.Context) (found []server.Member) {
 }
 
 // about is what this member says of itself on all members.
-//
-// Other members get it with the answer to a who call, so it must be quick and small.
 func (m *member) about() map[string]string {
 	about := map[string]string{"version": version(), "clients": m.addr, "backup": m.backupLine()}
 	if free, ok := vfs.FreeRoom(m.config.dir); ok {
@@ -260,10 +248,6 @@ func (m *member) serveMembers(w http.ResponseWriter, r *http.Request) {
 }
 
 // A changeRequest is what the commands join and transfer send.
-//
-// For example, POST /members with {"id":"c","address":"10.0.0.3:7380","learner":true}, or POST
-// /leader with {"id":"b"}. DELETE /members/c has no body. The answer is the list of the members
-// after the change.
 type changeRequest struct {
 	ID      string `json:"id"`
 	Address string `json:"address,omitempty"`
@@ -326,8 +310,6 @@ func (m *member) moveLead(r *http.Request, c changeRequest) error {
 }
 
 // An errorJSON is an error as the pages tell it to programs. Leader is set if another member has to be asked.
-//
-// For example, with status 421: {"error":"this member does not lead","leader":"a"}.
 type errorJSON struct {
 	Error  string `json:"error"`
 	Leader string `json:"leader,omitempty"`
@@ -366,8 +348,6 @@ var style embed.FS
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
 // servePage shows the group to people.
-//
-// The page has no script, and is whole with one request. It is made of the figures of this moment.
 func (m *member) servePage(w http.ResponseWriter, r *http.Request) {
 	members, err := m.members(r.Context())
 	ok, why := m.health()

@@ -57,9 +57,6 @@ With --id it is a member of a group: each has a copy of everything, and a write 
 is answered, so the group goes on without any minority, and loses nothing. Clients can talk to any member.`
 
 // Run runs the program and returns its exit status.
-//
-// Package cobra parses words and options here, and nothing else: errors and their last sentence are
-// printed below, in one form for all commands. A closed pipe is no error, as with head.
 func Run(ctx context.Context, env Environment) int {
 	root := &cobra.Command{
 		Use: "shaled", Short: "a store for clients of Redis, alone or in a replicated group", Long: strings.TrimSpace(long),
@@ -85,9 +82,6 @@ func Run(ctx context.Context, env Environment) int {
 }
 
 // message returns the text of an error, with what to do next where that is not part of it.
-//
-// Errors of package cluster begin with its name, for programs that use several packages. An
-// operator of shaled does not need it.
 func message(err error) string {
 	text := strings.TrimPrefix(err.Error(), "cluster: ")
 	text = strings.ReplaceAll(text, ": cluster: ", ": ")

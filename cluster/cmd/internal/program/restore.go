@@ -124,10 +124,6 @@ func restore(ctx context.Context, env Environment, bucket, dir, id string, at re
 const restoredStore = "restored"
 
 // storesBelow returns the buckets of stores below this one, in order.
-//
-// Each store in a bucket has an object with its identity, which is how it is found. The list may be
-// long in a bucket that many members share, and is read only after the given name turned out to
-// have none.
 func storesBelow(ctx context.Context, p s3.Place) ([]s3.Place, error) {
 	b, err := p.Open(ctx)
 	if err != nil {

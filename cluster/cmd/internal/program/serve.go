@@ -52,9 +52,6 @@ const (
 )
 
 // A member is a running member of a group, or a server that is alone, with what it serves.
-//
-// It is made by serve, and its fields are constant while it runs, but for the atomic ones and those
-// of pages.
 type member struct {
 	config  config
 	node    *cluster.Node // nil: it is alone, and has the next two
@@ -249,9 +246,6 @@ const (
 )
 
 // sayAlone says what to do when the member is in no group, or in none any more, until ctx is done.
-//
-// A member can be alone in four ways: it was removed, it is about to join, its --join leads
-// nowhere, or nobody has said what it shall do. The first is said once, the others again and again.
 func (m *member) sayAlone(ctx context.Context) {
 	next, was, said := time.Now().Add(time.Second), false, false
 	for {
@@ -283,9 +277,6 @@ func (m *member) sayAlone(ctx context.Context) {
 
 // handOver gives the lead to another member, if this one leads and another can. A group without its leader would
 // have to notice that first.
-//
-// It is done at an orderly end only. After kill -9 the others wait for an election timeout, which
-// is what the handover saves.
 func (m *member) handOver() {
 	if m.node == nil {
 		return

@@ -16,9 +16,6 @@ import (
 )
 
 // version returns what the build knows of itself.
-//
-// It is what go install and a release write into the binary; a plain go build knows a commit at
-// most.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
@@ -75,10 +72,6 @@ func (m *member) replication() []server.Section {
 }
 
 // health says whether the member can serve, and why not.
-//
-// The reason is for people, and has no fixed form. /health shows it as
-//
-//	{"member":"a","ok":false,"why":"no leader is known"}
 func (m *member) health() (ok bool, why string) {
 	if m.node == nil {
 		if err := m.db.Err(); err != nil {
@@ -97,10 +90,6 @@ func (m *member) health() (ok bool, why string) {
 
 // metrics returns the metrics of the group and of the server for clients in Prometheus' text format. The store has
 // its own.
-//
-// The text is made by hand, because the format is simple, and a library for it would be one more
-// dependency. Names begin with shaled_, counters end in _total as Prometheus advises, and times are
-// in seconds.
 func (m *member) metrics() string {
 	var p strings.Builder
 	// Each metric has two lines of comment, which say what it is, and a line for each value:

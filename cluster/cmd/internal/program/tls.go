@@ -81,9 +81,6 @@ func (s *secrets) readPair() (*tls.Certificate, error) {
 }
 
 // authorityOf reads the certificates of an authority.
-//
-// A file may have several certificates: while an authority is replaced, it has the old one and the
-// new one.
 func authorityOf(option, file string) (*x509.CertPool, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
