@@ -133,7 +133,10 @@ func requestsOfHTTP(t *testing.T) {
 	} {
 		c, theirs := talk(t, limits(1))
 		go func() { _, _ = io.Copy(io.Discard, theirs) }()
-		go func() { _, _ = io.WriteString(theirs, request) }() // until it is refused
+		go func() {
+			_, _ = io.WriteString(theirs, request) // until it is refused
+			_ = theirs.Close()                     // which is the end
+		}()
 		if got, err := c.all(); err != errWeb || strings.Contains(got, "SET") {
 			t.Errorf("%q: %s got through, %v", request, got, err)
 		}
@@ -248,6 +251,8 @@ func TestConn_LongPauses(t *testing.T) {
 		if got, err := c.all(); err != io.EOF || got != strings.Repeat(`["PING"]`, 6) {
 			t.Errorf("%s, %v", got, err)
 		}
+		_ = c.Close()
+		time.Sleep(time.Hour) // until the client has seen the end
 	})
 }
 
