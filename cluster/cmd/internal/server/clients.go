@@ -62,11 +62,14 @@ func (s *Server) register(c *client) (end func()) {
 	s.clientsMu.Lock()
 	defer s.clientsMu.Unlock()
 	s.clients[c.id] = c
-	return func() {
-		s.clientsMu.Lock()
-		defer s.clientsMu.Unlock()
-		delete(s.clients, c.id)
-	}
+	return func() { s.forget(c) }
+}
+
+// forget makes the connection one that CLIENT LIST does not show.
+func (s *Server) forget(c *client) {
+	s.clientsMu.Lock()
+	defer s.clientsMu.Unlock()
+	delete(s.clients, c.id)
 }
 
 // all returns the connections, the oldest first.
@@ -160,7 +163,9 @@ func (c *client) kill(args [][]byte) {
 		if is := one.shown.addr; resp.Is(args[0], "ID") && string(args[1]) != fmt.Sprint(one.id) || resp.Is(args[0], "ADDR") && string(args[1]) != is {
 			continue
 		}
-		if n++; one == c {
+		n++
+		c.s.forget(one) // before it has ended
+		if one == c {
 			c.quit = true
 		} else {
 			go func() { _ = one.conn.Conn.Close() }() // with TLS it waits for a client that reads nothing

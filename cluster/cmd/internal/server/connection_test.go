@@ -99,7 +99,7 @@ func TestConnection_List(t *testing.T) {
 	if !want.MatchString(list) {
 		t.Errorf("CLIENT LIST: %q", list)
 	}
-	if got := resptest.Exchange(t, addr, "CLIENT KILL "+conn.LocalAddr().String()+"\r\nCLIENT KILL ID 1\r\n"); !strings.HasPrefix(got, "+OK\r\n:") {
+	if got := resptest.Exchange(t, addr, "CLIENT KILL "+conn.LocalAddr().String()+"\r\nCLIENT KILL ID 1\r\n"); !strings.HasPrefix(got, "+OK\r\n:0\r\n") {
 		t.Errorf("CLIENT KILL: %q", got)
 	}
 	if _, err := in.ReadString('\n'); err == nil {
