@@ -266,7 +266,7 @@ func TestTime_Counter(t *testing.T) {
 		o.clock = func() time.Time { return time.Now().Add(ahead) }
 	})
 	key, ctx := []byte("counter"), t.Context()
-	const life = 2 * time.Second
+	const life = 5 * time.Second // the race detector on a busy machine counts five in a second
 	g.led("the counter", func() error { return g.members[0].PutTTL(ctx, key, []byte("0"), life) })
 	var ends time.Time
 	g.led("a look", func() error {
@@ -299,20 +299,25 @@ func TestTime_Counter(t *testing.T) {
 	var counted atomic.Int64
 	for _, m := range g.members {
 		counting.Go(func() {
-			for n := 0; n >= 0; counted.Add(1) {
+			for n := 0; n >= 0; {
 				var err error
-				if n, err = count(m); err != nil && !errors.Is(err, ErrUnknown) {
+				switch n, err = count(m); {
+				case errors.Is(err, shale.ErrConflict):
+					n = 0 // the others were quicker each time, and nothing was written
+				case err != nil && !errors.Is(err, ErrUnknown):
 					t.Error(err)
 					return
+				default:
+					counted.Add(1)
 				}
 			}
 		})
 	}
 	counting.Wait()
-	if lasted := time.Since(began); lasted > life+5*time.Second {
+	if lasted := time.Since(began); lasted > life+time.Second {
 		t.Errorf("the counter lasted for %v after it was seen, and was to for %v", lasted, life)
 	}
-	if counted.Load() < 6 { // three of them have found none any more; under the race detector a busy machine counts five in a second
+	if counted.Load() < 20 {
 		t.Errorf("only %d were counted", counted.Load())
 	}
 	g.agree()
