@@ -181,17 +181,10 @@ func expire(name string, unit time.Duration, at bool) func(*client, Txn, [][]byt
 			return err
 		}
 		until := time.UnixMilli(begin + n*perUnit)
-		old, err := c.lookUp(tx, args[0])
+		old, err := c.withEnd(tx, args[0], func(was time.Time) bool { return allows(was, until) })
 		if err != nil || old == nil {
-			c.Integer(0)
 			return err
 		}
-		was, err := tx.ExpiresAt(c.nameKey(args[0]))
-		if err != nil || !allows(was, until) {
-			c.Integer(0)
-			return err
-		}
-		c.Integer(1)
 		switch {
 		case n <= 0:
 			return errors.Join(drop(tx, args[0], old), tx.Delete(c.nameKey(args[0])))
@@ -233,18 +226,25 @@ func readConditions(args [][]byte) (allows func(was, until time.Time) bool, err 
 
 // persist is PERSIST.
 func (c *client) persist(tx Txn, args [][]byte) error {
-	old, err := c.lookUp(tx, args[0])
+	old, err := c.withEnd(tx, args[0], func(was time.Time) bool { return !was.IsZero() })
 	if err != nil || old == nil {
-		c.Integer(0)
 		return err
 	}
-	was, err := tx.ExpiresAt(c.nameKey(args[0]))
-	if err != nil || was.IsZero() {
-		c.Integer(0)
-		return err
-	}
-	c.Integer(1)
 	return c.putValue(tx, args[0], old, expiry{})
+}
+
+// withEnd returns the value of a name whose end is to be changed, and replies with 1: or with 0 and nil if there is none, or if
+// changes refuses the end that it has, which is the zero time for never.
+func (c *client) withEnd(tx Txn, name []byte, changes func(was time.Time) bool) (old []byte, err error) {
+	old, err = c.lookUp(tx, name)
+	if err == nil && old != nil {
+		var was time.Time
+		if was, err = tx.ExpiresAt(c.nameKey(name)); err == nil && !changes(was) {
+			old = nil
+		}
+	}
+	c.Truth(err == nil && old != nil)
+	return old, err
 }
 
 // expireTime returns EXPIRETIME or PEXPIRETIME.
