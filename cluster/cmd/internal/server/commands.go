@@ -56,7 +56,7 @@ func write(fn func(*client, Txn, [][]byte) error, how kind) action {
 }
 
 func init() {
-	for _, one := range slices.Concat(ownCommands(), filterCommands()) {
+	for _, one := range slices.Concat(connectionCommands(), keyCommands(), filterCommands()) {
 		byName[one.Name] = &one
 	}
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
@@ -65,8 +65,8 @@ func init() {
 	}
 }
 
-// ownCommands are all commands but those of filters.
-func ownCommands() []command {
+// connectionCommands returns the lines of the commands about the connection, the server and transactions.
+func connectionCommands() []command {
 	return []command{
 		{Name: "PING", Arity: -1, Flags: "fast", Do: do((*client).ping)},
 		{Name: "ECHO", Arity: 2, Flags: "fast", Do: do((*client).echo)},
@@ -90,7 +90,12 @@ func ownCommands() []command {
 		{Name: "DISCARD", Arity: 1, Flags: "fast", Do: do((*client).discard)},
 		{Name: "WATCH", Arity: -2, Flags: "fast no_multi", First: 1, Last: -1, Step: 1, Do: do((*client).watch)},
 		{Name: "UNWATCH", Arity: 1, Flags: "fast", Do: do((*client).unwatch)},
+	}
+}
 
+// keyCommands returns the lines of the commands on strings and keys.
+func keyCommands() []command {
+	return []command{
 		{Name: "GET", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read(onString((*client).get))},
 		{Name: "MGET", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).mget)},
 		{Name: "EXISTS", Arity: -2, Flags: "readonly fast", First: 1, Last: -1, Step: 1, Do: read((*client).exists)},

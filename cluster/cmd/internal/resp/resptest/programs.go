@@ -11,6 +11,20 @@ import (
 // it keeps them: short ones, 4 KiB, pieces of 512 bytes, and zeros that nobody has written. They use few keys, and begin with
 // FLUSHALL.
 func StringProgram(r *rand.Rand, n int) (program [][]string) {
+	commands := stringCommands(r)
+	program = append(program, []string{"FLUSHALL"})
+	for range n {
+		command := commands[r.IntN(len(commands))]()
+		if command[1] == "" {
+			command[1] = string(rune('a' + r.IntN(3)))
+		}
+		program = append(program, command)
+	}
+	return program
+}
+
+// stringCommands returns what makes a command, each a kind of it. The name that a command is about is left empty.
+func stringCommands(r *rand.Rand) []func() []string {
 	borders := []int{0, 1, 7, 511, 512, 513, 1024, 4094, 4095, 4096, 4097, 4608, 10_000, 70_000}
 	offset := func() int { return max(0, borders[r.IntN(len(borders))]+r.IntN(5)-2) }
 	number := func() string {
@@ -34,7 +48,7 @@ func StringProgram(r *rand.Rand, n int) (program [][]string) {
 	}
 	short := func() string { return strconv.Itoa(r.IntN(100)) }
 	units := []string{"BYTE", "BIT", "bit", "WHAT"}
-	commands := []func() []string{
+	return []func() []string{
 		func() []string { return []string{"SET", "", value()} },
 		func() []string {
 			return []string{"SET", "", value(), []string{"NX", "XX", "GET", "KEEPTTL"}[r.IntN(4)]}
@@ -78,13 +92,4 @@ func StringProgram(r *rand.Rand, n int) (program [][]string) {
 		func() []string { return []string{"DEL", ""} },
 		func() []string { return []string{"MSETNX", "", value(), "c", short()} },
 	}
-	program = append(program, []string{"FLUSHALL"})
-	for range n {
-		command := commands[r.IntN(len(commands))]()
-		if command[1] == "" {
-			command[1] = string(rune('a' + r.IntN(3)))
-		}
-		program = append(program, command)
-	}
-	return program
 }
