@@ -23,7 +23,7 @@ import (
 // A change is what a client asks for: "INCR", "GET", or "SET", which is let through if the watched value is still old.
 type change struct{ key, name, old, value string }
 
-// An effect is what is known of it. What is unknown has happened, will, or never does.
+// An effect says what the client knows of an operation. An operation of unknown effect may have happened, may happen later, or never.
 type effect struct {
 	value   string
 	unknown bool

@@ -53,7 +53,7 @@ func (c *Conn) Limit(command int64, stranger bool) {
 }
 
 // Commands returns all whole commands that have come, and waits for one if there is none. They are valid until the next call.
-// If what comes breaks the protocol or a limit, the client is told, and the error is final.
+// If the client breaks the protocol or a limit, Commands tells it so, and returns an error now and in all later calls.
 func (c *Conn) Commands() ([]Command, error) {
 	clear(c.r.words)
 	if cap(c.r.words) > mostWords && c.r.left == 0 {

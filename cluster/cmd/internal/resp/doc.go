@@ -6,8 +6,7 @@
 //
 // # Limits
 //
-// A connection has a small buffer for what comes, and another for what goes, which cost nothing more. What it needs beyond
-// them is taken from a Budget that all connections share. Whoever needs more than is left is told so, and its connection
-// ends. So does that of a client that keeps the server waiting: within the handshake of TLS, within a command, or because
-// it reads no replies.
+// Each connection has a small buffer for commands and another for replies. Larger ones take their bytes from a Budget that all
+// connections share. If too few are left, the client is told so, and its connection ends. It also ends if the client keeps the
+// server waiting: in the handshake of TLS, in a command, or because it reads no replies.
 package resp

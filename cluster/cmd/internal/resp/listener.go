@@ -20,7 +20,7 @@ type Limits struct {
 const (
 	// idleTime is how long a connection must have been idle.
 	idleTime = time.Minute
-	// mostRefusing is how many connections are told at a time that there are too many.
+	// mostRefusing limits the connections that are being refused at the same time. Others are closed without a word.
 	mostRefusing = 64
 )
 

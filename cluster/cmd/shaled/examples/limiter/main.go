@@ -1,4 +1,4 @@
-// A rate limiter: each client may do so many requests in a minute, counted from its first one.
+// A rate limiter: a client may make three requests a minute. The minute begins with its first request.
 package main
 
 import (

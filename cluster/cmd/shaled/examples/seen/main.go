@@ -26,7 +26,8 @@ func (s seen) make(ctx context.Context, expected int64) error {
 	return err
 }
 
-// first returns the addresses that were not seen yet, and are from now on. Of crawlers that ask at the same time one gets an address.
+// first returns the addresses that are new, and notes them as seen. If several crawlers ask at the same time, only one of them gets a
+// new address.
 func (s seen) first(ctx context.Context, links ...string) (fresh []string, err error) {
 	items := make([]any, len(links))
 	for i, link := range links {
