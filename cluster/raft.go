@@ -34,13 +34,7 @@ func (n *Node) startRaft() error {
 		fsm = n.opts.wrapFSM(n.state)
 	}
 	n.logs = raftLog{n.log, n.trail, n.fail}
-	trans := transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: streamLayer{n.network}, MaxPool: transportConns, MaxRPCsInFlight: 1, // no pipelines
-		Timeout: transportTimeout, Logger: n.config.Logger,
-	}), n}
-	// A member that installs a snapshot makes a state of its files before it answers. Raft waits for transportTimeout once
-	// for each TimeoutScale bytes of the notice.
-	trans.TimeoutScale = installScale
+	trans := newTransport(n)
 	err := guarded(n.fail, func() error {
 		r, err := raft.NewRaft(n.config, fsm, n.logs, n.logs, n.snapshots, trans)
 		if err == nil {

@@ -260,6 +260,18 @@ type transport struct {
 	node *Node
 }
 
+// newTransport returns the transport of a member.
+func newTransport(n *Node) transport {
+	t := transport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: streamLayer{n.network}, MaxPool: transportConns, MaxRPCsInFlight: 1, // no pipelines
+		Timeout: transportTimeout, Logger: n.config.Logger,
+	}), n}
+	// A member that installs a snapshot makes a state of its files before it answers. Raft waits for transportTimeout once
+	// for each TimeoutScale bytes of the notice.
+	t.TimeoutScale = installScale
+	return t
+}
+
 // target puts a member's name and address into the one string that raft's transport passes on to
 // Dial.
 func target(id raft.ServerID, a raft.ServerAddress) raft.ServerAddress {
@@ -282,6 +294,20 @@ func (t transport) AppendEntries(id raft.ServerID, a raft.ServerAddress,
 // errNotPlaced keeps a member that has not found its place from asking for votes.
 var errNotPlaced = errors.New("the member is starting")
 
+// connected asks again when the connection had ended. Raft's transport keeps connections to a member that has started anew
+// meanwhile, and each of them would cost a candidate an election's time: the member has no vote in it, and a founder that has
+// lost its disk does not hear that it is looked for. A question that is asked twice has the same answer.
+func connected(ask func() error) error {
+	err := ask()
+	for range transportConns {
+		if op := (*net.OpError)(nil); !errors.Is(err, io.EOF) && (!errors.As(err, &op) || op.Timeout() || errors.Is(err, errNoConnection)) {
+			break
+		}
+		err = ask()
+	}
+	return err
+}
+
 // RequestVote implements raft.Transport. A member that is not placed yet could vote, or ask for
 // votes, twice.
 func (t transport) RequestVote(id raft.ServerID, a raft.ServerAddress,
@@ -289,7 +315,7 @@ func (t transport) RequestVote(id raft.ServerID, a raft.ServerAddress,
 	if !t.node.placed.Load() {
 		return errNotPlaced
 	}
-	return t.NetworkTransport.RequestVote(id, target(id, a), req, resp)
+	return connected(func() error { return t.NetworkTransport.RequestVote(id, target(id, a), req, resp) })
 }
 
 // RequestPreVote implements raft.WithPreVote, under the same condition.
@@ -298,7 +324,7 @@ func (t transport) RequestPreVote(id raft.ServerID, a raft.ServerAddress,
 	if !t.node.placed.Load() {
 		return errNotPlaced
 	}
-	return t.NetworkTransport.RequestPreVote(id, target(id, a), req, resp)
+	return connected(func() error { return t.NetworkTransport.RequestPreVote(id, target(id, a), req, resp) })
 }
 
 // InstallSnapshot implements raft.Transport. It sends the files first, over a connection of their

@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+
+	"github.com/hashicorp/raft"
 )
 
 // A member that has missed large writes gets them in messages of bounded size. All in one would not
@@ -33,6 +35,24 @@ func TestTransport_MessagesAreBounded(t *testing.T) {
 	if n := largest.Load(); n < size || n > maxMessage+1<<20 {
 		t.Errorf("up to %d bytes were sent before an answer was read, and the limit of a message is %d", n, maxMessage)
 	}
+}
+
+// A candidate has the vote of a member that has started anew since they talked.
+func TestTransport_VoteOfARestarted(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, 3, func(o *Options) { o.Raft = steadyRaft })
+	m, peer := g.members[1], g.members[2]
+	trans := newTransport(m.Node)
+	ask := func() error {
+		req := &raft.RequestPreVoteRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(m.server)}}
+		return trans.RequestPreVote(peer.server, raft.ServerAddress(peer.Address()), req, new(raft.RequestPreVoteResponse))
+	}
+	mustNil(t, ask())
+	mustNil(t, peer.Close())
+	g.open(peer)
+	g.agree()
+	mustNil(t, ask())
+	mustNil(t, trans.Close())
 }
 
 // A questionConn notes the most bytes that were sent before an answer came.
