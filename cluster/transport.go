@@ -294,7 +294,7 @@ func (t transport) AppendEntries(id raft.ServerID, a raft.ServerAddress,
 // errNotPlaced keeps a member that has not found its place from asking for votes.
 var errNotPlaced = errors.New("the member is starting")
 
-// connected asks again when the connection had ended. Raft's transport keeps connections to a member that has started anew
+// connected asks again when the connection had ended. Raft's transport keeps connections to a member that has restarted
 // meanwhile, and each of them would cost a candidate an election's time: the member has no vote in it, and a founder that has
 // lost its disk does not hear that it is looked for. A question that is asked twice has the same answer.
 func connected(ask func() error) error {

@@ -37,7 +37,7 @@ func TestTransport_MessagesAreBounded(t *testing.T) {
 	}
 }
 
-// A candidate has the vote of a member that has started anew since they talked.
+// A candidate has the vote of a member that has restarted since they talked.
 func TestTransport_VoteOfARestarted(t *testing.T) {
 	t.Parallel()
 	g := newGroup(t, 3, func(o *Options) { o.Raft = steadyRaft })
