@@ -15,6 +15,7 @@ import (
 // A config is what a run is asked to do.
 type config struct {
 	n, rounds, value int
+	overwrites       int
 	seconds, budget  float64
 	memtable, cache  int64
 	keys             string
@@ -44,12 +45,13 @@ func parse(args []string, messages io.Writer) (config, error) {
 	f.IntVar(&c.value, "value", 100, "value `bytes`, of which half compress")
 	f.Float64Var(&c.seconds, "seconds", 2, "how `long` reads last; those of YCSB and beside writes twice that")
 	f.Float64Var(&c.budget, "budget", 20, "most `seconds` of a workload that writes: what takes longer is cut, and marked")
+	f.IntVar(&c.overwrites, "overwrites", 1, "`times` that overwrite writes as many entries as there are, within as many budgets")
 	f.Int64Var(&c.memtable, "memtable", 64<<20, "memtable `bytes`")
 	f.Int64Var(&c.cache, "cache", 0, "block cache `bytes` (default: 1 GiB, or 1.5 times the data if that is more)")
 	f.StringVar(&c.keys, "keys", "random", "`kind` of keys: "+strings.Join(data.Kinds, ", "))
 	f.StringVar(&workloads, "workloads", "", "`list` of workloads or groups of them (default: all)\ngroups: "+strings.Join(groupNames, ", ")+
 		"\nworkloads: "+strings.Join(workloadNames(), ", "))
-	f.StringVar(&only, "only", "", "`list` of the stores to run: "+strings.Join(stores.Names(), ", ")+", null (default: all but null)")
+	f.StringVar(&only, "only", "", "`list` of the stores to run: "+strings.Join(stores.Names(), ", ")+"; or null, pebble-apart (default: all but these)")
 	f.StringVar(&c.dir, "dir", "", "`directory` for the stores (default: a temporary one)")
 	f.StringVar(&c.json, "json", "", "write the results to this `file` too")
 	f.BoolVar(&c.short, "short", false, "a few seconds for everything: figures mean nothing")
@@ -109,8 +111,8 @@ func (c *config) validate() error {
 		return fmt.Errorf("-value is %d, not at least 16", c.value)
 	case c.n < minEntries || uint64(c.n) > data.MaxEntries:
 		return fmt.Errorf("-n is %d, not in [%d, %d]", c.n, minEntries, uint64(data.MaxEntries))
-	case c.rounds < 1 || c.seconds <= 0 || c.budget <= 0:
-		return fmt.Errorf("-rounds, -seconds and -budget are above 0")
+	case c.rounds < 1 || c.overwrites < 1 || c.seconds <= 0 || c.budget <= 0:
+		return fmt.Errorf("-rounds, -overwrites, -seconds and -budget are above 0")
 	case !slices.Contains(data.Kinds, c.keys):
 		return fmt.Errorf("-keys is %q, not one of %v", c.keys, data.Kinds)
 	}

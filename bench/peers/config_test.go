@@ -54,7 +54,7 @@ func TestParse_Defaults(t *testing.T) {
 
 func TestParse_Refuses(t *testing.T) {
 	for _, args := range []string{
-		"-n 10", "-n -1", "-rounds 0", "-seconds 0", "-budget 0", "-keys other", "-workloads miss", "-only leveldb", "-value 8", "extra", "-what",
+		"-n 10", "-n -1", "-rounds 0", "-overwrites 0", "-seconds 0", "-budget 0", "-keys other", "-workloads miss", "-only leveldb", "-value 8", "extra", "-what",
 	} {
 		if c, err := parse(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("parse(%q) = %+v, want an error", args, c)

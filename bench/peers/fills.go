@@ -39,7 +39,9 @@ func (c *child) fillOne() error {
 	if err != nil {
 		return err
 	}
-	m.settled(took)
+	if err := m.settled(took, c.Dir); err != nil {
+		return err
+	}
 	live := stores.Live(c.levels)
 	if m.run.Fill, err = c.reopen(o, live, userBytes); err != nil {
 		return err

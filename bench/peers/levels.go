@@ -26,7 +26,10 @@ func (c *child) readLevels() error {
 	if runs := stores.Level0Runs(c.levels); runs != levelRuns && !c.kind.Tree {
 		return fmt.Errorf("%d runs in level 0, want %d: %+v", runs, levelRuns, c.levels)
 	}
-	return c.eachWay(func() error { return c.lookups("readmissing-levels", "readrandom-levels") })
+	if err := c.eachWay(func() error { return c.lookups("readmissing-levels", "readrandom-levels") }); err != nil {
+		return err
+	}
+	return c.scans("seekrandom-levels")
 }
 
 // addRuns writes entries again until level 0 has its runs.

@@ -171,11 +171,13 @@ func (m *measurement) amplification(userBytes int64) float64 {
 }
 
 // settled adds the figures of the compactions that the workload left.
-func (m *measurement) settled(took time.Duration) {
+func (m *measurement) settled(took time.Duration, dir string) (err error) {
 	w := m.run.Write
 	w.SettleSeconds = took.Seconds()
 	w.SecondsToSettled = m.run.Seconds + w.SettleSeconds
 	w.AmpSettled = m.amplification(w.UserBytes)
+	w.DirBytes, err = usage.DirBytes(dir)
+	return err
 }
 
 // alone keeps of a run with several kinds of goroutines what one did: its rate

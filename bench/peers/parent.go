@@ -126,11 +126,15 @@ func (b *bench) group(g *group, store string, round int, asked []string) (err er
 }
 
 func (b *bench) spec(g *group, store string, workloads []string) *spec {
-	return &spec{
+	s := &spec{
 		Store: store, Group: g.name, Workloads: workloads, Out: filepath.Join(b.dir, "results.json"),
 		N: b.n, Keys: b.keys, ValueBytes: b.value, Memtable: b.memtable, Cache: b.cache, SmallCache: b.smallCache(),
-		Seconds: b.seconds, Budget: b.budget, Quiet: b.quiet(),
+		Seconds: b.seconds, Budget: b.budget, Quiet: b.quiet(), Overwrites: b.overwrites,
 	}
+	if g.value > 0 {
+		s.ValueBytes, s.N = g.value, min(b.n, largeEntries)
+	}
+	return s
 }
 
 // ownSeconds is how long the benchmark measures itself in each workload.

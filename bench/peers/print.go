@@ -54,6 +54,7 @@ var writeColumns = []column{
 	{"stall ms", "%.1f", func(r *results.Run) float64 { return r.Write.LongestStall }},
 	{"write amp", "%.2f", func(r *results.Run) float64 { return r.Write.AmpAtEnd }},
 	{"settled", "%.2f", func(r *results.Run) float64 { return r.Write.AmpSettled }},
+	{"dir MB", "%.0f", func(r *results.Run) float64 { return float64(r.Write.DirBytes) / 1e6 }},
 }
 
 var fillColumns = []column{

@@ -351,7 +351,7 @@ func (c *child) scans(names ...string) error {
 		}
 		work := c.readAll
 		switch name {
-		case "seekrandom", "seekrandom-small":
+		case "seekrandom", "seekrandom-small", "seekrandom-levels":
 			work = c.seekRandom
 		case "readreverse":
 			work = c.readReverse

@@ -25,7 +25,8 @@ type spec struct {
 	SmallCache int64   `json:"small_cache"`
 	Seconds    float64 `json:"seconds"`
 	Budget     float64 `json:"budget"`
-	Quiet      float64 `json:"quiet"` // seconds, see stores.Options
+	Overwrites int     `json:"overwrites"` // times as many entries as there are
+	Quiet      float64 `json:"quiet"`      // seconds, see stores.Options
 }
 
 // specVariable names the file of the spec to a process that has one.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/shaledb/shale/bench/peers/internal/data"
 	"github.com/shaledb/shale/bench/peers/internal/stores"
@@ -13,12 +14,15 @@ func (c *child) update() error {
 	if err := c.open(stores.Options{Compactions: true}); err != nil {
 		return err
 	}
-	if c.measures("overwrite") {
-		m, err := c.measure("overwrite", c.budget(), c.overwrite)
+	if c.measures("overwrite") || c.measures("readseq-overwritten") {
+		m, err := c.measure("overwrite", c.budget()*time.Duration(c.Overwrites), c.overwrite)
 		if err != nil {
 			return fmt.Errorf("overwrite: %w", err)
 		}
 		if err := c.finishWrites(m, "overwrite", c.entryBytes()); err != nil {
+			return err
+		}
+		if err := c.scans("readseq-overwritten"); err != nil {
 			return err
 		}
 	}
@@ -46,12 +50,14 @@ func (c *child) finishWrites(m *measurement, name string, opBytes int64) error {
 	if err != nil {
 		return err
 	}
-	m.settled(took)
+	if err := m.settled(took, c.Dir); err != nil {
+		return err
+	}
 	c.keep(m, name)
 	return nil
 }
 
-// overwrite writes as many entries as there are to keys drawn evenly.
+// overwrite writes as many entries as there are, or some times as many, to keys drawn evenly.
 func (c *child) overwrite(t *track) error {
 	w, err := c.store.Writer()
 	if err != nil {
@@ -60,13 +66,14 @@ func (c *child) overwrite(t *track) error {
 	next, _ := c.presentKeys("overwrite", t.id)
 	values := data.NewValues(c.ValueBytes, c.seed("overwrite", t.id))
 	t.ready("an entry")
-	for i := range c.N {
+	n := c.N * c.Overwrites
+	for i := range n {
 		key := next()
 		if err := w.Put(key, values.Next(key)); err != nil {
 			return err
 		}
 		if !t.finished(1) {
-			t.cut = i+1 < c.N
+			t.cut = i+1 < n
 			break
 		}
 	}

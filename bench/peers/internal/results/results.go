@@ -119,6 +119,7 @@ type Write struct {
 	SeriesMillis     int     `json:"series_ms"`
 	Series           []int64 `json:"series"` // operations in each interval of SeriesMillis
 	SecondsToSettled float64 `json:"seconds_to_settled"`
+	DirBytes         int64   `json:"dir_bytes"` // when it has settled
 }
 
 // Fill has the figures of a store after its fill, settled and closed.

@@ -19,6 +19,7 @@ type pebbleStore struct {
 	db    *pebble.DB
 	cache *pebble.Cache
 	sync  *pebble.WriteOptions
+	apart bool // values of a KiB and more are in files of their own
 }
 
 func (s *pebbleStore) Open(dir string, o Options) (err error) {
@@ -44,6 +45,12 @@ func (s *pebbleStore) Open(dir string, o Options) (err error) {
 		l.BlockSize = 4 << 10
 		l.IndexBlockSize = 256 << 10
 		l.Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+	}
+	if s.apart {
+		// As the documentation of the options has it, and with the garbage that it gives as an example.
+		opts.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
+			return pebble.ValueSeparationPolicy{Enabled: true, MinimumSize: 1 << 10, MaxBlobReferenceDepth: 10, TargetGarbageRatio: 0.2}
+		}
 	}
 	s.sync = pebble.NoSync
 	if o.Sync {

@@ -31,16 +31,22 @@ import (
 */
 import "C"
 
-var optionalKinds = []Kind{{Name: "rocksdb", New: func() Store { return new(rocksdbStore) }}}
+var optionalKinds = []Kind{
+	{Name: "rocksdb", Can: Updates, New: func() Store { return new(rocksdbStore) }},
+	{Name: "rocksdb-apart", Asked: true, Can: Updates, New: func() Store { return &rocksdbStore{apart: true} }},
+}
 
 // rocksdbStore is RocksDB through its C interface.
-type rocksdbStore struct{ c *C.peers_store }
+type rocksdbStore struct {
+	c     *C.peers_store
+	apart bool // large values are in files of their own
+}
 
 func (s *rocksdbStore) Open(dir string, o Options) error {
 	path := C.CString(dir)
 	defer C.free(unsafe.Pointer(path))
 	s.c = (*C.peers_store)(C.calloc(1, C.sizeof_peers_store))
-	C.peers_open(s.c, path, C.size_t(o.Memtable), C.size_t(o.Cache), flag(o.Compactions), flag(o.Sync))
+	C.peers_open(s.c, path, C.size_t(o.Memtable), C.size_t(o.Cache), flag(o.Compactions), flag(o.Sync), flag(s.apart))
 	if err := s.failure(); err != nil {
 		return errors.Join(err, s.Close())
 	}

@@ -14,7 +14,7 @@ typedef struct {
 	char *error; // of the last call that failed
 } peers_store;
 
-static rocksdb_options_t *peers_options(rocksdb_cache_t *cache, size_t memtable, int compactions) {
+static rocksdb_options_t *peers_options(rocksdb_cache_t *cache, size_t memtable, int compactions, int apart) {
 	rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
 	rocksdb_block_based_options_set_block_cache(table, cache);
 	rocksdb_block_based_options_set_block_size(table, 4 << 10);
@@ -36,6 +36,12 @@ static rocksdb_options_t *peers_options(rocksdb_cache_t *cache, size_t memtable,
 	rocksdb_options_set_max_open_files(o, -1);
 	rocksdb_options_set_level_compaction_dynamic_level_bytes(o, 1);
 	rocksdb_options_set_disable_auto_compactions(o, !compactions);
+	if (apart) { // values of a KiB and more are in files of their own, as BlobDB's wiki advises
+		rocksdb_options_set_enable_blob_files(o, 1);
+		rocksdb_options_set_min_blob_size(o, 1 << 10);
+		rocksdb_options_set_blob_compression_type(o, rocksdb_snappy_compression);
+		rocksdb_options_set_enable_blob_gc(o, 1);
+	}
 	if (!compactions) {
 		rocksdb_options_set_level0_file_num_compaction_trigger(o, 1000);
 		rocksdb_options_set_level0_slowdown_writes_trigger(o, 1000);
@@ -44,9 +50,9 @@ static rocksdb_options_t *peers_options(rocksdb_cache_t *cache, size_t memtable,
 	return o;
 }
 
-static void peers_open(peers_store *s, const char *dir, size_t memtable, size_t cache, int compactions, int sync) {
+static void peers_open(peers_store *s, const char *dir, size_t memtable, size_t cache, int compactions, int sync, int apart) {
 	s->cache = rocksdb_cache_create_lru(cache);
-	s->options = peers_options(s->cache, memtable, compactions);
+	s->options = peers_options(s->cache, memtable, compactions, apart);
 	s->read = rocksdb_readoptions_create();
 	s->write = rocksdb_writeoptions_create();
 	rocksdb_writeoptions_set_sync(s->write, sync);

@@ -37,6 +37,7 @@ type Options struct {
 	Sync        bool  // every write is on disk before it is acknowledged
 	Compactions bool  // automatic ones
 	Reading     bool  // nothing will be written
+	Hasty       bool  // Open does not wait until the filters are in memory
 	Clients     int   // that run transactions at a time; 0: nothing is read before it is written
 	// Quiet is how long nothing happens in a settled store, of engines that don't
 	// tell whether a compaction runs.
@@ -89,6 +90,7 @@ const (
 	Transactions Ability = 1 << iota // it is Transactional
 	RangeDeletes                     // its writers are RangeDeleters
 	Expiry                           // its writers are Expirers
+	Updates                          // it is read while it is written
 )
 
 // Has reports whether all of the others are among the abilities.
@@ -171,39 +173,47 @@ type Kind struct {
 	Tree       bool   // it has no levels, and its writes are in place
 	Can        Ability
 	New        func() Store
+	Asked      bool // it takes part only if it is named
 	Unverified bool // it answers anything: it measures the benchmark itself
 }
 
-var kinds = append([]Kind{
-	{Name: "shale", Module: "github.com/shaledb/shale", Can: Transactions | RangeDeletes | Expiry, New: func() Store { return new(shaleStore) }},
-	{Name: "pebble", SeekName: "pebble, UseL6Filters", Module: "github.com/cockroachdb/pebble/v2", Can: RangeDeletes, New: func() Store { return new(pebbleStore) }},
-	{Name: "badger", Module: "github.com/dgraph-io/badger/v4", Can: Transactions | Expiry, New: func() Store { return new(badgerStore) }},
-	{Name: "goleveldb", Module: "github.com/syndtr/goleveldb", New: func() Store { return new(goleveldbStore) }},
-	{Name: "bbolt", Module: "go.etcd.io/bbolt", Tree: true, Can: Transactions, New: func() Store { return new(bboltStore) }},
-}, optionalKinds...)
+// kinds are those that run if none is named, and then those that have to be.
+var kinds = slices.Concat([]Kind{
+	{Name: "shale", Module: "github.com/shaledb/shale", Can: Updates | Transactions | RangeDeletes | Expiry, New: func() Store { return new(shaleStore) }},
+	{Name: "pebble", SeekName: "pebble, UseL6Filters", Module: "github.com/cockroachdb/pebble/v2", Can: Updates | RangeDeletes, New: func() Store { return new(pebbleStore) }},
+	{Name: "badger", Module: "github.com/dgraph-io/badger/v4", Can: Updates | Transactions | Expiry, New: func() Store { return new(badgerStore) }},
+	{Name: "goleveldb", Module: "github.com/syndtr/goleveldb", Can: Updates, New: func() Store { return new(goleveldbStore) }},
+	{Name: "bbolt", Module: "go.etcd.io/bbolt", Tree: true, Can: Updates | Transactions, New: func() Store { return new(bboltStore) }},
+}, optionalKinds, []Kind{
+	{Name: "floor", Tree: true, New: func() Store { return new(floorStore) }},
+	{Name: "pebble-apart", Asked: true, Module: "github.com/cockroachdb/pebble/v2", Can: Updates | RangeDeletes, New: func() Store { return &pebbleStore{apart: true} }},
+	{Name: Null, Asked: true, Tree: true, Can: Updates | Transactions | RangeDeletes | Expiry, Unverified: true, New: func() Store { return new(nullStore) }},
+})
 
-// Null takes no part unless it is asked for.
+// Null measures the benchmark itself.
 const Null = "null"
-
-var nullKind = Kind{Name: Null, Tree: true, Can: Transactions | RangeDeletes | Expiry, Unverified: true, New: func() Store { return new(nullStore) }}
 
 // Names lists the stores that run if none is named.
 func Names() []string {
 	var names []string
 	for _, k := range kinds {
-		names = append(names, k.Name)
+		if !k.Asked {
+			names = append(names, k.Name)
+		}
 	}
 	return names
 }
 
 // Find returns the kind of a name.
 func Find(name string) (Kind, error) {
-	for _, k := range append([]Kind{nullKind}, kinds...) {
+	var names []string
+	for _, k := range kinds {
 		if k.Name == name {
 			return k, nil
 		}
+		names = append(names, k.Name)
 	}
-	return Kind{}, fmt.Errorf("no store %q: there are %v, and null", name, Names())
+	return Kind{}, fmt.Errorf("no store %q: there are %v", name, names)
 }
 
 // readBuffer is what readers that copy a value begin with.
