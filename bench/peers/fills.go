@@ -11,7 +11,8 @@ import (
 
 const (
 	batchEntries = 100
-	loadEntries  = 1000 // of a batch where loading is not measured
+	loadEntries  = 1000 // of a batch where loading is not measured, at most
+	loadBytes    = 4 << 20
 	syncWriters  = 16
 )
 
@@ -163,8 +164,9 @@ func (c *child) load(from int) error {
 		return err
 	}
 	entries := c.entries(uint64(from))
-	for done := from; done < c.N; done += loadEntries {
-		if err := w.Batch(min(loadEntries, c.N-done), entries); err != nil {
+	each := max(1, min(loadEntries, loadBytes/int(c.entryBytes())))
+	for done := from; done < c.N; done += each {
+		if err := w.Batch(min(each, c.N-done), entries); err != nil {
 			return err
 		}
 	}
