@@ -32,6 +32,7 @@ type Conn struct {
 	commands []Command
 	begun    time.Time // when the client has begun the command that is not whole; zero: there is none
 	hurried  bool      // the rest of a command has to come within a time
+	hastened time.Time // when the deadline for reading replies was set; zero: there is none
 	bad      error     // what was found behind the last commands; the next call says it
 	l        *Listener
 
@@ -48,6 +49,7 @@ func (c *Conn) Limit(command int64, stranger bool) {
 		if stranger {
 			until = time.Now().Add(strangerTime)
 		}
+		c.hastened = time.Time{}
 		_ = c.SetDeadline(until) // it fails on a closed connection only
 	}
 }
@@ -159,8 +161,9 @@ func isTimeout(err error) bool {
 // Write sends replies. It ends in an error if the client does not read them.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
-		if !c.stranger.Load() {
-			_ = c.SetWriteDeadline(time.Now().Add(replyTime)) // it fails on a closed connection only
+		if now := time.Now(); !c.stranger.Load() && now.Sub(c.hastened) > time.Second { // not for each reply: that takes time
+			c.hastened = now
+			_ = c.SetWriteDeadline(now.Add(replyTime)) // it fails on a closed connection only
 		}
 		var k int
 		k, err = c.Conn.Write(p[n:min(len(p), n+sendStep)])

@@ -190,9 +190,7 @@ func (c *client) role([][]byte) {
 //
 // Members that do not answer are left out: a client would try them first and wait.
 func (c *client) membersLeaderFirst() []Member {
-	ctx, cancel := c.s.within()
-	defer cancel()
-	members := c.s.config.Members(ctx)
+	members := c.s.config.Members(c.s.within())
 	slices.SortStableFunc(members, func(a, b Member) int {
 		switch {
 		case a.Leader == b.Leader:

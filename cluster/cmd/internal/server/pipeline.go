@@ -158,13 +158,20 @@ func (b blind) Untracked() shale.Reader { return b.Reader }
 // putRun does writes that read nothing in one batch. So either all commands of the run are answered with OK, or all
 // with the same error.
 func (c *client) putRun(calls []call) error {
-	b := new(shale.Batch)
-	for _, call := range calls {
-		if err := c.update(blind{Batch: b}, call); err != nil {
-			return err
-		}
+	b := &c.batch
+	tx := Txn(blind{Batch: b})
+	var err error
+	for i := 0; i < len(calls) && err == nil; i++ {
+		err = c.update(tx, calls[i])
 	}
-	return c.s.write(func(ctx context.Context) error { return c.s.config.Store.Write(ctx, b) })
+	if err == nil {
+		err = c.s.write(func(ctx context.Context) error { return c.s.config.Store.Write(ctx, b) })
+	}
+	if b.Size() > mostKept {
+		*b = shale.Batch{}
+	}
+	b.Reset()
+	return err
 }
 
 // deleteRun deletes the keys of DELs.
