@@ -152,7 +152,7 @@ func (f *Filter) ReadFrom(r io.Reader) (n int64, err error) {
 	if err := more(linkLen * uint64(binary.LittleEndian.Uint32(b.Bytes()[8:]))); err != nil {
 		return n, err
 	}
-	made, err := parseHeader(b.Bytes())
+	made, err := parseHeader(b.Bytes(), (*link).check)
 	if err != nil {
 		return n, err
 	}
@@ -195,8 +195,8 @@ func (f *Filter) header() []byte {
 	return b
 }
 
-// parseHeader decodes a header. The links of its result have no bits yet.
-func parseHeader(b []byte) (*Filter, error) {
+// parseHeader decodes a header, and checks each link. The links of its result have no bits yet.
+func parseHeader(b []byte, check func(*link) error) (*Filter, error) {
 	if len(b) < headerLen {
 		return nil, damage("a header of %d bytes", len(b))
 	}
@@ -217,7 +217,7 @@ func parseHeader(b []byte) (*Filter, error) {
 	for i := range f.links {
 		l := &f.links[i]
 		l.parse(b[i*linkLen:][:linkLen])
-		if err := l.check(); err != nil {
+		if err := check(l); err != nil {
 			return nil, damage("link %d: %v", i, err)
 		}
 		if items+l.items < items {
@@ -279,7 +279,7 @@ func (l *Loader) LoadChunk(iterator int64, chunk []byte) error {
 		if iterator != headerIter {
 			return damage("iterator %d, the header comes first, with 1", iterator)
 		}
-		f, err := parseHeader(chunk)
+		f, err := parseHeader(chunk, (*link).check)
 		if err != nil {
 			return err
 		}

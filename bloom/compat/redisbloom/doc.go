@@ -53,6 +53,9 @@
 //     they are. Both can be read.
 //   - Strangers who choose the keys can make them collide: see package bloom.
 //
+// NewLineShape is no filter of RedisBloom. It is for programs that keep bits in a store, such as shaled: of a key, all bits of a
+// link lie in 64 bytes. Its header ends in a byte of 2, which RedisBloom refuses.
+//
 // RedisBloom cannot merge filters, and neither can this package. A filter cannot be
 // converted to one of package bloom or back: the positions of keys differ, and the
 // filter does not have the keys.

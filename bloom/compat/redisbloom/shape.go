@@ -12,7 +12,10 @@ import (
 // already. Else Count it, and set the bits of its Positions in the last link.
 //
 // A link is named by its number, which is below Links, as the index of a slice.
-type Shape struct{ f *Filter }
+type Shape struct {
+	f     *Filter
+	lines bool // the links have lines
+}
 
 // filter returns the filter, whose links have no bits.
 func (s Shape) filter() *Filter {
@@ -25,20 +28,49 @@ func (s Shape) filter() *Filter {
 // NewShape returns the shape of NewFilter(o).
 func NewShape(o Options) (Shape, error) {
 	f, err := newFilter(o)
-	return Shape{f}, err
+	return Shape{f: f}, err
 }
 
-// ParseShape reads a header, the chunk of BF.SCANDUMP with iterator 1. The errors are those of Load.
+// ParseShape reads what Header has returned. The errors are those of Load.
 func ParseShape(header []byte) (Shape, error) {
-	f, err := parseHeader(header)
-	return Shape{f}, err
+	if n := len(header) - 1; n >= headerLen && n%linkLen == headerLen && header[n] == lineMark {
+		f, err := parseHeader(header[:n], (*link).checkLines)
+		if err == nil && f.options|noScaling != noRounding|force64|noScaling {
+			err = damage("options %d of lines", f.options)
+		}
+		return Shape{f, true}, err
+	}
+	f, err := parseHeader(header, (*link).check)
+	return Shape{f: f}, err
 }
 
-// Header returns the header, the chunk of BF.SCANDUMP with iterator 1.
-func (s Shape) Header() []byte { return s.filter().header() }
+// Header returns the header, the chunk of BF.SCANDUMP with iterator 1. That of NewLineShape is one byte longer than RedisBloom's,
+// which refuses it.
+func (s Shape) Header() []byte {
+	header := s.filter().header()
+	if s.lines {
+		header = append(header, lineMark)
+	}
+	return header
+}
+
+// Lines reports whether it is a shape of NewLineShape.
+func (s Shape) Lines() bool { return s.lines }
 
 // Info returns what BF.INFO returns for the filter.
 func (s Shape) Info() Info { return s.filter().Info() }
+
+// Debug returns what BF.DEBUG returns for the filter: a line about it, and one for each link.
+func (s Shape) Debug() []string {
+	f := s.filter()
+	lines := []string{fmt.Sprintf("size:%d", f.items)}
+	for i := range f.links {
+		l := &f.links[i]
+		lines = append(lines, fmt.Sprintf("bytes:%d bits:%d hashes:%d hashwidth:64 capacity:%d size:%d ratio:%.6g",
+			l.bytes, l.bits, l.hashes, l.entries, l.items, l.errorRate))
+	}
+	return lines
+}
 
 // Links returns the number of links.
 func (s Shape) Links() int { return len(s.filter().links) }
@@ -51,6 +83,10 @@ func (s Shape) Positions(link int, key []byte) iter.Seq[uint64] {
 	l := &s.f.links[link]
 	m := l.modulus()
 	return func(yield func(bit uint64) bool) {
+		if s.lines {
+			l.linePositions(key, yield)
+			return
+		}
 		a, b := hash(key)
 		for range l.hashes {
 			if !yield(a % m) {
@@ -67,7 +103,15 @@ func (s Shape) Count() error {
 	if s.f == nil {
 		return fmt.Errorf("redisbloom: add: %w: no links", ErrParameters)
 	}
-	return s.f.count()
+	links := len(s.f.links)
+	err := s.f.count()
+	if err == nil && s.lines && len(s.f.links) > links {
+		n := float64(links + 1)
+		if err = s.f.links[links].setLines(s.f.links[0].errorRate / (n * n)); err != nil {
+			s.Uncount()
+		}
+	}
+	return err
 }
 
 // Uncount takes back the last Count, which has added a link that the program can't keep.

@@ -69,6 +69,24 @@ func TestShape_IsTheFilter(t *testing.T) {
 	}
 }
 
+// The lines have the form of RedisBloom's.
+func TestShape_Debug(t *testing.T) {
+	s, err := NewShape(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 101 {
+		if err := s.Count(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"size:101", "bytes:144 bits:1152 hashes:8 hashwidth:64 capacity:100 size:100 ratio:0.005",
+		"bytes:312 bits:2496 hashes:9 hashwidth:64 capacity:200 size:1 ratio:0.0025"}
+	if got := s.Debug(); !slices.Equal(got, want) {
+		t.Errorf("Debug is %q, want %q", got, want)
+	}
+}
+
 // A shape of a damaged header, or of none, is refused.
 func TestShape_Damage(t *testing.T) {
 	if _, err := ParseShape([]byte("x")); err == nil {

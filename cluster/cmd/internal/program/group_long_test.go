@@ -57,7 +57,8 @@ func TestGroup_LargeMAdd(t *testing.T) {
 	group := three(t)
 	ctx := t.Context()
 	client := dial(t, group[0].addr)
-	mustNil(t, client.BFReserve(ctx, "f", 0.01, 10_000_000).Err())
+	mustNil(t, client.Do(ctx, "BF.RESERVE", "f", 0.01, 10_000_000, "COMPATIBLE").Err()) // each item changes seven pieces
+	mustNil(t, client.BFReserve(ctx, "g", 0.01, 10_000_000).Err())
 	items := make([]any, 200_000)
 	for i := range items {
 		items[i] = i
@@ -67,6 +68,9 @@ func TestGroup_LargeMAdd(t *testing.T) {
 	}
 	if n, err := client.BFCard(ctx, "f").Result(); err != nil || n != 0 {
 		t.Errorf("BF.CARD is %d, %v", n, err)
+	}
+	if added, err := client.BFMAdd(ctx, "g", items[:100_000]...).Result(); err != nil || len(added) != 100_000 { // each changes one
+		t.Errorf("BF.MADD of %d items: %d, %v", len(items), len(added), err)
 	}
 	items = items[:20_000]
 	if added, err := client.BFMAdd(ctx, "f", items...).Result(); err != nil || len(added) != len(items) {

@@ -26,6 +26,7 @@ func filterCommands() []command {
 		{Name: "BF.MEXISTS", Arity: -3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).bfMExists)},
 		{Name: "BF.INFO", Arity: -2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfInfo)},
 		{Name: "BF.CARD", Arity: 2, Flags: "readonly fast", First: 1, Last: 1, Step: 1, Do: read((*client).bfCard)},
+		{Name: "BF.DEBUG", Arity: 2, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).bfDebug)},
 		{Name: "BF.SCANDUMP", Arity: 3, Flags: "readonly", First: 1, Last: 1, Step: 1, Do: read((*client).bfScanDump)},
 		{Name: "BF.LOADCHUNK", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: update((*client).bfLoadChunk)},
 	}
@@ -39,10 +40,16 @@ const (
 
 const errUnknownArgument = refusal("Unknown argument received")
 
-// byDefault are the options of a filter that BF.ADD makes.
-var byDefault = redisbloom.Options{
-	Capacity: redisbloom.DefaultCapacity, ErrorRate: redisbloom.DefaultErrorRate, Expansion: redisbloom.DefaultExpansion,
+// filterOptions say how to make a filter.
+type filterOptions struct {
+	redisbloom.Options
+	compatible bool // its dumps load into a RedisBloom
 }
+
+// byDefault are the options of a filter that BF.ADD makes.
+var byDefault = filterOptions{Options: redisbloom.Options{
+	Capacity: redisbloom.DefaultCapacity, ErrorRate: redisbloom.DefaultErrorRate, Expansion: redisbloom.DefaultExpansion,
+}}
 
 // parseFloat reads a number.
 func parseFloat(arg []byte) (float64, bool) {
@@ -50,7 +57,7 @@ func parseFloat(arg []byte) (float64, bool) {
 	return x, err == nil && !math.IsNaN(x)
 }
 
-// bfReserve is BF.RESERVE name error capacity [EXPANSION n] [NONSCALING].
+// bfReserve is BF.RESERVE name error capacity [EXPANSION n] [NONSCALING] [COMPATIBLE]. The last word is of this server.
 func (c *client) bfReserve(tx Txn, args [][]byte) error {
 	if len(args) > 6 {
 		return refusal(resp.ArityText("bf.reserve"))
@@ -74,8 +81,11 @@ func (c *client) bfReserve(tx Txn, args [][]byte) error {
 }
 
 // createFilter returns an empty filter, which is not saved yet.
-func createFilter(tx Txn, name []byte, o redisbloom.Options) (*filter, error) {
-	shape, err := redisbloom.NewShape(o)
+func createFilter(tx Txn, name []byte, o filterOptions) (*filter, error) {
+	shape, err := redisbloom.NewLineShape(o.Options)
+	if err != nil || o.compatible { // the error rate may be too small
+		shape, err = redisbloom.NewShape(o.Options)
+	}
 	if err != nil {
 		return nil, errCreate
 	}
@@ -88,7 +98,7 @@ func createFilter(tx Txn, name []byte, o redisbloom.Options) (*filter, error) {
 
 // readOption reads an option of a filter, and returns how many words it has. BF.INSERT has one text for whatever is wrong with
 // a value.
-func readOption(o *redisbloom.Options, args [][]byte, insert bool) (words int, err error) {
+func readOption(o *filterOptions, args [][]byte, insert bool) (words int, err error) {
 	wrong := func(name string, isNumber bool, limits string) (int, error) {
 		switch {
 		case insert:
@@ -101,6 +111,9 @@ func readOption(o *redisbloom.Options, args [][]byte, insert bool) (words int, e
 	switch word := strings.ToUpper(string(args[0])); {
 	case word == "NONSCALING":
 		o.NonScaling = true
+		return 1, nil
+	case word == "COMPATIBLE":
+		o.compatible = true
 		return 1, nil
 	case word != "ERROR" && word != "CAPACITY" && word != "EXPANSION":
 		return 0, errUnknownArgument
@@ -129,8 +142,8 @@ func readOption(o *redisbloom.Options, args [][]byte, insert bool) (words int, e
 	return 2, nil
 }
 
-// reserveOptions reads error capacity [EXPANSION n] [NONSCALING].
-func reserveOptions(args [][]byte) (o redisbloom.Options, err error) {
+// reserveOptions reads error capacity and what is behind them.
+func reserveOptions(args [][]byte) (o filterOptions, err error) {
 	words := slices.Concat([][]byte{[]byte("ERROR"), args[0], []byte("CAPACITY"), args[1]}, args[2:])
 	for n := 0; len(words) > 0; words = words[n:] {
 		if n, err = readOption(&o, words, false); err != nil {
@@ -161,7 +174,7 @@ func (c *client) bfMAdd(tx Txn, args [][]byte) error {
 }
 
 // bfInsert is BF.INSERT name [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING]
-// ITEMS item [item ...].
+// [COMPATIBLE] ITEMS item [item ...].
 func (c *client) bfInsert(tx Txn, args [][]byte) error {
 	o, noCreate, items, err := insertOptions(args[1:])
 	switch {
@@ -173,7 +186,7 @@ func (c *client) bfInsert(tx Txn, args [][]byte) error {
 	return c.addMany(tx, args[0], items, &o)
 }
 
-func insertOptions(args [][]byte) (o redisbloom.Options, noCreate bool, items [][]byte, err error) {
+func insertOptions(args [][]byte) (o filterOptions, noCreate bool, items [][]byte, err error) {
 	o = byDefault
 	for n := 0; len(args) > 1; args = args[n:] {
 		switch {
@@ -192,7 +205,7 @@ func insertOptions(args [][]byte) (o redisbloom.Options, noCreate bool, items []
 
 // addItems adds items to a filter, and makes it by o if there is none and o is not nil. It returns for each whether it was
 // new. itemErr belongs to the item after those.
-func (c *client) addItems(tx Txn, name []byte, items [][]byte, o *redisbloom.Options) (added []bool, itemErr, err error) {
+func (c *client) addItems(tx Txn, name []byte, items [][]byte, o *filterOptions) (added []bool, itemErr, err error) {
 	f, err := c.usableFilter(tx, name)
 	if errors.Is(err, errMissing) && o != nil {
 		f, err = createFilter(tx, name, *o)
@@ -216,7 +229,7 @@ func (c *client) addItems(tx Txn, name []byte, items [][]byte, o *redisbloom.Opt
 }
 
 // addMany replies with an array. Like that of RedisBloom, it ends in the error if there is one.
-func (c *client) addMany(tx Txn, name []byte, items [][]byte, o *redisbloom.Options) error {
+func (c *client) addMany(tx Txn, name []byte, items [][]byte, o *filterOptions) error {
 	added, itemErr, err := c.addItems(tx, name, items, o)
 	if err != nil {
 		return err
@@ -328,6 +341,20 @@ func (c *client) infoValue(n int64) {
 	} else {
 		c.Integer(n)
 	}
+}
+
+// bfDebug is BF.DEBUG name.
+func (c *client) bfDebug(r shale.Reader, args [][]byte) error {
+	f, err := c.usableFilter(r, args[0])
+	if err != nil {
+		return err
+	}
+	lines := f.shape.Debug()
+	c.Array(len(lines))
+	for _, line := range lines {
+		c.BulkString(line)
+	}
+	return nil
 }
 
 // mostChunk is how many bytes of bits a reply to BF.SCANDUMP has, as in RedisBloom.

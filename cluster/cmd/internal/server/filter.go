@@ -11,13 +11,14 @@ import (
 	"github.com/shaledb/shale/bloom/compat/redisbloom"
 )
 
-// A filter is a Bloom filter as RedisBloom has it. Its bits are kept in pieces, and each link begins with a new piece. Between
-// commands nothing of it is in memory. The value under its name is
+// A filter is a Bloom filter with the commands of RedisBloom. Its bits are kept in pieces, and each link begins with a new piece.
+// Between commands nothing of it is in memory. The value under its name is
 //
 //	kind 1 | version 1 | generation 8 | next 8 | header
 //
-// where next is the iterator of the next chunk while BF.LOADCHUNK brings them, and then 0, and the header is that of
-// RedisBloom's dumps. Integers are big-endian, in the header little-endian.
+// where next is the iterator of the next chunk while BF.LOADCHUNK brings them, and then 0. In version 1 all is as in RedisBloom, and
+// the header is that of its dumps. In version 2 all bits of an item in a link are in one piece, and the header has a byte more, so that
+// RedisBloom refuses the dump. Integers are big-endian, in the header little-endian.
 type filter struct {
 	*pieces
 	name       []byte
@@ -28,7 +29,10 @@ type filter struct {
 	changed    bool // and not written yet
 }
 
-const filterHead = pieceHead + 8
+const (
+	filterHead   = pieceHead + 8
+	linesVersion = 2
+)
 
 // mostLinks is a limit of this server. Every question asks each link.
 const mostLinks = 1000
@@ -61,7 +65,7 @@ func (c *client) findFilter(r shale.Reader, name []byte) (*filter, error) {
 		return nil, err
 	case kind != filterKind:
 		return nil, errWrongType
-	case len(value) < filterHead || value[1] != pieceVersion:
+	case len(value) < filterHead || value[1] != pieceVersion && value[1] != linesVersion:
 		return nil, unknownKind(value)
 	}
 	f := &filter{name: name, generation: binary.BigEndian.Uint64(value[2:]), next: binary.BigEndian.Uint64(value[pieceHead:])}
@@ -120,7 +124,11 @@ func (k *keeper) save(c *client) error {
 
 // save writes what has changed. If the value has a time to live it keeps it.
 func (f *filter) save(c *client, tx Txn) error {
-	value := append(c.value[:0], filterKind, pieceVersion)
+	version := byte(pieceVersion)
+	if f.shape.Lines() {
+		version = linesVersion
+	}
+	value := append(c.value[:0], filterKind, version)
 	value = binary.BigEndian.AppendUint64(value, f.generation)
 	value = append(binary.BigEndian.AppendUint64(value, f.next), f.shape.Header()...)
 	c.value = value
@@ -150,26 +158,36 @@ func (f *filter) fits() bool {
 	return ok && f.shape.Links() <= mostLinks
 }
 
-// has reports whether an item may be in the filter. It asks the newest link first, as RedisBloom does.
-func (f *filter) has(item []byte) (bool, error) {
-	for link := f.shape.Links() - 1; link >= 0; link-- {
-		first, _ := f.firstPiece(link)
-		all := true
-		for bit := range f.shape.Positions(link, item) {
-			one, err := f.at(first + uint32(bit/(8*filterPiece)))
-			if err != nil {
-				return false, err
+// bits calls fn for each bit of an item in a link, until it returns false.
+func (f *filter) bits(link int, item []byte, fn func(one *piece, at uint64, bit byte) bool) error {
+	first, _ := f.firstPiece(link)
+	var one *piece
+	last := uint32(0)
+	for n := range f.shape.Positions(link, item) {
+		if index := first + uint32(n/(8*filterPiece)); one == nil || index != last {
+			var err error
+			if one, err = f.at(index); err != nil {
+				return err
 			}
-			if one.bytes[bit/8%filterPiece]&(1<<(bit%8)) == 0 {
-				all = false
-				break
-			}
+			last = index
 		}
-		if all {
-			return true, nil
+		if !fn(one, n/8%filterPiece, 1<<(n%8)) {
+			break
 		}
 	}
-	return false, nil
+	return nil
+}
+
+// has reports whether an item may be in the filter. It asks the newest link first, as RedisBloom does.
+func (f *filter) has(item []byte) (all bool, err error) {
+	for link := f.shape.Links() - 1; link >= 0 && !all && err == nil; link-- {
+		all = true
+		err = f.bits(link, item, func(one *piece, at uint64, bit byte) bool {
+			all = one.bytes[at]&bit != 0
+			return all
+		})
+	}
+	return all && err == nil, err
 }
 
 // add adds an item, and reports whether it was new. After a refusal nothing has changed; after another error the filter must
@@ -189,17 +207,11 @@ func (f *filter) add(item []byte) (isNew bool, err error) {
 		return false, errCreate // of the link
 	}
 	f.changed = true
-	link := f.shape.Links() - 1
-	first, _ := f.firstPiece(link)
-	for bit := range f.shape.Positions(link, item) {
-		one, err := f.at(first + uint32(bit/(8*filterPiece)))
-		if err != nil {
-			return false, err
-		}
-		one.bytes[bit/8%filterPiece] |= 1 << (bit % 8)
+	return true, f.bits(f.shape.Links()-1, item, func(one *piece, at uint64, bit byte) bool {
+		one.bytes[at] |= bit
 		one.changed = true
-	}
-	return true, nil
+		return true
+	})
 }
 
 // placeOf returns the offset in all pieces at which the iterator of a dump stands, and how many bytes the link has from there:

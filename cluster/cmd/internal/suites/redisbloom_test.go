@@ -10,12 +10,20 @@ import (
 	"testing"
 )
 
-// TestRedisBloom runs RedisBloom's tests of its Bloom filters on shaled. It needs Python and Debian's python3-redis.
+// TestRedisBloom runs RedisBloom's tests of its Bloom filters on shaled, and again with filters of RedisBloom's layout, which are
+// asked for by the word COMPATIBLE. It needs Python and Debian's python3-redis.
 func TestRedisBloom(t *testing.T) {
 	source := given(t, "REDISBLOOM", "RedisBloom")
+	t.Run("as it is", func(t *testing.T) { testRedisBloom(t, source, "redisbloom") })
+	t.Run("compatible", func(t *testing.T) { testRedisBloom(t, source, "redisbloom-compatible", "COMPATIBLE") })
+}
+
+// testRedisBloom runs the tests, with words behind the options of each filter.
+func testRedisBloom(t *testing.T, source, list string, words ...string) {
+	t.Helper()
 	// One has chunks of up to 36 MiB, and one adds 10,000 items at a time.
 	s := serve(t, "--max-command", "67108864", "--timeout", "1m")
-	cmd := exec.Command("python3", "testdata/rltest.py", s.port, filepath.Join(source, "tests/flow/test_overall.py"))
+	cmd := exec.Command("python3", append([]string{"testdata/rltest.py", s.port, filepath.Join(source, "tests/flow/test_overall.py")}, words...)...)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
 	mustNil(t, err)
@@ -44,5 +52,5 @@ func TestRedisBloom(t *testing.T) {
 	}
 	mustNil(t, lines.Err())
 	mustNil(t, cmd.Wait())
-	judge(t, "redisbloom", out)
+	judge(t, list, out)
 }

@@ -1,7 +1,9 @@
 # Runs a file of RedisBloom's tests on a server that runs already. They are written for RLTest, a framework which starts a Redis with
 # the module; this is as much of it as they use.
 #
-#	python3 rltest.py PORT FILE
+#	python3 rltest.py PORT FILE [WORD...]
+#
+# The words go behind the options of each BF.RESERVE and BF.INSERT.
 #
 # For each test it prints a line of JSON. A test that wants the server to start again prints "restart", and waits for a line.
 
@@ -41,7 +43,15 @@ class Reply:
 class Env:
     def __init__(self, decodeResponses=False, **_):
         self.con = redis.Redis(port=int(sys.argv[1]), decode_responses=decodeResponses)
-        self.cmd = self.execute_command = self.con.execute_command
+        self.execute_command = self.cmd
+
+    def cmd(self, *args):
+        name = args[0].lower()
+        if name == "bf.reserve" and len(args) >= 4:
+            args += tuple(sys.argv[3:])
+        elif name == "bf.insert" and len(args) > 2:
+            args = args[:2] + tuple(sys.argv[3:]) + args[2:]
+        return self.con.execute_command(*args)
 
     def expect(self, *args):
         return Reply(self, args)
