@@ -55,7 +55,7 @@ func (l *Listener) Serve(serve func(*Conn)) error {
 		case err != nil:
 			time.Sleep(50 * time.Millisecond) // too many open files, most likely
 		default:
-			if c := l.admit(conn); c != nil {
+			if c := l.admit(direct(conn)); c != nil {
 				running.Go(func() {
 					if t, ok := conn.(*tls.Conn); !ok || t.Handshake() == nil {
 						serve(c)
