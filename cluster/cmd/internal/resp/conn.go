@@ -43,7 +43,7 @@ type Conn struct {
 // Limit sets how many bytes the words of a command may have from the next ones up, and whether the client still has to say
 // its password, for which it has some seconds. Before the first call it has. It is called where the connection is read.
 func (c *Conn) Limit(command int64, stranger bool) {
-	c.r.most = command
+	c.r.most, c.r.stranger = command, stranger
 	if was := c.stranger.Swap(stranger); was != stranger && !c.l.stopping.Load() {
 		until := time.Time{}
 		if stranger {
@@ -70,6 +70,9 @@ func (c *Conn) Commands() ([]Command, error) {
 			}
 			if c.r.buf, c.r.at = c.r.buf[c.r.at:], 0; len(one.Args) > 0 {
 				c.commands = append(c.commands, one)
+				if c.r.stranger {
+					break // it may be the password, behind which more is allowed
+				}
 			}
 		}
 		switch {

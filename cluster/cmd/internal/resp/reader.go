@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // Limits of the protocol, as in Redis.
 const (
 	MaxArgs   = 1 << 20  // words of a command
+	maxFirst  = 10       // words of one before the password
 	MaxInline = 64 << 10 // bytes of a command that is a line
 	maxDigits = 20
 )
@@ -40,7 +42,8 @@ type Command struct {
 // A reader finds commands in what a client sends. It remembers how far it has looked into one that is not whole yet, so that
 // a client that sends single bytes costs no more than others.
 type reader struct {
-	most int64 // bytes of the words of one command
+	most     int64 // bytes of the words of one command
+	stranger bool  // the client has not said its password
 
 	buf   []byte // what has come and was not given out yet
 	at    int    // up to where buf was looked at
@@ -60,7 +63,11 @@ func (r *reader) next() (c Command, ok bool, err error) {
 		if r.buf[0] != '*' {
 			return r.line()
 		}
-		n, ok, err := r.head(MaxArgs, errMultibulk)
+		most := int64(MaxArgs)
+		if r.stranger {
+			most = maxFirst
+		}
+		n, ok, err := r.head(most, errMultibulk)
 		if !ok || err != nil {
 			return c, false, err
 		}
@@ -107,7 +114,7 @@ func (r *reader) next() (c Command, ok bool, err error) {
 }
 
 // head reads a line that has a byte and a number, which is at most most.
-func (r *reader) head(most int64, wrong error) (n int64, ok bool, err error) {
+func (r *reader) head(most int64, wrong protocolError) (n int64, ok bool, err error) {
 	line := r.buf[r.at+1:]
 	end := bytes.IndexByte(line[:min(len(line), maxDigits+2)], '\n')
 	switch {
@@ -128,6 +135,9 @@ func (r *reader) head(most int64, wrong error) (n int64, ok bool, err error) {
 		n = 10*n + int64(d-'0')
 	}
 	if n > most && !negative {
+		if r.stranger {
+			wrong = protocolError(strings.Replace(string(wrong), "invalid", "unauthenticated", 1))
+		}
 		return 0, false, wrong
 	}
 	if negative {

@@ -157,7 +157,7 @@ func (s *Server) newClient() *client {
 }
 
 // strangersLimit is how many bytes a command may have before the client has given the password.
-const strangersLimit = 1 << 20
+const strangersLimit = 16 << 10
 
 // sendAt is the size of waiting replies from which up they are sent in the midst of a pipeline.
 const sendAt = 256 << 10

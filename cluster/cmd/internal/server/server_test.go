@@ -413,11 +413,15 @@ func TestPassword_LimitsStrangers(t *testing.T) {
 	s, _ := setup(t, func(c *Config) { c.Password = "secret" })
 	addr, _ := start(t, s)
 	large := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", 2*strangersLimit, strings.Repeat("x", 2*strangersLimit))
-	if got := resptest.Exchange(t, addr, large); got != "-ERR Protocol error: invalid bulk length\r\n" {
+	many := "*11\r\n" + strings.Repeat("$3\r\nDEL\r\n", 11)
+	if got := resptest.Exchange(t, addr, large); got != "-ERR Protocol error: unauthenticated bulk length\r\n" {
 		t.Errorf("a stranger's large command: %.60q", got)
 	}
-	if got := resptest.Exchange(t, addr, "AUTH secret\r\n", large); !strings.HasPrefix(got, "+OK\r\n$2097152\r\n") {
-		t.Errorf("a friend's large command: %.60q", got)
+	if got := resptest.Exchange(t, addr, many); got != "-ERR Protocol error: unauthenticated multibulk length\r\n" {
+		t.Errorf("a stranger's command of many words: %.60q", got)
+	}
+	if got := resptest.Exchange(t, addr, "AUTH secret\r\n"+many+large); !strings.HasPrefix(got, "+OK\r\n:0\r\n$32768\r\n") {
+		t.Errorf("a friend's commands: %.60q", got)
 	}
 }
 
