@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -169,14 +170,16 @@ func (n *network) dial(ctx context.Context, kind byte, address string, to raft.S
 		conn = tls.Client(conn, c)
 	}
 	conn = n.track(conn)
-	deadline, _ := ctx.Deadline()
-	_ = conn.SetDeadline(deadline) // a closed connection fails below
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // the greeting fails at once
 	h := n.node.hello()
 	h.To = to
-	if err := greet(conn, kind, h); err != nil {
+	err = greet(conn, kind, h)
+	if !stop() {
+		err = cmp.Or(ctx.Err(), err)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", address, err), conn.Close())
 	}
-	_ = conn.SetDeadline(time.Time{})
 	return conn, nil
 }
 

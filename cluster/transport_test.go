@@ -1,10 +1,13 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -53,6 +56,21 @@ func TestTransport_VoteOfARestarted(t *testing.T) {
 	g.agree()
 	mustNil(t, ask())
 	mustNil(t, trans.Close())
+}
+
+// A question to a member that hangs, and so does not even greet, ends with its context.
+func TestTransport_GreetingEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the system takes connections, and nobody reads them
+	mustNil(t, err)
+	defer l.Close() // nobody uses it then
+	m := newGroup(t, 1, nil).members[0]
+	ctx, cancel := context.WithCancel(t.Context())
+	defer time.AfterFunc(20*time.Millisecond, cancel).Stop()
+	begin := time.Now()
+	if _, err := m.askWho(ctx, l.Addr().String(), ""); !errors.Is(err, context.Canceled) || time.Since(begin) > dialTimeout/2 {
+		t.Errorf("after %v: %v, want the error of the context at once", time.Since(begin), err)
+	}
 }
 
 // A questionConn notes the most bytes that were sent before an answer came.
