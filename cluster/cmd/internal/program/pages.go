@@ -187,12 +187,31 @@ func (m *member) addressOf(id string) string {
 	if addr := m.config.clients[id]; addr != "" || m.node == nil {
 		return addr
 	}
-	for _, one := range m.clientMembers(context.Background()) {
-		if one.ID == id {
-			return one.Addr
+	return m.addresses.of(id, func() map[string]string {
+		all := make(map[string]string)
+		for _, one := range m.clientMembers(context.Background()) {
+			all[one.ID] = one.Addr
 		}
+		return all
+	})
+}
+
+// addresses are where clients find the members. Each write that is refused needs one, and none is worth a question to all
+// members: they are asked again after a second.
+type addresses struct {
+	mu    sync.Mutex // held while members are asked, so that others wait for the same answer
+	all   map[string]string
+	asked time.Time
+}
+
+// of returns the address of a member. ask asks all of them.
+func (a *addresses) of(id string, ask func() map[string]string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if time.Since(a.asked) >= time.Second {
+		a.all, a.asked = ask(), time.Now()
 	}
-	return ""
+	return a.all[id]
 }
 
 // clientMembers returns the members that answer, and where clients find them: at the address of --clients, or else where the

@@ -11,10 +11,32 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/shaledb/shale/cluster/cmd/internal/server"
 )
+
+// Members are asked where clients find them once a second, however many writes are refused meanwhile.
+func TestAddresses_AskedOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a addresses
+		asked := 0
+		ask := func() map[string]string {
+			asked++
+			return map[string]string{"a": fmt.Sprint("host:", asked)}
+		}
+		for _, step := range []struct {
+			id, addr string
+			wait     time.Duration
+		}{{"a", "host:1", 0}, {"b", "", 0}, {"a", "host:1", 900 * time.Millisecond}, {"a", "host:2", 100 * time.Millisecond}, {"a", "host:2", 0}} {
+			time.Sleep(step.wait)
+			if got := a.of(step.id, ask); got != step.addr {
+				t.Errorf("%v later member %s is at %q, want %q", step.wait, step.id, got, step.addr)
+			}
+		}
+	})
+}
 
 // get asks for a page.
 func get(t *testing.T, method, url string, change ...func(*http.Request)) (status int, body string) {

@@ -65,6 +65,7 @@ type member struct {
 	tls     security
 
 	addr, http string // where it listens
+	addresses  addresses
 	pages      pages
 }
 

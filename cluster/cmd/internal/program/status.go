@@ -28,8 +28,13 @@ func version() string {
 //
 // INFO is read by tools for Redis, such as dashboards. They look for role and for connected
 // clients; the sections Group and Store are for people.
-func (m *member) info() []server.Section {
-	sections := m.replication()
+//
+// Replication costs a question to each member, so it is made only if it is wanted.
+func (m *member) info(wanted func(section string) bool) (sections []server.Section) {
+	if wanted("Replication") {
+		sections = append(sections, m.replication())
+	}
+	sections = append(sections, server.NewSection("Cluster", "cluster_enabled", oneIf(m.node != nil)))
 	if m.node != nil {
 		s := m.node.Stats()
 		sections = append(sections, server.NewSection("Group", "member", m.config.ID, "state", strings.ToLower(s.State), "leader", s.Leader, "term", s.Term,
@@ -45,10 +50,10 @@ func (m *member) info() []server.Section {
 	return sections
 }
 
-// replication returns the sections from which clients and exporters learn whether this member leads, and where the others are.
-func (m *member) replication() []server.Section {
+// replication returns the section from which clients and exporters learn whether this member leads, and where the others are.
+func (m *member) replication() server.Section {
 	if m.node == nil {
-		return []server.Section{server.NewSection("Replication", "role", "master", "connected_slaves", 0), server.NewSection("Cluster", "cluster_enabled", 0)}
+		return server.NewSection("Replication", "role", "master", "connected_slaves", 0)
 	}
 	var master, slaves []any
 	offset := uint64(0)
@@ -68,7 +73,7 @@ func (m *member) replication() []server.Section {
 	if leads {
 		lines = append([]any{"role", "master", "connected_slaves", len(slaves) / 2}, slaves...)
 	}
-	return []server.Section{server.NewSection("Replication", append(lines, "master_repl_offset", offset)...), server.NewSection("Cluster", "cluster_enabled", 1)}
+	return server.NewSection("Replication", append(lines, "master_repl_offset", offset)...)
 }
 
 // health says whether the member can serve, and why not.

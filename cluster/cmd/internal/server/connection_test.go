@@ -135,3 +135,28 @@ func TestConnection_Elsewhere(t *testing.T) {
 		}
 	}
 }
+
+// INFO makes no section that nobody wants: that of the replicas costs a question to each member.
+func TestConnection_InfoOfWanted(t *testing.T) {
+	made := ""
+	s, _ := setup(t, func(c *Config) {
+		c.Info = func(wanted func(section string) bool) (sections []Section) {
+			for _, name := range []string{"Replication", "Group"} {
+				if wanted(name) {
+					made += name + " "
+					sections = append(sections, NewSection(name, "role", "master"))
+				}
+			}
+			return sections
+		}
+	})
+	c := s.newClient()
+	for _, test := range []struct{ line, made string }{
+		{"INFO", "Replication Group "}, {"INFO everything", "Replication Group "}, {"INFO clients", ""}, {"INFO group memory", "Group "}, {"INFO REPLICATION", "Replication "},
+	} {
+		made = ""
+		if reply := c.say(strings.Fields(test.line)...); made != test.made || strings.Contains(reply, "role:master") != (made != "") {
+			t.Errorf("%s has made %q, and replies %q", test.line, made, reply)
+		}
+	}
+}

@@ -125,7 +125,7 @@ func newServer(f *fake, change ...func(*Config)) *Server {
 		},
 		Unknown: func(err error) bool { return errors.Is(err, errUnknown) },
 		Again:   func(err error) bool { return errors.Is(err, errElection) },
-		Info:    func() []Section { return nil },
+		Info:    func(func(string) bool) []Section { return nil },
 		Members: func(context.Context) []Member { return nil },
 	}
 	for _, change := range change {

@@ -72,7 +72,7 @@ func (c *client) info(args [][]byte) {
 		NewSection("Persistence", "loading", 0, "aof_enabled", 1),
 		NewSection("Stats", "total_connections_received", counts.Accepted, "total_commands_processed", counts.All,
 			"total_error_replies", counts.Errors),
-	}, c.s.config.Info()...)
+	}, c.s.config.Info(func(section string) bool { return wanted(args, section) })...)
 	if wanted(args, "Keyspace") {
 		var k keyspace
 		err := c.s.read(func(r shale.Reader) (err error) {

@@ -35,8 +35,8 @@ type Config struct {
 	MaxClients   int    // connections at a time; 0: 1000
 	MaxBuffers   int64  // bytes of commands and replies of all connections, beyond 128 KiB that each has free; 0: 256 MiB
 
-	// Info returns further sections for INFO.
-	Info func() []Section
+	// Info returns further sections for INFO. It need not return those that nobody wants.
+	Info func(wanted func(section string) bool) []Section
 
 	// Unknown reports whether an error of a write says that nobody knows whether it has happened.
 	Unknown func(error) bool
