@@ -101,15 +101,12 @@ func (c *client) getBit(r shale.Reader, args [][]byte) error {
 	}
 }
 
-// A bitRange is a part of a string, in bits: those from the first to the second number, which is not in it.
-type bitRange struct{ from, to uint64 }
-
-// crossed reports whether both positions count from the end, and the second one comes before the first: BITCOUNT and GETRANGE
-// then find nothing, whereas other positions of which only the second one is before the string stand for its first byte.
-func crossed(start, end []byte) bool {
-	from, ok := resp.ParseInt(start)
-	to, ok2 := resp.ParseInt(end)
-	return ok && ok2 && from < 0 && to < 0 && from > to
+// A bitRange is a part of a string, in bits: those from the first to the second number, which is not in it. It is crossed if both
+// positions count from the end, and the second one comes before the first: BITCOUNT and GETRANGE then find nothing, whereas other
+// positions of which only the second one is before the string stand for its first byte.
+type bitRange struct {
+	from, to uint64
+	crossed  bool
 }
 
 // readRange reads [start [end [BYTE|BIT]]] of a string of n bytes. Positions below 0 count from the end.
@@ -123,6 +120,7 @@ func readRange(args [][]byte, n uint64) (r bitRange, err error) {
 	if len(args) > 1 {
 		end, ok2 = resp.ParseInt(args[1])
 	}
+	r.crossed = ok1 && ok2 && start < 0 && end < 0 && start > end
 	switch {
 	case !ok1:
 		return r, errNoInteger
@@ -136,7 +134,7 @@ func readRange(args [][]byte, n uint64) (r bitRange, err error) {
 		return r, errNoInteger
 	}
 	from, to := within(start, end, int64(n*8/unit))
-	return bitRange{uint64(from) * unit, uint64(to) * unit}, nil
+	return bitRange{uint64(from) * unit, uint64(to) * unit, r.crossed}, nil
 }
 
 // within returns the part of n things from one position to another, both of which are in it, as from and to, of which to is not.
@@ -175,15 +173,14 @@ func (t *text) walkBits(r bitRange, fn func(at uint64, part []byte) bool) error 
 
 // bitCount is BITCOUNT.
 func (c *client) bitCount(t *text, args [][]byte) error {
+	r, err := readRange(args[1:], t.size())
 	switch {
-	case !t.found, len(args) > 2 && crossed(args[1], args[2]):
+	case !t.found || r.crossed:
 		c.Integer(0)
 		return nil
 	case len(args) == 2:
 		return errSyntax
-	}
-	r, err := readRange(args[1:], t.size())
-	if err != nil {
+	case err != nil:
 		return err
 	}
 	n := 0

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -77,16 +78,14 @@ func (c *client) appendTo(tx Txn, args [][]byte) error {
 
 // getRange is GETRANGE, and SUBSTR, its old name. Positions below 0 count from the end.
 func (c *client) getRange(t *text, args [][]byte) error {
-	start, ok := resp.ParseInt(args[1])
-	end, ok2 := resp.ParseInt(args[2])
-	if !ok || !ok2 {
-		return errNoInteger
+	r, err := readRange(args[1:], t.size())
+	if err != nil {
+		return err
 	}
-	from, to := within(start, end, int64(t.size()))
-	if crossed(args[1], args[2]) {
-		from, to = 0, 0
+	if r.crossed {
+		r = bitRange{}
 	}
-	s, err := t.part(c, uint64(from), uint64(to))
+	s, err := t.part(c, r.from/8, r.to/8)
 	if err == nil {
 		c.Bulk(s)
 	}
@@ -144,8 +143,20 @@ func (c *client) msetNX(tx Txn, args [][]byte) error {
 	return nil
 }
 
-// delIfEqual is DELIFEQ: it deletes a string if it is this one. So a lock is released by its owner alone.
+// delIfEqual is DELIFEQ, the name of Valkey for DELEX with IFEQ.
 func (c *client) delIfEqual(tx Txn, args [][]byte) error {
+	return c.delEx(tx, [][]byte{args[0], []byte("IFEQ"), args[1]})
+}
+
+// delEx is DELEX: DEL of one name, or with a condition of a string. So a lock is released by its owner alone.
+func (c *client) delEx(tx Txn, args [][]byte) error {
+	if len(args) == 1 {
+		return c.del(tx, args)
+	}
+	is, err := readCondition(args[1:])
+	if err != nil || is.word == "" || len(args) != 3 {
+		return cmp.Or(err, error(errSyntax))
+	}
 	old, err := c.lookUp(tx, args[0])
 	if err != nil {
 		return err
@@ -154,11 +165,12 @@ func (c *client) delIfEqual(tx Txn, args [][]byte) error {
 	if err != nil {
 		return err
 	}
-	is, err := t.is(c, args[1])
-	if err == nil && is {
+	may, err := is.met(c, &t)
+	may = may && t.found
+	if err == nil && may {
 		err = errors.Join(drop(tx, args[0], old), tx.Delete(c.nameKey(args[0])))
 	}
-	c.Truth(is)
+	c.Truth(may)
 	return err
 }
 

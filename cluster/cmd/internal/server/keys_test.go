@@ -53,3 +53,53 @@ func TestKeys_LocksAndLimits(t *testing.T) {
 		t.Errorf("it ended %d ms early", end-now)
 	}
 }
+
+// SET and DELEX do nothing unless the string that is there is as they want it. The digests are those of Redis 8.4.
+func TestKeys_Conditions(t *testing.T) {
+	s, _ := setup(t)
+	c := s.newClient()
+	for _, test := range []struct{ line, reply string }{
+		{"DIGEST a", "$-1"},
+		{"SET a 1 IFEQ 1", "$-1"},
+		{"SET a 1 IFDEQ 0", "$-1"},
+		{"DELEX a IFNE 1", ":0"},
+		{"SET a 1 IFNE 1", "+OK"}, // what is not there is not 1
+		{"SET a 2 IFNE 1", "$-1"},
+		{"SET a 2 ifne 0 GET", "$1|1"},
+		{"SET a 3 IFEQ 1 GET", "$1|2"},
+		{"GET a", "$1|2"},
+		{"SET a hello EX 100 IFEQ 2", "+OK"},
+		{"TTL a", ":100"},
+		{"DIGEST a", "$16|9555e8555c62dcfd"},
+		{"SET a x IFDNE 9555e8555c62dcfd", "$-1"},
+		{"SET a world IFDEQ 9555E8555C62DCFD KEEPTTL", "+OK"},
+		{"TTL a", ":100"},
+		{"DELEX a IFEQ hello", ":0"},
+		{"DELEX a IFDEQ 9555e8555c62dcfd", ":0"},
+		{"DELEX a IFNE world", ":0"},
+		{"DELEX a IFDNE 9555e8555c62dcfd", ":1"},
+		{"SET a x IFDNE 9555e8555c62dcfd", "+OK"},
+		{"DELEX a IFDEQ what", "-ERR a digest is 16 hexadecimal digits, as DIGEST returns it"},
+		{"SET a y IFDNE 10000000000000000", "-ERR a digest is 16 hexadecimal digits, as DIGEST returns it"},
+		{"SET a y IFEQ x XX", "-ERR syntax error"},
+		{"SET a y IFEQ x IFNE y", "-ERR syntax error"},
+		{"SET a y IFEQ", "-ERR syntax error"},
+		{"DELEX a IFEQ", "-ERR syntax error"},
+		{"DELEX a XX x", "-ERR syntax error"},
+		{"DELEX a IFEQ x y", "-ERR syntax error"},
+		{"DELEX a", ":1"},
+		{"DELEX a", ":0"},
+		{"BF.ADD f a", ":1"},
+		{"DIGEST f", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
+		{"DELEX f IFNE x", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
+		{"DELEX f", ":1"},
+		{"SETBIT long 40000 1", ":0"},
+		{"APPEND long x", ":5002"},
+		{"DELEX long IFDNE 0", ":1"},
+		{"EXISTS long", ":0"},
+	} {
+		c.want(t, test.line, test.reply)
+	}
+	c.say("SET", "a", "Hello world")
+	c.want(t, "DIGEST a", "$16|b6acb9d84a38ff74")
+}

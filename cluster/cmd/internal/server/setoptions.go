@@ -2,8 +2,12 @@ package server
 
 import (
 	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
@@ -42,32 +46,92 @@ func (e *expiry) read(args [][]byte, command string) (ok bool, err error) {
 	return false, nil
 }
 
+// A condition is a word such as IFEQ, and what a string has to be, or not to be; without a word there is none.
+type condition struct {
+	word   string
+	arg    []byte
+	digest uint64
+}
+
+// readCondition reads a condition, if there is one.
+func readCondition(args [][]byte) (is condition, err error) {
+	if len(args) < 2 || !resp.Is(args[0][:min(2, len(args[0]))], "IF") {
+		return is, nil // without making a word of each option
+	}
+	word := strings.ToUpper(string(args[0]))
+	if word != "IFEQ" && word != "IFNE" && word != "IFDEQ" && word != "IFDNE" {
+		return is, nil
+	}
+	is = condition{word: word, arg: args[1]}
+	if word[2] == 'D' {
+		if is.digest, err = strconv.ParseUint(string(is.arg), 16, 64); err != nil {
+			return is, refusal("ERR a digest is 16 hexadecimal digits, as DIGEST returns it")
+		}
+	}
+	return is, nil
+}
+
+// met reports whether a string is as the condition wants it.
+func (is *condition) met(c *client, t *text) (ok bool, err error) {
+	if is.word[2] == 'D' {
+		var sum uint64
+		sum, err = t.digest(c)
+		ok = t.found && sum == is.digest
+	} else {
+		ok, err = t.is(c, is.arg)
+	}
+	return ok != strings.HasSuffix(is.word, "NE"), err
+}
+
+// xxh3 is the function of DIGEST.
+var xxh3, _ = bloom.NewHasher(bloom.HashXXH3, 0)
+
+// digest returns the hash of a string.
+func (t *text) digest(c *client) (uint64, error) {
+	s, err := t.part(c, 0, t.size())
+	return xxh3.Hash(s), err
+}
+
+// doDigest is DIGEST.
+func (c *client) doDigest(t *text, _ [][]byte) error {
+	if !t.found {
+		c.Null()
+		return nil
+	}
+	sum, err := t.digest(c)
+	c.BulkString(fmt.Sprintf("%016x", sum))
+	return err
+}
+
 // setOptions are the options of SET.
 type setOptions struct {
 	expiry
 	ifAbsent, ifPresent, get, keepTTL bool
-	ifEqual                           []byte // nil: no such condition
+	is                                condition
 }
 
 // reads reports whether SET has to know what is there.
 func (o *setOptions) reads() bool {
-	return o.ifAbsent || o.ifPresent || o.get || o.keepTTL || o.ifEqual != nil
+	return o.ifAbsent || o.ifPresent || o.get || o.keepTTL || o.is.word != ""
 }
 
 // readSet reads the options of SET behind the key and the value.
 func readSet(args [][]byte) (o setOptions, err error) {
 	conditions := 0
 	for rest := args[2:]; len(rest) > 0; rest = rest[1:] {
+		is, err := readCondition(rest)
 		switch {
+		case err != nil:
+			return o, err
+		case is.word != "":
+			o.is = is
+			rest = rest[1:]
+			conditions++
 		case resp.Is(rest[0], "NX"):
 			o.ifAbsent = true
 			conditions++
 		case resp.Is(rest[0], "XX"):
 			o.ifPresent = true
-			conditions++
-		case resp.Is(rest[0], "IFEQ") && len(rest) > 1:
-			o.ifEqual = append([]byte{}, rest[1]...)
-			rest = rest[1:]
 			conditions++
 		case resp.Is(rest[0], "GET"):
 			o.get = true

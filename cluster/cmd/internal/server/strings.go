@@ -170,10 +170,10 @@ func (c *client) set(tx Txn, args [][]byte) error {
 			return err
 		}
 		may := !(o.ifAbsent && old != nil || o.ifPresent && old == nil)
-		if o.get || o.ifEqual != nil {
+		if o.get || o.is.word != "" {
 			t, err := textIn(tx, args[0], old)
-			if err == nil && o.ifEqual != nil {
-				may, err = t.is(c, o.ifEqual)
+			if err == nil && o.is.word != "" {
+				may, err = o.is.met(c, &t)
 			}
 			if err == nil && o.get && old != nil {
 				err = c.bulk(&t)

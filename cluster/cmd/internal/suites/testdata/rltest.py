@@ -46,6 +46,7 @@ class Env:
         self.execute_command = self.cmd
 
     def cmd(self, *args):
+        args = (*args[0].split(), *args[1:])
         name = args[0].lower()
         if name == "bf.reserve" and len(args) >= 4:
             args += tuple(sys.argv[3:])
