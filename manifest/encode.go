@@ -86,6 +86,8 @@ func (e *Edit) appendTo(dst []byte) []byte {
 }
 
 // appendBytes appends the length of b as a varint, and b.
+//
+//go:noinline
 func appendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }
