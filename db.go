@@ -235,6 +235,7 @@ func (db *DB) logEnv() logset.Env {
 		KeepLog:     db.opts.KeepLog,
 		NewFileNum:  db.tree.NewFileNum,
 		Note:        db.tree.NoteLog,
+		NoteOnly:    db.tree.NoteOnlyLog,
 		Remove:      db.removeFiles,
 		Freed:       db.deleter.Freed,
 		Held:        db.guard.Check,

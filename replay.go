@@ -112,29 +112,18 @@ func (db *DB) beginLog(h wal.Header) error {
 	if db.logs.Count() > maxKeptLogs || v.Mem.Taken() > db.opts.MemtableSize/2 {
 		db.mems.Freeze()
 	}
-	if err := db.logs.Begin(h); err != nil {
+	// The recovered logs go if all their writes are in tables. Otherwise a store that is opened, read and
+	// closed again and again would keep one more log each time. sweepDir removes the files.
+	if v := db.mems.View(); v.Mem.Empty() && len(v.Imms) == 0 && db.logs.Count() > 0 {
+		if err := db.logs.BeginOnly(h, db.commits.Last()); err != nil {
+			return err
+		}
+	} else if err := db.logs.Begin(h); err != nil {
 		return err
 	}
 	if db.mems.View().Mem.Empty() {
 		// A memtable that is not empty keeps the number of its oldest log: see replayLogs.
 		db.mems.SetLog(db.logs.CurrentNum())
 	}
-	db.forgetRecovered()
 	return nil
-}
-
-// forgetRecovered lets the recovered logs go if all their writes are in tables. Otherwise a
-// store that is opened, read and closed again and again would keep one more log each time.
-// sweepDir removes the files. The manifest must not need them any more, so if the edit
-// fails, they stay.
-func (db *DB) forgetRecovered() {
-	v := db.mems.View()
-	if db.logs.Count() == 1 || !v.Mem.Empty() || len(v.Imms) > 0 {
-		return
-	}
-	if err := db.tree.AppendEdit(&manifest.Edit{MinLog: db.logs.CurrentNum(), LastSeq: db.commits.Last()}); err != nil {
-		db.events.emit(Event{Kind: EventBackgroundError, Reason: "manifest", Err: err})
-		return
-	}
-	db.logs.ForgetRecovered()
 }

@@ -3,7 +3,10 @@ package shale
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/shaledb/shale/vfs"
@@ -101,4 +104,39 @@ func resumeBefore(t *testing.T, how string, at int64) (resumed bool) {
 	closeTest(t, reader)
 	closeTest(t, db)
 	return resumed
+}
+
+// If the manifest can't be written once the new log is there, Open keeps the logs of the process before, although all
+// their writes are in tables: the manifest on disk still needs them.
+func TestOpen_LogsStayWithoutAManifest(t *testing.T) {
+	mem := vfs.NewMem()
+	db := mustOpen(t, "db", &Options{FS: mem})
+	mustPut(t, db, "a", "1")
+	mustFlush(t, db)
+	closeTest(t, db)
+	old := fileNamed(t, mem, ".wal")
+	var made atomic.Bool
+	disk := faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpCreate && strings.HasSuffix(name, ".wal") {
+			made.Store(true)
+		}
+		return errorIf(made.Load() && strings.Contains(name, "MANIFEST"), syscall.EIO)
+	})
+	db = mustOpen(t, "db", &Options{FS: disk, OnEvent: func(Event) {}})
+	if files := storeFiles(t, mem); !made.Load() || files[filepath.Base(old)] == "" {
+		t.Errorf("%s is gone: %d files", old, len(files))
+	}
+	crashed := mem.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep})
+	again := mustOpen(t, "db", &Options{FS: crashed})
+	wantGet(t, again, "a", "1", true)
+	disk.Inject(nil)
+	wantGet(t, db, "a", "1", true)
+	mustPut(t, db, "b", "2")
+	mustFlush(t, db)
+	closeTest(t, db)
+	db = mustOpen(t, "db", &Options{FS: mem})
+	wantGet(t, db, "b", "2", true)
+	if fileNamed(t, mem, ".wal") == old {
+		t.Errorf("%s is there after a flush and another Open", old)
+	}
 }

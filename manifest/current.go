@@ -147,19 +147,35 @@ func decodeLine(b []byte) (current, error) {
 // is in force. Requires: the manifest's content and name are durable, because a crash after
 // the rename may leave the new line in force.
 func writeCurrent(fs vfs.FS, dir string, c current) (tried bool, err error) {
-	temp := filepath.Join(dir, base.TempName(c.manifest))
-	err = durable.Write(fs, temp, c.appendTo(nil))
-	if err != nil {
+	temp := tempPath(dir, c.manifest)
+	if err := durable.Write(fs, temp, c.appendTo(nil)); err != nil {
 		// err says what happened. If the temporary file stays, the next Open of the store
 		// removes it.
 		_ = fs.Remove(temp)
 		return false, err
 	}
-	if err := fs.Rename(temp, filepath.Join(dir, base.CurrentName)); err != nil {
+	return installCurrent(fs, dir, c.manifest)
+}
+
+// prepareCurrent begins to write and sync the temporary file of writeCurrent. The caller receives
+// the error, and removes the file if it does not call installCurrent.
+func prepareCurrent(fs vfs.FS, dir string, c current) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		done <- base.Survive(func() error { return durable.Write(fs, tempPath(dir, c.manifest), c.appendTo(nil)) })
+	}()
+	return done
+}
+
+// installCurrent is the second half of writeCurrent.
+func installCurrent(fs vfs.FS, dir string, num base.FileNum) (tried bool, err error) {
+	if err := fs.Rename(tempPath(dir, num), filepath.Join(dir, base.CurrentName)); err != nil {
 		return true, err
 	}
 	return true, fs.SyncDir(dir)
 }
+
+func tempPath(dir string, num base.FileNum) string { return filepath.Join(dir, base.TempName(num)) }
 
 // writeAll writes b to f. A short write is an error.
 func writeAll(f vfs.File, b []byte) error {

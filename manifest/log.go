@@ -108,7 +108,9 @@ func (l *Log) begin(s *State) (tried bool, err error) {
 		err = flush()
 	}
 	if err == nil {
-		err = l.file.Sync()
+		// CURRENT's next line is written meanwhile: a file system makes both durable in one go.
+		line := prepareCurrent(l.fs, l.dir, current{manifest: l.num, durable: l.size})
+		err = errors.Join(base.Survive(l.file.Sync), <-line)
 	}
 	if err == nil {
 		// The manifest's name must be durable before CURRENT contains it. A crash may keep
@@ -116,9 +118,10 @@ func (l *Log) begin(s *State) (tried bool, err error) {
 		err = l.fs.SyncDir(l.dir)
 	}
 	if err != nil {
+		_ = l.fs.Remove(tempPath(l.dir, l.num)) // as in writeCurrent
 		return false, err
 	}
-	return writeCurrent(l.fs, l.dir, current{manifest: l.num, durable: l.size})
+	return installCurrent(l.fs, l.dir, l.num)
 }
 
 // Append writes e. With sync it returns when e is durable. Without sync, e survives a crash

@@ -85,7 +85,11 @@ type Env struct {
 	KeepLog      int64        // bytes of obsolete logs that are held, the newest ones
 	// Note records a new log in the manifest, and its
 	// sealed predecessor, which is nil if there is none.
-	Note   func(newLog base.FileNum, sealed *manifest.SealedLog) error
+	Note func(newLog base.FileNum, sealed *manifest.SealedLog) error
+	// NoteOnly records a new log, and that all other logs are obsolete, because all writes up to last are in
+	// tables. It reports whether that is durable; if it is not, the others are not obsolete.
+	NoteOnly func(newLog base.FileNum, last base.Seq) (durable bool, err error)
+
 	Remove func(names ...string) // removes files
 	// Held is asked after each sync of a log: if it returns an error, the sync counts as failed.
 	Held func() error
@@ -161,7 +165,30 @@ func (l *Set) Begin(h wal.Header) error {
 	if err != nil {
 		return err
 	}
-	if err := l.env.Note(w.Num(), l.sealed); err != nil {
+	return l.use(w, l.env.Note(w.Num(), l.sealed))
+}
+
+// BeginOnly is Begin for a store that has just been opened, and whose logs are not needed any more: all writes, up to last,
+// are in tables. If the manifest says so, durably, the Set forgets these logs. The caller removes their files, but for those
+// that Adopt takes.
+func (l *Set) BeginOnly(h wal.Header, last base.Seq) error {
+	w, err := l.create(h)
+	if err != nil {
+		return err
+	}
+	durable, err := l.env.NoteOnly(w.Num(), last)
+	err = l.use(w, err)
+	if durable {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.live = l.live[len(l.live)-1:]
+	}
+	return err
+}
+
+// use makes w the current log, unless err says that it could not be recorded.
+func (l *Set) use(w *wal.Writer, err error) error {
+	if err != nil {
 		_ = w.Close() // the manifest's error is the one to report
 		return err
 	}
@@ -339,15 +366,6 @@ func (l *Set) trim() (any bool) {
 		l.Release(slices.Collect(maps.Keys(ends)))
 	}
 	return any
-}
-
-// ForgetRecovered forgets all logs but the current one. The caller removes their
-// files, but for those that Adopt takes.
-// Requires: the manifest's MinLog is the number of the current log, and this is durable.
-func (l *Set) ForgetRecovered() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.live = l.live[len(l.live)-1:]
 }
 
 // Spare reports whether the next log is prepared,

@@ -17,12 +17,13 @@ import (
 
 // A logWorld stands for the store in tests of a Set.
 type logWorld struct {
-	t       *testing.T
-	mem     *vfs.Mem
-	nextNum base.FileNum
-	noted   []base.FileNum // logs that the manifest was told of
-	noteErr error
-	removed []string
+	t          *testing.T
+	mem        *vfs.Mem
+	nextNum    base.FileNum
+	noted      []base.FileNum // logs that the manifest was told of
+	noteErr    error
+	notDurable bool // NoteOnly says so
+	removed    []string
 	*Set
 }
 
@@ -37,6 +38,10 @@ func newLogWorld(t *testing.T) *logWorld {
 		Note: func(num base.FileNum, _ *manifest.SealedLog) error {
 			w.noted = append(w.noted, num)
 			return w.noteErr
+		},
+		NoteOnly: func(num base.FileNum, _ base.Seq) (bool, error) {
+			w.noted = append(w.noted, num)
+			return !w.notDurable, w.noteErr
 		},
 		Remove: func(names ...string) { w.removed = append(w.removed, names...) },
 		Freed:  func() uint64 { return 0 },
@@ -336,17 +341,21 @@ func TestSet_Replay(t *testing.T) {
 	if len(state.Logs) != 2 || state.Logs[0].LastSeq != 5 || !state.Logs[1].Sealed || state.Logs[1].Length != r.Header.PrevLen {
 		t.Errorf("the manifest is told of %+v", state.Logs)
 	}
-	next.nextNum = r.HighestNum + 1
-	if err := next.Begin(r.Header); err != nil {
-		t.Fatal(err)
-	}
-	defer next.Current().Close()
-	if next.Count() != 3 || !next.IsLive(first) {
-		t.Errorf("%d logs are live", next.Count())
-	}
-	next.ForgetRecovered()
-	if next.Count() != 1 || next.IsLive(second) || next.CurrentNum() != r.HighestNum+1 {
-		t.Errorf("%d logs are live after all are in tables", next.Count())
+	for i, wanted := range []int{3, 4, 1} {
+		next.nextNum = r.HighestNum + base.FileNum(i) + 1
+		next.notDurable = i == 1 // the manifest could not say that the logs before are not needed
+		if i == 0 {
+			err = next.Begin(r.Header)
+		} else {
+			err = next.BeginOnly(r.Header, 9)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer next.Current().Close()
+		if next.Count() != wanted || next.IsLive(first) != (wanted > 1) || next.CurrentNum() != next.nextNum-1 {
+			t.Errorf("%d logs are live after log %d, want %d", next.Count(), i, wanted)
+		}
 	}
 }
 
