@@ -375,8 +375,8 @@ func (x *explainer) run(r *tree.Run, l *lookup) error {
 			return nil
 		}
 		s.Table = uint64(t.Meta.Num)
+		f := t.NeededFilter()
 		x.ExpectedFalsePositives += t.PredictedFPR()
-		f := t.Filter()
 		s.asked = f != nil
 		switch {
 		case f != nil && !f.MayContainHash(l.hashFor(f)):

@@ -52,10 +52,9 @@ func (db *DB) chooseHasher(tables iter.Seq[*tree.Table]) (err error) {
 // hasherLooks is how many filters hashersInUse reads from their files.
 const hasherLooks = 4
 
-// hashersInUse returns the hash functions of the filters in memory. For lack of FilterMemory there may
-// be none there with the secret of SipHash. Then it looks for one in the files of a few filters: if each
-// opening had a secret of its own, a lookup would hash its key once for each secret, and RebuildFilters
-// would build every filter again.
+// hashersInUse returns the hash functions of the filters in memory. If SipHash is wanted and none there has
+// its secret, it looks for one in a few of the filters that are not in memory: if each opening had a secret of
+// its own, a lookup would hash its key once for each secret, and RebuildFilters would build every filter again.
 func (db *DB) hashersInUse(tables iter.Seq[*tree.Table]) (all []bloom.Hasher) {
 	secret := false
 	for t := range tables {
@@ -72,6 +71,7 @@ func (db *DB) hashersInUse(tables iter.Seq[*tree.Table]) (all []bloom.Hasher) {
 		if left--; left < 0 {
 			break
 		}
+		t.NeededFilter() // so that it need not be read again
 		l, err := t.Reader.StoredFilter()
 		var damage *CorruptionError
 		if err != nil && !errors.As(err, &damage) { // whoever needs the filter reports damage
@@ -89,16 +89,14 @@ func (db *DB) loading(state *manifest.State, moving bool) tree.Loading {
 	return tree.Loading{
 		NextFileNum: state.NextFileNum,
 		SessionOf:   state.SessionOf,
-		ReadFilters: db.filtersFit(state.Version),
+		Filters:     db.filtersFit(state.Version),
 		Moving:      moving,
-		Now:         db.opts.testing.readNow,
 		IndexMemory: db.opts.Tuning.IndexMemory,
 	}
 }
 
 // filtersFit reports whether the filters of all tables are within the limit of their
-// memory. If not, they are not read with the tables: residency.Filters.Adjust reads as many
-// as fit.
+// memory. If not, residency.Filters.Adjust reads as many as fit.
 func (db *DB) filtersFit(v *manifest.Version) bool {
 	limit, sum := db.opts.FilterMemory, int64(0)
 	if limit <= 0 {
@@ -111,9 +109,8 @@ func (db *DB) filtersFit(v *manifest.Version) bool {
 	return sum <= limit
 }
 
-// readFilters reads, for Open, the filters and indexes for which there is room. Of a large store,
-// most of them are read later, in the background (residency.Filters.Loop). complete is that of
-// tree.Load.
+// readFilters has the filters and indexes read that Open has left. complete is that of tree.Load: if there are
+// none, what is in memory has to fit all the same.
 func (db *DB) readFilters(complete bool) {
 	if !complete || db.filters.Adjust(db.mems.View().Version) {
 		db.filters.LoadLater()

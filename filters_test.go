@@ -40,6 +40,7 @@ func filterMemoryIsALimit(t *testing.T, sidecars bool) {
 	for _, limit := range []int64{0, all - 1, all * 3 / 4, all / 2, all / 4, 1000, 1} {
 		opts.FilterMemory = limit
 		db := openTest(t, opts)
+		awaitLoaded(t, db)
 		m := db.Metrics()
 		if limit > 0 && m.FilterMemory > limit || limit == all/2 && m.FilterMemory < limit/2 || m.UnusableFilters != 0 {
 			t.Errorf("FilterMemory %d: filters take %d bytes, %d can't be used", limit, m.FilterMemory, m.UnusableFilters)

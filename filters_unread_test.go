@@ -106,7 +106,7 @@ func TestFilters_UnreadComeBack(t *testing.T) {
 	for _, err := range errs {
 		for by, reader := range map[string]string{"a filter": "LoadFilter(", "an index": "LoadIndex("} {
 			unread(t, by+" left for later, "+err.Error(), func(t *testing.T) {
-				s := newUnread(t, tables, func(o *Options) { o.testing.readNow = -1 })
+				s := newUnread(t, tables, func(o *Options) {})
 				s.fail(4, reader, err)
 				s.DB = mustOpen(t, "db", s.opts)
 				s.wantAsFresh("after Open")
@@ -124,21 +124,18 @@ func TestFilters_UnreadComeBack(t *testing.T) {
 			s.wantAsFresh("after the flush")
 			closeTest(t, s.DB)
 		})
-		for readNow, reader := range map[int64]string{0: "loadForOpen(", -1: "LoadFilter("} {
-			unread(t, "a sidecar, "+err.Error(), func(t *testing.T) {
-				s := newUnread(t, tables, func(o *Options) { o.Tuning.FilterHash = XXH3 })
-				s.DB = mustOpen(t, "db", s.opts)
-				if r, err := s.Inspect().RebuildFilters(context.Background()); err != nil || r.Rebuilt == 0 {
-					t.Fatalf("%+v, %v", r, err)
-				}
-				closeTest(t, s.DB)
-				s.opts.testing.readNow = readNow
-				s.fail(4, reader, err)
-				s.DB = mustOpen(t, "db", s.opts)
-				s.wantAsFresh("after Open")
-				closeTest(t, s.DB)
-			})
-		}
+		unread(t, "a sidecar, "+err.Error(), func(t *testing.T) {
+			s := newUnread(t, tables, func(o *Options) { o.Tuning.FilterHash = XXH3 })
+			s.DB = mustOpen(t, "db", s.opts)
+			if r, err := s.Inspect().RebuildFilters(context.Background()); err != nil || r.Rebuilt == 0 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			closeTest(t, s.DB)
+			s.fail(4, "LoadFilter(", err)
+			s.DB = mustOpen(t, "db", s.opts)
+			s.wantAsFresh("after Open")
+			closeTest(t, s.DB)
+		})
 	}
 }
 
@@ -149,7 +146,6 @@ func TestRebuildFilters_ReloadsUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newUnread(t, tables, func(o *Options) {})
 		s.fail(1<<40, "LoadFilter(", syscall.EIO)
-		s.opts.testing.readNow = -1
 		s.DB = mustOpen(t, "db", s.opts)
 		time.Sleep(time.Minute) // the store waits for seconds before it tries again
 		synctest.Wait()

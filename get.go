@@ -175,7 +175,7 @@ func (db *DB) findIn(v *memqueue.View, l *lookup, c *lookupCounters) (bool, erro
 		if t == nil {
 			continue
 		}
-		f, level := t.Filter(), r.Level
+		f, level := t.NeededFilter(), r.Level
 		if f != nil && !f.MayContainHash(l.hashFor(f)) {
 			c.negative(level)
 			// Levels count all negatives, in a stripe of the counters. Tables count only those of
@@ -455,7 +455,8 @@ func expiryTime(ms int64) time.Time {
 
 // MayContain looks at memtables and resident filters only: no I/O, no error,
 // no allocation. False: key is certainly absent. True: only a read can tell.
-// On a closed store it returns true: nothing is certain there.
+// On a closed store it returns true: nothing is certain there. While [Metrics.Loading],
+// it loads the filters that it needs and Open has left.
 func (db *DB) MayContain(key []byte) bool {
 	v := db.mems.View()
 	if v == nil {
@@ -472,7 +473,7 @@ func (db *DB) MayContain(key []byte) bool {
 	}
 	for _, r := range v.Runs {
 		if t := r.Find(key); t != nil {
-			if f := t.Filter(); (f == nil || f.MayContainHash(l.hashFor(f))) && l.latestCover(db, v) <= t.Meta.MaxSeq {
+			if f := t.NeededFilter(); (f == nil || f.MayContainHash(l.hashFor(f))) && l.latestCover(db, v) <= t.Meta.MaxSeq {
 				return true
 			}
 		}

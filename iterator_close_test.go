@@ -96,6 +96,7 @@ func TestIterator_CloseBeforeAReadAhead(t *testing.T) {
 	opts.ReadOnly = true
 	for n := range 100 { // each stops at another entry; one of them reads ahead next
 		db := openTest(t, opts)
+		awaitLoaded(t, db)
 		it := db.NewIterator(Range{})
 		for ok, i := it.First(), 0; ok && i < 20*n; i++ {
 			ok = it.Next()

@@ -24,10 +24,6 @@ import (
 
 // This file has Open.
 
-// readNow is how many bytes of filters and indexes Open reads before it returns, about: those
-// of the newest runs, and all of a store of a few gigabytes. The rest is read in the background.
-const readNow = 64 << 20
-
 // falsePositiveMemory is how many bytes the exact memory of proven false positives takes.
 // It is less for stores with a smaller cache.
 const falsePositiveMemory = 1 << 20
@@ -40,9 +36,9 @@ const falsePositiveMemory = 1 << 20
 // renamed, removed or replaced, see [ErrMoved].
 //
 // Damage to what the store needs to open gives a [CorruptionError] and changes nothing on disk. Open checks that each
-// table is there, has its size and ends as it should. Of a large store it reads only a part of the filters and indexes,
-// of about 64 MiB, and the rest in the background ([Metrics.Loading]). Until a filter is there, lookups read the table;
-// damage that is found later is reported like damage to any other block ([EventCorruption], [EventFilterUnusable]). A
+// table is there, has its size and ends as it should. Filters and indexes are read in the background ([Metrics.Loading]), or by
+// the first lookup that needs one; damage that is found then is reported like damage to any other block
+// ([EventCorruption], [EventFilterUnusable]). A
 // failed Open leaves neither goroutines nor open files, and of a store that was not there before no file and no
 // directory, as far as the file system lets it remove them.
 func Open(dir string, opts *Options) (*DB, error) {
@@ -108,7 +104,7 @@ func newDB(dir string, o Options) *DB {
 //  1. lockDir makes the directory and takes its lock. From here on nobody else writes
 //     there.
 //  2. loadState reads the manifest, or makes the state of a new store.
-//  3. openVersion opens the tables, and reads filters and indexes up to readNow. Their highest sequence number says which batches of the
+//  3. openVersion opens the tables. Their highest sequence number says which batches of the
 //     logs are in tables already, so this comes before step 4.
 //  4. replayLogs puts the other batches into memtables.
 //  5. beginManifest begins a manifest of our own. Until then a damaged store is left as it
@@ -119,7 +115,7 @@ func newDB(dir string, o Options) *DB {
 //
 // If one of the first six steps fails, the caller calls abandon. After them nothing fails
 // any more. A read-only store advances instead (openReadOnly): it writes nothing, and reading the
-// filters and indexes that Open has left for later is its only background work.
+// filters and indexes is its only background work.
 func (db *opening) open() error {
 	if err := db.lockDir(); err != nil {
 		return err

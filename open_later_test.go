@@ -1,17 +1,23 @@
 package shale
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
+	"github.com/shaledb/shale/vfs/faultfs"
 )
 
 // laterKeys is the number of keys in a laterStore.
@@ -21,10 +27,15 @@ func laterKey(i int) []byte { return fmt.Appendf(nil, "later%06d", i) }
 
 // laterStore makes a closed store of some tables in the last level and one in level 0. Under
 // laterOptions, Open leaves the indexes and filters of most of them for later.
-func laterStore(t *testing.T) *vfs.Mem {
+func laterStore(t *testing.T) *vfs.Mem { return laterStoreOf(t, 0) }
+
+// laterStoreOf is laterStore with filters of so many bits a key.
+func laterStoreOf(t *testing.T, bits float64) *vfs.Mem {
 	t.Helper()
 	mem := vfs.NewMem()
-	db := mustOpen(t, "db", laterOptions(mem, nil))
+	opts := laterOptions(mem, nil)
+	opts.FilterBits = bits
+	db := mustOpen(t, "db", opts)
 	for i := range laterKeys {
 		if err := db.Put(laterKey(i), fmt.Appendf(nil, "%0100d", i)); err != nil {
 			t.Fatal(err)
@@ -45,14 +56,14 @@ func laterStore(t *testing.T) *vfs.Mem {
 	return mem
 }
 
-// laterOptions are those of a store whose Open reads no filter and no index.
+// laterOptions are those of a store whose filters and indexes are not in the one read that Open makes of a table.
 func laterOptions(fsys vfs.FS, events func(Event)) *Options {
 	if events == nil {
 		events = func(Event) {}
 	}
 	return &Options{
 		FS: fsys, OnEvent: events, CompactionWorkers: -1, Durability: SyncManual,
-		MemtableSize: 512 << 10, TableSize: 128 << 10, BlockSize: 256, Compression: NoCompression, testing: testOptions{readNow: -1},
+		MemtableSize: 512 << 10, TableSize: 128 << 10, BlockSize: 256, Compression: NoCompression,
 	}
 }
 
@@ -136,8 +147,8 @@ func TestOpen_ServesWhileItLoads(t *testing.T) {
 			if !m.Loading || m.IndexOnDisk == 0 {
 				t.Errorf("Loading is %v with %d bytes of indexes on disk and %d in memory", m.Loading, m.IndexOnDisk, m.IndexMemory)
 			}
-			if !db.MayContain([]byte("later000000x")) {
-				t.Error("MayContain says no without a filter")
+			if db.MayContain([]byte("later000000x")) {
+				t.Error("MayContain did not load the filter")
 			}
 			goOn()
 			wantLaterKeys(t, db)
@@ -261,5 +272,121 @@ func TestOpen_DamagedIndexLater(t *testing.T) {
 	var c *CorruptionError
 	if err := db.Verify(context.Background()); !errors.As(err, &c) {
 		t.Errorf("Verify = %v", err)
+	}
+}
+
+// A openCounter counts the reads of tables that Open makes, and not those that follow it in the background.
+type openCounter struct {
+	vfs.FS
+	mu    sync.Mutex
+	reads map[string]int
+	bytes int
+}
+
+func (c *openCounter) Open(name string) (vfs.File, error) {
+	f, err := c.FS.Open(name)
+	if err == nil && strings.HasSuffix(name, ".sst") {
+		f = countedReads{f, c, name}
+	}
+	return f, err
+}
+
+type countedReads struct {
+	vfs.File
+	c    *openCounter
+	name string
+}
+
+func (f countedReads) ReadAt(p []byte, off int64) (int, error) {
+	if !bytes.Contains(debug.Stack(), []byte("residency.")) {
+		f.c.mu.Lock()
+		f.c.reads[f.name]++
+		f.c.bytes += len(p)
+		f.c.mu.Unlock()
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// Open makes one read of each table, which is short, however many tables there are and however large their
+// filters are.
+func TestOpen_OneShortReadOfEachTable(t *testing.T) {
+	many := vfs.NewMem()
+	smallTables(t, many, "db", 3000)
+	for name, mem := range map[string]*vfs.Mem{"many tables": many, "large indexes": laterStore(t), "large filters": laterStoreOf(t, 64)} {
+		t.Run(name, func(t *testing.T) {
+			c := &openCounter{FS: mem, reads: make(map[string]int)}
+			db := mustOpen(t, "db", laterOptions(c, nil))
+			c.mu.Lock()
+			reads, read := maps.Clone(c.reads), c.bytes
+			c.mu.Unlock()
+			tables := db.Inspect().Tables()
+			for file, n := range reads {
+				if n > 1 {
+					t.Errorf("Open reads %s %d times", file, n)
+				}
+			}
+			// One byte more than the 4 KiB tells that a file is too long.
+			if len(reads) != len(tables) || len(tables) < 5 || read > len(tables)*(4<<10+1) {
+				t.Errorf("Open reads %d bytes of %d of %d tables", read, len(reads), len(tables))
+			}
+			awaitLoaded(t, db)
+			for _, info := range db.Inspect().Tables()[:5] {
+				if info.FilterBits == 0 {
+					t.Errorf("%+v has no filter", info)
+				}
+			}
+			closeTest(t, db)
+		})
+	}
+}
+
+// While the background has not come to a table yet, the first lookup that needs its filter loads it. So absent
+// keys cost no read of a block, and MayContain knows as much as it ever does.
+func TestOpen_LookupsLoadFilters(t *testing.T) {
+	mem := laterStoreOf(t, 64)
+	resume := make(chan struct{})
+	disk := faultfs.New(mem, func(op vfs.Op, _ string, _ int64) error {
+		if op == vfs.OpRead && bytes.Contains(debug.Stack(), []byte("residency.")) {
+			<-resume
+		}
+		return nil
+	})
+	db := mustOpen(t, "db", laterOptions(disk, nil))
+	keys, maybe := make([][]byte, laterKeys), make([]bool, laterKeys/4)
+	for i := range keys {
+		keys[i] = append(laterKey(i), 'x')
+	}
+	for _, key := range keys[:laterKeys/2] {
+		if ok, err := db.Has(key); ok || err != nil {
+			t.Fatalf("Has(%s) = %v, %v", key, ok, err)
+		}
+	}
+	for _, key := range keys[laterKeys/2 : laterKeys*3/4] {
+		if db.MayContain(key) {
+			t.Fatalf("MayContain(%s)", key)
+		}
+	}
+	db.MayContainMany(keys[laterKeys*3/4:], maybe)
+	if slices.Contains(maybe, true) {
+		t.Error("MayContainMany does not know what the filters say")
+	}
+	if m := db.Metrics(); m.BlockReads > 0 || !m.Loading {
+		t.Errorf("%d blocks were read for absent keys; Loading is %v", m.BlockReads, m.Loading)
+	}
+	close(resume)
+	awaitLoaded(t, db)
+	wantLaterKeys(t, db)
+}
+
+// A store can be closed while filters and indexes are being read.
+func TestOpen_CloseWhileItLoads(t *testing.T) {
+	mem := laterStore(t)
+	for range 50 {
+		db := mustOpen(t, "db", laterOptions(mem, nil))
+		if _, err := db.Get(laterKey(1)); err != nil {
+			t.Fatal(err)
+		}
+		closeTest(t, db)
+		wantNoOpenFiles(t, mem)
 	}
 }

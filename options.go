@@ -180,7 +180,6 @@ type testOptions struct {
 	seed        uint64        // of the store id; 0: from the clock
 	session     func() uint64 // returns the id of the next session; nil: a random one
 	baseSize    int64         // of the first level below level 0; 0: four memtables
-	readNow     int64         // bytes of filters and indexes that Open reads; 0: readNow, negative: none
 	runs        int           // that a level may hold; 0: the default of package compaction
 	tailChunk   int           // bytes of a chunk of commit.Tail; 0: the default
 	level0      int           // runs at which level 0 is compacted; 0: the default of package compaction
@@ -333,7 +332,6 @@ func (o *Options) withDefaults() (Options, error) {
 	if c.testing.now == nil {
 		c.testing.now = time.Now
 	}
-	setDefault(&c.testing.readNow, readNow)
 	return c, c.validate()
 }
 

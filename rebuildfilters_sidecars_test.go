@@ -71,6 +71,7 @@ func TestSidecars_Unusable(t *testing.T) {
 			told = append(told, e)
 		}
 		db := openTest(t, &set)
+		awaitLoaded(t, db)
 		info := db.Inspect().Tables()[0]
 		if info.FilterFile != "" || info.FilterKind != "blocked" || info.FilterBits > 8 || db.Metrics().UnusableFilters != 1 {
 			t.Errorf("%s: table %+v, %d filters are unusable", what, info, db.Metrics().UnusableFilters)

@@ -127,6 +127,7 @@ func TestRebuildFilters_OfAStoreWithout(t *testing.T) {
 				t.Fatal(err)
 			}
 			db = openTest(t, opts)
+			awaitLoaded(t, db)
 			checkBeside(t, db)
 		}
 	}
@@ -265,6 +266,7 @@ func TestRebuildFilters_WhileATableMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	db = openTest(t, opts)
+	awaitLoaded(t, db)
 	for _, info := range db.Inspect().Tables() {
 		if info.FilterFile != beside[info.Number] || info.FilterKind != "blocked" {
 			t.Errorf("table %+v; before it was opened again %q", info, beside[info.Number])

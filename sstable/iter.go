@@ -123,7 +123,7 @@ func (i *Iterator) openRoot() bool {
 // findRoot makes root the index if it is in memory, or in the cache, and reports whether it is.
 // Requires: root is nil.
 func (i *Iterator) findRoot() bool {
-	if x := i.r.index.Load(); x != nil {
+	if x := i.r.neededIndex(); x != nil {
 		i.setRoot(&x.index)
 		return true
 	}

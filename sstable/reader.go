@@ -41,9 +41,8 @@ type ReaderOptions struct {
 	NoIndex  bool         // do not load the index: see HasIndex
 
 	// Later makes Open read the file once. It checks footer and properties, and loads of the
-	// index and the filter only what this read has brought along. LoadIndex and LoadFilter load
-	// the rest later. Until then lookups read the index through the cache, and there is no
-	// filter.
+	// index and the filter only what this read has brought along. The rest is left for whoever
+	// needs it first, or for LoadIndex and LoadFilter: see needed.go.
 	Later bool
 
 	// Retried is called with the error of a failed read ahead. The iterator then reads the
@@ -90,6 +89,11 @@ type Reader struct {
 	filterErr  atomic.Pointer[error]
 	indexErr   atomic.Pointer[error] // of the last LoadIndex
 	sidecarErr atomic.Pointer[error]
+
+	// What Open has left for whoever needs it first: leftIndex, leftFilter. One goroutine at a
+	// time reads the index, and one the filter, so that nothing is read twice.
+	left    atomic.Uint32
+	loading [2]sync.Mutex
 }
 
 // tailRead is the number of bytes that Open reads at once from the end of the file. They
@@ -168,7 +172,11 @@ func OpenLost(src io.ReaderAt, o ReaderOptions, keys uint64, err error) *Reader 
 
 // openIndex loads the index for Open, unless the options leave it for later.
 func (r *Reader) openIndex(t tail, o ReaderOptions) error {
-	if o.NoIndex || o.Later && !t.holds(r.foot.index) {
+	if o.NoIndex {
+		return nil
+	}
+	if o.Later && !t.holds(r.foot.index) {
+		r.left.Or(leftIndex)
 		return nil
 	}
 	x, err := r.readIndex(t)

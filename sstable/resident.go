@@ -121,7 +121,13 @@ func (r *Reader) Sidecar() *Sidecar { return r.sidecar.Load() }
 // be read for now is left to LoadFilter.
 func (r *Reader) loadForOpen(t tail, o ReaderOptions) {
 	r.sidecar.Store(o.Sidecar)
-	if o.NoFilter || o.Later && (o.Sidecar != nil || !t.holds(r.foot.filter)) {
+	if o.NoFilter {
+		return
+	}
+	if o.Later && (o.Sidecar != nil || !t.holds(r.foot.filter)) {
+		if o.Sidecar != nil || r.foot.filter.stored > 0 {
+			r.left.Or(leftFilter)
+		}
 		return
 	}
 	if o.Sidecar != nil {
@@ -183,10 +189,15 @@ func (r *Reader) SetSidecar(s *Sidecar, l *LoadedFilter) {
 // StoredFilter returns the whole filter in use. It takes the one in memory if that is
 // complete, else it reads the file. It returns nil if there is none.
 func (r *Reader) StoredFilter() (*LoadedFilter, error) {
-	if l := r.filter.Load(); l != nil && int64(l.filter.SizeBytes()) == r.StoredFilterBytes() {
+	if l := r.filter.Load(); r.isWhole(l) {
 		return l, nil
 	}
 	return r.readStored(r.sidecar.Load(), tail{}, false)
+}
+
+// isWhole reports whether l is the filter in use as it is in its file.
+func (r *Reader) isWhole(l *LoadedFilter) bool {
+	return l != nil && int64(l.filter.SizeBytes()) == r.StoredFilterBytes()
 }
 
 // StoredFilterBytes returns the length of the filter in use as it is in its file.
@@ -205,7 +216,11 @@ func (r *Reader) StoredFilterBytes() int64 {
 // FilterErr and SidecarErr say then what is wrong with each. lost says that the filter that is to
 // be used now is damaged, too. If it is false, another call may succeed.
 func (r *Reader) LoadFilter(firstUnitOnly bool) (lost bool, err error) {
+	defer r.beginLoad(leftFilter)()
 	s, was := r.sidecar.Load(), r.filter.Load()
+	if !firstUnitOnly && r.isWhole(was) {
+		return false, nil // a lookup was faster
+	}
 	l, err := r.readStored(s, tail{}, firstUnitOnly)
 	lost = base.Lasts(err)
 	var ownErr error // of the filter in the table
@@ -286,6 +301,7 @@ func (r *Reader) replaceFilter(was, l *LoadedFilter) bool {
 // DropFilter gives up the filter in memory and reports whether there was one. Afterwards
 // every key may be in the table, as far as Filter knows.
 func (r *Reader) DropFilter() bool {
+	r.left.And(^leftFilter)
 	l := r.filter.Swap(nil)
 	l.abandon()
 	return l != nil

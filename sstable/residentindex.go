@@ -74,6 +74,7 @@ func (r *Reader) IndexErr() error { return loadError(&r.indexErr) }
 
 // LoadIndex reads the index into memory that stays, if it is not there. Lookups may be under way.
 func (r *Reader) LoadIndex() error {
+	defer r.beginLoad(leftIndex)()
 	if r.HasIndex() {
 		return nil
 	}
@@ -83,15 +84,14 @@ func (r *Reader) LoadIndex() error {
 		return err
 	}
 	r.indexErr.Store(nil)
-	if !r.index.CompareAndSwap(nil, x) {
-		x.abandon() // another caller was faster
-	}
+	r.index.Store(x)
 	return nil
 }
 
 // DropIndex gives up the index in memory and reports whether there was one. Lookups that are
 // under way, and iterators that are open, keep the one that they use.
 func (r *Reader) DropIndex() bool {
+	r.left.And(^leftIndex)
 	x := r.index.Swap(nil)
 	x.abandon()
 	return x != nil
@@ -130,7 +130,7 @@ func (r *Reader) Place(key []byte) (part float64, known bool) {
 // locateTop returns the handle of the first block that the index, or its top level, has for
 // entries at or after (key, limit). It returns false if there is none.
 func (r *Reader) locateTop(n *Near, key []byte, limit base.Trailer, t *Trace) (h handle, ok bool, err error) {
-	if x := r.index.Load(); x != nil {
+	if x := r.neededIndex(); x != nil {
 		h, ok = x.locate(key, limit)
 		return h, ok, nil
 	}

@@ -18,8 +18,10 @@ import (
 // their files when there is room. All methods may be called concurrently.
 //
 // It does the same with the indexes of the tables, which have a limit of their own
-// (indexes.go). And it reads what Open has left for later. A lookup does without:
-// a filter that is not in memory means maybe, and an index is read through the cache.
+// (indexes.go). And it reads what Open has left for later. A lookup that is faster
+// loads what it needs itself, in place of Loop. What could not be read, or has no
+// room, a lookup does without: a filter that is not in memory means maybe, and an
+// index is read through the cache.
 //
 // A filter with many bits a key has two units. The first unit alone is a
 // filter of the same keys with more false positives, so it is useful to
@@ -80,6 +82,7 @@ func (f *Filters) Loop(ctx context.Context) {
 		for !f.env.Closing() && f.adjustCurrent() {
 			continue
 		}
+		f.leaveNothing()
 		if f.loaded != nil && !f.env.Closing() {
 			f.endOfLoad.Do(func() { close(f.loaded) })
 		}
@@ -101,6 +104,23 @@ func (f *Filters) adjustCurrent() (more bool) {
 	}
 	defer f.env.Release(v)
 	return f.adjust(v)
+}
+
+// leaveNothing ends what lookups load by themselves, after Loop has read what there is room for, and releases
+// what they have loaded meanwhile beyond the budgets.
+func (f *Filters) leaveNothing() {
+	v := f.env.Acquire()
+	if v == nil {
+		return
+	}
+	defer f.env.Release(v)
+	for t := range v.Tables() {
+		t.Reader.LeaveNothing()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fitLocked(v)
+	f.fitIndexesLocked(v)
 }
 
 // LoadLater has Loop read what Open has left for later. Requires: Loop does not run yet.

@@ -13,21 +13,17 @@ import (
 type Loading struct {
 	NextFileNum base.FileNum
 	SessionOf   func(num base.FileNum) uint64 // the session that has written a file; 0: not known
-	ReadFilters bool                          // read the filters when the tables are opened
+	Filters     bool                          // the first lookup that needs a filter loads it
 	// Moving makes a missing sidecar an error of Step: a writer may have
 	// replaced the sidecar meanwhile, and the manifest says so then.
 	Moving bool
-
-	// Now is how many bytes of filters and indexes Load reads, about. It takes
-	// the tables of the newest runs first. Of the other tables it reads only the
-	// end of the file, with the footer and the properties, and checks that.
-	Now int64
 	// IndexMemory limits the bytes of indexes in memory; 0: no limit.
 	IndexMemory int64
 }
 
-// Load opens the tables of meta and makes it the current version. complete says that no filter or
-// index is left for later. It is called once, before all other methods that need a version.
+// Load opens the tables of meta and makes it the current version. Of each table it reads only the end of
+// the file, with the footer and the properties, and checks that. complete says that this has brought all
+// filters and indexes along. Load is called once, before all other methods that need a version.
 func (t *Tree) Load(meta *manifest.Version, how Loading) (v *Version, complete bool, err error) {
 	metas := slices.Collect(meta.Tables())
 	opened := make([]*Table, len(metas))
@@ -60,13 +56,8 @@ const openers = 16
 // that of the first such table of metas, so that the same damage gives the same error each time.
 // complete is as in Load.
 func (t *Tree) openTables(tables []*Table, metas []*manifest.Table, how Loading) (complete bool, err error) {
-	now, left := 0, how.Now // the first tables are read as a whole
-	for i, m := range metas {
-		if left -= residentBytes(m); left >= 0 {
-			now = i + 1
-		}
-	}
-	var next, indexed atomic.Int64 // the next table to be opened; bytes of indexes in memory
+	var next, indexed atomic.Int64 // the next table to be opened; bytes of indexes that are in memory, or will be
+	var left atomic.Bool
 	var mu sync.Mutex
 	failed := len(metas) // the first table that has failed to open, with the error err; guarded by mu
 	var wg sync.WaitGroup
@@ -79,9 +70,9 @@ func (t *Tree) openTables(tables []*Table, metas []*manifest.Table, how Loading)
 				}
 				if tables[i] == nil {
 					opts := t.env.Reading()
-					opts.NoFilter = opts.NoFilter || !how.ReadFilters
+					opts.NoFilter = opts.NoFilter || !how.Filters
 					opts.NoIndex = how.IndexMemory > 0 && indexed.Load() >= how.IndexMemory
-					opts.Later = i >= now
+					opts.Later = true
 					opts.Session = how.SessionOf(metas[i].Num)
 					openErr := base.Survive(func() (err error) {
 						tables[i], err = t.openTable(metas[i], opts)
@@ -96,18 +87,13 @@ func (t *Tree) openTables(tables []*Table, metas []*manifest.Table, how Loading)
 						return // the others open what is left: see Step
 					}
 				}
-				bytes, _ := tables[i].Reader.MemoryBytes()
-				indexed.Add(bytes)
+				indexed.Add(tables[i].Reader.IndexBytes())
+				if tables[i].Reader.HasLeft() {
+					left.Store(true)
+				}
 			}
 		})
 	}
 	wg.Wait()
-	return now == len(metas), err
-}
-
-// residentBytes estimates how many bytes the filter and the index of a table take.
-// An index takes about a hundredth of the table. Its size is not in the manifest.
-func residentBytes(m *manifest.Table) int64 {
-	filter, _ := m.Filter()
-	return filter + m.Size/64
+	return how.Filters && !left.Load(), err
 }

@@ -25,7 +25,8 @@ var SampleEvery = sampleEveryFor(runtime.GOMAXPROCS(0))
 func sampleEveryFor(processors int) int { return 8 << bits.Len(uint(max(processors, 2)-1)) }
 
 // A Screen asks the filters of a version about many keys, in memory that may be used again. One
-// goroutine at a time uses it. It reads no file and allocates nothing.
+// goroutine at a time uses it. It reads no file, but filters that Open
+// has left, and allocates nothing.
 //
 // It takes the runs one after the other, newest first, and in each run the keys that no newer run may
 // have. It sorts these by their tables, so that each filter is asked about all its keys at once. The
@@ -90,7 +91,7 @@ func (s *Screen) keep(stay int, i uint8, h uint64) int {
 func (s *Screen) askRun(run *Run, r int32, n int) (stay int) {
 	s.takeHeads(run, n)
 	if len(run.Tables) == 1 {
-		if f := run.Tables[0].Filter(); f != nil && f.Hasher() == s.Hasher {
+		if f := run.Tables[0].NeededFilter(); f != nil && f.Hasher() == s.Hasher {
 			return s.askOnly(run, f, r, n)
 		}
 	}
@@ -171,7 +172,7 @@ func (s *Screen) sort(n, tables int) (stay int) {
 // denies stay pending, behind the first stay ones. It returns how many keys stay pending then.
 func (s *Screen) askTable(run *Run, t int, r int32, begin, end, stay int) int {
 	some, hashes, maybe := s.sorted[begin:end], s.hashes[begin:end], s.maybe[:end-begin]
-	f := run.Tables[t].Filter()
+	f := run.Tables[t].NeededFilter()
 	if f == nil {
 		for _, i := range some {
 			s.First[i] = r
@@ -203,7 +204,7 @@ func (s *Screen) askEach(run *Run, r int32, n int) (stay int) {
 	for j, i := range s.pending[:n] {
 		h := s.hashOf[j]
 		if t := s.table[j]; t >= 0 {
-			f, asked := run.Tables[t].Filter(), h
+			f, asked := run.Tables[t].NeededFilter(), h
 			if f != nil && f.Hasher() != s.Hasher {
 				asked = f.Hasher().Hash(s.keys[i])
 			}

@@ -39,6 +39,9 @@ type Table struct {
 // Filter returns the resident filter, or nil if there is none.
 func (t *Table) Filter() *bloom.Static { return t.Reader.Filter() }
 
+// NeededFilter is Filter for who is about to ask it. What Open has left is loaded by the first.
+func (t *Table) NeededFilter() *bloom.Static { return t.Reader.NeededFilter() }
+
 // OpenTable opens the table that meta describes and loads its index and its filter.
 // The caller calls Close on the table, or makes it part of a version.
 func (t *Tree) OpenTable(meta *manifest.Table) (*Table, error) {

@@ -45,7 +45,6 @@ type Knobs struct {
 	Runs        *int           // that a level may hold
 	Level0      *int           // runs at which level 0 is compacted
 	TailChunk   *int           // bytes of a chunk of the tail with which transactions are compared
-	ReadNow     *int64         // bytes of filters and indexes that Open does not leave for later
 }
 
 // KnobsOf returns the knobs of o.
@@ -60,7 +59,6 @@ func KnobsOf(o *shale.Options) Knobs {
 		Runs:        hidden[int](o, "testing", "runs"),
 		Level0:      hidden[int](o, "testing", "level0"),
 		TailChunk:   hidden[int](o, "testing", "tailChunk"),
-		ReadNow:     hidden[int64](o, "testing", "readNow"),
 	}
 }
 

@@ -80,7 +80,6 @@ var optionDraws = []optionDraw{
 	scaled("testing.runs", func(o *shale.Options) *int { return KnobsOf(o).Runs },
 		[]int{0, 1, 2, 3, 4, 8}, []int{0, 0, 1, 2}), // two runs at most: the soak checks that no level has more
 	drawn("testing.tailChunk", func(o *shale.Options) *int { return KnobsOf(o).TailChunk }, 0, 1, 500),
-	drawn("testing.readNow", func(o *shale.Options) *int64 { return KnobsOf(o).ReadNow }, 0, -1, 2<<10),
 }
 
 // gate is a CommitGate that lets pass what is possible.
