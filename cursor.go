@@ -56,6 +56,7 @@ type cursor struct {
 	expiry   int64 // when the value is over; 0: never
 	backward bool
 	kv       *base.KV // what src stands on, nil if nothing
+	stretch  stretch
 
 	// What src is made of. mems and runs also keep iterators that are not in use, for the next
 	// time that the cursor leaves the pool.
@@ -105,9 +106,15 @@ const (
 	afterLast
 )
 
-// ready reports whether the cursor may move, and clears the error of the last movement. Once the
-// store is closed no cursor moves: the error is ErrClosed.
+// ready prepares a movement that is not a step of a stretch, and reports whether the cursor may move.
 func (c *cursor) ready() bool {
+	c.settle()
+	return c.mayMove()
+}
+
+// mayMove reports whether the cursor may move, and clears the error of the last movement. Once the
+// store is closed no cursor moves: the error is ErrClosed.
+func (c *cursor) mayMove() bool {
 	c.err = nil
 	if c.db.mems.View() == nil {
 		c.err = ErrClosed
@@ -205,6 +212,9 @@ func (c *cursor) seekLT(key []byte) bool {
 
 // next moves one entry forward, from before the first to the first.
 func (c *cursor) next() bool {
+	if c.stretch.left > 0 && !c.backward {
+		return c.mayMove() && c.step(1)
+	}
 	switch {
 	case c.position == beforeFirst:
 		return c.first()
@@ -215,6 +225,8 @@ func (c *cursor) next() bool {
 	case c.backward:
 		c.kv = c.src.SeekGE(c.key, 0) // behind all versions of key but one of number 0, which is skipped
 		return c.findForward(true)
+	case c.enterStretch(1):
+		return true
 	}
 	c.kv = c.src.Next()
 	return c.findForward(true)
@@ -222,6 +234,9 @@ func (c *cursor) next() bool {
 
 // prev moves one entry back, from after the last to the last.
 func (c *cursor) prev() bool {
+	if c.stretch.left > 0 && c.backward {
+		return c.mayMove() && c.step(-1)
+	}
 	switch {
 	case c.position == afterLast:
 		return c.last()
@@ -231,6 +246,8 @@ func (c *cursor) prev() bool {
 		return false
 	case !c.backward:
 		c.kv = c.src.SeekLT(c.key)
+	case c.enterStretch(-1):
+		return true
 	}
 	return c.findBackward()
 }
@@ -430,6 +447,7 @@ func (db *DB) openCursor(v *memqueue.View, r Range, at commit.Held, tx *inTxn) *
 	c.db, c.view, c.seq, c.asOf = db, v, at.Seq, at.AsOf
 	c.position, c.backward = beforeFirst, false
 	c.tx = tx
+	c.stretch = stretch{}
 	c.bound(r)
 	c.open(v)
 	return c

@@ -22,6 +22,7 @@ const (
 // every run. Steps to the next entry do not count. Filters can't help a seek, so each spare run
 // costs it a look; creditSeeks adds these up.
 func (c *cursor) countSeek() {
+	c.stretch.wait, c.stretch.pause = seekPause, 1
 	if c.wasted == 0 {
 		return
 	}

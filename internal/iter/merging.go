@@ -217,6 +217,22 @@ func (m *Merging) Prev() *base.KV {
 	return m.replay()
 }
 
+// Rival returns the number of the child that has the entry of the last movement, and the user key of
+// the entry that the others would give: nil if they have none. Requires: there is an entry.
+func (m *Merging) Rival() (child int, key []byte) {
+	w := int(m.winner.child)
+	var best *player
+	for p := (len(m.children) + w) / 2; p >= 1; p /= 2 {
+		if l := &m.losers[p]; best == nil || m.beats(l, best) {
+			best = l
+		}
+	}
+	if kv := m.children[best.child].kv; kv != nil {
+		key = kv.UserKey
+	}
+	return w, key
+}
+
 // begin forgets the position before a movement that does not depend on it. If
 // that movement fails before contest, there is no position afterwards either.
 func (m *Merging) begin() {
