@@ -233,15 +233,14 @@ type span struct {
 	until time.Time
 }
 
-// within returns the context of a command's work in the store: it has Config.Timeout, or an eighth more.
+// within returns the context of a command's work in the store: it has Config.Timeout, or up to an eighth less.
 func (s *Server) within() context.Context {
 	now := time.Now()
 	if is := s.span.Load(); is != nil && now.Before(is.until) {
 		return is.Context
 	}
-	spare := s.config.Timeout / 8
-	ctx, end := context.WithTimeout(s.ctx, s.config.Timeout+spare)
-	s.span.Store(&span{ctx, end, now.Add(spare)})
+	ctx, end := context.WithTimeout(s.ctx, s.config.Timeout)
+	s.span.Store(&span{ctx, end, now.Add(s.config.Timeout / 8)})
 	return ctx
 }
 
