@@ -92,8 +92,9 @@ func (r *Replies) TimeLeft(at time.Time, unit time.Duration) {
 		r.Integer(-1)
 		return
 	}
-	left := time.Until(at).Truncate(time.Millisecond) // as the clock of Redis has it
-	r.Integer(int64(max(0, left.Round(unit)) / unit))
+	now := time.Now().Add(time.Millisecond - 1)                              // what is left is less than a millisecond more
+	left, per := max(0, at.UnixMilli()-now.UnixMilli()), unit.Milliseconds() // as a Duration has 292 years
+	r.Integer(int64((uint64(left) + uint64(per)/2) / uint64(per)))
 }
 
 func (r *Replies) number(kind byte, n int64) {

@@ -25,7 +25,7 @@ func TestReplies(t *testing.T) {
 		{"Integer", func(r *Replies) { r.Integer(-1 << 63) }, ":-9223372036854775808|", ""},
 		{"TimeLeft", func(r *Replies) {
 			r.TimeLeft(time.Time{}, time.Second)
-			r.TimeLeft(time.Now(), 1)
+			r.TimeLeft(time.Now(), time.Millisecond)
 			r.TimeLeft(soon, time.Hour)
 		}, ":-1|:0|:3|", ""},
 		{"Truth", func(r *Replies) { r.Truth(true); r.Truth(false) }, ":1|:0|", ""},

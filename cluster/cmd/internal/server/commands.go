@@ -117,8 +117,8 @@ func keyCommands() []command {
 
 		{Name: "SET", Arity: -3, Flags: "write", First: 1, Last: 1, Step: 1, Do: action{update: (*client).set, kind: setKind}},
 		{Name: "SETNX", Arity: 3, Flags: "write fast", First: 1, Last: 1, Step: 1, Do: write((*client).setNX, inserts)},
-		{Name: "SETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: write(setEX("SETEX", time.Second), puts)},
-		{Name: "PSETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: write(setEX("PSETEX", time.Millisecond), puts)},
+		{Name: "SETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: setEX("SETEX", time.Second)},
+		{Name: "PSETEX", Arity: 4, Flags: "write", First: 1, Last: 1, Step: 1, Do: setEX("PSETEX", time.Millisecond)},
 		{Name: "MSET", Arity: -3, Flags: "write", First: 1, Last: -1, Step: 2, Do: write((*client).mset, puts)},
 		{Name: "DEL", Arity: -2, Flags: "write", First: 1, Last: -1, Step: 1, Do: write((*client).del, deletes)},
 		{Name: "UNLINK", Arity: -2, Flags: "write fast", First: 1, Last: -1, Step: 1, Do: write((*client).del, deletes)},

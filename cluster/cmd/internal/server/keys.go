@@ -3,7 +3,6 @@ package server
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -177,33 +176,23 @@ func (c *client) delEx(tx Txn, args [][]byte) error {
 // expire returns EXPIRE, PEXPIRE, EXPIREAT or PEXPIREAT.
 func expire(name string, unit time.Duration, at bool) func(*client, Txn, [][]byte) error {
 	return func(c *client, tx Txn, args [][]byte) error {
-		n, ok := resp.ParseInt(args[1])
-		if !ok {
-			return errNoInteger
-		}
-		perUnit, begin := int64(unit/time.Millisecond), int64(0) // milliseconds
-		if !at {
-			begin = time.Now().UnixMilli()
-		}
-		if n > (math.MaxInt64-begin)/perUnit || n < math.MinInt64/perUnit {
-			return refusal(fmt.Sprintf("ERR invalid expire time in '%s' command", name))
+		e, err := readEnd(args[1], unit, at, name)
+		if err != nil {
+			return err
 		}
 		allows, err := readConditions(args[2:])
 		if err != nil {
 			return err
 		}
-		until := time.UnixMilli(begin + n*perUnit)
+		until := e.end()
 		old, err := c.withEnd(tx, args[0], func(was time.Time) bool { return allows(was, until) })
 		if err != nil || old == nil {
 			return err
 		}
-		switch {
-		case n <= 0:
+		if e.isPast() {
 			return errors.Join(drop(tx, args[0], old), tx.Delete(c.nameKey(args[0])))
-		case at || n > math.MaxInt64/int64(unit): // a Duration has 292 years
-			return c.putValue(tx, args[0], old, expiry{until: until})
 		}
-		return c.putValue(tx, args[0], old, expiry{ttl: time.Duration(n) * unit}) // from when the store writes it
+		return c.putValue(tx, args[0], old, e)
 	}
 }
 

@@ -54,6 +54,26 @@ func TestKeys_LocksAndLimits(t *testing.T) {
 	}
 }
 
+// An end that the store can't keep is its last one, whatever sets it. In a group too, where a batch has times to live alone.
+func TestKeys_FarthestEnd(t *testing.T) {
+	s, _ := setup(t)
+	c := s.newClient()
+	for _, line := range []string{
+		"SET a 1 PXAT 9223372036854775807", "SET a 1 EX 9000000000000000", "SETEX a 9000000000000000 1", "PSETEX a 9000000000000000000 1",
+		"GETEX a PX 9000000000000000000", "PEXPIREAT a 9223372036854775807", "EXPIRE a 9000000000000000",
+	} {
+		c.say("SET", "a", "1")
+		c.say(strings.Fields(line)...)
+		c.want(t, "PEXPIRETIME a", ":281474976710655")
+	}
+	for line, want := range map[string]kind{"SETEX a 9223372036 1": puts, "SETEX a 9223372037 1": updates, "PSETEX a 9223372036855 1": updates} {
+		args := bytesOf(strings.Fields(line)...)
+		if got := kindOf(lookUp(args[0]), args[1:]); got != want {
+			t.Errorf("%s goes as kind %d, want %d", line, got, want)
+		}
+	}
+}
+
 // SET and DELEX do nothing unless the string that is there is as they want it. The digests are those of Redis 8.4.
 func TestKeys_Conditions(t *testing.T) {
 	s, _ := setup(t)

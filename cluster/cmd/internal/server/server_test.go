@@ -49,7 +49,7 @@ func TestCommands_Replies(t *testing.T) {
 		{"SET b 3 EX 10 PX 10", "-ERR syntax error"},
 		{"SET b 3 EX ten", "-ERR value is not an integer or out of range"},
 		{"SET b 3 EX 0", "-ERR invalid expire time in 'set' command"},
-		{"SET b 3 EX 9223372037", "-ERR invalid expire time in 'set' command"},
+		{"SET b 3 EX 9223372036854776", "-ERR invalid expire time in 'set' command"},
 		{"PSETEX b -1 3", "-ERR invalid expire time in 'psetex' command"},
 		{"SET b 3 KEEPTTL EX 1", "-ERR syntax error"},
 		{"SET b 3 EXAT 4102444800 PX 1", "-ERR syntax error"},

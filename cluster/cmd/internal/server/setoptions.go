@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,49 @@ type expiry struct {
 	until time.Time
 }
 
+// readExpiry is readEnd for commands that refuse an end in the past.
+func readExpiry(arg []byte, unit time.Duration, at bool, command string) (e expiry, err error) {
+	if e, err = readEnd(arg, unit, at, command); err == nil && e.isPast() {
+		err = errExpire(command)
+	}
+	return e, err
+}
+
+// readEnd reads how many units a value is to stay, or in which unit since 1970 it ends.
+func readEnd(arg []byte, unit time.Duration, at bool, command string) (e expiry, err error) {
+	n, ok := resp.ParseInt(arg)
+	switch {
+	case !ok:
+		return e, errNoInteger
+	case !at && n <= math.MaxInt64/int64(unit) && n >= math.MinInt64/int64(unit):
+		return expiry{ttl: time.Duration(n) * unit}, nil
+	}
+	begin, per := int64(0), unit.Milliseconds() // as a Duration has 292 years
+	if !at {
+		begin = time.Now().UnixMilli()
+	}
+	if n > (math.MaxInt64-begin)/per || n < math.MinInt64/per {
+		return e, errExpire(command)
+	}
+	return expiry{until: time.UnixMilli(begin + n*per)}, nil
+}
+
+// errExpire is the error for a time that is none.
+func errExpire(command string) error {
+	return refusal(fmt.Sprintf("ERR invalid expire time in '%s' command", strings.ToLower(command)))
+}
+
+// isPast reports whether the number that was read was not above 0.
+func (e *expiry) isPast() bool { return e.ttl <= 0 && e.until.UnixMilli() <= 0 }
+
+// end returns when the value is over, by the clock of this server.
+func (e *expiry) end() time.Time {
+	if e.until.IsZero() {
+		return time.Now().Add(e.ttl).Truncate(time.Millisecond)
+	}
+	return e.until
+}
+
 // read reads an option that says when a value is over, and its number. ok is false for another word.
 func (e *expiry) read(args [][]byte, command string) (ok bool, err error) {
 	for _, option := range []struct {
@@ -32,16 +76,8 @@ func (e *expiry) read(args [][]byte, command string) (ok bool, err error) {
 		if len(args) < 2 || *e != (expiry{}) {
 			return true, errSyntax
 		}
-		ttl, refused := resp.TTL(args[1], option.unit, command)
-		switch {
-		case refused != "":
-			return true, refusal(refused)
-		case option.at:
-			e.until = time.Unix(0, int64(ttl))
-		default:
-			e.ttl = ttl
-		}
-		return true, nil
+		*e, err = readExpiry(args[1], option.unit, option.at, command)
+		return true, err
 	}
 	return false, nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
-	"github.com/shaledb/shale/cluster/cmd/internal/resp"
 )
 
 // The commands on strings. Those that read get a Reader, and those that write a transaction. They append to c.Out, and
@@ -227,16 +226,21 @@ func (c *client) putValue(w shale.Writer, name, value []byte, e expiry) error {
 	return shale.Op{Kind: shale.OpPut, Key: key, Value: value, ExpiresAt: e.until}.Apply(w)
 }
 
-// setEX returns SETEX or PSETEX, the old forms of SET with EX or PX.
-func setEX(name string, unit time.Duration) func(*client, Txn, [][]byte) error {
-	return func(c *client, tx Txn, args [][]byte) error {
-		ttl, refused := resp.TTL(args[1], unit, name)
-		if refused != "" {
-			return refusal(refused)
+// setEX returns the action of SETEX or PSETEX, the old forms of SET with EX or PX.
+func setEX(name string, unit time.Duration) action {
+	return action{update: func(c *client, tx Txn, args [][]byte) error {
+		e, err := readExpiry(args[1], unit, false, name)
+		if err != nil {
+			return err
 		}
 		c.OK()
-		return c.put(tx, args[0], args[2], expiry{ttl: ttl})
-	}
+		return c.put(tx, args[0], args[2], e)
+	}, kind: func(args [][]byte) kind {
+		if e, _ := readExpiry(args[1], unit, false, name); !e.until.IsZero() {
+			return updates // as in setKind
+		}
+		return puts
+	}}
 }
 
 // mset is MSET.
