@@ -47,6 +47,12 @@ func TestGroup_KeepsEnds(t *testing.T) {
 	if left := client.PTTL(ctx, "session").Val(); left < time.Hour-time.Minute || left > time.Hour+time.Second {
 		t.Errorf("the session lasts for %v", left)
 	}
+	for _, far := range []string{"SETEX k 9000000000000000 1", "SET k 1 PXAT 9223372036854775807", "SET k 1 PX 9000000000000000000"} {
+		mustNil(t, client.Do(ctx, split(far)...).Err())
+		if ms := client.Do(ctx, "PEXPIRETIME", "k").Val(); ms != int64(281474976710655) {
+			t.Errorf("%s: it ends at %v", far, ms)
+		}
+	}
 	for _, past := range []string{"SET k 1 PXAT 1000", "SET k 1 EXAT 1", "PEXPIREAT k 1000", "EXPIREAT k 0"} {
 		mustNil(t, errors.Join(client.Set(ctx, "k", 1, 0).Err(), client.Do(ctx, split(past)...).Err()))
 		if n := client.Exists(ctx, "k").Val(); n != 0 {
