@@ -99,20 +99,22 @@ func (s *floorStore) Settle() error {
 	if s.table, err = openFloorTable(s.path("table"), 0); err != nil {
 		return err
 	}
-	s.log.size = 0
+	s.log.size, s.log.synced = 0, 0
 	return s.log.f.Truncate(0)
 }
 
-// A floorLog appends entries. Writers that sync share the syncs that begin after their entries were written.
+// A floorLog appends entries. Writers that sync share one write and one sync: whoever comes while one is under way is served by
+// the next.
 type floorLog struct {
 	f     vfs.File
 	sync  bool
 	value int // bytes
 
-	mu      sync.Mutex // of the end
-	size    int64
-	room    []byte
+	mu      sync.Mutex // of what is pending
+	size    int64      // with what is pending
+	pending []byte
 	syncing sync.Mutex
+	spare   []byte // what is not pending
 	synced  int64
 }
 
@@ -133,29 +135,40 @@ func (l *floorLog) Put(key, value []byte) error {
 
 func (l *floorLog) Batch(n int, entry func() (key, value []byte)) error {
 	l.mu.Lock()
-	l.room = l.room[:0]
 	for range n {
 		key, value := entry()
 		l.value = len(value)
-		l.room = append(append(l.room, key...), value...)
+		l.pending = append(append(l.pending, key...), value...)
+		l.size += int64(len(key) + len(value))
 	}
-	_, err := l.f.WriteAt(l.room, l.size)
-	l.size += int64(len(l.room))
 	end := l.size
-	l.mu.Unlock()
-	if err != nil || !l.sync {
-		return err
+	if !l.sync {
+		defer l.mu.Unlock()
+		return l.write()
 	}
+	l.mu.Unlock()
 	l.syncing.Lock()
 	defer l.syncing.Unlock()
 	if l.synced >= end {
 		return nil
 	}
 	l.mu.Lock()
-	end = l.size
+	b := l.pending
+	l.pending, l.spare = l.spare[:0], b
+	at := l.size - int64(len(b))
+	l.synced = l.size
 	l.mu.Unlock()
-	l.synced = end
+	if _, err := l.f.WriteAt(b, at); err != nil {
+		return err
+	}
 	return l.f.Sync()
+}
+
+// write writes what is pending. Requires: mu is held.
+func (l *floorLog) write() error {
+	_, err := l.f.WriteAt(l.pending, l.size-int64(len(l.pending)))
+	l.pending = l.pending[:0]
+	return err
 }
 
 func (*floorLog) Delete([]byte) error { return errors.New("the floor has no deletes") }
