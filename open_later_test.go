@@ -29,7 +29,7 @@ func laterKey(i int) []byte { return fmt.Appendf(nil, "later%06d", i) }
 // laterOptions, Open leaves the indexes and filters of most of them for later.
 func laterStore(t *testing.T) *vfs.Mem { return laterStoreOf(t, 0) }
 
-// laterStoreOf is laterStore with filters of so many bits a key.
+// laterStoreOf is laterStore with a given number of bits a key in the filters.
 func laterStoreOf(t *testing.T, bits float64) *vfs.Mem {
 	t.Helper()
 	mem := vfs.NewMem()

@@ -109,8 +109,8 @@ func TestNeeded_WaitsForTheLoader(t *testing.T) {
 	}
 }
 
-// Who needs a part that can't be read does without, and tries once. What is wrong is said by those who load it
-// behind Open, and they succeed once the file can be read.
+// If a part can't be read, a lookup goes on without it and does not try again. The calls that load parts behind Open
+// return the error, and succeed when the file can be read.
 func TestNeeded_Unreadable(t *testing.T) {
 	r, src, list := openLater(t)
 	src.err = errors.New("broken")

@@ -134,7 +134,8 @@ func TestLines_Rates(t *testing.T) {
 	}
 }
 
-// passes returns the share of absent keys that pass lines with so many bits a key, whose keys have Poisson's distribution.
+// passes returns the share of absent keys that a filter lets pass whose lines have this many bits a key. How many keys a line
+// has follows Poisson's distribution.
 func passes(bits float64, hashes uint32) (p float64) {
 	mean := lineBits / bits
 	weight := math.Exp(-mean)

@@ -144,7 +144,9 @@ func (l *floorLog) Batch(n int, entry func() (key, value []byte)) error {
 	end := l.size
 	if !l.sync {
 		defer l.mu.Unlock()
-		return l.write()
+		_, err := l.f.WriteAt(l.pending, end-int64(len(l.pending)))
+		l.pending = l.pending[:0]
+		return err
 	}
 	l.mu.Unlock()
 	l.syncing.Lock()
@@ -162,13 +164,6 @@ func (l *floorLog) Batch(n int, entry func() (key, value []byte)) error {
 		return err
 	}
 	return l.f.Sync()
-}
-
-// write writes what is pending. Requires: mu is held.
-func (l *floorLog) write() error {
-	_, err := l.f.WriteAt(l.pending, l.size-int64(len(l.pending)))
-	l.pending = l.pending[:0]
-	return err
 }
 
 func (*floorLog) Delete([]byte) error { return errors.New("the floor has no deletes") }

@@ -7,6 +7,6 @@
 // # Limits
 //
 // Each connection has a small buffer for commands and another for replies. Larger ones take their bytes from a Budget that all
-// connections share. If too few are left, the client is told so, and its connection ends. It also ends if the client keeps the
+// connections share. If too few are left, the client gets an error that says so, and its connection ends. It also ends if the client keeps the
 // server waiting: in the handshake of TLS, in a command, or because it reads no replies.
 package resp

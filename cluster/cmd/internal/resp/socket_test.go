@@ -62,7 +62,7 @@ func TestSocket_AllBytesAndTheEnd(t *testing.T) {
 	}
 }
 
-// A deadline ends a call that waits, and says so as others do. What was written before counts.
+// At its deadline a call that waits returns the error of a timeout, and the number of bytes that were written until then.
 func TestSocket_Deadlines(t *testing.T) {
 	ours, _ := connected(t)
 	_ = ours.SetDeadline(time.Now().Add(20 * time.Millisecond)) // it is open
