@@ -204,11 +204,14 @@ func TestCheckpoint_TwoAtOnce(t *testing.T) {
 // after a crash in the middle of it Open fails.
 func TestCheckpoint_IncompleteDoesNotOpen(t *testing.T) {
 	db, fault, mem := checkpointed(t)
+	var mu sync.Mutex // the manifest and the temporary file of CURRENT are written at a time
 	complete, tried := false, 0
 	fault.Inject(func(op vfs.Op, name string, _ int64) error {
 		if !strings.HasPrefix(filepath.ToSlash(name), "copy/") || op == vfs.OpLock || op == vfs.OpUnlock {
 			return nil
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		complete = complete || op == vfs.OpRename // of CURRENT: later operations make that durable
 		if complete {
 			return nil
