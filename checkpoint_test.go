@@ -66,8 +66,11 @@ func TestCheckpoint_FailureLeavesNothing(t *testing.T) {
 		db, fault, mem := checkpointed(t)
 		failures := 0
 		for k := int64(1); ; k++ {
+			var mu sync.Mutex // the manifest and the temporary file of CURRENT are written at the same time
 			n, failed := int64(0), false
 			fault.Inject(func(op vfs.Op, name string, _ int64) error {
+				mu.Lock()
+				defer mu.Unlock()
 				if kind.copies && op == vfs.OpLink {
 					return syscall.EXDEV
 				}
@@ -204,7 +207,7 @@ func TestCheckpoint_TwoAtOnce(t *testing.T) {
 // after a crash in the middle of it Open fails.
 func TestCheckpoint_IncompleteDoesNotOpen(t *testing.T) {
 	db, fault, mem := checkpointed(t)
-	var mu sync.Mutex // the manifest and the temporary file of CURRENT are written at a time
+	var mu sync.Mutex // as in TestCheckpoint_FailureLeavesNothing
 	complete, tried := false, 0
 	fault.Inject(func(op vfs.Op, name string, _ int64) error {
 		if !strings.HasPrefix(filepath.ToSlash(name), "copy/") || op == vfs.OpLock || op == vfs.OpUnlock {

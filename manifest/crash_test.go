@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -101,6 +102,7 @@ func TestCrash_AtEveryOperation(t *testing.T) {
 	all := states(t)
 	m := newMem(t)
 	var s script
+	var mu sync.Mutex // a new manifest and the temporary file of CURRENT are synced at the same time
 	crashes, ops := 0, 0
 	check := func() {
 		for seed := range uint64(3) {
@@ -115,6 +117,8 @@ func TestCrash_AtEveryOperation(t *testing.T) {
 		}
 	}
 	m.OnOp(func(op vfs.Op, name string) {
+		mu.Lock()
+		defer mu.Unlock()
 		ops++
 		check()
 	})

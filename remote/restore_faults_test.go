@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/shaledb/shale"
@@ -71,7 +72,10 @@ func TestRestore_PowerCuts(t *testing.T) {
 	ops, kept := 0, int64(0)
 	mem := vfs.NewMem()
 	var crashed []*vfs.Mem
+	var mu sync.Mutex // a new manifest and the temporary file of CURRENT are written at the same time
 	mem.OnOp(func(vfs.Op, string) {
+		mu.Lock()
+		defer mu.Unlock()
 		ops++
 		for i, c := range vfs.CrashConfigs(uint64(ops)) {
 			if (i+ops)%3 == 0 {
