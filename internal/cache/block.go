@@ -33,6 +33,7 @@ type Block struct {
 	published atomic.Bool
 	kept      bool  // it is in the cache; guarded by shard.mu
 	hole      bool  // a free piece, in the arena's bins; guarded by shard.mu
+	passing   bool  // the door has refused it, so Insert does not put it into the table; set by alloc
 	class     int16 // for loose blocks: a class of the pools, or noClass or mappedClass
 
 	off   uint32 // for pieces: offset in the chunk
@@ -112,7 +113,7 @@ func (b *Block) freeLoose() {
 		offheap.Free(b.buf[:cap(b.buf)])
 		return
 	}
-	b.shard = nil
+	b.shard, b.passing = nil, false
 	poison(b.buf)
 	if b.class != noClass {
 		pools[b.class].Put(b)

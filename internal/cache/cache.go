@@ -38,7 +38,8 @@
 // a block can't be replaced. With the build tag invariants, free buffers are
 // filled with a pattern, and a write to one panics when the buffer is used again.
 //
-// Eviction is SIEVE (see sieve.go). The cache has no admission control, no hit
+// Eviction is SIEVE (see sieve.go). A block that would have another one evicted is not
+// kept before it is asked for again (see door.go). The cache has no hit
 // counters (the tables count hits), no expiry, and no guard against two readers that
 // read the same missing block at the same time: the second Insert returns the block of
 // the first. docs/decisions/0001-block-cache.md says why it is not a general cache.
@@ -109,7 +110,9 @@ func New(capacity int64) *Cache {
 	m := new(mappings)
 	for i := range c.shards {
 		s := &c.shards[i]
-		s.capacity = max(capacity, 0) / int64(n)
+		if s.capacity = max(capacity, 0) / int64(n); s.capacity >= minShardBytes {
+			s.capacity -= passingBytes
+		}
 		s.looseMax = looseBytes / int64(n)
 		s.arena.chunkBytes = chunkBytesFor(s.capacity)
 		s.mapped = m
@@ -136,7 +139,8 @@ func (c *Cache) Get(k Key) *Block {
 
 // Insert puts b into the cache at k and returns it, pinned as it was. If the cache has a
 // block at k already, because another reader was faster, Insert releases b and returns that
-// block, pinned. A block that is too large for the cache is returned without being kept.
+// block, pinned. A block that is too large for the cache, or for which another one would have
+// to go although nobody has asked for it before, is returned without being kept.
 //
 // Requires: b is from AllocAt with the same key, or from Alloc,
 // and was not inserted before. Nobody writes to it any more.

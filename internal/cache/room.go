@@ -5,12 +5,13 @@ import "github.com/shaledb/shale/internal/offheap"
 // How a shard keeps within its capacity:
 //
 // It begins with loose blocks, which are charged one by one. When it has looseMax bytes
-// of them, it goes over to chunks, which are charged as a whole, holes included. So a
+// of them, or is full, it goes over to chunks, which are charged as a whole, holes included. So a
 // small store takes no memory outside the Go heap, and a large one almost none on it.
 //
 // To get a piece, the shard takes a hole. If no hole is large enough,
-// it adds a chunk. If the capacity does not allow that, it evicts
-// SIEVE's victims until one leaves a hole that is large enough.
+// it adds a chunk. If the capacity does not allow that, the door
+// decides whether the block gets in (see door.go). If it does, the shard
+// evicts SIEVE's victims until one leaves a hole that is large enough.
 //
 // When the sizes of blocks change, the victims may leave only holes that are
 // too small, for a long time, and the arena is full of such holes. So if the
@@ -24,10 +25,13 @@ func (s *shard) taken() int64 { return s.arena.taken + s.loose + s.blocks*blockO
 
 // AllocAt returns a block of n bytes, pinned once, which is to be inserted at k. Its memory
 // comes from the shard of k, so that Insert can keep it. Its contents are undefined.
-func (c *Cache) AllocAt(k Key, n int) *Block { return c.shard(k.hash()).alloc(n) }
+func (c *Cache) AllocAt(k Key, n int) *Block {
+	h := k.hash()
+	return c.shard(h).alloc(h, n)
+}
 
 // alloc is AllocAt for the shard of the key.
-func (s *shard) alloc(n int) *Block {
+func (s *shard) alloc(h uint64, n int) *Block {
 	class := classOf(n)
 	size := int64(n)
 	if class != noClass {
@@ -39,16 +43,28 @@ func (s *shard) alloc(n int) *Block {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.closed || s.loose+size <= s.looseMax:
+	case s.closed || s.loose+size <= s.looseMax && (s.capacity <= s.looseMax || s.taken()+size+blockOverhead <= s.capacity):
 		return allocLoose(n)
 	case class == noClass || int(size) > s.arena.chunkBytes/4:
 		return s.allocMapped(n)
 	}
-	if b := s.piece(class); b != nil {
-		b.buf = b.buf[:n]
+	var b *Block
+	if s.taken()+blockOverhead <= s.capacity { // Insert will evict nothing
+		b = s.carve(class)
+	}
+	if b == nil && !s.mayGrow() && !s.door.admit(h, s.blocks) {
+		b = allocLoose(n)
+		b.passing = true
 		return b
 	}
-	return allocLoose(n)
+	if b == nil {
+		b = s.piece(class)
+	}
+	if b == nil {
+		return allocLoose(n)
+	}
+	b.buf = b.buf[:n]
+	return b
 }
 
 // allocMapped returns a block with memory of its own, for n

@@ -28,6 +28,7 @@ type shard struct {
 	order  sieve
 	files  map[uint64]*Block // by file number: the first of the file's blocks
 	arena  arena
+	door   door
 
 	_ [64]byte // keeps the next shard's fields out of the last cache line of this one
 }
@@ -41,12 +42,15 @@ func (s *shard) get(h uint64, k Key) *Block {
 	}
 	moves := s.moves.Load()
 	b := t.get(h, k)
-	if b != nil || (moves&1 == 0 && s.moves.Load() == moves) {
+	if b != nil || !s.door.used.Load() && moves&1 == 0 && s.moves.Load() == moves {
 		return b
 	}
-	s.mu.Lock() // a removal has moved slots meanwhile: the block may have been one of them
+	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.table.Load().get(h, k)
+	if b := s.door.find(k); b != nil {
+		return b
+	}
+	return s.table.Load().get(h, k) // a removal may have moved slots meanwhile, and the block was one of them
 }
 
 // insert is Insert for the shard of the key.
@@ -67,6 +71,10 @@ func (s *shard) tryInsert(h uint64, k Key, b *Block) (other *Block) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
+		return nil
+	}
+	if b.passing {
+		s.pass(k, b)
 		return nil
 	}
 	t := s.roomyTable()
@@ -140,6 +148,7 @@ func (s *shard) evictFile(file uint64) {
 	for b := s.files[file]; b != nil; b = s.files[file] {
 		s.evict(b)
 	}
+	s.door.forget(func(b *Block) bool { return b.key.File == file })
 	s.trim()
 }
 
@@ -151,6 +160,7 @@ func (s *shard) close() {
 	for s.order.oldest != nil {
 		s.evict(s.order.oldest)
 	}
+	s.door.forget(func(*Block) bool { return true })
 	s.trim()
 }
 
