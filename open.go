@@ -139,7 +139,8 @@ func (db *opening) open() error {
 	if err := db.beginManifest(state); err != nil {
 		return err
 	}
-	if err := db.beginLog(replayed.Header); err != nil {
+	obsolete, err := db.beginLog(replayed.Header)
+	if err != nil {
 		return err
 	}
 	// From here on the store is there: nothing may fail any more.
@@ -153,6 +154,9 @@ func (db *opening) open() error {
 		_ = db.flushAll() // if it fails, the flusher reports it and tries again
 	}
 	db.made = creation{} // the store stays, so there is nothing left to undo
+	if obsolete > 0 {
+		db.deleter.Add(tree.Obsolete{Logs: obsolete})
+	}
 	db.startBackground()
 	return nil
 }
@@ -162,6 +166,8 @@ func (db *opening) open() error {
 // come last. One that somebody else uses is not empty, and stays.
 func (db *opening) abandon() {
 	db.letGo()
+	// This has the old manifest if a new one has begun. A store that fails to open again and again would have ever more.
+	db.deleter.Run()
 	db.undoCreation()
 	_ = db.unlock() // the error of Open is the one to report
 	db.undoDirs()
@@ -278,12 +284,12 @@ func (db *opening) beginManifest(state *manifest.State) error {
 		return err
 	}
 	if !db.made.store {
-		_ = db.fs.Remove(db.path(base.ManifestName(old))) // sweepDir tries again
+		db.obsolete(base.ManifestName(old))
 	}
 	return nil
 }
 
-// sweepDir removes files of shale's that nothing needs, such as leftovers of a crash. It
+// sweepDir removes files of shale's that nothing needs, such as leftovers of a crash, or leaves them to the deleter. It
 // never touches a file of another name. A file that can't be removed, or a log that can't be looked at, does not keep
 // it from the others; the error is that of the first such file. Requires: manifest and log have begun,
 // and no table is being written, because its file would look like a leftover.
@@ -294,12 +300,15 @@ func (db *DB) sweepDir() error {
 	}
 	var first error
 	db.tree.WithState(func(state *manifest.State) { first = db.logs.AdoptKept(db.storeID, names, state.SessionOf) })
+	next := db.tree.PeekFileNum()
 	for _, name := range names {
 		t, n, ok := base.ParseFileName(name)
 		if !ok || !db.leftover(t, n) {
 			continue
 		}
-		if err := db.fs.Remove(db.path(name)); first == nil && !errors.Is(err, fs.ErrNotExist) {
+		if n < next { // no file gets this name again, so that it may be removed later
+			db.obsolete(name)
+		} else if err := db.fs.Remove(db.path(name)); first == nil && !errors.Is(err, fs.ErrNotExist) {
 			first = err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -106,9 +107,18 @@ func resumeBefore(t *testing.T, how string, at int64) (resumed bool) {
 	return resumed
 }
 
-// If the manifest can't be written once the new log is there, Open keeps the logs of the process before, although all
-// their writes are in tables: the manifest on disk still needs them.
+// If the manifest can't be written or synced once the new log is there, the store keeps the logs of the process before,
+// although all their writes are in tables: the manifest on disk still needs them.
 func TestOpen_LogsStayWithoutAManifest(t *testing.T) {
+	for name, ops := range map[string][]vfs.Op{
+		"written": {vfs.OpCreate, vfs.OpWrite, vfs.OpSync},
+		"synced":  {vfs.OpSync},
+	} {
+		t.Run(name, func(t *testing.T) { testLogsStay(t, ops) })
+	}
+}
+
+func testLogsStay(t *testing.T, fail []vfs.Op) {
 	mem := vfs.NewMem()
 	db := mustOpen(t, "db", &Options{FS: mem})
 	mustPut(t, db, "a", "1")
@@ -120,13 +130,14 @@ func TestOpen_LogsStayWithoutAManifest(t *testing.T) {
 		if op == vfs.OpCreate && strings.HasSuffix(name, ".wal") {
 			made.Store(true)
 		}
-		return errorIf(made.Load() && strings.Contains(name, "MANIFEST"), syscall.EIO)
+		return errorIf(made.Load() && strings.Contains(name, "MANIFEST") && slices.Contains(fail, op), syscall.EIO)
 	})
 	db = mustOpen(t, "db", &Options{FS: disk, OnEvent: func(Event) {}})
+	db.awaitDeletions(t.Context())
 	if files := storeFiles(t, mem); !made.Load() || files[filepath.Base(old)] == "" {
 		t.Errorf("%s is gone: %d files", old, len(files))
 	}
-	crashed := mem.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep})
+	crashed := mem.Crash(vfs.CrashConfig{Policy: vfs.DropAll, Names: vfs.NamesKeep})
 	again := mustOpen(t, "db", &Options{FS: crashed})
 	wantGet(t, again, "a", "1", true)
 	disk.Inject(nil)

@@ -86,9 +86,9 @@ type Env struct {
 	// Note records a new log in the manifest, and its
 	// sealed predecessor, which is nil if there is none.
 	Note func(newLog base.FileNum, sealed *manifest.SealedLog) error
-	// NoteOnly records a new log, and that all other logs are obsolete, because all writes up to last are in
-	// tables. It reports whether that is durable; if it is not, the others are not obsolete.
-	NoteOnly func(newLog base.FileNum, last base.Seq) (durable bool, err error)
+	// NoteOnly records a new log, and that all other logs are obsolete once that is durable, because all writes up to
+	// last are in tables. It reports whether it has recorded that, too.
+	NoteOnly func(newLog base.FileNum, last base.Seq) (noted bool, err error)
 
 	Remove func(names ...string) // removes files
 	// Held is asked after each sync of a log: if it returns an error, the sync counts as failed.
@@ -169,21 +169,17 @@ func (l *Set) Begin(h wal.Header) error {
 }
 
 // BeginOnly is Begin for a store that has just been opened, and whose logs are not needed any more: all writes, up to last,
-// are in tables. If the manifest says so, durably, the Set forgets these logs. The caller removes their files, but for those
-// that Adopt takes.
-func (l *Set) BeginOnly(h wal.Header, last base.Seq) error {
+// are in tables. It returns the argument of DropBelow for them, or 0 if the manifest does not say so.
+func (l *Set) BeginOnly(h wal.Header, last base.Seq) (min base.FileNum, err error) {
 	w, err := l.create(h)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	durable, err := l.env.NoteOnly(w.Num(), last)
-	err = l.use(w, err)
-	if durable {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.live = l.live[len(l.live)-1:]
+	noted, err := l.env.NoteOnly(w.Num(), last)
+	if err = l.use(w, err); noted {
+		min = w.Num()
 	}
-	return err
+	return min, err
 }
 
 // use makes w the current log, unless err says that it could not be recorded.
