@@ -38,7 +38,6 @@ package memtable
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/google/btree"
@@ -91,7 +90,7 @@ type Memtable struct {
 
 	// Guarded by mu, but the writer reads arena without it. Constant once frozen is set,
 	// except for tree and sorted. These are constant once packed is set.
-	mu     sync.RWMutex
+	mu     lock
 	tree   *btree.BTreeG[entry] // nil: Pack has moved the entries to sorted
 	sorted []entry
 	arena  arena
