@@ -20,7 +20,7 @@ import (
 // chunk of exactly its size, at offset 0. The chunk that is being filled stays the current
 // one. So no chunk has more than a quarter that is never filled.
 const (
-	chunkShift = 20
+	chunkShift = 21
 	chunkSize  = 1 << chunkShift
 	ownChunk   = chunkSize / 4
 	firstChunk = 32 << 10 // each chunk is twice as large as the one before, so a store of a few keys stays small
