@@ -42,11 +42,8 @@ func (db *DB) dropFile(f tree.Obsolete) {
 	if db.tree.Retire(f) { // a version, whose files come next if nothing else needs them
 		return
 	}
-	if f.Logs != 0 {
-		if db.tree.Sync() == nil { // otherwise a flush drops them, or the next Open
-			db.obsolete(db.logs.DropBelow(f.Logs)...)
-		}
-		return
+	if f.Synced && db.tree.Sync() != nil {
+		return // the next Open removes it
 	}
 	closed := db.mems.View() == nil
 	if f.Table != nil {

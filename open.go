@@ -139,12 +139,12 @@ func (db *opening) open() error {
 	if err := db.beginManifest(state); err != nil {
 		return err
 	}
-	obsolete, err := db.beginLog(replayed.Header)
-	if err != nil {
+	if err := db.beginLog(replayed.Header); err != nil {
 		return err
 	}
 	// From here on the store is there: nothing may fail any more.
-	if err := db.sweepDir(); err != nil {
+	logs, err := db.sweepDir()
+	if err != nil {
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "remove leftovers", Err: err}) // the next Open tries again
 	}
 	// So many logs are flushed at once. A program that opens and closes the store at short
@@ -154,9 +154,7 @@ func (db *opening) open() error {
 		_ = db.flushAll() // if it fails, the flusher reports it and tries again
 	}
 	db.made = creation{} // the store stays, so there is nothing left to undo
-	if obsolete > 0 {
-		db.deleter.Add(tree.Obsolete{Logs: obsolete})
-	}
+	db.deleter.Add(logs...)
 	db.startBackground()
 	return nil
 }
@@ -292,11 +290,12 @@ func (db *opening) beginManifest(state *manifest.State) error {
 // sweepDir removes files of shale's that nothing needs, such as leftovers of a crash, or leaves them to the deleter. It
 // never touches a file of another name. A file that can't be removed, or a log that can't be looked at, does not keep
 // it from the others; the error is that of the first such file. Requires: manifest and log have begun,
-// and no table is being written, because its file would look like a leftover.
-func (db *DB) sweepDir() error {
+// and no table is being written, because its file would look like a leftover. It returns the logs, which the deleter gets
+// when its Loop is about to run: it syncs the manifest for them.
+func (db *DB) sweepDir() (logs []tree.Obsolete, err error) {
 	names, err := db.fs.List(db.dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var first error
 	db.tree.WithState(func(state *manifest.State) { first = db.logs.AdoptKept(db.storeID, names, state.SessionOf) })
@@ -306,13 +305,15 @@ func (db *DB) sweepDir() error {
 		if !ok || !db.leftover(t, n) {
 			continue
 		}
-		if n < next { // no file gets this name again, so that it may be removed later
+		if n < next && t == base.FileLog {
+			logs = append(logs, tree.Obsolete{Name: name, Synced: true})
+		} else if n < next { // no file gets this name again, so that it may be removed later
 			db.obsolete(name)
 		} else if err := db.fs.Remove(db.path(name)); first == nil && !errors.Is(err, fs.ErrNotExist) {
 			first = err
 		}
 	}
-	return first
+	return logs, first
 }
 
 // leftover reports whether no part of the store needs file n of type t.

@@ -106,25 +106,24 @@ func batchError(num base.FileNum, err error) error {
 
 // beginLog begins a log of our own, which names the newest recovered one. A recovered
 // memtable that is large, or made of many logs, becomes immutable and is flushed later.
-// Else it takes the next writes, and its logs stay until it is flushed. Logs below the number
-// obsolete are not needed any more once the manifest is durable.
-func (db *DB) beginLog(h wal.Header) (obsolete base.FileNum, err error) {
+// Else it takes the next writes, and its logs stay until it is flushed.
+func (db *DB) beginLog(h wal.Header) error {
 	v := db.mems.View()
 	if db.logs.Count() > maxKeptLogs || v.Mem.Taken() > db.opts.MemtableSize/2 {
 		db.mems.Freeze()
 	}
 	// The recovered logs go if all their writes are in tables. Otherwise a store that is opened, read and
-	// closed again and again would keep one more log each time. The deleter waits for the disk, Open does not.
+	// closed again and again would keep one more log each time. sweepDir finds the files.
 	if v := db.mems.View(); v.Mem.Empty() && len(v.Imms) == 0 && db.logs.Count() > 0 {
-		if obsolete, err = db.logs.BeginOnly(h, db.commits.Last()); err != nil {
-			return 0, err
+		if err := db.logs.BeginOnly(h, db.commits.Last()); err != nil {
+			return err
 		}
 	} else if err := db.logs.Begin(h); err != nil {
-		return 0, err
+		return err
 	}
 	if db.mems.View().Mem.Empty() {
 		// A memtable that is not empty keeps the number of its oldest log: see replayLogs.
 		db.mems.SetLog(db.logs.CurrentNum())
 	}
-	return obsolete, nil
+	return nil
 }

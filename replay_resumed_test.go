@@ -147,6 +147,7 @@ func testLogsStay(t *testing.T, fail []vfs.Op) {
 	closeTest(t, db)
 	db = mustOpen(t, "db", &Options{FS: mem})
 	wantGet(t, db, "b", "2", true)
+	db.awaitDeletions(t.Context())
 	if fileNamed(t, mem, ".wal") == old {
 		t.Errorf("%s is there after a flush and another Open", old)
 	}

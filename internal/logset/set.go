@@ -169,17 +169,21 @@ func (l *Set) Begin(h wal.Header) error {
 }
 
 // BeginOnly is Begin for a store that has just been opened, and whose logs are not needed any more: all writes, up to last,
-// are in tables. It returns the argument of DropBelow for them, or 0 if the manifest does not say so.
-func (l *Set) BeginOnly(h wal.Header, last base.Seq) (min base.FileNum, err error) {
+// are in tables. If the manifest says so, the Set forgets these logs. The caller removes their files, but for those
+// that Adopt takes, once that is durable.
+func (l *Set) BeginOnly(h wal.Header, last base.Seq) error {
 	w, err := l.create(h)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	noted, err := l.env.NoteOnly(w.Num(), last)
-	if err = l.use(w, err); noted {
-		min = w.Num()
+	err = l.use(w, err)
+	if noted {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.live = l.live[len(l.live)-1:]
 	}
-	return min, err
+	return err
 }
 
 // use makes w the current log, unless err says that it could not be recorded.

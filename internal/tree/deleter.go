@@ -8,10 +8,10 @@ import (
 	"github.com/shaledb/shale/internal/lockorder"
 )
 
-// An Obsolete is a file that nothing needs any more, a version that
-// nobody uses any more (see Tree.Retire), or logs.
+// An Obsolete is a file that nothing needs any more, or
+// a version that nobody uses any more: see Tree.Retire.
 type Obsolete struct {
-	Logs    base.FileNum // not 0: logs below it are obsolete as soon as the manifest is durable; there is no name
+	Synced  bool // the file is obsolete once the manifest is durable
 	Name    string
 	Table   *Table   // the table of that file; nil for other files
 	Sidecar *Sidecar // the sidecar of that file; nil for other files
