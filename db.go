@@ -219,6 +219,7 @@ func (db *DB) reading() sstable.ReaderOptions {
 		Cache:    db.cache,
 		Stats:    &db.counters.tables,
 		NoFilter: db.opts.FilterBits < 0,
+		Unread:   func(num base.FileNum) { db.filters.LoadNow(num) },
 		Retried: func(err error) {
 			if !errors.Is(err, ErrClosed) { // the movement that wanted it says so
 				db.events.emit(Event{Kind: EventBackgroundError, Reason: "read ahead", Err: err})

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -376,6 +377,36 @@ func TestOpen_LookupsLoadFilters(t *testing.T) {
 	close(resume)
 	awaitLoaded(t, db)
 	wantLaterKeys(t, db)
+}
+
+// A damaged filter that a lookup meets is reported once, also if the program closes the store right after it: before the
+// background has come to the filter.
+func TestOpen_LookupsReportDamage(t *testing.T) {
+	mem := laterStoreOf(t, 64)
+	db := mustOpen(t, "db", laterOptions(mem, nil))
+	table := slices.Collect(db.mems.View().Version.Tables())[1]
+	closeTest(t, db)
+	editFile(t, mem, filepath.Join("db", base.TableName(table.Meta.Num)), flipByte(int64(table.Reader.Props().DataBytes)+100))
+	for i := range 30 {
+		var met atomic.Int64
+		db := mustOpen(t, "db", laterOptions(mem, func(e Event) {
+			if e.Kind == EventFilterUnusable {
+				met.Add(1)
+			}
+		}))
+		if _, err := db.Get(slices.Concat(table.Meta.Smallest, []byte("x"))); err != ErrNotFound { // no other table may have it
+			t.Fatal(err)
+		}
+		if i%2 > 0 {
+			awaitLoaded(t, db)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n := met.Load(); n != 1 || db.Metrics().UnusableFilters != 1 {
+			t.Fatalf("%d events, and the metrics count %d", n, db.Metrics().UnusableFilters)
+		}
+	}
 }
 
 // A store can be closed while filters and indexes are being read.

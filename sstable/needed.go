@@ -16,7 +16,9 @@ func (r *Reader) NeededFilter() *bloom.Static {
 	if f := r.Filter(); f != nil || r.left.Load()&leftFilter == 0 {
 		return f
 	}
-	r.loadLeft(leftFilter)
+	if failed := r.loadLeft(leftFilter); failed && r.unread != nil {
+		r.unread(r.num)
+	}
 	return r.Filter()
 }
 
@@ -32,22 +34,25 @@ func (r *Reader) neededIndex() *loadedIndex {
 
 // loadLeft loads a part that Open has left. If that fails, the caller does without. The error is
 // not kept: LoadIndex and LoadFilter will meet it, and say what is wrong.
-func (r *Reader) loadLeft(part uint32) {
+func (r *Reader) loadLeft(part uint32) (failed bool) {
 	defer r.beginLoad(part)()
 	if r.left.Load()&part == 0 {
-		return // it was loaded meanwhile
+		return false // it was loaded meanwhile, or could not be
 	}
 	if part == leftIndex {
-		if x, err := r.readIndex(tail{}); err == nil {
+		x, err := r.readIndex(tail{})
+		if err == nil {
 			r.index.Store(x)
 		}
-		return
+		return err != nil
 	}
 	s := r.sidecar.Load()
 	// The comparison is that of LoadFilter.
-	if l, err := r.readStored(s, tail{}, false); err == nil && l != nil && r.sidecar.Load() == s {
+	l, err := r.readStored(s, tail{}, false)
+	if err == nil && l != nil && r.sidecar.Load() == s {
 		r.replaceFilter(nil, l)
 	}
+	return err != nil
 }
 
 // beginLoad waits until nobody else loads the part. When the caller calls end, the part is not

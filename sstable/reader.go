@@ -45,6 +45,10 @@ type ReaderOptions struct {
 	// needs it first, or for LoadIndex and LoadFilter: see needed.go.
 	Later bool
 
+	// Unread is called, with the number of the table, by a lookup that could not read a filter which Open has left.
+	// LoadFilter finds out why. nil: nobody is told.
+	Unread func(base.FileNum)
+
 	// Retried is called with the error of a failed read ahead. The iterator then reads the
 	// blocks one by one, and returns an error only if it comes to a block that can't be read.
 	// nil: the error is dropped.
@@ -65,7 +69,8 @@ type Reader struct {
 	cache   *cache.Cache
 	stats   *Stats
 	rules   *RulesInUse
-	retried func(error) // ReaderOptions.Retried
+	retried func(error)        // ReaderOptions.Retried
+	unread  func(base.FileNum) // ReaderOptions.Unread
 	num     base.FileNum
 	name    string
 	size    int64
@@ -144,7 +149,7 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 
 // newReader returns a Reader that has read nothing.
 func newReader(src io.ReaderAt, o ReaderOptions) *Reader {
-	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, rules: o.Rules, retried: o.Retried, num: o.Num, size: o.Size, name: nameOf(src, base.TableName(o.Num))}
+	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, rules: o.Rules, retried: o.Retried, unread: o.Unread, num: o.Num, size: o.Size, name: nameOf(src, base.TableName(o.Num))}
 	r.try, _ = src.(tryReader)
 	if r.cache == nil {
 		r.cache = cache.New(0)

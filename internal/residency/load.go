@@ -128,7 +128,8 @@ func (f *Filters) note(k kind, t *tree.Table, how failure) {
 	} else {
 		unread[t] = f.round
 	}
-	if how.err == nil || again && !how.lost || f.env.Closing() {
+	// Close ends reads, but does not damage files: the program may end before anybody else meets that.
+	if how.err == nil || again && !how.lost || f.env.Closing() && !base.Lasts(how.err) {
 		return
 	}
 	if k.of == filters.of {
@@ -155,4 +156,21 @@ func (f *Filters) endRound() (again bool) {
 		again = again || len(unread) > 0
 	}
 	return again
+}
+
+// LoadNow reads the filter of a table again that a lookup could not read, unless Loop has tried that already. So what is
+// wrong with it is reported before the lookup returns: the program may end right after it, before Loop comes to the table.
+func (f *Filters) LoadNow(num base.FileNum) {
+	v := f.env.Acquire()
+	if v == nil {
+		return
+	}
+	defer f.env.Release(v)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for t := range v.Tables() {
+		if t.Meta.Num == num && filters.missing(t) > 0 && !f.tried(filters, t) {
+			f.load([]*tree.Table{t}, filters, func(t *tree.Table) failure { return f.restoreTable(t, false) })
+		}
+	}
 }
