@@ -42,9 +42,6 @@ func (db *DB) dropFile(f tree.Obsolete) {
 	if db.tree.Retire(f) { // a version, whose files come next if nothing else needs them
 		return
 	}
-	if f.Synced && db.tree.Sync() != nil {
-		return // the next Open removes it
-	}
 	closed := db.mems.View() == nil
 	if f.Table != nil {
 		f.Table.Close()

@@ -143,8 +143,7 @@ func (db *opening) open() error {
 		return err
 	}
 	// From here on the store is there: nothing may fail any more.
-	logs, err := db.sweepDir()
-	if err != nil {
+	if err := db.sweepDir(); err != nil {
 		db.events.emit(Event{Kind: EventBackgroundError, Reason: "remove leftovers", Err: err}) // the next Open tries again
 	}
 	// So many logs are flushed at once. A program that opens and closes the store at short
@@ -154,7 +153,6 @@ func (db *opening) open() error {
 		_ = db.flushAll() // if it fails, the flusher reports it and tries again
 	}
 	db.made = creation{} // the store stays, so there is nothing left to undo
-	db.deleter.Add(logs...)
 	db.startBackground()
 	return nil
 }
@@ -164,8 +162,6 @@ func (db *opening) open() error {
 // come last. One that somebody else uses is not empty, and stays.
 func (db *opening) abandon() {
 	db.letGo()
-	// This has the old manifest if a new one has begun. A store that fails to open again and again would have ever more.
-	db.deleter.Run()
 	db.undoCreation()
 	_ = db.unlock() // the error of Open is the one to report
 	db.undoDirs()
@@ -282,38 +278,32 @@ func (db *opening) beginManifest(state *manifest.State) error {
 		return err
 	}
 	if !db.made.store {
-		db.obsolete(base.ManifestName(old))
+		_ = db.fs.Remove(db.path(base.ManifestName(old))) // sweepDir tries again
 	}
 	return nil
 }
 
-// sweepDir removes files of shale's that nothing needs, such as leftovers of a crash, or leaves them to the deleter. It
+// sweepDir removes files of shale's that nothing needs, such as leftovers of a crash. It
 // never touches a file of another name. A file that can't be removed, or a log that can't be looked at, does not keep
 // it from the others; the error is that of the first such file. Requires: manifest and log have begun,
-// and no table is being written, because its file would look like a leftover. It returns the logs, which the deleter gets
-// when its Loop is about to run: it syncs the manifest for them.
-func (db *DB) sweepDir() (logs []tree.Obsolete, err error) {
+// and no table is being written, because its file would look like a leftover.
+func (db *DB) sweepDir() error {
 	names, err := db.fs.List(db.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var first error
 	db.tree.WithState(func(state *manifest.State) { first = db.logs.AdoptKept(db.storeID, names, state.SessionOf) })
-	next := db.tree.PeekFileNum()
 	for _, name := range names {
 		t, n, ok := base.ParseFileName(name)
 		if !ok || !db.leftover(t, n) {
 			continue
 		}
-		if n < next && t == base.FileLog {
-			logs = append(logs, tree.Obsolete{Name: name, Synced: true})
-		} else if n < next { // no file gets this name again, so that it may be removed later
-			db.obsolete(name)
-		} else if err := db.fs.Remove(db.path(name)); first == nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := db.fs.Remove(db.path(name)); first == nil && !errors.Is(err, fs.ErrNotExist) {
 			first = err
 		}
 	}
-	return logs, first
+	return first
 }
 
 // leftover reports whether no part of the store needs file n of type t.

@@ -1,13 +1,11 @@
 package shale
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -167,7 +165,6 @@ func TestOpen_FullDiskKeepsOneManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantGet(t, db, "k", "v", true)
-	db.awaitDeletions(t.Context())
 	names, err := mem.List("db")
 	if err != nil {
 		t.Fatal(err)
@@ -272,35 +269,4 @@ func TestOpen_RemovesOtherLeftovers(t *testing.T) {
 		t.Errorf("%q are left, want %q", left, want)
 	}
 	closeTest(t, db)
-}
-
-// A process that has ended before its manifest knew of a table leaves a file whose number is given out again. Open removes
-// it before anybody can make the new one; what the deleter removes later has names that no file gets.
-func TestOpen_LeftoverWithANewName(t *testing.T) {
-	mem := vfs.NewMem()
-	db := mustOpen(t, "db", &Options{FS: mem})
-	mustPut(t, db, "a", "1")
-	mustFlush(t, db)
-	next := db.tree.PeekFileNum()
-	closeTest(t, db)
-	for n := next; n < next+8; n++ {
-		if err := writeFile(mem, filepath.Join("db", base.TableName(n)), []byte("half a table")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	flushed := make(chan struct{})
-	db = mustOpen(t, "db", &Options{FS: faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
-		if op == vfs.OpRemove && strings.HasSuffix(name, ".sst") && bytes.Contains(debug.Stack(), []byte("dropFile")) {
-			<-flushed
-		}
-		return nil
-	})})
-	mustPut(t, db, "b", "2")
-	mustFlush(t, db)
-	close(flushed)
-	db.awaitDeletions(t.Context())
-	closeTest(t, db)
-	db = mustOpen(t, "db", &Options{FS: mem})
-	wantGet(t, db, "a", "1", true)
-	wantGet(t, db, "b", "2", true)
 }

@@ -113,7 +113,7 @@ func (db *DB) beginLog(h wal.Header) error {
 		db.mems.Freeze()
 	}
 	// The recovered logs go if all their writes are in tables. Otherwise a store that is opened, read and
-	// closed again and again would keep one more log each time. sweepDir finds the files.
+	// closed again and again would keep one more log each time. sweepDir removes the files.
 	if v := db.mems.View(); v.Mem.Empty() && len(v.Imms) == 0 && db.logs.Count() > 0 {
 		if err := db.logs.BeginOnly(h, db.commits.Last()); err != nil {
 			return err

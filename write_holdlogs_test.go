@@ -111,7 +111,6 @@ func TestHoldLogs_StayWhole(t *testing.T) {
 		closeTest(t, db)
 		o.Shipping.HoldLogs = 0
 		db = mustOpen(t, "db", o)
-		db.awaitDeletions(t.Context())
 		if left, _ := chainOf(t, db); len(left) != 1 {
 			t.Fatalf("logs %v are left after Open", left)
 		}

@@ -151,14 +151,6 @@ func (l *Log) Append(e *Edit, sync bool) error {
 	return l.err
 }
 
-// Sync makes durable what was appended so far.
-func (l *Log) Sync() error {
-	if l.dirty {
-		l.sync()
-	}
-	return l.err
-}
-
 // validate returns an error if Load would refuse the levels, tables, log or counters of e. It
 // does not check e.Sidecars. If it returns nil, it has applied e to the counters.
 func (l *Log) validate(e *Edit) error {
@@ -214,8 +206,11 @@ func (l *Log) Size() int64 { return l.size }
 // CURRENT. From then on, damage to the end of the manifest can't be taken for a torn append.
 // Afterwards l can only be closed. Requires: l is the manifest in force.
 func (l *Log) Finish() error {
-	if err := l.Sync(); err != nil {
-		return err
+	if l.dirty {
+		l.sync()
+	}
+	if l.err != nil {
+		return l.err
 	}
 	// No edit may follow: CURRENT would state less than there is.
 	l.err = errFinished

@@ -86,9 +86,9 @@ type Env struct {
 	// Note records a new log in the manifest, and its
 	// sealed predecessor, which is nil if there is none.
 	Note func(newLog base.FileNum, sealed *manifest.SealedLog) error
-	// NoteOnly records a new log, and that all other logs are obsolete once that is durable, because all writes up to
-	// last are in tables. It reports whether it has recorded that, too.
-	NoteOnly func(newLog base.FileNum, last base.Seq) (noted bool, err error)
+	// NoteOnly records a new log, and that all other logs are obsolete, because all writes up to last are in
+	// tables. It reports whether that is durable; if it is not, the others are not obsolete.
+	NoteOnly func(newLog base.FileNum, last base.Seq) (durable bool, err error)
 
 	Remove func(names ...string) // removes files
 	// Held is asked after each sync of a log: if it returns an error, the sync counts as failed.
@@ -169,16 +169,16 @@ func (l *Set) Begin(h wal.Header) error {
 }
 
 // BeginOnly is Begin for a store that has just been opened, and whose logs are not needed any more: all writes, up to last,
-// are in tables. If the manifest says so, the Set forgets these logs. The caller removes their files, but for those
-// that Adopt takes, once that is durable.
+// are in tables. If the manifest says so, durably, the Set forgets these logs. The caller removes their files, but for those
+// that Adopt takes.
 func (l *Set) BeginOnly(h wal.Header, last base.Seq) error {
 	w, err := l.create(h)
 	if err != nil {
 		return err
 	}
-	noted, err := l.env.NoteOnly(w.Num(), last)
+	durable, err := l.env.NoteOnly(w.Num(), last)
 	err = l.use(w, err)
-	if noted {
+	if durable {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.live = l.live[len(l.live)-1:]

@@ -11,7 +11,6 @@ import (
 // An Obsolete is a file that nothing needs any more, or
 // a version that nobody uses any more: see Tree.Retire.
 type Obsolete struct {
-	Synced  bool // the file is obsolete once the manifest is durable
 	Name    string
 	Table   *Table   // the table of that file; nil for other files
 	Sidecar *Sidecar // the sidecar of that file; nil for other files

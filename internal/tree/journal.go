@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/shaledb/shale/internal/base"
@@ -45,16 +44,16 @@ func (t *Tree) NoteLog(newLog base.FileNum, sealed *manifest.SealedLog) error {
 }
 
 // NoteOnlyLog records a new log, and that all writes up to last are in tables, so that all
-// other logs are obsolete once Sync has returned nil. If noted is false, only the log is
+// other logs are obsolete. It waits for the disk. If durable is false, only the log is
 // recorded, as by NoteLog.
-func (t *Tree) NoteOnlyLog(newLog base.FileNum, last base.Seq) (noted bool, err error) {
+func (t *Tree) NoteOnlyLog(newLog base.FileNum, last base.Seq) (durable bool, err error) {
 	return t.noteLog(&manifest.Edit{NewLog: newLog, MinLog: newLog, LastSeq: last})
 }
 
 func (t *Tree) noteLog(edit *manifest.Edit) (written bool, err error) {
 	t.editing.Lock()
 	defer t.editing.Unlock()
-	err = t.append(edit, t.version.Meta, false)
+	err = t.append(edit, t.version.Meta, edit.MinLog > 0)
 	if !t.journal.broken {
 		return err == nil, err
 	}
@@ -64,16 +63,6 @@ func (t *Tree) noteLog(edit *manifest.Edit) (written bool, err error) {
 		t.journal.state = state
 	}
 	return false, err
-}
-
-// Sync makes the edits durable that were made so far.
-func (t *Tree) Sync() error {
-	t.editing.Lock()
-	defer t.editing.Unlock()
-	if t.journal.broken {
-		return errors.New("shale: the manifest could not be written")
-	}
-	return t.journal.log.Sync()
 }
 
 // append writes an edit to the manifest. after is the version after the edit.
