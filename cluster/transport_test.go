@@ -65,12 +65,24 @@ func TestTransport_GreetingEndsWithItsContext(t *testing.T) {
 	mustNil(t, err)
 	defer l.Close() // nobody uses it then
 	m := newGroup(t, 1, nil).members[0]
-	ctx, cancel := context.WithCancel(t.Context())
-	defer time.AfterFunc(20*time.Millisecond, cancel).Stop()
-	begin := time.Now()
-	if _, err := m.askWho(ctx, l.Addr().String(), ""); !errors.Is(err, context.Canceled) || time.Since(begin) > dialTimeout/2 {
-		t.Errorf("after %v: %v, want the error of the context at once", time.Since(begin), err)
+	const tries = 3 // on a busy machine the one or other may take long, but a greeting that goes on takes dialTimeout each time
+	var took time.Duration
+	for range tries {
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := time.AfterFunc(20*time.Millisecond, cancel)
+		begin := time.Now()
+		_, err := m.askWho(ctx, l.Addr().String(), "")
+		took = time.Since(begin)
+		stop.Stop()
+		cancel()
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v, want the error of the context", err)
+		}
+		if took < dialTimeout/2 {
+			return
+		}
 	}
+	t.Errorf("the last of %d greetings took %v", tries, took)
 }
 
 // A questionConn notes the most bytes that were sent before an answer came.
