@@ -1,9 +1,9 @@
 package memtable
 
 import (
-	"runtime"
 	"slices"
 	"sync"
+	"unsafe"
 
 	"github.com/google/btree"
 
@@ -88,7 +88,7 @@ func (p *Pool) put(pieces [][]byte) {
 		}
 		if p.chunks == nil {
 			p.chunks = make([][]byte, 0, p.limit)
-			runtime.AddCleanup(p, (*pooled).free, p.pooled)
+			offheap.Unreachable(unsafe.Pointer(p), p.pooled.free)
 		}
 		p.chunks = append(p.chunks, c)
 	}
@@ -190,7 +190,7 @@ func (m *Memtable) free() {
 // piece returns n bytes off the Go heap that belong to m.
 func (m *Memtable) piece(n int) []byte {
 	if m.memory.pieces == nil {
-		runtime.AddCleanup(m, (*memory).drop, m.memory)
+		offheap.Unreachable(unsafe.Pointer(m), m.memory.drop)
 	}
 	var c []byte
 	if n == chunkSize {

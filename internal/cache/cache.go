@@ -68,8 +68,9 @@
 package cache
 
 import (
-	"runtime"
 	"unsafe"
+
+	"github.com/shaledb/shale/internal/offheap"
 )
 
 // A Key says where a block comes from: the number
@@ -118,7 +119,7 @@ func New(capacity int64) *Cache {
 		s.mapped = m
 	}
 	if capacity > looseBytes {
-		runtime.AddCleanup(&c.shards[0], (*mappings).free, m)
+		offheap.Unreachable(unsafe.Pointer(&c.shards[0]), m.free)
 	}
 	return c
 }

@@ -3,13 +3,21 @@ package offheap
 import (
 	"runtime"
 	"sync/atomic"
+	"unsafe"
 )
 
 // FreeAfter frees b when the garbage collector finds that owner can't be reached any more.
 // It is meant for memory that is read without a lock and without a count of readers. b
 // must be reachable only through owner. A reader of b calls runtime.KeepAlive(owner) at
 // the end, because the collector does not know that b belongs to owner.
-func FreeAfter[T any](owner *T, b []byte) { runtime.AddCleanup(owner, Free, b) }
+func FreeAfter[T any](owner *T, b []byte) { Unreachable(unsafe.Pointer(owner), func() { Free(b) }) }
+
+// Unreachable calls do when the garbage collector finds that owner can't be reached any more.
+// It is runtime.AddCleanup, of which each type of owner would bring another 2 KB of code into
+// programs. owner is on the Go heap, and must not be reachable through do.
+func Unreachable(owner unsafe.Pointer, do func()) {
+	runtime.AddCleanup((*byte)(owner), func(do func()) { do() }, do)
+}
 
 // abandoned is the number of bytes given to Abandon since it last started a collection.
 var (

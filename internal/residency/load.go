@@ -2,6 +2,7 @@ package residency
 
 import (
 	"maps"
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -168,8 +169,8 @@ func (f *Filters) LoadNow(num base.FileNum) {
 	defer f.env.Release(v)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for t := range v.Tables() {
-		if t.Meta.Num == num && filters.missing(t) > 0 && !f.tried(filters, t) {
+	for _, t := range f.missing(v, filters, math.MaxInt64).tables {
+		if t.Meta.Num == num {
 			f.load([]*tree.Table{t}, filters, func(t *tree.Table) failure { return f.restoreTable(t, false) })
 		}
 	}
