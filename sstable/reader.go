@@ -46,7 +46,7 @@ type ReaderOptions struct {
 	Later bool
 
 	// Unread is called, with the number of the table, by a lookup that could not read a filter which Open has left.
-	// LoadFilter finds out why. nil: nobody is told.
+	// LoadFilter returns the reason. If Unread is nil, nobody is called.
 	Unread func(base.FileNum)
 
 	// Retried is called with the error of a failed read ahead. The iterator then reads the

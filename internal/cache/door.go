@@ -31,8 +31,8 @@ const (
 	passingBytes = int64(len(door{}.passing)) * maxPassing
 )
 
-// admit reports whether the block with hash h gets into the shard, which has so many blocks and no room.
-// If not, it will next time.
+// admit reports whether the block with hash h may take the place of others in a full shard. blocks is
+// how many the shard has. A block that is refused may do so when it is missed again.
 func (d *door) admit(h uint64, blocks int64) bool {
 	if d.refused == nil {
 		d.refused = make([]uint16, 1<<bits.Len64(uint64(blocks)))
