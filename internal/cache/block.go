@@ -100,14 +100,19 @@ func (b *Block) free() {
 	s.trim()
 }
 
+// leave notes that a loose block that was in the cache is free.
+func (b *Block) leave() {
+	if b.published.Load() {
+		b.published.Store(false)
+		b.shard.heldLoose.Add(-int64(cap(b.buf)))
+		b.shard.heldBlocks.Add(-1)
+	}
+}
+
 // freeLoose gives the buffer of a loose block back.
 func (b *Block) freeLoose() {
 	s := b.shard
-	if b.published.Load() {
-		b.published.Store(false)
-		s.heldLoose.Add(-int64(cap(b.buf)))
-		s.heldBlocks.Add(-1)
-	}
+	b.leave()
 	if b.class == mappedClass {
 		s.mapped.remove(b.buf)
 		offheap.Free(b.buf[:cap(b.buf)])

@@ -7,11 +7,11 @@ import (
 )
 
 // Buffers come in classes of sizes, with sixteen steps for each doubling: 256,
-// 272, 288, ... 4096, 4352, ... 1 MiB. So at most a sixteenth of a buffer is
+// 272, 288, ... 4096, 4352, ... 8 MiB. So at most a sixteenth of a buffer is
 // unused, except in the first class. Larger buffers are rare and have no class.
 const (
 	minClassBits = 8
-	maxClassBits = 20
+	maxClassBits = 23
 	stepBits     = 4
 	numClasses   = (maxClassBits-minClassBits)<<stepBits + 1
 	noClass      = -1

@@ -46,16 +46,14 @@ func (s *shard) alloc(h uint64, n int) *Block {
 	case s.closed || s.loose+size <= s.looseMax && (s.capacity <= s.looseMax || s.taken()+size+blockOverhead <= s.capacity):
 		return allocLoose(n)
 	case class == noClass || int(size) > s.arena.chunkBytes/4:
-		return s.allocMapped(n)
+		return s.allocMapped(h, n)
 	}
 	var b *Block
 	if s.taken()+blockOverhead <= s.capacity { // Insert will evict nothing
 		b = s.carve(class)
 	}
 	if b == nil && !s.mayGrow() && !s.door.admit(h, s.blocks) {
-		b = allocLoose(n)
-		b.passing = true
-		return b
+		return refused(n)
 	}
 	if b == nil {
 		b = s.piece(class)
@@ -67,13 +65,37 @@ func (s *shard) alloc(h uint64, n int) *Block {
 	return b
 }
 
-// allocMapped returns a block with memory of its own, for n
-// bytes that are too large for a piece. Requires: s.mu is held.
-func (s *shard) allocMapped(n int) *Block {
+// refused returns a block of n bytes that the door does not let in.
+//
+//go:noinline
+func refused(n int) *Block {
+	b := allocLoose(n)
+	b.passing = true
+	return b
+}
+
+// allocMapped returns a block with memory of its own, for n bytes that are too large for a piece. If
+// others must be evicted for it, the door decides as for pieces. h is the hash of the key. Requires:
+// s.mu is held.
+func (s *shard) allocMapped(h uint64, n int) *Block {
+	size := (n + pageBytes - 1) &^ (pageBytes - 1)
+	var mem []byte
+	if charge := int64(size) + blockOverhead; s.taken()+charge > s.capacity {
+		if !s.door.admit(h, s.blocks) {
+			return refused(n)
+		}
+		// The system takes long to give out memory that nobody has touched: a fault and 4 KiB to
+		// clear for each page. So evict puts memory of about this size aside.
+		s.wanted = int64(size)
+		s.makeRoom(charge)
+		mem, s.wanted, s.caught = s.caught, 0, nil
+	}
+	if mem == nil {
+		mem = offheap.Alloc(size)
+		s.mapped.add(mem)
+	}
 	b := newBlock(mappedClass, 0)
-	mem := offheap.Alloc((n + pageBytes - 1) &^ (pageBytes - 1))
 	b.buf, b.shard = mem[:n], s
-	s.mapped.add(mem)
 	return b
 }
 

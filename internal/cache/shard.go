@@ -29,6 +29,8 @@ type shard struct {
 	files  map[uint64]*Block // by file number: the first of the file's blocks
 	arena  arena
 	door   door
+	wanted int64  // while allocMapped makes room: how many bytes it needs; else 0
+	caught []byte // the memory of a block that was evicted meanwhile, at most a quarter more
 
 	_ [64]byte // keeps the next shard's fields out of the last cache line of this one
 }
@@ -136,6 +138,11 @@ func (s *shard) evict(b *Block) *Block {
 	}
 	if b.chunk != nil {
 		return s.freePiece(b)
+	}
+	if n := int64(cap(b.buf)); b.class == mappedClass && s.caught == nil && n >= s.wanted && n-s.wanted <= s.wanted/4 {
+		b.leave()
+		s.caught = b.buf[:n]
+		return b
 	}
 	b.freeLoose()
 	return b
