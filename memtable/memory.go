@@ -1,7 +1,6 @@
 package memtable
 
 import (
-	"slices"
 	"sync"
 	"unsafe"
 
@@ -11,18 +10,21 @@ import (
 )
 
 // A Pool keeps the memory of released memtables for the next ones of the same store: the
-// chunks of their arenas, which are off the Go heap, and the nodes of their trees. It keeps
+// pieces of their arenas, which are off the Go heap, and the nodes of their trees. It keeps
 // at most as much as one memtable needs. A nil Pool keeps nothing.
+//
+// Memory that nobody has touched costs the system a fault for each page, which takes longer
+// than to copy an entry of a page into it.
 type Pool struct{ *pooled }
 
 // A pooled is the content of a Pool. It is a type of its own because the cleanup of a Pool
 // that is dropped without Close must not refer to the Pool. mu guards all fields that change.
 type pooled struct {
 	mu     sync.Mutex
-	chunks [][]byte // free chunks of chunkSize bytes, off the heap
-	limit  int      // the largest number of chunks that are kept
+	pieces [][]byte // free ones, off the heap, in the order in which they came; most are chunks of chunkSize bytes
+	kept   int64    // bytes of them
+	limit  int64    // of kept; 0: the pool is closed
 	large  bool     // some memtable has needed chunks
-	closed bool
 
 	nodes *btree.FreeListG[entry] // made for the second memtable, because many stores never have one
 	lists int                     // number of memtables that have got a tree
@@ -34,7 +36,7 @@ func NewPool(size int64) *Pool {
 	if size <= 0 {
 		size = defaultSize
 	}
-	return &Pool{&pooled{limit: int(size >> chunkShift), size: size}}
+	return &Pool{&pooled{limit: size, size: size}}
 }
 
 // firstChunk returns the size of a memtable's first chunk in bytes. If one memtable has
@@ -50,25 +52,29 @@ func (p *Pool) firstChunk() int {
 	return firstChunk
 }
 
-// chunk returns chunkSize bytes with any content.
-func (p *Pool) chunk() []byte {
+// take returns a piece of n bytes with any content, or up to a quarter more.
+func (p *Pool) take(n int) []byte {
 	if p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.large = true
-		if n := len(p.chunks); n > 0 {
-			c := p.chunks[n-1]
-			p.chunks = p.chunks[:n-1]
-			return c
+		p.large = p.large || n == chunkSize
+		for i := len(p.pieces) - 1; i >= 0; i-- {
+			c := p.pieces[i]
+			if more := len(c) - n; more >= 0 && more <= n/4 {
+				copy(p.pieces[i:], p.pieces[i+1:])
+				p.pieces = p.pieces[:len(p.pieces)-1]
+				p.kept -= int64(len(c))
+				return c
+			}
 		}
 	}
-	c := offheap.Alloc(chunkSize)
+	c := offheap.Alloc(n)
 	offheap.Huge(c) // one fault a chunk instead of one for each page of 30 entries
 	return c
 }
 
-// put takes back the memory of a memtable. It keeps as many of the chunks as it may, and
-// frees the rest. Requires: nothing refers to the memory any more.
+// put takes back the memory of a memtable. If that is more than the pool may keep, the pieces go that came
+// first: entries may have another size now. Requires: nothing refers to the memory any more.
 func (p *Pool) put(pieces [][]byte) {
 	if p == nil {
 		freeAll(pieces)
@@ -76,33 +82,35 @@ func (p *Pool) put(pieces [][]byte) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.pieces == nil && len(pieces) > 0 {
+		offheap.Unreachable(unsafe.Pointer(p), p.pooled.free)
+	}
 	for _, c := range pieces {
-		if len(c) != chunkSize || p.closed || len(p.chunks) >= p.limit {
-			offheap.Free(c)
-			continue
-		}
 		if poison {
 			for i := range c {
 				c[i] = 0xdb
 			}
 		}
-		if p.chunks == nil {
-			p.chunks = make([][]byte, 0, p.limit)
-			offheap.Unreachable(unsafe.Pointer(p), p.pooled.free)
-		}
-		p.chunks = append(p.chunks, c)
+		p.kept += int64(len(c))
 	}
+	p.pieces = append(p.pieces, pieces...)
+	gone := 0
+	for ; p.kept > p.limit; gone++ {
+		p.kept -= int64(len(p.pieces[gone]))
+	}
+	freeAll(p.pieces[:gone])
+	p.pieces = p.pieces[gone:]
 }
 
 // Close frees the memory in the pool. Memory that is put back later is freed at once.
 func (p *Pool) Close() { p.free() }
 
-// free frees all chunks and closes the pool.
+// free frees all pieces and closes the pool.
 func (p *pooled) free() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	freeAll(p.chunks)
-	p.chunks, p.closed = nil, true
+	freeAll(p.pieces)
+	p.pieces, p.kept, p.limit = nil, 0, 0
 }
 
 // freeAll frees the given pieces.
@@ -187,17 +195,12 @@ func (m *Memtable) free() {
 	m.pool.put(pieces)
 }
 
-// piece returns n bytes off the Go heap that belong to m.
+// piece returns n bytes off the Go heap, with any content, that belong to m.
 func (m *Memtable) piece(n int) []byte {
 	if m.memory.pieces == nil {
 		offheap.Unreachable(unsafe.Pointer(m), m.memory.drop)
 	}
-	var c []byte
-	if n == chunkSize {
-		c = m.pool.chunk()
-	} else {
-		c = offheap.Alloc(n)
-	}
-	m.memory.pieces = append(slices.Grow(m.memory.pieces, 1), c)
-	return c
+	c := m.pool.take(n)
+	m.memory.pieces = append(m.memory.pieces, c)
+	return c[:n:n]
 }

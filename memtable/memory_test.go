@@ -131,3 +131,39 @@ func TestMemory_ReadersAndRelease(t *testing.T) {
 		}
 	}
 }
+
+// fillLarge fills a memtable with values of n bytes until it has size bytes.
+func fillLarge(m *Memtable, n int, size int64) {
+	value := make([]byte, n)
+	for i := 0; m.Size() < size; i++ {
+		m.BeginWrite()
+		m.Add(base.Seq(i+1), base.KindPut, fmt.Appendf(nil, "key%08d", i), value)
+		m.EndWrite()
+	}
+}
+
+// Large values take the memory of those before, also if they are a little shorter. When their size changes, the pool goes
+// over to the new one, and never has more than a memtable needs.
+func TestMemory_OfLargeValuesIsUsedAgain(t *testing.T) {
+	const size = 16 << 20
+	before := offheap.InUse()
+	p := NewPool(size)
+	for i, n := range []int{2 << 20, 2 << 20, 2<<20 - 200<<10, 1200 << 10, 1200 << 10, 1200 << 10, 3 << 20, 1000, 1000} {
+		kept := offheap.InUse() - before
+		m := New(Options{Size: size, Pool: p})
+		fillLarge(m, n, size)
+		taken := offheap.InUse() - before
+		again := i == 1 || i == 2 || i == 5
+		if again && taken > kept+int64(n)+chunkSize {
+			t.Errorf("fill %d: %d bytes in use, of which the pool had %d", i, taken, kept)
+		}
+		m.Release()
+		if left := offheap.InUse() - before; left > size || again && left < size*3/4 {
+			t.Errorf("fill %d: the pool has %d bytes", i, left)
+		}
+	}
+	p.Close()
+	if got := offheap.InUse() - before; got != 0 {
+		t.Errorf("%d bytes are left after Close", got)
+	}
+}
