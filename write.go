@@ -14,8 +14,9 @@ import (
 
 var batchPool = sync.Pool{New: func() any { return new(Batch) }}
 
-// maxPooledBatch keeps single large values from staying in the pool.
-const maxPooledBatch = 64 << 10
+// maxPooledBatch keeps very large values from staying in the pool, until the garbage collector empties it. For others
+// the memory is used again: the collector would clear it for each.
+const maxPooledBatch = 2 << 20
 
 // freeBatch gives b back to the pool, unless it has become large.
 func freeBatch(b *Batch) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/shaledb/shale/internal/testenv"
@@ -139,5 +140,33 @@ func TestPut_RefusesSizes(t *testing.T) {
 	}
 	if err := it.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Values that fit into the memory of the ones before allocate next to nothing.
+func TestPut_LargeAllocatesNothing(t *testing.T) {
+	if testenv.Race {
+		t.Skip("the race detector empties pools")
+	}
+	db, err := Open(t.TempDir(), &Options{MemtableSize: 256 << 20}) // a file in memory would grow
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	value := make([]byte, 1<<20)
+	put := func() {
+		if err := db.Put([]byte("key"), value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 20 {
+		put()
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 { // the collector may empty the pool
+		t.Errorf("20 values of 1 MiB allocated %d bytes", n)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/shaledb/shale/internal/keys"
 )
 
-// keepBuffer is the largest buffer that a builder keeps for the next block.
+// keepBuffer is the largest buffer that a builder keeps for the next block, if the block before did not need more.
 const keepBuffer = 1 << 20
 
 // A dataBuilder collects the entries of one data block and encodes them. It keeps keys and
@@ -38,16 +38,16 @@ type builtEntry struct {
 
 func (d *dataBuilder) empty() bool { return len(d.entries) == 0 }
 
-// reset prepares the builder for the next block. It gives up buffers that one large value has
-// made large.
+// reset prepares the builder for the next block. It gives up buffers that were made large by an
+// earlier block than the last one: where values are large, the next block needs them again.
 func (d *dataBuilder) reset() {
 	d.tags, d.entries = d.tags[:0], d.entries[:0]
 	d.keys, d.values, d.out = emptied(d.keys), emptied(d.values), emptied(d.out)
 }
 
-// emptied returns b with length 0, or nil if b is too large to be kept.
+// emptied returns b with length 0, or nil if its array is too large to be kept for what b has.
 func emptied(b []byte) []byte {
-	if cap(b) > keepBuffer {
+	if cap(b) > keepBuffer && len(b) <= keepBuffer {
 		return nil
 	}
 	return b[:0]

@@ -251,8 +251,8 @@ func (w *Writer) flush() error {
 		}
 		return w.fail(fmt.Errorf("sstable: write table %d: %w", uint64(w.opts.Num), err))
 	}
-	// One large block has made the buffer grow. Its memory is not kept.
-	if cap(w.buf) > 2*writeBuffer {
+	// A large block has made the buffer grow. Its memory is kept for as long as the next ones are large too.
+	if cap(w.buf) > 2*writeBuffer && len(w.buf) <= 2*writeBuffer {
 		w.buf = make([]byte, 0, writeBuffer)
 	}
 	w.buf = w.buf[:0]

@@ -14,6 +14,7 @@ import (
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/offheap"
+	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
 )
@@ -305,4 +306,41 @@ func (c *countedSource) ReadAt(p []byte, off int64) (int, error) {
 		c.times[off+int64(i)]++
 	}
 	return n, err
+}
+
+// The buffers of a writer grow once for large values, and are given up when values are small again.
+func TestWriter_LargeValues(t *testing.T) {
+	if testenv.Race {
+		t.Skip("the race detector allocates")
+	}
+	w := NewWriter(discard{}, WriterOptions{Codec: &SnappyCodec})
+	value := make([]byte, 2<<20)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range value[:len(value)/2] {
+		value[i] = byte(r.Uint32())
+	}
+	seq := base.Seq(0)
+	add := func(n, size int) (allocated uint64) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range n {
+			seq++
+			if err := w.Add(base.NewKey(fmt.Appendf(nil, "key%08d", seq), seq, base.KindPut), value[int(seq)%1000*1000%(len(value)-size+1):][:size]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	add(4, len(value))
+	if n := add(20, len(value)); n > uint64(len(value)) {
+		t.Errorf("%d bytes are allocated for 20 values of %d", n, len(value))
+	}
+	add(10000, 100)
+	for name, n := range map[string]int{"values": cap(w.data.values), "out": cap(w.data.out), "buf": cap(w.buf)} {
+		if n > keepBuffer {
+			t.Errorf("%s has room for %d bytes after small values", name, n)
+		}
+	}
+	w.Abandon()
 }
