@@ -146,7 +146,7 @@ func TestPut_RefusesSizes(t *testing.T) {
 // Values that fit into the memory of the ones before allocate next to nothing.
 func TestPut_LargeAllocatesNothing(t *testing.T) {
 	if testenv.Race {
-		t.Skip("the race detector empties pools")
+		t.Skip("the race detector has pools forget at random")
 	}
 	db, err := Open(t.TempDir(), &Options{MemtableSize: 256 << 20}) // a file in memory would grow
 	if err != nil {

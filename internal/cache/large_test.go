@@ -30,7 +30,7 @@ func admitted(c *Cache, k Key, n int) *Block {
 // clear. So it has the bytes of that one.
 func TestMapped_UsedAgain(t *testing.T) {
 	if testenv.Race {
-		t.Skip("the race detector knows only memory of the heap")
+		t.Skip("with the race detector it lies in the heap")
 	}
 	c := fullOfLarge()
 	for i := range uint64(50) {
