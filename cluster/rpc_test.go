@@ -269,9 +269,25 @@ func leaderHangs(t *testing.T, write func(ctx context.Context, f *testMember) er
 	}
 }
 
-// A write that was forwarded to a leader that is replaced, but lives, is answered by that one.
+// A write that was forwarded to a leader that is replaced, but lives, is answered by that one if it answers within termGrace. A
+// busy machine may take longer for all this, so the test has three tries.
 func TestForward_LeaderIsReplaced(t *testing.T) {
 	t.Parallel()
+	for range 3 {
+		took, err := forwardToReplaced(t)
+		if err == nil {
+			return
+		}
+		if took < termGrace {
+			t.Fatalf("the leader has applied it, but: %v", err)
+		}
+		t.Logf("the machine took %v: %v", took, err)
+	}
+	t.Error("the machine is too slow")
+}
+
+// forwardToReplaced returns how long after the leader was told to go such a write could be applied, and the answer to it.
+func forwardToReplaced(t *testing.T) (took time.Duration, err error) {
 	gates := map[string]*sync.RWMutex{}
 	g := newGroup(t, 3, func(o *Options) {
 		gated(gates)(o)
@@ -291,6 +307,7 @@ func TestForward_LeaderIsReplaced(t *testing.T) {
 		}
 		return nil
 	})
+	began := time.Now()
 	g.eventually("another leads", func() error {
 		if !l.IsLeader() {
 			return nil
@@ -299,7 +316,6 @@ func TestForward_LeaderIsReplaced(t *testing.T) {
 	})
 	time.Sleep(4 * termLook) // the member has seen the later term
 	open()
-	if err := <-written; err != nil {
-		t.Errorf("the leader has applied it, but: %v", err)
-	}
+	took = time.Since(began)
+	return took, <-written
 }
