@@ -25,7 +25,9 @@ func nameOf(src io.ReaderAt, file string) string {
 }
 
 // damage returns the error for a part of the file that is not what it should be. If err says
-// that a newer program wrote it, the result does not count as damage.
+// that a newer program wrote it, the result does not count as damage. It is not inlined, as it has many callers.
+//
+//go:noinline
 func (r *Reader) damage(offset int64, part string, err error) error {
 	return damageOf(r.name, offset, part, err)
 }

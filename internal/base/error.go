@@ -30,6 +30,9 @@ type CorruptionError struct {
 
 // Corruption returns a *CorruptionError. Offset -1
 // means that no single place of the file is at fault.
+// Like FileNum.String it is not inlined.
+//
+//go:noinline
 func Corruption(file string, offset int64, part string, err error) error {
 	return &CorruptionError{File: file, Offset: offset, Part: part, Err: err}
 }

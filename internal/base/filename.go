@@ -14,7 +14,10 @@ type FileNum uint64
 // gives out that many, and the numbers after it are still far from an overflow.
 const maxFileNum FileNum = 1 << 60
 
-// String returns the number with at least six digits, as in file names.
+// String returns the number with at least six digits, as in file names. It is not inlined: copies for all
+// names in errors would make each program some kilobytes larger.
+//
+//go:noinline
 func (n FileNum) String() string { return fmt.Sprintf("%06d", uint64(n)) }
 
 // A FileType says what a file of a store is for.

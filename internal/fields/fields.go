@@ -88,7 +88,9 @@ type Decoder struct {
 	Err error
 }
 
-// Fail sets the first error, and empties Src.
+// Fail sets the first error, and empties Src. Like Append it is not inlined.
+//
+//go:noinline
 func (d *Decoder) Fail(err error) {
 	if d.Err == nil {
 		d.Err = err
