@@ -15,7 +15,7 @@ import (
 var batchPool = sync.Pool{New: func() any { return new(Batch) }}
 
 // maxPooledBatch keeps very large values from staying in the pool, until the garbage collector empties it. For others
-// the memory is used again: the collector would clear it for each.
+// the memory is used again: to allocate it is to clear it, each time.
 const maxPooledBatch = 2 << 20
 
 // freeBatch gives b back to the pool, unless it has become large.
