@@ -75,14 +75,18 @@ const (
 
 // A Memtable is an ordered set of entries that grows until it is frozen.
 type Memtable struct {
-	filter *bloom.AtomicBlocked // nil: there is none; safe for concurrent use
-	hasher bloom.Hasher         // of the filter; constant
-	pool   *Pool
-	memory *memory                   // the pins, and the memory that is freed after the last one
-	spans  atomic.Pointer[spans.Set] // range deletes; nil: none. The writer stores it under mu
-	_      [64]byte                  // every lookup reads what is above; searches and the writer write what follows
-	pivots pivotSlots                // safe for concurrent use
-	_      [64]byte                  // readers write pivots at the same time as they wait for mu
+	// filter is made by the first Add: a store that is opened and read has none, whose memory the system would have to
+	// give out. nil: there are no keys, or no filter if filterBits is negative.
+	filter     atomic.Pointer[bloom.AtomicBlocked]
+	filterBits float64 // constant, as hasher and filterKeys
+	hasher     bloom.Hasher
+	filterKeys uint64 // that the filter is made for
+	pool       *Pool
+	memory     *memory                   // the pins, and the memory that is freed after the last one
+	spans      atomic.Pointer[spans.Set] // range deletes; nil: none. The writer stores it under mu
+	_          [64]byte                  // every lookup reads what is above; searches and the writer write what follows
+	pivots     pivotSlots                // safe for concurrent use
+	_          [64]byte                  // readers write pivots at the same time as they wait for mu
 
 	// staged has the entries of a group that are not in the tree yet. Only the writer uses
 	// it.
@@ -112,39 +116,48 @@ func New(opts Options) *Memtable {
 	if opts.filterBits == 0 {
 		opts.filterBits = defaultFilterBits
 	}
-	m := &Memtable{hasher: opts.Hasher, pool: opts.Pool, memory: &memory{}}
+	m := &Memtable{
+		hasher: opts.Hasher, filterBits: opts.filterBits, filterKeys: uint64(min(opts.Size/bytesPerKey, 1<<27)) + 1,
+		pool: opts.Pool, memory: &memory{},
+	}
 	m.memory.pins.n.Store(1)
 	m.arena.mu, m.arena.piece, m.arena.first = &m.mu, m.piece, opts.Pool.firstChunk()
 	m.tree = opts.Pool.tree(m.less())
-	if opts.filterBits > 0 {
-		m.filter = bloom.Must(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{
-			Keys: uint64(min(opts.Size/bytesPerKey, 1<<27)) + 1, BitsPerKey: opts.filterBits, Hasher: opts.Hasher,
-			Uncounted: true,
-		}))
-	}
 	return m
+}
+
+// newFilter makes the filter.
+func (m *Memtable) newFilter() *bloom.AtomicBlocked {
+	f := bloom.Must(bloom.NewAtomicBlocked(bloom.AtomicBlockedOptions{
+		Keys: m.filterKeys, BitsPerKey: m.filterBits, Hasher: m.hasher, Uncounted: true,
+	}))
+	m.filter.Store(f)
+	return f
 }
 
 // MayContain reports whether key may be in m. False is certain for every key whose EndWrite
 // has returned.
-func (m *Memtable) MayContain(key []byte) bool {
-	return m.filter == nil || m.filter.MayContainHash(m.hasher.Hash(key))
-}
+func (m *Memtable) MayContain(key []byte) bool { return m.MayContainHash(m.hasher.Hash(key)) }
 
 // MayContainHash is MayContain for a caller that has the hash of the key by Options.Hasher. A
 // lookup asks many filters with one hash.
 func (m *Memtable) MayContainHash(hash uint64) bool {
-	return m.filter == nil || m.filter.MayContainHash(hash)
+	if f := m.filter.Load(); f != nil {
+		return f.MayContainHash(hash)
+	}
+	return m.filterBits < 0
 }
 
 // MayContainMany sets out[i] to MayContainHash(hashes[i]). If out is longer than hashes, the rest of
 // out becomes true.
 func (m *Memtable) MayContainMany(hashes []uint64, out []bool) {
-	f := m.filter
-	if f == nil {
-		f = new(bloom.AtomicBlocked) // says maybe to all
+	if f := m.filter.Load(); f != nil {
+		f.MayContainMany(hashes, out)
+		return
 	}
-	f.MayContainMany(hashes, out)
+	for i := range out {
+		out[i] = i >= len(hashes) || m.filterBits < 0
+	}
 }
 
 // Get returns the newest version of key with a sequence number of at most seq: its value, its
@@ -204,7 +217,7 @@ func (m *Memtable) Freeze() {
 func (m *Memtable) Frozen() bool { return m.frozen.Load() }
 
 // Size returns the bytes of memory that the entries in the tree take. The filter, whose size
-// is fixed, is not included.
+// does not depend on them, is not included.
 func (m *Memtable) Size() int64 { return m.size.Load() }
 
 // Taken returns the bytes of memory that the process needs for the entries in the tree. This
@@ -214,10 +227,10 @@ func (m *Memtable) Taken() int64 { return m.size.Load() + m.n.Load()*pileBytes }
 
 // FilterSize returns the bytes of memory that the filter takes.
 func (m *Memtable) FilterSize() int64 {
-	if m.filter == nil {
-		return 0
+	if f := m.filter.Load(); f != nil {
+		return int64(f.SizeBytes())
 	}
-	return int64(m.filter.SizeBytes())
+	return 0
 }
 
 // Len returns the number of entries in the tree.

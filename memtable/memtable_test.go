@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/offheap"
+	"github.com/shaledb/shale/internal/testenv"
 )
 
 // build returns a memtable of entries in text notation: b#7,DEL or b#7,PUT=value.
@@ -121,6 +123,21 @@ func TestFilter_NeverDenies(t *testing.T) {
 	}
 }
 
+// TestFilter_Empty: a memtable without keys has no filter, and says no to all keys, unless it is to have none.
+func TestFilter_Empty(t *testing.T) {
+	for _, bits := range []float64{-1, 0} {
+		m := New(Options{filterBits: bits})
+		if got := m.MayContain([]byte("a")); got != (bits < 0) || m.FilterSize() != 0 {
+			t.Errorf("%v bits: MayContain = %v, %d bytes", bits, got, m.FilterSize())
+		}
+		out := []bool{false, true, false, false}
+		m.MayContainMany([]uint64{1, 2}, out)
+		if want := []bool{bits < 0, bits < 0, true, true}; !slices.Equal(out, want) {
+			t.Errorf("%v bits: MayContainMany = %v, want %v", bits, out, want)
+		}
+	}
+}
+
 func TestSummary_EmptyAndFilled(t *testing.T) {
 	m := New(Options{})
 	if !m.Empty() || m.Len() != 0 || m.Size() != 0 || m.firstSeq() != 0 || m.LastSeq() != 0 {
@@ -139,6 +156,9 @@ func TestSummary_EmptyAndFilled(t *testing.T) {
 func TestSize_NearTheHeap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("fills 2 × 200,000 entries")
+	}
+	if testenv.Race {
+		t.Skip("the race detector changes what allocations take")
 	}
 	for _, shape := range benchKeys[:3] {
 		t.Run(shape.name, func(t *testing.T) {

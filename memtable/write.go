@@ -51,9 +51,13 @@ func (m *Memtable) Add(seq base.Seq, kind base.Kind, key, value []byte) {
 	}
 	// The key goes to the filter before it goes to the tree. Otherwise a reader could be told
 	// no by the filter for a key that another one finds in the tree.
-	if m.filter != nil {
+	if m.filterBits > 0 {
+		f := m.filter.Load()
+		if f == nil {
+			f = m.newFilter()
+		}
 		hash := m.hasher.Hash(key)
-		m.filter.AddHash(hash)
+		f.AddHash(hash)
 	}
 	addr := m.arena.add(key, value)
 	m.staged = append(m.staged, makeEntry(key, base.NewTrailer(seq, kind), addr))
