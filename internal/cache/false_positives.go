@@ -14,13 +14,15 @@ import (
 // entry is found by the number of its table and all bytes of its key, and never by a hash
 // alone. To forget an entry is always correct, which makes it possible to bound the memory.
 //
-// It is an array of sets, allocated once and without pointers. When a set is
-// full, CLOCK chooses the entry to replace: a hand goes round the set, and
+// It is an array of sets without pointers, allocated when there is something to remember: to clear that much
+// memory takes as long as the rest of opening a small store. When a set is full, CLOCK chooses the entry to replace: a hand goes round the set, and
 // spares an entry once if Has has found it since the hand last passed it.
 //
 // A nil *FalsePositives remembers nothing.
 type FalsePositives struct {
-	sets []fpSet // at least one; constant
+	n    int                     // of sets, at least one; constant
+	made sync.Mutex              // held while sets is stored
+	sets atomic.Pointer[[]fpSet] // nil: nothing was remembered so far
 }
 
 const (
@@ -54,16 +56,35 @@ func NewFalsePositives(bytes int) *FalsePositives {
 	if n <= 0 {
 		return nil
 	}
-	return &FalsePositives{sets: make([]fpSet, n)}
+	return &FalsePositives{n: n}
 }
 
 // place returns the set of an entry, and the entry's tag in it, which is not 0. The top
 // bits of the mixed hash choose the set by multiplication, so the number of sets need
 // not be a power of two. With powers of two, up to half of the bytes were left unused.
-func (f *FalsePositives) place(table, hash uint64) (*fpSet, uint64) {
+func place(sets []fpSet, table, hash uint64) (*fpSet, uint64) {
 	h := mix(table, hash)
-	i, _ := bits.Mul64(h, uint64(len(f.sets)))
-	return &f.sets[i], h | 1
+	i, _ := bits.Mul64(h, uint64(len(sets)))
+	return &sets[i], h | 1
+}
+
+// all returns the sets, and nil if nothing was remembered so far.
+func (f *FalsePositives) all() []fpSet {
+	if sets := f.sets.Load(); sets != nil {
+		return *sets
+	}
+	return nil
+}
+
+// allocate makes the sets, and returns them.
+func (f *FalsePositives) allocate() []fpSet {
+	f.made.Lock()
+	defer f.made.Unlock()
+	if f.sets.Load() == nil {
+		sets := make([]fpSet, f.n)
+		f.sets.Store(&sets)
+	}
+	return f.all()
 }
 
 // fpFits reports whether an entry with this table and key can be remembered.
@@ -81,7 +102,11 @@ func (f *FalsePositives) Has(table uint64, key []byte, hash uint64) bool {
 	if f == nil || !fpFits(table, key) {
 		return false
 	}
-	s, tag := f.place(table, hash)
+	sets := f.all()
+	if sets == nil {
+		return false
+	}
+	s, tag := place(sets, table, hash)
 	for i := range s.tags {
 		if s.tags[i].Load() == tag && s.answers(i, tag, fpHead(table, key), key) {
 			return true
@@ -132,7 +157,11 @@ func (f *FalsePositives) Remember(table uint64, key []byte, hash uint64) {
 	if f == nil || !fpFits(table, key) {
 		return
 	}
-	s, tag := f.place(table, hash)
+	sets := f.all()
+	if sets == nil {
+		sets = f.allocate()
+	}
+	s, tag := place(sets, table, hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	head := fpHead(table, key)
@@ -220,8 +249,9 @@ func (f *FalsePositives) Forget(table uint64) {
 	if f == nil {
 		return
 	}
-	for i := range f.sets {
-		s := &f.sets[i]
+	sets := f.all()
+	for i := range sets {
+		s := &sets[i]
 		if !s.mentions(table) {
 			continue
 		}
@@ -252,5 +282,5 @@ func (f *FalsePositives) Bytes() int {
 	if f == nil {
 		return 0
 	}
-	return len(f.sets) * int(unsafe.Sizeof(fpSet{}))
+	return len(f.all()) * int(unsafe.Sizeof(fpSet{}))
 }

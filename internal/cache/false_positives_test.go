@@ -61,6 +61,20 @@ func TestFalsePositives_Bounded(t *testing.T) {
 	}
 }
 
+// A store without false positives pays nothing for their memory.
+func TestFalsePositives_NothingBeforeTheFirst(t *testing.T) {
+	f := NewFalsePositives(1 << 20)
+	f.Forget(1)
+	f.Remember(1, make([]byte, fpLongest+1), 5)
+	if f.Has(1, []byte("key"), 7) || f.Bytes() != 0 {
+		t.Errorf("%d bytes although nothing was remembered", f.Bytes())
+	}
+	f.Remember(1, []byte("key"), 7)
+	if !f.Has(1, []byte("key"), 7) || f.Bytes() < 1<<19 {
+		t.Errorf("%d bytes after the first", f.Bytes())
+	}
+}
+
 // fpEntries checks that no entry overlaps another one
 // or the hand, and returns how many entries there are.
 func fpEntries(t *testing.T, f *FalsePositives) (n int) {
@@ -68,8 +82,8 @@ func fpEntries(t *testing.T, f *FalsePositives) (n int) {
 	if f == nil {
 		return 0
 	}
-	for i := range f.sets {
-		s := &f.sets[i]
+	for i := range f.all() {
+		s := &f.all()[i]
 		end := 0
 		for j := range fpWays {
 			tag, span := s.tags[j].Load(), int(s.span[j])
@@ -112,8 +126,8 @@ func TestFalsePositives_Ways(t *testing.T) {
 			}
 			fpEntries(t, f)
 		}
-		if n := fpEntries(t, f); longest <= 16 && n != len(f.sets)*fpWays {
-			t.Errorf("%d entries of at most 16 bytes, want one in each of %d ways", n, len(f.sets)*fpWays)
+		if n := fpEntries(t, f); longest <= 16 && n != f.n*fpWays {
+			t.Errorf("%d entries of at most 16 bytes, want one in each of %d ways", n, f.n*fpWays)
 		}
 	}
 }
