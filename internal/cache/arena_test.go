@@ -248,6 +248,14 @@ func sizeOf(blocks []*Block) (most int64) {
 }
 
 // A small cache, and a large one with few blocks, take no memory outside the Go heap.
+func TestArena_ChunksOfRoundCapacities(t *testing.T) {
+	for capacity, want := range map[int64]int{1 << 30: 2 << 20, 512 << 20: 1 << 20, 1<<30 - 1: 1 << 20, 8 << 30: 2 << 20} {
+		if got := New(capacity).shards[0].arena.chunkBytes; got != want {
+			t.Errorf("a cache of %d bytes has chunks of %d, want %d: huge pages have 2 MiB", capacity, got, want)
+		}
+	}
+}
+
 func TestArena_SmallOnHeap(t *testing.T) {
 	small, large := New(looseBytes), New(1<<30)
 	for i := range uint64(1000) {

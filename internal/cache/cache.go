@@ -111,11 +111,12 @@ func New(capacity int64) *Cache {
 	m := new(mappings)
 	for i := range c.shards {
 		s := &c.shards[i]
-		if s.capacity = max(capacity, 0) / int64(n); s.capacity >= minShardBytes {
+		s.capacity = max(capacity, 0) / int64(n)
+		s.arena.chunkBytes = chunkBytesFor(s.capacity) // before the door takes its part: capacities are round numbers
+		if s.capacity >= minShardBytes {
 			s.capacity -= passingBytes
 		}
 		s.looseMax = looseBytes / int64(n)
-		s.arena.chunkBytes = chunkBytesFor(s.capacity)
 		s.mapped = m
 	}
 	if capacity > looseBytes {
