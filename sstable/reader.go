@@ -110,7 +110,8 @@ const (
 	laterRead = maxFooter
 )
 
-var tails = sync.Pool{New: func() any { return new([tailRead + 1]byte) }}
+// tails has buffers for laterRead bytes. Longer ones are made for those that open a table alone.
+var tails = sync.Pool{New: func() any { return new([laterRead + 1]byte) }}
 
 // Open opens a table. It reads the end of the file, then the parts that were not in it: in
 // all, two or three reads. It checks the footer against the options, then the properties and
@@ -123,13 +124,15 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 	if err := r.findSize(); err != nil {
 		return nil, err
 	}
-	buf := tails.Get().(*[tailRead + 1]byte)
-	defer tails.Put(buf)
-	n := int64(tailRead)
+	var buf []byte
 	if o.Later {
-		n = laterRead
+		pooled := tails.Get().(*[laterRead + 1]byte)
+		defer tails.Put(pooled)
+		buf = pooled[:]
+	} else {
+		buf = make([]byte, tailRead+1)
 	}
-	t, err := r.readTail(buf[:], n)
+	t, err := r.readTail(buf)
 	if err != nil {
 		return nil, err
 	}
@@ -229,11 +232,10 @@ func (t tail) holds(h handle) bool {
 	return ok
 }
 
-// readTail reads up to most bytes at the end of the file into buf. It asks for one byte more
-// than there should be, and fails if it gets it: a file that is too long is damaged. Requires:
-// buf is longer than most.
-func (r *Reader) readTail(buf []byte, most int64) (tail, error) {
-	n := int(min(r.size, most))
+// readTail reads the end of the file into buf, up to all of it but its last byte. It asks for one byte more
+// than there should be, and fails if it gets it: a file that is too long is damaged.
+func (r *Reader) readTail(buf []byte) (tail, error) {
+	n := int(min(r.size, int64(len(buf)-1)))
 	at := r.size - int64(n)
 	got, err := r.src.ReadAt(buf[:n+1], at)
 	switch {
