@@ -17,7 +17,7 @@ pauses: ; go run ./internal/pauses -t $(T) $(if $(SEED),-seed $(SEED)) $(if $(RU
 flaky: ; .ci/flaky $(or $(ROUNDS),20) $(if $(PACKAGES),'$(PACKAGES)')
 bench: ; go run ./bench
 figures: ; cd bench/report && go run . -o ../../docs/figures
-peers: ; cd bench/peers && go run -tags '$(TAGS)' . -n 5000000
+peers: ; cd bench/peers && go run -tags '$(TAGS)' . -table
 filters: ; cd bench/peers && go run ./filters
 steady: T = 20m
 steady: ; cd bench/peers && go run ./steady -t $(T)

@@ -21,7 +21,7 @@ type config struct {
 	keys             string
 	workloads, only  []string
 	dir, json        string
-	short            bool
+	short, table     bool
 }
 
 // Entries that a run has unless told: of large values fewer.
@@ -29,6 +29,17 @@ const (
 	defaultEntries = 5_000_000
 	defaultBytes   = 1 << 30
 	shortEntries   = 20_000
+)
+
+// What -table measures: the rows of the first table of docs/PERFORMANCE.md, in half an hour. Two stores are left out, which
+// take the half of a run of all.
+var (
+	tableWorkloads = []string{
+		"fillrandom", "fillbatch", "fillsync16", "fill8k", "reopen", "reopen-first", "reopen-cold",
+		"readrandom", "readmissing", "seekrandom", "readseq", "readreverse", "readrandom-small", "seekrandom-small", "readseq-small",
+		"seekrandom-levels", "readwhilewriting",
+	}
+	notInTable = []string{"badger", "goleveldb"}
 )
 
 func parse(args []string, messages io.Writer) (config, error) {
@@ -54,6 +65,7 @@ func parse(args []string, messages io.Writer) (config, error) {
 	f.StringVar(&only, "only", "", "`list` of the stores to run: "+strings.Join(stores.Names(), ", ")+"; or null, pebble-apart (default: all but these)")
 	f.StringVar(&c.dir, "dir", "", "`directory` for the stores (default: a temporary one)")
 	f.StringVar(&c.json, "json", "", "write the results to this `file` too")
+	f.BoolVar(&c.table, "table", false, "five short rounds of the rows of README's table, without badger and goleveldb: half an hour")
 	f.BoolVar(&c.short, "short", false, "a few seconds for everything: figures mean nothing")
 	if err := f.Parse(args); err != nil {
 		return c, err
@@ -70,19 +82,33 @@ func parse(args []string, messages io.Writer) (config, error) {
 
 // complete sets what was not given.
 func (c *config) complete(given map[string]bool) {
+	unless := func(settings map[string]func()) {
+		for name, set := range settings {
+			if !given[name] {
+				set()
+			}
+		}
+	}
+	if c.table {
+		unless(map[string]func(){
+			"rounds":    func() { c.rounds = 5 },
+			"seconds":   func() { c.seconds = 0.5 },
+			"budget":    func() { c.budget = 5 },
+			"workloads": func() { c.workloads = tableWorkloads },
+			"only": func() {
+				c.only = slices.DeleteFunc(stores.Names(), func(name string) bool { return slices.Contains(notInTable, name) })
+			},
+		})
+	}
 	if c.short {
-		for name, set := range map[string]func(){
+		unless(map[string]func(){
 			"n":        func() { c.n = shortEntries },
 			"rounds":   func() { c.rounds = 1 },
 			"seconds":  func() { c.seconds = 0.02 },
 			"budget":   func() { c.budget = 0.2 },
 			"memtable": func() { c.memtable = 256 << 10 },
 			"cache":    func() { c.cache = 16 << 20 },
-		} {
-			if !given[name] {
-				set()
-			}
-		}
+		})
 	}
 	if c.n == 0 && c.value > 0 {
 		c.n = min(defaultEntries, max(minEntries, defaultBytes/(keyBytes+c.value)))

@@ -52,6 +52,16 @@ func TestParse_Defaults(t *testing.T) {
 	}
 }
 
+func TestParse_Table(t *testing.T) {
+	c, err := parse([]string{"-table", "-budget", "3"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.rounds != 5 || c.budget != 3 || !slices.Equal(c.workloads, tableWorkloads) || slices.Contains(c.only, "badger") || c.only[0] != "shale" {
+		t.Errorf("parsed %+v", c)
+	}
+}
+
 func TestParse_Refuses(t *testing.T) {
 	for _, args := range []string{
 		"-n 10", "-n -1", "-rounds 0", "-overwrites 0", "-seconds 0", "-budget 0", "-keys other", "-workloads miss", "-only leveldb", "-value 8", "extra", "-what",

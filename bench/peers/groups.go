@@ -27,7 +27,8 @@ type origin int
 
 const (
 	empty   origin = iota
-	scratch        // a copy of what fillrandom has filled in the same round
+	filled         // what fillrandom has filled in the first round; it is read only
+	scratch        // a copy of that
 )
 
 // fillGroup fills the store that other groups read.
@@ -37,14 +38,14 @@ const fillGroup = "fillrandom"
 var groups = []group{
 	{"fillseq", []string{"fillseq"}, empty, (*child).fillOne, 0, 0},
 	{fillGroup, []string{"fillrandom"}, empty, (*child).fillOne, 0, 0},
-	{"fillbatch", []string{"fillbatch"}, empty, (*child).fillOne, 0, 0},
+	{"fillbatch", []string{"fillbatch"}, empty, (*child).fillOne, stores.Updates, 0},
 	{"fillsync", []string{"fillsync"}, empty, (*child).fillOne, 0, 0},
 	{"fillsync16", []string{"fillsync16"}, empty, (*child).fillOne, 0, 0},
 	{"fillttl", []string{"fillttl"}, empty, (*child).fillOne, stores.Expiry, 0},
-	{"fill8k", []string{"fill8k"}, empty, (*child).fillOne, 0, 8 << 10},
+	{"fill8k", []string{"fill8k"}, empty, (*child).fillOne, stores.Updates, 8 << 10},
 	{"reopen", []string{"reopen", "reopen-first", "reopen-cold", "reopen-cold-first"}, scratch, (*child).reopens, 0, 0},
-	{"read", []string{"readrandom", "readmissing", "readmissing2", "readmissing-many", "seekrandom", "readseq", "readreverse"}, scratch, (*child).readCached, 0, 0},
-	{"readsmall", []string{"readrandom-small", "readmissing-small", "seekrandom-small", "readseq-small", "seekrandom-cold"}, scratch, (*child).readSmall, 0, 0},
+	{"read", []string{"readrandom", "readmissing", "readmissing2", "readmissing-many", "seekrandom", "readseq", "readreverse"}, filled, (*child).readCached, 0, 0},
+	{"readsmall", []string{"readrandom-small", "readmissing-small", "seekrandom-small", "readseq-small", "seekrandom-cold"}, filled, (*child).readSmall, 0, 0},
 	{"levels", []string{"readmissing-levels", "readrandom-levels", "seekrandom-levels"}, scratch, (*child).readLevels, stores.Updates, 0},
 	{"readwhilewriting", []string{"readwhilewriting"}, scratch, (*child).readWhileWriting, stores.Updates, 0},
 	{"update", []string{"overwrite", "readseq-overwritten", "deleterandom", "readdeleted"}, scratch, (*child).update, stores.Updates, 0},

@@ -69,24 +69,23 @@ func (b *bench) round(round int) error {
 	for i := range groups {
 		g := &groups[i]
 		asked := g.asked(b.workloads)
-		if len(asked) == 0 && (g.name != fillGroup || !b.readsFilled()) {
+		if len(asked) == 0 && (g.name != fillGroup || round > 0 || !b.readsFilled()) {
 			continue
 		}
 		if err := b.measureOwn(g, asked); err != nil {
 			return err
 		}
 		for _, store := range turn {
-			if kind, err := stores.Find(store); err != nil || !kind.Can.Has(g.needs) {
-				continue // parse has checked the name
+			kind, err := stores.Find(store)
+			if err != nil {
+				return err
+			}
+			if !kind.Can.Has(g.needs) || kind.Bound && round > 0 {
+				continue
 			}
 			if err := b.group(g, store, round, asked); err != nil {
 				return err
 			}
-		}
-	}
-	for _, store := range b.only {
-		if err := os.RemoveAll(b.filledDir(store)); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -103,7 +102,7 @@ func (b *bench) filledDir(store string) string { return filepath.Join(b.dir, sto
 func (b *bench) group(g *group, store string, round int, asked []string) (err error) {
 	fmt.Fprintf(b.messages, "%7.1fs  round %d/%d  %-17s %s\n", time.Since(b.begin).Seconds(), round+1, b.rounds, g.name, store)
 	dir := b.filledDir(store)
-	if g.name != fillGroup {
+	if g.from != filled && (g.name != fillGroup || round > 0) {
 		dir = filepath.Join(b.dir, store+"-scratch")
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
@@ -112,6 +111,7 @@ func (b *bench) group(g *group, store string, round int, asked []string) (err er
 		if err := os.CopyFS(dir, os.DirFS(b.filledDir(store))); err != nil {
 			return err
 		}
+	case filled:
 	case empty:
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			return err

@@ -19,9 +19,6 @@ const (
 
 // readCached reads a settled store whose cache holds all of it.
 func (c *child) readCached() error {
-	if err := c.settleByLookups(); err != nil {
-		return err
-	}
 	if err := c.openToRead(false); err != nil {
 		return err
 	}
@@ -35,9 +32,6 @@ func (c *child) readCached() error {
 
 // readSmall reads it with a cache of 1/16 of the data.
 func (c *child) readSmall() error {
-	if err := c.settleBySeeks(); err != nil {
-		return err
-	}
 	if err := c.openToRead(true); err != nil {
 		return err
 	}
@@ -74,8 +68,7 @@ func (c *child) smallCache(o *stores.Options) {
 	o.FilterCache = int64(c.N)*10/8 + int64(c.N)*c.entryBytes()/128
 }
 
-// settleBySeeks lets the store be read for some seconds by seeks that are not cached,
-// before the clock starts: some engines compact what is often read.
+// settleBySeeks lets the store be read for some seconds by seeks that are not cached.
 func (c *child) settleBySeeks() error {
 	o := stores.Options{Compactions: true}
 	c.smallCache(&o)

@@ -174,6 +174,7 @@ type Kind struct {
 	Can        Ability
 	New        func() Store
 	Asked      bool // it takes part only if it is named
+	Bound      bool // it is no store, and is measured in the first round only
 	Unverified bool // it answers anything: it measures the benchmark itself
 }
 
@@ -185,7 +186,7 @@ var kinds = slices.Concat([]Kind{
 	{Name: "goleveldb", Module: "github.com/syndtr/goleveldb", Can: Updates, New: func() Store { return new(goleveldbStore) }},
 	{Name: "bbolt", Module: "go.etcd.io/bbolt", Tree: true, Can: Updates | Transactions, New: func() Store { return new(bboltStore) }},
 }, optionalKinds, []Kind{
-	{Name: "floor", Tree: true, New: func() Store { return new(floorStore) }},
+	{Name: "floor", Tree: true, Bound: true, New: func() Store { return new(floorStore) }},
 	{Name: "pebble-apart", Asked: true, Module: "github.com/cockroachdb/pebble/v2", Can: Updates | RangeDeletes, New: func() Store { return &pebbleStore{apart: true} }},
 	{Name: Null, Asked: true, Tree: true, Can: Updates | Transactions | RangeDeletes | Expiry, Unverified: true, New: func() Store { return new(nullStore) }},
 })
