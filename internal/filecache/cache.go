@@ -384,15 +384,31 @@ func (c *Cache) close(file vfs.File) (err error) {
 
 // Close ends the use of f for good. Reads in progress finish.
 func (f *File) Close() {
+	f.gone.Store(true)
+	f.letGo()
+}
+
+// Reopen makes the next read open the file again: what the file system has by its name may lie elsewhere now. Reads in
+// progress finish with what they have opened, and when they have, the cache has nothing of that.
+func (f *File) Reopen() {
+	if attempt := f.letGo(); attempt != nil {
+		<-attempt.done // it may have opened the file before it lay elsewhere
+		f.letGo()
+	}
+}
+
+// letGo takes f out of the ring. It returns the attempt to open f that is under way; nil: there is none.
+func (f *File) letGo() *attempt {
 	c := f.cache
 	c.mu.Lock()
 	var drop []*handle
-	f.gone.Store(true)
 	if f.slot > 0 {
 		drop = c.dropLocked(f, nil)
 	}
+	under := f.attempt
 	c.mu.Unlock()
 	c.closeAll(drop)
+	return under
 }
 
 // Close closes all files and waits for the reads in

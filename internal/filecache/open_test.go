@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -210,5 +211,120 @@ func TestCache_FileSystemPanicsInClose(t *testing.T) {
 	c.Close()
 	if err := lost.Close(); err != nil || mem.OpenFiles() != 0 {
 		t.Errorf("Close = %v, and %d files are open", err, mem.OpenFiles())
+	}
+}
+
+// swap puts another file in the place of file 0, as if it lay elsewhere from now on.
+func swap(t *testing.T, mem *vfs.Mem) {
+	t.Helper()
+	f, err := mem.Create("new")
+	if err == nil {
+		_, err = f.Write([]byte("else"))
+	}
+	if err := errors.Join(err, f.Close(), mem.Rename("new", "0000")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readString returns what is in file 0.
+func readString(t *testing.T, files []*File) string {
+	t.Helper()
+	var p [4]byte
+	if _, err := files[0].ReadAt(p[:], 0); err != nil {
+		t.Error(err)
+	}
+	return string(p[:])
+}
+
+// After Reopen a read opens the file again. A read in progress keeps what it has opened, and closes that.
+func TestFile_Reopen(t *testing.T) {
+	c, files, mem, faults := cacheFiles(t, 2, 16)
+	readNumber(t, files, 0)
+	readNumber(t, files, 1)
+	entered, resume := make(chan struct{}), make(chan struct{})
+	var reads atomic.Int64
+	faults.Inject(func(op vfs.Op, name string, _ int64) error {
+		if op == vfs.OpRead && name == "0000" && reads.Add(1) == 1 {
+			close(entered)
+			<-resume
+		}
+		return nil
+	})
+	var wg sync.WaitGroup
+	wg.Go(func() { readNumber(t, files, 0) }) // the old file
+	<-entered
+	swap(t, mem)
+	files[0].Reopen()
+	if got := readString(t, files); got != "else" {
+		t.Errorf("a read after Reopen finds %q", got)
+	}
+	if n := mem.OpenFiles(); n != 3 {
+		t.Errorf("%d files are open, want two and the one that is being read", n)
+	}
+	close(resume)
+	wg.Wait()
+	if n := mem.OpenFiles(); n != 2 || c.open != 2 {
+		t.Errorf("%d files are open, and the cache counts %d; want 2", n, c.open)
+	}
+	files[1].Close()
+	files[1].Reopen() // it is gone, and stays so
+	if _, err := files[1].ReadAt(make([]byte, 4), 0); !errors.Is(err, ErrGone) {
+		t.Errorf("a read of a closed file: %v", err)
+	}
+}
+
+// A lateFS opens a file and then calls opened, before anybody gets the file.
+type lateFS struct {
+	vfs.FS
+	opened func()
+}
+
+func (l *lateFS) Open(name string) (vfs.File, error) {
+	f, err := l.FS.Open(name)
+	l.opened()
+	return f, err
+}
+
+// An opening that is under way while Reopen is called does not leave the old file open.
+func TestFile_ReopenDuringOpen(t *testing.T) {
+	mem := vfs.NewMem()
+	f, err := mem.Create("0000")
+	if err == nil {
+		_, err = f.Write([]byte("0000"))
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	opened, resume := make(chan struct{}), make(chan struct{})
+	var opens atomic.Int64
+	c := New(&lateFS{mem, func() {
+		if opens.Add(1) == 1 {
+			close(opened)
+			<-resume
+		}
+	}}, 16)
+	defer c.Close()
+	files := []*File{c.Add("0000")}
+	var wg sync.WaitGroup
+	wg.Go(func() { readString(t, files) }) // the old file or the new one: both are right
+	<-opened
+	swap(t, mem)
+	done := make(chan struct{})
+	wg.Go(func() {
+		files[0].Reopen()
+		close(done)
+	})
+	select {
+	case <-done:
+		t.Error("Reopen did not wait for the opening that was under way")
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(resume)
+	wg.Wait()
+	if got := readString(t, files); got != "else" {
+		t.Errorf("a read after Reopen finds %q", got)
+	}
+	if n := mem.OpenFiles(); n != 1 {
+		t.Errorf("%d files are open", n)
 	}
 }
