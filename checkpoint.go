@@ -199,6 +199,7 @@ func (c *checkpoint) write() error {
 	}
 	num := c.state.NextFileNum
 	c.state.NextFileNum++
+	c.state.Elsewhere = "" // all tables are in this directory
 	log, err := manifest.Create(disk, c.dir, num, c.state)
 	if err != nil {
 		return err

@@ -79,6 +79,12 @@ var (
 	// of shale. The file was left as it is.
 	ErrFormatTooNew = base.ErrFormatTooNew
 
+	// ErrElsewhere is wrapped by the error of Open when a table is not in the
+	// directory, and the store keeps tables elsewhere too, such as in a bucket.
+	// The message says where. Nothing is damaged: open the store with the
+	// package that has put them there.
+	ErrElsewhere = base.ErrElsewhere
+
 	// ErrChangesGone is wrapped by the error of Changes when the logs do not
 	// reach back to the number that was asked for, or have a gap. The message
 	// names the first number there is. Begin again with a Snapshot or a

@@ -91,6 +91,7 @@ func (db *DB) loading(state *manifest.State, moving bool) tree.Loading {
 		SessionOf:   state.SessionOf,
 		Filters:     db.filtersFit(state.Version),
 		Moving:      moving,
+		Elsewhere:   state.Elsewhere,
 		IndexMemory: db.opts.Tuning.IndexMemory,
 	}
 }

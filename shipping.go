@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -124,6 +125,50 @@ func (s Shipping) RaiseFileNum(ctx context.Context, first uint64) error {
 		return callError("raise file numbers", err)
 	}
 	return nil
+}
+
+// Elsewhere notes in the manifest, durably, that tables may be at a place that is not the directory. The words are for
+// people: if a table is missing, Open says that it may be there, with [ErrElsewhere], and does not call it damage. The
+// file system of the store ([Options.FS]) finds tables there.
+func (s Shipping) Elsewhere(place string) error {
+	db := s.db
+	if err := db.life.Begin(); err != nil {
+		return err
+	}
+	defer db.life.Calls.Done()
+	if err := db.tree.AppendEdit(&manifest.Edit{Elsewhere: place}); err != nil {
+		return callError("note where tables are", err)
+	}
+	return nil
+}
+
+// Evict removes the file of a table from the directory. The file system of the store must have the table elsewhere by
+// now, and Elsewhere must have said so: the next read of the table opens it there. When Evict returns and the reads in
+// progress have ended, the store has no descriptor and no mapping of the file that was here, so the disk gets its room
+// back. If the store does not need the table any more, Evict does nothing.
+func (s Shipping) Evict(table uint64) error {
+	db := s.db
+	if err := db.life.Begin(); err != nil {
+		return err
+	}
+	defer db.life.Calls.Done()
+	num := base.FileNum(table)
+	if !db.tree.Needs(base.FileTable, num) {
+		return nil
+	}
+	if err := db.fs.Remove(db.path(base.TableName(num))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return callError("evict", err)
+	}
+	db.tree.Reopen(num)
+	db.deleter.NoteFreed()
+	db.changes.Broadcast()
+	return nil
+}
+
+// Needs reports whether the store needs the table or sidecar with this number: the newest state has it, or an
+// iterator, a snapshot or a Hold reads a state that has it.
+func (s Shipping) Needs(file uint64) bool {
+	return s.db.tree.Needs(base.FileTable, base.FileNum(file)) || s.db.tree.Needs(base.FileFilter, base.FileNum(file))
 }
 
 // commitGate returns ShippingOptions.Gate as the commit queue and Ingest ask it, or nil.

@@ -41,6 +41,9 @@ type Edit struct {
 	// Clock is the greatest time, in milliseconds since the beginning of 1970, by which entries of
 	// the edit's tables were dropped because they had expired.
 	Clock int64
+	// Elsewhere says where tables may be from now on that are not in the directory: words for
+	// people. Empty: the edit does not change that.
+	Elsewhere string
 	// Sessions are those that have led to the state before the first edit that is appended, oldest
 	// first. Only the first edit of a snapshot has them.
 	Sessions []Session
@@ -130,5 +133,5 @@ func (e *Edit) ChangesVersion() bool {
 // empty reports whether e changes nothing.
 func (e *Edit) empty() bool {
 	return e.NextFileNum == 0 && e.LastSeq == 0 && e.MinLog == 0 && e.NewLog == 0 && e.SealedLog == nil &&
-		!e.ChangesVersion() && len(e.Sessions) == 0 && e.Clock == 0
+		!e.ChangesVersion() && len(e.Sessions) == 0 && e.Clock == 0 && e.Elsewhere == ""
 }

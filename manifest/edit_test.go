@@ -32,10 +32,11 @@ func fullEdit() *Edit {
 			Facts:   Facts{Expiring: 3, Expiry: &[9]int64{300, 300, 300, 400, 400, 400, 400, 400, 400}},
 			Sidecar: &Sidecar{Num: 14, Size: 357, Checksum: 0xcafef00d, FilterBytes: 288, FilterBits: 20},
 		}}},
-		Sidecars: []SidecarChange{{Level: 2, Num: 9, Sidecar: &Sidecar{Num: 15, Size: 229, Checksum: 0xfeedbeef, FilterBytes: 160, FilterBits: 12.5}}},
-		Finished: []Finished{{Lower: []byte("a"), Upper: []byte("b"), Seq: 7}, {Lower: []byte{}, Seq: 1}},
-		Spans:    deletes,
-		Clock:    300,
+		Sidecars:  []SidecarChange{{Level: 2, Num: 9, Sidecar: &Sidecar{Num: 15, Size: 229, Checksum: 0xfeedbeef, FilterBytes: 160, FilterBits: 12.5}}},
+		Finished:  []Finished{{Lower: []byte("a"), Upper: []byte("b"), Seq: 7}, {Lower: []byte{}, Seq: 1}},
+		Spans:     deletes,
+		Clock:     300,
+		Elsewhere: "bucket",
 	}
 }
 
@@ -53,6 +54,7 @@ const goldenEdit = "" +
 	"0f 13 02 09 0f e501 efbeedfe a001 0000000000002940" + // and table 9 of level 2, which is there already, in 15
 	"13 19 010d 030103 0512 ac02 ac02 ac02 9003 9003 9003 9003 9003 9003" + // 3 entries of table 13 expire
 	"15 02 ac02" + // the clock is at 300
+	"14 06 6275636b6574" + // tables may be in the "bucket"
 	"12 06 0161 010162 07" + "12 03 00 00 01" + // range deletes from a to b are finished up to 7, and all up to 1
 	"10 0a 0163 010164 02 8407 8207" + "10 08 026500 00 01 808040" // from c to d by 900 and 2, from e\x00 on by 1<<20
 

@@ -32,6 +32,7 @@ const (
 	tagSpan        = 16
 	tagSession     = 17 // odd: a reader that skips it can't tell a restored store from the one before
 	tagFinished    = 18
+	tagElsewhere   = 20 // even: a reader that skips it calls a table damaged that is elsewhere
 	tagFacts       = 19 // odd: a reader that skips it rewrites tables that need it no more, or later
 	tagClock       = 21 // odd: a reader that skips it has a clock of its own
 )
@@ -70,6 +71,9 @@ func (e *Edit) appendTo(dst []byte) []byte {
 		dst = appendFacts(dst, a)
 	}
 	dst = fields.AppendNumber(dst, tagClock, uint64(e.Clock))
+	if e.Elsewhere != "" {
+		dst = fields.Append(dst, tagElsewhere, []byte(e.Elsewhere))
+	}
 	for _, f := range e.Finished {
 		content = f.appendTo(content[:0])
 		dst = fields.Append(dst, tagFinished, content)
@@ -140,7 +144,7 @@ func (d decoder) added() Added {
 func decodeEdit(src []byte) (*Edit, error) {
 	e := new(Edit)
 	// The tags from tagRemoved up are lists and may come again.
-	lists := func(tag uint64) bool { return tag >= tagRemoved && tag != tagClock }
+	lists := func(tag uint64) bool { return tag >= tagRemoved && tag != tagClock && tag != tagElsewhere }
 	err := fields.Decode(src, lists, func(tag uint64, d *fields.Decoder) bool { return e.decodeField(tag, decoder{d}) })
 	if err != nil {
 		return nil, err
@@ -193,6 +197,8 @@ func (e *Edit) decodeField(tag uint64, d decoder) (known bool) {
 		}
 	case tagClock:
 		e.Clock = d.Int64()
+	case tagElsewhere:
+		e.Elsewhere = string(d.Rest())
 	case tagSession:
 		e.Sessions = append(e.Sessions, d.session())
 	default:

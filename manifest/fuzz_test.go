@@ -112,6 +112,7 @@ func FuzzDecodeEdit(f *testing.F) {
 	for i := range 200 {
 		many = many.With([]byte{byte(i)}, []byte{byte(i + 20)}, base.Seq(i+1))
 	}
+	f.Add((&Edit{Elsewhere: "b"}).appendTo(nil))
 	f.Add((&Edit{Spans: many}).appendTo(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e *Edit

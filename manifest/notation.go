@@ -143,6 +143,9 @@ func (e *Edit) String() string {
 	}
 	number("min-log", uint64(e.MinLog))
 	number("clock", uint64(e.Clock))
+	if e.Elsewhere != "" {
+		fmt.Fprintf(&b, "elsewhere %q\n", e.Elsewhere)
+	}
 	for _, r := range e.Removed {
 		fmt.Fprintf(&b, "remove L%d %s\n", r.Level, r.Num)
 	}

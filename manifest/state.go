@@ -18,6 +18,7 @@ type State struct {
 	Flushed     base.Seq     // tables have all writes up to this number; 0: no edit since the snapshot says so
 	MinLog      base.FileNum // logs below it are obsolete
 	Clock       int64        // see Edit.Clock
+	Elsewhere   string       // where tables may be that are not in the directory; empty: nowhere
 	Logs        []LogInfo    // logs that were announced and are not obsolete, in the order of their numbers
 	Sessions    []Session    // that have led to the state, newest last, MaxSessions at most; nil: an earlier program wrote it
 
@@ -91,6 +92,9 @@ func (s *State) applyCounters(e *Edit) error {
 	s.NextFileNum = max(s.NextFileNum, e.NextFileNum, e.NewLog+1, e.MinLog)
 	s.LastSeq = max(s.LastSeq, e.LastSeq)
 	s.Clock = max(s.Clock, e.Clock)
+	if e.Elsewhere != "" {
+		s.Elsewhere = e.Elsewhere
+	}
 	s.Sessions = append(s.Sessions[:len(s.Sessions):len(s.Sessions)], e.Sessions...)
 	for _, a := range e.Added {
 		s.NextFileNum = max(s.NextFileNum, a.Table.Num+1)
@@ -118,7 +122,7 @@ const tablesAnEdit = 256
 // snapshot calls fn for the edits that lead from the empty state to s. Only the first has
 // NextFileNum: see Salvaged.try. fn must not keep an edit.
 func (s *State) snapshot(fn func(*Edit) error) error {
-	first := &Edit{NextFileNum: s.NextFileNum, LastSeq: s.LastSeq, MinLog: s.MinLog, Sessions: s.Sessions, Clock: s.Clock}
+	first := &Edit{NextFileNum: s.NextFileNum, LastSeq: s.LastSeq, MinLog: s.MinLog, Sessions: s.Sessions, Clock: s.Clock, Elsewhere: s.Elsewhere}
 	if err := fn(first); err != nil {
 		return err
 	}

@@ -48,8 +48,8 @@ func (r *CheckReport) Damaged() bool { return damaged(r.Findings) }
 // that Open refuses. The caller owns the report.
 //
 // Damage is in the report. An error says why Check could not examine the store:
-// it wraps fs.ErrNotExist if dir holds no store, shale.ErrFormatTooNew if a newer
-// version wrote it, and vfs.ErrEncrypted if the key of a file is missing or wrong.
+// it wraps fs.ErrNotExist if dir holds no store, shale.ErrElsewhere if tables of it are
+// elsewhere, shale.ErrFormatTooNew if a newer version wrote it, and vfs.ErrEncrypted if the key of a file is missing or wrong.
 func Check(ctx context.Context, dir string, opts *Options) (*CheckReport, error) {
 	o := opts.withDefaults()
 	dir, err := absolute(o.FS, dir) // the working directory may change meanwhile

@@ -71,8 +71,29 @@ func look(ctx context.Context, fsys *source, dir string) (*survey, error) {
 	if err := s.identify(); err != nil {
 		return nil, err
 	}
+	if err := s.findElsewhere(); err != nil {
+		return nil, err
+	}
 	s.noteManifest()
 	return s, nil
+}
+
+// findElsewhere returns an error that wraps base.ErrElsewhere if tables are missing that the store may keep at another
+// place, where nobody has looked: they are not damaged.
+func (s *survey) findElsewhere() error {
+	if s.state == nil || s.state.Elsewhere == "" {
+		return nil
+	}
+	missing := 0
+	for t := range s.state.Version.Tables() {
+		if _, err := s.fs.Stat(s.path(base.TableName(t.Num))); errors.Is(err, fs.ErrNotExist) {
+			missing++
+		}
+	}
+	if missing > 0 {
+		return fmt.Errorf("repair: %w: %d tables of %s may be in %s", base.ErrElsewhere, missing, s.dir, s.state.Elsewhere)
+	}
+	return nil
 }
 
 func (s *survey) path(name string) string { return filepath.Join(s.dir, name) }

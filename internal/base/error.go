@@ -48,6 +48,10 @@ func (e *CorruptionError) Error() string {
 // Unwrap returns the cause.
 func (e *CorruptionError) Unwrap() error { return e.Err }
 
+// ErrElsewhere says that a table is not in the directory of its store, and that the store keeps tables
+// elsewhere too.
+var ErrElsewhere = errors.New("shale: the store has tables that are not in its directory")
+
 // MissingIsDamage turns an error that wraps fs.ErrNotExist into a *CorruptionError
 // for the file name. It is used for files that must exist, because the manifest or
 // another file names them. Other errors are returned unchanged.

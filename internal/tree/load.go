@@ -1,6 +1,9 @@
 package tree
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,6 +20,8 @@ type Loading struct {
 	// Moving makes a missing sidecar an error of Step: a writer may have
 	// replaced the sidecar meanwhile, and the manifest says so then.
 	Moving bool
+	// Elsewhere says where tables may be that are not in the directory; empty: a missing one is damage.
+	Elsewhere string
 	// IndexMemory limits the bytes of indexes in memory; 0: no limit.
 	IndexMemory int64
 }
@@ -46,6 +51,15 @@ func (t *Tree) Load(meta *manifest.Version, how Loading) (v *Version, complete b
 	t.appendLocked(v, opened, beside, nil)
 	t.version, t.nextFileNum = v, how.NextFileNum
 	return v, complete, nil
+}
+
+// missing returns err, the error with which a table could not be opened. If the file is not there, it says what that
+// means.
+func (l Loading) missing(err error, name string) error {
+	if l.Elsewhere != "" && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s may be in %s: %w", base.ErrElsewhere, name, l.Elsewhere, err)
+	}
+	return base.MissingIsDamage(err, name)
 }
 
 // openers is how many goroutines open tables: as many requests as a disk likes to have.
@@ -81,7 +95,7 @@ func (t *Tree) openTables(tables []*Table, metas []*manifest.Table, how Loading)
 					if openErr != nil {
 						mu.Lock()
 						if i < failed {
-							failed, err = i, base.MissingIsDamage(openErr, base.TableName(metas[i].Num))
+							failed, err = i, how.missing(openErr, base.TableName(metas[i].Num))
 						}
 						mu.Unlock()
 						return // the others open what is left: see Step

@@ -242,6 +242,17 @@ func (t *Tree) Release(v *Version) {
 	t.env.Remove()
 }
 
+// Reopen makes the next read of a table open its file again, which lies elsewhere now. It does nothing if no version
+// has the table. Requires: the caller does not hold mu.
+func (t *Tree) Reopen(num base.FileNum) {
+	t.mu.Lock()
+	table := t.tables[num]
+	t.mu.Unlock()
+	if table != nil {
+		table.file.Reopen()
+	}
+}
+
 // Retire does what Release leaves to whoever removes files: if o
 // is a version, it notes the files that nothing needs any more as
 // obsolete, and returns true. Requires: the caller does not hold mu.
