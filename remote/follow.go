@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -160,7 +161,7 @@ func (f *follower) reload(ctx context.Context) (changed bool, err error) {
 // the next poll tries again.
 func (f *follower) takeStep(ctx context.Context) error {
 	state := f.chain.State
-	if err := f.files.Learn(ctx, state.Tables.Version); err != nil {
+	if err := f.files.Learn(ctx, slices.Collect(tablefs.FilesOf(state.Tables.Version))); err != nil {
 		return err
 	}
 	if len(state.Extents) > 0 && f.at.Log < state.Extents[0].Log {

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -166,7 +165,7 @@ func (b *Tables) get(ctx context.Context, f File, p []byte, off int64) error {
 func (b *Tables) Know(v *manifest.Version) {
 	next := make(map[object.Name]File)
 	for f := range FilesOf(v) {
-		next[f.object()] = f
+		next[f.Object()] = f
 	}
 	b.mu.Lock()
 	var gone []fileID
@@ -177,21 +176,20 @@ func (b *Tables) Know(v *manifest.Version) {
 		}
 	}
 	b.known = next
-	maps.DeleteFunc(b.lost, func(id fileID, _ error) bool { return next[id.object()].fileID != id })
+	maps.DeleteFunc(b.lost, func(id fileID, _ error) bool { return next[id.Object()].fileID != id })
 	b.mu.Unlock()
 	for _, id := range gone {
 		b.Tails.forget(id)
 	}
 }
 
-// Learn makes the files of a version known in addition to the others, and gets their tails, many at a time.
+// Learn makes files known in addition to the others, and gets their tails, many at a time.
 // After an error some files are known without their tails. They get them when they are opened, or
 // by the next call.
-func (b *Tables) Learn(ctx context.Context, v *manifest.Version) error {
-	files := slices.Collect(FilesOf(v))
+func (b *Tables) Learn(ctx context.Context, files []File) error {
 	b.mu.Lock()
 	for _, f := range files {
-		b.known[f.object()] = f
+		b.known[f.Object()] = f
 	}
 	b.mu.Unlock()
 	fetches, fetchCtx := errgroup.WithContext(ctx)
@@ -236,7 +234,7 @@ func (b *Tables) Damage() (f File, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id, err := range b.lost {
-		return b.known[id.object()], err
+		return b.known[id.Object()], err
 	}
 	return f, nil
 }
@@ -295,7 +293,7 @@ func (b *Tables) release(s *tableState) {
 	b.mu.Lock()
 	s.refs--
 	last := s.refs == 0
-	gone := last && b.known[s.object()].fileID != s.fileID
+	gone := last && b.known[s.Object()].fileID != s.fileID
 	if last {
 		delete(b.opened, s.fileID)
 	}

@@ -67,7 +67,7 @@ func TestTableFS_ReadAt(t *testing.T) {
 	files := p.files(nil, "")
 	for f := range FilesOf(p.version) {
 		want := remotetest.ReadFile(t, p.mem, fmt.Sprintf("db/%06d.sst", f.Num))
-		file, err := files.open("", f.object())
+		file, err := files.open("", f.Object())
 		mustNil(t, err)
 		random := rand.New(rand.NewPCG(3, 4))
 		for range 2000 {
@@ -105,7 +105,7 @@ func TestTableFS_OneFetch(t *testing.T) {
 	p := publishTables(t, 20_000, shale.Options{CompactionWorkers: -1})
 	files := p.files(nil, "")
 	f := FileOf(p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables[0])
-	file, err := files.open("", f.object())
+	file, err := files.open("", f.Object())
 	mustNil(t, err)
 	defer file.Close()
 	const readers = 50
@@ -209,7 +209,7 @@ func TestTableFS_Faults(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
-			file, err := files.open("", f.object())
+			file, err := files.open("", f.Object())
 			if err != nil {
 				t.Error(err)
 				return

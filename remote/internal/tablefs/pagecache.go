@@ -70,6 +70,9 @@ func NewPageCache(bytes int64) *pageCache {
 // pagesIn returns for how many pages there is room in a number of bytes.
 func pagesIn(bytes int64) int64 { return min(max(bytes, 0)/pageSize, maxPages) }
 
+// ErrWriteOnce says that a cache can't be in a file of an encrypted file system.
+var ErrWriteOnce = errors.New("it writes over its file, and an encrypted file takes each byte once: give ReaderOptions.FS another file system, or no Dir")
+
 // OpenPageCache returns a cache in the file with the given name. The disk has room for all of it, or there is an error now.
 func OpenPageCache(fsys vfs.FS, name string, bytes int64) (*pageCache, error) {
 	file, err := fsys.Create(name)
@@ -77,7 +80,7 @@ func OpenPageCache(fsys vfs.FS, name string, bytes int64) (*pageCache, error) {
 		return nil, err
 	}
 	if _, once := vfs.AsWriteOnce(file); once {
-		return nil, errors.Join(errors.New("it writes over its file, and an encrypted file takes each byte once: give ReaderOptions.FS another file system, or no Dir"), file.Close())
+		return nil, errors.Join(ErrWriteOnce, file.Close())
 	}
 	n := pagesIn(bytes)
 	err = file.Preallocate(n * pageSize)
@@ -96,6 +99,14 @@ func (c *pageCache) close() error {
 		return nil
 	}
 	return c.file.Close()
+}
+
+// bytes returns the size of the file of the cache; 0: it is in memory.
+func (c *pageCache) bytes() int64 {
+	if c.file == nil {
+		return 0
+	}
+	return int64(len(c.slots)) * pageSize
 }
 
 // read fills p with bytes of a page from offset from, which is one within the page, and reports whether it

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/shaledb/shale"
@@ -84,7 +85,7 @@ func (p *published) files(local vfs.FS, dir string) *Tables {
 	}
 	b := New(p.bucket, p.storeID, local, dir, pages)
 	p.t.Cleanup(func() { _ = b.Close() })
-	mustNil(p.t, b.Learn(p.t.Context(), p.version))
+	mustNil(p.t, b.Learn(p.t.Context(), slices.Collect(FilesOf(p.version))))
 	return b
 }
 

@@ -1,6 +1,7 @@
 package tablefs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,11 +28,14 @@ type tailCache struct {
 	fs      vfs.FS // nil: in memory
 	dir     string
 	storeID uint64
-	fetch   func(ctx context.Context, f File, p []byte, off int64) error // from the bucket
+	fetch   fetchFunc // from the bucket
 
 	mu  sync.Mutex // protects the following field; not held during I/O
 	all map[fileID]*tail
 }
+
+// A fetchFunc fills p with bytes of an object from an offset, or with the last ones if that is negative.
+type fetchFunc func(ctx context.Context, f File, p []byte, off int64) error
 
 // A tail holds the last bytes of an object, from an offset on. One goroutine fetches it, and others wait for done.
 type tail struct {
@@ -46,7 +50,7 @@ type tail struct {
 }
 
 // newTailCache returns a cache without tails. fsys is nil if they are to be in memory.
-func newTailCache(fsys vfs.FS, dir string, storeID uint64, fetch func(context.Context, File, []byte, int64) error) *tailCache {
+func newTailCache(fsys vfs.FS, dir string, storeID uint64, fetch fetchFunc) *tailCache {
 	return &tailCache{fs: fsys, dir: dir, storeID: storeID, fetch: fetch, all: make(map[fileID]*tail)}
 }
 
@@ -82,6 +86,44 @@ func (t *tailCache) get(ctx context.Context, f File) (*tail, error) {
 	}
 	close(l.done)
 	return l, l.err
+}
+
+// adopt takes the tail from src, which has the whole file, and checks it. Requires: nobody has got the tail before.
+func (t *tailCache) adopt(f File, src io.ReaderAt) error {
+	l, w := &tail{file: f, done: make(chan struct{})}, &wanted{end: f.Size, least: f.Size}
+	close(l.done)
+	err := fill(context.Background(), f, t.storeID, w, func(_ context.Context, _ File, p []byte, off int64) error {
+		if off < 0 {
+			off = f.Size - int64(len(p))
+		}
+		n, err := src.ReadAt(p, off)
+		if n == len(p) {
+			return nil
+		}
+		return cmp.Or(err, io.ErrUnexpectedEOF)
+	})
+	if err != nil {
+		return err
+	}
+	t.keep(l, w)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all[f.fileID] = l
+	return nil
+}
+
+// bytes returns how long all tails are together.
+func (t *tailCache) bytes() (sum int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.all {
+		select {
+		case <-l.done:
+			sum += l.file.Size - l.at
+		default: // it is just being fetched
+		}
+	}
+	return sum
 }
 
 // load takes the tail from the local file. It returns false if there is none that can be used.
@@ -124,7 +166,7 @@ func (t *tailCache) download(ctx context.Context, l *tail) (err error) {
 		// Each try begins without the bytes of the one before, because nobody knows which of them
 		// were wrong.
 		w := &wanted{end: l.file.Size, least: l.file.Size}
-		if err = t.fill(ctx, l.file, w); err == nil {
+		if err = fill(ctx, l.file, t.storeID, w, t.fetch); err == nil {
 			t.keep(l, w)
 			return nil
 		}
@@ -140,18 +182,18 @@ const beforeFilter = 64 << 10
 
 // fill fetches into w all that a check of the file reads. The first GET brings as much as the manifest lets us guess.
 // Only if that is too little, as with very small blocks, there is a second one.
-func (t *tailCache) fill(ctx context.Context, f File, w *wanted) error {
+func fill(ctx context.Context, f File, storeID uint64, w *wanted, fetch fetchFunc) error {
 	for from := f.Size - f.tailGuess(); ; from = max(w.least-f.filter-beforeFilter, 0) {
 		missing := make([]byte, w.end-from-int64(len(w.b)))
 		off := from
 		if len(w.b) == 0 {
 			off = -1 // the last bytes: an object of another size then has another footer
 		}
-		if err := t.fetch(ctx, f, missing, off); err != nil {
+		if err := fetch(ctx, f, missing, off); err != nil {
 			return err
 		}
 		w.b = append(missing, w.b...)
-		err := f.Check(w, t.storeID)
+		err := f.Check(w, storeID)
 		if w.least >= w.end-int64(len(w.b)) {
 			return f.Damaged(err)
 		}
