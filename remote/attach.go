@@ -27,6 +27,9 @@ func Attach(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options)
 	if o != nil && (o.Strict || o.MaxLag != 0) {
 		return nil, optionError("Strict and MaxLag", errors.New("they make writers wait for the bucket: use Open"))
 	}
+	if o != nil && o.LocalBytes != 0 {
+		return nil, optionError("LocalBytes", errors.New("a store reads tables from the bucket by way of a file system that it is opened with: use Open"))
+	}
 	return open(ctx, db, dir, b, o)
 }
 

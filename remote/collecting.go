@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/collect"
 	"github.com/shaledb/shale/remote/internal/object"
@@ -185,7 +186,10 @@ func (s *Store) choose(ctx context.Context, always bool) (*collect.Collection, e
 	if err != nil {
 		return nil, err
 	}
-	spare, err := collect.SpareFiles(ctx, s.bucket, p.chain, func(num uint64) bool { return p.uploaded[num] || unpublished[num] })
+	spare, err := collect.SpareFiles(ctx, s.bucket, p.chain, func(num uint64) bool {
+		// An iterator may read a state that needs a table which the newest one lacks, and which was evicted.
+		return p.uploaded[num] || unpublished[num] || s.evicting != nil && shale.ShippingOf(s.db).Needs(num)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -307,6 +311,8 @@ func (s *Store) tellNewest() {
 	s.publishedSeq.Store(now.LastTableSeq)
 	s.ledger.published(now.LastTableSeq)
 	s.published(now, s.publish.chain.State.Tables.Version.NumTables())
+	s.named.Store(s.publish.chain.State.Tables.Version)
+	s.evicting.wake()
 }
 
 // notedStep returns the number of the last step that the directory has noted. It may not have been PUT.

@@ -65,7 +65,7 @@ func open(ctx context.Context, db *shale.DB, dir string, b Bucket, o *Options) (
 	if err := op.run(); err != nil {
 		s.stop()
 		s.release()
-		return nil, fmt.Errorf("remote: open %s: %w", name, errors.Join(err, s.letGoUnopened(), s.lock.Release()))
+		return nil, fmt.Errorf("remote: open %s: %w", name, errors.Join(err, s.letGoUnopened(), s.evicting.close(), s.lock.Release()))
 	}
 	// Open itself has used the patience of Retrying. The loops give a request up sooner, and then
 	// try the whole work again.
@@ -442,6 +442,9 @@ func (o *opening) openLocal() error {
 	// The lock is lent to the local store. Its file numbers begin right behind the anchor, so no
 	// other writer gives them out, and its logs stay until the bucket has them.
 	opts.FS = o.lock
+	if err := o.openTables(&opts); err != nil {
+		return err
+	}
 	opts.Shipping.FirstFileNum = object.AnchorOf(o.epoch).Log + 1
 	opts.Shipping.HoldLogs = o.firstLog()
 	opts.Shipping.Gate = o.gate

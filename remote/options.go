@@ -51,6 +51,14 @@ type Options struct {
 	// for ever, and may fill the disk.
 	MaxKept int64
 
+	// LocalBytes is how many bytes of tables stay on the local disk. Beyond that the Store lets go of tables that the
+	// bucket has, those of the last level first, and reads of them ask the bucket. Filters and indexes of all tables
+	// stay, which are 2 to 4 % of the store, and so does a cache of pages, a sixteenth of LocalBytes: both count.
+	// Tables that the bucket lacks are uploaded at once when the room is short, and flushes and compactions wait for
+	// that; if the bucket is away, MaxKept more may be taken. Tables that only an iterator needs and that the bucket has
+	// never had don't count. At least eight memtables. Default 0: all tables stay.
+	LocalBytes int64
+
 	// Retain is how far back restores go: older steps are collected. Default 24 h; negative: nothing is
 	// ever collected.
 	Retain time.Duration
@@ -130,10 +138,23 @@ func (o *Options) validate() error {
 		return optionError("Store", errors.New("it has ReadOnly or MustExist, which are for stores that are not kept in a bucket: use OpenReader to read"))
 	case o.MaxLag < 0:
 		return optionError("MaxLag", errors.New("it is negative"))
+	case o.LocalBytes < 0 || o.LocalBytes > 0 && o.LocalBytes < 8*o.memtableSize():
+		return optionError("LocalBytes", fmt.Errorf("it is less than eight memtables (%d bytes)", 8*o.memtableSize()))
 	case o.Uploads < 0:
 		return optionError("Uploads", errors.New("it is negative"))
 	}
 	return nil
+}
+
+// usualMemtable is the default of shale.Options.MemtableSize.
+const usualMemtable = 32 << 20
+
+// memtableSize returns the size of the memtables of the local store.
+func (o *Options) memtableSize() int64 {
+	if o.Store.MemtableSize > 0 {
+		return o.Store.MemtableSize
+	}
+	return usualMemtable
 }
 
 // optionError returns the error of a field.

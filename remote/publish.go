@@ -392,7 +392,7 @@ func (s *Store) publishLoop(ctx context.Context) {
 // leastPublish is how long a store that ingests all the time waits between two steps. Each step takes requests, and time of
 // whoever opens or restores the store. It is shorter if writers wait for the tables.
 func (s *Store) leastPublish() time.Duration {
-	if s.opts.Strict || s.opts.MaxLag > 0 {
+	if s.opts.Strict || s.opts.MaxLag > 0 || s.evicting.isFull() {
 		return min(max(s.opts.Publish, 0), time.Second)
 	}
 	return min(max(s.opts.Publish, 0), 10*time.Second)
@@ -412,8 +412,15 @@ func (s *Store) flushOld(ctx context.Context) error {
 	if s.opts.Flush < 0 || time.Since(s.flushSince) < s.opts.Flush {
 		return nil
 	}
-	if err := s.db.Flush(ctx); err != nil {
+	// With LocalBytes a flush may wait for room, which the tables of the next step make. The flush goes on then, and another
+	// step has its table.
+	wait, cancel := context.WithTimeout(ctx, flushWait)
+	defer cancel()
+	if err := s.db.Flush(wait); err != nil && (wait.Err() == nil || ctx.Err() != nil) {
 		return fmt.Errorf("remote: flush: %w", local(err))
 	}
 	return nil
 }
+
+// flushWait is how long a step waits for the flush of an old memtable.
+const flushWait = 10 * time.Second

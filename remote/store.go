@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/buckets"
 	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
@@ -43,9 +44,11 @@ type Store struct {
 	// The parts that do the work, each with a lock of its own. The locks are taken in this order:
 	// collector.mu, publish.mu, ship.mu, and under these for a few instructions those of the ledger
 	// and of the Store.
-	ship    shipper
-	publish publisher
-	ledger  ledger
+	ship     shipper
+	publish  publisher
+	ledger   ledger
+	evicting *evictor                         // nil: all tables are local files
+	named    atomic.Pointer[manifest.Version] // by the newest step
 
 	shipNow, publishNow chan struct{}      // wake the loops
 	loops               context.Context    // done when the loops must end
@@ -145,7 +148,10 @@ func (s *Store) Close() error {
 	s.background.Wait()
 	// After this time the requests below end, and so do writers that wait in the gate: a bucket
 	// that is away holds up Close no longer.
-	patience := time.AfterFunc(s.opts.testing.closeWait, s.release)
+	patience := time.AfterFunc(s.opts.testing.closeWait, func() {
+		s.release()
+		s.evicting.cancel()
+	})
 	defer patience.Stop()
 	defer s.release()
 	s.calls.Wait()
@@ -172,7 +178,7 @@ func (s *Store) Close() error {
 		}
 		s.ship.mu.release()
 	}
-	cerr = errors.Join(cerr, s.lock.Release())
+	cerr = errors.Join(cerr, s.evicting.close(), s.lock.Release())
 	switch fenced := s.Err(); {
 	case known != nil:
 		err = nil // the program was told, and Salvage has what was not shipped
@@ -199,8 +205,13 @@ func (s *Store) begin() error {
 
 // start starts the loops.
 func (s *Store) start() {
+	s.named.Store(s.publish.chain.State.Tables.Version)
+	s.evicting.wake()
 	s.background.Go(func() { s.shipLoop(s.loops) })
 	s.background.Go(func() { s.publishLoop(s.loops) })
+	if s.opts.LocalBytes > 0 {
+		s.background.Go(func() { s.evictLoop(s.loops) })
+	}
 	if s.opts.Publish > 0 && s.opts.Retain >= 0 {
 		// The hour counts from the last collection, also if an earlier process has made it.
 		// Otherwise processes that live for minutes would never collect.

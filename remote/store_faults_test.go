@@ -64,6 +64,7 @@ type faultyLife struct {
 	calm   atomic.Bool
 	strict bool
 	busy   bool // the loops run
+	evicts bool // few tables stay on the local disk
 
 	fsys    *vfs.Mem
 	process *mortal
@@ -78,7 +79,7 @@ type faultyLife struct {
 
 func newFaultyLife(t *testing.T, seed uint64, sum *faultCounts) *faultyLife {
 	l := &faultyLife{t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 3)), sum: sum, fsys: vfs.NewMem(), bucket: remote.NewMem(),
-		strict: seed%2 == 0, busy: seed%3 == 0, model: map[string]string{}, states: map[uint64]map[string]string{0: {}}}
+		strict: seed%2 == 0, busy: seed%3 == 0, evicts: seed%4 < 2, model: map[string]string{}, states: map[uint64]map[string]string{0: {}}}
 	if seed%5 == 0 {
 		var err error
 		l.bucket, err = remote.NewDir(vfs.NewMem(), "bucket")
@@ -157,6 +158,9 @@ func (l *faultyLife) options() *remote.Options {
 		Store: shale.Options{FS: l.fsys, MemtableSize: 64 << 10, CompactionWorkers: -1, OnEvent: func(shale.Event) {}}}
 	if l.busy {
 		o.Ship, o.Publish, o.Flush = 0, 0, 0
+	}
+	if l.evicts {
+		o.LocalBytes, o.Store.CacheSize, o.Store.CompactionWorkers = 8*o.Store.MemtableSize, 64<<10, 0
 	}
 	return o
 }
@@ -239,6 +243,9 @@ func (l *faultyLife) write() {
 	for range 1 + l.random.IntN(4) {
 		l.written++
 		key, value := fmt.Sprintf("k%02d", l.random.IntN(60)), fmt.Sprintf("%d of %d", l.written, l.seed)
+		if l.evicts { // several values fill a memtable
+			value += l.noise(20_000)
+		}
 		changes[key] = value
 	}
 	for key, value := range changes {
@@ -257,6 +264,15 @@ func (l *faultyLife) write() {
 		}
 		l.maybe = changes
 	}
+}
+
+// noise returns n bytes that do not compress.
+func (l *faultyLife) noise(n int) string {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(l.random.Uint32())
+	}
+	return string(b)
 }
 
 // ingest ingests some keys.
@@ -355,7 +371,7 @@ func (l *faultyLife) takeOver() {
 			l.shipped = seq
 			break
 		}
-		if !l.busy || tries == 50 { // else the old process has shipped or published meanwhile
+		if !l.busy && !l.evicts || tries == 50 { // else the old process has shipped or published meanwhile, or made room
 			l.fatal("taking over: %v", err)
 		}
 	}
@@ -375,15 +391,23 @@ func (l *faultyLife) takeOver() {
 	_ = old.Close()
 }
 
-// contents returns all keys and values.
+// contents returns all keys and values. Some of them may come from the bucket, and then it is tried again.
 func (l *faultyLife) contents(r shale.Reader) map[string]string {
 	l.t.Helper()
-	got := map[string]string{}
-	for e, err := range r.Scan(shale.Range{}) {
-		mustNot(l.t, err)
-		got[string(e.Key)] = string(e.Value)
+	for tries := 1; ; tries++ {
+		got, err := make(map[string]string), error(nil)
+		for e, scanErr := range r.Scan(shale.Range{}) {
+			if err = scanErr; err == nil {
+				got[string(e.Key)] = string(e.Value)
+			}
+		}
+		if err == nil {
+			return got
+		}
+		if l.may(err); tries == 50 {
+			l.fatal("a scan: %v", err)
+		}
 	}
-	return got
 }
 
 // A mortal is the way of a process to its bucket. When the process is dead, nothing reaches the bucket any more.

@@ -46,6 +46,9 @@ func (s *Store) lookForTables(ctx context.Context, b Bucket) error {
 		if err := s.uploadAgain(ctx, b, gone); err != nil {
 			return err
 		}
+		if lost := s.evicting.have(gone); len(lost) > 0 {
+			return local(fmt.Errorf("remote: the bucket has lost %q of step %d, which only it had: their entries are gone; find out who deletes there, such as a lifecycle rule, and restore an earlier state", lost, state.N))
+		}
 		found = local(fmt.Errorf("remote: the bucket had lost %q of step %d; those that %s has were uploaded again: find out who deletes there, such as a lifecycle rule, and run Verify",
 			slices.Sorted(maps.Keys(gone)), state.N, s.dir))
 	}
@@ -66,7 +69,8 @@ func (s *Store) uploadAgain(ctx context.Context, b Bucket, gone map[string]int64
 	defer h.Release()
 	// Of the tables that the store has now, those stay that are gone or whose sidecar is.
 	tables := slices.DeleteFunc(slices.Collect(placedTables(h.State().Version)), func(a manifest.Added) bool {
-		return gone[object.TableName(uint64(a.Table.Num))] == 0 && (a.Table.Sidecar == nil || gone[object.FilterName(uint64(a.Table.Sidecar.Num))] == 0)
+		return gone[object.TableName(uint64(a.Table.Num))] == 0 && (a.Table.Sidecar == nil || gone[object.FilterName(uint64(a.Table.Sidecar.Num))] == 0) ||
+			s.evicting.has(a.Table)
 	})
 	s.publish.uploaded = nil // some of these may be gone as well
 	_, err = s.upload(ctx, b, new(manifest.Version), tables)
