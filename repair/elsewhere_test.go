@@ -32,7 +32,7 @@ func TestElsewhere(t *testing.T) {
 	_, rerr := Run(t.Context(), harness.Dir, "repaired", &Options{FS: l.Mem})
 	for _, err := range []error{cerr, rerr} {
 		var damage *shale.CorruptionError
-		if !errors.Is(err, shale.ErrElsewhere) || errors.As(err, &damage) || !strings.Contains(err.Error(), "1 tables of db may be in the attic") {
+		if !errors.Is(err, shale.ErrElsewhere) || errors.As(err, &damage) || !strings.Contains(err.Error(), "1 of the tables of db may be in the attic") {
 			t.Error(err)
 		}
 	}

@@ -91,7 +91,7 @@ func (s *survey) findElsewhere() error {
 		}
 	}
 	if missing > 0 {
-		return fmt.Errorf("repair: %w: %d tables of %s may be in %s", base.ErrElsewhere, missing, s.dir, s.state.Elsewhere)
+		return fmt.Errorf("repair: %w: %d of the tables of %s may be in %s", base.ErrElsewhere, missing, s.dir, s.state.Elsewhere)
 	}
 	return nil
 }

@@ -89,6 +89,13 @@ func TestWriterFS_TailsAreExact(t *testing.T) {
 		if tails := w.Tables.CopyBytes(); tails > sum/20+4<<10 || tails < int64(n) {
 			t.Errorf("%d keys: the tails have %d of %d bytes", n, tails, sum)
 		}
+		for f := range FilesOf(p.version) {
+			name := filepath.Join("db", f.LocalName())
+			mustNil(t, errors.Join(w.Remove(name), w.Remove(name))) // first the file goes, then the table
+		}
+		if tails := w.Tables.CopyBytes(); tails != 0 {
+			t.Errorf("%d keys: %d bytes of tails are left that nobody needs", n, tails)
+		}
 	}
 }
 
