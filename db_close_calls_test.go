@@ -325,6 +325,14 @@ var closingCalls = func() map[string]func(c *closing) error {
 			ShippingOf(c.db).HeldLogBytes()
 			return nil
 		},
+		"Shipping.Elsewhere": func(c *closing) error { return ShippingOf(c.db).Elsewhere("the attic") },
+		"Shipping.Evict":     func(c *closing) error { return ShippingOf(c.db).Evict(1 << 50) }, // of another: TestShipping_Evict
+		"Shipping.Needs": func(c *closing) error {
+			if ShippingOf(c.db).Needs(1 << 50) {
+				return errors.New("a table is needed that is not there")
+			}
+			return nil
+		},
 		"Shipping.RaiseFileNum": func(c *closing) error { return ShippingOf(c.db).RaiseFileNum(c.ctx, 1<<36) },
 		"DB.Advance": func(c *closing) error { // of a read-only handle: TestAdvance_BesideClose
 			_, err := c.db.Advance(c.ctx)
