@@ -82,7 +82,8 @@ var (
 	// ErrElsewhere is wrapped by the error of Open when a table is not in the
 	// directory, and the store keeps tables elsewhere too, such as in a bucket.
 	// The message says where. Nothing is damaged: open the store with the
-	// package that has put them there.
+	// package that has put them there. A Checkpoint of such a store, which
+	// would have to copy them, wraps it too.
 	ErrElsewhere = base.ErrElsewhere
 
 	// ErrChangesGone is wrapped by the error of Changes when the logs do not

@@ -41,8 +41,8 @@ type Edit struct {
 	// Clock is the greatest time, in milliseconds since the beginning of 1970, by which entries of
 	// the edit's tables were dropped because they had expired.
 	Clock int64
-	// Elsewhere says where tables may be from now on that are not in the directory: words for
-	// people. Empty: the edit does not change that.
+	// Elsewhere says in words where a table is, from now on, that is not in the directory. Empty: the edit
+	// does not change that.
 	Elsewhere string
 	// Sessions are those that have led to the state before the first edit that is appended, oldest
 	// first. Only the first edit of a snapshot has them.

@@ -32,8 +32,8 @@ const (
 	tagSpan        = 16
 	tagSession     = 17 // odd: a reader that skips it can't tell a restored store from the one before
 	tagFinished    = 18
-	tagElsewhere   = 20 // even: a reader that skips it calls a table damaged that is elsewhere
 	tagFacts       = 19 // odd: a reader that skips it rewrites tables that need it no more, or later
+	tagElsewhere   = 20 // even: a reader that skips it calls a table damaged that is elsewhere
 	tagClock       = 21 // odd: a reader that skips it has a clock of its own
 )
 

@@ -28,7 +28,7 @@ import (
 //  1. A step in the bucket names it, or has named it, and the store still needs it. No collection deletes its object before a
 //     step of this writer drops it, nor as long as an iterator here needs it.
 //  2. Its tail is copied next to the store, from the local file.
-//  3. The manifest says that tables are in the bucket: whoever opens the store without it is told so.
+//  3. The manifest says that tables are in the bucket, for the error of an Open without the bucket.
 //  4. The file is removed, and what the store has opened of it is closed.
 //
 // After that the file system of the store (tablefs.WriterFS) opens the object.
@@ -245,8 +245,7 @@ func (s *Store) evict() error {
 	}
 	shipping := shale.ShippingOf(s.db)
 	maps.DeleteFunc(e.past, func(num base.FileNum, _ manifest.Added) bool { return !shipping.Needs(uint64(num)) })
-	copies := e.tables.CopyBytes()
-	local, here := copies, 0 // here: tables that are local
+	local, here := e.tables.CopyBytes(), 0 // here: tables that are local
 	for a := range placedTables(state.Version) {
 		if _, named := e.past[a.Table.Num]; !named && !e.has(a.Table) {
 			local, here = local+a.Table.Size, here+1
@@ -266,13 +265,13 @@ func (s *Store) evict() error {
 	// the others from going.
 	var failed error
 	for target := e.limit - s.opts.memtableSize(); local > target && len(all) > 0; all = all[1:] {
-		if err := s.evictTable(state, all[0].Table); err != nil {
+		tail, err := s.evictTable(state, all[0].Table)
+		if err != nil {
 			failed = fmt.Errorf("remote: evict: %w", err)
 			continue
 		}
 		here--
-		local += e.tables.CopyBytes() - copies - all[0].Table.Size // its tail has come
-		copies = e.tables.CopyBytes()
+		local += tail - all[0].Table.Size
 	}
 	limit := e.limit
 	if s.isAway() && s.opts.MaxKept > 0 {
@@ -294,16 +293,16 @@ func (s *Store) isAway() bool {
 	return away != nil
 }
 
-// evictTable lets go of one table. state is a state of the local store that has it.
-func (s *Store) evictTable(state *manifest.State, t *manifest.Table) (err error) {
+// evictTable lets go of one table, and returns how many bytes of it stay. state is a state of the local store that has it.
+func (s *Store) evictTable(state *manifest.State, t *manifest.Table) (tail int64, err error) {
 	f, e := tablefs.FileOf(t), s.evicting
 	src, err := s.fs.Open(filepath.Join(s.dir, f.LocalName()))
 	if err != nil {
-		return local(bucket.IgnoreAbsence(err)) // a compaction was faster
+		return 0, local(bucket.IgnoreAbsence(err)) // a compaction was faster
 	}
 	defer src.Close() // only read
-	if err := e.tables.Add(f, src); err != nil {
-		return local(err)
+	if tail, err = e.tables.Add(f, src); err != nil {
+		return 0, local(err)
 	}
 	shipping := shale.ShippingOf(s.db)
 	defer func() {
@@ -315,12 +314,12 @@ func (s *Store) evictTable(state *manifest.State, t *manifest.Table) (err error)
 	if state.Elsewhere == "" {
 		place := fmt.Sprintf("the bucket of store %016x: open it with package remote or shale-remote", s.id)
 		if err := shipping.Elsewhere(place); err != nil {
-			return local(err)
+			return 0, local(err)
 		}
 		state.Elsewhere = place
 	}
 	if err := shipping.Evict(f.Num); err != nil {
-		return local(err)
+		return 0, local(err)
 	}
-	return nil
+	return tail, nil
 }

@@ -193,13 +193,7 @@ func TestEvict_PowerCuts(t *testing.T) {
 	if testing.Short() {
 		step = 1999
 	}
-	type cut struct {
-		at     int64
-		fsys   *vfs.Mem
-		bucket Bucket
-		synced map[string]string
-	}
-	var cuts []cut
+	var cuts []powerCut
 	disk, inner := vfs.NewMem(), NewMem()
 	b := remotetest.NewFake(inner)
 	o := manual(disk)
@@ -222,7 +216,7 @@ func TestEvict_PowerCuts(t *testing.T) {
 			return
 		}
 		configs := vfs.CrashConfigs(uint64(n))
-		cuts = append(cuts, cut{n, disk.Crash(configs[len(cuts)%len(configs)]), cloneOf(inner), *synced.Load()})
+		cuts = append(cuts, powerCut{n, disk.Crash(configs[len(cuts)%len(configs)]), cloneOf(inner), *synced.Load()})
 	})
 	s := openStore(t, "db", b, o)
 	for range 6 {

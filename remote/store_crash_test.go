@@ -74,6 +74,14 @@ func TestStore_PowerCuts(t *testing.T) {
 	}
 }
 
+// A powerCut has what is left after the power was cut at an operation, and what must be there.
+type powerCut struct {
+	at     int64
+	fsys   *vfs.Mem
+	bucket Bucket
+	synced map[string]string
+}
+
 // powerCuts cuts the power at each operation of the file system, opens the store again with the
 // bucket as it was then, goes on, and cuts the power once more. The bucket is never ahead of the
 // disk, the directory is never taken for a copy, and in the end the bucket has all that the store has.
@@ -85,13 +93,7 @@ func powerCuts(t *testing.T, lazy bool) {
 	if os.Getenv("SHALE_LONG") != "" {
 		step = 1
 	}
-	type cut struct {
-		at     int64
-		fsys   *vfs.Mem
-		bucket Bucket
-		synced map[string]string
-	}
-	var cuts []cut
+	var cuts []powerCut
 	l := crashLife{lazy: lazy, fsys: vfs.NewMem(), bucket: NewMem(), all: map[string]string{}, synced: map[string]string{}}
 	l.fsys.OnOp(func(vfs.Op, string) {
 		// The operation may be one of the background, and the life goes on meanwhile: so what must be there comes first. The
@@ -104,7 +106,7 @@ func powerCuts(t *testing.T, lazy bool) {
 		}
 		for i, c := range vfs.CrashConfigs(uint64(n)) {
 			if step == 1 || i == int(n/step)%24 {
-				cuts = append(cuts, cut{synced: maps.Clone(l.synced), bucket: cloneOf(l.bucket), at: n, fsys: l.fsys.Crash(c)})
+				cuts = append(cuts, powerCut{synced: maps.Clone(l.synced), bucket: cloneOf(l.bucket), at: n, fsys: l.fsys.Crash(c)})
 			}
 		}
 	})

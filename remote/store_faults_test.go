@@ -404,6 +404,9 @@ func (l *faultyLife) contents(r shale.Reader) map[string]string {
 		if err == nil {
 			return got
 		}
+		if !l.evicts {
+			l.fatal("a scan of local files: %v", err)
+		}
 		if l.may(err); tries == 50 {
 			l.fatal("a scan: %v", err)
 		}

@@ -14,9 +14,9 @@ import (
 // entry is found by the number of its table and all bytes of its key, and never by a hash
 // alone. To forget an entry is always correct, which makes it possible to bound the memory.
 //
-// It is an array of sets without pointers, allocated when there is something to remember: to clear that much
-// memory takes as long as the rest of opening a small store. When a set is full, CLOCK chooses the entry to replace: a hand goes round the set, and
-// spares an entry once if Has has found it since the hand last passed it.
+// It is an array of sets without pointers, allocated when there is something to remember, because
+// to clear that much memory takes milliseconds. When a set is full, CLOCK chooses the entry to replace:
+// a hand goes round the set, and spares an entry once if Has has found it since the hand last passed it.
 //
 // A nil *FalsePositives remembers nothing.
 type FalsePositives struct {

@@ -73,7 +73,8 @@ func pagesIn(bytes int64) int64 { return min(max(bytes, 0)/pageSize, maxPages) }
 // ErrWriteOnce says that a cache can't be in a file of an encrypted file system.
 var ErrWriteOnce = errors.New("it writes over its file, and an encrypted file takes each byte once: give ReaderOptions.FS another file system, or no Dir")
 
-// OpenPageCache returns a cache in the file with the given name, of one page at least. The disk has room for all of it, or there is an error now.
+// OpenPageCache returns a cache in the file with the given name, of one page at least. The disk has room for all of it, or
+// there is an error now.
 func OpenPageCache(fsys vfs.FS, name string, bytes int64) (*pageCache, error) {
 	file, err := fsys.Create(name)
 	if err != nil {

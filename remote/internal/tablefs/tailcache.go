@@ -88,11 +88,12 @@ func (t *tailCache) get(ctx context.Context, f File) (*tail, error) {
 	return l, l.err
 }
 
-// adopt takes the tail from src, which has the whole file, and checks it. Requires: nobody has got the tail before.
-func (t *tailCache) adopt(f File, src io.ReaderAt) error {
+// adopt takes the tail from src, which has the whole file, checks it, and returns where it begins. Requires: nobody has got
+// the tail before.
+func (t *tailCache) adopt(f File, src io.ReaderAt) (at int64, err error) {
 	l, w := &tail{file: f, done: make(chan struct{})}, &wanted{end: f.Size, least: f.Size}
 	close(l.done)
-	err := fill(context.Background(), f, t.storeID, w, func(_ context.Context, _ File, p []byte, off int64) error {
+	err = fill(context.Background(), f, t.storeID, w, func(_ context.Context, _ File, p []byte, off int64) error {
 		if off < 0 {
 			off = f.Size - int64(len(p))
 		}
@@ -103,13 +104,13 @@ func (t *tailCache) adopt(f File, src io.ReaderAt) error {
 		return cmp.Or(err, io.ErrUnexpectedEOF)
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	t.keep(l, w)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.all[f.fileID] = l
-	return nil
+	return l.at, nil
 }
 
 // bytes returns how long all tails are together.

@@ -77,15 +77,17 @@ func (w *WriterFS) Within(name, dir string) (bool, error) { return vfs.Within(w.
 // Resolve implements vfs.Resolver.
 func (w *WriterFS) Resolve(name string) string { return vfs.Resolve(w.FS.FS, name) }
 
-// Add makes a table known that src has, the local file, and keeps its tail. From then on the file may be removed.
-func (b *Tables) Add(f File, src io.ReaderAt) error {
-	if err := b.Tails.adopt(f, src); err != nil {
-		return err
+// Add makes a table known that src has, the local file, and keeps its tail, whose length it returns. From then on the file
+// may be removed.
+func (b *Tables) Add(f File, src io.ReaderAt) (tail int64, err error) {
+	at, err := b.Tails.adopt(f, src)
+	if err != nil {
+		return 0, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.known[f.Object()] = f
-	return nil
+	return f.Size - at, nil
 }
 
 // Drop makes a table unknown, and reports whether it was known. Its tail goes when it is not open any more.

@@ -26,7 +26,12 @@ func (w *WriterFS) add(t *testing.T, f File) {
 	src, err := w.FS.FS.Open(filepath.Join("db", f.LocalName()))
 	mustNil(t, err)
 	defer src.Close()
-	mustNil(t, w.Tables.Add(f, src))
+	before := w.Tables.CopyBytes()
+	tail, err := w.Tables.Add(f, src)
+	mustNil(t, err)
+	if more := w.Tables.CopyBytes() - before; more != tail {
+		t.Errorf("a tail of %d bytes takes %d", tail, more)
+	}
 }
 
 // A table goes through the three states, and is the same in all of them.
