@@ -65,7 +65,7 @@ func parse(args []string, messages io.Writer) (config, error) {
 	f.StringVar(&only, "only", "", "`list` of the stores to run: "+strings.Join(stores.Names(), ", ")+"; or null, pebble-apart (default: all but these)")
 	f.StringVar(&c.dir, "dir", "", "`directory` for the stores (default: a temporary one)")
 	f.StringVar(&c.json, "json", "", "write the results to this `file` too")
-	f.BoolVar(&c.table, "table", false, "five short rounds of the rows of README's table, without badger and goleveldb: half an hour")
+	f.BoolVar(&c.table, "table", false, "five short rounds of the first table of docs/PERFORMANCE.md, without badger and goleveldb: half an hour")
 	f.BoolVar(&c.short, "short", false, "a few seconds for everything: figures mean nothing")
 	if err := f.Parse(args); err != nil {
 		return c, err
