@@ -15,7 +15,7 @@ import (
 func slowDeletes(t *testing.T, s *Store, b *remotetest.Fake, n int) (done chan Collected, failed chan error) {
 	t.Helper()
 	for i := range n {
-		mustNil(t, PutObject(t.Context(), b.Bucket, object.TableName(uint64(1<<object.EpochShift+1000+i)), []byte("stray"), true))
+		mustNil(t, PutObject(t.Context(), b.Bucket, object.TableName(1<<object.EpochShift+1000+uint64(i)), []byte("stray"), true))
 	}
 	begun := make(chan bool, n)
 	b.Hook(func(call, _ string) error {

@@ -27,7 +27,7 @@ type Source struct {
 	Timed bool
 	// Serial is the number of the last value. It makes values unique: sources of one store begin
 	// with numbers far apart.
-	Serial int
+	Serial int64
 
 	written []string
 	known   map[string]bool

@@ -42,7 +42,7 @@ func NewStream(name string, seed uint64, keys int) *Stream {
 // lead to the same state. It is not synced.
 func (s *Stream) Write(n int) Write {
 	s.source.Rand = rand.New(rand.NewPCG(s.seed, uint64(n)))
-	s.source.Serial = n << 8
+	s.source.Serial = int64(n) << 8
 	w := Write{Own: true, Durability: shale.SyncManual}
 	w.Ops = append(w.Ops, shale.Op{Kind: shale.OpPut, Key: s.countKey(), Value: strconv.AppendInt(nil, int64(n), 10)})
 	for range s.source.IntN(6) {

@@ -135,7 +135,7 @@ func (w *world) newClient(id int) *client {
 	c := &client{world: w, id: id, r: rand.New(rand.NewPCG(w.seed, uint64(w.epoch*(clients+1)+id+1)))}
 	c.source = harness.NewSource(keys)
 	c.source.Rand, c.source.Exact = c.r, true
-	c.source.Serial = (w.epoch*(clients+2) + id + 1) << 16
+	c.source.Serial = int64(w.epoch*(clients+2)+id+1) << 16
 	return c
 }
 

@@ -96,7 +96,7 @@ func newSource(seed uint64, life, keys, client int) *harness.Source {
 		all[i] = fmt.Sprintf("%s%07x%s", clientName(client), i*7, strings.Repeat("k", i*i%16))
 	}
 	s := harness.NewSource(all)
-	s.Rand, s.Exact, s.Serial = draws(seed, "steps", life, client), true, (life*numClients+client)<<32
+	s.Rand, s.Exact, s.Serial = draws(seed, "steps", life, client), true, int64(life*numClients+client)<<32
 	return s
 }
 
