@@ -200,7 +200,7 @@ func parseAtomic(filter []byte) (atomicTrailer, error) {
 	h, state := head{}, b[3]
 	switch state {
 	case atomicSealed:
-		err = h.open(filter)
+		err = h.open(filter, int64(len(filter)))
 	case atomicLive:
 		if h.hasher, err = NewHasher(HashID(b[2]), binary.LittleEndian.Uint64(b[20:])); err != nil {
 			err = fmt.Errorf("bloom: open filter: %w", err)

@@ -33,7 +33,7 @@ type Blocked struct {
 // damaged bytes. Test for both with errors.Is. Either way any key may be there: a filter
 // that cannot be read means maybe, never no.
 func OpenBlocked(b []byte) (*Blocked, error) {
-	t, err := parseTrailer(b, onlyMurmur3)
+	t, err := parseTrailer(b, int64(len(b)), onlyMurmur3)
 	if err != nil {
 		return nil, err
 	}

@@ -149,6 +149,8 @@
 // AtomicBlocked and add to it, without locks, and write it meanwhile. Its CheckAndAdd tells
 // at most one of several goroutines that a key is new; it takes a lock if the key is.
 //
+// A filter need not be in memory: a [Stored] asks it in a file, by reading the bytes that have the answer. It can't check them.
+//
 // Formats. docs/FORMAT.md describes them in section 4, under "Filter block". A Blocked is a
 // row of lines of 64 bytes, and a trailer of 32 bytes. A key sets a few bits of one line,
 // so that a question costs one cache miss. The filter of "key-0" and "key-1" with 10 bits a

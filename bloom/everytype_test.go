@@ -127,6 +127,7 @@ var others = map[string]string{
 	"bloom.Hasher":        "TestHasher_Text",
 	"bloom.Kind":          "a number",
 	"bloom.StaticBuilder": "memory for building",
+	"bloom.Stored":        "it asks the bytes of others: TestStored",
 	"guava.Strategy":      "a number",
 	"guava.Sink":          "a buffer",
 	"redisbloom.Loader":   "the state of a load",

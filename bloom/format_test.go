@@ -51,7 +51,7 @@ func TestFormat_AsDocumented(t *testing.T) {
 	hs := filtertest.RandomHashes(1, 700)
 	for _, bits := range everyWidth {
 		b := AppendBlocked(nil, hs, bits)
-		tr, err := parseTrailer(b, onlyMurmur3)
+		tr, err := parseTrailer(b, int64(len(b)), onlyMurmur3)
 		if err != nil {
 			t.Fatal(err)
 		}

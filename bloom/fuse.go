@@ -47,10 +47,15 @@ func OpenFuse(b []byte) (*Fuse, error) { return openFuse(b, onlyMurmur3) }
 
 // openFuse is OpenFuse for the hash functions that the caller accepts.
 func openFuse(b []byte, accepted accepts) (*Fuse, error) {
-	t, err := parseFuse(b, accepted)
+	t, err := parseFuse(b, int64(len(b)), accepted)
 	if err != nil {
 		return nil, err
 	}
+	return newFuse(b, t), nil
+}
+
+// newFuse returns a filter that probes b, which ends with the trailer t.
+func newFuse(b []byte, t fuseTrailer) *Fuse {
 	body := b[: len(b)-form.TrailerLen : len(b)-form.TrailerLen]
 	return &Fuse{
 		bytes:  body,
@@ -60,7 +65,7 @@ func openFuse(b []byte, accepted accepts) (*Fuse, error) {
 		r:      t.r,
 		mask:   1<<t.r - 1,
 		head:   t.head,
-	}, nil
+	}
 }
 
 // MayContainHash reports whether a key with this hash (see Hash) may be in the filter. False is
@@ -161,10 +166,10 @@ func (t *fuseTrailer) put(filter []byte) {
 	form.Seal(filter)
 }
 
-// parseFuse reads and checks the trailer at the end of filter, in the order of
-// parseTrailer. MayContainHash relies on three of the checks: length is a power of two, there
+// parseFuse reads and checks the trailer at the end of filter, as parseTrailer does and in its
+// order. MayContainHash relies on three of the checks: length is a power of two, there
 // is at least one segment, and there are fingerprints for all places that a key can have.
-func parseFuse(filter []byte, accepted accepts) (fuseTrailer, error) {
+func parseFuse(filter []byte, size int64, accepted accepts) (fuseTrailer, error) {
 	b, err := trailerOf(filter, form.KindFuse, fuseVersion, accepted)
 	if err != nil {
 		return fuseTrailer{}, err
@@ -174,10 +179,10 @@ func parseFuse(filter []byte, accepted accepts) (fuseTrailer, error) {
 		segments: uint64(binary.LittleEndian.Uint32(b[12:])),
 		length:   uint64(binary.LittleEndian.Uint32(b[16:])),
 	}
-	if t.length > maxFuseLength || t.bodySize()+form.TrailerLen != uint64(len(filter)) {
-		return fuseTrailer{}, form.Damage("%d + 2 segments of %d places of %d bits in %d bytes", t.segments, t.length, t.r, len(filter))
+	if t.length > maxFuseLength || t.bodySize()+form.TrailerLen != uint64(size) {
+		return fuseTrailer{}, form.Damage("%d + 2 segments of %d places of %d bits in %d bytes", t.segments, t.length, t.r, size)
 	}
-	if err := t.open(filter); err != nil {
+	if err := t.open(filter, size); err != nil {
 		return fuseTrailer{}, err
 	}
 	switch reserved := binary.LittleEndian.Uint32(b[4:]); {

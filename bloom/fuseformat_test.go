@@ -92,7 +92,7 @@ func TestFormat_FuseAnyGeometry(t *testing.T) {
 // Fields that no writer writes are refused also under a checksum that fits.
 func TestOpenFuse_ImpossibleFields(t *testing.T) {
 	good := mustAppend(filtertest.RandomHashes(3, 60), StaticOptions{Kind: KindFuse, BitsPerKey: 20})
-	tr, err := parseFuse(good, onlyMurmur3)
+	tr, err := parseFuse(good, int64(len(good)), onlyMurmur3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func OpenStatic(b []byte) (*Static, error) {
 		}
 		return &Static{fuse: f, hasher: f.head.hasher}, nil
 	}
-	t, err := parseTrailer(b, everyHash)
+	t, err := parseTrailer(b, int64(len(b)), everyHash)
 	if err != nil {
 		return nil, err
 	}

@@ -50,11 +50,13 @@ func trailerOf(filter []byte, kind, version byte, accepted accepts) ([]byte, err
 	return b, nil
 }
 
-// open checks the checksum of filter and reads the head. Requires: the length of
-// filter has been checked.
-func (h *head) open(filter []byte) error {
-	if err := form.Check(filter); err != nil {
-		return err
+// open checks the checksum of a filter of size bytes and reads the head. If filter is only the end of it
+// (OpenStored), it can't check that. Requires: the length has been checked.
+func (h *head) open(filter []byte, size int64) error {
+	if int64(len(filter)) == size {
+		if err := form.Check(filter); err != nil {
+			return err
+		}
 	}
 	// This package never writes murmur3 with a seed other than 0. The hashes in such a
 	// filter differ from those of Hash.
@@ -92,9 +94,9 @@ func (t *trailer) put(filter []byte) {
 	form.Seal(filter)
 }
 
-// parseTrailer reads the trailer at the end of filter. It checks kind, version and hash
-// first, then the length, then the checksum, then the values.
-func parseTrailer(filter []byte, accepted accepts) (trailer, error) {
+// parseTrailer reads the trailer at the end of filter, or of the last bytes of one of size bytes. It checks
+// kind, version and hash first, then the length, then the checksum, then the values.
+func parseTrailer(filter []byte, size int64, accepted accepts) (trailer, error) {
 	b, err := trailerOf(filter, form.KindBlocked, blockedVersion, accepted)
 	if err != nil {
 		return trailer{}, err
@@ -104,10 +106,10 @@ func parseTrailer(filter []byte, accepted accepts) (trailer, error) {
 		k:     [2]uint32{uint32(b[4]), uint32(b[5])},
 		lines: [2]uint32{binary.LittleEndian.Uint32(b[12:]), binary.LittleEndian.Uint32(b[16:])},
 	}
-	if t.size() != uint64(len(filter)) {
-		return trailer{}, form.Damage("%d + %d lines in %d bytes", t.lines[0], t.lines[1], len(filter))
+	if t.size() != uint64(size) {
+		return trailer{}, form.Damage("%d + %d lines in %d bytes", t.lines[0], t.lines[1], size)
 	}
-	if err := t.open(filter); err != nil {
+	if err := t.open(filter, size); err != nil {
 		return trailer{}, err
 	}
 	return t, t.check(binary.LittleEndian.Uint16(b[6:]))
