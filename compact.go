@@ -1,6 +1,7 @@
 package shale
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -268,7 +269,7 @@ func (db *DB) subRanges(plan *compaction.Plan) []Range {
 // mergeRange merges one part of the plan's range into tables of s, which are durable and
 // open when it returns nil. After an error the caller discards s.
 func (db *DB) mergeRange(ctx context.Context, meta *manifest.Version, plan *compaction.Plan, r Range, s *sink) (compaction.MergeResult, error) {
-	src := db.planIterator(plan)
+	src := db.planIterator(plan, r.Upper)
 	// A snapshot that is taken later sees all that the inputs have: see
 	// commit.Snapshots.Take.
 	o := db.mergeOptions()
@@ -293,16 +294,19 @@ func (db *DB) mergeRange(ctx context.Context, meta *manifest.Version, plan *comp
 // RebuildFilters reads tables in the same way.
 const compactionReadahead = 256 << 10
 
-// planIterator returns an iterator over the entries of the plan's inputs. It merges the
-// runs of the inputs, newest first. Blocks that it reads do not enter the cache, where they
-// would displace what lookups need. Requires: the plan is reserved.
-func (db *DB) planIterator(plan *compaction.Plan) base.Iterator {
+// planIterator returns an iterator over the entries of the plan's inputs below upper, and perhaps some
+// more; nil: over all. It merges the runs of the inputs, newest first. Blocks that it reads do not enter
+// the cache, where they would displace what lookups need. Requires: the plan is reserved.
+func (db *DB) planIterator(plan *compaction.Plan, upper []byte) base.Iterator {
 	var iters []base.Iterator
 	for _, in := range plan.Inputs {
 		tables := db.tree.TablesOf(in.Tables)
+		for upper != nil && len(tables) > 0 && bytes.Compare(tables[len(tables)-1].Meta.Smallest, upper) >= 0 {
+			tables = tables[:len(tables)-1] // it would be opened when the one before it ends
+		}
 		iters = append(iters, iter.NewConcat(len(tables), tableSource{
 			tables: tables,
-			opts:   sstable.IterOptions{NoFill: true, Readahead: compactionReadahead},
+			opts:   sstable.IterOptions{NoFill: true, Readahead: compactionReadahead, Upper: upper},
 		}))
 	}
 	return iter.NewMerging(iters...)

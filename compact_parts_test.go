@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/shaledb/shale/compaction"
 	"github.com/shaledb/shale/internal/testenv"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -173,5 +174,40 @@ func TestCompact_PartGivesWorkerBack(t *testing.T) {
 		testenv.WaitFor(t, "all parts but one to give their workers back", func() bool { return s.scheduler.Busy() <= 1 })
 	case err := <-done:
 		t.Fatalf("Compact was not cut into parts: %v", err)
+	}
+}
+
+// The iterator of a part opens no table that begins behind the part: where tables are in a bucket, that is a GET in vain.
+func TestCompact_PartOpensItsTables(t *testing.T) {
+	s := partsStoreOf(t, 3)
+	if err := s.compact(1); err != nil {
+		t.Fatal(err)
+	}
+	runs := s.mems.View().Runs
+	tables := runs[len(runs)-1].Tables
+	if len(tables) < 4 {
+		t.Fatalf("%d tables", len(tables))
+	}
+	in := compaction.Input{}
+	for _, table := range tables {
+		in.Tables = append(in.Tables, table.Meta)
+	}
+	for n := range tables {
+		var upper []byte // nil: the part has all tables
+		want := len(tables)
+		if n > 0 {
+			upper, want = tables[n].Meta.Smallest, n
+		}
+		it := s.planIterator(&compaction.Plan{Inputs: []compaction.Input{in}}, upper)
+		var entries, expected uint64
+		for kv := it.First(); kv != nil; kv = it.Next() {
+			entries++
+		}
+		for _, table := range tables[:want] {
+			expected += table.Meta.Entries
+		}
+		if err := errors.Join(it.Err(), it.Close()); err != nil || entries != expected {
+			t.Errorf("up to table %d: %d entries, %v, want the %d before it", n, entries, err, expected)
+		}
 	}
 }

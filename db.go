@@ -236,7 +236,6 @@ func (db *DB) logEnv() logset.Env {
 		KeepLog:     db.opts.KeepLog,
 		NewFileNum:  db.tree.NewFileNum,
 		Note:        db.tree.NoteLog,
-		NoteOnly:    db.tree.NoteOnlyLog,
 		Remove:      db.removeFiles,
 		Freed:       db.deleter.Freed,
 		Held:        db.guard.Check,
@@ -306,7 +305,7 @@ func (db *DB) residentFiltersEnv() residency.Env {
 	return residency.Env{
 		Wanted:  db.opts.FilterBits >= 0,
 		Limited: db.opts.FilterMemory != 0,
-		Budget:  func(keys uint64) int64 { return db.filterPolicy().Budget(keys) },
+		Budget:  db.filterBudget,
 		Closing: db.life.Closing,
 		Acquire: func() *tree.Version {
 			if v := db.mems.Acquire(); v != nil {

@@ -333,6 +333,7 @@ var closingCalls = func() map[string]func(c *closing) error {
 			}
 			return nil
 		},
+		"Shipping.Sought":       soughtBesideClose,
 		"Shipping.RaiseFileNum": func(c *closing) error { return ShippingOf(c.db).RaiseFileNum(c.ctx, 1<<36) },
 		"DB.Advance": func(c *closing) error { // of a read-only handle: TestAdvance_BesideClose
 			_, err := c.db.Advance(c.ctx)

@@ -169,7 +169,7 @@ func TestClose_BesideEveryCall(t *testing.T) {
 func needsNoStore(name string) bool {
 	switch name {
 	case "DB.MayContain", "DB.MayContainMany", "DB.Err", "DB.Metrics", "DB.Inspect", "Inspector.Tables", "Inspector.RecentEvents", "Snapshot.Seq",
-		"Shipping.Position", "Shipping.HoldLogs", "Shipping.HeldLogBytes", "Shipping.Needs", "Shipping.Fence", "Hold.State", "Hold.Release":
+		"Shipping.Position", "Shipping.HoldLogs", "Shipping.HeldLogBytes", "Shipping.Needs", "Shipping.Sought", "Shipping.Fence", "Hold.State", "Hold.Release":
 		return true
 	}
 	return false

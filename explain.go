@@ -80,7 +80,7 @@ type Explanation struct {
 	Steps       []ExplainStep // where the Get looked, in order
 	Duration    time.Duration // of all steps
 
-	// ExpectedFalsePositives is the sum of the predicted false positive rates of the tables
+	// ExpectedFalsePositives is the sum of the predicted false positive rates (TableInfo.PredictedFPR) of the tables
 	// that were asked: those whose range covers the key, down to the one that has it.
 	ExpectedFalsePositives float64
 	// MeasuredFPR is how many false positives a lookup of an absent key has met in this store, on average since Open.
@@ -377,19 +377,20 @@ func (x *explainer) run(r *tree.Run, l *lookup) error {
 		s.Table = uint64(t.Meta.Num)
 		f := t.NeededFilter()
 		x.ExpectedFalsePositives += t.PredictedFPR()
-		s.asked = f != nil
+		maybe, asked := l.askFilter(t, f)
+		s.asked = asked
 		switch {
-		case f != nil && !f.MayContainHash(l.hashFor(f)):
+		case !maybe:
 			s.Verdict = FilterNegative
 			return nil
 		case x.cover > t.Meta.MaxSeq:
 			s.Verdict = Covered
 			return nil
-		case f != nil && x.db.falsePositives.Has(s.Table, x.Key, l.hash):
+		case asked && x.db.falsePositives.Has(s.Table, x.Key, l.hash):
 			s.Verdict = Remembered
 			return nil
 		}
-		return x.read(t, l.tagHash(), s, f != nil)
+		return x.read(t, l.tagHash(), s, asked)
 	})
 }
 

@@ -24,13 +24,24 @@ import (
 // filterPolicy returns what the options say about filters, for package filterplan.
 // Requires: chooseHasher was called.
 func (db *DB) filterPolicy() filterplan.Policy {
-	return filterplan.Policy{
+	p := filterplan.Policy{
 		AverageBits:   db.opts.FilterBits,
 		Memory:        db.opts.FilterMemory,
 		LastLevelFuse: db.opts.Tuning.LastLevelFilter == FuseFilter,
 		Hasher:        db.hasher,
 		PrefixRule:    db.opts.Tuning.FilterPrefix.rule,
 	}
+	if db.opts.Shipping.FiltersInFiles {
+		p.Memory = 0
+	}
+	return p
+}
+
+// filterBudget returns how many bytes the filters in memory may take, of a store with this number of keys.
+func (db *DB) filterBudget(keys uint64) int64 {
+	p := db.filterPolicy()
+	p.Memory = db.opts.FilterMemory
+	return p.Budget(keys)
 }
 
 // chooseHasher sets the hash function of memtables and of filters to be written. The filters of

@@ -90,11 +90,23 @@ func (db *DB) newLookup(key []byte) lookup {
 
 // hashFor returns the hash to ask f with. It differs from l.hash if f was written under another
 // Options.Tuning.FilterHash.
-func (l *lookup) hashFor(f *bloom.Static) uint64 {
-	if h := f.Hasher(); h != l.hasher {
+func (l *lookup) hashFor(f *bloom.Static) uint64 { return l.hashOf(f.Hasher()) }
+
+// hashOf returns the hash of the key by h.
+func (l *lookup) hashOf(h bloom.Hasher) uint64 {
+	if h != l.hasher {
 		return l.hashBy(h)
 	}
 	return l.hash
+}
+
+// askFilter asks f, the filter of t that is in memory. If that is nil, it asks the one in the file, where that costs less than a
+// block (sstable.Reader.AskStored). If asked is false, it could not ask either, and the key may be there.
+func (l *lookup) askFilter(t *tree.Table, f *bloom.Static) (maybe, asked bool) {
+	if f == nil {
+		return t.Reader.AskStored(l.hashOf)
+	}
+	return f.MayContainHash(l.hashFor(f)), true
 }
 
 // hashBy returns the hash of the key by h, a hasher that is not the store's, and remembers it.
@@ -176,7 +188,13 @@ func (db *DB) findIn(v *memqueue.View, l *lookup, c *lookupCounters) (bool, erro
 			continue
 		}
 		f, level := t.NeededFilter(), r.Level
-		if f != nil && !f.MayContainHash(l.hashFor(f)) {
+		maybe, asked := true, f != nil
+		if asked {
+			maybe = f.MayContainHash(l.hashFor(f)) // here, without a call
+		} else {
+			maybe, asked = t.Reader.AskStored(l.hashOf)
+		}
+		if !maybe {
 			c.negative(level)
 			// Levels count all negatives, in a stripe of the counters. Tables count only those of
 			// sampled lookups, or each miss would write to a cache line of every table.
@@ -189,7 +207,7 @@ func (db *DB) findIn(v *memqueue.View, l *lookup, c *lookupCounters) (bool, erro
 			c.covered.Add(1)
 			continue // what the table may have of the key is deleted
 		}
-		if f != nil && db.falsePositives.Has(uint64(t.Meta.Num), l.key, l.hash) {
+		if asked && db.falsePositives.Has(uint64(t.Meta.Num), l.key, l.hash) {
 			c.remembered.Add(1)
 			continue
 		}
@@ -199,10 +217,10 @@ func (db *DB) findIn(v *memqueue.View, l *lookup, c *lookupCounters) (bool, erro
 			return false, err
 		}
 		if !found {
-			db.countAbsent(t, l, level, f != nil, c)
+			db.countAbsent(t, l, level, asked, c)
 			continue
 		}
-		if f != nil {
+		if asked {
 			c.truePositives.Add(1)
 		} else {
 			c.noFilter.Add(1)

@@ -73,6 +73,7 @@ var layers = map[string]int{
 
 	// Stores in buckets: a module of its own.
 	"remote/buckettest":          10,
+	"remote/remotedebug":         10,
 	"remote":                     9,
 	"remote/internal/restore":    8,
 	"remote/internal/collect":    8,
@@ -81,6 +82,8 @@ var layers = map[string]int{
 	"remote/internal/tablefs":    6,
 	"remote/internal/buckets":    5,
 	"remote/internal/object":     4,
+	"remote/internal/counted":    5,
+	"remote/internal/cost":       4,
 	"remote/internal/bucket":     3,
 	"remote/internal/remotetest": 4, // for tests only
 

@@ -134,7 +134,7 @@ type LevelMetrics struct {
 	FilterBytes   int64   // of its filters in memory
 	FilterBits    float64 // a key, averaged over its tables
 	KeyShare      float64 // about which part of the store's keys lies in the key ranges of its tables; of several runs the mean, weighted by rates
-	PredictedFPR  float64 // of a lookup that asks this level: the sum over its runs
+	PredictedFPR  float64 // of a lookup that asks this level: the sum over its runs; see Metrics.PredictedFPR
 	MeasuredFPR   float64 // false positives a lookup that asked this level's filters and was not answered there
 	FilterAsked   uint64  // the counts behind MeasuredFPR: lookups of absent keys that asked a filter here
 	FalsePositive uint64
@@ -158,6 +158,8 @@ func (m Metrics) SpaceAmp() float64 {
 // PredictedFPR is the expected number of false positives of a lookup of an
 // absent key, assuming that lookups are distributed like the stored keys: the sum
 // over the levels, each weighted by the share of lookups within its key ranges.
+// A table counts for 1 if its filter is not in memory, also if lookups ask it in
+// the file (ShippingOptions.FiltersInFiles). Measured rates include lookups that do.
 func (m Metrics) PredictedFPR() float64 {
 	sum := 0.0
 	for _, l := range m.Levels {

@@ -161,6 +161,7 @@ func (db *opening) open() error {
 // removed, and removed while the lock keeps others from making a store there. Directories
 // come last. One that somebody else uses is not empty, and stays.
 func (db *opening) abandon() {
+	db.logs.DiscardPrepared()
 	db.letGo()
 	db.undoCreation()
 	_ = db.unlock() // the error of Open is the one to report
@@ -274,8 +275,21 @@ func (db *DB) openVersion(state *manifest.State) error {
 func (db *opening) beginManifest(state *manifest.State) error {
 	old := state.ManifestNum
 	state.BeginSession(db.session, db.tree.PeekFileNum())
+	// The recovered logs go if all their writes are in tables. Otherwise a store that is opened, read and
+	// closed again and again would keep one more log each time. sweepDir removes the files.
+	v := db.mems.View()
+	obsolete := v.Mem.Empty() && len(v.Imms) == 0 && db.logs.Count() > 0
+	if obsolete {
+		state.MinLog, state.Logs = db.tree.PeekFileNum(), nil
+		state.LastSeq = max(state.LastSeq, db.commits.Last())
+		state.Flushed = state.LastSeq
+		db.logs.Place()
+	}
 	if err := db.tree.BeginManifest(state); err != nil {
 		return err
+	}
+	if obsolete {
+		db.logs.Forget()
 	}
 	if !db.made.store {
 		_ = db.fs.Remove(db.path(base.ManifestName(old))) // sweepDir tries again

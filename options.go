@@ -95,7 +95,8 @@ type Options struct {
 	// FilterMemory is the most bytes that resident filters may take; 0: no
 	// limit. It overrides FilterBits for tables written from now on. Of what
 	// does not fit, second units of filters are left on disk, and if that is
-	// not enough whole filters, those of the deepest level first.
+	// not enough whole filters, those of the deepest level first. See also
+	// ShippingOptions.FiltersInFiles.
 	FilterMemory int64
 
 	// CompactionWorkers is how many goroutines compact at most, callers of Compact not

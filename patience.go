@@ -36,7 +36,7 @@ const stillAttempts = 10
 func (p *patience) again(err error, changed bool) bool {
 	var damage *CorruptionError
 	race := errors.As(err, &damage) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, wal.ErrAnother) || errors.Is(err, ErrReplaced)
+		errors.Is(err, wal.ErrAnother) || errors.Is(err, ErrReplaced) || errors.Is(err, ErrElsewhere)
 	switch {
 	case errors.Is(err, ErrFormatTooNew):
 		return false

@@ -112,13 +112,7 @@ func (db *DB) beginLog(h wal.Header) error {
 	if db.logs.Count() > maxKeptLogs || v.Mem.Taken() > db.opts.MemtableSize/2 {
 		db.mems.Freeze()
 	}
-	// The recovered logs go if all their writes are in tables. Otherwise a store that is opened, read and
-	// closed again and again would keep one more log each time. sweepDir removes the files.
-	if v := db.mems.View(); v.Mem.Empty() && len(v.Imms) == 0 && db.logs.Count() > 0 {
-		if err := db.logs.BeginOnly(h, db.commits.Last()); err != nil {
-			return err
-		}
-	} else if err := db.logs.Begin(h); err != nil {
+	if err := db.logs.Begin(h); err != nil {
 		return err
 	}
 	if db.mems.View().Mem.Empty() {

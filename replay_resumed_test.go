@@ -106,37 +106,67 @@ func resumeBefore(t *testing.T, how string, at int64) (resumed bool) {
 	return resumed
 }
 
-// If the manifest can't be written once the new log is there, Open keeps the logs of the process before, although all
-// their writes are in tables: the manifest on disk still needs them.
+// The logs of the process before go if the new manifest says that all their writes are in tables. As long as CURRENT names
+// the old one, they stay. Once it names the new one, nothing else need be written there.
 func TestOpen_LogsStayWithoutAManifest(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		mem := vfs.NewMem()
+		db := mustOpen(t, "db", &Options{FS: mem})
+		mustPut(t, db, "a", "1")
+		mustFlush(t, db)
+		closeTest(t, db)
+		old := fileNamed(t, mem, ".wal")
+		var fails atomic.Bool
+		fails.Store(!begun)
+		disk := faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
+			fail := fails.Load() && strings.Contains(name, "MANIFEST")
+			if op == vfs.OpSyncDir && storeFiles(t, mem)["CURRENT"] != "" {
+				fails.Store(true)
+			}
+			return errorIf(fail, syscall.EIO)
+		})
+		db, err := Open("db", &Options{FS: disk, OnEvent: func(Event) {}})
+		if (err == nil) != begun {
+			t.Fatalf("CURRENT changes: %v; %v", begun, err)
+		}
+		if files := storeFiles(t, mem); (files[filepath.Base(old)] == "") != begun {
+			t.Errorf("CURRENT changes: %v; %s is gone: %v", begun, old, !begun)
+		}
+		crashed := mem.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep})
+		again := mustOpen(t, "db", &Options{FS: crashed})
+		wantGet(t, again, "a", "1", true)
+		disk.Inject(nil)
+		if begun {
+			mustPut(t, db, "b", "2")
+			mustFlush(t, db)
+			closeTest(t, db)
+		}
+		db = mustOpen(t, "db", &Options{FS: mem})
+		wantGet(t, db, "a", "1", true)
+		if begun {
+			wantGet(t, db, "b", "2", true)
+		}
+	}
+}
+
+// A store is opened again with five syncs: of the manifest and CURRENT's next line, which are made at the same time, of the directory before
+// and after CURRENT changes, and of the log.
+func TestOpen_Syncs(t *testing.T) {
 	mem := vfs.NewMem()
 	db := mustOpen(t, "db", &Options{FS: mem})
 	mustPut(t, db, "a", "1")
 	mustFlush(t, db)
 	closeTest(t, db)
-	old := fileNamed(t, mem, ".wal")
-	var made atomic.Bool
+	var syncs atomic.Int32
 	disk := faultfs.New(mem, func(op vfs.Op, name string, _ int64) error {
-		if op == vfs.OpCreate && strings.HasSuffix(name, ".wal") {
-			made.Store(true)
+		if op == vfs.OpSync || op == vfs.OpSyncDir {
+			syncs.Add(1)
 		}
-		return errorIf(made.Load() && strings.Contains(name, "MANIFEST"), syscall.EIO)
+		return nil
 	})
-	db = mustOpen(t, "db", &Options{FS: disk, OnEvent: func(Event) {}})
-	if files := storeFiles(t, mem); !made.Load() || files[filepath.Base(old)] == "" {
-		t.Errorf("%s is gone: %d files", old, len(files))
+	db = mustOpen(t, "db", &Options{FS: disk})
+	if n := syncs.Load(); n > 5 {
+		t.Errorf("%d syncs, want 5", n)
 	}
-	crashed := mem.Crash(vfs.CrashConfig{Policy: vfs.KeepAll, Names: vfs.NamesKeep})
-	again := mustOpen(t, "db", &Options{FS: crashed})
-	wantGet(t, again, "a", "1", true)
-	disk.Inject(nil)
 	wantGet(t, db, "a", "1", true)
-	mustPut(t, db, "b", "2")
-	mustFlush(t, db)
-	closeTest(t, db)
-	db = mustOpen(t, "db", &Options{FS: mem})
-	wantGet(t, db, "b", "2", true)
-	if fileNamed(t, mem, ".wal") == old {
-		t.Errorf("%s is there after a flush and another Open", old)
-	}
 }

@@ -44,6 +44,11 @@ type ShippingOptions struct {
 	// of its own, no two files have the same number. 0: the number after the last file's.
 	FirstFileNum uint64
 
+	// FiltersInFiles says that tables which are not on this machine have their filters on it (vfs.RemoteFile). One that is
+	// not in memory is asked there. Options.FilterMemory then limits memory only, and not how large filters are written.
+	// Predicted rates count such a filter as none, since they are computed from filters in memory.
+	FiltersInFiles bool
+
 	// Clock, if not nil, has the store's time instead of the system's clock. It is for stores that several programs keep alike
 	// by the same writes, as package cluster does: the time is one that the writes state. It must not return a later time
 	// before a write that states it is in the store. What expired up to then is dropped once that write is durable.
@@ -164,6 +169,11 @@ func (s Shipping) Evict(table uint64) error {
 	db.changes.Broadcast()
 	return nil
 }
+
+// Sought returns how warm a table is: the number of blocks that lookups and seeks have read from its file since it was
+// opened, or made. What was in the block cache does not count, nor does what compactions read, and a scan counts once a
+// table. It wraps round at 2^32, and is 0 if the store does not need the table.
+func (s Shipping) Sought(table uint64) uint32 { return s.db.tree.Sought(base.FileNum(table)) }
 
 // Needs reports whether the store needs the table or sidecar with this number: the newest state has it, or an
 // iterator, a snapshot or a Hold reads a state that has it.

@@ -24,7 +24,7 @@ type TableInfo struct {
 	FilterFile  string  // that the filter is in; empty: in the table
 	FilterBits  float64 // a key, of the filter in memory; 0: there is none
 	FilterBytes int64   // that it takes in memory
-	// PredictedFPR is the share of absent keys that the filter's layout lets through: 1 without a filter.
+	// PredictedFPR is the share of absent keys that the filter's layout lets through: 1 without a filter in memory.
 	// MeasuredFPR is the share that it has let through since Open, or since it came into use, and Asked the number of
 	// those lookups. They are counted on one lookup in 16, with more than two CPUs on fewer, and weighted.
 	PredictedFPR, MeasuredFPR float64

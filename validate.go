@@ -184,7 +184,7 @@ func (l *lookup) newestIn(v *memqueue.View, after base.Seq) (base.Seq, error) {
 		if t == nil || t.Meta.MaxSeq <= after {
 			continue
 		}
-		if f := t.NeededFilter(); f != nil && !f.MayContainHash(l.hashFor(f)) {
+		if maybe, _ := l.askFilter(t, t.NeededFilter()); !maybe {
 			continue
 		}
 		value := sstable.Value{Want: sstable.WantNone}

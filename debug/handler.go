@@ -53,6 +53,7 @@ type handler struct {
 	showValues bool
 	follows    bool
 	every      time.Duration // see Follow
+	more       []Panel       // see WithPanel
 
 	rates recorder // has a lock of its own
 

@@ -28,6 +28,7 @@ func panels() []panel {
 		{"stalls", (*handler).stalls},
 		{"trouble", (*handler).trouble},
 		{"rates", (*handler).sampledRates},
+		{"more", (*handler).addedPanels},
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/shaledb/shale/internal/monitor"
 )
 
-// serveMetrics writes all metrics in Prometheus' text format. It escapes nothing: names, labels
+// serveMetrics writes all metrics in Prometheus' text format. Of those of the store it escapes nothing: names, labels
 // and help are constants, without characters that would need it.
 func (h *handler) serveMetrics(w http.ResponseWriter) error {
 	s, err := monitor.StateOf(h.db)
@@ -26,6 +26,9 @@ func (h *handler) serveMetrics(w http.ResponseWriter) error {
 			}
 			p.WriteString(" " + strconv.FormatFloat(v, 'g', -1, 64) + "\n")
 		}
+	}
+	if err := h.writePanels(&p); err != nil {
+		return err
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write([]byte(p.String()))

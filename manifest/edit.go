@@ -41,7 +41,7 @@ type Edit struct {
 	// Clock is the greatest time, in milliseconds since the beginning of 1970, by which entries of
 	// the edit's tables were dropped because they had expired.
 	Clock int64
-	// Elsewhere says in words where a table is, from now on, that is not in the directory. Empty: the edit
+	// Elsewhere says, for people, where tables are that the directory lacks. Empty: the edit
 	// does not change that.
 	Elsewhere string
 	// Sessions are those that have led to the state before the first edit that is appended, oldest

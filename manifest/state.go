@@ -15,7 +15,7 @@ type State struct {
 	StoreID     uint64       // the same in all files of a store
 	NextFileNum base.FileNum // higher than all file numbers in the manifest
 	LastSeq     base.Seq     // no entry in a table has a higher number; entries in logs may
-	Flushed     base.Seq     // tables have all writes up to this number; 0: no edit since the snapshot says so
+	Flushed     base.Seq     // tables have all writes up to this number; 0: no edit says so, nor does the snapshot, which can say it of LastSeq only
 	MinLog      base.FileNum // logs below it are obsolete
 	Clock       int64        // see Edit.Clock
 	Elsewhere   string       // where tables may be that are not in the directory; empty: nowhere
@@ -125,6 +125,11 @@ func (s *State) snapshot(fn func(*Edit) error) error {
 	first := &Edit{NextFileNum: s.NextFileNum, LastSeq: s.LastSeq, MinLog: s.MinLog, Sessions: s.Sessions, Clock: s.Clock, Elsewhere: s.Elsewhere}
 	if err := fn(first); err != nil {
 		return err
+	}
+	if s.Flushed == s.LastSeq && s.Flushed > 0 && s.MinLog > 0 {
+		if err := fn(&Edit{MinLog: s.MinLog, LastSeq: s.Flushed}); err != nil { // see State.Flushed
+			return err
+		}
 	}
 	for _, l := range s.Logs {
 		e := &Edit{NewLog: l.Num}

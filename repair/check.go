@@ -105,7 +105,7 @@ type checker struct {
 
 // run examines the store once. Damage becomes findings of c.s.
 func (c *checker) run(ctx context.Context, o Options, dir string) (err error) {
-	if c.s, err = look(ctx, newSource(o), dir); err != nil {
+	if c.s, err = look(ctx, newSource(o), dir, false); err != nil {
 		return err
 	}
 	c.read.Edits = c.s.salvaged.Edits

@@ -42,4 +42,9 @@ func TestElsewhere(t *testing.T) {
 	if _, err := l.Mem.Stat("repaired"); err == nil {
 		t.Error("Run has begun a copy")
 	}
+	r, err := Run(t.Context(), harness.Dir, "repaired", &Options{FS: l.Mem, GiveUp: true})
+	must(t, err)
+	if r.GivenUp != 1 || r.GivenUpBytes == 0 || r.Whole() || r.Findings[0].Harm != LostEntries || !strings.Contains(r.Findings[0].What(), "given up, with") {
+		t.Errorf("with one table given up: %+v", r)
+	}
 }

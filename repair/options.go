@@ -21,6 +21,11 @@ type Options struct {
 	// come back. Check ignores it.
 	Doubtful bool
 
+	// GiveUp makes Run do without the tables that the store keeps elsewhere, as package remote does in a bucket: they count as
+	// lost, and Run saves the rest. It is for a place that is lost for good. Without it the error wraps
+	// shale.ErrElsewhere. Check ignores it.
+	GiveUp bool
+
 	// Read is called with the number of bytes that a read of the damaged store has got for the first time, so
 	// that a program can show how far Check or Run has come: at the end of Check, they are about the size of
 	// the store. It must be quick. nil: nobody asks.

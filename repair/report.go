@@ -18,6 +18,11 @@ type Report struct {
 	Keys                 uint64
 	KeyBytes, ValueBytes int64
 
+	// The tables that were given up because the store keeps them elsewhere, and how many bytes they had: Options.GiveUp was
+	// set. Each is in Findings with the range of its keys.
+	GivenUp      int
+	GivenUpBytes int64
+
 	Doubtful bool      // the entries in Left were taken: Options.Doubtful was set
 	Findings []Finding // what is wrong in the old store
 	Left     []Left    // what is authentic in it and not proven

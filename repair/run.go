@@ -18,7 +18,7 @@ import (
 // With [Options.Doubtful] it takes doubtful entries too. The caller owns the report.
 //
 // Damage is in the report. An error says why Run could not save: it wraps
-// fs.ErrNotExist if dir holds no store, shale.ErrElsewhere if tables of it are elsewhere, shale.ErrLocked if a program has it open for
+// fs.ErrNotExist if dir holds no store, shale.ErrElsewhere if tables of it are elsewhere (see [Options.GiveUp]), shale.ErrLocked if a program has it open for
 // writing, shale.ErrFormatTooNew if a newer version wrote it, vfs.ErrEncrypted if the
 // key of a file is missing or wrong, and fs.ErrExist if into is not empty. After an
 // error, Run leaves nothing in into. After a crash there may be a part of the new store.
@@ -45,11 +45,14 @@ func Run(ctx context.Context, dir, into string, opts *Options) (*Report, error) 
 	}
 	defer lock.Close() // the store was only read
 	// From here on no writer changes the store, unless locks cannot be shared: see keepOut.
-	s, err := look(ctx, newSource(o), dir)
+	s, err := look(ctx, newSource(o), dir, o.GiveUp)
 	if err != nil {
 		return nil, err
 	}
-	r := &Report{Doubtful: o.Doubtful}
+	r := &Report{Doubtful: o.Doubtful, GivenUp: len(s.given)}
+	for _, t := range s.given {
+		r.GivenUpBytes += t.Size
+	}
 	if s.state != nil {
 		r.Manifest = base.ManifestName(s.state.ManifestNum)
 	}

@@ -28,6 +28,7 @@ type survey struct {
 	state    *manifest.State // nil: it is unknown which tables and logs are live
 	whole    bool            // state is the latest one, and not an earlier one
 	storeID  uint64
+	given    []*manifest.Table // tables that are elsewhere and given up
 
 	tables  []base.FileNum // numbers of tables in the folder, ascending
 	logs    []base.FileNum
@@ -37,8 +38,8 @@ type survey struct {
 	findings []Finding
 }
 
-// look makes a survey. Its error wraps fs.ErrNotExist if dir holds no store.
-func look(ctx context.Context, fsys *source, dir string) (*survey, error) {
+// look makes a survey. giveUp is Options.GiveUp. Its error wraps fs.ErrNotExist if dir holds no store.
+func look(ctx context.Context, fsys *source, dir string, giveUp bool) (*survey, error) {
 	s := &survey{ctx: ctx, fs: fsys, dir: dir}
 	var err error
 	if s.salvaged, err = manifest.Salvage(fsys, dir); err != nil {
@@ -71,7 +72,7 @@ func look(ctx context.Context, fsys *source, dir string) (*survey, error) {
 	if err := s.identify(); err != nil {
 		return nil, err
 	}
-	if err := s.findElsewhere(); err != nil {
+	if err := s.findElsewhere(giveUp); err != nil {
 		return nil, err
 	}
 	s.noteManifest()
@@ -79,21 +80,29 @@ func look(ctx context.Context, fsys *source, dir string) (*survey, error) {
 }
 
 // findElsewhere returns an error that wraps base.ErrElsewhere if tables are missing that the store may keep at another
-// place, where nobody has looked: they are not damaged.
-func (s *survey) findElsewhere() error {
+// place, where nobody has looked: they are not damaged. If they are given up, it notes which they are.
+func (s *survey) findElsewhere(giveUp bool) error {
 	if s.state == nil || s.state.Elsewhere == "" {
 		return nil
 	}
-	missing := 0
 	for t := range s.state.Version.Tables() {
 		if _, err := s.fs.Stat(s.path(base.TableName(t.Num))); errors.Is(err, fs.ErrNotExist) {
-			missing++
+			s.given = append(s.given, t)
 		}
 	}
-	if missing > 0 {
-		return fmt.Errorf("repair: %w: %d of the tables of %s may be in %s", base.ErrElsewhere, missing, s.dir, s.state.Elsewhere)
+	if len(s.given) > 0 && !giveUp {
+		return fmt.Errorf("repair: %w: %d of the tables of %s may be in %s", base.ErrElsewhere, len(s.given), s.dir, s.state.Elsewhere)
 	}
 	return nil
+}
+
+// absent returns why a table is not there that the manifest names. If it may be elsewhere, it was given up, or look would have
+// returned an error.
+func (s *survey) absent(t *manifest.Table) error {
+	if s.state.Elsewhere != "" {
+		return base.Corruption(base.TableName(t.Num), -1, "table", fmt.Errorf("given up, with %s: it is not in the folder", base.FormatBytes(t.Size)))
+	}
+	return missing(base.TableName(t.Num), "table named by the manifest")
 }
 
 func (s *survey) path(name string) string { return filepath.Join(s.dir, name) }

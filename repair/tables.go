@@ -131,7 +131,7 @@ func (m *merge) addRun(tables []*manifest.Table, o origin) {
 		if slices.Contains(m.s.tables, t.Num) {
 			src.tables = append(src.tables, t)
 		} else {
-			m.lost(t, o, sstable.Lost{Err: missing(base.TableName(t.Num), "table named by the manifest"), Entries: true})
+			m.lost(t, o, sstable.Lost{Err: m.s.absent(t), Entries: true})
 		}
 	}
 	m.children = append(m.children, iter.NewConcat(len(src.tables), src))

@@ -124,7 +124,7 @@ func dataEntries(t *testing.T, d *dataBlock, b []byte) (list []entry) {
 		suffix, value := d.entry(i)
 		total += len(suffix) + len(value)
 		trailer := d.trailer(i)
-		if trailer.Kind() > base.KindPut || trailer.Seq() > base.MaxSeq {
+		if kind := trailer.Kind(); !kind.InTables() || kind == base.KindExpiring && len(value) < base.ExpirySize || trailer.Seq() > base.MaxSeq {
 			t.Fatalf("entry %d has trailer %v", i, trailer)
 		}
 		list = append(list, entry{base.InternalKey{UserKey: append(bytes.Clone(d.prefix), suffix...), Trailer: trailer}, value})

@@ -17,8 +17,9 @@ import (
 //   - Readahead does not use the cache for data blocks. It is for a compaction or for building
 //     a filter, which read each block once, in order (see Iterator.readAhead).
 type IterOptions struct {
-	NoFill    bool // do not put blocks into the cache that were not there
-	Readahead int  // bytes to read at once, past the cache, for one pass over the table; 0: use the cache
+	NoFill    bool   // do not put blocks into the cache that were not there
+	Readahead int    // bytes to read at once, past the cache, for one pass over the table; 0: use the cache
+	Upper     []byte // a pass with Readahead ends when it has met a key at or after it; nil: at the end of the table
 }
 
 // An Iterator walks the entries of a table. It implements base.Iterator and allocates nothing
@@ -60,6 +61,7 @@ type Iterator struct {
 	back   bool // the last seek was towards smaller keys
 	streak int  // number of reads in that direction since the last one that was cached
 	want   int  // bytes that the next read ahead takes
+	pass   pass
 
 	sought sought
 	misses uint32 // blocks not found in the cache by First, Last and seeks
@@ -269,6 +271,7 @@ func (i *Iterator) Close() error {
 	i.dropData()
 	i.dropPartition()
 	i.dropWindow()
+	i.pass.close()
 	if i.held != nil {
 		i.held.Release()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/cache"
+	"github.com/shaledb/shale/vfs"
 )
 
 // isEOF reports whether err means that a file ended before or within a read.
@@ -55,7 +56,12 @@ func (r *Reader) readError(err error, kind BlockKind, offset int64) error {
 
 // readAt fills b from the file. Its error is that of readError.
 func (r *Reader) readAt(b []byte, offset int64, kind BlockKind) error {
-	n, err := r.src.ReadAt(b, offset)
+	return r.readFrom(r.src, b, offset, kind)
+}
+
+// readFrom is readAt for a view of the file.
+func (r *Reader) readFrom(src io.ReaderAt, b []byte, offset int64, kind BlockKind) error {
+	n, err := src.ReadAt(b, offset)
 	if n < len(b) {
 		return r.readError(err, kind, offset)
 	}
@@ -76,6 +82,9 @@ func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Bl
 		return b, nil
 	}
 	r.stats.CacheMisses.Add(1)
+	if kind == BlockData { // of a lookup: iterators come here for parts of the index only
+		r.sought.Add(1)
+	}
 	b, err := r.readBlock(h, kind, fill, t)
 	if err != nil {
 		return nil, err
@@ -87,6 +96,11 @@ func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Bl
 	return b, nil
 }
 
+// Sought returns how many data blocks were read from the file because somebody went to a place in it: lookups, and seeks
+// of iterators that use the cache. Blocks that were in the cache don't count, nor do those of a compaction, and of a
+// scan the first one of a table only. It wraps round.
+func (r *Reader) Sought() uint32 { return r.sought.Load() }
+
 // readBlock reads a block from the file and returns it, pinned. It takes these steps: read,
 // check the checksum, decompress, check the structure, and number the entries of an ingested
 // table. After that nothing checks the block again.
@@ -94,14 +108,29 @@ func (r *Reader) block(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Bl
 // fill says that the caller will insert the block into the cache, so that its memory is taken
 // where it can stay. An uncompressed block remains in the buffer that it was read into, which
 // is longer by the tail.
-func (r *Reader) readBlock(h handle, kind BlockKind, fill bool, t *Trace) (*cache.Block, error) {
-	stored := r.allocStored(h, fill)
-	if err := r.readAt(stored.Bytes(), h.offset, kind); err != nil {
-		stored.Release()
-		return nil, err
+//
+// If the block is damaged and the file is on another machine, it is fetched and read once more.
+func (r *Reader) readBlock(h handle, kind BlockKind, fill bool, t *Trace) (b *cache.Block, err error) {
+	for again := false; ; again = true {
+		stored := r.allocStored(h, fill)
+		if err = r.readAt(stored.Bytes(), h.offset, kind); err != nil {
+			stored.Release()
+		} else {
+			r.countRead(h, kind, t)
+			b, err = r.openStored(stored, h, kind, fill)
+		}
+		if err == nil || again || !r.refetch(err) {
+			return b, err
+		}
 	}
-	r.countRead(h, kind, t)
-	return r.openStored(stored, h, kind, fill)
+}
+
+// refetch drops what was fetched of a file whose block does not check, and reports whether there was something. Damage without an
+// offset is that the file is gone, and not of what was fetched.
+func (r *Reader) refetch(err error) bool {
+	var damage *base.CorruptionError
+	far, ok := r.src.(vfs.RemoteFile)
+	return ok && errors.As(err, &damage) && damage.Offset >= 0 && far.Refetch() == nil
 }
 
 // openStored is readBlock for the bytes of block h, which were read into stored. It takes over
@@ -120,9 +149,19 @@ func (r *Reader) openStored(stored *cache.Block, h handle, kind BlockKind, fill 
 		r.numberBlock(payload, kind)
 		return stored, nil
 	}
-	b := r.alloc(h, h.raw, fill)
-	err = r.expand(b.Bytes(), payload, c, h, kind)
+	b, err := r.unpack(r.alloc(h, h.raw, fill), payload, c, h, kind)
 	stored.Release()
+	return b, err
+}
+
+// unpack fills b with the entries of a block, and returns it. After an error it releases b.
+func (r *Reader) unpack(b *cache.Block, payload []byte, c Compression, h handle, kind BlockKind) (*cache.Block, error) {
+	var err error
+	if c != noCompression {
+		err = r.expand(b.Bytes(), payload, c, h, kind)
+	} else if err = r.checkPayload(payload, h, kind); err == nil {
+		copy(b.Bytes(), payload)
+	}
 	if err != nil {
 		b.Release()
 		return nil, err

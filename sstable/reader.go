@@ -94,11 +94,14 @@ type Reader struct {
 	filterErr  atomic.Pointer[error]
 	indexErr   atomic.Pointer[error] // of the last LoadIndex
 	sidecarErr atomic.Pointer[error]
+	stored     atomic.Pointer[bloom.Stored] // the filter in the table, once AskStored has asked it
 
 	// What Open has left for whoever needs it first: leftIndex, leftFilter. One goroutine at a
 	// time reads the index, and one the filter, so that nothing is read twice.
 	left    atomic.Uint32
 	loading [2]sync.Mutex
+
+	sought atomic.Uint32 // see Sought
 }
 
 // tailRead is the number of bytes that Open reads at once from the end of the file. They

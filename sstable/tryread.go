@@ -70,6 +70,7 @@ func (i *Iterator) ask(ix int, h handle) {
 func (i *Iterator) tryLoad(ix int) bool {
 	i.r.stats.CacheMisses.Add(1)
 	i.misses++
+	i.r.sought.Add(1)
 	i.dropData()
 	i.on = false
 	i.stride, i.streak, i.want = 0, 1, minAhead // as after any seek to what was not cached

@@ -10,6 +10,7 @@ import (
 
 	"github.com/shaledb/shale/bloom"
 	"github.com/shaledb/shale/internal/base"
+	"github.com/shaledb/shale/internal/cache"
 )
 
 // verifyRead is the number of bytes that Verify reads at once of what is in no data block.
@@ -32,7 +33,7 @@ func (r *Reader) Verify(ctx context.Context) error { return r.VerifyWith(ctx, ni
 // VerifyWith is Verify for a table with a sidecar, whose filter it checks too. s may be nil. It calls each for each entry that is
 // right, whose memory is valid until the next one; nil: it calls nothing.
 func (r *Reader) VerifyWith(ctx context.Context, s *Sidecar, each func(key base.InternalKey, value []byte)) error {
-	sum := &summed{src: r.src, end: r.size - footerSize}
+	sum := &summed{file: r, end: r.size - footerSize}
 	// The error of a block has an offset, so it comes first. The checksum covers what is in no block.
 	if err := r.verifyBlocks(ctx, sum, s, each); err != nil {
 		return err
@@ -43,15 +44,15 @@ func (r *Reader) VerifyWith(ctx context.Context, s *Sidecar, each func(key base.
 // A summed is a source that computes the checksum of the file while it is read from front to back, so that
 // Verify reads the data blocks once.
 type summed struct {
-	src io.ReaderAt
-	end int64 // of what the checksum covers
-	at  int64 // how far crc has come
-	crc uint32
+	file *Reader
+	end  int64 // of what the checksum covers
+	at   int64 // how far crc has come
+	crc  uint32
 }
 
 // ReadAt implements io.ReaderAt. What lies behind a gap is not summed.
 func (s *summed) ReadAt(p []byte, off int64) (int, error) {
-	n, err := s.src.ReadAt(p, off)
+	n, err := s.file.src.ReadAt(p, off)
 	if to := min(off+int64(n), s.end); off <= s.at && s.at < to {
 		s.crc = crc32.Update(s.crc, castagnoli, p[s.at-off:to-off])
 		s.at = to
@@ -100,6 +101,16 @@ func (r *Reader) verifyFile(ctx context.Context, sum *summed) error {
 	return nil
 }
 
+// verifyBlock is readBlock for Verify. A summed is no vfs.RemoteFile, so it sees to it that a damaged block is fetched again.
+func verifyBlock(r *Reader, h handle, kind BlockKind) (*cache.Block, error) {
+	b, err := r.readBlock(h, kind, false, nil)
+	if sum, ok := r.src.(*summed); ok && err != nil && sum.file.refetch(err) {
+		sum.at, sum.crc = 0, 0 // it has the wrong bytes: verifyFile reads all for it
+		b, err = r.readBlock(h, kind, false, nil)
+	}
+	return b, err
+}
+
 // eachLeaf calls fn for the index, or for each of its partitions. The separator of a
 // partition must be that of its last block. Requires: the index is in memory.
 func (r *Reader) eachLeaf(fn func(x *index) error) error {
@@ -109,7 +120,7 @@ func (r *Reader) eachLeaf(fn func(x *index) error) error {
 	}
 	for i := range top.n {
 		h := top.handle(i)
-		b, err := r.readBlock(h, BlockIndexPartition, false, nil)
+		b, err := verifyBlock(r, h, BlockIndexPartition)
 		if err != nil {
 			return err
 		}
@@ -175,7 +186,7 @@ func (v *verifier) block(h handle, sep base.InternalKey) error {
 		return v.damage(fmt.Errorf("block should begin at %d", v.offset))
 	}
 	v.offset += int64(h.stored) + blockTail
-	b, err := v.r.readBlock(h, BlockData, false, nil)
+	b, err := verifyBlock(v.r, h, BlockData)
 	if err != nil {
 		return err
 	}

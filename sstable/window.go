@@ -46,6 +46,7 @@ func (i *Iterator) fetch(ix, stride int) (*cache.Block, error) {
 	r.stats.CacheMisses.Add(1)
 	if stride == 0 {
 		i.misses++
+		r.sought.Add(1)
 	}
 	b, err := i.read(ix, h, stride)
 	if err == nil {
@@ -72,22 +73,11 @@ func (i *Iterator) read(ix int, h handle, stride int) (*cache.Block, error) {
 	}
 	stored := i.ahead.cut(h)
 	payload, c, err := openBlock(stored, i.r.seed, BlockData, h.offset)
+	if err != nil { // alone, it may come right from another machine
+		return i.r.readBlock(h, BlockData, !i.opts.NoFill, i.trace)
+	}
 	i.r.countRead(h, BlockData, i.trace)
-	if err != nil {
-		return nil, i.r.damage(h.offset, BlockData.String(), err)
-	}
-	b := i.r.alloc(h, h.raw, !i.opts.NoFill)
-	if c != noCompression {
-		err = i.r.expand(b.Bytes(), payload, c, h, BlockData)
-	} else if err = i.r.checkPayload(payload, h, BlockData); err == nil {
-		copy(b.Bytes(), payload)
-	}
-	if err != nil {
-		b.Release()
-		return nil, err
-	}
-	i.r.numberBlock(b.Bytes(), BlockData)
-	return b, nil
+	return i.r.unpack(i.r.alloc(h, h.raw, !i.opts.NoFill), payload, c, h, BlockData)
 }
 
 // scroll makes the window contain block h, and reports whether it does. If the block is not
@@ -160,35 +150,36 @@ func (i *Iterator) readAhead(h handle, stride int) ([]byte, error) {
 	r := i.r
 	if !i.ahead.holds(h) {
 		from, to := r.span(h, int64(i.opts.Readahead), stride < 0)
+		src := r.src
+		if s := i.streamFor(stride); s != nil {
+			src, to = s, max(h.offset+int64(h.stored+blockTail), min(to, i.pass.end))
+		}
 		want := int(to - from)
 		if cap(i.ahead.b) < want {
 			i.ahead.b = make([]byte, want)
 		}
 		i.ahead = window{b: i.ahead.b[:want], at: from}
-		if err := r.readAt(i.ahead.b, from, BlockData); err != nil {
+		if err := r.readFrom(src, i.ahead.b, from, BlockData); err != nil {
 			i.ahead.b = i.ahead.b[:0]
 			return nil, err
 		}
 	}
-	r.countRead(h, BlockData, i.trace)
 	payload, c, err := openBlock(i.ahead.cut(h), r.seed, BlockData, h.offset)
-	if err != nil {
-		return nil, r.damage(h.offset, BlockData.String(), err)
+	if err != nil { // alone, it may come right from another machine
+		if i.block, err = r.readBlock(h, BlockData, false, i.trace); err != nil {
+			return nil, err
+		}
+		return i.block.Bytes(), nil
 	}
+	r.countRead(h, BlockData, i.trace)
 	if c == noCompression && r.seq == 0 {
 		return payload, r.checkPayload(payload, h, BlockData)
 	}
-	b := r.cache.Alloc(h.raw)
-	if c != noCompression {
-		err = r.expand(b.Bytes(), payload, c, h, BlockData)
-	} else if err = r.checkPayload(payload, h, BlockData); err == nil {
-		copy(b.Bytes(), payload) // a copy: the window must not change, or its checksums would be wrong
-	}
+	// A copy: the window must not change, or its checksums would be wrong.
+	b, err := r.unpack(r.cache.Alloc(h.raw), payload, c, h, BlockData)
 	if err != nil {
-		b.Release()
 		return nil, err
 	}
-	r.numberBlock(b.Bytes(), BlockData)
 	i.block = b
 	return b.Bytes(), nil
 }

@@ -93,6 +93,16 @@ function showFilters(f) {
       percent(t.predictedFPR), rate(t.measuredFPR, t.predictedFPR, t.asked), number(t.asked), [`${t.smallest} … ${t.largest}`, "key"]])));
 }
 
+function showMore(panels) {
+  const label = (name, v) => (name === "level" ? "L" + v : v);
+  const shown = (name, n) => (name === "bytes" ? bytes(n) : number(n));
+  fill("more", ...panels.map((p) => el("section", {}, el("h2", {}, p.title + " ", el("a", { href: "api/more" }, "JSON")),
+    (p.rows || []).length
+      ? el("div", { class: "wide" }, table([...p.labels, ...p.columns.map((c) => ">" + c)],
+        p.rows.map((r) => [...r.labels.map((v, i) => label(p.labels[i], v)), ...r.values.map((n, i) => shown(p.columns[i], n))])))
+      : el("p", { class: "hint" }, "Nothing so far."))));
+}
+
 async function showTree() {
   const text = await (await get(`tree.svg?by=${byId("by").value}&width=${Math.max(byId("tree").clientWidth, 1)}`)).text();
   const picture = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
@@ -140,6 +150,7 @@ async function quick() {
 
 async function slow() {
   showFilters(await json("api/filters"));
+  showMore(await json("api/more"));
   await showTree();
   showTrouble(await json("api/trouble"));
   if (copy) return;

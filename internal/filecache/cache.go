@@ -60,6 +60,7 @@ type File struct {
 	handle atomic.Pointer[handle] // nil: the file is not open
 	used   atomic.Bool            // it was read a second time since it was opened, or since the hand passed
 	gone   atomic.Bool            // it was closed for good
+	remote atomic.Bool            // it was a vfs.RemoteFile when it was opened last, or may be one now
 
 	// Guarded by the cache's mu.
 	attempt *attempt // to open the file, which is under way; nil: there is none
@@ -247,6 +248,8 @@ func (c *Cache) finish(f *File) (h *handle, err error) {
 			h = &handle{file: file}
 			h.refs.Store(2) // the cache's and the caller's
 			f.handle.Store(h)
+			_, remote := file.(vfs.RemoteFile)
+			f.remote.Store(remote)
 			c.insertLocked(f)
 			f.opened = true
 		case f.opened && errors.Is(err, fs.ErrNotExist):
@@ -395,6 +398,7 @@ func (f *File) Reopen() {
 		<-attempt.done // it may have opened the file before it lay elsewhere
 		f.letGo()
 	}
+	f.remote.Store(true)
 }
 
 // letGo takes f out of the ring. It returns the attempt to open f that is under way; nil: there is none.

@@ -60,6 +60,17 @@ func (l *Set) prepare() {
 	}
 }
 
+// Place makes the file of the first log of a store that is being opened, so that the sync of the directory that makes the name
+// of its manifest durable does the same for this name. If that fails, Begin creates the log itself.
+func (l *Set) Place() {
+	p, err := wal.Place(l.env.NewFileNum(), l.options())
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.prepared = p
+	}
+}
+
 // beginPreparing reports whether the next log is to be prepared. GiveUp waits from
 // then on until endPreparing: the file takes room, and no field has it yet.
 func (l *Set) beginPreparing() bool {

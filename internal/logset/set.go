@@ -85,11 +85,7 @@ type Env struct {
 	KeepLog      int64        // bytes of obsolete logs that are held, the newest ones
 	// Note records a new log in the manifest, and its
 	// sealed predecessor, which is nil if there is none.
-	Note func(newLog base.FileNum, sealed *manifest.SealedLog) error
-	// NoteOnly records a new log, and that all other logs are obsolete, because all writes up to last are in
-	// tables. It reports whether that is durable; if it is not, the others are not obsolete.
-	NoteOnly func(newLog base.FileNum, last base.Seq) (durable bool, err error)
-
+	Note   func(newLog base.FileNum, sealed *manifest.SealedLog) error
 	Remove func(names ...string) // removes files
 	// Held is asked after each sync of a log: if it returns an error, the sync counts as failed.
 	Held func() error
@@ -157,6 +153,14 @@ func (l *Set) Seal(lastSeq base.Seq) (*manifest.SealedLog, error) {
 	return l.sealed, nil
 }
 
+// Forget forgets the logs of a store that has just been opened. Requires: the manifest's MinLog is above their numbers, and
+// this is durable. The caller removes their files, but for those that Adopt takes.
+func (l *Set) Forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.live = nil
+}
+
 // Begin creates the log that follows h.Prev, records it and its sealed predecessor
 // in the manifest, and makes it the current log. The edit need not be durable: if it
 // is lost, recovery finds the log by its name. Requires: the caller is the leader.
@@ -165,30 +169,7 @@ func (l *Set) Begin(h wal.Header) error {
 	if err != nil {
 		return err
 	}
-	return l.use(w, l.env.Note(w.Num(), l.sealed))
-}
-
-// BeginOnly is Begin for a store that has just been opened, and whose logs are not needed any more: all writes, up to last,
-// are in tables. If the manifest says so, durably, the Set forgets these logs. The caller removes their files, but for those
-// that Adopt takes.
-func (l *Set) BeginOnly(h wal.Header, last base.Seq) error {
-	w, err := l.create(h)
-	if err != nil {
-		return err
-	}
-	durable, err := l.env.NoteOnly(w.Num(), last)
-	err = l.use(w, err)
-	if durable {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.live = l.live[len(l.live)-1:]
-	}
-	return err
-}
-
-// use makes w the current log, unless err says that it could not be recorded.
-func (l *Set) use(w *wal.Writer, err error) error {
-	if err != nil {
+	if err := l.env.Note(w.Num(), l.sealed); err != nil {
 		_ = w.Close() // the manifest's error is the one to report
 		return err
 	}

@@ -17,13 +17,13 @@ import (
 
 // A logWorld stands for the store in tests of a Set.
 type logWorld struct {
-	t          *testing.T
-	mem        *vfs.Mem
-	nextNum    base.FileNum
-	noted      []base.FileNum // logs that the manifest was told of
-	noteErr    error
-	notDurable bool // NoteOnly says so
-	removed    []string
+	t       *testing.T
+	mem     *vfs.Mem
+	nextNum base.FileNum
+	noted   []base.FileNum // logs that the manifest was told of
+	noteErr error
+
+	removed []string
 	*Set
 }
 
@@ -38,10 +38,6 @@ func newLogWorld(t *testing.T) *logWorld {
 		Note: func(num base.FileNum, _ *manifest.SealedLog) error {
 			w.noted = append(w.noted, num)
 			return w.noteErr
-		},
-		NoteOnly: func(num base.FileNum, _ base.Seq) (bool, error) {
-			w.noted = append(w.noted, num)
-			return !w.notDurable, w.noteErr
 		},
 		Remove: func(names ...string) { w.removed = append(w.removed, names...) },
 		Freed:  func() uint64 { return 0 },
@@ -331,7 +327,7 @@ func TestSet_Replay(t *testing.T) {
 		t.Fatal(err)
 	}
 	state := &manifest.State{MinLog: first}
-	next, r, records, err := w.replayed(state)
+	_, r, records, err := w.replayed(state)
 	if want := []string{"1:a", "1:b", "2:c"}; err != nil || !slices.Equal(records, want) {
 		t.Fatalf("%q, %v; want %q", records, err, want)
 	}
@@ -341,20 +337,26 @@ func TestSet_Replay(t *testing.T) {
 	if len(state.Logs) != 2 || state.Logs[0].LastSeq != 5 || !state.Logs[1].Sealed || state.Logs[1].Length != r.Header.PrevLen {
 		t.Errorf("the manifest is told of %+v", state.Logs)
 	}
-	for i, wanted := range []int{3, 4, 1} {
-		next.nextNum = r.HighestNum + base.FileNum(i) + 1
-		next.notDurable = i == 1 // the manifest could not say that the logs before are not needed
-		if i == 0 {
-			err = next.Begin(r.Header)
-		} else {
-			err = next.BeginOnly(r.Header, 9)
-		}
+	for _, forget := range []bool{false, true} { // the manifest says that the logs before are not needed
+		next, r, _, err := w.replayed(&manifest.State{MinLog: first})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer next.Current().Close()
-		if next.Count() != wanted || next.IsLive(first) != (wanted > 1) || next.CurrentNum() != next.nextNum-1 {
-			t.Errorf("%d logs are live after log %d, want %d", next.Count(), i, wanted)
+		next.nextNum = r.HighestNum + 1
+		wanted := 3
+		if forget {
+			next.Place()
+			next.Forget()
+			wanted = 1
+		}
+		if err = next.Begin(r.Header); err != nil {
+			t.Fatal(err)
+		}
+		if next.Count() != wanted || next.IsLive(first) == forget || next.CurrentNum() != r.HighestNum+1 {
+			t.Errorf("%d logs are live after log %d, want %d", next.Count(), next.CurrentNum(), wanted)
+		}
+		if err := errors.Join(next.Current().Close(), w.mem.Remove(w.path(r.HighestNum+1))); err != nil {
+			t.Error(err)
 		}
 	}
 }

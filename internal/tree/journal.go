@@ -39,30 +39,18 @@ func (t *Tree) AppendEdit(edit *manifest.Edit) error {
 // by their names, and each log states the length of its predecessor. NoteLog
 // then changes the state in memory, so that the next manifest has the log.
 func (t *Tree) NoteLog(newLog base.FileNum, sealed *manifest.SealedLog) error {
-	_, err := t.noteLog(&manifest.Edit{NewLog: newLog, SealedLog: sealed})
-	return err
-}
-
-// NoteOnlyLog records a new log, and that all writes up to last are in tables, so that all
-// other logs are obsolete. It waits for the disk. If durable is false, only the log is
-// recorded, as by NoteLog.
-func (t *Tree) NoteOnlyLog(newLog base.FileNum, last base.Seq) (durable bool, err error) {
-	return t.noteLog(&manifest.Edit{NewLog: newLog, MinLog: newLog, LastSeq: last})
-}
-
-func (t *Tree) noteLog(edit *manifest.Edit) (written bool, err error) {
+	edit := &manifest.Edit{NewLog: newLog, SealedLog: sealed}
 	t.editing.Lock()
 	defer t.editing.Unlock()
-	err = t.append(edit, t.version.Meta, edit.MinLog > 0)
+	err := t.append(edit, t.version.Meta, false)
 	if !t.journal.broken {
-		return err == nil, err
+		return err
 	}
-	edit.MinLog, edit.LastSeq = 0, 0
 	state, err := t.journal.state.Apply(edit, t.version.Meta)
 	if err == nil {
 		t.journal.state = state
 	}
-	return false, err
+	return err
 }
 
 // append writes an edit to the manifest. after is the version after the edit.

@@ -57,7 +57,7 @@ func (t *Tree) Load(meta *manifest.Version, how Loading) (v *Version, complete b
 // means.
 func (l Loading) missing(err error, name string) error {
 	if l.Elsewhere != "" && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %s may be in %s: %w", base.ErrElsewhere, name, l.Elsewhere, err)
+		return fmt.Errorf("%w: %s may be in %s: %v", base.ErrElsewhere, name, l.Elsewhere, err) // fs.ErrNotExist would say that there is no store
 	}
 	return base.MissingIsDamage(err, name)
 }

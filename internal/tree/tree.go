@@ -253,6 +253,18 @@ func (t *Tree) Reopen(num base.FileNum) {
 	}
 }
 
+// Sought returns how many blocks of a table were read because somebody went to a place in it: see sstable.Reader.Sought.
+// It returns 0 if no version has the table. Requires: the caller does not hold mu.
+func (t *Tree) Sought(num base.FileNum) uint32 {
+	t.mu.Lock()
+	table := t.tables[num]
+	t.mu.Unlock()
+	if table == nil {
+		return 0
+	}
+	return table.Reader.Sought()
+}
+
 // Retire does what Release leaves to whoever removes files: if o
 // is a version, it notes the files that nothing needs any more as
 // obsolete, and returns true. Requires: the caller does not hold mu.

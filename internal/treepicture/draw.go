@@ -18,7 +18,8 @@ import (
 const (
 	defaultWidth = 1200
 	narrow       = 640     // below this there is no room for sums
-	left, right  = 88, 236 // of the bars: names and sums of the rows
+	left, right  = 88, 236 // of the bars: names and sums of the rows; long names take more
+	letter       = 8       // the width of a character at most, as far as names have it
 	rowHeight    = 24
 	barHeight    = 18
 	barTop       = (rowHeight - barHeight) / 2
@@ -42,6 +43,7 @@ type drawing struct {
 	scale   *scale
 	colours colours
 	narrow  bool
+	left    float64 // of the bars
 	inner   float64 // width of the bars
 	y       float64
 }
@@ -54,16 +56,12 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 	if o.Key == nil {
 		o.Key = func(key []byte) string { return quoting.Short(key, shortKey) }
 	}
-	o.Width = max(o.Width, left+200)
 	if o.Memory != nil && !slices.ContainsFunc(levels, func(l Level) bool { return len(l.Tables) > 0 }) {
 		levels = []Level{{inMemory, []Table{*o.Memory}}}
 	}
 	d := &drawing{
 		Options: o, levels: slices.SortedFunc(slices.Values(levels), func(a, b Level) int { return cmp.Compare(a.Number, b.Number) }),
-		scale: newScale(levels), colours: coloursOf(levels), narrow: o.Width < narrow, inner: float64(o.Width - left - right),
-	}
-	if d.narrow {
-		d.inner = float64(o.Width - left - 4)
+		scale: newScale(levels), colours: coloursOf(levels), narrow: o.Width < narrow, left: left,
 	}
 	height := 28.0
 	switch {
@@ -73,11 +71,20 @@ func Draw(w io.Writer, levels []Level, o Options) error {
 		height = 80 // of keys and legend
 	}
 	for _, l := range d.levels {
-		if n := len(rows(l.Tables)); n > 0 {
+		all := rows(l.Tables)
+		if n := len(all); n > 0 {
 			height += float64(rowHeight*n + levelGap)
 		}
+		for _, row := range all {
+			d.left = max(d.left, float64(letter*len(nameOf(l.Number, row, len(all)))+6))
+		}
 	}
-	d.Drawing = svg.New(float64(o.Width), height, "tables over the keys, a row for each run",
+	d.Width = max(d.Width, int(d.left)+200)
+	d.inner = float64(d.Width) - d.left - right
+	if d.narrow {
+		d.inner = float64(d.Width) - d.left - 4
+	}
+	d.Drawing = svg.New(float64(d.Width), height, "tables over the keys, a row for each run",
 		`font-family="system-ui, sans-serif" font-size="12" fill="currentColor"`)
 	d.y = 8
 	if len(d.scale.bounds) == 0 {
@@ -117,31 +124,35 @@ func (d *drawing) level(l Level) {
 		return
 	}
 	for _, row := range all {
-		name := fmt.Sprintf("L%d", l.Number)
-		switch {
-		case l.Number == inMemory:
-			name = "memtables"
-		case l.Number == 0 && len(row) == 1: // its runs are flushes, and tables have their names in explanations
-			name = fmt.Sprintf("L0 #%06d", row[0].Number)
-		case len(all) > 1:
-			name += fmt.Sprintf(" run %d", row[0].Run)
-		}
-		d.row(l.Number, name, row)
+		d.row(l.Number, nameOf(l.Number, row, len(all)), row)
 	}
 	d.y += levelGap
+}
+
+// nameOf returns the name of a row, one of n of its level.
+func nameOf(level int, row []Table, n int) string {
+	switch {
+	case level == inMemory:
+		return "memtables"
+	case level == 0 && len(row) == 1: // its runs are flushes, and tables have their names in explanations
+		return fmt.Sprintf("L0 #%06d", row[0].Number)
+	case n > 1:
+		return fmt.Sprintf("L%d run %d", level, row[0].Run)
+	}
+	return fmt.Sprintf("L%d", level)
 }
 
 func (d *drawing) row(level int, name string, row []Table) {
 	var sum sum
 	d.Add("<g class=\"row\" transform=\"translate(0 %v)\">\n", d.y)
-	d.Text(left-6, baseLine, `text-anchor="end"`, name)
-	d.Add(`<rect x="%v" y="%v" width="%v" height="%v" fill-opacity="0.05"/>`+"\n", left, barTop, d.inner, barHeight)
+	d.Text(d.left-6, baseLine, `text-anchor="end"`, name)
+	d.Add(`<rect x="%v" y="%v" width="%v" height="%v" fill-opacity="0.05"/>`+"\n", d.left, barTop, d.inner, barHeight)
 	for i := range row {
 		d.bar(level, &row[i])
 		sum.add(&row[i])
 	}
 	if !d.narrow && level != inMemory {
-		d.Text(left+d.inner+6, baseLine, "", sum.String())
+		d.Text(d.left+d.inner+6, baseLine, "", sum.String())
 	}
 	d.Add("</g>\n")
 	d.y += rowHeight
@@ -149,7 +160,7 @@ func (d *drawing) row(level int, name string, row []Table) {
 
 func (d *drawing) bar(level int, t *Table) {
 	from, to := d.scale.span(t)
-	x, width := left+from*d.inner, max((to-from)*d.inner, 1)
+	x, width := d.left+from*d.inner, max((to-from)*d.inner, 1)
 	class, outline := svg.Markup("table"), svg.Markup("")
 	if width < thin {
 		class = "table thin"
@@ -181,7 +192,7 @@ func (d *drawing) keys() {
 		list, most = slices.Compact([]int{0, len(d.scale.bounds) - 1}), int(d.inner/2/7)
 	}
 	for _, i := range list {
-		x := left + d.scale.at[2*i]*d.inner
+		x := d.left + d.scale.at[2*i]*d.inner
 		key := []rune(d.Key(d.scale.bounds[i]))
 		if len(key) > most {
 			key = append(key[:most-1], '…')
@@ -206,16 +217,16 @@ func (d *drawing) legend() {
 		to, what = base.FormatBytes(d.colours.maxSize), "bytes of the table"
 	}
 	d.Add("<g class=\"legend\">\n")
-	x := float64(left)
+	x := d.left
 	if d.narrow {
 		x = 4
 	}
 	d.Text(x, 40, "", what)
-	d.Text(left-6, 57, `text-anchor="end"`, from)
+	d.Text(d.left-6, 57, `text-anchor="end"`, from)
 	for i := range steps {
-		d.Add(`<rect x="%v" y="46" width="%v" height="12" fill="%v"/>`, left+i*wide, wide, colourAt(float64(i)/(steps-1), d.By))
+		d.Add(`<rect x="%v" y="46" width="%v" height="12" fill="%v"/>`, d.left+float64(i*wide), wide, colourAt(float64(i)/(steps-1), d.By))
 	}
-	d.Text(left+steps*wide+6, 57, "", to)
+	d.Text(d.left+steps*wide+6, 57, "", to)
 	d.Add("</g>\n")
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -180,5 +182,23 @@ func TestRows(t *testing.T) {
 	}
 	if n := strings.Count(svg, `class="legend"`); n != 1 {
 		t.Errorf("%d legends", n)
+	}
+}
+
+// The tables of a store in a bucket have long numbers. Their names are not cut off, in a narrow picture either, and no bar is under one.
+func TestLongNames(t *testing.T) {
+	for _, width := range []int{0, 300} {
+		svg := draw(t, []Level{{0, []Table{{Number: 1<<36 + 12345, Smallest: []byte("a"), Largest: []byte("b"), Entries: 1}}}}, Options{Width: width})
+		m := regexp.MustCompile(`<text x="(\d+)" [^>]*text-anchor="end"[^>]*>(L0 #68719489081)<`).FindSubmatch(svg)
+		if m == nil {
+			t.Fatalf("width %d: the row has no name: %s", width, svg)
+		}
+		end, err := strconv.Atoi(string(m[1]))
+		if err != nil || end < 7*len(m[2]) {
+			t.Errorf("width %d: the name %s ends at %d, and so begins before 0", width, m[2], end)
+		}
+		if !bytes.Contains(svg, fmt.Appendf(nil, `<rect x="%d"`, end+6)) {
+			t.Errorf("width %d: no bar begins at %d", width, end+6)
+		}
 	}
 }

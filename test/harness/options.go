@@ -48,6 +48,7 @@ var optionDraws = []optionDraw{
 	drawn("Shipping.Clock", func(o *shale.Options) *func() time.Time { return &o.Shipping.Clock }, nil, nil, nil, time.Now), // a life takes its own
 	drawn("Shipping.HoldLogs", func(o *shale.Options) *uint64 { return &o.Shipping.HoldLogs }, 0, 0, 0, 0, 0, 0, 12, 1<<36),
 	drawn("Shipping.FirstFileNum", func(o *shale.Options) *uint64 { return &o.Shipping.FirstFileNum }, 0, 0, 0, 0, 12, 1<<36, 3<<36),
+	drawn("Shipping.FiltersInFiles", func(o *shale.Options) *bool { return &o.Shipping.FiltersInFiles }, false, false, true),
 	scaled("SyncEvery", func(o *shale.Options) *time.Duration { return &o.SyncEvery },
 		[]time.Duration{0, time.Millisecond, time.Hour}, []time.Duration{0, time.Millisecond, 30 * time.Millisecond, time.Second}),
 	scaled("MemtableSize", func(o *shale.Options) *int64 { return &o.MemtableSize },
