@@ -2,7 +2,7 @@
 FUZZTIME   ?= 5s
 T          ?= 5m
 
-.PHONY: test race lint fuzz proof sweep soak mutants pauses flaky bench figures peers filters steady scale cross systems size simulate release binaries redis-tests
+.PHONY: test race lint fuzz proof sweep soak mutants pauses flaky bench figures peers filters steady scale cross systems size simulate release binaries redis-tests s3-servers
 
 test:  ; go test ./... && go test -C cmd ./...
 race:  ; go test -race -short ./...
@@ -26,6 +26,7 @@ cross: ; .ci/cross
 systems: ; .ci/systems $(SYSTEMS)
 size:  ; .ci/size
 redis-tests: ; SHALE_LONG=1m REDIS=$(abspath $(REDIS)) REDISBLOOM=$(abspath $(REDISBLOOM)) go test -C cluster/cmd -count 1 -timeout 0 -v ./internal/suites
+s3-servers: ; SHALE_S3_SERVERS=all go test -C remote/s3 -count 1 -timeout 0 -v -run "^TestServer_" .
 release: ; cd internal/release && go run . -repo ../.. $(if $(DRY),-n) tag $(VERSION)
 binaries: ; cd internal/release && go run . -repo ../.. $(if $(SYSTEMS),-systems $(SYSTEMS)) binaries $(VERSION)
 simulate: T = 1h

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/vfs"
 )
 
@@ -145,5 +148,19 @@ func TestSeed_AnyStore(t *testing.T) {
 	}
 	if err := Seed("other", "plain", &Options{ID: "a b", FS: fsys}); err == nil {
 		t.Error("an id that is none was taken")
+	}
+}
+
+// A store that keeps tables elsewhere seeds no group, whose members need all of them, and the error says where they are.
+func TestSeed_Elsewhere(t *testing.T) {
+	fsys := vfs.NewMem()
+	db, err := shale.Open("from", &shale.Options{FS: fsys})
+	mustNil(t, err)
+	put := db.Put([]byte("k"), []byte("v"))
+	mustNil(t, errors.Join(put, db.Flush(t.Context()), shale.ShippingOf(db).Elsewhere("the attic")))
+	table := db.Inspect().Tables()[0].Number
+	mustNil(t, errors.Join(db.Close(), fsys.Remove(filepath.Join("from", base.TableName(base.FileNum(table))))))
+	if err := Seed("member", "from", &Options{ID: "m0", FS: fsys}); !errors.Is(err, shale.ErrElsewhere) || !strings.Contains(err.Error(), "the attic") {
+		t.Error(err)
 	}
 }

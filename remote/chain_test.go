@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/chain"
@@ -224,5 +225,49 @@ func TestNewestStep_AnyOrder(t *testing.T) {
 	}}}
 	if n, err := chain.NewestStep(t.Context(), b, 0); err != nil || n != 5 {
 		t.Errorf("the newest step is %d, %v", n, err)
+	}
+}
+
+// TestReadObject_Twice changes a byte of each kind of object on its way, once, and then each time.
+func TestReadObject_Twice(t *testing.T) {
+	b := remotetest.NewFake(NewMem())
+	w := startWriter(t, b, 3, shale.Options{})
+	w.bulk()
+	w.publish()
+	w.commit(w.randomChanges())
+	w.ship()
+	_, err := w.s.Pin(t.Context(), "kept", PinOptions{})
+	mustNil(t, err)
+	ctx, c := t.Context(), w.s.publish.chain
+	mustNil(t, c.PutState(ctx, b))
+	segment := w.s.ship.extents[0]
+	for what, read := range map[string]func() error{
+		"identity": func() error { _, err := chain.ReadIdentity(ctx, b); return err },
+		"step":     func() error { _, err := chain.ReadStep(ctx, b, c.StoreID, c.N()); return err },
+		"state":    func() error { _, err := chain.ReadState(ctx, b, c.StoreID, c.N()); return err },
+		"pin":      func() error { _, err := chain.FindPin(ctx, b, c.StoreID, "kept"); return err },
+		"segment": func() error {
+			_, err := chain.ReadSegment(ctx, b, c.StoreID, object.Position{Log: segment.Log})
+			return err
+		},
+		"head of a segment": func() error {
+			_, err := chain.ReadHead(ctx, b, c.StoreID, object.Position{Log: segment.Log})
+			return err
+		},
+	} {
+		left := 1
+		b.OnAnswer(func(_ string, p []byte, _ int64) {
+			if left--; left >= 0 {
+				p[len(p)/2] ^= 8
+			}
+		})
+		if err := read(); err != nil || left >= 0 {
+			t.Errorf("%s, changed once: %v, %d answers are left", what, err, left)
+		}
+		left = 1000
+		if err := read(); !object.IsDamage(err) || left < 990 {
+			t.Errorf("%s, changed each time: %v, after %d answers", what, err, 1000-left)
+		}
+		b.OnAnswer(nil)
 	}
 }

@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
+	"sort"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/shaledb/shale"
@@ -16,8 +19,10 @@ import (
 	"github.com/shaledb/shale/manifest"
 	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/buckets"
+	"github.com/shaledb/shale/remote/internal/localdir"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/tablefs"
+	"github.com/shaledb/shale/vfs"
 )
 
 // A store may be larger than its disk: with Options.LocalBytes the writer lets go of tables that the bucket has.
@@ -33,40 +38,75 @@ import (
 //
 // After that the file system of the store (tablefs.WriterFS) opens the object.
 
+// How much room there is says room, and which tables go first heats.
+
 // An evictor decides which tables are local. A nil evictor has all of them local.
 type evictor struct {
 	tables *tablefs.Tables
 	limit  int64         // Options.LocalBytes; 0: what is local stays
 	now    chan struct{} // wakes the loop
-	// past are the tables that steps of this writer name, or have named, and that the store needs, be it for an iterator
-	// only. Owned by evictLoop.
-	past map[base.FileNum]manifest.Added
 
-	mu   sync.Mutex    // protects the following field
-	full chan struct{} // closed when there is room again; nil: there is
+	// Owned by evictLoop.
+	looked *manifest.Version // the step whose tables past has
+	// past are the tables that can go: steps of this writer name them, or have named them, their files are local, and the
+	// store needs them, be it for an iterator only.
+	past  map[base.FileNum]manifest.Added
+	heats heats
+
+	hurry atomic.Bool   // tables are to be published soon: see room.isShort
+	mu    sync.Mutex    // protects the following field
+	full  chan struct{} // closed when there is room again; nil: there is
 }
 
-// copiesDir is the directory, in that of the store, with the tails of tables and the cache of pages.
-const copiesDir = "bucket"
+// copiesDir is the directory, in that of the store, with the tails of tables and the cache of pages, a file.
+const (
+	copiesDir = "bucket"
+	pagesName = "pages"
+)
 
 const (
 	pagesShare  = 16               // the cache of pages takes this part of LocalBytes
 	pagesMemory = 64 << 20         // its size in memory
 	tablesWait  = 30 * time.Second // how long a read of a table is tried again
+	// filterBits is the default of Store.FilterBits with LocalBytes. A false positive is a request here: it takes as long as
+	// thousands of lookups, and is most of what a large store costs. With 16 bits, six more than a store has by itself,
+	// there are a seventeenth as many, for 0.75 bytes of the local disk a key.
+	filterBits = 16
 )
+
+// apart refuses a store whose copies would lie in the directory of a bucket.
+func (o *opening) apart() error {
+	if o.opts.LocalBytes == 0 && (o.local == nil || o.local.Elsewhere == "") {
+		return nil // it makes none
+	}
+	return checkCopies(o.fs, filepath.Join(o.dir, copiesDir))
+}
+
+// checkCopies returns an error if dir can't have copies, because it is the directory of a bucket, or lies in one. A tail has
+// the name of its object. So tails would take the place of objects, and objects that look like tails nobody needs would be
+// swept away.
+func checkCopies(fsys vfs.FS, dir string) error {
+	mark, err := buckets.Mark(fsys, filepath.Join(dir, filepath.FromSlash(object.TableFolder)))
+	if err == nil && mark != "" {
+		err = fmt.Errorf("%s is for copies of what a bucket has, and a bucket has the directory %s: move one of them to another place; if that is no bucket, remove %s",
+			dir, filepath.Dir(mark), mark)
+	}
+	return err
+}
 
 // openTables prepares opts for a store some of whose tables may be in the bucket only. It learns which these are.
 func (o *opening) openTables(opts *shale.Options) error {
 	if o.opts.LocalBytes == 0 && o.local.Elsewhere == "" {
 		return nil
 	}
+	setDefault(&opts.FilterBits, filterBits)
 	dir := filepath.Join(o.dir, copiesDir)
 	pages := tablefs.NewPageCache(pagesMemory)
 	if o.opts.LocalBytes > 0 {
 		if err := o.fs.MkdirAll(dir); err != nil {
 			return err
 		}
-		inFile, err := tablefs.OpenPageCache(o.fs, filepath.Join(dir, "pages"), o.opts.LocalBytes/pagesShare)
+		inFile, err := tablefs.OpenPageCache(o.fs, filepath.Join(dir, pagesName), o.opts.LocalBytes/pagesShare)
 		if err == nil {
 			pages = inFile
 		} else if !errors.Is(err, tablefs.ErrWriteOnce) {
@@ -82,6 +122,7 @@ func (o *opening) openTables(opts *shale.Options) error {
 		return err
 	}
 	opts.FS = &tablefs.WriterFS{FS: tablefs.FS{FS: o.lock, Tables: e.tables}, Room: func() { e.awaitRoom(o.loops) }}
+	opts.Shipping.FiltersInFiles = true
 	o.watchTables(opts)
 	return nil
 }
@@ -89,13 +130,9 @@ func (o *opening) openTables(opts *shale.Options) error {
 // learn makes the tables of v known that are not in the directory, and that the newest step names. Their tails are local, or
 // else are fetched. Tails that nobody needs are removed.
 func (e *evictor) learn(o *opening, v, named *manifest.Version) error {
-	names, err := o.fs.List(o.dir)
+	here, err := localdir.Names(o.fs, o.dir)
 	if err != nil {
 		return err
-	}
-	here := make(map[string]bool, len(names))
-	for _, name := range names {
-		here[name] = true
 	}
 	inBucket := make(map[uint64]tablefs.File)
 	for f := range tablefs.FilesOf(named) {
@@ -107,34 +144,52 @@ func (e *evictor) learn(o *opening, v, named *manifest.Version) error {
 			files = append(files, f)
 		}
 	}
+	e.tables.Order(v)
 	if err := e.tables.Learn(o.ctx, files); err != nil {
 		return err
 	}
 	return e.tables.Tails.Sweep(slices.Values(files))
 }
 
-// watchTables makes the store wake the evictor when tables have come or gone, and makes it drop what was fetched of a
-// table that does not check.
+// watchTables makes the store wake the evictor when tables have come or gone. The event of damage also names the object. The error
+// of a read, or of Verify, comes from the store, which calls a table by its file: by that name it keeps compactions away from a
+// damaged one.
 func (o *opening) watchTables(opts *shale.Options) {
 	e, listener := o.evicting, opts.OnEvent
+	if listener == nil && opts.Logger == nil {
+		listener = o.logTrouble
+	}
 	opts.OnEvent = func(event shale.Event) {
-		var damage *shale.CorruptionError
 		switch event.Kind {
 		case shale.EventFlush, shale.EventCompaction, shale.EventIngest:
 			e.wake()
 		case shale.EventCorruption:
-			kind, num, ok := base.FileType(0), base.FileNum(0), errors.As(event.Err, &damage)
-			if ok {
-				kind, num, ok = base.ParseFileName(damage.File)
+			var damage *shale.CorruptionError
+			if !errors.As(event.Err, &damage) {
+				break
 			}
-			if ok && kind == base.FileTable {
-				e.tables.Forget(uint64(num))
+			kind, num, ok := base.ParseFileName(damage.File)
+			if name := (object.Name{Kind: object.KindTable, Num: uint64(num)}); ok && kind == base.FileTable && e.tables.Has(name) {
+				event.Err = fmt.Errorf("object %v: %w", name, event.Err)
 			}
 		}
 		if listener != nil {
 			listener(event)
 		}
 	}
+}
+
+// logTrouble logs what a store logs that has neither a listener nor a Logger.
+func (o *opening) logTrouble(event shale.Event) {
+	level := slog.LevelWarn
+	switch {
+	case event.Kind == shale.EventFilterUnusable || event.Kind == shale.EventFilterWorse:
+	case event.Err == nil:
+		return
+	default:
+		level = slog.LevelError
+	}
+	slog.Log(context.Background(), level, "shale: "+event.Kind.String(), "dir", o.dir, "reason", event.Reason, "tables", event.Tables, "err", event.Err)
 }
 
 // wake makes the loop look.
@@ -157,6 +212,18 @@ func (e *evictor) have(names map[string]int64) (have []string) {
 		}
 	}
 	return have
+}
+
+// pace returns how long the publisher waits between two steps, if nobody else hurries it. If flushes and compactions wait for
+// room, it does not wait: what it uploads can go.
+func (e *evictor) pace() time.Duration {
+	switch {
+	case e.isFull():
+		return 0
+	case e != nil && e.hurry.Load():
+		return time.Second
+	}
+	return 10 * time.Second
 }
 
 // isFull reports whether flushes and compactions may wait for room.
@@ -228,6 +295,7 @@ func (s *Store) evictLoop(ctx context.Context) {
 			return
 		}
 		s.report("evict", err)
+		s.report("local bytes", s.evicting.tight())
 		retry.tried(err)
 	}
 }
@@ -240,49 +308,82 @@ func (s *Store) evict() error {
 	if err != nil {
 		return fmt.Errorf("remote: evict: %w", err)
 	}
-	for a := range placedTables(s.named.Load()) {
-		e.past[a.Table.Num] = a
-	}
 	shipping := shale.ShippingOf(s.db)
-	maps.DeleteFunc(e.past, func(num base.FileNum, _ manifest.Added) bool { return !shipping.Needs(uint64(num)) })
-	local, here := e.tables.CopyBytes(), 0 // here: tables that are local
-	for a := range placedTables(state.Version) {
-		if _, named := e.past[a.Table.Num]; !named && !e.has(a.Table) {
-			local, here = local+a.Table.Size, here+1
-		}
-	}
-	var all []manifest.Added // those that can go
-	for _, a := range e.past {
-		if !e.has(a.Table) {
-			local, here = local+a.Table.Size, here+1
-			all = append(all, a)
-		}
-	}
-	slices.SortFunc(all, func(a, b manifest.Added) int {
-		return cmp.Or(cmp.Compare(b.Level, a.Level), cmp.Compare(a.Table.Num, b.Table.Num))
-	})
-	// The next memtable has room, so that its flush does not wait. A table that fails, such as a damaged one, does not keep
-	// the others from going.
+	e.tables.Order(state.Version)
+	e.take(s.named.Load(), shipping)
+	r := e.count(state.Version)
 	var failed error
-	for target := e.limit - s.opts.memtableSize(); local > target && len(all) > 0; all = all[1:] {
-		tail, err := s.evictTable(state, all[0].Table)
-		if err != nil {
-			failed = fmt.Errorf("remote: evict: %w", err)
-			continue
+	if r.excess() > 0 {
+		tables := slices.Collect(maps.Values(e.past))
+		e.heats.look(tables, shipping.Sought, time.Now())
+		slices.SortFunc(tables, func(a, b manifest.Added) int {
+			return cmp.Or(cmp.Compare(b.Level, a.Level), e.heats.compare(a.Table.Num, b.Table.Num), cmp.Compare(a.Table.Num, b.Table.Num))
+		})
+		// A table that fails, such as a damaged one, does not keep the others from going.
+		for ; r.excess() > 0 && len(tables) > 0; tables = tables[1:] {
+			tail, err := s.evictTable(state, tables[0].Table)
+			if err != nil {
+				failed = fmt.Errorf("remote: evict: %w", err)
+				continue
+			}
+			r.tables -= tables[0].Table.Size
+			r.copies += tail
 		}
-		here--
-		local += tail - all[0].Table.Size
 	}
-	limit := e.limit
-	if s.isAway() && s.opts.MaxKept > 0 {
-		limit += s.opts.MaxKept
-	}
-	// Nobody waits if waiting is of no use: the copies alone may take more than the budget.
-	e.setFull(local > limit && here > 0)
-	if local > e.limit && here > 0 {
+	e.hurry.Store(r.isShort())
+	if r.isShort() {
 		base.Wake(s.publishNow)
 	}
+	if s.isAway() && s.opts.MaxKept > 0 {
+		r.more = s.opts.MaxKept
+	}
+	e.setFull(r.tables > r.most()+r.more)
 	return failed
+}
+
+// take takes in which tables the newest step names. It forgets those that are not local any more, or that the store does
+// not need.
+func (e *evictor) take(named *manifest.Version, shipping shale.Shipping) {
+	if named != e.looked {
+		for a := range placedTables(named) {
+			if !e.has(a.Table) {
+				e.past[a.Table.Num] = a
+			}
+		}
+		e.looked = named
+	}
+	maps.DeleteFunc(e.past, func(num base.FileNum, a manifest.Added) bool { return e.has(a.Table) || !shipping.Needs(uint64(num)) })
+}
+
+// count returns what takes the local disk if the store has the tables of v. It asks once for each table of v, and is called
+// for each flush.
+func (e *evictor) count(v *manifest.Version) room {
+	r := room{limit: e.limit, copies: e.tables.CopyBytes()}
+	for _, a := range e.past {
+		r.tables += a.Table.Size
+	}
+	for t := range v.Tables() {
+		if _, named := e.past[t.Num]; !named && !e.has(t) {
+			r.tables += t.Size
+			r.lacking += t.Size
+		}
+	}
+	return r
+}
+
+// tight returns an error if the copies leave no room for tables, or nil. Then Options.LocalBytes is exceeded, and nothing else
+// happens. It says how large that would have to be.
+func (e *evictor) tight() error {
+	r := room{limit: e.limit, copies: e.tables.CopyBytes()}
+	if r.fits() {
+		return nil
+	}
+	least := int64(sort.Search(1<<30, func(n int) bool {
+		limit := int64(n) << 20
+		return room{limit: limit, copies: e.tables.CopyBytesWith(limit / pagesShare)}.fits()
+	})) << 20
+	return local(fmt.Errorf("remote: LocalBytes of %d (%s) has no room for tables: the filters and indexes of those in the bucket, with the cache of pages, take %d bytes (%s) of the local disk; open the store with LocalBytes of %d (%s) or more",
+		e.limit, base.FormatBytes(e.limit), r.copies, base.FormatBytes(r.copies), least, base.FormatBytes(least)))
 }
 
 // isAway reports whether the bucket does not do what it is asked.
@@ -291,6 +392,11 @@ func (s *Store) isAway() bool {
 	defer s.mu.Unlock()
 	away, _ := s.failingLocked()
 	return away != nil
+}
+
+// placeOf returns what the manifest says of the place where tables are that a directory lacks.
+func placeOf(storeID uint64) string {
+	return fmt.Sprintf("the bucket of store %016x: open it with package remote, or bring it back with shale-remote hydrate", storeID)
 }
 
 // evictTable lets go of one table, and returns how many bytes of it stay. state is a state of the local store that has it.
@@ -312,7 +418,7 @@ func (s *Store) evictTable(state *manifest.State, t *manifest.Table) (tail int64
 		}
 	}()
 	if state.Elsewhere == "" {
-		place := fmt.Sprintf("the bucket of store %016x: open it with package remote or shale-remote", s.id)
+		place := placeOf(s.id)
 		if err := shipping.Elsewhere(place); err != nil {
 			return 0, local(err)
 		}

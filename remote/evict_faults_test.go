@@ -135,7 +135,7 @@ func TestEvict_CloseWithoutBucket(t *testing.T) {
 		go func() { ended <- fillUntil(s, 16*testBudget/400) }()
 		time.Sleep(10 * time.Second)
 		begun := time.Now()
-		_ = s.Close() // what was not shipped is told, or not
+		_ = s.Close() // it may say that some writes were not shipped
 		if took := time.Since(begun); took > s.opts.testing.closeWait+15*time.Second {
 			t.Errorf("Close took %v", took)
 		}

@@ -90,7 +90,7 @@ type opening struct {
 
 // run takes the steps of Open:
 //
-//  1. It locks the directory, if it has a store, and reads what that says.
+//  1. It locks the directory, if it has a store, and reads what that says. The bucket must not lie where copies go.
 //  2. It tries the bucket, and finds out whose it is.
 //  3. It checks that the directory has written the newest step, or that it was restored from it.
 //  4. It claims the store.
@@ -101,7 +101,7 @@ type opening struct {
 // does not fence the one that runs. The fence comes after the claim, because it leads to the anchor
 // of the epoch that was claimed.
 func (o *opening) run() error {
-	for _, step := range []func() error{o.loadLocal, o.probe, o.identify, o.compare, o.claim, o.takeOver, o.openLocal} {
+	for _, step := range []func() error{o.loadLocal, o.apart, o.probe, o.identify, o.compare, o.claim, o.takeOver, o.openLocal} {
 		if err := step(); err != nil {
 			return err
 		}

@@ -52,11 +52,15 @@ type Options struct {
 	MaxKept int64
 
 	// LocalBytes is how many bytes of tables stay on the local disk. Beyond that the Store lets go of tables that the
-	// bucket has, those of the last level first, and reads of them ask the bucket. Filters and indexes of all tables
-	// stay, which are 2 to 4 % of the store, and so does a cache of pages, a sixteenth of LocalBytes: both count.
+	// bucket has, those of the last level first and of a level those that were read least of late, and reads of them ask
+	// the bucket. An eighth, at most 1 GiB, is kept free for tables that come. Filters and indexes of all tables
+	// stay, which are 2 to 4 % of the store, and so does a cache of pages, a sixteenth of LocalBytes: both count, and if
+	// they leave no room for tables, Status.Failing says how much would do. They are in the subdirectory bucket, which must
+	// not be the directory of a bucket, or lie in one.
 	// Tables that the bucket lacks are uploaded at once when the room is short, and flushes and compactions wait for
 	// that; if the bucket is away, MaxKept more may be taken. Tables that only an iterator needs and that the bucket has
-	// never had don't count. At least eight memtables. Default 0: all tables stay.
+	// never had don't count. Store.FilterBits is 16 by default then, since each false positive is a request. At least eight
+	// memtables. Default 0: all tables stay.
 	LocalBytes int64
 
 	// Retain is how far back restores go: older steps are collected. Default 24 h; negative: nothing is
@@ -140,6 +144,8 @@ func (o *Options) validate() error {
 		return optionError("MaxLag", errors.New("it is negative"))
 	case o.LocalBytes < 0 || o.LocalBytes > 0 && o.LocalBytes < 8*o.memtableSize():
 		return optionError("LocalBytes", fmt.Errorf("it is less than eight memtables (%d bytes)", 8*o.memtableSize()))
+	case o.LocalBytes > 0 && o.Store.Shipping.Clock != nil:
+		return optionError("LocalBytes", errors.New("the store is that of a group's member (Store.Shipping has a Clock): its snapshots are checkpoints, which need all tables in the directory"))
 	case o.Uploads < 0:
 		return optionError("Uploads", errors.New("it is negative"))
 	}

@@ -30,7 +30,8 @@ const promoteTries = 3
 // acknowledged and not shipped is not here; Salvage lists it where its directory still is.
 //
 // It takes as long as a restore: the tables are fetched at the speed of the bucket or of the local disk. With a
-// directory that this Reader has warmed, only those are fetched that are newer. A writer that ships all the time is
+// directory that this Reader has warmed, only those are fetched that are newer. With [Options.LocalBytes] the tables of the
+// upper levels are fetched, up to half of that, and the others stay in the bucket. A writer that ships all the time is
 // fenced when the tables are here, and what it has shipped until then is fetched after that.
 //
 // Who may promote is for the program to decide. If two try at the same time, one of them gets [ErrFenced].
@@ -67,11 +68,17 @@ func promote(ctx context.Context, b Bucket, dir string, o *Options, warm *warmth
 		opts = *o
 	}
 	setDefault(&opts.Store.FS, vfs.Default)
+	if opts.LocalBytes > 0 { // Open refuses it too, but only once all is fetched
+		if err := checkCopies(opts.Store.FS, filepath.Join(dir, copiesDir)); err != nil {
+			return nil, err
+		}
+	}
 	for attempt := 1; ; attempt++ {
 		// The first attempt fences nobody, because most writers that are replaced have ended. If
 		// this one ships on, Open refuses the directory, and the next attempt restores behind a
 		// fence.
-		r, err := Restore(ctx, b, dir, At{}, &RestoreOptions{FS: opts.Store.FS, warm: warm})
+		// The other half of the room is for tails and what is written.
+		r, err := Restore(ctx, b, dir, At{}, &RestoreOptions{FS: opts.Store.FS, warm: warm, local: max(opts.LocalBytes, 0) / 2})
 		if err != nil {
 			return nil, err
 		}

@@ -367,12 +367,14 @@ func (s *Store) publishLoop(ctx context.Context) {
 		if !first && !waitFor(ctx, wait, s.publishNow) {
 			return
 		}
-		if rest := s.leastPublish() - time.Since(last); rest > 0 && !waitFor(ctx, rest, nil) {
-			return
+		for rest := s.leastPublish() - time.Since(last); rest > 0; rest = s.leastPublish() - time.Since(last) {
+			if !waitFor(ctx, rest, s.publishNow) { // the pace may have changed
+				return
+			}
 		}
 		last = time.Now()
 		var err error
-		if timed {
+		if timed && !s.evicting.isFull() { // a flush would wait for the room that this step makes
 			err = s.flushOld(ctx)
 		}
 		if err == nil {
@@ -392,10 +394,11 @@ func (s *Store) publishLoop(ctx context.Context) {
 // leastPublish is how long a store that ingests all the time waits between two steps. Each step takes requests, and time of
 // whoever opens or restores the store. It is shorter if writers wait for the tables.
 func (s *Store) leastPublish() time.Duration {
-	if s.opts.Strict || s.opts.MaxLag > 0 || s.evicting.isFull() {
-		return min(max(s.opts.Publish, 0), time.Second)
+	pace := s.evicting.pace()
+	if s.opts.Strict || s.opts.MaxLag > 0 {
+		pace = min(pace, time.Second)
 	}
-	return min(max(s.opts.Publish, 0), 10*time.Second)
+	return min(max(s.opts.Publish, 0), pace)
 }
 
 // flushOld makes a table of the memtable if it has writes that are older than Options.Flush. Requires:

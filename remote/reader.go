@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -33,7 +32,7 @@ type ReaderOptions struct {
 
 	// Dir is a local directory for copies: the tails of tables, which are about 2.5 % of the store, and
 	// CacheBytes of pages. The next Reader finds the tails there, and opens without asking for them. One
-	// Reader at a time uses a directory. "": copies are in memory.
+	// Reader at a time uses a directory. It must not be the directory of a bucket, or lie in one. "": copies are in memory.
 	Dir string
 
 	// FS is the file system of Dir. Default: the operating system's.
@@ -171,6 +170,11 @@ func (o ReaderOptions) withDefaults() ReaderOptions {
 //  4. It brings tails, manifest and logs, and opens a read-only handle on them.
 func (r *Reader) open(ctx context.Context) error {
 	r.lag.checked = time.Now()
+	if r.opts.Dir != "" {
+		if err := checkCopies(r.opts.FS, r.opts.Dir); err != nil {
+			return err
+		}
+	}
 	id, err := chain.ReadIdentity(ctx, r.b)
 	if err != nil {
 		return err
@@ -303,35 +307,12 @@ func (r *Reader) openCopies() error {
 func (r *Reader) openHandle() error {
 	opts := r.opts.Store
 	opts.ReadOnly, opts.FS = true, &tablefs.FS{FS: r.mem, Tables: r.files}
-	r.watchDamage(&opts)
 	db, err := shale.Open(followDir, &opts)
 	if err != nil {
 		return err
 	}
 	r.db.Store(db)
 	return r.shown()
-}
-
-// watchDamage makes the Reader drop what was fetched of a table that does not check, whoever has met that: an
-// iterator can't fetch it again itself, but the next one does.
-func (r *Reader) watchDamage(opts *shale.Options) {
-	listener := opts.OnEvent
-	if listener == nil && opts.Logger == nil {
-		opts.Logger = slog.Default() // where the store's errors go if nobody listens
-	}
-	opts.OnEvent = func(e shale.Event) {
-		var damage *shale.CorruptionError
-		if e.Kind == shale.EventCorruption && errors.As(e.Err, &damage) {
-			// If the object is not there at all, the local copies are not to blame, and fetching
-			// them again would fail.
-			if name, ok := object.ParseName(damage.File); ok && name.Kind == object.KindTable && damage.Err != tablefs.ErrNoObject {
-				r.files.Forget(name.Num)
-			}
-		}
-		if listener != nil {
-			listener(e)
-		}
-	}
 }
 
 // shown notes the sequence number that the handle shows now. Requires: polling is held, or nobody else has the Reader.

@@ -41,6 +41,8 @@ type RestoreOptions struct {
 	// warm lists the tables that this process has fetched into the directory already. It is set for Promote and Warm, which
 	// need the newest step. nil: an earlier step will do.
 	warm *warmth
+	// local is how many bytes of tables are fetched at most, for a store that reads the others from the bucket. 0: all are.
+	local int64
 }
 
 // A Restored says what Restore has made.
@@ -172,6 +174,7 @@ type restoration struct {
 	limit   restore.Limit
 
 	builder *restore.LogBuilder
+	partial bool            // tables stay in the bucket
 	behind  object.Position // where the list of segments ended, if what is behind its logs can't be restored by anybody
 	done    Restored
 
@@ -247,16 +250,12 @@ func (r *restoration) choose(ctx context.Context) (err error) {
 		return err
 	}
 	r.done.StoreID = r.history.StoreID
-	// The list is made after the newest step is known, so it has the tables of all steps.
-	r.sizes = make(map[string]int64)
 	if r.bad == nil {
 		r.bad = make(map[string]error)
 	}
-	for info, err := range r.b.List(ctx, object.TableFolder, "") {
-		if err != nil {
-			return err
-		}
-		r.sizes[info.Name] = info.Size
+	// The list is made after the newest step is known, so it has the tables of all steps.
+	if err := r.list(ctx); err != nil {
+		return err
 	}
 	if r.opts.Pin == "" {
 		return r.pick(ctx)
@@ -266,6 +265,18 @@ func (r *restoration) choose(ctx context.Context) (err error) {
 		r.limitToStep()
 	}
 	return err
+}
+
+// list finds out which tables and sidecars the bucket has.
+func (r *restoration) list(ctx context.Context) error {
+	r.sizes = make(map[string]int64)
+	for info, err := range r.b.List(ctx, object.TableFolder, "") {
+		if err != nil {
+			return err
+		}
+		r.sizes[info.Name] = info.Size
+	}
+	return nil
 }
 
 // pick finds the newest step that the target can be restored from.

@@ -93,7 +93,7 @@ func (r *restoration) sweep() error {
 	if err != nil {
 		return err
 	}
-	// Files with .new behind their names were never finished, and logs are laid again, so both go.
+	// Temporary files were never finished, and logs are laid again, so both go.
 	needed := map[string]bool{restoringName: true, base.LockName: true}
 	for f := range tablefs.FilesOf(r.moment.State.Tables.Version) {
 		needed[f.LocalName()] = true

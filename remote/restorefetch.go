@@ -21,16 +21,35 @@ import (
 
 // How tables and sidecars come from the bucket into the directory of a restore.
 
-// fetch brings the tables and sidecars of the moment, several at the same time. Those that an interrupted restore has
-// left in the directory are checked and kept.
+// fetch brings the tables and sidecars of the moment. If only some of them may come, those of the upper levels do.
+func (r *restoration) fetch(ctx context.Context) error {
+	v, local := r.moment.State.Tables.Version, int64(0)
+	if r.opts.local == 0 {
+		return r.fetchTables(ctx, slices.Collect(v.Tables()))
+	}
+	var some []*manifest.Table
+	for t := range v.Tables() {
+		if local += t.Size; local <= r.opts.local {
+			some = append(some, t)
+		} else if err := r.lost(r.moment, t); err != nil {
+			return err
+		}
+	}
+	r.partial = len(some) < v.NumTables()
+	return r.fetchTables(ctx, some)
+}
+
+// fetchTables brings tables and their sidecars, several at the same time. Those that are in the directory, where an
+// interrupted restore has left them, are checked and kept.
 //
 // A table that is damaged or missing does not end the others. They are most likely needed by the earlier step that is
 // tried next, and fill learns of all tables that it has to do without at once. Any other error ends them.
-func (r *restoration) fetch(ctx context.Context) error {
-	tables := slices.Collect(r.moment.State.Tables.Version.Tables())
+func (r *restoration) fetchTables(ctx context.Context, tables []*manifest.Table) error {
 	total := int64(0)
-	for f := range tablefs.FilesOf(r.moment.State.Tables.Version) {
-		total += f.Size
+	for _, t := range tables {
+		for f := range tablefs.FilesOfTable(t) {
+			total += f.Size
+		}
 	}
 	r.arrived, r.missing = 0, nil
 	r.arrive(0, total)
@@ -113,14 +132,17 @@ func (r *restoration) spoiled(ctx context.Context, b Bucket, path string, t *man
 	}
 	// Nothing is summed, and the size is the one of the LIST and not that of the step: package
 	// repair reads whatever there is.
-	_, err = restore.File(ctx, b, name, r.fs, path, size, 0)
-	return err
+	return restore.File(ctx, b, name, r.fs, path, size, 0, nil)
 }
 
-// fetchSidecar brings the sidecar of a table. A store does without a sidecar that is missing or damaged.
+// fetchSidecar brings the sidecar of a table, unless it is in the directory. A store does without a sidecar that is missing
+// or damaged.
 func (r *restoration) fetchSidecar(ctx context.Context, t *manifest.Table, total int64) error {
 	path := r.path(base.FilterName(t.Sidecar.Num))
-	err := restore.Filter(ctx, r.b, r.done.StoreID, r.fs, path, t)
+	err := restore.CheckFilter(r.fs, path, r.done.StoreID, t)
+	if err != nil {
+		err = restore.Filter(ctx, r.b, r.done.StoreID, r.fs, path, t)
+	}
 	r.arrive(t.Sidecar.Size, total)
 	r.mu.Lock()
 	defer r.mu.Unlock()

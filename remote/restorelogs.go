@@ -242,6 +242,9 @@ func (r *restoration) finish() error {
 	if err := r.note(); err != nil {
 		return err
 	}
+	if r.partial {
+		state.Elsewhere = placeOf(r.done.StoreID)
+	}
 	num := state.NextFileNum
 	state.NextFileNum++
 	// This writes CURRENT, and with it the directory has a store. All else, the notes too, is there
@@ -284,9 +287,9 @@ func (r *restoration) note() error {
 
 // check opens the store and closes it again, without a change of its files. What a restore has missed shows
 // here, and not when the store is needed. Large logs are left out, whose records were checked when they were
-// written.
+// written. So is a store that opens only with its bucket: Promote does that next.
 func (r *restoration) check() error {
-	if r.builder.Bytes > checkedLogs || r.opts.Salvage && len(r.done.Damage) > 0 {
+	if r.partial || r.builder.Bytes > checkedLogs || r.opts.Salvage && len(r.done.Damage) > 0 {
 		return nil
 	}
 	db, err := shale.Open(r.dir, &shale.Options{FS: r.fs, ReadOnly: true})

@@ -88,7 +88,7 @@ type Status struct {
 	Away  error
 	Since time.Time
 	// Failing is why work fails that has nothing to do with the bucket: the local disk is full, or a file is damaged.
-	// nil: none does.
+	// It also says when Options.LocalBytes is too small to be kept, although nothing stops then. nil: all is well.
 	Failing error
 	// Err is why this writer is fenced, or nil.
 	Err error

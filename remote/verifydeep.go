@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/shaledb/shale/manifest"
+	"github.com/shaledb/shale/remote/internal/bucket"
 	"github.com/shaledb/shale/remote/internal/chain"
 	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/restore"
@@ -164,7 +165,7 @@ func (p *pieces) at(off int64) (piece, error) {
 	data := make([]byte, restore.PieceSize)
 	n, err := p.b.ReadAt(p.ctx, p.name, data, off)
 	if err != nil && err != io.EOF {
-		return piece{}, err
+		return piece{}, bucket.NoEnd(err)
 	}
 	if len(p.kept) == keptPieces {
 		p.kept = slices.Delete(p.kept, 0, 1)

@@ -128,6 +128,24 @@ func (b *bucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (
 	if err := begin(ctx, name); err != nil {
 		return 0, err
 	}
+	n, err = b.readRange(ctx, name, p, off)
+	if err == errNoRange && off < 0 {
+		// An object that is shorter has no such end for some servers, and all of it for S3. An empty one has none for any.
+		if n, err = b.readRange(ctx, name, p, 0); err == nil {
+			return 0, fmt.Errorf("the server has refused the last %d bytes, and gives as many from the beginning", len(p))
+		}
+	}
+	if err == errNoRange {
+		err = io.EOF // the object has no bytes there
+	}
+	return n, err
+}
+
+// errNoRange is what readRange returns if the server says that the object has no byte of the range.
+var errNoRange = errors.New("no such range")
+
+// readRange makes the request of ReadAt.
+func (b *bucket) readRange(ctx context.Context, name string, p []byte, off int64) (n int, err error) {
 	remote.Progress(ctx)
 	var o minio.GetObjectOptions
 	if off < 0 {
@@ -137,7 +155,7 @@ func (b *bucket) ReadAt(ctx context.Context, name string, p []byte, off int64) (
 	}
 	body, info, header, err := b.core.GetObject(ctx, b.c.Bucket, b.prefix+name, o)
 	if answer := (minio.ErrorResponse{}); errors.As(err, &answer) && answer.Code == minio.InvalidRange {
-		return 0, io.EOF // the object has no bytes there
+		return 0, errNoRange
 	}
 	if err != nil {
 		return 0, err
@@ -258,7 +276,8 @@ func (b *bucket) list(ctx context.Context, prefix, after string, yield func(remo
 			return object.Err
 		}
 		name, ours := strings.CutPrefix(object.Key, b.prefix)
-		if !ours || name <= after || remote.CheckName(name) != nil {
+		// SeaweedFS takes several slashes for one, so it lists "b/c" for the prefix "b//".
+		if !ours || !strings.HasPrefix(name, prefix) || name <= after || remote.CheckName(name) != nil {
 			continue
 		}
 		if !yield(remote.Info{Name: name, Size: object.Size}, nil) {

@@ -302,7 +302,55 @@ func TestReadAt_Answers(t *testing.T) {
 	}
 }
 
+// TestReadAt_EndRefused has a server that refuses to give more bytes from the end than there are, as gofakes3 1.2.0 does,
+// and S3 does not. The object must not be taken for an empty one.
+func TestReadAt_EndRefused(t *testing.T) {
+	for _, object := range []string{"0123456789", ""} {
+		b, f := fakeBucket(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("ETag", `"e"`)
+			w.Header().Set("Last-Modified", "Wed, 21 Oct 2015 07:28:00 GMT")
+			if object == "" || strings.HasPrefix(r.Header.Get("Range"), "bytes=-") {
+				w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
+				_, _ = io.WriteString(w, "<Error><Code>InvalidRange</Code></Error>")
+				return
+			}
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes 0-%d/%d", len(object)-1, len(object)))
+			w.WriteHeader(http.StatusPartialContent)
+			_, _ = io.WriteString(w, object)
+		})
+		p := make([]byte, 12)
+		if n, err := b.ReadAt(t.Context(), "object", p, -1); string(p[:n]) != object || err != io.EOF || f.count() != 3 {
+			t.Errorf("%q: %q, %v after %d requests", object, p[:n], err, f.count()-1)
+		}
+		if object == "" {
+			continue
+		}
+		// The object has grown between the two requests, or the server errs: its beginning is not its end.
+		if n, err := b.ReadAt(t.Context(), "object", p[:len(object)], -1); n > 0 || err == nil || err == io.EOF {
+			t.Errorf("a refused end: %q, %v", p[:n], err)
+		}
+	}
+}
+
 var errNotEOF = errors.New("an error that is not the end of the object")
+
+// TestList_OtherPrefix has a server that takes several slashes for one, as SeaweedFS does and S3 does not. Objects that do not
+// have the prefix are none of the list.
+func TestList_OtherPrefix(t *testing.T) {
+	b, _ := fakeBucket(t, answering("<ListBucketResult><Contents><Key>p/b/c</Key></Contents><Contents><Key>p/b0</Key></Contents></ListBucketResult>"))
+	for prefix, want := range map[string]string{"": "b/c b0 ", "b": "b/c b0 ", "b/": "b/c ", "b//": "", "/": ""} {
+		got := ""
+		for info, err := range b.List(t.Context(), prefix, "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += info.Name + " "
+		}
+		if got != want {
+			t.Errorf("List(%q) = %q, want %q", prefix, got, want)
+		}
+	}
+}
 
 // TestStat_Checksums takes the checksum from where a server has it.
 func TestStat_Checksums(t *testing.T) {

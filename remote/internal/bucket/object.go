@@ -89,6 +89,24 @@ func EndedEarly(err error) error {
 	return err
 }
 
+// NoEnd returns the error of a read of an object so that nobody takes it for the end of a file, which would be damage: the error of
+// an answer that was cut off wraps io.ErrUnexpectedEOF.
+func NoEnd(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return noEnd{err}
+	}
+	return err
+}
+
+// A noEnd is an error that wraps all that another one does, but the end of a file.
+type noEnd struct{ error }
+
+func (e noEnd) Is(target error) bool {
+	return target != io.EOF && target != io.ErrUnexpectedEOF && errors.Is(e.error, target)
+}
+
+func (e noEnd) As(target any) bool { return errors.As(e.error, target) }
+
 // IgnoreAbsence returns err, but nil if it says that an object is not there.
 func IgnoreAbsence(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {

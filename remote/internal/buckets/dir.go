@@ -64,6 +64,23 @@ func NewDir(fsys vfs.FS, dir string) (bucket.Bucket, error) {
 	return b, nil
 }
 
+// Mark returns what NewDir has made in the directory of a bucket that dir is, or lies in; "": there is no such bucket. The name
+// has no links. dir need not exist, and a directory that can't be looked into is no bucket of this program.
+func Mark(fsys vfs.FS, dir string) (mark string, err error) {
+	if dir, err = vfs.Abs(fsys, dir); err != nil {
+		return "", err
+	}
+	for at := vfs.Resolve(fsys, dir); ; at = filepath.Dir(at) {
+		mark := filepath.Join(at, unfinished)
+		if info, err := fsys.Stat(mark); err == nil && info.IsDir {
+			return mark, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", nil
+		}
+	}
+}
+
 // NewMem returns an empty bucket in memory, for tests. Nothing of it survives the process.
 func NewMem() bucket.Bucket {
 	b, _ := NewDir(settled{vfs.NewMem()}, "bucket") // a new file system in memory never fails

@@ -97,24 +97,28 @@ func ReadChecked(ctx context.Context, b bucket.Bucket, name string, guess int, m
 	return src, nil
 }
 
+// readObject reads an object and decodes it, and does so once more if it is damaged: see Twice.
+func readObject[T any](ctx context.Context, b bucket.Bucket, name string, guess int, most int64, decode func(src []byte) (T, error)) (T, error) {
+	return Twice(func() (o T, err error) {
+		src, err := ReadChecked(ctx, b, name, guess, most)
+		if err != nil {
+			return o, err
+		}
+		return decode(src)
+	})
+}
+
 // ReadIdentity reads which store the bucket has. If nobody has used the bucket yet, the error wraps
 // fs.ErrNotExist.
 func ReadIdentity(ctx context.Context, b bucket.Bucket) (*object.Identity, error) {
-	src, err := ReadChecked(ctx, b, object.IdentityName, object.IdentitySize+1, object.IdentitySize)
-	if err != nil {
-		return nil, err
-	}
-	return object.DecodeIdentity(src)
+	return readObject(ctx, b, object.IdentityName, object.IdentitySize+1, object.IdentitySize, object.DecodeIdentity)
 }
 
 // ReadStep reads step n. If it is not there, the error wraps fs.ErrNotExist. Whether the step is a
 // stray is not checked.
 func ReadStep(ctx context.Context, b bucket.Bucket, storeID, n uint64) (*object.Step, error) {
-	src, err := ReadChecked(ctx, b, object.StepName(n), stepGuess, maxObject)
-	if err != nil {
-		return nil, err
-	}
-	return object.DecodeStep(object.StepName(n), storeID, src)
+	name := object.StepName(n)
+	return readObject(ctx, b, name, stepGuess, maxObject, func(src []byte) (*object.Step, error) { return object.DecodeStep(name, storeID, src) })
 }
 
 // NewestStep returns the number of the newest step, by a list of those behind step after. It returns
@@ -283,11 +287,8 @@ func newestState(ctx context.Context, b bucket.Bucket, n uint64) (uint64, error)
 
 // ReadState reads the state after step n. If it is not there, the error wraps fs.ErrNotExist.
 func ReadState(ctx context.Context, b bucket.Bucket, storeID, n uint64) (*object.State, error) {
-	src, err := ReadChecked(ctx, b, object.StateName(n), stateGuess, maxObject)
-	if err != nil {
-		return nil, err
-	}
-	return object.DecodeState(object.StateName(n), storeID, src)
+	name := object.StateName(n)
+	return readObject(ctx, b, name, stateGuess, maxObject, func(src []byte) (*object.State, error) { return object.DecodeState(name, storeID, src) })
 }
 
 // Apply makes step the newest one of c. If it returns an error, c has not changed.
@@ -391,18 +392,18 @@ func (c *Chain) put(ctx context.Context, b bucket.Bucket, step *object.Step, src
 	}
 	// The name may be taken by this very step, if the answer to an earlier PUT was lost; by another
 	// attempt of this writer; or by another writer. Only the object itself says which.
-	taken, err := ReadChecked(ctx, b, step.Name(), stepGuess, maxObject)
+	same := false
+	there, err := readObject(ctx, b, step.Name(), stepGuess, maxObject, func(taken []byte) (*object.Step, error) {
+		if same = bytes.Equal(taken, src); same {
+			return step, nil
+		}
+		return object.DecodeStep(step.Name(), c.StoreID, taken)
+	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("remote: step %d was there and is deleted: %w", step.N, ErrFenced)
-	case err != nil:
-		return nil, err
-	case bytes.Equal(taken, src):
-		return step, nil
-	}
-	there, err := object.DecodeStep(step.Name(), c.StoreID, taken)
-	if err != nil {
-		return nil, err
+	case err != nil || same:
+		return there, err
 	}
 	if there.Writer != step.Writer || there.Epoch != step.Epoch {
 		return nil, fmt.Errorf("remote: step %d is of epoch %d, writer %016x: %w", there.N, there.Epoch, there.Writer, ErrFenced)

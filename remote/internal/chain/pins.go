@@ -181,11 +181,7 @@ func ReadPin(ctx context.Context, b bucket.Bucket, storeID uint64, label string)
 	if err != nil {
 		return nil, err
 	}
-	src, err := ReadChecked(ctx, b, name, pinGuess, maxObject)
-	if err != nil {
-		return nil, err
-	}
-	return object.DecodePin(name, storeID, src)
+	return readObject(ctx, b, name, pinGuess, maxObject, func(src []byte) (*object.Pin, error) { return object.DecodePin(name, storeID, src) })
 }
 
 // FindPin returns the pin with a label or with a name. Of several with the same name it returns the one of the newest step.

@@ -163,7 +163,7 @@ func (l SegmentList) read(ctx context.Context, at object.Position, size int64) (
 		guess := SegmentGuess
 		switch {
 		case l.Heads:
-			return ReadHead(ctx, l.Bucket, l.StoreID, at)
+			return readHead(ctx, l.Bucket, l.StoreID, at)
 		case size > object.SegmentHeader+object.MaxBody:
 			return Listed{}, base.Corruption(at.String(), -1, "segment", fmt.Errorf("it has %d bytes", size))
 		case size >= 0:

@@ -22,7 +22,7 @@ const SegmentGuess = 64 << 10
 // ReadSegment reads the segment at a place, which must belong to the store. If there is none, the error
 // wraps fs.ErrNotExist. The records in the body are not checked.
 func ReadSegment(ctx context.Context, b bucket.Bucket, storeID uint64, at object.Position) (*object.Segment, error) {
-	return readGuessed(ctx, b, storeID, at, SegmentGuess)
+	return Twice(func() (*object.Segment, error) { return readGuessed(ctx, b, storeID, at, SegmentGuess) })
 }
 
 // readGuessed is ReadSegment that takes one request if the object has fewer than guess bytes. The size of a segment that a
@@ -37,6 +37,10 @@ func readGuessed(ctx context.Context, b bucket.Bucket, storeID uint64, at object
 
 // ReadHead is ReadSegment without the body.
 func ReadHead(ctx context.Context, b bucket.Bucket, storeID uint64, at object.Position) (Listed, error) {
+	return Twice(func() (Listed, error) { return readHead(ctx, b, storeID, at) })
+}
+
+func readHead(ctx context.Context, b bucket.Bucket, storeID uint64, at object.Position) (Listed, error) {
 	src := make([]byte, object.SegmentHeader)
 	n, err := b.ReadAt(ctx, at.String(), src, 0)
 	if err != nil && err != io.EOF {

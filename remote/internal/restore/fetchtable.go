@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"path/filepath"
 	"sync"
 
 	"github.com/shaledb/shale/internal/base"
@@ -40,11 +41,9 @@ const fetchTries = 2
 func Table(ctx context.Context, b bucket.Bucket, storeID uint64, fsys vfs.FS, path string, want *manifest.Table) error {
 	name := object.TableName(uint64(want.Num))
 	return fetchChecked(name, func() error {
-		sum, err := File(ctx, b, name, fsys, path, want.Size, want.Size-tablefs.TableFooter)
-		if err != nil {
-			return err
-		}
-		return CheckTable(fsys, path, storeID, want, func(vfs.File) (uint32, error) { return sum, nil })
+		return File(ctx, b, name, fsys, path, want.Size, want.Size-tablefs.TableFooter, func(path string, sum uint32) error {
+			return CheckTable(fsys, path, storeID, want, func(vfs.File) (uint32, error) { return sum, nil })
+		})
 	})
 }
 
@@ -52,16 +51,18 @@ func Table(ctx context.Context, b bucket.Bucket, storeID uint64, fsys vfs.FS, pa
 func Filter(ctx context.Context, b bucket.Bucket, storeID uint64, fsys vfs.FS, path string, of *manifest.Table) error {
 	side := tablefs.SidecarOf(of)
 	return fetchChecked(side.Name(), func() error {
-		if _, err := File(ctx, b, side.Name(), fsys, path, side.Size, 0); err != nil {
-			return err
-		}
-		f, err := fsys.Open(path)
-		if err != nil {
-			return err
-		}
-		defer f.Close() // opened for reading
-		return side.Check(f, storeID)
+		return File(ctx, b, side.Name(), fsys, path, side.Size, 0, func(path string, _ uint32) error { return CheckFilter(fsys, path, storeID, of) })
 	})
+}
+
+// CheckFilter checks the file of the sidecar of a table.
+func CheckFilter(fsys vfs.FS, path string, storeID uint64, of *manifest.Table) error {
+	f, err := fsys.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // opened for reading
+	return tablefs.SidecarOf(of).Check(f, storeID)
 }
 
 // fetchChecked calls fetch, and again if its bytes were damaged and the object may be whole. Damage of
@@ -79,29 +80,34 @@ func fetchChecked(name string, fetch func() error) error {
 	}
 }
 
-// File makes a file with the bytes of an object, which must have the given size. It returns the
-// crc32c of those up to summed. The file gets its name when its bytes are durable: bytes whose sync has
-// failed may still be read, although no later sync makes them durable, so nothing may find them there.
-func File(ctx context.Context, b bucket.Bucket, name string, fsys vfs.FS, path string, size, summed int64) (uint32, error) {
-	temp := path + ".new"
+// File makes a file of a store, with the bytes of an object, which must have the given size. check gets the crc32c of those
+// up to summed, and where they are; nil: they are not checked. The file gets its name when its bytes are checked and
+// durable: bytes whose sync has failed may still be read, although no later sync makes them durable, so nothing may find them
+// there. Until then it has the name of a temporary file, which an Open of the store removes.
+func File(ctx context.Context, b bucket.Bucket, name string, fsys vfs.FS, path string, size, summed int64, check func(path string, sum uint32) error) error {
+	_, num, _ := base.ParseFileName(filepath.Base(path))
+	temp := filepath.Join(filepath.Dir(path), base.TempName(num))
 	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, err
+		return err
 	}
 	f, err := fsys.Create(temp)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	sum, err := copyObject(ctx, b, name, f, size, summed)
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err = errors.Join(err, f.Close()); err == nil && check != nil {
+		err = check(temp, sum)
+	}
+	if err == nil {
 		err = fsys.Rename(temp, path)
 	}
 	if err != nil {
-		_ = fsys.Remove(temp) // nothing uses it, and the next restore removes what stays
+		_ = fsys.Remove(temp) // nothing uses it, and what stays is removed later
 	}
-	return sum, err
+	return err
 }
 
 // copyObject writes the bytes of an object to a file, for File. It asks for one byte more than

@@ -98,7 +98,7 @@ func StoreIn(ctx context.Context, b bucket.Bucket) (uint64, error) {
 // Step reads step n, and returns nil if it is damaged. A step that is missing is damage: all at the floor and above
 // must be there.
 func (h *History) Step(ctx context.Context, n uint64) (*object.Step, error) {
-	s, err := chain.Twice(func() (*object.Step, error) { return chain.ReadStep(ctx, h.Bucket, h.StoreID, n) })
+	s, err := chain.ReadStep(ctx, h.Bucket, h.StoreID, n)
 	return s, h.pass(IfMissing(err, object.StepName(n), "step"))
 }
 
@@ -155,7 +155,7 @@ func (h *History) base(ctx context.Context, n uint64) (*object.State, error) {
 		if from > n {
 			continue
 		}
-		s, err := chain.Twice(func() (*object.State, error) { return chain.ReadState(ctx, h.Bucket, h.StoreID, from) })
+		s, err := chain.ReadState(ctx, h.Bucket, h.StoreID, from)
 		if err = h.pass(IfMissing(err, object.StateName(from), "state")); err != nil || s != nil {
 			return s, err
 		}

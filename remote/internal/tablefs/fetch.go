@@ -1,18 +1,27 @@
 package tablefs
 
+import (
+	"time"
+
+	"github.com/shaledb/shale/remote/internal/object"
+)
+
 // How bytes of data blocks come from the bucket: from the cache of pages, or by one GET that serves everybody who needs the
 // same bytes meanwhile, or from a stream, if a reader goes through the table (sequential.go).
 
 // readData fills p with bytes of data blocks from offset off. Requires: the tail begins at or after the
 // end of p.
 func (s *tableState) readData(p []byte, off int64) error {
-	if done, err := s.readStream(p, off); done {
-		return err
-	}
 	lo, hi := off, off+int64(len(p)) // what is missing in p
+	if done, err := s.readStream(p, off); done {
+		return s.fails(lo, hi, err)
+	}
 	for {
 		if lo, hi = s.fromCache(p, off, lo, hi); lo >= hi {
 			return nil
+		}
+		if err := s.failedNow(lo, hi); err != nil {
+			return err
 		}
 		// Either this goroutine makes the GET, or another one makes it and this one waits. If the
 		// answer has only a part of what is missing, the next round asks for the rest.
@@ -26,15 +35,49 @@ func (s *tableState) readData(p []byte, off int64) error {
 		<-f.done
 		if f.err == errAborted {
 			if done, err := s.readStream(p[lo-off:hi-off], lo); done {
-				return err
+				return s.fails(lo, hi, err)
 			}
 			continue
 		}
 		if f.err != nil {
-			return f.err
+			return s.fails(lo, hi, f.err)
 		}
 		lo, hi = f.copyTo(p, off, lo, hi)
 	}
+}
+
+// A failure is the last read that has waited for the bucket in vain.
+type failure struct {
+	from, to int64
+	err      error
+	at       time.Time
+}
+
+// rightAfter is how long after a failure a read of a part of it takes the same error.
+const rightAfter = 100 * time.Millisecond
+
+// fails notes that a read of bytes from to to has failed, unless it has found damage, and returns err.
+func (s *tableState) fails(from, to int64, err error) error {
+	if err != nil && !object.IsDamage(err) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.failure = failure{from, to, err, time.Now()}
+	}
+	return err
+}
+
+// failedNow returns the error of the read that has just failed, if the caller wants a part of that and not all, and nil the next
+// time. An iterator that could not read ahead reads the block alone, as the rest may be what can't be read. But the bucket is away
+// from all of it, and to wait for it once more would take as long again.
+func (s *tableState) failedNow(lo, hi int64) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.failure; f.err != nil && f.from <= lo && hi <= f.to && hi-lo < f.to-f.from {
+		if s.failure = (failure{}); time.Since(f.at) < rightAfter {
+			return f.err
+		}
+	}
+	return nil
 }
 
 // fromCache copies the pages that the cache has into p, which begins at offset off. lo and hi say which part of
@@ -70,6 +113,19 @@ type flight struct {
 	done chan struct{} // closed when the following fields are set
 	b    []byte
 	err  error
+}
+
+// has reports whether the flight brings the byte at an offset.
+func (f *flight) has(off int64) bool { return off >= f.from && off < f.to }
+
+// failed reports whether the flight has come to an end without its bytes.
+func (f *flight) failed() bool {
+	select {
+	case <-f.done:
+		return f.err != nil
+	default:
+		return false
+	}
 }
 
 // abort ends a flight that is not made, because a stream takes its place. Those who wait for it begin again, and find

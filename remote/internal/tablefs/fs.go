@@ -100,9 +100,12 @@ func (t *FS) Stat(name string) (vfs.FileInfo, error) {
 // A read of a table takes these steps:
 //
 //  1. What is in the tail comes from there (tails).
-//  2. What a sequential reader has fetched ahead comes from its stream (sequential.go).
+//  2. What a sequential reader has fetched ahead comes from its stream (sequential.go), which leads on to the next table
+//     (lead.go).
 //  3. What the cache has comes from there (pageCache).
 //  4. The rest is fetched: one GET a page, however many goroutines wait for it (fetch.go).
+//
+// A compaction, which says that it reads a table from front to back, has a stream of its own for it (pass.go).
 type Tables struct {
 	// Constant.
 	ctx    context.Context // of all requests; it ends with close
@@ -115,6 +118,7 @@ type Tables struct {
 
 	background sync.WaitGroup // fetches that nobody waits for
 	permits    chan struct{}  // one for each of them
+	held       atomic.Int32   // pieces that passes have
 
 	// known are the files that may be opened, and opened those that are. A file may be open and no
 	// longer known, for as long as an iterator of an earlier version reads it.
@@ -123,9 +127,12 @@ type Tables struct {
 	opened map[fileID]*tableState
 	clock  int64 // counts reads of streams
 	live   []*stream
+	leads  []*lead
+	ended  []endedRow
 	lost   map[fileID]error // the tables that the store does without, and what is wrong with their objects
 
-	Around atomic.Bool // learn does without all tables whose objects are damaged
+	order  atomic.Pointer[manifest.Version] // see Order
+	Around atomic.Bool                      // learn does without all tables whose objects are damaged
 }
 
 // maxBackground is the number of fetches under way that nobody waits for, and of tails at the beginning.
@@ -163,6 +170,7 @@ func (b *Tables) get(ctx context.Context, f File, p []byte, off int64) error {
 
 // Know makes the files of a version those that can be opened. The tails of others go, unless they are open.
 func (b *Tables) Know(v *manifest.Version) {
+	b.Order(v)
 	next := make(map[object.Name]File)
 	for f := range FilesOf(v) {
 		next[f.Object()] = f
@@ -306,20 +314,16 @@ func (b *Tables) release(s *tableState) {
 	}
 }
 
-// Forget drops all that was fetched of a table, because its checksums are wrong. The next reads fetch it again.
-func (b *Tables) Forget(num uint64) {
-	f, there := b.find(object.Name{Kind: object.KindTable, Num: num})
-	if !there {
-		return
-	}
+// Refetch implements vfs.RemoteFile. It drops the tail too: it may begin with data, of which Learn checks no checksums.
+func (f *objectFile) Refetch() error {
+	b := f.all
 	b.pages.forget(f.fileID)
 	b.Tails.spoil(f.fileID)
 	b.mu.Lock()
-	s := b.opened[f.fileID]
+	b.dropLeads(func(l *lead) bool { return l.fileID == f.fileID })
 	b.mu.Unlock()
-	if s != nil {
-		b.dropStreams(s)
-	}
+	b.dropStreams(f.tableState)
+	return nil
 }
 
 // A tableState is what all that have opened a table share.
@@ -334,12 +338,14 @@ type tableState struct {
 	runs    runs // of fetches that somebody waits for
 	backs   runs // of others, which go back
 	streams []*stream
+	failure failure
 }
 
 // An objectFile is an open table or sidecar. It can only be read.
 type objectFile struct {
 	*tableState
 	closed atomic.Bool
+	tail   tailFile
 }
 
 var errReadOnlyObject = errors.New("objects of a bucket can't be changed")
@@ -363,7 +369,7 @@ func (f *objectFile) ReadAt(p []byte, off int64) (n int, err error) {
 	for n < want {
 		got, err := f.readPart(p[n:], off+int64(n))
 		if err != nil {
-			return n, err
+			return n, bucket.NoEnd(err)
 		}
 		n += got
 	}
@@ -373,24 +379,39 @@ func (f *objectFile) ReadAt(p []byte, off int64) (n int, err error) {
 // readPart fills the beginning of p, either from the data blocks up to the tail, or from the tail.
 // The tail is asked for each time, because the local copy may have been found bad since the file
 // was opened.
-func (s *tableState) readPart(p []byte, off int64) (int, error) {
-	t, err := s.all.Tails.get(s.all.ctx, s.File)
+func (f *objectFile) readPart(p []byte, off int64) (int, error) {
+	tails := f.all.Tails
+	t, err := tails.get(f.all.ctx, f.File)
 	if err != nil {
 		return 0, err
 	}
 	if off >= t.at {
-		if err := s.all.Tails.readAt(t, p, off); err == nil {
+		if err := f.tail.readAt(tails, t, p, off); err == nil {
 			return len(p), nil
 		}
 		// The local file is damaged. The tail is fetched, and asked again: this time it is good, or in
 		// memory.
-		if t, err = s.all.Tails.get(s.all.ctx, s.File); err != nil {
+		if t, err = tails.get(f.all.ctx, f.File); err != nil {
 			return 0, err
 		}
-		return len(p), s.all.Tails.readAt(t, p, off)
+		return len(p), f.tail.readAt(tails, t, p, off)
 	}
 	p = p[:min(int64(len(p)), t.at-off)]
-	return len(p), s.readData(p, off)
+	return len(p), f.readData(p, off)
+}
+
+// ReadNear implements vfs.RemoteFile. The tail is near, and what is read of it is checked.
+func (f *objectFile) ReadNear(p []byte, off int64) error {
+	switch {
+	case off < f.at.Load():
+		return vfs.ErrUnsupported
+	case len(p) == 0:
+		return nil
+	case off+int64(len(p)) > f.File.Size:
+		return io.ErrUnexpectedEOF
+	}
+	_, err := f.ReadAt(p, off)
+	return err
 }
 
 // TryReadAt implements vfs.TryReader. Bytes that are in no cache would have to be fetched, which is a wait.
@@ -430,8 +451,9 @@ func (f *objectFile) Close() error {
 	if f.closed.Swap(true) {
 		return fs.ErrClosed
 	}
+	err := f.tail.close() // before the tail may be removed
 	f.all.release(f.tableState)
-	return nil
+	return err
 }
 
 // The methods of vfs.File that write fail.

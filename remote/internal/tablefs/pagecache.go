@@ -70,6 +70,9 @@ func NewPageCache(bytes int64) *pageCache {
 // pagesIn returns for how many pages there is room in a number of bytes.
 func pagesIn(bytes int64) int64 { return min(max(bytes, 0)/pageSize, maxPages) }
 
+// fileBytes returns the size of the file of a cache that is opened with a number of bytes: one page at least.
+func fileBytes(bytes int64) int64 { return max(pagesIn(bytes), 1) * pageSize }
+
 // ErrWriteOnce says that a cache can't be in a file of an encrypted file system.
 var ErrWriteOnce = errors.New("it writes over its file, and an encrypted file takes each byte once: give ReaderOptions.FS another file system, or no Dir")
 
@@ -83,7 +86,7 @@ func OpenPageCache(fsys vfs.FS, name string, bytes int64) (*pageCache, error) {
 	if _, once := vfs.AsWriteOnce(file); once {
 		return nil, errors.Join(ErrWriteOnce, file.Close())
 	}
-	n := max(pagesIn(bytes), 1)
+	n := fileBytes(bytes) / pageSize
 	err = file.Preallocate(n * pageSize)
 	if errors.Is(err, vfs.ErrUnsupported) {
 		err = file.Truncate(n * pageSize)

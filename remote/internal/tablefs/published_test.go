@@ -1,6 +1,7 @@
 package tablefs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -33,7 +34,7 @@ func publishTables(t testing.TB, n int, opts shale.Options) *published {
 	t.Helper()
 	p := &published{t: t, mem: vfs.NewMem(), bucket: remotetest.NewFake(buckets.NewMem())}
 	opts.FS = p.mem
-	opts.MemtableSize = max(opts.MemtableSize, 1<<20)
+	opts.MemtableSize = cmp.Or(opts.MemtableSize, 1<<20)
 	db, err := shale.Open("db", &opts)
 	mustNil(t, err)
 	p.db = db
@@ -85,6 +86,7 @@ func (p *published) files(local vfs.FS, dir string) *Tables {
 	}
 	b := New(p.bucket, p.storeID, local, dir, pages)
 	p.t.Cleanup(func() { _ = b.Close() })
+	b.Order(p.version)
 	mustNil(p.t, b.Learn(p.t.Context(), slices.Collect(FilesOf(p.version))))
 	return b
 }

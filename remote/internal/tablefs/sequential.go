@@ -47,6 +47,7 @@ const leastBack = pageSize + 1
 type stream struct {
 	table *tableState
 	back  bool // from back to front
+	led   bool // the tables behind it are being fetched; guarded by table.mu
 
 	// Guarded by table.mu.
 	pieces []*flight // neighbours, in the order of reading; the reader is in the first or second one
@@ -57,50 +58,61 @@ type stream struct {
 
 // note records that bytes from to to had to be fetched. It reports whether they are the fourth neighbour in a row.
 func (s *tableState) note(from, to int64) bool {
-	return s.noteIn(&s.runs, to, func(r *run) bool { return from <= r.next && to > r.next && from >= r.next-pageSize })
+	return s.noteIn(&s.runs, to, s.edges(from, to, false), func(r *run) bool { return from <= r.next && to > r.next && from >= r.next-pageSize })
 }
 
 // noteBack is note for bytes that nobody waits for, in rows that go back.
 func (s *tableState) noteBack(from, to int64) bool {
 	return to-from >= leastBack &&
-		s.noteIn(&s.backs, from, func(r *run) bool { return to >= r.next && from < r.next && to <= r.next+pageSize })
+		s.noteIn(&s.backs, from, s.edges(from, to, true), func(r *run) bool { return to >= r.next && from < r.next && to <= r.next+pageSize })
 }
 
 // noteIn records a fetch in the one of some rows that it belongs to. next is where the next one of the row would be.
-func (s *tableState) noteIn(runs *runs, next int64, belongs func(r *run) bool) bool {
+func (s *tableState) noteIn(runs *runs, next int64, e edges, belongs func(r *run) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range runs.rows {
-		r := &runs.rows[i]
-		if r.count == 0 || !belongs(r) {
-			continue
-		}
-		r.next = next
-		if r.count++; r.count < neighbours {
-			return false
-		}
-		// The row has become a stream, whose fetches are not noted. A row that begins later has to
-		// grow again.
-		*r = run{}
-		return true
+	i := slices.IndexFunc(runs.rows[:], func(r run) bool { return r.count > 0 && belongs(&r) })
+	if i < 0 {
+		i = runs.oldest % len(runs.rows)
+		runs.oldest++
+		runs.rows[i] = run{count: s.all.rowBefore(s.File, e)}
 	}
-	runs.rows[runs.oldest%len(runs.rows)] = run{next: next, count: 1}
-	runs.oldest++
-	return false
+	r := &runs.rows[i]
+	r.next = next
+	if r.count++; r.count < neighbours {
+		s.all.rowEnds(s.File, e, r.count)
+		return false
+	}
+	// The row has become a stream, whose fetches are not noted. A row that begins later has to
+	// grow again.
+	*r = run{}
+	return true
 }
 
 // openStream begins a stream at an offset: the pieces are behind it, or, if the stream goes back, in front of it. It
 // does nothing if there are too many.
+func (s *tableState) openStream(at int64, back bool) {
+	st := &stream{table: s, back: back}
+	st.ctx, st.cancel = context.WithCancel(s.all.ctx)
+	st.pieces = []*flight{newPiece(at, s.at.Load(), back)}
+	if s.addStream(st) {
+		s.all.load(st.ctx, s.File, st.pieces[0])
+	} else {
+		st.cancel()
+	}
+}
+
+// addStream adds a stream to the others, in place of an idle one if there are many. It returns false if none is idle.
 //
 // piece takes Tables.mu while it holds tableState.mu. So here neither is taken under the other.
-func (s *tableState) openStream(at int64, back bool) {
+func (s *tableState) addStream(st *stream) bool {
 	b := s.all
 	b.mu.Lock()
 	if len(b.live) >= maxStreams {
 		i := slices.IndexFunc(b.live, func(st *stream) bool { return b.clock-st.used > idleReads })
 		if i < 0 {
 			b.mu.Unlock()
-			return
+			return false
 		}
 		old := b.live[i]
 		b.live = slices.Delete(b.live, i, i+1)
@@ -108,31 +120,38 @@ func (s *tableState) openStream(at int64, back bool) {
 		old.table.removeStream(old)
 		b.mu.Lock()
 	}
-	st := &stream{table: s, back: back, used: b.clock}
-	st.ctx, st.cancel = context.WithCancel(b.ctx)
+	st.used = b.clock
 	b.live = append(b.live, st)
 	b.mu.Unlock()
 	s.mu.Lock()
 	s.streams = append(s.streams, st)
-	s.growLocked(st, at)
 	s.mu.Unlock()
+	return true
 }
 
-// growLocked begins to fetch the next piece of a stream. at is where the first one begins, or ends if the stream goes back.
-func (s *tableState) growLocked(st *stream, at int64) {
-	if n := len(st.pieces); n > 0 {
-		at = st.end()
-	}
-	f := &flight{from: at, to: min(at+pieceSize, s.at.Load()), done: make(chan struct{})}
-	if st.back {
+// newPiece returns the piece of a table whose data ends at end that a reader comes to at an offset.
+func newPiece(at, end int64, back bool) *flight {
+	f := &flight{from: at, to: min(at+pieceSize, end), done: make(chan struct{})}
+	if back {
 		f.from, f.to = max(at-pieceSize, 0), at
 	}
-	st.pieces = append(st.pieces, f)
-	s.all.background.Go(func() {
+	return f
+}
+
+// load fetches a piece in the background.
+func (b *Tables) load(ctx context.Context, of File, f *flight) {
+	b.background.Go(func() {
 		f.b = make([]byte, f.to-f.from)
-		f.err = s.all.get(st.ctx, s.File, f.b, f.from)
+		f.err = b.get(ctx, of, f.b, f.from)
 		close(f.done)
 	})
+}
+
+// growLocked begins to fetch the next piece of a stream.
+func (s *tableState) growLocked(st *stream) {
+	f := newPiece(st.end(), s.at.Load(), st.back)
+	st.pieces = append(st.pieces, f)
+	s.all.load(st.ctx, s.File, f)
 }
 
 // end returns where the last piece ends, in the direction of reading.
@@ -163,9 +182,10 @@ func (st *stream) reaches(from, to, end int64) bool {
 
 // readStream fills p from a stream that has its bytes. done is false if there is none.
 func (s *tableState) readStream(p []byte, off int64) (done bool, err error) {
+	s.follow(off)
 	start := off
 	for first := true; len(p) > 0; first = false {
-		f, st := s.piece(off, off+int64(len(p)))
+		f, st, left := s.piece(off, off+int64(len(p)))
 		if f == nil {
 			// Another reader may have dropped the stream after the first round.
 			if !first {
@@ -173,11 +193,16 @@ func (s *tableState) readStream(p []byte, off int64) (done bool, err error) {
 			}
 			return false, nil
 		}
+		if left >= 0 {
+			s.all.leadOn(s.File, st.back, left)
+		}
+		stale := f.failed() // before anybody came to need it: the bucket may be back
 		<-f.done
 		if f.err != nil {
+			stale = stale || st.ctx.Err() != nil // it was dropped for another one
 			s.all.dropStream(st)
-			if st.ctx.Err() != nil && s.all.ctx.Err() == nil {
-				continue // it was dropped for another one
+			if stale && s.all.ctx.Err() == nil {
+				continue
 			}
 			return true, f.err
 		}
@@ -191,8 +216,9 @@ func (s *tableState) readStream(p []byte, off int64) (done bool, err error) {
 }
 
 // piece returns the piece of a stream that has offset off, and the stream. It drops the pieces before, and sees
-// to it that those up to to and two more are under way.
-func (s *tableState) piece(off, to int64) (*flight, *stream) {
+// to it that those up to to and two more are under way. If the table has not as many, left is how many bytes the stream
+// has to read, the first time; otherwise it is -1.
+func (s *tableState) piece(off, to int64) (f *flight, st *stream, left int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, st := range s.streams {
@@ -203,20 +229,30 @@ func (s *tableState) piece(off, to int64) (*flight, *stream) {
 		s.all.clock++
 		st.used = s.all.clock
 		s.all.mu.Unlock()
-		i := slices.IndexFunc(st.pieces, func(f *flight) bool { return off >= f.from && off < f.to })
+		i := slices.IndexFunc(st.pieces, func(f *flight) bool { return f.has(off) })
 		// A reader of several goroutines, or one that looks back a little, may need the piece before.
 		st.pieces = slices.Delete(st.pieces, 0, max(i-1, 0))
 		f := st.pieces[min(i, 1)]
-		for at := s.at.Load(); !st.reaches(min(off, f.from), max(to, f.to), at); {
-			s.growLocked(st, 0)
+		at := s.at.Load()
+		for !st.reaches(min(off, f.from), max(to, f.to), at) {
+			s.growLocked(st)
 		}
-		return f, st
+		left := at - off
+		if st.back {
+			left = off
+		}
+		if st.led || left >= ahead*pieceSize {
+			return f, st, -1
+		}
+		st.led = true
+		return f, st, left
 	}
-	return nil, nil
+	return nil, nil, -1
 }
 
 // streaming reports whether a stream has offset off. Then nothing need be fetched ahead for it.
 func (s *tableState) streaming(off int64) bool {
+	s.follow(off)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.streams, func(st *stream) bool { return st.has(off) })

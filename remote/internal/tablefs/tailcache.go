@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"path/filepath"
@@ -30,8 +29,9 @@ type tailCache struct {
 	storeID uint64
 	fetch   fetchFunc // from the bucket
 
-	mu  sync.Mutex // protects the following field; not held during I/O
+	mu  sync.Mutex // protects the following fields; not held during I/O
 	all map[fileID]*tail
+	sum int64 // of tail.counted of these
 }
 
 // A fetchFunc fills p with bytes of an object from an offset, or with the last ones if that is negative.
@@ -46,7 +46,11 @@ type tail struct {
 	at     int64
 	memory []byte   // nil: it is in a file
 	sums   []uint32 // of the chunks in the file
+	copy   *tail    // the one whose file it is: this one, or one before it with the same bytes
 	bad    atomic.Bool
+	rotten atomic.Bool // the file is damaged
+
+	counted int64 // its length, when it is there; guarded by tailCache.mu
 }
 
 // newTailCache returns a cache without tails. fsys is nil if they are to be in memory.
@@ -64,34 +68,76 @@ func (t *tailCache) path(id fileID) string {
 // bucket. One goroutine gets it, however many ask for it at the same time. After an error the next get tries again.
 func (t *tailCache) get(ctx context.Context, f File) (*tail, error) {
 	t.mu.Lock()
-	l := t.all[f.fileID]
-	if l != nil && !l.bad.Load() {
+	old := t.all[f.fileID]
+	if old != nil && !old.bad.Load() {
 		t.mu.Unlock()
-		<-l.done
-		return l, l.err
+		<-old.done
+		return old, old.err
 	}
-	local := l == nil // the local file of a bad one is bad
-	l = &tail{file: f, done: make(chan struct{})}
-	t.all[f.fileID] = l
+	l := newTail(f)
+	t.putLocked(l)
 	t.mu.Unlock()
-	if !local || !t.load(l) {
-		l.err = t.download(ctx, l)
+	if old != nil || !t.load(l) { // the local file of a bad one is bad
+		l.err = t.download(ctx, l, old)
 	}
-	if l.err != nil {
-		t.mu.Lock()
+	t.mu.Lock()
+	switch {
+	case t.all[f.fileID] != l: // it was let go meanwhile
+	case l.err != nil:
 		// The failure is gone from the map before the waiters wake: all of them get it, and the
 		// next call tries again.
-		delete(t.all, f.fileID)
-		t.mu.Unlock()
+		t.removeLocked(f.fileID)
+	default:
+		t.countLocked(l)
 	}
+	t.mu.Unlock()
 	close(l.done)
 	return l, l.err
+}
+
+func newTail(f File) *tail {
+	l := &tail{file: f, done: make(chan struct{})}
+	l.copy = l
+	return l
+}
+
+// begins returns where the tail of a file begins, if it is there. It does not wait.
+func (t *tailCache) begins(id fileID) (at int64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.all[id]
+	if l == nil || l.counted == 0 {
+		return 0, false
+	}
+	return l.at, true
+}
+
+// putLocked makes l the tail of its file.
+func (t *tailCache) putLocked(l *tail) {
+	t.removeLocked(l.file.fileID)
+	t.all[l.file.fileID] = l
+}
+
+// removeLocked takes a tail out, and returns it; nil: there was none.
+func (t *tailCache) removeLocked(id fileID) *tail {
+	l := t.all[id]
+	if l != nil {
+		t.sum -= l.counted
+		delete(t.all, id)
+	}
+	return l
+}
+
+// countLocked counts a tail that is there.
+func (t *tailCache) countLocked(l *tail) {
+	l.counted = l.file.Size - l.at
+	t.sum += l.counted
 }
 
 // adopt takes the tail from src, which has the whole file, checks it, and returns where it begins. Requires: nobody has got
 // the tail before.
 func (t *tailCache) adopt(f File, src io.ReaderAt) (at int64, err error) {
-	l, w := &tail{file: f, done: make(chan struct{})}, &wanted{end: f.Size, least: f.Size}
+	l, w := newTail(f), &wanted{end: f.Size, least: f.Size}
 	close(l.done)
 	err = fill(context.Background(), f, t.storeID, w, func(_ context.Context, _ File, p []byte, off int64) error {
 		if off < 0 {
@@ -106,25 +152,19 @@ func (t *tailCache) adopt(f File, src io.ReaderAt) (at int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	t.keep(l, w)
+	t.keep(l, w, nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.all[f.fileID] = l
+	t.putLocked(l)
+	t.countLocked(l)
 	return l.at, nil
 }
 
-// bytes returns how long all tails are together.
-func (t *tailCache) bytes() (sum int64) {
+// bytes returns how long all tails are together that are there.
+func (t *tailCache) bytes() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, l := range t.all {
-		select {
-		case <-l.done:
-			sum += l.file.Size - l.at
-		default: // it is just being fetched
-		}
-	}
-	return sum
+	return t.sum
 }
 
 // load takes the tail from the local file. It returns false if there is none that can be used.
@@ -161,14 +201,14 @@ func (t *tailCache) load(l *tail) bool {
 // way.
 const maxTries = 3
 
-// download gets the tail from the bucket, checks it, and keeps it.
-func (t *tailCache) download(ctx context.Context, l *tail) (err error) {
+// download gets the tail from the bucket, checks it, and keeps it. old is the one in whose place it comes, or nil.
+func (t *tailCache) download(ctx context.Context, l, old *tail) (err error) {
 	for range maxTries {
 		// Each try begins without the bytes of the one before, because nobody knows which of them
 		// were wrong.
 		w := &wanted{end: l.file.Size, least: l.file.Size}
 		if err = fill(ctx, l.file, t.storeID, w, t.fetch); err == nil {
-			t.keep(l, w)
+			t.keep(l, w, old)
 			return nil
 		}
 		if !object.IsDamage(err) || errors.Is(err, ErrNoObject) {
@@ -203,10 +243,15 @@ func fill(ctx context.Context, f File, storeID uint64, w *wanted, fetch fetchFun
 
 // keep makes the tail of what was fetched, from the first byte that a check has read. A table without a filter keeps
 // all, because the partitions of its index may lie before that byte. If the file
-// can't be written, the tail is in memory: the disk may be full, and readers can do without it.
-func (t *tailCache) keep(l *tail, w *wanted) {
+// can't be written, the tail is in memory: the disk may be full, and readers can do without it. If old has the same bytes in a file
+// that is good, that is the file: so a program that reads a damaged block again and again opens no file each time.
+func (t *tailCache) keep(l *tail, w *wanted, old *tail) {
 	if l.at = w.end - int64(len(w.b)); l.file.filter > 0 && w.least > l.at {
 		w.b, l.at = w.b[w.least-l.at:], w.least
+	}
+	if old != nil && old.sums != nil && !old.rotten.Load() && old.at == l.at && slices.Equal(old.sums, chunkSums(w.b)) {
+		l.sums, l.copy = old.sums, old.copy
+		return
 	}
 	if t.fs == nil || t.write(l.file, l.at, w.b) != nil {
 		l.memory = slices.Clone(w.b)
@@ -229,53 +274,11 @@ func (t *tailCache) write(f File, at int64, b []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// errBadTail says that the file of a tail has other bytes than were written to it.
-var errBadTail = errors.New("the local copy of the tail is damaged")
-
-// readAt fills p from an offset of the object, at or after the beginning of the tail. After errBadTail
-// the tail must be got again.
-func (t *tailCache) readAt(l *tail, p []byte, off int64) error {
-	if l.memory != nil {
-		copy(p, l.memory[off-l.at:])
-		return nil
-	}
-	if err := t.readFile(l, p, off-l.at); err != nil {
-		l.bad.Store(true)
-		return fmt.Errorf("%w: %w", errBadTail, err)
-	}
-	return nil
-}
-
-// readFile fills p from an offset of the tail, by way of the whole chunks around, whose checksums it
-// checks. The file is opened each time: tails are read rarely, and there may be more of them than
-// descriptors.
-func (t *tailCache) readFile(l *tail, p []byte, off int64) error {
-	file, err := t.fs.Open(t.path(l.file.fileID))
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	from := off / tailChunk * tailChunk
-	to := min(chunks(off+int64(len(p)))*tailChunk, l.file.Size-l.at)
-	b := make([]byte, to-from)
-	if n, err := file.ReadAt(b, tailHeaderSize(l.file.Size-l.at)+from); n < len(b) {
-		return err
-	}
-	for i, sum := range chunkSums(b) {
-		if want := l.sums[from/tailChunk+int64(i)]; sum != want {
-			return fmt.Errorf("chunk %d has checksum %08x, want %08x", from/tailChunk+int64(i), sum, want)
-		}
-	}
-	copy(p, b[off-from:])
-	return nil
-}
-
 // forget removes a tail that nobody needs any more.
 // Nobody has the object open then: Know and release see to that.
 func (t *tailCache) forget(id fileID) {
 	t.mu.Lock()
-	l := t.all[id]
-	delete(t.all, id)
+	l := t.removeLocked(id)
 	t.mu.Unlock()
 	if l != nil && t.fs != nil {
 		_ = t.fs.Remove(t.path(id)) // if it stays, sweep removes it

@@ -2,6 +2,7 @@ package tablefs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -52,7 +53,7 @@ func TestTails_EveryByte(t *testing.T) {
 	good := remotetest.ReadFile(t, local, path)
 	check := func(t *testing.T, ts *tailCache, l *tail) error {
 		b := make([]byte, l.file.Size-l.at)
-		if err := ts.readAt(l, b, l.at); err != nil {
+		if err := readTail(ts, l, b); err != nil {
 			return err
 		}
 		if !bytes.Equal(b, want[l.at:]) {
@@ -94,6 +95,13 @@ func TestTails_EveryByte(t *testing.T) {
 	}
 }
 
+// readTail reads a tail as an open table does.
+func readTail(ts *tailCache, l *tail, b []byte) error {
+	var f tailFile
+	err := f.readAt(ts, l, b, l.at)
+	return cmp.Or(err, f.close())
+}
+
 // TestTails_DiskFull can't write the local tail: it is in memory then.
 func TestTails_DiskFull(t *testing.T) {
 	p := publishTables(t, 3000, shale.Options{CompactionWorkers: -1})
@@ -109,7 +117,7 @@ func TestTails_DiskFull(t *testing.T) {
 	l, err := ts.get(t.Context(), f)
 	mustNil(t, err)
 	b := make([]byte, l.file.Size-l.at)
-	mustNil(t, ts.readAt(l, b, l.at))
+	mustNil(t, readTail(ts, l, b))
 }
 
 // TestTails_Sweep removes what an earlier reader has left, and nothing of others.

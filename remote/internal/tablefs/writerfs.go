@@ -53,7 +53,7 @@ func (w *WriterFS) Link(oldname, newname string) error {
 	err := w.FS.FS.Link(oldname, newname)
 	if errors.Is(err, fs.ErrNotExist) {
 		if o, ok := objectOf(oldname); ok && w.Tables.Has(o) {
-			return fmt.Errorf("%w: it is %s of the bucket: %w", base.ErrElsewhere, o, err)
+			return fmt.Errorf("%w: %s is only in the bucket: a pin keeps the state there (Store.Pin), and Restore makes a directory of it: %w", base.ErrElsewhere, o, err)
 		}
 	}
 	return err
@@ -111,3 +111,12 @@ func (b *Tables) Has(o object.Name) bool {
 
 // CopyBytes returns how many bytes of local room the tails and the cache of pages take.
 func (b *Tables) CopyBytes() int64 { return b.Tails.bytes() + b.pages.bytes() }
+
+// CopyBytesWith is CopyBytes if the cache of pages had been opened with another size.
+func (b *Tables) CopyBytesWith(pages int64) int64 {
+	sum := b.Tails.bytes()
+	if b.pages.file != nil {
+		sum += fileBytes(pages)
+	}
+	return sum
+}

@@ -1,5 +1,8 @@
-// Package s3test starts an S3 server for tests: versitygw, as a process on the loopback interface that keeps
-// its objects in a temporary directory. It is for tests only.
+// Package s3test starts S3 servers, each as processes on the loopback interface that keep their objects in a temporary
+// directory. It is for tests and measurements only.
+//
+//   - Start starts versitygw, the server of most tests.
+//   - Each runs a test on one of each kind: what a store needs of S3 must not only be what one program does.
 package s3test
 
 import (
@@ -8,10 +11,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,9 +20,6 @@ import (
 
 	"github.com/shaledb/shale/remote/s3"
 )
-
-// version is that of the server.
-const version = "v1.8.0"
 
 // The credentials of every server.
 const (
@@ -34,121 +31,157 @@ const (
 // A Server is a running S3 server.
 // Each test has its own, with a port and a directory that no other test knows.
 type Server struct {
+	Kind string // "versitygw", "seaweedfs" or "gofakes3"
 	Addr string // "127.0.0.1:PORT"
 	Dir  string // where it keeps its buckets
 	logs *bytes.Buffer
 }
 
-// Start starts a server, which ends with the test. It skips the test if the server can't be built, as
+// Start starts versitygw, which ends with the test. It skips the test if the server can't be built, as
 // without a network, or if its directory has no room for extended attributes. The first call on a machine
 // builds the server, which takes a minute or two.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	program, err := build()
+	return start(t, versitygw)
+}
+
+// Each runs a test on a server of each kind, as a subtest with the name of the kind. All but versitygw are skipped, because
+// one takes many minutes to build and some minutes for its tests, unless SHALE_S3_SERVERS is set. Then none may be missing.
+func Each(t *testing.T, test func(t *testing.T, s *Server)) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			if k != versitygw && !needed() {
+				t.Skipf("make s3-servers builds %s, and runs this", k.name)
+			}
+			test(t, start(t, k))
+		})
+	}
+}
+
+// start starts a server, which ends with the test.
+func start(t testing.TB, k *kind) *Server {
+	t.Helper()
+	s, stop, err := k.run(t.TempDir())
+	if err != nil && needed() {
+		t.Fatal(err)
+	}
 	if err != nil {
 		t.Skipf("no S3 server for this test: %v", err)
 	}
-	s := &Server{Dir: t.TempDir(), logs: new(bytes.Buffer)}
-	var done chan struct{}
-	for try := 0; ; try++ { // another process may take the port before the server does
-		if s.Addr, err = freeAddr(); err != nil {
-			t.Fatal(err)
+	t.Cleanup(stop)
+	return s
+}
+
+// needed reports whether a test must not be skipped for want of a server.
+func needed() bool { return os.Getenv("SHALE_S3_SERVERS") != "" }
+
+// Run starts versitygw, which keeps its buckets in dir, for programs that are no tests. It ends with stop.
+func Run(dir string) (s *Server, stop func(), err error) { return versitygw.run(dir) }
+
+// run builds a server if need be, and starts it.
+func (k *kind) run(dir string) (s *Server, stop func(), err error) {
+	program, err := k.build()
+	if err != nil {
+		return nil, nil, err
+	}
+	for range 6 { // another process may take a port before the server does
+		addrs, err := freeAddrs(k.ports)
+		if err != nil {
+			return nil, nil, err
 		}
-		cmd := exec.Command(program, "--access", AccessKey, "--secret", SecretKey, "--region", region, "--port", s.Addr, "--quiet", "posix", s.Dir)
+		s = &Server{Kind: k.name, Addr: addrs[0], Dir: dir, logs: new(bytes.Buffer)}
+		cmd, clean, err := k.command(program, dir, addrs)
+		if err != nil {
+			return nil, nil, err
+		}
 		cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = s.logs, s.logs, endWithParent()
 		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+			return nil, nil, err
 		}
-		done = make(chan struct{})
+		done := make(chan struct{})
 		go func() {
 			_ = cmd.Wait() // it is killed
 			close(done)
 		}()
-		t.Cleanup(func() {
+		stop = func() {
 			_ = cmd.Process.Kill() // it may have ended
 			<-done
-		})
-		if s.answers(done) {
-			return s
+			clean()
 		}
-		if try == 5 {
-			_ = cmd.Process.Kill() // the same
-			<-done
-			t.Skipf("the S3 server does not start: %s", s.logs)
+		if s.ready(done) {
+			return s, stop, nil
 		}
+		stop()
 	}
+	return nil, nil, fmt.Errorf("the S3 server does not start: %s", s.logs)
 }
 
-// answers waits until the server accepts connections. It returns false if the server ends before.
-func (s *Server) answers(done chan struct{}) bool {
-	for range 500 {
-		// A server that has the port accepts within milliseconds. Ten seconds, 500 waits of 20 ms,
-		// are for machines under load.
-		if c, err := net.DialTimeout("tcp", s.Addr, time.Second); err == nil {
-			_ = c.Close() // nothing was sent
+// ready waits until the server keeps an object. It returns false if the server ends before, or takes half a minute.
+func (s *Server) ready(done chan struct{}) bool {
+	for range 300 {
+		if s.tryOut() == nil {
 			return true
 		}
 		select {
 		case <-done:
 			return false
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		}
 	}
 	return false
 }
 
-// freeAddr returns an address of the loopback interface that nobody uses now.
-// Another process may take the port before the server does, so Start tries again.
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// tryOut makes a bucket and an object: a server may accept connections before it can do that.
+func (s *Server) tryOut() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	client, err := s.client()
 	if err != nil {
-		return "", err
+		return err
 	}
-	defer l.Close() // it has accepted nothing
-	return l.Addr().String(), nil
+	const name = "ready"
+	_ = client.MakeBucket(ctx, name, minio.MakeBucketOptions{}) // it may be there; without it there is no object either
+	_, err = client.PutObject(ctx, name, name, strings.NewReader(name), int64(len(name)), minio.PutObjectOptions{})
+	return err
+}
+
+// freeAddrs returns n addresses of the loopback interface that nobody uses now.
+// Another process may take a port before the server does, so run tries again.
+func freeAddrs(n int) (addrs []string, err error) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // it has accepted nothing, and is open until all have their ports
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs, nil
 }
 
 // Make makes a bucket of the server, and returns how to reach it.
 func (s *Server) Make(t testing.TB, bucket string) s3.Config {
 	t.Helper()
-	client, err := minio.New(s.Addr, &minio.Options{Creds: credentials.NewStaticV4(AccessKey, SecretKey, ""), Region: region})
-	if err == nil {
-		err = client.MakeBucket(t.Context(), bucket, minio.MakeBucketOptions{})
-	}
+	c, err := s.MakeBucket(t.Context(), bucket)
 	if err != nil {
-		t.Fatalf("make the bucket %s: %v", bucket, err)
+		t.Fatal(err)
 	}
-	return s3.Config{Endpoint: s.Addr, Insecure: true, Region: region, Bucket: bucket, AccessKey: AccessKey, SecretKey: SecretKey}
+	return c
 }
 
-// build returns the path of the server's program. It builds it unless that was done before.
-var build = sync.OnceValues(func() (string, error) {
-	cache, err := os.UserCacheDir()
+// MakeBucket is Make for programs that are no tests.
+func (s *Server) MakeBucket(ctx context.Context, bucket string) (s3.Config, error) {
+	client, err := s.client()
+	if err == nil {
+		err = client.MakeBucket(ctx, bucket, minio.MakeBucketOptions{})
+	}
 	if err != nil {
-		return "", err
+		return s3.Config{}, fmt.Errorf("make the bucket %s: %w", bucket, err)
 	}
-	dir := filepath.Join(cache, "shale-test")
-	// The name has the versions of the server and of Go, so a change of either builds another
-	// program.
-	program := filepath.Join(dir, fmt.Sprintf("versitygw-%s-%s", version, runtime.Version()))
-	if _, err := os.Stat(program); err == nil {
-		return program, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	// Another process may do the same, so the program gets its name when it is whole.
-	into, err := os.MkdirTemp(dir, "build-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(into) // what is left of it is of no use
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "install", "github.com/versity/versitygw/cmd/versitygw@"+version)
-	cmd.Dir, cmd.Env = into, append(os.Environ(), "GOBIN="+into, "GOFLAGS=-mod=mod")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build versitygw %s: %w: %.500s", version, err, out)
-	}
-	return program, os.Rename(filepath.Join(into, "versitygw"), program)
-})
+	return s3.Config{Endpoint: s.Addr, Insecure: true, Region: region, Bucket: bucket, AccessKey: AccessKey, SecretKey: SecretKey}, nil
+}
+
+// client returns a client that repeats nothing.
+func (s *Server) client() (*minio.Client, error) {
+	return minio.New(s.Addr, &minio.Options{Creds: credentials.NewStaticV4(AccessKey, SecretKey, ""), Region: region, MaxRetries: 1})
+}

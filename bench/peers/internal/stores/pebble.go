@@ -20,7 +20,20 @@ type pebbleStore struct {
 	cache *pebble.Cache
 	sync  *pebble.WriteOptions
 	apart bool // values of a KiB and more are in files of their own
+
+	change func(*pebble.Options) // changes the options before they are used, if it is not nil
 }
+
+// Pebble is the store of Pebble with other options.
+type Pebble struct{ pebbleStore }
+
+// NewPebble returns a store whose options change may change before they are used.
+func NewPebble(change func(*pebble.Options)) *Pebble {
+	return &Pebble{pebbleStore{change: change}}
+}
+
+// DB returns the database, from Open to Close.
+func (s *Pebble) DB() *pebble.DB { return s.db }
 
 func (s *pebbleStore) Open(dir string, o Options) (err error) {
 	// Memtables are charged to the cache. One of a store that is only read
@@ -51,6 +64,9 @@ func (s *pebbleStore) Open(dir string, o Options) (err error) {
 		opts.Experimental.ValueSeparationPolicy = func() pebble.ValueSeparationPolicy {
 			return pebble.ValueSeparationPolicy{Enabled: true, MinimumSize: 1 << 10, MaxBlobReferenceDepth: 10, TargetGarbageRatio: 0.2}
 		}
+	}
+	if s.change != nil {
+		s.change(opts)
 	}
 	s.sync = pebble.NoSync
 	if o.Sync {

@@ -3,6 +3,7 @@ package program
 import (
 	"bufio"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -66,13 +67,23 @@ func startChild(t *testing.T, args ...string) *child {
 	return nil
 }
 
-// freeAddr returns an address on loopback where nobody listens at the moment.
+// nextPort is below the ports that systems give to outgoing connections and to listeners that ask for any, so that nobody
+// gets one of them between freeAddr and the process that is to listen there.
+var nextPort atomic.Int32
+
+func init() { nextPort.Store(rand.Int32N(15_000)) }
+
+// freeAddr returns an address on loopback where nobody listens at the moment, each time another one.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	mustNil(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	for {
+		addr := fmt.Sprintf("127.0.0.1:%d", 15_000+nextPort.Add(1)%15_000)
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			mustNil(t, l.Close())
+			return addr
+		}
+	}
 }
 
 // children starts a group of three processes.

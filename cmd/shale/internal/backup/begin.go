@@ -2,6 +2,7 @@ package backup
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -54,6 +55,9 @@ func (r *run) begin(begun []string) (*Line, error) {
 		}
 		next, nextSeq, lerr := r.settled()
 		if lerr != nil || next.ManifestNum == was.ManifestNum && next.Length == was.Length || next.Session() != was.Session() {
+			if was.Elsewhere != "" {
+				return nil, fmt.Errorf("%w: some may be in %s: %v", base.ErrElsewhere, was.Elsewhere, err)
+			}
 			return nil, errors.Join(base.MissingIsDamage(err, r.dir), lerr)
 		}
 		state, seq = next, nextSeq
@@ -136,7 +140,7 @@ func (r *run) commit(l *Line, state *manifest.State, seq base.Seq, bytes int64) 
 	l.state = state
 	num := state.NextFileNum
 	state.NextFileNum++
-	state.MinLog, state.Logs, state.LastSeq = state.NextFileNum, nil, seq
+	state.MinLog, state.Logs, state.LastSeq, state.Elsewhere = state.NextFileNum, nil, seq, "" // all tables are here
 	log, err := manifest.Create(r.fs, l.dir, num, state)
 	if err != nil {
 		return err

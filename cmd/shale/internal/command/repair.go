@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/cmd/shale/internal/output"
 	"github.com/shaledb/shale/internal/base"
 	"github.com/shaledb/shale/internal/outfile"
@@ -90,13 +91,14 @@ func showCheck(s *Session, r *repair.CheckReport) error {
 // The damaged folder is only read: if something goes wrong, the next attempt starts from the same
 // bytes.
 func repairCommand() *Command {
-	var doubtful bool
+	var doubtful, giveUp bool
 	c := newCommand("repair TO", needsNothing, "save what is provably correct into a new folder", `
 Makes a new store in the folder TO, which must be empty or not exist. It has every entry that is provably
 correct: the entry has a correct checksum, and no newer version of it can be lost. The command lists what is
 damaged, and what it left out. It builds new filters, and only reads the damaged store. Status 1 if anything is lost or left
 out.`)
 	c.flag(&doubtful, "doubtful", "also save entries that may be out of date: deleted keys and overwritten values may come back")
+	c.flag(&giveUp, "without-bucket", "give up the tables that are only in a bucket, which is lost, and save the rest")
 	return c.does(func(ctx context.Context, s *Session, words []Word) (Status, error) {
 		dir, into := s.Dir, words[0].Text
 		if dir == "" {
@@ -108,15 +110,21 @@ out.`)
 		if same, err := vfs.Within(vfs.Default, into, dir); err == nil && same {
 			return Failed, fmt.Errorf("%s lies in the store; repair only reads the store, so name a folder outside of it", output.Quote(into))
 		}
-		r, err := repair.Run(ctx, dir, into, &repair.Options{FS: s.fs, Doubtful: doubtful, Read: s.measureReads(dir)})
+		r, err := repair.Run(ctx, dir, into, &repair.Options{FS: s.fs, Doubtful: doubtful, GiveUp: giveUp, Read: s.measureReads(dir)})
 		switch {
 		case errors.Is(err, fs.ErrExist):
 			return Failed, &sentence{output.Quote(into) + " is there already; name a new or an empty folder", err}
+		case errors.Is(err, shale.ErrElsewhere):
+			return Failed, &sentence{repairError("repair", dir, err).Error() + fmt.Sprintf("\n`shale-remote hydrate %s BUCKET` brings them back. "+
+				"If the bucket is lost for good, --without-bucket gives them up, and saves the rest.", output.Quote(dir)), err}
 		case err != nil:
 			return Failed, repairError("repair", dir, err)
 		}
 		if err := writeFindings(s, r.Findings); err != nil {
 			return Failed, err
+		}
+		if r.GivenUp > 0 {
+			s.remark("given up: %s with %s, which were only in the bucket\n", output.Plural(r.GivenUp, "table"), base.FormatBytes(r.GivenUpBytes))
 		}
 		s.remark("%s: %s saved, %s\n", output.Quote(into), output.Plural(int(r.Keys), "key"), base.FormatBytes(r.KeyBytes+r.ValueBytes))
 		if r.Whole() {

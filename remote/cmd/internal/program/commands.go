@@ -41,6 +41,7 @@ With --once it brings the bucket up to date and ends.`, []option{
 		{"publish", "publish tables each `TIME` (1m)"},
 		{"retain", "keep states for restores for this `TIME` (24h)"},
 		{"strict", "acknowledge only writes that are in the bucket"},
+		{"local", "keep at most so many `BYTES` of tables in DIR (500MB, 20GiB), and the others only in the bucket: hydrate brings them back"},
 	}},
 	{restore, "restore", "BUCKET DIR", "make a store from a bucket, as it is now or as it was at a time", `
 Makes a store in the folder DIR, which must be empty or not exist. If a restore was interrupted, the same command goes
@@ -56,7 +57,17 @@ has them; the newest point is then the best that can be reached, and status 1 sa
 Makes a store in the folder DIR as restore does, and makes it the owner of BUCKET. A program that still ships to BUCKET
 can't any more: with --strict it acknowledges no write from then on, otherwise none that BUCKET will ever have. All that
 it had shipped is in DIR. To end a program that writes all the time takes as long as its tables take to be fetched.
-Ship DIR to BUCKET afterwards. If it was interrupted, run it again; if it then says that DIR has a store, remove DIR first.`, nil},
+Ship DIR to BUCKET afterwards. If it was interrupted, run it again; if it then says that DIR has a store, remove DIR first.`, []option{
+		{"local", "fetch at most half of so many `BYTES` of tables (500MB, 20GiB), and leave the others in the bucket"},
+	}},
+	{hydrate, "hydrate", "[DIR] BUCKET", "bring back what a store larger than its disk has only in the bucket", `
+A store that is kept in a bucket with a limit of local bytes removes tables from its folder DIR, and opens only with the
+bucket. This fetches all of them. Then DIR opens without the bucket, and can be checked, repaired and copied. No program may
+have it open, and the disk needs room for the whole store. If it was interrupted, run it again: it goes on with what is there,
+and a program can open DIR with the bucket meanwhile. Nothing in the bucket changes. If the manifest of DIR is damaged,
+it fetches what can still be told. Status 1 if something is damaged; all else was fetched then.`, []option{
+		{"salvage", "fetch damaged tables too, as they are: the command repair then saves what is provably correct"},
+	}},
 	{verify, "verify", "[BUCKET]", "check that a store in a bucket can be restored", `
 Compares the names and sizes of all objects with what the steps and pins need. That takes a request for 1,000 objects,
 and changes nothing. It names the newest point that can be restored, and how old that is. Status 1 if something is
@@ -64,6 +75,9 @@ missing or damaged. The command check does the same for a store in a folder.`, [
 		{"bucket", "the `BUCKET`, if it is not given as a word"},
 		{"deep", "also read every table and every log, and check all of their bytes"},
 	}},
+	{where, "where", "[DIR] BUCKET", "say for each level which tables are on the disk, in the bucket, or in both", `
+A program that opens the store DIR with LocalBytes of module remote lets go of tables that BUCKET has. This counts them. It
+changes nothing, and the program may run. Status 1 if the store has no tables.`, nil},
 	{pin, "pin", "BUCKET NAME", "keep the newest state of a store in a bucket from being deleted", `
 A restore with --pin NAME then works until unpin, however old the state is. It costs the room of the tables that the
 store itself does not need any more. NAME has lower-case letters, digits, '.', '-' and '_'.`, []option{
@@ -82,4 +96,38 @@ Status 1 if there is no such pin.`, nil},
 If another program has taken a store over, the old one can't write any more. What it had not shipped by then is only in
 its folder. This prints it as a script for shale: one line put or del for each write, in their order. Ingested tables are
 listed as comments. It changes nothing. Status 1 if there is nothing.`, nil},
+	{monthlyCost, "cost", "", "say what a store in a bucket costs a month", `
+Computes how many requests a store makes, how many bytes it keeps in the bucket, and what that costs. It asks no bucket.
+Without options the store has 1 TB of tables, gets 1,000 writes and 100,000 lookups of absent keys each second, and keeps 50
+GB of it on the local disk. Keys are written and asked in random order: a store whose newest keys are asked most costs less.`, []option{
+		{"store", "the `SIZE` of all tables (1TB)"},
+		{"writes", "a `NUMBER` a second (1000)"},
+		{"key", "the `SIZE` of a key (32)"},
+		{"value", "the `SIZE` of a value (100)"},
+		{"compressed", "the `PART` of keys and values that tables take (1)"},
+		{"absent", "a `NUMBER` of lookups of absent keys a second (100000)"},
+		{"present", "a `NUMBER` of lookups of present keys a second (100)"},
+		{"hits", "the `PART` of reads of remote tables that a cache answers (0)"},
+		{"fpr", "the `PART` of lookups of absent keys for which a filter is wrong (0.0008)"},
+		{"local", "the option LocalBytes of package remote, a `SIZE` (50GB); 0: all tables are local"},
+		{"memtable", "the `SIZE` of a memtable (32MiB)"},
+		{"table", "the `SIZE` of tables, which grow with their level (16MiB)"},
+		{"every", "ship the log each `TIME` (1s)"},
+		{"publish", "publish tables each `TIME` (1m)"},
+		{"flush", "flush memtables that are older than this `TIME` (15m)"},
+		{"retain", "keep states for restores for this `TIME` (24h)"},
+		{"readers", "a `NUMBER` of readers that follow (0); what they look up is not counted"},
+		{"put-price", "`DOLLARS` for 1,000 PUT or LIST (0.005)"},
+		{"get-price", "`DOLLARS` for 1,000 GET or HEAD (0.0004)"},
+		{"stored-price", "`DOLLARS` for a GB in the bucket for a month (0.023)"},
+		{"out-price", "`DOLLARS` for a GB that leaves the bucket's region (0)"},
+	}},
+	{demo, "demo", "[BUCKET]", "show a store that is larger than the room it has on this disk", `
+Makes what a crawler remembers: which URLs it has seen. Most of it lies in the bucket, a temporary folder unless BUCKET names
+another place, which must be empty. It then asks for URLs that are new and for some that are not, counts the requests, and draws
+where the bytes are. What is in a BUCKET that was named stays there.`, []option{
+		{"urls", "the `NUMBER` of URLs (1000000)"},
+		{"local", "the `SIZE` that tables may take on this disk (200MB, or a tenth of the URLs' text if that is less)"},
+		{"asked", "the `NUMBER` of new URLs that are asked for; a hundredth as many seen ones are (100000)"},
+	}},
 }

@@ -297,7 +297,7 @@ func TestRestore_DamagedTable(t *testing.T) {
 	restored("a b c d", found, []string{table, "lacks nothing"})
 	restored("a b c d", found, []string{table}, "--at", "seq:4")
 	restored("a b", found, nil, "--at", "seq:2")
-	segment := spoil("bucket/w/*2/*", 1)
+	segment := spoil("bucket/w/*1/*", 1)
 	if out, _, _ := run(t, "verify", "bucket", "--deep"); !strings.Contains(out, "can be restored: sequence number 1, ") {
 		t.Error(out)
 	}

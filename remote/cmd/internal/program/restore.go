@@ -68,8 +68,12 @@ func promote(c *call) (int, error) {
 	if err != nil {
 		return failed, err
 	}
+	o, err := c.localOptions()
+	if err != nil {
+		return failed, err
+	}
 	begin := time.Now()
-	s, err := remote.TakeOver(c.ctx, b, dir, nil)
+	s, err := remote.TakeOver(c.ctx, b, dir, o)
 	if err != nil {
 		return failed, err
 	}

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"github.com/dustin/go-humanize"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/base"
@@ -48,6 +51,9 @@ func ship(c *call) (int, error) {
 		if err = store.Publish(c.ctx); err == nil {
 			_, err = store.CollectDue(c.ctx)
 		}
+		if err == nil && o.LocalBytes > 0 {
+			err = c.awaitRoom(store, o.LocalBytes)
+		}
 	} else {
 		c.note("%s is shipped to %s; Ctrl-C ends it", dir, to)
 		err = c.watch(store, d)
@@ -70,7 +76,10 @@ func ship(c *call) (int, error) {
 // shipOptions returns the options of remote.Open for those of the command.
 // An option that was not given leaves its field at zero, which stands for the default of remote.
 func (c *call) shipOptions() (*remote.Options, error) {
-	o := new(remote.Options)
+	o, err := c.localOptions()
+	if err != nil {
+		return nil, err
+	}
 	o.Strict = c.has("strict")
 	for name, field := range map[string]*time.Duration{"every": &o.Ship, "publish": &o.Publish, "retain": &o.Retain} {
 		if err := c.duration(name, field); err != nil {
@@ -79,6 +88,53 @@ func (c *call) shipOptions() (*remote.Options, error) {
 	}
 	return o, nil
 }
+
+// localOptions returns options for --local, or the defaults. The command itself writes little, so its memtables can be small,
+// of which the local bytes must have eight.
+func (c *call) localOptions() (*remote.Options, error) {
+	o := new(remote.Options)
+	if !c.has("local") {
+		return o, nil
+	}
+	n, err := humanize.ParseBytes(c.option("local"))
+	if err != nil || n < leastLocal || n > math.MaxInt64 {
+		return nil, fmt.Errorf("--local %s is not a size from 1 MiB up: write 500MB or 20GiB", c.option("local"))
+	}
+	o.LocalBytes = int64(n)
+	o.Store.MemtableSize = min(o.LocalBytes/8, mostMemtable)
+	return o, nil
+}
+
+const mostMemtable = 32 << 20
+
+// awaitRoom waits until the folder has as few bytes of tables as it should, as long as tables leave it.
+func (c *call) awaitRoom(store *remote.Store, limit int64) error {
+	for least, begin := int64(math.MaxInt64), time.Now(); time.Since(begin) < evictPatience; {
+		places, err := store.Places()
+		if err != nil {
+			return err
+		}
+		local := int64(0)
+		for _, p := range places {
+			local += p.Local.Bytes + p.Both.Bytes
+		}
+		if local <= limit {
+			return nil
+		}
+		if local < least {
+			least, begin = local, time.Now()
+		}
+		select {
+		case <-c.ctx.Done():
+			return c.ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// evictPatience is how long no table has to leave before the command ends all the same: the rest goes with the next one.
+const evictPatience = 5 * time.Second
 
 // duration parses the argument of an option that was given.
 func (c *call) duration(option string, to *time.Duration) error {
@@ -129,7 +185,7 @@ func shipState(s *remote.Status) string {
 		text += fmt.Sprintf("; the bucket is away for %s: %v", ago(time.Since(s.Since)), s.Away)
 	}
 	if s.Failing != nil {
-		text += fmt.Sprintf("; it cannot go on: %v", s.Failing)
+		text += fmt.Sprintf("; it fails: %v", s.Failing)
 	}
 	return text
 }
@@ -153,16 +209,20 @@ func (c *call) event(d *display, e remote.Event) {
 // has it.
 var ownerPattern = regexp.MustCompile(`owned by (process \d+)`)
 
+// ownerOf returns which process holds the lock that an error is about.
+func ownerOf(err error) string {
+	if m := ownerPattern.FindStringSubmatch(err.Error()); m != nil {
+		return m[1]
+	}
+	return "another process"
+}
+
 // openError returns in plain words why a store can't be shipped. The most common reason is a program that has the store open:
 // it has to ship the store itself.
 func openError(dir string, to s3.Place, err error) error {
 	switch {
 	case errors.Is(err, shale.ErrLocked):
-		owner := "another process"
-		if m := ownerPattern.FindStringSubmatch(err.Error()); m != nil {
-			owner = m[1]
-		}
-		return fmt.Errorf("%s has %s open for writing. Only that program can ship the store: let it open the store with remote.Open instead of shale.Open, or end it and run this again", owner, dir)
+		return fmt.Errorf("%s has %s open for writing. Only that program can ship the store: let it open the store with remote.Open instead of shale.Open, or end it and run this again", ownerOf(err), dir)
 	case errors.Is(err, remote.ErrOtherStore):
 		return fmt.Errorf("%w: ship %s to another bucket or prefix than %s", err, dir, to)
 	}

@@ -1,0 +1,126 @@
+package remote
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/internal/testenv"
+	"github.com/shaledb/shale/remote/internal/object"
+	"github.com/shaledb/shale/remote/internal/remotetest"
+	"github.com/shaledb/shale/vfs"
+)
+
+// tinyTables ingests about n tables of 4 KiB, and returns how many there are.
+func tinyTables(t testing.TB, s *Store, n int) int {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 1))
+	mustNil(t, s.DB().Ingest(t.Context(), func(yield func(key, value []byte) bool) {
+		for i := range 10 * n {
+			value := make([]byte, 400)
+			for j := 0; j < len(value); j += 8 {
+				binary.LittleEndian.PutUint64(value[j:], r.Uint64())
+			}
+			if !yield(binary.BigEndian.AppendUint64(nil, uint64(i)), value) {
+				return
+			}
+		}
+	}))
+	return len(s.DB().Inspect().Tables())
+}
+
+// evictMany publishes about n tables, evicts nearly all of them, opens the store again and collects. It checks that each of
+// that takes as many requests as there are tables, or none, and returns the processor time that opening takes with all tables
+// local, and with nearly all in the bucket, and that of a look of the evictor.
+func evictMany(t *testing.T, n int) (local, evicted, look time.Duration) {
+	disk := vfs.NewMem()
+	b, o := remotetest.NewFake(NewMem()), manual(disk)
+	o.Store.MemtableSize, o.Store.TableSize = 64<<10, 4<<10
+	o.Store.CompactionWorkers, o.Retain = 1, 1
+	s := openStore(t, "db", b, o)
+	tables := tinyTables(t, s, n)
+	mustNil(t, s.Publish(t.Context()))
+	if puts, stats := b.Count("put", object.TableFolder), b.Count("stat", object.TableFolder); tables < n*9/10 || puts > tables+tables/10 || stats > puts {
+		t.Errorf("%d tables took %d PUTs and %d looks", tables, puts, stats)
+	}
+	open := func() time.Duration {
+		best := time.Duration(1 << 62)
+		for range 3 {
+			mustNil(t, s.Close())
+			gets, calls, began := b.Count("read", object.TableFolder), disk.Ops(), testenv.CPUTime()
+			s = openStore(t, "db", b, o)
+			best = min(best, testenv.CPUTime()-began)
+			if calls = disk.Ops() - calls; calls > 200 {
+				t.Errorf("opening %d tables took %d changes of the file system", tables, calls)
+			}
+			if now := b.Count("read", object.TableFolder); now > gets {
+				t.Errorf("opening took %d GETs of tables", now-gets)
+			}
+		}
+		return best
+	}
+	local = open()
+	o.LocalBytes = 8 * o.Store.MemtableSize
+	mustNil(t, s.Close())
+	all := b.Count("", object.TableFolder)
+	s = openStore(t, "db", b, o)
+	testenv.WaitFor(t, "the tables to go", func() bool { return inBucketOnly(t, s) > tables*9/10 })
+	if now := b.Count("", object.TableFolder); now > all {
+		t.Errorf("evicting took %d requests", now-all)
+	}
+	s.stop()
+	s.background.Wait() // so that the test may look in the place of the loop
+	began, calls := testenv.CPUTime(), disk.Ops()
+	for range 10 {
+		mustNil(t, s.evict())
+	}
+	look = (testenv.CPUTime() - began) / 10
+	if now := disk.Ops(); now > calls {
+		t.Errorf("looks at the room made %d changes of the file system", now-calls)
+	}
+	evicted = open()
+	mustNil(t, s.DB().DeleteRange(nil, nil))
+	mustNil(t, s.DB().Compact(t.Context(), shale.Range{}))
+	all, deleted := b.Count("", ""), b.Count("delete", "")
+	for range 3 {
+		mustNil(t, s.DB().Put([]byte("a"), nil))
+		mustNil(t, s.DB().Flush(t.Context()))
+		mustNil(t, s.Publish(t.Context()))
+		_, err := s.Collect(t.Context())
+		mustNil(t, err)
+	}
+	all, deleted = b.Count("", "")-all, b.Count("delete", "")-deleted
+	if left := countTables(t, b); left > 10 || deleted < tables || all > deleted+deleted/10+300 {
+		t.Errorf("collecting %d tables took %d requests, of which %d delete; %d are left", tables, all, deleted, left)
+	}
+	return local, evicted, look
+}
+
+// inBucketOnly returns how many tables are in the bucket only.
+func inBucketOnly(t testing.TB, s *Store) (n int) {
+	t.Helper()
+	levels, err := s.Places()
+	mustNil(t, err)
+	for _, l := range levels {
+		n += l.Bucket.Tables
+	}
+	return n
+}
+
+// With ten times the tables, publishing, eviction, opening and collection take ten times as much, and opening a store whose
+// tables are in the bucket takes not much longer than one that has them.
+func TestEvict_ManyTables(t *testing.T) {
+	few, many := 300, 1000
+	if testenv.Long(t) > 0 {
+		few, many = 1000, 10_000
+	}
+	local, evicted, look := evictMany(t, few)
+	t.Logf("%d tables: opened in %v, %v if evicted; a look %v", few, local, evicted, look)
+	local, evicted, look = evictMany(t, many)
+	t.Logf("%d tables: opened in %v, %v if evicted; a look %v", many, local, evicted, look)
+	if testenv.Long(t) > 0 && evicted > local*3/2 {
+		t.Errorf("opening %d tables took %v of the processor's time, %v if they are local", many, evicted, local)
+	}
+}
