@@ -95,7 +95,7 @@ func run(ctx context.Context, c config, out, notes io.Writer) (all []figure, err
 		return nil, err
 	}
 	defer func() { err = cmp.Or(err, b.close()) }()
-	for _, measure := range []func() error{b.absent, b.present, b.scan, b.reopen, b.compaction, b.room} {
+	for _, measure := range []func() error{b.quiet, b.absent, b.present, b.scan, b.reopen, b.compaction, b.room} {
 		if err := measure(); err != nil {
 			return nil, err
 		}

@@ -73,6 +73,16 @@ func (b *bench) ask(s *side, first, n, step int, want bool) (time.Duration, erro
 	return time.Since(begin), b.ctx.Err()
 }
 
+// quiet opens both stores again without compactions of their own. Lookups cause some, whose GETs would be counted as theirs.
+func (b *bench) quiet() error {
+	for _, s := range []*side{b.near, b.far} {
+		if err := cmp.Or(b.settle(s), s.closeStore(), b.open(s, -1)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // rounds is how often something is timed, lookups each time with other keys: what a filter was wrong about is remembered.
 const rounds = 3
 
@@ -97,20 +107,19 @@ func (b *bench) absent() error {
 
 // present asks for keys from all over the store, one by one.
 func (b *bench) present() error {
-	n, most, more := max(b.lookups/100, 100), int64(0), 0
+	n, most := max(b.lookups/100, 100), int64(0)
 	before, begin := b.far.b.Counts(), time.Now()
 	for i := range n {
 		one := b.far.b.Counts()
 		if _, err := b.ask(b.far, i*(b.n/n), 1, 1, true); err != nil {
 			return err
 		}
-		gets := b.far.b.Counts().Since(one).TableGets
-		if most = max(most, gets); gets > 1 {
-			more++ // a filter of a level above was wrong
-		}
+		most = max(most, b.far.b.Counts().Since(one).TableGets)
 	}
 	took, gets := time.Since(begin), float64(b.far.b.Counts().Since(before).TableGets)/float64(n)
-	b.addCount("GETs for a present key that no cache has", fmt.Sprintf("%.2f, at most %d", gets, most), "1, and false positives", gets <= 1 && float64(more) <= 0.03*float64(n))
+	// One takes more if a filter of a level above is wrong. In tables of a few pages, lookups that happen to go from one page to the
+	// next are taken for a scan too, and tables are fetched ahead.
+	b.addCount("GETs for a present key that no cache has", fmt.Sprintf("%.2f, at most %d", gets, most), "1, and 0.03 for false positives", gets <= 1.03)
 	b.add("time of such a key", (took / time.Duration(n)).Round(time.Microsecond).String(), "", true)
 	return nil
 }
@@ -132,7 +141,7 @@ func (b *bench) scan() error {
 			if n != b.n {
 				return fmt.Errorf("a scan has %d entries, want %d", n, b.n)
 			}
-			if i == 1 && took < best[i] { // during another round, a compaction may have read as well
+			if i == 1 && took < best[i] {
 				read = s.b.Counts().Since(before)
 			}
 			best[i] = min(best[i], took)
@@ -192,7 +201,7 @@ func (b *bench) reopen() error {
 				return err
 			}
 			before, begin := s.b.Counts(), time.Now()
-			if err := b.open(s); err != nil {
+			if err := b.open(s, 0); err != nil {
 				return err
 			}
 			best[i], most = min(best[i], time.Since(begin)), max(most, s.b.Counts().Since(before).TableGets)

@@ -88,7 +88,7 @@ func (b *bench) makeStores(dir string, open func(name string) (remote.Bucket, er
 			return err
 		}
 		s.b = counted.New(below)
-		if err := cmp.Or(b.open(s), b.fill(s)); err != nil {
+		if err := cmp.Or(b.open(s, 0), b.fill(s)); err != nil {
 			return err
 		}
 	}
@@ -97,12 +97,12 @@ func (b *bench) makeStores(dir string, open func(name string) (remote.Bucket, er
 	return nil
 }
 
-// open opens a store.
-func (b *bench) open(s *side) (err error) {
+// open opens a store. workers is Options.CompactionWorkers.
+func (b *bench) open(s *side, workers int) (err error) {
 	s.s, err = remote.Open(b.ctx, s.dir, s.b, &remote.Options{
 		LocalBytes: s.local, Publish: 5 * time.Second,
 		Store: shale.Options{
-			Durability: shale.SyncPeriodic, MemtableSize: b.memtable, TableSize: b.table, CacheSize: 1 << 20, FilterBits: b.bits,
+			Durability: shale.SyncPeriodic, MemtableSize: b.memtable, TableSize: b.table, CacheSize: 1 << 20, FilterBits: b.bits, CompactionWorkers: workers,
 			OnEvent: func(e shale.Event) {
 				if (e.Kind == shale.EventCompaction || e.Kind == shale.EventFlush) && e.Err == nil {
 					s.tables.Add(int64(len(e.Tables)))
