@@ -253,9 +253,17 @@ func TestLogStore_FailedWriteStaysUndone(t *testing.T) {
 				return fmt.Errorf("step %d, after %s (%d calls have failed): %w", step, name, failed, err)
 			}
 		}
-		if fsys.Inject(nil); s.db.Err() != nil {
-			return s.db.Close() // it can only be closed
+		// A crash may bring back what a failed call has written last, and a fault behind DeleteRange is not told. So the last call is one
+		// that works.
+		fsys.Inject(nil)
+		last := entries(m.last()+1, m.last()+1, 80)
+		if err = s.StoreLogs(last); errors.Is(err, shale.ErrReadOnly) && s.db.Resume() == nil {
+			err = s.StoreLogs(last)
 		}
+		if err != nil {
+			return err
+		}
+		m = append(m[:len(m):len(m)], last...)
 		var cuts []*vfs.Mem
 		for _, config := range vfs.CrashConfigs(seed) {
 			cuts = append(cuts, mem.Crash(config))
