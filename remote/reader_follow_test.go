@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -203,18 +204,16 @@ func TestReader_FlipInTail(t *testing.T) {
 	w.publish()
 	flips := 0
 	for back := int64(1); ; back += 500 {
-		flipped := false
+		var flipped atomic.Bool
 		b.OnAnswer(func(name string, p []byte, off int64) {
-			if n := int64(len(p)); remotetest.FolderOf(name) == object.TableFolder && off < 0 && !flipped {
-				if back <= n {
-					flipped, p[n-back] = true, p[n-back]^1
-				}
+			if n := int64(len(p)); remotetest.FolderOf(name) == object.TableFolder && off < 0 && back <= n && flipped.CompareAndSwap(false, true) {
+				p[n-back] ^= 1
 			}
 		})
 		r := openTestReader(t, b, ReaderOptions{CacheBytes: -1, Store: shale.Options{CacheSize: -1, OnEvent: func(shale.Event) {}}})
 		w.check(r, r.Seq())
 		mustNil(t, r.Close())
-		if !flipped {
+		if !flipped.Load() {
 			break
 		}
 		flips++

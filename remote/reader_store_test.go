@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/shaledb/shale"
@@ -29,10 +30,10 @@ func TestReader_IteratorMeetsDamage(t *testing.T) {
 			events = append(events, e.Err.Error())
 		}
 	}}})
-	flips := 1
+	var flips atomic.Int64 // answers that are still to be changed
+	flips.Store(1)
 	b.OnAnswer(func(name string, p []byte, off int64) {
-		if flips > 0 && remotetest.FolderOf(name) == object.TableFolder && off >= 0 {
-			flips--
+		if remotetest.FolderOf(name) == object.TableFolder && off >= 0 && flips.Add(-1) >= 0 {
 			for i := range p {
 				p[i] ^= 1
 			}
@@ -49,8 +50,8 @@ func TestReader_IteratorMeetsDamage(t *testing.T) {
 		}
 		return n, it.Err()
 	}
-	if n, err := walk(); n != 300 || err != nil || flips > 0 || len(events) > 0 {
-		t.Fatalf("a walk that meets damage once: %d keys, %v; %d bytes are still to be changed; events %q", n, err, flips, events)
+	if n, err := walk(); n != 300 || err != nil || flips.Load() > 0 || len(events) > 0 {
+		t.Fatalf("a walk that meets damage once: %d keys, %v; %d answers are still to be changed; events %q", n, err, flips.Load(), events)
 	}
 	name := object.Name{Kind: object.KindTable}
 	for f := range r.follow.chain.State.Tables.Version.Tables() {
@@ -60,7 +61,7 @@ func TestReader_IteratorMeetsDamage(t *testing.T) {
 	mustNil(t, err)
 	mustNil(t, handle.Refetch()) // nothing is cached any more
 	mustNil(t, handle.(vfs.File).Close())
-	flips = 1000
+	flips.Store(1000)
 	n, err := walk()
 	var damage *shale.CorruptionError
 	if !errors.As(err, &damage) || damage.File != name.String() || len(events) != 1 || !strings.Contains(events[0], damage.File) {

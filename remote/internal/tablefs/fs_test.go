@@ -234,6 +234,37 @@ func TestTableFS_Faults(t *testing.T) {
 	mustNil(t, files.Close())
 }
 
+// TestTableFS_StreamOpensBesideReaders has goroutines read a table at the same time, from the beginning of its first stream on:
+// the others use a stream while the one that makes it has not asked for its first piece yet.
+func TestTableFS_StreamOpensBesideReaders(t *testing.T) {
+	p := publishTables(t, 20_000, shale.Options{CompactionWorkers: -1})
+	f := FileOf(p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables[0])
+	want := remotetest.ReadFile(t, p.mem, fmt.Sprintf("db/%06d.sst", f.Num))
+	for range 20 {
+		files := p.files(nil, "")
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				file, err := files.open("", f.Object())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer file.Close()
+				for off := 0; off < len(want); off += pageSize {
+					b := make([]byte, min(pageSize, len(want)-off))
+					if n, err := file.ReadAt(b, int64(off)); err != nil || !bytes.Equal(b, want[off:off+n]) {
+						t.Errorf("ReadAt(%d): %d bytes, %v", off, n, err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		mustNil(t, files.Close())
+	}
+}
+
 // TestTableFS_ObjectGone reads tables whose object is missing or too short: the error names the object, and the
 // other tables are read.
 func TestTableFS_ObjectGone(t *testing.T) {

@@ -92,11 +92,11 @@ func (s *tableState) noteIn(runs *runs, next int64, e edges, belongs func(r *run
 // openStream begins a stream at an offset: the pieces are behind it, or, if the stream goes back, in front of it. It
 // does nothing if there are too many.
 func (s *tableState) openStream(at int64, back bool) {
-	st := &stream{table: s, back: back}
+	first := newPiece(at, s.at.Load(), back)
+	st := &stream{table: s, back: back, pieces: []*flight{first}}
 	st.ctx, st.cancel = context.WithCancel(s.all.ctx)
-	st.pieces = []*flight{newPiece(at, s.at.Load(), back)}
-	if s.addStream(st) {
-		s.all.load(st.ctx, s.File, st.pieces[0])
+	if s.addStream(st) { // others read from it, and let go of its first piece, from now on
+		s.all.load(st.ctx, s.File, first)
 	} else {
 		st.cancel()
 	}
