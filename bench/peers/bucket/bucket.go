@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Sizes and keys are those of remote/s3/figures, so that both stores get the same entries and local parts of the same size.
+// Sizes and keys are those of remote/s3/internal/figures, so that both stores get the same entries and local parts of the same size.
 const (
 	valueSize = 100
 	entrySize = 16 + valueSize

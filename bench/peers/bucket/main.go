@@ -1,4 +1,4 @@
-// Command bucket counts the requests of Pebble to a bucket that has most of its tables. It is the job that remote/s3/figures
+// Command bucket counts the requests of Pebble to a bucket that has most of its tables. It is the job that remote/s3/internal/figures
 // measures for shale: the same entries, as many bits of filters, and a local part of the same size.
 //
 //	cd bench/peers && go run ./bucket -n 1000000

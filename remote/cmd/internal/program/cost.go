@@ -14,7 +14,7 @@ import (
 // The command cost says what a store in a bucket costs a month. It asks no bucket: package cost computes it.
 
 // usual is the store whose cost is computed if no option says otherwise. Its options are the defaults of remote and shale, and
-// its rate of false positives is that of 16 bits a key, the default with LocalBytes, as remote/s3/figures has measured it.
+// its rate of false positives is that of 16 bits a key, the default with LocalBytes, as remote/s3/internal/figures has measured it.
 var usual = cost.Use{
 	Bytes: 1e12, Writes: 1000, Key: 32, Value: 100, Compressed: 1, Absent: 100_000, Present: 100, FalsePositives: 0.0008,
 	LocalBytes: 50e9, Memtable: 32 << 20, Table: 16 << 20,

@@ -1,7 +1,7 @@
 // Command figures measures what it costs that most tables of a store are in a bucket only: requests, times next to those of a
 // store that has all its tables, and the room that it takes.
 //
-//	go run ./figures -n 50000000
+//	go run ./internal/figures -n 50000000
 //
 // starts versitygw on this machine, makes the same store twice in it, once with all tables on the local disk and once with a
 // twentieth of their bytes, and prints a table with a goal for each figure. Options:
