@@ -170,9 +170,9 @@ func (s Shipping) Evict(table uint64) error {
 	return nil
 }
 
-// Sought returns how warm a table is: the number of blocks that lookups and seeks have read from its file since it was
-// opened, or made. What was in the block cache does not count, nor does what compactions read, and a scan counts once a
-// table. It wraps round at 2^32, and is 0 if the store does not need the table.
+// Sought returns how warm a table is: the number of blocks that lookups and seeks have read from its file since the file was
+// opened or made. Blocks in the block cache do not count, and neither does what compactions read. A scan counts as one read of
+// each table. The number wraps round at 2^32, and is 0 if the store does not need the table.
 func (s Shipping) Sought(table uint64) uint32 { return s.db.tree.Sought(base.FileNum(table)) }
 
 // Needs reports whether the store needs the table or sidecar with this number: the newest state has it, or an

@@ -28,8 +28,8 @@ type TableSum struct {
 	Bytes  int64
 }
 
-// Places returns where the tables of each level are, from level 0 on, without levels that have none. Package remotedebug shows
-// this on the page of package debug and among its metrics.
+// Places returns where the tables of each level are. It begins with level 0 and leaves out levels that have no tables. Package
+// remotedebug shows this on the page of package debug and among its metrics.
 func (s *Store) Places() ([]LevelPlaces, error) {
 	state, err := s.state()
 	if err != nil {

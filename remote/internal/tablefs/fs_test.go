@@ -234,8 +234,8 @@ func TestTableFS_Faults(t *testing.T) {
 	mustNil(t, files.Close())
 }
 
-// TestTableFS_StreamOpensBesideReaders has goroutines read a table at the same time, from the beginning of its first stream on:
-// the others use a stream while the one that makes it has not asked for its first piece yet.
+// TestTableFS_StreamOpensBesideReaders has goroutines that read the same table at the same time. One of them opens a
+// stream, and the others may use it before that one has asked for the first piece.
 func TestTableFS_StreamOpensBesideReaders(t *testing.T) {
 	p := publishTables(t, 20_000, shale.Options{CompactionWorkers: -1})
 	f := FileOf(p.version.Levels[len(p.version.Levels)-1].Runs[0].Tables[0])

@@ -95,7 +95,8 @@ func (s *tableState) openStream(at int64, back bool) {
 	first := newPiece(at, s.at.Load(), back)
 	st := &stream{table: s, back: back, pieces: []*flight{first}}
 	st.ctx, st.cancel = context.WithCancel(s.all.ctx)
-	if s.addStream(st) { // others read from it, and let go of its first piece, from now on
+	if s.addStream(st) {
+		// Other readers see the stream now, and may already have dropped its first piece from st.pieces.
 		s.all.load(st.ctx, s.File, first)
 	} else {
 		st.cancel()

@@ -65,7 +65,7 @@ func weed(program, dir string, addrs []string) (cmd *exec.Cmd, clean func(), err
 	cmd = exec.Command(program, args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir)
 	return cmd, func() {
-		// It makes sockets at these places, whatever it is told, and leaves them when it is killed.
+		// No option moves the sockets of the server to another place, and it does not remove them when it is killed.
 		for _, s := range sockets {
 			_ = os.Remove(s) // it has made most of them
 		}
