@@ -25,17 +25,21 @@ func nameOf(src io.ReaderAt, file string) string {
 	return file
 }
 
-// damage returns the error for a part of the file that is not what it should be. If err says
-// that a newer program wrote it, the result does not count as damage. It is not inlined, as it has many callers.
+// damage returns the error for a part of the file that is not what it should be. If err says that a newer program
+// wrote it, or part is "", which stands for a read that failed, the result does not count as damage. It is not
+// inlined, as it has many callers.
 //
 //go:noinline
 func (r *Reader) damage(offset int64, part string, err error) error {
-	return damageOf(r.name, offset, part, err)
+	return damageOf(nameOf(r.src, base.TableName(r.num)), offset, part, err)
 }
 
 // damageOf is damage for a file of any name.
 func damageOf(name string, offset int64, part string, err error) error {
-	if errors.Is(err, base.ErrFormatTooNew) {
+	switch {
+	case part == "":
+		return fmt.Errorf("sstable: read %s at offset %d: %w", name, offset, err)
+	case errors.Is(err, base.ErrFormatTooNew):
 		return fmt.Errorf("sstable: %s at offset %d: %s: %w", name, offset, part, err)
 	}
 	return base.Corruption(name, offset, part, err)
@@ -49,9 +53,9 @@ func (r *Reader) readError(err error, kind BlockKind, offset int64) error {
 		if kind != 0 {
 			part = kind.String()
 		}
-		return base.Corruption(r.name, offset, part, errTruncated)
+		return r.damage(offset, part, errTruncated)
 	}
-	return fmt.Errorf("sstable: read %s at offset %d: %w", r.name, offset, err)
+	return r.damage(offset, "", err)
 }
 
 // readAt fills b from the file. Its error is that of readError.

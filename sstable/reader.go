@@ -72,7 +72,6 @@ type Reader struct {
 	retried func(error)        // ReaderOptions.Retried
 	unread  func(base.FileNum) // ReaderOptions.Unread
 	num     base.FileNum
-	name    string
 	size    int64
 	seed    uint32
 	seq     base.Seq // number of all entries of an ingested table; 0: entries have their own
@@ -155,7 +154,7 @@ func Open(src io.ReaderAt, o ReaderOptions) (*Reader, error) {
 
 // newReader returns a Reader that has read nothing.
 func newReader(src io.ReaderAt, o ReaderOptions) *Reader {
-	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, rules: o.Rules, retried: o.Retried, unread: o.Unread, num: o.Num, size: o.Size, name: nameOf(src, base.TableName(o.Num))}
+	r := &Reader{src: src, cache: o.Cache, stats: o.Stats, rules: o.Rules, retried: o.Retried, unread: o.Unread, num: o.Num, size: o.Size}
 	r.try, _ = src.(tryReader)
 	if r.cache == nil {
 		r.cache = cache.New(0)
@@ -208,7 +207,7 @@ func (r *Reader) findSize() error {
 	}
 	size, err := s.Size()
 	if err != nil {
-		return fmt.Errorf("sstable: open %s: %w", r.name, err)
+		return fmt.Errorf("sstable: open: size: %w", err)
 	}
 	r.size = size
 	return nil
@@ -243,7 +242,7 @@ func (r *Reader) readTail(buf []byte) (tail, error) {
 	got, err := r.src.ReadAt(buf[:n+1], at)
 	switch {
 	case got > n:
-		return tail{}, base.Corruption(r.name, r.size, "end of file", errors.New("file is longer than it should be"))
+		return tail{}, r.damage(r.size, "end of file", errors.New("file is longer than it should be"))
 	case got == n && (err == nil || isEOF(err)):
 		return tail{b: buf[:n], at: at}, nil
 	}
@@ -271,7 +270,7 @@ func (r *Reader) openFooter(t tail, o ReaderOptions) error {
 		return fail(errors.New("file checksum differs from the manifest"))
 	}
 	r.foot = *f
-	r.num, r.name = f.num, nameOf(r.src, base.TableName(f.num))
+	r.num = f.num
 	// From here on, blocks of other tables do not check.
 	r.seed = checksumSeed(f.storeID, f.num)
 	return nil

@@ -94,7 +94,7 @@ type Salvager struct {
 // the device, or base.ErrFormatTooNew. src must stay open until the Salvager is closed, and
 // the caller closes it.
 func Salvage(ctx context.Context, src io.ReaderAt, size int64, o SalvageOptions) (*Salvager, error) {
-	r := &Reader{src: src, cache: cache.New(0), stats: new(Stats), num: o.Num, name: base.TableName(o.Num),
+	r := &Reader{src: src, cache: cache.New(0), stats: new(Stats), num: o.Num,
 		size: size, seed: checksumSeed(o.StoreID, o.Num)}
 	s := &Salvager{ctx: ctx, r: r, o: o}
 	for _, open := range []func() error{s.openFooter, s.openMeta} {

@@ -58,13 +58,12 @@ type SidecarInfo struct {
 type Sidecar struct {
 	src  io.ReaderAt
 	info SidecarInfo
-	name string
 }
 
 // NewSidecar returns the sidecar in src, and reads nothing. src must stay open as long as the
 // sidecar is used, and the caller closes it.
 func NewSidecar(src io.ReaderAt, info SidecarInfo) *Sidecar {
-	return &Sidecar{src: src, info: info, name: nameOf(src, base.FilterName(info.Num))}
+	return &Sidecar{src: src, info: info}
 }
 
 // Num returns the number of the sidecar's file.
@@ -133,7 +132,7 @@ func ownChecksum(filter []byte) uint32 {
 
 // damage returns the error for a part of the file that is not what it should be.
 func (s *Sidecar) damage(offset int64, part string, err error) error {
-	return damageOf(s.name, offset, part, err)
+	return damageOf(nameOf(s.src, base.FilterName(s.info.Num)), offset, part, err)
 }
 
 // read reads the filter of a table with keys distinct keys. Its memory is aligned to cache
@@ -273,7 +272,7 @@ func (s *Sidecar) readError(err error, offset int64) error {
 	case err == nil || isEOF(err):
 		return s.damage(offset, "end of file", errTruncated)
 	case errors.Is(err, fs.ErrNotExist):
-		return base.Corruption(s.name, -1, "file named by the manifest", err)
+		return s.damage(-1, "file named by the manifest", err)
 	}
-	return fmt.Errorf("sstable: read %s at offset %d: %w", s.name, offset, err)
+	return s.damage(offset, "", err)
 }

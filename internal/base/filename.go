@@ -1,7 +1,6 @@
 package base
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -18,7 +17,10 @@ const maxFileNum FileNum = 1 << 60
 // names in errors would make each program some kilobytes larger.
 //
 //go:noinline
-func (n FileNum) String() string { return fmt.Sprintf("%06d", uint64(n)) }
+func (n FileNum) String() string {
+	s := strconv.FormatUint(uint64(n), 10)
+	return "000000"[min(len(s), 6):] + s
+}
 
 // A FileType says what a file of a store is for.
 type FileType int
