@@ -145,10 +145,7 @@ func (e *evictor) learn(o *opening, v, named *manifest.Version) error {
 		}
 	}
 	e.tables.Order(v)
-	if err := e.tables.Learn(o.ctx, files); err != nil {
-		return err
-	}
-	return e.tables.Tails.Sweep(slices.Values(files))
+	return e.tables.LearnFirst(o.ctx, files)
 }
 
 // watchTables makes the store wake the evictor when tables have come or gone. The event of damage also names the object. The error

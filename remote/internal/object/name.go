@@ -50,11 +50,17 @@ type Name struct {
 
 // TableName returns the name of table num. Its folder is the low byte of the number, because object
 // stores spread their load by the first bytes of names.
-func TableName(num uint64) string { return fmt.Sprintf("%s%02x/%016x.sst", TableFolder, num&0xff, num) }
+func TableName(num uint64) string { return inTableFolder(num, ".sst") }
 
 // FilterName returns the name of the sidecar num, a file with the filter of a table.
-func FilterName(num uint64) string {
-	return fmt.Sprintf("%s%02x/%016x.flt", TableFolder, num&0xff, num)
+func FilterName(num uint64) string { return inTableFolder(num, ".flt") }
+
+// inTableFolder is not made by Sprintf: a store that opens makes a name for each table in the bucket,
+// and that took a twelfth of the time.
+func inTableFolder(num uint64, ext string) string {
+	s := strconv.FormatUint(num, 16)
+	s = "0000000000000000"[len(s):] + s
+	return TableFolder + s[14:] + "/" + s + ext
 }
 
 // SegmentName returns the name of the segment of a log that begins at an offset, in bytes. The

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -120,10 +121,10 @@ type Tables struct {
 	permits    chan struct{}  // one for each of them
 	held       atomic.Int32   // pieces that passes have
 
-	// known are the files that may be opened, and opened those that are. A file may be open and no
-	// longer known, for as long as an iterator of an earlier version reads it.
+	// known are the files that may be opened, by their numbers, and opened those that are. A file may be
+	// open and no longer known, for as long as an iterator of an earlier version reads it.
 	mu     sync.Mutex // protects the following fields
-	known  map[object.Name]File
+	known  map[uint64]File
 	opened map[fileID]*tableState
 	clock  int64 // counts reads of streams
 	live   []*stream
@@ -146,7 +147,7 @@ func New(bucket bucket.Bucket, storeID uint64, local vfs.FS, dir string, pages *
 		ctx: ctx, Cancel: cancel, bucket: bucket, pages: pages,
 		Missing: func(_ File, err error) error { return err },
 		permits: make(chan struct{}, maxBackground),
-		known:   make(map[object.Name]File), opened: make(map[fileID]*tableState), lost: make(map[fileID]error),
+		known:   make(map[uint64]File), opened: make(map[fileID]*tableState), lost: make(map[fileID]error),
 	}
 	b.Tails = newTailCache(local, dir, storeID, b.get)
 	return b
@@ -171,20 +172,20 @@ func (b *Tables) get(ctx context.Context, f File, p []byte, off int64) error {
 // Know makes the files of a version those that can be opened. The tails of others go, unless they are open.
 func (b *Tables) Know(v *manifest.Version) {
 	b.Order(v)
-	next := make(map[object.Name]File)
+	next := make(map[uint64]File)
 	for f := range FilesOf(v) {
-		next[f.Object()] = f
+		next[f.Num] = f
 	}
 	b.mu.Lock()
 	var gone []fileID
-	for name, f := range b.known {
+	for num, f := range b.known {
 		// A file that is open keeps its tail. The last release lets it go.
-		if next[name].fileID != f.fileID && b.opened[f.fileID] == nil {
+		if next[num].fileID != f.fileID && b.opened[f.fileID] == nil {
 			gone = append(gone, f.fileID)
 		}
 	}
 	b.known = next
-	maps.DeleteFunc(b.lost, func(id fileID, _ error) bool { return next[id.Object()].fileID != id })
+	maps.DeleteFunc(b.lost, func(id fileID, _ error) bool { return next[id.Num].fileID != id })
 	b.mu.Unlock()
 	for _, id := range gone {
 		b.Tails.forget(id)
@@ -195,23 +196,50 @@ func (b *Tables) Know(v *manifest.Version) {
 // After an error some files are known without their tails. They get them when they are opened, or
 // by the next call.
 func (b *Tables) Learn(ctx context.Context, files []File) error {
-	b.mu.Lock()
-	for _, f := range files {
-		b.known[f.Object()] = f
+	b.add(files)
+	return b.getTails(ctx, files)
+}
+
+// LearnFirst is Learn for files that are the only ones so far, and are opened next. It fetches the tails that have no local
+// file, so that many come at a time, and leaves the others to open. Local files of other tails are removed.
+func (b *Tables) LearnFirst(ctx context.Context, files []File) error {
+	b.add(files)
+	local, err := b.Tails.Sweep(b.Has)
+	if err != nil {
+		return err
 	}
-	b.mu.Unlock()
-	fetches, fetchCtx := errgroup.WithContext(ctx)
-	fetches.SetLimit(maxBackground)
+	return b.getTails(ctx, slices.DeleteFunc(files, func(f File) bool { return local[f.Num] }))
+}
+
+func (b *Tables) add(files []File) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, f := range files {
-		if fetchCtx.Err() != nil {
-			break
-		}
+		b.known[f.Num] = f
+	}
+}
+
+// getTails gets the tails of files, many at a time.
+func (b *Tables) getTails(ctx context.Context, files []File) error {
+	fetches, fetchCtx := errgroup.WithContext(ctx)
+	var next atomic.Int64
+	for range min(maxBackground, len(files)) {
 		fetches.Go(func() error {
-			_, err := b.Tails.get(fetchCtx, f)
-			if object.IsDamage(err) && (f.Kind != object.KindTable || b.doWithout(f, err)) {
-				err = nil // a store does without a damaged sidecar
+			for fetchCtx.Err() == nil {
+				i := next.Add(1) - 1
+				if i >= int64(len(files)) {
+					break
+				}
+				f := files[i]
+				_, err := b.Tails.get(fetchCtx, f)
+				if object.IsDamage(err) && (f.Kind != object.KindTable || b.doWithout(f, err)) {
+					err = nil // a store does without a damaged sidecar
+				}
+				if err != nil {
+					return err
+				}
 			}
-			return err
+			return nil
 		})
 	}
 	return cmp.Or(fetches.Wait(), ctx.Err())
@@ -234,7 +262,7 @@ func (b *Tables) doWithout(f File, err error) bool {
 func (b *Tables) isLost(o object.Name) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.lost[b.known[o].fileID] != nil
+	return b.lost[b.known[o.Num].fileID] != nil
 }
 
 // Damage returns one of the tables that the store does without, and why. If there is none, err is nil.
@@ -242,7 +270,7 @@ func (b *Tables) Damage() (f File, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for id, err := range b.lost {
-		return b.known[id.Object()], err
+		return b.known[id.Num], err
 	}
 	return f, nil
 }
@@ -266,8 +294,8 @@ func (b *Tables) Mended(ctx context.Context) bool {
 func (b *Tables) find(o object.Name) (File, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f, there := b.known[o]
-	return f, there
+	f, there := b.known[o.Num]
+	return f, there && f.Kind == o.Kind
 }
 
 // open opens a table or a sidecar. name is the name of the file, for the error.
@@ -286,13 +314,17 @@ func (b *Tables) open(name string, o object.Name) (vfs.File, error) {
 	// meanwhile.
 	s.refs++
 	b.mu.Unlock()
-	t, err := b.Tails.get(b.ctx, f)
+	t, local, err := b.Tails.getOpen(b.ctx, f)
 	if err != nil {
 		b.release(s)
 		return nil, err
 	}
 	s.at.Store(t.at)
-	return &objectFile{tableState: s}, nil
+	file := &objectFile{tableState: s}
+	if local != nil {
+		file.tail.keep(&openTail{t, local})
+	}
+	return file, nil
 }
 
 // release ends the use of an open file. The last one lets the tail go if the newest version has no use
@@ -301,7 +333,7 @@ func (b *Tables) release(s *tableState) {
 	b.mu.Lock()
 	s.refs--
 	last := s.refs == 0
-	gone := last && b.known[s.Object()].fileID != s.fileID
+	gone := last && b.known[s.Num].fileID != s.fileID
 	if last {
 		delete(b.opened, s.fileID)
 	}

@@ -64,6 +64,7 @@ func TestRefetch_CutOff(t *testing.T) {
 type openFS struct {
 	vfs.FS
 	open atomic.Int32
+	all  atomic.Int32 // that were ever opened
 }
 
 type countedFile struct {
@@ -77,6 +78,7 @@ func (o *openFS) Open(name string) (vfs.File, error) {
 		return nil, err
 	}
 	o.open.Add(1)
+	o.all.Add(1)
 	return &countedFile{f, o}, nil
 }
 

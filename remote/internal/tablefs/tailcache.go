@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"iter"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -61,23 +60,35 @@ func newTailCache(fsys vfs.FS, dir string, storeID uint64, fetch fetchFunc) *tai
 // path returns the name of the file with a tail. Like the object it is in a folder with the low byte of its
 // number, so that no folder grows large.
 func (t *tailCache) path(id fileID) string {
-	return filepath.Join(t.dir, filepath.FromSlash(id.Name()))
+	return t.dir + string(filepath.Separator) + filepath.FromSlash(id.Name())
 }
 
 // get returns the tail of f: from memory, or else from the local file, or else from the
 // bucket. One goroutine gets it, however many ask for it at the same time. After an error the next get tries again.
 func (t *tailCache) get(ctx context.Context, f File) (*tail, error) {
+	l, file, err := t.getOpen(ctx, f)
+	if file != nil {
+		_ = file.Close() // it was only read
+	}
+	return l, err
+}
+
+// getOpen is get, and leaves the local file open for the caller if the tail has just come from there.
+func (t *tailCache) getOpen(ctx context.Context, f File) (_ *tail, file vfs.File, _ error) {
 	t.mu.Lock()
 	old := t.all[f.fileID]
 	if old != nil && !old.bad.Load() {
 		t.mu.Unlock()
 		<-old.done
-		return old, old.err
+		return old, nil, old.err
 	}
 	l := newTail(f)
 	t.putLocked(l)
 	t.mu.Unlock()
-	if old != nil || !t.load(l) { // the local file of a bad one is bad
+	if old == nil { // the local file of a bad one is bad
+		file = t.load(l)
+	}
+	if file == nil {
 		l.err = t.download(ctx, l, old)
 	}
 	t.mu.Lock()
@@ -92,7 +103,7 @@ func (t *tailCache) get(ctx context.Context, f File) (*tail, error) {
 	}
 	t.mu.Unlock()
 	close(l.done)
-	return l, l.err
+	return l, file, l.err
 }
 
 func newTail(f File) *tail {
@@ -167,16 +178,24 @@ func (t *tailCache) bytes() int64 {
 	return t.sum
 }
 
-// load takes the tail from the local file. It returns false if there is none that can be used.
-func (t *tailCache) load(l *tail) bool {
+// load takes the tail from the local file, and returns that open, or nil if there is none that can be used.
+func (t *tailCache) load(l *tail) vfs.File {
 	if t.fs == nil {
-		return false
+		return nil
 	}
 	file, err := t.fs.Open(t.path(l.file.fileID))
 	if err != nil {
-		return false
+		return nil
 	}
-	defer file.Close()
+	if !t.loadFrom(file, l) {
+		_ = file.Close()
+		return nil
+	}
+	return file
+}
+
+// loadFrom does the work of load.
+func (t *tailCache) loadFrom(file vfs.File, l *tail) bool {
 	size, err := file.Size()
 	if err != nil {
 		return false
@@ -301,20 +320,17 @@ func (t *tailCache) spoil(id fileID) {
 	}
 }
 
-// Sweep removes the files of tails that are not in keep. It is for the beginning: an earlier reader
-// of the directory has left them.
-func (t *tailCache) Sweep(keep iter.Seq[File]) error {
+// Sweep removes the files of tails of all objects that needed says no to, and returns the numbers of those that it leaves. It is for the
+// beginning: an earlier reader of the directory has left them.
+func (t *tailCache) Sweep(needed func(object.Name) bool) (left map[uint64]bool, err error) {
 	if t.fs == nil {
-		return nil
+		return nil, nil
 	}
-	named := make(map[string]bool)
-	for f := range keep {
-		named[t.path(f.fileID)] = true
-	}
+	left = make(map[uint64]bool)
 	top := filepath.Join(t.dir, filepath.FromSlash(object.TableFolder))
 	folders, err := t.fs.List(top)
 	if err != nil {
-		return nil // there is none yet
+		return nil, nil // there is none yet
 	}
 	for _, folder := range folders {
 		if len(folder) != 2 {
@@ -322,18 +338,20 @@ func (t *tailCache) Sweep(keep iter.Seq[File]) error {
 		}
 		names, err := t.fs.List(filepath.Join(top, folder))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, name := range names {
-			_, ours := object.ParseName(object.TableFolder + folder + "/" + name)
-			if path := filepath.Join(top, folder, name); ours && !named[path] {
-				if err := t.fs.Remove(path); err != nil {
-					return err
+			o, ours := object.ParseName(object.TableFolder + folder + "/" + name)
+			if ours && needed(o) {
+				left[o.Num] = true
+			} else if ours {
+				if err := t.fs.Remove(filepath.Join(top, folder, name)); err != nil {
+					return nil, err
 				}
 			}
 		}
 	}
-	return nil
+	return left, nil
 }
 
 // A wanted is the end of an object as far as it was fetched. It notes the first byte that was asked for.

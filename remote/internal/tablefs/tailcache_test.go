@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/shaledb/shale"
+	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 	"github.com/shaledb/shale/vfs/faultfs"
@@ -130,13 +132,61 @@ func TestTails_Sweep(t *testing.T) {
 	mustNil(t, err)
 	mustNil(t, f.Close())
 	ts := newTailCache(local, "cache", p.storeID, p.get)
-	mustNil(t, ts.Sweep(slices.Values(all[:1])))
+	left, err := ts.Sweep(func(o object.Name) bool { return o == all[0].Object() })
+	mustNil(t, err)
+	if len(left) != 1 || !left[all[0].Num] {
+		t.Errorf("Sweep leaves %v, want only %v", left, all[0].Object())
+	}
 	for i, f := range all {
-		if there := ts.load(&tail{file: f}); there != (i == 0) {
+		if there := ts.load(&tail{file: f}) != nil; there != (i == 0) {
 			t.Errorf("tail %d is there: %v", i, there)
 		}
 	}
 	if _, err := local.Stat("cache/t/notes.txt"); err != nil {
 		t.Error(err)
+	}
+}
+
+// Tables whose tails are local are learned without opening a file. Each is opened and read with one file, which is closed with
+// it, also if it was asked for twice at the same time. A table whose tail is not local is fetched at once.
+func TestTables_LearnFirst(t *testing.T) {
+	p := publishTables(t, 20_000, shale.Options{TableSize: 256 << 10, CompactionWorkers: -1})
+	local := &openFS{FS: vfs.NewMem()}
+	p.files(local, "cache")
+	all := slices.Collect(FilesOf(p.version))
+	if len(all) < 3 || local.open.Load() != 0 {
+		t.Fatalf("%d tables, %d open files", len(all), local.open.Load())
+	}
+	mustNil(t, local.Remove("cache/"+all[0].Name()))
+	tables := New(p.bucket, p.storeID, local, "cache", NewPageCache(1<<20))
+	defer tables.Close()
+	before := local.all.Load()
+	gets, _ := p.bucket.During(func() { mustNil(t, tables.LearnFirst(t.Context(), slices.Clone(all[:len(all)-1]))) })
+	if opened := local.all.Load() - before; gets != 1 || opened != 0 {
+		t.Errorf("learning took %d GETs and opened %d files", gets, opened)
+	}
+	if _, err := local.Stat("cache/" + all[len(all)-1].Name()); err == nil {
+		t.Error("the tail of an unknown table has stayed")
+	}
+	f := all[1]
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			file, err := tables.open(f.LocalName(), f.Object())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := file.ReadAt(make([]byte, 100), f.Size-100); err != nil {
+				t.Error(err)
+			}
+			if err := file.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if opened := local.all.Load() - before; opened > 4 || local.open.Load() != 0 {
+		t.Errorf("four files of a table opened %d files, of which %d are open", opened, local.open.Load())
 	}
 }

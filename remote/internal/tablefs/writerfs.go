@@ -86,15 +86,15 @@ func (b *Tables) Add(f File, src io.ReaderAt) (tail int64, err error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.known[f.Object()] = f
+	b.known[f.Num] = f
 	return f.Size - at, nil
 }
 
 // Drop makes a table unknown, and reports whether it was known. Its tail goes when it is not open any more.
 func (b *Tables) Drop(o object.Name) bool {
 	b.mu.Lock()
-	f, there := b.known[o]
-	delete(b.known, o)
+	f, there := b.known[o.Num]
+	delete(b.known, o.Num)
 	open := b.opened[f.fileID] != nil
 	b.mu.Unlock()
 	if there && !open {
