@@ -15,7 +15,10 @@ import (
 // bytes are.
 func levelsCommand() *Command {
 	c := newCommand("levels", Reads, "the levels of the tree", "Prints a line for each level that has tables, and one for the memtables. filters is their memory; in the tables they may be larger.")
-	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+		if err := s.awaitLoaded(ctx); err != nil {
+			return Failed, err
+		}
 		g := output.NewGrid("level", ">runs", ">tables", ">size", ">entries", ">deletions", ">filters", ">bits/key")
 		// Memtables have no runs and tables, so these fields are empty.
 		m := s.DB.Metrics()

@@ -20,7 +20,10 @@ Prints the levels and the memory, and what was counted since this program opened
 filters, blocks, and writes. So a command of its own has counted nothing, and another program counts for itself: ask this in
 a script or at a prompt, and that program by debug.Handler. In json, jsonl and csv the names are those of its page
 /metrics. At a prompt, a command that writes opens the store for itself, so its writes are not counted.`)
-	return c.does(func(_ context.Context, s *Session, _ []Word) (Status, error) {
+	return c.does(func(ctx context.Context, s *Session, _ []Word) (Status, error) {
+		if err := s.awaitLoaded(ctx); err != nil {
+			return Failed, err
+		}
 		state, err := monitor.StateOf(s.DB)
 		if err != nil {
 			return Failed, err
