@@ -247,8 +247,8 @@ func (b *bench) compaction() error {
 
 // room says how far the budget was exceeded.
 func (b *bench) room() error {
-	over, most := b.far.highest.Load()-b.budget, b.memtable+b.far.largest.Load()
+	over, most := b.far.highest.Load()-b.budget, b.memtable+b.far.atATime()
 	b.addCount("the most room, beyond the budget", fmt.Sprintf("%.1f MB", float64(max(over, 0))/1e6),
-		fmt.Sprintf("%.1f MB: a memtable and a compaction's output", float64(most)/1e6), over <= most)
+		fmt.Sprintf("%.1f MB: a memtable and what compactions make at a time", float64(most)/1e6), over <= most)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -58,9 +59,33 @@ type side struct {
 	writing time.Duration
 	highest atomic.Int64 // bytes of tables and copies in dir
 	tables  atomic.Int64 // that compactions have made
-	largest atomic.Int64 // output of a compaction
 	stop    context.CancelFunc
 	watched chan struct{}
+
+	mu   sync.Mutex
+	made []made // by compactions; guarded by mu
+}
+
+// A made is what a compaction has made, and when.
+type made struct {
+	begin, end time.Time
+	bytes      int64
+}
+
+// atATime returns how many bytes those compactions have made that were under way at the same time.
+func (s *side) atATime() (most int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.made {
+		sum := int64(0)
+		for _, m := range s.made {
+			if !at.begin.Before(m.begin) && !at.begin.After(m.end) {
+				sum += m.bytes
+			}
+		}
+		most = max(most, sum)
+	}
+	return most
 }
 
 // A bench has both stores and the figures so far.
@@ -106,7 +131,11 @@ func (b *bench) open(s *side, workers int) (err error) {
 			OnEvent: func(e shale.Event) {
 				if (e.Kind == shale.EventCompaction || e.Kind == shale.EventFlush) && e.Err == nil {
 					s.tables.Add(int64(len(e.Tables)))
-					s.largest.Store(max(s.largest.Load(), e.BytesOut)) // a compaction at a time, or nearly: it is only shown
+					if e.Kind == shale.EventCompaction {
+						s.mu.Lock()
+						s.made = append(s.made, made{e.Time.Add(-e.Duration), e.Time, e.BytesOut})
+						s.mu.Unlock()
+					}
 				}
 			},
 		},
