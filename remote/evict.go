@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -53,9 +54,12 @@ type evictor struct {
 	past  map[base.FileNum]manifest.Added
 	heats heats
 
-	hurry atomic.Bool   // tables are to be published soon: see room.isShort
-	mu    sync.Mutex    // protects the following field
-	full  chan struct{} // closed when there is room again; nil: there is
+	hurry atomic.Bool // tables are to be published soon: see room.isShort
+
+	mu      sync.Mutex    // protects the following fields
+	grown   int64         // bytes of tables that were made since Open
+	allowed int64         // there is room until grown is more
+	full    chan struct{} // closed when there is room again; nil: there is
 }
 
 // copiesDir is the directory, in that of the store, with the tails of tables and the cache of pages, a file.
@@ -115,7 +119,7 @@ func (o *opening) openTables(opts *shale.Options) error {
 	}
 	e := &evictor{
 		tables: tablefs.New(buckets.RetryingFor(o.b, tablesWait), o.id, o.fs, dir, pages),
-		limit:  o.opts.LocalBytes, now: make(chan struct{}, 1), past: make(map[base.FileNum]manifest.Added),
+		limit:  o.opts.LocalBytes, now: make(chan struct{}, 1), past: make(map[base.FileNum]manifest.Added), allowed: math.MaxInt64,
 	}
 	o.evicting = e
 	if err := e.learn(o, o.local.Version, o.publish.chain.State.Tables.Version); err != nil {
@@ -159,7 +163,7 @@ func (o *opening) watchTables(opts *shale.Options) {
 	opts.OnEvent = func(event shale.Event) {
 		switch event.Kind {
 		case shale.EventFlush, shale.EventCompaction, shale.EventIngest:
-			e.wake()
+			e.grow(event.BytesOut)
 		case shale.EventCorruption:
 			var damage *shale.CorruptionError
 			if !errors.As(event.Err, &damage) {
@@ -233,11 +237,26 @@ func (e *evictor) isFull() bool {
 	return e.full != nil
 }
 
-// setFull says whether there is room for another table.
-func (e *evictor) setFull(full bool) {
+// grow counts tables that were made. The loop looks what they replace and what can go, and until it has done so, they may
+// already take all the room: a look may take long, and others may begin to make tables meanwhile.
+func (e *evictor) grow(bytes int64) {
+	e.mu.Lock()
+	e.grown += bytes
+	e.updateLocked()
+	e.mu.Unlock()
+	e.wake()
+}
+
+// allow says that there is room until grown is more than most.
+func (e *evictor) allow(most int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
+	e.allowed = most
+	e.updateLocked()
+}
+
+func (e *evictor) updateLocked() {
+	switch full := e.grown > e.allowed; {
 	case full && e.full == nil:
 		e.full = make(chan struct{})
 	case !full && e.full != nil:
@@ -301,6 +320,9 @@ func (s *Store) evictLoop(ctx context.Context) {
 // compactions wait.
 func (s *Store) evict() error {
 	e := s.evicting
+	e.mu.Lock()
+	grown := e.grown // before the state is taken: what comes meanwhile may count twice, until the next look
+	e.mu.Unlock()
 	state, err := s.state()
 	if err != nil {
 		return fmt.Errorf("remote: evict: %w", err)
@@ -309,6 +331,10 @@ func (s *Store) evict() error {
 	e.tables.Order(state.Version)
 	e.take(s.named.Load(), shipping)
 	r := e.count(state.Version)
+	if s.isAway() && s.opts.MaxKept > 0 {
+		r.more = s.opts.MaxKept
+	}
+	e.allow(grown + r.left())
 	var failed error
 	if r.excess() > 0 {
 		tables := slices.Collect(maps.Values(e.past))
@@ -331,10 +357,7 @@ func (s *Store) evict() error {
 	if r.isShort() {
 		base.Wake(s.publishNow)
 	}
-	if s.isAway() && s.opts.MaxKept > 0 {
-		r.more = s.opts.MaxKept
-	}
-	e.setFull(r.tables > r.most()+r.more)
+	e.allow(grown + r.left())
 	return failed
 }
 

@@ -109,6 +109,29 @@ func inBucketOnly(t testing.TB, s *Store) (n int) {
 	return n
 }
 
+// Tables that were made count at once, before the evictor has looked: else others begin to be made meanwhile.
+func TestEvict_MadeTablesCountAtOnce(t *testing.T) {
+	o := manual(vfs.NewMem())
+	o.Store.MemtableSize, o.LocalBytes = 64<<10, 1<<20
+	s := openStore(t, "db", remotetest.NewFake(NewMem()), o)
+	s.stop()
+	s.background.Wait() // so that the test may look in the place of the loop
+	mustNil(t, s.evict())
+	for _, c := range []struct {
+		made int64
+		full bool
+	}{{o.LocalBytes / 2, false}, {o.LocalBytes / 2, true}} {
+		s.evicting.grow(c.made)
+		if full := s.evicting.isFull(); full != c.full {
+			t.Errorf("with %d bytes more: full is %v", c.made, full)
+		}
+	}
+	mustNil(t, s.evict()) // nothing is there
+	if s.evicting.isFull() {
+		t.Error("a look has found no room")
+	}
+}
+
 // With ten times the tables, publishing, eviction, opening and collection take ten times as much, and opening a store whose
 // tables are in the bucket takes not much longer than one that has them.
 func TestEvict_ManyTables(t *testing.T) {

@@ -22,6 +22,9 @@ func (r room) spare() int64 { return min(r.limit/spareShare, mostSpare) }
 // most returns how much tables may take before flushes and compactions wait.
 func (r room) most() int64 { return max(r.limit-r.copies, r.spare()) }
 
+// left returns how much tables may grow before that.
+func (r room) left() int64 { return r.most() + r.more - r.tables }
+
 // excess returns how much has to go.
 func (r room) excess() int64 { return r.tables - (r.most() - r.spare()) }
 
