@@ -96,7 +96,9 @@ func (p plan) run(t *testing.T, seed uint64, f *figures) {
 				break
 			}
 		}
-		c.end()
+		if c.end(); g.failed.Load() {
+			return // whether the members agree then says nothing new
+		}
 		state, err := g.converge(2 * comeBack)
 		if err != nil {
 			g.fail("%v", err)

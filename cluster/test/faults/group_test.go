@@ -475,8 +475,9 @@ func (p *process) checkSnapshots() {
 
 // converge waits until all members have the same state, and returns it. All disks and connections work.
 func (g *group) converge(within time.Duration) (map[string]string, error) {
-	var err error
-	for deadline := time.Now().Add(within); time.Now().Before(deadline) && !g.failed.Load(); time.Sleep(50 * time.Millisecond) {
+	begin, err := time.Now(), errors.New("they were not asked, since something else has failed")
+	for time.Since(begin) < within && !g.failed.Load() {
+		time.Sleep(50 * time.Millisecond)
 		var state map[string]string
 		if err = g.settled(); err != nil {
 			continue
@@ -487,7 +488,7 @@ func (g *group) converge(within time.Duration) (map[string]string, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("the members do not agree within %v: %w", within, err)
+	return nil, fmt.Errorf("the members do not agree after %v: %w", time.Since(begin).Round(time.Millisecond), err)
 }
 
 // settled reports why members are not at the same place.

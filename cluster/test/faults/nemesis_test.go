@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -292,7 +293,8 @@ func (n *nemesis) membership() []deed {
 
 // askLeader calls a method of whoever leads until it works.
 func (n *nemesis) askLeader(method string, args any, what string) bool {
-	for deadline := time.Now().Add(comeBack); time.Now().Before(deadline) && !n.g.failed.Load(); time.Sleep(50 * time.Millisecond) {
+	begin, last := time.Now(), errors.New("nobody leads")
+	for ; time.Since(begin) < comeBack && !n.g.failed.Load(); time.Sleep(50 * time.Millisecond) {
 		l := n.g.leader()
 		if l == nil {
 			continue
@@ -301,8 +303,9 @@ func (n *nemesis) askLeader(method string, args any, what string) bool {
 		if err == nil || strings.Contains(err.Error(), "no member") {
 			return true
 		}
+		last = fmt.Errorf("%s led once, and said: %w", l.id, err)
 	}
-	n.g.fail("%s: no leader has done it in %v", what, comeBack)
+	n.g.fail("%s: no leader has done it in %v: %v", what, time.Since(begin).Round(time.Millisecond), last)
 	return false
 }
 
@@ -315,7 +318,8 @@ func (n *nemesis) awaitMember(p *process, voter bool) bool {
 	return false
 }
 
-// isMember is awaitMember for so long, without a complaint.
+// isMember is awaitMember for so long, without a complaint. The member itself has to know of its vote: what only the leader
+// knows is not committed, and of two members with a vote, before that, none may be lost.
 func (n *nemesis) isMember(p *process, voter bool, within time.Duration) bool {
 	for deadline := time.Now().Add(within); time.Now().Before(deadline) && !n.g.failed.Load(); time.Sleep(50 * time.Millisecond) {
 		l := n.g.leader()
@@ -328,7 +332,8 @@ func (n *nemesis) isMember(p *process, voter bool, within time.Duration) bool {
 		}
 		for _, m := range s.Members {
 			if m.ID == p.id && m.Voter == voter && m.Address == p.config.Listen {
-				if own, err := p.status(); err == nil && own.Applied+1000 >= s.Applied && own.Stats.Members == s.Stats.Members {
+				own, err := p.status()
+				if err == nil && own.Applied+1000 >= s.Applied && own.Stats.Members == s.Stats.Members && own.Stats.Voters == s.Stats.Voters {
 					return true
 				}
 			}
@@ -378,7 +383,8 @@ func (n *nemesis) rejoin(p *process) bool {
 	// A request to remove it whose answer was lost is made again, and may then meet the new member.
 	for range 3 {
 		if !n.askLeader("Remove", p.id, "remove "+p.id) {
-			break
+			p.setWanted(true)
+			return false // that has been told
 		}
 		p.setWanted(true)
 		if n.isMember(p, true, comeBack/2) {
