@@ -438,3 +438,49 @@ func TestMembers_TLS(t *testing.T) {
 		t.Error("a member without TLS was answered")
 	}
 }
+
+// A member gets its vote while another one is down, and then the leader is lost. The other one does not know of the vote, but
+// its own is needed: two of three members are there, and go on.
+func TestMembers_VoteUnknownToAnother(t *testing.T) {
+	t.Parallel()
+	for range 10 {
+		g := newGroup(t, 2, func(o *Options) { o.Raft = steadyRaft })
+		m := &testMember{dir: "d", opts: Options{ID: "x", FS: vfs.NewMem(), Raft: steadyRaft, Learner: true}}
+		g.open(m)
+		m.opts.Listen = m.Address()
+		g.led("it is a learner", func() error { return g.leader().AddLearner(short(t), "x", m.Address()) })
+		g.members = append(g.members, m)
+		g.agree()
+		l := g.leader()
+		f := g.members[0]
+		if f == l {
+			f = g.members[1]
+		}
+		mustNil(t, f.Close())
+		err := l.promote(short(t), m.server) // AddVoter waits for the other one before
+		if err == nil {
+			err = l.Put(short(t), []byte("k"), []byte("v"))
+		}
+		if err != nil { // on a busy machine the leader falls without the other one
+			t.Logf("another try: %v", err)
+			g.open(f)
+			continue
+		}
+		mustNil(t, l.Close())
+		g.open(f)
+		if s := f.Stats(); s.Voters != 2 {
+			t.Fatalf("the other member knows %d voters already", s.Voters)
+		}
+		g.members = []*testMember{f, m}
+		g.eventually("the two go on", func() error {
+			v, err := m.get(short(t), "k")
+			if err == nil && v != "v" {
+				t.Errorf("what was acknowledged is %q", v)
+			}
+			return err
+		})
+		g.write("k", "w")
+		return
+	}
+	t.Fatal("the leader always fell")
+}

@@ -330,6 +330,48 @@ func (t transport) RequestPreVote(id raft.ServerID, a raft.ServerAddress,
 	return connected(func() error { return t.NetworkTransport.RequestPreVote(id, target(id, a), req, resp) })
 }
 
+// Consumer implements raft.Transport. Raft calls it once, when it starts. What others send comes through knownToVoters first, but
+// for heartbeats, which have a way of their own.
+func (t transport) Consumer() <-chan raft.RPC {
+	requests := make(chan raft.RPC)
+	t.node.network.wg.Go(func() {
+		for {
+			select {
+			case rpc := <-t.NetworkTransport.Consumer():
+				t.knownToVoters(rpc.Command)
+				select {
+				case requests <- rpc:
+					continue
+				case <-t.node.network.ctx.Done():
+				}
+			case <-t.node.network.ctx.Done():
+			}
+			return
+		}
+	})
+	return requests
+}
+
+// knownToVoters has a candidate judged by its log alone, and not by whether it has a vote in this member's configuration.
+//
+// Raft v1.8.0 refuses a candidate that has none. But the candidate may have got its vote while this member was cut off. If
+// the leader dies then, the candidate needs this member, which itself can't lead because its log is shorter: there would be no
+// leader for good, although only one member is lost. That a candidate has no vote any more needs no such check: whoever has the
+// entry that says so refuses it for its shorter log.
+//
+// Raft makes no check for a request for a vote that names nobody. Before that, in the round of questions that changes nothing
+// yet, it needs a name, and takes it for nothing else.
+func (t transport) knownToVoters(request any) {
+	switch req := request.(type) {
+	case *raft.RequestVoteRequest:
+		req.ID = nil
+	case *raft.RequestPreVoteRequest:
+		if s, ok := find(t.node.servers(), func(s raft.Server) bool { return s.Suffrage == raft.Voter }); ok {
+			req.ID = []byte(s.ID)
+		}
+	}
+}
+
 // InstallSnapshot implements raft.Transport. It sends the files first, over a connection of their
 // own, and then raft's message, whose content is only the notice of them.
 func (t transport) InstallSnapshot(id raft.ServerID, a raft.ServerAddress,

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/shaledb/shale/vfs"
 )
 
 // A member that has missed large writes gets them in messages of bounded size. All in one would not
@@ -103,4 +105,41 @@ func (c *questionConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.sent.Store(0)
 	return n, err
+}
+
+// A member without a leader judges a candidate by its log. One that it does not know may have come in while it was away.
+func TestTransport_PreVoteOfAStranger(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t, 2, nil)
+	x := &testMember{dir: "d", opts: Options{ID: "x", FS: vfs.NewMem(), Raft: fastRaft, Learner: true}}
+	g.open(x)
+	g.led("it is a learner", func() error { return g.leader().AddLearner(short(t), "x", x.Address()) })
+	g.members = append(g.members, x)
+	g.agree()
+	l, f := g.leader(), g.members[0]
+	if f == l {
+		f = g.members[1]
+	}
+	mustNil(t, l.Close())
+	trans := newTransport(x.Node)
+	defer func() { mustNil(t, trans.Close()) }()
+	ask := func(index, term uint64) bool {
+		req := &raft.RequestPreVoteRequest{
+			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("stranger/1"), Addr: []byte("127.0.0.1:1")},
+			Term:      1 << 20, LastLogIndex: index, LastLogTerm: term,
+		}
+		var resp raft.RequestPreVoteResponse
+		mustNil(t, trans.RequestPreVote(f.server, raft.ServerAddress(f.Address()), req, &resp))
+		return resp.Granted
+	}
+	s := f.Stats()
+	g.eventually("one with the same log gets a vote", func() error {
+		if !ask(s.Last, s.Term) {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	if ask(s.Last-1, s.Term) || ask(s.Last, s.Term-1) {
+		t.Error("one with less in its log gets a vote")
+	}
 }
