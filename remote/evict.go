@@ -138,7 +138,7 @@ func (e *evictor) learn(o *opening, v, named *manifest.Version) error {
 	if err != nil {
 		return err
 	}
-	inBucket := make(map[uint64]tablefs.File)
+	inBucket := make(map[uint64]tablefs.File, named.NumTables())
 	for f := range tablefs.FilesOf(named) {
 		inBucket[f.Num] = f
 	}

@@ -202,7 +202,7 @@ func (r *Reader) open(ctx context.Context) error {
 	}
 	// Local tails that an earlier Reader has left and this state does not need only take room.
 	// Which ones these are is known from here up.
-	if _, err := r.files.Tails.Sweep(r.files.Has); err != nil {
+	if err := r.files.Tails.Sweep(r.files.Has); err != nil {
 		return err
 	}
 	return r.openHandle()

@@ -117,7 +117,13 @@ func parse(name string) (n Name, ok bool) {
 	case TableFolder:
 		_, file, _ := strings.Cut(rest, "/")
 		number, ext, _ := strings.Cut(file, ".")
-		kind := map[string]Kind{"sst": KindTable, "flt": KindFilter}[ext]
+		kind := Kind(0)
+		switch ext {
+		case "sst":
+			kind = KindTable
+		case "flt":
+			kind = KindFilter
+		}
 		return numbered(kind, number)
 	case SegmentFolder:
 		log, offset, _ := strings.Cut(rest, "/")

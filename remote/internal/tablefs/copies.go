@@ -12,7 +12,7 @@ import (
 // RemoveCopies removes the tails and the cache of pages, a file with the name pages, that a writer has left in a directory. The
 // directory goes too, if nothing else is in it.
 func RemoveCopies(fsys vfs.FS, dir, pages string) error {
-	if _, err := newTailCache(fsys, dir, 0, nil).Sweep(func(object.Name) bool { return false }); err != nil {
+	if err := newTailCache(fsys, dir, 0, nil).Sweep(func(object.Name) bool { return false }); err != nil {
 		return err
 	}
 	if err := fsys.Remove(filepath.Join(dir, pages)); err != nil && !errors.Is(err, fs.ErrNotExist) {

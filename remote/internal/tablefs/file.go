@@ -22,6 +22,7 @@ type File struct {
 	fileID
 	Size   int64 // of the object, in bytes
 	filter int64 // bytes of the filter in it
+	away   bool  // LearnFirst was told of it, so no local file has it
 	// Of a sidecar: the table that it belongs to, with its checksum.
 	table    uint64
 	tableSum uint32

@@ -70,14 +70,17 @@ func (t *FS) Lost(name string) bool {
 // Open opens the local file, or else the published object. The file system of a Reader is in memory
 // and has no tables.
 func (t *FS) Open(name string) (vfs.File, error) {
-	file, err := t.FS.Open(name)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return file, err
+	o, ok := objectOf(name)
+	if ok {
+		if file, err := t.Tables.openAway(o); file != nil || err != nil {
+			return file, err
+		}
 	}
-	if o, ok := objectOf(name); ok {
+	file, err := t.FS.Open(name)
+	if ok && errors.Is(err, fs.ErrNotExist) {
 		return t.Tables.open(name, o)
 	}
-	return nil, err
+	return file, err
 }
 
 // Stat describes the local file, or else the published object.
@@ -200,12 +203,24 @@ func (b *Tables) Learn(ctx context.Context, files []File) error {
 	return b.getTails(ctx, files)
 }
 
-// LearnFirst is Learn for files that are the only ones so far, and are opened next. It fetches the tails that have no local
-// file, so that many come at a time, and leaves the others to open. Local files of other tails are removed.
+// LearnFirst is Learn for files that are the only ones so far, that no local file has, and that are opened next. It fetches the
+// tails that have no local file, so that many come at a time, and leaves the others to open. Local files of other tails are
+// removed.
 func (b *Tables) LearnFirst(ctx context.Context, files []File) error {
+	b.known = make(map[uint64]File, len(files))
+	b.Tails.expect(len(files))
+	for i := range files {
+		files[i].away = true
+	}
 	b.add(files)
-	local, err := b.Tails.Sweep(b.Has)
-	if err != nil {
+	local := make(map[uint64]bool, len(files))
+	if err := b.Tails.Sweep(func(o object.Name) bool {
+		there := b.Has(o)
+		if there {
+			local[o.Num] = true
+		}
+		return there
+	}); err != nil {
 		return err
 	}
 	return b.getTails(ctx, slices.DeleteFunc(files, func(f File) bool { return local[f.Num] }))
@@ -300,11 +315,28 @@ func (b *Tables) find(o object.Name) (File, bool) {
 
 // open opens a table or a sidecar. name is the name of the file, for the error.
 func (b *Tables) open(name string, o object.Name) (vfs.File, error) {
-	f, there := b.find(o)
-	if !there {
+	b.mu.Lock()
+	f, there := b.known[o.Num]
+	if !there || f.Kind != o.Kind {
+		b.mu.Unlock()
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 	}
+	return b.openAndUnlock(f)
+}
+
+// openAway is open if no local file has it, and else returns nil.
+func (b *Tables) openAway(o object.Name) (file vfs.File, err error) {
 	b.mu.Lock()
+	f := b.known[o.Num]
+	if !f.away || f.Kind != o.Kind {
+		b.mu.Unlock()
+		return nil, nil
+	}
+	return b.openAndUnlock(f)
+}
+
+// openAndUnlock opens f. Requires: b.mu is held, which it lets go.
+func (b *Tables) openAndUnlock(f File) (vfs.File, error) {
 	s := b.opened[f.fileID]
 	if s == nil {
 		s = &tableState{File: f, all: b}

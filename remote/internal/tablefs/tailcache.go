@@ -36,10 +36,10 @@ type tailCache struct {
 // A fetchFunc fills p with bytes of an object from an offset, or with the last ones if that is negative.
 type fetchFunc func(ctx context.Context, f File, p []byte, off int64) error
 
-// A tail holds the last bytes of an object, from an offset on. One goroutine fetches it, and others wait for done.
+// A tail holds the last bytes of an object, from an offset on. One goroutine fetches it, and others wait for that.
 type tail struct {
 	file File
-	done chan struct{} // closed when the following fields are set
+	got  sync.WaitGroup // waits until the following fields are set
 
 	err    error
 	at     int64
@@ -55,6 +55,13 @@ type tail struct {
 // newTailCache returns a cache without tails. fsys is nil if they are to be in memory.
 func newTailCache(fsys vfs.FS, dir string, storeID uint64, fetch fetchFunc) *tailCache {
 	return &tailCache{fs: fsys, dir: dir, storeID: storeID, fetch: fetch, all: make(map[fileID]*tail)}
+}
+
+// expect makes room for n tails. Requires: there are none so far.
+func (t *tailCache) expect(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.all = make(map[fileID]*tail, n)
 }
 
 // path returns the name of the file with a tail. Like the object it is in a folder with the low byte of its
@@ -79,10 +86,11 @@ func (t *tailCache) getOpen(ctx context.Context, f File) (_ *tail, file vfs.File
 	old := t.all[f.fileID]
 	if old != nil && !old.bad.Load() {
 		t.mu.Unlock()
-		<-old.done
+		old.got.Wait()
 		return old, nil, old.err
 	}
 	l := newTail(f)
+	l.got.Add(1)
 	t.putLocked(l)
 	t.mu.Unlock()
 	if old == nil { // the local file of a bad one is bad
@@ -102,12 +110,12 @@ func (t *tailCache) getOpen(ctx context.Context, f File) (_ *tail, file vfs.File
 		t.countLocked(l)
 	}
 	t.mu.Unlock()
-	close(l.done)
+	l.got.Done()
 	return l, file, l.err
 }
 
 func newTail(f File) *tail {
-	l := &tail{file: f, done: make(chan struct{})}
+	l := &tail{file: f}
 	l.copy = l
 	return l
 }
@@ -149,7 +157,6 @@ func (t *tailCache) countLocked(l *tail) {
 // the tail before.
 func (t *tailCache) adopt(f File, src io.ReaderAt) (at int64, err error) {
 	l, w := newTail(f), &wanted{end: f.Size, least: f.Size}
-	close(l.done)
 	err = fill(context.Background(), f, t.storeID, w, func(_ context.Context, _ File, p []byte, off int64) error {
 		if off < 0 {
 			off = f.Size - int64(len(p))
@@ -201,7 +208,13 @@ func (t *tailCache) loadFrom(file vfs.File, l *tail) bool {
 		return false
 	}
 	// The header is longer the longer the tail is, and the tail is in the file too.
-	head := make([]byte, min(size, tailHeaderSize(size)))
+	buf := chunkBuffers.Get().(*[2 * tailChunk]byte)
+	defer chunkBuffers.Put(buf)
+	most := min(size, tailHeaderSize(size))
+	head := buf[:min(most, int64(len(buf)))]
+	if int64(len(head)) < most {
+		head = make([]byte, most)
+	}
 	if n, err := file.ReadAt(head, 0); n < len(head) && err != nil {
 		return false
 	}
@@ -309,49 +322,40 @@ func (t *tailCache) forget(id fileID) {
 func (t *tailCache) spoil(id fileID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.all[id]
-	if l == nil {
-		return
-	}
-	select {
-	case <-l.done:
+	if l := t.all[id]; l != nil && l.counted > 0 { // else it is just being fetched
 		l.bad.Store(true)
-	default: // it is just being fetched
 	}
 }
 
-// Sweep removes the files of tails of all objects that needed says no to, and returns the numbers of those that it leaves. It is for the
-// beginning: an earlier reader of the directory has left them.
-func (t *tailCache) Sweep(needed func(object.Name) bool) (left map[uint64]bool, err error) {
+// Sweep removes the files of tails of all objects that needed says no to. It is for the beginning: an earlier
+// reader of the directory has left them.
+func (t *tailCache) Sweep(needed func(object.Name) bool) error {
 	if t.fs == nil {
-		return nil, nil
+		return nil
 	}
-	left = make(map[uint64]bool)
 	top := filepath.Join(t.dir, filepath.FromSlash(object.TableFolder))
 	folders, err := t.fs.List(top)
 	if err != nil {
-		return nil, nil // there is none yet
+		return nil // there is none yet
 	}
 	for _, folder := range folders {
 		if len(folder) != 2 {
 			continue // not ours
 		}
+		prefix := object.TableFolder + folder + "/"
 		names, err := t.fs.List(filepath.Join(top, folder))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, name := range names {
-			o, ours := object.ParseName(object.TableFolder + folder + "/" + name)
-			if ours && needed(o) {
-				left[o.Num] = true
-			} else if ours {
+			if o, ours := object.ParseName(prefix + name); ours && !needed(o) {
 				if err := t.fs.Remove(filepath.Join(top, folder, name)); err != nil {
-					return nil, err
+					return err
 				}
 			}
 		}
 	}
-	return left, nil
+	return nil
 }
 
 // A wanted is the end of an object as far as it was fetched. It notes the first byte that was asked for.

@@ -1,6 +1,7 @@
 package tablefs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -107,7 +108,7 @@ func (f *tailFile) close() (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, file := range f.all {
-		err = errors.Join(err, file.Close())
+		err = cmp.Or(err, file.Close())
 	}
 	f.all = nil
 	return err
