@@ -351,13 +351,13 @@ func (s *Store) evict() error {
 			}
 			r.tables -= tables[0].Table.Size
 			r.copies += tail
+			e.allow(grown + r.left()) // nobody waits for those that go for the spare room
 		}
 	}
 	e.hurry.Store(r.isShort())
 	if r.isShort() {
 		base.Wake(s.publishNow)
 	}
-	e.allow(grown + r.left())
 	return failed
 }
 

@@ -449,8 +449,13 @@ func (o *opening) openLocal() error {
 	opts.Shipping.HoldLogs = o.firstLog()
 	opts.Shipping.Gate = o.gate
 	var err error
+	// A tail whose local file is damaged is fetched when its table is opened, and that ends with the context too.
+	goOn := context.AfterFunc(o.ctx, o.evicting.cancel)
 	if o.db, err = shale.Open(o.dir, &opts); err != nil {
-		return err
+		return errors.Join(err, o.ctx.Err())
+	}
+	if !goOn() {
+		return errors.Join(o.ctx.Err(), o.db.Close())
 	}
 	o.ship.held = opts.Shipping.HoldLogs
 	if err := o.begun(); err != nil {

@@ -54,7 +54,7 @@ type tail struct {
 
 // newTailCache returns a cache without tails. fsys is nil if they are to be in memory.
 func newTailCache(fsys vfs.FS, dir string, storeID uint64, fetch fetchFunc) *tailCache {
-	return &tailCache{fs: fsys, dir: dir, storeID: storeID, fetch: fetch, all: make(map[fileID]*tail)}
+	return &tailCache{fs: fsys, dir: filepath.Clean(dir), storeID: storeID, fetch: fetch, all: make(map[fileID]*tail)}
 }
 
 // expect makes room for n tails. Requires: there are none so far.
@@ -310,9 +310,9 @@ func (t *tailCache) write(f File, at int64, b []byte) error {
 // Nobody has the object open then: Know and release see to that.
 func (t *tailCache) forget(id fileID) {
 	t.mu.Lock()
-	l := t.removeLocked(id)
+	t.removeLocked(id)
 	t.mu.Unlock()
-	if l != nil && t.fs != nil {
+	if t.fs != nil { // there may be a file that nobody has asked for
 		_ = t.fs.Remove(t.path(id)) // if it stays, sweep removes it
 	}
 }

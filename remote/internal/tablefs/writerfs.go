@@ -94,7 +94,9 @@ func (b *Tables) Add(f File, src io.ReaderAt) (tail int64, err error) {
 func (b *Tables) Drop(o object.Name) bool {
 	b.mu.Lock()
 	f, there := b.known[o.Num]
-	delete(b.known, o.Num)
+	if there = there && f.Kind == o.Kind; there {
+		delete(b.known, o.Num)
+	}
 	open := b.opened[f.fileID] != nil
 	b.mu.Unlock()
 	if there && !open {
