@@ -469,7 +469,8 @@ func TestMembers_VoteUnknownToAnother(t *testing.T) {
 		mustNil(t, l.Close())
 		g.open(f)
 		if s := f.Stats(); s.Voters != 2 {
-			t.Fatalf("the other member knows %d voters already", s.Voters)
+			t.Logf("another try: the other member knows %d voters already", s.Voters)
+			continue
 		}
 		g.members = []*testMember{f, m}
 		g.eventually("the two go on", func() error {
@@ -482,5 +483,5 @@ func TestMembers_VoteUnknownToAnother(t *testing.T) {
 		g.write("k", "w")
 		return
 	}
-	t.Fatal("the leader always fell")
+	t.Fatal("no try has come so far")
 }
