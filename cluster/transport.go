@@ -330,7 +330,7 @@ func (t transport) RequestPreVote(id raft.ServerID, a raft.ServerAddress,
 	return connected(func() error { return t.NetworkTransport.RequestPreVote(id, target(id, a), req, resp) })
 }
 
-// Consumer implements raft.Transport. Raft calls it once, when it starts. What others send comes through knownToVoters first, but
+// Consumer implements raft.Transport. Raft calls it once, when it starts. What others send comes through judgeByLog first, but
 // for heartbeats, which have a way of their own.
 func (t transport) Consumer() <-chan raft.RPC {
 	requests := make(chan raft.RPC)
@@ -338,7 +338,7 @@ func (t transport) Consumer() <-chan raft.RPC {
 		for {
 			select {
 			case rpc := <-t.NetworkTransport.Consumer():
-				t.knownToVoters(rpc.Command)
+				t.judgeByLog(rpc.Command)
 				select {
 				case requests <- rpc:
 					continue
@@ -352,16 +352,16 @@ func (t transport) Consumer() <-chan raft.RPC {
 	return requests
 }
 
-// knownToVoters has a candidate judged by its log alone, and not by whether it has a vote in this member's configuration.
+// judgeByLog makes Raft judge a candidate by its log alone, and not by whether it has a vote in this member's configuration.
 //
 // Raft v1.8.0 refuses a candidate that has none. But the candidate may have got its vote while this member was cut off. If
 // the leader dies then, the candidate needs this member, which itself can't lead because its log is shorter: there would be no
 // leader for good, although only one member is lost. That a candidate has no vote any more needs no such check: whoever has the
 // entry that says so refuses it for its shorter log.
 //
-// Raft makes no check for a request for a vote that names nobody. Before that, in the round of questions that changes nothing
-// yet, it needs a name, and takes it for nothing else.
-func (t transport) knownToVoters(request any) {
+// A request for a vote without an ID is not checked for that. One for a pre-vote needs the ID of a voter, and Raft uses it
+// for nothing else.
+func (t transport) judgeByLog(request any) {
 	switch req := request.(type) {
 	case *raft.RequestVoteRequest:
 		req.ID = nil

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/shaledb/shale"
 	"github.com/shaledb/shale/internal/testenv"
-	"github.com/shaledb/shale/remote/internal/object"
 	"github.com/shaledb/shale/remote/internal/remotetest"
 	"github.com/shaledb/shale/vfs"
 )
@@ -142,17 +140,7 @@ func TestEvict_FilterInTailDamaged(t *testing.T) {
 		}
 	}
 	has("before the damage")
-	var tails []string
-	folder := filepath.Join("db", copiesDir, filepath.FromSlash(object.TableFolder))
-	names, err := disk.List(folder)
-	mustNil(t, err)
-	for _, name := range names {
-		files, err := disk.List(filepath.Join(folder, name))
-		mustNil(t, err)
-		for _, file := range files {
-			tails = append(tails, filepath.Join(folder, name, file))
-		}
-	}
+	tails := tailFiles(t, disk)
 	if len(tails) < 3 {
 		t.Fatalf("%d tails", len(tails))
 	}

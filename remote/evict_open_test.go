@@ -13,8 +13,8 @@ import (
 	"github.com/shaledb/shale/vfs"
 )
 
-// spoilTails makes the local files of all tails empty, as a power cut may, and returns how many there are.
-func spoilTails(t *testing.T, disk *vfs.Mem) (n int) {
+// tailFiles returns the names of the local files of all tails.
+func tailFiles(t *testing.T, disk vfs.FS) (tails []string) {
 	t.Helper()
 	top := filepath.Join("db", copiesDir, filepath.FromSlash(object.TableFolder))
 	folders, err := disk.List(top)
@@ -23,13 +23,20 @@ func spoilTails(t *testing.T, disk *vfs.Mem) (n int) {
 		names, err := disk.List(filepath.Join(top, folder))
 		mustNil(t, err)
 		for _, name := range names {
-			f, err := disk.Create(filepath.Join(top, folder, name))
-			mustNil(t, err)
-			mustNil(t, f.Close())
-			n++
+			tails = append(tails, filepath.Join(top, folder, name))
 		}
 	}
-	return n
+	return tails
+}
+
+// spoilTails makes these files empty, as a power cut may, and returns how many there are.
+func spoilTails(t *testing.T, disk vfs.FS) (n int) {
+	t.Helper()
+	tails := tailFiles(t, disk)
+	for _, name := range tails {
+		remotetest.ChangeFile(t, disk, name, func([]byte) []byte { return nil })
+	}
+	return len(tails)
 }
 
 // A power cut leaves the files of tails that were not synced. Open fetches the tails again; if the bucket refuses, it ends with

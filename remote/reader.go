@@ -200,8 +200,7 @@ func (r *Reader) open(ctx context.Context) error {
 			return r.lag.err // behind damage there may be more, which is shown when it is mended
 		}
 	}
-	// Local tails that an earlier Reader has left and this state does not need only take room.
-	// Which ones these are is known from here up.
+	// Local tails that an earlier Reader has left, of files that are not known now, only take room.
 	if err := r.files.Tails.Sweep(r.files.Has); err != nil {
 		return err
 	}

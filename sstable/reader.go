@@ -207,7 +207,7 @@ func (r *Reader) findSize() error {
 	}
 	size, err := s.Size()
 	if err != nil {
-		return fmt.Errorf("sstable: open: size: %w", err)
+		return fmt.Errorf("sstable: open %s: %w", nameOf(r.src, base.TableName(r.num)), err)
 	}
 	r.size = size
 	return nil

@@ -477,8 +477,8 @@ func TestUnion_Behind(t *testing.T) {
 	}
 }
 
-// In 50,000 ranges within each other lists of numbers are up to 50,000 long (15,000 under the race detector). They are searched, and not walked: by readers at
-// an old number, by merges of old entries, and to prune next to snapshots in the middle.
+// In 50,000 ranges within each other (15,000 under the race detector) lists of numbers are as long. They are searched, and
+// not walked: by readers at an old number, by merges of old entries, and to prune next to snapshots in the middle.
 func TestSet_DeepLists(t *testing.T) {
 	n := 50_000
 	if testenv.Race {

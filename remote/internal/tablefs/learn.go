@@ -47,7 +47,7 @@ func (b *Tables) Learn(ctx context.Context, files []File) error {
 
 // LearnFirst is Learn for files that are the only ones so far, that no local file has, and that are opened next. It fetches the
 // tails that have no local file, so that many come at a time, and leaves the others to open. Local files of other tails are
-// removed.
+// removed. It owns files. Requires: nobody uses b yet.
 func (b *Tables) LearnFirst(ctx context.Context, files []File) error {
 	b.known = make(map[uint64]File, len(files))
 	b.Tails.expect(len(files))
@@ -76,7 +76,7 @@ func (b *Tables) add(files []File) {
 	}
 }
 
-// getTails gets the tails of files, many at a time.
+// getTails gets the tails of files, many at a time. A goroutine for each file would grow a stack for each.
 func (b *Tables) getTails(ctx context.Context, files []File) error {
 	fetches, fetchCtx := errgroup.WithContext(ctx)
 	var next atomic.Int64

@@ -36,7 +36,7 @@ type tailCache struct {
 // A fetchFunc fills p with bytes of an object from an offset, or with the last ones if that is negative.
 type fetchFunc func(ctx context.Context, f File, p []byte, off int64) error
 
-// A tail holds the last bytes of an object, from an offset on. One goroutine fetches it, and others wait for that.
+// A tail holds the last bytes of an object, from an offset on. One goroutine fetches it; the others wait until it has.
 type tail struct {
 	file File
 	got  sync.WaitGroup // waits until the following fields are set
@@ -137,14 +137,12 @@ func (t *tailCache) putLocked(l *tail) {
 	t.all[l.file.fileID] = l
 }
 
-// removeLocked takes a tail out, and returns it; nil: there was none.
-func (t *tailCache) removeLocked(id fileID) *tail {
-	l := t.all[id]
-	if l != nil {
+// removeLocked takes a tail out, if it is there.
+func (t *tailCache) removeLocked(id fileID) {
+	if l := t.all[id]; l != nil {
 		t.sum -= l.counted
 		delete(t.all, id)
 	}
-	return l
 }
 
 // countLocked counts a tail that is there.
